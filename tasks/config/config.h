@@ -86,18 +86,44 @@ struct OptimizerConfig {
 };
 
 struct ScheduleConfig {
-  // Share of all steps with a rising rate (doc/model.md 8.1).
+  // "poly" (official), "linear", "cosine" or "constant"
+  // (tasks/train/schedule.h).
+  std::string type = "poly";
+  // Share of all steps with a rising rate (doc/model.md 8.1); `warmup_steps`,
+  // when given, decides instead.
   double warmup_proportion = 0.1;
+  std::optional<int64_t> warmup_steps;
   double poly_power = 1.0;
   int64_t start_warmup_step = 0;
 
   bool operator==(const ScheduleConfig&) const = default;
 };
 
+// A learning rate of their own for some parameters.
+struct LearningRateFactor {
+  // Pattern of parameter names (MatchesParameter in
+  // tasks/train/optimizer.h).
+  std::string parameters;
+  // Multiple of the learning rate.
+  double factor = 1.0;
+
+  bool operator==(const LearningRateFactor&) const = default;
+};
+
+// The object in a configuration.
+inline void to_json(nlohmann::json& json, const LearningRateFactor& factor) {
+  json = {{"parameters", factor.parameters}, {"factor", factor.factor}};
+}
+
 struct TrainConfig {
   double learning_rate = 5e-5;
   // Gates of residual attention "gate" have this multiple of it.
   double gate_learning_rate_factor = 1.0;
+  // The same of other parameters; of several that name a parameter the last
+  // one decides.
+  std::vector<LearningRateFactor> learning_rate_factors;
+  // Patterns of the names of parameters that are not trained.
+  std::vector<std::string> frozen;
   // Examples per update, and how many of them, at most, are computed at a time.
   int64_t batch_size = 32;
   int64_t micro_batch_size = 1;
@@ -108,8 +134,24 @@ struct TrainConfig {
   std::optional<int64_t> num_train_examples;
   // Updates between evaluations; absent: once an epoch. 0: only at the end.
   std::optional<int64_t> evaluate_every;
+  // True if the weights that a run starts from are evaluated, too.
+  bool evaluate_at_start = false;
+  // The score by which checkpoints are compared; empty: that of the task.
+  std::string main_metric;
+  // "max" if larger is better, "min" if smaller is; "auto": as the score's
+  // name says (IsLowerBetter in tasks/metrics.h).
+  std::string main_metric_direction = "auto";
+  // Evaluations in a row whose score does not improve by more than
+  // `early_stopping_improvement` and which end the run; 0: none do.
+  int64_t early_stopping = 0;
+  double early_stopping_improvement = 0;
   // Updates between checkpoints for --resume; 0: only at evaluations.
   int64_t checkpoint_every = 0;
+  // Minutes between checkpoints; 0: the time decides none.
+  double checkpoint_minutes = 0;
+  // Checkpoints that are kept: those with the best scores, and the last ones.
+  int64_t keep_best = 1;
+  int64_t keep_last = 1;
   // Examples per evaluation batch.
   int64_t evaluation_batch_size = 8;
   // One run for each.

@@ -38,6 +38,9 @@ struct FieldRule {
   // True if the ranks of a run may have different values, because no collective
   // operation depends on it.
   bool is_local = false;
+  // True for a field that came later: settings of a run note it only where it
+  // is not the default, so that those of earlier versions are the same.
+  bool is_later = false;
 };
 
 template <typename Config, typename Value>
@@ -165,9 +168,14 @@ template <>
 struct ConfigTable<ScheduleConfig> {
   using C = ScheduleConfig;
   static constexpr char kObject[] = "schedule";
+  static constexpr absl::string_view kTypes[] = {"poly", "linear", "cosine",
+                                                 "constant"};
   static constexpr auto kFields = std::make_tuple(
+      Field("type", &C::type, {.one_of = kTypes, .is_later = true}),
       Field("warmup_proportion", &C::warmup_proportion,
             {.least = 0, .most = 1}),
+      Field("warmup_steps", &C::warmup_steps,
+            {.least = 0, .most = 1e12, .is_later = true}),
       Field("poly_power", &C::poly_power, {.least = 0}),
       Field("start_warmup_step", &C::start_warmup_step, {.least = 0}));
 };
@@ -180,10 +188,14 @@ struct ConfigTable<TrainConfig> {
   static constexpr absl::string_view kScoreStorages[] = {"reverse", "recompute",
                                                          "store"};
   static constexpr absl::string_view kBackends[] = {"gloo", "nccl"};
+  static constexpr absl::string_view kDirections[] = {"auto", "max", "min"};
   static constexpr auto kFields = std::make_tuple(
       Field("learning_rate", &C::learning_rate, {.above = 0}),
       Field("gate_learning_rate_factor", &C::gate_learning_rate_factor,
             {.above = 0, .most = 1e9}),
+      Field("learning_rate_factors", &C::learning_rate_factors,
+            {.is_later = true}),
+      Field("frozen", &C::frozen, {.is_later = true}),
       Field("batch_size", &C::batch_size, {.least = 1, .most = 1e9}),
       Field("micro_batch_size", &C::micro_batch_size,
             {.least = 1, .most = 1e9}),
@@ -193,8 +205,25 @@ struct ConfigTable<TrainConfig> {
             {.least = 1, .most = 1e12}),
       Field("evaluate_every", &C::evaluate_every,
             {.least = 0, .may_change = "an evaluation trains nothing"}),
+      Field("evaluate_at_start", &C::evaluate_at_start,
+            {.may_change = "an evaluation trains nothing"}),
+      Field("main_metric", &C::main_metric, {.is_later = true}),
+      Field("main_metric_direction", &C::main_metric_direction,
+            {.one_of = kDirections, .is_later = true}),
+      Field("early_stopping", &C::early_stopping,
+            {.least = 0, .may_change = "it decides only the end"}),
+      Field("early_stopping_improvement", &C::early_stopping_improvement,
+            {.least = 0, .may_change = "it decides only the end"}),
       Field("checkpoint_every", &C::checkpoint_every,
             {.least = 0, .may_change = "a checkpoint trains nothing"}),
+      Field("checkpoint_minutes", &C::checkpoint_minutes,
+            {.least = 0,
+             .most = 1e6,
+             .may_change = "a checkpoint trains nothing"}),
+      Field("keep_best", &C::keep_best,
+            {.least = 1, .most = 1e6, .may_change = "it trains nothing"}),
+      Field("keep_last", &C::keep_last,
+            {.least = 1, .most = 1e6, .may_change = "it trains nothing"}),
       Field("evaluation_batch_size", &C::evaluation_batch_size,
             {.least = 1, .most = 1e9, .may_change = "it trains nothing"}),
       Field("seeds", &C::seeds,
@@ -265,16 +294,36 @@ void CheckRule(const FieldRule& rule, const std::string& field,
   }
 }
 
+// The value of a field as JSON; null: it is absent.
+template <typename Value>
+nlohmann::json FieldToJson(const Value& value) {
+  if constexpr (requires { value.has_value(); }) {
+    return value.has_value() ? nlohmann::json(*value) : nlohmann::json();
+  } else {
+    return value;
+  }
+}
+
+// Reads a list of objects {"parameters": "head.*", "factor": 0.1}, or one of
+// them, if it is there; factors should be more than 0.
+void ReadFactors(const std::string& field, JsonObjectReader* reader,
+                 std::vector<LearningRateFactor>* factors);
+
 // Reads the fields of `config` that are there, and checks each by its rule.
 template <typename Config>
 void ReadFields(JsonObjectReader* reader, Config* config) {
   ForEachField(*config, [reader](const auto& field, auto& value) {
-    if constexpr (requires { reader->OneOrMore(field.name, &value); }) {
+    if constexpr (std::is_same_v<decltype(value),
+                                 std::vector<LearningRateFactor>&>) {
+      ReadFactors(field.name, reader, &value);
+    } else if constexpr (requires { reader->OneOrMore(field.name, &value); }) {
       reader->OneOrMore(field.name, &value);
     } else {
       reader->Optional(field.name, &value);
     }
-    if constexpr (!std::is_same_v<decltype(value), bool&>) {
+    if constexpr (!std::is_same_v<decltype(value), bool&> &&
+                  !std::is_same_v<decltype(value),
+                                  std::vector<LearningRateFactor>&>) {
       CheckRule(field.rule, field.name, value, reader);
     }
   });

@@ -141,7 +141,15 @@ Json ValueBeforeField(const std::string& field, const FlatSettings& noted) {
   if (field == "train.gate_learning_rate_factor") {
     return TrainConfig().gate_learning_rate_factor;
   }
-  return Json(Json::value_t::discarded);
+  Json value(Json::value_t::discarded);
+  const FinetuneConfig defaults;
+  ForEachConfigField(defaults, [&](const std::string& name, const auto& row,
+                                   const auto& default_value) {
+    if (name == field && row.rule.is_later) {
+      value = FieldToJson(default_value);
+    }
+  });
+  return value;
 }
 
 FlatSettings Flat(const Json& settings) {
@@ -184,10 +192,11 @@ Json RunSettings(const FinetuneConfig& config, const RunInputs& inputs) {
     if (const auto files = inputs.files.find(name);
         files != inputs.files.end()) {
       setting = FilesToJson(files->second);
-    } else if constexpr (requires { value.has_value(); }) {
-      setting = value.has_value() ? Json(*value) : Json();
     } else {
-      setting = value;
+      setting = FieldToJson(value);
+    }
+    if (field.rule.is_later && setting == ValueBeforeField(name, {})) {
+      return;
     }
     const std::vector<std::string> path = absl::StrSplit(name, '.');
     (path.size() == 1 ? settings[name] : settings[path[0]][path[1]]) =

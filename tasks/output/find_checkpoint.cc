@@ -117,7 +117,9 @@ absl::StatusOr<FoundCheckpoint> BestOfSeeds(
     const auto score = summary.best.find(seed);
     if (score == summary.best.end()) {
       all_scored = false;
-    } else if (!best.has_value() || score->second > best->first) {
+    } else if (!best.has_value() ||
+               MainMetric{.lower_is_better = summary.lower_is_better}.IsBetter(
+                   score->second, best->first)) {
       best.emplace(score->second, checkpoint);
     }
   }

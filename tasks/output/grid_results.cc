@@ -44,7 +44,9 @@ std::optional<size_t> BestSetting(const GridResult& result) {
   for (size_t i = 0; i < result.settings.size(); ++i) {
     const ScoreSummary* score = MainScore(result, result.settings[i]);
     if (score != nullptr && !std::isnan(score->median) &&
-        (!best.has_value() || score->median > best_median)) {
+        (!best.has_value() ||
+         MainMetric{.lower_is_better = result.lower_is_better}.IsBetter(
+             score->median, best_median))) {
       best = i;
       best_median = score->median;
     }
@@ -313,7 +315,9 @@ absl::StatusOr<int64_t> WriteGridFile(const RunOutput& output,
   const std::vector<SettingResult> before =
       StillThere(output, earlier.has_value() ? earlier->settings
                                              : std::vector<SettingResult>());
-  GridResult all = {.finished = true, .main_metric = grid.main_metric};
+  GridResult all = {.finished = true,
+                    .main_metric = grid.main_metric,
+                    .lower_is_better = grid.lower_is_better};
   for (const SettingResult* described : InOrder(before, grid.settings)) {
     ETC_ASSIGN_OR_RETURN(StoredSetting stored, ReadStored(output, *described));
     const SettingResult* const now = Find(grid.settings, described->name);

@@ -31,6 +31,7 @@ struct GridResult {
   // all others are finished.
   bool finished = false;
   std::string main_metric;
+  bool lower_is_better = false;
   // All, in order; without a grid one that has no name.
   std::vector<SettingResult> settings;
 };

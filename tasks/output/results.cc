@@ -35,6 +35,10 @@ using Json = nlohmann::json;
 
 constexpr auto kIgnoreOthers = JsonObjectReader::UnknownFields::kIgnore;
 
+// A field of summary.json that is only there with this value.
+constexpr char kDirection[] = "main_metric_direction";
+constexpr char kLowerIsBetter[] = "min";
+
 absl::StatusOr<Metrics> ReadMedians(const Json& scores,
                                     const std::string& where) {
   Metrics medians;
@@ -121,6 +125,9 @@ absl::StatusOr<RunSummary> ReadRunSummary(const std::string& directory) {
   JsonObjectReader reader(json, path);
   reader.Required("task", &summary.task);
   reader.Required("main_metric", &summary.main_metric);
+  std::string direction;
+  reader.Optional(kDirection, &direction);
+  summary.lower_is_better = direction == kLowerIsBetter;
   if (const Json* options = reader.Raw("options", /*required=*/false)) {
     summary.options = *options;
   }
@@ -253,12 +260,16 @@ OrderedJson MetricsToJson(const Metrics& metrics) {
 
 // Returns the result of a seed, as in the list "runs" of summary.json.
 OrderedJson RunToJson(const RunResult& run) {
-  return {{"seed", run.seed},
-          {"directory", run.directory},
-          {"steps", run.steps},
-          {"best_step", run.best_step},
-          {"best", MetricsToJson(run.best)},
-          {"last", MetricsToJson(run.last)}};
+  OrderedJson json = {{"seed", run.seed},
+                      {"directory", run.directory},
+                      {"steps", run.steps},
+                      {"best_step", run.best_step},
+                      {"best", MetricsToJson(run.best)},
+                      {"last", MetricsToJson(run.last)}};
+  if (!run.end_reason.empty()) {
+    json["end_reason"] = run.end_reason;
+  }
+  return json;
 }
 
 bool IsRun(const OrderedJson& json) {
@@ -410,7 +421,7 @@ absl::Status WriteRunResult(const RunResult& run, const Json& settings) {
 }
 
 absl::StatusOr<std::vector<std::string>> WriteSummary(
-    const RunOutput& output, const std::string& main_metric,
+    const RunOutput& output, const MainMetric& main_metric,
     const std::vector<RunResult>& runs) {
   ETC_ASSIGN_OR_RETURN(const RunLock lock,
                        RunLock::Take(output.directory, kLongestWrite));
@@ -440,13 +451,16 @@ absl::StatusOr<std::vector<std::string>> WriteSummary(
         Counted(static_cast<int64_t>(scored.size()), "seed"), " that ",
         output.directory, " has, not only of those of this start"));
   }
-  ETC_RETURN_IF_ERROR(WriteFileAtomically(
-      output.directory + "/summary.json",
-      Text({{"task", output.task},
-            {"options", output.task_options},
-            {"main_metric", main_metric},
-            {"scores", ScoreSummariesToJson(SummarizeScores(scored))},
-            {"runs", all}})));
+  OrderedJson summary = {{"task", output.task},
+                         {"options", output.task_options},
+                         {"main_metric", main_metric.name}};
+  if (main_metric.lower_is_better) {
+    summary[kDirection] = kLowerIsBetter;
+  }
+  summary["scores"] = ScoreSummariesToJson(SummarizeScores(scored));
+  summary["runs"] = all;
+  ETC_RETURN_IF_ERROR(
+      WriteFileAtomically(output.directory + "/summary.json", Text(summary)));
   return messages;
 }
 

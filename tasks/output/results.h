@@ -41,6 +41,7 @@ struct RunSummary {
   // of older runs.
   nlohmann::json options;
   std::string main_metric;
+  bool lower_is_better = false;
   Metrics medians;                   // over all seeds
   std::vector<ScoreSummary> scores;  // the same in the order of the file
   std::set<int64_t> seeds;
@@ -74,6 +75,8 @@ struct RunResult {
   Metrics last;
   int64_t best_step = 0;
   Metrics best;
+  // The reason why it ended before its last update; empty: it did not.
+  std::string end_reason = "";
 };
 
 // The runs of all seeds of a configuration (tasks/train/finetune.h).
@@ -126,7 +129,7 @@ absl::Status WriteRunResult(const RunResult& run,
 // among these.
 //   kInvalidArgument  a result.json or summary.json that is there is damaged
 absl::StatusOr<std::vector<std::string>> WriteSummary(
-    const RunOutput& output, const std::string& main_metric,
+    const RunOutput& output, const MainMetric& main_metric,
     const std::vector<RunResult>& runs);
 
 }  // namespace etc

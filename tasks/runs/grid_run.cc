@@ -25,6 +25,7 @@
 #include "tasks/runs/task_setup.h"
 #include "tasks/train/open_data.h"
 #include "tasks/train/run_claims.h"
+#include "tasks/train/run_plan.h"
 #include "tasks/train/shared_start.h"
 
 namespace etc {
@@ -123,7 +124,10 @@ absl::StatusOr<GridResult> FinetuneAlone(FinetuneConfig config,
   ETC_ASSIGN_OR_RETURN(const RunClaims claims, ClaimRuns(config, options));
   ETC_ASSIGN_OR_RETURN(const TaskSetup setup, SetUpTraining(&config));
   warnings.Add(setup.warnings);
-  GridResult grid = {.main_metric = setup.task->main_metric(),
+  const MainMetric metric =
+      MainMetricOf(config.train, setup.task->main_metric());
+  GridResult grid = {.main_metric = metric.name,
+                     .lower_is_better = metric.lower_is_better,
                      .settings = {SettingResult()}};
   ETC_ASSIGN_OR_RETURN(grid.settings.front().result,
                        FinetuneClaimed(config, *setup.task, claims, options));
@@ -196,8 +200,10 @@ absl::Status GridRun::Prepare(GridSetting setting) {
   const std::string& name = prepared.setting.name;
   ETC_ASSIGN_OR_RETURN(TaskSetup setup, SetUpTraining(&config));
   warnings_.Add(setup.warnings);
-  const std::string main_metric = setup.task->main_metric();
-  if (!settings_.empty() && main_metric != result_.main_metric) {
+  const auto [main_metric, lower_is_better] =
+      MainMetricOf(config.train, setup.task->main_metric());
+  if (!settings_.empty() && (main_metric != result_.main_metric ||
+                             lower_is_better != result_.lower_is_better)) {
     return absl::InvalidArgumentError(absl::StrCat(
         config_.source,
         ": the settings of grid should have one main metric, but ",
@@ -205,6 +211,7 @@ absl::Status GridRun::Prepare(GridSetting setting) {
         name, " has ", main_metric));
   }
   result_.main_metric = main_metric;
+  result_.lower_is_better = lower_is_better;
   ETC_RETURN_IF_ERROR(OpenTask(std::move(setup), &prepared));
   ETC_ASSIGN_OR_RETURN(
       prepared.checked,

@@ -36,6 +36,50 @@
 namespace etc {
 namespace {
 
+// The first records of another source, which must outlive it.
+class FirstRecords : public ExampleSource {
+ public:
+  FirstRecords(const ExampleSource* source, int64_t count)
+      : source_(source), size_(std::min(count, source->size())) {}
+
+  int64_t size() const override { return size_; }
+  absl::StatusOr<Examples> Make(RecordRequest request) const override {
+    return source_->Make(request);
+  }
+  std::string Where(int64_t record) const override {
+    return source_->Where(record);
+  }
+  bool depends_on_key() const override { return source_->depends_on_key(); }
+
+ private:
+  const ExampleSource* const source_;
+  const int64_t size_;
+};
+
+// Records that are evaluated before a run to know the names of its scores.
+constexpr int64_t kProbedRecords = 8;
+
+// Returns true if a run needs its main metric for more than the best
+// checkpoint, which a run without one does not have.
+bool NeedsMainMetric(const TrainConfig& config) {
+  return !config.main_metric.empty() || config.early_stopping > 0;
+}
+
+// Checks that there are evaluations if a field asks for them.
+absl::Status CheckEvaluations(const FinetuneConfig& config,
+                              int64_t num_records) {
+  const char* field = config.train.early_stopping > 0     ? "early_stopping"
+                      : !config.train.main_metric.empty() ? "main_metric"
+                      : config.train.evaluate_at_start    ? "evaluate_at_start"
+                                                          : nullptr;
+  if (num_records > 0 || field == nullptr) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      config.source, ": train.", field,
+      " needs evaluations, but data.dev has no records to evaluate on"));
+}
+
 // Checks that the model fits the memory, and that the training data fill a
 // batch, before the run writes anything to disk.
 absl::Status CheckFits(const FinetuneConfig& config,
@@ -45,6 +89,7 @@ absl::Status CheckFits(const FinetuneConfig& config,
   if (device.is_cpu()) {
     ETC_RETURN_IF_ERROR(CheckModelFits(config));
   }
+  ETC_RETURN_IF_ERROR(CheckEvaluations(config, data->dev->size()));
   const TrainingLoaderOptions loader = LoaderOptionsOf(config, /*seed=*/1);
   if (loader.batch_size <= data->filled_batch) {
     return absl::OkStatus();
@@ -121,7 +166,7 @@ absl::Status WithAdvice(const absl::Status& status,
 
 // Finishes `result`, of which all runs are.
 absl::Status Summarize(const FinetuneConfig& config,
-                       const std::string& main_metric,
+                       const MainMetric& main_metric,
                        const FinetuneOptions& options, FinetuneResult* result) {
   result->finished = true;
   std::vector<Metrics> best;
@@ -181,7 +226,7 @@ absl::StatusOr<RunResult> SeedRuns::TrainOne(const RunPlan& plan,
       .train = *data.train,
       .make_model =
           [this] { return MakeModelWithFiles(config, task, device.device); },
-      .main_metric = task.main_metric(),
+      .main_metric = MainMetricOf(config.train, task.main_metric()),
       .directory = SeedDirectory(config.output, plan.seed),
       .resume = options.resume,
       .lock = claims.Find(SeedDirectory(config.output, plan.seed)),
@@ -190,6 +235,14 @@ absl::StatusOr<RunResult> SeedRuns::TrainOne(const RunPlan& plan,
       .later_steps = options.later_steps + later_seeds * plan.num_steps};
   if (data.dev->size() > 0) {
     run.evaluate = evaluate;
+    if (NeedsMainMetric(config.train)) {
+      run.probe = [&](TrainableModel* model) {
+        EvaluateOptions quiet = evaluation;
+        quiet.context.reporter = nullptr;
+        return Evaluate(model, task,
+                        FirstRecords(data.dev.get(), kProbedRecords), quiet);
+      };
+    }
   }
   absl::StatusOr<RunResult> result = TrainOneSeed(run);
   if (!result.ok()) {
@@ -222,7 +275,9 @@ absl::StatusOr<FinetuneResult> SeedRuns::Train(const RunFiles& files) const {
       return WriteRunResult(result.runs.back(), plan.settings);
     }));
   }
-  ETC_RETURN_IF_ERROR(Summarize(config, task.main_metric(), options, &result));
+  ETC_RETURN_IF_ERROR(Summarize(config,
+                                MainMetricOf(config.train, task.main_metric()),
+                                options, &result));
   return result;
 }
 

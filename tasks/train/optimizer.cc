@@ -1,5 +1,6 @@
 #include "tasks/train/optimizer.h"
 
+#include <fnmatch.h>
 #include <torch/utils.h>
 
 #include <cmath>
@@ -12,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "base/json_reader.h"
 #include "base/status_macros.h"
 #include "etc/weights/encoder_parameters.h"
 #include "tasks/train/adam_update.h"
@@ -30,10 +32,10 @@ struct Slots {
 class AdamOptimizer : public Optimizer {
  public:
   AdamOptimizer(const OptimizerConfig& config, NamedTensors parameters,
-                double gate_learning_rate_factor)
+                std::map<std::string, double> learning_rate_factors)
       : config_(config),
         parameters_(std::move(parameters)),
-        gate_learning_rate_factor_(gate_learning_rate_factor) {}
+        learning_rate_factors_(std::move(learning_rate_factors)) {}
 
   double Step(double learning_rate, double gradient_factor) override;
   NamedTensors State() const override;
@@ -49,7 +51,7 @@ class AdamOptimizer : public Optimizer {
 
   const OptimizerConfig config_;
   const NamedTensors parameters_;
-  const double gate_learning_rate_factor_;
+  const std::map<std::string, double> learning_rate_factors_;
   // State of the parameters that have had a gradient.
   std::map<std::string, Slots> slots_;
 };
@@ -87,8 +89,10 @@ double AdamOptimizer::Step(double learning_rate, double gradient_factor) {
     update.mean = slots.mean;
     update.mean_square = slots.mean_square;
     update.gradient_factor = gradient_factor;
+    const auto factor = learning_rate_factors_.find(name);
     update.learning_rate =
-        learning_rate * (IsGate(name) ? gate_learning_rate_factor_ : 1.0);
+        learning_rate *
+        (factor == learning_rate_factors_.end() ? 1.0 : factor->second);
     updates.push_back(std::move(update));
   }
   return std::sqrt(UpdateAll_(updates));
@@ -160,16 +164,93 @@ absl::Status AdamOptimizer::LoadState(const NamedTensors& state) {
 
 absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(
     const OptimizerConfig& config, NamedTensors parameters,
-    double gate_learning_rate_factor) {
+    std::map<std::string, double> learning_rate_factors) {
   if (config.type == "bert_adamw" || config.type == "lamb" ||
       config.type == "adamw") {
     return std::make_unique<AdamOptimizer>(config, std::move(parameters),
-                                           gate_learning_rate_factor);
+                                           std::move(learning_rate_factors));
   }
   return absl::InvalidArgumentError(
       absl::StrCat("optimizer.type should be \"bert_adamw\", \"lamb\" or "
                    "\"adamw\", but is \"",
                    config.type, "\""));
+}
+
+bool MatchesParameter(const std::string& pattern, const std::string& name) {
+  return fnmatch(pattern.c_str(), name.c_str(), FNM_NOESCAPE) == 0;
+}
+
+namespace {
+
+// The names of the parameters that `pattern`, of `field`, names.
+absl::StatusOr<std::vector<std::string>> NamesMatching(
+    const std::string& field, const std::string& pattern,
+    const NamedTensors& parameters) {
+  std::vector<std::string> names;
+  std::vector<std::string> matching;
+  for (const auto& [name, parameter] : parameters) {
+    names.push_back(name);
+    if (MatchesParameter(pattern, name)) {
+      matching.push_back(name);
+    }
+  }
+  if (!matching.empty()) {
+    return matching;
+  }
+  const std::string nearest = NearestName(pattern, names);
+  return absl::InvalidArgumentError(absl::StrCat(
+      field, ": \"", pattern, "\" should name parameters of the model, but ",
+      "names none",
+      !nearest.empty()
+          ? absl::StrCat("; did you mean \"", nearest, "\"?")
+          : absl::StrCat("; \"", names.empty() ? "" : names.front(),
+                         "\" is one")));
+}
+
+}  // namespace
+
+absl::Status FreezeParameters(const std::vector<std::string>& patterns,
+                              const NamedTensors& parameters) {
+  for (const std::string& pattern : patterns) {
+    ETC_ASSIGN_OR_RETURN(const std::vector<std::string> names,
+                         NamesMatching("train.frozen", pattern, parameters));
+    for (const std::string& name : names) {
+      torch::Tensor(parameters.at(name)).set_requires_grad(false);
+    }
+  }
+  if (!patterns.empty() && TrainedParameters(parameters).empty()) {
+    return absl::InvalidArgumentError(
+        "train.frozen should leave a parameter to train, but names all");
+  }
+  return absl::OkStatus();
+}
+
+NamedTensors TrainedParameters(const NamedTensors& parameters) {
+  NamedTensors trained = parameters;
+  std::erase_if(
+      trained, [](const auto& entry) { return !entry.second.requires_grad(); });
+  return trained;
+}
+
+absl::StatusOr<std::map<std::string, double>> ParameterFactors(
+    double gate_factor, const std::vector<LearningRateFactor>& factors,
+    const NamedTensors& parameters) {
+  std::map<std::string, double> by_name;
+  for (const auto& [name, parameter] : parameters) {
+    if (IsGate(name)) {
+      by_name[name] = gate_factor;
+    }
+  }
+  for (const LearningRateFactor& factor : factors) {
+    ETC_ASSIGN_OR_RETURN(const std::vector<std::string> names,
+                         NamesMatching("train.learning_rate_factors",
+                                       factor.parameters, parameters));
+    for (const std::string& name : names) {
+      by_name[name] = factor.factor;
+    }
+  }
+  std::erase_if(by_name, [](const auto& entry) { return entry.second == 1.0; });
+  return by_name;
 }
 
 bool IsDecayed(absl::string_view parameter_name) {

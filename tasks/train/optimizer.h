@@ -3,8 +3,10 @@
 
 #include <torch/types.h>
 
+#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -28,8 +30,8 @@ namespace etc {
 //   adamw       LibTorch's: bias-corrected m and v; p is first multiplied by
 //               1 - rate weight_decay
 //
-// Parameters that IsDecayed excludes have no decay, and ratio 1 under lamb; the
-// rate of gates (IsGate) is `gate_learning_rate_factor` times the others'.
+// Parameters that IsDecayed excludes have no decay, and ratio 1 under lamb. The
+// rate of a parameter is multiplied by its factor, where it has one.
 // Parameters without a gradient are left alone entirely, and have no state.
 class Optimizer {
  public:
@@ -56,7 +58,29 @@ class Optimizer {
 //   kInvalidArgument  `config.type` is none of the above
 absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(
     const OptimizerConfig& config, NamedTensors parameters,
-    double gate_learning_rate_factor = 1.0);
+    std::map<std::string, double> learning_rate_factors = {});
+
+// Returns true if `pattern` names the parameter: in it `*` is any characters,
+// `?` is one, `[ab]` one of those ("encoder.embedding.*").
+bool MatchesParameter(const std::string& pattern, const std::string& name);
+
+// Switches off the gradients of the parameters that one of the patterns names:
+// they are not changed, and have no gradient and no state of an optimizer.
+//   kInvalidArgument  a pattern names no parameter, with the nearest name; or
+//                     all are named
+absl::Status FreezeParameters(const std::vector<std::string>& patterns,
+                              const NamedTensors& parameters);
+
+// The parameters that have gradients.
+NamedTensors TrainedParameters(const NamedTensors& parameters);
+
+// The factors of the learning rates of `parameters` that are not 1, by their
+// names: gates (IsGate) have `gate_factor`, and those that an entry of
+// `factors` names its factor; the last entry that names a parameter decides.
+//   kInvalidArgument  an entry names no parameter, with the nearest name
+absl::StatusOr<std::map<std::string, double>> ParameterFactors(
+    double gate_factor, const std::vector<LearningRateFactor>& factors,
+    const NamedTensors& parameters);
 
 // Returns true if weight decay applies to a parameter of this name: not if it
 // contains "norm" or "bias", which is the official rule (doc/model.md 8.3) in

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "tasks/data/example_source.h"
+#include "tasks/metrics.h"
 #include "tasks/output/run_lock.h"
 #include "tasks/train/evaluate.h"
 #include "tasks/train/run_context.h"
@@ -32,8 +33,13 @@ struct RunOptions {
   //   kAborted    the model's output is infinite or not a number
   std::function<absl::StatusOr<Evaluation>(TrainableModel* model)> evaluate =
       nullptr;
-  // The name of the metric by which checkpoints are compared; larger is better.
-  std::string main_metric = "";
+  // Evaluates a few records, for the names of scores: `main_metric` has to be
+  // one of them, which is checked before the first update. Empty: a run whose
+  // evaluations lack it has no best checkpoint.
+  std::function<absl::StatusOr<Evaluation>(TrainableModel* model)> probe =
+      nullptr;
+  // The metric by which checkpoints are compared.
+  MainMetric main_metric = {};
   // Gets checkpoints/, metrics.jsonl and lock.
   std::string directory;
   // Go on from the last checkpoint in the directory, if there is one. Without

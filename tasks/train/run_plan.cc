@@ -27,10 +27,11 @@ int64_t EvaluationIntervalOf(const FinetuneConfig& config,
 
 LearningRateSchedule ScheduleOf(const FinetuneConfig& config,
                                 int64_t num_steps) {
-  return {.learning_rate = config.train.learning_rate,
+  return {.type = ScheduleTypeFromName(config.schedule.type),
+          .learning_rate = config.train.learning_rate,
           .num_steps = num_steps,
-          .warmup_steps =
-              NumWarmupSteps(num_steps, config.schedule.warmup_proportion),
+          .warmup_steps = config.schedule.warmup_steps.value_or(
+              NumWarmupSteps(num_steps, config.schedule.warmup_proportion)),
           .start_warmup_step = config.schedule.start_warmup_step,
           .poly_power = config.schedule.poly_power};
 }
@@ -39,7 +40,14 @@ LearningRateSchedule ScheduleOf(const FinetuneConfig& config,
 
 absl::Status CheckHasUpdate(const FinetuneConfig& config, int64_t num_records,
                             int64_t num_examples) {
-  if (NumStepsOf(config, num_examples) >= 1) {
+  const int64_t num_steps = NumStepsOf(config, num_examples);
+  const int64_t warmup_steps = config.schedule.warmup_steps.value_or(0);
+  if (num_steps >= 1 && warmup_steps > num_steps) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "schedule.warmup_steps should be at most the updates of the run (",
+        num_steps, "), but is ", warmup_steps));
+  }
+  if (num_steps >= 1) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
@@ -47,6 +55,15 @@ absl::Status CheckHasUpdate(const FinetuneConfig& config, int64_t num_records,
                    ") come to no update: the training data have ",
                    Counted(num_records, "record"), " and train.batch_size is ",
                    config.train.batch_size));
+}
+
+MainMetric MainMetricOf(const TrainConfig& config, const std::string& of_task) {
+  MainMetric metric = {.name = config.main_metric.empty() ? of_task
+                                                          : config.main_metric};
+  metric.lower_is_better = config.main_metric_direction == "auto"
+                               ? IsLowerBetter(metric.name)
+                               : config.main_metric_direction == "min";
+  return metric;
 }
 
 absl::StatusOr<RunPlan> PlanRun(const FinetuneConfig& config,
@@ -60,9 +77,18 @@ absl::StatusOr<RunPlan> PlanRun(const FinetuneConfig& config,
       .epoch_examples = NumExamplesOf(config, inputs.num_examples),
       .evaluate_every = EvaluationIntervalOf(config, inputs.num_examples),
       .checkpoint_every = config.train.checkpoint_every,
+      .checkpoint_seconds = 60 * config.train.checkpoint_minutes,
+      .keep_best = config.train.keep_best,
+      .keep_last = config.train.keep_last,
+      .evaluate_at_start = config.train.evaluate_at_start,
+      .early_stopping = {.evaluations = config.train.early_stopping,
+                         .improvement =
+                             config.train.early_stopping_improvement},
       .watch_scores = config.train.watch_scores,
       .optimizer = config.optimizer,
       .gate_learning_rate_factor = config.train.gate_learning_rate_factor,
+      .learning_rate_factors = config.train.learning_rate_factors,
+      .frozen = config.train.frozen,
       .shard_optimizer = config.train.shard_optimizer,
       .schedule = ScheduleOf(config, num_steps),
       .loader = LoaderOptionsOf(config, inputs.seed),

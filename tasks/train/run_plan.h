@@ -12,9 +12,19 @@
 #include "tasks/config/config.h"
 #include "tasks/config/run_settings.h"
 #include "tasks/data/loader.h"
+#include "tasks/metrics.h"
 #include "tasks/train/schedule.h"
 
 namespace etc {
+
+// The end of a run whose main metric improves no more.
+struct EarlyStopping {
+  // Evaluations in a row without an improvement that end the run; 0: none do.
+  int64_t evaluations = 0;
+  // A score improves if it is better by more than this than at the last
+  // improvement.
+  double improvement = 0;
+};
 
 // Everything that the trainer (tasks/train/trainer.h) needs to know about a run
 // besides its model and its data.
@@ -28,11 +38,22 @@ struct RunPlan {
   int64_t evaluate_every = 0;
   // Updates between checkpoints; 0: only at evaluations.
   int64_t checkpoint_every = 0;
+  // Seconds between checkpoints; 0: the time decides none.
+  double checkpoint_seconds = 0;
+  // Checkpoints that are kept (KeptCheckpoints).
+  int64_t keep_best = 1;
+  int64_t keep_last = 1;
+  // True if the run's first weights are evaluated, too.
+  bool evaluate_at_start = false;
+  EarlyStopping early_stopping;
   // Updates between statistics of scores (TrainStep::Options); 0: none.
   int64_t watch_scores = 0;
   OptimizerConfig optimizer;
-  // Argument of MakeOptimizer.
+  // Multiples of the learning rate: of gates, and by patterns of parameters.
   double gate_learning_rate_factor = 1.0;
+  std::vector<LearningRateFactor> learning_rate_factors;
+  // Patterns of parameters that are not trained.
+  std::vector<std::string> frozen;
   // Shards the optimizer's state: see OptimizerShards.
   bool shard_optimizer = false;
   LearningRateSchedule schedule;
@@ -45,11 +66,16 @@ struct RunPlan {
 };
 
 // The run that `config` describes.
-//   kInvalidArgument  it has no update
+//   kInvalidArgument  it has no update, or a warm-up of more than it has
 absl::StatusOr<RunPlan> PlanRun(const FinetuneConfig& config,
                                 const RunInputs& inputs);
 
-// Checks that the run has an update. Errors as of PlanRun.
+// The metric by which the runs of a configuration are compared: `of_task` (see
+// Task::main_metric), or the one that it names.
+MainMetric MainMetricOf(const TrainConfig& config, const std::string& of_task);
+
+// Checks that the run has an update, and its warm-up not more updates than it.
+// Errors as of PlanRun.
 absl::Status CheckHasUpdate(const FinetuneConfig& config, int64_t num_records,
                             int64_t num_examples);
 

@@ -100,9 +100,9 @@ absl::Status RunReport::ReportEvaluation(const TrainingState& state,
                                   {"examples", evaluation.num_examples},
                                   {"seconds", evaluation.seconds}}));
   // The other scores are in the log.
-  const std::string& main = options_.main_metric;
+  const std::string& main = options_.main_metric.name;
   std::string comparison;
-  if (state.best_step == state.step) {
+  if (state.best_step == state.step && !state.best.empty()) {
     comparison = ", the best so far";
   } else if (!state.best.empty()) {
     comparison =

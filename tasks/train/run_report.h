@@ -34,6 +34,13 @@ class RunReport {
   absl::Status ReportEvaluation(const TrainingState& state,
                                 const Evaluation& evaluation);
 
+  // Reports the training records that were not used, at an end of the run
+  // before its last update.
+  void ReportUnused(const SkippedRecords& skipped) {
+    ReportSkipped("training", skipped, &skipped_train_);
+    ReportLeftOut(skipped);
+  }
+
   // Puts the lines so far on disk.
   absl::Status Sync() { return log_.Sync(); }
   int64_t metrics_bytes() const { return log_.size(); }

@@ -126,11 +126,7 @@ absl::Status CheckSameStart(const FinetuneConfig& config,
         return;
       }
     }
-    if constexpr (requires { value.has_value(); }) {
-      fields[name] = value.has_value() ? Json(*value) : Json();
-    } else {
-      fields[name] = value;
-    }
+    fields[name] = FieldToJson(value);
   });
   return CheckSameFields(fields, options.context.group);
 }

@@ -106,7 +106,8 @@ TrainStep::TrainStep(TrainableModel* model,
     }
   }
   if (options_.group != nullptr) {
-    sums_ = std::make_unique<GradientSums>(parameters_, options_.group);
+    sums_ = std::make_unique<GradientSums>(TrainedParameters(parameters_),
+                                           options_.group);
   }
 }
 

@@ -9,9 +9,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/counted.h"
 #include "base/directory.h"
 #include "base/file.h"
+#include "base/json_reader.h"
 #include "base/out_of_memory.h"
 #include "base/random.h"
 #include "base/status_macros.h"
@@ -36,12 +38,14 @@ namespace {
 constexpr char kPredictions[] = "/predictions.json";
 
 // Erases the optimizer's state of gates that the model does not have, after a
-// change of residual_attention.
-void ForgetGatesOfOtherMode(const TrainableModel& model, NamedTensors* state) {
+// change of residual_attention, and of parameters that are frozen now.
+void ForgetUntrained(const TrainableModel& model, NamedTensors* state) {
   const NamedTensors parameters = model.NamedParameters();
   std::erase_if(*state, [&](const auto& entry) {
     const std::string name = entry.first.substr(entry.first.find('.') + 1);
-    return IsGate(name) && !parameters.contains(name);
+    const auto parameter = parameters.find(name);
+    return parameter == parameters.end() ? IsGate(name)
+                                         : !parameter->second.requires_grad();
   });
 }
 
@@ -57,7 +61,11 @@ class Trainer {
   explicit Trainer(const RunOptions& options)
       : options_(options),
         plan_(options.plan),
-        store_(options.directory + "/checkpoints") {}
+        store_(options.directory + "/checkpoints",
+               {.last = options.plan.keep_last,
+                .best = options.plan.keep_best,
+                .metric = options.main_metric}),
+        saved_seconds_(SteadySeconds()) {}
 
   bool is_first() const { return options_.context.is_first(); }
   absl::Status InFirst(const std::function<absl::Status()>& action) const {
@@ -74,8 +82,18 @@ class Trainer {
   // Takes over the run's directory, which is changed from here on.
   absl::Status TakeOverDirectory();
 
+  // Checks that the main metric is one of the scores of an evaluation.
+  absl::Status CheckMainMetric();
+  absl::Status CheckHasMainMetric(const Metrics& scores) const;
+  // Returns true after the last update, or if early stopping ends the run.
+  bool IsAtEnd() const {
+    return state_.step == plan_.num_steps ||
+           HasEndedEarly(plan_.early_stopping, state_);
+  }
+  // The end of the run, once IsAtEnd().
+  absl::StatusOr<RunResult> Finish();
   bool EvaluationIsDue() const;
-  bool SaveIsDue() const;
+  absl::StatusOr<bool> SaveIsDue() const;
   // Sets the weights of a new run that depend on data by those of its first
   // update.
   absl::Status InitializeWeights(const TrainingBatch& batch);
@@ -121,6 +139,9 @@ class Trainer {
 
   // The step of the last checkpoint.
   std::optional<int64_t> saved_step_;
+  // The time of the last checkpoint by this start, or of the start.
+  double saved_seconds_;
+  bool has_evaluated_start_ = false;
   // Examples of the last update: the loss on them is checked before weights are
   // saved.
   Examples checked_examples_;
@@ -148,6 +169,7 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Start(
                       .state = &trainer->state_,
                       .saved_step = &trainer->saved_step_}));
   ETC_RETURN_IF_ERROR(trainer->LoadOptimizerState());
+  ETC_RETURN_IF_ERROR(trainer->CheckMainMetric());
   ETC_RETURN_IF_ERROR(
       trainer->InFirst([&] { return trainer->TakeOverDirectory(); }));
   ETC_ASSIGN_OR_RETURN(const TrainingLoaderOptions loader,
@@ -170,7 +192,12 @@ absl::Status Trainer::TakeLock() {
 absl::Status Trainer::MakeModel() {
   torch::manual_seed(CombineSeeds({static_cast<uint64_t>(plan_.seed)}));
   ETC_ASSIGN_OR_RETURN(model_, options_.make_model());
-  const NamedTensors parameters = model_.model->NamedParameters();
+  const NamedTensors all = model_.model->NamedParameters();
+  ETC_RETURN_IF_ERROR(FreezeParameters(plan_.frozen, all));
+  const NamedTensors parameters = TrainedParameters(all);
+  ETC_ASSIGN_OR_RETURN(auto factors,
+                       ParameterFactors(plan_.gate_learning_rate_factor,
+                                        plan_.learning_rate_factors, all));
   if (plan_.shard_optimizer && options_.context.group != nullptr) {
     shards_ =
         std::make_unique<OptimizerShards>(parameters, options_.context.group);
@@ -179,7 +206,7 @@ absl::Status Trainer::MakeModel() {
       auto optimizer,
       MakeOptimizer(plan_.optimizer,
                     shards_ != nullptr ? shards_->own() : parameters,
-                    plan_.gate_learning_rate_factor));
+                    std::move(factors)));
   train_step_ = std::make_unique<TrainStep>(
       model_.model.get(), std::move(optimizer),
       TrainStep::Options{.clip_norm = plan_.optimizer.clip_norm,
@@ -213,9 +240,11 @@ absl::Status Trainer::TakeOverDirectory() {
   ETC_RETURN_IF_ERROR(RemoveAbandonedTemporaries(options_.directory));
   ETC_RETURN_IF_ERROR(store_.TakeOver());
   // A run that died before it noted this.
-  if (state_.evaluated_step == state_.step && state_.step > 0) {
-    ETC_RETURN_IF_ERROR(store_.NoteEvaluation(state_.evaluation,
-                                              state_.best_step == state_.step));
+  if (state_.evaluated_step == state_.step &&
+      (state_.step > 0 || !state_.evaluation.empty())) {
+    ETC_RETURN_IF_ERROR(store_.NoteEvaluation(
+        state_.evaluation, state_.best_step == state_.step &&
+                               (state_.step > 0 || !state_.best.empty())));
   }
   ReportStore();
   ETC_ASSIGN_OR_RETURN(MetricsLog log,
@@ -251,7 +280,7 @@ absl::Status Trainer::StartFrom(const std::string& checkpoint) {
   ETC_RETURN_IF_ERROR(model_.load(checkpoint));
   ETC_RETURN_IF_ERROR(CheckFinite(checkpoint, saved.optimizer));
   optimizer_state_ = std::move(saved.optimizer);
-  ForgetGatesOfOtherMode(*model_.model, &optimizer_state_);
+  ForgetUntrained(*model_.model, &optimizer_state_);
   state_ = evaluated.has_value() ? evaluated->state : std::move(saved.state);
   saved_step_ = state_.step;
   ETC_ASSIGN_OR_RETURN(const std::vector<std::string> messages,
@@ -270,26 +299,100 @@ absl::Status Trainer::StartFrom(const std::string& checkpoint) {
   return absl::OkStatus();
 }
 
+absl::Status Trainer::CheckMainMetric() {
+  if (options_.probe == nullptr || IsAtEnd()) {
+    return absl::OkStatus();
+  }
+  const absl::StatusOr<Evaluation> probe = options_.probe(model_.model.get());
+  if (absl::IsCancelled(probe.status())) {
+    return absl::OkStatus();
+  }
+  ETC_RETURN_IF_ERROR(probe.status());
+  // None of these few may have an answer.
+  return probe->metrics.empty() ? absl::OkStatus()
+                                : CheckHasMainMetric(probe->metrics);
+}
+
+absl::Status Trainer::CheckHasMainMetric(const Metrics& scores) const {
+  const std::string& metric = options_.main_metric.name;
+  if (options_.probe == nullptr || FindMetric(scores, metric).has_value()) {
+    return absl::OkStatus();
+  }
+  if (scores.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "there is no score \"", metric,
+        "\", which train.main_metric or train.early_stopping need: no record "
+        "of the evaluation data has an answer"));
+  }
+  std::vector<std::string> names;
+  for (const auto& [name, value] : scores) {
+    names.push_back(name);
+  }
+  const std::string nearest = NearestName(metric, names);
+  return absl::InvalidArgumentError(absl::StrCat(
+      "train.main_metric should be \"", absl::StrJoin(names, "\" or \""),
+      "\", the scores of an evaluation, but is \"", metric, "\"",
+      nearest.empty() ? ""
+                      : absl::StrCat("; did you mean \"", nearest, "\"?")));
+}
+
 bool Trainer::EvaluationIsDue() const {
-  if (options_.evaluate == nullptr || state_.evaluated_step == state_.step) {
+  if (options_.evaluate == nullptr) {
+    return false;
+  }
+  if (state_.step == 0) {
+    return plan_.evaluate_at_start && !has_evaluated_start_ &&
+           state_.evaluation.empty();
+  }
+  if (state_.evaluated_step == state_.step) {
     return false;
   }
   return state_.step == plan_.num_steps ||
          (plan_.evaluate_every > 0 && state_.step % plan_.evaluate_every == 0);
 }
 
-bool Trainer::SaveIsDue() const {
-  return saved_step_ != state_.step &&
-         (state_.step == plan_.num_steps ||
-          (plan_.checkpoint_every > 0 && state_.step > 0 &&
-           state_.step % plan_.checkpoint_every == 0));
+absl::StatusOr<bool> Trainer::SaveIsDue() const {
+  if (saved_step_ == state_.step) {
+    return false;
+  }
+  if (state_.step == plan_.num_steps ||
+      (plan_.checkpoint_every > 0 && state_.step > 0 &&
+       state_.step % plan_.checkpoint_every == 0)) {
+    return true;
+  }
+  if (plan_.checkpoint_seconds == 0 || state_.step == 0) {
+    return false;
+  }
+  const double seconds = SteadySeconds() - saved_seconds_;
+  if (options_.context.group == nullptr) {
+    return seconds >= plan_.checkpoint_seconds;
+  }
+  // The clock of rank 0 decides.
+  const torch::Tensor of_first = torch::full({1}, seconds, torch::kFloat64);
+  ETC_RETURN_IF_ERROR(options_.context.group->Broadcast({of_first}));
+  return of_first.item<double>() >= plan_.checkpoint_seconds;
+}
+
+absl::StatusOr<RunResult> Trainer::Finish() {
+  ETC_RETURN_IF_ERROR(InFirst([this] { return reported_; }));
+  RunResult result = Result(/*finished=*/true);
+  if (!result.end_reason.empty()) {
+    options_.context.Message(absl::StrCat(
+        "stopped early, after ", state_.step, " of ",
+        Counted(plan_.num_steps, "update"), ": ", result.end_reason));
+    if (is_first()) {
+      report_->ReportUnused(loader_->skipped());
+    }
+  }
+  return result;
 }
 
 absl::StatusOr<RunResult> Trainer::Run() {
   while (true) {
     const bool evaluation_is_due = EvaluationIsDue();
     // Before the evaluation: if that fails, the updates are not lost.
-    if (SaveIsDue() || (evaluation_is_due && saved_step_ != state_.step)) {
+    ETC_ASSIGN_OR_RETURN(const bool save_is_due, SaveIsDue());
+    if (save_is_due || (evaluation_is_due && saved_step_ != state_.step)) {
       if (const absl::Status saved = Save(); !saved.ok()) {
         return absl::IsAborted(saved)
                    ? saved
@@ -303,9 +406,8 @@ absl::StatusOr<RunResult> Trainer::Run() {
       }
       ETC_RETURN_IF_ERROR(evaluated);
     }
-    if (state_.step == plan_.num_steps) {
-      ETC_RETURN_IF_ERROR(InFirst([this] { return reported_; }));
-      return Result(/*finished=*/true);
+    if (IsAtEnd()) {
+      return Finish();
     }
     ETC_ASSIGN_OR_RETURN(const bool made, MakeUpdateOrSave());
     if (!made) {
@@ -484,8 +586,11 @@ absl::Status Trainer::Evaluate() {
                      store_.last().value_or(options_.directory),
                      ": the same command with --resume goes on from there"));
   }
+  ETC_RETURN_IF_ERROR(CheckHasMainMetric(evaluation->metrics));
+  has_evaluated_start_ = true;
   const bool is_best =
       SetScores(evaluation->metrics, options_.main_metric, &state_);
+  CountStale(plan_.early_stopping, options_.main_metric, &state_);
   return InFirst([&]() -> absl::Status {
     ETC_RETURN_IF_ERROR(report_->ReportEvaluation(state_, *evaluation));
     state_.metrics_bytes = report_->metrics_bytes();
@@ -532,6 +637,7 @@ absl::Status Trainer::Save() {
   ETC_RETURN_IF_ERROR(InFirst([this] { return WriteCheckpoint(); }));
   optimizer_state_.clear();
   saved_step_ = state_.step;
+  saved_seconds_ = SteadySeconds();
   return absl::OkStatus();
 }
 
@@ -560,13 +666,24 @@ void Trainer::ReportStore() {
 }
 
 RunResult Trainer::Result(bool finished) const {
+  const EarlyStopping& early = plan_.early_stopping;
+  std::string end_reason;
+  if (finished && state_.step < plan_.num_steps) {
+    end_reason =
+        absl::StrCat(options_.main_metric.name, " did not improve",
+                     early.improvement > 0
+                         ? absl::StrCat(" by more than ", early.improvement)
+                         : "",
+                     " in ", Counted(state_.stale_evaluations, "evaluation"));
+  }
   return {.finished = finished,
           .seed = plan_.seed,
           .directory = options_.directory,
           .steps = state_.step,
           .last = state_.evaluation,
           .best_step = state_.best_step,
-          .best = state_.best};
+          .best = state_.best,
+          .end_reason = std::move(end_reason)};
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "tasks/train/training_state.h"
 
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -48,16 +49,23 @@ void ReadMetrics(const std::string& field, JsonObjectReader* reader,
 }  // namespace
 
 Json StateToJson(const TrainingState& state) {
-  return {{"step", state.step},
-          {"epoch", state.position.epoch},
-          {"record", state.position.record},
-          {"example", state.position.example},
-          {"batch", state.position.batch},
-          {"evaluated_step", state.evaluated_step},
-          {"evaluation", MetricPairs(state.evaluation)},
-          {"best_step", state.best_step},
-          {"best", MetricPairs(state.best)},
-          {"metrics_bytes", state.metrics_bytes}};
+  Json json = {{"step", state.step},
+               {"epoch", state.position.epoch},
+               {"record", state.position.record},
+               {"example", state.position.example},
+               {"batch", state.position.batch},
+               {"evaluated_step", state.evaluated_step},
+               {"evaluation", MetricPairs(state.evaluation)},
+               {"best_step", state.best_step},
+               {"best", MetricPairs(state.best)},
+               {"metrics_bytes", state.metrics_bytes}};
+  if (state.improved_score.has_value()) {
+    json["improved_score"] = *state.improved_score;
+  }
+  if (state.stale_evaluations > 0) {
+    json["stale_evaluations"] = state.stale_evaluations;
+  }
+  return json;
 }
 
 absl::StatusOr<TrainingState> StateFromJson(const Json& json,
@@ -74,22 +82,53 @@ absl::StatusOr<TrainingState> StateFromJson(const Json& json,
   reader.Required("best_step", &state.best_step);
   ReadMetrics("best", &reader, &state.best);
   reader.Required("metrics_bytes", &state.metrics_bytes);
+  double improved_score = 0;
+  reader.Optional("improved_score", &improved_score);
+  if (reader.Has("improved_score")) {
+    state.improved_score = improved_score;
+  }
+  reader.Optional("stale_evaluations", &state.stale_evaluations);
   ETC_RETURN_IF_ERROR(reader.Finish());
   return state;
 }
 
-bool SetScores(const Metrics& metrics, const std::string& main_metric,
+bool SetScores(const Metrics& metrics, const MainMetric& main_metric,
                TrainingState* state) {
   state->evaluated_step = state->step;
   state->evaluation = metrics;
-  const std::optional<double> now = FindMetric(metrics, main_metric);
-  const std::optional<double> best = FindMetric(state->best, main_metric);
-  const bool is_best = now.has_value() && (!best.has_value() || *now > *best);
+  const std::optional<double> now = FindMetric(metrics, main_metric.name);
+  const std::optional<double> best = FindMetric(state->best, main_metric.name);
+  const bool is_best = now.has_value() &&
+                       (!best.has_value() || main_metric.IsBetter(*now, *best));
   if (is_best) {
     state->best_step = state->step;
     state->best = metrics;
   }
   return is_best;
+}
+
+void CountStale(const EarlyStopping& early_stopping,
+                const MainMetric& main_metric, TrainingState* state) {
+  const std::optional<double> now =
+      FindMetric(state->evaluation, main_metric.name);
+  if (early_stopping.evaluations == 0) {
+    return;
+  }
+  const double sign = main_metric.lower_is_better ? -1 : 1;
+  const bool improves =
+      now.has_value() && std::isfinite(*now) &&
+      (!state->improved_score.has_value() ||
+       sign * (*now - *state->improved_score) > early_stopping.improvement);
+  state->stale_evaluations = improves ? 0 : state->stale_evaluations + 1;
+  if (improves) {
+    state->improved_score = now;
+  }
+}
+
+bool HasEndedEarly(const EarlyStopping& early_stopping,
+                   const TrainingState& state) {
+  return early_stopping.evaluations > 0 &&
+         state.stale_evaluations >= early_stopping.evaluations;
 }
 
 absl::StatusOr<std::vector<std::string>> GoOnWithChanges(
@@ -104,12 +143,15 @@ absl::StatusOr<std::vector<std::string>> GoOnWithChanges(
   std::vector<std::string> messages;
   bool other_examples = false;
   bool other_scores = false;
+  bool other_metric = false;
   for (const SettingChange& change : changes) {
     messages.push_back(absl::StrCat("changed: ", change.field, ", from ",
                                     change.was, " to ", change.is));
     other_examples =
         other_examples || ChangesExamples(plan.example_settings, change.field);
     other_scores = other_scores || change.field == "data.dev";
+    other_metric = other_metric || change.field == "train.main_metric" ||
+                   change.field == "train.main_metric_direction";
   }
   if (other_examples &&
       state->position != LoaderPosition{.epoch = state->position.epoch}) {
@@ -125,6 +167,16 @@ absl::StatusOr<std::vector<std::string>> GoOnWithChanges(
     state->best.clear();
     messages.emplace_back(
         "the best score so far is forgotten: it was on other data");
+  }
+  if (other_metric && !other_scores) {
+    state->best_step = 0;
+    state->best.clear();
+    messages.emplace_back(
+        "the best score so far is forgotten: it was by another metric");
+  }
+  if (other_scores || other_metric) {
+    state->improved_score.reset();
+    state->stale_evaluations = 0;
   }
   return messages;
 }

@@ -30,6 +30,10 @@ struct TrainingState {
   // The evaluation with the best main metric so far.
   int64_t best_step = 0;
   Metrics best;
+  // With early stopping: the main metric at the last improvement, and the
+  // evaluations in a row since then.
+  std::optional<double> improved_score;
+  int64_t stale_evaluations = 0;
   // Bytes in the file of metrics.
   int64_t metrics_bytes = 0;
 
@@ -43,8 +47,16 @@ absl::StatusOr<TrainingState> StateFromJson(const nlohmann::json& json,
 
 // Makes `metrics` those of an evaluation now. Returns true if they are the best
 // so far by `main_metric`.
-bool SetScores(const Metrics& metrics, const std::string& main_metric,
+bool SetScores(const Metrics& metrics, const MainMetric& main_metric,
                TrainingState* state);
+
+// Counts the last evaluation of `state` towards the end by early stopping.
+void CountStale(const EarlyStopping& early_stopping,
+                const MainMetric& main_metric, TrainingState* state);
+
+// Returns true if early stopping ends a run in this state.
+bool HasEndedEarly(const EarlyStopping& early_stopping,
+                   const TrainingState& state);
 
 // Adapts `state` to a run that goes on by `plan`, whose settings changed by
 // `changes`: other examples begin a new pass over the data, and other data to

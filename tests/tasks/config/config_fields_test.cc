@@ -41,12 +41,17 @@ constexpr char kComplete[] = R"({
            "sentences": "tables"},
   "optimizer": {"type": "lamb", "weight_decay": 0.1, "beta1": 0.8,
                 "beta2": 0.99, "epsilon": 1e-7, "clip_norm": 0},
-  "schedule": {"warmup_proportion": 0.2, "poly_power": 2,
-               "start_warmup_step": 5},
+  "schedule": {"type": "cosine", "warmup_proportion": 0.2, "warmup_steps": 9,
+               "poly_power": 2, "start_warmup_step": 5},
   "train": {"learning_rate": 4e-5, "gate_learning_rate_factor": 10,
-            "batch_size": 32, "micro_batch_size": 3,
+            "learning_rate_factors": [{"parameters": "head.*", "factor": 3}],
+            "frozen": ["encoder.*"], "batch_size": 32, "micro_batch_size": 3,
             "epochs": 1.5, "steps": 100, "num_train_examples": 44000,
-            "evaluate_every": 10, "checkpoint_every": 7,
+            "evaluate_every": 10, "evaluate_at_start": true,
+            "main_metric": "em", "main_metric_direction": "min",
+            "early_stopping": 4, "early_stopping_improvement": 0.5,
+            "checkpoint_every": 7, "checkpoint_minutes": 1.5, "keep_best": 2,
+            "keep_last": 3,
             "evaluation_batch_size": 4, "seeds": [3, 1], "threads": 2,
             "device": "cuda:1", "precision": "fp32",
             "score_storage": "store", "watch_scores": 20,
@@ -100,18 +105,31 @@ TEST(ConfigFieldsTest, ReadsEveryField) {
   EXPECT_EQ(config->optimizer.beta2, 0.99);
   EXPECT_EQ(config->optimizer.epsilon, 1e-7);
   EXPECT_EQ(config->optimizer.clip_norm, 0);
+  EXPECT_EQ(config->schedule.type, "cosine");
   EXPECT_EQ(config->schedule.warmup_proportion, 0.2);
+  EXPECT_EQ(config->schedule.warmup_steps, 9);
   EXPECT_EQ(config->schedule.poly_power, 2);
   EXPECT_EQ(config->schedule.start_warmup_step, 5);
   EXPECT_EQ(config->train.learning_rate, 4e-5);
   EXPECT_EQ(config->train.gate_learning_rate_factor, 10);
+  EXPECT_THAT(config->train.learning_rate_factors,
+              ElementsAre(LearningRateFactor{"head.*", 3}));
+  EXPECT_THAT(config->train.frozen, ElementsAre("encoder.*"));
   EXPECT_EQ(config->train.batch_size, 32);
   EXPECT_EQ(config->train.micro_batch_size, 3);
   EXPECT_EQ(config->train.epochs, 1.5);
   EXPECT_EQ(config->train.steps, 100);
   EXPECT_EQ(config->train.num_train_examples, 44000);
   EXPECT_EQ(config->train.evaluate_every, 10);
+  EXPECT_TRUE(config->train.evaluate_at_start);
+  EXPECT_EQ(config->train.main_metric, "em");
+  EXPECT_EQ(config->train.main_metric_direction, "min");
+  EXPECT_EQ(config->train.early_stopping, 4);
+  EXPECT_EQ(config->train.early_stopping_improvement, 0.5);
   EXPECT_EQ(config->train.checkpoint_every, 7);
+  EXPECT_EQ(config->train.checkpoint_minutes, 1.5);
+  EXPECT_EQ(config->train.keep_best, 2);
+  EXPECT_EQ(config->train.keep_last, 3);
   EXPECT_EQ(config->train.evaluation_batch_size, 4);
   EXPECT_THAT(config->train.seeds, ElementsAre(3, 1));
   EXPECT_EQ(config->train.threads, 2);
@@ -164,6 +182,22 @@ TEST(ConfigFieldsTest, RejectsAWrongTypeInEveryField) {
                 testing::AllOf(HasSubstr(name + " should be "),
                                HasSubstr("an object")));
   }
+}
+
+TEST(ConfigFieldsTest, NamesTheMistakeInAFactor) {
+  const auto refusal = [](const std::string& value) {
+    return std::string(WithOverrides({"train.learning_rate_factors=" + value})
+                           .status()
+                           .message());
+  };
+  EXPECT_THAT(refusal(R"([{"parameters": "head.*"}])"),
+              testing::AllOf(HasSubstr("train.learning_rate_factors should be"),
+                             HasSubstr("factors[0].factor")));
+  EXPECT_THAT(refusal(R"([{"parameters": "head.*", "factor": 0}])"),
+              HasSubstr("more than 0"));
+  EXPECT_THAT(refusal(R"([{"parametres": "head.*", "factor": 1}])"),
+              HasSubstr("parametres"));
+  EXPECT_THAT(refusal("3"), HasSubstr("a list of objects"));
 }
 
 // Each bound of the tables, just missed.

@@ -37,6 +37,16 @@ TEST(GridResultTest, TakesTheFirstOfEquallyGoodSettings) {
   EXPECT_EQ(BestSetting(grid), std::nullopt);
 }
 
+TEST(GridResultTest, TakesTheLowestWhereLowerIsBetter) {
+  GridResult grid = {.main_metric = "loss", .lower_is_better = true};
+  for (const double loss : {2.0, 1.0, 3.0}) {
+    grid.settings.emplace_back().result.scores = {{"loss", loss, {}}};
+  }
+  EXPECT_EQ(BestSetting(grid), 1u);
+  grid.lower_is_better = false;
+  EXPECT_EQ(BestSetting(grid), 2u);
+}
+
 TEST(GridResultTest, HasATableOfAllSettings) {
   GridResult grid = {
       .main_metric = "accuracy",

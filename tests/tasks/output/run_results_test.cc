@@ -144,7 +144,7 @@ TEST_F(RunResultsTest, WaitForAnotherThatWrites) {
     lock.emplace(*std::move(taken));
   }
   std::thread writer([&] {
-    EXPECT_TRUE(WriteSummary(OutputOf(*config), "accuracy", one.runs).ok());
+    EXPECT_TRUE(WriteSummary(OutputOf(*config), {"accuracy"}, one.runs).ok());
   });
   // Time to do the wrong thing in.
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -167,7 +167,7 @@ TEST_F(RunResultsTest, NameAFileThatIsDamaged) {
       const std::string before = *ReadFile(Output(file));
       temporary_.Write(file, text);
       const absl::Status status =
-          WriteSummary(OutputOf(*config), "accuracy", one.runs).status();
+          WriteSummary(OutputOf(*config), {"accuracy"}, one.runs).status();
       EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
       EXPECT_THAT(std::string(status.message()), HasSubstr(Output(file)));
       EXPECT_EQ(*ReadFile(Output(file)), text);

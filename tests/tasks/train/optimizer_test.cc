@@ -111,7 +111,7 @@ TEST(OptimizerTest, GatesHaveARateOfTheirOwnAndNoDecay) {
       auto optimizer = MakeOptimizer(
           {.type = type},
           {{"layers.1.attention.g2g_gate", gate}, {"dense.bias", bias}},
-          factor);
+          {{"layers.1.attention.g2g_gate", factor}});
       ASSERT_TRUE(optimizer.ok()) << optimizer.status();
       SetGradient(gate, {.1, .2});
       SetGradient(bias, {.1, .2});

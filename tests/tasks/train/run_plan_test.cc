@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <string>
 
 #include "etc/model_size.h"
 
@@ -64,6 +65,37 @@ TEST(RunPlanTest, CountsUpdatesAndEpochsByExpectedOrByStatedExamples) {
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->num_steps, 3);
   EXPECT_EQ(plan->evaluate_every, 0);
+}
+
+TEST(RunPlanTest, TakesAWarmUpInUpdatesOrAsAShare) {
+  FinetuneConfig config = SmallBatches();
+  const RunFiles files;
+  const RunInputs inputs = {
+      .num_records = 10, .num_examples = 10, .files = files};
+  config.schedule.type = "cosine";
+  config.schedule.warmup_proportion = 0.5;
+  EXPECT_EQ(PlanRun(config, inputs)->schedule.warmup_steps, 3);
+  EXPECT_EQ(PlanRun(config, inputs)->schedule.type, ScheduleType::kCosine);
+  config.schedule.warmup_steps = 6;
+  EXPECT_EQ(PlanRun(config, inputs)->schedule.warmup_steps, 6);
+  config.schedule.warmup_steps = 7;
+  EXPECT_THAT(std::string(PlanRun(config, inputs).status().message()),
+              HasSubstr("schedule.warmup_steps should be at most the updates "
+                        "of the run (6), but is 7"));
+}
+
+TEST(RunPlanTest, TakesTheDirectionOfAMetricFromItsName) {
+  TrainConfig config;
+  EXPECT_EQ(MainMetricOf(config, "f1").name, "f1");
+  EXPECT_FALSE(MainMetricOf(config, "f1").lower_is_better);
+  for (const char* name : {"loss", "sentence_loss", "mse"}) {
+    config.main_metric = name;
+    EXPECT_EQ(MainMetricOf(config, "f1").name, name);
+    EXPECT_TRUE(MainMetricOf(config, "f1").lower_is_better);
+  }
+  config.main_metric_direction = "max";
+  EXPECT_FALSE(MainMetricOf(config, "f1").lower_is_better);
+  EXPECT_FALSE(IsLowerBetter("gloss"));
 }
 
 TEST(RunPlanTest, RefusesARunWithoutUpdates) {

@@ -57,7 +57,7 @@ class TrainableModelTest : public testing::Test {
              [this](TrainableModel* model) {
                return EvaluateMasked(model, records_);
              },
-         .main_metric = "accuracy",
+         .main_metric = {"accuracy"},
          .directory = temporary_.File(name),
          .resume = resume,
          .context = {.reporter = reporter, .stop = &reporter->stop}});

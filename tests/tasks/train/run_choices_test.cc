@@ -1,0 +1,362 @@
+// The choices of a run beyond its updates: the metric that compares
+// checkpoints, early stopping, an evaluation before the first update, how many
+// checkpoints are kept and how often they are written, frozen parameters and
+// rates of their own. Each of them that training depends on is stopped in the
+// middle and resumed, to the bits of a run that was not. Dropout is on.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/types.h>
+
+#include <cmath>
+#include <filesystem>
+#include <set>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "tests/tasks/train/toy_run.h"
+#include "tests/tasks/train/toy_run_fixture.h"
+
+namespace etc {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+class RunChoicesTest : public ToyRunTest {
+ protected:
+  RunChoicesTest() { json_["train"]["evaluate_every"] = 2; }
+
+  std::string Seed(const std::string& name) const {
+    return Output(name) + "/seed-1";
+  }
+
+  // Names of the checkpoints of a run, without the links.
+  std::set<std::string> Checkpoints(const std::string& name) const {
+    std::set<std::string> names;
+    for (const auto& entry :
+         fs::directory_iterator(Seed(name) + "/checkpoints")) {
+      if (absl::StartsWith(entry.path().filename().string(), "step-")) {
+        names.insert(entry.path().filename().string());
+      }
+    }
+    return names;
+  }
+
+  NamedTensors Weights(const std::string& name,
+                       const std::string& checkpoint = "last") const {
+    return ReadAll(absl::StrCat(Seed(name), "/checkpoints/", checkpoint,
+                                "/model.safetensors"));
+  }
+
+  nlohmann::json ResultOf(const std::string& name) const {
+    return nlohmann::json::parse(*ReadFile(Seed(name) + "/result.json"));
+  }
+
+  // Runs once without a stop, and once stopped after the update `stop_after`;
+  // both should be the same.
+  void ExpectGoesOnBitForBit(int64_t stop_after, size_t updates) {
+    const std::string name = absl::StrCat("stopped-", stop_after);
+    FakeReporter straight;
+    const auto whole = Run("straight", &straight, fs::exists(Seed("straight")));
+    ASSERT_TRUE(whole.ok()) << whole.status();
+    FakeReporter first;
+    first.stop_after = stop_after;
+    const auto stopped = Run(name, &first);
+    ASSERT_TRUE(stopped.ok()) << stopped.status();
+    EXPECT_FALSE(stopped->finished);
+    FakeReporter second;
+    const auto resumed = Run(name, &second, /*resume=*/true);
+    ASSERT_TRUE(resumed.ok()) << resumed.status();
+    EXPECT_TRUE(resumed->finished);
+    EXPECT_EQ(second.updates.size(), updates - static_cast<size_t>(stop_after));
+    ExpectSameRun(Seed(name), Seed("straight"));
+  }
+
+  // The message that a run is refused with, before it makes an update.
+  std::string Refusal() {
+    FakeReporter reporter;
+    const absl::Status status = Run("refused", &reporter).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    EXPECT_THAT(reporter.updates, IsEmpty());
+    EXPECT_FALSE(fs::exists(Seed("refused") + "/checkpoints"));
+    return std::string(status.message());
+  }
+};
+
+// --- Early stopping ----------------------------------------------------------
+
+// No score rises by 100: the evaluation after 2 updates is the last one that
+// improves, and those after 4 and 6 do not.
+TEST_F(RunChoicesTest, EndsEarlyAndGoesOnBitForBit) {
+  json_["train"]["early_stopping"] = 2;
+  json_["train"]["early_stopping_improvement"] = 100;
+  for (const int64_t stop_after : {1, 3, 4, 5}) {
+    SCOPED_TRACE(stop_after);
+    ExpectGoesOnBitForBit(stop_after, /*updates=*/6);
+  }
+  EXPECT_EQ(ResultOf("straight")["steps"], 6);
+  EXPECT_EQ(ResultOf("straight")["end_reason"],
+            "accuracy did not improve by more than 100 in 2 evaluations");
+  EXPECT_EQ(ResultOf("straight"), [&] {
+    nlohmann::json result = ResultOf("stopped-5");
+    result["directory"] = ResultOf("straight")["directory"];
+    return result;
+  }());
+}
+
+TEST_F(RunChoicesTest, SaysThatItEndedEarlyAndGoesOnWithMorePatience) {
+  FakeReporter reporter;
+  ASSERT_TRUE(Run("whole", &reporter).ok());
+  EXPECT_FALSE(ResultOf("whole").contains("end_reason"));
+
+  json_["train"]["early_stopping"] = 1;
+  json_["train"]["early_stopping_improvement"] = 100;
+  FakeReporter early;
+  ASSERT_TRUE(Run("run", &early).ok());
+  EXPECT_EQ(early.updates.size(), 4u);
+  EXPECT_THAT(early.messages,
+              Contains("stopped early, after 4 of 12 updates: accuracy did not "
+                       "improve by more than 100 in 1 evaluation"));
+  // A run that has ended stays as it is.
+  FakeReporter again;
+  const auto ended = Run("run", &again, /*resume=*/true);
+  ASSERT_TRUE(ended.ok()) << ended.status();
+  EXPECT_TRUE(ended->finished);
+  EXPECT_THAT(again.updates, IsEmpty());
+
+  json_["train"]["early_stopping"] = 0;
+  FakeReporter rest;
+  ASSERT_TRUE(Run("run", &rest, /*resume=*/true).ok());
+  EXPECT_EQ(rest.updates.size(), 8u);
+  ExpectSameTensors(Seed("run") + "/checkpoints/last/model.safetensors",
+                    Seed("whole") + "/checkpoints/last/model.safetensors");
+  EXPECT_FALSE(ResultOf("run").contains("end_reason"));
+}
+
+TEST(EarlyStoppingTest, CountsEvaluationsSinceTheLastImprovement) {
+  const EarlyStopping early = {.evaluations = 2, .improvement = 0.5};
+  const MainMetric loss = {.name = "loss", .lower_is_better = true};
+  TrainingState state;
+  const auto evaluate = [&](double score) {
+    state.evaluation = {{"loss", score}};
+    CountStale(early, loss, &state);
+    return HasEndedEarly(early, state);
+  };
+  EXPECT_FALSE(evaluate(3));
+  EXPECT_FALSE(evaluate(2.5));  // by 0.5, not by more
+  EXPECT_FALSE(evaluate(2.25));
+  EXPECT_EQ(state.improved_score, 2.25);
+  EXPECT_FALSE(evaluate(std::nan("")));
+  EXPECT_EQ(state.stale_evaluations, 1);
+  const auto read = StateFromJson(StateToJson(state), "state");
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->improved_score, 2.25);
+  EXPECT_EQ(read->stale_evaluations, 1);
+  EXPECT_TRUE(evaluate(2));
+  EXPECT_FALSE(HasEndedEarly({}, state));
+}
+
+// --- The main metric ---------------------------------------------------------
+
+TEST_F(RunChoicesTest, ComparesByTheMetricAndTheDirectionThatItIsGiven) {
+  json_["train"]["main_metric"] = "correct";
+  json_["train"]["main_metric_direction"] = "min";
+  json_["train"]["keep_last"] = 12;
+  FakeReporter reporter;
+  const auto result = Run("run", &reporter);
+  ASSERT_TRUE(result.ok()) << result.status();
+  double least = 1e9;
+  int64_t step_of_least = 0;
+  for (const nlohmann::json& line : MetricsLines(Seed("run"))) {
+    if (line.contains("evaluation") && line["evaluation"]["correct"] < least) {
+      least = line["evaluation"]["correct"];
+      step_of_least = line["step"];
+    }
+  }
+  EXPECT_EQ(result->runs[0].best_step, step_of_least);
+  EXPECT_EQ(FindMetric(result->runs[0].best, "correct"), least);
+  const auto summary =
+      nlohmann::json::parse(*ReadFile(Output("run/summary.json")));
+  EXPECT_EQ(summary["main_metric"], "correct");
+  EXPECT_EQ(summary["main_metric_direction"], "min");
+  EXPECT_TRUE(ReadRunSummary(Output("run"))->lower_is_better);
+  EXPECT_THAT(reporter.messages, Contains(HasSubstr("updates: correct ")));
+}
+
+TEST_F(RunChoicesTest, ForgetsTheBestOnlyIfAskedForAnotherMetric) {
+  FakeReporter first;
+  first.stop_after = 5;
+  ASSERT_TRUE(Run("run", &first).ok());
+  json_["train"]["main_metric"] = "correct";
+  FakeReporter refused;
+  EXPECT_THAT(Run("run", &refused, /*resume=*/true).status().ToString(),
+              HasSubstr("another train.main_metric: it began with \"\", now it "
+                        "is \"correct\""));
+  allow_changes_ = {"train.main_metric"};
+  FakeReporter second;
+  ASSERT_TRUE(Run("run", &second, /*resume=*/true).ok());
+  EXPECT_THAT(second.messages,
+              Contains(HasSubstr("forgotten: it was by another metric")));
+}
+
+TEST_F(RunChoicesTest, RefusesAMetricThatTheTaskHasNot) {
+  json_["train"]["main_metric"] = "acuracy";
+  EXPECT_THAT(Refusal(),
+              HasSubstr("train.main_metric should be \"accuracy\" or "
+                        "\"correct\", the scores of an evaluation, but is "
+                        "\"acuracy\"; did you mean \"accuracy\"?"));
+  json_["train"]["main_metric"] = "accuracy";
+  json_["data"]["dev"] = nlohmann::json::array();
+  EXPECT_THAT(Refusal(), HasSubstr("toy: train.main_metric needs evaluations"));
+}
+
+// --- An evaluation at the start ----------------------------------------------
+
+TEST_F(RunChoicesTest, EvaluatesTheFirstWeightsAndTrainsAsBefore) {
+  FakeReporter without;
+  ASSERT_TRUE(Run("without", &without).ok());
+  json_["train"]["evaluate_at_start"] = true;
+  FakeReporter reporter;
+  ASSERT_TRUE(Run("straight", &reporter).ok());
+  const auto lines = MetricsLines(Seed("straight"));
+  EXPECT_EQ(lines[0]["step"], 0);
+  EXPECT_TRUE(lines[0]["evaluation"].contains("accuracy"));
+  const auto others = MetricsLines(Seed("without"));
+  EXPECT_EQ(std::vector<nlohmann::json>(lines.begin() + 1, lines.end()),
+            others);
+  ExpectSameTensors(Seed("straight") + "/checkpoints/last/model.safetensors",
+                    Seed("without") + "/checkpoints/last/model.safetensors");
+  EXPECT_THAT(reporter.messages,
+              Contains(StartsWith("evaluation after 0 updates: accuracy ")));
+
+  // Stopped within that evaluation, and after it.
+  FakeReporter first;
+  first.stop_after_evaluation_batch = 1;
+  const auto stopped = Run("stopped", &first);
+  ASSERT_TRUE(stopped.ok()) << stopped.status();
+  EXPECT_EQ(stopped->runs[0].steps, 0);
+  FakeReporter second;
+  ASSERT_TRUE(Run("stopped", &second, /*resume=*/true).ok());
+  ExpectSameRun(Seed("stopped"), Seed("straight"));
+  ExpectGoesOnBitForBit(/*stop_after=*/1, /*updates=*/12);
+}
+
+// --- Checkpoints -------------------------------------------------------------
+
+TEST_F(RunChoicesTest, KeepsAsManyCheckpointsAsItIsAskedTo) {
+  json_["train"]["keep_last"] = 3;
+  FakeReporter reporter;
+  ASSERT_TRUE(Run("run", &reporter).ok());
+  std::set<std::string> names = Checkpoints("run");
+  for (const char* name : {"step-00000008", "step-00000010", "step-00000012"}) {
+    EXPECT_EQ(names.erase(name), 1u) << name;
+  }
+  EXPECT_LE(names.size(), 1u);  // the best one
+
+  json_["train"]["keep_last"] = 1;
+  json_["train"]["keep_best"] = 12;
+  ASSERT_TRUE(Run("best", &reporter).ok());
+  EXPECT_EQ(Checkpoints("best").size(), 6u);  // all were evaluated
+}
+
+TEST_F(RunChoicesTest, SavesByTheClock) {
+  json_["train"]["keep_last"] = 20;
+  json_["train"]["checkpoint_minutes"] = 1e-9;
+  FakeReporter reporter;
+  ASSERT_TRUE(Run("often", &reporter).ok());
+  EXPECT_EQ(Checkpoints("often").size(), 12u);
+  json_["train"]["checkpoint_minutes"] = 1e6;
+  ASSERT_TRUE(Run("seldom", &reporter).ok());
+  EXPECT_EQ(Checkpoints("seldom").size(), 6u);  // of the evaluations
+  ExpectSameTensors(Seed("often") + "/checkpoints/last/model.safetensors",
+                    Seed("seldom") + "/checkpoints/last/model.safetensors");
+}
+
+// --- Frozen parameters, and rates of their own -------------------------------
+
+TEST_F(RunChoicesTest, LeavesFrozenParametersAloneAndGoesOnBitForBit) {
+  json_["train"]["frozen"] = {"encoder.embedding.*", "encoder.layers.0.*"};
+  json_["train"]["evaluate_at_start"] = true;
+  json_["train"]["keep_last"] = 20;
+  ExpectGoesOnBitForBit(/*stop_after=*/5, /*updates=*/12);
+  const NamedTensors before = Weights("straight", "step-00000000");
+  int64_t frozen = 0;
+  int64_t trained = 0;
+  for (const auto& [name, tensor] : Weights("straight")) {
+    const bool is_frozen = absl::StartsWith(name, "encoder.embedding.") ||
+                           absl::StartsWith(name, "encoder.layers.0.");
+    frozen += is_frozen ? 1 : 0;
+    if (is_frozen) {
+      EXPECT_TRUE(torch::equal(tensor, before.at(name))) << name;
+    } else {
+      trained += torch::equal(tensor, before.at(name)) ? 0 : 1;
+    }
+  }
+  EXPECT_GT(frozen, 15);
+  EXPECT_GT(trained, 10);
+  const auto state = ReadTrainingState(
+      Seed("straight") + "/checkpoints/last/training_state.safetensors");
+  for (const auto& [name, tensor] : state->optimizer) {
+    EXPECT_THAT(name, AllOf(Not(HasSubstr("encoder.embedding.")),
+                            Not(HasSubstr("encoder.layers.0."))));
+  }
+  EXPECT_TRUE(state->optimizer.contains("m.head.output.bias"));
+}
+
+TEST_F(RunChoicesTest, MultipliesTheRateOfTheParametersNamed) {
+  FakeReporter reporter;
+  json_["train"]["learning_rate"] = 0.02;
+  ASSERT_TRUE(Run("twice", &reporter).ok());
+  // By a power of two, which rounds nothing; the last entry decides.
+  json_["train"]["learning_rate"] = 0.01;
+  json_["train"]["learning_rate_factors"] = {
+      {{"parameters", "encoder.*"}, {"factor", 7}},
+      {{"parameters", "*"}, {"factor", 2}}};
+  ASSERT_TRUE(Run("factor", &reporter).ok());
+  ExpectSameTensors(Seed("factor") + "/checkpoints/last/model.safetensors",
+                    Seed("twice") + "/checkpoints/last/model.safetensors");
+}
+
+TEST_F(RunChoicesTest, RefusesPatternsThatNameNoParameterOrAll) {
+  json_["train"]["frozen"] = {"encoder.embeddings.*"};
+  EXPECT_THAT(Refusal(),
+              AllOf(HasSubstr("train.frozen: \"encoder.embeddings.*\" should "
+                              "name parameters of the model, but names none"),
+                    HasSubstr("encoder.embedding")));
+  json_["train"]["frozen"] = {"*"};
+  EXPECT_THAT(Refusal(), HasSubstr("should leave a parameter to train"));
+  json_["train"]["frozen"] = nlohmann::json::array();
+  json_["train"]["learning_rate_factors"] = {
+      {{"parameters", "hed.*"}, {"factor", 2}}};
+  EXPECT_THAT(Refusal(), HasSubstr("train.learning_rate_factors: \"hed.*\""));
+}
+
+// --- Defaults ----------------------------------------------------------------
+
+TEST_F(RunChoicesTest, NotesNothingNewWhereNothingNewIsAskedFor) {
+  FakeReporter reporter;
+  ASSERT_TRUE(Run("run", &reporter).ok());
+  const nlohmann::json result = ResultOf("run");
+  for (const char* field :
+       {"main_metric", "main_metric_direction", "frozen",
+        "learning_rate_factors", "early_stopping", "keep_best"}) {
+    EXPECT_FALSE(result["settings"]["train"].contains(field)) << field;
+  }
+  EXPECT_FALSE(result["settings"]["schedule"].contains("type"));
+  EXPECT_FALSE(result.contains("end_reason"));
+  const auto state = nlohmann::json::parse(
+      *ReadFile(Seed("run") + "/checkpoints/last/evaluation.json"));
+  EXPECT_FALSE(state.contains("stale_evaluations"));
+  EXPECT_FALSE(state.contains("improved_score"));
+}
+
+}  // namespace
+}  // namespace etc
