@@ -55,8 +55,8 @@ absl::Status AddQuestions(const json& paragraph, const std::string& where,
       });
 }
 
-absl::StatusOr<SquadAnswer> ReadAnswer(const json& answer,
-                                       const std::string& where) {
+absl::StatusOr<SquadAnswer> ReadSquadAnswer(const json& answer,
+                                            const std::string& where) {
   return ReadObject<SquadAnswer>(
       answer, where, [](JsonObjectReader& reader, SquadAnswer* read) {
         reader.Required("text", &read->text);
@@ -87,7 +87,7 @@ void Squad::ReadRecord(JsonObjectReader& reader, Record* record) const {
   reader.Required("context", &record->context);
   if (const json* answers = reader.Raw("answers", /*required=*/false)) {
     reader.Assign(ReadList<SquadAnswer>(*answers, reader.Where("answers"),
-                                        "objects", ReadAnswer),
+                                        "objects", ReadSquadAnswer),
                   &record->answers.emplace());
   }
   if (reader.Has("is_impossible")) {

@@ -1,0 +1,86 @@
+#ifndef ETC_TASKS_REPORT_COMPARISON_H_
+#define ETC_TASKS_REPORT_COMPARISON_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "tasks/metrics.h"
+#include "tasks/report/logged_run.h"
+
+namespace etc {
+
+// All metrics of the evaluations of `groups`, each once.
+std::vector<std::string> EvaluatedMetrics(absl::Span<const RunGroup> groups);
+
+// The metric by which runs are compared: `wanted`, or without it the main
+// metric of the groups, or before a seed has ended the first one evaluated.
+// Empty if nothing was evaluated yet.
+//   kNotFound  `wanted` is none of the metrics; with the nearest name
+absl::StatusOr<std::string> ComparedMetric(absl::Span<const RunGroup> groups,
+                                           const std::string& wanted);
+
+// True for losses and perplexities, by their name.
+bool IsLowerBetter(const std::string& metric);
+
+// The best evaluation of a run by `metric`, of equal ones the first; null if it
+// has none with that metric.
+const LoggedEvaluation* BestEvaluation(const LoggedRun& run,
+                                       const std::string& metric);
+
+// The metric `name` of each run's best evaluation by `metric`, by seed; runs
+// without it are left out.
+std::vector<double> SeedScores(const RunGroup& group, const std::string& metric,
+                               const std::string& name);
+
+// Index of the run that stands for its group: of the best evaluations by
+// `metric` it has the middle one, of an even number the lower of both. Nothing
+// without evaluations.
+std::optional<size_t> MiddleRun(const RunGroup& group,
+                                const std::string& metric);
+
+// The result of comparing seeds with residual scores to seeds without.
+enum class Certainty {
+  kNothing,  // a single seed on a side, or none
+  kOverlap,  // the ranges of the seeds overlap
+  kHint,     // apart, which equal settings are in more than 1 of 20 comparisons
+  kLikely,   // apart, which equal settings are in at most 1 of 20
+};
+Certainty CertaintyOf(absl::Span<const double> with,
+                      absl::Span<const double> without);
+
+// Probability that the ranges of `a` and `b` values of one continuous
+// distribution lie apart: 2 / C(a + b, a).
+double ChanceApart(int64_t a, int64_t b);
+
+// A comparison for people.
+struct Verdict {
+  // "Yes, fairly sure: sum is better than off."
+  std::string headline;
+  // Medians, their difference, ranges and numbers of seeds.
+  std::string detail;
+};
+
+// Compares each group with residual scores to a group without ("off"): those
+// whose settings differ in nothing else, where there are any. The values are
+// SeedScores.
+std::vector<Verdict> CompareModes(absl::Span<const RunGroup> groups,
+                                  const std::string& metric);
+
+// A field whose value differs between groups.
+struct DifferingField {
+  std::string name;  // "train.learning_rate"
+  // One for each group, as JSON; files as their paths. "unknown": the group has
+  // no settings yet; "absent": they lack the field.
+  std::vector<std::string> values = {};
+};
+std::vector<DifferingField> DifferingFields(absl::Span<const RunGroup> groups);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_REPORT_COMPARISON_H_

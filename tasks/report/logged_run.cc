@@ -1,0 +1,362 @@
+#include "tasks/report/logged_run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "base/directory.h"
+#include "base/json_reader.h"
+#include "base/path_lookup.h"
+#include "base/status_macros.h"
+#include "tasks/output/sealed_json.h"
+
+namespace etc {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr char kMetricsFile[] = "metrics.jsonl";
+
+// Takes one line in.
+void AddLine(const Json& line, int64_t step, MetricsFile* file) {
+  file->steps = std::max(file->steps, step);
+  const auto evaluation = line.find("evaluation");
+  if (evaluation != line.end()) {
+    LoggedEvaluation& added = file->evaluations.emplace_back();
+    added.step = step;
+    if (evaluation->is_object()) {
+      for (const auto& [name, value] : evaluation->items()) {
+        if (value.is_number()) {
+          added.metrics.emplace_back(name, value.get<double>());
+        }
+      }
+    }
+    return;
+  }
+  for (const auto& [name, value] : line.items()) {
+    if (name != "step" && value.is_number()) {
+      file->curves[name].emplace_back(step, value.get<double>());
+    }
+  }
+  const auto loss = line.find("loss");
+  file->lost_losses += loss != line.end() && !loss->is_number() ? 1 : 0;
+}
+
+absl::StatusOr<bool> IsFile(const std::string& path) {
+  ETC_ASSIGN_OR_RETURN(const bool exists, PathExists(path));
+  std::error_code ignored;
+  return exists && fs::is_regular_file(path, ignored);
+}
+
+// The settings in a file that has them in the field "settings"; null: the file
+// is not there, or is just being replaced.
+Json SettingsIn(const std::string& path) {
+  const absl::StatusOr<Json> json = ReadSealedJson(path);
+  const bool has_settings =
+      json.ok() && json->is_object() && json->contains("settings");
+  return has_settings ? (*json)["settings"] : Json();
+}
+
+std::string TextField(const Json& json, const std::string& field) {
+  const bool has_it =
+      json.is_object() && json.contains(field) && json[field].is_string();
+  return has_it ? json[field].get<std::string>() : "";
+}
+
+// The run in the directory of a seed; nothing if it has no update yet.
+absl::StatusOr<std::optional<LoggedRun>> ReadRun(const std::string& directory,
+                                                 int64_t seed) {
+  LoggedRun run = {.directory = directory, .seed = seed};
+  const std::string path = absl::StrCat(directory, "/", kMetricsFile);
+  ETC_ASSIGN_OR_RETURN(const bool has_log, IsFile(path));
+  if (!has_log) {
+    return std::nullopt;
+  }
+  ETC_ASSIGN_OR_RETURN(run.log, ReadMetricsFile(path));
+  if (run.log.steps == 0) {
+    return std::nullopt;
+  }
+  const std::string result = directory + "/result.json";
+  ETC_ASSIGN_OR_RETURN(run.finished, IsFile(result));
+  std::vector<std::string> sources = {
+      directory + "/checkpoints/last/evaluation.json",
+      directory + "/checkpoints/best/evaluation.json"};
+  if (run.finished) {
+    sources.insert(sources.begin(), result);
+  }
+  for (const std::string& source : sources) {
+    if (run.settings.is_null()) {
+      run.settings = SettingsIn(source);
+    }
+  }
+  const std::string best = directory + "/checkpoints/best";
+  ETC_ASSIGN_OR_RETURN(const bool has_best, IsDirectory(best));
+  run.checkpoint = has_best ? best : "";
+  return run;
+}
+
+// The number behind "seed-", or nothing.
+std::optional<int64_t> SeedOf(const fs::path& path) {
+  const std::string name = path.filename().string();
+  absl::string_view number = name;
+  int64_t seed = 0;
+  return absl::ConsumePrefix(&number, "seed-") &&
+                 absl::SimpleAtoi(number, &seed)
+             ? std::optional<int64_t>(seed)
+             : std::nullopt;
+}
+
+// Directories in `directory`, sorted by their names.
+std::vector<fs::path> DirectoriesIn(const std::string& directory) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (auto entry = fs::directory_iterator(directory, error);
+       !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    std::error_code ignored;
+    if (fs::is_directory(entry->path(), ignored)) {
+      found.push_back(entry->path());
+    }
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+// The task and the main metric, of a summary.json or a grid.json.
+absl::Status ReadNames(const std::string& path, RunGroup* group) {
+  ETC_ASSIGN_OR_RETURN(const bool exists, IsFile(path));
+  if (exists) {
+    ETC_ASSIGN_OR_RETURN(const Json json, ReadJsonFile(path));
+    group->task = TextField(json, "task");
+    group->main_metric = TextField(json, "main_metric");
+  }
+  return absl::OkStatus();
+}
+
+Json WithoutSeed(Json settings) {
+  if (settings.is_object() && settings.contains("train") &&
+      settings["train"].is_object()) {
+    settings["train"].erase("seed");
+  }
+  return settings;
+}
+
+bool HasSeed(const RunGroup& group, int64_t seed) {
+  return std::any_of(group.runs.begin(), group.runs.end(),
+                     [&](const LoggedRun& run) { return run.seed == seed; });
+}
+
+// Adds a run to the group of its settings, of those from `first` on; without
+// settings to the first of these.
+void AddRun(LoggedRun run, const RunGroup& described, size_t first,
+            std::vector<RunGroup>* groups) {
+  const Json settings = WithoutSeed(run.settings);
+  for (size_t i = 0; i < groups->size(); ++i) {
+    RunGroup& group = (*groups)[i];
+    const bool is_here = i >= first;
+    const bool has_same = !settings.is_null() && group.settings == settings;
+    const bool may_join =
+        is_here && (settings.is_null() || group.settings.is_null());
+    if ((has_same || may_join) && !HasSeed(group, run.seed)) {
+      if (group.settings.is_null()) {
+        group.settings = settings;
+        group.task =
+            group.task.empty() ? TextField(settings, "task") : group.task;
+      }
+      group.runs.push_back(std::move(run));
+      return;
+    }
+  }
+  RunGroup& added = groups->emplace_back(described);
+  added.settings = settings;
+  if (added.task.empty()) {
+    added.task = TextField(settings, "task");
+  }
+  added.runs.push_back(std::move(run));
+}
+
+// Adds the seeds of an output directory, or a single one; false if it is not
+// the directory of a run.
+absl::StatusOr<bool> AddDirectory(const std::string& directory,
+                                  std::vector<RunGroup>* groups,
+                                  bool* has_updates) {
+  RunGroup described = {.directory = directory};
+  ETC_RETURN_IF_ERROR(ReadNames(directory + "/summary.json", &described));
+  std::vector<std::pair<int64_t, std::string>> seeds;
+  if (const std::optional<int64_t> own = SeedOf(directory)) {
+    seeds.emplace_back(*own, directory);
+    ETC_RETURN_IF_ERROR(
+        ReadNames(FolderOf(directory) + "/summary.json", &described));
+  } else {
+    for (const fs::path& path : DirectoriesIn(directory)) {
+      if (const std::optional<int64_t> seed = SeedOf(path)) {
+        seeds.emplace_back(*seed, path.string());
+      }
+    }
+  }
+  std::sort(seeds.begin(), seeds.end());
+  const size_t first = groups->size();
+  for (const auto& [seed, path] : seeds) {
+    ETC_ASSIGN_OR_RETURN(std::optional<LoggedRun> run, ReadRun(path, seed));
+    if (run.has_value()) {
+      AddRun(*std::move(run), described, first, groups);
+      *has_updates = true;
+    } else {
+      described.not_begun.push_back(seed);
+    }
+  }
+  if (groups->size() > first) {
+    (*groups)[first].not_begun = described.not_begun;
+  }
+  return !seeds.empty();
+}
+
+// Adds what `path` names.
+absl::Status AddPath(std::string path, std::vector<RunGroup>* groups) {
+  while (path.size() > 1 && path.back() == '/') {
+    path.pop_back();
+  }
+  ETC_ASSIGN_OR_RETURN(const bool exists, PathExists(path));
+  if (!exists) {
+    return absl::NotFoundError(absl::StrCat(path, ": there is no such run"));
+  }
+  ETC_ASSIGN_OR_RETURN(const bool is_directory, IsDirectory(path));
+  bool is_run = false;
+  bool has_updates = false;
+  if (is_directory) {
+    ETC_ASSIGN_OR_RETURN(is_run, AddDirectory(path, groups, &has_updates));
+    ETC_ASSIGN_OR_RETURN(const bool is_grid, IsFile(path + "/grid.json"));
+    // A grid that goes on may not have its grid.json yet.
+    for (const fs::path& setting :
+         is_run ? std::vector<fs::path>() : DirectoriesIn(path)) {
+      ETC_ASSIGN_OR_RETURN(
+          const bool is_setting,
+          AddDirectory(setting.string(), groups, &has_updates));
+      is_run = is_run || is_setting;
+    }
+    is_run = is_run || is_grid;
+  }
+  if (!is_run) {
+    return absl::NotFoundError(absl::StrCat(
+        path,
+        " is the directory of no run: it should have seed-1/metrics.jsonl, or "
+        "settings of a grid with that, as finetune and pretrain write"));
+  }
+  return has_updates
+             ? absl::OkStatus()
+             : absl::FailedPreconditionError(absl::StrCat(
+                   path,
+                   " has no metrics yet: none of its seeds has finished "
+                   "an update"));
+}
+
+absl::Status CheckOneTask(const std::vector<RunGroup>& groups) {
+  const RunGroup* first = nullptr;
+  for (const RunGroup& group : groups) {
+    if (group.task.empty()) {
+      continue;
+    }
+    if (first != nullptr && first->task != group.task) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a report should have runs of one task, but ",
+                       first->directory, " is of ", first->task, " and ",
+                       group.directory, " of ", group.task));
+    }
+    first = &group;
+  }
+  return absl::OkStatus();
+}
+
+void NameGroups(std::vector<RunGroup>* groups) {
+  const auto last_part = [](const std::string& directory) {
+    const fs::path path = fs::path(directory).lexically_normal();
+    const fs::path name =
+        path.has_filename() ? path.filename() : path.parent_path().filename();
+    return SeedOf(name).has_value() && path.parent_path().has_filename()
+               ? (path.parent_path().filename() / name).string()
+               : name.string();
+  };
+  std::map<std::string, int> uses;
+  for (const RunGroup& group : *groups) {
+    ++uses[last_part(group.directory)];
+  }
+  std::map<std::string, int> given;
+  for (RunGroup& group : *groups) {
+    const std::string name = last_part(group.directory);
+    group.name = uses[name] == 1 ? name : group.directory;
+    if (const int again = ++given[group.name]; again > 1) {
+      absl::StrAppend(&group.name, " (", again, ")");
+    }
+    std::sort(
+        group.runs.begin(), group.runs.end(),
+        [](const LoggedRun& a, const LoggedRun& b) { return a.seed < b.seed; });
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<MetricsFile> ReadMetricsFile(const std::string& path) {
+  ETC_ASSIGN_OR_RETURN(const bool exists, IsFile(path));
+  std::ifstream stream(path, std::ios::binary);
+  if (!exists || !stream) {
+    return absl::NotFoundError(absl::StrCat(path, " cannot be read"));
+  }
+  MetricsFile file;
+  int64_t number = 0;
+  for (std::string line; std::getline(stream, line);) {
+    ++number;
+    const bool is_last = stream.eof();  // without its newline
+    const Json json = Json::parse(line, /*cb=*/nullptr,
+                                  /*allow_exceptions=*/false);
+    const bool is_line = json.is_object() && json.contains("step") &&
+                         json["step"].is_number_integer();
+    if (is_line) {
+      AddLine(json, json["step"].get<int64_t>(), &file);
+    } else if (is_last) {
+      file.is_cut = true;
+    } else {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ":", number,
+                       ": should be a JSON object with a whole number "
+                       "\"step\", but is damaged"));
+    }
+  }
+  return file;
+}
+
+std::string RunGroup::mode() const {
+  return TextField(settings, "residual_attention");
+}
+
+absl::StatusOr<std::vector<RunGroup>> ReadRunGroups(
+    const std::vector<std::string>& paths) {
+  std::vector<RunGroup> groups;
+  std::set<fs::path> seen;
+  for (const std::string& path : paths) {
+    std::error_code error;
+    const fs::path whole = fs::weakly_canonical(path, error);
+    if (!error && !seen.insert(whole).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, " is named twice: a run should be named once"));
+    }
+    ETC_RETURN_IF_ERROR(AddPath(path, &groups));
+  }
+  ETC_RETURN_IF_ERROR(CheckOneTask(groups));
+  NameGroups(&groups);
+  return groups;
+}
+
+}  // namespace etc

@@ -1,0 +1,62 @@
+#ifndef ETC_TASKS_TASK_JUDGED_RECORDS_H_
+#define ETC_TASKS_TASK_JUDGED_RECORDS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "nlohmann/json_fwd.hpp"
+#include "tasks/metrics.h"
+
+namespace etc {
+
+// A record with an answer and the prediction for it, for people.
+struct JudgedRecord {
+  std::string id;
+  // Its short fields, a line each, then its document, the longest field,
+  // without answers; at most kMostJudgedBytes.
+  std::string text = {};
+  // The answers of the record, and the prediction, as JSON without its id; one
+  // text as it is.
+  std::string gold = {};
+  std::string prediction = {};
+  // Texts in both, which may occur in the record.
+  std::vector<std::string> gold_texts = {};
+  std::vector<std::string> predicted_texts = {};
+  // Code points of the document.
+  int64_t length = 0;
+  // Place of the evidence as a share of the document, in [0, 1]: of the gold
+  // texts that occur in it, the largest place where one begins for the first
+  // time. -1: none occurs.
+  double evidence = -1;
+};
+
+inline constexpr size_t kMostJudgedBytes = 8000;
+
+// The records of a gold file that have an answer and a prediction.
+struct JudgedRecords {
+  std::vector<JudgedRecord> records;
+  std::string main_metric;
+  // The task's metrics over some of the records, by index.
+  std::function<Metrics(const std::vector<size_t>& records)> score;
+};
+
+// A judged record of the JSON of an official record, whose answers are in
+// `answer_fields`, and of a prediction (Benchmark::PredictionJson).
+JudgedRecord JudgeRecord(std::string id, const nlohmann::json& record,
+                         const std::vector<std::string>& answer_fields,
+                         const std::string& prediction);
+
+// The places in `text` where one of `words` stands, begin and end in bytes, in
+// order and apart: whole words, upper and lower case of ASCII alike. Words of
+// one byte are not looked for.
+std::vector<std::pair<size_t, size_t>> FindWords(
+    absl::string_view text, const std::vector<std::string>& words);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TASK_JUDGED_RECORDS_H_

@@ -1,0 +1,76 @@
+#include "tasks/pages/svg_chart.h"
+
+#include <limits>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace etc {
+namespace {
+
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(ChartTicksTest, AreRoundAndWithinTheRange) {
+  EXPECT_THAT(ChartTicks(-10, 300, 5), ElementsAre(0, 100, 200, 300));
+  EXPECT_EQ(ChartNumber(ChartTicks(-10, 300, 5)[0]), "0");
+  EXPECT_THAT(ChartTicks(0.2, 1.04, 5),
+              ElementsAre(DoubleNear(0.2, 1e-12), DoubleNear(0.4, 1e-12),
+                          DoubleNear(0.6, 1e-12), DoubleNear(0.8, 1e-12),
+                          DoubleNear(1.0, 1e-12)));
+  EXPECT_THAT(ChartTicks(3, 3, 5), ElementsAre(3));
+}
+
+TEST(ChartNumberTest, IsShort) {
+  EXPECT_EQ(ChartNumber(0.001), "0.001");
+  EXPECT_EQ(ChartNumber(1e-5), "1e-05");
+  EXPECT_EQ(ChartNumber(25000), "25k");
+  EXPECT_EQ(ChartNumber(1.5e6), "1.5M");
+  EXPECT_EQ(ChartNumber(2000), "2000");
+}
+
+TEST(ToSvgTest, DrawsLinesBandsAndLabels) {
+  const LineChart chart = {
+      .title = "speed",
+      .x_label = "updates",
+      .y_label = "tokens/s",
+      .series = {
+          {.name = "a",
+           .points = {{1, 10, 5, 15},
+                      {2, std::numeric_limits<double>::quiet_NaN(), 0, 0},
+                      {3, 20, 20, 20}}},
+          {.name = "b", .points = {{1, 10, 10, 10}, {3, 12, 12, 12}}}}};
+  const std::string svg = ToSvg(chart);
+  EXPECT_THAT(svg, HasSubstr("<figcaption>speed, tokens/s</figcaption>"));
+  EXPECT_THAT(svg, HasSubstr(">updates</text>"));
+  EXPECT_THAT(svg, HasSubstr("aria-label=\"speed (tokens/s) by updates\""));
+  // The first line is solid and has a band, the second has dashes.
+  EXPECT_THAT(svg, HasSubstr("stroke=\"var(--series-1)\"/>"));
+  EXPECT_THAT(svg, HasSubstr("fill=\"var(--series-1)\" fill-opacity"));
+  EXPECT_THAT(svg, HasSubstr("stroke=\"var(--series-2)\" stroke-dasharray"));
+  EXPECT_THAT(svg, Not(HasSubstr("fill=\"var(--series-2)\" fill-opacity")));
+  EXPECT_THAT(svg, Not(HasSubstr("nan")));
+}
+
+TEST(ToSvgTest, LeavesOutWhatALogarithmHasNot) {
+  const LineChart chart = {.title = "t",
+                           .x_label = "x",
+                           .y_label = "y",
+                           .series = {{.name = "a",
+                                       .points = {{1, 0, 0, 0},
+                                                  {2, 0.01, 0, 0.1},
+                                                  {3, 100, 100, 100}}}},
+                           .log_y = true};
+  const std::string svg = ToSvg(chart);
+  EXPECT_THAT(svg, HasSubstr(">0.01</text>"));
+  EXPECT_THAT(svg, HasSubstr(">100</text>"));
+  EXPECT_THAT(svg, Not(HasSubstr("inf")));
+  EXPECT_THAT(ToSvg({.title = "t", .x_label = "x", .y_label = "y"}),
+              HasSubstr("no values yet"));
+}
+
+}  // namespace
+}  // namespace etc

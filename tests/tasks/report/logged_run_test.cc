@@ -1,0 +1,151 @@
+// Runs as their directories describe them: cut and damaged metrics, which seeds
+// are one group, and the error of each path that is no run.
+
+#include "tasks/report/logged_run.h"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/tasks/report/written_runs.h"
+
+namespace etc {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Pair;
+
+constexpr char kThreeLines[] =
+    "{\"step\":1,\"loss\":2.5,\"scores\":[{\"layer\":0}]}\n"
+    "{\"step\":2,\"loss\":null}\n"
+    "{\"step\":2,\"evaluation\":{\"accuracy\":0.5,\"f1\":null}}\n";
+
+TEST(ReadMetricsFileTest, ReadsNumbersOfUpdatesAndEvaluations) {
+  WrittenRuns runs;
+  const auto file = ReadMetricsFile(runs.Write("m.jsonl", kThreeLines));
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(file->steps, 2);
+  EXPECT_EQ(file->lost_losses, 1);
+  EXPECT_FALSE(file->is_cut);
+  EXPECT_THAT(file->curves,
+              ElementsAre(Pair("loss", ElementsAre(Pair(1, 2.5)))));
+  ASSERT_EQ(file->evaluations.size(), 1u);
+  EXPECT_EQ(file->evaluations[0].step, 2);
+  EXPECT_THAT(file->evaluations[0].metrics, ElementsAre(Pair("accuracy", 0.5)));
+}
+
+TEST(ReadMetricsFileTest, ReadsWhatIsWholeAtEveryCut) {
+  WrittenRuns runs;
+  const std::string whole = kThreeLines;
+  for (size_t bytes = 0; bytes <= whole.size(); ++bytes) {
+    const auto file =
+        ReadMetricsFile(runs.Write("m.jsonl", whole.substr(0, bytes)));
+    ASSERT_TRUE(file.ok()) << bytes << ": " << file.status();
+    const std::string kept = whole.substr(0, bytes);
+    // A line without its newline counts where it is whole.
+    const bool ends_whole =
+        kept.empty() || kept.back() == '\n' || whole[bytes] == '\n';
+    EXPECT_EQ(file->is_cut, !ends_whole) << bytes;
+  }
+}
+
+TEST(ReadMetricsFileTest, NamesTheLineThatIsDamaged) {
+  WrittenRuns runs;
+  const std::string path =
+      runs.Write("m.jsonl", "{\"step\":1}\n{\"step\":\n{\"step\":3}\n");
+  EXPECT_THAT(
+      std::string(ReadMetricsFile(path).status().message()),
+      HasSubstr(path + ":2: should be a JSON object with a whole number "
+                       "\"step\""));
+}
+
+std::string Error(const std::vector<std::string>& paths) {
+  const auto groups = ReadRunGroups(paths);
+  return groups.ok() ? "" : std::string(groups.status().message());
+}
+
+TEST(ReadRunGroupsTest, GroupsSeedsByTheirSettings) {
+  WrittenRuns runs;
+  for (const int seed : {3, 1}) {
+    runs.WriteSeed("off", seed, {0.5}, WrittenRuns::Settings("off"));
+  }
+  runs.WriteSeed("sum", 1, {0.5}, WrittenRuns::Settings("sum"));
+  // The same settings in another directory, and others in the same one.
+  runs.WriteSeed("more", 2, {0.5}, WrittenRuns::Settings("sum"));
+  nlohmann::json faster = WrittenRuns::Settings("sum");
+  faster["train"]["learning_rate"] = 2e-3;
+  runs.WriteSeed("more", 3, {0.5}, faster);
+  const auto groups =
+      ReadRunGroups({runs.Path("off"), runs.Path("sum"), runs.Path("more")});
+  ASSERT_TRUE(groups.ok()) << groups.status();
+  ASSERT_EQ(groups->size(), 3u);
+  const auto seeds = [&](size_t group) {
+    std::vector<int64_t> found;
+    for (const LoggedRun& run : (*groups)[group].runs) {
+      found.push_back(run.seed);
+    }
+    return found;
+  };
+  EXPECT_THAT(seeds(0), ElementsAre(1, 3));
+  EXPECT_THAT(seeds(1), ElementsAre(1, 2));
+  EXPECT_THAT(seeds(2), ElementsAre(3));
+  EXPECT_EQ((*groups)[0].name, "off");
+  EXPECT_EQ((*groups)[0].mode(), "off");
+  EXPECT_EQ((*groups)[2].name, "more");
+  EXPECT_EQ((*groups)[0].task, "wikihop");
+}
+
+TEST(ReadRunGroupsTest, ReadsGridsAndSingleSeeds) {
+  WrittenRuns runs;
+  for (const char* mode : {"off", "sum"}) {
+    runs.WriteSeed(std::string("grid/mode=") + mode, 1, {0.5},
+                   WrittenRuns::Settings(mode));
+  }
+  const auto grid = ReadRunGroups({runs.Path("grid")});
+  ASSERT_TRUE(grid.ok()) << grid.status();
+  ASSERT_EQ(grid->size(), 2u);
+  EXPECT_EQ((*grid)[1].name, "mode=sum");
+  const auto seed = ReadRunGroups({runs.Path("grid/mode=sum/seed-1/")});
+  ASSERT_TRUE(seed.ok()) << seed.status();
+  ASSERT_EQ(seed->size(), 1u);
+  EXPECT_EQ((*seed)[0].runs.size(), 1u);
+}
+
+TEST(ReadRunGroupsTest, ReadsRunsThatGoOn) {
+  WrittenRuns runs;
+  runs.Write("new/seed-1/metrics.jsonl", "{\"step\":1,\"loss\":1.0}\n{\"st");
+  runs.Write("new/seed-2/metrics.jsonl", "");
+  const auto groups = ReadRunGroups({runs.Path("new")});
+  ASSERT_TRUE(groups.ok()) << groups.status();
+  ASSERT_EQ(groups->size(), 1u);
+  EXPECT_FALSE((*groups)[0].runs[0].finished);
+  EXPECT_TRUE((*groups)[0].runs[0].log.is_cut);
+  EXPECT_EQ((*groups)[0].mode(), "");
+  EXPECT_THAT((*groups)[0].not_begun, ElementsAre(2));
+}
+
+TEST(ReadRunGroupsTest, RefusesWhatIsNoRun) {
+  WrittenRuns runs;
+  EXPECT_THAT(Error({runs.Path("none")}), HasSubstr("there is no such run"));
+  EXPECT_THAT(Error({runs.Write("empty/readme", "")}),
+              HasSubstr("is the directory of no run"));
+  EXPECT_THAT(Error({runs.Path("empty")}),
+              HasSubstr("should have seed-1/metrics.jsonl"));
+  runs.Write("early/seed-1/lock", "");
+  EXPECT_THAT(Error({runs.Path("early")}), HasSubstr("has no metrics yet"));
+  runs.WriteSeed("a", 1, {0.5}, WrittenRuns::Settings("off"));
+  EXPECT_THAT(Error({runs.Path("a"), runs.Path("a/")}),
+              HasSubstr("is named twice"));
+  nlohmann::json other = WrittenRuns::Settings("off");
+  other["task"] = "squad";
+  runs.WriteSeed("b", 1, {0.5}, other);
+  EXPECT_EQ(Error({runs.Path("a"), runs.Path("b")}),
+            "a report should have runs of one task, but " + runs.Path("a") +
+                " is of wikihop and " + runs.Path("b") + " of squad");
+}
+
+}  // namespace
+}  // namespace etc

@@ -1,0 +1,127 @@
+// The page of a report: its parts, and that nothing is loaded from elsewhere.
+
+#include "tasks/report/report_page.h"
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/tasks/report/written_runs.h"
+
+namespace etc {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+size_t Count(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos;
+       at = text.find(part, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+// Runs of off and sum with three seeds each.
+Report TwoModes() {
+  WrittenRuns runs;
+  for (const int seed : {1, 2, 3}) {
+    runs.WriteSeed("off", seed, {0.1 * seed, 0.2 * seed},
+                   WrittenRuns::Settings("off"));
+    runs.WriteSeed("sum", seed, {0.5, 0.7 + 0.1 * seed},
+                   WrittenRuns::Settings("sum"));
+  }
+  return {.groups = *ReadRunGroups({runs.Path("off"), runs.Path("sum")}),
+          .metric = "accuracy"};
+}
+
+TEST(BandOfTest, IsTheMedianAndTheRangeOfMeansOfParts) {
+  const Curve a = {{1, 1.0}, {2, 3.0}, {3, 5.0}};
+  const Curve b = {{1, 2.0}, {2, 2.0}};
+  const Curve c = {{1, 6.0}, {2, 8.0}, {3, 9.0}};
+  const std::vector<CurveBand> band = BandOf({&a, &b, &c}, 3, 2);
+  ASSERT_EQ(band.size(), 2u);
+  EXPECT_EQ(band[0].step, 2);
+  EXPECT_DOUBLE_EQ(band[0].low, 2);
+  EXPECT_DOUBLE_EQ(band[0].median, 2);
+  EXPECT_DOUBLE_EQ(band[0].high, 7);
+  EXPECT_EQ(band[1].step, 3);
+  EXPECT_DOUBLE_EQ(band[1].median, 7);  // of 5 and 9
+  EXPECT_TRUE(BandOf({}, 0, 2).empty());
+}
+
+TEST(ReportPageTest, HasChartsTablesAndTheAnswer) {
+  const std::string page = ReportPage(TwoModes());
+  // accuracy, loss, gradient norm, rate, speed, waiting
+  EXPECT_EQ(Count(page, "<figure class=\"chart\">"), 6u);
+  EXPECT_EQ(Count(page, "<polyline"), 12u);
+  EXPECT_GE(Count(page, "<polygon"), 2u);  // bands of accuracy
+  for (const char* label : {"tokens/s", "seconds per update", "learning rate",
+                            "training loss", ">updates</text>"}) {
+    EXPECT_THAT(page, HasSubstr(label));
+  }
+  EXPECT_THAT(page, HasSubstr("Probably yes: sum is better than off here"));
+  EXPECT_THAT(page, HasSubstr("0.9000 \xC2\xB1 0.1000"));
+  EXPECT_THAT(page, HasSubstr("0.4000 \xC2\xB1 0.2000"));
+  EXPECT_THAT(page, HasSubstr("<code>residual_attention</code>"));
+  EXPECT_THAT(page, HasSubstr("2 settings, 6 runs, all ended"));
+}
+
+TEST(ReportPageTest, LoadsNothingFromElsewhere) {
+  const std::string page = ReportPage(TwoModes());
+  for (const char* forbidden : {"http", "src=", "@import", "url(", "<script"}) {
+    EXPECT_THAT(page, Not(HasSubstr(forbidden)));
+  }
+}
+
+TEST(ReportPageTest, SaysThatNothingWasEvaluatedYet) {
+  WrittenRuns runs;
+  runs.Write("new<b>/seed-1/metrics.jsonl", "{\"step\":1,\"loss\":1.0}\n{\"s");
+  Report report = {.groups = *ReadRunGroups({runs.Path("new<b>")})};
+  const std::string page = ReportPage(report);
+  EXPECT_THAT(page, HasSubstr("Nothing was evaluated yet."));
+  EXPECT_THAT(page, HasSubstr("ends within a line"));
+  EXPECT_THAT(page, HasSubstr("no values yet"));
+  EXPECT_THAT(page, HasSubstr("new&lt;b&gt;"));
+  EXPECT_THAT(page, Not(HasSubstr("new<b>")));
+}
+
+TEST(ReportPageTest, ShowsPredictionsByLengthAndPlace) {
+  Report report = TwoModes();
+  for (size_t g = 0; g < 2; ++g) {
+    GroupPredictions& predictions = report.predictions.emplace_back();
+    predictions.group = g;
+    predictions.seed = 1;
+    predictions.judged.main_metric = "accuracy";
+    for (size_t i = 0; i < 8; ++i) {
+      // sum knows all; off the short ones.
+      const std::string answer = g == 1 || i < 4 ? "rome" : "oslo";
+      predictions.judged.records.push_back(JudgeRecord(
+          "q" + std::to_string(i),
+          {{"id", "q"},
+           {"answer", "rome"},
+           {"text", std::string(10 * (i + 1), 'x') + " in Rome, not Oslo"}},
+          {"answer"}, "{\"id\":\"q\",\"answer\":\"" + answer + "\"}"));
+    }
+    predictions.judged.score = [g](const std::vector<size_t>& records) {
+      double right = 0;
+      for (const size_t record : records) {
+        right += g == 1 || record < 4 ? 1 : 0;
+      }
+      return Metrics{{"accuracy", right / static_cast<double>(records.size())}};
+    };
+  }
+  const std::string page = ReportPage(report);
+  EXPECT_THAT(page, HasSubstr("<td>28 to 38</td>"
+                              "<td class=\"number\">2</td>"));
+  EXPECT_THAT(page, HasSubstr("last third"));
+  EXPECT_THAT(page, HasSubstr("Where the runs differ most"));
+  EXPECT_THAT(page, HasSubstr("<mark class=\"both\">Rome</mark>, not "
+                              "<mark class=\"predicted\">Oslo</mark>"));
+}
+
+}  // namespace
+}  // namespace etc

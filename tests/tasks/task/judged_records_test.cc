@@ -1,0 +1,78 @@
+// Records and predictions as people see them.
+
+#include "tasks/task/judged_records.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+
+namespace etc {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::Pair;
+
+TEST(FindWordsTest, FindsWholeWordsOfEitherCase) {
+  EXPECT_THAT(FindWords("Rome, romans and ROME", {"rome"}),
+              ElementsAre(Pair(0, 4), Pair(17, 21)));
+  // The longer one of those that begin together, and none within another.
+  EXPECT_THAT(FindWords("new york city", {"new york", "york", "new york city"}),
+              ElementsAre(Pair(0, 13)));
+  EXPECT_THAT(FindWords("a b", {"a", ""}), IsEmpty());
+}
+
+TEST(JudgeRecordTest, TakesTheAnswersOutAndFindsTheEvidence) {
+  const nlohmann::json record = {
+      {"id", "q1"},
+      {"query", "country_of ann"},
+      {"answer", "Oslo"},
+      {"candidates", {"Oslo", "Rome"}},
+      {"supports", {"Ann is 7 years old and lives in a town.", "It is Oslo."}}};
+  const JudgedRecord judged =
+      JudgeRecord("q1", record, {"answer"}, R"({"id":"q1","answer":"Rome"})");
+  EXPECT_EQ(judged.gold, "Oslo");
+  EXPECT_EQ(judged.prediction, "Rome");
+  EXPECT_THAT(judged.text, Not(HasSubstr("q1")));
+  EXPECT_THAT(judged.gold_texts, ElementsAre("Oslo"));
+  EXPECT_THAT(judged.predicted_texts, ElementsAre("Rome"));
+  EXPECT_THAT(judged.text, HasSubstr("query: country_of ann\n"));
+  EXPECT_THAT(judged.text, HasSubstr("candidates: Oslo | Rome\n"));
+  EXPECT_THAT(judged.text, Not(HasSubstr("answer:")));
+  // "...a town.\nIt is Oslo.": 39 + 1 + 11 characters, Oslo at 46.
+  EXPECT_EQ(judged.length, 51);
+  EXPECT_DOUBLE_EQ(judged.evidence, 46.0 / 51);
+}
+
+TEST(JudgeRecordTest, JoinsTheWordsOfPhrases) {
+  const nlohmann::json record = {
+      {"text", "a wool pillow and a drum"},
+      {"KeyPhrases", {{"wool", "pillow"}, {"drum"}}}};
+  const JudgedRecord judged =
+      JudgeRecord("u", record, {"KeyPhrases"},
+                  R"({"KeyPhrases":[["a","drum"]],"nbest":[{"text":"x y"}]})");
+  EXPECT_THAT(judged.gold_texts, ElementsAre("drum", "wool pillow"));
+  EXPECT_THAT(judged.predicted_texts, ElementsAre("a drum"));
+  EXPECT_DOUBLE_EQ(judged.evidence, 20.0 / 24);
+}
+
+TEST(JudgeRecordTest, CutsLongTextsBetweenCharacters) {
+  std::string text;
+  for (int i = 0; i < 5000; ++i) {
+    text += "\xC3\xB6";
+  }
+  const JudgedRecord judged = JudgeRecord("u", {{"text", text}}, {}, "{}");
+  EXPECT_LE(judged.text.size(), kMostJudgedBytes + 4);
+  EXPECT_EQ(judged.length, 5000);
+  EXPECT_EQ(judged.evidence, -1);
+  EXPECT_THAT(judged.text, testing::EndsWith("\xC3\xB6 ..."));
+}
+
+}  // namespace
+}  // namespace etc
