@@ -81,6 +81,10 @@ demo() {
     ways+=("sum $length")
   done
   train_each "$task" "${ways[@]}"
+  local way compared=()
+  for way in "${ways[@]}"; do
+    compared+=("runs/demo/$task/residual_${way// /_}")
+  done
   local chance
   chance=$(python3 "tasks/$task/sample/demo.py" chance "$held_out")
 
@@ -101,9 +105,13 @@ demo() {
       too_low+=("$metric $with_scores")
     fi
   done
+  step "A report on these runs"
+  local report=runs/demo/$task/report.html
+  "$realetc" report "${compared[@]}" --output "$report" --overwrite
   cat <<END
 
 The runs took $((SECONDS - started)) s together.
+  report       $report
   checkpoint   $run/seed-1/checkpoints/best
   predictions  $run/predictions.json
   metrics      $run/seed-1/metrics.jsonl
@@ -166,11 +174,16 @@ demo_pretrain() {
   printf '  %-26s %s\n' "from pre-training" \
     "$(<"$folder/from_pretrained/accuracies")" \
     "from nothing" "$(<"$folder/from_nothing/accuracies")"
+  step "Reports on these runs"
+  "$realetc" report "$run" --output "$folder/report.html" --overwrite
+  "$realetc" report "$folder/from_pretrained" "$folder/from_nothing" \
+    --output "$folder/wikihop.html" --overwrite
   cat <<END
 
 What WikiHop asks takes two steps from sentence to sentence; this corpus does not
 teach them to so small a model, so pre-training on it may well slow it down.
 All took $((SECONDS - started)) s.
+  reports      $folder/report.html, $folder/wikihop.html
   checkpoint   $run/seed-1/checkpoints/best
 Try:
   $realetc inspect --config tasks/pretrain/configs/demo.json

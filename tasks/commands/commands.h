@@ -24,6 +24,7 @@ void AddPretrainCommand(CLI::App* program, Action* action);
 void AddEvaluateCommand(CLI::App* program, Action* action);
 void AddPredictCommand(CLI::App* program, Action* action);
 void AddScoreCommand(CLI::App* program, Action* action);
+void AddReportCommand(CLI::App* program, Action* action);
 void AddInspectCommand(CLI::App* program, Action* action);
 void AddDocumentCommand(CLI::App* program, Action* action);
 void AddEstimateCommand(CLI::App* program, Action* action);

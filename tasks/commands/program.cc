@@ -136,6 +136,7 @@ int RunProgram(int argc, char** argv) {
   AddEvaluateCommand(&program, &action);
   AddPredictCommand(&program, &action);
   AddScoreCommand(&program, &action);
+  AddReportCommand(&program, &action);
   AddInspectCommand(&program, &action);
   AddDocumentCommand(&program, &action);
   AddEstimateCommand(&program, &action);

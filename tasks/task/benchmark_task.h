@@ -30,6 +30,7 @@
 #include "tasks/prediction.h"
 #include "tasks/task/benchmark.h"
 #include "tasks/task/benchmark_head.h"
+#include "tasks/task/judge_files.h"
 #include "tasks/task/official_json.h"
 #include "tasks/task/score_files.h"
 #include "tasks/task/scoring.h"
@@ -532,6 +533,19 @@ absl::StatusOr<TaskScores> ScoreFilesOfTask(const ScoredFiles& files,
   return scores;
 }
 
+template <typename B>
+absl::StatusOr<JudgedRecords> JudgeFilesOfTask(const ScoredFiles& files,
+                                               const nlohmann::json& json,
+                                               const std::string& source,
+                                               const RecordLimits& limits) {
+  typename B::Options options;
+  if (!json.is_null()) {
+    ETC_ASSIGN_OR_RETURN(options, ReadTaskOptions<B>(json, source));
+  }
+  return JudgeFiles<B>(std::make_shared<const B>(std::move(options)), files,
+                       limits);
+}
+
 // The entry of benchmark B in the registry, with the function that makes its
 // head.
 template <typename B>
@@ -558,7 +572,8 @@ TaskEntry BenchmarkEntry(MakeHeadFunction<B> make_head) {
                                                        /*tokenizer=*/nullptr));
         return make_head(config.model, options);
       },
-      .score = ScoreFilesOfTask<B>};
+      .score = ScoreFilesOfTask<B>,
+      .judge = JudgeFilesOfTask<B>};
 }
 
 }  // namespace etc

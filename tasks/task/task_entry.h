@@ -10,6 +10,7 @@
 #include "nlohmann/json.hpp"
 #include "tasks/config/config.h"
 #include "tasks/output/results.h"
+#include "tasks/task/judged_records.h"
 #include "tasks/task/scoring.h"
 #include "tasks/task/task.h"
 #include "tasks/text/tokenizer.h"
@@ -54,6 +55,12 @@ struct TaskEntry {
       const nlohmann::json& options, const std::string& source,
       const RecordLimits& limits)>
       score;
+  // The records of a gold file beside the predictions for them, for people;
+  // null if `score` is. Arguments and errors as there.
+  std::function<absl::StatusOr<JudgedRecords>(
+      const ScoredFiles& files, const nlohmann::json& options,
+      const std::string& source, const RecordLimits& limits)>
+      judge = nullptr;
   // The overall score of a benchmark that has several tasks, of runs on all of
   // them: last, after the numbers that it is made of. Null if it has none.
   std::function<absl::StatusOr<Metrics>(const std::vector<RunSummary>& runs)>

@@ -1,0 +1,189 @@
+// `realetc report`: a page about runs, from the files in their directories.
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "base/counted.h"
+#include "base/file.h"
+#include "base/path_lookup.h"
+#include "base/status_macros.h"
+#include "nlohmann/json.hpp"
+#include "tasks/commands/commands.h"
+#include "tasks/commands/output_file.h"
+#include "tasks/registry.h"
+#include "tasks/report/comparison.h"
+#include "tasks/report/logged_run.h"
+#include "tasks/report/report_page.h"
+#include "tasks/task/task_entry.h"
+
+namespace etc {
+namespace {
+
+struct ReportArguments {
+  std::vector<std::string> runs;
+  std::string output;
+  // Official file with answers; empty: that of the configuration.
+  std::string data;
+  std::string metric;
+  bool overwrite = false;
+};
+
+absl::Status CheckNew(const ReportArguments& arguments) {
+  ETC_RETURN_IF_ERROR(CheckOutputFile("--output", arguments.output, {}));
+  ETC_ASSIGN_OR_RETURN(const bool exists, PathExists(arguments.output));
+  return exists && !arguments.overwrite
+             ? absl::AlreadyExistsError(absl::StrCat(
+                   arguments.output, " exists: --overwrite replaces it"))
+             : absl::OkStatus();
+}
+
+// The evaluation file of a run's settings; empty: none, several, or another one
+// than then.
+std::string EvaluationFile(const nlohmann::json& settings) {
+  if (!settings.is_object() || !settings.contains("data") ||
+      !settings["data"].is_object() || !settings["data"].contains("dev")) {
+    return "";
+  }
+  const nlohmann::json& files = settings["data"]["dev"];
+  const bool is_one =
+      files.is_array() && files.size() == 1 && files[0].is_object() &&
+      files[0].contains("path") && files[0]["path"].is_string() &&
+      files[0].contains("bytes") && files[0]["bytes"].is_number_unsigned();
+  if (!is_one) {
+    return "";
+  }
+  const std::string path = files[0]["path"].get<std::string>();
+  const absl::StatusOr<RandomAccessFile> file = RandomAccessFile::Open(path);
+  return file.ok() && file->size() == files[0]["bytes"].get<uint64_t>() ? path
+                                                                        : "";
+}
+
+// Adds the predictions of the middle seed of each group, or a note that says
+// why there are none.
+absl::Status AddPredictions(const ReportArguments& arguments,
+                            const TaskEntry& task, Report* report) {
+  for (size_t g = 0; g < report->groups.size(); ++g) {
+    const RunGroup& group = report->groups[g];
+    const std::optional<size_t> middle = MiddleRun(group, report->metric);
+    const auto note = [&](const std::string& reason) {
+      report->notes.push_back(
+          absl::StrCat("No predictions of ", group.name, ": ", reason));
+    };
+    if (!middle.has_value() || group.runs[*middle].checkpoint.empty()) {
+      note("it has no evaluated checkpoint yet");
+      continue;
+    }
+    const LoggedRun& run = group.runs[*middle];
+    const std::string predictions = run.checkpoint + "/predictions.json";
+    ETC_ASSIGN_OR_RETURN(const bool has_predictions, PathExists(predictions));
+    if (!has_predictions) {
+      note(absl::StrCat(predictions, " is not there"));
+      continue;
+    }
+    const std::string data = arguments.data.empty()
+                                 ? EvaluationFile(group.settings)
+                                 : arguments.data;
+    if (data.empty()) {
+      note(
+          "its evaluation data are not one file that is still as it was; name "
+          "them by --data");
+      continue;
+    }
+    const nlohmann::json options =
+        group.settings.is_object() && group.settings.contains(task.name)
+            ? group.settings[task.name]
+            : nlohmann::json();
+    absl::StatusOr<JudgedRecords> judged =
+        task.judge({.gold = data, .predictions = predictions}, options,
+                   absl::StrCat(run.directory, ": ", task.name), {});
+    if (!judged.ok()) {
+      if (!arguments.data.empty()) {
+        return judged.status();
+      }
+      note(std::string(judged.status().message()));
+      continue;
+    }
+    report->predictions.push_back(
+        {.group = g, .seed = run.seed, .judged = *std::move(judged)});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WriteReport(const ReportArguments& arguments) {
+  ETC_RETURN_IF_ERROR(CheckNew(arguments));
+  Report report;
+  ETC_ASSIGN_OR_RETURN(report.groups, ReadRunGroups(arguments.runs));
+  ETC_ASSIGN_OR_RETURN(report.metric,
+                       ComparedMetric(report.groups, arguments.metric));
+  std::string task_name;
+  for (const RunGroup& group : report.groups) {
+    task_name = task_name.empty() ? group.task : task_name;
+  }
+  if (!task_name.empty()) {
+    ETC_ASSIGN_OR_RETURN(const TaskEntry* task, FindTask(task_name));
+    if (task->judge != nullptr) {
+      ETC_RETURN_IF_ERROR(AddPredictions(arguments, *task, &report));
+    } else if (!arguments.data.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--data names data of predictions, but ", task_name, " has none"));
+    }
+  }
+  ETC_RETURN_IF_ERROR(
+      WriteFileAtomically(arguments.output, ReportPage(report)));
+  int64_t runs = 0;
+  for (const RunGroup& group : report.groups) {
+    runs += static_cast<int64_t>(group.runs.size());
+  }
+  if (!report.metric.empty()) {
+    for (const Verdict& verdict : CompareModes(report.groups, report.metric)) {
+      std::cerr << verdict.headline << "\n";
+    }
+  }
+  std::cerr << "report on " << Counted(runs, "run") << " in "
+            << arguments.output << "\n";
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddReportCommand(CLI::App* program, Action* action) {
+  auto arguments = std::make_shared<ReportArguments>();
+  CLI::App* command = program->add_subcommand(
+      "report", "Write a page about runs: curves, scores, predictions");
+  command->footer(
+      "Examples:\n"
+      "  realetc report runs/off runs/sum --output report.html\n"
+      "  realetc report runs/grid --output report.html --overwrite\n"
+      "The page needs nothing from elsewhere. Runs may still go on: "
+      "doc/reports.md.");
+  command
+      ->add_option("RUN", arguments->runs,
+                   "Output directories of runs or grids of one task, or of "
+                   "seeds in them")
+      ->required();
+  command
+      ->add_option("--output", arguments->output,
+                   "HTML file, in a directory that is there")
+      ->required();
+  command->add_flag("--overwrite", arguments->overwrite,
+                    "Replace the file if it exists");
+  command->add_option("--data", arguments->data,
+                      "Official file with answers for the predictions, or a "
+                      "pattern of the names of several (default: the dev file "
+                      "of the configuration)");
+  command->add_option("--metric", arguments->metric,
+                      "Metric by which runs are compared (default: the task's "
+                      "main metric)");
+  command->callback(
+      [=] { *action = [arguments] { return WriteReport(*arguments); }; });
+}
+
+}  // namespace etc
