@@ -50,7 +50,7 @@ bool IsThere(const std::string& path) {
   return fs::exists(fs::symlink_status(path, ignored));
 }
 
-bool IsDirectory(const std::string& path) {
+bool IsKnownDirectory(const std::string& path) {
   std::error_code ignored;
   return fs::is_directory(fs::symlink_status(path, ignored));
 }
@@ -139,7 +139,7 @@ absl::Status CheckpointStore::RenameFollowedLinks() {
   for (const std::string link : {"last", "best"}) {
     const absl::StatusOr<CheckpointOwner> owner =
         ReadCheckpointOwner(PathOf(link));
-    if (!IsDirectory(PathOf(link)) || !owner.ok() || owner->run != run_ ||
+    if (!IsKnownDirectory(PathOf(link)) || !owner.ok() || owner->run != run_ ||
         !CheckCheckpointSizes(PathOf(link), *owner).ok()) {
       continue;
     }
@@ -345,7 +345,7 @@ bool CheckpointStore::IsOurCheckpoint(const std::string& name) const {
   const absl::StatusOr<CheckpointOwner> owner =
       ReadCheckpointOwner(PathOf(name));
   return absl::StartsWith(name, "step-") && IsPlainBaseName(name) &&
-         IsDirectory(PathOf(name)) && owner.ok() && owner->run == run_ &&
+         IsKnownDirectory(PathOf(name)) && owner.ok() && owner->run == run_ &&
          owner->name == name;
 }
 

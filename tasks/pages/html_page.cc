@@ -13,7 +13,7 @@ namespace {
 
 // Colours of lines after Okabe and Ito, dark enough on white and light enough
 // on black; the rest as in doc/pictures.
-constexpr char kStyle[] = R"(
+constexpr char kFrameStyle[] = R"(
 :root { color-scheme: light dark;
   --page: #ffffff; --panel: #f6f8fa; --ink: #1f2328; --faint: #59636e;
   --line: #d1d9e0;
@@ -108,7 +108,7 @@ std::string ToHtml(const HtmlPage& page) {
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, "
       "initial-scale=1\">\n<link rel=\"icon\" href=\"data:,\">\n<title>",
-      HtmlText(page.title), "</title>\n<style>", kStyle, page.style,
+      HtmlText(page.title), "</title>\n<style>", kFrameStyle, page.style,
       "</style>\n</head>\n<body>\n<main>\n", page.body, "\n</main>\n",
       page.script.empty()
           ? ""

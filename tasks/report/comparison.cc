@@ -19,6 +19,7 @@
 #include "base/json_reader.h"
 #include "base/json_text.h"
 #include "nlohmann/json.hpp"
+#include "tasks/metrics.h"
 #include "tasks/output/results.h"
 
 namespace etc {
@@ -254,11 +255,6 @@ absl::StatusOr<std::string> ComparedMetric(absl::Span<const RunGroup> groups,
     }
   }
   return names.empty() ? "" : names.front();
-}
-
-bool IsLowerBetter(const std::string& metric) {
-  return absl::StrContains(metric, "loss") ||
-         absl::StrContains(metric, "perplexity");
 }
 
 const LoggedEvaluation* BestEvaluation(const LoggedRun& run,

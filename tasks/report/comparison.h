@@ -25,9 +25,6 @@ std::vector<std::string> EvaluatedMetrics(absl::Span<const RunGroup> groups);
 absl::StatusOr<std::string> ComparedMetric(absl::Span<const RunGroup> groups,
                                            const std::string& wanted);
 
-// True for losses and perplexities, by their name.
-bool IsLowerBetter(const std::string& metric);
-
 // The best evaluation of a run by `metric`, of equal ones the first; null if it
 // has none with that metric.
 const LoggedEvaluation* BestEvaluation(const LoggedRun& run,
