@@ -89,7 +89,8 @@ absl::Status CheckFits(const FinetuneConfig& config,
   if (device.is_cpu()) {
     ETC_RETURN_IF_ERROR(CheckModelFits(config));
   }
-  ETC_RETURN_IF_ERROR(CheckEvaluations(config, data->dev->size()));
+  ETC_RETURN_IF_ERROR(
+      CheckEvaluations(config, data->dev == nullptr ? 0 : data->dev->size()));
   const TrainingLoaderOptions loader = LoaderOptionsOf(config, /*seed=*/1);
   if (loader.batch_size <= data->filled_batch) {
     return absl::OkStatus();
