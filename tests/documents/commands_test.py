@@ -38,6 +38,11 @@ RUN = {'realetc', 'export', 'curl', 'unzip', 'mkdir', 'for', 'done', 'do',
 
 # Runs that a page takes as given.
 PREPARATION = {
+    'doc/reports.md': [
+        f'realetc finetune tasks/wikihop/configs/demo.json --set '
+        f'residual_attention={mode} --set train.steps=4 --set '
+        f'train.evaluate_every=4 --output runs/{mode}'
+        for mode in ['off', 'sum']],
     'tasks/classify/README.md': [
         'cp tasks/classify/configs/documents_etc_base.json documents.json'],
     'tasks/glue/README.md': [
