@@ -339,6 +339,25 @@ TEST_F(DistributedRunTest, GoesOnBitForBit) {
   ExpectSameRun(Seed("stopped"), Seed("straight"));
 }
 
+// With the clock of rank 0 for checkpoints: after each update.
+TEST_F(DistributedRunTest, EndsEarlyWithFrozenParametersInAllProcesses) {
+  json_["train"]["frozen"] = {"encoder.embedding.*", "encoder.layers.0.*"};
+  json_["train"]["early_stopping"] = 1;
+  json_["train"]["early_stopping_improvement"] = 100;
+  json_["train"]["evaluate_every"] = 4;
+  json_["train"]["checkpoint_minutes"] = 1e-9;
+  RunWith(1, "one");
+  EXPECT_EQ(MetricsLines(Seed("one")).back()["step"], 8);
+  RunWith(2, "two");
+  ExpectSameUpdates("two", "one");
+  RunWith(2, "stopped", /*resume=*/false, /*stop_after=*/3);
+  RunWith(2, "stopped", /*resume=*/true);
+  ExpectSameRun(Seed("stopped"), Seed("two"));
+  json_["train"]["shard_optimizer"] = true;
+  RunWith(2, "shards");
+  ExpectSameUpdates("shards", "one");
+}
+
 TEST_F(DistributedRunTest, IsResumedAfterOneWasKilled) {
   RunWith(3, "straight");
   json_["output"] = Output("killed");
