@@ -45,7 +45,7 @@ constexpr char kStyle[] = R"(
   max-height: 30vh; overflow-y: auto; }
 .runs { white-space: nowrap; }
 .legend span { white-space: nowrap; }
-svg.key { display: inline-block; vertical-align: middle; margin-right: 0.4rem; }
+svg.key { display: inline-block; max-width: none; vertical-align: middle; margin-right: 0.4rem; }
 .charts { display: grid; gap: 0.4rem 1.4rem;
   grid-template-columns: repeat(auto-fill, minmax(min(100%, 20rem), 1fr)); }
 .chart { margin: 0.3rem 0; min-width: 0; }
