@@ -76,7 +76,7 @@ struct RunResult {
   int64_t best_step = 0;
   Metrics best;
   // The reason why it ended before its last update; empty: it did not.
-  std::string end_reason = "";
+  std::string end_reason;
 };
 
 // The runs of all seeds of a configuration (tasks/train/finetune.h).

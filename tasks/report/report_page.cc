@@ -162,6 +162,7 @@ std::string Legend(const std::vector<RunGroup>& groups) {
 
 std::vector<ChartPoint> PointsOf(const std::vector<CurveBand>& band) {
   std::vector<ChartPoint> points;
+  points.reserve(band.size());
   for (const CurveBand& part : band) {
     points.push_back({.x = static_cast<double>(part.step),
                       .y = part.median,

@@ -25,7 +25,7 @@ std::string Among(const std::set<std::string>& files, const char* path) {
 std::string Joined(const std::set<std::string>& suites) {
   std::string patterns;
   for (const std::string& suite : suites) {
-    patterns += (patterns.empty() ? "" : ":") + suite + ".*";
+    patterns.append(patterns.empty() ? "" : ":").append(suite).append(".*");
   }
   return patterns;
 }
@@ -56,10 +56,10 @@ bool ChooseFiles(const std::set<std::string>& files) {
   if (filter.empty() || filter == "*") {
     filter = Joined(own);
   } else if (filter.front() == '-') {
-    filter = Joined(own) + filter;
+    filter.insert(0, Joined(own));
   } else if (!others.empty()) {
-    filter +=
-        (filter.find('-') == std::string::npos ? "-" : ":") + Joined(others);
+    filter += filter.find('-') == std::string::npos ? '-' : ':';
+    filter += Joined(others);
   }
   GTEST_FLAG_SET(filter, filter);
   return found == files;
