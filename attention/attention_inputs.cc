@@ -194,8 +194,8 @@ std::vector<PatternRuns> RunsOfTensors(const ExplicitInputs& given,
   std::vector<PatternRuns> examples(
       static_cast<size_t>(batch), MakePatternRuns(everything, longs, globals));
   const auto restrict = [&](const torch::Tensor& mask, const char* name,
-                            int64_t queries, int64_t keys, int64_t window,
-                            auto&& table_of) {
+                            int64_t queries, int64_t keys,
+                            const KeyWindow& window, auto&& table_of) {
     if (!mask.defined()) {
       return;
     }
@@ -206,19 +206,20 @@ std::vector<PatternRuns> RunsOfTensors(const ExplicitInputs& given,
       table_of(examples[b]) = std::move(runs.tables[b]);
     }
   };
-  restrict(given.l2l_mask, "l2l_mask", longs, 2 * radius + 1, radius,
+  restrict(given.l2l_mask, "l2l_mask", longs, 2 * radius + 1,
+           {.before = radius, .after = radius},
            [](PatternRuns& runs) -> RunSetTable& {
              return runs.long_side.own.visible;
            });
-  restrict(given.l2g_mask, "l2g_mask", longs, globals, -1,
+  restrict(given.l2g_mask, "l2g_mask", longs, globals, kNoWindow,
            [](PatternRuns& runs) -> RunSetTable& {
              return runs.long_side.other.visible;
            });
-  restrict(given.g2g_mask, "g2g_mask", globals, globals, -1,
+  restrict(given.g2g_mask, "g2g_mask", globals, globals, kNoWindow,
            [](PatternRuns& runs) -> RunSetTable& {
              return runs.global_side.own.visible;
            });
-  restrict(given.g2l_mask, "g2l_mask", globals, longs, -1,
+  restrict(given.g2l_mask, "g2l_mask", globals, longs, kNoWindow,
            [](PatternRuns& runs) -> RunSetTable& {
              return runs.global_side.other.visible;
            });
@@ -464,7 +465,7 @@ std::shared_ptr<const AttentionInputs::BatchRuns> AttentionInputs::Runs(
     BatchRuns runs;
     for (PatternRuns& example : examples) {
       if (cache_->is_causal) {
-        RestrictToPast(local_radius, &example);
+        RestrictToPast(&example);
       }
       runs.Add(std::move(example));
     }
@@ -485,20 +486,28 @@ SoftmaxPattern AttentionInputs::Softmax(QuerySide side, int64_t batch,
   pattern.batch = batch;
   pattern.queries = pattern.own_keys = is_long ? long_length : global_length;
   pattern.other_keys = is_long ? global_length : long_length;
-  pattern.radius = is_long ? local_radius : -1;
+  if (is_long) {
+    pattern.window = {.before = local_radius,
+                      .after = cache_->is_causal ? 0 : local_radius};
+  }
   const std::shared_ptr<const BatchRuns> runs =
       Runs(batch, long_length, global_length, local_radius);
   if (runs != nullptr) {
     // Shares the ownership of both sides.
     pattern.runs = {runs, is_long ? &runs->long_side : &runs->global_side};
   }
+  const int64_t columns = pattern.own_columns();
   pattern.masks = [=, inputs = *this](const torch::Device& device) {
     const ExplicitInputs all =
         inputs.Tensors(batch, long_length, global_length, local_radius, device);
-    return is_long ? SoftmaxMasks{all.l2l_mask, all.l2l_ids, all.l2g_mask,
-                                  all.l2g_ids}
-                   : SoftmaxMasks{all.g2g_mask, all.g2g_ids, all.g2l_mask,
-                                  all.g2l_ids};
+    if (!is_long) {
+      return SoftmaxMasks{all.g2g_mask, all.g2g_ids, all.g2l_mask, all.g2l_ids};
+    }
+    const auto in_window = [&](const torch::Tensor& of_radius) {
+      return of_radius.defined() ? of_radius.narrow(-1, 0, columns) : of_radius;
+    };
+    return SoftmaxMasks{in_window(all.l2l_mask), in_window(all.l2l_ids),
+                        all.l2g_mask, all.l2g_ids};
   };
   return pattern;
 }

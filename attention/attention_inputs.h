@@ -107,7 +107,8 @@ class AttentionInputs {
 
   // One of the softmaxes. Throws c10::Error if patterns do not fit the sizes
   // and the radius given (of which patterns without long tokens take any);
-  // SoftmaxPattern::masks does so for explicit tensors.
+  // SoftmaxPattern::masks does so for explicit tensors. Long queries have a
+  // window of the radius to both sides, of Causal() only before them.
   // The runs for the last sizes asked for are kept. Thread-safe.
   SoftmaxPattern Softmax(QuerySide side, int64_t batch, int64_t long_length,
                          int64_t global_length, int64_t local_radius) const;

@@ -71,8 +71,8 @@ struct ResidualGates {
 // Numbers for each query and key of both blocks: scores, their gradients, or
 // factors of dropout. Both tensors are defined, or neither.
 struct ScorePair {
-  // [B, N, T, own keys]; with a window of radius r over own keys [B, N, T,
-  // 2r + 1], where column w of row i is key i + w - r.
+  // [B, N, T, own keys]; with a window over own keys (SoftmaxPattern) [B, N, T,
+  // before + 1 + after], where column w of row i is key i + w - before.
   torch::Tensor own;
   torch::Tensor other;  // [B, N, T, other keys]
 

@@ -23,9 +23,10 @@ void CheckPattern(const SoftmaxPattern& pattern, const AttentionSizes& sizes) {
               " queries, ", pattern.own_keys, " own and ", pattern.other_keys,
               " other keys does not fit ", sizes.batch, " examples of ",
               sizes.queries, ", ", sizes.own_keys, " and ", sizes.other_keys);
-  TORCH_CHECK(pattern.radius < 0 || pattern.own_keys == pattern.queries,
-              "with a window there should be as many own keys as queries, ",
-              pattern.queries, ", but there are ", pattern.own_keys);
+  TORCH_CHECK(
+      !pattern.window.is_restricted() || pattern.own_keys == pattern.queries,
+      "with a window there should be as many own keys as queries, ",
+      pattern.queries, ", but there are ", pattern.own_keys);
 }
 
 void CheckShapes(const AttentionProblem& problem) {

@@ -1,6 +1,7 @@
 #include "attention/causal_runs.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <vector>
 
 #include "attention/key_runs.h"
@@ -17,27 +18,6 @@ std::vector<int64_t> Horizons(const RunSetTable& g2l) {
     }
   }
   return horizons;
-}
-
-// Query i keeps the keys [i - radius, i].
-RunSetTable PastOfWindow(const RunSetTable& visible, int64_t radius) {
-  RunSetTable past = EmptySets(static_cast<int64_t>(visible.first.size()));
-  for (size_t i = 0; i < visible.first.size(); ++i) {
-    const auto end = static_cast<int32_t>(i) + 1;
-    const auto begin = static_cast<int32_t>(
-        std::max<int64_t>(0, static_cast<int64_t>(i) - radius));
-    past.first[i] = static_cast<int32_t>(past.runs.size());
-    const KeyRun* const last = visible.runs.data() + visible.last[i];
-    const KeyRun* run = std::upper_bound(
-        visible.runs.data() + visible.first[i], last, begin,
-        [](int32_t key, const KeyRun& other) { return key < other.end; });
-    for (; run != last && run->begin < end; ++run) {
-      past.runs.push_back(
-          {std::max(run->begin, begin), std::min(run->end, end)});
-    }
-    past.last[i] = static_cast<int32_t>(past.runs.size());
-  }
-  return past;
 }
 
 // Query i keeps the keys whose horizon is at most limits[i]. Neighbours with
@@ -92,13 +72,11 @@ std::vector<int64_t> LimitsOfLongs(std::vector<int64_t> horizons,
 
 }  // namespace
 
-void RestrictToPast(int64_t local_radius, PatternRuns* runs) {
-  RunSetTable& l2l = runs->long_side.own.visible;
+void RestrictToPast(PatternRuns* runs) {
   RunSetTable& l2g = runs->long_side.other.visible;
   RunSetTable& g2g = runs->global_side.own.visible;
   const std::vector<int64_t> horizons =
       Horizons(runs->global_side.other.visible);
-  l2l = PastOfWindow(l2l, local_radius);
   l2g = UpTo(l2g, horizons, LimitsOfLongs(horizons, l2g.first.size()));
   g2g = UpTo(g2g, horizons, horizons);
 }

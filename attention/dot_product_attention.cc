@@ -7,45 +7,60 @@
 namespace etc {
 namespace {
 
-// Numbers for keys of which there are none, beside those for other keys.
-torch::Tensor NoKeys(const torch::Tensor& other) {
-  return other.defined()
-             ? other.new_empty({other.size(0), other.size(1), other.size(2), 0})
+// Keys or values of which there are none, beside all the others.
+torch::Tensor NoTokens(const torch::Tensor& tokens) {
+  return tokens.detach().narrow(2, 0, 0);
+}
+
+// Numbers for them, beside those for the others.
+torch::Tensor NoColumns(const torch::Tensor& numbers) {
+  return numbers.defined()
+             ? numbers.new_empty(
+                   {numbers.size(0), numbers.size(1), numbers.size(2), 0})
              : torch::Tensor();
 }
 
-// All keys are other keys, since the kernels divide those among threads where
-// own keys have no window.
-SparseAttentionInput WithoutOwnKeys(const DotProductAttentionInput& input) {
+// Sets one of a pair to `all` and the other, of no keys, to `none`.
+template <typename Value>
+void SetBlock(bool is_own, const Value& all, const Value& none, Value* own,
+              Value* other) {
+  *own = is_own ? all : none;
+  *other = is_own ? none : all;
+}
+
+// With a window all keys are own keys, else other keys, since the kernels
+// divide those among threads where own keys have no window.
+SparseAttentionInput WithOneBlock(const DotProductAttentionInput& input) {
   for (const torch::Tensor* tensor : {&input.query, &input.key, &input.value}) {
     TORCH_CHECK(tensor->defined() && tensor->dim() == 4,
                 "query, key and value should be [batch, heads, length, "
                 "head_dim]");
   }
+  const bool is_own = input.pattern.window.is_restricted();
   SparseAttentionInput out;
-  out.operands = {.query = input.query,
-                  .own_key = input.key.detach().narrow(2, 0, 0),
-                  .own_value = input.value.detach().narrow(2, 0, 0),
-                  .other_key = input.key,
-                  .other_value = input.value,
-                  .relative = input.relative};
+  out.operands.query = input.query;
+  out.operands.relative = input.relative;
+  SetBlock(is_own, input.key, NoTokens(input.key), &out.operands.own_key,
+           &out.operands.other_key);
+  SetBlock(is_own, input.value, NoTokens(input.value), &out.operands.own_value,
+           &out.operands.other_value);
   out.pattern = input.pattern;
   out.residual = input.residual;
-  if (input.previous.sum.defined()) {
-    out.previous = {.own = ScoreTensor(NoKeys(input.previous.sum),
-                                       input.previous.sum.live()),
-                    .other = input.previous.sum};
+  const ScoreTensor& below = input.previous.sum;
+  if (below.defined()) {
+    SetBlock(is_own, below, ScoreTensor(NoColumns(below), below.live()),
+             &out.previous.own, &out.previous.other);
   }
   out.previous.layers = input.previous.layers;
   if (input.gate.defined()) {
-    out.gates = {.own = torch::zeros_like(input.gate.detach()),
-                 .other = input.gate};
+    SetBlock(is_own, input.gate, torch::zeros_like(input.gate.detach()),
+             &out.gates.own, &out.gates.other);
   }
   out.decay = input.decay;
   out.storage = input.storage;
   out.dropout = input.dropout;
-  out.dropout_factors = {.own = NoKeys(input.dropout_factors),
-                         .other = input.dropout_factors};
+  SetBlock(is_own, input.dropout_factors, NoColumns(input.dropout_factors),
+           &out.dropout_factors.own, &out.dropout_factors.other);
   return out;
 }
 
@@ -55,21 +70,25 @@ DotProductAttentionOutput DotProductAttention(
     const DotProductAttentionInput& input,
     AttentionImplementation implementation) {
   const SparseAttentionOutput output =
-      SparseAttention(WithoutOwnKeys(input), implementation);
-  return {
-      .context = output.context,
-      .scores = {.sum = output.scores.other, .layers = output.scores.layers}};
+      SparseAttention(WithOneBlock(input), implementation);
+  return {.context = output.context,
+          .scores = {.sum = input.pattern.window.is_restricted()
+                                ? output.scores.own
+                                : output.scores.other,
+                     .layers = output.scores.layers}};
 }
 
 SoftmaxView InspectAttention(const DotProductAttentionInput& input,
                              const SoftmaxSelection& which) {
-  return InspectAttention(WithoutOwnKeys(input), which);
+  return InspectAttention(WithOneBlock(input), which);
 }
 
 void MaterializeDropout(uint64_t seed, DotProductAttentionInput* input) {
-  SparseAttentionInput whole = WithoutOwnKeys(*input);
+  SparseAttentionInput whole = WithOneBlock(*input);
   MaterializeDropout(seed, &whole);
-  input->dropout_factors = whole.dropout_factors.other;
+  input->dropout_factors = input->pattern.window.is_restricted()
+                               ? whole.dropout_factors.own
+                               : whole.dropout_factors.other;
 }
 
 }  // namespace etc

@@ -15,7 +15,9 @@ namespace etc {
 // Scores over one block of keys, summed over layers, as one layer carries them
 // to the next (ResidualScores): never masked, never divided.
 struct ResidualKeyScores {
-  ScoreTensor sum;     // [B, N, T, S]; undefined: zeros
+  // [B, N, T, S], or where the pattern has a window [B, N, T, its columns], as
+  // ScorePair says of own keys; undefined: zeros.
+  ScoreTensor sum;
   int64_t layers = 0;  // layers in the sum
 };
 
@@ -43,8 +45,8 @@ struct DotProductAttentionInput {
   // Probability of dropping an attention weight, in [0, 1); 0 outside of
   // training.
   double dropout = 0.0;
-  // Replaces `dropout`, for the reference alone: factors of the weights, [B, N,
-  // T, S].
+  // Replaces `dropout`, for the reference alone: factors of the weights, with
+  // the columns of scores.
   torch::Tensor dropout_factors;
 };
 

@@ -69,10 +69,10 @@ ScorePair DropoutFactors(const SoftmaxPattern& pattern, const HeadRange& heads,
   const torch::TensorOptions integers = options.dtype(torch::kInt64);
   torch::Tensor own_keys =
       torch::arange(pattern.own_columns(), integers).unsqueeze(0);
-  if (pattern.radius >= 0) {
+  if (pattern.window.is_restricted()) {
     own_keys = own_keys +
                torch::arange(pattern.queries, integers).unsqueeze(1) -
-               pattern.radius;
+               pattern.window.before;
   }
   return {.own = factors(0, own_keys.bitwise_and(kLow32)),
           .other = factors(

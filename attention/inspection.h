@@ -55,7 +55,8 @@ struct SoftmaxView {
 SoftmaxView InspectAttention(const SparseAttentionInput& input,
                              const SoftmaxSelection& which = {});
 // The same for DotProductAttention: all its keys are `other` keys, and `own`
-// tensors have no columns.
+// tensors have no columns; or, if its pattern has a window, the other way
+// around.
 SoftmaxView InspectAttention(const DotProductAttentionInput& input,
                              const SoftmaxSelection& which = {});
 
@@ -71,7 +72,8 @@ struct AttentionSelection {
 };
 
 // Numbers for the four blocks of a layer, with H chosen heads, L long and G
-// global tokens, W = 2 local_radius + 1. Of rows: [R, H, ...] and [S, H, ...].
+// global tokens, W = 2 local_radius + 1, of a causal layer local_radius + 1. Of
+// rows: [R, H, ...] and [S, H, ...].
 struct FourBlocks {
   torch::Tensor g2g;  // [B, H, G, G]
   torch::Tensor g2l;  // [B, H, G, L]

@@ -13,6 +13,20 @@ struct KeyRun {
   int32_t end;
 };
 
+// Keys on both sides of a query: query i sees of a block the keys [i - before,
+// i + after], of those there are.
+struct KeyWindow {
+  // Columns of a matrix with a column for each key of a query's window: column
+  // w of row i is key i + w - before.
+  constexpr int64_t columns() const { return before + 1 + after; }
+  // False: no window, all keys of the block.
+  constexpr bool is_restricted() const { return before >= 0; }
+
+  int64_t before = 0;
+  int64_t after = 0;
+};
+inline constexpr KeyWindow kNoWindow = {.before = -1, .after = -1};
+
 // A set of keys for each query: the runs [first[i], last[i]) of query i, which
 // are ascending and do not touch. Queries may share runs. This is the view that
 // kernels read; RunSetTable owns the memory.

@@ -32,12 +32,13 @@ bool AppendRuns(const bool* row, int64_t columns, int64_t first, int64_t keys,
 }
 
 // The runs of one example; returns the query that has too many, or -1.
-int64_t RunsOfExample(const torch::Tensor& mask, int64_t radius,
+int64_t RunsOfExample(const torch::Tensor& mask, const KeyWindow& window,
                       RunSetTable* table) {
   const int64_t queries = mask.size(0);
   const int64_t columns = mask.size(1);
   const auto size = static_cast<size_t>(columns);
-  const int64_t keys = radius < 0 ? columns : queries;
+  const bool has_window = window.is_restricted();
+  const int64_t keys = has_window ? queries : columns;
   const bool* const rows = mask.data_ptr<bool>();
   *table = EmptySets(queries);
   if (columns == 0) {
@@ -46,14 +47,14 @@ int64_t RunsOfExample(const torch::Tensor& mask, int64_t radius,
   for (int64_t i = 0; i < queries; ++i) {
     const auto query = static_cast<size_t>(i);
     const bool* const row = rows + i * mask.stride(0);
-    if (radius < 0 && i > 0 &&
+    if (!has_window && i > 0 &&
         std::memcmp(row, row - mask.stride(0), size) == 0) {
       table->first[query] = table->first[query - 1];
       table->last[query] = table->last[query - 1];
       continue;
     }
     table->first[query] = static_cast<int32_t>(table->runs.size());
-    if (!AppendRuns(row, columns, radius < 0 ? 0 : radius - i, keys,
+    if (!AppendRuns(row, columns, has_window ? window.before - i : 0, keys,
                     &table->runs)) {
       return i;
     }
@@ -85,7 +86,7 @@ torch::Tensor ExpandMask(const torch::Tensor& mask, const char* name,
       .expand({batch, queries, keys});
 }
 
-MaskRuns RunsOfMask(const torch::Tensor& mask, int64_t radius) {
+MaskRuns RunsOfMask(const torch::Tensor& mask, const KeyWindow& window) {
   MaskRuns runs;
   for (int64_t b = 0; b < mask.size(0); ++b) {
     if (b > 0 && mask.stride(0) == 0) {  // one mask for all
@@ -93,7 +94,7 @@ MaskRuns RunsOfMask(const torch::Tensor& mask, int64_t radius) {
       continue;
     }
     RunSetTable table;
-    const int64_t query = RunsOfExample(mask[b], radius, &table);
+    const int64_t query = RunsOfExample(mask[b], window, &table);
     if (query >= 0) {
       runs.example = b;
       runs.query = query;

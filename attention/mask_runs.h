@@ -28,10 +28,11 @@ struct MaskRuns {
   bool fit() const { return query < 0; }
 };
 
-// `mask` is from ExpandMask, on the CPU. Column j of row i is key j; with
-// `radius` >= 0 key i + j - radius, and there are as many keys as queries.
+// `mask` is from ExpandMask, on the CPU. Column j of row i is key j; with a
+// window key i + j - before, and there are as many keys as queries.
 // Equal rows share their runs.
-MaskRuns RunsOfMask(const torch::Tensor& mask, int64_t radius = -1);
+MaskRuns RunsOfMask(const torch::Tensor& mask,
+                    const KeyWindow& window = kNoWindow);
 
 }  // namespace etc
 

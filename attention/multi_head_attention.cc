@@ -56,13 +56,13 @@ SoftmaxPattern PatternOr(const SoftmaxPattern& given,
   if (given.masks == nullptr) {
     return AllKeysPattern(everything);
   }
-  TORCH_CHECK(given.own_keys == 0 && given.batch == everything.batch &&
+  TORCH_CHECK(given.has_one_block() && given.batch == everything.batch &&
                   given.queries == everything.queries &&
-                  given.other_keys == everything.keys,
+                  given.keys() == everything.keys,
               "the pattern should be for ", everything.batch, " examples of ",
               everything.queries, " queries and ", everything.keys,
               " keys, but is for ", given.batch, " of ", given.queries, " and ",
-              given.own_keys + given.other_keys);
+              given.keys());
   if (given.runs != nullptr && !given.runs->empty()) {
     const int64_t distance = (*given.runs)[0].max_distance;
     TORCH_CHECK(distance == everything.max_distance,

@@ -89,7 +89,8 @@ struct ResidualPair {
 // that may not see each other are unspecified, but finite: no result depends on
 // them. From plain tensors the next layer begins a buffer of its own.
 //
-// With B batch, N heads, L long length, G global length and W = 2r + 1:
+// With B batch, N heads, L long length, G global length and W = 2r + 1, of
+// causal layers r + 1:
 struct ResidualScores {
   ScoreTensor g2g;  // [B, N, G, G]
   ScoreTensor g2l;  // [B, N, G, L]

@@ -110,12 +110,12 @@ void RowBlocks::TakeKeys(int64_t example) {
 }
 
 KeyRun RowBlocks::OwnKeys(const Part& part) const {
-  const int64_t radius = problem_.pattern.radius;
+  const KeyWindow& window = problem_.pattern.window;
   int64_t begin = 0;
   int64_t end = sizes_.own_keys;
-  if (radius >= 0) {
-    begin = std::max(begin, part.queries[0].item<int64_t>() - radius);
-    end = std::min(end, part.queries[-1].item<int64_t>() + radius + 1);
+  if (window.is_restricted()) {
+    begin = std::max(begin, part.queries[0].item<int64_t>() - window.before);
+    end = std::min(end, part.queries[-1].item<int64_t>() + window.after + 1);
   }
   return {.begin = static_cast<int32_t>(begin),
           .end = static_cast<int32_t>(end)};
@@ -148,11 +148,11 @@ RowBlock RowBlocks::Block(const Part& part) {
   const RowsOverKeys over = {.queries = part.queries,
                              .own_keys = OwnKeys(part),
                              .other_keys = sizes_.other_keys,
-                             .radius = problem_.pattern.radius};
+                             .window = problem_.pattern.window};
   const int64_t own_begin = over.own_keys.begin;
   const int64_t own_count = over.own_keys.end - own_begin;
   const torch::Tensor queries = ToDevice(part.queries, device_);
-  const OwnColumns columns(queries, own_begin, own_count, over.radius);
+  const OwnColumns columns(queries, own_begin, own_count, over.window);
   const RowVisibility visible = Visibility(part, over, columns, queries);
   // [1, H, n, ...]
   const auto rows_of = [&](const torch::Tensor& tensor) {

@@ -78,10 +78,10 @@ RowVisibility VisibilityOfRows(const SoftmaxRuns& runs,
   for (int64_t n = 0; n < count; ++n) {
     const int64_t i = query[n];
     bool* const row = mask + n * columns;
-    const bool has_window = rows.radius >= 0;
+    const bool has_window = rows.window.is_restricted();
     ForEachKey(runs.own.visible, i,
-               has_window ? std::max(begin, i - rows.radius) : begin,
-               has_window ? std::min(end, i + rows.radius + 1) : end,
+               has_window ? std::max(begin, i - rows.window.before) : begin,
+               has_window ? std::min(end, i + rows.window.after + 1) : end,
                [&](int64_t key) { row[key - begin] = true; });
     ForEachKey(runs.other.visible, i, 0, rows.other_keys,
                [&](int64_t key) { row[own + key] = true; });

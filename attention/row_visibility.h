@@ -14,8 +14,8 @@ struct RowsOverKeys {
   torch::Tensor queries;  // [T] int64 on the CPU
   KeyRun own_keys;
   int64_t other_keys = 0;
-  // Query i sees own keys from i - radius to i + radius; -1: no window.
-  int64_t radius = -1;
+  // The own keys that a query sees at most.
+  KeyWindow window = kNoWindow;
 };
 
 // Visibility and relative ids of pairs, own keys first.

@@ -73,17 +73,22 @@ void CheckRuns(const RunSetTable& table, const KeyPatternOptions& options) {
   }
 }
 
-// [T, S] bool
-torch::Tensor MaskOf(const RunSetTable& visible, int64_t keys) {
+// [T, S] bool, or with a window [T, columns].
+torch::Tensor MaskOf(const RunSetTable& visible, int64_t keys,
+                     const KeyWindow& window = kNoWindow) {
   const auto queries = static_cast<int64_t>(visible.first.size());
-  torch::Tensor mask = torch::zeros({queries, keys}, torch::kBool);
+  const bool has_window = window.is_restricted();
+  const int64_t columns = has_window ? window.columns() : keys;
+  torch::Tensor mask = torch::zeros({queries, columns}, torch::kBool);
   auto rows = mask.accessor<bool, 2>();
   for (int64_t i = 0; i < queries; ++i) {
     const auto query = static_cast<size_t>(i);
+    const int64_t first = has_window ? i - window.before : 0;  // of the columns
     for (int32_t r = visible.first[query]; r < visible.last[query]; ++r) {
       const KeyRun run = visible.runs[static_cast<size_t>(r)];
-      for (int64_t j = run.begin; j < run.end; ++j) {
-        rows[i][j] = true;
+      const int64_t end = std::min<int64_t>(run.end, first + columns);
+      for (int64_t j = std::max<int64_t>(run.begin, first); j < end; ++j) {
+        rows[i][j - first] = true;
       }
     }
   }
@@ -103,21 +108,48 @@ torch::Tensor DistanceIds(const KeyPatternOptions& options) {
   return ids;
 }
 
+// [columns] int64: the same for the keys of a window, equal in all rows.
+torch::Tensor DistanceIds(const KeyWindow& window, int64_t max_distance) {
+  std::vector<int64_t> ids;
+  for (int64_t delta = -window.before; delta <= window.after; ++delta) {
+    ids.push_back(RelativeId(delta, max_distance));
+  }
+  return torch::tensor(ids, torch::kInt64);
+}
+
+// Keys of one block: with a window own ones, else others.
 SoftmaxMasks MasksOf(const std::vector<SoftmaxRuns>& runs,
-                     const KeyPatternOptions& options) {
+                     const KeyPatternOptions& options,
+                     const KeyWindow& window) {
+  const bool is_own = window.is_restricted();
   const auto batch = static_cast<int64_t>(runs.size());
+  const int64_t queries = options.queries;
+  const auto numbers = [&](int64_t columns, torch::ScalarType type) {
+    return torch::zeros({batch, queries, columns}, type);
+  };
+  const int64_t own = is_own ? window.columns() : 0;
+  const int64_t other = is_own ? 0 : options.keys;
   SoftmaxMasks masks;
-  masks.own_mask = torch::zeros({batch, options.queries, 0}, torch::kBool);
-  masks.other_mask =
-      torch::zeros({batch, options.queries, options.keys}, torch::kBool);
+  masks.own_mask = numbers(own, torch::kBool);
+  masks.other_mask = numbers(other, torch::kBool);
   for (int64_t b = 0; b < batch; ++b) {
-    masks.other_mask[b].copy_(
-        MaskOf(runs[static_cast<size_t>(b)].other.visible, options.keys));
+    const SoftmaxRuns& example = runs[static_cast<size_t>(b)];
+    if (is_own) {
+      masks.own_mask[b].copy_(
+          MaskOf(example.own.visible, options.keys, window));
+    } else {
+      masks.other_mask[b].copy_(MaskOf(example.other.visible, options.keys));
+    }
   }
   if (options.max_distance > 0) {
-    masks.own_ids = torch::zeros({batch, options.queries, 0}, torch::kInt64);
-    masks.other_ids =
-        DistanceIds(options).expand({batch, options.queries, options.keys});
+    const auto expand = [&](const torch::Tensor& ids, int64_t columns) {
+      return ids.expand({batch, queries, columns});
+    };
+    masks.own_ids = is_own
+                        ? expand(DistanceIds(window, options.max_distance), own)
+                        : numbers(0, torch::kInt64);
+    masks.other_ids = is_own ? numbers(0, torch::kInt64)
+                             : expand(DistanceIds(options), other);
   }
   return masks;
 }
@@ -139,10 +171,31 @@ void ClearOthers(const torch::TensorAccessor<bool, 1>& asked,
 }
 
 void CheckOneBlock(const SoftmaxPattern& pattern) {
-  TORCH_CHECK(pattern.own_keys == 0,
+  TORCH_CHECK(pattern.has_one_block(),
               "the pattern should have one block of keys, but has ",
               pattern.own_keys, " own keys beside ", pattern.other_keys,
               " others");
+}
+
+// The sets of keys of the only block.
+RunSetTable& SetsOf(const SoftmaxPattern& pattern, SoftmaxRuns* runs) {
+  return pattern.window.is_restricted() ? runs->own.visible
+                                        : runs->other.visible;
+}
+
+// Numbers of keys, [B, S], for each pair: [B, 1, S], or with a window [B, T,
+// columns], 0 beyond the keys.
+torch::Tensor OfPairs(const SoftmaxPattern& pattern,
+                      const torch::Tensor& of_keys) {
+  const KeyWindow& window = pattern.window;
+  if (!window.is_restricted()) {
+    return of_keys.unsqueeze(1);
+  }
+  if (pattern.queries == 0) {
+    return of_keys.new_zeros({pattern.batch, 0, window.columns()});
+  }
+  return torch::constant_pad_nd(of_keys, {window.before, window.after})
+      .unfold(1, window.columns(), 1);
 }
 
 // `ids` [B, length] as int32 on the CPU.
@@ -233,7 +286,7 @@ RunSetTable CommonRuns(const RunSetTable& visible, const int32_t* ids,
 }
 
 // The same pattern with other runs, where it has any, and with masks that
-// `allowed()`, [B, T or 1, S], restricts.
+// `allowed()`, [B, T or 1, columns], restricts.
 SoftmaxPattern WithMask(const SoftmaxPattern& pattern,
                         const std::function<torch::Tensor()>& allowed,
                         std::vector<SoftmaxRuns> runs) {
@@ -242,12 +295,68 @@ SoftmaxPattern WithMask(const SoftmaxPattern& pattern,
     some.runs =
         std::make_shared<const std::vector<SoftmaxRuns>>(std::move(runs));
   }
-  some.masks = [masks = pattern.masks, allowed](const torch::Device& device) {
+  const bool is_own = pattern.window.is_restricted();
+  some.masks = [masks = pattern.masks, allowed,
+                is_own](const torch::Device& device) {
     SoftmaxMasks both = masks(device);
-    both.other_mask = both.other_mask.logical_and(ToDevice(allowed(), device));
+    torch::Tensor& mask = is_own ? both.own_mask : both.other_mask;
+    mask = mask.logical_and(ToDevice(allowed(), device));
     return both;
   };
   return some;
+}
+
+// A pattern of the sets `visible`: with a window of own keys, else of others.
+SoftmaxPattern PatternOfBlock(std::vector<RunSetTable> visible,
+                              const KeyPatternOptions& options,
+                              const KeyWindow& window) {
+  const bool is_own = window.is_restricted();
+  std::vector<SoftmaxRuns> examples;
+  for (RunSetTable& table : visible) {
+    CheckRuns(table, options);
+    SoftmaxRuns runs;
+    BlockRuns& block = is_own ? runs.own : runs.other;
+    BlockRuns& none = is_own ? runs.other : runs.own;
+    none.visible = EmptySets(options.queries);
+    block.visible = std::move(table);
+    block.rule = options.max_distance > 0 ? RelativeRule::kDistance
+                                          : RelativeRule::kNone;
+    runs.max_distance = options.max_distance;
+    examples.push_back(std::move(runs));
+  }
+  SoftmaxPattern pattern;
+  pattern.batch = static_cast<int64_t>(examples.size());
+  pattern.queries = options.queries;
+  (is_own ? pattern.own_keys : pattern.other_keys) = options.keys;
+  pattern.window = window;
+  pattern.runs =
+      std::make_shared<const std::vector<SoftmaxRuns>>(std::move(examples));
+  pattern.masks =
+      [runs = pattern.runs, options, window,
+       lazy = std::make_shared<LazyMasks>()](const torch::Device& device) {
+        std::call_once(lazy->once,
+                       [&] { lazy->masks = MasksOf(*runs, options, window); });
+        const SoftmaxMasks& masks = lazy->masks;
+        return SoftmaxMasks{.own_mask = ToDevice(masks.own_mask, device),
+                            .own_ids = ToDevice(masks.own_ids, device),
+                            .other_mask = ToDevice(masks.other_mask, device),
+                            .other_ids = ToDevice(masks.other_ids, device)};
+      };
+  return pattern;
+}
+
+// Sets of all keys of an example, for those of its queries that count.
+std::vector<RunSetTable> AllKeys(const KeyPatternOptions& options) {
+  std::vector<RunSetTable> visible;
+  for (const SequenceLengths& length : LengthsOf(options)) {
+    RunSetTable table = EmptySets(options.queries);
+    if (length.keys > 0) {
+      table.runs = {{0, static_cast<int32_t>(length.keys)}};
+      std::fill_n(table.last.begin(), length.queries, 1);
+    }
+    visible.push_back(std::move(table));
+  }
+  return visible;
 }
 
 std::vector<SoftmaxRuns> RunsOf(const SoftmaxPattern& pattern) {
@@ -259,48 +368,12 @@ std::vector<SoftmaxRuns> RunsOf(const SoftmaxPattern& pattern) {
 SoftmaxPattern PatternFromRuns(std::vector<RunSetTable> visible,
                                const KeyPatternOptions& options) {
   CheckOptions(options);
-  std::vector<SoftmaxRuns> examples;
-  for (RunSetTable& table : visible) {
-    CheckRuns(table, options);
-    SoftmaxRuns runs;
-    runs.own.visible = EmptySets(options.queries);
-    runs.other.visible = std::move(table);
-    runs.other.rule = options.max_distance > 0 ? RelativeRule::kDistance
-                                               : RelativeRule::kNone;
-    runs.max_distance = options.max_distance;
-    examples.push_back(std::move(runs));
-  }
-  SoftmaxPattern pattern;
-  pattern.batch = static_cast<int64_t>(examples.size());
-  pattern.queries = options.queries;
-  pattern.other_keys = options.keys;
-  pattern.runs =
-      std::make_shared<const std::vector<SoftmaxRuns>>(std::move(examples));
-  pattern.masks = [runs = pattern.runs, options,
-                   lazy = std::make_shared<LazyMasks>()](
-                      const torch::Device& device) {
-    std::call_once(lazy->once, [&] { lazy->masks = MasksOf(*runs, options); });
-    const SoftmaxMasks& masks = lazy->masks;
-    return SoftmaxMasks{.own_mask = ToDevice(masks.own_mask, device),
-                        .own_ids = ToDevice(masks.own_ids, device),
-                        .other_mask = ToDevice(masks.other_mask, device),
-                        .other_ids = ToDevice(masks.other_ids, device)};
-  };
-  return pattern;
+  return PatternOfBlock(std::move(visible), options, kNoWindow);
 }
 
 SoftmaxPattern AllKeysPattern(const KeyPatternOptions& options) {
   CheckOptions(options);
-  std::vector<RunSetTable> visible;
-  for (const SequenceLengths& length : LengthsOf(options)) {
-    RunSetTable table = EmptySets(options.queries);
-    if (length.keys > 0) {
-      table.runs = {{0, static_cast<int32_t>(length.keys)}};
-      std::fill_n(table.last.begin(), length.queries, 1);
-    }
-    visible.push_back(std::move(table));
-  }
-  return PatternFromRuns(std::move(visible), options);
+  return PatternOfBlock(AllKeys(options), options, kNoWindow);
 }
 
 SoftmaxPattern CausalPattern(const KeyPatternOptions& options) {
@@ -329,6 +402,12 @@ SoftmaxPattern WindowPattern(const KeyPatternOptions& options,
   TORCH_CHECK(window.before >= 0 && window.after >= 0,
               "a window should be at least 0 to each side, but is ",
               window.before, " and ", window.after);
+  // Longer sides see no more; and sums of them stay small.
+  const KeyWindow within = {.before = std::min(window.before, options.queries),
+                            .after = std::min(window.after, options.queries)};
+  if (options.queries == options.keys && within.columns() < options.keys) {
+    return PatternOfBlock(AllKeys(options), options, within);
+  }
   std::vector<RunSetTable> visible;
   for (const SequenceLengths& length : LengthsOf(options)) {
     RunSetTable table = EmptySets(options.queries);
@@ -396,24 +475,24 @@ SoftmaxPattern OnlyKeys(const SoftmaxPattern& pattern,
   TORCH_CHECK(mask.defined(), "mask is undefined");
   const torch::Tensor keys =
       AsBoolMask(mask, "mask").to(torch::kCPU).contiguous();
-  TORCH_CHECK(
-      keys.sizes() == at::IntArrayRef({pattern.batch, pattern.other_keys}),
-      "mask should be [batch, keys] = ",
-      at::IntArrayRef({pattern.batch, pattern.other_keys}), ", but is ",
-      mask.sizes());
+  TORCH_CHECK(keys.sizes() == at::IntArrayRef({pattern.batch, pattern.keys()}),
+              "mask should be [batch, keys] = ",
+              at::IntArrayRef({pattern.batch, pattern.keys()}), ", but is ",
+              mask.sizes());
+  const int64_t length = pattern.keys();
   std::vector<SoftmaxRuns> examples = RunsOf(pattern);
   const torch::Tensor ids = keys.to(torch::kInt32);
   const std::vector<int32_t> ones(static_cast<size_t>(pattern.queries), 1);
   for (size_t b = 0; b < examples.size(); ++b) {
-    RunSetTable& visible = examples[b].other.visible;
-    visible = CommonRuns(
-        visible, ones.data(),
-        FindDocuments(ids.data_ptr<int32_t>() +
-                          static_cast<int64_t>(b) * pattern.other_keys,
-                      pattern.other_keys));
+    RunSetTable& visible = SetsOf(pattern, &examples[b]);
+    visible = CommonRuns(visible, ones.data(),
+                         FindDocuments(ids.data_ptr<int32_t>() +
+                                           static_cast<int64_t>(b) * length,
+                                       length));
   }
   return WithMask(
-      pattern, [keys] { return keys.unsqueeze(1); }, std::move(examples));
+      pattern, [allowed = OfPairs(pattern, keys)] { return allowed; },
+      std::move(examples));
 }
 
 SoftmaxPattern OnlyDocuments(const SoftmaxPattern& pattern,
@@ -423,18 +502,17 @@ SoftmaxPattern OnlyDocuments(const SoftmaxPattern& pattern,
   const torch::Tensor of_queries =
       DocumentIds(query_ids, "query_ids", pattern.batch, pattern.queries);
   const torch::Tensor of_keys =
-      DocumentIds(key_ids, "key_ids", pattern.batch, pattern.other_keys);
+      DocumentIds(key_ids, "key_ids", pattern.batch, pattern.keys());
   std::vector<SoftmaxRuns> examples = RunsOf(pattern);
   for (size_t b = 0; b < examples.size(); ++b) {
     const auto row = static_cast<int64_t>(b);
-    RunSetTable& visible = examples[b].other.visible;
+    RunSetTable& visible = SetsOf(pattern, &examples[b]);
     visible = CommonRuns(
         visible, of_queries.data_ptr<int32_t>() + row * pattern.queries,
-        FindDocuments(of_keys.data_ptr<int32_t>() + row * pattern.other_keys,
-                      pattern.other_keys));
+        FindDocuments(of_keys.data_ptr<int32_t>() + row * pattern.keys(),
+                      pattern.keys()));
   }
-  const auto allowed = [of_queries, of_keys] {
-    const torch::Tensor key = of_keys.unsqueeze(1);
+  const auto allowed = [of_queries, key = OfPairs(pattern, of_keys)] {
     return of_queries.unsqueeze(2).eq(key).logical_and(key.ne(0));
   };
   return WithMask(pattern, allowed, std::move(examples));

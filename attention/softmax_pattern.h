@@ -18,7 +18,7 @@ namespace etc {
 // attention is allowed; ids are int64, and undefined without relative
 // positions. Columns are those of ScorePair.
 struct SoftmaxMasks {
-  torch::Tensor own_mask, own_ids;      // [B, T, own keys or 2 radius + 1]
+  torch::Tensor own_mask, own_ids;      // [B, T, own columns]
   torch::Tensor other_mask, other_ids;  // [B, T, other keys]
 };
 
@@ -30,9 +30,9 @@ struct SoftmaxPattern {
   int64_t queries = 0;  // T
   int64_t own_keys = 0;
   int64_t other_keys = 0;
-  // Query i sees of own keys only those from i - radius to i + radius, and
-  // there are as many of them as queries; -1: no window.
-  int64_t radius = -1;
+  // The own keys that a query sees at most. With a window there are as many own
+  // keys as queries.
+  KeyWindow window = kNoWindow;
   // One for each example; null if only `masks` knows the pattern.
   std::shared_ptr<const std::vector<SoftmaxRuns>> runs;
   // Makes the masks on the given device. Thread-safe. Throws c10::Error if the
@@ -41,8 +41,14 @@ struct SoftmaxPattern {
 
   // Columns of own scores.
   int64_t own_columns() const {
-    return radius >= 0 ? 2 * radius + 1 : own_keys;
+    return window.is_restricted() ? window.columns() : own_keys;
   }
+  // Returns true if all keys are other keys, or all are own keys with a window:
+  // the patterns of DotProductAttention.
+  bool has_one_block() const {
+    return window.is_restricted() ? other_keys == 0 : own_keys == 0;
+  }
+  int64_t keys() const { return own_keys + other_keys; }
   // Returns true if it is known that no pair has a relative id.
   bool has_no_ids() const {
     return runs != nullptr && (runs->empty() || (*runs)[0].max_distance == 0);
@@ -57,7 +63,8 @@ struct SequenceLengths {
 };
 
 // Patterns of T queries over one block of S keys, which need not be the same
-// tokens: keys are "other" keys, own keys are empty (DotProductAttention).
+// tokens: keys are "other" keys, own keys are empty (DotProductAttention); but
+// for WindowPattern.
 struct KeyPatternOptions {
   int64_t queries = 0;  // T
   int64_t keys = 0;     // S
@@ -78,13 +85,10 @@ SoftmaxPattern AllKeysPattern(const KeyPatternOptions& options);
 // Query i sees the keys [0, i]: a decoder.
 SoftmaxPattern CausalPattern(const KeyPatternOptions& options);
 
-// Keys on both sides of a query.
-struct KeyWindow {
-  int64_t before = 0;
-  int64_t after = 0;
-};
 // Query i sees the keys [i - before, i + after], of those there are: local
-// attention; with `after` = 0, windowed causal attention.
+// attention; with `after` = 0, windowed causal attention. Where T = S and the
+// window has fewer columns than that, keys are "own" keys with a window, other
+// keys are empty, and scores are [B, N, T, before + 1 + after] (ScorePair).
 SoftmaxPattern WindowPattern(const KeyPatternOptions& options,
                              const KeyWindow& window);
 

@@ -13,6 +13,7 @@
 #include <torch/types.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attention/global_local_attention.h"
@@ -32,7 +33,7 @@ torch::Tensor Indices(const std::vector<int64_t>& indices) {
   return torch::tensor(indices, torch::kInt64);
 }
 
-AttentionCase ACase(ResidualAttention residual) {
+AttentionCase ACase(ResidualAttention residual, bool causal = false) {
   return {.longs = 130,
           .globals = 9,
           .radius = 4,
@@ -40,7 +41,8 @@ AttentionCase ACase(ResidualAttention residual) {
           .value_dim = 4,
           .heads = 3,
           .residual = residual,
-          .hard = true};
+          .hard = true,
+          .causal = causal};
 }
 
 // Layers of moderate scores.
@@ -54,17 +56,19 @@ std::vector<SparseAttentionInput> LayersOf(const AttentionCase& c,
   return stack.layers;
 }
 
-// [..., T, own keys] -> [..., T, 2 radius + 1], or itself without a window.
-torch::Tensor Windows(const torch::Tensor& dense, int64_t radius) {
-  if (radius < 0) {
+// [..., T, own keys] -> [..., T, before + 1 + after], or itself without a
+// window.
+torch::Tensor Windows(const torch::Tensor& dense, const KeyWindow& window) {
+  if (window.before < 0) {
     return dense;
   }
+  const int64_t columns = window.before + 1 + window.after;
   torch::Tensor out = torch::zeros(
-      {dense.size(0), dense.size(1), dense.size(2), 2 * radius + 1},
-      dense.options());
+      {dense.size(0), dense.size(1), dense.size(2), columns}, dense.options());
   for (int64_t i = 0; i < dense.size(2); ++i) {
-    for (int64_t w = 0; w < 2 * radius + 1; ++w) {
-      if (const int64_t j = i + w - radius; j >= 0 && j < dense.size(3)) {
+    for (int64_t w = 0; w < columns; ++w) {
+      if (const int64_t j = i + w - window.before;
+          j >= 0 && j < dense.size(3)) {
         out.select(2, i).select(2, w).copy_(dense.select(2, i).select(2, j));
       }
     }
@@ -106,7 +110,7 @@ std::vector<SoftmaxView> Reference(
     };
     views.push_back(
         {.probabilities = {.own = Windows(weights.narrow(-1, 0, own),
-                                          input.pattern.radius),
+                                          input.pattern.window),
                            .other = weights.narrow(-1, own, other)},
          .new_scores = visible(first.scores),
          .carried_scores =
@@ -134,9 +138,12 @@ INSTANTIATE_TEST_SUITE_P(AllBackends, InspectionTest,
                          ImplementationName);
 
 TEST_P(InspectionTest, IsTheReferenceInAllModesAndStorages) {
-  for (const QuerySide side : {QuerySide::kLong, QuerySide::kGlobal}) {
+  using Run = std::pair<QuerySide, bool>;
+  for (const auto& [side, causal] :
+       {Run{QuerySide::kLong, false}, Run{QuerySide::kLong, true},
+        Run{QuerySide::kGlobal, false}}) {
     for (const ResidualAttention mode : kEveryResidualAttention) {
-      const auto layers = LayersOf(ACase(mode), side);
+      const auto layers = LayersOf(ACase(mode, causal), side);
       const auto expected = Reference(layers);
       for (const ScoreStorage storage :
            {ScoreStorage::kStore, ScoreStorage::kReverse,
@@ -278,6 +285,28 @@ TEST(InspectionRowsTest, OfDotProductAttentionIsASoftmax) {
                      -1);
   EXPECT_TRUE(
       IsClose(view.probabilities.other, expected.narrow(1, 1, 1), kTolerance));
+}
+
+// With a window its keys are own keys, and a row has as many columns.
+TEST(InspectionRowsTest, OfDotProductAttentionInAWindow) {
+  torch::manual_seed(1);
+  DotProductAttentionInput input;
+  input.query = torch::randn({1, 2, 6, 4});
+  input.key = torch::randn({1, 2, 6, 4});
+  input.value = torch::randn({1, 2, 6, 3});
+  input.pattern =
+      WindowPattern({.queries = 6, .keys = 6, .batch = 1}, {.before = 2});
+  const SoftmaxView view = InspectAttention(input);
+  EXPECT_EQ(view.probabilities.other.size(-1), 0);
+  const torch::Tensor ones = torch::ones({6, 6}, torch::kBool);
+  const torch::Tensor hidden = ones.triu(1).logical_or(ones.tril(-3));
+  const torch::Tensor expected =
+      torch::softmax((input.query.matmul(input.key.transpose(-1, -2)) / 2)
+                         .masked_fill(hidden, -1e30),
+                     -1);
+  EXPECT_TRUE(IsClose(view.probabilities.own,
+                      Windows(expected, {.before = 2, .after = 0}),
+                      kTolerance));
 }
 
 TEST(InspectionRowsTest, RefusesHeadsAndRowsThatAreNotThere) {

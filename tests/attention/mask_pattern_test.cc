@@ -11,6 +11,7 @@
 #include <torch/types.h>
 
 #include <functional>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,16 +26,44 @@
 namespace etc {
 namespace {
 
+// The mask of the pattern's only block of keys, in the columns of scores.
+torch::Tensor MaskOfScores(const SoftmaxPattern& pattern) {
+  const SoftmaxMasks masks = pattern.masks(torch::kCPU);
+  return torch::cat({masks.own_mask, masks.other_mask}, -1);
+}
+
+// [B, T, S]: the same over all keys.
+torch::Tensor MaskOfKeys(const SoftmaxPattern& pattern) {
+  const torch::Tensor mask = MaskOfScores(pattern);
+  const int64_t before = pattern.window.before;
+  if (before < 0) {
+    return mask;
+  }
+  torch::Tensor all = torch::zeros(
+      {pattern.batch, pattern.queries, pattern.own_keys}, torch::kBool);
+  for (int64_t i = 0; i < pattern.queries; ++i) {
+    for (int64_t w = 0; w < mask.size(2); ++w) {
+      const int64_t j = i + w - before;
+      if (j >= 0 && j < pattern.own_keys) {
+        all.select(1, i).select(1, j).copy_(mask.select(1, i).select(1, w));
+      } else {
+        EXPECT_FALSE(mask.select(1, i).select(1, w).any().item<bool>());
+      }
+    }
+  }
+  return all;
+}
+
 // True where query i of example b sees key j.
 using Sees = std::function<bool(int64_t b, int64_t i, int64_t j)>;
 
 void ExpectVisible(const SoftmaxPattern& pattern, const Sees& sees) {
-  const torch::Tensor mask = pattern.masks(torch::kCPU).other_mask;
-  ASSERT_EQ(mask.sizes(), at::IntArrayRef({pattern.batch, pattern.queries,
-                                           pattern.other_keys}));
+  const torch::Tensor mask = MaskOfKeys(pattern);
+  ASSERT_EQ(mask.sizes(),
+            at::IntArrayRef({pattern.batch, pattern.queries, pattern.keys()}));
   for (int64_t b = 0; b < pattern.batch; ++b) {
     for (int64_t i = 0; i < pattern.queries; ++i) {
-      for (int64_t j = 0; j < pattern.other_keys; ++j) {
+      for (int64_t j = 0; j < pattern.keys(); ++j) {
         EXPECT_EQ(mask[b][i][j].item<bool>(), sees(b, i, j))
             << "example " << b << ", query " << i << ", key " << j;
       }
@@ -47,7 +76,7 @@ void ExpectVisible(const SoftmaxPattern& pattern, const Sees& sees) {
 
 const std::vector<std::pair<int64_t, int64_t>>& Sizes() {
   static const std::vector<std::pair<int64_t, int64_t>> sizes = {
-      {1, 1}, {6, 6}, {4, 9}, {9, 4}, {5, 0}, {0, 5}};
+      {1, 1}, {6, 6}, {11, 11}, {4, 9}, {9, 4}, {5, 0}, {0, 5}};
   return sizes;
 }
 
@@ -73,6 +102,32 @@ TEST(MaskPatternTest, WindowsReachToBothSides) {
                    j >= i - window.before && j <= i + window.after;
           });
     }
+  }
+}
+
+// Bands of scores take O(T) memory; elsewhere they would be no smaller.
+TEST(MaskPatternTest, AWindowIsOfOwnKeysWhereItIsShorterThanTheSequence) {
+  const auto pattern = [](int64_t queries, int64_t keys,
+                          const KeyWindow& window) {
+    return WindowPattern({.queries = queries, .keys = keys, .batch = 2},
+                         window);
+  };
+  const SoftmaxPattern band = pattern(9, 9, {.before = 3, .after = 1});
+  EXPECT_EQ(band.own_keys, 9);
+  EXPECT_EQ(band.other_keys, 0);
+  EXPECT_EQ(band.window.before, 3);
+  EXPECT_EQ(band.window.after, 1);
+  EXPECT_EQ(band.own_columns(), 5);
+  EXPECT_TRUE(band.has_one_block());
+  // One run for all queries: the window is what restricts them.
+  EXPECT_EQ((*band.runs)[0].own.visible.runs.size(), 1u);
+  const int64_t most = std::numeric_limits<int64_t>::max();
+  for (const SoftmaxPattern& dense :
+       {pattern(9, 9, {.before = 8}), pattern(9, 12, {.before = 2}),
+        pattern(12, 9, {.before = 2}), pattern(9, 9, {most, most})}) {
+    EXPECT_EQ(dense.own_keys, 0);
+    EXPECT_LT(dense.window.before, 0);
+    EXPECT_TRUE(dense.has_one_block());
   }
 }
 
@@ -130,6 +185,11 @@ TEST(MaskPatternTest, OnlyKeysLeavesOutPaddingAnywhere) {
                   [&](int64_t b, int64_t i, int64_t j) {
                     return j <= i && is_token(b, j);
                   });
+    ExpectVisible(
+        OnlyKeys(WindowPattern(options, {.before = 1, .after = 2}), mask),
+        [&](int64_t b, int64_t i, int64_t j) {
+          return j >= i - 1 && j <= i + 2 && is_token(b, j);
+        });
     const torch::Tensor ones = torch::ones({queries, keys}, torch::kBool);
     ExpectVisible(
         OnlyKeys(DensePattern(ones, options), mask),
@@ -169,8 +229,8 @@ DotProductAttentionInput InputFor(const SoftmaxPattern& pattern,
   };
   DotProductAttentionInput input;
   input.query = leaf({pattern.batch, 2, pattern.queries, 8});
-  input.key = leaf({pattern.batch, 2, pattern.other_keys, 8});
-  input.value = leaf({pattern.batch, 2, pattern.other_keys, 5});
+  input.key = leaf({pattern.batch, 2, pattern.keys(), 8});
+  input.value = leaf({pattern.batch, 2, pattern.keys(), 5});
   if (distance > 0) {
     input.relative = {.embedding = leaf({2 * distance + 4, 2, 8}),
                       .bias = leaf({2 * distance + 4, 2})};
@@ -189,8 +249,7 @@ std::vector<torch::Tensor> RunWithGradients(
   const DotProductAttentionOutput output =
       DotProductAttention(input, implementation);
   const torch::Tensor scores =
-      output.scores.sum *
-      pattern.masks(torch::kCPU).other_mask.unsqueeze(1).to(dtype);
+      *output.scores.sum * MaskOfScores(pattern).unsqueeze(1).to(dtype);
   std::vector<torch::Tensor> leaves = {input.query, input.key, input.value};
   if (distance > 0) {
     leaves.insert(leaves.end(),
@@ -233,6 +292,58 @@ TEST(MaskPatternTest, BackendsAgree) {
     ExpectBackendsAgree(OnlyDocuments(AllKeysPattern(options),
                                       ids.narrow(1, 0, 75).contiguous(), ids),
                         distance);
+  }
+}
+
+TEST(MaskPatternTest, BackendsAgreeInWindowsOfOwnKeys) {
+  for (const int64_t distance : {0, 3}) {
+    const KeyPatternOptions options = {.queries = 75,
+                                       .keys = 75,
+                                       .lengths = {{75, 75}, {40, 36}},
+                                       .max_distance = distance};
+    const SoftmaxPattern before = WindowPattern(options, {.before = 13});
+    ExpectBackendsAgree(before, distance);
+    ExpectBackendsAgree(WindowPattern(options, {.after = 7}), distance);
+    ExpectBackendsAgree(WindowPattern(options, {.before = 4, .after = 30}),
+                        distance);
+    torch::manual_seed(6);
+    const torch::Tensor tokens = torch::randint(0, 5, {2, 75}).gt(0);
+    ExpectBackendsAgree(OnlyKeys(before, tokens), distance);
+    const torch::Tensor ids =
+        torch::arange(150).div(29, "floor").remainder(3).view({2, 75});
+    ExpectBackendsAgree(OnlyDocuments(before, ids, ids), distance);
+    ExpectBackendsAgree(
+        OnlyQueries(before, torch::tensor({0, 3, 70, 80}, torch::kInt64)),
+        distance);
+  }
+}
+
+// The same keys as a mask, whose scores are dense.
+TEST(MaskPatternTest, AWindowIsWhatItsMaskIs) {
+  for (const int64_t distance : {0, 3}) {
+    const KeyPatternOptions options = {
+        .queries = 60, .keys = 60, .batch = 2, .max_distance = distance};
+    const SoftmaxPattern window =
+        WindowPattern(options, {.before = 9, .after = 2});
+    const SoftmaxPattern dense = PatternFromMask(MaskOfKeys(window), options);
+    ASSERT_LT(dense.window.before, 0);
+    for (const AttentionImplementation implementation :
+         {AttentionImplementation::kReference,
+          AttentionImplementation::kBlocked}) {
+      const auto actual =
+          RunWithGradients(window, distance, torch::kFloat64, implementation);
+      const auto expected =
+          RunWithGradients(dense, distance, torch::kFloat64, implementation);
+      // All but the scores: the context, and gradients of both.
+      for (size_t i = 0; i + 1 < expected.size(); ++i) {
+        EXPECT_EQ(actual[i].sizes(), expected[i].sizes());
+      }
+      EXPECT_EQ(actual.back().size(3), 12);
+      const size_t context = expected.size() - 2;
+      EXPECT_TRUE(IsClose(actual[context], expected[context], 1e-12));
+      EXPECT_TRUE(IsClose(actual.back().pow(2).sum(),
+                          expected.back().pow(2).sum(), 1e-9));
+    }
   }
 }
 

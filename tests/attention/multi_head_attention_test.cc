@@ -303,7 +303,9 @@ std::vector<torch::Tensor> WithGradients(MultiHeadAttention& attention,
   return all;
 }
 
-TEST(MultiHeadAttentionTest, BackendsAgree) {
+// Every backend over a window; where there are as many keys as queries its
+// scores are a band.
+void ExpectBackendsAgree(int64_t keys) {
   MultiHeadAttentionOptions options = SmallOptions();
   options.relative_pos_max_distance = 2;
   for (const auto mode : kEveryResidualAttention) {
@@ -314,13 +316,14 @@ TEST(MultiHeadAttentionTest, BackendsAgree) {
     torch::manual_seed(4);
     const SoftmaxPattern pattern =
         WindowPattern({.queries = kQueries,
-                       .keys = kKeys,
-                       .lengths = {{kQueries, kKeys}, {5, 4}},
+                       .keys = keys,
+                       .lengths = {{kQueries, keys}, {5, 4}},
                        .max_distance = 2},
                       {.before = 3, .after = 1});
+    EXPECT_EQ(pattern.own_keys, keys == kQueries ? keys : 0);
     MultiHeadAttention attention = Make(options);
     const torch::Tensor query = torch::randn({kBatch, kQueries, kHidden});
-    const torch::Tensor key = torch::randn({kBatch, kKeys, kHidden});
+    const torch::Tensor key = torch::randn({kBatch, keys, kHidden});
     const auto run = [&](AttentionImplementation implementation,
                          ScoreStorage storage) {
       attention->set_implementation(implementation);
@@ -348,6 +351,11 @@ TEST(MultiHeadAttentionTest, BackendsAgree) {
       EXPECT_TRUE(IsClose(blocked[i], exact[i], 1e-10)) << "blocked " << i;
     }
   }
+}
+
+TEST(MultiHeadAttentionTest, BackendsAgree) {
+  ExpectBackendsAgree(kKeys);
+  ExpectBackendsAgree(kQueries);
 }
 
 TEST(MultiHeadAttentionTest, HasTheRightGradients) {

@@ -29,7 +29,7 @@ using ::testing::HasSubstr;
 
 constexpr double kDecay = 0.6;
 
-AttentionCase StatisticsCase(ResidualAttention mode) {
+AttentionCase StatisticsCase(ResidualAttention mode, bool causal = false) {
   return {.longs = 130,
           .globals = 9,
           .radius = 4,
@@ -37,14 +37,16 @@ AttentionCase StatisticsCase(ResidualAttention mode) {
           .value_dim = 4,
           .heads = 3,
           .residual = mode,
-          .hard = true};
+          .hard = true,
+          .causal = causal};
 }
 
 // Layers with gates where the mode has them.
 std::vector<SparseAttentionInput> StatisticsLayers(ResidualAttention mode,
-                                                   QuerySide side) {
+                                                   QuerySide side,
+                                                   bool causal = false) {
   torch::manual_seed(3);
-  const AttentionCase c = StatisticsCase(mode);
+  const AttentionCase c = StatisticsCase(mode, causal);
   std::vector<SparseAttentionInput> layers =
       AttentionStack(c, side, MakeAttention(c)).layers;
   for (SparseAttentionInput& input : layers) {
@@ -99,9 +101,9 @@ class PlainStatistics {
   double Score(const SparseAttentionInput& input, const Place& at, bool is_own,
                int64_t column) const {
     const AttentionOperands& o = input.operands;
-    const int64_t radius = input.pattern.radius;
+    const int64_t before = input.pattern.window.before;
     const int64_t key =
-        is_own && radius >= 0 ? at.query + column - radius : column;
+        is_own && before >= 0 ? at.query + column - before : column;
     const torch::Tensor query = o.query[at.example][at.head][at.query];
     const auto id = (is_own ? masks_.own_ids
                             : masks_.other_ids)[at.example][at.query][column]
@@ -213,8 +215,8 @@ void ExpectStatistics(const SoftmaxStatistics& actual,
 }
 
 class ScoreStatisticsTest
-    : public testing::TestWithParam<std::tuple<ResidualAttention, QuerySide>> {
-};
+    : public testing::TestWithParam<
+          std::tuple<ResidualAttention, QuerySide, bool>> {};
 
 INSTANTIATE_TEST_SUITE_P(
     AllModes, ScoreStatisticsTest,
@@ -223,11 +225,12 @@ INSTANTIATE_TEST_SUITE_P(
                                      ResidualAttention::kMean,
                                      ResidualAttention::kDecay,
                                      ResidualAttention::kGate),
-                     testing::Values(QuerySide::kLong, QuerySide::kGlobal)));
+                     testing::Values(QuerySide::kLong, QuerySide::kGlobal),
+                     testing::Bool()));
 
 TEST_P(ScoreStatisticsTest, AreThoseOfLoopsInDouble) {
-  const auto [mode, side] = GetParam();
-  const auto layers = StatisticsLayers(mode, side);
+  const auto [mode, side, causal] = GetParam();
+  const auto layers = StatisticsLayers(mode, side, causal);
   const int64_t rows = 2 * layers[0].pattern.queries;
   // Unordered rows, one twice, the last two of the example that has ended.
   const std::vector<int64_t> some = {rows / 2 + 1, 3, rows - 1, 0, 3, rows - 2};

@@ -15,6 +15,7 @@
 
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attention/global_local_attention.h"
@@ -32,7 +33,7 @@ using ::testing::HasSubstr;
 constexpr ScoreStorage kBuffered[] = {ScoreStorage::kReverse,
                                       ScoreStorage::kRecompute};
 
-AttentionCase SomeLayers(int64_t layers) {
+AttentionCase SomeLayers(int64_t layers, bool causal = false) {
   return {.longs = 250,
           .globals = 20,
           .radius = 9,
@@ -40,6 +41,7 @@ AttentionCase SomeLayers(int64_t layers) {
           .value_dim = 16,
           .layers = layers,
           .hard = true,
+          .causal = causal,
           .dropout = 0.1};
 }
 
@@ -131,9 +133,12 @@ TEST_P(ScoreStorageTest, AllWaysGiveTheSame) {
   for (const ResidualAttention residual :
        {ResidualAttention::kSum, ResidualAttention::kDecay,
         ResidualAttention::kGate}) {
-    AttentionCase c = SomeLayers(5);
-    c.residual = residual;
-    for (const QuerySide side : {QuerySide::kLong, QuerySide::kGlobal}) {
+    using Run = std::pair<QuerySide, bool>;
+    for (const auto& [side, causal] :
+         {Run{QuerySide::kLong, false}, Run{QuerySide::kLong, true},
+          Run{QuerySide::kGlobal, false}}) {
+      AttentionCase c = SomeLayers(5, causal);
+      c.residual = residual;
       SCOPED_TRACE(c.Name());
       torch::manual_seed(1);
       const AttentionInputs attention = MakeAttention(c);

@@ -51,12 +51,14 @@ struct Case {
   ResidualAttention residual = ResidualAttention::kOff;
   bool hard = false;
   bool relative = true;
+  bool causal = false;
 
   std::string Name() const {
     return "L" + std::to_string(longs) + " G" + std::to_string(globals) + " r" +
            std::to_string(radius) + " b" + std::to_string(block) +
            " residual " + std::to_string(static_cast<int>(residual)) +
-           (hard ? " hard" : " soft") + (relative ? "" : " no ids");
+           (hard ? " hard" : " soft") + (relative ? "" : " no ids") +
+           (causal ? " causal" : "");
   }
 };
 
@@ -71,10 +73,11 @@ AttentionInputs RandomInputs(const Case& c, std::mt19937_64* random) {
       .relative_pos_max_distance = c.relative ? kMaxDistance : 0,
       .hard_g2l = c.hard,
       .hard_l2g = c.hard};
-  return AttentionInputs(std::vector<AttentionPattern>{
+  const AttentionInputs inputs(std::vector<AttentionPattern>{
       RandomMultihopPattern(c.longs, c.globals, options, random),
       RandomMultihopPattern((c.longs + 1) / 2, (c.globals + 1) / 2, options,
                             random)});
+  return c.causal ? inputs.Causal() : inputs;
 }
 
 // Leaves of all layers, of both sides.
@@ -228,11 +231,14 @@ TEST(SparseAttentionTest, BlockedMatchesReferenceAtEveryLength) {
            {int64_t{1}, radius, radius + 1, 2 * radius, 2 * radius + 1,
             block - 1, block, block + 1, 3 * block + 2}) {
         if (longs >= 1) {
-          ExpectBlockedMatchesReference({.longs = longs,
-                                         .globals = 3,
-                                         .radius = radius,
-                                         .block = block,
-                                         .residual = ResidualAttention::kSum});
+          for (const bool causal : {false, true}) {
+            ExpectBlockedMatchesReference({.longs = longs,
+                                           .globals = 3,
+                                           .radius = radius,
+                                           .block = block,
+                                           .residual = ResidualAttention::kSum,
+                                           .causal = causal});
+          }
         }
       }
     }
@@ -244,13 +250,16 @@ TEST(SparseAttentionTest, BlockedMatchesReferenceInEveryMode) {
     for (const ResidualAttention residual : kEveryResidualAttention) {
       for (const bool hard : {false, true}) {
         for (const bool relative : {false, true}) {
-          ExpectBlockedMatchesReference({.longs = 23,
-                                         .globals = globals,
-                                         .radius = 3,
-                                         .block = 4,
-                                         .residual = residual,
-                                         .hard = hard,
-                                         .relative = relative});
+          for (const bool causal : {false, true}) {
+            ExpectBlockedMatchesReference({.longs = 23,
+                                           .globals = globals,
+                                           .radius = 3,
+                                           .block = 4,
+                                           .residual = residual,
+                                           .hard = hard,
+                                           .relative = relative,
+                                           .causal = causal});
+          }
         }
       }
     }
@@ -274,7 +283,7 @@ TEST(SparseAttentionTest, ExplicitTensorsAndPatternsAgree) {
   const std::vector<torch::Tensor> a = RunAll(leaves);
   Leaves with_tensors = leaves;
   for (SparseAttentionInput& input : with_tensors.layers) {
-    const bool is_long = input.pattern.radius >= 0;
+    const bool is_long = input.pattern.window.is_restricted();
     input.pattern =
         tensors.Softmax(is_long ? QuerySide::kLong : QuerySide::kGlobal, kBatch,
                         c.longs, c.globals, c.radius);

@@ -34,6 +34,8 @@ struct AttentionCase {
   ResidualAttention residual = ResidualAttention::kSum;
   Borders borders = Borders::kMultihop;
   bool hard = false;
+  // Windows that end with the query (AttentionInputs::Causal).
+  bool causal = false;
   int64_t distance = 2;
   double dropout = 0.0;
 
@@ -43,8 +45,8 @@ struct AttentionCase {
            std::to_string(value_dim) + " residual " +
            std::to_string(static_cast<int>(residual)) + " borders " +
            std::to_string(static_cast<int>(borders)) +
-           (hard ? " hard" : " soft") + " m" + std::to_string(distance) +
-           " dropout " + std::to_string(dropout);
+           (hard ? " hard" : " soft") + (causal ? " causal" : "") + " m" +
+           std::to_string(distance) + " dropout " + std::to_string(dropout);
   }
 };
 
@@ -90,7 +92,8 @@ inline AttentionInputs MakeAttention(const AttentionCase& c) {
   patterns.push_back(MakePattern(c, c.longs, c.globals, &random));
   patterns.push_back(
       MakePattern(c, (c.longs + 1) / 2, (c.globals + 1) / 2, &random));
-  return AttentionInputs(std::move(patterns));
+  const AttentionInputs inputs(std::move(patterns));
+  return c.causal ? inputs.Causal() : inputs;
 }
 
 }  // namespace etc

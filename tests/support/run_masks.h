@@ -11,12 +11,13 @@
 
 namespace etc {
 
-// [T, keys] bool: the sets of one example; with a window [T, 2 radius + 1],
-// where column w of row i is key i + w - radius.
+// [T, keys] bool: the sets of one example; with a window [T, before + 1 +
+// after], where column w of row i is key i + w - before.
 inline torch::Tensor MaskOfSets(const RunSetTable& sets, int64_t keys,
-                                int64_t radius) {
+                                const KeyWindow& window = kNoWindow) {
   const auto queries = static_cast<int64_t>(sets.first.size());
-  const int64_t columns = radius < 0 ? keys : 2 * radius + 1;
+  const bool has_window = window.before >= 0;
+  const int64_t columns = has_window ? window.before + 1 + window.after : keys;
   torch::Tensor mask = torch::zeros({queries, columns}, torch::kBool);
   auto rows = mask.accessor<bool, 2>();
   for (int64_t i = 0; i < queries; ++i) {
@@ -24,7 +25,7 @@ inline torch::Tensor MaskOfSets(const RunSetTable& sets, int64_t keys,
     for (int32_t r = sets.first[query]; r < sets.last[query]; ++r) {
       const KeyRun run = sets.runs[static_cast<size_t>(r)];
       for (int64_t j = run.begin; j < run.end; ++j) {
-        const int64_t column = radius < 0 ? j : j - i + radius;
+        const int64_t column = has_window ? j - i + window.before : j;
         if (column >= 0 && column < columns) {
           rows[i][column] = true;
         }
@@ -41,10 +42,10 @@ inline void ExpectRunsMatchMasks(const SoftmaxPattern& pattern) {
   const SoftmaxMasks masks = pattern.masks(torch::kCPU);
   for (int64_t b = 0; b < pattern.batch; ++b) {
     const SoftmaxRuns& runs = (*pattern.runs)[static_cast<size_t>(b)];
-    EXPECT_TRUE(MaskOfSets(runs.own.visible, pattern.own_keys, pattern.radius)
+    EXPECT_TRUE(MaskOfSets(runs.own.visible, pattern.own_keys, pattern.window)
                     .equal(masks.own_mask[b]))
         << "own keys of example " << b;
-    EXPECT_TRUE(MaskOfSets(runs.other.visible, pattern.other_keys, -1)
+    EXPECT_TRUE(MaskOfSets(runs.other.visible, pattern.other_keys)
                     .equal(masks.other_mask[b]))
         << "other keys of example " << b;
   }

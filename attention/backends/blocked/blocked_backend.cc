@@ -179,15 +179,15 @@ class PartGradients {
 
 }  // namespace
 
-// A span of b + 2r keys for windows of 2r + 1 wastes the less the smaller b is,
+// A span of b + W - 1 keys for windows of W wastes the less the smaller b is,
 // but matrix products want some rows.
-int64_t DefaultBlockLength(int64_t local_radius) {
-  return std::clamp<int64_t>(local_radius / 2, int64_t{16}, 64);
+int64_t DefaultBlockLength(const KeyWindow& window) {
+  return std::clamp<int64_t>(window.columns() / 4, int64_t{16}, 64);
 }
 
 int64_t BlockedBackend::BlockLength(const AttentionProblem& problem) const {
   return options_.block_length > 0 ? options_.block_length
-                                   : DefaultBlockLength(problem.pattern.radius);
+                                   : DefaultBlockLength(problem.pattern.window);
 }
 
 std::string BlockedBackend::UnsupportedReason(

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "attention/backends/backend.h"
+#include "attention/key_runs.h"
 
 namespace etc {
 
@@ -15,7 +16,7 @@ struct BlockedBackendOptions {
   // temporaries are a few times as large.
   int64_t scores_at_once = int64_t{1} << 22;
 };
-int64_t DefaultBlockLength(int64_t local_radius);
+int64_t DefaultBlockLength(const KeyWindow& window);
 
 // Windowed attention by tensor operations over blocks of queries
 // (blocked_softmax.h), in memory and time linear in their number: any floating

@@ -17,10 +17,11 @@ torch::ScalarType ScoreTypeOf(const torch::Tensor& operand) {
 }
 
 // [T, W], true where the window reaches beyond the sequence.
-torch::Tensor KeysBeyondSequence(int64_t length, int64_t radius,
+torch::Tensor KeysBeyondSequence(int64_t length, const KeyWindow& window,
                                  const torch::Device& device) {
-  const torch::Tensor keys = torch::arange(length, device).unsqueeze(1) +
-                             torch::arange(-radius, radius + 1, device);
+  const torch::Tensor keys =
+      torch::arange(length, device).unsqueeze(1) +
+      torch::arange(-window.before, window.after + 1, device);
   return keys.lt(0).logical_or(keys.ge(length));
 }
 
@@ -59,7 +60,7 @@ BlockedSoftmax::BlockedSoftmax(const AttentionProblem& problem,
   sees_any_ = mask.any(-1, /*keepdim=*/true);
   if (has_window()) {
     beyond_ =
-        KeysBeyondSequence(pattern_.queries, pattern_.radius, mask.device());
+        KeysBeyondSequence(pattern_.queries, pattern_.window, mask.device());
   }
 }
 
@@ -75,9 +76,9 @@ ScorePair BlockedSoftmax::Scores(const AttentionOperands& operands) const {
   ScorePair scores;
   scores.other = product(query, operands.other_key.to(type));
   if (has_window()) {
-    const torch::Tensor spans =  // [B, heads, blocks, b, b + 2r]
+    const torch::Tensor spans =  // [B, heads, blocks, b, b + W - 1]
         product(SplitIntoBlocks(query, block_length_),
-                BlocksWithMargin(own_key, block_length_, pattern_.radius));
+                BlocksWithMargin(own_key, block_length_, pattern_.window));
     scores.own = JoinBlocks(UnskewElementsRight(spans), pattern_.queries);
   } else {
     scores.own = product(query, own_key);
@@ -125,7 +126,7 @@ torch::Tensor BlockedSoftmax::Context(const ScorePair& sums,
                 torch::matmul(
                     SkewElementsRight(SplitIntoBlocks(own, block_length_)),
                     BlocksWithMargin(own_value.to(type), block_length_,
-                                     pattern_.radius)),
+                                     pattern_.window)),
                 pattern_.queries)
           : torch::matmul(own, own_value.to(type));
   const torch::Tensor context =

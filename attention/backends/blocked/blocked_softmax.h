@@ -11,8 +11,9 @@ namespace etc {
 
 // The formulas of one softmax (backends/reference/dense_attention.h) by blocks
 // of queries: b consecutive queries together see the own keys of a span of b +
-// 2r, so that their scores are one matrix product, of which the windows are
-// parts (windows.h). Without a window there is one block of all queries.
+// W - 1, W the columns of a window, so that their scores are one matrix
+// product, of which the windows are parts (windows.h). Without a window there
+// is one block of all queries.
 //
 // Plain tensor operations, differentiable, for any number of heads: operands
 // and scores may be those of some heads of the problem. All is computed in
@@ -35,7 +36,7 @@ class BlockedSoftmax {
                         const ScorePair& dropout_factors) const;
 
  private:
-  bool has_window() const { return pattern_.radius >= 0; }
+  bool has_window() const { return pattern_.window.is_restricted(); }
 
   const SoftmaxPattern pattern_;
   const int64_t block_length_;

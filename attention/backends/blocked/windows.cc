@@ -71,10 +71,11 @@ torch::Tensor JoinBlocks(const torch::Tensor& blocks, int64_t length) {
 }
 
 torch::Tensor BlocksWithMargin(const torch::Tensor& input, int64_t block_length,
-                               int64_t margin) {
+                               const KeyWindow& window) {
   const int64_t padding = PaddingToMultiple(input.size(2), block_length);
-  return torch::constant_pad_nd(input, {0, 0, margin, margin + padding})
-      .unfold(2, block_length + 2 * margin, block_length)
+  return torch::constant_pad_nd(input,
+                                {0, 0, window.before, window.after + padding})
+      .unfold(2, block_length + window.columns() - 1, block_length)
       .transpose(-2, -1);
 }
 

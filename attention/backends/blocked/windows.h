@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "attention/key_runs.h"
+
 namespace etc {
 
 // Moves between a row's window of keys and the span of keys that its whole
@@ -25,10 +27,10 @@ torch::Tensor SplitIntoBlocks(const torch::Tensor& input, int64_t block_length);
 // The inverse: [B, N, blocks, b, d] -> [B, N, L, d].
 torch::Tensor JoinBlocks(const torch::Tensor& blocks, int64_t length);
 
-// [B, N, L, d] -> [B, N, ceil(L / b), b + 2 margin, d]: each block with
-// `margin` rows before and behind it, zeros beyond the ends.
+// [B, N, L, d] -> [B, N, ceil(L / b), before + b + after, d]: each block with
+// the rows of the windows of its first and last row, zeros beyond the ends.
 torch::Tensor BlocksWithMargin(const torch::Tensor& input, int64_t block_length,
-                               int64_t margin);
+                               const KeyWindow& window);
 
 }  // namespace etc
 

@@ -78,7 +78,7 @@ class BackwardPass {
       : problem_(input.problem),
         input_(input),
         sizes_(input.problem),
-        is_windowed_(input.problem.pattern.radius >= 0),
+        is_windowed_(input.problem.pattern.window.is_restricted()),
         divided_(is_windowed_ ? sizes_.queries : sizes_.other_keys),
         all_gradients_(
             {.operands = input.problem.operands, .gates = input.problem.gates}),
@@ -193,9 +193,9 @@ class BackwardPass {
   PartLayout Layout(int64_t begin, int64_t end) const {
     PartLayout layout = {.begin = begin, .end = end};
     if (is_windowed_) {
-      const int64_t radius = problem_.pattern.radius;
-      const int64_t before = std::max<int64_t>(0, begin - radius);
-      const int64_t behind = std::min(divided_, end + radius);
+      const KeyWindow& window = problem_.pattern.window;
+      const int64_t before = std::max<int64_t>(0, begin - window.before);
+      const int64_t behind = std::min(divided_, end + window.after);
       layout.Place(before, begin, sizes_.head_dim, &layout.key_before);
       layout.Place(end, behind, sizes_.head_dim, &layout.key_behind);
       layout.Place(before, begin, sizes_.value_dim, &layout.value_before);

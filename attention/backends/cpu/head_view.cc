@@ -75,7 +75,7 @@ kernels::AttentionHead HeadOf(const AttentionProblem& problem, int64_t batch,
       .dropout = problem.dropout,
       .dropout_seed =
           kernels::DropoutHeadSeed(problem.dropout_seed, batch, head)};
-  out.blocks[0].radius = problem.pattern.radius;
+  out.blocks[0].window = problem.pattern.window;
   if (problem.gates.defined()) {
     out.is_gated = true;
     out.gates[0] = problem.gates.own.data_ptr<float>()[head];

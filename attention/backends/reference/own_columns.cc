@@ -5,18 +5,20 @@
 namespace etc {
 
 OwnColumns::OwnColumns(const torch::Tensor& queries, int64_t begin,
-                       int64_t count, int64_t radius) {
-  if (radius < 0) {
+                       int64_t count, const KeyWindow& window) {
+  if (!window.is_restricted()) {
     return;
   }
   const torch::TensorOptions options = queries.options();
   const torch::Tensor query = queries.unsqueeze(1);
   const torch::Tensor column =
       torch::arange(begin, begin + count, options).unsqueeze(0) - query +
-      radius;
+      window.before;
   const torch::Tensor key =
-      query + torch::arange(-radius, radius + 1, options).unsqueeze(0) - begin;
-  in_window_ = column.ge(0).logical_and(column.le(2 * radius));
+      query +
+      torch::arange(-window.before, window.after + 1, options).unsqueeze(0) -
+      begin;
+  in_window_ = column.ge(0).logical_and(column.lt(window.columns()));
   column_ = column.masked_fill(in_window_.logical_not(), 0);
   in_keys_ = key.ge(0).logical_and(key.lt(count));
   key_ = key.masked_fill(in_keys_.logical_not(), 0);

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "attention/key_runs.h"
+
 namespace etc {
 
 // Moves numbers for own keys between the columns of ScorePair and a dense
@@ -12,9 +14,9 @@ namespace etc {
 // are the same, of all own keys.
 class OwnColumns {
  public:
-  // `queries` is [T] int64. A `radius` of -1 means no window.
+  // `queries` is [T] int64.
   OwnColumns(const torch::Tensor& queries, int64_t begin, int64_t count,
-             int64_t radius);
+             const KeyWindow& window);
 
   // [..., T, W] -> [..., T, count], 0 outside of the windows.
   torch::Tensor ToDense(const torch::Tensor& windows) const;
@@ -22,10 +24,12 @@ class OwnColumns {
   torch::Tensor FromDense(const torch::Tensor& dense) const;
 
  private:
-  // [T, count] int64: the column w = j - i + r of pair (i, j), 0 where outside.
+  // [T, count] int64: the column w = j - i + before of pair (i, j), 0 where
+  // outside.
   torch::Tensor column_;
   torch::Tensor in_window_;  // [T, count] bool
-  // [T, W] int64: the key i + w - r of column w less `begin`, 0 where outside.
+  // [T, W] int64: the key i + w - before of column w less `begin`, 0 where
+  // outside.
   torch::Tensor key_;
   torch::Tensor in_keys_;  // [T, W] bool
 };

@@ -30,7 +30,7 @@ AttentionForward ReferenceBackend::Forward(
   const OwnColumns own(
       torch::arange(operands.query.size(2),
                     torch::TensorOptions().dtype(torch::kInt64).device(device)),
-      /*begin=*/0, own_keys, problem.pattern.radius);
+      /*begin=*/0, own_keys, problem.pattern.window);
   // [..., T, own keys + other keys], or undefined
   const auto join = [&](const torch::Tensor& of_own,
                         const torch::Tensor& of_other) {

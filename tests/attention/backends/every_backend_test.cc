@@ -106,6 +106,22 @@ TEST_P(EveryBackendTest, MatchesReferenceInEveryMode) {
   }
 }
 
+// Causal layers, whose windows end with the query.
+TEST_P(EveryBackendTest, MatchesReferenceInOneSidedWindows) {
+  for (const int64_t longs : {3, 29, 75}) {
+    for (const ResidualAttention residual : kEveryResidualAttention) {
+      for (const bool hard : {false, true}) {
+        ExpectMatchesReference(GetParam(), {.longs = longs,
+                                            .globals = 7,
+                                            .radius = 5,
+                                            .residual = residual,
+                                            .hard = hard,
+                                            .causal = true});
+      }
+    }
+  }
+}
+
 // Dense attention, as in BERT, within each example of a row: no long tokens.
 // (cpu_backend_test.cc goes on with longer rows.) Not a single token: of one
 // key the gradient of the score is 0 but for rounding, and nothing to compare
@@ -143,6 +159,13 @@ TEST_P(EveryBackendTest, DropsTheSameWeightsForTheSameSeed) {
                                           .residual = residual,
                                           .dropout = 0.3});
     }
+    ExpectMatchesReference(GetParam(), {.longs = 250,
+                                        .globals = 9,
+                                        .radius = 12,
+                                        .layers = 2,
+                                        .residual = residual,
+                                        .causal = true,
+                                        .dropout = 0.3});
     ExpectMatchesReference(GetParam(), {.longs = 0,
                                         .globals = 131,
                                         .layers = 2,
@@ -240,6 +263,16 @@ TEST_P(EveryBackendTest, GradientsAreThoseOfDifferences) {
                                       .residual = residual,
                                       .hard = true},
                                      side, GetParam(), storage);
+        if (side == QuerySide::kLong) {
+          ExpectGradientsOfDifferences({.longs = 11,
+                                        .radius = 3,
+                                        .head_dim = 3,
+                                        .value_dim = 4,
+                                        .layers = 2,
+                                        .residual = residual,
+                                        .causal = true},
+                                       side, GetParam(), storage);
+        }
       }
     }
   }

@@ -19,16 +19,15 @@ struct KeyBlock {
   int64_t value_stride = 0;
   int64_t keys = 0;
 
-  // A query sees the keys of its set; with a window (radius >= 0) those of
-  // them that are at most `radius` away.
+  // A query sees the keys of its set, of them those in its window.
   RunSets visible;
-  int64_t radius = -1;
+  KeyWindow window = kNoWindow;
   RelativeRule rule = RelativeRule::kNone;
   RunSets special;
 };
 
 // Scores of a block, a row for each query. With a window, key j is column
-// j - i + radius of row i, else column j. `rows` may be null: there are none.
+// j - i + before of row i, else column j. `rows` may be null: there are none.
 template <typename T>
 struct ScoreRows {
   T* rows = nullptr;

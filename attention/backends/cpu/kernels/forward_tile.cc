@@ -148,10 +148,10 @@ class Forward {
   // A range that holds all keys which any query sees.
   HWY_INLINE KeyRange Hull(const KeyBlock& block) const {
     const KeyRange all = {0, block.keys};
-    return block.radius < 0 ? RowsHull(block, begin_, end_, all)
-                            : Intersect(Union(Window(block, begin_),
-                                              Window(block, end_ - 1)),
-                                        all);
+    return block.window.is_restricted()
+               ? Intersect(
+                     Union(Window(block, begin_), Window(block, end_ - 1)), all)
+               : RowsHull(block, begin_, end_, all);
   }
 
   // The n-th of the chunks of both blocks.
@@ -177,7 +177,8 @@ class Forward {
   // panels.
   HWY_INLINE PrefetchRows PrefetchKeys() {
     streamed_ = 0;
-    if (panel_count_ > 1 && head_.blocks[panels_[0].block].radius < 0) {
+    if (panel_count_ > 1 &&
+        !head_.blocks[panels_[0].block].window.is_restricted()) {
       streamed_ = 1;
     }
     const int b = panels_[streamed_].block;
@@ -196,7 +197,7 @@ class Forward {
   // Packs the keys of a panel that `group` needs, or more.
   HWY_INLINE void PackKeys(const QueryGroup& group, KeyPanel* panel) {
     const KeyBlock& block = head_.blocks[panel->block];
-    if (block.radius >= 0) {
+    if (block.window.is_restricted()) {
       panel->packed = std::max(panel->packed, Window(block, group.first).begin);
     }
     while (panel->packed < group.hull.end) {

@@ -66,7 +66,7 @@ HWY_INLINE void ClearInvisible(const KeyBlock& block, int64_t i,
 // beyond the keys.
 HWY_INLINE void ZeroInvisibleScores(const KeyBlock& block, int64_t i,
                                     KeyRange limit, float* row) {
-  if (block.radius < 0) {
+  if (!block.window.is_restricted()) {
     return ZeroInvisible(block, i, limit, row);
   }
   const KeyRange window = Window(block, i);

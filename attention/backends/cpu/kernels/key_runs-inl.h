@@ -91,8 +91,9 @@ HWY_INLINE void SplitByRuns(const RunSets& sets, int64_t i, KeyRange range,
 
 // The keys that query i's window lets through.
 HWY_INLINE KeyRange Window(const KeyBlock& block, int64_t i) {
-  return block.radius < 0 ? KeyRange{0, block.keys}
-                          : KeyRange{i - block.radius, i + block.radius + 1};
+  return block.window.is_restricted()
+             ? KeyRange{i - block.window.before, i + block.window.after + 1}
+             : KeyRange{0, block.keys};
 }
 
 // The keys of some range that a query sees: the smallest range that holds them,
@@ -126,7 +127,8 @@ HWY_INLINE VisibleKeys RowKeys(const KeyBlock& block, int64_t i,
 // Returns true if query i sees exactly the keys of query i - 1.
 HWY_INLINE bool SeesTheSame(const KeyBlock& block, int64_t i) {
   const RunSets& visible = block.visible;
-  return block.radius < 0 && visible.first[i] == visible.first[i - 1] &&
+  return !block.window.is_restricted() &&
+         visible.first[i] == visible.first[i - 1] &&
          visible.last[i] == visible.last[i - 1];
 }
 

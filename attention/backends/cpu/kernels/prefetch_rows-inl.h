@@ -30,7 +30,7 @@ class PrefetchRows {
   // group prefetches once for each of these.
   HWY_INLINE PrefetchRows(const KeyBlock& block, int64_t chunks,
                           int64_t last_key, int64_t groups, int64_t last_query)
-      : is_window_(block.radius >= 0),
+      : is_window_(block.window.is_restricted()),
         most_keys_(is_window_ ? 2 * kPackedKeys : chunks * ChunkKeys(block)),
         chunks_(chunks),
         groups_(groups),

@@ -30,9 +30,10 @@ namespace etc::kernels::HWY_NAMESPACE {
 template <typename T>
 HWY_INLINE T* ScoreRow(const ScoreRows<T>& scores, const KeyBlock& block,
                        int64_t i) {
-  return scores.rows == nullptr ? nullptr
-                                : scores.rows + i * scores.stride +
-                                      (block.radius < 0 ? 0 : block.radius - i);
+  return scores.rows == nullptr
+             ? nullptr
+             : scores.rows + i * scores.stride +
+                   (block.window.is_restricted() ? block.window.before - i : 0);
 }
 
 // Returns a prefetch of the rows of queries [i, i + rows) in `scores` for the
@@ -46,8 +47,9 @@ HWY_INLINE Prefetch ScorePrefetch(const ScoreRows<T>& scores,
   }
   const T* const row = scores.rows + i * scores.stride;
   // With a window, `range` is most of the row.
-  const int64_t first = block.radius < 0 ? range.begin : 0;
-  const int64_t columns = block.radius < 0 ? range.size() : scores.stride;
+  const bool has_window = block.window.is_restricted();
+  const int64_t first = has_window ? 0 : range.begin;
+  const int64_t columns = has_window ? scores.stride : range.size();
   Prefetch prefetch = {.data = row + first, .step = kPadding};
   if (columns == scores.stride) {
     prefetch.count = (rows * columns + kPadding - 1) / kPadding;

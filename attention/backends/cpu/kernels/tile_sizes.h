@@ -35,8 +35,8 @@ constexpr int64_t RoundUp(int64_t value, int64_t multiple) {
 
 // Keys of a block that are packed together, at most.
 inline int64_t ChunkKeys(const KeyBlock& block) {
-  const int64_t hull = kTileQueries + 2 * block.radius;
-  const bool at_once = block.radius >= 0 && hull <= kMostKeys;
+  const int64_t hull = kTileQueries + block.window.columns() - 1;
+  const bool at_once = block.window.is_restricted() && hull <= kMostKeys;
   return RoundUp(std::min(block.keys, at_once ? hull : kChunkKeys), kPadding);
 }
 
@@ -58,10 +58,10 @@ struct TileSizes {
                      : RoundUp(2 * attention.max_distance + 4, kPadding)) {
     for (const KeyBlock& block : attention.blocks) {
       const int64_t chunk = ChunkKeys(block);
-      const int64_t window = kGradientQueries + 2 * block.radius;
+      const int64_t hull = kGradientQueries + block.window.columns() - 1;
       keys = std::max(keys, chunk);
-      scores =
-          std::max(scores, block.radius < 0 ? chunk : std::min(chunk, window));
+      scores = std::max(
+          scores, block.window.is_restricted() ? std::min(chunk, hull) : chunk);
     }
     key_stride = KeyStride(keys);
     score_stride = KeyStride(scores);

@@ -62,9 +62,15 @@ TEST(BlocksTest, MatchOfficialHelpers) {
   EXPECT_TRUE(split(8).equal(FromDigits({"12345600"})));
   EXPECT_THROW(split(0), c10::Error);
   // concat_3_blocks: a margin of one block.
-  EXPECT_TRUE(BlocksWithMargin(Stream(6), 2, 2)
-                  .squeeze(-1)[0][0]
+  const auto with_margin = [](const KeyWindow& window) {
+    return BlocksWithMargin(Stream(6), 2, window).squeeze(-1)[0][0];
+  };
+  EXPECT_TRUE(with_margin({.before = 2, .after = 2})
                   .equal(FromDigits({"001234", "123456", "345600"})));
+  EXPECT_TRUE(with_margin({.before = 3, .after = 0})
+                  .equal(FromDigits({"00012", "01234", "23456"})));
+  EXPECT_TRUE(with_margin({.before = 0, .after = 1})
+                  .equal(FromDigits({"123", "345", "560"})));
 }
 
 TEST(BlocksTest, JoinInvertsSplit) {

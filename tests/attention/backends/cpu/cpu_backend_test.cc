@@ -42,7 +42,10 @@ TEST(CpuBackendTest, MatchesReferenceAtEveryLength) {
     for (const int64_t longs :
          {int64_t{1}, radius, radius + 1, 2 * radius, 2 * radius + 1,
           int64_t{6}, int64_t{7}, int64_t{13}, int64_t{47}, int64_t{49}}) {
-      ExpectKernelMatches({.longs = longs, .radius = radius});
+      for (const bool causal : {false, true}) {
+        ExpectKernelMatches(
+            {.longs = longs, .radius = radius, .causal = causal});
+      }
     }
   }
 }
@@ -61,22 +64,28 @@ TEST(CpuBackendTest, MatchesReferenceAtEveryHeadSize) {
 
 TEST(CpuBackendTest, MatchesReferenceAcrossTilesAndParts) {
   for (const int64_t longs : {287, 288, 289, 385, 800}) {
-    ExpectKernelMatches({.longs = longs,
-                         .globals = 50,
-                         .radius = 20,
-                         .heads = 1,
-                         .layers = 2,
-                         .borders = Borders::kNone});
+    for (const bool causal : {false, true}) {
+      ExpectKernelMatches({.longs = longs,
+                           .globals = 50,
+                           .radius = 20,
+                           .heads = 1,
+                           .layers = 2,
+                           .borders = Borders::kNone,
+                           .causal = causal});
+    }
   }
   // Parts shorter than the radius; windows that are packed at once, and in
   // chunks.
   for (const int64_t radius : {250, 650}) {
-    ExpectKernelMatches({.longs = radius + 100,
-                         .globals = 3,
-                         .radius = radius,
-                         .heads = 1,
-                         .layers = 2,
-                         .distance = 12});
+    for (const bool causal : {false, true}) {
+      ExpectKernelMatches({.longs = radius + 100,
+                           .globals = 3,
+                           .radius = radius,
+                           .heads = 1,
+                           .layers = 2,
+                           .causal = causal,
+                           .distance = 12});
+    }
   }
   // Many heads have longer tiles: one of 576.
   ExpectKernelMatches({.longs = 570,
@@ -129,7 +138,8 @@ TEST(CpuBackendTest, MatchesReferenceWhenSegmentsAreScattered) {
                            .radius = 9,
                            .layers = 2,
                            .borders = Borders::kScattered,
-                           .hard = hard});
+                           .hard = hard,
+                           .causal = longs == 60});
     }
   }
 }
@@ -144,6 +154,14 @@ TEST(CpuBackendTest, MatchesReferenceOnEveryTarget) {
                          .head_dim = 19,
                          .value_dim = 33,
                          .layers = 2,
+                         .dropout = 0.2});
+    ExpectKernelMatches({.longs = 75,
+                         .globals = 9,
+                         .radius = 21,
+                         .head_dim = 19,
+                         .value_dim = 33,
+                         .layers = 2,
+                         .causal = true,
                          .dropout = 0.2});
     ExpectKernelMatches({.longs = 61,
                          .radius = 12,
@@ -194,9 +212,12 @@ TEST(CpuBackendTest, GivesTheSameBitsOnAnyNumberOfThreads) {
                                              .layers = 2,
                                              .borders = Borders::kPacked,
                                              .dropout = 0.1};
+  AttentionCase causal = c;
+  causal.causal = true;
   using Run = std::pair<AttentionCase, QuerySide>;
   for (const auto& [run, side] :
        {Run{c, QuerySide::kLong}, Run{c, QuerySide::kGlobal},
+        Run{causal, QuerySide::kLong},
         Run{without_long_tokens, QuerySide::kGlobal}}) {
     SCOPED_TRACE(run.Name() + " " + std::to_string(static_cast<int>(side)));
     torch::manual_seed(1);

@@ -55,7 +55,7 @@ class GuardedHead {
       block.visible = {
           .runs = &all_[b], .first = zeros_.data(), .last = ones_.data()};
     }
-    head_.blocks[0].radius = kRadius;
+    head_.blocks[0].window = {.before = kRadius, .after = kRadius};
     head_.blocks[0].rule = RelativeRule::kDistance;
     head_.blocks[1].rule = RelativeRule::kLink;
     head_.blocks[1].special = {
