@@ -233,7 +233,11 @@ TEST_P(ScoreStatisticsTest, AreThoseOfLoopsInDouble) {
   const auto layers = StatisticsLayers(mode, side, causal);
   const int64_t rows = 2 * layers[0].pattern.queries;
   // Unordered rows, one twice, the last two of the example that has ended.
-  const std::vector<int64_t> some = {rows / 2 + 1, 3, rows - 1, 0, 3, rows - 2};
+  std::vector<int64_t> some = {rows / 2 + 1, 3, rows - 1, 0, 3, rows - 2};
+  // In a causal layer the last token of a sentence alone sees its global.
+  for (int64_t row = 40; causal && row < 90; ++row) {
+    some.push_back(row);
+  }
   PlainStatistics plain_all(layers[0]);
   PlainStatistics plain_some(layers[0]);
   std::vector<SoftmaxStatistics> of_all;
