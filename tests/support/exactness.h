@@ -12,7 +12,7 @@
 namespace etc {
 
 // Expects tensors to be off from exact ones by at most `times` as much as those
-// of a reference in the same precision, plus 3.5e-7 of the largest exact
+// of a reference in the same precision, plus 7e-7 of the largest exact
 // element (sums of other order and length).
 inline void ExpectAsExact(const std::vector<torch::Tensor>& actual,
                           const std::vector<torch::Tensor>& reference,
@@ -25,7 +25,7 @@ inline void ExpectAsExact(const std::vector<torch::Tensor>& actual,
       largest = std::max(largest, tensor.abs().max().item<double>());
     }
   }
-  const double floor = 3.5e-7 * largest;
+  const double floor = 7e-7 * largest;
   for (size_t i = 0; i < exact.size(); ++i) {
     ASSERT_EQ(actual[i].defined(), exact[i].defined()) << what << " " << i;
     if (!exact[i].defined()) {
