@@ -12,7 +12,7 @@
 
 namespace etc {
 
-// All that a document page shows. Texts may have any bytes.
+// Contents of a document page. Texts may have any bytes.
 struct DocumentContents {
   std::string title;
   // Names and values of the table at the top.

@@ -70,7 +70,7 @@ struct RunGroup {
   std::string directory;
   // Empty while nothing says it.
   std::string task = {};
-  // Of summary.json or grid.json; empty before the first seed has ended.
+  // Named in summary.json or grid.json; empty before the first seed has ended.
   std::string main_metric = {};
   // By seed; each has at least one update. Settings are those of the first that
   // has any.
