@@ -414,9 +414,9 @@ SoftmaxPattern WindowPattern(const KeyPatternOptions& options,
     for (int64_t i = 0; i < length.queries; ++i) {
       const auto query = static_cast<size_t>(i);
       const int64_t begin = i - std::min(i, window.before);
-      const int64_t end = i < length.keys
-                              ? i + std::min(length.keys - i, window.after + 1)
-                              : length.keys;
+      const int64_t end =
+          i < length.keys ? i + std::min(length.keys - i - 1, window.after) + 1
+                          : length.keys;
       table.first[query] = static_cast<int32_t>(table.runs.size());
       if (begin < end) {
         table.runs.push_back(
