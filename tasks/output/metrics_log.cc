@@ -1,75 +1,19 @@
 #include "tasks/output/metrics_log.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <filesystem>
-
-#include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
-#include "base/directory.h"
-#include "base/file_operations.h"
 #include "base/json_text.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 
 namespace etc {
-namespace {
-
-absl::Status Failure(const std::string& path, absl::string_view action) {
-  return absl::ErrnoToStatus(errno, absl::StrCat(path, ": cannot ", action));
-}
-
-}  // namespace
 
 absl::StatusOr<MetricsLog> MetricsLog::Open(const std::string& path,
                                             int64_t bytes) {
-  FileOperations& operations = FileOperations::Current();
-  MetricsLog log(
-      path,
-      operations.Open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-  struct stat status = {};
-  if (log.descriptor_ < 0 || fstat(log.descriptor_, &status) != 0) {
-    return Failure(path, "open");
-  }
-  const auto found = static_cast<int64_t>(status.st_size);
-  if (found > bytes && operations.Truncate(log.descriptor_, bytes) != 0) {
-    return Failure(path, "shorten");
-  }
-  log.size_ = std::min(found, bytes);
-  const std::string folder = std::filesystem::path(path).parent_path().string();
-  ETC_RETURN_IF_ERROR(SyncDirectory(folder.empty() ? "." : folder));
-  return log;
-}
-
-MetricsLog::~MetricsLog() {
-  if (descriptor_ >= 0) {
-    FileOperations::Current().Close(descriptor_);
-  }
+  ETC_ASSIGN_OR_RETURN(AppendedFile file, AppendedFile::Open(path, bytes));
+  return MetricsLog(std::move(file));
 }
 
 absl::Status MetricsLog::Write(const nlohmann::ordered_json& line) {
-  const std::string text = JsonText(line) + "\n";
-  absl::string_view rest = text;
-  while (!rest.empty()) {
-    const ssize_t written =
-        FileOperations::Current().Write(descriptor_, rest.data(), rest.size());
-    if (written < 0 && errno != EINTR) {
-      return Failure(path_, "write");
-    }
-    rest.remove_prefix(written < 0 ? 0 : static_cast<size_t>(written));
-  }
-  size_ += static_cast<int64_t>(text.size());
-  return absl::OkStatus();
-}
-
-absl::Status MetricsLog::Sync() {
-  return FileOperations::Current().Sync(descriptor_) == 0
-             ? absl::OkStatus()
-             : Failure(path_, "sync");
+  return file_.Append(JsonText(line) + "\n");
 }
 
 }  // namespace etc
