@@ -131,6 +131,37 @@ void ReadClassWeights(JsonObjectReader& reader, ClassifyOptions* options) {
 
 }  // namespace
 
+absl::Span<const OptionField> Classify::OptionFields() const {
+  static constexpr OptionField kFields[] = {
+      {"format", "text", "by the name", "\"csv\", \"tsv\" or \"json\"",
+       "`\"csv\"`, `\"tsv\"` or `\"json\"`"},
+      {"delimiter", "text", "`\",\"`", "one character",
+       "what stands between the fields of CSV: `\";\"`, `\"\\t\"`"},
+      {"text", "list of texts", "`\"text\"`", "",
+       "field of the text, or a list of fields"},
+      {"text_b", "text", "`\"text_b\"`, if there is one", "",
+       "field of the second text of pairs"},
+      {"id", "text", "`\"id\"`, if there is one", "", "field of the id"},
+      {"label", "text", "`\"label\"`", "", "field of the answer"},
+      {"type", "text", "`\"one\"`", "\"one\", \"several\" or \"number\"",
+       "`\"one\"` label, `\"several\"`: any number of them, or a `\"number\"`"},
+      {"labels", "list of texts", "those of the training data", "",
+       "all labels that a record may have"},
+      {"label_separator", "text", "`\";\"`", "not empty",
+       "what stands between several labels in one field"},
+      {"class_weights", "object of numbers or text", "1 each",
+       "\"balanced\", or at least 0 each",
+       "factors of the loss by label: `{\"rare\": 5}`, or `\"balanced\"`: n / "
+       "(C n_c) for n_c of n documents with one of C labels"},
+      {"threshold", "number", "`0.5`", "in (0, 1)",
+       "several: least probability of a label that is predicted"},
+      {"mean", "number", "that of the training data", "",
+       "numbers are learnt as (number - mean) / deviation"},
+      {"deviation", "number", "that of the training data", "more than 0",
+       "deviation of the numbers; see `mean`"}};
+  return kFields;
+}
+
 void Classify::ReadOptions(JsonObjectReader& reader, Options* options) const {
   ReadName<ClassifyFormat>(reader, "format",
                            {{"json", ClassifyFormat::kJson},

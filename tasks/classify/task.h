@@ -43,6 +43,7 @@ class Classify final
   std::string main_metric() const override;
 
   void ReadOptions(JsonObjectReader& reader, Options* options) const override;
+  absl::Span<const OptionField> OptionFields() const override;
   TableSizes Tables(const InputOptions& input) const override {
     return TablesOfTexts(input);
   }

@@ -31,6 +31,7 @@ void AddEstimateCommand(CLI::App* program, Action* action);
 void AddImportCommand(CLI::App* program, Action* action);
 void AddLaunchCommand(CLI::App* program, Action* action);
 void AddExportCommand(CLI::App* program, Action* action);
+void AddFieldsCommand(CLI::App* program, Action* action);
 
 }  // namespace etc
 

@@ -17,8 +17,8 @@ namespace etc {
 
 // One table of fields for each struct of a configuration. The reader and its
 // checks, the comparison of a resumed run, the names that --allow-changes
-// accepts and the test of doc/configuration.md all use it. A field that is
-// missing in its table does not compile (see HasAllFields).
+// accepts, `realetc fields` and the test of doc/configuration.md all use it. A
+// field that is missing in its table does not compile (see HasAllFields).
 
 struct FieldRule {
   // Bounds of a number; in a list, of each. Whole numbers are exact to 2^53.
@@ -47,14 +47,18 @@ template <typename Config, typename Value>
 struct ConfigField {
   const char* name;
   Value Config::*member;
+  // A sentence for people, in Markdown: doc/configuration.md has it, and
+  // `realetc fields` prints it.
+  absl::string_view meaning;
   FieldRule rule;
 };
 
 template <typename Config, typename Value>
 constexpr ConfigField<Config, Value> Field(const char* name,
                                            Value Config::*member,
+                                           absl::string_view meaning,
                                            FieldRule rule = {}) {
-  return {name, member, rule};
+  return {name, member, meaning, rule};
 }
 
 // kObject is the struct's name in the file, kFields its fields in their order.
@@ -93,12 +97,24 @@ struct ConfigTable<FinetuneConfig> {
   static constexpr absl::string_view kModes[] = {"off", "sum", "mean", "decay",
                                                  "gate"};
   static constexpr auto kFields = std::make_tuple(
-      Field("task", &FinetuneConfig::task),
-      Field("init", &FinetuneConfig::init, {.names_files = true}),
+      Field("task", &FinetuneConfig::task,
+            "`\"wikihop\"`, `\"hotpotqa\"`, `\"openkp\"`, `\"nq\"`, "
+            "`\"classify\"` (labels or numbers for your own documents, CSV, "
+            "TSV or JSON, [tasks/classify](../tasks/classify/README.md)), "
+            "`\"glue\"` ([tasks/glue](../tasks/glue/README.md)) or `\"squad\"` "
+            "(SQuAD v1.1 and v2.0, [tasks/squad](../tasks/squad/README.md)); "
+            "the object of this name holds the task's own options"),
+      Field("init", &FinetuneConfig::init,
+            "weights to start from ([of any origin](weights.md)); their model "
+            "is used if `model` says nothing",
+            {.names_files = true}),
       Field("residual_attention", &FinetuneConfig::residual_attention,
+            "`\"off\"`, `\"sum\"`, `\"mean\"`, `\"decay\"` or `\"gate\"`; if "
+            "absent, that of the model, which also has `model.residual_decay` "
+            "and `model.residual_gate_init`",
             {.one_of = kModes}),
       Field(
-          "output", &FinetuneConfig::output,
+          "output", &FinetuneConfig::output, "directory of the run",
           {.may_change = "a run's directory may be moved", .is_local = true}));
 };
 
@@ -108,10 +124,20 @@ struct ConfigTable<TokenizerConfig> {
   static constexpr char kObject[] = "tokenizer";
   static constexpr absl::string_view kTypes[] = {"wordpiece", "sentencepiece"};
   static constexpr auto kFields = std::make_tuple(
-      Field("type", &C::type, {.one_of = kTypes}),
-      Field("vocabulary", &C::vocabulary, {.names_files = true}),
-      Field("lower_case", &C::lower_case),
-      Field("split_punctuation", &C::split_punctuation));
+      Field("type", &C::type, "`\"wordpiece\"` or `\"sentencepiece\"`",
+            {.one_of = kTypes}),
+      Field("vocabulary", &C::vocabulary,
+            "`vocab.txt`, WordPiece's `tokenizer.json` or a SentencePiece "
+            "model; if empty, that of `init`",
+            {.names_files = true}),
+      Field("lower_case", &C::lower_case,
+            "WordPiece: fold case and, unless a file says otherwise, strip "
+            "accents; if absent, [the files beside the "
+            "vocabulary](weights.md#how-a-vocabulary-is-used) decide, and a "
+            "value that contradicts them is refused"),
+      Field("split_punctuation", &C::split_punctuation,
+            "SentencePiece: word by word, as ETC's \"split punctuation\" "
+            "checkpoints"));
 };
 
 template <>
@@ -120,33 +146,62 @@ struct ConfigTable<DataConfig> {
   static constexpr char kObject[] = "data";
   static constexpr absl::string_view kOnBadRecord[] = {"error", "skip"};
   static constexpr auto kFields = std::make_tuple(
-      Field("train", &C::train, {.names_files = true}),
-      Field("dev", &C::dev, {.names_files = true}),
-      Field("dev_fraction", &C::dev_fraction, {.least = 0, .below = 1}),
-      Field("dev_seed", &C::dev_seed, {.least = 0}),
-      Field("dev_records", &C::dev_records),
-      Field("max_long_length", &C::max_long_length,
-            {.least = 1, .most = 1 << 20}),
+      Field("train", &C::train,
+            "training data: official files, or patterns of their names as in a "
+            "shell (`\"nq-train-??.jsonl.gz\"`), plain or packed by gzip",
+            {.names_files = true}),
+      Field("dev", &C::dev, "files or patterns for evaluation",
+            {.names_files = true}),
+      Field("dev_fraction", &C::dev_fraction,
+            "share of the records of `data.train` that is held out for "
+            "evaluation if `data.dev` is empty, the same share of each label; "
+            "`classify` and `glue` only",
+            {.least = 0, .below = 1}),
+      Field("dev_seed", &C::dev_seed, "chooses the records that are held out",
+            {.least = 0}),
+      Field("dev_records", &C::dev_records,
+            "number and digest of the held-out records, which a run writes "
+            "into its checkpoints; a resumed run or an evaluation that finds "
+            "others is refused"),
+      Field(
+          "max_long_length", &C::max_long_length,
+          "most long tokens of an example; longer ones are truncated. With "
+          "absolute positions at most `model.max_absolute_position_embeddings`",
+          {.least = 1, .most = 1 << 20}),
       Field("max_global_length", &C::max_global_length,
+            "most global tokens (all tokens of BERT); the same bound",
             {.least = 1, .most = 1 << 20}),
       Field("workers", &C::workers,
+            "threads that prefetch examples, at most 1024",
             {.least = 1,
              .most = 1024,
              .may_change = "the order stays",
              .is_local = true}),
       Field("cache_megabytes", &C::cache_megabytes,
+            "memory for cached examples; at most as much again for prefetched "
+            "ones",
             {.least = 0,
              .most = 1e9,
              .may_change = "decides time and memory only",
              .is_local = true}),
       Field("max_record_megabytes", &C::max_record_megabytes,
+            "longest record, unpacked",
             {.least = 1,
              .most = 1e6,
              .may_change = "decides only what data are refused",
              .is_local = true}),
-      Field("bucket_batches", &C::bucket_batches, {.least = 1, .most = 1e9}),
-      Field("on_bad_record", &C::on_bad_record, {.one_of = kOnBadRecord}),
+      Field("bucket_batches", &C::bucket_batches,
+            "batches cut from one bucket pool of examples sorted by length; a "
+            "pool is at most one epoch, and half of the memory",
+            {.least = 1, .most = 1e9}),
+      Field("on_bad_record", &C::on_bad_record,
+            "`\"error\"` or `\"skip\"`: what becomes of a record that is not "
+            "as the official format has it",
+            {.one_of = kOnBadRecord}),
       Field("sentences", &C::sentences,
+            "how the documents of WikiHop and `classify` are split: by ICU, or "
+            "as the official program does, by the tables of NLTK's Punkt in "
+            "this folder (`nltk_data/tokenizers/punkt_tab/english`)",
             {.names_files = true, .no_file = "icu"}));
 };
 
@@ -155,13 +210,23 @@ struct ConfigTable<OptimizerConfig> {
   using C = OptimizerConfig;
   static constexpr char kObject[] = "optimizer";
   static constexpr absl::string_view kTypes[] = {"bert_adamw", "lamb", "adamw"};
-  static constexpr auto kFields =
-      std::make_tuple(Field("type", &C::type, {.one_of = kTypes}),
-                      Field("weight_decay", &C::weight_decay, {.least = 0}),
-                      Field("beta1", &C::beta1, {.least = 0, .below = 1}),
-                      Field("beta2", &C::beta2, {.least = 0, .below = 1}),
-                      Field("epsilon", &C::epsilon, {.above = 0}),
-                      Field("clip_norm", &C::clip_norm, {.least = 0}));
+  static constexpr auto kFields = std::make_tuple(
+      Field("type", &C::type,
+            "official, without bias correction; or `\"lamb\"`, `\"adamw\"` "
+            "(LibTorch's)",
+            {.one_of = kTypes}),
+      Field("weight_decay", &C::weight_decay,
+            "decay of the weights, but not of biases, norms, gates, alphas and "
+            "omegas (`model.sublayer`)",
+            {.least = 0}),
+      Field("beta1", &C::beta1, "decay of the mean of gradients",
+            {.least = 0, .below = 1}),
+      Field("beta2", &C::beta2, "decay of the mean of squared gradients",
+            {.least = 0, .below = 1}),
+      Field("epsilon", &C::epsilon,
+            "added to the root of that mean before the division", {.above = 0}),
+      Field("clip_norm", &C::clip_norm,
+            "largest norm of the gradient; 0: no clipping", {.least = 0}));
 };
 
 template <>
@@ -171,13 +236,20 @@ struct ConfigTable<ScheduleConfig> {
   static constexpr absl::string_view kTypes[] = {"poly", "linear", "cosine",
                                                  "constant"};
   static constexpr auto kFields = std::make_tuple(
-      Field("type", &C::type, {.one_of = kTypes, .is_later = true}),
+      Field("type", &C::type,
+            "decay after the warm-up: `\"poly\"` (official: (1 - t/N)^power of "
+            "all N updates), `\"linear\"` or `\"cosine\"` from the full rate "
+            "to 0, or `\"constant\"`",
+            {.one_of = kTypes, .is_later = true}),
       Field("warmup_proportion", &C::warmup_proportion,
-            {.least = 0, .most = 1}),
+            "share of the steps with a rising rate", {.least = 0, .most = 1}),
       Field("warmup_steps", &C::warmup_steps,
+            "updates with a rising rate, instead of a share",
             {.least = 0, .most = 1e12, .is_later = true}),
-      Field("poly_power", &C::poly_power, {.least = 0}),
-      Field("start_warmup_step", &C::start_warmup_step, {.least = 0}));
+      Field("poly_power", &C::poly_power,
+            "power of the decay to 0 of `\"poly\"`", {.least = 0}),
+      Field("start_warmup_step", &C::start_warmup_step,
+            "update at which the warm-up begins", {.least = 0}));
 };
 
 template <>
@@ -190,60 +262,123 @@ struct ConfigTable<TrainConfig> {
   static constexpr absl::string_view kBackends[] = {"gloo", "nccl"};
   static constexpr absl::string_view kDirections[] = {"auto", "max", "min"};
   static constexpr auto kFields = std::make_tuple(
-      Field("learning_rate", &C::learning_rate, {.above = 0}),
+      Field("learning_rate", &C::learning_rate,
+            "the highest learning rate, at the end of the warm-up",
+            {.above = 0}),
       Field("gate_learning_rate_factor", &C::gate_learning_rate_factor,
+            "the learning rate of gates is so many times that of the others",
             {.above = 0, .most = 1e9}),
       Field("learning_rate_factors", &C::learning_rate_factors,
+            "the same for parameters by their names: `[{\"parameters\": "
+            "\"encoder.*\", \"factor\": 0.1}]`, with `*`, `?` and `[ab]`; the "
+            "last one that names a parameter decides, over the factor of gates "
+            "too",
             {.is_later = true}),
-      Field("frozen", &C::frozen, {.is_later = true}),
-      Field("batch_size", &C::batch_size, {.least = 1, .most = 1e9}),
-      Field("micro_batch_size", &C::micro_batch_size,
+      Field("frozen", &C::frozen,
+            "names of parameters that are not trained: "
+            "`[\"encoder.embedding.*\", \"encoder.layers.0.*\"]`; they take no "
+            "gradient and no state of the optimizer. The names are those in "
+            "`model.safetensors`",
+            {.is_later = true}),
+      Field("batch_size", &C::batch_size, "examples per update",
             {.least = 1, .most = 1e9}),
-      Field("epochs", &C::epochs, {.above = 0, .most = 1e6}),
-      Field("steps", &C::steps, {.least = 1, .most = 1e12}),
+      Field("micro_batch_size", &C::micro_batch_size,
+            "examples computed at a time; determines the memory",
+            {.least = 1, .most = 1e9}),
+      Field("epochs", &C::epochs, "passes over the training data",
+            {.above = 0, .most = 1e6}),
+      Field("steps", &C::steps, "updates, instead of epochs",
+            {.least = 1, .most = 1e12}),
       Field("num_train_examples", &C::num_train_examples,
+            "number of examples that `epochs` refers to; if absent, all there "
+            "are",
             {.least = 1, .most = 1e12}),
       Field("evaluate_every", &C::evaluate_every,
+            "updates between evaluations; absent: once an epoch; 0: at the end",
             {.least = 0, .may_change = "an evaluation trains nothing"}),
       Field("evaluate_at_start", &C::evaluate_at_start,
+            "evaluate the weights that training starts from, too",
             {.may_change = "an evaluation trains nothing"}),
-      Field("main_metric", &C::main_metric, {.is_later = true}),
+      Field("main_metric", &C::main_metric,
+            "score by which checkpoints, seeds and settings are compared, of "
+            "those in `metrics.jsonl`: `\"em\"`; empty: the task's own",
+            {.is_later = true}),
       Field("main_metric_direction", &C::main_metric_direction,
+            "`\"max\"`: larger is better; `\"min\"`: smaller is; `\"auto\"`: "
+            "`\"min\"` for names that end in `loss`, `perplexity`, `error`, "
+            "`mse` or `mae`",
             {.one_of = kDirections, .is_later = true}),
       Field("early_stopping", &C::early_stopping,
+            "the run ends after so many evaluations in a row whose main metric "
+            "did not improve; 0: never before its last update",
             {.least = 0, .may_change = "it decides only the end"}),
       Field("early_stopping_improvement", &C::early_stopping_improvement,
+            "an improvement is a change of more than this",
             {.least = 0, .may_change = "it decides only the end"}),
       Field("checkpoint_every", &C::checkpoint_every,
+            "updates between checkpoints; 0: at evaluations",
             {.least = 0, .may_change = "a checkpoint trains nothing"}),
       Field("checkpoint_minutes", &C::checkpoint_minutes,
+            "minutes between checkpoints, beside those by updates and "
+            "evaluations; 0: none",
             {.least = 0,
              .most = 1e6,
              .may_change = "a checkpoint trains nothing"}),
       Field("keep_best", &C::keep_best,
+            "checkpoints to keep with the best scores",
             {.least = 1, .most = 1e6, .may_change = "it trains nothing"}),
-      Field("keep_last", &C::keep_last,
+      Field("keep_last", &C::keep_last, "last checkpoints to keep",
             {.least = 1, .most = 1e6, .may_change = "it trains nothing"}),
       Field("evaluation_batch_size", &C::evaluation_batch_size,
+            "examples of a batch of an evaluation",
             {.least = 1, .most = 1e9, .may_change = "it trains nothing"}),
       Field("seeds", &C::seeds,
+            "one run for each seed; median and standard deviation are reported",
             {.least = 0, .may_change = "each run has a seed of its own"}),
-      Field("threads", &C::threads,
-            {.least = 0,
-             .most = 1024,
-             .may_change = "no bit depends on it",
-             .is_local = true}),
+      Field(
+          "threads", &C::threads,
+          "CPU threads; 0: `OMP_NUM_THREADS`, or else the cores of the process "
+          "(its affinity, a control group's quota). No result depends on it",
+          {.least = 0,
+           .most = 1024,
+           .may_change = "no bit depends on it",
+           .is_local = true}),
       Field("device", &C::device,
+            "`\"cpu\"`, `\"cuda\"` or, for the second CUDA device, "
+            "`\"cuda:1\"`; `\"auto\"` is CUDA where there is a device, else "
+            "the CPU; of several processes on a machine each takes a device of "
+            "its own. A run says which it took ([more](cuda.md))",
             {.may_change = "a run may be moved", .is_local = true}),
-      Field("precision", &C::precision, {.one_of = kPrecisions}),
-      Field("score_storage", &C::score_storage, {.one_of = kScoreStorages}),
+      Field("precision", &C::precision,
+            "or `\"bf16\"`: operands of the encoder's linear layers, for CPUs "
+            "with AVX512-BF16 or AMX (on [a CUDA device](cuda.md) of attention "
+            "too); weights, sums and all else stay float32",
+            {.one_of = kPrecisions}),
+      Field(
+          "score_storage", &C::score_storage,
+          "residual scores in one buffer that backward runs backwards "
+          "(`\"reverse\"`) or fills again (`\"recompute\"`), or one for each "
+          "layer (`\"store\"`). `\"reverse\"` rounds: over 24 layers gradients "
+          "are off by about 1e-7 times the largest score, so 1e-5 at 170 and "
+          "3e-4 at 3,400; where scores pass 1,000 a run says so once",
+          {.one_of = kScoreStorages}),
       Field("watch_scores", &C::watch_scores,
+            "updates between [statistics of the attention "
+            "scores](#watching-attention-scores) in `metrics.jsonl`; 0: none, "
+            "at no cost",
             {.least = 0, .may_change = "it trains nothing"}),
       Field("shard_optimizer", &C::shard_optimizer,
+            "[several processes](distributed.md): each rank keeps the "
+            "optimizer's state of its shard of the parameters and updates that "
+            "shard (ZeRO, stage 1): less memory, the same updates",
             {.may_change = "no update depends on it"}),
       Field("backend", &C::backend,
+            "[several processes](distributed.md): all-reduce on CUDA devices "
+            "by `\"gloo\"` or `\"nccl\"`; on CPUs it is Gloo",
             {.one_of = kBackends, .may_change = "a run may be moved"}),
       Field("timeout_s", &C::timeout_s,
+            "[several processes](distributed.md): seconds that a rank waits "
+            "for the others",
             {.above = 0,
              .most = 1e6,
              .may_change = "trains nothing",

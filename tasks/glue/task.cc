@@ -99,6 +99,17 @@ BenchmarkInfo Glue::info() const {
           .holds_out_records = true};
 }
 
+absl::Span<const OptionField> Glue::OptionFields() const {
+  static constexpr OptionField kFields[] = {
+      {"name", "text", "required", "",
+       "`cola`, `sst2`, `mrpc`, `qqp`, `stsb`, `mnli`, `qnli`, `rte`, `wnli` "
+       "or `ax`; also `sst-2` and `sts-b`"},
+      {"labels", "list of texts", "in GLUE's order", "",
+       "the classes in the order of the outputs of `init`: models of "
+       "HuggingFace for MNLI often have entailment, neutral, contradiction"}};
+  return kFields;
+}
+
 void Glue::ReadOptions(JsonObjectReader& reader, Options* options) const {
   std::string name;
   reader.Required("name", &name);

@@ -45,6 +45,7 @@ class Glue final : public Benchmark<GlueRecord, GlueExample, GlueLogits,
 
   // Required: `name`.
   void ReadOptions(JsonObjectReader& reader, Options* options) const override;
+  absl::Span<const OptionField> OptionFields() const override;
   TableSizes Tables(const InputOptions& input) const override {
     return TablesOfTexts(input);
   }

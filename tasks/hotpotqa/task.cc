@@ -4,6 +4,25 @@
 
 namespace etc {
 
+absl::Span<const OptionField> Hotpotqa::OptionFields() const {
+  static constexpr OptionField kFields[] = {
+      {"answer_encoding", "text", "`\"span\"`", "\"span\" or \"bio\"",
+       "the answer as its first and last piece, or by a mark of each piece"},
+      {"supporting_fact_threshold", "number", "`0.5`", "in [0, 1]",
+       "least probability of a supporting fact"},
+      {"search_threshold", "true or false", "`false`", "",
+       "try 0, 0.1, ..., 1 on the data that are scored and keep the best joint "
+       "F1: tunes on them; `predict` looks at no answers, and takes the one "
+       "above"},
+      {"max_answer_length", "whole number", "`30`", "at least 1",
+       "pieces of the longest answer"},
+      {"flat_sequence", "true or false", "`false`", "",
+       "ablation: one sequence without paragraphs"},
+      {"official_compatibility", "true or false", "`false`", "",
+       "do as the official program also where that is of no use"}};
+  return kFields;
+}
+
 void Hotpotqa::ReadOptions(JsonObjectReader& reader, Options* options) const {
   reader.Optional("official_compatibility", &options->official_compatibility);
   std::string encoding = "span";

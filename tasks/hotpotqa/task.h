@@ -42,6 +42,7 @@ class Hotpotqa final
   }
 
   void ReadOptions(JsonObjectReader& reader, Options* options) const override;
+  absl::Span<const OptionField> OptionFields() const override;
 
   void ReadRecord(JsonObjectReader& reader, Record* record) const override;
   // `type` and `level` say something of the answer, and nothing to the model.

@@ -55,6 +55,42 @@ void ReadDecodingOptions(JsonObjectReader& reader, NqOptions* options) {
 
 }  // namespace
 
+absl::Span<const OptionField> Nq::OptionFields() const {
+  static constexpr OptionField kFields[] = {
+      {"stride", "whole number", "`2048`", "at least 1",
+       "pieces from window to window"},
+      {"question_len", "whole number", "`32`", "at least 0",
+       "pieces of the question that are read"},
+      {"include_unknown_rate", "number", "`1`", "at least 0",
+       "share of the windows without answer that training keeps, of pages with "
+       "an answer"},
+      {"include_unknown_rate_for_unanswerable", "number",
+       "4 times `include_unknown_rate`", "at least 0",
+       "the same of pages without answer"},
+      {"include_unknown_seed", "whole number", "`0`", "",
+       "seed of the choice of windows without answer"},
+      {"predict_la_when_no_sa", "true or false", "`false`", "",
+       "train to say the long answer as the short one where there is none"},
+      {"fixed_blocks", "true or false", "`false`", "",
+       "ablation: a global token for every `fixed_block_size` long ones in "
+       "place of question and candidates"},
+      {"fixed_block_size", "whole number", "`27`", "at least 1",
+       "long tokens of such a block"},
+      {"mask_long_output", "true or false", "`true`; officially `false`", "",
+       "softmax over `[CLS]` and the document only"},
+      {"span_selection_method", "text", "`\"joint\"`",
+       "\"joint\", \"disjoint\" or \"joint_exhaustive\"",
+       "`\"joint\"`, `\"disjoint\"` or `\"joint_exhaustive\"`: how the best "
+       "answer is found"},
+      {"consider_answer_type", "true or false", "`true`", "",
+       "whether yes, no and \"long alone\" replace the short answer"},
+      {"max_short_answer_len", "whole number", "`32`", "at least 1",
+       "tokens of the longest short answer"},
+      {"official_compatibility", "true or false", "`false`", "",
+       "do as the official program also where that is of no use"}};
+  return kFields;
+}
+
 void Nq::ReadOptions(JsonObjectReader& reader, Options* options) const {
   reader.Optional("official_compatibility", &options->official_compatibility);
   options->mask_long_output = !options->official_compatibility;

@@ -49,6 +49,7 @@ class Nq final : public Benchmark<NqRecord, NqExample, NqLogits, NqOptions,
   // Room for a question and a stride.
   NeededLengths Lengths(const Options& options) const override;
   void ReadOptions(JsonObjectReader& reader, Options* options) const override;
+  absl::Span<const OptionField> OptionFields() const override;
   // kInvalidArgument for a vocabulary without the special tokens.
   absl::Status UseVocabulary(const Tokenizer& tokenizer,
                              Options* options) const override;

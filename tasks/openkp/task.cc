@@ -56,6 +56,38 @@ void ReadVisualOptions(JsonObjectReader& reader,
 
 }  // namespace
 
+absl::Span<const OptionField> Openkp::OptionFields() const {
+  static constexpr OptionField kFields[] = {
+      {"additive_smoothing_mass", "number", "`1e-4`", "at least 0",
+       "share of the target spread over all n-grams"},
+      {"use_visual_features_in_long", "true or false", "`true`", "",
+       "long tokens have the features of their elements"},
+      {"use_visual_features_in_global", "true or false", "`true`", "",
+       "global tokens have the features of their elements"},
+      {"extra_dense_feature_layers", "whole number", "`1`", "0 or 1",
+       "layers between features and embedding"},
+      {"x_range", "list of numbers", "`[-50, 1500]`", "[minimum, maximum]",
+       "left edges that are scaled to [-1, 1]"},
+      {"y_range", "list of numbers", "`[-50, 6000]`", "[minimum, maximum]",
+       "upper edges that are scaled to [-1, 1]"},
+      {"width_range", "list of numbers", "`[0, 1500]`", "[minimum, maximum]",
+       "widths that are scaled to [-1, 1]"},
+      {"height_range", "list of numbers", "`[0, 18000]`", "[minimum, maximum]",
+       "heights that are scaled to [-1, 1]"},
+      {"indicators_to_cross", "list of texts", "block, heading, bold",
+       "some of OpenkpIndicatorNames(), each once",
+       "features whose combinations are features, too"},
+      {"max_kp_predictions", "whole number", "`5`", "at least 1",
+       "phrases a page"},
+      {"max_position_predictions", "whole number", "`100`", "at least 1",
+       "places of n-grams that are looked at for phrases"},
+      {"fixed_block_length", "whole number", "`0`", "at least 0",
+       "tokens for each global instead of elements; without visual features"},
+      {"official_compatibility", "true or false", "`false`", "",
+       "do as the official program also where that is of no use"}};
+  return kFields;
+}
+
 void Openkp::ReadOptions(JsonObjectReader& reader, Options* options) const {
   reader.Optional("official_compatibility", &options->official_compatibility);
   int64_t& fixed_block_length = options->fixed_block_length;

@@ -242,6 +242,7 @@ TaskEntry PretrainEntry() {
           .description =
               "Pre-training: masked tokens, and next or hidden "
               "sentences",
+          .fields = DescribeTable<PretrainOptions>(),
           .make = PretrainTask::Make,
           .serves_bert = true,
           .make_head = [](const FinetuneConfig& config)

@@ -93,6 +93,26 @@ NeededLengths Squad::Lengths(const Options& options) const {
           .global_use = "the whole text, the question and a sentence"};
 }
 
+absl::Span<const OptionField> Squad::OptionFields() const {
+  static constexpr OptionField kFields[] = {
+      {"version", "text", "`\"1.1\"`", "\"1.1\" or \"2.0\"",
+       "`\"2.0\"`: questions may have no answer (`version_2_with_negative`)"},
+      {"doc_stride", "whole number", "`128`", "at least 1",
+       "pieces from the beginning of a window to that of the next one"},
+      {"max_query_length", "whole number", "`64`", "at least 0",
+       "pieces of the question that are read"},
+      {"n_best_size", "whole number", "`20`", "at least 1",
+       "starts, ends and answers that are considered"},
+      {"max_answer_length", "whole number", "`30`", "at least 1",
+       "pieces of the longest answer"},
+      {"null_score_diff_threshold", "number", "`0`", "",
+       "null odds above it mean no answer"},
+      {"several_answers", "text", "`\"error\"`", "\"error\" or \"first\"",
+       "what training does with a question that has several answers: "
+       "`\"first\"` takes the first"}};
+  return kFields;
+}
+
 void Squad::ReadOptions(JsonObjectReader& reader, Options* options) const {
   ReadChoice(reader, "version", "1.1", "2.0", SquadVersion::k2,
              &options->version);

@@ -24,6 +24,7 @@
 #include "etc/config.h"
 #include "nlohmann/json.hpp"
 #include "tasks/config/config.h"
+#include "tasks/config/field_list.h"
 #include "tasks/data/example.h"
 #include "tasks/data/hold_out.h"
 #include "tasks/data/record_source.h"
@@ -269,6 +270,8 @@ class Benchmark {
   // Reads the fields of the object of its name; `options->input` is there.
   // Mistakes are noted in the reader.
   virtual void ReadOptions(JsonObjectReader& reader, O* options) const = 0;
+  // The same fields for people: `realetc fields` and the task's page have them.
+  virtual absl::Span<const OptionField> OptionFields() const { return {}; }
   // The ids that the model's tables need rows for.
   virtual TableSizes Tables(const InputOptions& input) const = 0;
   // The lengths below which it cannot be configured.

@@ -554,6 +554,7 @@ TaskEntry BenchmarkEntry(MakeHeadFunction<B> make_head) {
   return {
       .name = info.name,
       .description = info.description,
+      .fields = DescribeOptions(info.name, B().OptionFields()),
       .make =
           [make_head](const FinetuneConfig& config,
                       std::shared_ptr<const Tokenizer> tokenizer) {

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
 #include "tasks/config/config.h"
+#include "tasks/config/field_list.h"
 #include "tasks/output/results.h"
 #include "tasks/task/judged_records.h"
 #include "tasks/task/scoring.h"
@@ -24,6 +25,8 @@ struct TaskEntry {
   std::string name;
   // One line for people.
   std::string description;
+  // The fields of the object of its name.
+  std::vector<FieldDescription> fields = {};
   // The task as the configuration has it.
   //   kInvalidArgument  a mistake in the object of the task's name
   std::function<absl::StatusOr<std::unique_ptr<Task>>(

@@ -48,6 +48,7 @@ class Wikihop final
   }
 
   void ReadOptions(JsonObjectReader& reader, Options* options) const override;
+  absl::Span<const OptionField> OptionFields() const override;
   // kInvalidArgument for WordPiece with upper case and mention_alignment
   // "pieces".
   absl::Status UseVocabulary(const Tokenizer& tokenizer,

@@ -1,0 +1,72 @@
+// The fields of each task's options: those that its reader asks for, as its
+// page has them.
+#include "tasks/registry.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/file.h"
+#include "nlohmann/json.hpp"
+#include "tasks/config/field_list.h"
+
+namespace etc {
+namespace {
+
+// The fields that a task's reader asks for, which its message about one that
+// does not exist lists.
+std::set<std::string> FieldsThatAreRead(const TaskEntry& task) {
+  FinetuneConfig config;
+  config.source = "test";
+  config.model.vocab_size = 100;
+  config.train.steps = 1;
+  config.task_options = {{"qqqqqqqqqqqqqqqqqqqqqqqqqqqq", 1}};
+  if (task.name == "glue") {
+    config.task_options["name"] = "cola";
+  }
+  const auto head = task.make_head(config);
+  const std::string message(head.status().message());
+  constexpr char kBegin[] = "its fields are ";
+  const size_t begin = message.find(kBegin);
+  EXPECT_NE(begin, std::string::npos) << task.name << ": " << message;
+  if (begin == std::string::npos) {
+    return {};
+  }
+  return absl::StrSplit(message.substr(begin + sizeof(kBegin) - 1), ", ");
+}
+
+void ExpectTaskHasItsFields(const TaskEntry& task) {
+  SCOPED_TRACE(task.name);
+  std::set<std::string> described;
+  for (const FieldDescription& field : task.fields) {
+    EXPECT_TRUE(
+        described.insert(field.name.substr(task.name.size() + 1)).second)
+        << field.name;
+    EXPECT_FALSE(field.meaning.empty()) << field.name;
+  }
+  EXPECT_EQ(described, FieldsThatAreRead(task));
+  const auto page =
+      ReadFile(absl::StrCat(ETC_SOURCE_DIR "/tasks/", task.name, "/README.md"));
+  ASSERT_TRUE(page.ok()) << page.status();
+  const std::string rows = FieldsAsMarkdown(task.fields, task.name + ".");
+  EXPECT_TRUE(absl::StrContains(*page, "| --- | --- | --- |\n" + rows))
+      << "The table of options should be\n"
+      << rows;
+}
+
+TEST(TaskFieldsTest, AreThoseThatAreReadAndThoseOfThePage) {
+  for (const TaskEntry& task : Tasks()) {
+    ExpectTaskHasItsFields(task);
+  }
+  const auto pretraining = FindTask("pretrain");
+  ASSERT_TRUE(pretraining.ok()) << pretraining.status();
+  ExpectTaskHasItsFields(**pretraining);
+}
+
+}  // namespace
+}  // namespace etc
