@@ -169,6 +169,9 @@ struct TrainConfig {
   // Updates between statistics of scores and attention weights in
   // metrics.jsonl (TrainableModel::WatchNextForward); 0: none.
   int64_t watch_scores = 0;
+  // True if rank 0 writes the metrics for TensorBoard, too
+  // (tasks/output/event_log.h).
+  bool tensorboard = false;
   // True if each rank keeps the optimizer's state of its shard of the
   // parameters (tasks/train/optimizer_shards.h).
   bool shard_optimizer = false;

@@ -367,6 +367,10 @@ struct ConfigTable<TrainConfig> {
             "scores](#watching-attention-scores) in `metrics.jsonl`; 0: none, "
             "at no cost",
             {.least = 0, .may_change = "it trains nothing"}),
+      Field("tensorboard", &C::tensorboard,
+            "writes the metrics for TensorBoard, too: scalars, the "
+            "configuration, a histogram of gates ([more](#tensorboard))",
+            {.may_change = "it trains nothing"}),
       Field("shard_optimizer", &C::shard_optimizer,
             "[several processes](distributed.md): each rank keeps the "
             "optimizer's state of its shard of the parameters and updates that "

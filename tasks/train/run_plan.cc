@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/counted.h"
+#include "base/json_text.h"
 #include "base/status_macros.h"
 #include "etc/model_size.h"
 
@@ -85,6 +86,8 @@ absl::StatusOr<RunPlan> PlanRun(const FinetuneConfig& config,
                          .improvement =
                              config.train.early_stopping_improvement},
       .watch_scores = config.train.watch_scores,
+      .tensorboard = config.train.tensorboard,
+      .configuration = JsonText(config.json, /*indent=*/2),
       .optimizer = config.optimizer,
       .gate_learning_rate_factor = config.train.gate_learning_rate_factor,
       .learning_rate_factors = config.train.learning_rate_factors,

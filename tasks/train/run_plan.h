@@ -48,6 +48,10 @@ struct RunPlan {
   EarlyStopping early_stopping;
   // Updates between statistics of scores (TrainStep::Options); 0: none.
   int64_t watch_scores = 0;
+  // Writes event files for TensorBoard (EventLog), and the configuration, a
+  // JSON text, in them.
+  bool tensorboard = false;
+  std::string configuration;
   OptimizerConfig optimizer;
   // Multiples of the learning rate: of gates, and by patterns of parameters.
   double gate_learning_rate_factor = 1.0;

@@ -1,5 +1,6 @@
 #include "tasks/train/run_report.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -25,10 +26,52 @@ void AddResidualScores(const TrainStepResult& update,
   }
 }
 
+// The gates for a histogram, at every hundredth of a run and at its end; else
+// empty.
+std::vector<double> GatesToShow(const TrainStepResult& update, int64_t step,
+                                int64_t num_steps) {
+  constexpr int64_t kHistograms = 100;
+  const bool is_due = step == num_steps ||
+                      step % std::max<int64_t>(1, num_steps / kHistograms) == 0;
+  return is_due && update.gates.has_value() ? update.gates->values
+                                            : std::vector<double>();
+}
+
 }  // namespace
 
-RunReport::RunReport(const RunOptions& options, MetricsLog log)
-    : options_(options), log_(std::move(log)) {}
+RunReport::RunReport(const RunOptions& options, MetricsLog log,
+                     std::optional<EventLog> events)
+    : options_(options), log_(std::move(log)), events_(std::move(events)) {}
+
+absl::Status RunReport::Write(const nlohmann::ordered_json& line,
+                              const std::vector<double>& gates) {
+  ETC_RETURN_IF_ERROR(log_.Write(line));
+  if (events_.has_value()) {
+    absl::Status written = events_->Write(line);
+    if (written.ok() && !gates.empty()) {
+      written = events_->WriteHistogram(line["step"].get<int64_t>(),
+                                        "train/gates", gates);
+    }
+    NoteEvents(written);
+  }
+  return absl::OkStatus();
+}
+
+void RunReport::NoteEvents(const absl::Status& status) {
+  if (!status.ok()) {
+    options_.context.Message(
+        absl::StrCat("warning: ", status.message(),
+                     "; from here on nothing is written for TensorBoard"));
+    events_.reset();
+  }
+}
+
+absl::Status RunReport::Sync() {
+  if (events_.has_value()) {
+    NoteEvents(events_->Sync());
+  }
+  return log_.Sync();
+}
 
 absl::Status RunReport::ReportUpdate(int64_t step,
                                      const TrainStepResult& update,
@@ -56,7 +99,7 @@ absl::Status RunReport::ReportUpdate(int64_t step,
   if (options_.context.group != nullptr) {
     line["seconds_communicating"] = times.seconds_communicating;
   }
-  ETC_RETURN_IF_ERROR(log_.Write(line));
+  ETC_RETURN_IF_ERROR(Write(line, GatesToShow(update, step, plan.num_steps)));
   meter_.Add({.loss = update.loss,
               .seconds = times.seconds,
               .seconds_waited = times.seconds_waited,
@@ -95,10 +138,11 @@ absl::Status RunReport::ReportEvaluation(const TrainingState& state,
   for (const auto& [name, value] : evaluation.metrics) {
     scores[name] = value;
   }
-  ETC_RETURN_IF_ERROR(log_.Write({{"step", state.step},
-                                  {"evaluation", scores},
-                                  {"examples", evaluation.num_examples},
-                                  {"seconds", evaluation.seconds}}));
+  ETC_RETURN_IF_ERROR(Write({{"step", state.step},
+                             {"evaluation", scores},
+                             {"examples", evaluation.num_examples},
+                             {"seconds", evaluation.seconds}},
+                            /*gates=*/{}));
   // The other scores are in the log.
   const std::string& main = options_.main_metric.name;
   std::string comparison;

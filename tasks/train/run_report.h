@@ -2,10 +2,14 @@
 #define ETC_TASKS_TRAIN_RUN_REPORT_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "nlohmann/json_fwd.hpp"
 #include "tasks/data/loader.h"
+#include "tasks/output/event_log.h"
 #include "tasks/output/metrics_log.h"
 #include "tasks/train/evaluate.h"
 #include "tasks/train/progress.h"
@@ -18,7 +22,9 @@ namespace etc {
 // Reports a run: lines of metrics, and messages to its reporter.
 class RunReport {
  public:
-  RunReport(const RunOptions& options, MetricsLog log);
+  // `events`, if there are any, get the same numbers as `log`.
+  RunReport(const RunOptions& options, MetricsLog log,
+            std::optional<EventLog> events);
 
   struct Times {
     double seconds = 0;         // of the whole update
@@ -42,10 +48,16 @@ class RunReport {
   }
 
   // Puts the lines so far on disk.
-  absl::Status Sync() { return log_.Sync(); }
+  absl::Status Sync();
   int64_t metrics_bytes() const { return log_.size(); }
 
  private:
+  // Writes a line of metrics, and `gates`, if there are any, as a histogram.
+  absl::Status Write(const nlohmann::ordered_json& line,
+                     const std::vector<double>& gates);
+  // Ends events_ with a message if `status` is an error: a full disk does not
+  // end the training as long as metrics.jsonl can be written.
+  void NoteEvents(const absl::Status& status);
   // A message, if more records were skipped than `*reported`.
   void ReportSkipped(const std::string& data, const SkippedRecords& skipped,
                      int64_t* reported);
@@ -54,6 +66,7 @@ class RunReport {
 
   const RunOptions options_;
   MetricsLog log_;
+  std::optional<EventLog> events_;
   ProgressMeter meter_;
   bool warned_ = false;
   int warned_of_model_ = 0;  // the highest severity so far

@@ -38,8 +38,14 @@ std::optional<GateNumbers> NumbersOf(const std::vector<torch::Tensor>& gates) {
     flat.push_back(gate.reshape({-1}));
   }
   const torch::Tensor all = torch::cat(flat).cpu().to(torch::kFloat64);
-  return GateNumbers{.mean = all.mean().item<double>(),
-                     .largest = all.abs().max().item<double>()};
+  GateNumbers numbers;
+  const auto values = all.accessor<double, 1>();
+  for (int64_t i = 0; i < values.size(0); ++i) {
+    numbers.values.push_back(values[i]);
+  }
+  numbers.mean = all.mean().item<double>();
+  numbers.largest = all.abs().max().item<double>();
+  return numbers;
 }
 
 }  // namespace

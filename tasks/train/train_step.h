@@ -27,8 +27,9 @@
 
 namespace etc {
 
-// The mean of all gates, and the largest magnitude of one.
+// All gates, their mean, and the largest magnitude of one.
 struct GateNumbers {
+  std::vector<double> values;
   double mean = 0;
   double largest = 0;
 };

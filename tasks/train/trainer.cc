@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "base/counted.h"
 #include "base/directory.h"
 #include "base/file.h"
@@ -23,6 +24,7 @@
 #include "tasks/data/loader.h"
 #include "tasks/output/checkpoint_files.h"
 #include "tasks/output/checkpoint_store.h"
+#include "tasks/output/event_log.h"
 #include "tasks/output/metrics_log.h"
 #include "tasks/train/optimizer.h"
 #include "tasks/train/run_claims.h"
@@ -81,6 +83,7 @@ class Trainer {
   absl::Status LoadOptimizerState();
   // Takes over the run's directory, which is changed from here on.
   absl::Status TakeOverDirectory();
+  absl::StatusOr<EventLog> OpenEvents() const;
 
   // Checks that the main metric is one of the scores of an evaluation.
   absl::Status CheckMainMetric();
@@ -250,8 +253,25 @@ absl::Status Trainer::TakeOverDirectory() {
   ETC_ASSIGN_OR_RETURN(MetricsLog log,
                        MetricsLog::Open(options_.directory + "/metrics.jsonl",
                                         state_.metrics_bytes));
-  report_ = std::make_unique<RunReport>(options_, std::move(log));
+  std::optional<EventLog> events;
+  if (plan_.tensorboard) {
+    ETC_ASSIGN_OR_RETURN(EventLog opened, OpenEvents());
+    events.emplace(std::move(opened));
+  }
+  report_ =
+      std::make_unique<RunReport>(options_, std::move(log), std::move(events));
   return absl::OkStatus();
+}
+
+absl::StatusOr<EventLog> Trainer::OpenEvents() const {
+  // As Markdown takes a text as it is.
+  const std::string configuration = absl::StrCat(
+      "    ", absl::StrReplaceAll(plan_.configuration, {{"\n", "\n    "}}));
+  return EventLog::Open(
+      options_.directory + "/tensorboard",
+      {.step = state_.step,
+       .evaluated_step = state_.evaluation.empty() ? -1 : state_.evaluated_step,
+       .configuration = configuration});
 }
 
 absl::Status Trainer::StartFresh() {

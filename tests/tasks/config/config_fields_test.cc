@@ -55,6 +55,7 @@ constexpr char kComplete[] = R"({
             "evaluation_batch_size": 4, "seeds": [3, 1], "threads": 2,
             "device": "cuda:1", "precision": "fp32",
             "score_storage": "store", "watch_scores": 20,
+            "tensorboard": true,
             "shard_optimizer": true,
             "backend": "nccl", "timeout_s": 7.5},
   "wikihop": {"anything": 1},
@@ -137,6 +138,7 @@ TEST(ConfigFieldsTest, ReadsEveryField) {
   EXPECT_EQ(config->train.precision, "fp32");
   EXPECT_EQ(config->train.score_storage, "store");
   EXPECT_EQ(config->train.watch_scores, 20);
+  EXPECT_TRUE(config->train.tensorboard);
   EXPECT_TRUE(config->train.shard_optimizer);
   EXPECT_EQ(config->train.backend, "nccl");
   EXPECT_EQ(config->train.timeout_s, 7.5);

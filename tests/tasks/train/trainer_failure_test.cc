@@ -156,6 +156,46 @@ TEST_F(TrainerFailureTest, SavesWhatWasTrainedBeforeTheLogIsFull) {
   }
 }
 
+// The same of the file for TensorBoard, of which metrics.jsonl has all: the run
+// says so once and goes on.
+TEST_F(TrainerFailureTest, GoesOnWithoutEventsThatCannotBeWritten) {
+  class FullEvents : public FileOperations {
+   public:
+    int Open(const std::string& path, int flags, mode_t mode) override {
+      const int descriptor = FileOperations::Open(path, flags, mode);
+      if (path.find("tfevents") != std::string::npos) {
+        events = descriptor;
+      }
+      return descriptor;
+    }
+    ssize_t Write(int descriptor, const char* data, size_t size) override {
+      if (descriptor == events && --records_left < 0) {
+        errno = ENOSPC;
+        return -1;
+      }
+      return FileOperations::Write(descriptor, data, size);
+    }
+    int Close(int descriptor) override {
+      // Another file may have its number then.
+      events = descriptor == events ? -1 : events;
+      return FileOperations::Close(descriptor);
+    }
+    int64_t records_left = 5;  // version, configuration, three updates
+    int events = -1;
+  };
+  json_["train"]["tensorboard"] = true;
+  FullEvents full;
+  const ScopedFileOperations scope(&full);
+  FakeReporter reporter;
+  const auto result = Run("run", &reporter);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(reporter.updates.size(), 12u);
+  EXPECT_EQ(full.records_left, -1);
+  const auto is_warning =
+      HasSubstr("from here on nothing is written for TensorBoard");
+  EXPECT_THAT(reporter.messages, testing::Contains(is_warning).Times(1));
+}
+
 // A mistake of a task, which throws.
 TEST_F(TrainerFailureTest, SavesWhatWasTrainedBeforeAnInternalError) {
   class Throws : public FakeReporter {

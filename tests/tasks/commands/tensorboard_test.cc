@@ -1,0 +1,108 @@
+// `train.tensorboard` in runs of the program: the numbers of metrics.jsonl are
+// in the event files, also after a stop in the middle.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "tasks/output/event_log.h"
+#include "tests/support/realetc_program.h"
+
+namespace etc {
+namespace {
+
+class TensorboardRunTest : public RealetcTest {
+ protected:
+  std::vector<std::string> EventFiles() const {
+    std::vector<std::string> paths;
+    const std::string folder = directory_.File("run/seed-1/tensorboard");
+    if (std::filesystem::exists(folder)) {
+      for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+        paths.push_back(entry.path().string());
+      }
+    }
+    std::sort(paths.begin(), paths.end());
+    return paths;
+  }
+  // Occurrences of `tag` in all event files.
+  int64_t Count(const std::string& tag) const {
+    int64_t count = 0;
+    for (const std::string& path : EventFiles()) {
+      const std::string contents = Contents(path);
+      for (size_t at = contents.find(tag); at != std::string::npos;
+           at = contents.find(tag, at + 1)) {
+        ++count;
+      }
+    }
+    return count;
+  }
+};
+
+TEST_F(TensorboardRunTest, WritesWhatMetricsHaveOnceAlsoAfterAStop) {
+  nlohmann::json config = Config();
+  config["residual_attention"] = "gate";
+  config["train"]["steps"] = 3;
+  config["train"]["evaluate_every"] = 2;
+  config["train"]["tensorboard"] = true;
+  const Result run = Run("finetune " + WriteConfig(config));
+  ASSERT_EQ(run.code, 0) << run.err;
+  ASSERT_EQ(EventFiles().size(), 1u);
+  EXPECT_EQ(Count("train/loss"), 3);
+  EXPECT_EQ(Count("train/gates"), 3);
+  EXPECT_EQ(Count("train/gate_mean"), 3);
+  EXPECT_EQ(Count("evaluation/accuracy"), 2);
+  EXPECT_EQ(Count("\"tensorboard\": true"), 1);  // the configuration
+
+  // An update after the checkpoint, of a process that was killed.
+  const std::string path = EventFiles()[0];
+  std::string event;
+  for (const std::string& stale : {std::string("\x10\x04"),  // step 4
+                                   std::string("\x2a\x13\x0a\x11\x0a\x0a"
+                                               "train/loss\x15\x00\x00\x00\x3f",
+                                               21)}) {
+    event += stale;
+  }
+  std::ofstream(path, std::ios::app | std::ios::binary) << EventRecord(event);
+  EXPECT_EQ(Count("train/loss"), 4);
+  config["train"]["steps"] = 5;
+  const Result resumed =
+      Run(absl::StrCat("finetune ", WriteConfig(config),
+                       " --resume --allow-changes train.steps"));
+  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_EQ(EventFiles().size(), 2u);
+  EXPECT_EQ(Count("train/loss"), 5);
+  EXPECT_EQ(Count("train/gates"), 5);
+  EXPECT_EQ(Count("\"tensorboard\": true"), 1);
+  // Evaluations after updates 2, 3, 4 and 5.
+  EXPECT_EQ(Count("evaluation/accuracy"), 4);
+}
+
+TEST_F(TensorboardRunTest, WritesNothingUnlessAsked) {
+  const Result run = Run("finetune " + WriteConfig(Config()));
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_TRUE(EventFiles().empty());
+}
+
+TEST_F(TensorboardRunTest, RefusesADamagedFileBeforeItTrains) {
+  nlohmann::json config = Config();
+  config["train"]["tensorboard"] = true;
+  ASSERT_EQ(Run("finetune " + WriteConfig(config)).code, 0);
+  const std::string path = EventFiles()[0];
+  std::string damaged = Contents(path);
+  damaged[damaged.size() - 6] ^= 1;
+  std::ofstream(path, std::ios::binary) << damaged;
+  config["train"]["steps"] = 4;
+  const Result resumed =
+      Run(absl::StrCat("finetune ", WriteConfig(config),
+                       " --resume --allow-changes train.steps"));
+  EXPECT_EQ(resumed.code, 1);
+  EXPECT_THAT(resumed.err, testing::HasSubstr("is not as it was written"));
+}
+
+}  // namespace
+}  // namespace etc
