@@ -32,6 +32,7 @@ void AddImportCommand(CLI::App* program, Action* action);
 void AddLaunchCommand(CLI::App* program, Action* action);
 void AddExportCommand(CLI::App* program, Action* action);
 void AddFieldsCommand(CLI::App* program, Action* action);
+void AddMetricsCommand(CLI::App* program, Action* action);
 
 }  // namespace etc
 

@@ -143,6 +143,7 @@ int RunProgram(int argc, char** argv) {
   AddImportCommand(&program, &action);
   AddExportCommand(&program, &action);
   AddLaunchCommand(&program, &action);
+  AddMetricsCommand(&program, &action);
   AddFieldsCommand(&program, &action);
 
   if (const std::string message = UnknownCommand(program, argc, argv);

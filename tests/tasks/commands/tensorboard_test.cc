@@ -104,5 +104,17 @@ TEST_F(TensorboardRunTest, RefusesADamagedFileBeforeItTrains) {
   EXPECT_THAT(resumed.err, testing::HasSubstr("is not as it was written"));
 }
 
+TEST_F(TensorboardRunTest, PrintsMetricsAsCsv) {
+  ASSERT_EQ(Run("finetune " + WriteConfig(Config())).code, 0);
+  const Result csv = Run("metrics " + directory_.File("run"));
+  ASSERT_EQ(csv.code, 0) << csv.err;
+  EXPECT_THAT(csv.out, testing::StartsWith("run,seed,step,"));
+  EXPECT_THAT(csv.out, testing::HasSubstr(",evaluation.accuracy\n"));
+  EXPECT_EQ(Lines(csv.out), 3);
+  const Result missing = Run("metrics " + directory_.File("missing"));
+  EXPECT_EQ(missing.code, 1);
+  EXPECT_THAT(missing.err, testing::HasSubstr("there is no such run"));
+}
+
 }  // namespace
 }  // namespace etc

@@ -1,0 +1,46 @@
+// Metrics of runs as CSV: columns, rows, empty cells, quotes.
+#include "tasks/report/metrics_csv.h"
+
+#include "gtest/gtest.h"
+#include "tests/tasks/report/written_runs.h"
+
+namespace etc {
+namespace {
+
+TEST(MetricsCsvTest, HasARowForEachUpdateAndSeed) {
+  const std::vector<RunGroup> groups = {
+      {.directory = "runs/a,b",
+       .runs = {{.directory = "runs/a,b/seed-1",
+                 .seed = 1,
+                 .log = {.curves = {{"loss", {{1, 0.1}, {2, 1e-9}}},
+                                    {"gate_mean", {{2, 0.5}}}},
+                         .evaluations = {{.step = 0, .metrics = {{"f1", 0.25}}},
+                                         {.step = 2,
+                                          .metrics = {{"f1", 0.75}}}}}}}},
+      {.directory = "other",
+       .runs = {{.directory = "other/seed-7",
+                 .seed = 7,
+                 .log = {.curves = {{"loss", {{1, 3.0}}}}}}}}};
+  EXPECT_EQ(MetricsAsCsv(groups),
+            "run,seed,step,gate_mean,loss,evaluation.f1\n"
+            "\"runs/a,b\",1,0,,,0.25\n"
+            "\"runs/a,b\",1,1,,0.1,\n"
+            "\"runs/a,b\",1,2,0.5,1e-09,0.75\n"
+            "other,7,1,,3.0,\n");
+}
+
+TEST(MetricsCsvTest, ReadsRunsAsTheyAreWritten) {
+  WrittenRuns runs;
+  runs.WriteSeed("a", 3, {0.5}, WrittenRuns::Settings("off"));
+  const auto groups = ReadRunGroups({runs.Path("a")});
+  ASSERT_TRUE(groups.ok()) << groups.status();
+  const std::string row = runs.Path("a") + ",3,";
+  EXPECT_EQ(MetricsAsCsv(*groups),
+            "run,seed,step,gradient_norm,learning_rate,loss,seconds_waited,"
+            "tokens_per_second,evaluation.accuracy\n" +
+                row + "1,0.5,0.001,1.0,0.25,1000.0,\n" + row +
+                "2,0.5,0.001,0.5,0.25,1000.0,0.5\n");
+}
+
+}  // namespace
+}  // namespace etc
