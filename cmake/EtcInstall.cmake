@@ -40,6 +40,13 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/examples" DESTINATION "${data_dir}"
   COMPONENT development)
 install(TARGETS realetc RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}"
   COMPONENT program)
+# Where bash-completion and zsh look for the completion of a command.
+install(FILES "${PROJECT_SOURCE_DIR}/cmake/completions/realetc"
+  DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions"
+  COMPONENT program)
+install(FILES "${PROJECT_SOURCE_DIR}/cmake/completions/_realetc"
+  DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions"
+  COMPONENT program)
 foreach(task IN LISTS ETC_TASKS ITEMS pretrain)
   install(DIRECTORY
     "${PROJECT_SOURCE_DIR}/tasks/${task}/configs"

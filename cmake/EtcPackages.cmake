@@ -1,7 +1,8 @@
 # `cpack -G DEB` gives three Debian packages, of a build with Debian's LibTorch
 # (doc/building.md; debian_package_test.sh installs them in a bare Debian):
 #
-#   realetc           the program, shipped configurations, samples
+#   realetc           the program, shipped configurations, samples,
+#                     completion for bash and zsh
 #   librealetc-dev    static libraries, headers, CMake package, realetc.pc,
 #                     examples
 #   realetc-modules   what both open at run time

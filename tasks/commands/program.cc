@@ -145,6 +145,7 @@ int RunProgram(int argc, char** argv) {
   AddLaunchCommand(&program, &action);
   AddMetricsCommand(&program, &action);
   AddFieldsCommand(&program, &action);
+  AddCompletionCommand(&program, &action);
 
   if (const std::string message = UnknownCommand(program, argc, argv);
       !message.empty()) {

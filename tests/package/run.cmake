@@ -55,6 +55,12 @@ run(${CMAKE_COMMAND} "-DPROGRAM=${WORK_DIR}/by_pkg_config"
   "-DSOURCE=${examples}/attention_padding.cc"
   -P "${examples}/run_example.cmake")
 run("${WORK_DIR}/prefix/bin/realetc" --help)
+# bash finds its completion, which asks the installed program.
+run(bash --norc -c "PATH='${WORK_DIR}/prefix/bin':$PATH
+source '${WORK_DIR}/prefix/share/bash-completion/completions/realetc'
+COMP_WORDS=(realetc scor) COMP_CWORD=1
+_realetc
+[[ $COMPREPLY == score ]]")
 
 # The message of a package that cannot be used: to a project with another LibTorch,
 # and to a program without a module.
