@@ -40,7 +40,7 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/examples" DESTINATION "${data_dir}"
   COMPONENT development)
 install(TARGETS realetc RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}"
   COMPONENT program)
-# Where bash-completion and zsh look for the completion of a command.
+# The directories of completions that bash-completion and zsh search.
 install(FILES "${PROJECT_SOURCE_DIR}/cmake/completions/realetc"
   DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions"
   COMPONENT program)

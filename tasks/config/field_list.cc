@@ -232,7 +232,7 @@ FieldDescription DescribeField(const std::string& name,
           .meaning = std::string(meaning)};
 }
 
-// Those that tables of other directories have.
+// Instantiations for the value types of tables in other directories.
 template FieldDescription DescribeField(const std::string&, absl::string_view,
                                         const FieldRule&, const bool&);
 template FieldDescription DescribeField(const std::string&, absl::string_view,

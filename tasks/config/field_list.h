@@ -35,7 +35,7 @@ struct FieldDescription {
 // The fields of every configuration, in the order of doc/configuration.md.
 std::vector<FieldDescription> ConfigFields();
 
-// Those of the object `object`.
+// Descriptions of the fields of the object `object`.
 std::vector<FieldDescription> DescribeOptions(
     const std::string& object, absl::Span<const OptionField> options);
 
@@ -46,7 +46,7 @@ FieldDescription DescribeField(const std::string& name,
                                absl::string_view meaning, const FieldRule& rule,
                                const Value& value);
 
-// Those of a table of fields, with the defaults of a new `Config`.
+// Descriptions of the fields of a table, with the defaults of a new `Config`.
 template <typename Config>
 std::vector<FieldDescription> DescribeTable() {
   std::vector<FieldDescription> fields;

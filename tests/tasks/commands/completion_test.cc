@@ -81,7 +81,7 @@ TEST_F(CompletionTest, ProposesFieldsAndTheirValues) {
   EXPECT_THAT(
       Complete({"finetune", "run.json", "--set", "train.precision", "=", "b"}),
       ElementsAre("bf16"));
-  // Where COMP_WORDBREAKS has no "=".
+  // One word, if COMP_WORDBREAKS has no "=".
   EXPECT_THAT(
       Complete({"finetune", "run.json", "--set", "train.tensorboard=t"}),
       ElementsAre("train.tensorboard=true"));

@@ -29,7 +29,7 @@ STEPS = 40
 
 
 class Warned(logging.Handler):
-    """All that the reader logs as a warning or worse."""
+    """Keeps the warnings and errors that the reader logs."""
 
     def __init__(self):
         super().__init__(logging.WARNING)

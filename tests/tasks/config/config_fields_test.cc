@@ -306,8 +306,7 @@ TEST(ConfigFieldsTest, ThePageHasTheDefaults) {
   for (const DocumentedField& field : DocumentedFields()) {
     SCOPED_TRACE(field.name);
     // kSmallest has a task and a preset, which sets the model.
-    if (field.default_value == "required" ||
-        field.name.starts_with("model.")) {
+    if (field.default_value == "required" || field.name.starts_with("model.")) {
       continue;
     }
     const absl::StatusOr<FinetuneConfig> config =
