@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "absl/status/status.h"
+#include "tasks/output/program_version.h"
 
 namespace CLI {
 class App;
@@ -19,8 +20,11 @@ using Action = std::function<absl::Status()>;
 // Each adds one subcommand with its options and help to `program`. Parsing it
 // sets `*action`; both must outlive the parsing.
 void AddTokenizeCommand(CLI::App* program, Action* action);
-void AddFinetuneCommand(CLI::App* program, Action* action);
-void AddPretrainCommand(CLI::App* program, Action* action);
+// Runs note `version`.
+void AddFinetuneCommand(const ProgramVersion& version, CLI::App* program,
+                        Action* action);
+void AddPretrainCommand(const ProgramVersion& version, CLI::App* program,
+                        Action* action);
 void AddEvaluateCommand(CLI::App* program, Action* action);
 void AddPredictCommand(CLI::App* program, Action* action);
 void AddScoreCommand(CLI::App* program, Action* action);

@@ -92,8 +92,15 @@ std::string FormatShape(const std::vector<int64_t>& shape) {
   return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
 }
 
-std::string VersionText() {
+ProgramVersion VersionOfProgram(const std::string& commit) {
+  return {.version = ETC_VERSION, .commit = commit};
+}
+
+std::string VersionText(const std::string& commit) {
   std::string text = absl::StrCat("realetc ", ETC_VERSION);
+  if (!commit.empty()) {
+    absl::StrAppend(&text, " (commit ", commit, ")");
+  }
   for (const MachineFact& fact : DescribeMachine()) {
     absl::StrAppend(&text, "\n", fact.name, ": ", fact.value);
   }

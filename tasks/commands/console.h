@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tasks/output/program_version.h"
 #include "tasks/train/progress.h"
 
 namespace etc {
@@ -28,9 +29,12 @@ std::string FormatSeconds(double seconds);
 // "[30522, 768]"
 std::string FormatShape(const std::vector<int64_t>& shape);
 
-// Version text for a report of a problem: this program's version, and a line
-// for each fact of DescribeMachine (base/machine_description.h).
-std::string VersionText();
+// The version of this program; `commit` as of ProgramVersion.
+ProgramVersion VersionOfProgram(const std::string& commit);
+
+// Version text for a report of a problem: this program's version and commit,
+// and a line for each fact of DescribeMachine (base/machine_description.h).
+std::string VersionText(const std::string& commit);
 
 }  // namespace etc
 

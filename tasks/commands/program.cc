@@ -111,7 +111,7 @@ int End(int code) {
 
 }  // namespace
 
-int RunProgram(int argc, char** argv) {
+int RunProgram(int argc, char** argv, const std::string& commit) {
   OpenStandardDescriptors();
   GuardStandardStreams();
   // A run goes on without those who have read what it prints.
@@ -126,13 +126,14 @@ int RunProgram(int argc, char** argv) {
   program.footer(kFooter);
   program.require_subcommand(0, 1);
   program.set_version_flag(
-      "--version", VersionText,
+      "--version", [&] { return VersionText(commit); },
       "Versions, SIMD instructions, BLAS library and threads");
   program.get_formatter()->column_width(32);
+  const ProgramVersion version = VersionOfProgram(commit);
   Action action;
-  AddPretrainCommand(&program, &action);
+  AddPretrainCommand(version, &program, &action);
   AddTokenizeCommand(&program, &action);
-  AddFinetuneCommand(&program, &action);
+  AddFinetuneCommand(version, &program, &action);
   AddEvaluateCommand(&program, &action);
   AddPredictCommand(&program, &action);
   AddScoreCommand(&program, &action);

@@ -39,6 +39,7 @@ struct TrainArguments {
   std::optional<std::string> output;
   bool resume = false;
   std::vector<std::string> allow_changes;
+  ProgramVersion version;
 };
 
 absl::StatusOr<FinetuneConfig> ReadConfig(const TrainArguments& arguments) {
@@ -168,7 +169,8 @@ absl::Status Train(const TrainArguments& arguments,
        .allow_changes = arguments.allow_changes,
        .context = {.reporter = &reporter,
                    .stop = StopAtInterrupt(),
-                   .group = process.group()}},
+                   .group = process.group()},
+       .program = arguments.version},
       [&](const std::string& warning) { process.PrintWarnings({warning}); });
   if (absl::IsCancelled(trained.status())) {
     // Before the first update of a run: what earlier ones made stays.
@@ -212,9 +214,11 @@ struct TrainingCommand {
   bool pretrains;
 };
 
-void AddTrainingCommand(const TrainingCommand& training, CLI::App* program,
+void AddTrainingCommand(const TrainingCommand& training,
+                        const ProgramVersion& version, CLI::App* program,
                         Action* action) {
   auto arguments = std::make_shared<TrainArguments>();
+  arguments->version = version;
   CLI::App* command =
       program->add_subcommand(training.name, training.description);
   command->footer(training.footer);
@@ -244,7 +248,8 @@ void AddTrainingCommand(const TrainingCommand& training, CLI::App* program,
 
 }  // namespace
 
-void AddFinetuneCommand(CLI::App* program, Action* action) {
+void AddFinetuneCommand(const ProgramVersion& version, CLI::App* program,
+                        Action* action) {
   AddTrainingCommand(
       {.name = "finetune",
        .description = "Train a model as a configuration says",
@@ -264,10 +269,11 @@ void AddFinetuneCommand(CLI::App* program, Action* action) {
            "\\\n"
            "    --output runs/mean",
        .pretrains = false},
-      program, action);
+      version, program, action);
 }
 
-void AddPretrainCommand(CLI::App* program, Action* action) {
+void AddPretrainCommand(const ProgramVersion& version, CLI::App* program,
+                        Action* action) {
   AddTrainingCommand(
       {.name = "pretrain",
        .description = "Train a masked language model on token stores",
@@ -281,7 +287,7 @@ void AddPretrainCommand(CLI::App* program, Action* action) {
            "  realetc pretrain tasks/pretrain/configs/demo.json\n"
            "  realetc evaluate runs/pretrain-demo --residual off",
        .pretrains = true},
-      program, action);
+      version, program, action);
 }
 
 }  // namespace etc

@@ -269,6 +269,9 @@ OrderedJson RunToJson(const RunResult& run) {
   if (!run.end_reason.empty()) {
     json["end_reason"] = run.end_reason;
   }
+  if (!run.program.version.empty()) {
+    json["program"] = ProgramVersionToJson(run.program);
+  }
   return json;
 }
 

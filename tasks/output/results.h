@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
 #include "tasks/metrics.h"
+#include "tasks/output/program_version.h"
 
 namespace etc {
 
@@ -77,6 +78,8 @@ struct RunResult {
   Metrics best;
   // The reason why it ended before its last update; empty: it did not.
   std::string end_reason;
+  // The program that ended it; without a version: not noted.
+  ProgramVersion program = {};
 };
 
 // The runs of all seeds of a configuration (tasks/train/finetune.h).

@@ -233,7 +233,8 @@ absl::StatusOr<RunResult> SeedRuns::TrainOne(const RunPlan& plan,
       .lock = claims.Find(SeedDirectory(config.output, plan.seed)),
       .allow_changes = options.allow_changes,
       .context = options.context,
-      .later_steps = options.later_steps + later_seeds * plan.num_steps};
+      .later_steps = options.later_steps + later_seeds * plan.num_steps,
+      .program = options.program};
   if (data.dev->size() > 0) {
     run.evaluate = evaluate;
     if (NeedsMainMetric(config.train)) {

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "tasks/data/example_source.h"
 #include "tasks/metrics.h"
+#include "tasks/output/program_version.h"
 #include "tasks/output/run_lock.h"
 #include "tasks/train/evaluate.h"
 #include "tasks/train/run_context.h"
@@ -53,6 +54,8 @@ struct RunOptions {
   RunContext context = {};
   // Updates of the runs after this one, for the time left.
   int64_t later_steps = 0;
+  // The program that trains, for the run's files; without a version: not noted.
+  ProgramVersion program = {};
 };
 
 // The runs of a configuration (Finetune).
@@ -66,6 +69,8 @@ struct FinetuneOptions {
   RunContext context = {};
   // Updates of the runs after these, for the time left.
   int64_t later_steps = 0;
+  // The program that trains, for the runs' files; without a version: not noted.
+  ProgramVersion program = {};
 };
 
 }  // namespace etc

@@ -643,6 +643,7 @@ absl::Status Trainer::WriteFiles(const std::string& directory) const {
       {.state = state_,
        .settings = plan_.settings,
        .device = DeviceName(),
+       .program = options_.program,
        .optimizer = shards_ != nullptr ? optimizer_state_
                                        : train_step_->optimizer().State()},
       absl::StrCat(directory, "/", kTrainingStateFile));
@@ -703,7 +704,8 @@ RunResult Trainer::Result(bool finished) const {
           .last = state_.evaluation,
           .best_step = state_.best_step,
           .best = state_.best,
-          .end_reason = std::move(end_reason)};
+          .end_reason = std::move(end_reason),
+          .program = options_.program};
 }
 
 }  // namespace

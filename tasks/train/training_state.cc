@@ -1,6 +1,8 @@
 #include "tasks/train/training_state.h"
 
 #include <cmath>
+#include <map>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -19,6 +21,7 @@ using Json = nlohmann::json;
 constexpr char kState[] = "training_state";
 constexpr char kSettings[] = "settings";
 constexpr char kDevice[] = "device";
+constexpr char kProgram[] = "program";
 constexpr char kOptimizer[] = "optimizer.";
 
 // Pairs, because an object would not keep their order.
@@ -187,13 +190,31 @@ absl::Status WriteTrainingState(const TrainingStateFile& contents,
   for (const auto& [name, tensor] : contents.optimizer) {
     tensors.emplace(kOptimizer + name, tensor);
   }
-  return WriteTensors(path, tensors,
-                      {{kState, JsonText(StateToJson(contents.state))},
-                       {kSettings, JsonText(contents.settings)},
-                       {kDevice, contents.device}});
+  std::map<std::string, std::string> metadata = {
+      {kState, JsonText(StateToJson(contents.state))},
+      {kSettings, JsonText(contents.settings)},
+      {kDevice, contents.device}};
+  if (!contents.program.version.empty()) {
+    metadata[kProgram] = JsonText(ProgramVersionToJson(contents.program));
+  }
+  return WriteTensors(path, tensors, metadata);
 }
 
 namespace {
+
+// The program that wrote the file; earlier versions did not note it.
+absl::Status ReadProgram(const TensorReader& reader, ProgramVersion* program) {
+  const auto found = reader.metadata().find(kProgram);
+  if (found == reader.metadata().end()) {
+    return absl::OkStatus();
+  }
+  const std::string where = absl::StrCat(reader.path(), ": ", kProgram);
+  ETC_ASSIGN_OR_RETURN(const Json json, ParseJson(found->second, where));
+  JsonObjectReader fields(json, where);
+  fields.Required("version", &program->version);
+  fields.Optional("commit", &program->commit);
+  return fields.Finish(JsonObjectReader::UnknownFields::kIgnore);
+}
 
 // A JSON text in the metadata of the file.
 absl::StatusOr<Json> MetadataOf(const TensorReader& reader, const char* key) {
@@ -219,6 +240,7 @@ absl::StatusOr<TrainingStateFile> ReadTrainingState(const std::string& path) {
       device != reader.metadata().end()) {
     contents.device = device->second;
   }
+  ETC_RETURN_IF_ERROR(ReadProgram(reader, &contents.program));
   for (const std::string& name : reader.Names()) {
     ETC_ASSIGN_OR_RETURN(torch::Tensor tensor, reader.Read(name));
     contents.optimizer.emplace(absl::StripPrefix(name, kOptimizer),

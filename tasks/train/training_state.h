@@ -13,6 +13,7 @@
 #include "tasks/config/run_settings.h"
 #include "tasks/data/loader.h"
 #include "tasks/metrics.h"
+#include "tasks/output/program_version.h"
 #include "tasks/train/run_plan.h"
 
 namespace etc {
@@ -73,6 +74,8 @@ struct TrainingStateFile {
   nlohmann::json settings;
   // The device that the run was on, "cpu" or "cuda:0"; empty: not noted.
   std::string device;
+  // The program that wrote the checkpoint; without a version: not noted.
+  ProgramVersion program = {};
   NamedTensors optimizer;  // Optimizer::State(); read ones are on the CPU
 };
 absl::Status WriteTrainingState(const TrainingStateFile& contents,

@@ -37,7 +37,7 @@ TEST_F(RealetcTest, SaysWhatItIsMadeOf) {
   EXPECT_THAT(
       result.out,
       testing::ContainsRegex(
-          "^realetc [0-9.]+\nLibTorch: [0-9.]+.*\n"
+          "^realetc [0-9.]+( .commit [-0-9A-Za-z._]+.)?\nLibTorch: [0-9.]+.*\n"
           "linear layers: oneDNN [0-9.]+ for [A-Za-z0-9_]+, /.*libdnnl.*\n"
           "BLAS: (OpenBLAS|MKL: |/).+\nkernels: [A-Z0-9_]+\n"
           "devices: (no CUDA device|cuda:0 .+)\n"

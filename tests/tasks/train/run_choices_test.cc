@@ -91,6 +91,43 @@ class RunChoicesTest : public ToyRunTest {
   }
 };
 
+// --- The program that trains -------------------------------------------------
+
+// A run that another version resumes; the settings are the same for both.
+TEST_F(RunChoicesTest, NotesTheProgramInEachCheckpointAndInTheResults) {
+  FakeReporter first;
+  first.stop_after = 3;
+  program_ = {.version = "0.1.0", .commit = "1641a7b"};
+  ASSERT_TRUE(Run("run", &first).ok());
+  const auto noted = [&] {
+    return ReadTrainingState(
+        absl::StrCat(Seed("run"), "/checkpoints/last/", kTrainingStateFile));
+  };
+  auto checkpoint = noted();
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+  EXPECT_TRUE(checkpoint->program == program_);
+  EXPECT_FALSE(checkpoint->settings.contains("program"));
+
+  FakeReporter second;
+  program_ = {.version = "0.2.0"};
+  const auto resumed = Run("run", &second, /*resume=*/true);
+  ASSERT_TRUE(resumed.ok()) << resumed.status();
+  checkpoint = noted();
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+  EXPECT_TRUE(checkpoint->program == program_);
+  const nlohmann::json expected = {{"version", "0.2.0"}};
+  EXPECT_EQ(ResultOf("run")["program"], expected);
+  const auto summary =
+      nlohmann::json::parse(*ReadFile(Output("run") + "/summary.json"));
+  EXPECT_EQ(summary["runs"][0]["program"], expected);
+
+  program_ = {};
+  FakeReporter third;
+  ASSERT_TRUE(Run("of-library", &third).ok());
+  EXPECT_FALSE(ResultOf("of-library").contains("program"));
+  ExpectSameRun(Seed("run"), Seed("of-library"));
+}
+
 // --- Early stopping ----------------------------------------------------------
 
 // No score rises by 100: the evaluation after 2 updates is the last one that

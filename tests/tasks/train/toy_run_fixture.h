@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
+#include "tasks/output/program_version.h"
 #include "tasks/train/finetune.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/tasks/train/toy_run.h"
@@ -42,11 +43,11 @@ class ToyRunTest : public testing::Test {
     ToyTask task(config->model);
     task.nan_record = nan_record_;
     task.nan_logits_record = nan_logits_record_;
-    return Finetune(
-        *config, task,
-        {.resume = resume,
-         .allow_changes = allow_changes_,
-         .context = {.reporter = reporter, .stop = &reporter->stop}});
+    return Finetune(*config, task,
+                    {.resume = resume,
+                     .allow_changes = allow_changes_,
+                     .context = {.reporter = reporter, .stop = &reporter->stop},
+                     .program = program_});
   }
 
   // Makes `record` of the training data one that cannot be read.
@@ -63,6 +64,7 @@ class ToyRunTest : public testing::Test {
   std::string nan_record_;
   std::string nan_logits_record_;
   std::vector<std::string> allow_changes_;
+  ProgramVersion program_;
   nlohmann::json json_;
 };
 

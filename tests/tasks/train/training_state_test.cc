@@ -36,9 +36,29 @@ TEST(TrainingStateTest, ComesBackAsItWas) {
   EXPECT_TRUE(read->state == contents.state);
   EXPECT_EQ(read->settings, contents.settings);
   EXPECT_EQ(read->device, "cuda:1");
+  EXPECT_TRUE(read->program == ProgramVersion());
   ASSERT_EQ(read->optimizer.size(), 2);
   for (const auto& [name, tensor] : contents.optimizer) {
     EXPECT_TRUE(torch::equal(read->optimizer.at(name), tensor)) << name;
+  }
+}
+
+TEST(TrainingStateTest, NotesTheProgramThatHasAVersion) {
+  TemporaryDirectory temporary;
+  const std::string path = temporary.File("training_state.safetensors");
+  for (const ProgramVersion& program :
+       {ProgramVersion{}, ProgramVersion{.version = "0.1.0"},
+        ProgramVersion{.version = "0.1.0", .commit = "1641a7b-dirty"}}) {
+    ASSERT_TRUE(
+        WriteTrainingState(
+            {.settings = nlohmann::json::object(), .program = program}, path)
+            .ok());
+    const auto read = ReadTrainingState(path);
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_TRUE(read->program == program) << program.commit;
+    const auto reader = TensorReader::Open(path);
+    ASSERT_TRUE(reader.ok()) << reader.status();
+    EXPECT_EQ(reader->metadata().contains("program"), !program.version.empty());
   }
 }
 
@@ -69,6 +89,10 @@ TEST(TrainingStateTest, SaysWhatIsWrongWithAFile) {
               HasSubstr("evaluation should be pairs"));
   EXPECT_THAT(message({{"training_state", complete}, {"settings", "{}"}}),
               HasSubstr("OK"));
+  EXPECT_THAT(message({{"training_state", complete},
+                       {"settings", "{}"},
+                       {"program", R"({"version":1})"}}),
+              HasSubstr("program"));
 }
 
 TEST(TrainingStateTest, GoesOnWithChangesWhereItCan) {
