@@ -132,6 +132,9 @@ struct TrainConfig {
   std::optional<int64_t> steps;
   // Examples that `epochs` counts with; absent: as many as the data have.
   std::optional<int64_t> num_train_examples;
+  // The first records of the training data that are used, for quick trials; 0:
+  // all.
+  int64_t max_examples = 0;
   // Updates between evaluations; absent: once an epoch. 0: only at the end.
   std::optional<int64_t> evaluate_every;
   // True if the weights that a run starts from are evaluated, too.

@@ -293,6 +293,8 @@ struct ConfigTable<TrainConfig> {
             "number of examples that `epochs` refers to; if absent, all there "
             "are",
             {.least = 1, .most = 1e12}),
+      Field("max_examples", &C::max_examples,
+            {.least = 0, .most = 1e12, .is_later = true}),
       Field("evaluate_every", &C::evaluate_every,
             "updates between evaluations; absent: once an epoch; 0: at the end",
             {.least = 0, .may_change = "an evaluation trains nothing"}),

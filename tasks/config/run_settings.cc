@@ -294,8 +294,13 @@ RunOutput OutputOf(const FinetuneConfig& config) {
 }
 
 std::vector<std::string> ExampleSettings(const FinetuneConfig& config) {
-  return {"data",       "tokenizer", "task", "train.batch_size",
-          "train.seed", config.task};
+  return {"data",
+          "tokenizer",
+          "task",
+          "train.batch_size",
+          "train.max_examples",
+          "train.seed",
+          config.task};
 }
 
 bool ChangesExamples(const std::vector<std::string>& example_settings,

@@ -52,6 +52,7 @@ struct PreparedSetting {
 bool HaveSameTask(const FinetuneConfig& a, const FinetuneConfig& b) {
   return a.task_options == b.task_options && a.data == b.data &&
          a.tokenizer == b.tokenizer &&
+         a.train.max_examples == b.train.max_examples &&
          EtcConfigToJson(a.model) == EtcConfigToJson(b.model);
 }
 
@@ -233,8 +234,7 @@ absl::Status GridRun::OpenTask(TaskSetup setup, PreparedSetting* prepared) {
   auto opened = std::make_shared<OpenedTask>();
   opened->setup = std::move(setup);
   ETC_ASSIGN_OR_RETURN(
-      opened->data,
-      OpenRunData(config.data, *opened->setup.task, options_.context));
+      opened->data, OpenRunData(config, *opened->setup.task, options_.context));
   prepared->opened = std::move(opened);
   return absl::OkStatus();
 }

@@ -22,6 +22,7 @@
 #include "tasks/config/run_files.h"
 #include "tasks/config/run_settings.h"
 #include "tasks/data/example_count.h"
+#include "tasks/data/first_records.h"
 #include "tasks/data/loader.h"
 #include "tasks/output/results.h"
 #include "tasks/train/device.h"
@@ -35,26 +36,6 @@
 
 namespace etc {
 namespace {
-
-// The first records of another source, which must outlive it.
-class FirstRecords : public ExampleSource {
- public:
-  FirstRecords(const ExampleSource* source, int64_t count)
-      : source_(source), size_(std::min(count, source->size())) {}
-
-  int64_t size() const override { return size_; }
-  absl::StatusOr<Examples> Make(RecordRequest request) const override {
-    return source_->Make(request);
-  }
-  std::string Where(int64_t record) const override {
-    return source_->Where(record);
-  }
-  bool depends_on_key() const override { return source_->depends_on_key(); }
-
- private:
-  const ExampleSource* const source_;
-  const int64_t size_;
-};
 
 // Records that are evaluated before a run to know the names of its scores.
 constexpr int64_t kProbedRecords = 8;
@@ -115,16 +96,21 @@ absl::Status CheckFits(const FinetuneConfig& config,
 std::string DescribeRuns(const FinetuneConfig& config, const RunData& data,
                          int64_t threads) {
   // "14 training records, about 8 000 examples, 6 for evaluation".
+  const bool has_more = data.train->size() < data.train_records->size();
+  const std::string records =
+      has_more
+          ? absl::StrCat("the first ", data.train->size(), " of ",
+                         Counted(data.train_records->size(), "training record"))
+          : Counted(data.train->size(), "training record");
   const int64_t examples = data.train->expected_examples();
   const std::string expected =
       examples == data.train->size()
           ? ""
           : absl::StrCat("about ", Counted(examples, "example"), ", ");
   return absl::StrCat(
-      config.task, ": ", Counted(data.train->size(), "training record"), ", ",
-      expected, data.dev->size(), " for evaluation; ",
-      Counted(NumStepsOf(config, examples), "update"), " of ",
-      Counted(config.train.batch_size, "example"), ", ",
+      config.task, ": ", records, ", ", expected, data.dev->size(),
+      " for evaluation; ", Counted(NumStepsOf(config, examples), "update"),
+      " of ", Counted(config.train.batch_size, "example"), ", ",
       config.train.micro_batch_size, " at a time; residual attention ",
       ResidualText(config.model), "; ", Counted(threads, "thread"));
 }
@@ -346,7 +332,7 @@ absl::StatusOr<FinetuneResult> FinetuneClaimed(const FinetuneConfig& config,
   const CurrentDevice current(device.device);
   ETC_ASSIGN_OR_RETURN(const int64_t threads, SetThreads(config.train.threads));
   ETC_ASSIGN_OR_RETURN(const std::unique_ptr<RunData> data,
-                       OpenRunData(config.data, task, options.context));
+                       OpenRunData(config, task, options.context));
   const SeedRuns runs = {.config = config,
                          .task = task,
                          .data = *data,

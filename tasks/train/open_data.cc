@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "tasks/data/first_records.h"
 #include "tasks/data/loader.h"
 #include "tasks/data/record_source.h"
 #include "tasks/train/evaluate.h"
@@ -96,7 +97,8 @@ absl::StatusOr<std::unique_ptr<ExampleSource>> OpenRecords(
 }
 
 absl::StatusOr<std::unique_ptr<RunData>> OpenRunData(
-    const DataConfig& config, const Task& task, const RunContext& context) {
+    const FinetuneConfig& run, const Task& task, const RunContext& context) {
+  const DataConfig& config = run.data;
   if (config.train.empty()) {
     return absl::InvalidArgumentError(
         "data.train should name at least one file, but is empty");
@@ -112,13 +114,18 @@ absl::StatusOr<std::unique_ptr<RunData>> OpenRunData(
   for (const auto* records : {&data->train_records, &data->dev_records}) {
     ETC_RETURN_IF_ERROR(CheckRecords(config, **records));
   }
-  const auto train_size = static_cast<double>(data->train_records->size());
+  const ExampleSource* train = data->train_records.get();
+  if (run.train.max_examples > 0) {
+    data->first_records =
+        std::make_unique<FirstRecords>(train, run.train.max_examples);
+    train = data->first_records.get();
+  }
+  const auto train_size = static_cast<double>(train->size());
   const auto dev_size = static_cast<double>(data->dev_records->size());
   const auto bytes = static_cast<double>(CacheBytesOf(config));
   const double bytes_per_record = bytes / std::max(1.0, train_size + dev_size);
   data->train = std::make_unique<CachedSource>(
-      data->train_records.get(),
-      static_cast<int64_t>(bytes_per_record * train_size));
+      train, static_cast<int64_t>(bytes_per_record * train_size));
   data->dev = std::make_unique<CachedSource>(
       data->dev_records.get(),
       static_cast<int64_t>(bytes_per_record * dev_size));

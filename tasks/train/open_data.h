@@ -42,18 +42,20 @@ absl::StatusOr<std::unique_ptr<ExampleSource>> OpenRecords(
 struct RunData {
   std::unique_ptr<ExampleSource> train_records;
   std::unique_ptr<ExampleSource> dev_records;
+  // Null: all training records are used.
+  std::unique_ptr<ExampleSource> first_records;
   std::unique_ptr<ExampleSource> train;
   std::unique_ptr<ExampleSource> dev;
   // The largest batch that `train` is known to fill, as far as it was checked.
   int64_t filled_batch = 0;
 };
 
-// Opens the files of `config`. A message says that there is nothing to
-// evaluate. `task` must outlive the data.
+// Opens the files of `config`; `train` are the first train.max_examples of the
+// training records. A message says that there is nothing to evaluate. `task`
+// must outlive the data.
 //   kInvalidArgument  there is nothing to train on, or a mistake in a file
-absl::StatusOr<std::unique_ptr<RunData>> OpenRunData(const DataConfig& config,
-                                                     const Task& task,
-                                                     const RunContext& context);
+absl::StatusOr<std::unique_ptr<RunData>> OpenRunData(
+    const FinetuneConfig& config, const Task& task, const RunContext& context);
 
 }  // namespace etc
 

@@ -47,7 +47,7 @@ constexpr char kComplete[] = R"({
             "learning_rate_factors": [{"parameters": "head.*", "factor": 3}],
             "frozen": ["encoder.*"], "batch_size": 32, "micro_batch_size": 3,
             "epochs": 1.5, "steps": 100, "num_train_examples": 44000,
-            "evaluate_every": 10, "evaluate_at_start": true,
+            "max_examples": 500, "evaluate_every": 10, "evaluate_at_start": true,
             "main_metric": "em", "main_metric_direction": "min",
             "early_stopping": 4, "early_stopping_improvement": 0.5,
             "checkpoint_every": 7, "checkpoint_minutes": 1.5, "keep_best": 2,
@@ -121,6 +121,7 @@ TEST(ConfigFieldsTest, ReadsEveryField) {
   EXPECT_EQ(config->train.epochs, 1.5);
   EXPECT_EQ(config->train.steps, 100);
   EXPECT_EQ(config->train.num_train_examples, 44000);
+  EXPECT_EQ(config->train.max_examples, 500);
   EXPECT_EQ(config->train.evaluate_every, 10);
   EXPECT_TRUE(config->train.evaluate_at_start);
   EXPECT_EQ(config->train.main_metric, "em");

@@ -173,6 +173,20 @@ TEST(RunSettingsTest, TakesFieldsThatWereNotThereForTheirDefaults) {
   }
 }
 
+// A trial on some of the records is told apart from a run on all, and a run on
+// all notes nothing.
+TEST(RunSettingsTest, NotesTheLargestNumberOfExamplesOnlyWhereItIsSet) {
+  FinetuneConfig trial = Config();
+  trial.train.max_examples = 5;
+  EXPECT_FALSE(Settings(Config())["train"].contains("max_examples"));
+  EXPECT_EQ(Settings(trial)["train"]["max_examples"], 5);
+  EXPECT_THAT(CheckSameSettings(Settings(Config()), Settings(trial), {})
+                  .status()
+                  .ToString(),
+              HasSubstr("another train.max_examples: it began with 0, now it "
+                        "is 5"));
+}
+
 // Without the files, which take long to read.
 TEST(RunSettingsTest, ComparesWhatIsKnownBeforeDataAreRead) {
   FinetuneConfig config = Config();
@@ -211,7 +225,8 @@ TEST(RunSettingsTest, KnowsWhatChangesTheExamples) {
   const std::vector<std::string> settings = ExampleSettings(Config());
   for (const char* field :
        {"data.train", "data.max_long_length", "tokenizer.vocabulary",
-        "train.batch_size", "task", "toy.margin", "train.seed"}) {
+        "train.batch_size", "train.max_examples", "task", "toy.margin",
+        "train.seed"}) {
     EXPECT_TRUE(ChangesExamples(settings, field)) << field;
   }
   for (const char* field :

@@ -128,6 +128,65 @@ TEST_F(RunChoicesTest, NotesTheProgramInEachCheckpointAndInTheResults) {
   ExpectSameRun(Seed("run"), Seed("of-library"));
 }
 
+// --- The first records -------------------------------------------------------
+
+// A trial on 8 of 37 records is the run on a file that has these alone.
+TEST_F(RunChoicesTest, UsesTheFirstRecordsAsIfThereWereNoMore) {
+  json_["train"]["max_examples"] = 8;
+  FakeReporter first;
+  const auto trial = Run("trial", &first);
+  ASSERT_TRUE(trial.ok()) << trial.status();
+  EXPECT_THAT(first.messages,
+              Contains(HasSubstr("the first 8 of 37 training records, 11 for "
+                                 "evaluation")));
+
+  const std::string lines = ToyRecords(37, 1);
+  size_t end = 0;
+  for (int record = 0; record < 8; ++record) {
+    end = lines.find('\n', end) + 1;
+  }
+  temporary_.Write("few.jsonl", lines.substr(0, end));
+  json_["train"].erase("max_examples");
+  json_["data"]["train"] = {temporary_.File("few.jsonl")};
+  FakeReporter second;
+  ASSERT_TRUE(Run("few", &second).ok());
+  EXPECT_EQ(first.updates.size(), second.updates.size());
+  ExpectSameRun(Seed("trial"), Seed("few"));
+}
+
+TEST_F(RunChoicesTest, UsesAllRecordsWhereThereAreNoMoreThanAskedFor) {
+  FakeReporter all;
+  ASSERT_TRUE(Run("all", &all).ok());
+  json_["train"]["max_examples"] = 100;
+  FakeReporter most;
+  ASSERT_TRUE(Run("most", &most).ok());
+  EXPECT_THAT(most.messages, Contains(HasSubstr(": 37 training records, ")));
+  ExpectSameRun(Seed("most"), Seed("all"));
+}
+
+TEST_F(RunChoicesTest, GoesOnWithTheFirstRecordsBitForBit) {
+  json_["train"]["max_examples"] = 16;
+  FakeReporter straight;
+  const auto whole = Run("whole", &straight);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  ExpectGoesOnBitForBit(/*stop_after=*/1, straight.updates.size());
+
+  // Other records are another run, unless that is meant.
+  json_["train"]["max_examples"] = 20;
+  FakeReporter other;
+  EXPECT_THAT(Run("whole", &other, /*resume=*/true).status().message(),
+              HasSubstr("another train.max_examples: it began with 16, now "
+                        "it is 20"));
+}
+
+TEST_F(RunChoicesTest, RefusesFewerRecordsThanABatch) {
+  json_["train"]["max_examples"] = 1;
+  FakeReporter reporter;
+  EXPECT_THAT(Run("refused", &reporter).status().message(),
+              HasSubstr("which is less than one batch of 8"));
+  EXPECT_FALSE(fs::exists(Seed("refused") + "/checkpoints"));
+}
+
 // --- Early stopping ----------------------------------------------------------
 
 // No score rises by 100: the evaluation after 2 updates is the last one that
