@@ -22,6 +22,7 @@
 #include "etc/weights/pretraining_parameters.h"
 #include "nlohmann/json.hpp"
 #include "tasks/commands/commands.h"
+#include "tasks/commands/console.h"
 #include "tasks/commands/process_run.h"
 #include "tasks/metrics.h"
 #include "tasks/output/grid_results.h"
@@ -38,6 +39,8 @@ struct TrainArguments {
   std::vector<std::string> overrides;
   std::optional<std::string> output;
   bool resume = false;
+  bool overwrite = false;
+  bool dry_run = false;
   std::vector<std::string> allow_changes;
   ProgramVersion version;
 };
@@ -166,6 +169,7 @@ absl::Status Train(const TrainArguments& arguments,
   const absl::StatusOr<GridResult> trained = FinetuneGrid(
       config,
       {.resume = arguments.resume,
+       .overwrite = arguments.overwrite,
        .allow_changes = arguments.allow_changes,
        .context = {.reporter = &reporter,
                    .stop = StopAtInterrupt(),
@@ -195,6 +199,59 @@ absl::Status Train(const TrainArguments& arguments,
   return absl::OkStatus();
 }
 
+// The lines about a setting that was tried.
+std::string DescribeTrial(const TriedSetting& tried) {
+  const DryRun& run = tried.run;
+  std::string text = absl::StrCat(
+      tried.name.empty() ? run.output : tried.name, ": ",
+      Counted(run.num_steps, "update"), " on ",
+      Counted(run.num_examples, "example"),
+      run.num_seeds == 1
+          ? ""
+          : absl::StrCat(" for each of ", run.num_seeds, " seeds"),
+      ", ", Counted(run.num_parameters, "trained parameter"), "\n");
+  absl::StrAppend(&text, "  micro-batch: ", Counted(run.examples, "example"),
+                  ", ", Counted(run.tokens, "token"), ", ",
+                  FormatSeconds(run.seconds), " forward and backward, loss ",
+                  FormatScore(run.loss), "\n");
+  if (run.evaluated_examples > 0) {
+    absl::StrAppend(
+        &text, "  evaluation: ", Counted(run.evaluated_examples, "example"),
+        " of ", Counted(run.num_dev_records, "record"), ", ",
+        FormatSeconds(run.evaluation_seconds), "; at most ",
+        Counted(run.num_evaluations, "evaluation"), "\n");
+  }
+  absl::StrAppend(&text, "  time: about ", FormatSeconds(run.total_seconds),
+                  ", if all batches are like these\n", "  memory: about ",
+                  FormatBytes(run.step_bytes),
+                  " for updates on the CPU, and at most ",
+                  FormatBytes(run.cache_bytes), " for examples\n");
+  return text;
+}
+
+// Prints what a run would do.
+absl::Status TryTraining(const TrainArguments& arguments,
+                         const FinetuneConfig& config,
+                         const ProcessRun& process) {
+  StreamReporter reporter = process.Reporter();
+  ETC_ASSIGN_OR_RETURN(const std::vector<TriedSetting> tried,
+                       TryGrid(config,
+                               {.overwrite = arguments.overwrite,
+                                .context = {.reporter = &reporter,
+                                            .stop = StopAtInterrupt(),
+                                            .group = process.group()}},
+                               [&](const std::string& warning) {
+                                 process.PrintWarnings({warning});
+                               }));
+  if (process.is_first()) {
+    for (const TriedSetting& setting : tried) {
+      std::cout << DescribeTrial(setting);
+    }
+    std::cout << "nothing was written; without --dry-run it is trained\n";
+  }
+  return absl::OkStatus();
+}
+
 absl::Status RunTraining(const TrainArguments& arguments, bool pretrains) {
   ETC_ASSIGN_OR_RETURN(const FinetuneConfig config, ReadConfig(arguments));
   ETC_RETURN_IF_ERROR(CheckCommand(config, pretrains));
@@ -203,7 +260,8 @@ absl::Status RunTraining(const TrainArguments& arguments, bool pretrains) {
   }
   ProcessRun process;
   ETC_RETURN_IF_ERROR(process.Join(config.train.timeout_s));
-  return process.End(Train(arguments, config, process));
+  return process.End(arguments.dry_run ? TryTraining(arguments, config, process)
+                                       : Train(arguments, config, process));
 }
 
 // The differences between the two commands.
@@ -241,6 +299,18 @@ void AddTrainingCommand(const TrainingCommand& training,
                    "FIELD...: fields of the configuration that may differ from "
                    "those that the run began with, as in data.train or train")
       ->needs(resume);
+  command
+      ->add_flag(
+          "--overwrite", arguments->overwrite,
+          "Replace the runs of these seeds in the output directory, "
+          "which are removed once all is checked; other files there stay")
+      ->excludes(resume);
+  command
+      ->add_flag("--dry-run", arguments->dry_run,
+                 "Everything but the updates: read the data, make the model, "
+                 "try a micro-batch and an evaluation batch, say what a run "
+                 "would take; writes nothing")
+      ->excludes(resume);
   command->callback([=, pretrains = training.pretrains] {
     *action = [=] { return RunTraining(*arguments, pretrains); };
   });

@@ -349,6 +349,68 @@ bool CheckpointStore::IsOurCheckpoint(const std::string& name) const {
          owner->name == name;
 }
 
+bool CheckpointStore::IsRemovable(const std::string& name,
+                                  const std::string& run) const {
+  const std::string path = PathOf(name);
+  if (name == "last" || name == "best") {
+    return absl::StartsWith(TargetOf(path), "step-");
+  }
+  if (name == kOwnerFile || name == kRecordFile) {
+    return !IsKnownDirectory(path);
+  }
+  if (absl::EndsWith(name, UnfinishedCheckpoint("", run))) {
+    return true;
+  }
+  const absl::StatusOr<CheckpointOwner> owner = ReadCheckpointOwner(path);
+  return absl::StartsWith(name, "step-") && IsKnownDirectory(path) &&
+         owner.ok() && owner->run == run && owner->name == name;
+}
+
+absl::Status CheckpointStore::CheckRemovable() const {
+  if (!IsThere(directory_)) {
+    return absl::OkStatus();
+  }
+  const CheckpointSurvey found = SurveyCheckpoints(directory_);
+  ETC_RETURN_IF_ERROR(found.refusal);
+  ETC_ASSIGN_OR_RETURN(std::vector<std::string> names, Names());
+  std::sort(names.begin(), names.end());
+  for (const std::string& name : names) {
+    if (!IsRemovable(name, found.run)) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(PathOf(name),
+                       " is not of the run that is to be replaced: move it "
+                       "away, or choose another output directory"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointStore::RemoveRun() {
+  ETC_RETURN_IF_ERROR(CheckRemovable());
+  if (!IsThere(directory_)) {
+    return absl::OkStatus();
+  }
+  ETC_RETURN_IF_ERROR(TakeOver());
+  ETC_ASSIGN_OR_RETURN(const std::vector<std::string> names, Names());
+  FileOperations& operations = FileOperations::Current();
+  CheckpointRecord record = {.run = run_};
+  for (const std::string& name : names) {
+    if (IsOurCheckpoint(name)) {
+      record.superseded.insert(name);
+    }
+  }
+  // Points no link anywhere, and deletes what is superseded.
+  ETC_RETURN_IF_ERROR(Commit(std::move(record)));
+  for (const char* file : {kRecordFile, kOwnerFile}) {
+    operations.Unlink(PathOf(file));
+  }
+  ETC_RETURN_IF_ERROR(SyncDirectory(directory_));
+  ETC_ASSIGN_OR_RETURN(const std::vector<std::string> left, Names());
+  return left.empty() ? absl::OkStatus()
+                      : absl::UnknownError(absl::StrCat(
+                            PathOf(left.front()), " could not be removed"));
+}
+
 absl::Status CheckpointStore::DeleteUnfinished() const {
   ETC_ASSIGN_OR_RETURN(const std::vector<std::string> names, Names());
   for (const std::string& name : names) {

@@ -67,6 +67,18 @@ class CheckpointStore {
   // Save and MarkLastAsBest. Errors also as of Check().
   absl::Status TakeOver();
 
+  // Checks that RemoveRun() would leave nothing behind. Changes nothing.
+  //   kFailedPrecondition  names the first entry that no run of ours has there,
+  //                        or not this one
+  // Errors also as of Check().
+  absl::Status CheckRemovable() const;
+
+  // Deletes all checkpoints of the run, its record and its links, after
+  // CheckRemovable(); another run may take over the directory then. To be
+  // called instead of TakeOver, by an object that is not used for anything
+  // else.
+  absl::Status RemoveRun();
+
   // Writes the checkpoint of `step` with `write`, which puts files into the
   // directory that it is given, and makes it the last. If the name is taken,
   // it is called "step-00000120-2".
@@ -120,6 +132,9 @@ class CheckpointStore {
   absl::Status Commit(CheckpointRecord record);
   bool IsOurCheckpoint(const std::string& name) const;
   void PointLink(const std::string& link, const std::string& name);
+  // Returns true if `name` is an entry that RemoveRun() deletes. `run` is the
+  // run's id.
+  bool IsRemovable(const std::string& name, const std::string& run) const;
   absl::Status DeleteUnfinished() const;
   absl::Status DeleteSuperseded() const;
 

@@ -80,6 +80,20 @@ absl::Status HasRunAlready(const FinetuneConfig& config) {
       " has a run already: resume it, or choose another output directory"));
 }
 
+// The settings of a grid differ between two starts: which of them belong to the
+// one that is to be replaced is not known.
+absl::Status CheckMayOverwrite(const FinetuneConfig& config,
+                               const FinetuneOptions& options) {
+  return options.overwrite && !config.grid.empty()
+             ? absl::InvalidArgumentError(absl::StrCat(
+                   config.source,
+                   ": --overwrite replaces the runs of one setting, and this "
+                   "configuration has a grid: choose another output directory, "
+                   "or remove ",
+                   config.output))
+             : absl::OkStatus();
+}
+
 // Returns true if nothing of it is left to run.
 bool IsDone(const SettingResult& setting) {
   return setting.result.finished || !setting.diverged.empty();
@@ -87,6 +101,26 @@ bool IsDone(const SettingResult& setting) {
 
 std::string GridFile(const FinetuneConfig& config) {
   return config.output + "/grid.json";
+}
+
+// Checks that the directory has no run with a grid if this has none, or the
+// other way round.
+absl::Status CheckKindOfDirectory(const FinetuneConfig& config) {
+  std::error_code ignored;
+  if (config.grid.empty()) {
+    return std::filesystem::exists(GridFile(config), ignored)
+               ? absl::AlreadyExistsError(absl::StrCat(
+                     config.output,
+                     " has the runs of a grid: choose another output "
+                     "directory"))
+               : absl::OkStatus();
+  }
+  return ProgressOf(config) == kNotBegun
+             ? absl::OkStatus()
+             : absl::AlreadyExistsError(absl::StrCat(
+                   config.output,
+                   " has a run without a grid: choose another output "
+                   "directory"));
 }
 
 // Each warning once.
@@ -112,14 +146,8 @@ absl::StatusOr<GridResult> FinetuneAlone(FinetuneConfig config,
                                          Warnings warnings) {
   ETC_RETURN_IF_ERROR(CheckWithoutData(config, options));
   ETC_RETURN_IF_ERROR(OnRankZero(options.context.group, [&] {
-    std::error_code ignored;
-    return std::filesystem::exists(GridFile(config), ignored)
-               ? absl::AlreadyExistsError(absl::StrCat(
-                     config.output,
-                     " has the runs of a grid: choose another output "
-                     "directory"))
-           : options.resume ? CheckHasRun(config)
-                            : absl::OkStatus();
+    const absl::Status checked = CheckKindOfDirectory(config);
+    return checked.ok() && options.resume ? CheckHasRun(config) : checked;
   }));
   // Before the data are read, which may take long.
   ETC_ASSIGN_OR_RETURN(const RunClaims claims, ClaimRuns(config, options));
@@ -146,7 +174,7 @@ absl::Status CheckSettingWithoutData(const GridSetting& setting,
   }
   absl::Status status = CheckWithoutData(config, options);
   if (status.ok()) {
-    status = CheckLaterRuns(config, {.resume = options.resume,
+    status = CheckLaterRuns(config, {.earlier = EarlierRunOf(options),
                                      .allow_changes = options.allow_changes});
   }
   return status.ok() ? status : InSetting(setting.name, status);
@@ -348,6 +376,7 @@ absl::StatusOr<GridResult> FinetuneGrid(
   if (config.grid.empty()) {
     return FinetuneAlone(config, options, Warnings(warn));
   }
+  ETC_RETURN_IF_ERROR(CheckMayOverwrite(config, options));
   ETC_ASSIGN_OR_RETURN(std::vector<GridSetting> settings,
                        ExpandGrid(config, [](const std::string& task) {
                          return FindTask(task).status();
@@ -363,6 +392,40 @@ absl::StatusOr<GridResult> FinetuneGrid(
     }
   }
   return run.Run();
+}
+
+absl::StatusOr<std::vector<TriedSetting>> TryGrid(
+    const FinetuneConfig& config, const FinetuneOptions& options,
+    const std::function<void(const std::string&)>& warn) {
+  ETC_RETURN_IF_ERROR(CheckSameStart(config, options));
+  ETC_RETURN_IF_ERROR(CheckMayOverwrite(config, options));
+  ETC_ASSIGN_OR_RETURN(std::vector<GridSetting> settings,
+                       ExpandGrid(config, [](const std::string& task) {
+                         return FindTask(task).status();
+                       }));
+  // As a run would be refused: before the data of the first one are read.
+  ETC_RETURN_IF_ERROR(OnRankZero(options.context.group,
+                                 [&] { return CheckKindOfDirectory(config); }));
+  Warnings warnings(warn);
+  std::vector<TriedSetting> tried;
+  for (GridSetting& setting : settings) {
+    const auto try_setting = [&]() -> absl::Status {
+      ETC_ASSIGN_OR_RETURN(const TaskSetup setup,
+                           SetUpTraining(&setting.config));
+      warnings.Add(setup.warnings);
+      const std::string metric =
+          MainMetricOf(setting.config.train, setup.task->main_metric()).name;
+      ETC_ASSIGN_OR_RETURN(DryRun run,
+                           TryFinetune(setting.config, *setup.task, options));
+      tried.push_back(
+          {.name = setting.name, .main_metric = metric, .run = std::move(run)});
+      return absl::OkStatus();
+    };
+    if (const absl::Status status = try_setting(); !status.ok()) {
+      return setting.name.empty() ? status : InSetting(setting.name, status);
+    }
+  }
+  return tried;
 }
 
 }  // namespace etc

@@ -3,10 +3,12 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "tasks/config/config.h"
 #include "tasks/output/grid_results.h"
+#include "tasks/train/dry_run.h"
 #include "tasks/train/finetune.h"
 
 namespace etc {
@@ -30,6 +32,19 @@ namespace etc {
 //                   other way round
 //   kAborted        all settings have diverged
 absl::StatusOr<GridResult> FinetuneGrid(
+    const FinetuneConfig& config, const FinetuneOptions& options,
+    const std::function<void(const std::string& warning)>& warn);
+
+// A setting of a grid that was tried; without a grid its name is empty.
+struct TriedSetting {
+  std::string name;
+  std::string main_metric;
+  DryRun run;
+};
+
+// Does what FinetuneGrid() does but for the updates (TryFinetune), for all
+// settings of the grid. Errors also as of ExpandGrid.
+absl::StatusOr<std::vector<TriedSetting>> TryGrid(
     const FinetuneConfig& config, const FinetuneOptions& options,
     const std::function<void(const std::string& warning)>& warn);
 

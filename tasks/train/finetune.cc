@@ -186,6 +186,8 @@ struct SeedRuns {
   absl::StatusOr<RunFiles> Announce(int64_t threads) const;
   // Trains them, from plans to the summary.
   absl::StatusOr<FinetuneResult> Train(const RunFiles& files) const;
+  // Removes the runs that they replace.
+  absl::Status RemoveEarlier() const;
   // Trains one of them; `later_seeds` follow it.
   absl::StatusOr<RunResult> TrainOne(const RunPlan& plan,
                                      int64_t later_seeds) const;
@@ -199,6 +201,16 @@ absl::StatusOr<RunFiles> SeedRuns::Announce(int64_t threads) const {
   ETC_RETURN_IF_ERROR(DescribeData(task, data, options.context));
   options.context.Message(device.message);
   return files;
+}
+
+absl::Status SeedRuns::RemoveEarlier() const {
+  ETC_ASSIGN_OR_RETURN(const std::vector<std::string> removed,
+                       RemoveRuns(config));
+  for (const std::string& directory : removed) {
+    options.context.Message(
+        absl::StrCat("removed the earlier run in ", directory));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<RunResult> SeedRuns::TrainOne(const RunPlan& plan,
@@ -221,6 +233,11 @@ absl::StatusOr<RunResult> SeedRuns::TrainOne(const RunPlan& plan,
       .context = options.context,
       .later_steps = options.later_steps + later_seeds * plan.num_steps,
       .program = options.program};
+  // The first one removes those of all seeds: one that is stopped can then be
+  // resumed with all of them.
+  if (options.overwrite && plan.seed == config.train.seeds.front()) {
+    run.remove_earlier = [this] { return RemoveEarlier(); };
+  }
   if (data.dev->size() > 0) {
     run.evaluate = evaluate;
     if (NeedsMainMetric(config.train)) {
@@ -298,7 +315,17 @@ absl::Status CheckWithoutData(const FinetuneConfig& config,
     return absl::InvalidArgumentError(
         "output should be a directory, but is empty");
   }
+  if (options.resume && options.overwrite) {
+    return absl::InvalidArgumentError(
+        "a run is resumed or overwritten, not both");
+  }
   return CheckFieldNames(config, options.allow_changes);
+}
+
+EarlierRun EarlierRunOf(const FinetuneOptions& options) {
+  return options.resume      ? EarlierRun::kResume
+         : options.overwrite ? EarlierRun::kOverwrite
+                             : EarlierRun::kRefuse;
 }
 
 absl::StatusOr<RunClaims> ClaimRuns(const FinetuneConfig& config,
@@ -306,7 +333,7 @@ absl::StatusOr<RunClaims> ClaimRuns(const FinetuneConfig& config,
   RunClaims claims;
   ETC_RETURN_IF_ERROR(OnRankZero(options.context.group, [&]() -> absl::Status {
     ETC_ASSIGN_OR_RETURN(
-        claims, RunClaims::Take(config, {.resume = options.resume,
+        claims, RunClaims::Take(config, {.earlier = EarlierRunOf(options),
                                          .allow_changes = options.allow_changes,
                                          .stop = options.context.stop}));
     return absl::OkStatus();

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tasks/data/example_source.h"
 #include "tasks/metrics.h"
@@ -46,6 +47,10 @@ struct RunOptions {
   // Go on from the last checkpoint in the directory, if there is one. Without
   // it a directory with checkpoints is refused.
   bool resume = false;
+  // Removes an earlier run from the directory, which is taken for empty: called
+  // on rank 0 when all checks of this start have passed, before anything is
+  // written. Empty: a run that is there is refused, or resumed.
+  std::function<absl::Status()> remove_earlier = nullptr;
   // The lock of the directory, if the caller has it of ClaimRunDirectory; null:
   // the run takes it.
   const RunLock* lock = nullptr;
@@ -63,6 +68,9 @@ struct FinetuneOptions {
   // Go on where an earlier call with this configuration stopped: runs that are
   // finished are kept as they are.
   bool resume = false;
+  // Replace runs of an earlier call in the same directories, which are removed
+  // when all checks have passed. Not together with `resume` or a grid.
+  bool overwrite = false;
   // Fields of the configuration ("train.learning_rate"), or objects in it, that
   // may differ from those that the runs to resume began with.
   std::vector<std::string> allow_changes = {};

@@ -73,15 +73,20 @@ bool HasSeed(const fs::path& directory) {
 
 }  // namespace
 
-absl::Status CheckRunDirectory(const std::string& directory, bool resume) {
+absl::Status CheckRunDirectory(const std::string& directory,
+                               EarlierRun earlier) {
   const CheckpointStore store(CheckpointsIn(directory));
   ETC_RETURN_IF_ERROR(store.Check());
+  if (earlier == EarlierRun::kOverwrite) {
+    ETC_RETURN_IF_ERROR(store.CheckRemovable());
+  }
   if (store.last().has_value()) {
-    return resume ? absl::OkStatus()
-                  : absl::AlreadyExistsError(absl::StrCat(
-                        directory,
-                        " has a run already: resume it, or choose another "
-                        "output directory"));
+    return earlier != EarlierRun::kRefuse
+               ? absl::OkStatus()
+               : absl::AlreadyExistsError(absl::StrCat(
+                     directory,
+                     " has a run already: resume it, replace it "
+                     "(--overwrite), or choose another output directory"));
   }
   // A run writes owner.json first, and metrics of updates that were not saved
   // are written again.
@@ -97,11 +102,31 @@ absl::Status CheckRunDirectory(const std::string& directory, bool resume) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::vector<std::string>> RemoveRuns(
+    const FinetuneConfig& config) {
+  FileOperations& operations = FileOperations::Current();
+  std::vector<std::string> removed;
+  // Metrics first: a directory with these alone would be refused.
+  operations.Unlink(config.output + "/summary.json");
+  for (const int64_t seed : config.train.seeds) {
+    const std::string directory = SeedDirectory(config.output, seed);
+    CheckpointStore store(CheckpointsIn(directory));
+    ETC_RETURN_IF_ERROR(store.CheckRemovable());
+    if (store.last().has_value()) {
+      removed.push_back(directory);
+    }
+    operations.Unlink(directory + "/result.json");
+    operations.Unlink(directory + "/metrics.jsonl");
+    ETC_RETURN_IF_ERROR(store.RemoveRun());
+  }
+  return removed;
+}
+
 absl::StatusOr<RunLock> ClaimRunDirectory(const std::string& directory,
-                                          bool resume) {
+                                          EarlierRun earlier) {
   ETC_RETURN_IF_ERROR(CreateDirectories(directory));
   ETC_ASSIGN_OR_RETURN(RunLock lock, RunLock::Take(directory));
-  ETC_RETURN_IF_ERROR(CheckRunDirectory(directory, resume));
+  ETC_RETURN_IF_ERROR(CheckRunDirectory(directory, earlier));
   for (const std::string& path :
        {FolderOf(directory), directory, CheckpointsIn(directory)}) {
     ETC_RETURN_IF_ERROR(CheckWritableDirectory(path));
@@ -133,8 +158,8 @@ class RunClaims::Claim {
     }
   }
 
-  absl::Status Take(bool resume) {
-    ETC_ASSIGN_OR_RETURN(RunLock lock, ClaimRunDirectory(directory_, resume));
+  absl::Status Take(EarlierRun earlier) {
+    ETC_ASSIGN_OR_RETURN(RunLock lock, ClaimRunDirectory(directory_, earlier));
     lock_.emplace(std::move(lock));
     return absl::OkStatus();
   }
@@ -185,8 +210,10 @@ absl::StatusOr<std::unique_ptr<RunClaims::Claim>> RunClaims::TakeOne(
     const FinetuneConfig& config, int64_t seed, const ClaimOptions& options) {
   auto claim =
       std::make_unique<Claim>(SeedDirectory(config.output, seed), options.stop);
-  ETC_RETURN_IF_ERROR(claim->Take(options.resume));
-  ETC_RETURN_IF_ERROR(CheckSettings(config, seed, options));
+  ETC_RETURN_IF_ERROR(claim->Take(options.earlier));
+  if (options.earlier != EarlierRun::kOverwrite) {
+    ETC_RETURN_IF_ERROR(CheckSettings(config, seed, options));
+  }
   return claim;
 }
 

@@ -20,23 +20,35 @@ namespace etc {
 // damaged checkpoints, that its run had other settings, that it cannot be
 // written.
 
-// Checks that a run may begin in the directory of one seed, or go on there if
-// `resume`. Changes nothing.
-//   kAlreadyExists       it has a run, and `resume` is false
+// What becomes of a run that is in the directory already.
+enum class EarlierRun { kRefuse, kResume, kOverwrite };
+
+// Checks that a run may begin in the directory of one seed, or go on there.
+// Changes nothing.
+//   kAlreadyExists       it has a run, with kRefuse
 //   kFailedPrecondition  CheckpointSurvey::refusal; or there are metrics of a
-//                        run whose checkpoints are gone
-absl::Status CheckRunDirectory(const std::string& directory, bool resume);
+//                        run whose checkpoints are gone; with kOverwrite also
+//                        CheckpointStore::CheckRemovable
+absl::Status CheckRunDirectory(const std::string& directory,
+                               EarlierRun earlier);
 
 // Creates the directory if it is not there, takes its lock and checks it.
 //   kUnavailable  as of RunLock::Take
 // Errors also as of CheckRunDirectory, and of the file system where it cannot
 // be written.
 absl::StatusOr<RunLock> ClaimRunDirectory(const std::string& directory,
-                                          bool resume);
+                                          EarlierRun earlier);
+
+// Removes the runs of the configuration's seeds, whose directories the caller
+// has claimed, and the summary beside them: checkpoints, metrics.jsonl,
+// result.json, summary.json, and nothing else. Seeds that the configuration
+// does not have stay. Returns the directories of runs that were there.
+absl::StatusOr<std::vector<std::string>> RemoveRuns(
+    const FinetuneConfig& config);
 
 // Options of beginning runs.
 struct ClaimOptions {
-  bool resume = false;
+  EarlierRun earlier = EarlierRun::kRefuse;
   // Like RunOptions::allow_changes.
   std::vector<std::string> allow_changes = {};
   // True at the end: the run was stopped, and can be resumed. May be null.

@@ -108,6 +108,7 @@ absl::Status CheckSameStart(const FinetuneConfig& config,
     return absl::OkStatus();
   }
   Json fields = {{"--resume", options.resume},
+                 {"--overwrite", options.overwrite},
                  {"--allow-changes", options.allow_changes},
                  {"grid", config.grid},
                  {"model", Json::parse(EtcConfigToJson(config.model))}};

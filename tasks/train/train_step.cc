@@ -345,7 +345,8 @@ absl::StatusOr<bool> TrainStep::ComputeGradient(const TrainingBatch& batch,
   return true;
 }
 
-absl::Status TrainStep::ApplyGradient(int64_t step, TrainStepResult* result) {
+absl::Status TrainStep::CheckGradient(int64_t step,
+                                      TrainStepResult* result) const {
   if (!std::isfinite(result->loss)) {
     return Diverged("loss of", step, result->loss);
   }
@@ -353,6 +354,11 @@ absl::Status TrainStep::ApplyGradient(int64_t step, TrainStepResult* result) {
   if (!std::isfinite(result->gradient_norm)) {
     return Diverged("gradient's norm of", step, result->gradient_norm);
   }
+  return absl::OkStatus();
+}
+
+absl::Status TrainStep::ApplyGradient(int64_t step, TrainStepResult* result) {
+  ETC_RETURN_IF_ERROR(CheckGradient(step, result));
   result->learning_rate = options_.schedule.At(step);
   if (!weight_norm_.has_value()) {
     weight_norm_ = ParameterNorm(parameters_);
@@ -387,6 +393,20 @@ absl::StatusOr<std::optional<TrainStepResult>> TrainStep::Run(
     return std::nullopt;
   }
   ETC_RETURN_IF_ERROR(ApplyGradient(step, &result));
+  return result;
+}
+
+absl::StatusOr<std::optional<TrainStepResult>> TrainStep::Try(
+    const TrainingBatch& batch, const std::atomic<bool>* stop) {
+  model_->SetTraining(true);
+  const StopGuard guard(stop);
+  TrainStepResult result;
+  ETC_ASSIGN_OR_RETURN(const bool made,
+                       ComputeGradient(batch, /*step=*/0, &result));
+  if (!made) {
+    return std::nullopt;
+  }
+  ETC_RETURN_IF_ERROR(CheckGradient(/*step=*/0, &result));
   return result;
 }
 

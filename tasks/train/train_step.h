@@ -128,6 +128,13 @@ class TrainStep {
   absl::StatusOr<std::optional<TrainStepResult>> Run(
       const TrainingBatch& batch, int64_t step, const std::atomic<bool>* stop);
 
+  // Computes the gradient of a batch, as in Run() of the first update, and
+  // makes no update: only loss, gradient_norm, examples and tokens are set.
+  // Returns nothing if `*stop` becomes true before. A collective operation.
+  //   kAborted  the loss or the gradient is infinite or not a number
+  absl::StatusOr<std::optional<TrainStepResult>> Try(
+      const TrainingBatch& batch, const std::atomic<bool>* stop);
+
   // Checks that the parameters as they are give a finite loss on examples,
   // without dropout; `step` updates were made.
   //   kAborted  they do not
@@ -157,6 +164,10 @@ class TrainStep {
   absl::StatusOr<bool> RunAndAgree(int64_t step,
                                    const std::function<void()>& work,
                                    bool makes_gradients);
+
+  // Checks the loss, and sets the norm of the gradient in `result`.
+  //   kAborted  one of them is infinite or not a number
+  absl::Status CheckGradient(int64_t step, TrainStepResult* result) const;
 
   // Moves the parameters along their gradients, and sets the rest of `result`.
   //   kAborted  as Run

@@ -187,7 +187,11 @@ absl::Status Trainer::TakeLock() {
     return absl::OkStatus();  // checked when it was taken, and held since
   }
   ETC_ASSIGN_OR_RETURN(RunLock lock,
-                       ClaimRunDirectory(options_.directory, options_.resume));
+                       ClaimRunDirectory(options_.directory,
+                                         options_.resume ? EarlierRun::kResume
+                                         : options_.remove_earlier != nullptr
+                                             ? EarlierRun::kOverwrite
+                                             : EarlierRun::kRefuse));
   lock_.emplace(std::move(lock));
   return lock_->WriteHolder();
 }
@@ -222,6 +226,9 @@ absl::Status Trainer::MakeModel() {
 }
 
 absl::Status Trainer::StartModel() {
+  if (options_.remove_earlier != nullptr) {
+    return StartFresh();
+  }
   if (const std::optional<std::string> last = store_.last()) {
     return StartFrom(*last);
   }
@@ -240,6 +247,9 @@ absl::Status Trainer::LoadOptimizerState() {
 }
 
 absl::Status Trainer::TakeOverDirectory() {
+  if (options_.remove_earlier != nullptr) {
+    ETC_RETURN_IF_ERROR(options_.remove_earlier());
+  }
   ETC_RETURN_IF_ERROR(RemoveAbandonedTemporaries(options_.directory));
   ETC_RETURN_IF_ERROR(store_.TakeOver());
   // A run that died before it noted this.

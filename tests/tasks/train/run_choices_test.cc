@@ -16,6 +16,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "tasks/train/dry_run.h"
 #include "tests/tasks/train/toy_run.h"
 #include "tests/tasks/train/toy_run_fixture.h"
 
@@ -185,6 +186,146 @@ TEST_F(RunChoicesTest, RefusesFewerRecordsThanABatch) {
   EXPECT_THAT(Run("refused", &reporter).status().message(),
               HasSubstr("which is less than one batch of 8"));
   EXPECT_FALSE(fs::exists(Seed("refused") + "/checkpoints"));
+}
+
+// --- Replacing a run
+// ----------------------------------------------------------
+
+TEST_F(RunChoicesTest, ReplacesARunAndLeavesOtherFiles) {
+  json_["train"]["seeds"] = {1, 2};
+  FakeReporter first;
+  ASSERT_TRUE(Run("run", &first).ok());
+  temporary_.Write("run/notes.txt", "mine");
+  temporary_.Write("run/seed-1/notes.txt", "mine too");
+  FakeReporter refused;
+  EXPECT_THAT(Run("run", &refused).status().message(),
+              HasSubstr("has a run already: resume it, replace it "
+                        "(--overwrite), or choose another output directory"));
+
+  // Stopped after its first update, it has replaced both seeds.
+  json_["train"]["learning_rate"] = 0.02;
+  overwrite_ = true;
+  FakeReporter second;
+  second.stop_after = 1;
+  const auto stopped = Run("run", &second);
+  ASSERT_TRUE(stopped.ok()) << stopped.status();
+  EXPECT_THAT(second.messages,
+              AllOf(Contains("removed the earlier run in " + Seed("run")),
+                    Contains("removed the earlier run in " + Output("run") +
+                             "/seed-2")));
+  EXPECT_THAT(Checkpoints("run"), ::testing::ElementsAre("step-00000001"));
+  EXPECT_FALSE(fs::exists(Output("run") + "/seed-2/metrics.jsonl"));
+  EXPECT_FALSE(fs::exists(Output("run") + "/seed-1/result.json"));
+  EXPECT_FALSE(fs::exists(Output("run") + "/summary.json"));
+
+  overwrite_ = false;
+  FakeReporter third;
+  const auto resumed = Run("run", &third, /*resume=*/true);
+  ASSERT_TRUE(resumed.ok()) << resumed.status();
+  FakeReporter fourth;
+  ASSERT_TRUE(Run("anew", &fourth).ok());
+  for (const std::string seed : {"/seed-1", "/seed-2"}) {
+    ExpectSameRun(Output("run") + seed, Output("anew") + seed);
+  }
+  EXPECT_EQ(*ReadFile(Output("run") + "/notes.txt"), "mine");
+  EXPECT_EQ(*ReadFile(Seed("run") + "/notes.txt"), "mine too");
+}
+
+TEST_F(RunChoicesTest, ReplacesNothingUnlessAllChecksPass) {
+  FakeReporter first;
+  ASSERT_TRUE(Run("run", &first).ok());
+  ASSERT_TRUE(Run("same", &first).ok());
+  overwrite_ = true;
+  const auto refusal = [&] {
+    FakeReporter reporter;
+    const absl::Status status = Run("run", &reporter).status();
+    EXPECT_THAT(reporter.updates, IsEmpty());
+    ExpectSameRun(Seed("run"), Seed("same"));
+    EXPECT_TRUE(fs::exists(Output("run") + "/summary.json"));
+    return std::string(status.message());
+  };
+  json_["train"]["main_metric"] = "acuracy";
+  EXPECT_THAT(refusal(), HasSubstr("did you mean \"accuracy\"?"));
+  json_["train"].erase("main_metric");
+  json_["train"]["frozen"] = {"no.such.parameter"};
+  EXPECT_THAT(refusal(), HasSubstr("no.such.parameter"));
+  json_["train"].erase("frozen");
+  const std::string copy = Seed("run") + "/checkpoints/copy";
+  fs::create_directory(copy);
+  EXPECT_THAT(refusal(), HasSubstr(copy + " is not of the run that is to be "
+                                          "replaced: move it away"));
+  fs::remove(copy);
+  json_["data"]["train"] = {temporary_.File("missing.jsonl")};
+  EXPECT_THAT(refusal(), HasSubstr("missing.jsonl"));
+}
+
+TEST_F(RunChoicesTest, OverwritesWhereThereIsNoRun) {
+  FakeReporter first;
+  ASSERT_TRUE(Run("plain", &first).ok());
+  overwrite_ = true;
+  FakeReporter second;
+  ASSERT_TRUE(Run("overwriting", &second).ok());
+  ExpectSameRun(Seed("overwriting"), Seed("plain"));
+  FakeReporter third;
+  EXPECT_EQ(Run("plain", &third, /*resume=*/true).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+// --- A dry run
+// ----------------------------------------------------------------
+
+TEST_F(RunChoicesTest, TriesARunAndWritesNothing) {
+  json_["output"] = Output("tried");
+  json_["train"]["evaluate_at_start"] = true;
+  const auto config = FinetuneConfigFromJson(json_, "toy");
+  ASSERT_TRUE(config.ok()) << config.status();
+  const ToyTask task(config->model);
+  const auto tried = TryFinetune(*config, task, {});
+  ASSERT_TRUE(tried.ok()) << tried.status();
+  EXPECT_EQ(tried->num_steps, 12);
+  EXPECT_EQ(tried->num_examples, 37);
+  EXPECT_EQ(tried->num_dev_records, 11);
+  EXPECT_EQ(tried->num_evaluations, 7);
+  EXPECT_GT(tried->num_parameters, 1000);
+  EXPECT_EQ(tried->examples, 3);
+  EXPECT_EQ(tried->evaluated_examples, 8);
+  EXPECT_GT(tried->seconds, 0);
+  // 12 updates of 3 micro-batches, and evaluations besides.
+  EXPECT_GT(tried->total_seconds, 36 * tried->seconds);
+  EXPECT_GT(tried->step_bytes, 1e6);
+  EXPECT_NEAR(tried->loss, std::log(2), 0.5);
+  EXPECT_FALSE(fs::exists(Output("tried")));
+
+  // The run is the same after it.
+  FakeReporter after;
+  ASSERT_TRUE(Run("tried", &after).ok());
+  FakeReporter alone;
+  ASSERT_TRUE(Run("alone", &alone).ok());
+  ExpectSameRun(Seed("tried"), Seed("alone"));
+}
+
+TEST_F(RunChoicesTest, TriesARunWithTheErrorsThatItWouldHave) {
+  const auto error = [&] {
+    const auto config = FinetuneConfigFromJson(json_, "toy");
+    EXPECT_TRUE(config.ok()) << config.status();
+    ToyTask task(config->model);
+    task.nan_record = nan_record_;
+    return std::string(TryFinetune(*config, task, {}).status().message());
+  };
+  json_["output"] = Output("run");
+  FakeReporter reporter;
+  ASSERT_TRUE(Run("run", &reporter).ok());
+  EXPECT_THAT(error(), HasSubstr("has a run already"));
+  json_["output"] = Output("other");
+  json_["train"]["frozen"] = {"no.such.parameter"};
+  EXPECT_THAT(error(), HasSubstr("no.such.parameter"));
+  json_["train"].erase("frozen");
+  json_["train"]["batch_size"] = 38;
+  EXPECT_THAT(error(), HasSubstr("less than one batch of 38"));
+  json_["train"]["batch_size"] = 8;
+  json_["data"]["train"] = {temporary_.File("missing.jsonl")};
+  EXPECT_THAT(error(), HasSubstr("missing.jsonl"));
+  EXPECT_FALSE(fs::exists(Output("other")));
 }
 
 // --- Early stopping ----------------------------------------------------------

@@ -45,6 +45,7 @@ class ToyRunTest : public testing::Test {
     task.nan_logits_record = nan_logits_record_;
     return Finetune(*config, task,
                     {.resume = resume,
+                     .overwrite = overwrite_,
                      .allow_changes = allow_changes_,
                      .context = {.reporter = reporter, .stop = &reporter->stop},
                      .program = program_});
@@ -64,6 +65,7 @@ class ToyRunTest : public testing::Test {
   std::string nan_record_;
   std::string nan_logits_record_;
   std::vector<std::string> allow_changes_;
+  bool overwrite_ = false;
   ProgramVersion program_;
   nlohmann::json json_;
 };

@@ -1,0 +1,243 @@
+#include "tasks/train/dry_run.h"
+
+#include <torch/utils.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/directory.h"
+#include "base/out_of_memory.h"
+#include "base/random.h"
+#include "base/status_macros.h"
+#include "tasks/config/run_files.h"
+#include "tasks/data/first_records.h"
+#include "tasks/data/loader.h"
+#include "tasks/distributed/process_group.h"
+#include "tasks/train/device.h"
+#include "tasks/train/estimate.h"
+#include "tasks/train/evaluate.h"
+#include "tasks/train/finetune.h"
+#include "tasks/train/model_files.h"
+#include "tasks/train/open_data.h"
+#include "tasks/train/optimizer.h"
+#include "tasks/train/progress.h"
+#include "tasks/train/run_claims.h"
+#include "tasks/train/run_plan.h"
+#include "tasks/train/shared_start.h"
+#include "tasks/train/train_step.h"
+
+namespace etc {
+namespace {
+
+// Checks the directories of all seeds as ClaimRuns does, and changes none.
+absl::Status CheckDirectories(const FinetuneConfig& config,
+                              const FinetuneOptions& options) {
+  for (const int64_t seed : config.train.seeds) {
+    const std::string directory = SeedDirectory(config.output, seed);
+    ETC_RETURN_IF_ERROR(CheckRunDirectory(directory, EarlierRunOf(options)));
+    ETC_RETURN_IF_ERROR(CheckWritableDirectory(directory));
+  }
+  return absl::OkStatus();
+}
+
+// The first micro-batch of this rank; the others are left out.
+TrainingBatch FirstMicroBatch(TrainingBatch batch) {
+  bool has_first = false;
+  for (Examples& examples : batch.micro_batches) {
+    if (has_first) {
+      examples.clear();
+    }
+    has_first = has_first || !examples.empty();
+  }
+  return batch;
+}
+
+// The model of a dry run, and what is tried with it. Everything referred to
+// must outlive it.
+class Trial {
+ public:
+  Trial(const RunOptions& run, DryRun* result) : run_(run), result_(result) {}
+
+  // Makes the model with its first weights, and its optimizer.
+  absl::Status MakeModel();
+  // Computes a micro-batch of the first update.
+  absl::Status TryMicroBatch();
+  TrainableModel* model() { return model_.model.get(); }
+
+ private:
+  const RunOptions& run_;
+  DryRun* const result_;
+  ModelWithFiles model_;
+  std::unique_ptr<TrainStep> step_;
+};
+
+absl::Status Trial::MakeModel() {
+  const RunPlan& plan = run_.plan;
+  torch::manual_seed(CombineSeeds({static_cast<uint64_t>(plan.seed)}));
+  ETC_ASSIGN_OR_RETURN(model_, run_.make_model());
+  const NamedTensors all = model_.model->NamedParameters();
+  ETC_RETURN_IF_ERROR(FreezeParameters(plan.frozen, all));
+  ETC_ASSIGN_OR_RETURN(auto factors,
+                       ParameterFactors(plan.gate_learning_rate_factor,
+                                        plan.learning_rate_factors, all));
+  const NamedTensors trained = TrainedParameters(all);
+  for (const auto& [name, parameter] : trained) {
+    result_->num_parameters += parameter.numel();
+  }
+  ETC_ASSIGN_OR_RETURN(auto optimizer, MakeOptimizer(plan.optimizer, trained,
+                                                     std::move(factors)));
+  step_ = std::make_unique<TrainStep>(
+      model_.model.get(), std::move(optimizer),
+      TrainStep::Options{.clip_norm = plan.optimizer.clip_norm,
+                         .schedule = plan.schedule,
+                         .seed = plan.seed,
+                         .group = run_.context.group});
+  // Each rank reads them: a dry run broadcasts none.
+  ETC_ASSIGN_OR_RETURN(const std::vector<std::string> messages,
+                       model_.load_initial_weights());
+  for (const std::string& message : messages) {
+    run_.context.Message(message);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Trial::TryMicroBatch() {
+  ETC_ASSIGN_OR_RETURN(const TrainingLoaderOptions options,
+                       RankLoaderOptions(run_));
+  TrainingLoader loader(&run_.train, options);
+  absl::StatusOr<TrainingBatch> next = loader.Next();
+  ETC_RETURN_IF_ERROR(run_.context.Agree(next.status()));
+  if (model_.initialize_by_data != nullptr) {
+    ETC_ASSIGN_OR_RETURN(
+        const std::string message,
+        InitializeByData(run_.context.group, {.model = model_,
+                                              .batch = *next,
+                                              .device = step_->device(),
+                                              .seed = run_.plan.seed}));
+    if (!message.empty()) {
+      run_.context.Message(message);
+    }
+  }
+  const TrainingBatch batch = FirstMicroBatch(*std::move(next));
+  // The first time takes memory from the system, which later ones have.
+  for (int time = 0; time < 2; ++time) {
+    const double begin = SteadySeconds();
+    ETC_ASSIGN_OR_RETURN(const std::optional<TrainStepResult> tried,
+                         step_->Try(batch, run_.context.stop));
+    if (!tried.has_value()) {
+      return absl::CancelledError("the dry run was stopped");
+    }
+    result_->seconds = SteadySeconds() - begin;
+    result_->loss = tried->loss;
+    result_->examples = tried->examples;
+    result_->tokens = tried->tokens;
+  }
+  return absl::OkStatus();
+}
+
+// Evaluates the model on one batch of the evaluation data.
+absl::Status TryEvaluation(const FinetuneConfig& config, const Task& task,
+                           const RunData& data, const RunContext& context,
+                           TrainableModel* model, DryRun* result) {
+  EvaluateOptions options = EvaluateOptionsFromConfig(config);
+  options.context = context;
+  options.context.reporter = nullptr;
+  const FirstRecords records(data.dev.get(), options.batch_size);
+  const double begin = SteadySeconds();
+  ETC_ASSIGN_OR_RETURN(const Evaluation evaluation,
+                       Evaluate(model, task, records, options));
+  result->evaluation_seconds = SteadySeconds() - begin;
+  result->evaluated_examples = evaluation.num_examples;
+  return absl::OkStatus();
+}
+
+// The time of all seeds, by the batches that were tried.
+double EstimateSeconds(const RunPlan& plan, int64_t processes,
+                       const DryRun& tried) {
+  const int64_t micro = plan.loader.micro_batch_size;
+  const int64_t micro_batches = (plan.loader.batch_size + micro - 1) / micro;
+  const int64_t here = (micro_batches + processes - 1) / processes;
+  const double per_evaluation =
+      tried.evaluated_examples == 0
+          ? 0
+          : tried.evaluation_seconds *
+                static_cast<double>(tried.num_dev_records) /
+                static_cast<double>(tried.evaluated_examples * processes);
+  return static_cast<double>(tried.num_seeds) *
+         (static_cast<double>(tried.num_steps * here) * tried.seconds +
+          static_cast<double>(tried.num_evaluations) * per_evaluation);
+}
+
+// The most evaluations of a run.
+int64_t CountEvaluations(const RunPlan& plan) {
+  const int64_t regular =
+      plan.evaluate_every > 0
+          ? (plan.num_steps + plan.evaluate_every - 1) / plan.evaluate_every
+          : 1;
+  return regular + (plan.evaluate_at_start ? 1 : 0);
+}
+
+}  // namespace
+
+absl::StatusOr<DryRun> TryFinetune(const FinetuneConfig& config,
+                                   const Task& task,
+                                   const FinetuneOptions& options) {
+  if (options.resume) {
+    return absl::InvalidArgumentError("a dry run resumes no run");
+  }
+  const RunContext& context = options.context;
+  ETC_RETURN_IF_ERROR(CheckWithoutData(config, options));
+  ETC_RETURN_IF_ERROR(OnRankZero(
+      context.group, [&] { return CheckDirectories(config, options); }));
+  ETC_ASSIGN_OR_RETURN(const std::unique_ptr<RunData> data,
+                       OpenRunData(config, task, context));
+  ETC_ASSIGN_OR_RETURN(const CheckedRuns checked,
+                       CheckRuns(config, data.get(), options));
+  const torch::Device device = checked.device.device;
+  const CurrentDevice current(device);
+  ETC_RETURN_IF_ERROR(SetThreads(config.train.threads).status());
+  ETC_ASSIGN_OR_RETURN(const RunFiles files,
+                       FindRunFiles(config, OpeningListener(context),
+                                    DataGroupOf(context.group)));
+  DryRun result = {.output = config.output,
+                   .num_seeds = static_cast<int64_t>(config.train.seeds.size()),
+                   .num_examples = data->train->expected_examples(),
+                   .num_dev_records = data->dev->size()};
+  ETC_ASSIGN_OR_RETURN(const RunPlan plan,
+                       PlanRun(config, {.seed = config.train.seeds.front(),
+                                        .num_records = data->train->size(),
+                                        .num_examples = result.num_examples,
+                                        .files = files}));
+  result.num_steps = plan.num_steps;
+  context.Message(checked.device.message);
+  const RunOptions run = {
+      .plan = plan,
+      .train = *data->train,
+      .make_model = [&] { return MakeModelWithFiles(config, task, device); },
+      .directory = SeedDirectory(config.output, plan.seed),
+      .context = context};
+  ETC_RETURN_IF_ERROR(CheckSameRun(run));
+  Trial trial(run, &result);
+  ETC_RETURN_IF_ERROR(
+      NamingOutOfMemory([] { return "making the model and its optimizer"; },
+                        [&] { return trial.MakeModel(); }));
+  ETC_RETURN_IF_ERROR(NamingOutOfMemory([] { return "trying a micro-batch"; },
+                                        [&] { return trial.TryMicroBatch(); }));
+  if (data->dev->size() > 0) {
+    result.num_evaluations = CountEvaluations(plan);
+    ETC_RETURN_IF_ERROR(
+        TryEvaluation(config, task, *data, context, trial.model(), &result));
+  }
+  const StepMemory memory = EstimateStepMemory(config, result.num_parameters);
+  result.step_bytes = memory.without_cache();
+  result.cache_bytes = memory.cache;
+  result.total_seconds = EstimateSeconds(
+      plan, context.group == nullptr ? 1 : context.group->size(), result);
+  return result;
+}
+
+}  // namespace etc

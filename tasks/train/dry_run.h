@@ -1,0 +1,54 @@
+#ifndef ETC_TASKS_TRAIN_DRY_RUN_H_
+#define ETC_TASKS_TRAIN_DRY_RUN_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "tasks/config/config.h"
+#include "tasks/metrics.h"
+#include "tasks/task/task.h"
+#include "tasks/train/run.h"
+
+namespace etc {
+
+// A run as far as it goes without an update.
+struct DryRun {
+  std::string output;
+  int64_t num_seeds = 1;
+  // Of one seed: updates, and the examples that its data have.
+  int64_t num_steps = 0;
+  int64_t num_examples = 0;
+  int64_t num_dev_records = 0;
+  // The most evaluations of one seed.
+  int64_t num_evaluations = 0;
+  int64_t num_parameters = 0;  // that are trained
+  // One micro-batch, forward and backward, on this rank: its examples, long and
+  // global tokens without padding, its loss, and seconds the second time.
+  int64_t examples = 0;
+  int64_t tokens = 0;
+  double loss = 0;
+  double seconds = 0;
+  // One evaluation batch; 0 without data to evaluate on.
+  int64_t evaluated_examples = 0;
+  double evaluation_seconds = 0;
+  // Estimates for the whole run: seconds of all seeds if all batches were like
+  // these, and bytes that updates take on the CPU, and cached examples besides.
+  double total_seconds = 0;
+  double step_bytes = 0;
+  double cache_bytes = 0;
+};
+
+// Does what Finetune() does but for the updates: checks the configuration and
+// the output directory, reads the data, makes the model with its first weights,
+// computes one micro-batch forward and backward and one evaluation batch.
+// Writes nothing, makes no directory and takes no lock. A collective operation.
+//   kInvalidArgument  it would go on from a checkpoint (`resume`)
+// Errors also as of Finetune().
+absl::StatusOr<DryRun> TryFinetune(const FinetuneConfig& config,
+                                   const Task& task,
+                                   const FinetuneOptions& options);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TRAIN_DRY_RUN_H_
