@@ -393,13 +393,14 @@ absl::Status CheckpointStore::RemoveRun() {
   ETC_RETURN_IF_ERROR(TakeOver());
   ETC_ASSIGN_OR_RETURN(const std::vector<std::string> names, Names());
   FileOperations& operations = FileOperations::Current();
-  CheckpointRecord record = {.run = run_};
+  CheckpointRecord record;
+  record.run = run_;
   for (const std::string& name : names) {
     if (IsOurCheckpoint(name)) {
       record.superseded.insert(name);
     }
   }
-  // Points no link anywhere, and deletes what is superseded.
+  // Removes the links, too.
   ETC_RETURN_IF_ERROR(Commit(std::move(record)));
   for (const char* file : {kRecordFile, kOwnerFile}) {
     operations.Unlink(PathOf(file));

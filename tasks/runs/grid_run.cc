@@ -403,7 +403,7 @@ absl::StatusOr<std::vector<TriedSetting>> TryGrid(
                        ExpandGrid(config, [](const std::string& task) {
                          return FindTask(task).status();
                        }));
-  // As a run would be refused: before the data of the first one are read.
+  // Before the data of the first one are read.
   ETC_RETURN_IF_ERROR(OnRankZero(options.context.group,
                                  [&] { return CheckKindOfDirectory(config); }));
   Warnings warnings(warn);

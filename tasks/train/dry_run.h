@@ -16,7 +16,7 @@ namespace etc {
 struct DryRun {
   std::string output;
   int64_t num_seeds = 1;
-  // Of one seed: updates, and the examples that its data have.
+  // Updates of one seed, and the examples that its data have.
   int64_t num_steps = 0;
   int64_t num_examples = 0;
   int64_t num_dev_records = 0;

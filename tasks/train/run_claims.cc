@@ -106,15 +106,19 @@ absl::StatusOr<std::vector<std::string>> RemoveRuns(
     const FinetuneConfig& config) {
   FileOperations& operations = FileOperations::Current();
   std::vector<std::string> removed;
-  // Metrics first: a directory with these alone would be refused.
+  for (const int64_t seed : config.train.seeds) {
+    const CheckpointStore store(
+        CheckpointsIn(SeedDirectory(config.output, seed)));
+    ETC_RETURN_IF_ERROR(store.CheckRemovable());
+  }
   operations.Unlink(config.output + "/summary.json");
   for (const int64_t seed : config.train.seeds) {
     const std::string directory = SeedDirectory(config.output, seed);
     CheckpointStore store(CheckpointsIn(directory));
-    ETC_RETURN_IF_ERROR(store.CheckRemovable());
     if (store.last().has_value()) {
       removed.push_back(directory);
     }
+    // Before the checkpoints: a directory with metrics alone is refused.
     operations.Unlink(directory + "/result.json");
     operations.Unlink(directory + "/metrics.jsonl");
     ETC_RETURN_IF_ERROR(store.RemoveRun());

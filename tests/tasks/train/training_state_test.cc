@@ -49,10 +49,10 @@ TEST(TrainingStateTest, NotesTheProgramThatHasAVersion) {
   for (const ProgramVersion& program :
        {ProgramVersion{}, ProgramVersion{.version = "0.1.0"},
         ProgramVersion{.version = "0.1.0", .commit = "1641a7b-dirty"}}) {
-    ASSERT_TRUE(
-        WriteTrainingState(
-            {.settings = nlohmann::json::object(), .program = program}, path)
-            .ok());
+    TrainingStateFile contents;
+    contents.settings = nlohmann::json::object();
+    contents.program = program;
+    ASSERT_TRUE(WriteTrainingState(contents, path).ok());
     const auto read = ReadTrainingState(path);
     ASSERT_TRUE(read.ok()) << read.status();
     EXPECT_TRUE(read->program == program) << program.commit;
