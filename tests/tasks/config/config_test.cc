@@ -399,6 +399,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadConfig{R"({"train": {"steps": 0}})", {"train.steps"}},
         BadConfig{R"({"train": {"num_train_examples": 0}})",
                   {"train.num_train_examples"}},
+        BadConfig{R"({"train": {"max_examples": -1}})", {"train.max_examples"}},
         BadConfig{R"({"train": {"watch_scores": -1}})", {"train.watch_scores"}},
         BadConfig{R"({"train": {"evaluate_every": -1}})",
                   {"train.evaluate_every"}},
