@@ -1,0 +1,126 @@
+#include "tasks/analysis/distribution.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <numeric>
+
+namespace etc {
+namespace {
+
+double EntropyTerm(double p) { return p > 0.0 ? -p * std::log(p) : 0.0; }
+
+// p log2(2p / (p + q))
+double DivergenceTerm(double p, double q) {
+  return p > 0.0 ? p * std::log2(2.0 * p / (p + q)) : 0.0;
+}
+
+double EntropyOfShare(absl::Span<const double> block, double mass) {
+  double sum = 0.0;
+  if (mass > 0.0) {
+    for (const double p : block) {
+      sum += EntropyTerm(p / mass);
+    }
+  }
+  return sum;
+}
+
+MedianColour ColourBetween(double median, double low, double high) {
+  if (median > high) {
+    return MedianColour::kRed;
+  }
+  return median < low ? MedianColour::kBlue : MedianColour::kYellow;
+}
+
+}  // namespace
+
+double Entropy(absl::Span<const double> p) {
+  double sum = 0.0;
+  for (const double value : p) {
+    sum += EntropyTerm(value);
+  }
+  return sum;
+}
+
+double NormalisedEntropy(double entropy, int64_t visible_keys) {
+  return entropy / std::log(static_cast<double>(visible_keys));
+}
+
+double JensenShannon(absl::Span<const double> p, absl::Span<const double> q) {
+  double sum = 0.0;
+  for (size_t k = 0; k < p.size(); ++k) {
+    sum += DivergenceTerm(p[k], q[k]) + DivergenceTerm(q[k], p[k]);
+  }
+  return std::clamp(0.5 * sum, 0.0, 1.0);
+}
+
+BlockEntropy SplitEntropy(absl::Span<const double> own,
+                          absl::Span<const double> other) {
+  const double a = std::accumulate(own.begin(), own.end(), 0.0);
+  const double b = std::accumulate(other.begin(), other.end(), 0.0);
+  return {.own_mass = a,
+          .between = EntropyTerm(a) + EntropyTerm(b),
+          .own = EntropyOfShare(own, a),
+          .other = EntropyOfShare(other, b)};
+}
+
+StreamingHistogram::StreamingHistogram(double lo, double hi, int64_t bins)
+    : lo_(lo), hi_(hi), counts_(static_cast<size_t>(bins), 0) {}
+
+void StreamingHistogram::Add(double value) {
+  const auto bins = static_cast<double>(counts_.size());
+  const double place = std::floor((value - lo_) / (hi_ - lo_) * bins);
+  ++counts_[static_cast<size_t>(std::clamp(place, 0.0, bins - 1.0))];
+  least_ = count_ == 0 ? value : std::min(least_, value);
+  greatest_ = count_ == 0 ? value : std::max(greatest_, value);
+  ++count_;
+  const double before = value - mean_;
+  mean_ += before / static_cast<double>(count_);
+  squares_ += before * (value - mean_);
+}
+
+void StreamingHistogram::Merge(const StreamingHistogram& other) {
+  if (other.count_ == 0) {
+    return;
+  }
+  for (size_t i = 0; i < counts_.size(); ++i) {
+    counts_[i] += other.counts_[i];
+  }
+  least_ = count_ == 0 ? other.least_ : std::min(least_, other.least_);
+  greatest_ =
+      count_ == 0 ? other.greatest_ : std::max(greatest_, other.greatest_);
+  const auto here = static_cast<double>(count_);
+  const auto there = static_cast<double>(other.count_);
+  const double apart = other.mean_ - mean_;
+  mean_ += apart * there / (here + there);
+  squares_ += other.squares_ + apart * apart * here * there / (here + there);
+  count_ += other.count_;
+}
+
+double StreamingHistogram::Quantile(double share) const {
+  const double wanted = share * static_cast<double>(count_);
+  const double width = (hi_ - lo_) / static_cast<double>(counts_.size());
+  double below = 0.0;
+  for (size_t i = 0; i < counts_.size(); ++i) {
+    const auto here = static_cast<double>(counts_[i]);
+    if (here > 0.0 && below + here >= wanted) {
+      return lo_ + width * (static_cast<double>(i) + (wanted - below) / here);
+    }
+    below += here;
+  }
+  return hi_;
+}
+
+double StreamingHistogram::standard_deviation() const {
+  return count_ == 0 ? 0.0 : std::sqrt(squares_ / static_cast<double>(count_));
+}
+
+MedianColour ColourOfEntropy(double median) {
+  return ColourBetween(median, 1.5, 4.5);
+}
+
+MedianColour ColourOfDivergence(double median) {
+  return ColourBetween(median, 0.25, 0.75);
+}
+
+}  // namespace etc
