@@ -294,6 +294,9 @@ struct ConfigTable<TrainConfig> {
             "are",
             {.least = 1, .most = 1e12}),
       Field("max_examples", &C::max_examples,
+            "only the first so many records of `data.train`, in the order of "
+            "the files and without those that `data.dev_fraction` holds out, "
+            "for quick trials; several processes share them. 0: all",
             {.least = 0, .most = 1e12, .is_later = true}),
       Field("evaluate_every", &C::evaluate_every,
             "updates between evaluations; absent: once an epoch; 0: at the end",
