@@ -423,6 +423,18 @@ absl::StatusOr<EventLog> EventLog::Open(const std::string& directory,
   return EventLog(std::move(file));
 }
 
+absl::Status EventLog::Remove(const std::string& directory) {
+  std::error_code ignored;
+  if (!fs::exists(directory, ignored)) {
+    return absl::OkStatus();
+  }
+  ETC_ASSIGN_OR_RETURN(const auto paths, EventFiles(directory));
+  for (const auto& [name, path] : paths) {
+    ETC_RETURN_IF_ERROR(CutFile(path, {.step = -1}).status());
+  }
+  return absl::OkStatus();
+}
+
 absl::Status EventLog::Write(const nlohmann::ordered_json& line) {
   const bool is_evaluation = line.contains("evaluation");
   int64_t step = 0;

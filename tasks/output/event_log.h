@@ -45,6 +45,10 @@ class EventLog {
   static absl::StatusOr<EventLog> Open(const std::string& directory,
                                        const Start& start);
 
+  // Removes the files in `directory` that this class wrote; it may be missing.
+  // The errors of Open.
+  static absl::Status Remove(const std::string& directory);
+
   // Writes the numbers of a line of metrics.jsonl, which has a field "step".
   // TensorBoard has scalars in float32.
   absl::Status Write(const nlohmann::ordered_json& line);

@@ -21,6 +21,7 @@
 #include "tasks/config/run_settings.h"
 #include "tasks/output/checkpoint_files.h"
 #include "tasks/output/checkpoint_store.h"
+#include "tasks/output/event_log.h"
 #include "tasks/train/training_state.h"
 
 namespace etc {
@@ -110,6 +111,10 @@ absl::StatusOr<std::vector<std::string>> RemoveRuns(
     const CheckpointStore store(
         CheckpointsIn(SeedDirectory(config.output, seed)));
     ETC_RETURN_IF_ERROR(store.CheckRemovable());
+  }
+  for (const int64_t seed : config.train.seeds) {
+    ETC_RETURN_IF_ERROR(
+        EventLog::Remove(SeedDirectory(config.output, seed) + "/tensorboard"));
   }
   operations.Unlink(config.output + "/summary.json");
   for (const int64_t seed : config.train.seeds) {

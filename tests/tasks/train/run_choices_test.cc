@@ -193,9 +193,12 @@ TEST_F(RunChoicesTest, RefusesFewerRecordsThanABatch) {
 
 TEST_F(RunChoicesTest, ReplacesARunAndLeavesOtherFiles) {
   json_["train"]["seeds"] = {1, 2};
+  json_["train"]["tensorboard"] = true;
   FakeReporter first;
   ASSERT_TRUE(Run("run", &first).ok());
+  json_["train"].erase("tensorboard");
   temporary_.Write("run/notes.txt", "mine");
+  temporary_.Write("run/seed-2/tensorboard/notes.txt", "mine as well");
   temporary_.Write("run/seed-1/notes.txt", "mine too");
   FakeReporter refused;
   EXPECT_THAT(Run("run", &refused).status().message(),
@@ -217,6 +220,10 @@ TEST_F(RunChoicesTest, ReplacesARunAndLeavesOtherFiles) {
   EXPECT_FALSE(fs::exists(Output("run") + "/seed-2/metrics.jsonl"));
   EXPECT_FALSE(fs::exists(Output("run") + "/seed-1/result.json"));
   EXPECT_FALSE(fs::exists(Output("run") + "/summary.json"));
+  EXPECT_TRUE(fs::is_empty(Seed("run") + "/tensorboard"));
+  const std::string folder = Output("run") + "/seed-2/tensorboard";
+  EXPECT_EQ(*ReadFile(folder + "/notes.txt"), "mine as well");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder), {}), 1);
 
   overwrite_ = false;
   FakeReporter third;
