@@ -119,6 +119,11 @@ MedianColour ColourOfEntropy(double median) {
   return ColourBetween(median, 1.5, 4.5);
 }
 
+MedianColour ColourOfNormalisedEntropy(double median) {
+  const double greatest = std::log(512.0);
+  return ColourBetween(median, 1.5 / greatest, 4.5 / greatest);
+}
+
 MedianColour ColourOfDivergence(double median) {
   return ColourBetween(median, 0.25, 0.75);
 }

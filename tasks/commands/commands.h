@@ -31,6 +31,7 @@ void AddScoreCommand(CLI::App* program, Action* action);
 void AddReportCommand(CLI::App* program, Action* action);
 void AddInspectCommand(CLI::App* program, Action* action);
 void AddDocumentCommand(CLI::App* program, Action* action);
+void AddAttentionCommand(CLI::App* program, Action* action);
 void AddEstimateCommand(CLI::App* program, Action* action);
 void AddImportCommand(CLI::App* program, Action* action);
 void AddLaunchCommand(CLI::App* program, Action* action);

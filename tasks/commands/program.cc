@@ -140,6 +140,7 @@ int RunProgram(int argc, char** argv, const std::string& commit) {
   AddReportCommand(&program, &action);
   AddInspectCommand(&program, &action);
   AddDocumentCommand(&program, &action);
+  AddAttentionCommand(&program, &action);
   AddEstimateCommand(&program, &action);
   AddImportCommand(&program, &action);
   AddExportCommand(&program, &action);

@@ -1,0 +1,278 @@
+#include "tasks/analysis/analysis_files.h"
+
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/json_text.h"
+#include "nlohmann/json.hpp"
+
+namespace etc {
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+constexpr std::array<double, 5> kCellQuantiles = {0.05, 0.25, 0.5, 0.75, 0.95};
+
+// A number of six significant digits.
+double Rounded(double value) {
+  return std::strtod(absl::StrFormat("%.6g", value).c_str(), nullptr);
+}
+
+// Counts as pairs [count, bins in a row that have it].
+OrderedJson RunsOf(const std::vector<int64_t>& counts) {
+  OrderedJson runs = OrderedJson::array();
+  for (size_t begin = 0; begin < counts.size();) {
+    size_t end = begin + 1;
+    while (end < counts.size() && counts[end] == counts[begin]) {
+      ++end;
+    }
+    runs.push_back({counts[begin], end - begin});
+    begin = end;
+  }
+  return runs;
+}
+
+OrderedJson CellOf(const StreamingHistogram& numbers) {
+  const bool any = numbers.count() > 0;
+  const auto or_null = [&](double value) {
+    return any ? OrderedJson(Rounded(value)) : OrderedJson(nullptr);
+  };
+  OrderedJson cell = {{"n", numbers.count()},
+                      {"mean", or_null(numbers.mean())},
+                      {"std", or_null(numbers.standard_deviation())},
+                      {"min", or_null(numbers.least())},
+                      {"max", or_null(numbers.greatest())}};
+  OrderedJson quantiles = OrderedJson::array();
+  for (const double share : kCellQuantiles) {
+    quantiles.push_back(any ? or_null(numbers.Quantile(share))
+                            : OrderedJson(nullptr));
+  }
+  cell["q"] = quantiles;
+  cell["hist"] = {{"lo", numbers.lo()},
+                  {"hi", numbers.hi()},
+                  {"counts", RunsOf(numbers.counts())}};
+  return cell;
+}
+
+OrderedJson Coloured(OrderedJson cell, bool any, MedianColour colour) {
+  cell["colour"] = any ? OrderedJson(ColourName(colour)) : OrderedJson(nullptr);
+  return cell;
+}
+
+// A list for each layer of `layers`, of `make(head)` for each head.
+template <typename Layers, typename Make>
+OrderedJson EachHead(const Layers& layers, Make make) {
+  OrderedJson all = OrderedJson::array();
+  for (const auto& heads : layers) {
+    OrderedJson row = OrderedJson::array();
+    for (const auto& head : heads) {
+      row.push_back(make(head));
+    }
+    all.push_back(row);
+  }
+  return all;
+}
+
+// Means over the counted rows of a head.
+OrderedJson MeansOf(const PopulationStatistics& population,
+                    const HeadStatistics& head) {
+  const auto rows = static_cast<double>(head.entropy.count());
+  if (rows == 0) {
+    return nullptr;
+  }
+  const RowSums& sums = head.sums;
+  const auto mean = [&](double sum) { return Rounded(sum / rows); };
+  OrderedJson means = {
+      {"effective_keys", Rounded(std::exp(head.entropy.Quantile(0.5)))},
+      {"top_1", mean(sums.top_1)},
+      {"top_8", mean(sums.top_8)}};
+  if (!population.other_name.empty()) {
+    means["own_mass"] = mean(sums.own_mass);
+    means["own_share"] = mean(sums.own_share);
+    means["own_lift"] =
+        sums.own_share > 0
+            ? OrderedJson(Rounded(sums.own_mass / sums.own_share))
+            : OrderedJson(nullptr);
+    means["entropy_between"] = mean(sums.between);
+    means["entropy_own"] = mean(sums.own_entropy);
+    means["entropy_other"] = mean(sums.other_entropy);
+    means["own_mass_cell"] = CellOf(head.own_mass);
+  }
+  if (population.radius > 0) {
+    means["self"] = mean(MassAt(sums, 0));
+    means["previous"] = mean(MassAt(sums, -1));
+    means["next"] = mean(MassAt(sums, 1));
+    means["mean_abs_distance"] = Rounded(MeanDistance(sums));
+    if (!population.other_name.empty()) {
+      means["edge_share"] = Rounded(EdgeShare(sums));
+    }
+    OrderedJson by_offset = OrderedJson::array();
+    for (const double mass : sums.by_offset) {
+      by_offset.push_back(mean(mass));
+    }
+    means["mass_by_offset"] = by_offset;
+  }
+  return means;
+}
+
+OrderedJson PopulationJson(const AttentionAnalysis& analysis,
+                           const PopulationStatistics& population) {
+  OrderedJson json = {{"name", population.name},
+                      {"own_block", population.own_name},
+                      {"other_block", population.other_name.empty()
+                                          ? OrderedJson(nullptr)
+                                          : OrderedJson(population.other_name)},
+                      {"max_keys", population.max_keys},
+                      {"radius", population.radius},
+                      {"rows", population.rows},
+                      {"rows_single_key", population.rows_single_key}};
+  json["entropy"] = EachHead(population.heads, [&](const HeadStatistics& head) {
+    const bool any = head.entropy.count() > 0;
+    return Coloured(CellOf(head.entropy), any,
+                    any ? EntropyColour(analysis, head) : MedianColour::kBlue);
+  });
+  json["entropy_normalised"] = EachHead(
+      population.heads,
+      [](const HeadStatistics& head) { return CellOf(head.normalised); });
+  json["jsd"] = EachHead(
+      population.divergence, [&](const StreamingHistogram& divergence) {
+        const bool any = divergence.count() > 0;
+        return Coloured(
+            CellOf(divergence), any,
+            any ? DivergenceColour(analysis, divergence) : MedianColour::kBlue);
+      });
+  OrderedJson order = OrderedJson::array();
+  for (const std::vector<HeadStatistics>& heads : population.heads) {
+    order.push_back(HeadOrder(heads));
+  }
+  json["order"] = order;
+  json["blocks"] = EachHead(population.heads, [&](const HeadStatistics& head) {
+    return MeansOf(population, head);
+  });
+  return json;
+}
+
+OrderedJson ScoresJson(const AttentionAnalysis& analysis) {
+  OrderedJson layers = OrderedJson::array();
+  for (const std::vector<ScoreDeviations>& blocks : analysis.scores) {
+    OrderedJson layer = OrderedJson::object();
+    for (const ScoreDeviations& block : blocks) {
+      layer[block.block] = {
+          {"pairs", block.pairs},
+          {"std_new", Rounded(block.new_scores)},
+          {"std_carried", Rounded(block.carried_scores)},
+          {"ratio",
+           block.new_scores > 0
+               ? OrderedJson(Rounded(block.carried_scores / block.new_scores))
+               : OrderedJson(nullptr)}};
+    }
+    layers.push_back(layer);
+  }
+  return layers;
+}
+
+// "0.1,0.2,0.3" of a cell: median, mean and deviation; empty without rows.
+std::string CsvNumbers(const StreamingHistogram& numbers) {
+  return numbers.count() == 0
+             ? ",,"
+             : absl::StrFormat("%.6g,%.6g,%.6g", numbers.Quantile(0.5),
+                               numbers.mean(), numbers.standard_deviation());
+}
+
+}  // namespace
+
+const char* ColourName(MedianColour colour) {
+  switch (colour) {
+    case MedianColour::kBlue:
+      return "BLUE";
+    case MedianColour::kYellow:
+      return "YELLOW";
+    case MedianColour::kRed:
+      return "RED";
+  }
+  return "";
+}
+
+std::string AnalysisJson(const AttentionAnalysis& analysis) {
+  int64_t rows = 0;
+  int64_t single = 0;
+  for (const PopulationStatistics& population : analysis.populations) {
+    rows += population.rows;
+    single += population.rows_single_key;
+  }
+  OrderedJson json = {
+      {"format", "attention-analysis"},
+      {"version", 1},
+      {"model",
+       {{"kind", analysis.is_bert ? "bert" : "etc"},
+        {"layers", analysis.layers},
+        {"heads", analysis.heads},
+        {"residual", analysis.residual},
+        {"layer_norm", analysis.layer_norm},
+        {"checkpoint", analysis.checkpoint}}},
+      {"data",
+       {{"name", analysis.data},
+        {"examples", analysis.examples},
+        {"tokens_counted", rows},
+        {"rows_single_key", single},
+        {"masked_input", analysis.masked_input},
+        {"seed", analysis.seed},
+        {"max_rows", analysis.max_rows}}},
+      {"log_base",
+       {{"entropy", "e"},
+        {"jsd", 2},
+        {"jsd_kind", analysis.jsd_distance ? "distance" : "divergence"}}},
+      {"colour_scale",
+       analysis.normalised_colours ? "normalised" : "absolute"}};
+  OrderedJson populations = OrderedJson::array();
+  for (const PopulationStatistics& population : analysis.populations) {
+    populations.push_back(PopulationJson(analysis, population));
+  }
+  json["populations"] = populations;
+  json["scores"] = ScoresJson(analysis);
+  return JsonText(json) + "\n";
+}
+
+std::string EntropyCsv(const AttentionAnalysis& analysis) {
+  std::string csv =
+      "population,layer,head,rank,n,median,mean,std,normalised_median,"
+      "normalised_mean,normalised_std\n";
+  for (const PopulationStatistics& population : analysis.populations) {
+    for (size_t l = 0; l < population.heads.size(); ++l) {
+      std::vector<size_t> ranks(population.heads[l].size());
+      const std::vector<int64_t> order = HeadOrder(population.heads[l]);
+      for (size_t rank = 0; rank < order.size(); ++rank) {
+        ranks[static_cast<size_t>(order[rank])] = rank;
+      }
+      for (size_t h = 0; h < ranks.size(); ++h) {
+        const HeadStatistics& head = population.heads[l][h];
+        absl::StrAppend(&csv, population.name, ",", l, ",", h, ",", ranks[h],
+                        ",", head.entropy.count(), ",",
+                        CsvNumbers(head.entropy), ",",
+                        CsvNumbers(head.normalised), "\n");
+      }
+    }
+  }
+  return csv;
+}
+
+std::string DivergenceCsv(const AttentionAnalysis& analysis) {
+  std::string csv = "population,layer,head,n,median,mean,std\n";
+  for (const PopulationStatistics& population : analysis.populations) {
+    for (size_t l = 0; l < population.divergence.size(); ++l) {
+      for (size_t h = 0; h < population.divergence[l].size(); ++h) {
+        const StreamingHistogram& numbers = population.divergence[l][h];
+        absl::StrAppend(&csv, population.name, ",", l + 1, ",", h, ",",
+                        numbers.count(), ",", CsvNumbers(numbers), "\n");
+      }
+    }
+  }
+  return csv;
+}
+
+}  // namespace etc

@@ -1,0 +1,29 @@
+#ifndef ETC_TASKS_ANALYSIS_ANALYSIS_FILES_H_
+#define ETC_TASKS_ANALYSIS_ANALYSIS_FILES_H_
+
+#include <string>
+
+#include "tasks/analysis/attention_statistics.h"
+
+namespace etc {
+
+// The files of an analysis for programs (doc/attention_analysis.md). Numbers
+// have six significant digits; a head without rows has n = 0, and null in the
+// place of numbers that it has not.
+
+// attention.json.
+std::string AnalysisJson(const AttentionAnalysis& analysis);
+
+// attention_entropy.csv: a line for each head of each layer and population.
+std::string EntropyCsv(const AttentionAnalysis& analysis);
+
+// attention_jsd.csv: a line for each head of each pair of layers; `layer` is
+// the upper one.
+std::string DivergenceCsv(const AttentionAnalysis& analysis);
+
+// "RED", "YELLOW" or "BLUE".
+const char* ColourName(MedianColour colour);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_ANALYSIS_ANALYSIS_FILES_H_

@@ -1,0 +1,405 @@
+#include "tasks/analysis/analysis_run.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "base/directory.h"
+#include "base/file.h"
+#include "base/out_of_memory.h"
+#include "base/path_lookup.h"
+#include "base/random.h"
+#include "base/status_macros.h"
+#include "etc/weights/pretraining_parameters.h"
+#include "tasks/analysis/analysis_files.h"
+#include "tasks/analysis/analysis_html.h"
+#include "tasks/analysis/pass.h"
+#include "tasks/data/batch.h"
+#include "tasks/data/text_file.h"
+#include "tasks/output/find_checkpoint.h"
+#include "tasks/runs/checkpoint_run.h"
+#include "tasks/runs/task_setup.h"
+#include "tasks/task/benchmark_head.h"
+#include "tasks/text_encoder.h"
+#include "tasks/train/device.h"
+#include "tasks/train/open_data.h"
+#include "tasks/train/run_plan.h"
+#include "tasks/train/task_model.h"
+
+namespace etc {
+namespace {
+
+// Tokens of the longer stream in a batch of several examples.
+constexpr int64_t kBatchTokens = 4096;
+
+constexpr std::array<const char*, 4> kAnalysisFiles = {
+    "attention.json", "attention_entropy.csv", "attention_jsd.csv",
+    "attention.html"};
+
+std::string FileOf(const AttentionAnalysisOptions& options, const char* name) {
+  return absl::StrCat(options.output, "/", name);
+}
+
+absl::Status CheckAnalysisOptions(const AttentionAnalysisOptions& options) {
+  if (options.data.empty() == options.text.empty()) {
+    return InvalidArgument(
+        "one of --data (records of the checkpoint's task) and --text (plain "
+        "text) should be given, but ",
+        options.data.empty() ? "neither is" : "both are");
+  }
+  for (const auto& [name, number] :
+       {std::pair("--max-examples", options.max_examples),
+        std::pair("--max-rows", options.max_rows)}) {
+    if (number < 0) {
+      return InvalidArgument(name, " should be at least 0, but is ", number);
+    }
+  }
+  if (options.output.empty()) {
+    return InvalidArgument("--output should name a directory, but is empty");
+  }
+  for (const char* name : kAnalysisFiles) {
+    ETC_ASSIGN_OR_RETURN(const bool is_there,
+                         PathExists(FileOf(options, name)));
+    if (is_there && !options.overwrite) {
+      return absl::AlreadyExistsError(absl::StrCat(
+          FileOf(options, name), " is there already; --overwrite replaces it"));
+    }
+  }
+  return CheckWritableDirectory(options.output);
+}
+
+// The indices [0, count) that are taken: all, or `most` of them in the order of
+// the seed.
+std::vector<int64_t> TakenIndices(int64_t count, int64_t most, uint64_t seed) {
+  std::vector<int64_t> taken(static_cast<size_t>(count));
+  std::iota(taken.begin(), taken.end(), 0);
+  if (most > 0 && most < count) {
+    const auto key = [&](int64_t index) {
+      return CombineSeeds({seed, static_cast<uint64_t>(index)});
+    };
+    std::sort(taken.begin(), taken.end(),
+              [&](int64_t a, int64_t b) { return key(a) < key(b); });
+    taken.resize(static_cast<size_t>(most));
+  }
+  return taken;
+}
+
+// The pass over a data set, and what its batches share.
+class AnalysisRun {
+ public:
+  AnalysisRun(const AttentionAnalysisOptions& options, const EtcModel& encoder,
+              int64_t max_long_length, int64_t max_global_length)
+      : options_(options),
+        batch_size_(std::max<int64_t>(
+            1, kBatchTokens / std::max(max_long_length, max_global_length))),
+        pass_(encoder, {.max_long_length = max_long_length,
+                        .max_global_length = max_global_length,
+                        .max_rows = options.max_rows,
+                        .seed = options.seed,
+                        .jsd_distance = options.jsd_distance}) {}
+
+  int64_t batch_size() const { return batch_size_; }
+  int64_t examples() const { return examples_; }
+
+  absl::Status Add(const EtcInput& input) {
+    if (options_.callbacks.stop != nullptr && *options_.callbacks.stop) {
+      return absl::CancelledError("stopped; no file was written");
+    }
+    ETC_RETURN_IF_ERROR(pass_.Add(input, examples_));
+    examples_ += input.global_token_ids.size(0);
+    return absl::OkStatus();
+  }
+  void Report(int64_t done, int64_t all) const {
+    if (options_.progress != nullptr) {
+      options_.progress(done, all);
+    }
+  }
+
+  // The result, of this model.
+  AttentionAnalysis Result(const EtcConfig& model,
+                           const std::string& checkpoint) const {
+    return {.is_bert = !model.has_long_tokens,
+            .layers = model.num_hidden_layers,
+            .heads = model.num_attention_heads,
+            .residual = model.residual_attention,
+            .layer_norm =
+                model.sublayer == "post_norm"
+                    ? "post"
+                    : (model.sublayer == "pre_norm" ? "pre" : model.sublayer),
+            .checkpoint = checkpoint,
+            .data = options_.data.empty() ? options_.text : options_.data,
+            .examples = examples_,
+            .seed = options_.seed,
+            .max_rows = options_.max_rows,
+            .jsd_distance = options_.jsd_distance,
+            .normalised_colours = options_.normalised_colours,
+            .populations = pass_.populations(),
+            .scores = pass_.Scores()};
+  }
+
+ private:
+  const AttentionAnalysisOptions& options_;
+  const int64_t batch_size_;
+  AttentionPass pass_;
+  int64_t examples_ = 0;
+};
+
+void WarnAll(const AttentionAnalysisOptions& options,
+             const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings) {
+    if (options.callbacks.warning != nullptr) {
+      options.callbacks.warning(warning);
+    }
+  }
+}
+
+// --- Records of a task -------------------------------------------------------
+
+// The input of the encoder as the task's head gives it.
+EtcInput HeadInput(const TaskModel& model, const Batch& batch) {
+  EtcInput input = batch.input;
+  if (auto* head = dynamic_cast<OutputHead*>(model.head().get());
+      head != nullptr) {
+    const EmbeddingAdders adders = head->Adders(batch);
+    input.long_embedding_adder = adders.long_adder;
+    input.global_embedding_adder = adders.global_adder;
+  }
+  return input;
+}
+
+absl::Status AddRecords(const AttentionAnalysisOptions& options,
+                        const ExampleSource& records, const TaskModel& model,
+                        const torch::Device& device, AnalysisRun* run) {
+  const std::vector<int64_t> taken =
+      TakenIndices(records.size(), options.max_examples, options.seed);
+  const auto all = static_cast<int64_t>(taken.size());
+  Examples waiting;
+  const auto flush = [&]() -> absl::Status {
+    const Batch batch = MakeBatch(std::exchange(waiting, {}), device);
+    return run->Add(HeadInput(model, batch));
+  };
+  const auto is_full = [&] {
+    return options.max_examples > 0 &&
+           run->examples() + static_cast<int64_t>(waiting.size()) >=
+               options.max_examples;
+  };
+  for (int64_t done = 0; done < all && !is_full(); ++done) {
+    ETC_ASSIGN_OR_RETURN(
+        const Examples examples,
+        records.Make(RequestForEvaluation(taken[static_cast<size_t>(done)])));
+    for (size_t i = 0; i < examples.size() && !is_full(); ++i) {
+      waiting.push_back(examples[i]);
+      if (static_cast<int64_t>(waiting.size()) == run->batch_size()) {
+        ETC_RETURN_IF_ERROR(flush());
+      }
+    }
+    run->Report(done + 1, all);
+  }
+  return waiting.empty() ? absl::OkStatus() : flush();
+}
+
+absl::StatusOr<AttentionAnalysis> AnalyseRecords(
+    const AttentionAnalysisOptions& options) {
+  const absl::StatusOr<FoundCheckpoint> found =
+      FindCheckpoint(options.checkpoint);
+  if (!found.ok()) {
+    return absl::Status(found.status().code(),
+                        absl::StrCat(found.status().message(),
+                                     "; other weights read plain text, by "
+                                     "--text instead of --data"));
+  }
+  ETC_ASSIGN_OR_RETURN(
+      const FinetuneConfig config,
+      ConfigOfRun(found->directory,
+                  {.residual_attention = options.residual_attention,
+                   .device = options.device,
+                   .warn = [&](const std::string& text) {
+                     WarnAll(options, {text});
+                   }}));
+  ETC_ASSIGN_OR_RETURN(const TaskSetup setup, SetUpTask(config));
+  WarnAll(options, setup.warnings);
+  ETC_ASSIGN_OR_RETURN(
+      const auto records,
+      OpenRecords({options.data}, *setup.task,
+                  {.max_record_bytes = MaxRecordBytesOf(config.data)}));
+  if (records->size() == 0) {
+    return InvalidArgument(options.data, " should have records, but has none");
+  }
+  ETC_ASSIGN_OR_RETURN(
+      const RunDevice device,
+      DeviceOfRun(config, FindCudaDevices(), /*field=*/"--device"));
+  const CurrentDevice current(device.device);
+  ETC_ASSIGN_OR_RETURN(
+      TaskModel model,
+      LoadModelOfRun(found->directory, config, *setup.task, device.device));
+  const EvaluationMode evaluation(&model);
+  AnalysisRun run(
+      options, model.encoder(),
+      config.model.has_long_tokens ? config.data.max_long_length : 0,
+      config.data.max_global_length);
+  ETC_RETURN_IF_ERROR(
+      AddRecords(options, *records, model, device.device, &run));
+  if (run.examples() == 0) {
+    return InvalidArgument(options.data,
+                           " has records, but they become no example");
+  }
+  AttentionAnalysis analysis = run.Result(config.model, found->directory);
+  analysis.masked_input = config.task == kPretrainingTask;
+  return analysis;
+}
+
+// --- Plain text --------------------------------------------------------------
+
+// A text and the line where it begins.
+struct PlainText {
+  std::string text;
+  int64_t line = 0;
+};
+
+// The texts of a file from front to back.
+class PlainTexts {
+ public:
+  static absl::StatusOr<PlainTexts> Open(
+      const AttentionAnalysisOptions& options) {
+    ETC_ASSIGN_OR_RETURN(auto file, TextFile::Open(options.text, {}));
+    return PlainTexts(std::move(file), options.paragraphs);
+  }
+
+  // False at the end of the file.
+  absl::StatusOr<bool> Next(PlainText* next) {
+    *next = {};
+    absl::string_view line;
+    while (true) {
+      ETC_ASSIGN_OR_RETURN(const bool any, file_->NextLine(&line));
+      const absl::string_view text =
+          any ? absl::StripAsciiWhitespace(line) : absl::string_view();
+      if (!text.empty()) {
+        absl::StrAppend(&next->text, next->text.empty() ? "" : " ", text);
+        next->line = next->line == 0 ? file_->line_number() : next->line;
+      }
+      const bool ends = text.empty() || !paragraphs_;
+      if (!any || (ends && !next->text.empty())) {
+        return !next->text.empty();
+      }
+    }
+  }
+
+ private:
+  PlainTexts(std::unique_ptr<TextFile> file, bool paragraphs)
+      : file_(std::move(file)), paragraphs_(paragraphs) {}
+
+  std::unique_ptr<TextFile> file_;
+  bool paragraphs_;
+};
+
+absl::StatusOr<int64_t> CountTexts(const AttentionAnalysisOptions& options) {
+  ETC_ASSIGN_OR_RETURN(PlainTexts texts, PlainTexts::Open(options));
+  PlainText text;
+  for (int64_t count = 0;; ++count) {
+    ETC_ASSIGN_OR_RETURN(const bool any, texts.Next(&text));
+    if (!any) {
+      return count;
+    }
+  }
+}
+
+absl::Status AddTexts(const AttentionAnalysisOptions& options, int64_t count,
+                      const LoadedEncoder& loaded, AnalysisRun* run) {
+  std::vector<int64_t> taken =
+      TakenIndices(count, options.max_examples, options.seed);
+  std::sort(taken.begin(), taken.end());
+  ETC_ASSIGN_OR_RETURN(PlainTexts texts, PlainTexts::Open(options));
+  std::vector<std::string> waiting;
+  int64_t index = 0;
+  int64_t first_line = 0;
+  PlainText text;
+  for (size_t done = 0; done < taken.size(); ++done) {
+    for (; index <= taken[done]; ++index) {
+      ETC_ASSIGN_OR_RETURN(const bool any, texts.Next(&text));
+      if (!any) {
+        return absl::AbortedError(
+            absl::StrCat(options.text, " has changed while it was read"));
+      }
+    }
+    first_line = waiting.empty() ? text.line : first_line;
+    waiting.push_back(std::move(text.text));
+    if (static_cast<int64_t>(waiting.size()) == run->batch_size() ||
+        done + 1 == taken.size()) {
+      absl::StatusOr<EncodedTexts> encoded = EncodeTexts(loaded, waiting);
+      if (!encoded.ok()) {
+        return absl::Status(
+            encoded.status().code(),
+            absl::StrCat(options.text, ": of ", waiting.size(), " from line ",
+                         first_line, " on, ", encoded.status().message()));
+      }
+      waiting.clear();
+      ETC_RETURN_IF_ERROR(run->Add(encoded->input));
+      run->Report(static_cast<int64_t>(done) + 1,
+                  static_cast<int64_t>(taken.size()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<AttentionAnalysis> AnalyseTexts(
+    const AttentionAnalysisOptions& options) {
+  ETC_ASSIGN_OR_RETURN(const int64_t count, CountTexts(options));
+  if (count == 0) {
+    return InvalidArgument(options.text, " should have text, but has none");
+  }
+  FinetuneConfig config;
+  config.train.device = options.device;
+  ETC_ASSIGN_OR_RETURN(
+      const RunDevice device,
+      DeviceOfRun(config, FindCudaDevices(), /*field=*/"--device"));
+  const CurrentDevice current(device.device);
+  ETC_ASSIGN_OR_RETURN(
+      const LoadedEncoder loaded,
+      LoadEncoder(options.checkpoint,
+                  {.residual_attention = options.residual_attention,
+                   .device = device.device}));
+  WarnAll(options, loaded.warnings);
+  WarnAll(options, loaded.report.notices);
+  AnalysisRun run(options, loaded.encoder, loaded.max_long_length,
+                  loaded.max_global_length);
+  ETC_RETURN_IF_ERROR(AddTexts(options, count, loaded, &run));
+  return run.Result(loaded.config, loaded.path);
+}
+
+absl::StatusOr<AttentionAnalysis> AnalyseAndWrite(
+    const AttentionAnalysisOptions& options) {
+  ETC_RETURN_IF_ERROR(CheckAnalysisOptions(options));
+  ETC_ASSIGN_OR_RETURN(AttentionAnalysis analysis, options.text.empty()
+                                                       ? AnalyseRecords(options)
+                                                       : AnalyseTexts(options));
+  ETC_RETURN_IF_ERROR(CreateDirectories(options.output));
+  const std::array<std::string, 4> contents = {
+      AnalysisJson(analysis), EntropyCsv(analysis), DivergenceCsv(analysis),
+      AnalysisHtml(analysis)};
+  for (size_t i = 0; i < contents.size(); ++i) {
+    ETC_RETURN_IF_ERROR(
+        WriteFileAtomically(FileOf(options, kAnalysisFiles[i]), contents[i]));
+  }
+  return analysis;
+}
+
+}  // namespace
+
+absl::StatusOr<AttentionAnalysis> AnalyseAttention(
+    const AttentionAnalysisOptions& options) {
+  return NamingOutOfMemory(
+      [&] {
+        return absl::StrCat("analysing the attention of ", options.checkpoint);
+      },
+      [&] { return AnalyseAndWrite(options); });
+}
+
+}  // namespace etc

@@ -1,0 +1,63 @@
+#ifndef ETC_TASKS_ANALYSIS_ANALYSIS_RUN_H_
+#define ETC_TASKS_ANALYSIS_ANALYSIS_RUN_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "tasks/analysis/attention_statistics.h"
+#include "tasks/run_task.h"
+
+namespace etc {
+
+// Entropy and divergence of a model's attention over a data set
+// (`realetc attention`, doc/attention_analysis.md).
+struct AttentionAnalysisOptions {
+  // Weights. For `data` a directory that training wrote: of a checkpoint, or of
+  // a grid, run or seed, whose best one is taken. For `text` of any origin
+  // (LoadEncoder).
+  std::string checkpoint;
+  // Exactly one is given: an official file of the checkpoint's task, or a pattern of
+  // the names of several; a file of plain text.
+  std::string data;
+  std::string text;
+  // A text is a line; or with true all lines up to one without text.
+  bool paragraphs = false;
+  // Directory of attention.json, attention_entropy.csv, attention_jsd.csv and
+  // attention.html; it may be missing.
+  std::string output;
+  // Replaces those files if they are there.
+  bool overwrite = false;
+  // Examples at most, and rows of each stream of an example; 0: all. They are
+  // drawn by the seed.
+  int64_t max_examples = 0;
+  int64_t max_rows = 0;
+  uint64_t seed = 1;
+  // The square root of each divergence instead of it.
+  bool jsd_distance = false;
+  // Colours by the normalised entropy.
+  bool normalised_colours = false;
+  // As in EvaluateTaskOptions.
+  std::string residual_attention;
+  std::string device = "auto";
+  TaskCallbacks callbacks;
+  // Called after each batch with the records or texts done, and all that are to
+  // be. May be empty.
+  std::function<void(int64_t done, int64_t all)> progress;
+};
+
+// Analyses, and writes the four files, each whole or not at all.
+//   kNotFound           there is no such checkpoint, or file
+//   kAlreadyExists      a file is there, and not `overwrite`
+//   kInvalidArgument    there are no records or texts; a mistake in a file;
+//                       neither or both of `data` and `text`
+//   kCancelled          `callbacks.stop` became true
+//   kInternal           errors of AttentionPass::Add
+//   kResourceExhausted  out of memory
+absl::StatusOr<AttentionAnalysis> AnalyseAttention(
+    const AttentionAnalysisOptions& options);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_ANALYSIS_ANALYSIS_RUN_H_

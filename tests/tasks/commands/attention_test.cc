@@ -1,0 +1,128 @@
+// `realetc attention` on a small run: its files, equal for equal seeds, and one
+// message for each mistake, with nothing written.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "tests/support/realetc_program.h"
+
+namespace etc {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+class AttentionCommandTest : public RealetcTest {
+ protected:
+  void SetUp() override {
+    const Result run = Run("finetune " + WriteConfig(Config()));
+    ASSERT_EQ(run.code, 0) << run.err;
+    data_ = directory_.File("data.json");
+    checkpoint_ = directory_.File("run");
+  }
+  Result Attention(const std::string& arguments) const {
+    return Run(absl::StrCat("attention ", arguments));
+  }
+  std::string Output(const std::string& name) const {
+    return directory_.File(name);
+  }
+  void ExpectRefusal(const std::string& arguments,
+                     const std::string& message) const {
+    const Result result = Attention(arguments);
+    EXPECT_EQ(result.code, 1);
+    EXPECT_EQ(result.out, "");
+    EXPECT_THAT(result.err, HasSubstr(message));
+  }
+
+  std::string data_;
+  std::string checkpoint_;
+};
+
+TEST_F(AttentionCommandTest, WritesFourFilesAboutRecords) {
+  const auto arguments = [&](const char* name) {
+    return absl::StrCat(checkpoint_, " --data ", data_, " --output ",
+                        Output(name), " --max-examples 4 --seed 7");
+  };
+  const Result first = Attention(arguments("a"));
+  ASSERT_EQ(first.code, 0) << first.err;
+  EXPECT_THAT(first.out, HasSubstr("attention.html: 4 examples, "));
+  ASSERT_EQ(Attention(arguments("b")).code, 0);
+  for (const char* name :
+       {"attention.json", "attention_entropy.csv", "attention_jsd.csv"}) {
+    EXPECT_EQ(Contents(absl::StrCat(Output("a"), "/", name)),
+              Contents(absl::StrCat(Output("b"), "/", name)));
+  }
+  const nlohmann::json json =
+      nlohmann::json::parse(Contents(Output("a") + "/attention.json"));
+  EXPECT_EQ(json.at("format"), "attention-analysis");
+  EXPECT_EQ(json.at("model").at("kind"), "etc");
+  EXPECT_EQ(json.at("model").at("residual"), "sum");
+  EXPECT_EQ(json.at("data").at("examples"), 4);
+  ASSERT_EQ(json.at("populations").size(), 2u);
+  const nlohmann::json& longs = json.at("populations").at(0);
+  EXPECT_EQ(longs.at("name"), "long");
+  EXPECT_EQ(longs.at("entropy").at(1).at(1).at("n"), longs.at("rows"));
+  EXPECT_EQ(longs.at("jsd").size(), 1u);
+  EXPECT_EQ(longs.at("blocks").at(0).at(0).at("mass_by_offset").size(), 9u);
+  // Layer 1 is given scores, layer 0 is not.
+  EXPECT_EQ(json.at("scores").at(0).at("l2l").at("std_carried"), 0.0);
+  EXPECT_GT(json.at("scores").at(1).at("l2l").at("std_carried"), 0.0);
+  EXPECT_THAT(Contents(Output("a") + "/attention_entropy.csv"),
+              StartsWith("population,layer,head,rank,n,median,mean,std,"));
+  EXPECT_EQ(Lines(Contents(Output("a") + "/attention_entropy.csv")), 9);
+  EXPECT_EQ(Lines(Contents(Output("a") + "/attention_jsd.csv")), 5);
+  EXPECT_THAT(Contents(Output("a") + "/attention.html"),
+              AllOf(HasSubstr("L-1&amp;0"), HasSubstr("Head-1"),
+                    HasSubstr("Carried and new scores")));
+}
+
+TEST_F(AttentionCommandTest, ReadsPlainText) {
+  const std::string text = directory_.Write(
+      "text.txt", "mira lives in oslo .\n\nmira lives\nin rome .\n");
+  const auto examples = [&](const std::string& options) {
+    const Result result =
+        Attention(absl::StrCat(checkpoint_, " --text ", text, " --output ",
+                               Output("text"), " --overwrite ", options));
+    EXPECT_EQ(result.code, 0) << result.err;
+    return nlohmann::json::parse(Contents(Output("text") + "/attention.json"))
+        .at("data")
+        .at("examples");
+  };
+  EXPECT_EQ(examples(""), 3);
+  EXPECT_EQ(examples("--paragraphs"), 2);
+  EXPECT_EQ(examples("--max-examples 1 --max-rows 2"), 1);
+}
+
+TEST_F(AttentionCommandTest, RefusesMistakes) {
+  const std::string output = " --output " + Output("none");
+  const std::string data = " --data " + data_;
+  ExpectRefusal(checkpoint_ + output, "but neither is");
+  ExpectRefusal(checkpoint_ + output + data + " --text " + data_,
+                "but both are");
+  ExpectRefusal(Output("missing") + output + data,
+                "other weights read plain text, by --text");
+  ExpectRefusal(checkpoint_ + output + " --data " + Output("gone.json"),
+                "gone.json");
+  ExpectRefusal(absl::StrCat(checkpoint_, output, " --data ",
+                             directory_.Write("empty.json", "[]")),
+                "should have records, but has none");
+  ExpectRefusal(absl::StrCat(checkpoint_, output, " --text ",
+                             directory_.Write("empty.txt", " \n\n")),
+                "should have text, but has none");
+  ExpectRefusal(checkpoint_ + output + data + " --max-examples -1",
+                "--max-examples should be at least 0, but is -1");
+  EXPECT_FALSE(std::filesystem::exists(Output("none")));
+  std::filesystem::create_directory(Output("there"));
+  directory_.Write("there/attention_jsd.csv", "x");
+  ExpectRefusal(checkpoint_ + data + " --output " + Output("there"),
+                "attention_jsd.csv is there already; --overwrite replaces it");
+  EXPECT_EQ(Contents(Output("there") + "/attention_jsd.csv"), "x");
+}
+
+}  // namespace
+}  // namespace etc
