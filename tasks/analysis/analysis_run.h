@@ -18,8 +18,8 @@ struct AttentionAnalysisOptions {
   // a grid, run or seed, whose best one is taken. For `text` of any origin
   // (LoadEncoder).
   std::string checkpoint;
-  // Exactly one is given: an official file of the checkpoint's task, or a pattern of
-  // the names of several; a file of plain text.
+  // Exactly one is given: an official file of the checkpoint's task, or a
+  // pattern of the names of several; a file of plain text.
   std::string data;
   std::string text;
   // A text is a line; or with true all lines up to one without text.

@@ -57,7 +57,7 @@ class StreamingHistogram {
 
   int64_t count() const { return count_; }
   double mean() const { return mean_; }
-  // That of the population; 0 without numbers.
+  // Population standard deviation; 0 without numbers.
   double standard_deviation() const;
   double least() const { return least_; }
   double greatest() const { return greatest_; }

@@ -93,9 +93,9 @@ std::vector<VisibleRow> CountedRows(const SoftmaxPattern& pattern,
       const bool restricted = window.is_restricted();
       const int64_t begin =
           restricted ? std::max<int64_t>(0, i - window.before) : 0;
-      const int64_t end =
-          restricted ? std::min(pattern.own_keys, i + window.after + 1)
-                     : pattern.own_keys;
+      const int64_t end = restricted
+                              ? std::min(pattern.own_keys, i + window.after + 1)
+                              : pattern.own_keys;
       rows.push_back({.row = b * pattern.queries + i,
                       .query = i,
                       .own_keys = CountKeys(runs.own.visible, i, begin, end),

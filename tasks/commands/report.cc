@@ -142,7 +142,7 @@ absl::Status WriteReport(const ReportArguments& arguments) {
   for (const RunGroup& group : report.groups) {
     runs += static_cast<int64_t>(group.runs.size());
   }
-  if (!report.metric.empty()) {
+  if (!report.metric.name.empty()) {
     for (const Verdict& verdict : CompareModes(report.groups, report.metric)) {
       std::cerr << verdict.headline << "\n";
     }

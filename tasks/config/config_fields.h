@@ -294,9 +294,11 @@ struct ConfigTable<TrainConfig> {
             "are",
             {.least = 1, .most = 1e12}),
       Field("max_examples", &C::max_examples,
-            "only the first so many records of `data.train`, in the order of "
-            "the files and without those that `data.dev_fraction` holds out, "
-            "for quick trials; several processes share them. 0: all",
+            "for quick trials: only the first so many records of `data.train` "
+            "are used (in the order of the files, after `data.dev_fraction` "
+            "has held out its own; a record may give several examples); "
+            "several processes share these. `epochs` then counts the examples "
+            "of these, or their share where the number is estimated. 0: all",
             {.least = 0, .most = 1e12, .is_later = true}),
       Field("evaluate_every", &C::evaluate_every,
             "updates between evaluations; absent: once an epoch; 0: at the end",

@@ -68,12 +68,15 @@ OrderedJson GridToJson(const GridResult& result, const std::string& task) {
     }
   }
   const std::optional<size_t> best = BestSetting(result);
-  return {{"task", task},
-          {"main_metric", result.main_metric},
-          {"finished", result.finished},
-          {"best", best.has_value() ? OrderedJson(result.settings[*best].name)
-                                    : OrderedJson()},
-          {"settings", settings}};
+  OrderedJson grid = {{"task", task}, {"main_metric", result.main_metric}};
+  if (result.lower_is_better) {
+    grid[kMainMetricDirection] = kLowerIsBetter;
+  }
+  grid["finished"] = result.finished;
+  grid["best"] = best.has_value() ? OrderedJson(result.settings[*best].name)
+                                  : OrderedJson();
+  grid["settings"] = settings;
+  return grid;
 }
 
 namespace {

@@ -36,8 +36,6 @@ using Json = nlohmann::json;
 constexpr auto kIgnoreOthers = JsonObjectReader::UnknownFields::kIgnore;
 
 // A field of summary.json that is only there with this value.
-constexpr char kDirection[] = "main_metric_direction";
-constexpr char kLowerIsBetter[] = "min";
 
 absl::StatusOr<Metrics> ReadMedians(const Json& scores,
                                     const std::string& where) {
@@ -126,7 +124,7 @@ absl::StatusOr<RunSummary> ReadRunSummary(const std::string& directory) {
   reader.Required("task", &summary.task);
   reader.Required("main_metric", &summary.main_metric);
   std::string direction;
-  reader.Optional(kDirection, &direction);
+  reader.Optional(kMainMetricDirection, &direction);
   summary.lower_is_better = direction == kLowerIsBetter;
   if (const Json* options = reader.Raw("options", /*required=*/false)) {
     summary.options = *options;
@@ -458,7 +456,7 @@ absl::StatusOr<std::vector<std::string>> WriteSummary(
                          {"options", output.task_options},
                          {"main_metric", main_metric.name}};
   if (main_metric.lower_is_better) {
-    summary[kDirection] = kLowerIsBetter;
+    summary[kMainMetricDirection] = kLowerIsBetter;
   }
   summary["scores"] = ScoreSummariesToJson(SummarizeScores(scored));
   summary["runs"] = all;

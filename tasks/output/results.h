@@ -32,6 +32,11 @@ ScoreSummary SummarizeScore(std::string name, std::vector<double> values);
 nlohmann::ordered_json ScoreSummariesToJson(
     const std::vector<ScoreSummary>& scores);
 
+// Field of summary.json and grid.json, and its value where a smaller main metric
+// is better; else the field is absent.
+inline constexpr char kMainMetricDirection[] = "main_metric_direction";
+inline constexpr char kLowerIsBetter[] = "min";
+
 // A run as summary.json describes it. clang-tidy 14 takes the move of a JSON
 // value for one that throws.
 // NOLINTNEXTLINE(bugprone-exception-escape)

@@ -167,9 +167,9 @@ std::string Apart(Certainty certainty, size_t with, size_t without) {
 }
 
 Verdict Compare(const RunGroup& with, const RunGroup& without,
-                const std::string& metric) {
-  const std::vector<double> a = SeedScores(with, metric, metric);
-  const std::vector<double> b = SeedScores(without, metric, metric);
+                const MainMetric& metric) {
+  const std::vector<double> a = SeedScores(with, metric, metric.name);
+  const std::vector<double> b = SeedScores(without, metric, metric.name);
   const std::string with_name =
       with.mode() == with.name
           ? with.name
@@ -179,15 +179,15 @@ Verdict Compare(const RunGroup& with, const RunGroup& without,
             .detail = absl::StrCat(a.empty() ? with.name : without.name,
                                    " has no evaluation yet.")};
   }
-  const bool lower = IsLowerBetter(metric);
+  const bool lower = metric.lower_is_better;
   const double difference = SummaryOf(a).median - SummaryOf(b).median;
   const Certainty certainty = CertaintyOf(a, b);
   Verdict verdict = {
       .headline = Headline(certainty, lower ? difference < 0 : difference > 0,
                            with_name, kOff),
       .detail = absl::StrCat(
-          "Best ", metric, " of each seed: ", Describe(with.mode(), a), ", ",
-          Describe(kOff, b), "; difference of medians ",
+          "Best ", metric.name, " of each seed: ", Describe(with.mode(), a),
+          ", ", Describe(kOff, b), "; difference of medians ",
           difference > 0 ? "+" : "", FormatScore(difference), ". ")};
   if (certainty != Certainty::kNothing) {
     absl::StrAppend(&verdict.detail, with.mode(), " is ", Pairs(a, b, lower),
@@ -234,12 +234,26 @@ std::vector<std::string> EvaluatedMetrics(absl::Span<const RunGroup> groups) {
   return names;
 }
 
-absl::StatusOr<std::string> ComparedMetric(absl::Span<const RunGroup> groups,
-                                           const std::string& wanted) {
+namespace {
+
+MainMetric MetricNamed(const std::string& name,
+                       absl::Span<const RunGroup> groups) {
+  for (const RunGroup& group : groups) {
+    if (group.main_metric.name == name) {
+      return group.main_metric;
+    }
+  }
+  return {.name = name, .lower_is_better = IsLowerBetter(name)};
+}
+
+}  // namespace
+
+absl::StatusOr<MainMetric> ComparedMetric(absl::Span<const RunGroup> groups,
+                                          const std::string& wanted) {
   const std::vector<std::string> names = EvaluatedMetrics(groups);
   if (!wanted.empty()) {
     if (std::find(names.begin(), names.end(), wanted) != names.end()) {
-      return wanted;
+      return MetricNamed(wanted, groups);
     }
     const std::string nearest = NearestName(wanted, names);
     return absl::NotFoundError(absl::StrCat(
@@ -250,25 +264,24 @@ absl::StatusOr<std::string> ComparedMetric(absl::Span<const RunGroup> groups,
             : absl::StrCat("; did you mean \"", nearest, "\"?")));
   }
   for (const RunGroup& group : groups) {
-    if (!group.main_metric.empty()) {
+    if (!group.main_metric.name.empty()) {
       return group.main_metric;
     }
   }
-  return names.empty() ? "" : names.front();
+  return MetricNamed(names.empty() ? "" : names.front(), groups);
 }
 
 const LoggedEvaluation* BestEvaluation(const LoggedRun& run,
-                                       const std::string& metric) {
+                                       const MainMetric& metric) {
   const LoggedEvaluation* best = nullptr;
   double best_value = 0;
   for (const LoggedEvaluation& evaluation : run.log.evaluations) {
-    const std::optional<double> value = FindMetric(evaluation.metrics, metric);
+    const std::optional<double> value =
+        FindMetric(evaluation.metrics, metric.name);
     if (!value.has_value() || !std::isfinite(*value)) {
       continue;
     }
-    const bool is_better =
-        IsLowerBetter(metric) ? *value < best_value : *value > best_value;
-    if (best == nullptr || is_better) {
+    if (best == nullptr || metric.IsBetter(*value, best_value)) {
       best = &evaluation;
       best_value = *value;
     }
@@ -276,7 +289,7 @@ const LoggedEvaluation* BestEvaluation(const LoggedRun& run,
   return best;
 }
 
-std::vector<double> SeedScores(const RunGroup& group, const std::string& metric,
+std::vector<double> SeedScores(const RunGroup& group, const MainMetric& metric,
                                const std::string& name) {
   std::vector<double> scores;
   for (const LoggedRun& run : group.runs) {
@@ -291,11 +304,11 @@ std::vector<double> SeedScores(const RunGroup& group, const std::string& metric,
 }
 
 std::optional<size_t> MiddleRun(const RunGroup& group,
-                                const std::string& metric) {
+                                const MainMetric& metric) {
   std::vector<std::pair<double, size_t>> scores;
   for (size_t i = 0; i < group.runs.size(); ++i) {
     if (const LoggedEvaluation* found = BestEvaluation(group.runs[i], metric)) {
-      scores.emplace_back(*FindMetric(found->metrics, metric), i);
+      scores.emplace_back(*FindMetric(found->metrics, metric.name), i);
     }
   }
   if (scores.empty()) {
@@ -331,7 +344,7 @@ Certainty CertaintyOf(absl::Span<const double> with,
 }
 
 std::vector<Verdict> CompareModes(absl::Span<const RunGroup> groups,
-                                  const std::string& metric) {
+                                  const MainMetric& metric) {
   std::vector<Verdict> exact;
   std::vector<Verdict> rough;
   for (const RunGroup& with : groups) {

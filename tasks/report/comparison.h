@@ -20,26 +20,28 @@ std::vector<std::string> EvaluatedMetrics(absl::Span<const RunGroup> groups);
 
 // The metric by which runs are compared: `wanted`, or without it the main
 // metric of the groups, or before a seed has ended the first one evaluated.
-// Empty if nothing was evaluated yet.
+// Its name is empty if nothing was evaluated yet. It is better in the direction
+// that the runs were told (`train.main_metric_direction`), or else that its
+// name says.
 //   kNotFound  `wanted` is none of the metrics; with the nearest name
-absl::StatusOr<std::string> ComparedMetric(absl::Span<const RunGroup> groups,
-                                           const std::string& wanted);
+absl::StatusOr<MainMetric> ComparedMetric(absl::Span<const RunGroup> groups,
+                                          const std::string& wanted);
 
 // The best evaluation of a run by `metric`, of equal ones the first; null if it
 // has none with that metric.
 const LoggedEvaluation* BestEvaluation(const LoggedRun& run,
-                                       const std::string& metric);
+                                       const MainMetric& metric);
 
 // The metric `name` of each run's best evaluation by `metric`, by seed; runs
 // without it are left out.
-std::vector<double> SeedScores(const RunGroup& group, const std::string& metric,
+std::vector<double> SeedScores(const RunGroup& group, const MainMetric& metric,
                                const std::string& name);
 
 // Index of the run that stands for its group: of the best evaluations by
 // `metric` it has the middle one, of an even number the lower of both. Nothing
 // without evaluations.
 std::optional<size_t> MiddleRun(const RunGroup& group,
-                                const std::string& metric);
+                                const MainMetric& metric);
 
 // The result of comparing seeds with residual scores to seeds without.
 enum class Certainty {
@@ -67,7 +69,7 @@ struct Verdict {
 // whose settings differ in nothing else, where there are any. The values are
 // SeedScores.
 std::vector<Verdict> CompareModes(absl::Span<const RunGroup> groups,
-                                  const std::string& metric);
+                                  const MainMetric& metric);
 
 // A field whose value differs between groups.
 struct DifferingField {

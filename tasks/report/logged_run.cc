@@ -21,6 +21,7 @@
 #include "base/json_reader.h"
 #include "base/path_lookup.h"
 #include "base/status_macros.h"
+#include "tasks/output/results.h"
 #include "tasks/output/sealed_json.h"
 
 namespace etc {
@@ -141,7 +142,10 @@ absl::Status ReadNames(const std::string& path, RunGroup* group) {
   if (exists) {
     ETC_ASSIGN_OR_RETURN(const Json json, ReadJsonFile(path));
     group->task = TextField(json, "task");
-    group->main_metric = TextField(json, "main_metric");
+    group->main_metric = {
+        .name = TextField(json, "main_metric"),
+        .lower_is_better =
+            TextField(json, kMainMetricDirection) == kLowerIsBetter};
   }
   return absl::OkStatus();
 }

@@ -70,8 +70,9 @@ struct RunGroup {
   std::string directory;
   // Empty while nothing says it.
   std::string task = {};
-  // Named in summary.json or grid.json; empty before the first seed has ended.
-  std::string main_metric = {};
+  // As summary.json or grid.json says; nameless before the first seed has
+  // ended.
+  MainMetric main_metric = {};
   // By seed; each has at least one update. Settings are those of the first that
   // has any.
   std::vector<LoggedRun> runs = {};

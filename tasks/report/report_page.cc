@@ -119,7 +119,7 @@ std::string Verdicts(const Report& report) {
   for (const RunGroup& group : report.groups) {
     modes.insert(group.mode());
   }
-  if (report.metric.empty()) {
+  if (report.metric.name.empty()) {
     return VerdictHtml("Nothing was evaluated yet.",
                        "Scores appear here after the first evaluation of a "
                        "run; curves of the updates are below.");
@@ -249,7 +249,7 @@ std::string Charts(const Report& report) {
           : "",
       "</p>\n", Legend(report.groups), "<div class=\"charts\">\n");
   for (const std::string& metric :
-       MainFirst(EvaluatedMetrics(report.groups), report.metric)) {
+       MainFirst(EvaluatedMetrics(report.groups), report.metric.name)) {
     html += MetricChart(report, metric);
   }
   const std::string x = "updates";
@@ -312,7 +312,8 @@ std::string MeanCell(const RunGroup& group, const std::string& field) {
 std::string SeedTable(const Report& report) {
   std::string html =
       "<details><summary>Each seed</summary><div class=\"wide\"><table><tr>";
-  const std::string main = report.metric.empty() ? "score" : report.metric;
+  const std::string main =
+      report.metric.name.empty() ? "score" : report.metric.name;
   for (const auto& [name, is_number] :
        std::vector<std::pair<std::string, bool>>{{"runs", false},
                                                  {"seed", true},
@@ -329,8 +330,8 @@ std::string SeedTable(const Report& report) {
       absl::StrAppend(
           &html, "<tr>", Cell(group.name), NumberCell(absl::StrCat(run.seed)),
           NumberCell(best == nullptr ? "-"
-                                     : FormatScore(*FindMetric(best->metrics,
-                                                               report.metric))),
+                                     : FormatScore(*FindMetric(
+                                           best->metrics, report.metric.name))),
           NumberCell(best == nullptr ? "-" : absl::StrCat(best->step)),
           NumberCell(absl::StrCat(run.log.steps)),
           Cell(absl::StrCat(
@@ -348,11 +349,11 @@ std::string SeedTable(const Report& report) {
 
 std::string ScoreTable(const Report& report) {
   const std::vector<std::string> metrics =
-      MainFirst(EvaluatedMetrics(report.groups), report.metric);
+      MainFirst(EvaluatedMetrics(report.groups), report.metric.name);
   std::string html = absl::StrCat(
       "<h2>Scores</h2>\n<p class=\"faint\">Median over the seeds \xC2\xB1 "
       "standard deviation (n - 1), each seed at its evaluation with the best ",
-      HtmlText(report.metric.empty() ? "score" : report.metric),
+      HtmlText(report.metric.name.empty() ? "score" : report.metric.name),
       ". That evaluation is chosen by the same data that it scores.</p>\n"
       "<div class=\"wide\"><table><tr>",
       HeadCell("runs", false), HeadCell("mode", false),

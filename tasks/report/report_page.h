@@ -24,7 +24,7 @@ struct GroupPredictions {
 struct Report {
   std::vector<RunGroup> groups;
   // The metric by which runs are compared (ComparedMetric); may be empty.
-  std::string metric;
+  MainMetric metric;
   std::vector<GroupPredictions> predictions;
   // Remarks at the end, such as why a group has no predictions.
   std::vector<std::string> notes;

@@ -218,6 +218,7 @@ absl::StatusOr<DryRun> TryFinetune(const FinetuneConfig& config,
       .plan = plan,
       .train = *data->train,
       .make_model = [&] { return MakeModelWithFiles(config, task, device); },
+      .main_metric = MainMetricOf(config.train, task.main_metric()),
       .directory = SeedDirectory(config.output, plan.seed),
       .context = context};
   ETC_RETURN_IF_ERROR(CheckSameRun(run));

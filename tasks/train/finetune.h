@@ -27,7 +27,7 @@ absl::StatusOr<int64_t> SetThreads(int64_t threads);
 absl::Status CheckWithoutData(const FinetuneConfig& config,
                               const FinetuneOptions& options);
 
-// What becomes of runs that are in the directories already.
+// Fate of runs that are in the directories already.
 EarlierRun EarlierRunOf(const FinetuneOptions& options);
 
 // Claims the directories of all seeds, on rank 0.

@@ -20,7 +20,7 @@ namespace etc {
 // damaged checkpoints, that its run had other settings, that it cannot be
 // written.
 
-// What becomes of a run that is in the directory already.
+// Fate of a run that is in the directory already.
 enum class EarlierRun { kRefuse, kResume, kOverwrite };
 
 // Checks that a run may begin in the directory of one seed, or go on there.

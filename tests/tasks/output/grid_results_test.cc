@@ -43,8 +43,10 @@ TEST(GridResultTest, TakesTheLowestWhereLowerIsBetter) {
     grid.settings.emplace_back().result.scores = {{"loss", loss, {}}};
   }
   EXPECT_EQ(BestSetting(grid), 1u);
+  EXPECT_EQ(GridToJson(grid, "glue")["main_metric_direction"], "min");
   grid.lower_is_better = false;
   EXPECT_EQ(BestSetting(grid), 2u);
+  EXPECT_FALSE(GridToJson(grid, "glue").contains("main_metric_direction"));
 }
 
 TEST(GridResultTest, HasATableOfAllSettings) {

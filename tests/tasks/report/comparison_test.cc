@@ -37,14 +37,16 @@ RunGroup Group(const std::string& mode,
   return group;
 }
 
+const MainMetric kAccuracy = {.name = "accuracy"};
+
 TEST(ComparisonTest, TakesTheBestEvaluationOfEachSeed) {
   const RunGroup group = Group("sum", {{0.2, 0.9, 0.9}, {0.1}, {}, {0.4, 0.3}});
-  EXPECT_THAT(SeedScores(group, "accuracy", "accuracy"),
+  EXPECT_THAT(SeedScores(group, kAccuracy, "accuracy"),
               ElementsAre(0.9, 0.1, 0.4));
-  EXPECT_EQ(BestEvaluation(group.runs[0], "accuracy")->step, 20);
-  EXPECT_EQ(MiddleRun(group, "accuracy"), 3u);
-  EXPECT_EQ(MiddleRun(Group("off", {{}}), "accuracy"), std::nullopt);
-  EXPECT_EQ(BestEvaluation(group.runs[2], "accuracy"), nullptr);
+  EXPECT_EQ(BestEvaluation(group.runs[0], kAccuracy)->step, 20);
+  EXPECT_EQ(MiddleRun(group, kAccuracy), 3u);
+  EXPECT_EQ(MiddleRun(Group("off", {{}}), kAccuracy), std::nullopt);
+  EXPECT_EQ(BestEvaluation(group.runs[2], kAccuracy), nullptr);
 }
 
 TEST(ComparisonTest, CountsOrdersOfEqualSeeds) {
@@ -65,7 +67,7 @@ TEST(ComparisonTest, KnowsHowSureADifferenceIs) {
 TEST(CompareModesTest, SaysWhatSeedsThatLieApartShow) {
   const std::vector<RunGroup> groups = {Group("off", {{0.5}, {0.6}, {0.7}}),
                                         Group("sum", {{0.8}, {0.9}, {1.0}})};
-  const std::vector<Verdict> verdicts = CompareModes(groups, "accuracy");
+  const std::vector<Verdict> verdicts = CompareModes(groups, kAccuracy);
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(verdicts[0].headline,
             "Probably yes: sum is better than off here, but so few seeds are "
@@ -82,14 +84,14 @@ TEST(CompareModesTest, SaysWhatSeedsThatLieApartShow) {
 TEST(CompareModesTest, ConcludesNothingFromASingleSeedOrAnOverlap) {
   const std::vector<RunGroup> single = {Group("off", {{0.5}}),
                                         Group("sum", {{0.9}})};
-  const std::vector<Verdict> of_single = CompareModes(single, "accuracy");
+  const std::vector<Verdict> of_single = CompareModes(single, kAccuracy);
   ASSERT_EQ(of_single.size(), 1u);
   EXPECT_THAT(of_single[0].headline, HasSubstr("Nothing can be concluded"));
   EXPECT_THAT(of_single[0].detail, AllOf(HasSubstr("off 0.5000 (1 seed)"),
                                          HasSubstr("train.seeds")));
   const std::vector<RunGroup> overlap = {Group("off", {{0.5}, {0.7}}),
                                          Group("gate", {{0.6}, {0.9}})};
-  const std::vector<Verdict> of_overlap = CompareModes(overlap, "accuracy");
+  const std::vector<Verdict> of_overlap = CompareModes(overlap, kAccuracy);
   ASSERT_EQ(of_overlap.size(), 1u);
   EXPECT_EQ(of_overlap[0].headline,
             "Not shown: the seeds of gate and off overlap.");
@@ -101,15 +103,15 @@ TEST(CompareModesTest, ComparesSettingsThatDifferInTheModeAlone) {
   std::vector<RunGroup> groups = {Group("off", {{0.5}, {0.6}}),
                                   Group("sum", {{0.7}, {0.8}})};
   groups[1].settings["train"]["learning_rate"] = 2e-3;
-  const std::vector<Verdict> rough = CompareModes(groups, "accuracy");
+  const std::vector<Verdict> rough = CompareModes(groups, kAccuracy);
   ASSERT_EQ(rough.size(), 1u);
   EXPECT_THAT(rough[0].detail, HasSubstr("may be the reason: "
                                          "train.learning_rate."));
   groups.push_back(Group("sum", {{0.9}, {0.8}}));
-  const std::vector<Verdict> exact = CompareModes(groups, "accuracy");
+  const std::vector<Verdict> exact = CompareModes(groups, kAccuracy);
   ASSERT_EQ(exact.size(), 1u);
   EXPECT_THAT(exact[0].detail, Not(HasSubstr("may be the reason")));
-  EXPECT_THAT(CompareModes({groups[0]}, "accuracy"), testing::IsEmpty());
+  EXPECT_THAT(CompareModes({groups[0]}, kAccuracy), testing::IsEmpty());
 }
 
 TEST(CompareModesTest, KnowsThatLossesShouldBeLow) {
@@ -122,7 +124,8 @@ TEST(CompareModesTest, KnowsThatLossesShouldBeLow) {
           {.step = 1, .metrics = {{"loss", static_cast<double>(g) + 0.1 * i}}}};
     }
   }
-  const std::vector<Verdict> verdicts = CompareModes(groups, "loss");
+  const std::vector<Verdict> verdicts =
+      CompareModes(groups, {.name = "loss", .lower_is_better = true});
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(verdicts[0].headline,
             "No: sum is worse than off here, and that is fairly sure.");
@@ -130,12 +133,24 @@ TEST(CompareModesTest, KnowsThatLossesShouldBeLow) {
 
 TEST(ComparedMetricTest, IsTheMainOneOrTheOneThatIsWanted) {
   std::vector<RunGroup> groups = {Group("off", {{0.5}})};
-  EXPECT_EQ(*ComparedMetric(groups, ""), "accuracy");
+  EXPECT_EQ(ComparedMetric(groups, "")->name, "accuracy");
+  EXPECT_FALSE(ComparedMetric(groups, "")->lower_is_better);
   EXPECT_EQ(std::string(ComparedMetric(groups, "acuracy").status().message()),
             "the runs have no metric \"acuracy\"; did you mean \"accuracy\"?");
-  groups[0].main_metric = "f1";
-  EXPECT_EQ(*ComparedMetric(groups, ""), "f1");
-  EXPECT_EQ(*ComparedMetric({}, ""), "");
+  groups[0].main_metric = {.name = "f1"};
+  EXPECT_EQ(ComparedMetric(groups, "")->name, "f1");
+  EXPECT_EQ(ComparedMetric({}, "")->name, "");
+}
+
+TEST(ComparedMetricTest, IsBetterInTheDirectionOfTheRuns) {
+  std::vector<RunGroup> groups = {Group("off", {{0.5, 0.2}}),
+                                  Group("sum", {{0.7}})};
+  groups[1].main_metric = {.name = "accuracy", .lower_is_better = true};
+  for (const std::string wanted : {"", "accuracy"}) {
+    const auto metric = ComparedMetric(groups, wanted);
+    ASSERT_TRUE(metric.ok()) << metric.status();
+    EXPECT_THAT(SeedScores(groups[0], *metric, "accuracy"), ElementsAre(0.2));
+  }
 }
 
 TEST(DifferingFieldsTest, ListsTheValuesOfEachGroup) {

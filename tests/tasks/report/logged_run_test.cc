@@ -114,6 +114,25 @@ TEST(ReadRunGroupsTest, ReadsGridsAndSingleSeeds) {
   EXPECT_EQ((*seed)[0].runs.size(), 1u);
 }
 
+TEST(ReadRunGroupsTest, ReadsTheMainMetricAndItsDirection) {
+  WrittenRuns runs;
+  for (const std::string name : {"up", "down"}) {
+    runs.WriteSeed(name, 1, {0.5}, WrittenRuns::Settings(name));
+  }
+  runs.Write("up/summary.json",
+             R"({"task": "wikihop", "main_metric": "accuracy"})");
+  runs.Write("down/summary.json",
+             R"({"task": "wikihop", "main_metric": "accuracy",
+                 "main_metric_direction": "min"})");
+  const auto groups = ReadRunGroups({runs.Path("up"), runs.Path("down")});
+  ASSERT_TRUE(groups.ok()) << groups.status();
+  ASSERT_EQ(groups->size(), 2u);
+  for (const RunGroup& group : *groups) {
+    EXPECT_EQ(group.main_metric.name, "accuracy");
+    EXPECT_EQ(group.main_metric.lower_is_better, group.name == "down");
+  }
+}
+
 TEST(ReadRunGroupsTest, ReadsRunsThatGoOn) {
   WrittenRuns runs;
   runs.Write("new/seed-1/metrics.jsonl", "{\"step\":1,\"loss\":1.0}\n{\"st");

@@ -35,7 +35,7 @@ Report TwoModes() {
                    WrittenRuns::Settings("sum"));
   }
   return {.groups = *ReadRunGroups({runs.Path("off"), runs.Path("sum")}),
-          .metric = "accuracy"};
+          .metric = {.name = "accuracy"}};
 }
 
 TEST(BandOfTest, IsTheMedianAndTheRangeOfMeansOfParts) {
