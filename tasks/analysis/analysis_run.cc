@@ -37,9 +37,6 @@
 namespace etc {
 namespace {
 
-// Tokens of the longer stream in a batch of several examples.
-constexpr int64_t kBatchTokens = 4096;
-
 constexpr std::array<const char*, 4> kAnalysisFiles = {
     "attention.json", "attention_entropy.csv", "attention_jsd.csv",
     "attention.html"};
@@ -98,15 +95,13 @@ class AnalysisRun {
   AnalysisRun(const AttentionAnalysisOptions& options, const EtcModel& encoder,
               int64_t max_long_length, int64_t max_global_length)
       : options_(options),
-        batch_size_(std::max<int64_t>(
-            1, kBatchTokens / std::max(max_long_length, max_global_length))),
         pass_(encoder, {.max_long_length = max_long_length,
                         .max_global_length = max_global_length,
                         .max_rows = options.max_rows,
                         .seed = options.seed,
                         .jsd_distance = options.jsd_distance}) {}
 
-  int64_t batch_size() const { return batch_size_; }
+  int64_t batch_size() const { return pass_.batch_size(); }
   int64_t examples() const { return examples_; }
 
   absl::Status Add(const EtcInput& input) {
@@ -147,7 +142,6 @@ class AnalysisRun {
 
  private:
   const AttentionAnalysisOptions& options_;
-  const int64_t batch_size_;
   AttentionPass pass_;
   int64_t examples_ = 0;
 };

@@ -113,6 +113,22 @@ std::vector<VisibleRow> CountedRows(const SoftmaxPattern& pattern,
   return all;
 }
 
+// Numbers of tokens of both streams.
+struct TokenCounts {
+  int64_t longs = 0;
+  int64_t globals = 0;
+};
+
+// Bytes of the weights of these rows over these keys, in all layers and heads.
+int64_t WeightBytes(const EtcConfig& config, const TokenCounts& rows,
+                    const TokenCounts& keys) {
+  const int64_t pairs =
+      rows.longs * (2 * config.local_radius + 1 + keys.globals) +
+      rows.globals * (keys.longs + keys.globals);
+  return pairs * config.num_hidden_layers * config.num_attention_heads *
+         static_cast<int64_t>(sizeof(float));
+}
+
 torch::Tensor IndicesOf(absl::Span<const VisibleRow> rows) {
   torch::Tensor indices =
       torch::empty({static_cast<int64_t>(rows.size())}, torch::kInt64);
@@ -453,6 +469,14 @@ void AttentionPass::State::AddScores() {
   }
 }
 
+int64_t AttentionPass::batch_size() const {
+  const TokenCounts longest = {.longs = state_->options.max_long_length,
+                               .globals = state_->options.max_global_length};
+  const int64_t bytes =
+      WeightBytes(state_->encoder->config(), longest, longest);
+  return std::max<int64_t>(1, state_->options.slice_bytes / bytes);
+}
+
 absl::Status AttentionPass::Add(EtcInput input, int64_t first) {
   const c10::InferenceMode no_gradients;
   const EtcConfig& config = state_->encoder->config();
@@ -467,15 +491,12 @@ absl::Status AttentionPass::Add(EtcInput input, int64_t first) {
   }
   const std::vector<VisibleRow> globals = state_->Rows(
       input, QuerySide::kGlobal, first, &state_->populations.back());
-  const int64_t long_length = input.token_ids.size(1);
-  const int64_t global_length = input.global_token_ids.size(1);
-  const int64_t pairs =
-      static_cast<int64_t>(longs.size()) *
-          (2 * config.local_radius + 1 + global_length) +
-      static_cast<int64_t>(globals.size()) * (long_length + global_length);
-  const int64_t bytes = pairs * config.num_hidden_layers *
-                        config.num_attention_heads *
-                        static_cast<int64_t>(sizeof(float));
+  const int64_t bytes =
+      WeightBytes(config,
+                  {.longs = static_cast<int64_t>(longs.size()),
+                   .globals = static_cast<int64_t>(globals.size())},
+                  {.longs = input.token_ids.size(1),
+                   .globals = input.global_token_ids.size(1)});
   const int64_t slices = 1 + bytes / state_->options.slice_bytes;
   std::vector<int64_t> layers(static_cast<size_t>(config.num_hidden_layers));
   std::iota(layers.begin(), layers.end(), 0);
