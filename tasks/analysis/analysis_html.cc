@@ -41,6 +41,17 @@ constexpr char kAnalysisStyle[] = R"css(
 #facts th { white-space: nowrap; } #facts td { overflow-wrap: anywhere; }
 )css";
 
+// The same for an SVG file: readers of SVG outside of browsers do not know
+// variables.
+constexpr char kPictureStyle[] = R"css(
+text { font: 11px sans-serif; fill: #444444; }
+.median { fill: #000000; }
+.cell { fill: #ffffff; stroke: #bbbbbb; stroke-width: 0.5; }
+.violin { stroke: #000000; stroke-width: 0.5; }
+.mark { stroke: #000000; stroke-width: 1.5; }
+.RED { fill: #d62728; } .YELLOW { fill: #f2c037; } .BLUE { fill: #1f77b4; }
+)css";
+
 // --- Violins -----------------------------------------------------------------
 
 // Space between a cell's border and the first and last tick's numbers.
@@ -176,7 +187,8 @@ std::string GridSvg(const ViolinGrid& grid) {
   const double bottom =
       kHeaderHeight + static_cast<double>(grid.rows.size()) * kCellHeight;
   std::string svg = absl::StrFormat(
-      "<svg class=\"grid\" role=\"img\" aria-label=\"%s\" width=\"%g\" "
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"grid\" role=\"img\" "
+      "aria-label=\"%s\" width=\"%g\" "
       "height=\"%g\" viewBox=\"0 0 %g %g\">",
       HtmlText(grid.label), width, bottom + kAxisHeight, width,
       bottom + kAxisHeight);
@@ -212,7 +224,11 @@ std::string GridSvg(const ViolinGrid& grid) {
                     kLabelWidth + static_cast<double>(c) * kCellWidth, top));
     }
   }
-  return absl::StrCat("<div class=\"wide\">", svg, "</svg></div>");
+  return svg + "</svg>";
+}
+
+std::string Wide(const std::string& grid) {
+  return absl::StrCat("<div class=\"wide\">", grid, "</div>");
 }
 
 std::string EntropyGrid(const AttentionAnalysis& analysis,
@@ -613,7 +629,7 @@ std::string PopulationSection(const AttentionAnalysis& analysis,
       analysis.normalised_colours
           ? ColourKey("0.2404 of ln(visible keys)", "0.7213 of it")
           : ColourKey("1.5", "4.5"),
-      EntropyGrid(analysis, population));
+      Wide(EntropyGrid(analysis, population)));
   if (!population.divergence.empty()) {
     absl::StrAppend(
         &html, "<h3>", kind,
@@ -626,7 +642,7 @@ std::string PopulationSection(const AttentionAnalysis& analysis,
         "</p>\n",
         analysis.jsd_distance ? ColourKey("0.5", "0.866")
                               : ColourKey("0.25", "0.75"),
-        DivergenceGrid(analysis, population));
+        Wide(DivergenceGrid(analysis, population)));
   }
   absl::StrAppend(&html, "<h3>Where the mass lies</h3>\n", Maps(population));
   if (population.radius > 0) {
@@ -635,7 +651,31 @@ std::string PopulationSection(const AttentionAnalysis& analysis,
   return absl::StrCat(html, HeadTable(population), "</section>\n");
 }
 
+// A grid as a file.
+std::string PictureOf(absl::string_view grid) {
+  const size_t content = grid.find('>') + 1;
+  return absl::StrCat(grid.substr(0, content), "<style>", kPictureStyle,
+                      "</style>", grid.substr(content), "\n");
+}
+
 }  // namespace
+
+std::vector<std::pair<std::string, std::string>> AnalysisPictures(
+    const AttentionAnalysis& analysis) {
+  std::vector<std::pair<std::string, std::string>> pictures;
+  for (const PopulationStatistics& population : analysis.populations) {
+    if (population.rows == 0) {
+      continue;
+    }
+    pictures.emplace_back(absl::StrCat("entropy_", population.name, ".svg"),
+                          PictureOf(EntropyGrid(analysis, population)));
+    if (!population.divergence.empty()) {
+      pictures.emplace_back(absl::StrCat("jsd_", population.name, ".svg"),
+                            PictureOf(DivergenceGrid(analysis, population)));
+    }
+  }
+  return pictures;
+}
 
 std::string AnalysisHtml(const AttentionAnalysis& analysis) {
   std::string body = absl::StrCat(

@@ -2,6 +2,8 @@
 #define ETC_TASKS_ANALYSIS_ANALYSIS_HTML_H_
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tasks/analysis/attention_statistics.h"
 
@@ -12,6 +14,12 @@ namespace etc {
 // divergence by the head's index), masses of blocks, curves by distance and a
 // table, as inline SVG in the frame of tasks/pages/html_page.h.
 std::string AnalysisHtml(const AttentionAnalysis& analysis);
+
+// The grids alone, each an SVG file in the colours of print, by its name:
+// "entropy_<population>.svg", and with several layers "jsd_<population>.svg".
+// A population without rows has none.
+std::vector<std::pair<std::string, std::string>> AnalysisPictures(
+    const AttentionAnalysis& analysis);
 
 }  // namespace etc
 

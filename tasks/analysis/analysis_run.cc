@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "base/directory.h"
 #include "base/file.h"
+#include "base/file_operations.h"
 #include "base/out_of_memory.h"
 #include "base/path_lookup.h"
 #include "base/random.h"
@@ -37,11 +38,14 @@
 namespace etc {
 namespace {
 
-constexpr std::array<const char*, 4> kAnalysisFiles = {
-    "attention.json", "attention_entropy.csv", "attention_jsd.csv",
-    "attention.html"};
+constexpr std::array kAnalysisFiles = {
+    "attention.json",   "attention_entropy.csv", "attention_jsd.csv",
+    "attention.html",   "entropy_all.svg",       "jsd_all.svg",
+    "entropy_long.svg", "jsd_long.svg",          "entropy_global.svg",
+    "jsd_global.svg"};
 
-std::string FileOf(const AttentionAnalysisOptions& options, const char* name) {
+std::string FileOf(const AttentionAnalysisOptions& options,
+                   const std::string& name) {
   return absl::StrCat(options.output, "/", name);
 }
 
@@ -375,12 +379,21 @@ absl::StatusOr<AttentionAnalysis> AnalyseAndWrite(
                                                        ? AnalyseRecords(options)
                                                        : AnalyseTexts(options));
   ETC_RETURN_IF_ERROR(CreateDirectories(options.output));
-  const std::array<std::string, 4> contents = {
-      AnalysisJson(analysis), EntropyCsv(analysis), DivergenceCsv(analysis),
-      AnalysisHtml(analysis)};
-  for (size_t i = 0; i < contents.size(); ++i) {
-    ETC_RETURN_IF_ERROR(
-        WriteFileAtomically(FileOf(options, kAnalysisFiles[i]), contents[i]));
+  std::vector<std::pair<std::string, std::string>> files =
+      AnalysisPictures(analysis);
+  files.emplace_back("attention_entropy.csv", EntropyCsv(analysis));
+  files.emplace_back("attention_jsd.csv", DivergenceCsv(analysis));
+  files.emplace_back("attention.html", AnalysisHtml(analysis));
+  files.emplace_back("attention.json", AnalysisJson(analysis));
+  for (const auto& [name, contents] : files) {
+    ETC_RETURN_IF_ERROR(WriteFileAtomically(FileOf(options, name), contents));
+  }
+  // Files of an earlier analysis that this one has not.
+  for (const std::string name : kAnalysisFiles) {
+    if (std::none_of(files.begin(), files.end(),
+                     [&](const auto& file) { return file.first == name; })) {
+      FileOperations::Current().Unlink(FileOf(options, name));
+    }
   }
   return analysis;
 }

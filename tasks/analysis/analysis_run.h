@@ -24,8 +24,8 @@ struct AttentionAnalysisOptions {
   std::string text;
   // A text is a line; or with true all lines up to one without text.
   bool paragraphs = false;
-  // Directory of attention.json, attention_entropy.csv, attention_jsd.csv and
-  // attention.html; it may be missing.
+  // Directory of attention.html, attention.json, attention_entropy.csv,
+  // attention_jsd.csv and of AnalysisPictures; it may be missing.
   std::string output;
   // Replaces those files if they are there.
   bool overwrite = false;
@@ -47,7 +47,7 @@ struct AttentionAnalysisOptions {
   std::function<void(int64_t done, int64_t all)> progress;
 };
 
-// Analyses, and writes the four files, each whole or not at all.
+// Analyses, and writes the files, each whole or not at all.
 //   kNotFound           there is no such checkpoint, or file
 //   kAlreadyExists      a file is there, and not `overwrite`
 //   kInvalidArgument    there are no records or texts; a mistake in a file;

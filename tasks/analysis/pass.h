@@ -39,8 +39,8 @@ class AttentionPass {
   AttentionPass(EtcModel encoder, const AttentionPassOptions& options);
   ~AttentionPass();
 
-  // Examples of the greatest lengths for which one run of the encoder is enough;
-  // at least 1.
+  // Examples of the greatest lengths for which one run of the encoder is
+  // enough; at least 1.
   int64_t batch_size() const;
 
   // Adds all examples of a batch; `first` is the index of its first one, by

@@ -43,7 +43,7 @@ class AttentionCommandTest : public RealetcTest {
   std::string checkpoint_;
 };
 
-TEST_F(AttentionCommandTest, WritesFourFilesAboutRecords) {
+TEST_F(AttentionCommandTest, WritesFilesAboutRecords) {
   const auto arguments = [&](const char* name) {
     return absl::StrCat(checkpoint_, " --data ", data_, " --output ",
                         Output(name), " --max-examples 4 --seed 7");
@@ -79,6 +79,13 @@ TEST_F(AttentionCommandTest, WritesFourFilesAboutRecords) {
   EXPECT_THAT(Contents(Output("a") + "/attention.html"),
               AllOf(HasSubstr("L-1&amp;0"), HasSubstr("Head-1"),
                     HasSubstr("Carried and new scores")));
+  // Files of their own, which need no style from elsewhere.
+  for (const char* name : {"entropy_long.svg", "jsd_long.svg",
+                           "entropy_global.svg", "jsd_global.svg"}) {
+    EXPECT_THAT(Contents(absl::StrCat(Output("a"), "/", name)),
+                AllOf(StartsWith("<svg xmlns="), HasSubstr("class=\"cell"),
+                      Not(HasSubstr("var(--")), HasSubstr("</svg>\n")));
+  }
 }
 
 TEST_F(AttentionCommandTest, ReadsPlainText) {
@@ -94,7 +101,9 @@ TEST_F(AttentionCommandTest, ReadsPlainText) {
         .at("examples");
   };
   EXPECT_EQ(examples(""), 3);
+  directory_.Write("text/entropy_all.svg", "of an earlier analysis");
   EXPECT_EQ(examples("--paragraphs"), 2);
+  EXPECT_FALSE(std::filesystem::exists(Output("text") + "/entropy_all.svg"));
   EXPECT_EQ(examples("--max-examples 1 --max-rows 2"), 1);
 }
 
