@@ -38,6 +38,9 @@ RUN = {'realetc', 'export', 'curl', 'unzip', 'mkdir', 'for', 'done', 'do',
 
 # Runs that a page takes as given.
 PREPARATION = {
+    'doc/attention_analysis.md': [
+        'realetc finetune tasks/wikihop/configs/demo.json --set '
+        'train.steps=4 --set train.evaluate_every=4 --output runs/demo'],
     'doc/reports.md': [
         f'realetc finetune tasks/wikihop/configs/demo.json --set '
         f'residual_attention={mode} --set train.steps=4 --set '
