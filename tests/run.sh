@@ -7,7 +7,8 @@
 # labels `slow` and `release-check` are left out: `-L LABEL` runs those of one
 # label and no others, `-LE LABEL` all but those. `release-check` are the tests of
 # some minutes that .ci/run runs, and a first look can do without: the commands
-# of all pages, the package in a project of its own, a hundred kills of a run.
+# of all pages, the package in a project of its own, a hundred kills of a run, runs
+# of several processes and hosts, runs on a stand-in for CUDA.
 #
 #   bash tests/run.sh release -L release-check
 #   bash tests/run.sh release -L slow

@@ -11,6 +11,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "tasks/analysis/analysis_files.h"
 #include "tasks/pages/html_page.h"
@@ -133,7 +134,7 @@ std::string ViolinPath(const StreamingHistogram& numbers, double x_high,
   const double middle = top + kCellHeight / 2;
   const Density density = SmoothDensity(numbers);
   std::string upper;
-  std::string lower;
+  std::vector<std::string> lower;
   double last = -1;
   for (size_t i = 0; i < density.at.size(); ++i) {
     const double x = left + std::clamp(density.at[i] * scale, 0.0, kCellWidth);
@@ -144,9 +145,10 @@ std::string ViolinPath(const StreamingHistogram& numbers, double x_high,
     const double half = density.value[i] * (kCellHeight / 2 - 4);
     absl::StrAppendFormat(&upper, "%s%.1f,%.1f", upper.empty() ? "M" : "L", x,
                           middle - half);
-    lower = absl::StrFormat("L%.1f,%.1f", x, middle + half) + lower;
+    lower.push_back(absl::StrFormat("L%.1f,%.1f", x, middle + half));
   }
-  return upper + lower + "Z";
+  std::reverse(lower.begin(), lower.end());
+  return absl::StrCat(upper, absl::StrJoin(lower, ""), "Z");
 }
 
 std::string ViolinSvg(const ViolinCell& cell, const ViolinGrid& grid,
@@ -155,8 +157,9 @@ std::string ViolinSvg(const ViolinCell& cell, const ViolinGrid& grid,
       "<rect class=\"cell\" x=\"%g\" y=\"%g\" width=\"%g\" height=\"%g\"/>",
       left, top, kCellWidth, kCellHeight);
   if (cell.numbers == nullptr || cell.numbers->count() == 0) {
-    return svg + absl::StrFormat("<text x=\"%g\" y=\"%g\">none</text>",
-                                 left + 4, top + kCellHeight / 2 + 4);
+    absl::StrAppendFormat(&svg, "<text x=\"%g\" y=\"%g\">none</text>", left + 4,
+                          top + kCellHeight / 2 + 4);
+    return svg;
   }
   const double median = cell.numbers->Quantile(0.5);
   const double x =

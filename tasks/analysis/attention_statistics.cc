@@ -67,6 +67,7 @@ PopulationStatistics MakePopulation(const std::string& name, int64_t layers,
 
 std::vector<int64_t> HeadOrder(const std::vector<HeadStatistics>& heads) {
   std::vector<double> medians;
+  medians.reserve(heads.size());
   for (const HeadStatistics& head : heads) {
     medians.push_back(head.entropy.count() > 0 ? head.entropy.Quantile(0.5)
                                                : HUGE_VAL);

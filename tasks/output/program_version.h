@@ -11,10 +11,10 @@ namespace etc {
 // run may be resumed by another version.
 struct ProgramVersion {
   // "0.1.0"; empty: not noted, as by programs that call the library.
-  std::string version = "";
+  std::string version;
   // The commit of the checkout that it was built from, as of `git describe
   // --always --dirty`; empty: it was built elsewhere.
-  std::string commit = "";
+  std::string commit;
 
   bool operator==(const ProgramVersion&) const = default;
 };

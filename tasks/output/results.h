@@ -32,8 +32,8 @@ ScoreSummary SummarizeScore(std::string name, std::vector<double> values);
 nlohmann::ordered_json ScoreSummariesToJson(
     const std::vector<ScoreSummary>& scores);
 
-// Field of summary.json and grid.json, and its value where a smaller main metric
-// is better; else the field is absent.
+// Field of summary.json and grid.json, and its value where a smaller main
+// metric is better; else the field is absent.
 inline constexpr char kMainMetricDirection[] = "main_metric_direction";
 inline constexpr char kLowerIsBetter[] = "min";
 
