@@ -151,7 +151,7 @@ void ExampleStream::MakeExamplesUntilStopped() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (true) {
     may_begin_.wait(lock, [this] { return stopped_ || MayBegin(); });
-    if (stopped_) {
+    if (stopped_ || IsStopped()) {
       return;
     }
     // A deque's elements stay where they are when others are added at its end
