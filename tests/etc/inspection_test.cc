@@ -30,18 +30,9 @@ using ::testing::HasSubstr;
 constexpr int64_t kLayers = 3;
 
 EtcConfig Config(bool bert) {
-  EtcConfig config = ToyConfig();
+  EtcConfig config = bert ? ToyBertConfig(/*positions=*/8) : ToyConfig();
   config.num_hidden_layers = kLayers;
   config.initializer_range = 0.3;
-  if (bert) {
-    config.has_long_tokens = false;
-    config.share_qkv_projections = true;
-    config.share_att_output_projection = true;
-    config.share_feed_forward_params = true;
-    config.relative_vocab_size = std::nullopt;
-    config.relative_pos_max_distance = 0;
-    config.max_absolute_position_embeddings = 8;
-  }
   return config;
 }
 

@@ -193,14 +193,7 @@ TEST(OutputRowsTest, WhatNoOutputNeedsIsLeftOut) {
 TEST(OutputRowsTest, AreThoseOfBert) {
   for (const char* mode : {"off", "sum", "mean"}) {
     SCOPED_TRACE(mode);
-    EtcConfig config = ToyConfig();
-    config.has_long_tokens = false;
-    config.share_qkv_projections = true;
-    config.share_att_output_projection = true;
-    config.share_feed_forward_params = true;
-    config.relative_vocab_size = std::nullopt;
-    config.relative_pos_max_distance = 0;
-    config.max_absolute_position_embeddings = 8;
+    EtcConfig config = ToyBertConfig(/*positions=*/8);
     config.residual_attention = mode;
     EtcModel model = SeededModel(config);
     const EtcInput input =

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +34,19 @@ inline EtcConfig ToyConfig() {
   config.hidden_dropout_prob = 0.0;
   config.attention_probs_dropout_prob = 0.0;
   config.share_qkv_projections = false;
+  return config;
+}
+
+// The same as a BERT with so many absolute positions: all tokens are global.
+inline EtcConfig ToyBertConfig(int64_t positions) {
+  EtcConfig config = ToyConfig();
+  config.has_long_tokens = false;
+  config.share_qkv_projections = true;
+  config.share_att_output_projection = true;
+  config.share_feed_forward_params = true;
+  config.relative_vocab_size = std::nullopt;
+  config.relative_pos_max_distance = 0;
+  config.max_absolute_position_embeddings = positions;
   return config;
 }
 

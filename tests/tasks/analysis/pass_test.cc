@@ -31,20 +31,11 @@ constexpr double kNear = 2e-5;
 constexpr int64_t kPassLayers = 3;
 
 EtcModel PassModel(bool bert, const std::string& residual) {
-  EtcConfig config = ToyConfig();
+  EtcConfig config = bert ? ToyBertConfig(/*positions=*/9) : ToyConfig();
   config.num_hidden_layers = kPassLayers;
   config.initializer_range = 0.8;
   config.residual_attention = residual;
   config.residual_gate_init = 0.5;
-  if (bert) {
-    config.has_long_tokens = false;
-    config.share_qkv_projections = true;
-    config.share_att_output_projection = true;
-    config.share_feed_forward_params = true;
-    config.relative_vocab_size = std::nullopt;
-    config.relative_pos_max_distance = 0;
-    config.max_absolute_position_embeddings = 9;
-  }
   torch::manual_seed(3);
   EtcModel model(config);
   model->eval();
