@@ -28,7 +28,6 @@
 #include "tasks/output/find_checkpoint.h"
 #include "tasks/runs/checkpoint_run.h"
 #include "tasks/runs/task_setup.h"
-#include "tasks/task/benchmark_head.h"
 #include "tasks/text_encoder.h"
 #include "tasks/train/device.h"
 #include "tasks/train/open_data.h"
@@ -161,18 +160,6 @@ void WarnAll(const AttentionAnalysisOptions& options,
 
 // --- Records of a task -------------------------------------------------------
 
-// The input of the encoder as the task's head gives it.
-EtcInput HeadInput(const TaskModel& model, const Batch& batch) {
-  EtcInput input = batch.input;
-  if (auto* head = dynamic_cast<OutputHead*>(model.head().get());
-      head != nullptr) {
-    const EmbeddingAdders adders = head->Adders(batch);
-    input.long_embedding_adder = adders.long_adder;
-    input.global_embedding_adder = adders.global_adder;
-  }
-  return input;
-}
-
 absl::Status AddRecords(const AttentionAnalysisOptions& options,
                         const ExampleSource& records, const TaskModel& model,
                         const torch::Device& device, AnalysisRun* run) {
@@ -182,7 +169,7 @@ absl::Status AddRecords(const AttentionAnalysisOptions& options,
   Examples waiting;
   const auto flush = [&]() -> absl::Status {
     const Batch batch = MakeBatch(std::exchange(waiting, {}), device);
-    return run->Add(HeadInput(model, batch));
+    return run->Add(model.head()->EncoderInput(batch));
   };
   const auto is_full = [&] {
     return options.max_examples > 0 &&

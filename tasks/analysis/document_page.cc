@@ -25,7 +25,6 @@
 #include "tasks/output/find_checkpoint.h"
 #include "tasks/runs/checkpoint_run.h"
 #include "tasks/runs/task_setup.h"
-#include "tasks/task/benchmark_head.h"
 #include "tasks/train/device.h"
 #include "tasks/train/open_data.h"
 #include "tasks/train/run_plan.h"
@@ -109,18 +108,6 @@ void ChooseParts(const EtcConfig& model, const DocumentSize& size,
 }
 
 // --- Attention ---------------------------------------------------------------
-
-// The input of the encoder as the task's head gives it.
-EtcInput InputOf(const TaskModel& model, const Batch& batch) {
-  EtcInput input = batch.input;
-  if (auto* head = dynamic_cast<OutputHead*>(model.head().get());
-      head != nullptr) {
-    const EmbeddingAdders adders = head->Adders(batch);
-    input.long_embedding_adder = adders.long_adder;
-    input.global_embedding_adder = adders.global_adder;
-  }
-  return input;
-}
 
 // Runs the encoder as often as the memory of its probabilities asks for, each
 // time for some layers and heads.
@@ -317,7 +304,7 @@ absl::StatusOr<DocumentPage> WritePage(const DocumentPageOptions& options) {
   contents.left_out = LeftOut(config.model, contents);
   const Batch batch = MakeBatch({record.example}, device.device);
   contents.visible = VisibleKeys(batch.input.attention, contents.size);
-  FillProbabilities(model, InputOf(model, batch), &contents);
+  FillProbabilities(model, model.head()->EncoderInput(batch), &contents);
   const std::string html = DocumentHtml(contents);
   ETC_RETURN_IF_ERROR(WriteFileAtomically(options.output, html));
   return DocumentPage{.layers = contents.layers,

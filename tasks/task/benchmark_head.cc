@@ -27,11 +27,16 @@ OutputRows OnlyGlobalTokens(const Batch& batch) {
   return {.longs = NoRows(batch)};
 }
 
-EtcOutput OutputHead::Encode(EtcModel encoder, const Batch& batch) {
+EtcInput OutputHead::EncoderInput(const Batch& batch) {
   EtcInput input = batch.input;
   const EmbeddingAdders adders = Adders(batch);
   input.long_embedding_adder = adders.long_adder;
   input.global_embedding_adder = adders.global_adder;
+  return input;
+}
+
+EtcOutput OutputHead::Encode(EtcModel encoder, const Batch& batch) {
+  EtcInput input = EncoderInput(batch);
   input.outputs = Reads(batch);
   return encoder->forward(input);
 }

@@ -80,6 +80,7 @@ struct EmbeddingAdders {
 // of examples + 1e-5 (doc/wikihop.md 6).
 class OutputHead : public TaskHead {
  public:
+  EtcInput EncoderInput(const Batch& batch) final;
   std::vector<torch::Tensor> Run(EtcModel encoder, const Batch& batch) override;
   LossTotals Totals(const Examples& examples) const final;
   torch::Tensor Loss(const std::vector<torch::Tensor>& logits,

@@ -105,6 +105,9 @@ class TaskHead : public torch::nn::Module {
   virtual std::unique_ptr<UpdateContext> BeginUpdate(EtcModel /*encoder*/) {
     return nullptr;
   }
+  // The encoder's input for a batch, with what the head adds to embeddings: the
+  // batch's own for heads that add nothing.
+  virtual EtcInput EncoderInput(const Batch& batch) { return batch.input; }
   // The task's logits for a batch, by one or several runs of the encoder; the
   // first axis of each is the batch.
   virtual std::vector<torch::Tensor> Run(EtcModel encoder,
