@@ -14,8 +14,8 @@
 #include "tasks/analysis/analysis_run.h"
 #include "tasks/commands/commands.h"
 #include "tasks/commands/console.h"
+#include "tasks/commands/model_options.h"
 #include "tasks/commands/output_file.h"
-#include "tasks/commands/residual_option.h"
 #include "tasks/train/progress.h"
 
 namespace etc {
@@ -111,9 +111,7 @@ void AddAttentionCommand(CLI::App* program, Action* action) {
                    "absolute (1.5 and 4.5 nats) or normalised (the same shares "
                    "of the logarithm of the visible keys)")
       ->check(CLI::IsMember({"absolute", "normalised"}));
-  command->add_option("--device", options->device,
-                      "auto (CUDA where there is a device, else the CPU), cpu, "
-                      "cuda or cuda:1");
+  AddDeviceOption(command, &options->device);
   AddResidualOption(command,
                     "Mode of residual attention (default: as the weights say)",
                     &options->residual_attention);

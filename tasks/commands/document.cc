@@ -12,8 +12,8 @@
 #include "tasks/analysis/document_page.h"
 #include "tasks/commands/commands.h"
 #include "tasks/commands/console.h"
+#include "tasks/commands/model_options.h"
 #include "tasks/commands/output_file.h"
-#include "tasks/commands/residual_option.h"
 
 namespace etc {
 namespace {
@@ -68,9 +68,7 @@ void AddDocumentCommand(CLI::App* program, Action* action) {
       ->add_option("--heads", options->heads,
                    "Heads on the page, from 0 (default: all)")
       ->delimiter(',');
-  command->add_option("--device", options->device,
-                      "auto (CUDA where there is a device, else the CPU), cpu, "
-                      "cuda or cuda:1");
+  AddDeviceOption(command, &options->device);
   AddResidualOption(command,
                     "Mode of residual attention (default: as the weights say)",
                     &options->residual_attention);

@@ -22,10 +22,10 @@
 #include "etc/residual_choice.h"
 #include "tasks/commands/commands.h"
 #include "tasks/commands/console.h"
+#include "tasks/commands/model_options.h"
 #include "tasks/commands/output_file.h"
 #include "tasks/commands/predict_lines.h"
 #include "tasks/commands/process_run.h"
-#include "tasks/commands/residual_option.h"
 #include "tasks/metrics.h"
 #include "tasks/predictor.h"
 #include "tasks/runs/checkpoint_run.h"
@@ -205,9 +205,7 @@ void AddRunOptions(CLI::App* command, CheckpointRunOptions* options) {
   AddResidualOption(command,
                     "Residual attention scores (default: as in training)",
                     &options->residual_attention);
-  command->add_option("--device", options->device,
-                      "auto (CUDA where there is a device, else the CPU), cpu, "
-                      "cuda or cuda:1 (default: auto)");
+  AddDeviceOption(command, &options->device);
   command
       ->add_option("--threads", options->threads,
                    "CPU threads (default: as in training)")

@@ -1,4 +1,4 @@
-#include "tasks/commands/residual_option.h"
+#include "tasks/commands/model_options.h"
 
 #include <CLI/CLI.hpp>
 
@@ -14,6 +14,12 @@ void AddResidualOption(CLI::App* command, const std::string& help,
             return std::string(ParseResidualChoice(text).status().message());
           },
           "off|sum|mean|decay[=BETA]|gate[=INITIAL]"));
+}
+
+void AddDeviceOption(CLI::App* command, std::string* device) {
+  command->add_option("--device", *device,
+                      "auto (CUDA where there is a device, else the CPU), cpu, "
+                      "cuda or cuda:1 (default: auto)");
 }
 
 }  // namespace etc

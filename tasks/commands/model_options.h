@@ -1,5 +1,5 @@
-#ifndef ETC_TASKS_COMMANDS_RESIDUAL_OPTION_H_
-#define ETC_TASKS_COMMANDS_RESIDUAL_OPTION_H_
+#ifndef ETC_TASKS_COMMANDS_MODEL_OPTIONS_H_
+#define ETC_TASKS_COMMANDS_MODEL_OPTIONS_H_
 
 #include <string>
 
@@ -14,6 +14,9 @@ namespace etc {
 void AddResidualOption(CLI::App* command, const std::string& help,
                        std::string* choice);
 
+// Adds --device: a device of tasks/config/device_choice.h, "auto" by default.
+void AddDeviceOption(CLI::App* command, std::string* device);
+
 }  // namespace etc
 
-#endif  // ETC_TASKS_COMMANDS_RESIDUAL_OPTION_H_
+#endif  // ETC_TASKS_COMMANDS_MODEL_OPTIONS_H_

@@ -27,8 +27,8 @@
 #include "tasks/commands/commands.h"
 #include "tasks/commands/console.h"
 #include "tasks/commands/find_weights.h"
+#include "tasks/commands/model_options.h"
 #include "tasks/commands/output_file.h"
-#include "tasks/commands/residual_option.h"
 #include "tasks/runs/task_setup.h"
 
 namespace etc {
