@@ -1,13 +1,11 @@
 // `realetc attention`: entropy and divergence of attention over a data set.
 
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/counted.h"
 #include "base/interrupt.h"
 #include "base/status_macros.h"
@@ -21,34 +19,15 @@
 namespace etc {
 namespace {
 
-// Prints how far the pass is and how long it will take, every few seconds.
-class AttentionProgress {
- public:
-  void operator()(int64_t done, int64_t all) {
-    constexpr double kInterval = 5;
-    const double now = SteadySeconds();
-    if (now < due_ || done >= all) {
-      return;
-    }
-    due_ = now + kInterval;
-    const double left = (now - began_) * static_cast<double>(all - done) /
-                        static_cast<double>(done);
-    std::cerr << "attention: " << FormatCount(done) << " of "
-              << FormatCount(all) << " done, " << FormatSeconds(left)
-              << " left\n";
-  }
-
- private:
-  double began_ = SteadySeconds();
-  double due_ = began_ + 2;
-};
-
 absl::Status Analyse(AttentionAnalysisOptions options) {
   std::vector<std::string> read = FilesAt(options.checkpoint);
   read.push_back(options.data.empty() ? options.text : options.data);
   ETC_RETURN_IF_ERROR(CheckOutputDirectory("--output", options.output, read));
   options.callbacks.stop = StopAtInterrupt();
-  options.progress = AttentionProgress();
+  StreamReporter reporter = ConsoleReporter();
+  options.progress = [&reporter](int64_t done, int64_t all) {
+    reporter.Analysing({.records = done, .num_records = all});
+  };
   ETC_ASSIGN_OR_RETURN(const AttentionAnalysis analysis,
                        AnalyseAttention(options));
   std::cout << options.output

@@ -21,7 +21,7 @@ std::string CsvField(const std::string& text) {
              : text;
 }
 
-// The names of an evaluation's column.
+// The column of a score of evaluations.
 std::string EvaluationColumn(const std::string& metric) {
   return absl::StrCat("evaluation.", metric);
 }

@@ -130,8 +130,17 @@ void StreamReporter::Opening(const OpeningProgress& progress) {
 }
 
 void StreamReporter::Counting(const CountingProgress& progress) {
+  ShowPass("counting examples", progress);
+}
+
+void StreamReporter::Analysing(const CountingProgress& progress) {
+  ShowPass("analysing attention", progress);
+}
+
+void StreamReporter::ShowPass(const std::string& what,
+                              const CountingProgress& progress) {
   ShowWithTimeLeft(
-      "counting examples",
+      what,
       absl::StrFormat("%d of %d records", progress.records,
                       progress.num_records),
       static_cast<double>(progress.records) /

@@ -71,7 +71,7 @@ struct OpeningProgress {
   uint64_t num_bytes = 0;  // of all files
 };
 
-// Progress of a pass over the records that only counts examples.
+// Progress of a pass over the records that trains and predicts nothing.
 struct CountingProgress {
   int64_t records = 0;  // done
   int64_t num_records = 0;
@@ -96,6 +96,8 @@ class RunReporter {
   virtual void Opening(const OpeningProgress& progress) = 0;
   // Called after every record whose examples are counted.
   virtual void Counting(const CountingProgress& /*progress*/) {}
+  // Called after every record or text whose attention is analysed.
+  virtual void Analysing(const CountingProgress& /*progress*/) {}
   // Called after every batch of text that is tokenized.
   virtual void Tokenizing(const TokenizingProgress& /*progress*/) {}
   // Called after every update.
@@ -127,6 +129,7 @@ class StreamReporter : public RunReporter {
   // These are silent for the first second: small files are read by then.
   void Opening(const OpeningProgress& progress) override;
   void Counting(const CountingProgress& progress) override;
+  void Analysing(const CountingProgress& progress) override;
   void Tokenizing(const TokenizingProgress& progress) override;
   void Update(const Progress& progress) override;
   void Evaluating(const EvaluationProgress& progress) override;
@@ -138,6 +141,8 @@ class StreamReporter : public RunReporter {
   size_t Room() const;
   // The first of `lines` that has room, or the last one cut.
   void Show(const std::vector<std::string>& lines);
+  // ShowWithTimeLeft() of a pass, whose line is gone at its end.
+  void ShowPass(const std::string& what, const CountingProgress& progress);
   // Shows "<what>: <amount>, 2:30 left", if it is time for it. `share` is done,
   // in [0, 1].
   void ShowWithTimeLeft(const std::string& what, const std::string& amount,

@@ -131,6 +131,16 @@ TEST_F(StreamReporterTest, SaysHowFarOpeningIsIfItTakesLong) {
             "looking through the data: 1.20 of 5.00 GB, 0:03 left\n");
 }
 
+TEST_F(StreamReporterTest, SaysHowFarAnAnalysisIs) {
+  StreamReporter reporter = Make(StreamReporter::Style::kTerminal);
+  reporter.Analysing({.records = 1, .num_records = 1000});
+  now_ += 10;
+  reporter.Analysing({.records = 400, .num_records = 1000});
+  EXPECT_THAT(stream_.str(),
+              testing::HasSubstr(
+                  "analysing attention: 400 of 1000 records, 0:15 left"));
+}
+
 TEST_F(StreamReporterTest, SaysHowFarCountingIsAndClearsItsLine) {
   StreamReporter reporter = Make(StreamReporter::Style::kTerminal);
   reporter.Counting({.records = 1, .num_records = 1000});
