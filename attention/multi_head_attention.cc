@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "attention/pattern.h"
@@ -134,30 +135,72 @@ torch::Tensor MultiHeadAttentionImpl::Heads(const torch::nn::Linear& projection,
       .transpose(1, 2);
 }
 
+void MultiHeadAttentionImpl::CheckQuery(const torch::Tensor& query) const {
+  CheckSource(query, "query", query_->weight);
+  ETC_CHECK_SHAPE(query, {query.size(0), query.size(1), options_.hidden_size});
+}
+
+void MultiHeadAttentionImpl::CheckKeys(
+    const torch::Tensor& key, const torch::Tensor& value,
+    std::optional<int64_t> batch_of_queries) const {
+  CheckSource(key, "key", query_->weight);
+  CheckSource(value, "value", query_->weight);
+  const int64_t batch = batch_of_queries.value_or(key.size(0));
+  const int64_t keys = key.size(1);
+  ETC_CHECK_SHAPE(key, {batch, keys, options_.key_size});
+  ETC_CHECK_SHAPE(value, {batch, keys, options_.value_size});
+}
+
 MultiHeadAttentionOutput MultiHeadAttentionImpl::forward(
     const torch::Tensor& query, const torch::Tensor& key,
     const torch::Tensor& value, const SoftmaxPattern& pattern,
     const CarriedKeyScores& carried) {
-  CheckSource(query, "query", query_->weight);
-  CheckSource(key, "key", query_->weight);
-  CheckSource(value, "value", query_->weight);
-  const int64_t batch = query.size(0);
-  const int64_t queries = query.size(1);
-  const int64_t keys = key.size(1);
-  ETC_CHECK_SHAPE(query, {batch, queries, options_.hidden_size});
-  ETC_CHECK_SHAPE(key, {batch, keys, options_.key_size});
-  ETC_CHECK_SHAPE(value, {batch, keys, options_.value_size});
-
+  CheckQuery(query);
+  CheckKeys(key, value, query.size(0));
   const LinearInput query_in = products_.Input(query);
   const LinearInput key_in =
       key.is_same(query) ? query_in : products_.Input(key);
   const LinearInput value_in = value.is_same(query) ? query_in
                                : value.is_same(key) ? key_in
                                                     : products_.Input(value);
+  return AttendTo(
+      query_in, {.key = Heads(key_, key_in), .value = Heads(value_, value_in)},
+      pattern, carried);
+}
+
+KeyValueHeads MultiHeadAttentionImpl::Project(const torch::Tensor& key,
+                                              const torch::Tensor& value) {
+  CheckKeys(key, value);
+  const LinearInput key_in = products_.Input(key);
+  return {.key = Heads(key_, key_in),
+          .value = Heads(value_,
+                         value.is_same(key) ? key_in : products_.Input(value))};
+}
+
+MultiHeadAttentionOutput MultiHeadAttentionImpl::Attend(
+    const torch::Tensor& query, const KeyValueHeads& heads,
+    const SoftmaxPattern& pattern, const CarriedKeyScores& carried) {
+  CheckQuery(query);
+  TORCH_CHECK(heads.key.defined() && heads.key.dim() == 4,
+              "heads.key should be [batch, heads, keys, head_size], but is ",
+              heads.key.defined() ? heads.key.sizes() : at::IntArrayRef());
+  return AttendTo(products_.Input(query), heads, pattern, carried);
+}
+
+MultiHeadAttentionOutput MultiHeadAttentionImpl::AttendTo(
+    const LinearInput& query, const KeyValueHeads& heads,
+    const SoftmaxPattern& pattern, const CarriedKeyScores& carried) {
+  const int64_t batch = query.value.size(0);
+  const int64_t queries = query.value.size(1);
+  const int64_t keys = heads.key.size(2);
+  ETC_CHECK_SHAPE(heads.key,
+                  {batch, options_.num_heads, keys, options_.head_size});
+  ETC_CHECK_SHAPE(heads.value,
+                  {batch, options_.num_heads, keys, options_.head_size});
   const DotProductAttentionOutput attended = DotProductAttention(
-      {.query = Heads(query_, query_in),
-       .key = Heads(key_, key_in),
-       .value = Heads(value_, value_in),
+      {.query = Heads(query_, query),
+       .key = heads.key,
+       .value = heads.value,
        .pattern = PatternOr(
            pattern, {.queries = queries,
                      .keys = keys,

@@ -57,6 +57,13 @@ struct MultiHeadAttentionOutput {
   ResidualKeyScores scores;  // for the layer above; undefined with kOff
 };
 
+// Keys and values behind their projections, for several calls with the same
+// ones: those of cross attention, caches of incremental decoding.
+struct KeyValueHeads {
+  torch::Tensor key;    // [B, N, S, head_size]
+  torch::Tensor value;  // [B, N, S, head_size]
+};
+
 // Multi-head attention (Vaswani et al. 2017) of T query tokens to S key tokens,
 // the same ones (self attention) or others (cross attention), with residual
 // scores (He et al. 2021) and the relative positions of Shaw et al. (2018) as
@@ -90,6 +97,14 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
                                    const SoftmaxPattern& pattern = {},
                                    const CarriedKeyScores& carried = {});
 
+  // The two halves of `forward`, with the same errors: the projections of S
+  // keys and values, and the attention of T queries to those.
+  KeyValueHeads Project(const torch::Tensor& key, const torch::Tensor& value);
+  MultiHeadAttentionOutput Attend(const torch::Tensor& query,
+                                  const KeyValueHeads& heads,
+                                  const SoftmaxPattern& pattern = {},
+                                  const CarriedKeyScores& carried = {});
+
   const MultiHeadAttentionOptions& options() const { return options_; }
   void set_implementation(AttentionImplementation implementation) {
     options_.implementation = implementation;
@@ -111,6 +126,14 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
   void clone_(torch::nn::Module& other,
               const c10::optional<torch::Device>& device) override;
 
+  void CheckQuery(const torch::Tensor& query) const;
+  // `batch`: that of the queries; absent: the keys'.
+  void CheckKeys(const torch::Tensor& key, const torch::Tensor& value,
+                 std::optional<int64_t> batch = std::nullopt) const;
+  MultiHeadAttentionOutput AttendTo(const LinearInput& query,
+                                    const KeyValueHeads& heads,
+                                    const SoftmaxPattern& pattern,
+                                    const CarriedKeyScores& carried);
   // [B, length, size] -> [B, N, length, head_size]
   torch::Tensor Heads(const torch::nn::Linear& projection,
                       const LinearInput& input);

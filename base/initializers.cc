@@ -41,6 +41,20 @@ void TruncatedNormal_(torch::Tensor tensor, double standard_deviation) {
   }
 }
 
+void Uniform_(torch::Tensor tensor, double bound) {
+  if (!leaves_uninitialised) {
+    const torch::NoGradGuard no_grad;
+    tensor.uniform_(-bound, bound);
+  }
+}
+
+void Normal_(torch::Tensor tensor, double standard_deviation) {
+  if (!leaves_uninitialised) {
+    const torch::NoGradGuard no_grad;
+    tensor.normal_(0.0, standard_deviation);
+  }
+}
+
 torch::nn::Linear MakeLinear(int64_t inputs, int64_t outputs,
                              double standard_deviation) {
   if (leaves_uninitialised) {

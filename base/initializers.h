@@ -6,9 +6,8 @@
 
 namespace etc {
 
-// Makes this thread's TruncatedNormal_ and MakeLinear, while it lives, draw
-// nothing and leave weights uninitialised, for modules whose weights are loaded
-// at once.
+// Makes this thread's functions below, while it lives, draw nothing and leave
+// weights uninitialised, for modules whose weights are loaded or drawn at once.
 class WithoutInitialValues {
  public:
   WithoutInitialValues();
@@ -24,6 +23,14 @@ class WithoutInitialValues {
 // those farther than two standard deviations from 0; the standard deviation is
 // not rescaled for that (doc/model.md 0).
 void TruncatedNormal_(torch::Tensor tensor, double standard_deviation);
+
+// Fills `tensor` with draws from a uniform distribution on [-bound, bound): by
+// Glorot and Bengio (2010) the bound of a matrix is sqrt(6 / (inputs +
+// outputs)).
+void Uniform_(torch::Tensor tensor, double bound);
+
+// Fills `tensor` with draws from a normal distribution of mean 0.
+void Normal_(torch::Tensor tensor, double standard_deviation);
 
 // A linear layer with bias, y = x W^T + b. W [outputs, inputs] is truncated
 // normal, b is 0 (doc/model.md 4.3).

@@ -453,6 +453,43 @@ TEST(MultiHeadAttentionTest, IsClonedSavedLoadedMovedAndPrinted) {
   EXPECT_THAT(text.str(), testing::HasSubstr("(relative): "));
 }
 
+TEST(MultiHeadAttentionTest, AttendsToKeysThatWereProjectedBefore) {
+  torch::manual_seed(2);
+  MultiHeadAttention attention = Make(SmallOptions());
+  const torch::Tensor query = torch::randn({kBatch, kQueries, kHidden});
+  const torch::Tensor key = torch::randn({kBatch, kKeys, kHidden});
+  const torch::Tensor value = torch::randn({kBatch, kKeys, kHidden});
+  const CarriedKeyScores carried = {.mode = ResidualAttention::kSum};
+  const MultiHeadAttentionOutput whole =
+      attention->forward(query, key, value, {}, carried);
+  const KeyValueHeads heads = attention->Project(key, value);
+  EXPECT_EQ(heads.key.sizes(), (at::IntArrayRef{kBatch, kHeads, kKeys, 4}));
+  const MultiHeadAttentionOutput halves =
+      attention->Attend(query, heads, {}, carried);
+  EXPECT_TRUE(halves.output.equal(whole.output));
+  EXPECT_TRUE(halves.scores.sum->equal(*whole.scores.sum));
+  // Keys in two parts, as a cache grows.
+  const auto part = [&](int64_t begin, int64_t length) {
+    return attention->Project(key.narrow(1, begin, length),
+                              value.narrow(1, begin, length));
+  };
+  const KeyValueHeads first = part(0, 4), rest = part(4, kKeys - 4);
+  EXPECT_TRUE(IsClose(
+      attention
+          ->Attend(query, {.key = torch::cat({first.key, rest.key}, 2),
+                           .value = torch::cat({first.value, rest.value}, 2)})
+          .output,
+      attention->forward(query, key, value).output, 1e-6));
+  EXPECT_THAT(MessageOf([&] { attention->Attend(query, {}); }),
+              testing::HasSubstr("heads.key should be [batch, heads, keys"));
+  EXPECT_THAT(
+      MessageOf([&] { attention->Attend(query.narrow(0, 0, 1), heads); }),
+      testing::HasSubstr("heads.key should be {batch"));
+  EXPECT_THAT(
+      MessageOf([&] { attention->Project(key, value.narrow(0, 0, 1)); }),
+      testing::HasSubstr("value should be {batch, keys"));
+}
+
 TEST(MultiHeadAttentionTest, SaysWhatItExpected) {
   const auto make = [](auto change) {
     MultiHeadAttentionOptions options = SmallOptions();
