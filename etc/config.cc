@@ -12,6 +12,7 @@
 #include "base/json_reader.h"
 #include "base/json_text.h"
 #include "base/status_macros.h"
+#include "etc/field_checker.h"
 #include "nlohmann/json.hpp"
 
 namespace etc {
@@ -73,51 +74,6 @@ void ForEachField(Config& config, Visitor visit) {
   visit("final_layer_norm", config.final_layer_norm);
   visit("depth_scaled_initializer", config.depth_scaled_initializer);
 }
-
-// Collects the first field that is not as it should be.
-class FieldChecker {
- public:
-  explicit FieldChecker(const std::string& source) : source_(source) {}
-
-  template <typename T>
-  void Check(bool good, absl::string_view field, absl::string_view expected,
-             const T& found) {
-    if (!good && status_.ok()) {
-      status_ = absl::InvalidArgumentError(absl::StrCat(
-          source_, ": ", field, " should be ", expected, ", but is ", found));
-    }
-  }
-  void Size(absl::string_view field, int64_t size, int64_t least,
-            int64_t most) {
-    Check(least <= size && size <= most, field,
-          absl::StrCat("from ", least, " to ", most), size);
-  }
-  void OptionalSize(absl::string_view field, std::optional<int64_t> size,
-                    int64_t most) {
-    if (size.has_value()) {
-      Size(field, *size, 1, most);
-    }
-  }
-  void Probability(absl::string_view field, double value) {
-    Check(0 <= value && value < 1, field, "at least 0 and below 1", value);
-  }
-  template <size_t kCount>
-  void OneOf(absl::string_view field, const char* const (&names)[kCount],
-             const std::string& value) {
-    bool found = false;
-    for (const absl::string_view name : names) {
-      found = found || name == value;
-    }
-    Check(found, field, absl::StrCat("one of ", absl::StrJoin(names, ", ")),
-          absl::StrCat("\"", value, "\""));
-  }
-
-  const absl::Status& status() const { return status_; }
-
- private:
-  const std::string& source_;
-  absl::Status status_;
-};
 
 // "128; set num_attention_heads as well, to 2 for heads of 64": the size that
 // divides `hidden_size` and is nearest to that of BERT's heads.
