@@ -82,7 +82,9 @@ EtcEncoderLayerOptions EncoderLayerOptions(const EtcConfig& config) {
 FeedForwardBlockImpl::FeedForwardBlockImpl(
     int64_t hidden_size, int64_t intermediate_size,
     const EtcEncoderLayerOptions& options)
-    : activation_(options.activation), dropout_(options.hidden_dropout) {
+    : activation_(options.activation),
+      dropout_(options.hidden_dropout),
+      activation_dropout_(options.activation_dropout) {
   const double range = options.attention.initializer_range;
   intermediate_ = register_module(
       "intermediate", MakeLinear(hidden_size, intermediate_size, range));
@@ -108,7 +110,8 @@ torch::Tensor FeedForwardBlockImpl::forward(const torch::Tensor& input,
            .intermediate_weight = products_.Weight(intermediate_->weight),
            .intermediate_bias = intermediate_->bias,
            .output_weight = products_.Weight(output_->weight),
-           .activation = activation_});
+           .activation = activation_,
+           .dropout = is_training() ? activation_dropout_ : 0.0});
   return connection_.End({.change = change,
                           .bias = output_->bias,
                           .residual = input,

@@ -33,6 +33,8 @@ struct EtcEncoderLayerOptions {
   Activation activation = Activation::kGelu;
   Sublayer sublayer = Sublayer::kPostNorm;
   double hidden_dropout = 0.1;
+  // Of the activations between the products of a feed-forward block.
+  double activation_dropout = 0.0;
   double layer_norm_epsilon = 1e-12;
 };
 
@@ -72,6 +74,7 @@ class FeedForwardBlockImpl : public torch::nn::Module {
  private:
   Activation activation_;
   double dropout_;
+  double activation_dropout_;
   LinearProducts products_;
   torch::nn::Linear intermediate_ = nullptr;
   torch::nn::Linear output_ = nullptr;

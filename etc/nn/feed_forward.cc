@@ -10,6 +10,7 @@
 #include "base/linear.h"
 #include "base/row_chunks.h"
 #include "etc/nn/kernels/bias_gelu.h"
+#include "etc/nn/residual_norm.h"
 
 namespace etc {
 namespace {
@@ -121,7 +122,8 @@ bool KernelsServe(const FeedForwardInput& input) {
       return false;
     }
   }
-  return (input.activation == Activation::kGelu ||
+  return input.dropout == 0.0 &&
+         (input.activation == Activation::kGelu ||
           input.activation == Activation::kGeluErf) &&
          input.intermediate_weight.operand.defined();
 }
@@ -216,19 +218,24 @@ torch::Tensor FeedForward(const FeedForwardInput& input) {
                                intermediate.operand, output.operand,
                                static_cast<int64_t>(input.activation))[0];
   }
-  const torch::Tensor middle =
+  torch::Tensor middle =
       Activate(input.activation,
                LinearProducts::Apply(FactorBeside(intermediate, input.input),
                                      intermediate, input.intermediate_bias));
+  if (input.dropout > 0.0) {
+    middle = ResidualSum({.change = middle, .dropout = input.dropout});
+  }
   return LinearProducts::Apply(FactorBeside(output, middle), output);
 }
 
 torch::Tensor FeedForwardReference(const FeedForwardInput& input) {
   CheckInput(input);
-  return torch::linear(
+  const torch::Tensor middle =
       Activate(input.activation,
                torch::linear(input.input, input.intermediate_weight.value,
-                             input.intermediate_bias)),
+                             input.intermediate_bias));
+  return torch::linear(
+      ResidualSumReference({.change = middle, .dropout = input.dropout}),
       input.output_weight.value);
 }
 

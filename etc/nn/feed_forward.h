@@ -11,7 +11,8 @@ namespace etc {
 // The products of a feed-forward block (doc/model.md 4.1), without the bias of
 // the second, which etc/nn/residual_norm.h adds:
 //
-//   activation(input intermediate_weight^T + intermediate_bias) output_weight^T
+//   dropout(activation(input intermediate_weight^T + intermediate_bias))
+//       output_weight^T
 //
 // H hidden, F intermediate size.
 struct FeedForwardInput {
@@ -21,6 +22,8 @@ struct FeedForwardInput {
   // [H, F]; its operand is of the same dtype, or there is none of either.
   LinearInput output_weight;
   Activation activation = Activation::kGelu;
+  // Probability of dropping an activation, in [0, 1). 0 outside of training.
+  double dropout = 0.0;
 };
 
 // Returns [..., H].
@@ -29,7 +32,8 @@ struct FeedForwardInput {
 // etc/nn/kernels/bias_gelu.h, one pass between them, forward and backward; it
 // keeps the input (rounded, if the products are in bfloat16) and the
 // activation's input, 4 F bytes for each token, and computes the activation
-// again in backward. Other activations go through LibTorch's operations.
+// again in backward. Other activations, and dropout, go through LibTorch's
+// operations and ResidualSum (residual_norm.h).
 // Differentiable in input, weights and bias; once only (c10::Error) where there
 // are operands. Throws c10::Error if shapes disagree.
 torch::Tensor FeedForward(const FeedForwardInput& input);
