@@ -42,6 +42,7 @@
 #include "etc/bert_input.h"
 #include "etc/config.h"
 #include "etc/model.h"
+#include "etc/nn/smoothed_loss.h"
 #include "etc/weights/checkpoint.h"
 #include "etc/weights/convert.h"
 #include "tasks/classify/record.h"
