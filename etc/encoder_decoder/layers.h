@@ -1,0 +1,117 @@
+#ifndef ETC_ETC_ENCODER_DECODER_LAYERS_H_
+#define ETC_ETC_ENCODER_DECODER_LAYERS_H_
+
+#include <torch/nn/module.h>
+#include <torch/nn/pimpl.h>
+#include <torch/types.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "attention/dot_product_attention.h"
+#include "attention/multi_head_attention.h"
+#include "attention/softmax_pattern.h"
+#include "base/linear.h"
+#include "etc/encoder_decoder/config.h"
+#include "etc/encoder_decoder/decoder_cache.h"
+#include "etc/encoder_layer.h"
+#include "etc/nn/residual_connection.h"
+
+namespace etc {
+
+// The stream of an encoder, and the scores carried past it.
+struct TransformerEncoderState {
+  torch::Tensor states;  // [B, S, d]
+  ResidualKeyScores scores;
+};
+
+// One layer of the encoder (doc/translation.md 1.5): self attention and
+// feed-forward block, each in a ResidualConnection. All weights are
+// Xavier-uniform, those of query, key and value as one matrix [3 d, d]; biases
+// are 0.
+class TransformerEncoderLayerImpl : public torch::nn::Module {
+ public:
+  TransformerEncoderLayerImpl(const EncoderDecoderConfig& config,
+                              int64_t layer);
+
+  // `pattern` is over S queries and S keys. With a `profile` omegas are set
+  // (ResidualConnection).
+  TransformerEncoderState forward(const TransformerEncoderState& below,
+                                  const SoftmaxPattern& pattern,
+                                  const ResidualOptions& residual,
+                                  ProfiledStream* profile = nullptr);
+
+  // Those of sublayer "admin", in the order of the blocks; else none.
+  std::vector<torch::Tensor> Omegas() const;
+  void set_attention_implementation(AttentionImplementation implementation);
+  void set_linear_precision(LinearPrecision precision);
+
+ private:
+  double dropout_;
+  MultiHeadAttention self_attention_ = nullptr;
+  ResidualConnection self_connection_;
+  FeedForwardBlock feed_forward_ = nullptr;
+};
+TORCH_MODULE(TransformerEncoderLayer);
+
+// The stream of a decoder, and the scores carried past it on both paths.
+struct TransformerDecoderState {
+  torch::Tensor states;  // [B, T, d]
+  ResidualKeyScores self_scores, cross_scores;
+};
+
+// What all decoder layers of a pass share. B sentences of S source tokens.
+struct DecoderPass {
+  torch::Tensor memory;          // [B, S, d]; not used with caches
+  SoftmaxPattern self_pattern;   // over T queries and T keys
+  SoftmaxPattern cross_pattern;  // over T queries and S keys
+  ResidualOptions self_residual, cross_residual;
+  ProfiledStream* profile = nullptr;
+};
+
+// One layer of the decoder (doc/translation.md 1.5): self attention, cross
+// attention over the encoder's output, feed-forward block. Weights as in
+// TransformerEncoderLayer.
+class TransformerDecoderLayerImpl : public torch::nn::Module {
+ public:
+  TransformerDecoderLayerImpl(const EncoderDecoderConfig& config,
+                              int64_t layer);
+
+  // All T tokens at once; with a profile omegas are set.
+  //
+  // With a cache: one token for each of `rows` hypotheses, rows / B for each
+  // sentence in order of sentences. `below.states` is [rows, 1, d], which
+  // `self_pattern` sees with the keys of the cache and of itself, and which are
+  // rows / B queries of each sentence for `cross_pattern`; the token's keys and
+  // values are put at the end of the cache.
+  TransformerDecoderState forward(const TransformerDecoderState& below,
+                                  const DecoderPass& pass,
+                                  DecoderLayerCache* cache = nullptr);
+
+  // Keys and values of cross attention to memory [B, S, d].
+  KeyValueHeads ProjectMemory(const torch::Tensor& memory);
+
+  // Those of sublayer "admin", in the order of the blocks; else none.
+  std::vector<torch::Tensor> Omegas() const;
+  void set_attention_implementation(AttentionImplementation implementation);
+  void set_linear_precision(LinearPrecision precision);
+
+ private:
+  MultiHeadAttentionOutput SelfAttention(const TransformerDecoderState& below,
+                                         const DecoderPass& pass,
+                                         DecoderLayerCache* cache);
+  MultiHeadAttentionOutput CrossAttention(const torch::Tensor& states,
+                                          const ResidualKeyScores& previous,
+                                          const DecoderPass& pass,
+                                          const DecoderLayerCache* cache);
+
+  double dropout_;
+  MultiHeadAttention self_attention_ = nullptr, cross_attention_ = nullptr;
+  ResidualConnection self_connection_, cross_connection_;
+  FeedForwardBlock feed_forward_ = nullptr;
+};
+TORCH_MODULE(TransformerDecoderLayer);
+
+}  // namespace etc
+
+#endif  // ETC_ETC_ENCODER_DECODER_LAYERS_H_
