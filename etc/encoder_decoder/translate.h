@@ -12,6 +12,7 @@
 
 namespace etc {
 
+// A search, and how its lengths follow from those of the sources.
 struct TranslateOptions {
   BeamSearchOptions beam;
   // a: an output has at most floor(a S + beam.max_length) tokens in front of

@@ -23,6 +23,7 @@ struct SmoothedLossInput {
   double smoothing = 0.1;
 };
 
+// Losses of a batch.
 struct SmoothedLoss {
   // Sums over the tokens that are not ignored, scalars in the dtype of the
   // states, in nats; `nll`, that of the targets alone, without gradient.

@@ -1,0 +1,118 @@
+// The encoder-decoder at the size "small" of doc/translation.md 9: 3 + 3
+// layers, hidden size 256, 4 heads, a vocabulary of 8000.
+//
+//   Translation/update/<off|mean>/<fp32|bf16>/tokens:N/threads:T
+//   Translation/decode/<off|mean>/sentences:B/beam:K/threads:T
+//
+// An update is forward and backward of N target tokens in sentences of 16, with
+// the dropout of that configuration; tokens_per_second counts target tokens.
+// Decoding is beam search over sources of 16 tokens by a model with random
+// weights, 16 tokens long.
+
+#include <benchmark/benchmark.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <string>
+#include <utility>
+
+#include "base/linear.h"
+#include "bench/machine.h"
+#include "etc/encoder_decoder/model.h"
+#include "etc/encoder_decoder/translate.h"
+
+namespace etc {
+namespace {
+
+constexpr int64_t kLength = 16;
+constexpr int64_t kVocabulary = 8000;
+
+EncoderDecoder SmallModel(const std::string& residual_attention) {
+  torch::manual_seed(1);
+  EncoderDecoderConfig config;
+  config.vocab_size = kVocabulary;
+  config.hidden_size = 256;
+  config.intermediate_size = 1024;
+  config.num_attention_heads = 4;
+  config.num_encoder_layers = 3;
+  config.num_decoder_layers = 3;
+  config.hidden_dropout_prob = 0.3;
+  config.attention_probs_dropout_prob = 0.1;
+  config.activation_dropout_prob = 0.1;
+  config.encoder_residual_attention = residual_attention;
+  config.decoder_residual_attention = residual_attention;
+  config.cross_residual_attention = residual_attention;
+  return EncoderDecoder(config);
+}
+
+torch::Tensor RandomSentences(int64_t count) {
+  return torch::randint(4, kVocabulary, {count, kLength}, torch::kInt64);
+}
+
+void UpdateBench(benchmark::State& state, const std::string& mode,
+                 LinearPrecision precision) {
+  at::set_num_threads(static_cast<int>(state.range(1)));
+  EncoderDecoder model = SmallModel(mode);
+  model->set_linear_precision(precision);
+  const int64_t sentences = state.range(0) / kLength;
+  const torch::Tensor source = RandomSentences(sentences);
+  const torch::Tensor targets = RandomSentences(sentences);
+  for (auto _ : state) {
+    model->zero_grad();
+    model->Loss(source, targets, targets, /*smoothing=*/0.1).loss.backward();
+  }
+  state.counters["tokens_per_second"] =
+      benchmark::Counter(static_cast<double>(sentences * kLength),
+                         benchmark::Counter::kIsIterationInvariantRate);
+}
+
+void DecodeBench(benchmark::State& state, const std::string& mode) {
+  at::set_num_threads(static_cast<int>(state.range(2)));
+  EncoderDecoder model = SmallModel(mode);
+  model->eval();
+  const torch::Tensor source = RandomSentences(state.range(0));
+  const TranslateOptions options = {.beam = {.beam_size = state.range(1),
+                                             .min_length = kLength - 1,
+                                             .max_length = kLength - 1}};
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(Translate(model, source, options));
+  }
+  state.counters["sentences_per_second"] =
+      benchmark::Counter(static_cast<double>(state.range(0)),
+                         benchmark::Counter::kIsIterationInvariantRate);
+}
+
+void RegisterTranslation() {
+  for (const std::string mode : {"off", "mean"}) {
+    for (const auto& [name, precision] :
+         {std::pair("fp32", LinearPrecision::kFloat32),
+          std::pair("bf16", LinearPrecision::kBfloat16)}) {
+      benchmark::RegisterBenchmark(
+          ("Translation/update/" + mode + "/" + name).c_str(),
+          [mode, precision = precision](benchmark::State& state) {
+            UpdateBench(state, mode, precision);
+          })
+          ->ArgNames({"tokens", "threads"})
+          ->Args({2048, 1})
+          ->Args({2048, 2})
+          ->UseRealTime()
+          ->Unit(benchmark::kMillisecond);
+    }
+    benchmark::RegisterBenchmark(
+        ("Translation/decode/" + mode).c_str(),
+        [mode](benchmark::State& state) { DecodeBench(state, mode); })
+        ->ArgNames({"sentences", "beam", "threads"})
+        ->Args({128, 5, 1})
+        ->Args({128, 5, 2})
+        ->Args({1, 5, 2})
+        ->UseRealTime()
+        ->Unit(benchmark::kMillisecond);
+  }
+}
+
+}  // namespace
+}  // namespace etc
+
+int main(int argc, char** argv) {
+  return etc::RunTensorBenchmarks(argc, argv, etc::RegisterTranslation);
+}
