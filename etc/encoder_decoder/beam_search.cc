@@ -39,17 +39,21 @@ struct SentenceSearch {
   }
 };
 
-// Collects the best of many candidates that come in order of (hypothesis,
-// token): of equal ones the first stays in front.
+// Collects the best of many possible candidates that come in order of
+// (hypothesis, token): of equal ones the first stays in front.
 class BestCandidates {
  public:
   explicit BestCandidates(size_t most) : most_(most) {}
 
+  // A candidate is taken only if its sum is above this.
+  double bound() const {
+    return best_.size() < most_ ? kImpossible : best_.back().sum;
+  }
   void Offer(const BeamCandidate& candidate) {
+    if (!(candidate.sum > bound())) {
+      return;
+    }
     if (best_.size() == most_) {
-      if (!(candidate.sum > best_.back().sum)) {
-        return;
-      }
       best_.pop_back();
     }
     const auto place =
@@ -105,12 +109,12 @@ class SentenceStep {
   }
 
  private:
-  double Penalised(const float* row, int64_t token) const {
-    if (token == kPaddingId) {
-      return kImpossible;
-    }
-    if (token == kEndId ? step_ < options_.min_length
-                        : step_ >= options_.max_length) {
+  // The log-probability of one of the special tokens, the first of the row.
+  double Special(const float* row, int64_t token) const {
+    const bool is_possible =
+        token == kEndId ? step_ >= options_.min_length
+                        : token != kPaddingId && step_ < options_.max_length;
+    if (!is_possible) {
       return kImpossible;
     }
     const auto log_probability = static_cast<double>(row[token]);
@@ -126,10 +130,22 @@ class SentenceStep {
     for (int64_t h = 0; h < hypotheses; ++h) {
       const float* const row = log_probabilities + h * vocabulary_;
       const double sum = search.open[static_cast<size_t>(h)].sum;
-      for (int64_t token = 0; token < vocabulary_; ++token) {
-        best.Offer({.sum = sum + Penalised(row, token),
+      for (int64_t token = 0; token <= kUnknownId; ++token) {
+        best.Offer({.sum = sum + Special(row, token),
                     .hypothesis = h,
                     .token = token});
+      }
+      if (step_ == options_.max_length) {
+        continue;  // the end alone
+      }
+      // Nearly all of a large vocabulary end here.
+      double bound = best.bound();
+      for (int64_t token = kUnknownId + 1; token < vocabulary_; ++token) {
+        const double longer = sum + static_cast<double>(row[token]);
+        if (longer > bound) {
+          best.Offer({.sum = longer, .hypothesis = h, .token = token});
+          bound = best.bound();
+        }
       }
     }
     return best.best();
