@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/bfloat16.h"
 #include "base/file.h"
 #include "base/json_reader.h"
 #include "etc/encoder_decoder/admin_omegas.h"
@@ -269,6 +270,30 @@ TEST(EncoderDecoderTest, StoragesAndImplementationsAgree) {
             << parameter.key();
       }
     }
+  }
+}
+
+TEST(EncoderDecoderTest, RoundsProductsOnlyInBfloat16) {
+  if (kernels::Bfloat16ProductsOfThisCpu() ==
+      kernels::Bfloat16Products::kNone) {
+    GTEST_SKIP() << "this CPU has no products of bfloat16";
+  }
+  EncoderDecoder exact = RandomModelOf(ToyTranslationConfig("mean"));
+  EncoderDecoder model = RandomModelOf(ToyTranslationConfig("mean"));
+  model->set_linear_precision(LinearPrecision::kBfloat16);
+  const torch::Tensor loss = LossOf(model);
+  const torch::Tensor expected = LossOf(exact);
+  EXPECT_NE(loss.item<double>(), expected.item<double>());
+  EXPECT_NEAR(loss.item<double>(), expected.item<double>(), 0.2);
+  loss.backward();
+  expected.backward();
+  for (const auto& parameter : model->named_parameters()) {
+    const torch::Tensor wanted =
+        exact->named_parameters()[parameter.key()].grad();
+    EXPECT_EQ(parameter.value().grad().scalar_type(), torch::kFloat32);
+    EXPECT_TRUE(IsClose(parameter.value().grad(), wanted,
+                        0.1 * wanted.abs().max().item<double>() + 0.02))
+        << parameter.key();
   }
 }
 

@@ -3,9 +3,9 @@
 // contiguous. Each error may be twice that of the definition in float32 (three
 // times for gradients), plus 3e-7 of the largest value: sums are taken in
 // another order, and gelu's exponent is rounded. Gradients of the definition
-// are checked against difference quotients; of the fast path, that it gives the
-// same at 1, 2 and 3 threads, that it keeps what its header says, and what it
-// refuses.
+// are checked against difference quotients; dropout of activations against its
+// factors; of the fast path, that it gives the same at 1, 2 and 3 threads, that
+// it keeps what its header says, and what it refuses.
 
 #include "etc/nn/feed_forward.h"
 
@@ -16,7 +16,9 @@
 #include <vector>
 
 #include "base/bfloat16.h"
+#include "base/dropout_seeds.h"
 #include "base/linear.h"
+#include "etc/nn/residual_norm.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/tensor_matchers.h"
 
@@ -118,6 +120,39 @@ TEST(FeedForwardTest, MatchesTheDefinition) {
     ExpectMatchesDefinition(problem);
     problem.activation = Activation::kGeluErf;
     ExpectMatchesDefinition(problem);
+  }
+}
+
+TEST(FeedForwardTest, DropsActivations) {
+  const Problem problem({{40}, 33, 70});
+  for (const Activation activation : {Activation::kRelu, Activation::kGelu}) {
+    const std::vector<torch::Tensor> leaves = problem.Leaves(torch::kFloat32);
+    FeedForwardInput input = problem.Input(leaves);
+    input.activation = activation;
+    input.dropout = 0.3;
+    std::vector<uint64_t> seeds;
+    torch::Tensor output;
+    {
+      const RecordDropoutSeeds record(&seeds);
+      output = FeedForward(input);
+    }
+    ASSERT_EQ(seeds.size(), 1u);
+    const torch::Tensor factors =
+        ResidualDropoutFactors(seeds[0], {40, 70}, 0.3);
+    EXPECT_NEAR(factors.eq(0).to(torch::kFloat32).mean().item<double>(), 0.3,
+                0.05);
+    const std::vector<torch::Tensor> plain = problem.Leaves(torch::kFloat32);
+    const torch::Tensor expected = torch::linear(
+        Activate(activation, torch::linear(plain[0], plain[1], plain[2])) *
+            factors,
+        plain[3]);
+    EXPECT_TRUE(IsClose(output, expected, 3e-5));
+    const torch::Tensor gradient = problem.gradient.to(torch::kFloat32);
+    const auto actual = torch::autograd::grad({output}, leaves, {gradient});
+    const auto wanted = torch::autograd::grad({expected}, plain, {gradient});
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      EXPECT_TRUE(IsClose(actual[i], wanted[i], 2e-4)) << i;
+    }
   }
 }
 
