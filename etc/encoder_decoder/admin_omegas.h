@@ -67,9 +67,9 @@ void SetAdminOmegas(EncoderDecoder model, const AdminOmegas& omegas);
 
 // The same function as plain Post-LN (doc/translation.md 2): a model with
 // sublayer "post_norm" for each stack with "admin", and parameters of its own.
-// Of each block but a stack's first, omega becomes part of the LayerNorm below,
-// weight and bias, and its inverse part of the matrices that read the block's
-// input.
+// The omega of each block but a stack's first becomes part of the LayerNorm
+// below, weight and bias, and its inverse part of the matrices that read the
+// block's input.
 //   kInvalidArgument  neither stack has sublayer "admin"; an omega with a 0; a
 //                     first omega, whose input is the embedding, that is not 1
 absl::StatusOr<EncoderDecoder> FoldAdminOmegas(const EncoderDecoder& model);
@@ -86,7 +86,7 @@ struct AdminBlocks {
   int64_t encoder = 0;
   int64_t decoder = 0;
 };
-// Those of a configuration.
+// The blocks of a configuration.
 AdminBlocks AdminBlocksOf(const EncoderDecoderConfig& config);
 
 // Reads such a file.

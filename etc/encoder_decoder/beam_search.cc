@@ -31,7 +31,7 @@ struct OpenHypothesis {
 struct SentenceSearch {
   std::vector<OpenHypothesis> open = {OpenHypothesis()};
   std::vector<BeamHypothesis> finished;
-  // Of each open hypothesis, the one that it continues.
+  // The hypothesis that each open one continues.
   std::vector<int64_t> parents = {0};
 
   bool is_done(int64_t beam) const {

@@ -45,7 +45,7 @@ struct EncoderDecoderConfig {
   double hidden_dropout_prob = 0.1;
   double attention_probs_dropout_prob = 0.0;
   double activation_dropout_prob = 0.0;
-  // How blocks are added to the stream (Sublayer, etc/config.h). With
+  // The residual connection of blocks (Sublayer, etc/config.h). With
   // "pre_norm" a LayerNorm follows the last layer of the stack. With "admin"
   // omegas begin with InitialAdminOmega (etc/encoder_decoder/admin_omegas.h).
   std::string encoder_sublayer = "post_norm";

@@ -67,11 +67,11 @@ class TransformerDecoderImpl : public torch::nn::Module {
   // [vocab_size, d].
   const torch::Tensor& output_table() const;
 
-  // Those of sublayer "admin", bottom to top; else none.
+  // Omegas of sublayer "admin", bottom to top; else none.
   std::vector<torch::Tensor> Omegas() const;
   void set_score_storage(ScoreStorage storage) { storage_ = storage; }
   void set_attention_implementation(AttentionImplementation implementation);
-  // Of the layers, the logits and the loss.
+  // Precision of the layers, the logits and the loss.
   void set_linear_precision(LinearPrecision precision);
 
  private:

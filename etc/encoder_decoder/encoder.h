@@ -58,7 +58,7 @@ class TransformerEncoderImpl : public torch::nn::Module {
   DecoderMemory forward(const torch::Tensor& ids,
                         ProfiledStream* profile = nullptr);
 
-  // Those of sublayer "admin", bottom to top; else none.
+  // Omegas of sublayer "admin", bottom to top; else none.
   std::vector<torch::Tensor> Omegas() const;
   void set_score_storage(ScoreStorage storage) { storage_ = storage; }
   void set_attention_implementation(AttentionImplementation implementation);

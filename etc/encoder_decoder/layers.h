@@ -41,7 +41,7 @@ class TransformerEncoderLayerImpl : public torch::nn::Module {
                                   const ResidualOptions& residual,
                                   ProfiledStream* profile = nullptr);
 
-  // Those of sublayer "admin", in the order of the blocks; else none.
+  // Omegas of sublayer "admin", in the order of the blocks; else none.
   std::vector<torch::Tensor> Omegas() const;
   void set_attention_implementation(AttentionImplementation implementation);
   void set_linear_precision(LinearPrecision precision);
@@ -60,7 +60,8 @@ struct TransformerDecoderState {
   ResidualKeyScores self_scores, cross_scores;
 };
 
-// What all decoder layers of a pass share. B sentences of S source tokens.
+// Inputs that all decoder layers of a pass share. B sentences of S source
+// tokens.
 struct DecoderPass {
   torch::Tensor memory;          // [B, S, d]; not used with caches
   SoftmaxPattern self_pattern;   // over T queries and T keys
@@ -91,7 +92,7 @@ class TransformerDecoderLayerImpl : public torch::nn::Module {
   // Keys and values of cross attention to memory [B, S, d].
   KeyValueHeads ProjectMemory(const torch::Tensor& memory);
 
-  // Those of sublayer "admin", in the order of the blocks; else none.
+  // Omegas of sublayer "admin", in the order of the blocks; else none.
   std::vector<torch::Tensor> Omegas() const;
   void set_attention_implementation(AttentionImplementation implementation);
   void set_linear_precision(LinearPrecision precision);

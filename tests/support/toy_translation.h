@@ -63,9 +63,7 @@ class ToyTranslationFiller {
   }
 
  private:
-  torch::Tensor At(const std::string& name) {
-    return parameters_[name];
-  }
+  torch::Tensor At(const std::string& name) { return parameters_[name]; }
   // base + amplitude sin(0.37 e + 1.3 number + 0.5) for element e.
   torch::Tensor Next(int64_t elements, double base, double amplitude) {
     return torch::arange(elements, torch::kFloat64)

@@ -430,7 +430,7 @@ TEST(GoldenTranslationTest, AFreshModelHasTheProfileOfAdmin) {
 
 struct GoldenBeams {
   std::string mode;
-  // Of the two sources, best first.
+  // Hypotheses of the two sources, best first.
   std::vector<std::pair<double, std::vector<int64_t>>> of_a, of_b;
 };
 

@@ -28,7 +28,7 @@ namespace {
 TEST(SmoothedLossTest, HasTheGoldenValues) {
   const torch::Tensor logits = torch::tensor({1.0, 2.0, 3.0, -1.0});
   const auto of_target = [&](int64_t target) {
-    // Of logits: their table is the identity.
+    // States are logits: the table is the identity.
     return SmoothedCrossEntropy({.states = logits.to(torch::kFloat64),
                                  .weight = torch::eye(4, torch::kFloat64),
                                  .targets = torch::tensor(target),
