@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 #include <torch/autograd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check_shape.h"
@@ -14,6 +15,9 @@
 
 namespace etc {
 namespace {
+
+// Rows that are computed at a time where no gradient is asked for.
+constexpr int64_t kSliceRows = 4096;
 
 using Context = torch::autograd::AutogradContext;
 using Variables = torch::autograd::variable_list;
@@ -174,6 +178,25 @@ void RunBackward(kernels::GeluForm form, const torch::Tensor& input,
   result->bias_gradient = sums[0];
 }
 
+torch::Tensor FeedForwardOfRows(const FeedForwardInput& input) {
+  const LinearInput& intermediate = input.intermediate_weight;
+  const LinearInput& output = input.output_weight;
+  if (KernelsServe(input)) {
+    return GeluFunction::apply(input.input, intermediate.value,
+                               input.intermediate_bias, output.value,
+                               intermediate.operand, output.operand,
+                               static_cast<int64_t>(input.activation))[0];
+  }
+  torch::Tensor middle =
+      Activate(input.activation,
+               LinearProducts::Apply(FactorBeside(intermediate, input.input),
+                                     intermediate, input.intermediate_bias));
+  if (input.dropout > 0.0) {
+    middle = ResidualSum({.change = middle, .dropout = input.dropout});
+  }
+  return LinearProducts::Apply(FactorBeside(output, middle), output);
+}
+
 }  // namespace
 
 torch::Tensor BiasGelu(Activation activation, const torch::Tensor& input,
@@ -210,22 +233,21 @@ BiasGeluGradients BiasGeluBackward_(Activation activation,
 
 torch::Tensor FeedForward(const FeedForwardInput& input) {
   CheckInput(input);
-  const LinearInput& intermediate = input.intermediate_weight;
-  const LinearInput& output = input.output_weight;
-  if (KernelsServe(input)) {
-    return GeluFunction::apply(input.input, intermediate.value,
-                               input.intermediate_bias, output.value,
-                               intermediate.operand, output.operand,
-                               static_cast<int64_t>(input.activation))[0];
+  const int64_t rows = input.input.numel() / input.input.size(-1);
+  if (torch::GradMode::is_enabled() || input.dropout > 0.0 ||
+      rows <= kSliceRows) {
+    return FeedForwardOfRows(input);
   }
-  torch::Tensor middle =
-      Activate(input.activation,
-               LinearProducts::Apply(FactorBeside(intermediate, input.input),
-                                     intermediate, input.intermediate_bias));
-  if (input.dropout > 0.0) {
-    middle = ResidualSum({.change = middle, .dropout = input.dropout});
+  const torch::Tensor all = AsRows(input.input);
+  const torch::Tensor output = torch::empty(
+      {rows, input.output_weight.value.size(0)}, input.input.options());
+  FeedForwardInput slice = input;
+  for (int64_t begin = 0; begin < rows; begin += kSliceRows) {
+    const int64_t end = std::min(rows, begin + kSliceRows);
+    slice.input = all.slice(0, begin, end);
+    output.slice(0, begin, end).copy_(FeedForwardOfRows(slice));
   }
-  return LinearProducts::Apply(FactorBeside(output, middle), output);
+  return output.view(WithLast(input.input, output.size(1)));
 }
 
 torch::Tensor FeedForwardReference(const FeedForwardInput& input) {
