@@ -47,8 +47,8 @@ struct SoftmaxView {
 // the softmax that SparseAttention computes from this input, by whichever
 // backend. Values are not read. Call it before SparseAttention, which may
 // overwrite the previous scores. Needs O(R (own columns + other keys)) memory
-// for the result, and beside it that of 64 rows over all keys at once; masks in
-// full only if the pattern has no runs.
+// for the result, and beside it that of 64 rows over their keys, at most 8 MB a
+// tensor or one row; masks in full only if the pattern has no runs.
 //
 // Throws c10::Error for heads and rows that are not there, and as
 // SparseAttention does.

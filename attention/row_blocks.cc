@@ -11,8 +11,10 @@
 namespace etc {
 namespace {
 
-// Rows over all keys that are held at once.
+// Rows over their keys that are held at once, and pairs of a query and a key of
+// all heads: a tensor of them takes 8 MB in float32. One row may have more.
 constexpr int64_t kRowsAtOnce = 64;
+constexpr int64_t kPairsAtOnce = 2 * 1024 * 1024;
 
 // [H] int64, or undefined for all heads.
 torch::Tensor CheckedHeads(const std::vector<int64_t>& heads, int64_t count) {
@@ -78,12 +80,20 @@ std::vector<RowBlocks::Part> RowBlocks::Parts() const {
   const auto [sorted, order] = rows_.sort();
   const auto row = sorted.accessor<int64_t, 1>();
   const int64_t length = sizes_.queries;
+  // Rows [begin, end), of one example, over the keys from the first that one of
+  // them may see to the last.
+  const auto fits = [&](int64_t begin, int64_t end) {
+    const KeyRun own = OwnKeys(row[begin] % length, row[end - 1] % length);
+    return (end - begin) * num_heads() *
+               (own.end - own.begin + sizes_.other_keys) <=
+           kPairsAtOnce;
+  };
   std::vector<Part> parts;
   for (int64_t begin = 0; begin < row.size(0);) {
     const int64_t example = row[begin] / length;
     int64_t end = begin + 1;
     while (end < row.size(0) && end - begin < kRowsAtOnce &&
-           row[end] / length == example) {
+           row[end] / length == example && fits(begin, end + 1)) {
       ++end;
     }
     parts.push_back(
@@ -109,13 +119,13 @@ void RowBlocks::TakeKeys(int64_t example) {
   }
 }
 
-KeyRun RowBlocks::OwnKeys(const Part& part) const {
+KeyRun RowBlocks::OwnKeys(int64_t first, int64_t last) const {
   const KeyWindow& window = problem_.pattern.window;
   int64_t begin = 0;
   int64_t end = sizes_.own_keys;
   if (window.is_restricted()) {
-    begin = std::max(begin, part.queries[0].item<int64_t>() - window.before);
-    end = std::min(end, part.queries[-1].item<int64_t>() + window.after + 1);
+    begin = std::max(begin, first - window.before);
+    end = std::min(end, last + window.after + 1);
   }
   return {.begin = static_cast<int32_t>(begin),
           .end = static_cast<int32_t>(end)};
@@ -145,10 +155,12 @@ RowVisibility RowBlocks::Visibility(const Part& part, const RowsOverKeys& over,
 
 RowBlock RowBlocks::Block(const Part& part) {
   TakeKeys(part.example);
-  const RowsOverKeys over = {.queries = part.queries,
-                             .own_keys = OwnKeys(part),
-                             .other_keys = sizes_.other_keys,
-                             .window = problem_.pattern.window};
+  const RowsOverKeys over = {
+      .queries = part.queries,
+      .own_keys = OwnKeys(part.queries[0].item<int64_t>(),
+                          part.queries[-1].item<int64_t>()),
+      .other_keys = sizes_.other_keys,
+      .window = problem_.pattern.window};
   const int64_t own_begin = over.own_keys.begin;
   const int64_t own_count = over.own_keys.end - own_begin;
   const torch::Tensor queries = ToDevice(part.queries, device_);

@@ -27,7 +27,8 @@ struct RowBlock {
 };
 
 // Chosen rows and heads of one softmax, a block of rows at a time, so that
-// memory is that of 64 rows over all keys. N heads, H of them chosen, R rows.
+// memory is that of 64 rows over all keys, and at most 8 MB a tensor or one
+// row, whichever is more. N heads, H of them chosen, R rows.
 class RowBlocks {
  public:
   // `heads` are indices in [0, N), empty: all in order. `rows` are [R] int64 or
@@ -61,8 +62,8 @@ class RowBlocks {
   torch::Tensor OfHeads(const torch::Tensor& tensor, int64_t axis) const;
   // Keys of one example, [H, keys, d]; kept until the next example.
   void TakeKeys(int64_t example);
-  // Own keys that a part sees at most.
-  KeyRun OwnKeys(const Part& part) const;
+  // Own keys that the queries from `first` to `last` see at most.
+  KeyRun OwnKeys(int64_t first, int64_t last) const;
   // The mask and ids of a part over the keys of `over`.
   RowVisibility Visibility(const Part& part, const RowsOverKeys& over,
                            const OwnColumns& columns,

@@ -203,6 +203,28 @@ TEST(InspectionRowsTest, ChosenHeadsAndRowsAreThoseOfAll) {
   }
 }
 
+// The rows together have more pairs than are held at once: 40 rows of 3 heads
+// over 24,000 keys, which are all those of the global tokens, and those from
+// the first to the last of scattered long tokens.
+TEST(InspectionRowsTest, RowsOverManyKeysAreThoseOfEachAlone) {
+  constexpr int64_t kRows = 40;
+  AttentionCase c = ACase(ResidualAttention::kOff);
+  c.longs = 24'000;
+  c.globals = kRows;
+  for (const QuerySide side : {QuerySide::kLong, QuerySide::kGlobal}) {
+    const SparseAttentionInput input = LayersOf(c, side)[0];
+    const torch::Tensor rows =
+        torch::arange(kRows) * (input.pattern.queries / kRows);
+    const ScorePair all = InspectAttention(input, {.rows = rows}).probabilities;
+    for (int64_t r = 0; r < kRows; ++r) {
+      const ScorePair one =
+          InspectAttention(input, {.rows = rows.narrow(0, r, 1)}).probabilities;
+      EXPECT_TRUE(IsClose(all.own.narrow(0, r, 1), one.own, kTolerance));
+      EXPECT_TRUE(IsClose(all.other.narrow(0, r, 1), one.other, kTolerance));
+    }
+  }
+}
+
 TEST(InspectionRowsTest, RowsSumToOneOrSeeNothing) {
   const AttentionCase c = ACase(ResidualAttention::kOff);
   for (const QuerySide side : {QuerySide::kLong, QuerySide::kGlobal}) {
