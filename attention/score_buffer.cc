@@ -72,6 +72,9 @@ AttentionProblem ScoreBuffer::Next(AttentionProblem problem,
   if (layers_ == 1 && kept_.empty()) {
     base_ = {};
   }
+  if (std::exchange(holds_next_, false)) {
+    backend_.RecomputeScores(WithScores(problem, scores_), /*subtract=*/true);
+  }
   if (differentiable && kept_.empty()) {
     first_kept_ = layers_;
     if (storage_ == ScoreStorage::kRecompute && layers_ > 0) {
@@ -84,6 +87,15 @@ AttentionProblem ScoreBuffer::Next(AttentionProblem problem,
     kept_.push_back(Detached(next));
   }
   return next;
+}
+
+void ScoreBuffer::RunAgain(int64_t layers) {
+  TORCH_CHECK(storage_ == ScoreStorage::kReverse,
+              "only ScoreStorage::kReverse lets a layer run again in place");
+  // The backward pass may have left out layers above.
+  ReturnTo(layers + 1);
+  layers_ = layers;
+  holds_next_ = layers > 0;
 }
 
 void ScoreBuffer::Added() {
@@ -99,6 +111,10 @@ void ScoreBuffer::ReturnTo(int64_t layers) {
                 "layer; to run a second one, use ScoreStorage::kRecompute or "
                 "kStore");
     for (; layers_ > layers; --layers_) {
+      TORCH_CHECK(!kept_.empty(), "the residual scores of layer ", layers_,
+                  " cannot leave the sum: the backward pass left out that "
+                  "layer, which gradient checkpointing was to run again; use "
+                  "ScoreStorage::kRecompute or kStore");
       backend_.RecomputeScores(WithScores(kept_.back(), scores_),
                                /*subtract=*/true);
       kept_.pop_back();
@@ -137,6 +153,31 @@ void ScoreBuffer::Removed(int64_t layers) {
     layers_ = layers - 1;
     kept_.pop_back();
   }
+}
+
+ResidualPair ScoresTakenAgain(const ResidualPair& taken,
+                              const LiveScores& left) {
+  ScorePair scores;
+  LiveScores live;
+  if (left.buffer != nullptr) {
+    left.buffer->RunAgain(taken.layers);
+    live = {.buffer = left.buffer,
+            .layers = taken.layers,
+            .pass = left.buffer->pass()};
+    if (taken.layers > 0) {
+      scores = left.buffer->scores();
+    }
+  } else if (taken.defined()) {
+    scores = {.own = *taken.own, .other = *taken.other};
+  }
+  scores.ForEachTensor([](torch::Tensor& tensor) {
+    if (tensor.defined()) {
+      tensor = tensor.variable_data().requires_grad_(true);
+    }
+  });
+  return {.own = ScoreTensor(scores.own, live),
+          .other = ScoreTensor(scores.other, live),
+          .layers = taken.layers};
 }
 
 }  // namespace etc

@@ -42,6 +42,12 @@ class ScoreBuffer {
   AttentionProblem Next(AttentionProblem problem, bool differentiable);
   void Added();
 
+  // Goes back to `layers` layers, of which the next runs its forward pass a
+  // second time: gradient checkpointing, whose first pass kept nothing. That
+  // layer's scores leave the sum when the pass begins, by Next, which has its
+  // queries and keys. kReverse only. Throws c10::Error as ReturnTo does.
+  void RunAgain(int64_t layers);
+
   // Brings the scores back to what they were after `layers` layers, also where
   // the backward pass left out layers above those. Throws c10::Error if that is
   // no longer possible: with kReverse, the second time.
@@ -70,8 +76,22 @@ class ScoreBuffer {
   std::vector<AttentionProblem> kept_;
   int64_t first_kept_ = 0;
   ScorePair base_;
+  // The memory has the scores of the layer that runs next already (RunAgain).
+  bool holds_next_ = false;
   ScorePair gradients_;
 };
+
+// The scores that a layer took, for its second forward pass (gradient
+// checkpointing): leaves of a graph of its own, those of a buffer over the
+// buffer's memory.
+//
+//   taken:  by the first pass; in a buffer their values may have changed
+//   left:   where that pass left its own scores; of no buffer: nowhere that
+//           another layer would change
+//
+// Throws c10::Error as RunAgain does.
+ResidualPair ScoresTakenAgain(const ResidualPair& taken,
+                              const LiveScores& left);
 
 }  // namespace etc
 

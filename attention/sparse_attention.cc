@@ -251,9 +251,17 @@ std::shared_ptr<ScoreBuffer> BufferFor(const FusedBackend& backend,
     return nullptr;
   }
   const std::shared_ptr<ScoreBuffer>& buffer = input.previous.own.live().buffer;
-  return buffer != nullptr && buffer->Holds(problem.previous)
-             ? buffer
-             : std::make_shared<ScoreBuffer>(backend, input.storage, problem);
+  if (buffer != nullptr) {
+    // The first layer of a stack takes no scores, but its second forward pass
+    // has the buffer of the first one (ScoresTakenAgain).
+    const bool continues = problem.previous.defined()
+                               ? buffer->Holds(problem.previous)
+                               : buffer->layers() == 0;
+    if (continues) {
+      return buffer;
+    }
+  }
+  return std::make_shared<ScoreBuffer>(backend, input.storage, problem);
 }
 
 bool AnyRequiresGradient(const Variables& tensors) {

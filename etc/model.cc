@@ -14,6 +14,7 @@
 #include "base/stop_guard.h"
 #include "etc/admin_pass.h"
 #include "etc/embedding.h"
+#include "etc/encoder_checkpoint.h"
 #include "etc/encoder_layer.h"
 #include "etc/nn/gradient_checkpoint.h"
 #include "etc/nn/residual_norm.h"
@@ -294,42 +295,24 @@ EncoderState EtcModelImpl::RunChain(EncoderState state, const Pass& pass,
 EncoderState EtcModelImpl::RecomputeChain(const EncoderState& state,
                                           const Pass& pass, int64_t begin,
                                           int64_t end) {
-  using Tensors = std::vector<torch::Tensor>;
-  // The two streams, and the scores where there are any: without their buffer,
-  // so that the next chain, which begins its own, leaves them as they are. The
-  // chain starts from them when it is recomputed.
-  const auto pack = [](const EncoderState& s) {
-    return s.scores.g2g.defined()
-               ? Tensors{s.long_states, s.global_states, *s.scores.g2g,
-                         *s.scores.g2l, *s.scores.l2g,   *s.scores.l2l}
-               : Tensors{s.long_states, s.global_states};
-  };
-  const auto unpack = [](const Tensors& t, int64_t layers) {
-    return t.size() == 2
-               ? EncoderState{.long_states = t[0], .global_states = t[1]}
-               : EncoderState{.long_states = t[0],
-                              .global_states = t[1],
-                              .scores = {.g2g = t[2],
-                                         .g2l = t[3],
-                                         .l2g = t[4],
-                                         .l2l = t[5],
-                                         .layers = layers}};
-  };
-  Tensors parameters;
+  std::vector<torch::Tensor> parameters;
   for (int64_t i = begin; i < end; ++i) {
-    const Tensors of_layer = layers_[i]->parameters();
+    const std::vector<torch::Tensor> of_layer = layers_[i]->parameters();
     parameters.insert(parameters.end(), of_layer.begin(), of_layer.end());
   }
-  const auto is_recomputed = std::make_shared<bool>(false);
-  const auto run = [=, this](const Tensors& inputs) {
-    Pass again = pass;
-    if (std::exchange(*is_recomputed, true)) {
-      again.inspected = nullptr;
-      again.statistics = nullptr;
-    }
-    return pack(RunChain(unpack(inputs, begin), again, begin, end));
-  };
-  return unpack(CheckpointGradients(run, pack(state), parameters), end);
+  return CheckpointLayers(
+      state, {.run =
+                  [=, this](EncoderState below, bool is_again) {
+                    Pass once = pass;
+                    if (is_again) {
+                      once.inspected = nullptr;
+                      once.statistics = nullptr;
+                    }
+                    return RunChain(std::move(below), once, begin, end);
+                  },
+              .parameters = std::move(parameters),
+              .count = end - begin,
+              .storage = score_storage_});
 }
 
 EncoderState EtcModelImpl::RunLastChain(EncoderState state, const Pass& pass,

@@ -129,13 +129,18 @@ ActivationBytes EstimateActivations(const EtcConfig& config,
     const double inputs =
         static_cast<double>(std::min(i + 1, chains.size() - 1));
     // The embedding carries no scores into the first chain; a chain that is
-    // computed again is handed the gradient of its scores from outside.
+    // computed again is handed the gradient of its scores from outside. Single
+    // layers keep no scores, and find that gradient where theirs goes
+    // (etc/encoder_checkpoint.h).
     const double kept = options.storage == ScoreStorage::kStore
                             ? static_cast<double>(end - begin)
                             : 1;
     const double gradients = chains.size() > 1 ? 2 : 1;
+    const bool in_place = config.grad_checkpointing_period == 1 &&
+                          options.storage == ScoreStorage::kReverse;
     const double scores =
-        (std::max(inputs - 1, 0.0) + kept + gradients) * carried;
+        (in_place ? 2.0 : std::max(inputs - 1, 0.0) + kept + gradients) *
+        carried;
     const double saved =
         inputs * states + static_cast<double>(end - begin) * layer;
     if (saved + scores > bytes.saved + bytes.residual_scores) {

@@ -15,6 +15,8 @@ namespace {
 struct Recomputation : torch::CustomClassHolder {
   TensorFunction function;
   int64_t inputs = 0;
+  int64_t changed = 0;
+  std::function<std::vector<torch::Tensor>()> changed_again;
   std::vector<uint64_t> dropout_seeds;  // that the forward pass drew
 };
 
@@ -24,15 +26,18 @@ class CheckpointFunction
   using Context = torch::autograd::AutogradContext;
   using Variables = torch::autograd::variable_list;
 
-  // `tensors` are the inputs and then the parameters.
+  // `tensors` are the inputs, those that are changed, and the parameters.
   static Variables forward(Context* context,
                            const c10::intrusive_ptr<Recomputation>& again,
                            at::TensorList tensors) {
-    const Variables inputs(tensors.begin(), tensors.begin() + again->inputs);
-    context->save_for_backward(Variables(tensors.begin(), tensors.end()));
+    const auto* const changed = tensors.begin() + again->inputs;
+    const auto* const parameters = changed + again->changed;
+    Variables saved(tensors.begin(), changed);
+    saved.insert(saved.end(), parameters, tensors.end());
+    context->save_for_backward(saved);
     context->saved_data["again"] = c10::IValue::make_capsule(again);
     const RecordDropoutSeeds record(&again->dropout_seeds);
-    return again->function(inputs);
+    return again->function(Variables(tensors.begin(), parameters));
   }
 
   static Variables backward(Context* context, Variables gradients) {
@@ -41,16 +46,27 @@ class CheckpointFunction
     const c10::intrusive_ptr<Recomputation> again =
         c10::static_intrusive_pointer_cast<Recomputation>(
             context->saved_data["again"].toCapsule());
-    const Variables saved = context->get_saved_variables();
+    Variables tensors = context->get_saved_variables();
     const torch::AutoGradMode enable_gradients(true);
+    if (again->changed_again) {
+      const Variables changed = again->changed_again();
+      TORCH_CHECK(static_cast<int64_t>(changed.size()) == again->changed,
+                  "a recomputed function takes ", again->changed,
+                  " tensors that it changes, but is given ", changed.size());
+      tensors.insert(tensors.begin() + again->inputs, changed.begin(),
+                     changed.end());
+    }
 
     // Differentiates only tensors that require a gradient; the others get none.
     Variables inputs, sources;
     std::vector<size_t> source_indices;
-    for (size_t i = 0; i < saved.size(); ++i) {
-      torch::Tensor tensor = saved[i];
-      if (static_cast<int64_t>(i) < again->inputs) {
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      torch::Tensor tensor = tensors[i];
+      const auto index = static_cast<int64_t>(i);
+      if (index < again->inputs) {
         tensor = tensor.detach().requires_grad_(tensor.requires_grad());
+      }
+      if (index < again->inputs + again->changed) {
         inputs.push_back(tensor);
       }
       if (tensor.requires_grad()) {
@@ -72,7 +88,7 @@ class CheckpointFunction
       }
     }
     // The first is for `again`, which has none.
-    Variables result(saved.size() + 1);
+    Variables result(tensors.size() + 1);
     if (roots.empty() || sources.empty()) {
       return result;
     }
@@ -90,16 +106,20 @@ class CheckpointFunction
 
 std::vector<torch::Tensor> CheckpointGradients(
     const TensorFunction& function, const std::vector<torch::Tensor>& inputs,
-    const std::vector<torch::Tensor>& parameters) {
+    const std::vector<torch::Tensor>& parameters,
+    const ChangedInputs& changed) {
   TORCH_CHECK(!inputs.empty(),
               "gradient checkpointing needs at least one input");
+  std::vector<torch::Tensor> tensors = inputs;
+  tensors.insert(tensors.end(), changed.first.begin(), changed.first.end());
   if (!torch::GradMode::is_enabled()) {
-    return function(inputs);
+    return function(tensors);
   }
   auto again = c10::make_intrusive<Recomputation>();
   again->function = function;
   again->inputs = static_cast<int64_t>(inputs.size());
-  std::vector<torch::Tensor> tensors = inputs;
+  again->changed = static_cast<int64_t>(changed.first.size());
+  again->changed_again = changed.again;
   tensors.insert(tensors.end(), parameters.begin(), parameters.end());
   return CheckpointFunction::apply(again, at::TensorList(tensors));
 }

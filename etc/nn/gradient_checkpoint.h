@@ -13,6 +13,15 @@ namespace etc {
 using TensorFunction = std::function<std::vector<torch::Tensor>(
     const std::vector<torch::Tensor>&)>;
 
+// Inputs that the function changes in place, whose values therefore cannot be
+// kept.
+struct ChangedInputs {
+  std::vector<torch::Tensor> first;  // for the first call
+  // Gives leaves of the same shapes and values for the second call, in the
+  // backward pass. Gradients flow to those that require one.
+  std::function<std::vector<torch::Tensor>()> again;
+};
+
 // `function(inputs)`, keeping only the inputs for the backward pass, which
 // calls the function once more (Chen et al. 2016). The second call draws the
 // same seeds (DrawDropoutSeed, base/dropout_seeds.h) as the first, so that
@@ -21,12 +30,14 @@ using TensorFunction = std::function<std::vector<torch::Tensor>(
 //
 //   inputs:      what the function is called with
 //   parameters:  what else it depends on; gradients flow to them as well
+//   changed:     what it is called with behind `inputs`
 //
 // All tensors are defined, those that the function returns too. Double backward
 // is refused (c10::Error).
 std::vector<torch::Tensor> CheckpointGradients(
     const TensorFunction& function, const std::vector<torch::Tensor>& inputs,
-    const std::vector<torch::Tensor>& parameters);
+    const std::vector<torch::Tensor>& parameters,
+    const ChangedInputs& changed = {});
 
 // Groups `layers` layers in chains for gradient checkpointing (doc/model.md
 // 4.4): [begin, end) of each. The first holds the remainder of layers / period;

@@ -27,10 +27,12 @@ TEST(CheckpointChainsTest, PutTheRemainderFirst) {
   EXPECT_THAT(CheckpointChains(4, 9), ElementsAre(Pair(0, 4)));
 }
 
-// Layers, period (doc/model.md 12.6), residual mode.
+// Layers, period (doc/model.md 12.6), residual mode, and whether the loss needs
+// the last layer's attention of global tokens, which else has no backward pass.
 struct Case {
   int64_t layers, period;
   const char* residual;
+  bool needs_globals = true;
 };
 
 // Loss and gradients of a model with dropout at a fixed seed. In float32 the
@@ -59,10 +61,19 @@ std::vector<torch::Tensor> Gradients(
   }
   torch::manual_seed(2);
   const EtcOutput output = model->forward(ToyInput());
-  EXPECT_EQ(output.scores.l2l.live().buffer != nullptr,
-            dtype == torch::kFloat32 && storage != ScoreStorage::kStore);
-  const torch::Tensor loss =
-      output.long_output.sin().sum() + output.global_output.cos().sum();
+  const bool in_buffer =
+      dtype == torch::kFloat32 && storage != ScoreStorage::kStore;
+  for (const ScoreTensor* scores : {&output.scores.l2l, &output.scores.g2g}) {
+    EXPECT_EQ(scores->live().buffer != nullptr, in_buffer);
+    if (storage == ScoreStorage::kReverse && period <= 1) {
+      // One buffer for all layers.
+      EXPECT_EQ(scores->live().layers, c.layers);
+    }
+  }
+  torch::Tensor loss = output.long_output.sin().sum();
+  if (c.needs_globals) {
+    loss = loss + output.global_output.cos().sum();
+  }
   loss.backward();
   std::vector<torch::Tensor> all = {loss.detach(), torch::rand({1})};
   for (const torch::Tensor& parameter : model->parameters()) {
@@ -90,8 +101,14 @@ TEST(GradientCheckpointTest, ChangesNoGradient) {
 }
 
 TEST(GradientCheckpointTest, ChangesNoGradientHoweverScoresAreStored) {
-  for (const Case& c :
-       std::vector<Case>{{6, 2, "sum"}, {5, 3, "mean"}, {5, 1, "sum"}}) {
+  for (const Case& c : std::vector<Case>{{6, 2, "sum"},
+                                         {5, 3, "mean"},
+                                         {5, 1, "sum"},
+                                         {5, 1, "sum", false},
+                                         {4, 1, "mean"},
+                                         {4, 1, "decay"},
+                                         {4, 1, "gate"},
+                                         {1, 1, "sum"}}) {
     for (const bool freeze_embedding : {false, true}) {
       const std::vector<torch::Tensor> stored =
           Gradients(c, 0, freeze_embedding, torch::kFloat32);
@@ -100,8 +117,8 @@ TEST(GradientCheckpointTest, ChangesNoGradientHoweverScoresAreStored) {
         for (const int64_t period : {int64_t{0}, c.period}) {
           SCOPED_TRACE(testing::Message()
                        << c.layers << " layers, period " << period << ", "
-                       << c.residual << ", storage "
-                       << static_cast<int>(storage));
+                       << c.residual << (c.needs_globals ? "" : ", longs only")
+                       << ", storage " << static_cast<int>(storage));
           const std::vector<torch::Tensor> other =
               Gradients(c, period, freeze_embedding, torch::kFloat32, storage);
           ASSERT_EQ(stored.size(), other.size());
