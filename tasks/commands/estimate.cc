@@ -109,6 +109,14 @@ void PrintMemory(const FinetuneConfig& config, int64_t parameters) {
   PrintLine("temporaries", FormatBytes(memory.activations.working));
   PrintLine("peak", FormatBytes(memory.without_cache()));
   PrintLine("with examples kept, up to", FormatBytes(memory.total()));
+  if (const auto recomputed = WithRecomputedLayers(config, parameters);
+      recomputed.has_value()) {
+    PrintLine("peak, layers recomputed",
+              FormatBytes(
+                  EstimateStepMemory(*recomputed, parameters).without_cache()));
+    std::cout << "by model.grad_checkpointing_period 1, with the same "
+                 "gradients\n";
+  }
   PrintDeviceMemory(config, memory);
 }
 
@@ -160,6 +168,12 @@ double PrintTime(const FinetuneConfig& config, int64_t threads,
   PrintDuration("passes over activations", time.passes);
   PrintDuration("passes over parameters", time.parameters);
   PrintDuration("one update", time.total());
+  if (const auto recomputed = WithRecomputedLayers(config, parameters);
+      recomputed.has_value()) {
+    PrintDuration(
+        "one update, recomputed",
+        EstimateStepTime(*recomputed, parameters, head, rates).total());
+  }
   PrintDuration(
       "1000 examples",
       1000 * time.total() / static_cast<double>(config.train.batch_size));

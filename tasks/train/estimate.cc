@@ -72,6 +72,17 @@ StepMemory EstimateStepMemory(const FinetuneConfig& config,
   return memory;
 }
 
+std::optional<FinetuneConfig> WithRecomputedLayers(const FinetuneConfig& config,
+                                                   int64_t parameters) {
+  FinetuneConfig recomputed = config;
+  recomputed.model.grad_checkpointing_period = 1;
+  if (EstimateStepMemory(recomputed, parameters).without_cache() >=
+      EstimateStepMemory(config, parameters).without_cache()) {
+    return std::nullopt;
+  }
+  return recomputed;
+}
+
 namespace {
 
 // Rate of the attention kernels, forward and backward, relative to a large

@@ -85,6 +85,12 @@ struct StepMemory {
 // `parameters` are all numbers that are trained, those of the head too.
 StepMemory EstimateStepMemory(const FinetuneConfig& config, int64_t parameters);
 
+// The configuration with the cheapest way to less memory, by which gradients
+// stay as they are but for rounding: each layer computed again in the backward
+// pass, model.grad_checkpointing_period 1. nullopt: that takes no less.
+std::optional<FinetuneConfig> WithRecomputedLayers(const FinetuneConfig& config,
+                                                   int64_t parameters);
+
 // The examples of one micro-batch, as large as the configuration allows.
 StepShape LargestMicroBatch(const FinetuneConfig& config);
 

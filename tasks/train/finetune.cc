@@ -13,6 +13,7 @@
 #include "base/cpu_limit.h"
 #include "base/directory.h"
 #include "base/file.h"
+#include "base/memory_limit.h"
 #include "base/out_of_memory.h"
 #include "base/parallel_tasks.h"
 #include "base/status_macros.h"
@@ -126,6 +127,40 @@ absl::Status DescribeData(const Task& task, const RunData& data,
   return absl::OkStatus();
 }
 
+// The field that lowers memory without a change of what is learned, in front of
+// those that do change it; empty: it is set.
+std::string RecomputationAdvice(const FinetuneConfig& config,
+                                int64_t parameters) {
+  const auto recomputed = WithRecomputedLayers(config, parameters);
+  return recomputed.has_value()
+             ? absl::StrFormat(
+                   "set model.grad_checkpointing_period to 1 (%.1f GB, with "
+                   "the "
+                   "same gradients, in a third more time), or ",
+                   1e-9 * EstimateStepMemory(*recomputed, parameters)
+                              .without_cache())
+             : "";
+}
+
+// The warning before a run whose longest examples would need more memory than
+// there is; empty: they do not. Shorter ones may be all there are.
+std::string MemoryWarning(const FinetuneConfig& config) {
+  const int64_t parameters = CountParameters(config.model).total();
+  const double needed = EstimateStepMemory(config, parameters).without_cache();
+  const auto memory = static_cast<double>(MemoryOfProcess());
+  if (needed <= memory) {
+    return "";
+  }
+  return absl::StrFormat(
+      "an update of %d long and %d global tokens, %d examples at a time, takes "
+      "%.1f GB, and this process may have %.1f GB: %slower "
+      "train.micro_batch_size, data.max_long_length or "
+      "data.max_global_length, if there are examples so long",
+      LargestMicroBatch(config).long_length, config.data.max_global_length,
+      config.train.micro_batch_size, 1e-9 * needed, 1e-9 * memory,
+      RecomputationAdvice(config, parameters));
+}
+
 // Returns `status` of a run, with advice if its memory was too little.
 absl::Status WithAdvice(const absl::Status& status,
                         const FinetuneConfig& config,
@@ -135,10 +170,10 @@ absl::Status WithAdvice(const absl::Status& status,
       !absl::StrContains(status.message(), kOutOfMemory)) {
     return status;
   }
-  const StepMemory memory =
-      EstimateStepMemory(config, CountParameters(config.model).total());
+  const int64_t parameters = CountParameters(config.model).total();
+  const StepMemory memory = EstimateStepMemory(config, parameters);
   return absl::ResourceExhaustedError(absl::StrFormat(
-      "%s; realetc estimate comes to %.1f GB for updates on the CPU%s; lower "
+      "%s; realetc estimate comes to %.1f GB for updates on the CPU%s; %slower "
       "train.micro_batch_size (now %d), data.max_long_length (%d), "
       "data.max_global_length (%d) or, for evaluations, "
       "train.evaluation_batch_size (%d)",
@@ -147,8 +182,9 @@ absl::Status WithAdvice(const absl::Status& status,
           ? absl::StrFormat(" and %.1f GB for examples (data.cache_megabytes)",
                             1e-9 * memory.cache)
           : ", and the device is " + device.str(),
-      config.train.micro_batch_size, config.data.max_long_length,
-      config.data.max_global_length, config.train.evaluation_batch_size));
+      RecomputationAdvice(config, parameters), config.train.micro_batch_size,
+      config.data.max_long_length, config.data.max_global_length,
+      config.train.evaluation_batch_size));
 }
 
 // Finishes `result`, of which all runs are.
@@ -200,6 +236,11 @@ absl::StatusOr<RunFiles> SeedRuns::Announce(int64_t threads) const {
   options.context.Message(DescribeRuns(config, data, threads));
   ETC_RETURN_IF_ERROR(DescribeData(task, data, options.context));
   options.context.Message(device.message);
+  if (device.device.is_cpu()) {
+    if (const std::string warning = MemoryWarning(config); !warning.empty()) {
+      options.context.Message(warning);
+    }
+  }
   return files;
 }
 

@@ -244,6 +244,23 @@ TEST_F(MemoryLimitsTest, NeedsNoMoreForAPoolThanTheDataHave) {
       << Contents(directory_.File("stderr"));
 }
 
+TEST_F(MemoryLimitsTest, WarnsWhereTheLongestExamplesWouldNotFit) {
+  const std::string data = WriteRecords(6, 1);
+  const std::string err = directory_.File("stderr");
+  ASSERT_EQ(End(Begin(data, {"data.max_long_length=1048576",
+                             "model.num_hidden_layers=12",
+                             "train.micro_batch_size=3"})),
+            0)
+      << Contents(err);
+  EXPECT_THAT(Contents(err),
+              AllOf(HasSubstr("an update of 1048576 long and "),
+                    HasSubstr("this process may have 4.0 GB: set "
+                              "model.grad_checkpointing_period to 1 (")));
+  ASSERT_EQ(End(Begin(data, {"output=" + directory_.File("short")})), 0)
+      << Contents(err);
+  EXPECT_THAT(Contents(err), Not(HasSubstr("an update of ")));
+}
+
 // 10 GB, in 10 MB.
 TEST_F(MemoryLimitsTest, RefusesARecordOfTenGigabytes) {
   const std::string bomb =
