@@ -2,13 +2,14 @@
 // loss, backward pass and update of the weights.
 //
 //   Encoder/<base|large>/<inference|training>/residual:<off|sum|mean|gate>/
-//     <reverse|recompute|store>/<fp32|bf16>[/blocked]/layers:N/long:L/global:G/
-//     threads:T
+//     <reverse|recompute|store>/<fp32|bf16>[/blocked][/period:P]/layers:N/
+//     long:L/global:G/threads:T
 //
 // Sizes are those of the presets (etc/config.h) but for the number of layers;
 // one example, without borders. Scores are stored one way only where there are
 // none or nothing is kept of them. Attention is by the fastest backend, the
-// kernels, or by that of tensor operations.
+// kernels, or by that of tensor operations. With a period layers are computed
+// again in the backward pass (grad_checkpointing_period).
 //
 //   of_gemm            share of this process's sgemm rate, at the same number
 //                      of threads, that the operations of etc/step_cost.h reach
@@ -38,6 +39,7 @@ struct Variant {
   std::string storage = "reverse";
   std::string precision = "fp32";
   bool blocked = false;
+  int64_t period = 0;
 };
 
 class Encoder {
@@ -90,6 +92,7 @@ class Encoder {
     TORCH_CHECK(config.ok(), std::string(config.status().message()));
     config->num_hidden_layers = layers;
     config->residual_attention = variant.residual;
+    config->grad_checkpointing_period = variant.period;
     return *std::move(config);
   }
 
@@ -134,7 +137,8 @@ void Register(const Variant& variant, std::vector<std::vector<int64_t>> sizes) {
       ("Encoder/" + variant.size + "/" +
        (variant.training ? "training" : "inference") +
        "/residual:" + variant.residual + "/" + variant.storage + "/" +
-       variant.precision + (variant.blocked ? "/blocked" : ""))
+       variant.precision + (variant.blocked ? "/blocked" : "") +
+       (variant.period > 0 ? "/period:" + std::to_string(variant.period) : ""))
           .c_str(),
       [=](benchmark::State& state) { RunEncoder(state, variant); });
   family->ArgNames({"layers", "long", "global", "threads"})
@@ -156,6 +160,13 @@ void RegisterAll() {
   blocked("off", "reverse");
   blocked("sum", "reverse");
   blocked("sum", "store");
+  // Documents for which memory decides.
+  for (const char* residual : {"off", "sum"}) {
+    for (const int64_t period : {1, 3}) {
+      Register({.training = true, .residual = residual, .period = period},
+               {{12, 4096, 256, 2}, {12, 16384, 256, 2}, {12, 65536, 256, 2}});
+    }
+  }
   for (const char* size : {"base", "large"}) {
     // All layers of base; as many of large as take about as long.
     const int64_t layers = std::string(size) == "base" ? 12 : 6;
