@@ -14,10 +14,39 @@
 namespace etc {
 
 // Compares a fused backend in float32 with the float64 reference, forward and
-// backward, both sides (without long tokens the global one), with every way to
-// store scores. Outputs may be off
-// twice as much as the reference run in float32, gradients three times
-// (ExpectAsExact). The reference is given the dropout factors.
+// backward, with every way to store scores. Outputs may be off twice as much as
+// the reference run in float32, gradients three times (ExpectAsExact). The
+// reference is given the dropout factors.
+inline void ExpectLayersMatchReference(AttentionImplementation implementation,
+                                       const AttentionStack& values) {
+  AttentionStack with_factors = values;
+  torch::manual_seed(17);
+  for (SparseAttentionInput& input : with_factors.layers) {
+    if (input.dropout > 0.0) {
+      MaterializeDropout(DrawDropoutSeed(), &input);
+    }
+  }
+  AttentionStack reference = with_factors.As(torch::kFloat32);
+  AttentionStack exact = with_factors.As(torch::kFloat64);
+  const StackResult r =
+      RunLayers(&reference, AttentionImplementation::kReference);
+  const StackResult e = RunLayers(&exact, AttentionImplementation::kReference);
+  for (const ScoreStorage storage :
+       {ScoreStorage::kStore, ScoreStorage::kReverse,
+        ScoreStorage::kRecompute}) {
+    SCOPED_TRACE("storage " + std::to_string(static_cast<int>(storage)));
+    AttentionStack stack = values.As(torch::kFloat32);
+    torch::manual_seed(17);
+    const StackResult a = RunLayers(&stack, implementation, storage);
+    ExpectAsExact(a.outputs, r.outputs, e.outputs, 2.0, "output");
+    ExpectAsExact(a.gradients, r.gradients, e.gradients, 3.0, "gradient");
+    if (values.layers[0].residual == ResidualAttention::kOff) {
+      break;
+    }
+  }
+}
+
+// The same of both sides of a case (without long tokens of the global one).
 inline void ExpectMatchesReference(AttentionImplementation implementation,
                                    const AttentionCase& c) {
   for (const QuerySide side : {QuerySide::kLong, QuerySide::kGlobal}) {
@@ -27,33 +56,8 @@ inline void ExpectMatchesReference(AttentionImplementation implementation,
     SCOPED_TRACE(c.Name() + (side == QuerySide::kLong ? " long" : " global"));
     torch::manual_seed(c.longs * 100 + c.globals);
     const AttentionInputs attention = MakeAttention(c);
-    const AttentionStack values(c, side, attention);
-    AttentionStack with_factors = values;
-    torch::manual_seed(17);
-    if (c.dropout > 0.0) {
-      for (SparseAttentionInput& input : with_factors.layers) {
-        MaterializeDropout(DrawDropoutSeed(), &input);
-      }
-    }
-    AttentionStack reference = with_factors.As(torch::kFloat32);
-    AttentionStack exact = with_factors.As(torch::kFloat64);
-    const StackResult r =
-        RunLayers(&reference, AttentionImplementation::kReference);
-    const StackResult e =
-        RunLayers(&exact, AttentionImplementation::kReference);
-    for (const ScoreStorage storage :
-         {ScoreStorage::kStore, ScoreStorage::kReverse,
-          ScoreStorage::kRecompute}) {
-      SCOPED_TRACE("storage " + std::to_string(static_cast<int>(storage)));
-      AttentionStack stack = values.As(torch::kFloat32);
-      torch::manual_seed(17);
-      const StackResult a = RunLayers(&stack, implementation, storage);
-      ExpectAsExact(a.outputs, r.outputs, e.outputs, 2.0, "output");
-      ExpectAsExact(a.gradients, r.gradients, e.gradients, 3.0, "gradient");
-      if (c.residual == ResidualAttention::kOff) {
-        break;
-      }
-    }
+    ExpectLayersMatchReference(implementation,
+                               AttentionStack(c, side, attention));
   }
 }
 
