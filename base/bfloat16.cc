@@ -19,7 +19,7 @@ void RoundToBfloat16Impl(int64_t count, const float* HWY_RESTRICT from,
     StoreBfloat16(hn::LoadU(FloatTag(), from + i), lanes, to + i);
   }
   if (i < count) {
-    StoreBfloat16(LoadLanes(from + i, 0, count - i), count - i, to + i);
+    StoreBfloat16(LanesBetween(0, count - i).Load(from + i), count - i, to + i);
   }
 }
 

@@ -27,43 +27,6 @@ HWY_INLINE int64_t Lanes() {
   return static_cast<int64_t>(hn::Lanes(FloatTag()));
 }
 
-// Lanes [begin, end).
-HWY_INLINE auto MaskOfLanes(int64_t begin, int64_t end) {
-  const FloatTag tag;
-  return hn::AndNot(hn::FirstN(tag, static_cast<size_t>(begin)),
-                    hn::FirstN(tag, static_cast<size_t>(end)));
-}
-
-// Elements [begin, end) of `from` in their lanes, zeros in others. Nothing else
-// is touched; the same below.
-HWY_INLINE FloatVector LoadLanes(const float* from, int64_t begin,
-                                 int64_t end) {
-  const FloatTag tag;
-#if HWY_MEM_OPS_MIGHT_FAULT
-  HWY_ALIGN float lanes[hn::MaxLanes(FloatTag())] = {};
-  for (int64_t i = begin; i < end; ++i) {
-    lanes[i] = from[i];
-  }
-  return hn::Load(tag, lanes);
-#else
-  return hn::MaskedLoad(MaskOfLanes(begin, end), tag, from);
-#endif
-}
-
-HWY_INLINE void StoreLanes(FloatVector vector, int64_t begin, int64_t end,
-                           float* to) {
-  const FloatTag tag;
-#if HWY_MEM_OPS_MIGHT_FAULT
-  HWY_ALIGN float lanes[hn::MaxLanes(FloatTag())];
-  hn::Store(vector, tag, lanes);
-  for (int64_t i = begin; i < end; ++i) {
-    to[i] = lanes[i];
-  }
-#else
-  hn::BlendedStore(vector, MaskOfLanes(begin, end), tag, to);
-#endif
-}
-
 // A vector of a row, all lanes of which count.
 struct AllLanes {
   HWY_INLINE FloatVector Load(const float* from) const {
@@ -78,22 +41,61 @@ struct AllLanes {
   }
 };
 
-// A vector of which lanes [begin, end) count; no others are touched, and loads
-// have zeros there.
+HWY_INLINE auto MaskOf(uint32_t bits) {
+  // LoadMaskBits may read eight bytes.
+  const uint8_t bytes[8] = {
+      static_cast<uint8_t>(bits), static_cast<uint8_t>(bits >> 8),
+      static_cast<uint8_t>(bits >> 16), static_cast<uint8_t>(bits >> 24)};
+  return hn::LoadMaskBits(FloatTag(), bytes);
+}
+
+// A vector of which the lanes whose bit is set count; no others are touched,
+// and loads have zeros there.
 struct SomeLanes {
-  int64_t begin;
-  int64_t end;
+  uint32_t bits;
 
   HWY_INLINE FloatVector Load(const float* from) const {
-    return LoadLanes(from, begin, end);
+#if HWY_MEM_OPS_MIGHT_FAULT
+    const FloatTag tag;
+    HWY_ALIGN float lanes[hn::MaxLanes(FloatTag())] = {};
+    for (int64_t i = 0; i < Lanes(); ++i) {
+      if ((bits >> i & 1) != 0) {
+        lanes[i] = from[i];
+      }
+    }
+    return hn::Load(tag, lanes);
+#else
+    return hn::MaskedLoad(MaskOf(bits), FloatTag(), from);
+#endif
   }
   HWY_INLINE void Store(FloatVector vector, float* to) const {
-    StoreLanes(vector, begin, end, to);
+#if HWY_MEM_OPS_MIGHT_FAULT
+    HWY_ALIGN float lanes[hn::MaxLanes(FloatTag())];
+    hn::Store(vector, FloatTag(), lanes);
+    for (int64_t i = 0; i < Lanes(); ++i) {
+      if ((bits >> i & 1) != 0) {
+        to[i] = lanes[i];
+      }
+    }
+#else
+    hn::BlendedStore(vector, MaskOf(bits), FloatTag(), to);
+#endif
   }
   HWY_INLINE FloatVector Choose(FloatVector vector, FloatVector other) const {
-    return hn::IfThenElse(MaskOfLanes(begin, end), vector, other);
+    return hn::IfThenElse(MaskOf(bits), vector, other);
   }
 };
+
+// Bits of all lanes of a vector. No target's has more than 32.
+HWY_INLINE uint32_t AllBits() {
+  return static_cast<uint32_t>((uint64_t{1} << Lanes()) - 1);
+}
+
+// Lanes [begin, end) of a vector; `end` may be behind it.
+HWY_INLINE SomeLanes LanesBetween(int64_t begin, int64_t end) {
+  const int64_t behind = std::max<int64_t>(Lanes() - end, 0);
+  return {AllBits() >> behind & AllBits() << begin};
+}
 
 // Calls function(i, lanes) for each vector, at element i of a row, that holds
 // any of the elements [begin, end).
@@ -106,14 +108,57 @@ HWY_INLINE void ForEachVector(int64_t begin, int64_t end,
     return;
   }
   if (i < begin) {
-    function(i, SomeLanes{begin - i, std::min(end - i, lanes)});
+    function(i, LanesBetween(begin - i, end - i));
     i += lanes;
   }
   for (; i + lanes <= end; i += lanes) {
     function(i, AllLanes());
   }
   if (i < end) {
-    function(i, SomeLanes{0, end - i});
+    function(i, LanesBetween(0, end - i));
+  }
+}
+
+// The elements [begin, end) of a row: all of them, if `words` is null, else
+// those whose bit is set. That of element i is bit n % 32 of word n / 32, where
+// n = first + i; the word behind the last one may be read.
+struct SomeElements {
+  int64_t begin;
+  int64_t end;
+  const uint32_t* words = nullptr;
+  int64_t first = 0;
+
+  // Returns the bits of the elements [i, i + 32).
+  HWY_INLINE uint32_t BitsFrom(int64_t i) const {
+    const auto n = static_cast<uint64_t>(first + i);
+    const uint32_t* const word = words + n / 32;
+    const uint64_t both = word[0] | static_cast<uint64_t>(word[1]) << 32;
+    return static_cast<uint32_t>(both >> (n % 32));
+  }
+};
+
+// The same for some elements, and calls none(i) for vectors between `begin` and
+// `end` that hold none of them.
+template <typename Function, typename None>
+HWY_INLINE void ForEachVector(const SomeElements& elements,
+                              const Function& function, const None& none) {
+  if (elements.words == nullptr || elements.begin >= elements.end) {
+    return ForEachVector(elements.begin, elements.end, function);
+  }
+  const int64_t lanes = Lanes();
+  for (int64_t i = elements.begin / lanes * lanes; i < elements.end;
+       i += lanes) {
+    const uint32_t bits =
+        elements.BitsFrom(i) &
+        LanesBetween(std::max<int64_t>(elements.begin - i, 0), elements.end - i)
+            .bits;
+    if (bits == AllBits()) {
+      function(i, AllLanes());
+    } else if (bits != 0) {
+      function(i, SomeLanes{bits});
+    } else {
+      none(i);
+    }
   }
 }
 

@@ -95,7 +95,7 @@ HWY_INLINE void Store(FloatVector vector, int64_t count, float* to) {
   if (count == Lanes()) {
     hn::StoreU(vector, FloatTag(), to);
   } else {
-    StoreLanes(vector, 0, count, to);
+    LanesBetween(0, count).Store(vector, to);
   }
 }
 HWY_INLINE void Store(FloatVector vector, int64_t count, uint16_t* to) {
@@ -103,7 +103,7 @@ HWY_INLINE void Store(FloatVector vector, int64_t count, uint16_t* to) {
 }
 HWY_INLINE FloatVector Load(const float* from, int64_t count) {
   return count == Lanes() ? hn::LoadU(FloatTag(), from)
-                          : LoadLanes(from, 0, count);
+                          : LanesBetween(0, count).Load(from);
 }
 
 template <typename Form, typename Output>

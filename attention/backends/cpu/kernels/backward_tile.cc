@@ -20,6 +20,7 @@
 #include "attention/backends/cpu/kernels/gradient_rows-inl.h"
 #include "attention/backends/cpu/kernels/group_scores-inl.h"
 #include "attention/backends/cpu/kernels/invisible_keys-inl.h"
+#include "attention/backends/cpu/kernels/key_bits-inl.h"
 #include "attention/backends/cpu/kernels/packing-inl.h"
 #include "attention/backends/cpu/kernels/prefetch_rows-inl.h"
 #include "attention/backends/cpu/kernels/relative_columns-inl.h"
@@ -146,6 +147,7 @@ class Backward {
 
   HWY_INLINE void AddChunk(int b, KeyRange chunk, PrefetchRows* prefetch) {
     packed_ = chunk.begin;
+    bits_.Begin(chunk);
     for (int64_t i = begin_; i < end_; i += kGradientQueries) {
       AddQueries(b, chunk, i, std::min(i + kGradientQueries, end_), prefetch);
     }
@@ -195,13 +197,14 @@ class Backward {
     KeyRange group_hulls[kGradientQueries / kBlockRows];
     for (int64_t i = begin; i < end; i += kBlockRows) {
       const int64_t n = i - begin_;
-      QueryGroup group = {.block = b,
-                          .first = i,
-                          .rows = std::min<int64_t>(kBlockRows, end - i),
-                          .relative = work_.relative + n * work_.sizes.relative,
-                          .scores = work_.scores,
-                          .relative_scores = work_.relative_scores};
-      group.SetKeys(block, chunk);
+      QueryGroup group;
+      group.block = b;
+      group.first = i;
+      group.rows = std::min<int64_t>(kBlockRows, end - i);
+      group.relative = work_.relative + n * work_.sizes.relative;
+      group.scores = work_.scores;
+      group.relative_scores = work_.relative_scores;
+      group.SetKeys(block, chunk, &bits_);
       group_hulls[(i - begin) / kBlockRows] = group.hull;
       if (group.hull.empty()) {
         for (int64_t r = i - begin; r < i - begin + group.rows; ++r) {
@@ -321,20 +324,16 @@ class Backward {
     if (head_.dropout > 0.0) {
       row.dropout = MakeDropoutRow(head_.dropout_seed, i, b);
     }
-    const VisibleKeys& keys = group.keys[r];
-    ClearInvisible(block, i, keys, buffered, rows.weights);
-    ClearInvisible(block, i, keys, buffered, rows.gradients);
+    const SomeElements elements = group.ElementsOf(r, first);
+    ClearAround(group.keys[r].range, buffered, rows.weights);
+    ClearAround(group.keys[r].range, buffered, rows.gradients);
     FloatVector gate_gradient = hn::Zero(FloatTag());
-    if (keys.whole) {
-      DifferentiateRun</*kAlone=*/true>(keys.range.begin - first,
-                                        keys.range.end - first, row, rows,
-                                        &gate_gradient);
+    if (head_.is_gated) {
+      DifferentiateElements</*kGated=*/true>(elements, row, rows,
+                                             &gate_gradient);
     } else {
-      ForEachRun(block.visible, i, keys.range,
-                 [&](int64_t begin, int64_t end) HWY_ATTR {
-                   DifferentiateRun</*kAlone=*/false>(
-                       begin - first, end - first, row, rows, &gate_gradient);
-                 });
+      DifferentiateElements</*kGated=*/false>(elements, row, rows,
+                                              &gate_gradient);
     }
     if (head_.is_gated) {
       gate_gradients_[b] += static_cast<double>(
@@ -342,28 +341,15 @@ class Backward {
     }
   }
 
-  template <bool kAlone>
-  HWY_INLINE void DifferentiateRun(int64_t begin, int64_t end,
-                                   const RowGradient& row,
-                                   const RowsOfGradients& rows,
-                                   FloatVector* gate_gradient) {
-    if (head_.is_gated) {
-      DifferentiateRun<kAlone, true>(begin, end, row, rows, gate_gradient);
-    } else {
-      DifferentiateRun<kAlone, false>(begin, end, row, rows, gate_gradient);
-    }
-  }
-
-  template <bool kAlone, bool kGated>
-  HWY_INLINE void DifferentiateRun(int64_t begin, int64_t end,
-                                   const RowGradient& row,
-                                   const RowsOfGradients& rows,
-                                   FloatVector* gate_gradient) {
+  template <bool kGated>
+  HWY_INLINE void DifferentiateElements(const SomeElements& elements,
+                                        const RowGradient& row,
+                                        const RowsOfGradients& rows,
+                                        FloatVector* gate_gradient) {
     if (head_.dropout > 0.0) {
-      Differentiate<kAlone, true, kGated>(begin, end, row, rows, gate_gradient);
+      Differentiate<true, kGated>(elements, row, rows, gate_gradient);
     } else {
-      Differentiate<kAlone, false, kGated>(begin, end, row, rows,
-                                           gate_gradient);
+      Differentiate<false, kGated>(elements, row, rows, gate_gradient);
     }
   }
 
@@ -376,6 +362,7 @@ class Backward {
   GroupScores scores_;
   const uint32_t threshold_;  // of dropout
   const float kept_;
+  KeyBits bits_;        // of the chunk's keys
   int64_t packed_ = 0;  // the first key of the block that is not
   int64_t packed_queries_;
   double gate_gradients_[2] = {0.0, 0.0};  // of both blocks

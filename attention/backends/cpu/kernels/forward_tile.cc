@@ -10,6 +10,7 @@
 #include "attention/backends/cpu/kernels/forward_workspace.h"
 #include "attention/backends/cpu/kernels/group_scores-inl.h"
 #include "attention/backends/cpu/kernels/invisible_keys-inl.h"
+#include "attention/backends/cpu/kernels/key_bits-inl.h"
 #include "attention/backends/cpu/kernels/matrix-inl.h"
 #include "attention/backends/cpu/kernels/packing-inl.h"
 #include "attention/backends/cpu/kernels/prefetch_rows-inl.h"
@@ -61,6 +62,7 @@ class Forward {
     panels_left_ -= panel_count_;
     for (int64_t p = 0; p < panel_count_; ++p) {
       panels_[p] = PanelOf(2 * pass + p, work_.panels[p]);
+      bits_[p].Begin(panels_[p].keys);
     }
     PrefetchRows prefetch = PrefetchKeys();
     if (is_first_) {
@@ -85,7 +87,7 @@ class Forward {
     KeyPanel* panels[2];
     int64_t count = 0;
     for (int64_t p = 0; p < panel_count_; ++p) {
-      groups[count] = GroupOf(panels_[p], first, rows);
+      SetGroup(panels_[p], first, rows, &bits_[p], &groups[count]);
       if (!groups[count].hull.empty()) {
         panels[count++] = &panels_[p];
       }
@@ -234,18 +236,15 @@ class Forward {
     }
   }
 
-  HWY_INLINE QueryGroup GroupOf(const KeyPanel& panel, int64_t first,
-                                int64_t rows) const {
-    const KeyBlock& block = head_.blocks[panel.block];
-    QueryGroup group = {
-        .block = panel.block,
-        .first = first,
-        .rows = rows,
-        .relative = work_.relative + SlotOf(first) * work_.sizes.relative,
-        .scores = panel.work.scores,
-        .relative_scores = panel.work.relative_scores};
-    group.SetKeys(block, panel.keys);
-    return group;
+  HWY_INLINE void SetGroup(const KeyPanel& panel, int64_t first, int64_t rows,
+                           KeyBits* bits, QueryGroup* group) const {
+    group->block = panel.block;
+    group->first = first;
+    group->rows = rows;
+    group->relative = work_.relative + SlotOf(first) * work_.sizes.relative;
+    group->scores = panel.work.scores;
+    group->relative_scores = panel.work.relative_scores;
+    group->SetKeys(head_.blocks[panel.block], panel.keys, bits);
   }
 
   // Scores to weights, times values.
@@ -317,14 +316,15 @@ class Forward {
   HWY_INLINE void FinishRow(int64_t i) {
     const int64_t n = SlotOf(i);
     const float sum = work_.row_sum[n];
-    if (!has_context_[n / kBlockRows]) {
-      FillRun(0.0f, work_.sizes.value, work_.context + n * work_.sizes.value);
-    }
     // Not sum > 0, so that NaN propagates.
     const float inverse = sum == 0.0f ? 0.0f : 1.0f / sum;
-    PackRow(work_.context + n * work_.sizes.value, head_.value_dim,
-            head_.value_dim, inverse,
-            results_.context + i * results_.context_stride);
+    float* const context = results_.context + i * results_.context_stride;
+    if (has_context_[n / kBlockRows]) {
+      PackRow(work_.context + n * work_.sizes.value, head_.value_dim,
+              head_.value_dim, inverse, context);
+    } else {
+      FillRun(0.0f, head_.value_dim, context);
+    }
     results_.row_max[i] = work_.row_max[n];
     results_.row_inverse_sum[i] = inverse;
   }
@@ -337,6 +337,7 @@ class Forward {
   GroupScores scores_;
   Chunks chunks_[2];    // of each block
   KeyPanel panels_[2];  // packed at present
+  KeyBits bits_[2];     // of their keys
   int64_t panel_count_ = 0;
   int64_t panels_left_ = 0;  // for the passes that follow
   int64_t passes_ = 0;

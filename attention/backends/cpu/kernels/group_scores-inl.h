@@ -6,6 +6,7 @@
 
 #include "attention/backends/cpu/kernels/attention_tile.h"
 #include "attention/backends/cpu/kernels/invisible_keys-inl.h"
+#include "attention/backends/cpu/kernels/key_bits-inl.h"
 #include "attention/backends/cpu/kernels/key_runs-inl.h"
 #include "attention/backends/cpu/kernels/matrix-inl.h"
 #include "attention/backends/cpu/kernels/packing-inl.h"
@@ -37,17 +38,40 @@ struct QueryGroup {
   const float* relative;   // [rows][relative]: scores by relative column
   float* scores;           // [rows][score_stride]: from key hull.begin on
   float* relative_scores;  // [rows][relative_stride]: by key or distance
-  VisibleKeys keys[kBlockRows] = {};
+  VisibleKeys keys[kBlockRows];
   KeyRange hull = {0, 0};
+  // Sets from key first_bit on; null of rows that see all of their range.
+  const uint32_t* sets[kBlockRows];
+  int64_t first_bit = 0;
 
-  // Sets `keys` and `hull` to the keys of `range` that the queries see.
-  HWY_INLINE void SetKeys(const KeyBlock& key_block, KeyRange range) {
+  // Sets the members from `keys` on to the keys of `range` that the queries
+  // see; `bits` are of that range.
+  HWY_INLINE void SetKeys(const KeyBlock& key_block, KeyRange range,
+                          KeyBits* bits) {
+    first_bit = bits->first();
+    // Kept in registers: members would be read right after they are written.
+    KeyRange all = {0, 0};
     for (int64_t r = 0; r < rows; ++r) {
-      keys[r] = r > 0 && SeesTheSame(key_block, first + r)
-                    ? keys[r - 1]
-                    : RowKeys(key_block, first + r, range);
-      hull = Union(hull, keys[r].range);
+      const int64_t i = first + r;
+      if (r > 0 && SeesTheSame(key_block, i)) {
+        keys[r] = keys[r - 1];
+        sets[r] = sets[r - 1];
+        continue;
+      }
+      const VisibleKeys seen = RowKeys(key_block, i, range);
+      all = Union(all, seen.range);
+      sets[r] = seen.whole ? nullptr : bits->SetOf(key_block.visible, i, r);
+      keys[r] = seen;
     }
+    hull = all;
+  }
+
+  // Returns the elements of row r that it sees, where element 0 is key `key`.
+  HWY_INLINE SomeElements ElementsOf(int64_t r, int64_t key) const {
+    return {.begin = keys[r].range.begin - key,
+            .end = keys[r].range.end - key,
+            .words = sets[r],
+            .first = key - first_bit};
   }
 };
 
@@ -92,40 +116,65 @@ class GroupScores {
   // times the divisor; `most` becomes the largest of them and of its own lanes.
   HWY_INLINE void CompleteRow(const QueryGroup& group, int64_t r,
                               FloatVector* most) {
-    const int64_t first = group.hull.begin;
-    ForEachVisible(BlockOf(group), group.first + r, group.keys[r],
-                   [&](int64_t begin, int64_t end) HWY_ATTR {
-                     CompleteRun(group, r, begin - first, end - first, most);
-                   });
+    const KeyBlock& block = BlockOf(group);
+    const int64_t i = group.first + r;
+    const int64_t m = head_.max_distance;
+    const float* const by_column = ByColumn(group, r);
+    float* const row = ScoresOf(group, r);
+    const CarryRows carry = CarryOf(group, i);
+    const SomeElements all = group.ElementsOf(r, group.hull.begin);
+    const auto constant = [&](float score, int64_t begin,
+                              int64_t end) HWY_ATTR {
+      CompleteScores({begin, end, all.words, all.first}, SameScore{score},
+                     carry, row, most);
+    };
+    const auto stored = [&](const float* scores, int64_t begin,
+                            int64_t end) HWY_ATTR {
+      CompleteScores({begin, end, all.words, all.first}, StoredScores{scores},
+                     carry, row, most);
+    };
+    if (block.rule == RelativeRule::kNone) {
+      return constant(0.0f, all.begin, all.end);
+    }
+    if (block.rule == RelativeRule::kLink) {
+      return constant(by_column[2 * m + kNotLinked], all.begin, all.end);
+    }
+    if (block.special.runs != nullptr) {
+      return stored(RelativeScoresOf(group, r), all.begin, all.end);
+    }
+    // Vectors before and behind those that differ by distance.
+    const int64_t lanes = Lanes();
+    const int64_t shift = group.hull.begin - i + m;  // column of element 0
+    const int64_t near_begin = std::clamp(
+        std::max<int64_t>(1 - shift, 0) / lanes * lanes, all.begin, all.end);
+    const int64_t near_end =
+        std::clamp(RoundUp(std::max<int64_t>(2 * m - shift, 0), lanes),
+                   near_begin, all.end);
+    constant(by_column[0], all.begin, near_begin);
+    stored(RelativeScoresOf(group, r) + kPadding + shift, near_begin, near_end);
+    constant(by_column[2 * m], near_end, all.end);
   }
 
   // Turns scores into weights, those of keys that are not visible into 0; adds
   // exponentials to `sum`.
   HWY_INLINE void ExponentiateRow(const QueryGroup& group, int64_t r,
                                   float row_max, FloatVector* sum) {
-    const KeyBlock& block = BlockOf(group);
-    const int64_t i = group.first + r;
-    const int64_t first = group.hull.begin;
-    const VisibleKeys& keys = group.keys[r];
     float* const row = ScoresOf(group, r);
     const Exponent exponent = {.factor = factor_,
                                .highest = row_max,
                                .threshold = threshold_,
                                .kept = kept_};
-    const DropoutRow dropout =
-        head_.dropout > 0.0 ? MakeDropoutRow(head_.dropout_seed, i, group.block)
-                            : DropoutRow{};
-    ClearInvisible(block, i, keys, group.hull, row);
-    if (keys.whole) {
-      return ToWeights</*kAlone=*/true>(keys.range.begin - first,
-                                        keys.range.end - first, exponent,
-                                        dropout, first, row, sum);
+    const int64_t key = group.hull.begin;
+    const SomeElements elements = group.ElementsOf(r, key);
+    ClearAround(group.keys[r].range, group.hull, row);
+    if (head_.dropout > 0.0) {
+      const DropoutRow dropout =
+          MakeDropoutRow(head_.dropout_seed, group.first + r, group.block);
+      Exponentiate</*kDropout=*/true>(elements, exponent, dropout, key, row,
+                                      sum);
+    } else {
+      Exponentiate</*kDropout=*/false>(elements, exponent, {}, key, row, sum);
     }
-    ForEachRun(
-        block.visible, i, keys.range, [&](int64_t begin, int64_t end) HWY_ATTR {
-          ToWeights</*kAlone=*/false>(begin - first, end - first, exponent,
-                                      dropout, first, row, sum);
-        });
   }
 
  private:
@@ -162,44 +211,6 @@ class GroupScores {
     FillRun(by_column[last], kPadding, to + kPadding + last);
   }
 
-  // Keys [begin, end), counted from the hull, all of which row r sees.
-  HWY_INLINE void CompleteRun(const QueryGroup& group, int64_t r, int64_t begin,
-                              int64_t end, FloatVector* most) {
-    const KeyBlock& block = BlockOf(group);
-    const int64_t i = group.first + r;
-    const int64_t m = head_.max_distance;
-    const float* const by_column = ByColumn(group, r);
-    float* const row = ScoresOf(group, r);
-    const CarryRows carry = CarryOf(group, i);
-    const auto constant = [&](float score, int64_t first,
-                              int64_t last) HWY_ATTR {
-      CompleteScores(first, last, SameScore{score}, carry, row, most);
-    };
-    const auto stored = [&](const float* scores, int64_t first,
-                            int64_t last) HWY_ATTR {
-      CompleteScores(first, last, StoredScores{scores}, carry, row, most);
-    };
-    if (block.rule == RelativeRule::kNone) {
-      return constant(0.0f, begin, end);
-    }
-    if (block.rule == RelativeRule::kLink) {
-      return constant(by_column[2 * m + kNotLinked], begin, end);
-    }
-    if (block.special.runs != nullptr) {
-      return stored(RelativeScoresOf(group, r), begin, end);
-    }
-    // Vectors before and behind those that differ by distance.
-    const int64_t lanes = Lanes();
-    const int64_t shift = group.hull.begin - i + m;  // column of element 0
-    const int64_t near_begin =
-        std::clamp(std::max<int64_t>(1 - shift, 0) / lanes * lanes, begin, end);
-    const int64_t near_end = std::clamp(
-        RoundUp(std::max<int64_t>(2 * m - shift, 0), lanes), near_begin, end);
-    constant(by_column[0], begin, near_begin);
-    stored(RelativeScoresOf(group, r) + kPadding + shift, near_begin, near_end);
-    constant(by_column[2 * m], near_end, end);
-  }
-
   // Returns pointers to the score rows of query i, at the first key of the
   // group's hull.
   HWY_INLINE CarryRows CarryOf(const QueryGroup& group, int64_t i) const {
@@ -213,17 +224,6 @@ class GroupScores {
             .subtract = results_.subtract,
             .is_gated = head_.is_gated,
             .gate = head_.gates[group.block]};
-  }
-
-  template <bool kAlone>
-  HWY_INLINE void ToWeights(int64_t begin, int64_t end,
-                            const Exponent& exponent, DropoutRow dropout,
-                            int64_t key, float* row, FloatVector* sum) {
-    if (head_.dropout > 0.0) {
-      Exponentiate<kAlone, true>(begin, end, exponent, dropout, key, row, sum);
-    } else {
-      Exponentiate<kAlone, false>(begin, end, exponent, dropout, key, row, sum);
-    }
   }
 
   const AttentionHead& head_;

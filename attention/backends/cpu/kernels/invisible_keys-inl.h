@@ -44,20 +44,14 @@ HWY_INLINE void ZeroInvisible(const KeyBlock& block, int64_t i, KeyRange range,
 }
 
 // Zeros in a row of the keys `range`, whose first element is at a vector's
-// border: wherever query i does not see a key, or if the keys it sees are a
-// whole range, in the vectors that hold none of them.
-HWY_INLINE void ClearInvisible(const KeyBlock& block, int64_t i,
-                               const VisibleKeys& keys, KeyRange range,
-                               float* row) {
-  if (!keys.whole) {
-    return ZeroInvisible(block, i, range, row - range.begin);
-  }
-  if (keys.range.empty()) {
+// border: in the vectors before and behind those that hold the keys `seen`.
+HWY_INLINE void ClearAround(KeyRange seen, KeyRange range, float* row) {
+  if (seen.empty()) {
     return FillRun(0.0f, range.size(), row);
   }
   const int64_t lanes = Lanes();
-  const int64_t before = (keys.range.begin - range.begin) / lanes * lanes;
-  const int64_t behind = RoundUp(keys.range.end - range.begin, lanes);
+  const int64_t before = (seen.begin - range.begin) / lanes * lanes;
+  const int64_t behind = RoundUp(seen.end - range.begin, lanes);
   FillRun(0.0f, before, row);
   FillRun(0.0f, range.size() - behind, row + behind);
 }

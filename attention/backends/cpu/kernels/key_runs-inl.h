@@ -103,17 +103,17 @@ struct VisibleKeys {
   bool whole;
 };
 
-HWY_INLINE VisibleKeys RowKeys(const KeyBlock& block, int64_t i,
-                               KeyRange limit) {
-  const KeyRange range = Intersect(Window(block, i), limit);
-  const KeyRun* const last = block.visible.runs + block.visible.last[i];
-  const KeyRun* const begin = FirstRunBehind(block.visible, i, range.begin);
+// Returns the keys of `range` in query i's set.
+HWY_INLINE VisibleKeys KeysOfSet(const RunSets& sets, int64_t i,
+                                 KeyRange range) {
+  const KeyRun* const last = sets.runs + sets.last[i];
+  const KeyRun* const begin = FirstRunBehind(sets, i, range.begin);
   if (begin == last || begin->begin >= range.end) {
     return {{0, 0}, true};
   }
   const KeyRun* end = begin + 1;
   if (end != last && begin->end < range.end) {
-    end = FirstRunBehind(block.visible, i, range.end);
+    end = FirstRunBehind(sets, i, range.end);
     if (end == last || end->begin >= range.end) {
       --end;
     }
@@ -124,12 +124,20 @@ HWY_INLINE VisibleKeys RowKeys(const KeyBlock& block, int64_t i,
           end == begin + 1};
 }
 
+HWY_INLINE VisibleKeys RowKeys(const KeyBlock& block, int64_t i,
+                               KeyRange limit) {
+  return KeysOfSet(block.visible, i, Intersect(Window(block, i), limit));
+}
+
+// Returns true if query i has the same set of keys as query i - 1, of which a
+// window may let others through.
+HWY_INLINE bool HasTheSameSet(const RunSets& sets, int64_t i) {
+  return sets.first[i] == sets.first[i - 1] && sets.last[i] == sets.last[i - 1];
+}
+
 // Returns true if query i sees exactly the keys of query i - 1.
 HWY_INLINE bool SeesTheSame(const KeyBlock& block, int64_t i) {
-  const RunSets& visible = block.visible;
-  return !block.window.is_restricted() &&
-         visible.first[i] == visible.first[i - 1] &&
-         visible.last[i] == visible.last[i - 1];
+  return !block.window.is_restricted() && HasTheSameSet(block.visible, i);
 }
 
 // The smallest range that holds all keys of `limit` which some of the queries
@@ -137,25 +145,17 @@ HWY_INLINE bool SeesTheSame(const KeyBlock& block, int64_t i) {
 HWY_INLINE KeyRange RowsHull(const KeyBlock& block, int64_t begin, int64_t end,
                              KeyRange limit) {
   KeyRange hull = {0, 0};
-  for (int64_t i = begin; i < end; ++i) {
-    if (i == begin || !SeesTheSame(block, i)) {
-      hull = Union(hull, RowKeys(block, i, limit).range);
+  for (int64_t i = begin; i < end;) {
+    const int64_t first = i++;
+    while (i < end && HasTheSameSet(block.visible, i)) {
+      ++i;
     }
+    // Windows of adjacent queries are one range.
+    const KeyRange windows = Union(Window(block, first), Window(block, i - 1));
+    hull = Union(
+        hull, KeysOfSet(block.visible, first, Intersect(windows, limit)).range);
   }
   return hull;
-}
-
-// Calls function(begin, end) for each run of keys that query i sees; `keys` are
-// those of some range.
-template <typename Function>
-HWY_INLINE void ForEachVisible(const KeyBlock& block, int64_t i,
-                               const VisibleKeys& keys,
-                               const Function& function) {
-  if (keys.whole) {
-    function(keys.range.begin, keys.range.end);
-  } else {
-    ForEachRun(block.visible, i, keys.range, function);
-  }
 }
 
 }  // namespace etc::kernels::HWY_NAMESPACE

@@ -29,8 +29,9 @@ HWY_INLINE void PackRow(const float* from, int64_t count, int64_t padded,
     hn::StoreU(hn::Mul(scale, hn::LoadU(tag, from + i)), tag, to + i);
   }
   if (i < count) {
-    const FloatVector tail = hn::Mul(scale, LoadLanes(from + i, 0, count - i));
-    StoreLanes(tail, 0, HWY_MIN(lanes, padded - i), to + i);
+    const FloatVector tail =
+        hn::Mul(scale, LanesBetween(0, count - i).Load(from + i));
+    LanesBetween(0, padded - i).Store(tail, to + i);
     i = HWY_MIN(padded, i + lanes);
   }
   for (; i < padded; ++i) {

@@ -87,21 +87,17 @@ HWY_INLINE FloatVector Logit(int64_t i, const VectorLanes& lanes,
   return score;
 }
 
-// Elements [begin, end). kAlone: other lanes of the same vectors of weights and
-// gradients become 0; else they stay as they are.
-// `gate_gradient` is of gated rows alone.
-template <bool kAlone, bool kDropout, bool kGated>
-HWY_INLINE void Differentiate(int64_t begin, int64_t end,
+// The given elements; other lanes of the same vectors of weights and gradients,
+// and all between elements.begin and end, become 0. `gate_gradient` is of gated
+// rows alone.
+template <bool kDropout, bool kGated>
+HWY_INLINE void Differentiate(const SomeElements& elements,
                               const RowGradient& row,
                               const RowsOfGradients& rows,
                               FloatVector* gate_gradient) {
   const FloatTag tag;
   FloatVector gate_sum = *gate_gradient;
-  const auto keep = [&](auto lanes, FloatVector value, float* to) HWY_ATTR {
-    hn::Store(lanes.Choose(value, kAlone ? hn::Zero(tag) : hn::Load(tag, to)),
-              tag, to);
-  };
-  ForEachVector(begin, end, [&](int64_t i, auto lanes) HWY_ATTR {
+  const auto differentiate = [&](int64_t i, auto lanes) HWY_ATTR {
     FloatVector previous;
     const FloatVector score = Logit<kGated>(i, lanes, row, rows, &previous);
     const FloatVector p = hn::Mul(
@@ -117,7 +113,7 @@ HWY_INLINE void Differentiate(int64_t begin, int64_t end,
       product = hn::Mul(product, kept);
       weight = hn::Mul(p, kept);
     }
-    keep(lanes, weight, rows.weights + i);
+    hn::Store(lanes.Choose(weight, hn::Zero(tag)), tag, rows.weights + i);
     const FloatVector centred =
         hn::Mul(hn::Sub(product, hn::Set(tag, row.delta)),
                 hn::Set(tag, row.inverse_divisor));
@@ -140,10 +136,14 @@ HWY_INLINE void Differentiate(int64_t begin, int64_t end,
       }
       previous_gradient = gradient;
     }
-    keep(lanes, gradient, rows.gradients + i);
+    hn::Store(lanes.Choose(gradient, hn::Zero(tag)), tag, rows.gradients + i);
     if (rows.previous_gradient != nullptr) {
       lanes.Store(previous_gradient, rows.previous_gradient + i);
     }
+  };
+  ForEachVector(elements, differentiate, [&](int64_t i) HWY_ATTR {
+    hn::Store(hn::Zero(tag), tag, rows.weights + i);
+    hn::Store(hn::Zero(tag), tag, rows.gradients + i);
   });
   *gate_gradient = gate_sum;
 }

@@ -73,18 +73,17 @@ struct StoredScores {
   }
 };
 
-// row[i] += relative(i), then carries it on, for i in [begin, end). `most`
-// becomes the largest of what the row gets and of its own lanes; NaN may or may
-// not be seen.
+// row[i] += relative(i), then carries it on, for the given elements i; other
+// lanes of the same vectors are undefined then. `most` becomes the largest of
+// those elements and of its own lanes; NaN may or may not be seen.
 template <Carry kCarry, typename Relative>
-HWY_INLINE void CompleteScores(int64_t begin, int64_t end,
+HWY_INLINE void CompleteScores(const SomeElements& elements,
                                const Relative& relative, const CarryRows& carry,
                                float* HWY_RESTRICT row, FloatVector* most) {
   const FloatTag tag;
   FloatVector largest = *most;
-  ForEachVector(begin, end, [&](int64_t i, auto lanes) HWY_ATTR {
-    const FloatVector product = hn::Load(tag, row + i);
-    FloatVector score = hn::Add(product, relative(i));
+  const auto complete = [&](int64_t i, auto lanes) HWY_ATTR {
+    FloatVector score = hn::Add(hn::Load(tag, row + i), relative(i));
     if constexpr (kCarry == Carry::kPreviousPlusScores) {
       score = hn::Add(lanes.Load(carry.previous + i), score);
     } else if constexpr (kCarry == Carry::kPreviousMinusScores) {
@@ -97,33 +96,33 @@ HWY_INLINE void CompleteScores(int64_t begin, int64_t end,
     } else if constexpr (kCarry != Carry::kNothing) {
       lanes.Store(score, carry.carried + i);
     }
-    // Other lanes may belong to another run.
-    hn::Store(lanes.Choose(score, product), tag, row + i);
+    hn::Store(score, tag, row + i);
     largest = hn::Max(largest, lanes.Choose(score, hn::Set(tag, kLowest)));
-  });
+  };
+  ForEachVector(elements, complete, [](int64_t) {});
   *most = largest;
 }
 
 template <typename Relative>
-HWY_INLINE void CompleteScores(int64_t begin, int64_t end,
+HWY_INLINE void CompleteScores(const SomeElements& elements,
                                const Relative& relative, const CarryRows& carry,
                                float* row, FloatVector* most) {
   switch (carry.kind()) {
     case Carry::kNothing:
-      return CompleteScores<Carry::kNothing>(begin, end, relative, carry, row,
+      return CompleteScores<Carry::kNothing>(elements, relative, carry, row,
                                              most);
     case Carry::kScores:
-      return CompleteScores<Carry::kScores>(begin, end, relative, carry, row,
+      return CompleteScores<Carry::kScores>(elements, relative, carry, row,
                                             most);
     case Carry::kPreviousPlusScores:
-      return CompleteScores<Carry::kPreviousPlusScores>(begin, end, relative,
+      return CompleteScores<Carry::kPreviousPlusScores>(elements, relative,
                                                         carry, row, most);
     case Carry::kPreviousMinusScores:
-      return CompleteScores<Carry::kPreviousMinusScores>(begin, end, relative,
+      return CompleteScores<Carry::kPreviousMinusScores>(elements, relative,
                                                          carry, row, most);
     case Carry::kGatedPreviousPlusScores:
-      return CompleteScores<Carry::kGatedPreviousPlusScores>(
-          begin, end, relative, carry, row, most);
+      return CompleteScores<Carry::kGatedPreviousPlusScores>(elements, relative,
+                                                             carry, row, most);
   }
 }
 
@@ -136,12 +135,11 @@ struct Exponent {
   float kept = 1.0f;
 };
 
-// Turns the elements [begin, end) of a row into weights, and adds the
-// exponentials, before dropout, to `sum`. Element 0 is at key `key` of
-// `dropout`. kAlone: other lanes of the same vectors become 0; else they stay
-// as they are.
-template <bool kAlone, bool kDropout>
-HWY_INLINE void Exponentiate(int64_t begin, int64_t end,
+// Turns elements of a row into weights, and adds the exponentials, before
+// dropout, to `sum`. Element 0 is at key `key` of `dropout`. Other lanes of the
+// same vectors, and all between elements.begin and end, become 0.
+template <bool kDropout>
+HWY_INLINE void Exponentiate(const SomeElements& elements,
                              const Exponent& exponent, DropoutRow dropout,
                              int64_t key, float* HWY_RESTRICT row,
                              FloatVector* sum) {
@@ -149,17 +147,20 @@ HWY_INLINE void Exponentiate(int64_t begin, int64_t end,
   const FloatVector a = hn::Set(tag, exponent.factor);
   const FloatVector highest = hn::Set(tag, exponent.highest);
   FloatVector total = *sum;
-  ForEachVector(begin, end, [&](int64_t i, auto lanes) HWY_ATTR {
-    const FloatVector score = hn::Load(tag, row + i);
+  const auto exponentiate = [&](int64_t i, auto lanes) HWY_ATTR {
     // Not factor * score - factor * highest, which is above 0 where the
     // products are so large that their rounding is.
-    FloatVector p = Exp2(hn::Mul(a, hn::Sub(score, highest)));
-    total = hn::Add(total, lanes.Choose(p, hn::Zero(tag)));
+    FloatVector p = Exp2(hn::Mul(a, hn::Sub(hn::Load(tag, row + i), highest)));
+    p = lanes.Choose(p, hn::Zero(tag));
+    total = hn::Add(total, p);
     if constexpr (kDropout) {
       p = hn::Mul(p, DropoutFactors(dropout, static_cast<uint32_t>(key + i),
                                     exponent.threshold, exponent.kept));
     }
-    hn::Store(lanes.Choose(p, kAlone ? hn::Zero(tag) : score), tag, row + i);
+    hn::Store(p, tag, row + i);
+  };
+  ForEachVector(elements, exponentiate, [&](int64_t i) HWY_ATTR {
+    hn::Store(hn::Zero(tag), tag, row + i);
   });
   *sum = total;
 }

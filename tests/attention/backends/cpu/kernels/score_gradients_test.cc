@@ -1,8 +1,9 @@
 // Rows of weights and score gradients against the definition in double, on
 // every SIMD target this CPU has: runs that begin and end at every place of a
-// vector, shorter and longer than one. Rows that come from outside lie between
-// pages that may not be touched. Tolerance: 20 ulp of 1, as weights and
-// gradients are below 4 and an exponent of up to 15 is itself rounded.
+// vector, shorter and longer than one, and any elements between two. Rows that
+// come from outside lie between pages that may not be touched. Tolerance: 20
+// ulp of 1, as weights and gradients are below 4 and an exponent of up to 15 is
+// itself rounded.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE \
@@ -21,6 +22,7 @@
 #include "hwy/aligned_allocator.h"
 #include "hwy/highway.h"
 #include "tests/support/each_target.h"
+#include "tests/support/element_bits.h"
 #include "tests/support/guarded_buffer.h"
 
 #ifndef ETC_TESTS_SCORE_GRADIENTS_CALL_
@@ -28,11 +30,9 @@
 namespace etc::kernels {
 
 // Arguments and outputs of a call. Pointers are at element 0; all but weights
-// and gradients have elements [begin, end) only.
+// and gradients have elements from the first to the last of `bits` only.
 struct Call {
-  int64_t begin;
-  int64_t end;
-  bool alone;
+  const ElementBits* bits;
   bool gated;
   double dropout;
   DropoutRow key;
@@ -55,7 +55,7 @@ namespace etc::kernels::HWY_NAMESPACE {
 
 // factor, highest, inverse sum, delta, inverse divisor and gate are 0.7, -1,
 // 0.5, 0.25, 0.125 (1 of a gated row) and 0.375; element 0 is key 7 of dropout.
-template <bool kAlone, bool kGated>
+template <bool kGated>
 void DifferentiateAs(Call* of) {
   const Call& call = *of;
   const RowGradient row = {
@@ -78,21 +78,19 @@ void DifferentiateAs(Call* of) {
                                 .gradients = call.gradients,
                                 .previous_gradient = call.previous};
   FloatVector sum = hn::Zero(FloatTag());
+  const SomeElements elements = {call.bits->begin(), call.bits->end(),
+                                 call.bits->words(), ElementBits::kFirst};
   if (call.dropout > 0.0) {
-    Differentiate<kAlone, true, kGated>(call.begin, call.end, row, rows, &sum);
+    Differentiate<true, kGated>(elements, row, rows, &sum);
   } else {
-    Differentiate<kAlone, false, kGated>(call.begin, call.end, row, rows, &sum);
+    Differentiate<false, kGated>(elements, row, rows, &sum);
   }
   of->gate_gradient = hn::GetLane(hn::SumOfLanes(FloatTag(), sum));
 }
 
 void CallDifferentiate(Call* call) {
-  if (call->gated) {
-    return call->alone ? DifferentiateAs<true, true>(call)
-                       : DifferentiateAs<false, true>(call);
-  }
-  return call->alone ? DifferentiateAs<true, false>(call)
-                     : DifferentiateAs<false, false>(call);
+  return call->gated ? DifferentiateAs<true>(call)
+                     : DifferentiateAs<false>(call);
 }
 
 }  // namespace etc::kernels::HWY_NAMESPACE
@@ -126,9 +124,9 @@ class ScoreGradientsTest : public EachTargetTest {
           undone(Zeros(count)),
           previous(Zeros(count)) {}
 
-    Call Make(int64_t begin, int64_t end, bool with_all) {
-      return {.begin = begin,
-              .end = end,
+    Call Make(const ElementBits& bits, bool with_all) {
+      const int64_t begin = bits.begin();
+      return {.bits = &bits,
               .dropout = with_all ? 0.3 : 0.0,
               .key = MakeDropoutRow(DropoutHeadSeed(5, 1, 2), 77, 1),
               .scores = scores.data() - begin,
@@ -158,20 +156,25 @@ class ScoreGradientsTest : public EachTargetTest {
     return 0.5 * std::exp2(std::min(0.0, 0.7 * (score + 1.0)));
   }
 
-  void ExpectGatedDefinition(int64_t begin, int64_t end, bool alone,
-                             bool with_all) {
+  void ExpectGatedDefinition(const ElementBits& bits, bool with_all) {
+    const int64_t begin = bits.begin();
+    const int64_t end = bits.end();
     Rows rows(this, end - begin);
     for (int64_t i = 0; i < end - begin; ++i) {
       rows.scores[i] -= 5.0f;
     }
-    Call call = rows.Make(begin, end, with_all);
-    call.alone = alone;
+    Call call = rows.Make(bits, with_all);
     call.gated = true;
     HWY_DYNAMIC_DISPATCH(CallDifferentiate)(&call);
     double gate_gradient = 0.0;
     double magnitude = 1.0;
     for (int64_t i = begin; i < end; ++i) {
       const int64_t k = i - begin;
+      if (!bits.Has(i)) {
+        ASSERT_EQ(rows.previous[k], 0.0f) << i;
+        ASSERT_EQ(rows.undone[k], 0.0f) << i;
+        continue;
+      }
       const double below = static_cast<double>(rows.scores[k]) - rows.own[k];
       const GatedKeyGradient expected = DifferentiateGatedReference(
           Probability(rows.own[k] + 0.375 * below), rows.products[k],
@@ -190,20 +193,25 @@ class ScoreGradientsTest : public EachTargetTest {
     ASSERT_NEAR(call.gate_gradient, gate_gradient, kTolerance * magnitude);
   }
 
-  void ExpectDefinition(int64_t begin, int64_t end, bool alone, bool with_all) {
+  void ExpectDefinition(const ElementBits& bits, bool with_all) {
+    const int64_t begin = bits.begin();
+    const int64_t end = bits.end();
     Rows rows(this, end - begin);
     for (int64_t i = 0; i < end - begin; ++i) {
       rows.scores[i] -= 5.0f;  // a tenth of them above the largest
     }
-    Call call = rows.Make(begin, end, with_all);
-    call.alone = alone;
+    Call call = rows.Make(bits, with_all);
     HWY_DYNAMIC_DISPATCH(CallDifferentiate)(&call);
     for (int64_t i = 0; i < kColumns; ++i) {
-      if (i < begin || i >= end) {
-        // Only lanes of the run's own vectors may have changed, to 0.
-        ASSERT_TRUE(rows.weights[i] == 3.0f ||
-                    (alone && rows.weights[i] == 0.0f));
+      if (!bits.Has(i)) {
+        // Zeros in the vectors of the run; no others have changed.
+        ASSERT_TRUE(rows.weights[i] == 0.0f ||
+                    (rows.weights[i] == 3.0f && (i < begin || i >= end)));
         ASSERT_EQ(rows.gradients[i], rows.weights[i]);
+        if (i >= begin && i < end) {
+          ASSERT_EQ(rows.previous[i - begin], 0.0f) << i;
+          ASSERT_EQ(rows.undone[i - begin], 0.0f) << i;
+        }
         continue;
       }
       const int64_t k = i - begin;
@@ -223,10 +231,11 @@ class ScoreGradientsTest : public EachTargetTest {
 TEST_P(ScoreGradientsTest, AreThoseOfTheDefinition) {
   for (const int64_t begin : {0, 1, 3, 4, 7, 8, 15, 16, 17}) {
     for (const int64_t count : {0, 1, 2, 4, 7, 9, 15, 16, 17, 31, 40, 47}) {
-      for (const bool alone : {false, true}) {
+      for (const int kind : ElementBits::kKinds) {
+        const ElementBits bits(begin, begin + count, kind);
         for (const bool with_all : {false, true}) {
-          ExpectDefinition(begin, begin + count, alone, with_all);
-          ExpectGatedDefinition(begin, begin + count, alone, with_all);
+          ExpectDefinition(bits, with_all);
+          ExpectGatedDefinition(bits, with_all);
         }
       }
     }

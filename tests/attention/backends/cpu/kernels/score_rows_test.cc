@@ -1,9 +1,10 @@
 // Rows of scores against scalar loops in double, on every SIMD target this CPU
 // has: runs that begin and end at every place of a vector, shorter and longer
-// than one. Rows of scores are whole vectors; previous and carried scores lie
-// between pages that may not be touched. Tolerances: sums are exact to one
-// rounding; exponentials 3 ulp (the polynomial, and the rounding of a
-// difference of up to 30), sums of n terms n ulp more.
+// than one, and any elements between two. Rows of scores are whole vectors;
+// previous and carried scores lie between pages that may not be touched.
+// Tolerances: sums are exact to one rounding; exponentials 3 ulp (the
+// polynomial, and the rounding of a difference of up to 30), sums of n terms n
+// ulp more.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE \
@@ -25,15 +26,18 @@
 #include "hwy/aligned_allocator.h"
 #include "hwy/highway.h"
 #include "tests/support/each_target.h"
+#include "tests/support/element_bits.h"
 #include "tests/support/guarded_buffer.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace etc::kernels::HWY_NAMESPACE {
 
 // Each key's relative score is `relative`, or if that is null 0.25.
-float CallComplete(int64_t begin, int64_t end, const float* relative,
+float CallComplete(const ElementBits& bits, const float* relative,
                    const float* previous, float* carried, bool subtract,
                    bool gated, float* row) {
+  const SomeElements elements = {bits.begin(), bits.end(), bits.words(),
+                                 ElementBits::kFirst};
   const CarryRows carry = {.previous = previous,
                            .carried = carried,
                            .subtract = subtract,
@@ -41,25 +45,27 @@ float CallComplete(int64_t begin, int64_t end, const float* relative,
                            .gate = 0.375f};
   FloatVector most = hn::Set(FloatTag(), kLowest);
   if (relative == nullptr) {
-    CompleteScores(begin, end, SameScore{0.25f}, carry, row, &most);
+    CompleteScores(elements, SameScore{0.25f}, carry, row, &most);
   } else {
-    CompleteScores(begin, end, StoredScores{relative}, carry, row, &most);
+    CompleteScores(elements, StoredScores{relative}, carry, row, &most);
   }
   return hn::GetLane(hn::MaxOfLanes(FloatTag(), most));
 }
 
-float CallExponentiate(int64_t begin, int64_t end, float factor, float highest,
-                       bool alone, double dropout, DropoutRow key, float* row) {
+float CallExponentiate(const ElementBits& bits, float factor, float highest,
+                       double dropout, DropoutRow key, float* row) {
+  const SomeElements elements = {bits.begin(), bits.end(), bits.words(),
+                                 ElementBits::kFirst};
   const Exponent exponent = {.factor = factor,
                              .highest = highest,
                              .threshold = DropoutThreshold(dropout),
                              .kept = static_cast<float>(1.0 / (1.0 - dropout))};
-  const auto exponentiate =
-      dropout > 0.0
-          ? (alone ? &Exponentiate<true, true> : &Exponentiate<false, true>)
-          : (alone ? &Exponentiate<true, false> : &Exponentiate<false, false>);
   FloatVector sum = hn::Zero(FloatTag());
-  exponentiate(begin, end, exponent, key, 7, row, &sum);
+  if (dropout > 0.0) {
+    Exponentiate<true>(elements, exponent, key, 7, row, &sum);
+  } else {
+    Exponentiate<false>(elements, exponent, key, 7, row, &sum);
+  }
   return hn::GetLane(hn::SumOfLanes(FloatTag(), sum));
 }
 
@@ -81,12 +87,14 @@ constexpr int64_t kColumns = 64;
 
 class ScoreRowsTest : public EachTargetTest {
  protected:
-  // Calls function(begin, end) for runs within a row of kColumns.
+  // Calls function(bits) for runs within a row of kColumns, whole and in parts.
   static void ForEachRun(
-      const std::function<void(int64_t, int64_t)>& function) {
+      const std::function<void(const ElementBits&)>& function) {
     for (const int64_t begin : {0, 1, 3, 4, 7, 8, 15, 16, 17}) {
       for (const int64_t count : {0, 1, 2, 4, 7, 9, 15, 16, 17, 31, 40, 47}) {
-        function(begin, begin + count);
+        for (const int kind : ElementBits::kKinds) {
+          function(ElementBits(begin, begin + count, kind));
+        }
       }
     }
   }
@@ -106,7 +114,9 @@ class ScoreRowsTest : public EachTargetTest {
 
 TEST_P(ScoreRowsTest, CompletesScoresAsTheDefinition) {
   enum class Mode { kOff, kFirst, kSum, kBack, kGated };
-  ForEachRun([&](int64_t begin, int64_t end) {
+  ForEachRun([&](const ElementBits& bits) {
+    const int64_t begin = bits.begin();
+    const int64_t end = bits.end();
     for (const Mode mode :
          {Mode::kOff, Mode::kFirst, Mode::kSum, Mode::kBack, Mode::kGated}) {
       for (const bool stored : {false, true}) {
@@ -116,16 +126,16 @@ TEST_P(ScoreRowsTest, CompletesScoresAsTheDefinition) {
         GuardedBuffer previous = Random(end - begin, 5.0f);
         GuardedBuffer carried = Zeros(end - begin);
         const float largest = HWY_DYNAMIC_DISPATCH(CallComplete)(
-            begin, end, stored ? relative.get() : nullptr,
+            bits, stored ? relative.get() : nullptr,
             mode == Mode::kOff || mode == Mode::kFirst
                 ? nullptr
                 : previous.data() - begin,
             mode == Mode::kOff ? nullptr : carried.data() - begin,
             mode == Mode::kBack, mode == Mode::kGated, row.get());
         float expected_largest = -1e38f;
-        for (int64_t i = 0; i < kColumns; ++i) {
-          if (i < begin || i >= end) {
-            ASSERT_EQ(row[i], products[i]) << i;
+        for (int64_t i = begin; i < end; ++i) {
+          if (!bits.Has(i)) {
+            ASSERT_EQ(carried[i - begin], 0.0f) << i;
             continue;
           }
           float expected = products[i] + (stored ? relative[i] : 0.25f);
@@ -156,39 +166,43 @@ TEST_P(ScoreRowsTest, ExponentiatesAndDropsAsTheDefinition) {
   const float factor = 1.442695f;
   const DropoutRow key = MakeDropoutRow(DropoutHeadSeed(5, 1, 2), 77, 1);
   const int64_t lanes = HWY_DYNAMIC_DISPATCH(CallLanes)();
-  ForEachRun([&](int64_t begin, int64_t end) {
-    for (const bool alone : {false, true}) {
-      for (const double dropout : {0.0, 0.3}) {
-        const auto row = Scores();
-        const std::vector<float> scores = Copy(row.get());
-        const float highest =
-            begin == end
-                ? 0.0f
-                : *std::max_element(&scores[begin], &scores[end - 1] + 1);
-        std::vector<double> expected(static_cast<size_t>(end - begin));
-        const double sum =
-            ExponentiateReference(end - begin, scores.data() + begin, factor,
-                                  highest, expected.data());
-        const float actual = HWY_DYNAMIC_DISPATCH(CallExponentiate)(
-            begin, end, factor, highest, alone, dropout, key, row.get());
-        EXPECT_NEAR(actual, sum,
-                    static_cast<double>(end - begin + 3) * kUlp * sum);
-        // Vectors of the run, others of which are not touched.
-        const int64_t first = begin / lanes * lanes;
-        const int64_t last = (end + lanes - 1) / lanes * lanes;
-        for (int64_t i = 0; i < kColumns; ++i) {
-          if (i >= begin && i < end) {
-            const double weight =
-                expected[i - begin] *
-                (dropout > 0.0
-                     ? DropoutFactor(key, static_cast<uint32_t>(7 + i), dropout)
-                     : 1.0);
-            // An exponent of up to 15 is itself rounded to 2^-21.
-            ASSERT_NEAR(row[i], weight, 11 * kUlp * weight) << i;
-          } else {
-            const bool cleared = alone && begin < end && i >= first && i < last;
-            ASSERT_EQ(row[i], cleared ? 0.0f : scores[i]) << i;
-          }
+  ForEachRun([&](const ElementBits& bits) {
+    const int64_t begin = bits.begin();
+    const int64_t end = bits.end();
+    for (const double dropout : {0.0, 0.3}) {
+      const auto row = Scores();
+      const std::vector<float> scores = Copy(row.get());
+      std::vector<float> seen;
+      for (int64_t i = begin; i < end; ++i) {
+        if (bits.Has(i)) {
+          seen.push_back(scores[i]);
+        }
+      }
+      const float highest =
+          seen.empty() ? 0.0f : *std::max_element(seen.begin(), seen.end());
+      std::vector<double> expected(seen.size());
+      const auto count = static_cast<int64_t>(seen.size());
+      const double sum = ExponentiateReference(count, seen.data(), factor,
+                                               highest, expected.data());
+      const float actual = HWY_DYNAMIC_DISPATCH(CallExponentiate)(
+          bits, factor, highest, dropout, key, row.get());
+      EXPECT_NEAR(actual, sum, static_cast<double>(count + 3) * kUlp * sum);
+      // Vectors of the run, others of which are not touched.
+      const int64_t first = begin / lanes * lanes;
+      const int64_t last = (end + lanes - 1) / lanes * lanes;
+      size_t n = 0;
+      for (int64_t i = 0; i < kColumns; ++i) {
+        if (bits.Has(i)) {
+          const double weight =
+              expected[n++] *
+              (dropout > 0.0
+                   ? DropoutFactor(key, static_cast<uint32_t>(7 + i), dropout)
+                   : 1.0);
+          // An exponent of up to 15 is itself rounded to 2^-21.
+          ASSERT_NEAR(row[i], weight, 11 * kUlp * weight) << i;
+        } else {
+          const bool cleared = begin < end && i >= first && i < last;
+          ASSERT_EQ(row[i], cleared ? 0.0f : scores[i]) << i;
         }
       }
     }
@@ -204,7 +218,7 @@ TEST_P(ScoreRowsTest, ExponentiatesExactlyAtWholeNumbersAndAtTheEnds) {
   row[4] = std::numeric_limits<float>::quiet_NaN();
   row[5] = -std::numeric_limits<float>::infinity();
   HWY_DYNAMIC_DISPATCH(CallExponentiate)
-  (0, 6, 1.0f, 0.0f, true, 0.0, {}, row.get());
+  (ElementBits(0, 6, ElementBits::kAll), 1.0f, 0.0f, 0.0, {}, row.get());
   EXPECT_EQ(row[0], 1.0f);
   EXPECT_EQ(row[1], 0.5f);
   EXPECT_EQ(row[2], 0x1p-124f);
@@ -225,7 +239,8 @@ TEST_P(ScoreRowsTest, ExponentiatesScoresOfABillion) {
     row[i] = highest - 64.0f * static_cast<float>(i % 9);
   }
   HWY_DYNAMIC_DISPATCH(CallExponentiate)
-  (0, kColumns, factor, highest, true, 0.0, {}, row.get());
+  (ElementBits(0, kColumns, ElementBits::kAll), factor, highest, 0.0, {},
+   row.get());
   for (int64_t i = 0; i < kColumns; ++i) {
     const double weight = std::exp2(-64.0 * static_cast<double>(factor) *
                                     static_cast<double>(i % 9));
