@@ -1,16 +1,19 @@
 // A head is divided into parts, which run at the same time: parts of the
-// queries where own keys have a window, else parts of the other keys. Gradient
-// rows that several parts add to are first summed in private memory of each
-// part; afterwards, one head at a time, these sums are reduced in the order of
-// the parts. The division of a head depends on sizes only, so that the number
+// queries where own keys have a window, else parts of the other keys, divided
+// between packed documents where that is possible. Gradient rows that several
+// parts add to are first summed in private memory of each part; afterwards, one
+// head at a time, these sums are reduced in the order of the parts. The
+// division of a head depends on sizes and the pattern only, so that the number
 // of threads changes no bit of the result.
 
 #include "attention/backends/cpu/backward_pass.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "attention/backends/cpu/kernels/attention_tile.h"
+#include "attention/backends/cpu/query_tiles.h"
 #include "base/parallel_tasks.h"
 
 namespace etc {
@@ -35,8 +38,8 @@ struct PrivateRows {
   }
 };
 
-// Queries [begin, end).
-struct QueryRange {
+// Queries [begin, end), or keys.
+struct TokenRange {
   int64_t begin = 0;
   int64_t end = 0;
 };
@@ -56,11 +59,15 @@ struct PartLayout {
   // With a window the queries, and own keys, of the part, else its other keys.
   int64_t begin = 0;
   int64_t end = 0;
+  // Without a window: the smallest range of whole tiles that has all queries
+  // which see keys of the part, and whether none of these sees keys of others.
+  TokenRange seeing;
+  bool is_alone = false;
   // With a window: the halo of own keys and values before and behind the part,
   // and all other keys and values.
   PrivateRows key_before, key_behind, value_before, value_behind;
   PrivateRows other_key, other_value;
-  // Without a window, if there are several parts: all queries, first of all.
+  // Without a window, unless it is alone: the queries that see its keys.
   PrivateRows query;
   PrivateRows relative;
   PrivateRows gates;  // one row of two
@@ -95,22 +102,36 @@ class BackwardPass {
   }
 
   AttentionGradients Run() {
-    const int64_t heads = sizes_.batch * sizes_.heads;
-    if (heads == 0) {
+    if (parts_.empty()) {
       return all_gradients_;
     }
-    const int64_t parts = static_cast<int64_t>(layouts_.size());
-    ForEachTask(heads * parts,
+    ForEachTask(static_cast<int64_t>(parts_.size()),
                 kernels::BackwardWorkspaceSize(HeadOf(problem_, 0, 0)),
                 [&](int64_t task, float* workspace) {
-                  RunPart(task / parts / sizes_.heads,
-                          task / parts % sizes_.heads, task % parts, workspace);
+                  RunPart(parts_[static_cast<size_t>(task)], workspace);
                 });
     ForEachTask(sizes_.heads, 0, [&](int64_t head, float*) { Combine(head); });
     return all_gradients_;
   }
 
  private:
+  // The tiles and parts of one example, and where the private memory of its
+  // heads begins, one head after the other.
+  struct Example {
+    std::vector<QueryTile> tiles;
+    std::vector<PartLayout> layouts;
+    std::vector<int64_t> offsets;  // of the parts, in the memory of a head
+    int64_t floats = 0;            // of a head
+    int64_t memory = 0;
+  };
+
+  // A part of one head.
+  struct Part {
+    int64_t batch;
+    int64_t head;
+    int64_t number;
+  };
+
   void Divide() {
     const int64_t heads = std::max<int64_t>(1, sizes_.batch * sizes_.heads);
     const int64_t wanted = (kParts + heads - 1) / heads;
@@ -119,110 +140,148 @@ class BackwardPass {
     const int64_t tile = TileLength(divided_, heads);
     const int64_t even = (divided_ + parts - 1) / parts;
     const int64_t length = std::max(tile, (even + tile - 1) / tile * tile);
-    is_whole_ = length >= divided_;
-    int64_t begin = 0;
-    do {
-      layouts_.push_back(Layout(begin, std::min(begin + length, divided_)));
-      begin += length;
-    } while (begin < divided_);
-    floats_ = 0;
-    for (const PartLayout& layout : layouts_) {
-      offsets_.push_back(floats_);
-      floats_ += layout.floats;
+    int64_t floats = 0;
+    for (int64_t batch = 0; batch < sizes_.batch; ++batch) {
+      Example example = {.tiles = QueryTiles(problem_, batch)};
+      const std::vector<TokenRange> ranges = Divisions(example.tiles, length);
+      for (const TokenRange& range : ranges) {
+        AppendParts(batch, range,
+                    ranges.size() == 1 ? length : PartLength(range, length),
+                    &example);
+      }
+      for (const PartLayout& layout : example.layouts) {
+        example.offsets.push_back(example.floats);
+        example.floats += layout.floats;
+      }
+      example.memory = floats;
+      floats += sizes_.heads * example.floats;
+      const auto count = static_cast<int64_t>(example.layouts.size());
+      for (int64_t n = 0; n < sizes_.heads * count; ++n) {
+        parts_.push_back({batch, n / count, n % count});
+      }
+      examples_.push_back(std::move(example));
     }
-    memory_ = torch::empty({sizes_.batch * sizes_.heads, floats_},
-                           problem_.operands.query.options());
-    if (!is_windowed_ && !is_whole_) {
-      for (int64_t batch = 0; batch < sizes_.batch; ++batch) {
-        for (size_t part = 0; part < layouts_.size(); ++part) {
-          seeing_.push_back(SeeingQueries(batch, part));
+    memory_ = torch::empty({floats}, problem_.operands.query.options());
+  }
+
+  // The tokens to divide, cut where an example is divided; but short pieces are
+  // joined up to `length` tokens.
+  std::vector<TokenRange> Divisions(const std::vector<QueryTile>& tiles,
+                                    int64_t length) const {
+    std::vector<int64_t> borders;
+    if (!is_windowed_ && sizes_.own_keys == 0) {
+      for (const QueryTile& tile : tiles) {
+        if (tile.first_key > 0 && tile.first_key < divided_) {
+          borders.push_back(tile.first_key);
         }
       }
     }
+    borders.push_back(divided_);
+    std::vector<TokenRange> ranges = {{}};
+    for (const int64_t border : borders) {
+      TokenRange& last = ranges.back();
+      if (last.end > last.begin && border - last.begin > length) {
+        ranges.push_back({last.end, border});
+      } else {
+        last.end = border;
+      }
+    }
+    return ranges;
   }
 
-  // The smallest range of whole tiles that has all queries which see keys of a
-  // part: of a long row of short documents, a few of many.
-  QueryRange SeeingQueries(int64_t batch, size_t part) const {
+  // Returns the length of equal parts of a range, nearest to `length`.
+  static int64_t PartLength(const TokenRange& range, int64_t length) {
+    const int64_t size = range.end - range.begin;
+    const int64_t parts = std::max<int64_t>(1, (size + length / 2) / length);
+    return std::max<int64_t>(1, (size + parts - 1) / parts);
+  }
+
+  // Appends the parts of a range, at most `length` tokens each.
+  void AppendParts(int64_t batch, const TokenRange& range, int64_t length,
+                   Example* example) const {
+    int64_t begin = range.begin;
+    do {
+      PartLayout layout = {.begin = begin,
+                           .end = std::min(begin + length, range.end)};
+      if (!is_windowed_) {
+        layout.seeing = SeeingQueries(batch, layout, example->tiles);
+        layout.is_alone = range.end - range.begin <= length;
+      }
+      Place(&layout);
+      example->layouts.push_back(layout);
+      begin += length;
+    } while (begin < range.end);
+  }
+
+  TokenRange SeeingQueries(int64_t batch, const PartLayout& layout,
+                           const std::vector<QueryTile>& tiles) const {
     const SoftmaxRuns& runs =
         (*problem_.pattern.runs)[static_cast<size_t>(batch)];
-    const PartLayout& layout = layouts_[part];
     const auto sees = [&](int64_t i) {
       return SeesAny(runs.other.visible, i, layout.begin, layout.end) ||
-             (part == 0 && sizes_.own_keys > 0 &&
+             (layout.begin == 0 && sizes_.own_keys > 0 &&
               SeesAny(runs.own.visible, i, 0, sizes_.own_keys));
     };
-    int64_t first = 0;
-    while (first < sizes_.queries && !sees(first)) {
-      ++first;
+    TokenRange seeing;
+    for (const QueryTile& tile : tiles) {
+      int64_t i = tile.begin;
+      while (i < tile.end && !sees(i)) {
+        ++i;
+      }
+      if (i < tile.end) {
+        seeing = {.begin = seeing.end == 0 ? tile.begin : seeing.begin,
+                  .end = tile.end};
+      }
     }
-    int64_t last = sizes_.queries;
-    while (last > first && !sees(last - 1)) {
-      --last;
-    }
-    if (first == last) {
-      return {};
-    }
-    const int64_t tile =
-        TileLength(sizes_.queries, sizes_.batch * sizes_.heads);
-    return {.begin = first / tile * tile,
-            .end = std::min((last + tile - 1) / tile * tile, sizes_.queries)};
+    return seeing;
   }
 
-  const QueryRange& Seeing(int64_t batch, int64_t part) const {
-    return seeing_[static_cast<size_t>(
-        batch * static_cast<int64_t>(layouts_.size()) + part)];
-  }
-
-  // Zeros in the private memory of a part, but for rows of queries that see
-  // none of its keys.
-  void Clear(int64_t batch, int64_t head, int64_t part) {
-    const PartLayout& layout = layouts_[static_cast<size_t>(part)];
-    float* const memory = Memory(batch, head, part);
-    const PrivateRows& query = layout.query;
-    const int64_t behind_query =
-        query.offset + (query.end - query.begin) * query.columns;
-    if (behind_query > 0) {
-      const QueryRange& seeing = Seeing(batch, part);
-      std::fill(memory + seeing.begin * query.columns,
-                memory + seeing.end * query.columns, 0.0f);
-    }
-    std::fill(memory + behind_query, memory + layout.floats, 0.0f);
-  }
-
-  PartLayout Layout(int64_t begin, int64_t end) const {
-    PartLayout layout = {.begin = begin, .end = end};
+  // Gives a part its private memory.
+  void Place(PartLayout* layout) const {
+    const auto place = [&](const TokenRange& rows, int64_t columns,
+                           PrivateRows* to) {
+      layout->Place(rows.begin, rows.end, columns, to);
+    };
     if (is_windowed_) {
       const KeyWindow& window = problem_.pattern.window;
-      const int64_t before = std::max<int64_t>(0, begin - window.before);
-      const int64_t behind = std::min(divided_, end + window.after);
-      layout.Place(before, begin, sizes_.head_dim, &layout.key_before);
-      layout.Place(end, behind, sizes_.head_dim, &layout.key_behind);
-      layout.Place(before, begin, sizes_.value_dim, &layout.value_before);
-      layout.Place(end, behind, sizes_.value_dim, &layout.value_behind);
-      layout.Place(0, sizes_.other_keys, sizes_.head_dim, &layout.other_key);
-      layout.Place(0, sizes_.other_keys, sizes_.value_dim, &layout.other_value);
-    } else if (!is_whole_) {
-      layout.Place(0, sizes_.queries, sizes_.head_dim, &layout.query);
+      const TokenRange before = {
+          std::max<int64_t>(0, layout->begin - window.before), layout->begin};
+      const TokenRange behind = {
+          layout->end, std::min(divided_, layout->end + window.after)};
+      place(before, sizes_.head_dim, &layout->key_before);
+      place(behind, sizes_.head_dim, &layout->key_behind);
+      place(before, sizes_.value_dim, &layout->value_before);
+      place(behind, sizes_.value_dim, &layout->value_behind);
+      place({0, sizes_.other_keys}, sizes_.head_dim, &layout->other_key);
+      place({0, sizes_.other_keys}, sizes_.value_dim, &layout->other_value);
+    } else if (!layout->is_alone) {
+      place(layout->seeing, sizes_.head_dim, &layout->query);
     }
-    if (problem_.operands.relative.embedding.defined() && sizes_.batch > 0) {
-      layout.Place(0, 2 * max_distance() + 4,
-                   kernels::RelativeGradientStride(HeadOf(problem_, 0, 0)),
-                   &layout.relative);
+    if (problem_.operands.relative.embedding.defined()) {
+      place({0, 2 * max_distance() + 4},
+            kernels::RelativeGradientStride(HeadOf(problem_, 0, 0)),
+            &layout->relative);
     }
     if (problem_.gates.defined()) {
-      layout.Place(0, 1, 2, &layout.gates);
+      place({0, 1}, 2, &layout->gates);
     }
-    return layout;
   }
 
   int64_t max_distance() const {
     return (*problem_.pattern.runs)[0].max_distance;
   }
 
-  float* Memory(int64_t batch, int64_t head, int64_t part) const {
-    return memory_.data_ptr<float>() + (batch * sizes_.heads + head) * floats_ +
-           offsets_[static_cast<size_t>(part)];
+  const Example& ExampleOf(const Part& part) const {
+    return examples_[static_cast<size_t>(part.batch)];
+  }
+  const PartLayout& LayoutOf(const Part& part) const {
+    return ExampleOf(part).layouts[static_cast<size_t>(part.number)];
+  }
+  float* Memory(const Part& part) const {
+    const Example& example = ExampleOf(part);
+    return memory_.data_ptr<float>() + example.memory +
+           part.head * example.floats +
+           example.offsets[static_cast<size_t>(part.number)];
   }
 
   // Rows [begin, end) of a gradient itself.
@@ -236,25 +295,25 @@ class BackwardPass {
         .end = end};
   }
 
-  void RunPart(int64_t batch, int64_t head, int64_t part, float* workspace) {
-    const PartLayout& layout = layouts_[static_cast<size_t>(part)];
-    Clear(batch, head, part);
-    const kernels::AttentionHead attention = HeadOf(problem_, batch, head);
+  void RunPart(const Part& part, float* workspace) {
+    const PartLayout& layout = LayoutOf(part);
+    float* const memory = Memory(part);
+    std::fill(memory, memory + layout.floats, 0.0f);
+    const kernels::AttentionHead attention =
+        HeadOf(problem_, part.batch, part.head);
     const kernels::BackwardInputs inputs =
         is_windowed_
-            ? Inputs(batch, head, {0, sizes_.own_keys}, {0, sizes_.other_keys})
-            : Inputs(batch, head, {0, part == 0 ? sizes_.own_keys : int64_t{0}},
+            ? Inputs(part, {0, sizes_.own_keys}, {0, sizes_.other_keys})
+            : Inputs(part, {0, part.number == 0 ? sizes_.own_keys : int64_t{0}},
                      {layout.begin, layout.end});
     const kernels::BackwardResults results =
-        is_windowed_ ? PartOfQueries(batch, head, part)
-                     : PartOfKeys(batch, head, part);
-    const int64_t first = is_windowed_ ? layout.begin : 0;
-    const int64_t last = is_windowed_ ? layout.end : sizes_.queries;
-    const int64_t tile =
-        TileLength(sizes_.queries, sizes_.batch * sizes_.heads);
-    for (int64_t begin = first; begin < last; begin += tile) {
-      kernels::BackwardTile(attention, begin, std::min(begin + tile, last),
-                            inputs, results, workspace);
+        is_windowed_ ? PartOfQueries(part) : PartOfKeys(part);
+    for (const QueryTile& tile : ExampleOf(part).tiles) {
+      if (!is_windowed_ ||
+          (tile.begin >= layout.begin && tile.begin < layout.end)) {
+        kernels::BackwardTile(attention, tile.begin, tile.end, inputs, results,
+                              workspace);
+      }
     }
   }
 
@@ -266,8 +325,9 @@ class BackwardPass {
     }
   };
 
-  kernels::BackwardInputs Inputs(int64_t batch, int64_t head, Keys own,
-                                 Keys other) const {
+  kernels::BackwardInputs Inputs(const Part& part, Keys own, Keys other) const {
+    const int64_t batch = part.batch;
+    const int64_t head = part.head;
     const ScorePair& carried = problem_.carried;
     const ScorePair& gradients = input_.scores.carried;
     return {.context = HeadRows(input_.context, batch, head),
@@ -284,15 +344,15 @@ class BackwardPass {
             .keys = {own.AsRun(), other.AsRun()}};
   }
 
-  kernels::BackwardResults SharedResults(int64_t batch, int64_t head,
-                                         int64_t part) const {
+  kernels::BackwardResults SharedResults(const Part& part) const {
+    const int64_t batch = part.batch;
+    const int64_t head = part.head;
     const ScorePair& previous = input_.scores.previous;
+    const PartLayout& layout = LayoutOf(part);
     kernels::BackwardResults results;
-    results.relative = Memory(batch, head, part) +
-                       layouts_[static_cast<size_t>(part)].relative.offset;
+    results.relative = Memory(part) + layout.relative.offset;
     if (problem_.gates.defined()) {
-      results.gates = Memory(batch, head, part) +
-                      layouts_[static_cast<size_t>(part)].gates.offset;
+      results.gates = Memory(part) + layout.gates.offset;
     }
     results.previous[0] = ScoreRowsToWrite(previous.own, batch, head);
     results.previous[1] = ScoreRowsToWrite(previous.other, batch, head);
@@ -303,14 +363,15 @@ class BackwardPass {
     return results;
   }
 
-  kernels::BackwardResults PartOfQueries(int64_t batch, int64_t head,
-                                         int64_t part) const {
-    const PartLayout& layout = layouts_[static_cast<size_t>(part)];
-    float* const memory = Memory(batch, head, part);
+  kernels::BackwardResults PartOfQueries(const Part& part) const {
+    const int64_t batch = part.batch;
+    const int64_t head = part.head;
+    const PartLayout& layout = LayoutOf(part);
+    float* const memory = Memory(part);
     const auto own = [&](const torch::Tensor& gradient) {
       return Rows(gradient, batch, head, layout.begin, layout.end);
     };
-    kernels::BackwardResults results = SharedResults(batch, head, part);
+    kernels::BackwardResults results = SharedResults(part);
     results.query = {{own(gradients_.query)}};
     results.key[0] = {{layout.key_before.In(memory), own(gradients_.own_key),
                        layout.key_behind.In(memory)}};
@@ -322,13 +383,15 @@ class BackwardPass {
     return results;
   }
 
-  kernels::BackwardResults PartOfKeys(int64_t batch, int64_t head,
-                                      int64_t part) const {
-    const PartLayout& layout = layouts_[static_cast<size_t>(part)];
-    kernels::BackwardResults results = SharedResults(batch, head, part);
-    results.query = {
-        {is_whole_ ? Rows(gradients_.query, batch, head, 0, sizes_.queries)
-                   : layout.query.In(Memory(batch, head, part))}};
+  kernels::BackwardResults PartOfKeys(const Part& part) const {
+    const int64_t batch = part.batch;
+    const int64_t head = part.head;
+    const PartLayout& layout = LayoutOf(part);
+    kernels::BackwardResults results = SharedResults(part);
+    results.query = {{layout.is_alone
+                          ? Rows(gradients_.query, batch, head,
+                                 layout.seeing.begin, layout.seeing.end)
+                          : layout.query.In(Memory(part))}};
     results.key[0] = {
         {Rows(gradients_.own_key, batch, head, 0, sizes_.own_keys)}};
     results.value[0] = {
@@ -342,39 +405,37 @@ class BackwardPass {
 
   // Adds the private sums of the parts of a head, of all batch entries.
   void Combine(int64_t head) {
-    for (int64_t batch = 0; batch < sizes_.batch; ++batch) {
-      for (size_t part = 0; part < layouts_.size(); ++part) {
-        const PartLayout& layout = layouts_[part];
-        const float* const memory =
-            Memory(batch, head, static_cast<int64_t>(part));
-        const auto add = [&](const PrivateRows& rows,
-                             const torch::Tensor& gradient) {
-          AddRows(rows, memory, HeadRows(gradient, batch, head),
-                  gradient.stride(2));
-        };
-        if (is_windowed_) {
-          add(layout.key_before, gradients_.own_key);
-          add(layout.key_behind, gradients_.own_key);
-          add(layout.value_before, gradients_.own_value);
-          add(layout.value_behind, gradients_.own_value);
-          add(layout.other_key, gradients_.other_key);
-          add(layout.other_value, gradients_.other_value);
-        } else if (!is_whole_) {
-          const QueryRange& seeing = Seeing(batch, static_cast<int64_t>(part));
-          PrivateRows seen = layout.query;
-          seen.offset += seeing.begin * seen.columns;
-          seen.begin = seeing.begin;
-          seen.end = seeing.end;
-          add(seen, gradients_.query);
-        }
-        AddRelative(layout.relative, memory, head);
-        if (problem_.gates.defined()) {
-          const ResidualGates& gates = all_gradients_.gates;
-          gates.own.data_ptr<float>()[head] += memory[layout.gates.offset];
-          gates.other.data_ptr<float>()[head] +=
-              memory[layout.gates.offset + 1];
-        }
+    for (const Part& part : parts_) {
+      if (part.head == head) {
+        CombinePart(part);
       }
+    }
+  }
+
+  void CombinePart(const Part& part) {
+    const PartLayout& layout = LayoutOf(part);
+    const float* const memory = Memory(part);
+    const auto add = [&](const PrivateRows& rows,
+                         const torch::Tensor& gradient) {
+      AddRows(rows, memory, HeadRows(gradient, part.batch, part.head),
+              gradient.stride(2));
+    };
+    if (is_windowed_) {
+      add(layout.key_before, gradients_.own_key);
+      add(layout.key_behind, gradients_.own_key);
+      add(layout.value_before, gradients_.own_value);
+      add(layout.value_behind, gradients_.own_value);
+      add(layout.other_key, gradients_.other_key);
+      add(layout.other_value, gradients_.other_value);
+    } else {
+      add(layout.query, gradients_.query);
+    }
+    AddRelative(layout.relative, memory, part.head);
+    if (problem_.gates.defined()) {
+      const ResidualGates& gates = all_gradients_.gates;
+      gates.own.data_ptr<float>()[part.head] += memory[layout.gates.offset];
+      gates.other.data_ptr<float>()[part.head] +=
+          memory[layout.gates.offset + 1];
     }
   }
 
@@ -410,15 +471,12 @@ class BackwardPass {
   const AttentionSizes sizes_;
   const bool is_windowed_;
   const int64_t divided_;  // tokens that parts divide
-  bool is_whole_ = false;  // whether a head is one part
 
   AttentionGradients all_gradients_;
   AttentionOperands& gradients_;
-  std::vector<PartLayout> layouts_;
-  std::vector<QueryRange> seeing_;  // [B, parts], if query rows are private
-  std::vector<int64_t> offsets_;    // of the parts, in the memory of a head
-  int64_t floats_ = 0;              // of a head
-  torch::Tensor memory_;            // [B * N, floats_]
+  std::vector<Example> examples_;
+  std::vector<Part> parts_;  // of all heads
+  torch::Tensor memory_;     // of all parts
 };
 
 }  // namespace

@@ -2,14 +2,15 @@
 
 #include <torch/types.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "attention/backends/cpu/backward_pass.h"
 #include "attention/backends/cpu/head_view.h"
 #include "attention/backends/cpu/kernels/attention_tile.h"
+#include "attention/backends/cpu/query_tiles.h"
 #include "base/large_pages.h"
 #include "base/parallel_tasks.h"
 
@@ -40,26 +41,37 @@ class ForwardTask {
       : problem_(problem),
         outputs_(outputs),
         subtract_(subtract),
-        sizes_(problem),
-        tile_length_(TileLength(sizes_.queries, sizes_.batch * sizes_.heads)),
-        tiles_of_head_((sizes_.queries + tile_length_ - 1) / tile_length_) {}
+        sizes_(problem) {
+    for (int64_t batch = 0; batch < sizes_.batch; ++batch) {
+      const std::vector<QueryTile> queries = QueryTiles(problem, batch);
+      for (int64_t head = 0; head < sizes_.heads; ++head) {
+        for (const QueryTile& tile : queries) {
+          tiles_.push_back({batch, head, tile.begin, tile.end});
+        }
+      }
+    }
+  }
 
-  int64_t tiles() const { return sizes_.batch * sizes_.heads * tiles_of_head_; }
+  int64_t tiles() const { return static_cast<int64_t>(tiles_.size()); }
   int64_t workspace_size() const {
     return tiles() == 0 ? 0
                         : kernels::ForwardWorkspaceSize(HeadOf(problem_, 0, 0));
   }
 
-  void operator()(int64_t tile, float* workspace) const {
-    const int64_t batch = tile / tiles_of_head_ / sizes_.heads;
-    const int64_t head = tile / tiles_of_head_ % sizes_.heads;
-    const int64_t begin = tile % tiles_of_head_ * tile_length_;
-    kernels::ForwardTile(HeadOf(problem_, batch, head), begin,
-                         std::min(begin + tile_length_, sizes_.queries),
-                         ResultsOf(batch, head), workspace);
+  void operator()(int64_t task, float* workspace) const {
+    const Tile& tile = tiles_[static_cast<size_t>(task)];
+    kernels::ForwardTile(HeadOf(problem_, tile.batch, tile.head), tile.begin,
+                         tile.end, ResultsOf(tile.batch, tile.head), workspace);
   }
 
  private:
+  struct Tile {
+    int64_t batch;
+    int64_t head;
+    int64_t begin;  // of its queries
+    int64_t end;
+  };
+
   kernels::ForwardResults ResultsOf(int64_t batch, int64_t head) const {
     const ScorePair& previous = problem_.previous;
     const ScorePair& carried = problem_.carried;
@@ -83,8 +95,7 @@ class ForwardTask {
   const ForwardOutputs& outputs_;
   const bool subtract_;
   const AttentionSizes sizes_;
-  const int64_t tile_length_;
-  const int64_t tiles_of_head_;
+  std::vector<Tile> tiles_;
 };
 
 }  // namespace

@@ -1,20 +1,10 @@
 #include "attention/backends/cpu/head_view.h"
 
-#include <algorithm>
-
 #include "attention/backends/cpu/kernels/attention_tile.h"
 #include "base/random.h"
 
 namespace etc {
 namespace {
-
-constexpr int64_t kQueriesMultiple = 48;
-
-// All heads together have this many tiles or more, so that there is work for
-// each core, but for tiles shorter than that: the longer a tile, the fewer
-// times keys and values are packed.
-constexpr int64_t kTiles = 64;
-constexpr int64_t kShortTile = 288;
 
 kernels::KeyBlock BlockOf(const torch::Tensor& key, const torch::Tensor& value,
                           const BlockRuns& runs, int64_t batch, int64_t head) {
@@ -91,16 +81,6 @@ kernels::AttentionHead HeadOf(const AttentionProblem& problem, int64_t batch,
     out.relative_bias_stride = bias.stride(0);
   }
   return out;
-}
-
-int64_t TileLength(int64_t queries, int64_t heads) {
-  const int64_t most =
-      std::clamp(queries * heads / kTiles, kShortTile, kernels::kTileQueries);
-  const int64_t tiles = std::max<int64_t>(1, (queries + most - 1) / most);
-  const int64_t even = (queries + tiles - 1) / tiles;
-  return std::max<int64_t>(1,
-                           (even + kQueriesMultiple - 1) / kQueriesMultiple) *
-         kQueriesMultiple;
 }
 
 }  // namespace etc

@@ -33,10 +33,6 @@ struct SoftmaxSums {
 // Element 0 of contiguous [B, N, T].
 float* VectorOfHead(const torch::Tensor& tensor, int64_t batch, int64_t head);
 
-// Queries that are computed together, in each of `heads` heads of all batch
-// entries: depends on nothing but these numbers.
-int64_t TileLength(int64_t queries, int64_t heads);
-
 }  // namespace etc
 
 #endif  // ETC_ATTENTION_BACKENDS_CPU_HEAD_VIEW_H_

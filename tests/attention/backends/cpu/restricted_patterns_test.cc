@@ -12,6 +12,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -254,6 +255,37 @@ TEST(RestrictedPatternsTest, GiveTheSameBitsOnAnyNumberOfThreads) {
       return RunLayers(&stack, AttentionImplementation::kKernel, storage)
           .Tensors();
     });
+  }
+}
+
+// Documents of whole steps, as in ComputesNothingBetweenExamples
+// (cpu_backend_test.cc), but in keys of another stream and with gradients in
+// parts: NaN in one document reaches no other.
+TEST(RestrictedPatternsTest, NotANumberStaysInItsDocument) {
+  const SoftmaxPattern packed = PackedPattern(
+      DocumentsOf({{1, 400}, {2, 500}, {3, 450}}), /*causal=*/false, 0);
+  AttentionStack stack = LayersOver(packed, {}).As(torch::kFloat32);
+  {
+    const torch::NoGradGuard no_grad;
+    for (SparseAttentionInput& input : stack.layers) {
+      for (torch::Tensor* tensor : AttentionStack::Tensors(&input)) {
+        if (tensor->size(2) == packed.queries) {
+          (*tensor)[0]
+              .narrow(1, 400, 500)
+              .fill_(std::numeric_limits<float>::quiet_NaN());
+        }
+      }
+    }
+  }
+  const StackResult result =
+      RunLayers(&stack, AttentionImplementation::kKernel);
+  for (const torch::Tensor& tensor : result.Tensors()) {
+    if (tensor.dim() == 4 && tensor.size(2) == packed.queries &&
+        tensor.size(3) == 8) {
+      EXPECT_FALSE(tensor[0].narrow(1, 0, 400).isnan().any().item<bool>());
+      EXPECT_FALSE(tensor[0].narrow(1, 900, 450).isnan().any().item<bool>());
+      EXPECT_FALSE(tensor[1].narrow(1, 0, 400).isnan().any().item<bool>());
+    }
   }
 }
 
