@@ -4,24 +4,23 @@
 //
 //   Restricted/<case>/<forward|training>/residual:<off|sum>/tokens:T/threads:N
 //
-//   causal      T queries see the keys up to their own; unrestricted: T / 2
-//   keys window      T queries see 129 keys up to their own; unrestricted:
-//   ETC's
-//               window of radius 64, without global tokens
+//   causal      T queries see the keys up to their own;
+//               unrestricted: T / 2 keys
+//   window      T queries see 129 keys up to their own;
+//               unrestricted: ETC's window of radius 64, without global tokens
 //   padded      T keys, a quarter of them padding in front of the first token;
 //               unrestricted: as many keys as are left
 //   holes       the same, and one of 64 keys a hole
 //   prefix      T queries see the first T / 4 keys and those up to their own,
-//   by
-//               a mask; unrestricted: as many keys as are seen on average
-//   packed      T tokens of 8 documents; unrestricted: 8 examples of T / 8
+//               by a mask; unrestricted: as many keys as are seen on average
+//   packed      T tokens of 8 documents;
+//               unrestricted: 8 examples of T / 8
 //   rows        each query sees the keys of one of 8 masks, in runs of 16 to 64
 //               keys; unrestricted: as many keys as one sees
 //   most_runs   4 of every 8 keys, the most runs that PatternFromMask takes, on
 //               the kernels, against the blocked backend
 //   etc_causal  ETC, 64 global tokens as a prefix, radius 84, to the past
-//   alone;
-//               unrestricted: radius 42
+//               alone; unrestricted: radius 42
 //   etc_padded  ETC, radius 84, a quarter of T long tokens is padding in front;
 //               unrestricted: T less those
 //   etc_holes   the same, and one of 64 tokens a hole
