@@ -42,13 +42,17 @@ std::array<std::string, 256> ByteCharacters() {
 }  // namespace
 
 std::string RobertaSpelling(absl::string_view piece) {
-  static const std::array<std::string, 256>& characters =
-      *new std::array<std::string, 256>(ByteCharacters());
   std::string spelling;
   for (const char byte : absl::StrReplaceAll(piece, {{kMark, " "}})) {
-    spelling += characters[static_cast<unsigned char>(byte)];
+    spelling += ByteCharacter(static_cast<uint8_t>(byte));
   }
   return spelling;
+}
+
+const std::string& ByteCharacter(uint8_t byte) {
+  static const std::array<std::string, 256>& characters =
+      *new std::array<std::string, 256>(ByteCharacters());
+  return characters[byte];
 }
 
 absl::StatusOr<std::vector<int64_t>> RobertaRows(

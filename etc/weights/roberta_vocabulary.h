@@ -15,6 +15,10 @@ namespace etc {
 // is no printable Latin-1 character a code point from U+0100 on.
 std::string RobertaSpelling(absl::string_view piece);
 
+// The character that stands for a byte in the byte-level vocabularies of GPT-2
+// and RoBERTa: the byte's own in printable Latin-1, else one from U+0100 on.
+const std::string& ByteCharacter(uint8_t byte);
+
 // Returns, for each piece of a SentencePiece vocabulary, the row of RoBERTa's
 // token table with the same text, or -1. `vocab_json` is the path of RoBERTa's
 // vocab.json, which maps texts to rows.

@@ -6,6 +6,7 @@
 #include "absl/strings/string_view.h"
 #include "base/status_macros.h"
 #include "etc/weights/tokenizer_files.h"
+#include "tasks/text/huggingface/huggingface_tokenizer.h"
 #include "tasks/text/sentencepiece_tokenizer.h"
 #include "tasks/text/wordpiece_tokenizer.h"
 
@@ -32,6 +33,9 @@ absl::StatusOr<std::shared_ptr<const Tokenizer>> MakeTokenizer(
     return LoadSentencePieceTokenizer(
         files.vocabulary, {.split_punctuation = files.split_punctuation});
   }
+  if (files.type == "huggingface") {
+    return LoadHuggingFaceTokenizer(files.vocabulary);
+  }
   ETC_ASSIGN_OR_RETURN(const std::string vocabulary,
                        ReadVocabulary(files.type, files.vocabulary));
   return ParseWordPieceTokenizer(vocabulary, files.vocabulary, files.wordpiece);
@@ -45,9 +49,14 @@ absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(
 
 SpecialIds FindSpecialIds(const Tokenizer& tokenizer) {
   SpecialIds ids;
+  const TextMarkIds marks = tokenizer.marks();
+  if (marks.first >= 0 && marks.last >= 0) {
+    ids.cls = marks.first;
+    ids.separator = marks.last;
+  }
   for (const auto& [cls, separator] :
        {std::pair("[CLS]", "[SEP]"), std::pair("<unused_63>", "<unused_2>")}) {
-    if (tokenizer.Id(cls) >= 0 && tokenizer.Id(separator) >= 0) {
+    if (ids.cls < 0 && tokenizer.Id(cls) >= 0 && tokenizer.Id(separator) >= 0) {
       ids.cls = tokenizer.Id(cls);
       ids.separator = tokenizer.Id(separator);
       break;

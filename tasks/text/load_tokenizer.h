@@ -15,9 +15,9 @@ struct TokenizerFiles;
 // Loads the tokenizer at `path`: a directory with weights of any origin
 // (doc/weights.md), of which the vocabulary is found by its name, or a file of
 // a vocabulary, whatever its name: a SentencePiece model if that ends in
-// ".model", a tokenizer.json if it ends in ".json", else a vocab.txt. The files
-// beside the vocabulary say how it is used (doc/weights.md, "How a vocabulary
-// is used").
+// ".model", a tokenizer.json of any kind if it ends in ".json", else a
+// vocab.txt. The files beside a vocab.txt or a model say how it is used
+// (doc/weights.md, "How a vocabulary is used").
 //   kNotFound            there is no such file or directory
 //   kInvalidArgument     the directory has no vocabulary, or one of another
 //                        tokenizer; a mistake in a file, with its line
@@ -35,8 +35,9 @@ absl::StatusOr<std::shared_ptr<const Tokenizer>> MakeTokenizer(
 
 // Ids of pieces that stand for no text; -1 where the vocabulary has none.
 struct SpecialIds {
-  // [CLS] and [SEP], or <unused_63> and <unused_2>, which ETC's SentencePiece
-  // model has for them. Both or neither.
+  // Those of a tokenizer.json's post-processor, [CLS] and [SEP], <unused_63>
+  // and <unused_2>, which ETC's SentencePiece model has for them, or <s> and
+  // </s> of a tokenizer.json. Both or neither.
   int32_t cls = -1;
   int32_t separator = -1;
   // [PAD] or <pad>, [UNK] or <unk>, [MASK] or <mask>.

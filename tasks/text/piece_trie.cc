@@ -60,4 +60,18 @@ PieceTrie::Match PieceTrie::Longest(Node from, absl::string_view text) const {
   return match;
 }
 
+void PieceTrie::VisitPrefixes(
+    absl::string_view text, absl::FunctionRef<void(Match match)> visit) const {
+  Node node = kRoot;
+  for (size_t i = 0; i < text.size(); ++i) {
+    node = Step(node, text[i]);
+    if (node == kNowhere) {
+      return;
+    }
+    if (ids_[node] >= 0) {
+      visit({ids_[node], static_cast<int64_t>(i) + 1});
+    }
+  }
+}
+
 }  // namespace etc

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 
 namespace etc {
@@ -35,6 +36,9 @@ class PieceTrie {
   // The longest match, of at least one byte, of the start of `text` with the
   // rest of a piece after `from`; id -1 if there is none or `from` is kNowhere.
   Match Longest(Node from, absl::string_view text) const;
+  // Calls `visit` for each piece that `text` begins with, the shortest first.
+  void VisitPrefixes(absl::string_view text,
+                     absl::FunctionRef<void(Match match)> visit) const;
 
  private:
   Node Step(Node from, char byte) const;

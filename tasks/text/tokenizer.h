@@ -23,7 +23,14 @@ struct Token {
 
 // Kind of vocabulary of the published checkpoints: tasks have other special
 // tokens for each.
-enum class TokenizerKind { kWordPiece, kSentencePiece };
+// kHuggingFace is any tokenizer.json; pieces are known by their names.
+enum class TokenizerKind { kWordPiece, kSentencePiece, kHuggingFace };
+
+// Ids of the special pieces before and behind a text, -1 for none.
+struct TextMarkIds {
+  int32_t first = -1;
+  int32_t last = -1;
+};
 
 // Size limit of a file with a vocabulary: doc/formats.md 0.2.
 inline constexpr uint64_t kMaxVocabularyBytes = uint64_t{256} << 20;
@@ -76,6 +83,12 @@ class Tokenizer {
   }
   // Scores a part between cutting places.
   virtual PartScore ScoreOf(absl::string_view /*part*/) const { return {}; }
+
+  // Returns true if the piece stands within a word, as far as its spelling shows
+  // it. Of a tokenizer.json alone; the other kinds have marks of their own.
+  virtual bool ContinuesWord(int32_t /*id*/) const { return false; }
+  // The special pieces around a text, as far as a tokenizer.json names them.
+  virtual TextMarkIds marks() const { return {}; }
 
   // Options of WordPiece; null for other tokenizers.
   virtual const WordPieceOptions* wordpiece_options() const { return nullptr; }

@@ -1,0 +1,141 @@
+#include "tasks/text/huggingface/post_processor.h"
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+#include "base/json_reader.h"
+#include "base/status_macros.h"
+#include "base/utf8.h"
+#include "nlohmann/json.hpp"
+
+namespace etc::huggingface {
+namespace {
+
+using nlohmann::json;
+
+constexpr auto kIgnore = JsonObjectReader::UnknownFields::kIgnore;
+
+// A piece with its id: ["</s>", 2].
+absl::Status ReadPiece(JsonObjectReader* reader, const char* field,
+                       const Vocabulary& vocabulary, int32_t* id) {
+  const json* pair = reader->Raw(field, /*required=*/true);
+  ETC_RETURN_IF_ERROR(reader->Finish(kIgnore));
+  if (!pair->is_array() || pair->size() != 2 || !(*pair)[0].is_string() ||
+      !(*pair)[1].is_number_integer()) {
+    return InvalidArgument(reader->Where(field),
+                           " should be a piece and its id");
+  }
+  const auto piece = (*pair)[0].get<std::string>();
+  const auto stated = (*pair)[1].get<int64_t>();
+  if (vocabulary.Id(piece) != stated) {
+    return InvalidArgument(reader->Where(field), " is ", QuotedName(piece),
+                           " with id ", stated,
+                           ", but the vocabulary has ", vocabulary.Id(piece));
+  }
+  *id = static_cast<int32_t>(stated);
+  return absl::OkStatus();
+}
+
+// The id of a special token of a template: the first and only one of its ids.
+absl::StatusOr<int32_t> IdOfSpecial(JsonObjectReader* reader,
+                                    const std::string& name,
+                                    const Vocabulary& vocabulary) {
+  const json* specials = reader->Raw("special_tokens", /*required=*/true);
+  ETC_RETURN_IF_ERROR(reader->Finish(kIgnore));
+  JsonObjectReader all(*specials, reader->Where("special_tokens"));
+  const json* special = all.Raw(name, /*required=*/true);
+  ETC_RETURN_IF_ERROR(all.Finish(kIgnore));
+  JsonObjectReader one(*special, all.Where(name));
+  std::vector<int64_t> ids;
+  one.Required("ids", &ids);
+  ETC_RETURN_IF_ERROR(one.Finish(kIgnore));
+  if (ids.size() != 1 || !vocabulary.Has(ids[0])) {
+    return InvalidArgument(one.Where("ids"),
+                           " should be the id of a piece, but ",
+                           ids.size() == 1 ? absl::StrCat(ids[0], " is none")
+                                           : absl::StrCat("are ", ids.size()));
+  }
+  return static_cast<int32_t>(ids[0]);
+}
+
+absl::Status ReadTemplate(JsonObjectReader* reader,
+                          const Vocabulary& vocabulary, TextMarkIds* marks) {
+  const json* single = reader->Raw("single", /*required=*/true);
+  ETC_RETURN_IF_ERROR(reader->Finish(kIgnore));
+  if (!single->is_array()) {
+    return InvalidArgument(reader->Where("single"), " should be a list, but is ",
+                           single->type_name());
+  }
+  bool is_behind_text = false;
+  for (size_t i = 0; i < single->size(); ++i) {
+    const std::string where = absl::StrCat(reader->Where("single"), "[", i, "]");
+    JsonObjectReader part((*single)[i], where);
+    ETC_RETURN_IF_ERROR(part.Finish(kIgnore));
+    if (part.Has("Sequence")) {
+      is_behind_text = true;
+      continue;
+    }
+    const json* special = part.Raw("SpecialToken", /*required=*/true);
+    ETC_RETURN_IF_ERROR(part.Finish(kIgnore));
+    JsonObjectReader token(*special, part.Where("SpecialToken"));
+    std::string name;
+    token.Required("id", &name);
+    ETC_RETURN_IF_ERROR(token.Finish(kIgnore));
+    ETC_ASSIGN_OR_RETURN(const int32_t id,
+                         IdOfSpecial(reader, name, vocabulary));
+    if (is_behind_text) {
+      marks->last = id;
+    } else if (marks->first < 0) {
+      marks->first = id;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadMarks(const json& object, const std::string& where,
+                       const Vocabulary& vocabulary, TextMarkIds* marks) {
+  JsonObjectReader reader(object, where);
+  std::string type;
+  reader.Required("type", &type);
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnore));
+  if (type == "ByteLevel") {
+    return absl::OkStatus();
+  }
+  if (type == "BertProcessing" || type == "RobertaProcessing") {
+    ETC_RETURN_IF_ERROR(ReadPiece(&reader, "cls", vocabulary, &marks->first));
+    return ReadPiece(&reader, "sep", vocabulary, &marks->last);
+  }
+  if (type == "TemplateProcessing") {
+    return ReadTemplate(&reader, vocabulary, marks);
+  }
+  if (type != "Sequence") {
+    return absl::UnimplementedError(
+        absl::StrCat(reader.Where("type"), " is ", QuotedName(type),
+                     ", a post-processor that is not supported"));
+  }
+  const json* list = reader.Raw("processors", /*required=*/true);
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnore));
+  if (!list->is_array()) {
+    return InvalidArgument(reader.Where("processors"), " should be a list");
+  }
+  for (size_t i = 0; i < list->size(); ++i) {
+    ETC_RETURN_IF_ERROR(
+        ReadMarks((*list)[i],
+                  absl::StrCat(reader.Where("processors"), "[", i, "]"),
+                  vocabulary, marks));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<TextMarkIds> ReadPostProcessor(const json& object,
+                                              const std::string& where,
+                                              const Vocabulary& vocabulary) {
+  TextMarkIds marks;
+  ETC_RETURN_IF_ERROR(ReadMarks(object, where, vocabulary, &marks));
+  return marks;
+}
+
+}  // namespace etc::huggingface
