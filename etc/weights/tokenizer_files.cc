@@ -49,6 +49,7 @@ constexpr VocabularyName kVocabularies[] = {
 constexpr char kTokenizerJson[] = "tokenizer.json";
 constexpr char kSplitPunctuation[] = "split_punctuation";
 constexpr char kSentencePiece[] = "sentencepiece";
+constexpr char kHuggingFace[] = "huggingface";
 // Bytes of a vocabulary: doc/formats.md 0.2.
 constexpr uint64_t kMostBytes = uint64_t{256} << 20;
 
@@ -405,12 +406,14 @@ std::vector<absl::string_view> VocabularyLines(absl::string_view contents) {
 }
 
 std::string VocabularyFileName(const std::string& tokenizer_type) {
-  return tokenizer_type == kSentencePiece ? "tokenizer.model" : "vocab.txt";
+  return tokenizer_type == kSentencePiece ? "tokenizer.model"
+         : tokenizer_type == kHuggingFace ? kTokenizerJson
+                                          : "vocab.txt";
 }
 
 absl::StatusOr<std::string> ReadVocabulary(const std::string& type,
                                            const std::string& path) {
-  if (type == kSentencePiece) {
+  if (type == kSentencePiece || type == kHuggingFace) {
     return ReadFile(path, kMostBytes);
   }
   ETC_ASSIGN_OR_RETURN(WordPieceFiles files, ReadWordPieceFiles(path));
@@ -423,6 +426,9 @@ absl::StatusOr<TokenizerFiles> DescribeTokenizer(
     return DescribeSentencePiece(vocabulary);
   }
   TokenizerFiles tokenizer{.type = type, .vocabulary = vocabulary};
+  if (type == kHuggingFace) {
+    return tokenizer;
+  }
   ETC_ASSIGN_OR_RETURN(const WordPieceFiles files,
                        ReadWordPieceFiles(vocabulary));
   tokenizer.wordpiece = OptionsOf(files);
@@ -446,6 +452,10 @@ absl::StatusOr<TokenizerFiles> FindTokenizer(const std::string& path) {
   }
   absl::StatusOr<TokenizerFiles> tokenizer =
       DescribeTokenizer(found.type, vocabulary);
+  const std::string json = FileBesideWeights(path, kTokenizerJson);
+  if (absl::IsUnimplemented(tokenizer.status()) && !json.empty()) {
+    return DescribeTokenizer(kHuggingFace, json);
+  }
   if (absl::IsUnimplemented(tokenizer.status())) {
     return TokenizerFiles{.unsupported =
                               std::string(tokenizer.status().message())};
@@ -456,8 +466,12 @@ absl::StatusOr<TokenizerFiles> FindTokenizer(const std::string& path) {
 absl::StatusOr<TokenizerFiles> DescribeTokenizerAt(const std::string& path) {
   ETC_ASSIGN_OR_RETURN(const bool is_directory, IsDirectory(path));
   if (!is_directory) {
-    return DescribeTokenizer(
+    absl::StatusOr<TokenizerFiles> tokenizer = DescribeTokenizer(
         absl::EndsWith(path, ".model") ? kSentencePiece : "wordpiece", path);
+    return absl::IsUnimplemented(tokenizer.status()) &&
+                   absl::EndsWith(path, ".json")
+               ? DescribeTokenizer(kHuggingFace, path)
+               : tokenizer;
   }
   ETC_ASSIGN_OR_RETURN(TokenizerFiles found, FindTokenizer(path));
   if (found.type.empty()) {
@@ -470,7 +484,7 @@ absl::StatusOr<TokenizerFiles> DescribeTokenizerAt(const std::string& path) {
 
 absl::Status SetCase(bool lower_case, const std::string& source,
                      TokenizerFiles* tokenizer) {
-  if (tokenizer->type == kSentencePiece) {
+  if (tokenizer->type == kSentencePiece || tokenizer->type == kHuggingFace) {
     return absl::OkStatus();
   }
   if (!tokenizer->case_is_stated_by.empty() &&
@@ -508,6 +522,9 @@ std::vector<std::string> FilesBesideVocabulary(const std::string& vocabulary) {
 std::string TokenizerText(const TokenizerFiles& tokenizer) {
   if (tokenizer.type == kSentencePiece) {
     return tokenizer.split_punctuation ? "split at punctuation" : "";
+  }
+  if (tokenizer.type == kHuggingFace) {
+    return "as tokenizer.json says";
   }
   const WordPieceOptions& options = tokenizer.wordpiece;
   std::vector<std::string> parts = {options.lower_case ? "lower case"
@@ -552,9 +569,12 @@ absl::Status WriteTokenizer(const TokenizerFiles& tokenizer,
   }
   ETC_RETURN_IF_ERROR(WriteFileAtomically(
       absl::StrCat(directory, "/", VocabularyFileName(tokenizer.type)),
-      tokenizer.type == kSentencePiece
+      tokenizer.type == kSentencePiece || tokenizer.type == kHuggingFace
           ? vocabulary
           : LinesToWrite(tokenizer.wordpiece, vocabulary)));
+  if (tokenizer.type == kHuggingFace) {
+    return absl::OkStatus();
+  }
   nlohmann::json options = nlohmann::json::object();
   if (tokenizer.type != kSentencePiece) {
     options =

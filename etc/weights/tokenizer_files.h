@@ -13,7 +13,8 @@ namespace etc {
 
 // A vocabulary, and how text is split with it.
 struct TokenizerFiles {
-  // "wordpiece" or "sentencepiece"; empty if there is no vocabulary.
+  // "wordpiece", "sentencepiece" or "huggingface", which is a tokenizer.json of
+  // another kind than BERT's; empty if there is no vocabulary.
   std::string type;
   // Path of a vocab.txt, a SentencePiece model or a tokenizer.json, under
   // whichever name; ReadVocabulary reads it.
@@ -35,8 +36,9 @@ struct TokenizerFiles {
 };
 
 // Finds the vocabulary in a directory by the names that official ETC, BERT,
-// HuggingFace and we use; without any of them, in tokenizer.json. `path` is the
-// directory, or a file or the prefix of files in it.
+// HuggingFace and we use; without any of them, or if they are used in a way that
+// is not supported, in tokenizer.json. `path` is the directory, or a file or the
+// prefix of files in it.
 //   errors of DescribeTokenizer, but for kUnimplemented, which becomes
 //   `unsupported`
 absl::StatusOr<TokenizerFiles> FindTokenizer(const std::string& path);
@@ -47,7 +49,9 @@ absl::StatusOr<TokenizerFiles> FindTokenizer(const std::string& path);
 // special_tokens_map.json, added_tokens.json, and config.json for the class of
 // the tokenizer; of SentencePiece tokenizer_config.json, or the name of the
 // official folder `etc_large_split_punctuation`. A WordPiece vocabulary with
-// capitals, of which no file says do_lower_case, is taken for a cased one.
+// capitals, of which no file says do_lower_case, is taken for a cased one. Of
+// type "huggingface" the file alone says it all, and is read when the tokenizer
+// is made (tasks/text/load_tokenizer.h).
 //   kUnimplemented    another tokenizer than BERT's, or an option that is not
 //                     supported; the message names file, field and value
 //   kInvalidArgument  a mistake in one of the files, or two that contradict
@@ -58,7 +62,7 @@ absl::StatusOr<TokenizerFiles> DescribeTokenizer(const std::string& type,
 
 // Describes the tokenizer that a user names: of a directory FindTokenizer's, or
 // the file of a vocabulary itself, which is a SentencePiece model if its name
-// ends in ".model".
+// ends in ".model", and a tokenizer.json if it ends in ".json".
 //   kNotFound         there is no such file or directory
 //   kInvalidArgument  the directory has no vocabulary, or one that cannot be
 //                     used
@@ -86,7 +90,7 @@ std::string TokenizerText(const TokenizerFiles& tokenizer);
 // case is kept.
 std::vector<std::string> TokenizerWarnings(const TokenizerFiles& tokenizer);
 
-// The contents of the vocabulary at `path`: of WordPiece (also of a
+// The contents of the vocabulary at `path`: as they are, but of WordPiece (also of a
 // tokenizer.json: any name that ends in ".json") those of the vocab.txt that
 // is equivalent, added tokens among them.
 //   errors of DescribeTokenizer
@@ -98,12 +102,13 @@ absl::StatusOr<std::string> ReadVocabulary(const std::string& type,
 std::vector<absl::string_view> VocabularyLines(absl::string_view contents);
 
 // The name of a vocabulary in our checkpoint directories: "vocab.txt" for
-// "wordpiece", "tokenizer.model" for "sentencepiece".
+// "wordpiece", "tokenizer.model" for "sentencepiece", "tokenizer.json" for
+// "huggingface".
 std::string VocabularyFileName(const std::string& tokenizer_type);
 
 // Writes a vocabulary with these contents into our checkpoint directory, and
-// its options as tokenizer_config.json, which HuggingFace reads too. Does
-// nothing if `tokenizer.type` is empty.
+// its options as tokenizer_config.json, which HuggingFace reads too; a
+// tokenizer.json of type "huggingface" has them itself. Does nothing if `tokenizer.type` is empty.
 absl::Status WriteTokenizer(const TokenizerFiles& tokenizer,
                             const std::string& vocabulary,
                             const std::string& directory);

@@ -1,6 +1,8 @@
 #include "etc/weights/tokenizer_json.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -21,17 +23,7 @@ constexpr auto kIgnore = JsonObjectReader::UnknownFields::kIgnore;
 
 // --- What is not supported --------------------------------------------------
 
-// Advice about a model of the type `type`.
-std::string Advice(const std::string& type) {
-  if (type == "Unigram") {
-    return "; its SentencePiece model (spiece.model or "
-           "sentencepiece.bpe.model) is understood";
-  }
-  return type == "BPE" ? "; for RoBERTa give the SentencePiece vocabulary that "
-                         "its embeddings are to be matched to, with --lift and "
-                         "--vocabulary"
-                       : "";
-}
+constexpr char kAdvice[] = " as \"wordpiece\"; \"huggingface\" has others";
 
 // Checks that the object has the type that BERT's tokenizer has there.
 absl::Status CheckType(const json& object, const std::string& where,
@@ -219,7 +211,7 @@ absl::Status CheckModelType(const json& model, const std::string& where) {
   return type == "WordPiece"
              ? absl::OkStatus()
              : UnsupportedTokenizer(reader.Where("type"), QuotedName(type),
-                                    "\"WordPiece\"", Advice(type));
+                                    "\"WordPiece\"", kAdvice);
 }
 
 }  // namespace
@@ -242,6 +234,35 @@ absl::StatusOr<TokenizerJson> ReadTokenizerJson(const std::string& path) {
   ETC_ASSIGN_OR_RETURN(tokenizer.vocabulary,
                        ReadLines(&reader, *vocabulary, &tokenizer.statements));
   return tokenizer;
+}
+
+absl::StatusOr<int64_t> CountTokenizerJsonPieces(const std::string& path) {
+  ETC_ASSIGN_OR_RETURN(const json contents, ReadJsonFile(path));
+  JsonObjectReader reader(contents, path);
+  const json* model = reader.Raw("model", /*required=*/true);
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnore));
+  JsonObjectReader model_reader(*model, reader.Where("model"));
+  const json* pieces = model_reader.Raw("vocab", /*required=*/true);
+  ETC_RETURN_IF_ERROR(model_reader.Finish(kIgnore));
+  int64_t size = 0;
+  const auto add = [&size](const json& id) {
+    if (id.is_number_unsigned()) {
+      size = std::max(size, id.get<int64_t>() + 1);
+    }
+  };
+  if (pieces->is_array()) {  // Unigram's, in the order of their ids
+    size = static_cast<int64_t>(pieces->size());
+  } else if (pieces->is_object()) {
+    std::for_each(pieces->begin(), pieces->end(), add);
+  }
+  const json* added = GivenField(&reader, "added_tokens");
+  for (size_t i = 0; added != nullptr && i < added->size(); ++i) {
+    if (const json& token = (*added)[i];
+        token.is_object() && token.contains("id")) {
+      add(token["id"]);
+    }
+  }
+  return size;
 }
 
 }  // namespace etc

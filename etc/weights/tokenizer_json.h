@@ -1,6 +1,7 @@
 #ifndef ETC_ETC_WEIGHTS_TOKENIZER_JSON_H_
 #define ETC_ETC_WEIGHTS_TOKENIZER_JSON_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -28,6 +29,12 @@ struct TokenizerJson {
 //                     in the format
 // and the errors of ReadJsonFile.
 absl::StatusOr<TokenizerJson> ReadTokenizerJson(const std::string& path);
+
+// Counts the pieces of a tokenizer.json of any kind: one more than the largest
+// id.
+//   kInvalidArgument  no "model" with a "vocab"
+// and the errors of ReadJsonFile.
+absl::StatusOr<int64_t> CountTokenizerJsonPieces(const std::string& path);
 
 }  // namespace etc
 

@@ -6,10 +6,14 @@
 #include "base/counted.h"
 #include "base/status_macros.h"
 #include "etc/weights/formats/tensorflow/protobuf_wire.h"
+#include "etc/weights/tokenizer_json.h"
 
 namespace etc {
 
 absl::StatusOr<int64_t> CountPieces(const TokenizerFiles& tokenizer) {
+  if (tokenizer.type == "huggingface") {
+    return CountTokenizerJsonPieces(tokenizer.vocabulary);
+  }
   ETC_ASSIGN_OR_RETURN(std::string text,
                        ReadVocabulary(tokenizer.type, tokenizer.vocabulary));
   if (tokenizer.type != "sentencepiece") {

@@ -63,10 +63,7 @@ absl::Status OverrideTokenizer(const ImportArguments& arguments,
                                TokenizerFiles* tokenizer) {
   if (!arguments.vocabulary.empty()) {
     ETC_ASSIGN_OR_RETURN(TokenizerFiles named,
-                         DescribeTokenizer(IsSentencePiece(arguments.vocabulary)
-                                               ? "sentencepiece"
-                                               : "wordpiece",
-                                           arguments.vocabulary));
+                         DescribeTokenizerAt(arguments.vocabulary));
     TakeUnstated(*tokenizer, &named);
     *tokenizer = std::move(named);
   }
@@ -117,9 +114,8 @@ absl::Status CheckTokenizer(const ImportPlan& plan) {
   if (plan.tokenizer.type.empty()) {
     PrintWarnings({absl::StrCat(
         plan.file.source.path,
-        " has no vocabulary that is known: WordPiece's vocab.txt or "
-        "tokenizer.json, or a SentencePiece model; give one with "
-        "--vocabulary")});
+        " has no vocabulary that is known: vocab.txt, tokenizer.json or a "
+        "SentencePiece model; give one with --vocabulary")});
     return absl::OkStatus();
   }
   ETC_ASSIGN_OR_RETURN(const auto tokenizer, Load(plan.tokenizer));
@@ -398,7 +394,7 @@ void AddImportCommand(CLI::App* program, Action* action) {
       ->check(CLI::IsMember({"first", "rows"}));
   command->add_option(
       "--vocabulary", arguments->vocabulary,
-      "vocab.txt, WordPiece's tokenizer.json or SentencePiece "
+      "vocab.txt, tokenizer.json or SentencePiece "
       ".model, instead of the source's; with --lift, RoBERTa's embeddings are "
       "matched to a .model piece by piece");
   command->add_flag("--no-heads{false}", arguments->options.heads,

@@ -20,10 +20,10 @@ namespace etc {
 // it may change at --resume; they have the fields in the same order.
 
 struct TokenizerConfig {
-  // "wordpiece" or "sentencepiece".
+  // "wordpiece", "sentencepiece" or "huggingface".
   std::string type = "wordpiece";
-  // File of the vocabulary: a vocab.txt or a SentencePiece model. Fields of
-  // this struct that the configuration leaves out are those of `init`.
+  // File of the vocabulary: a vocab.txt, a tokenizer.json or a SentencePiece
+  // model. Fields of this struct that the configuration leaves out are those of `init`.
   std::string vocabulary;
   // WordPiece: fold to lower case. If the configuration leaves it out, what the
   // files beside the vocabulary say (DescribeTokenizer), which also say the

@@ -122,13 +122,16 @@ template <>
 struct ConfigTable<TokenizerConfig> {
   using C = TokenizerConfig;
   static constexpr char kObject[] = "tokenizer";
-  static constexpr absl::string_view kTypes[] = {"wordpiece", "sentencepiece"};
+  static constexpr absl::string_view kTypes[] = {"wordpiece", "sentencepiece",
+                                                 "huggingface"};
   static constexpr auto kFields = std::make_tuple(
-      Field("type", &C::type, "`\"wordpiece\"` or `\"sentencepiece\"`",
+      Field("type", &C::type,
+            "`\"wordpiece\"`, `\"sentencepiece\"` or `\"huggingface\"`, [any "
+            "`tokenizer.json`](weights.md#any-tokenizerjson)",
             {.one_of = kTypes}),
       Field("vocabulary", &C::vocabulary,
-            "`vocab.txt`, WordPiece's `tokenizer.json` or a SentencePiece "
-            "model; if empty, that of `init`",
+            "`vocab.txt`, `tokenizer.json` or a SentencePiece model; if empty, "
+            "that of `init`",
             {.names_files = true}),
       Field("lower_case", &C::lower_case,
             "WordPiece: fold case and, unless a file says otherwise, strip "

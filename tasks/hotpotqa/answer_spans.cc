@@ -111,8 +111,9 @@ std::vector<PieceSpan> AnswerFinder::Find(
   if (answer_.empty() || pieces.empty()) {
     return {};
   }
-  return kind_ == TokenizerKind::kWordPiece ? FindInUnigrams(text, pieces)
-                                            : FindInDetokenized(text, pieces);
+  return kind_ == TokenizerKind::kSentencePiece
+             ? FindInDetokenized(text, pieces)
+             : FindInUnigrams(text, pieces);
 }
 
 std::vector<PieceSpan> AnswerFinder::FindInUnigrams(

@@ -84,6 +84,9 @@ std::string OfficialAnswerText(const HotpotqaExample& example, PieceSpan span,
                          TouchedUnigrams(example, span),
                          BasicOptionsOf(tokenizer));
   }
+  if (kind == TokenizerKind::kHuggingFace) {
+    return OriginalAnswerText(example, span);
+  }
   std::vector<Token> pieces;
   for (int64_t i = span.first; i <= span.last; ++i) {
     const auto at = static_cast<size_t>(i);

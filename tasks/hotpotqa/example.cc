@@ -191,7 +191,8 @@ HotpotqaTokens HotpotqaTokensOf(TokenizerKind kind,
   if (kind == TokenizerKind::kSentencePiece) {
     return kSentencePieceTokens;
   }
-  return {.cls = tokenizer.Id("[CLS]")};
+  return {.cls = kind == TokenizerKind::kHuggingFace ? tokenizer.marks().first
+                                                     : tokenizer.Id("[CLS]")};
 }
 
 int64_t HotpotqaExample::TaskBytes() const {

@@ -24,7 +24,8 @@ struct HotpotqaTokens {
   int32_t paragraph = 5;
 };
 // 101, 3 and 5 with BERT's vocabulary (the first is where the vocabulary has
-// [CLS]), 40, 41 and 43 with ETC's SentencePiece model.
+// [CLS], or what a tokenizer.json has for it), 40, 41 and 43 with ETC's
+// SentencePiece model.
 HotpotqaTokens HotpotqaTokensOf(TokenizerKind kind, const Tokenizer& tokenizer);
 
 // Type ids of long tokens; those of global tokens are all 0.

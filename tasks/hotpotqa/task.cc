@@ -1,6 +1,7 @@
 #include "tasks/hotpotqa/task.h"
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 
 namespace etc {
 
@@ -21,6 +22,15 @@ absl::Span<const OptionField> Hotpotqa::OptionFields() const {
       {"official_compatibility", "true or false", "`false`", "",
        "do as the official program also where that is of no use"}};
   return kFields;
+}
+
+absl::Status Hotpotqa::UseVocabulary(const Tokenizer& tokenizer,
+                                     Options* options) const {
+  return HotpotqaTokensOf(options->input.tokenizer_kind, tokenizer).cls >= 0
+             ? absl::OkStatus()
+             : InvalidArgument(
+                   "the vocabulary should have the piece \"[CLS]\", or name "
+                   "another one for the beginning of a text, but does not");
 }
 
 void Hotpotqa::ReadOptions(JsonObjectReader& reader, Options* options) const {

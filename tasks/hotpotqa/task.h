@@ -44,6 +44,10 @@ class Hotpotqa final
   void ReadOptions(JsonObjectReader& reader, Options* options) const override;
   absl::Span<const OptionField> OptionFields() const override;
 
+  // Refuses a tokenizer.json without a piece for the beginning of a text.
+  absl::Status UseVocabulary(const Tokenizer& tokenizer,
+                             Options* options) const override;
+
   void ReadRecord(JsonObjectReader& reader, Record* record) const override;
   // `type` and `level` say something of the answer, and nothing to the model.
   std::vector<std::string> AnswerFields() const override {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
@@ -27,10 +28,38 @@ absl::StatusOr<int32_t> IdOf(absl::string_view piece, absl::string_view use,
   return id;
 }
 
+// The tokens of a tokenizer.json: the first pair of pieces without a use stands
+// for tags.
+absl::StatusOr<NqTokens> TokensByMarks(const Tokenizer& tokenizer) {
+  const TextMarkIds marks = tokenizer.marks();
+  NqTokens tokens;
+  tokens.cls = marks.first;
+  tokens.separator = marks.last;
+  for (const auto& [opening, closing] :
+       {std::pair("[unused102]", "[unused103]"),
+        std::pair("[unused1]", "[unused2]"),
+        std::pair("madeupword0000", "madeupword0001")}) {
+    tokens.opening_tag = tokenizer.Id(opening);
+    tokens.closing_tag = tokenizer.Id(closing);
+    if (marks.first >= 0 && marks.last >= 0 && tokens.opening_tag >= 0 &&
+        tokens.closing_tag >= 0) {
+      return tokens;
+    }
+  }
+  return InvalidArgument(
+      "for Natural Questions a tokenizer.json should name the pieces around a "
+      "text, and have \"[unused102]\" and \"[unused103]\", \"[unused1]\" and "
+      "\"[unused2]\", or \"madeupword0000\" and \"madeupword0001\", which stand "
+      "for HTML tags, but has not");
+}
+
 }  // namespace
 
 absl::StatusOr<NqTokens> NqTokensOf(TokenizerKind kind,
                                     const Tokenizer& tokenizer) {
+  if (kind == TokenizerKind::kHuggingFace) {
+    return TokensByMarks(tokenizer);
+  }
   const bool is_wordpiece = kind == TokenizerKind::kWordPiece;
   NqTokens tokens;
   ETC_ASSIGN_OR_RETURN(tokens.cls,

@@ -109,7 +109,7 @@ std::string TextOf(const Ends& ends, const SquadOptions& options,
       JoinSquadWords(document.context, document.words,
                      {.first = document.pieces[first].word,
                       .last = document.pieces[last].word});
-  if (options.input.tokenizer_kind == TokenizerKind::kSentencePiece) {
+  if (options.input.tokenizer_kind != TokenizerKind::kWordPiece) {
     const std::string text = TextBetween(document, first, last);
     return text.empty() ? words : text;
   }

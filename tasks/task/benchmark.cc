@@ -11,6 +11,8 @@ TaskSettings TaskSettingsOf(const FinetuneConfig& config) {
   return {.model = config.model,
           .tokenizer_kind = config.tokenizer.type == "sentencepiece"
                                 ? TokenizerKind::kSentencePiece
+                            : config.tokenizer.type == "huggingface"
+                                ? TokenizerKind::kHuggingFace
                                 : TokenizerKind::kWordPiece,
           .max_long_length = config.data.max_long_length,
           .max_global_length = config.data.max_global_length};

@@ -72,6 +72,13 @@ absl::Status Wikihop::UseVocabulary(const Tokenizer& tokenizer,
   // Candidates are in lower case: with such a vocabulary, names would never be
   // found (doc/wikihop.md 3.4). [UNK] is the mark of WordPiece.
   if (options->mention_alignment == MentionAlignment::kPieces &&
+      options->input.tokenizer_kind == TokenizerKind::kHuggingFace &&
+      !tokenizer.lower_cases()) {
+    return InvalidArgument(
+        "wikihop.mention_alignment should be \"characters\" with a "
+        "tokenizer.json that does not lower-case");
+  }
+  if (options->mention_alignment == MentionAlignment::kPieces &&
       !tokenizer.lower_cases() && tokenizer.Id("[UNK]") >= 0) {
     return InvalidArgument(
         "tokenizer.lower_case should be true with WordPiece and "

@@ -40,7 +40,7 @@ std::string WordPieceDigest(const Tokenizer& tokenizer) {
 }
 
 // Digest of the file, which also has the scores of pieces and the normalizer.
-absl::StatusOr<std::string> SentencePieceDigest(const std::string& path) {
+absl::StatusOr<std::string> DigestOfFile(const std::string& path) {
   ETC_ASSIGN_OR_RETURN(const std::string model,
                        ReadFile(path, kMaxVocabularyBytes));
   Sha256 digest;
@@ -61,6 +61,28 @@ std::string WordPieceText(const Tokenizer& tokenizer) {
   return json == "{}" ? "" : json;
 }
 
+// The pieces that stand within words, by their ids.
+std::vector<uint8_t> Continuations(const Tokenizer& tokenizer,
+                                   TokenizerKind kind) {
+  std::vector<uint8_t> result;
+  for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
+    bool continues = false;
+    switch (kind) {
+      case TokenizerKind::kWordPiece:
+        continues = absl::StartsWith(tokenizer.Piece(id), kWordContinuation);
+        break;
+      case TokenizerKind::kSentencePiece:
+        continues = !absl::StartsWith(tokenizer.Piece(id), kWordStart);
+        break;
+      case TokenizerKind::kHuggingFace:
+        continues = tokenizer.ContinuesWord(id);
+        break;
+    }
+    result.push_back(static_cast<uint8_t>(continues));
+  }
+  return result;
+}
+
 }  // namespace
 
 absl::StatusOr<CorpusTokenizer> MakeCorpusTokenizer(
@@ -69,17 +91,20 @@ absl::StatusOr<CorpusTokenizer> MakeCorpusTokenizer(
   const bool is_wordpiece = config.type == "wordpiece";
   CorpusTokenizer made;
   TokenStoreSettings& settings = made.settings;
-  settings.tokenizer_kind =
-      is_wordpiece ? TokenizerKind::kWordPiece : TokenizerKind::kSentencePiece;
+  const bool is_huggingface = config.type == "huggingface";
+  settings.tokenizer_kind = is_wordpiece     ? TokenizerKind::kWordPiece
+                            : is_huggingface ? TokenizerKind::kHuggingFace
+                                             : TokenizerKind::kSentencePiece;
   settings.vocab_size = tokenizer->vocab_size();
   settings.lower_case = tokenizer->lower_cases();
   settings.wordpiece_options = WordPieceText(*tokenizer);
-  settings.split_punctuation = !is_wordpiece && config.split_punctuation;
+  settings.split_punctuation =
+      !is_wordpiece && !is_huggingface && config.split_punctuation;
   if (is_wordpiece) {
     settings.vocabulary_sha256 = WordPieceDigest(*tokenizer);
   } else {
     ETC_ASSIGN_OR_RETURN(settings.vocabulary_sha256,
-                         SentencePieceDigest(config.vocabulary));
+                         DigestOfFile(config.vocabulary));
   }
   std::vector<std::string> masks = {"[MASK]"};
   if (!mask_piece.empty()) {
@@ -101,12 +126,11 @@ absl::StatusOr<CorpusTokenizer> MakeCorpusTokenizer(
   settings.unknown_id = FirstId(*tokenizer, {"[UNK]", "<unk>"});
   settings.cls_id = FirstId(*tokenizer, {"[CLS]"});
   settings.sep_id = FirstId(*tokenizer, {"[SEP]"});
-  for (int32_t id = 0; id < settings.vocab_size; ++id) {
-    const std::string piece = tokenizer->Piece(id);
-    made.is_continuation.push_back(static_cast<uint8_t>(
-        is_wordpiece ? absl::StartsWith(piece, kWordContinuation)
-                     : !absl::StartsWith(piece, kWordStart)));
+  if (is_huggingface) {
+    settings.cls_id = tokenizer->marks().first;
+    settings.sep_id = tokenizer->marks().last;
   }
+  made.is_continuation = Continuations(*tokenizer, settings.tokenizer_kind);
   made.tokenizer = std::move(tokenizer);
   return made;
 }

@@ -213,11 +213,13 @@ namespace {
 
 constexpr absl::string_view kWordPieceName = "wordpiece";
 constexpr absl::string_view kSentencePieceName = "sentencepiece";
+constexpr absl::string_view kHuggingFaceName = "huggingface";
 constexpr char kWordPieceOptions[] = "wordpiece_options";
 
 absl::string_view KindName(TokenizerKind kind) {
-  return kind == TokenizerKind::kWordPiece ? kWordPieceName
-                                           : kSentencePieceName;
+  return kind == TokenizerKind::kWordPiece       ? kWordPieceName
+         : kind == TokenizerKind::kSentencePiece ? kSentencePieceName
+                                                 : kHuggingFaceName;
 }
 
 nlohmann::json ToJson(const TokenStoreSettings& settings) {
@@ -273,13 +275,17 @@ absl::StatusOr<TokenStoreSettings> ParseTokenStoreSettings(
   TokenStoreSettings settings;
   std::string tokenizer;
   reader.Required("tokenizer", &tokenizer);
-  if (tokenizer != kWordPieceName && tokenizer != kSentencePieceName) {
+  if (tokenizer != kWordPieceName && tokenizer != kSentencePieceName &&
+      tokenizer != kHuggingFaceName) {
     reader.Fail("tokenizer",
-                absl::StrCat("should be \"", kWordPieceName, "\" or \"",
-                             kSentencePieceName, "\""));
+                absl::StrCat("should be \"", kWordPieceName, "\", \"",
+                             kSentencePieceName, "\" or \"", kHuggingFaceName,
+                             "\""));
   }
   settings.tokenizer_kind = tokenizer == kSentencePieceName
                                 ? TokenizerKind::kSentencePiece
+                            : tokenizer == kHuggingFaceName
+                                ? TokenizerKind::kHuggingFace
                                 : TokenizerKind::kWordPiece;
   reader.Required("vocab_size", &settings.vocab_size);
   if (settings.vocab_size < 1 ||
