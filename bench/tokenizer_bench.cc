@@ -1,6 +1,7 @@
 // Text to pieces, on one thread.
 //
-//   Tokenizer/<wordpiece|sentencepiece|sentencepiece/split_punctuation>
+//   Tokenizer/<wordpiece|huggingface|sentencepiece|
+//              sentencepiece/split_punctuation>
 //   WordCache/<wordpiece|sentencepiece/split_punctuation>  as realetc tokenize
 //   Sentences/icu  running text to sentences, which comes before
 //
@@ -8,7 +9,7 @@
 // the environment names others: TOKENIZER_BENCH_TEXT (a text file),
 // TOKENIZER_BENCH_WORDPIECE (vocab.txt), TOKENIZER_BENCH_SENTENCEPIECE (a
 // model; there is none in the project, so without it SentencePiece is left
-// out). bytes_per_second counts the UTF-8 text.
+// out), TOKENIZER_BENCH_HUGGINGFACE (a tokenizer.json, likewise). bytes_per_second counts the UTF-8 text.
 
 #include <benchmark/benchmark.h>
 
@@ -23,6 +24,7 @@
 #include "absl/strings/string_view.h"
 #include "bench/run_benchmarks.h"
 #include "tasks/pretrain/corpus/word_cache.h"
+#include "tasks/text/huggingface/huggingface_tokenizer.h"
 #include "tasks/text/sentence_splitter.h"
 #include "tasks/text/sentencepiece_tokenizer.h"
 #include "tasks/text/tokenizer.h"
@@ -134,6 +136,11 @@ bool RegisterAll() {
       FromEnvironment("TOKENIZER_BENCH_WORDPIECE", sample + "vocab.txt");
   const std::string model =
       FromEnvironment("TOKENIZER_BENCH_SENTENCEPIECE", "");
+  const std::string json = FromEnvironment("TOKENIZER_BENCH_HUGGINGFACE", "");
+  if (!json.empty() && !Register("huggingface", /*has_words=*/false,
+                                 LoadHuggingFaceTokenizer(json), shared)) {
+    return false;
+  }
   benchmark::RegisterBenchmark(
       "Sentences/icu", [=](benchmark::State& state) { Split(state, *shared); });
   return Register("wordpiece", /*has_words=*/true,

@@ -427,6 +427,7 @@ absl::StatusOr<TokenizerFiles> DescribeTokenizer(
   }
   TokenizerFiles tokenizer{.type = type, .vocabulary = vocabulary};
   if (type == kHuggingFace) {
+    ETC_RETURN_IF_ERROR(CheckTokenizerJsonModel(vocabulary));
     return tokenizer;
   }
   ETC_ASSIGN_OR_RETURN(const WordPieceFiles files,

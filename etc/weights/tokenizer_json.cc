@@ -236,6 +236,24 @@ absl::StatusOr<TokenizerJson> ReadTokenizerJson(const std::string& path) {
   return tokenizer;
 }
 
+absl::Status CheckTokenizerJsonModel(const std::string& path) {
+  ETC_ASSIGN_OR_RETURN(const json contents, ReadJsonFile(path));
+  JsonObjectReader reader(contents, path);
+  const json* model = reader.Raw("model", /*required=*/true);
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnore));
+  JsonObjectReader model_reader(*model, reader.Where("model"));
+  // Old files leave the type out.
+  std::string type = "BPE";
+  model_reader.Optional("type", &type);
+  ETC_RETURN_IF_ERROR(model_reader.Finish(kIgnore));
+  return type == "BPE" || type == "Unigram" || type == "WordLevel" ||
+                 type == "WordPiece"
+             ? absl::OkStatus()
+             : UnsupportedTokenizer(model_reader.Where("type"),
+                                    QuotedName(type),
+                                    "BPE, Unigram, WordLevel or WordPiece");
+}
+
 absl::StatusOr<int64_t> CountTokenizerJsonPieces(const std::string& path) {
   ETC_ASSIGN_OR_RETURN(const json contents, ReadJsonFile(path));
   JsonObjectReader reader(contents, path);

@@ -32,6 +32,9 @@ class TextWriter {
         /*long_length=*/0, static_cast<int64_t>(ids_.size()),
         input.pattern.local_radius, input.pattern.relative_pos_max_distance);
     example->global_token_ids = std::move(ids_);
+    if (!input.has_second_type) {
+      types_.assign(types_.size(), 0);
+    }
     example->global_type_ids = std::move(types_);
   }
 
@@ -124,7 +127,9 @@ TextPieces WithinRoom(const SplitText& split, int64_t* room,
 TableSizes TablesOfTexts(const InputOptions& input) {
   return {.tokens = kSentenceOfTextToken + 1,
           .token_names = "the global tokens 1 and 2",
-          .types = input.has_long_tokens ? kSecondTextType + 1 : 2};
+          .types = input.has_long_tokens   ? kSecondTextType + 1
+                   : input.has_second_type ? 2
+                                           : 1};
 }
 
 NeededLengths LengthsOfTexts(const InputOptions& input) {

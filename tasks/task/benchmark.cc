@@ -71,6 +71,7 @@ InputOptions InputOptionsOf(const TaskSettings& settings) {
       .max_long_length = settings.max_long_length,
       .max_global_length = settings.max_global_length,
       .has_long_tokens = model.has_long_tokens,
+      .has_second_type = model.has_long_tokens || model.segment_vocab_size > 1,
       .tokenizer_kind = settings.tokenizer_kind,
       .pattern = {.local_radius = model.local_radius,
                   .relative_pos_max_distance = model.relative_pos_max_distance,

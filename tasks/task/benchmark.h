@@ -110,6 +110,8 @@ struct InputOptions {
   int64_t max_global_length = 512;
   // False for BERT, whose tokens are all global.
   bool has_long_tokens = true;
+  // False for RoBERTa, whose tokens are all of one type.
+  bool has_second_type = true;
   TokenizerKind tokenizer_kind = TokenizerKind::kWordPiece;
   PatternOptions pattern = {};
   // For tasks whose texts are not split into sentences yet (data.sentences).

@@ -35,11 +35,11 @@ bool IsAscii(absl::string_view text) {
 
 // --- Character by character --------------------------------------------------
 
-// Puts `map(c, &replacement)` in the place of each character: nothing to keep
-// it.
+// Replaces single characters.
 class CharacterMap : public Normalizer {
  public:
-  // Returns whether the character changes, and what it becomes.
+  // Returns true if the character changes, and appends the replacement, which
+  // may be empty.
   using Map = bool (*)(CodePoint c, std::string* becomes);
   explicit CharacterMap(Map map) : map_(map) {}
 
@@ -73,7 +73,7 @@ class CharacterMap : public Normalizer {
 
 bool Lower(CodePoint c, std::string* becomes) {
   if (c == 0x130) {  // the only one that becomes two
-    *becomes = "i\u0307";
+    becomes->append("i\u0307");
     return true;
   }
   const CodePoint lower = u_tolower(c);
@@ -96,9 +96,9 @@ bool SpaceIdeographs(CodePoint c, std::string* becomes) {
   if (!IsBertIdeograph(c)) {
     return false;
   }
-  *becomes = " ";
+  becomes->push_back(' ');
   AppendUtf8(c, becomes);
-  *becomes += ' ';
+  becomes->push_back(' ');
   return true;
 }
 
@@ -106,14 +106,14 @@ bool CleanForBert(CodePoint c, std::string* becomes) {
   constexpr uint32_t kDropped =
       U_GC_CC_MASK | U_GC_CF_MASK | U_GC_CO_MASK | U_GC_CN_MASK;
   if (c == '\t' || c == '\n' || c == '\r') {
-    *becomes = " ";
+    becomes->push_back(' ');
     return true;
   }
   if (c == 0xFFFD || (U_GET_GC_MASK(c) & kDropped) != 0) {
     return true;
   }
   if (c != ' ' && IsWhiteSpace(c)) {
-    *becomes = " ";
+    becomes->push_back(' ');
     return true;
   }
   return false;
@@ -128,7 +128,7 @@ bool CleanForNmt(CodePoint c, std::string* becomes) {
   if (c == '\t' || c == '\n' || c == 0x0C || c == '\r' || c == 0x1680 ||
       (c >= 0x200B && c <= 0x200F) || c == 0x2028 || c == 0x2029 ||
       c == 0x2581 || c == 0xFEFF || c == 0xFFFD) {
-    *becomes = " ";
+    becomes->push_back(' ');
     return true;
   }
   return false;

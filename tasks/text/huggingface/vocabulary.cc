@@ -1,5 +1,6 @@
 #include "tasks/text/huggingface/vocabulary.h"
 
+#include <algorithm>
 #include <cstddef>
 
 #include "base/json_text.h"
@@ -21,12 +22,13 @@ absl::Status Vocabulary::Add(const std::string& where, const std::string& piece,
 
 absl::Status Vocabulary::AddAgain(const std::string& where,
                                   const std::string& piece, int64_t id) {
-  // Bounds the memory that an id can ask for.
-  constexpr int64_t kMost = 10'000'000;
-  if (id < 0 || id > kMost) {
+  constexpr int64_t kMoreThanTwice = 1000;
+  const int64_t most = 2 * std::max(most_, num_pieces_) + kMoreThanTwice;
+  if (id < 0 || id > most) {
     return InvalidArgument(where, ": the id of ", QuotedName(piece),
-                           " should be a whole number from 0 to ", kMost,
-                           ", but is ", id);
+                           " should be a whole number from 0 to ", most,
+                           ", for there are ", std::max(most_, num_pieces_),
+                           " pieces, but is ", id);
   }
   if (Has(id)) {
     return InvalidArgument(where, ": id ", id, " is that of ",
@@ -50,7 +52,7 @@ absl::StatusOr<Vocabulary> ReadVocabularyObject(const nlohmann::json& object,
     return InvalidArgument(where, " should be an object of pieces, but is ",
                            object.type_name());
   }
-  Vocabulary vocabulary;
+  Vocabulary vocabulary(object.size());
   for (const auto& [piece, id] : object.items()) {
     if (!id.is_number_integer()) {
       return InvalidArgument(where, ": the id of ", QuotedName(piece),

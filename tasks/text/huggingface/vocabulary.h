@@ -1,6 +1,7 @@
 #ifndef ETC_TASKS_TEXT_HUGGINGFACE_VOCABULARY_H_
 #define ETC_TASKS_TEXT_HUGGINGFACE_VOCABULARY_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -16,9 +17,15 @@ namespace etc::huggingface {
 // The pieces of a tokenizer.json by their texts and their ids.
 class Vocabulary {
  public:
+  Vocabulary() = default;
+  // `num_entries`: pieces that the file has. Ids up to about twice as many are
+  // taken, which bounds the memory that an id can ask for.
+  explicit Vocabulary(size_t num_entries)
+      : most_(static_cast<int64_t>(num_entries)) {}
+
   // Adds a piece; `where` names it in messages.
-  //   kInvalidArgument  the text or the id is there already, or the id is not
-  //                     from 0 to 10,000,000
+  //   kInvalidArgument  the text or the id is there already, or the id is
+  //                     negative or far above the number of pieces
   absl::Status Add(const std::string& where, const std::string& piece,
                    int64_t id);
   // The same where a text may have several ids: the last one is that of Id.
@@ -48,6 +55,7 @@ class Vocabulary {
   std::vector<std::string> pieces_;
   std::vector<bool> is_used_;
   int64_t num_pieces_ = 0;
+  int64_t most_ = 0;
 };
 
 // Reads an object of texts and ids; `where` names it in messages.

@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "etc/weights/tokenizer_json.h"
+#include "etc/weights/vocabulary_size.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/temporary_directory.h"
 
@@ -223,12 +224,11 @@ TEST_F(TokenizerJsonTest, SaysWhatIsSupportedInstead) {
   const std::vector<Case> table = {
       {"/model",
        {{"type", "Unigram"}, {"vocab", json::array()}},
-       "model.type is \"Unigram\", but only \"WordPiece\" is supported; its "
-       "SentencePiece model"},
+       "model.type is \"Unigram\", but only \"WordPiece\" is supported as "
+       "\"wordpiece\"; \"huggingface\" has others"},
       {"/model",
        {{"type", "BPE"}, {"vocab", json::object()}, {"merges", json::array()}},
-       "model.type is \"BPE\", but only \"WordPiece\" is supported; for "
-       "RoBERTa"},
+       "model.type is \"BPE\", but only \"WordPiece\" is supported as"},
       {"/model/continuing_subword_prefix", "@@", "\"##\""},
       {"/model/unk_token", "<unk>", "\"[UNK]\""},
       {"/normalizer", {{"type", "NFC"}}, "BertNormalizer"},
@@ -283,13 +283,33 @@ TEST_F(TokenizerJsonTest, IsFoundBesideWeightsThatHaveNoOtherVocabulary) {
   EXPECT_EQ(*ReadVocabulary("wordpiece", path),
             "[PAD]\nzebra\n[UNK]\n##a\nb\n<new>\n");
 
-  json bpe = Bert();
-  bpe["model"]["type"] = "BPE";
-  directory_.Write("tokenizer.json", bpe.dump());
+  json other = Bert();
+  other["model"]["type"] = "Other";
+  directory_.Write("tokenizer.json", other.dump());
   found = FindTokenizer(directory_.path());
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ(found->type, "");
-  EXPECT_THAT(found->unsupported, HasSubstr("\"BPE\""));
+  EXPECT_THAT(found->unsupported, HasSubstr("\"Other\""));
+}
+
+TEST_F(TokenizerJsonTest, OfAnotherKindIsHuggingFaces) {
+  json bpe = Bert();
+  bpe["model"]["type"] = "BPE";
+  const std::string contents = bpe.dump();
+  const std::string path = directory_.Write("tokenizer.json", contents);
+  for (const std::string& named : {directory_.path(), path}) {
+    const auto found = DescribeTokenizerAt(named);
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_EQ(found->type, "huggingface");
+    EXPECT_EQ(found->vocabulary, path);
+    EXPECT_EQ(*ReadVocabulary(found->type, path), contents);
+    EXPECT_EQ(*CountPieces(*found), 6);
+    TemporaryDirectory written;
+    ASSERT_TRUE(WriteTokenizer(*found, contents, written.path()).ok());
+    EXPECT_EQ(*ReadFile(written.File(VocabularyFileName(found->type)), 1 << 20),
+              contents);
+    EXPECT_EQ(FindTokenizer(written.path())->type, "huggingface");
+  }
 }
 
 // --- What several files say
@@ -446,7 +466,7 @@ TEST_F(StatementsTest, AnotherVocabularyInTokenizerJsonIsRefused) {
   json bpe = Bert();
   bpe["model"]["type"] = "BPE";
   Write("tokenizer.json", bpe);
-  EXPECT_THAT(Find().unsupported, HasSubstr("\"BPE\""));
+  EXPECT_EQ(Find().type, "huggingface");
 }
 
 TEST_F(StatementsTest, AddedTokensAreFoundInEachFile) {

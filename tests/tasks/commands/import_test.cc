@@ -155,12 +155,12 @@ TEST_F(ImportCommandTest, CarriesOnHowTheVocabularyIsUsed) {
 }
 
 TEST_F(ImportCommandTest, RefusesAVocabularyThatItCannotUse) {
-  LeaveTokenizerJson("BPE");
+  LeaveTokenizerJson("Other");
   const Result result = Run("import " + source_ + " " + target_);
   EXPECT_EQ(result.code, 1);
   EXPECT_EQ(Lines(result.err), 1) << result.err;
   EXPECT_THAT(result.err,
-              AllOf(HasSubstr("tokenizer.json"), HasSubstr("\"BPE\""),
+              AllOf(HasSubstr("tokenizer.json"), HasSubstr("\"Other\""),
                     HasSubstr("--vocabulary")));
   EXPECT_FALSE(std::filesystem::exists(target_));
   json config = Config();
@@ -170,7 +170,7 @@ TEST_F(ImportCommandTest, RefusesAVocabularyThatItCannotUse) {
   config["output"] = directory_.File("second");
   EXPECT_THAT(Run("finetune " + WriteConfig(config)).err,
               AllOf(HasSubstr("tokenizer.vocabulary should name a file"),
-                    HasSubstr("\"BPE\"")));
+                    HasSubstr("\"Other\"")));
   const Result other =
       Run(absl::StrCat("import ", source_, " ", target_, " --vocabulary ",
                        directory_.File("vocab.txt")));

@@ -1,0 +1,516 @@
+// Any tokenizer.json: small files made here, by hand, with the ids that follow
+// from the rules, and the ranges in the original text. Byte-level BPE against
+// the definition of its merges on random words, short and long, since both have
+// code of their own. What is not supported is refused by its name, and damaged
+// files are answered, whatever is in them. Equality with the Python package
+// tokenizers on 30,000 odd texts is shown by tests/hugging_face_tokenizers.py.
+#include "tasks/text/huggingface/huggingface_tokenizer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "etc/weights/roberta_vocabulary.h"
+#include "nlohmann/json.hpp"
+#include "tasks/text/huggingface/characters.h"
+#include "tasks/text/huggingface/precompiled_map.h"
+#include "tasks/text/load_tokenizer.h"
+#include "tests/support/mutation.h"
+#include "tests/support/temporary_directory.h"
+
+namespace etc::huggingface {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Strings = std::vector<std::string>;
+
+// --- Files -------------------------------------------------------------------
+
+constexpr std::pair<const char*, const char*> kMerges[] = {
+    {"t", "h"},  {"th", "e"}, {"Ġ", "the"}, {"l", "o"}, {"lo", "w"},
+    {"Ġ", "low"}, {"e", "r"},  {"low", "er"}, {"Ġ", "Ġ"}};
+
+// RoBERTa's kind: the bytes have the ids 0 to 255, merges follow.
+json ByteLevelFile(bool add_prefix_space = false) {
+  json vocabulary;
+  for (int byte = 0; byte < 256; ++byte) {
+    vocabulary[ByteCharacter(static_cast<uint8_t>(byte))] = byte;
+  }
+  json merges = json::array();
+  for (const auto& [left, right] : kMerges) {
+    merges.push_back(json::array({left, right}));
+    vocabulary[absl::StrCat(left, right)] = vocabulary.size();
+  }
+  const auto size = vocabulary.size();
+  return {{"version", "1.0"},
+          {"added_tokens",
+           {{{"id", size}, {"content", "<s>"}, {"special", true}},
+            {{"id", size + 1}, {"content", "</s>"}, {"special", true}},
+            {{"id", size + 2},
+             {"content", "<mask>"},
+             {"special", true},
+             {"lstrip", true}}}},
+          {"normalizer", nullptr},
+          {"pre_tokenizer",
+           {{"type", "ByteLevel"},
+            {"add_prefix_space", add_prefix_space},
+            {"trim_offsets", true}}},
+          {"post_processor",
+           {{"type", "RobertaProcessing"},
+            {"sep", {"</s>", size + 1}},
+            {"cls", {"<s>", size}}}},
+          {"model",
+           {{"type", "BPE"},
+            {"dropout", nullptr},
+            {"unk_token", nullptr},
+            {"vocab", vocabulary},
+            {"merges", merges}}}};
+}
+
+// The words a, b, ab and some others, each one piece, behind `pre_tokenizer`.
+json WordsFile(const json& pre_tokenizer, const json& normalizer = nullptr) {
+  return {{"normalizer", normalizer},
+          {"pre_tokenizer", pre_tokenizer},
+          {"model",
+           {{"type", "WordLevel"},
+            {"unk_token", "[UNK]"},
+            {"vocab", {{"[UNK]", 0}, {"a", 1}, {"b", 2}, {"ab", 3}}}}}};
+}
+
+json UnigramFile() {
+  return {{"pre_tokenizer", {{"type", "Metaspace"}}},
+          {"model",
+           {{"type", "Unigram"},
+            {"unk_id", 0},
+            {"vocab", json::parse(R"([["<unk>", 0], ["▁", -2], ["a", -3],
+                ["▁a", -3.5], ["b", -4], ["ab", -4.5]])")}}}};
+}
+
+std::unique_ptr<Tokenizer> Parse(const json& file) {
+  auto tokenizer = ParseHuggingFaceTokenizer(file.dump(), "tokenizer.json");
+  EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
+  return tokenizer.ok() ? *std::move(tokenizer) : nullptr;
+}
+
+absl::Status ErrorOf(const json& file) {
+  return ParseHuggingFaceTokenizer(file.dump(), "tokenizer.json").status();
+}
+
+// Pieces as "spelling begin-end".
+Strings Pieces(const Tokenizer& tokenizer, const std::string& text) {
+  Strings pieces;
+  for (const Token& token : tokenizer.Encode(text)) {
+    pieces.push_back(absl::StrCat(tokenizer.Piece(token.id), " ", token.begin,
+                                  "-", token.end));
+  }
+  return pieces;
+}
+
+// The parts of `text` that its pieces stand for.
+Strings Parts(const Tokenizer& tokenizer, const std::string& text) {
+  Strings parts;
+  for (const Token& token : tokenizer.Encode(text)) {
+    parts.push_back(
+        text.substr(static_cast<size_t>(token.begin),
+                    static_cast<size_t>(token.end - token.begin)));
+  }
+  return parts;
+}
+
+// --- Byte-level BPE ----------------------------------------------------------
+
+TEST(HuggingFaceTokenizerTest, SplitsAsGpt2) {
+  const std::pair<const char*, Strings> table[] = {
+      {"I'll don't", {"I", "'ll", " don", "'t"}},
+      {"it'S 'x", {"it", "'", "S", " '", "x"}},
+      {"a  b", {"a", " ", " b"}},
+      {"a \n\n b  ", {"a", " \n\n", " b", "  "}},
+      {"x86_64 ½", {"x", "86", "_", "64", " ½"}},
+      {"a\tb", {"a", "\t", "b"}},
+      {"a\u00a0\u3000b", {"a", "\u00a0", "\u3000", "b"}},
+      {"日本 語!?", {"日本", " 語", "!?"}},
+      {"e\u0301", {"e", "\u0301"}},
+  };
+  for (const auto& [text, words] : table) {
+    Strings found;
+    VisitGpt2Words(text, [&, whole = std::string(text)](
+                                          ByteRange word) {
+      found.push_back(whole.substr(static_cast<size_t>(word.begin),
+                                   static_cast<size_t>(word.end - word.begin)));
+    });
+    EXPECT_EQ(found, words) << text;
+  }
+}
+
+TEST(HuggingFaceTokenizerTest, MergesBytes) {
+  const auto tokenizer = Parse(ByteLevelFile());
+  ASSERT_NE(tokenizer, nullptr);
+  // Ranges have no white space at their ends.
+  EXPECT_THAT(Pieces(*tokenizer, "the the lower"),
+              ElementsAre("the 0-3", "Ġthe 4-7", "Ġlow 8-11", "er 11-13"));
+  // Pieces of one character have the whole character.
+  EXPECT_THAT(Pieces(*tokenizer, "é "),
+              ElementsAre("Ã 0-2", "© 0-2", "Ġ 2-3"));
+  EXPECT_THAT(Pieces(*tokenizer, ""), ElementsAre());
+  EXPECT_FALSE(tokenizer->lower_cases());
+  EXPECT_TRUE(tokenizer->ContinuesWord(tokenizer->Id("er")));
+  EXPECT_FALSE(tokenizer->ContinuesWord(tokenizer->Id("Ġlow")));
+  EXPECT_EQ(tokenizer->vocab_size(), 268);
+}
+
+TEST(HuggingFaceTokenizerTest, PutsASpaceInFront) {
+  const auto tokenizer = Parse(ByteLevelFile(/*add_prefix_space=*/true));
+  ASSERT_NE(tokenizer, nullptr);
+  EXPECT_THAT(Pieces(*tokenizer, "the"), ElementsAre("Ġthe 0-3"));
+  EXPECT_THAT(Pieces(*tokenizer, " the"), ElementsAre("Ġthe 1-4"));
+  // The space stands for nothing.
+  EXPECT_THAT(Pieces(*tokenizer, "x"), ElementsAre("Ġ 0-0", "x 0-1"));
+  EXPECT_THAT(Pieces(*tokenizer, "the<s>the"),
+              ElementsAre("Ġthe 0-3", "<s> 3-6", "Ġthe 6-9"));
+}
+
+TEST(HuggingFaceTokenizerTest, DropsWhatIsNotUtf8) {
+  const auto tokenizer = Parse(ByteLevelFile());
+  ASSERT_NE(tokenizer, nullptr);
+  EXPECT_THAT(Pieces(*tokenizer, "t\xFFh\xC3"), ElementsAre("th 0-3"));
+}
+
+// The definition: again and again the first of the pairs with the least rank.
+Strings MergedByDefinition(const std::string& word) {
+  Strings parts;
+  for (const char c : word) {
+    parts.emplace_back(c == ' ' ? "Ġ" : std::string(1, c));
+  }
+  for (bool merged = true; merged;) {
+    merged = false;
+    for (const auto& [left, right] : kMerges) {
+      for (size_t i = 0; i + 1 < parts.size() && !merged; ++i) {
+        if (parts[i] == left && parts[i + 1] == right) {
+          parts[i] += parts[i + 1];
+          parts.erase(parts.begin() + static_cast<int64_t>(i) + 1);
+          merged = true;
+        }
+      }
+      if (merged) {
+        break;
+      }
+    }
+  }
+  return parts;
+}
+
+TEST(HuggingFaceTokenizerTest, MergesAsDefinedWhateverTheLength) {
+  json file = ByteLevelFile();
+  file["pre_tokenizer"]["use_regex"] = false;
+  const auto tokenizer = Parse(file);
+  ASSERT_NE(tokenizer, nullptr);
+  std::mt19937_64 random(7);  // NOLINT(cert-msc51-cpp)
+  for (const size_t size : {1, 2, 3, 5, 10, 39, 40, 41, 42, 100, 500}) {
+    for (int repetition = 0; repetition < 20; ++repetition) {
+      std::string word;
+      while (word.size() < size) {
+        word += "thelowr "[random() % 8];
+      }
+      Strings pieces;
+      for (const Token& token : tokenizer->Encode(word)) {
+        pieces.push_back(tokenizer->Piece(token.id));
+      }
+      ASSERT_EQ(pieces, MergedByDefinition(word)) << word;
+    }
+  }
+}
+
+TEST(HuggingFaceTokenizerTest, SpellsUnknownCharacters) {
+  json file = {{"model",
+                {{"type", "BPE"},
+                 {"unk_token", "?"},
+                 {"vocab",
+                  {{"?", 0}, {"a", 1}, {"b", 2}, {"ab", 3}, {"<0xC3>", 4},
+                   {"<0xA9>", 5}}},
+                 {"merges", json::array({"a b"})}}}};
+  EXPECT_THAT(Pieces(*Parse(file), "abxyb"),
+              ElementsAre("ab 0-2", "? 2-3", "? 3-4", "b 4-5"));
+  file["model"]["fuse_unk"] = true;
+  EXPECT_THAT(Pieces(*Parse(file), "xya"), ElementsAre("? 0-2", "a 2-3"));
+  file["model"]["byte_fallback"] = true;
+  EXPECT_THAT(Pieces(*Parse(file), "aé"),
+              ElementsAre("a 0-1", "<0xC3> 1-3", "<0xA9> 1-3"));
+  file["model"].erase("unk_token");
+  EXPECT_THAT(Pieces(*Parse(file), "xa"), ElementsAre("a 1-2"));
+}
+
+// --- The other models --------------------------------------------------------
+
+TEST(HuggingFaceTokenizerTest, FindsTheBestSegmentation) {
+  json file = UnigramFile();
+  // -2 - 4.5 against -3.5 - 4.
+  EXPECT_THAT(Pieces(*Parse(file), "ab"), ElementsAre("▁ 0-0", "ab 0-2"));
+  // Unknown neighbours are one piece.
+  EXPECT_THAT(Pieces(*Parse(file), "xé a"),
+              ElementsAre("▁ 0-0", "<unk> 0-3", "▁a 4-5"));
+  for (int byte = 0; byte < 256; ++byte) {
+    constexpr char kDigits[] = "0123456789ABCDEF";
+    file["model"]["vocab"].push_back(json::array(
+        {absl::StrCat("<0x", std::string(1, kDigits[byte / 16]),
+                      std::string(1, kDigits[byte % 16]), ">"),
+         -100}));
+  }
+  file["model"]["byte_fallback"] = true;
+  EXPECT_THAT(Pieces(*Parse(file), "xa"),
+              ElementsAre("▁ 0-0", "<0x78> 0-1", "a 1-2"));
+}
+
+TEST(HuggingFaceTokenizerTest, TakesTheLongestPiece) {
+  json file = {{"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
+               {"model",
+                {{"type", "WordPiece"},
+                 {"unk_token", "[UNK]"},
+                 {"continuing_subword_prefix", "@"},
+                 {"max_input_chars_per_word", 4},
+                 {"vocab", {{"[UNK]", 0}, {"a", 1}, {"@b", 2}, {"@bb", 3}}}}}};
+  const auto tokenizer = Parse(file);
+  EXPECT_THAT(Pieces(*tokenizer, "abbb, abx abbbb"),
+              ElementsAre("a 0-1", "@bb 1-3", "@b 3-4", "[UNK] 4-5",
+                          "[UNK] 6-9", "[UNK] 10-15"));
+  EXPECT_TRUE(tokenizer->ContinuesWord(2));
+  EXPECT_FALSE(tokenizer->ContinuesWord(1));
+}
+
+// --- Words -------------------------------------------------------------------
+
+json Split(const char* expression, const char* behavior, bool invert = false) {
+  return {{"type", "Split"},
+          {"pattern", {{"Regex", expression}}},
+          {"behavior", behavior},
+          {"invert", invert}};
+}
+
+TEST(HuggingFaceTokenizerTest, SplitsWords) {
+  const std::pair<json, Strings> table[] = {
+      {Split("-", "Removed"), {"a", "b", "c"}},
+      {Split("-", "Isolated"), {"a", "-", "-", "b", "-", "c"}},
+      {Split("-", "MergedWithPrevious"), {"a-", "-", "b-", "c"}},
+      {Split("-", "MergedWithNext"), {"a", "-", "-b", "-c"}},
+      {Split("-", "Contiguous"), {"a", "--", "b", "-", "c"}},
+      {Split("[a-c]", "Removed", /*invert=*/true), {"a", "b", "c"}},
+      {Split(R"(\p{L}(?=-)|\w)", "Isolated"), {"a", "--", "b", "-", "c"}},
+      {{{"type", "Split"},
+        {"pattern", {{"String", "--"}}},
+        {"behavior", "Removed"}},
+       {"a", "b-c"}},
+      {{{"type", "Punctuation"}}, {"a", "-", "-", "b", "-", "c"}},
+      {{{"type", "Whitespace"}}, {"a", "--", "b", "-", "c"}},
+      {{{"type", "CharDelimiterSplit"}, {"delimiter", "b"}}, {"a--", "-c"}},
+      {{{"type", "WhitespaceSplit"}}, {"a--b-c"}},
+  };
+  for (const auto& [step, words] : table) {
+    EXPECT_EQ(Parts(*Parse(WordsFile(step)), "a--b-c"), words) << step;
+  }
+  const json digits = {{"type", "Digits"}, {"individual_digits", true}};
+  EXPECT_THAT(Parts(*Parse(WordsFile(
+                        {{"type", "Sequence"},
+                         {"pretokenizers",
+                          {{{"type", "WhitespaceSplit"}}, digits}}})),
+                    "a12 ½"),
+              ElementsAre("a", "1", "2", "½"));
+}
+
+TEST(HuggingFaceTokenizerTest, FindsAddedTokens) {
+  json file = WordsFile({{"type", "WhitespaceSplit"}}, {{"type", "Lowercase"}});
+  file["added_tokens"] = {
+      {{"id", 4}, {"content", "[X]"}, {"special", true}},
+      {{"id", 5}, {"content", "on"}, {"single_word", true}},
+      {{"id", 6}, {"content", "wide"}, {"lstrip", true}, {"rstrip", true}},
+      {{"id", 7}, {"content", "NEW"}, {"normalized", true}},
+      {{"id", 8}, {"content", "[X]Y"}, {"special", true}}};
+  const auto tokenizer = Parse(file);
+  EXPECT_THAT(Pieces(*tokenizer, "a[X]b"),
+              ElementsAre("a 0-1", "[X] 1-4", "b 4-5"));
+  EXPECT_THAT(Pieces(*tokenizer, "[X]Y [x]"),
+              ElementsAre("[X]Y 0-4", "[UNK] 5-8"));
+  EXPECT_THAT(Pieces(*tokenizer, "on aon ON"),
+              ElementsAre("on 0-2", "[UNK] 3-6", "on 7-9"));
+  EXPECT_THAT(Pieces(*tokenizer, "a wide  b"),
+              ElementsAre("a 0-1", "wide 2-6", "b 8-9"));
+  EXPECT_THAT(Pieces(*tokenizer, "aNeW new"),
+              ElementsAre("a 0-1", "NEW 1-4", "NEW 5-8"));
+}
+
+TEST(HuggingFaceTokenizerTest, NormalizesAndKnowsWhere) {
+  json words = {{"[UNK]", 0}, {"ab", 1}, {"é", 2}, {"e", 3}, {"ﬁ", 4},
+                {"fi", 5},    {"日", 6}, {"σ", 7}};
+  const auto pieces = [&](const json& normalizer, const std::string& text) {
+    json file = WordsFile({{"type", "WhitespaceSplit"}}, normalizer);
+    file["model"]["vocab"] = words;
+    return Pieces(*Parse(file), text);
+  };
+  EXPECT_THAT(pieces({{"type", "NFC"}}, "e\u0301 ﬁ"),
+              ElementsAre("é 0-3", "ﬁ 4-7"));
+  EXPECT_THAT(pieces({{"type", "NFKC"}}, "ﬁ"), ElementsAre("fi 0-3"));
+  EXPECT_THAT(pieces({{"type", "Lowercase"}}, "AB Σ"),
+              ElementsAre("ab 0-2", "σ 3-5"));
+  EXPECT_THAT(pieces({{"type", "Sequence"},
+                      {"normalizers",
+                       {{{"type", "NFD"}}, {{"type", "StripAccents"}}}}},
+                     "é"),
+              ElementsAre("e 0-2"));
+  EXPECT_THAT(pieces({{"type", "BertNormalizer"}}, "É\u200d日 A\u0301B"),
+              ElementsAre("e 0-2", "日 5-8", "ab 9-13"));
+  EXPECT_THAT(pieces({{"type", "Replace"},
+                      {"pattern", {{"String", "x"}}},
+                      {"content", "fi"}},
+                     "x"),
+              ElementsAre("fi 0-1"));
+  EXPECT_THAT(pieces({{"type", "Prepend"}, {"prepend", "a"}}, "b"),
+              ElementsAre("ab 0-1"));
+  EXPECT_THAT(pieces({{"type", "Strip"}}, " ab "), ElementsAre("ab 1-3"));
+}
+
+TEST(HuggingFaceTokenizerTest, ReadsRulesOfSentencePiece) {
+  EXPECT_FALSE(PrecompiledMap::Parse("", "x").ok());
+  EXPECT_FALSE(PrecompiledMap::Parse(std::string("\4\0\0\0", 4), "x").ok());
+  EXPECT_FALSE(
+      PrecompiledMap::Parse(std::string("\3\0\0\0abc", 7), "x").ok());
+  // A trie of one empty unit has no texts.
+  const auto empty =
+      PrecompiledMap::Parse(std::string("\4\0\0\0\0\0\0\0", 8), "x");
+  ASSERT_TRUE(empty.ok()) << empty.status();
+  EXPECT_EQ(empty->Find("a"), std::nullopt);
+}
+
+// --- Special pieces ----------------------------------------------------------
+
+TEST(HuggingFaceTokenizerTest, NamesThePiecesAroundAText) {
+  const SpecialIds roberta = FindSpecialIds(*Parse(ByteLevelFile()));
+  EXPECT_EQ(roberta.cls, 265);
+  EXPECT_EQ(roberta.separator, 266);
+  EXPECT_EQ(roberta.mask, 267);
+  json file = WordsFile({{"type", "WhitespaceSplit"}});
+  EXPECT_EQ(FindSpecialIds(*Parse(file)).cls, -1);
+  file["post_processor"] = {
+      {"type", "TemplateProcessing"},
+      {"single", json::parse(R"([{"SpecialToken": {"id": "A"}},
+          {"Sequence": {"id": "A"}}, {"SpecialToken": {"id": "B"}}])")},
+      {"special_tokens",
+       {{"A", {{"id", "A"}, {"ids", json::array({1})}}},
+        {"B", {{"id", "B"}, {"ids", json::array({2})}}}}}};
+  EXPECT_EQ(FindSpecialIds(*Parse(file)).cls, 1);
+  EXPECT_EQ(FindSpecialIds(*Parse(file)).separator, 2);
+  file["post_processor"]["special_tokens"]["A"]["ids"] = json::array({9});
+  EXPECT_THAT(ErrorOf(file).message(),
+              HasSubstr("post_processor.special_tokens.A.ids"));
+}
+
+TEST(HuggingFaceTokenizerTest, IsFoundByItsDirectory) {
+  TemporaryDirectory directory;
+  directory.Write("tokenizer.json", ByteLevelFile().dump());
+  const auto tokenizer = LoadTokenizer(directory.path());
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+  EXPECT_THAT(Pieces(**tokenizer, "the lower"),
+              ElementsAre("the 0-3", "Ġlow 4-7", "er 7-9"));
+}
+
+// --- What is refused ---------------------------------------------------------
+
+struct BadField {
+  std::string pointer;
+  json value;
+  absl::StatusCode code;
+  std::string message_part;
+};
+
+TEST(HuggingFaceTokenizerTest, NamesWhatIsWrong) {
+  const auto invalid = absl::StatusCode::kInvalidArgument;
+  const auto other = absl::StatusCode::kUnimplemented;
+  const BadField table[] = {
+      {"/model", nullptr, invalid, "model"},
+      {"/model/type", "Other", other, "model.type is \"Other\""},
+      {"/model/dropout", 0.1, other, "model.dropout is 0.1"},
+      {"/model/new_option", 1, invalid, "has no field \"new_option\""},
+      {"/model/merges/0", "a b c", invalid, "model.merges[0] should be two"},
+      {"/model/merges/1", {"t", "zz"}, invalid,
+       "model.merges[1] merges \"t\" and \"zz\", but \"zz\" is no piece"},
+      {"/model/merges", 1, invalid, "model.merges should be a list"},
+      {"/model/vocab/th", -1, invalid, "the id of \"th\""},
+      {"/model/vocab/th", 99'999, invalid, "the id of \"th\""},
+      {"/model/vocab/th", 1.5, invalid, "the id of \"th\""},
+      {"/model/vocab/th", 0, invalid, "id 0 is that of"},
+      {"/model/unk_token", "none", invalid, "model.unk_token is \"none\""},
+      {"/model/continuing_subword_prefix", "##", other, "behind ByteLevel"},
+      {"/added_tokens/0/id", 300, invalid,
+       "added_tokens[0].id of \"<s>\" should be 265, the next one"},
+      {"/added_tokens/0/content", 1, invalid, "added_tokens[0].content"},
+      {"/added_tokens", 1, invalid, "added_tokens should be a list"},
+      {"/normalizer", {{"type", "Odd"}}, other, "normalizer.type is \"Odd\""},
+      {"/normalizer",
+       {{"type", "Sequence"}, {"normalizers", json::array({{{"type", "Odd"}}})}},
+       other,
+       "normalizer.normalizers[0].type is \"Odd\""},
+      {"/normalizer",
+       {{"type", "Precompiled"}, {"precompiled_charsmap", "%"}},
+       invalid,
+       "precompiled_charsmap should be base 64"},
+      {"/pre_tokenizer/type", "UnicodeScripts", other,
+       "pre_tokenizer.type is \"UnicodeScripts\""},
+      {"/pre_tokenizer", Split("(?<name>a)", "Isolated"), other, "(?<n"},
+      {"/pre_tokenizer", Split(R"(a\b)", "Isolated"), other, "\\\\b"},
+      {"/pre_tokenizer", Split("(a", "Isolated"), invalid,
+       "pre_tokenizer.pattern.Regex should be a regular expression"},
+      {"/pre_tokenizer", Split("a", "Elsewhere"), other, "Elsewhere"},
+      {"/post_processor/type", "Odd", other, "post_processor.type is \"Odd\""},
+      {"/post_processor/sep", {"</s>", 3}, invalid, "post_processor.sep"},
+  };
+  for (const BadField& bad : table) {
+    json file = ByteLevelFile();
+    file[json::json_pointer(bad.pointer)] = bad.value;
+    const absl::Status status = ErrorOf(file);
+    EXPECT_EQ(status.code(), bad.code) << bad.pointer << ": " << status;
+    EXPECT_THAT(status.message(), AllOf(HasSubstr("tokenizer.json: "),
+                                        HasSubstr(bad.message_part)));
+  }
+  EXPECT_THAT(
+      ParseHuggingFaceTokenizer("{", "tokenizer.json").status().message(),
+      HasSubstr("tokenizer.json:1:"));
+}
+
+TEST(HuggingFaceTokenizerTest, AnswersToDamagedFiles) {
+  json words = WordsFile(Split(R"([^\s\p{L}]?\p{L}+|\d{1,3})", "Isolated"),
+                         {{"type", "BertNormalizer"}});
+  const std::string files[] = {ByteLevelFile().dump(), UnigramFile().dump(),
+                               words.dump()};
+  const Strings dictionary = {"{",      "}",     "[",     "]",    "\"",
+                              "null",   "-1",    "1e9",   "true", "NFC",
+                              "Removed", "\\p{L}", "(?:", "merges", "BPE"};
+  const std::string text = "The lower é ab\u0301 <mask> 12\n";
+  int64_t read = 0;
+  Mutator mutator(3);
+  for (int i = 0; i < 3000; ++i) {
+    const auto tokenizer = ParseHuggingFaceTokenizer(
+        mutator.Mutate(files[i % 3], dictionary), "tokenizer.json");
+    if (!tokenizer.ok()) {
+      ASSERT_THAT(tokenizer.status().message(), HasSubstr("tokenizer.json"));
+      continue;
+    }
+    ++read;
+    for (const Token& token : (*tokenizer)->Encode(text)) {
+      ASSERT_LT(token.id, (*tokenizer)->vocab_size());
+      ASSERT_LE(0, token.begin);
+      ASSERT_LE(token.begin, token.end);
+      ASSERT_LE(token.end, static_cast<int64_t>(text.size()));
+    }
+  }
+  EXPECT_GT(read, 20);
+}
+
+}  // namespace
+}  // namespace etc::huggingface
