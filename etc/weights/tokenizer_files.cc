@@ -408,6 +408,7 @@ std::vector<absl::string_view> VocabularyLines(absl::string_view contents) {
 std::string VocabularyFileName(const std::string& tokenizer_type) {
   return tokenizer_type == kSentencePiece ? "tokenizer.model"
          : tokenizer_type == kHuggingFace ? kTokenizerJson
+         : tokenizer_type == "dictionary" ? "dict.txt"
                                           : "vocab.txt";
 }
 

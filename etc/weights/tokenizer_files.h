@@ -103,7 +103,7 @@ std::vector<absl::string_view> VocabularyLines(absl::string_view contents);
 
 // The name of a vocabulary in our checkpoint directories: "vocab.txt" for
 // "wordpiece", "tokenizer.model" for "sentencepiece", "tokenizer.json" for
-// "huggingface".
+// "huggingface", "dict.txt" for "dictionary", which fairseq's models have.
 std::string VocabularyFileName(const std::string& tokenizer_type);
 
 // Writes a vocabulary with these contents into our checkpoint directory, and

@@ -158,6 +158,9 @@ absl::Status ReadObject(JsonObjectReader* parent, Config* config) {
 
 // --- Defaults from the weights to start from ---------------------------------
 
+// TokenizerConfig::type of a fairseq dictionary.
+constexpr char kDictionary[] = "dictionary";
+
 // A run, one of its seeds or a grid stands for its best checkpoint.
 absl::Status FindInitCheckpoint(const std::string& where,
                                 FinetuneConfig* config) {
@@ -177,8 +180,50 @@ absl::Status FindInitCheckpoint(const std::string& where,
                       absl::StrCat(where, ": ", found.status().message()));
 }
 
+// Reads the model of translation: all fields of EncoderDecoderConfig, beside
+// those of the file "path", if it is given. The configuration's
+// residual_attention is that of each path of which the model says nothing.
+absl::Status ReadEncoderDecoder(JsonObjectReader* reader,
+                                FinetuneConfig* config) {
+  const Json* model = reader->Raw("model", /*required=*/true);
+  ETC_RETURN_IF_ERROR(reader->Finish(JsonObjectReader::UnknownFields::kIgnore));
+  Json fields = *model;
+  if (fields.is_object() && fields.contains("path")) {
+    JsonObjectReader object(fields, reader->Where("model"));
+    std::string path;
+    object.Optional("path", &path);
+    ETC_RETURN_IF_ERROR(
+        object.Finish(JsonObjectReader::UnknownFields::kIgnore));
+    ETC_ASSIGN_OR_RETURN(Json base, ReadJsonFile(path));
+    ETC_RETURN_IF_ERROR(EncoderDecoderConfigFromJson(base, path).status());
+    fields.erase("path");
+    base.update(fields);
+    fields = std::move(base);
+  }
+  if (fields.is_object()) {
+    for (const char* path :
+         {"encoder_residual_attention", "decoder_residual_attention",
+          "cross_residual_attention"}) {
+      if (reader->Has("residual_attention") && !model->contains(path)) {
+        fields[path] = config->residual_attention;
+      }
+    }
+  }
+  ETC_ASSIGN_OR_RETURN(
+      config->encoder_decoder,
+      EncoderDecoderConfigFromJson(fields, reader->Where("model")));
+  const EncoderDecoderConfig& paths = *config->encoder_decoder;
+  if (!reader->Has("residual_attention")) {
+    config->residual_attention = paths.encoder_residual_attention;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ReadModelAndResidual(JsonObjectReader* reader,
                                   FinetuneConfig* config) {
+  if (config->task == kTranslationTask) {
+    return ReadEncoderDecoder(reader, config);
+  }
   const Json* model = reader->Raw("model", /*required=*/config->init.empty());
   if (model == nullptr && config->init.empty()) {
     return reader->Finish(JsonObjectReader::UnknownFields::kIgnore);
@@ -193,6 +238,17 @@ absl::Status ReadModelAndResidual(JsonObjectReader* reader,
   config->model.residual_attention = config->residual_attention;
   // The bound of residual_decay depends on the mode.
   return CheckEtcConfig(config->model, reader->Where("model"));
+}
+
+// Checks that the vocabulary splits text into pieces.
+absl::Status CheckIsTokenizer(const JsonObjectReader& reader,
+                              const FinetuneConfig& config) {
+  return config.tokenizer.type != kDictionary
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError(absl::StrCat(
+                   reader.Where("tokenizer"),
+                   ".type should be \"wordpiece\" or \"sentencepiece\" for ",
+                   config.task, ", but is \"dictionary\""));
 }
 
 // The fields of the configuration, and for the rest those of the tokenizer
@@ -222,6 +278,7 @@ absl::Status ReadTokenizerConfig(JsonObjectReader* reader,
                  found.split_punctuation};
   }
   ETC_RETURN_IF_ERROR(ReadObject(reader, &tokenizer));
+  ETC_RETURN_IF_ERROR(CheckIsTokenizer(*reader, *config));
   std::error_code ignored;
   if (tokenizer.vocabulary.empty()) {
     if (tokenizer.type != found.type) {
@@ -279,6 +336,12 @@ void WarnOfPrecision(FinetuneConfig* config) {
 
 }  // namespace
 
+std::string ModelToJson(const FinetuneConfig& config) {
+  return config.encoder_decoder.has_value()
+             ? EncoderDecoderConfigToJson(*config.encoder_decoder)
+             : EtcConfigToJson(config.model);
+}
+
 absl::StatusOr<FinetuneConfig> FinetuneConfigFromJson(
     Json json, const std::string& source, const TaskNameCheck& check_task) {
   FinetuneConfig config;
@@ -297,10 +360,16 @@ absl::StatusOr<FinetuneConfig> FinetuneConfigFromJson(
   }
 
   ETC_RETURN_IF_ERROR(FindInitCheckpoint(reader.Where("init"), &config));
-  ETC_RETURN_IF_ERROR(ReadTokenizerConfig(&reader, &config));
+  // The vocabulary of translation has no options.
+  ETC_RETURN_IF_ERROR(config.task == kTranslationTask
+                          ? ReadObject(&reader, &config.tokenizer)
+                          : ReadTokenizerConfig(&reader, &config));
   ETC_RETURN_IF_ERROR(ReadObject(&reader, &config.data));
   ETC_RETURN_IF_ERROR(ReadObject(&reader, &config.optimizer));
   ETC_RETURN_IF_ERROR(ReadObject(&reader, &config.schedule));
+  if (config.task == kTranslationTask) {
+    config.train.batch_size = 1;
+  }
   ETC_RETURN_IF_ERROR(ReadObject(&reader, &config.train));
   WarnOfPrecision(&config);
   if (const Json* options = reader.Raw(config.task, /*required=*/false)) {

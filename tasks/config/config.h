@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "etc/config.h"
+#include "etc/encoder_decoder/config.h"
 #include "nlohmann/json.hpp"
 #include "nlohmann/json_fwd.hpp"
 
@@ -20,10 +21,13 @@ namespace etc {
 // it may change at --resume; they have the fields in the same order.
 
 struct TokenizerConfig {
-  // "wordpiece", "sentencepiece" or "huggingface".
+  // "wordpiece", "sentencepiece" or "huggingface"; translation has
+  // "sentencepiece" or "dictionary", fairseq's dict.txt for text that is in
+  // pieces already.
   std::string type = "wordpiece";
   // File of the vocabulary: a vocab.txt, a tokenizer.json or a SentencePiece
-  // model. Fields of this struct that the configuration leaves out are those of `init`.
+  // model. Fields of this struct that the configuration leaves out are those of
+  // `init`.
   std::string vocabulary;
   // WordPiece: fold to lower case. If the configuration leaves it out, what the
   // files beside the vocabulary say (DescribeTokenizer), which also say the
@@ -72,8 +76,8 @@ struct DataConfig {
 };
 
 struct OptimizerConfig {
-  // "bert_adamw" (official: no bias correction), "lamb", or "adamw"
-  // (LibTorch's).
+  // "bert_adamw" (official: no bias correction), "lamb", "adamw" (LibTorch's),
+  // "fairseq_adam" or "radam" (tasks/train/optimizer.h).
   std::string type = "bert_adamw";
   double weight_decay = 0.01;
   double beta1 = 0.9;
@@ -86,7 +90,7 @@ struct OptimizerConfig {
 };
 
 struct ScheduleConfig {
-  // "poly" (official), "linear", "cosine" or "constant"
+  // "poly" (official), "linear", "cosine", "constant" or "inverse_sqrt"
   // (tasks/train/schedule.h).
   std::string type = "poly";
   // Share of all steps with a rising rate (doc/model.md 8.1); `warmup_steps`,
@@ -95,6 +99,9 @@ struct ScheduleConfig {
   std::optional<int64_t> warmup_steps;
   double poly_power = 1.0;
   int64_t start_warmup_step = 0;
+  // The rate at which the warm-up begins, and the one at which "linear" ends.
+  double initial_learning_rate = 0;
+  double min_learning_rate = 0;
 
   bool operator==(const ScheduleConfig&) const = default;
 };
@@ -125,6 +132,8 @@ struct TrainConfig {
   // Patterns of the names of parameters that are not trained.
   std::vector<std::string> frozen;
   // Examples per update, and how many of them, at most, are computed at a time.
+  // Of translation it is batches of translation.max_tokens, 1 by default, one
+  // of which is computed at a time.
   int64_t batch_size = 32;
   int64_t micro_batch_size = 1;
   // Passes over the training data; `steps`, when given, decides instead.
@@ -207,6 +216,9 @@ struct FinetuneConfig {
   // "off", "sum", "mean", "decay" or "gate", and the same in `model`; absent:
   // as in `model`, which has residual_decay and residual_gate_init.
   std::string residual_attention = "off";
+  // The model of translation, in the place of `model`, which is then the
+  // default one and not used; nothing for other tasks.
+  std::optional<EncoderDecoderConfig> encoder_decoder;
   TokenizerConfig tokenizer;
   DataConfig data;
   OptimizerConfig optimizer;
@@ -247,6 +259,14 @@ absl::StatusOr<FinetuneConfig> ReadFinetuneConfig(
 absl::StatusOr<FinetuneConfig> FinetuneConfigFromJson(
     nlohmann::json json, const std::string& source,
     const TaskNameCheck& check_task = nullptr);
+
+// The name of the task whose model is an encoder-decoder.
+inline constexpr char kTranslationTask[] = "translation";
+// File of a checkpoint directory with the configuration of that model.
+inline constexpr char kEncoderDecoderFile[] = "encoder_decoder.json";
+
+// The fields of the model that the configuration has, as a JSON object.
+std::string ModelToJson(const FinetuneConfig& config);
 
 // The encoder that the object "model" of a configuration describes (see
 // FinetuneConfig::model). `init` are the weights to start from, or empty;

@@ -101,8 +101,10 @@ struct ConfigTable<FinetuneConfig> {
             "`\"wikihop\"`, `\"hotpotqa\"`, `\"openkp\"`, `\"nq\"`, "
             "`\"classify\"` (labels or numbers for your own documents, CSV, "
             "TSV or JSON, [tasks/classify](../tasks/classify/README.md)), "
-            "`\"glue\"` ([tasks/glue](../tasks/glue/README.md)) or `\"squad\"` "
-            "(SQuAD v1.1 and v2.0, [tasks/squad](../tasks/squad/README.md)); "
+            "`\"glue\"` ([tasks/glue](../tasks/glue/README.md)), `\"squad\"` "
+            "(SQuAD v1.1 and v2.0, [tasks/squad](../tasks/squad/README.md)) or "
+            "`\"translation\"` ([tasks/translation]"
+            "(../tasks/translation/README.md)); "
             "the object of this name holds the task's own options"),
       Field("init", &FinetuneConfig::init,
             "weights to start from ([of any origin](weights.md)); their model "
@@ -123,11 +125,13 @@ struct ConfigTable<TokenizerConfig> {
   using C = TokenizerConfig;
   static constexpr char kObject[] = "tokenizer";
   static constexpr absl::string_view kTypes[] = {"wordpiece", "sentencepiece",
-                                                 "huggingface"};
+                                                 "huggingface", "dictionary"};
   static constexpr auto kFields = std::make_tuple(
       Field("type", &C::type,
             "`\"wordpiece\"`, `\"sentencepiece\"` or `\"huggingface\"`, [any "
-            "`tokenizer.json`](weights.md#any-tokenizerjson)",
+            "`tokenizer.json`](weights.md#any-tokenizerjson); `translation` "
+            "has `\"sentencepiece\"` or `\"dictionary\"` (fairseq's "
+            "`dict.txt`, for text in pieces)",
             {.one_of = kTypes}),
       Field("vocabulary", &C::vocabulary,
             "`vocab.txt`, `tokenizer.json` or a SentencePiece model; if empty, "
@@ -151,7 +155,9 @@ struct ConfigTable<DataConfig> {
   static constexpr auto kFields = std::make_tuple(
       Field("train", &C::train,
             "training data: official files, or patterns of their names as in a "
-            "shell (`\"nq-train-??.jsonl.gz\"`), plain or packed by gzip",
+            "shell (`\"nq-train-??.jsonl.gz\"`), plain or packed by gzip; "
+            "`translation`: a file of sources, then one of targets, as often "
+            "as needed",
             {.names_files = true}),
       Field("dev", &C::dev, "files or patterns for evaluation",
             {.names_files = true}),
@@ -212,15 +218,17 @@ template <>
 struct ConfigTable<OptimizerConfig> {
   using C = OptimizerConfig;
   static constexpr char kObject[] = "optimizer";
-  static constexpr absl::string_view kTypes[] = {"bert_adamw", "lamb", "adamw"};
+  static constexpr absl::string_view kTypes[] = {"bert_adamw", "lamb", "adamw",
+                                                 "fairseq_adam", "radam"};
   static constexpr auto kFields = std::make_tuple(
       Field("type", &C::type,
             "official, without bias correction; or `\"lamb\"`, `\"adamw\"` "
-            "(LibTorch's)",
+            "(LibTorch's), `\"fairseq_adam\"`, `\"radam\"` "
+            "([both](translation.md) of fairseq)",
             {.one_of = kTypes}),
       Field("weight_decay", &C::weight_decay,
             "decay of the weights, but not of biases, norms, gates, alphas and "
-            "omegas (`model.sublayer`)",
+            "omegas (`model.sublayer`); `fairseq_adam` and `radam` decay all",
             {.least = 0}),
       Field("beta1", &C::beta1, "decay of the mean of gradients",
             {.least = 0, .below = 1}),
@@ -237,12 +245,13 @@ struct ConfigTable<ScheduleConfig> {
   using C = ScheduleConfig;
   static constexpr char kObject[] = "schedule";
   static constexpr absl::string_view kTypes[] = {"poly", "linear", "cosine",
-                                                 "constant"};
+                                                 "constant", "inverse_sqrt"};
   static constexpr auto kFields = std::make_tuple(
       Field("type", &C::type,
             "decay after the warm-up: `\"poly\"` (official: (1 - t/N)^power of "
             "all N updates), `\"linear\"` or `\"cosine\"` from the full rate "
-            "to 0, or `\"constant\"`",
+            "to `min_learning_rate`, `\"constant\"`, or `\"inverse_sqrt\"` of "
+            "the updates so far",
             {.one_of = kTypes, .is_later = true}),
       Field("warmup_proportion", &C::warmup_proportion,
             "share of the steps with a rising rate", {.least = 0, .most = 1}),
@@ -252,7 +261,13 @@ struct ConfigTable<ScheduleConfig> {
       Field("poly_power", &C::poly_power,
             "power of the decay to 0 of `\"poly\"`", {.least = 0}),
       Field("start_warmup_step", &C::start_warmup_step,
-            "update at which the warm-up begins", {.least = 0}));
+            "update at which the warm-up begins", {.least = 0}),
+      Field("initial_learning_rate", &C::initial_learning_rate,
+            "the rate at which the warm-up begins",
+            {.least = 0, .is_later = true}),
+      Field("min_learning_rate", &C::min_learning_rate,
+            "the rate to which `\"linear\"` and `\"cosine\"` decay",
+            {.least = 0, .is_later = true}));
 };
 
 template <>
@@ -283,7 +298,9 @@ struct ConfigTable<TrainConfig> {
             "gradient and no state of the optimizer. The names are those in "
             "`model.safetensors`",
             {.is_later = true}),
-      Field("batch_size", &C::batch_size, "examples per update",
+      Field("batch_size", &C::batch_size,
+            "examples per update; `translation`: batches of "
+            "`translation.max_tokens`, 1 if absent",
             {.least = 1, .most = 1e9}),
       Field("micro_batch_size", &C::micro_batch_size,
             "examples computed at a time; determines the memory",

@@ -179,9 +179,9 @@ Json RunSettings(const FinetuneConfig& config, const RunInputs& inputs) {
   // handled below; the rest (grid, source, json, warnings) has no effect on a
   // run.
   [[maybe_unused]] const auto& [task, model, init, residual_attention,
-                                tokenizer, data, optimizer, schedule, train,
-                                task_options, output, grid, source, json,
-                                warnings] = config;
+                                encoder_decoder, tokenizer, data, optimizer,
+                                schedule, train, task_options, output, grid,
+                                source, json, warnings] = config;
   Json settings = Json::object();
   ForEachConfigField(config, [&](const std::string& name, const auto& field,
                                  const auto& value) {
@@ -202,7 +202,7 @@ Json RunSettings(const FinetuneConfig& config, const RunInputs& inputs) {
     (path.size() == 1 ? settings[name] : settings[path[0]][path[1]]) =
         std::move(setting);
   });
-  settings["model"] = Json::parse(EtcConfigToJson(model));
+  settings["model"] = Json::parse(ModelToJson(config));
   settings["model"].erase("residual_attention");  // it has a field of its own
   settings["train"]["seed"] = inputs.seed;
   if (inputs.files.count("data.train") == 0) {
@@ -232,6 +232,10 @@ Json SettingsWithFilesOf(const FinetuneConfig& config, int64_t seed,
   take(Json::json_pointer("/data/number of training records"));
   if (config.data.dev_records.empty()) {  // set when they are held out
     take(Json::json_pointer("/data/dev_records"));
+  }
+  if (config.encoder_decoder.has_value() &&
+      config.encoder_decoder->vocab_size == 0) {  // set by the vocabulary
+    take(Json::json_pointer("/model/vocab_size"));
   }
   take(Json::json_pointer("/" + config.task));
   return now;
@@ -320,8 +324,7 @@ absl::Status CheckFieldNames(const FinetuneConfig& config,
                        known.insert(name.substr(0, name.find('.')));
                      });
   for (const auto& [name, options] :
-       {std::pair<std::string, Json>(
-            "model", Json::parse(EtcConfigToJson(config.model))),
+       {std::pair<std::string, Json>("model", Json::parse(ModelToJson(config))),
         std::pair<std::string, Json>(config.task, config.task_options)}) {
     for (const auto& [field, value] : options.items()) {
       known.insert(absl::StrCat(name, ".", field));

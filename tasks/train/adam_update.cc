@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <numeric>
 
 #include "base/parallel_tasks.h"
@@ -61,12 +62,15 @@ struct Work {
 
 Work WorkOf(const AdamUpdate& update) {
   // u is m / (sqrt(v) sqrt(c1^2 / c2) + c1 epsilon) + weight_decay p.
-  const double c1 = update.mean_correction;
+  // Without a step the root is multiplied by 0 and epsilon infinite.
+  const double s = update.step_factor;
+  const double c1 = s == 0 ? 0 : update.mean_correction / s;
   return {.step = {.gradient_factor = update.gradient_factor,
                    .beta1 = update.beta1,
                    .beta2 = update.beta2,
                    .root_factor = c1 / std::sqrt(update.square_correction),
-                   .epsilon = c1 * update.epsilon,
+                   .epsilon = s == 0 ? std::numeric_limits<double>::infinity()
+                                     : c1 * update.epsilon,
                    .decay = update.weight_decay,
                    .rate = update.learning_rate},
           .elements = {.count = update.parameter.numel(),
@@ -185,7 +189,7 @@ torch::Tensor UpdateOnDevice_(const AdamUpdate& update) {
   mean.mul_(update.beta1).add_(gradient, 1 - update.beta1);
   mean_square.mul_(update.beta2).addcmul_(gradient, gradient, 1 - update.beta2);
   const torch::Tensor direction =
-      mean / update.mean_correction /
+      mean / (update.mean_correction / update.step_factor) /
           ((mean_square / update.square_correction).sqrt() + update.epsilon) +
       update.weight_decay * parameter;
   const torch::Tensor squared_norm = SquaredNormByDefinition(direction);

@@ -11,10 +11,11 @@ namespace etc {
 //
 //   g = gradient_factor gradient
 //   m = beta1 m + (1 - beta1) g;   v = beta2 v + (1 - beta2) g^2
-//   u = m / c1 / (sqrt(v / c2) + epsilon) + weight_decay p
+//   u = s m / c1 / (sqrt(v / c2) + epsilon) + weight_decay p
 //   p = p - learning_rate r u
 //
-// c1 and c2 correct the means, which start at 0 (1: not at all). With
+// c1 and c2 correct the means, which start at 0 (1: not at all), and s, the
+// step_factor, changes the step but not the decay (0: no step). With
 // `by_norms` r is |p| / |u|, 1 if either is 0; else r is 1.
 struct AdamUpdate {
   torch::Tensor parameter;    // changed in place
@@ -26,6 +27,7 @@ struct AdamUpdate {
   double beta2 = 0.999;
   double mean_correction = 1.0;
   double square_correction = 1.0;
+  double step_factor = 1.0;
   double epsilon = 1e-6;
   double weight_decay = 0.0;
   bool by_norms = false;

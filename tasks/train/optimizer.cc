@@ -28,7 +28,19 @@ struct Slots {
   int64_t updates = 0;
 };
 
-// The three types, which differ in a few numbers of their update.
+// The r of radam after `updates` (optimizer.h); 0: no step but the decay.
+double Rectification(double beta2, double updates) {
+  constexpr double kFirstTractable = 5;
+  const double longest = 2 / (1 - beta2) - 1;
+  const double power = std::pow(beta2, updates);
+  const double length = longest - 2 * updates * power / (1 - power);
+  return length < kFirstTractable
+             ? 0.0
+             : std::sqrt((length - 4) * (length - 2) * longest /
+                         ((longest - 4) * (longest - 2) * length));
+}
+
+// The types, which differ in a few numbers of their update.
 class AdamOptimizer : public Optimizer {
  public:
   AdamOptimizer(const OptimizerConfig& config, NamedTensors parameters,
@@ -43,7 +55,12 @@ class AdamOptimizer : public Optimizer {
 
  private:
   // Returns true if the next update depends on the number of updates so far.
-  bool CountsUpdates() const { return config_.type == "adamw"; }
+  bool CountsUpdates() const {
+    return config_.type == "adamw" || IsOfFairseq();
+  }
+  bool IsOfFairseq() const {
+    return config_.type == "fairseq_adam" || config_.type == "radam";
+  }
   // Returns the update of the means and of the parameter.
   AdamUpdate UpdateOf(bool decayed, int64_t updates) const;
   absl::StatusOr<std::map<std::string, Slots>> ParseState(
@@ -57,15 +74,24 @@ class AdamOptimizer : public Optimizer {
 };
 
 AdamUpdate AdamOptimizer::UpdateOf(bool decayed, int64_t updates) const {
-  AdamUpdate update = {.beta1 = config_.beta1,
-                       .beta2 = config_.beta2,
-                       .epsilon = config_.epsilon,
-                       .weight_decay = decayed ? config_.weight_decay : 0.0,
-                       .by_norms = config_.type == "lamb" && decayed};
+  AdamUpdate update = {
+      .beta1 = config_.beta1,
+      .beta2 = config_.beta2,
+      .epsilon = config_.epsilon,
+      .weight_decay = decayed || IsOfFairseq() ? config_.weight_decay : 0.0,
+      .by_norms = config_.type == "lamb" && decayed};
   if (CountsUpdates()) {
     const auto count = static_cast<double>(updates);
     update.mean_correction = 1 - std::pow(config_.beta1, count);
     update.square_correction = 1 - std::pow(config_.beta2, count);
+    if (IsOfFairseq()) {
+      // Epsilon is added to the root of v, not of v / c2.
+      update.epsilon /= std::sqrt(update.square_correction);
+    }
+    if (config_.type == "radam") {
+      const double rectification = Rectification(config_.beta2, count);
+      update.step_factor = rectification;
+    }
   }
   return update;
 }
@@ -166,13 +192,14 @@ absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(
     const OptimizerConfig& config, NamedTensors parameters,
     std::map<std::string, double> learning_rate_factors) {
   if (config.type == "bert_adamw" || config.type == "lamb" ||
-      config.type == "adamw") {
+      config.type == "adamw" || config.type == "fairseq_adam" ||
+      config.type == "radam") {
     return std::make_unique<AdamOptimizer>(config, std::move(parameters),
                                            std::move(learning_rate_factors));
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("optimizer.type should be \"bert_adamw\", \"lamb\" or "
-                   "\"adamw\", but is \"",
+      absl::StrCat("optimizer.type should be \"bert_adamw\", \"lamb\", "
+                   "\"adamw\", \"fairseq_adam\" or \"radam\", but is \"",
                    config.type, "\""));
 }
 

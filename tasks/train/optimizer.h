@@ -21,7 +21,7 @@ namespace etc {
 //
 //   m = beta1 m + (1 - beta1) g;   v = beta2 v + (1 - beta2) g^2
 //
-// the three types of OptimizerConfig are (doc/model.md 8.3, 8.4)
+// the types of OptimizerConfig are (doc/model.md 8.3, 8.4)
 //
 //   bert_adamw  u = m / (sqrt(v) + epsilon) + weight_decay p
 //               p = p - rate u
@@ -29,8 +29,17 @@ namespace etc {
 //               two norms is 1 if either is 0
 //   adamw       LibTorch's: bias-corrected m and v; p is first multiplied by
 //               1 - rate weight_decay
+//   fairseq_adam, radam   as in fairseq (doc/translation.md 4.4), with t the
+//               updates of the parameter and c1 = 1 - beta1^t, c2 = 1 -
+//               beta2^t: u = r sqrt(c2) / c1 m / (sqrt(v) + epsilon) +
+//               weight_decay p; r is 1 for fairseq_adam. For radam (Liu et al.
+//               2020) it is 0 while rho < 5, and then sqrt((rho - 4) (rho - 2)
+//               rho_max /
+//               ((rho_max - 4) (rho_max - 2) rho)), where rho_max =
+//               2 / (1 - beta2) - 1 and rho = rho_max - 2 t beta2^t / c2
 //
-// Parameters that IsDecayed excludes have no decay, and ratio 1 under lamb. The
+// Parameters that IsDecayed excludes have no decay, and ratio 1 under lamb;
+// fairseq_adam and radam decay all. The
 // rate of a parameter is multiplied by its factor, where it has one.
 // Parameters without a gradient are left alone entirely, and have no state.
 class Optimizer {
@@ -44,8 +53,9 @@ class Optimizer {
   virtual double Step(double learning_rate, double gradient_factor = 1.0) = 0;
 
   // The state that the next update depends on besides the parameters:
-  // "m.<parameter>", "v.<parameter>", and for adamw "updates.<parameter>", how
-  // often it was updated. The tensors are those in use, not copies.
+  // "m.<parameter>", "v.<parameter>", and for the types that correct the means
+  // "updates.<parameter>", how often it was updated. The tensors are those in
+  // use, not copies.
   virtual NamedTensors State() const = 0;
 
   // Replaces the state by a copy of `state`.

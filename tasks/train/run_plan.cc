@@ -34,7 +34,9 @@ LearningRateSchedule ScheduleOf(const FinetuneConfig& config,
           .warmup_steps = config.schedule.warmup_steps.value_or(
               NumWarmupSteps(num_steps, config.schedule.warmup_proportion)),
           .start_warmup_step = config.schedule.start_warmup_step,
-          .poly_power = config.schedule.poly_power};
+          .poly_power = config.schedule.poly_power,
+          .initial_rate = config.schedule.initial_learning_rate,
+          .min_rate = config.schedule.min_learning_rate};
 }
 
 }  // namespace
@@ -132,7 +134,9 @@ int64_t OptimizerBytesPerElement(const OptimizerConfig& /*config*/) {
 absl::Status CheckModelFits(const FinetuneConfig& config, int64_t memory) {
   const double bytes = static_cast<double>(
       2 * sizeof(float) + OptimizerBytesPerElement(config.optimizer));
-  const int64_t parameters = CountParameters(config.model).total();
+  const int64_t parameters = config.encoder_decoder.has_value()
+                                 ? CountParameters(*config.encoder_decoder)
+                                 : CountParameters(config.model).total();
   if (bytes * static_cast<double>(parameters) <= static_cast<double>(memory)) {
     return absl::OkStatus();
   }

@@ -8,8 +8,15 @@ namespace etc {
 
 double LearningRateSchedule::At(int64_t step) const {
   if (warmup_steps > 0 && step - start_warmup_step < warmup_steps) {
-    return learning_rate * static_cast<double>(step - start_warmup_step) /
-           static_cast<double>(warmup_steps);
+    return initial_rate + (learning_rate - initial_rate) *
+                              static_cast<double>(step - start_warmup_step) /
+                              static_cast<double>(warmup_steps);
+  }
+  if (type == ScheduleType::kInverseSqrt) {
+    return learning_rate *
+           std::sqrt(static_cast<double>(std::max<int64_t>(warmup_steps, 1)) /
+                     static_cast<double>(
+                         std::max<int64_t>(step - start_warmup_step, 1)));
   }
   if (type == ScheduleType::kConstant) {
     return learning_rate;
@@ -26,19 +33,21 @@ double LearningRateSchedule::At(int64_t step) const {
                 static_cast<double>(num_steps - begin);
   switch (type) {
     case ScheduleType::kLinear:
-      return learning_rate * (1.0 - done);
+      return min_rate + (learning_rate - min_rate) * (1.0 - done);
     case ScheduleType::kCosine:
-      return learning_rate * 0.5 * (1.0 + std::cos(std::numbers::pi * done));
+      return min_rate + (learning_rate - min_rate) * 0.5 *
+                            (1.0 + std::cos(std::numbers::pi * done));
     default:
       return learning_rate * std::pow(1.0 - done, poly_power);
   }
 }
 
 ScheduleType ScheduleTypeFromName(const std::string& name) {
-  return name == "linear"     ? ScheduleType::kLinear
-         : name == "cosine"   ? ScheduleType::kCosine
-         : name == "constant" ? ScheduleType::kConstant
-                              : ScheduleType::kPoly;
+  return name == "linear"         ? ScheduleType::kLinear
+         : name == "cosine"       ? ScheduleType::kCosine
+         : name == "constant"     ? ScheduleType::kConstant
+         : name == "inverse_sqrt" ? ScheduleType::kInverseSqrt
+                                  : ScheduleType::kPoly;
 }
 
 int64_t NumTrainingSteps(int64_t num_examples, int64_t batch_size,

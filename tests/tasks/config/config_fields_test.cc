@@ -42,7 +42,8 @@ constexpr char kComplete[] = R"({
   "optimizer": {"type": "lamb", "weight_decay": 0.1, "beta1": 0.8,
                 "beta2": 0.99, "epsilon": 1e-7, "clip_norm": 0},
   "schedule": {"type": "cosine", "warmup_proportion": 0.2, "warmup_steps": 9,
-               "poly_power": 2, "start_warmup_step": 5},
+               "poly_power": 2, "start_warmup_step": 5,
+               "initial_learning_rate": 1e-7, "min_learning_rate": 1e-9},
   "train": {"learning_rate": 4e-5, "gate_learning_rate_factor": 10,
             "learning_rate_factors": [{"parameters": "head.*", "factor": 3}],
             "frozen": ["encoder.*"], "batch_size": 32, "micro_batch_size": 3,
@@ -111,6 +112,8 @@ TEST(ConfigFieldsTest, ReadsEveryField) {
   EXPECT_EQ(config->schedule.warmup_steps, 9);
   EXPECT_EQ(config->schedule.poly_power, 2);
   EXPECT_EQ(config->schedule.start_warmup_step, 5);
+  EXPECT_EQ(config->schedule.initial_learning_rate, 1e-7);
+  EXPECT_EQ(config->schedule.min_learning_rate, 1e-9);
   EXPECT_EQ(config->train.learning_rate, 4e-5);
   EXPECT_EQ(config->train.gate_learning_rate_factor, 10);
   EXPECT_THAT(config->train.learning_rate_factors,

@@ -45,6 +45,29 @@ TEST(LearningRateScheduleTest, MatchesGoldensOfWikihopSpec114) {
   EXPECT_EQ(schedule.At(20625), 0);
 }
 
+TEST(LearningRateScheduleTest, MatchesGoldensOfTranslationSpec111) {
+  LearningRateSchedule schedule{.type = ScheduleTypeFromName("inverse_sqrt"),
+                                .learning_rate = 1e-3,
+                                .num_steps = 100'000,
+                                .warmup_steps = 8000,
+                                .initial_rate = 1e-7};
+  ExpectRate(schedule, 0, 1e-7);
+  ExpectRate(schedule, 1, 2.249875e-7);
+  ExpectRate(schedule, 4000, 5.0005e-4);
+  ExpectRate(schedule, 8000, 1e-3);
+  ExpectRate(schedule, 16'000, 7.071067812e-4);
+  ExpectRate(schedule, 100'000, 2.828427125e-4);
+  schedule.type = ScheduleTypeFromName("linear");
+  schedule.learning_rate = 5e-4;
+  schedule.min_rate = 1e-9;
+  ExpectRate(schedule, 0, 1e-7);
+  ExpectRate(schedule, 1, 1.624875e-7);
+  ExpectRate(schedule, 4000, 2.5005e-4);
+  ExpectRate(schedule, 8000, 5e-4);
+  ExpectRate(schedule, 16'000, 4.565218261e-4);
+  ExpectRate(schedule, 100'000, 1e-9);
+}
+
 TEST(LearningRateScheduleTest, StartsAtTheFullRateWithoutWarmUp) {
   const LearningRateSchedule schedule{.learning_rate = 1, .num_steps = 4};
   EXPECT_EQ(schedule.At(0), 1);
