@@ -46,6 +46,9 @@ struct Example {
   // About the memory that the task's own part takes, in bytes.
   virtual int64_t TaskBytes() const { return 1024; }
 
+  // Tokens that the model computes.
+  virtual int64_t num_tokens() const { return long_length() + global_length(); }
+
   int64_t long_length() const {
     return static_cast<int64_t>(long_token_ids.size());
   }

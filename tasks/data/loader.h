@@ -52,11 +52,12 @@ struct TrainingLoaderOptions {
 };
 
 struct TrainingBatch {
-  // The first micro-batch of this rank.
-  const Examples& first_here() const {
-    return *std::find_if(
-        micro_batches.begin(), micro_batches.end(),
-        [](const auto& examples) { return !examples.empty(); });
+  // The first micro-batch of this rank; null: it has none.
+  const Examples* first_here() const {
+    const auto found =
+        std::find_if(micro_batches.begin(), micro_batches.end(),
+                     [](const auto& examples) { return !examples.empty(); });
+    return found == micro_batches.end() ? nullptr : &*found;
   }
 
   // Micro-batches of `micro_batch_size` examples, the last one of the rest;
@@ -68,9 +69,22 @@ struct TrainingBatch {
   LoaderPosition next;
 };
 
-// Training batches without end. Each epoch has the records in another random
-// order, and requests each with the key of RequestInEpoch. Pools of
-// bucket_batches * batch_size examples (the last one of the rest) are taken
+// Training batches without end.
+class BatchLoader {
+ public:
+  virtual ~BatchLoader() = default;
+
+  // Returns the next batch. A collective operation: on all ranks the same
+  // batch, of which each rank has its own micro-batches.
+  virtual absl::StatusOr<TrainingBatch> Next() = 0;
+  // Seconds that Next() waited for examples.
+  virtual double seconds_waited() const = 0;
+  virtual const SkippedRecords& skipped() const = 0;
+};
+
+// Batches of a number of examples, without end. Each epoch has the records in
+// another random order, and requests each with the key of RequestInEpoch. Pools
+// of bucket_batches * batch_size examples (the last one of the rest) are taken
 // from it, sorted by length and cut into batches, which come in random order;
 // so a batch holds examples of about the same length. The examples at the end
 // of an epoch that fill no batch are left out. All of this follows from the
@@ -83,7 +97,7 @@ struct TrainingBatch {
 // outlines, by which all of them cut the same pools and deal the same
 // micro-batches. A rank makes again those records of others that its
 // micro-batches need, prefetched like the rest.
-class TrainingLoader {
+class TrainingLoader final : public BatchLoader {
  public:
   // `source` must outlive the loader.
   TrainingLoader(const ExampleSource* source,
@@ -99,11 +113,10 @@ class TrainingLoader {
   //   kResourceExhausted  a pool takes more than max_pool_bytes
   //   kCancelled          `options.stop` is true; a loader that starts at the
   //                       last batch's `next` goes on
-  absl::StatusOr<TrainingBatch> Next();
+  absl::StatusOr<TrainingBatch> Next() override;
 
-  // Seconds that Next() waited for examples.
-  double seconds_waited() const;
-  const SkippedRecords& skipped() const { return gate_.skipped(); }
+  double seconds_waited() const override;
+  const SkippedRecords& skipped() const override { return gate_.skipped(); }
 
  private:
   using MicroBatches = std::vector<ExampleOutlines>;

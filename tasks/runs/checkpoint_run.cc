@@ -20,6 +20,7 @@
 #include "tasks/train/device.h"
 #include "tasks/train/finetune.h"
 #include "tasks/train/model_files.h"
+#include "tasks/train/model_task.h"
 #include "tasks/train/open_data.h"
 #include "tasks/train/run_plan.h"
 #include "tasks/train/shared_start.h"
@@ -74,6 +75,10 @@ absl::Status SetResidual(const std::string& directory,
 absl::StatusOr<FinetuneConfig> ConfigOfRun(
     const std::string& directory, const CheckpointRunOptions& options) {
   ETC_ASSIGN_OR_RETURN(FinetuneConfig config, ReadTaskModelConfig(directory));
+  if (options.predicts && config.task == kTranslationTask) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        directory, " is of translation: `realetc translate` runs it"));
+  }
   if (options.predicts && config.task == kPretrainingTask) {
     return absl::InvalidArgumentError(
         absl::StrCat(directory,
@@ -82,6 +87,11 @@ absl::StatusOr<FinetuneConfig> ConfigOfRun(
   }
   if (!options.data.empty()) {
     config.data.dev = options.data;
+  }
+  if (!options.residual_attention.empty() && config.task == kTranslationTask) {
+    return absl::InvalidArgumentError(
+        "--residual is for encoders; a translation model has scores on three "
+        "paths, as it was trained");
   }
   if (!options.residual_attention.empty()) {
     ETC_RETURN_IF_ERROR(SetResidual(directory, options, &config));
@@ -93,10 +103,33 @@ absl::StatusOr<FinetuneConfig> ConfigOfRun(
   return config;
 }
 
+namespace {
+
+// The model of any task, likewise.
+absl::StatusOr<std::unique_ptr<TrainableModel>> LoadAnyModel(
+    const std::string& directory, const FinetuneConfig& config,
+    const Task& task, const torch::Device& device) {
+  if (const ModelTask* const model_task = AsModelTask(task)) {
+    return NamingOutOfMemory(
+        [&] { return absl::StrCat("loading ", directory); },
+        [&] { return model_task->LoadModel(directory, config, device); });
+  }
+  ETC_ASSIGN_OR_RETURN(TaskModel model,
+                       LoadModelOfRun(directory, config, task, device));
+  return std::make_unique<TaskModel>(std::move(model));
+}
+
+}  // namespace
+
 absl::StatusOr<TaskModel> LoadModelOfRun(const std::string& directory,
                                          const FinetuneConfig& config,
                                          const Task& task,
                                          const torch::Device& device) {
+  if (AsModelTask(task) != nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(directory, " is of ", config.task,
+                     ", whose model is no encoder with layers of a task"));
+  }
   return NamingOutOfMemory(
       [&] { return absl::StrCat("loading ", directory); },
       [&] { return LoadTaskModel(directory, config, task, device); });
@@ -222,9 +255,9 @@ absl::StatusOr<CheckpointRun> RunCheckpoint(
                   /*field=*/"--device"));
   const CurrentDevice current(device.device);
   ETC_RETURN_IF_ERROR(SetThreads(run.config.train.threads).status());
-  ETC_ASSIGN_OR_RETURN(TaskModel model,
-                       LoadModelOfRun(checkpoint.directory, run.config,
-                                      *run.setup.task, device.device));
+  ETC_ASSIGN_OR_RETURN(const std::unique_ptr<TrainableModel> model,
+                       LoadAnyModel(checkpoint.directory, run.config,
+                                    *run.setup.task, device.device));
   options.context.Message(device.message);
   EvaluateOptions evaluate = EvaluateOptionsFromConfig(run.config);
   evaluate.context = options.context;
@@ -236,8 +269,8 @@ absl::StatusOr<CheckpointRun> RunCheckpoint(
                                            : RecordUse::kEvaluation,
                    .context = options.context,
                    .max_record_bytes = MaxRecordBytesOf(run.config.data)}));
-  ETC_ASSIGN_OR_RETURN(run.evaluation,
-                       Evaluate(&model, *run.setup.task, *records, evaluate));
+  ETC_ASSIGN_OR_RETURN(run.evaluation, Evaluate(model.get(), *run.setup.task,
+                                                *records, evaluate));
   if (options.context.is_first()) {
     ETC_RETURN_IF_ERROR(ReportLeftOut(run.evaluation, options));
   }

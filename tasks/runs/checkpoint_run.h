@@ -68,6 +68,7 @@ absl::StatusOr<FinetuneConfig> ConfigOfRun(const std::string& directory,
                                            const CheckpointRunOptions& options);
 
 // LoadTaskModel, with a message about memory that runs out.
+//   kInvalidArgument  the task is a ModelTask
 absl::StatusOr<TaskModel> LoadModelOfRun(const std::string& directory,
                                          const FinetuneConfig& config,
                                          const Task& task,

@@ -53,7 +53,7 @@ bool HaveSameTask(const FinetuneConfig& a, const FinetuneConfig& b) {
   return a.task_options == b.task_options && a.data == b.data &&
          a.tokenizer == b.tokenizer &&
          a.train.max_examples == b.train.max_examples &&
-         EtcConfigToJson(a.model) == EtcConfigToJson(b.model);
+         ModelToJson(a) == ModelToJson(b);
 }
 
 // Progress of the runs of a configuration, by their directory.
@@ -242,9 +242,9 @@ absl::Status GridRun::Prepare(GridSetting setting) {
   result_.main_metric = main_metric;
   result_.lower_is_better = lower_is_better;
   ETC_RETURN_IF_ERROR(OpenTask(std::move(setup), &prepared));
-  ETC_ASSIGN_OR_RETURN(
-      prepared.checked,
-      CheckRuns(config, prepared.opened->data.get(), options_));
+  ETC_ASSIGN_OR_RETURN(prepared.checked,
+                       CheckRuns(config, *prepared.opened->setup.task,
+                                 prepared.opened->data.get(), options_));
   later_steps_ += prepared.checked.num_steps;
   result_.settings.push_back({.name = name, .values = prepared.setting.values});
   settings_.push_back(std::move(prepared));

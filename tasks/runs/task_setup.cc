@@ -37,6 +37,9 @@ absl::Status CheckModelInput(const FinetuneConfig& config) {
                      config.task, ", but is ", config.data.dev_fraction,
                      "; it holds out records of classify and glue"));
   }
+  if (entry->has_own_model) {
+    return absl::OkStatus();
+  }
   const EtcConfig& model = config.model;
   if (!model.has_long_tokens && !entry->serves_bert) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -97,7 +100,8 @@ absl::Status CheckInit(const FinetuneConfig& config) {
                        ", but there is no such file or directory"));
     }
   }
-  if (config.init.empty() || !config.tokenizer.vocabulary.empty()) {
+  if (config.init.empty() || !config.tokenizer.vocabulary.empty() ||
+      config.encoder_decoder.has_value()) {
     return absl::OkStatus();
   }
   ETC_ASSIGN_OR_RETURN(const TokenizerFiles found, FindTokenizer(config.init));
@@ -118,10 +122,12 @@ absl::Status CheckBeforeSetup(const FinetuneConfig& config) {
 absl::StatusOr<TaskSetup> MakeSetup(const FinetuneConfig& config) {
   TaskSetup setup;
   ETC_ASSIGN_OR_RETURN(setup.entry, FindTask(config.task));
-  ETC_ASSIGN_OR_RETURN(setup.tokenizer, LoadTokenizer(config.tokenizer));
-  ETC_RETURN_IF_ERROR(CheckVocabularySize(
-      config.tokenizer.vocabulary, setup.tokenizer->vocab_size(),
-      config.model.vocab_size, &setup.warnings));
+  if (!setup.entry->has_own_model) {
+    ETC_ASSIGN_OR_RETURN(setup.tokenizer, LoadTokenizer(config.tokenizer));
+    ETC_RETURN_IF_ERROR(CheckVocabularySize(
+        config.tokenizer.vocabulary, setup.tokenizer->vocab_size(),
+        config.model.vocab_size, &setup.warnings));
+  }
   setup.warnings.insert(setup.warnings.end(), config.warnings.begin(),
                         config.warnings.end());
   ETC_ASSIGN_OR_RETURN(setup.task, setup.entry->make(config, setup.tokenizer));

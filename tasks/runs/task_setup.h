@@ -17,6 +17,7 @@ namespace etc {
 // Turns the records of a configuration into examples.
 struct TaskSetup {
   const TaskEntry* entry = nullptr;
+  // Null for tasks with a vocabulary of their own.
   std::shared_ptr<const Tokenizer> tokenizer;
   std::shared_ptr<const Task> task;
   // Messages that the user should hear although nothing is wrong.

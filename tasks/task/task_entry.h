@@ -41,6 +41,9 @@ struct TaskEntry {
   bool splits_sentences = false;
   // True if data.dev_fraction can hold out records for evaluations.
   bool holds_out_records = false;
+  // True if the task has a model and a vocabulary of its own (ModelTask):
+  // `make` gets no tokenizer, and there is no make_head.
+  bool has_own_model = false;
   // True if a model without long tokens (BERT) can read the task's examples.
   bool serves_bert = false;
   // Its layers around the encoder alone, so that what they cost can be said

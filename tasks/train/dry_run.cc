@@ -22,6 +22,7 @@
 #include "tasks/train/evaluate.h"
 #include "tasks/train/finetune.h"
 #include "tasks/train/model_files.h"
+#include "tasks/train/model_task.h"
 #include "tasks/train/open_data.h"
 #include "tasks/train/optimizer.h"
 #include "tasks/train/progress.h"
@@ -108,8 +109,8 @@ absl::Status Trial::MakeModel() {
 absl::Status Trial::TryMicroBatch() {
   ETC_ASSIGN_OR_RETURN(const TrainingLoaderOptions options,
                        RankLoaderOptions(run_));
-  TrainingLoader loader(&run_.train, options);
-  absl::StatusOr<TrainingBatch> next = loader.Next();
+  const std::unique_ptr<BatchLoader> loader = MakeLoader(run_, options);
+  absl::StatusOr<TrainingBatch> next = loader->Next();
   ETC_RETURN_IF_ERROR(run_.context.Agree(next.status()));
   if (model_.initialize_by_data != nullptr) {
     ETC_ASSIGN_OR_RETURN(
@@ -172,6 +173,16 @@ double EstimateSeconds(const RunPlan& plan, int64_t processes,
           static_cast<double>(tried.num_evaluations) * per_evaluation);
 }
 
+StepMemory EstimateMemory(const FinetuneConfig& config, const Task& task,
+                          int64_t parameters) {
+  StepMemory memory = EstimateStepMemory(config, parameters);
+  if (const ModelTask* const model_task = AsModelTask(task)) {
+    memory.activations = {.saved = model_task->ActivationBytes()};
+    memory.table_gradients = 0;
+  }
+  return memory;
+}
+
 // The most evaluations of a run.
 int64_t CountEvaluations(const RunPlan& plan) {
   const int64_t regular =
@@ -196,7 +207,7 @@ absl::StatusOr<DryRun> TryFinetune(const FinetuneConfig& config,
   ETC_ASSIGN_OR_RETURN(const std::unique_ptr<RunData> data,
                        OpenRunData(config, task, context));
   ETC_ASSIGN_OR_RETURN(const CheckedRuns checked,
-                       CheckRuns(config, data.get(), options));
+                       CheckRuns(config, task, data.get(), options));
   const torch::Device device = checked.device.device;
   const CurrentDevice current(device);
   ETC_RETURN_IF_ERROR(SetThreads(config.train.threads).status());
@@ -205,7 +216,7 @@ absl::StatusOr<DryRun> TryFinetune(const FinetuneConfig& config,
                                     DataGroupOf(context.group)));
   DryRun result = {.output = config.output,
                    .num_seeds = static_cast<int64_t>(config.train.seeds.size()),
-                   .num_examples = data->train->expected_examples(),
+                   .num_examples = EpochExamples(task, *data->train, config),
                    .num_dev_records = data->dev->size()};
   ETC_ASSIGN_OR_RETURN(const RunPlan plan,
                        PlanRun(config, {.seed = config.train.seeds.front(),
@@ -217,7 +228,8 @@ absl::StatusOr<DryRun> TryFinetune(const FinetuneConfig& config,
   const RunOptions run = {
       .plan = plan,
       .train = *data->train,
-      .make_model = [&] { return MakeModelWithFiles(config, task, device); },
+      .make_loader = LoaderMakerOf(task, *data->train),
+      .make_model = [&] { return MakeModel(config, task, device); },
       .main_metric = MainMetricOf(config.train, task.main_metric()),
       .directory = SeedDirectory(config.output, plan.seed),
       .context = context};
@@ -233,7 +245,7 @@ absl::StatusOr<DryRun> TryFinetune(const FinetuneConfig& config,
     ETC_RETURN_IF_ERROR(
         TryEvaluation(config, task, *data, context, trial.model(), &result));
   }
-  const StepMemory memory = EstimateStepMemory(config, result.num_parameters);
+  const StepMemory memory = EstimateMemory(config, task, result.num_parameters);
   result.step_bytes = memory.without_cache();
   result.cache_bytes = memory.cache;
   result.total_seconds = EstimateSeconds(

@@ -152,8 +152,8 @@ absl::Status EvaluationRun::Compute(ComputedBatches* computed) {
     if (!is_own && rank() != 0) {
       continue;
     }
-    Batch batch = MakeBatch(std::move(examples.batches[turn]),
-                            is_own ? device_ : torch::kCPU);
+    Batch batch = model_->Collate(std::move(examples.batches[turn]),
+                                  is_own ? device_ : torch::kCPU);
     if (is_own) {
       ETC_ASSIGN_OR_RETURN(computed->logits, FiniteLogits(model_, batch));
     }

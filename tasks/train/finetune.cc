@@ -30,6 +30,7 @@
 #include "tasks/train/estimate.h"
 #include "tasks/train/evaluate.h"
 #include "tasks/train/model_files.h"
+#include "tasks/train/model_task.h"
 #include "tasks/train/open_data.h"
 #include "tasks/train/run_plan.h"
 #include "tasks/train/shared_start.h"
@@ -94,8 +95,16 @@ absl::Status CheckFits(const FinetuneConfig& config,
   return absl::OkStatus();
 }
 
-std::string DescribeRuns(const FinetuneConfig& config, const RunData& data,
-                         int64_t threads) {
+std::string DescribeRuns(const FinetuneConfig& config, const Task& task,
+                         const RunData& data, int64_t threads) {
+  if (const ModelTask* const model_task = AsModelTask(task)) {
+    return absl::StrCat(
+        config.task, ": ", model_task->DescribeRuns(*data.train, *data.dev),
+        "; ",
+        Counted(NumStepsOf(config, EpochExamples(task, *data.train, config)),
+                "update"),
+        "; ", Counted(threads, "thread"));
+  }
   // "14 training records, about 8 000 examples, 6 for evaluation".
   const bool has_more = data.train->size() < data.train_records->size();
   const std::string records =
@@ -170,6 +179,12 @@ absl::Status WithAdvice(const absl::Status& status,
       !absl::StrContains(status.message(), kOutOfMemory)) {
     return status;
   }
+  if (config.encoder_decoder.has_value()) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(status.message(),
+                     "; lower translation.max_tokens, and raise "
+                     "train.batch_size by as much: updates stay as large"));
+  }
   const int64_t parameters = CountParameters(config.model).total();
   const StepMemory memory = EstimateStepMemory(config, parameters);
   return absl::ResourceExhaustedError(absl::StrFormat(
@@ -233,10 +248,10 @@ absl::StatusOr<RunFiles> SeedRuns::Announce(int64_t threads) const {
   ETC_ASSIGN_OR_RETURN(RunFiles files,
                        FindRunFiles(config, OpeningListener(options.context),
                                     DataGroupOf(options.context.group)));
-  options.context.Message(DescribeRuns(config, data, threads));
+  options.context.Message(DescribeRuns(config, task, data, threads));
   ETC_RETURN_IF_ERROR(DescribeData(task, data, options.context));
   options.context.Message(device.message);
-  if (device.device.is_cpu()) {
+  if (device.device.is_cpu() && !config.encoder_decoder.has_value()) {
     if (const std::string warning = MemoryWarning(config); !warning.empty()) {
       options.context.Message(warning);
     }
@@ -264,8 +279,8 @@ absl::StatusOr<RunResult> SeedRuns::TrainOne(const RunPlan& plan,
   RunOptions run = {
       .plan = plan,
       .train = *data.train,
-      .make_model =
-          [this] { return MakeModelWithFiles(config, task, device.device); },
+      .make_loader = LoaderMakerOf(task, *data.train),
+      .make_model = [this] { return MakeModel(config, task, device.device); },
       .main_metric = MainMetricOf(config.train, task.main_metric()),
       .directory = SeedDirectory(config.output, plan.seed),
       .resume = options.resume,
@@ -306,12 +321,12 @@ absl::StatusOr<FinetuneResult> SeedRuns::Train(const RunFiles& files) const {
   auto later_seeds = static_cast<int64_t>(config.train.seeds.size());
   for (const int64_t seed : config.train.seeds) {
     options.context.Message(absl::StrCat("seed ", seed));
-    ETC_ASSIGN_OR_RETURN(
-        const RunPlan plan,
-        PlanRun(config, {.seed = seed,
-                         .num_records = data.train->size(),
-                         .num_examples = data.train->expected_examples(),
-                         .files = files}));
+    ETC_ASSIGN_OR_RETURN(const RunPlan plan,
+                         PlanRun(config, {.seed = seed,
+                                          .num_records = data.train->size(),
+                                          .num_examples = EpochExamples(
+                                              task, *data.train, config),
+                                          .files = files}));
     ETC_ASSIGN_OR_RETURN(RunResult run, TrainOne(plan, --later_seeds));
     result.runs.push_back(std::move(run));
     if (!result.runs.back().finished) {
@@ -413,13 +428,13 @@ absl::StatusOr<FinetuneResult> FinetuneClaimed(const FinetuneConfig& config,
 }
 
 absl::StatusOr<CheckedRuns> CheckRuns(const FinetuneConfig& config,
-                                      RunData* data,
+                                      const Task& task, RunData* data,
                                       const FinetuneOptions& options) {
   CheckedRuns checked = {.data = data};
   ETC_ASSIGN_OR_RETURN(checked.device,
                        JoinDevice(config, options.context.group));
   ETC_RETURN_IF_ERROR(CheckFits(config, checked.device.device, options, data));
-  const int64_t num_examples = data->train->expected_examples();
+  const int64_t num_examples = EpochExamples(task, *data->train, config);
   ETC_RETURN_IF_ERROR(
       CheckHasUpdate(config, data->train->size(), num_examples));
   checked.num_steps = NumStepsOf(config, num_examples) *

@@ -62,7 +62,7 @@ struct CheckedRuns {
 // Checks device, memory and data as far as possible before the first update.
 // Notes in `data` the batch that they fill. Errors as of Finetune().
 absl::StatusOr<CheckedRuns> CheckRuns(const FinetuneConfig& config,
-                                      RunData* data,
+                                      const Task& task, RunData* data,
                                       const FinetuneOptions& options);
 
 // Does what is left of Finetune() after CheckSameStart, CheckWithoutData,

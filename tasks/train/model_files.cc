@@ -31,6 +31,7 @@
 #include "tasks/text/sentence_splitter.h"
 #include "tasks/train/device.h"
 #include "tasks/train/initial_weights.h"
+#include "tasks/train/model_task.h"
 #include "tasks/train/train_step.h"
 
 namespace etc {
@@ -128,7 +129,14 @@ absl::StatusOr<FinetuneConfig> ReadTaskModelConfig(
   if (json.is_object()) {
     vocabulary = TakeVocabulary(directory, &json, &original);
     had_init = json.contains("init") && json["init"] != "";
-    json["model"] = {{"path", directory + "/etc_config.json"}};
+    const bool translates =
+        json.contains("task") && json["task"] == kTranslationTask;
+    json["model"] = {{"path", absl::StrCat(directory, "/",
+                                           translates ? kEncoderDecoderFile
+                                                      : "etc_config.json")}};
+    if (translates) {
+      json.erase("residual_attention");  // the model has it by paths
+    }
     json.erase("init");
   }
   ETC_ASSIGN_OR_RETURN(FinetuneConfig config,
@@ -206,6 +214,27 @@ absl::Status LoadTaskModelWeights(const std::string& directory,
                           .status());
   model.hugging_face() = fields;
   return CheckFinite(directory, model.Tensors());
+}
+
+absl::StatusOr<ModelWithFiles> MakeModel(const FinetuneConfig& config,
+                                         const Task& task,
+                                         const torch::Device& device) {
+  const ModelTask* const model_task = AsModelTask(task);
+  return model_task == nullptr ? MakeModelWithFiles(config, task, device)
+                               : model_task->MakeModel(config, device);
+}
+
+std::function<std::unique_ptr<BatchLoader>(const TrainingLoaderOptions&,
+                                           LoaderPosition)>
+LoaderMakerOf(const Task& task, const ExampleSource& train) {
+  const ModelTask* const model_task = AsModelTask(task);
+  if (model_task == nullptr) {
+    return nullptr;
+  }
+  return [model_task, &train](const TrainingLoaderOptions& options,
+                              LoaderPosition start) {
+    return model_task->MakeLoader(train, options, start);
+  };
 }
 
 absl::StatusOr<ModelWithFiles> MakeModelWithFiles(const FinetuneConfig& config,

@@ -3,6 +3,8 @@
 
 #include <torch/types.h>
 
+#include <functional>
+#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
@@ -14,6 +16,7 @@
 #include "tasks/config/config.h"
 #include "tasks/data/batch.h"
 #include "tasks/data/example_source.h"
+#include "tasks/data/loader.h"
 #include "tasks/task/task.h"
 #include "tasks/text/punkt_tables.h"
 #include "tasks/train/task_model.h"
@@ -69,6 +72,15 @@ absl::StatusOr<TaskModel> LoadTaskModel(
 absl::Status LoadTaskModelWeights(const std::string& directory,
                                   const FinetuneConfig& config,
                                   const TaskModel& model);
+
+// Makes the model of a run: by MakeModelWithFiles, or that of a ModelTask.
+absl::StatusOr<ModelWithFiles> MakeModel(const FinetuneConfig& config,
+                                         const Task& task,
+                                         const torch::Device& device);
+// The loader of a ModelTask (RunOptions::make_loader); empty for other tasks.
+std::function<std::unique_ptr<BatchLoader>(const TrainingLoaderOptions&,
+                                           LoaderPosition)>
+LoaderMakerOf(const Task& task, const ExampleSource& train);
 
 // Makes the model of a run as MakeTaskModel does. Reads the vocabulary and the
 // tables of sentences, of which each checkpoint gets a copy: WriteTaskModel

@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tasks/data/example_source.h"
+#include "tasks/data/loader.h"
 #include "tasks/metrics.h"
 #include "tasks/output/program_version.h"
 #include "tasks/output/run_lock.h"
@@ -24,6 +26,10 @@ namespace etc {
 struct RunOptions {
   const RunPlan& plan;
   const ExampleSource& train;
+  // Makes the loader of training batches; empty: a TrainingLoader.
+  std::function<std::unique_ptr<BatchLoader>(const TrainingLoaderOptions&,
+                                             LoaderPosition start)>
+      make_loader = nullptr;
   // Makes the model, with random weights from LibTorch's generator. Called
   // once, when the generator has been seeded for the run.
   std::function<absl::StatusOr<ModelWithFiles>()> make_model;

@@ -111,7 +111,7 @@ absl::Status CheckSameStart(const FinetuneConfig& config,
                  {"--overwrite", options.overwrite},
                  {"--allow-changes", options.allow_changes},
                  {"grid", config.grid},
-                 {"model", Json::parse(EtcConfigToJson(config.model))}};
+                 {"model", Json::parse(ModelToJson(config))}};
   for (const auto& [name, value] : config.task_options.items()) {
     fields[absl::StrCat(config.task, ".", name)] = value;
   }
@@ -176,6 +176,15 @@ absl::StatusOr<TrainingLoaderOptions> RankLoaderOptions(
   return loader;
 }
 
+std::unique_ptr<BatchLoader> MakeLoader(const RunOptions& run,
+                                        const TrainingLoaderOptions& options,
+                                        LoaderPosition start) {
+  if (run.make_loader != nullptr) {
+    return run.make_loader(options, start);
+  }
+  return std::make_unique<TrainingLoader>(&run.train, options, start);
+}
+
 absl::Status BroadcastStart(ProcessGroup* group, const RunStart& start) {
   if (group == nullptr) {
     return absl::OkStatus();
@@ -198,8 +207,8 @@ absl::StatusOr<std::string> InitializeByData(ProcessGroup* group,
       torch::manual_seed(CombineSeeds({static_cast<uint64_t>(start.seed),
                                        /*update=*/0, /*micro_batch=*/0,
                                        /*no gradients=*/2}));
-      message =
-          start.model.initialize_by_data(MakeBatch(examples, start.device));
+      message = start.model.initialize_by_data(
+          start.model.model->Collate(examples, start.device));
     }
     return absl::OkStatus();
   };

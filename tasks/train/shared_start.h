@@ -4,6 +4,7 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -47,6 +48,11 @@ absl::Status CheckSameRun(const RunOptions& options);
 // the least memory that any rank has for it.
 absl::StatusOr<TrainingLoaderOptions> RankLoaderOptions(
     const RunOptions& options);
+
+// The loader of a run, from `start` on.
+std::unique_ptr<BatchLoader> MakeLoader(const RunOptions& run,
+                                        const TrainingLoaderOptions& options,
+                                        LoaderPosition start = {});
 
 // Broadcasts the weights, the state of the optimizer and that of the run from
 // rank 0. Weights have the same names and shapes on all ranks. `group` may be

@@ -48,6 +48,11 @@ class TrainableModel {
   // it.
   virtual std::unique_ptr<UpdateContext> BeginUpdate() { return nullptr; }
 
+  // Makes a batch, with the input that Forward reads on `device`.
+  virtual Batch Collate(Examples examples, const torch::Device& device) const {
+    return MakeBatch(std::move(examples), device);
+  }
+
   // The logits of a batch of B examples: tensors [B, ...].
   virtual std::vector<torch::Tensor> Forward(const Batch& batch) = 0;
 

@@ -135,7 +135,7 @@ bool TrainStep::WatchesScores(int64_t step) const {
 // micro-batch when this one is made and sent.
 torch::Tensor TrainStep::AddGradient(const Examples& examples,
                                      const LossTotals& totals) {
-  const Batch batch = MakeBatch(examples, device_);
+  const Batch batch = model_->Collate(examples, device_);
   const std::vector<torch::Tensor> logits = model_->Forward(batch);
   LossOfLogits loss;
   OnOneThread([&] { loss = BackwardToLogits(logits, batch, totals); });
@@ -273,8 +273,7 @@ absl::StatusOr<LossTotals> TrainStep::TotalsOf(const TrainingBatch& batch,
     AddTotals(model_->Totals(examples), &totals);
     examples_here += static_cast<double>(examples.size());
     for (const auto& example : examples) {
-      tokens += static_cast<double>(example->long_length() +
-                                    example->global_length());
+      tokens += static_cast<double>(example->num_tokens());
     }
   }
   totals.push_back(examples_here);
@@ -413,7 +412,7 @@ absl::StatusOr<std::optional<TrainStepResult>> TrainStep::Try(
 absl::Status TrainStep::CheckLoss(const Examples& examples, int64_t step) {
   const torch::NoGradGuard no_grad;
   const EvaluationMode mode(model_);
-  const Batch batch = MakeBatch(examples, device_);
+  const Batch batch = model_->Collate(examples, device_);
   const double loss =
       model_->Loss(model_->Forward(batch), batch, model_->Totals(examples))
           .item<double>();

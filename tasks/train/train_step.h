@@ -47,7 +47,7 @@ struct TrainStepResult {
   // Gates after the update (IsGate); absent without gates.
   std::optional<GateNumbers> gates;
   int64_t examples = 0;
-  int64_t tokens = 0;  // long and global, without padding
+  int64_t tokens = 0;  // Example::num_tokens, without padding
   // NormWarning of these numbers; empty: nothing is wrong.
   std::string warning;
   // TrainableModel::Warning after it.

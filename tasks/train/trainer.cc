@@ -137,7 +137,7 @@ class Trainer {
   // The state of all ranks, on rank 0, while a checkpoint is read or written.
   NamedTensors optimizer_state_;
   TrainingState state_;
-  std::unique_ptr<TrainingLoader> loader_;
+  std::unique_ptr<BatchLoader> loader_;
   std::unique_ptr<RunReport> report_;
 
   // The step of the last checkpoint.
@@ -177,8 +177,7 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Start(
       trainer->InFirst([&] { return trainer->TakeOverDirectory(); }));
   ETC_ASSIGN_OR_RETURN(const TrainingLoaderOptions loader,
                        RankLoaderOptions(options));
-  trainer->loader_ = std::make_unique<TrainingLoader>(&options.train, loader,
-                                                      trainer->state_.position);
+  trainer->loader_ = MakeLoader(options, loader, trainer->state_.position);
   return trainer;
 }
 
@@ -589,7 +588,9 @@ absl::StatusOr<bool> Trainer::MakeUpdate() {
   if (!update->has_value()) {
     return false;
   }
-  checked_examples_ = batch->first_here();
+  if (const Examples* const here = batch->first_here()) {
+    checked_examples_ = *here;
+  }
   ++state_.step;
   state_.position = batch->next;
   if (is_first()) {
