@@ -6,6 +6,8 @@
 #   bash tasks/demo.sh             # WikiHop
 #   bash tasks/demo.sh TASK...     # any with tasks/TASK/sample/demo.json
 #   bash tasks/demo.sh pretrain    # pre-trains a small ETC, and fine-tunes it
+#   bash tasks/demo.sh translation # trains a small encoder-decoder on an
+#                                  # invented language
 #   bash tasks/demo.sh all
 #
 # Exits with 1 if a model with residual scores does not reach what it should.
@@ -197,9 +199,67 @@ END
   fi
 }
 
+# Trains with residual scores in mode $1 and translates the test part.
+translate() {
+  local output=runs/demo/translation/residual_$1
+  rm -rf "$output"
+  "$realetc" train tasks/translation/configs/demo.json \
+    --set residual_attention="$1" --output "$output"
+  "$realetc" translate "$output" --input runs/demo/translation/data/test.source \
+    --output "$output/translations"
+}
+
+# BLEU of a file of translations.
+bleu() {
+  "$realetc" score translation "$1" runs/demo/translation/data/test.target \
+    --json |
+    python3 -c 'import json, sys; print("%.1f" % json.load(sys.stdin)["bleu"])'
+}
+
+demo_translation() {
+  local started=$SECONDS folder=runs/demo/translation mode run runs=() failed=0
+  mkdir -p "$folder/data"
+  step "An invented language and its translation"
+  python3 tasks/translation/sample/language.py make "$folder/data"
+  paste -d '\n' "$folder/data/test.source" "$folder/data/test.target" | head -4
+  step "Training with residual scores on all three paths, and without"
+  # Each run has one thread.
+  for mode in mean off; do
+    (translate "$mode" 2>&1 | sed -u "s/^\(.\)/[$mode] \1/") &
+    runs+=($!)
+  done
+  for run in "${runs[@]}"; do
+    wait "$run" || failed=1
+  done
+  ((failed == 0))
+  python3 tasks/translation/sample/language.py chance \
+    "$folder/data/test.target" >"$folder/chance"
+  local with_scores
+  with_scores=$(bleu "$folder/residual_mean/translations")
+  step "BLEU on 300 sentences that training has not seen"
+  printf '  %-38s %s\n' "residual scores: mean" "$with_scores" \
+    "residual scores: off" "$(bleu "$folder/residual_off/translations")" \
+    "chance: another sentence's translation" "$(bleu "$folder/chance")"
+  cat <<END
+
+The runs took $((SECONDS - started)) s together.
+  checkpoint    $folder/residual_mean/seed-1/checkpoints/best
+  translations  $folder/residual_mean/translations
+  metrics       $folder/residual_mean/seed-1/metrics.jsonl
+Try:
+  head -3 $folder/data/test.source | $realetc translate $folder/residual_mean --n-best 3
+  $realetc evaluate $folder/residual_mean
+END
+  if ! awk -v got="$with_scores" 'BEGIN { exit !(got >= 80) }'; then
+    echo "demo: BLEU $with_scores of translation is below 80:" \
+      "something is wrong." >&2
+    exit 1
+  fi
+}
+
 known=(tasks/*/sample/demo.json)
 known=("${known[@]#tasks/}")
-known=("${known[@]%/sample/demo.json}" pretrain)
+known=("${known[@]%/sample/demo.json}" pretrain translation)
 tasks=("${@:-wikihop}")
 if [[ ${tasks[*]} == all ]]; then
   tasks=("${known[@]}")
@@ -218,6 +278,8 @@ cmake --build --preset release --target realetc --parallel "$(nproc)"
 for task in "${tasks[@]}"; do
   if [[ $task == pretrain ]]; then
     demo_pretrain
+  elif [[ $task == translation ]]; then
+    demo_translation
   else
     demo "$task"
   fi

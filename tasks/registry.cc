@@ -13,6 +13,7 @@
 #include "tasks/pretrain/task.h"
 #include "tasks/squad/task.h"
 #include "tasks/task/benchmark_task.h"
+#include "tasks/translation/task.h"
 #include "tasks/wikihop/task.h"
 
 namespace etc {
@@ -34,11 +35,15 @@ const std::vector<TaskEntry>& Tasks() {
 }
 
 absl::StatusOr<const TaskEntry*> FindTask(const std::string& name) {
-  static const auto* const pretraining = new TaskEntry(PretrainEntry());
-  if (name == pretraining->name) {
-    return pretraining;
+  static const auto* const others =
+      new std::vector<TaskEntry>{PretrainEntry(), TranslationEntry()};
+  std::vector<std::string> names;
+  for (const TaskEntry& task : *others) {
+    if (task.name == name) {
+      return &task;
+    }
+    names.push_back(task.name);
   }
-  std::vector<std::string> names = {pretraining->name};
   for (const TaskEntry& task : Tasks()) {
     if (task.name == name) {
       return &task;

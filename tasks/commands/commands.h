@@ -23,6 +23,9 @@ void AddTokenizeCommand(CLI::App* program, Action* action);
 // Runs note `version`.
 void AddFinetuneCommand(const ProgramVersion& version, CLI::App* program,
                         Action* action);
+void AddTrainCommand(const ProgramVersion& version, CLI::App* program,
+                     Action* action);
+void AddTranslateCommand(CLI::App* program, Action* action);
 void AddPretrainCommand(const ProgramVersion& version, CLI::App* program,
                         Action* action);
 void AddEvaluateCommand(CLI::App* program, Action* action);

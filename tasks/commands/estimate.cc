@@ -24,6 +24,8 @@
 #include "tasks/train/device.h"
 #include "tasks/train/estimate.h"
 #include "tasks/train/finetune.h"
+#include "tasks/translation/options.h"
+#include "tasks/translation/task.h"
 
 namespace etc {
 namespace {
@@ -232,6 +234,36 @@ std::vector<std::string> DeviceWarnings(const std::string& device) {
       "some hundred MB more for a layer of attention at a time")};
 }
 
+// Parameters and the memory that updates take at least; time is what
+// `train --dry-run` measures.
+absl::Status EstimateTranslation(FinetuneConfig config) {
+  ETC_ASSIGN_OR_RETURN(const TranslationOptions options,
+                       ReadTranslationOptions(config));
+  ETC_RETURN_IF_ERROR(TranslationEntry().complete(&config));
+  const EncoderDecoderConfig& model = *config.encoder_decoder;
+  const int64_t parameters = CountParameters(model);
+  std::cout << "Parameters\n";
+  PrintLine("token tables",
+            FormatCount((model.share_embeddings == "all"       ? 1
+                         : model.share_embeddings == "decoder" ? 2
+                                                               : 3) *
+                        model.vocab_size * model.hidden_size));
+  PrintLine("total", FormatCount(parameters));
+  const StepMemory memory = EstimateStepMemory(config, parameters);
+  const double activations = TranslationActivationBytes(model, options);
+  std::cout << "\nMemory on the CPU\n";
+  PrintLine("program", FormatBytes(memory.program));
+  PrintLine("weights", FormatBytes(memory.weights));
+  PrintLine("gradients", FormatBytes(memory.gradients));
+  PrintLine("optimizer", FormatBytes(memory.optimizer));
+  PrintLine("activations, about", FormatBytes(activations));
+  PrintLine("peak, about",
+            FormatBytes(memory.program + memory.weights + memory.gradients +
+                        memory.optimizer + activations));
+  std::cout << "\n`realetc train CONFIG --dry-run` measures the time\n";
+  return absl::OkStatus();
+}
+
 absl::Status Estimate(const EstimateArguments& arguments) {
   ETC_ASSIGN_OR_RETURN(const FinetuneConfig read,
                        ReadTaskConfig(arguments.config, arguments.overrides));
@@ -241,6 +273,9 @@ absl::Status Estimate(const EstimateArguments& arguments) {
   PrintWarnings(config.warnings);
   PrintWarnings(DeviceWarnings(config.train.device));
   ETC_ASSIGN_OR_RETURN(const TaskEntry* entry, FindTask(config.task));
+  if (entry->has_own_model) {
+    return EstimateTranslation(config);
+  }
   ETC_ASSIGN_OR_RETURN(const std::shared_ptr<TaskHead> layers,
                        entry->make_head(config));
   const int64_t parameters = PrintParameters(config, *layers);

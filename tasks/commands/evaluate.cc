@@ -71,10 +71,16 @@ absl::Status RunWithOthers(
 }
 
 absl::Status PrintScores(const CheckpointRun& run, bool json) {
+  const EncoderDecoderConfig* const paths =
+      run.config.encoder_decoder.has_value() ? &*run.config.encoder_decoder
+                                             : nullptr;
   std::cerr << absl::StreamFormat(
       "%s in %.1f s, residual attention %s\n",
       Counted(run.evaluation.num_examples, "example"), run.evaluation.seconds,
-      ResidualText(run.config.model));
+      paths == nullptr ? ResidualText(run.config.model)
+                       : absl::StrCat(paths->encoder_residual_attention, ", ",
+                                      paths->decoder_residual_attention, ", ",
+                                      paths->cross_residual_attention));
   if (run.evaluation.metrics.empty()) {
     return absl::FailedPreconditionError(
         "the data have no answers, so there is nothing to score; see realetc "

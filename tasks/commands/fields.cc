@@ -11,6 +11,7 @@
 #include "etc/weights/pretraining_parameters.h"
 #include "tasks/commands/all_fields.h"
 #include "tasks/commands/commands.h"
+#include "tasks/config/config.h"
 #include "tasks/config/field_list.h"
 #include "tasks/registry.h"
 
@@ -43,8 +44,10 @@ std::vector<FieldDescription> AllFields() {
   for (const TaskEntry& task : Tasks()) {
     add(task);
   }
-  if (const auto pretraining = FindTask(kPretrainingTask); pretraining.ok()) {
-    add(**pretraining);
+  for (const char* other : {kPretrainingTask, kTranslationTask}) {
+    if (const auto task = FindTask(other); task.ok()) {
+      add(**task);
+    }
   }
   return fields;
 }

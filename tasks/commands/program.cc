@@ -134,6 +134,8 @@ int RunProgram(int argc, char** argv, const std::string& commit) {
   AddPretrainCommand(version, &program, &action);
   AddTokenizeCommand(&program, &action);
   AddFinetuneCommand(version, &program, &action);
+  AddTrainCommand(version, &program, &action);
+  AddTranslateCommand(&program, &action);
   AddEvaluateCommand(&program, &action);
   AddPredictCommand(&program, &action);
   AddScoreCommand(&program, &action);

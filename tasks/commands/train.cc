@@ -1,4 +1,4 @@
-// `realetc finetune` and `realetc pretrain`: train a model as a configuration
+// `realetc train`, `finetune` and `pretrain`: train a model as a configuration
 // says.
 
 #include <CLI/CLI.hpp>
@@ -112,13 +112,21 @@ void PrintResult(const FinetuneResult& result, const std::string& main_metric) {
 }
 
 // Checks that the configuration is one for this command.
-absl::Status CheckCommand(const FinetuneConfig& config, bool pretrains) {
-  if ((config.task == kPretrainingTask) == pretrains) {
+enum class Trained { kAny, kFinetuned, kPretrained };
+absl::Status CheckCommand(const FinetuneConfig& config, Trained trained) {
+  const char* const command = config.task == kPretrainingTask   ? "pretrain"
+                              : config.task == kTranslationTask ? "train"
+                                                                : "finetune";
+  const Trained of_task = config.task == kPretrainingTask ? Trained::kPretrained
+                          : config.task == kTranslationTask
+                              ? Trained::kAny
+                              : Trained::kFinetuned;
+  if (trained == Trained::kAny || trained == of_task) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      config.source, ": task is \"", config.task, "\", which `realetc ",
-      pretrains ? "finetune" : "pretrain", "` trains"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(config.source, ": task is \"", config.task,
+                   "\", which `realetc ", command, "` trains"));
 }
 
 // True if `path` is in the directory of a seed, which a run creates anew: in
@@ -252,9 +260,9 @@ absl::Status TryTraining(const TrainArguments& arguments,
   return absl::OkStatus();
 }
 
-absl::Status RunTraining(const TrainArguments& arguments, bool pretrains) {
+absl::Status RunTraining(const TrainArguments& arguments, Trained trained) {
   ETC_ASSIGN_OR_RETURN(const FinetuneConfig config, ReadConfig(arguments));
-  ETC_RETURN_IF_ERROR(CheckCommand(config, pretrains));
+  ETC_RETURN_IF_ERROR(CheckCommand(config, trained));
   if (!arguments.resume) {
     ETC_RETURN_IF_ERROR(CheckInputs(config));
   }
@@ -269,7 +277,7 @@ struct TrainingCommand {
   const char* name;
   const char* description;
   const char* footer;
-  bool pretrains;
+  Trained trained;
 };
 
 void AddTrainingCommand(const TrainingCommand& training,
@@ -311,8 +319,8 @@ void AddTrainingCommand(const TrainingCommand& training,
                  "try a micro-batch and an evaluation batch, say what a run "
                  "would take; writes nothing")
       ->excludes(resume);
-  command->callback([=, pretrains = training.pretrains] {
-    *action = [=] { return RunTraining(*arguments, pretrains); };
+  command->callback([=, trained = training.trained] {
+    *action = [=] { return RunTraining(*arguments, trained); };
   });
 }
 
@@ -338,7 +346,22 @@ void AddFinetuneCommand(const ProgramVersion& version, CLI::App* program,
            "    --set residual_attention=mean --set train.learning_rate=3e-5 "
            "\\\n"
            "    --output runs/mean",
-       .pretrains = false},
+       .trained = Trained::kFinetuned},
+      version, program, action);
+}
+
+void AddTrainCommand(const ProgramVersion& version, CLI::App* program,
+                     Action* action) {
+  AddTrainingCommand(
+      {.name = "train",
+       .description = "Train a translation model, or that of any other task",
+       .footer = "As `finetune` and `pretrain`, for every \"task\" of a "
+                 "configuration.\n"
+                 "\n"
+                 "Examples:\n"
+                 "  realetc train tasks/translation/configs/demo.json\n"
+                 "  realetc translate runs/translation-demo --input lines.txt",
+       .trained = Trained::kAny},
       version, program, action);
 }
 
@@ -356,7 +379,7 @@ void AddPretrainCommand(const ProgramVersion& version, CLI::App* program,
            "Examples:\n"
            "  realetc pretrain tasks/pretrain/configs/demo.json\n"
            "  realetc evaluate runs/pretrain-demo --residual off",
-       .pretrains = true},
+       .trained = Trained::kPretrained},
       version, program, action);
 }
 

@@ -9,13 +9,14 @@
 namespace etc {
 
 // The benchmarks, sorted: the directories of tasks/ that have configurations,
-// but for pre-training, whose data and tests are others.
+// but for pre-training and translation, whose data and tests are others.
 inline std::vector<std::string> TaskDirectories() {
   std::vector<std::string> tasks;
   for (const auto& entry : std::filesystem::directory_iterator(
            std::filesystem::path(ETC_SOURCE_DIR) / "tasks")) {
     if (std::filesystem::exists(entry.path() / "configs") &&
-        entry.path().filename() != "pretrain") {
+        entry.path().filename() != "pretrain" &&
+        entry.path().filename() != "translation") {
       tasks.push_back(entry.path().filename().string());
     }
   }

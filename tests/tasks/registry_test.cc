@@ -66,6 +66,16 @@ TEST(TaskFieldsTest, AreThoseThatAreReadAndThoseOfThePage) {
   const auto pretraining = FindTask("pretrain");
   ASSERT_TRUE(pretraining.ok()) << pretraining.status();
   ExpectTaskHasItsFields(**pretraining);
+  const auto translation = FindTask("translation");
+  ASSERT_TRUE(translation.ok()) << translation.status();
+  EXPECT_TRUE((*translation)->has_own_model);
+  const auto page = ReadFile(ETC_SOURCE_DIR "/tasks/translation/README.md");
+  ASSERT_TRUE(page.ok()) << page.status();
+  const std::string rows =
+      FieldsAsMarkdown((*translation)->fields, "translation.");
+  EXPECT_TRUE(absl::StrContains(*page, "| --- | --- | --- |\n" + rows))
+      << "The table of options should be\n"
+      << rows;
 }
 
 }  // namespace

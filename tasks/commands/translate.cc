@@ -1,0 +1,270 @@
+// `realetc translate`: translate lines of text with a checkpoint.
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
+#include "base/counted.h"
+#include "base/file.h"
+#include "base/interrupt.h"
+#include "base/standard_streams.h"
+#include "base/status_macros.h"
+#include "tasks/commands/commands.h"
+#include "tasks/commands/console.h"
+#include "tasks/commands/model_options.h"
+#include "tasks/commands/output_file.h"
+#include "tasks/commands/predict_lines.h"
+#include "tasks/data/text_file.h"
+#include "tasks/translation/translator.h"
+
+namespace etc {
+namespace {
+
+// Stands for standard input and standard output.
+constexpr char kStandardStream[] = "-";
+constexpr uint64_t kMaxLineBytes = 64'000'000;
+// Batches whose lines are sorted together.
+constexpr int64_t kBatchesOfWindow = 64;
+
+struct TranslateArguments {
+  std::string checkpoint;
+  std::string input = kStandardStream;
+  std::string output = kStandardStream;
+  TranslatorOptions options;
+  bool scores = false;
+};
+
+// Lines of the input, some at a time.
+class LineSource {
+ public:
+  virtual ~LineSource() = default;
+  // At most `most` lines: of a file as many as there are, of a pipe those that
+  // wait. None: the end.
+  virtual absl::StatusOr<std::vector<std::string>> Next(int64_t most) = 0;
+  virtual std::string name() const = 0;
+};
+
+class FileLines final : public LineSource {
+ public:
+  explicit FileLines(std::unique_ptr<TextFile> file) : file_(std::move(file)) {}
+  absl::StatusOr<std::vector<std::string>> Next(int64_t most) override {
+    std::vector<std::string> lines;
+    absl::string_view line;
+    while (static_cast<int64_t>(lines.size()) < most) {
+      ETC_ASSIGN_OR_RETURN(const bool has_line, file_->NextLine(&line));
+      if (!has_line) {
+        break;
+      }
+      lines.emplace_back(line);
+    }
+    return lines;
+  }
+  std::string name() const override { return file_->path(); }
+
+ private:
+  const std::unique_ptr<TextFile> file_;
+};
+
+class StandardInput final : public LineSource {
+ public:
+  StandardInput(int output, int64_t batch_size, const std::atomic<bool>* stop)
+      : reader_(STDIN_FILENO, output, kMaxLineBytes, stop),
+        batch_size_(batch_size) {}
+  absl::StatusOr<std::vector<std::string>> Next(int64_t most) override {
+    std::vector<std::string> lines;
+    while (static_cast<int64_t>(lines.size()) < std::min(most, batch_size_)) {
+      ETC_ASSIGN_OR_RETURN(
+          std::optional<std::string> line,
+          reader_.Next(lines.empty() ? LineReader::Wait::kUntilLine
+                                     : LineReader::Wait::kNo));
+      if (!line.has_value()) {
+        break;
+      }
+      if (!line->empty() && line->back() == '\r') {
+        line->pop_back();
+      }
+      lines.push_back(*std::move(line));
+    }
+    return lines;
+  }
+  std::string name() const override { return "stdin"; }
+
+ private:
+  LineReader reader_;
+  const int64_t batch_size_;
+};
+
+absl::StatusOr<std::unique_ptr<LineSource>> OpenInput(
+    const TranslateArguments& arguments, int64_t batch_size,
+    const std::atomic<bool>* stop) {
+  if (arguments.input == kStandardStream) {
+    const int watched =
+        arguments.output == kStandardStream ? STDOUT_FILENO : STDERR_FILENO;
+    return std::make_unique<StandardInput>(watched, batch_size, stop);
+  }
+  ETC_ASSIGN_OR_RETURN(
+      std::unique_ptr<TextFile> file,
+      TextFile::Open(arguments.input, {.max_line_bytes = kMaxLineBytes}));
+  return std::make_unique<FileLines>(std::move(file));
+}
+
+// The lines of the output for the line of that number, from 1.
+std::string FormatTranslations(const std::vector<Translation>& translations,
+                               int64_t number, bool with_scores) {
+  std::string text;
+  for (const Translation& translation : translations) {
+    if (with_scores) {
+      absl::StrAppendFormat(&text, "%d\t%.6f\t", number, translation.score);
+    }
+    absl::StrAppend(&text, translation.text, "\n");
+  }
+  return text;
+}
+
+// Translates all lines; gives the number of lines.
+absl::StatusOr<int64_t> TranslateAll(
+    const TranslateArguments& arguments, const RunContext& context,
+    LineSource* source, Translator* translator,
+    const std::function<absl::Status(const std::string&)>& write) {
+  const bool with_scores = arguments.scores || arguments.options.num_best > 1;
+  int64_t done = 0;
+  while (!context.is_stopped()) {
+    ETC_ASSIGN_OR_RETURN(
+        const std::vector<std::string> lines,
+        source->Next(kBatchesOfWindow * translator->batch_size()));
+    if (lines.empty()) {
+      return done;
+    }
+    std::vector<std::vector<int32_t>> encoded;
+    absl::Status mistake;
+    for (const std::string& line : lines) {
+      absl::StatusOr<std::vector<int32_t>> ids = translator->Encode(
+          line, absl::StrCat(source->name(), ":", done + encoded.size() + 1));
+      if (!ids.ok()) {
+        mistake = ids.status();  // once the lines before it are translated
+        break;
+      }
+      encoded.push_back(*std::move(ids));
+    }
+    ETC_RETURN_IF_ERROR(translator->Translate(
+        encoded, context,
+        [&](size_t line, const std::vector<Translation>& translations) {
+          return write(FormatTranslations(translations,
+                                          done + static_cast<int64_t>(line) + 1,
+                                          with_scores));
+        }));
+    ETC_RETURN_IF_ERROR(mistake);
+    done += static_cast<int64_t>(encoded.size());
+  }
+  return absl::CancelledError("the translation was stopped");
+}
+
+absl::Status RunTranslate(const TranslateArguments& arguments) {
+  const bool to_stream = arguments.output == kStandardStream;
+  if (!to_stream) {
+    ETC_RETURN_IF_ERROR(
+        CheckOutputFile("--output", arguments.output, {arguments.input}));
+  }
+  StreamReporter reporter = ConsoleReporter();
+  const RunContext context = {.reporter = &reporter, .stop = StopAtInterrupt()};
+  // Before the model is loaded: a file that is not there is said at once.
+  ETC_ASSIGN_OR_RETURN(
+      const std::unique_ptr<LineSource> source,
+      OpenInput(arguments, arguments.options.batch_size, context.stop));
+  ETC_ASSIGN_OR_RETURN(
+      Translator translator,
+      Translator::Open(arguments.checkpoint, arguments.options, context));
+  std::string contents;
+  ETC_ASSIGN_OR_RETURN(
+      const int64_t lines,
+      TranslateAll(arguments, context, source.get(), &translator,
+                   [&](const std::string& text) -> absl::Status {
+                     if (!to_stream) {
+                       contents += text;
+                       return absl::OkStatus();
+                     }
+                     std::cout << text;
+                     return FlushStandardOutput();
+                   }));
+  if (!to_stream) {
+    ETC_RETURN_IF_ERROR(WriteFileAtomically(arguments.output, contents));
+  }
+  std::cerr << Counted(lines, "line") << " translated" << std::endl;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddTranslateCommand(CLI::App* program, Action* action) {
+  auto arguments = std::make_shared<TranslateArguments>();
+  TranslatorOptions* const options = &arguments->options;
+  CLI::App* command = program->add_subcommand(
+      "translate", "Translate lines of text with a checkpoint");
+  command->footer(
+      "Each line of the input becomes a line of the output, in order; those "
+      "of\n"
+      "standard input as soon as they are known. With --scores or --n-best "
+      "the\n"
+      "output has the number of the line, the score and the text, with "
+      "tabulators.\n"
+      "\n"
+      "Examples:\n"
+      "  realetc translate runs/translation-demo --input lines.txt\n"
+      "  echo \"A man rides a bicycle.\" | realetc translate runs/multi30k");
+  command
+      ->add_option("CHECKPOINT", arguments->checkpoint,
+                   "Checkpoint directory of translation, or the output "
+                   "directory of a run: its best checkpoint is taken")
+      ->required();
+  command->add_option("--input", arguments->input,
+                      "File of lines, plain or packed by gzip; - for standard "
+                      "input (default)");
+  command->add_option("--output", arguments->output,
+                      "File for translations; - for standard output (default)");
+  command
+      ->add_option("--beam", options->beam_size,
+                   "Hypotheses of the search, at most one less than the "
+                   "vocabulary (default: as configured)")
+      ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--length-penalty", options->length_penalty,
+                   "Power of the length by which log-probabilities are divided "
+                   "(default: as configured)")
+      ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--max-length", options->max_length,
+                   "Most tokens of a translation (default: as configured)")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--unknown-penalty", options->unknown_penalty,
+                      "Taken off the log-probability of unknown tokens");
+  command
+      ->add_option("--n-best", options->num_best,
+                   "Translations of each line, at most --beam (default: 1)")
+      ->check(CLI::PositiveNumber);
+  command->add_flag("--scores", arguments->scores,
+                    "The number of the line and the score before each text");
+  command
+      ->add_option("--batch-size", options->batch_size,
+                   "Lines that are searched at once (default: 128)")
+      ->check(CLI::PositiveNumber);
+  AddDeviceOption(command, &options->device);
+  command
+      ->add_option("--threads", options->threads,
+                   "CPU threads (default: as in training)")
+      ->check(CLI::PositiveNumber);
+  command->callback(
+      [=] { *action = [arguments] { return RunTranslate(*arguments); }; });
+}
+
+}  // namespace etc

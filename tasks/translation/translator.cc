@@ -1,0 +1,181 @@
+#include "tasks/translation/translator.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/out_of_memory.h"
+#include "base/status_macros.h"
+#include "base/utf8.h"
+#include "etc/encoder_decoder/config.h"
+#include "etc/encoder_decoder/translate.h"
+#include "tasks/output/find_checkpoint.h"
+#include "tasks/train/device.h"
+#include "tasks/train/finetune.h"
+#include "tasks/train/model_files.h"
+#include "tasks/translation/options.h"
+#include "tasks/translation/task.h"
+
+namespace etc {
+namespace {
+
+BeamSearchOptions BeamOf(const TranslatorOptions& options) {
+  return {.beam_size = *options.beam_size,
+          .length_penalty = *options.length_penalty,
+          .unknown_penalty = options.unknown_penalty,
+          .max_length = *options.max_length,
+          .num_best = options.num_best};
+}
+
+}  // namespace
+
+Translator::Translator(TranslationModel model, torch::Device device,
+                       std::shared_ptr<const TranslationVocabulary> vocabulary,
+                       TranslatorOptions options)
+    : model_(std::move(model)),
+      device_(device),
+      vocabulary_(std::move(vocabulary)),
+      options_(std::move(options)) {}
+
+absl::StatusOr<Translator> Translator::Open(const std::string& checkpoint,
+                                            const TranslatorOptions& options,
+                                            const RunContext& context) {
+  ETC_ASSIGN_OR_RETURN(const FoundCheckpoint found, FindCheckpoint(checkpoint));
+  if (!found.reason.empty()) {
+    context.Message(
+        absl::StrCat("checkpoint: ", found.directory, ", ", found.reason));
+  }
+  ETC_ASSIGN_OR_RETURN(FinetuneConfig config,
+                       ReadTaskModelConfig(found.directory));
+  if (config.task != kTranslationTask) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        found.directory, " is of ", config.task,
+        ", whose model has no decoder: translate needs a checkpoint of "
+        "translation"));
+  }
+  ETC_ASSIGN_OR_RETURN(const TranslationOptions trained,
+                       ReadTranslationOptions(config));
+  TranslatorOptions used = options;
+  used.beam_size = options.beam_size.value_or(trained.beam_size);
+  used.length_penalty = options.length_penalty.value_or(trained.length_penalty);
+  used.max_length = options.max_length.value_or(trained.max_length);
+  ETC_RETURN_IF_ERROR(CheckBeamSearchOptions(
+      BeamOf(used), config.encoder_decoder->vocab_size, found.directory));
+  config.train.device = options.device;
+  config.train.threads = options.threads.value_or(config.train.threads);
+  ETC_ASSIGN_OR_RETURN(
+      const RunDevice device,
+      DeviceOfRun(config, FindCudaDevices(), /*field=*/"--device"));
+  ETC_RETURN_IF_ERROR(SetThreads(config.train.threads).status());
+  ETC_ASSIGN_OR_RETURN(std::shared_ptr<const TranslationVocabulary> vocabulary,
+                       LoadTranslationVocabulary(config.tokenizer));
+  ETC_ASSIGN_OR_RETURN(
+      TranslationModel model,
+      NamingOutOfMemory(
+          [&] { return absl::StrCat("loading ", found.directory); },
+          [&] {
+            return LoadTranslationModel(found.directory, config, trained,
+                                        device.device);
+          }));
+  return Translator(std::move(model), device.device, std::move(vocabulary),
+                    std::move(used));
+}
+
+absl::StatusOr<std::vector<int32_t>> Translator::Encode(
+    const std::string& line, const std::string& where) const {
+  if (!IsUtf8(line)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(where, ": a line should be UTF-8, but is not"));
+  }
+  std::vector<int32_t> ids = vocabulary_->Encode(line);
+  if (ids.empty()) {
+    return ids;
+  }
+  if (std::all_of(ids.begin(), ids.end(),
+                  [](int32_t id) { return id == kUnknownId; })) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        where, ": a line should have a token that the vocabulary knows, but ",
+        QuotedName(line), " has none"));
+  }
+  ids.push_back(static_cast<int32_t>(kEndId));
+  const int64_t most = model_.model()->config().max_source_positions;
+  if (static_cast<int64_t>(ids.size()) > most) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        where, ": a line should have at most ", most,
+        " tokens with its end (model.max_source_positions), but has ",
+        ids.size()));
+  }
+  return ids;
+}
+
+std::vector<std::vector<Translation>> Translator::TranslateBatch(
+    absl::Span<const std::vector<int32_t>> lines,
+    absl::Span<const size_t> numbers) {
+  std::vector<std::vector<int32_t>> sources;
+  for (const size_t number : numbers) {
+    sources.push_back(lines[number]);
+  }
+  std::vector<std::vector<Translation>> translations;
+  for (const std::vector<BeamHypothesis>& found :
+       etc::Translate(model_.model(), PadSources(sources, device_),
+                      {.beam = BeamOf(options_)})) {
+    std::vector<Translation>& of_line = translations.emplace_back();
+    for (const BeamHypothesis& hypothesis : found) {
+      of_line.push_back({.text = vocabulary_->Decode(hypothesis.tokens),
+                         .score = hypothesis.score});
+    }
+  }
+  return translations;
+}
+
+absl::Status Translator::Translate(absl::Span<const std::vector<int32_t>> lines,
+                                   const RunContext& context,
+                                   const Write& write) {
+  std::vector<std::vector<Translation>> translated(lines.size());
+  std::vector<size_t> order;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (lines[i].empty()) {
+      translated[i] = {Translation()};
+    } else {
+      order.push_back(i);
+    }
+  }
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return lines[a].size() < lines[b].size();
+  });
+  size_t written = 0;
+  const auto write_known = [&]() -> absl::Status {
+    for (; written < lines.size() && !translated[written].empty(); ++written) {
+      ETC_RETURN_IF_ERROR(write(written, translated[written]));
+    }
+    return absl::OkStatus();
+  };
+  ETC_RETURN_IF_ERROR(write_known());
+  const auto most = static_cast<size_t>(options_.batch_size);
+  for (size_t begin = 0; begin < order.size(); begin += most) {
+    if (context.is_stopped()) {
+      return absl::CancelledError("the translation was stopped");
+    }
+    const absl::Span<const size_t> numbers =
+        absl::MakeConstSpan(order).subspan(begin, most);
+    ETC_RETURN_IF_ERROR(NamingOutOfMemory(
+        [&] {
+          return absl::StrCat("translating ", numbers.size(),
+                              " lines at a time");
+        },
+        [&] {
+          std::vector<std::vector<Translation>> found =
+              TranslateBatch(lines, numbers);
+          for (size_t i = 0; i < numbers.size(); ++i) {
+            translated[numbers[i]] = std::move(found[i]);
+          }
+          return absl::OkStatus();
+        }));
+    ETC_RETURN_IF_ERROR(write_known());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace etc

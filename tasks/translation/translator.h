@@ -1,0 +1,94 @@
+#ifndef ETC_TASKS_TRANSLATION_TRANSLATOR_H_
+#define ETC_TASKS_TRANSLATION_TRANSLATOR_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "etc/encoder_decoder/beam_search.h"
+#include "tasks/train/run_context.h"
+#include "tasks/translation/model.h"
+#include "tasks/translation/vocabulary.h"
+
+namespace etc {
+
+// Settings of a Translator; absent ones are those of the checkpoint's
+// configuration (TranslationOptions).
+struct TranslatorOptions {
+  std::optional<int64_t> beam_size;
+  std::optional<double> length_penalty;
+  std::optional<int64_t> max_length;
+  double unknown_penalty = 0;
+  // Translations of each line.
+  int64_t num_best = 1;
+  // Sentences that are searched at once.
+  int64_t batch_size = 128;
+  // As in CheckpointRunOptions.
+  std::string device = "auto";
+  std::optional<int64_t> threads;
+};
+
+// A translation of a line.
+struct Translation {
+  std::string text;
+  // Log-probability / length^length_penalty.
+  double score = 0;
+};
+
+// A trained encoder-decoder that translates lines of text.
+class Translator {
+ public:
+  // Loads a checkpoint: its directory, or that of a grid, run or seed, whose
+  // best one is taken. Sets LibTorch's threads. Messages go to `context`.
+  //   kNotFound         there is none
+  //   kInvalidArgument  it is of another task, whose model has no decoder;
+  //                     options out of range, such as a beam of more than V - 1
+  // and the errors of loading.
+  static absl::StatusOr<Translator> Open(const std::string& checkpoint,
+                                         const TranslatorOptions& options,
+                                         const RunContext& context);
+
+  // A line's ids, each with the end; nothing of a line without tokens.
+  //   kInvalidArgument  the line is not UTF-8, has more tokens than the model's
+  //                     positions, or none that the vocabulary knows; `where`
+  //                     starts the message
+  absl::StatusOr<std::vector<int32_t>> Encode(const std::string& line,
+                                              const std::string& where) const;
+
+  // Translates encoded lines in batches of about equal lengths, and calls
+  // write(line, translations, best first) for each in their order, as soon as
+  // those before are known. A line without tokens has one empty translation.
+  // Ends with an error of `write`, and with kCancelled if `context` is stopped.
+  using Write = std::function<absl::Status(
+      size_t line, const std::vector<Translation>& translations)>;
+  absl::Status Translate(absl::Span<const std::vector<int32_t>> lines,
+                         const RunContext& context, const Write& write);
+
+  int64_t batch_size() const { return options_.batch_size; }
+
+ private:
+  Translator(TranslationModel model, torch::Device device,
+             std::shared_ptr<const TranslationVocabulary> vocabulary,
+             TranslatorOptions options);
+
+  // The translations of the lines of those numbers.
+  std::vector<std::vector<Translation>> TranslateBatch(
+      absl::Span<const std::vector<int32_t>> lines,
+      absl::Span<const size_t> numbers);
+
+  TranslationModel model_;
+  torch::Device device_;
+  std::shared_ptr<const TranslationVocabulary> vocabulary_;
+  TranslatorOptions options_;
+};
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TRANSLATION_TRANSLATOR_H_

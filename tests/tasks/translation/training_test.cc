@@ -1,0 +1,190 @@
+// Training of a tiny translation model from files to checkpoints: the loss
+// that is reported against the model's own, dev losses that do not depend on
+// the batch, runs that are stopped and resumed to the bit in the middle of an
+// epoch. Bits are compared where the arithmetic is
+// the same; where sums are in another order, to 1e-5 of the value.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/utils.h>
+
+#include <filesystem>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "etc/encoder_decoder/admin_omegas.h"
+#include "tasks/data/example_source.h"
+#include "tasks/runs/task_setup.h"
+#include "tasks/translation/model.h"
+#include "tasks/translation/parallel_text.h"
+#include "tasks/translation/translator.h"
+#include "tests/tasks/translation/training_fixture.h"
+
+namespace etc {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+
+TEST_F(TranslationTrainingTest, TrainsSavesAndEvaluates) {
+  const GridResult result = Train("run");
+  EXPECT_TRUE(result.finished);
+  EXPECT_THAT(messages_, Contains(HasSubstr("omegas are set by the first")));
+  const std::vector<nlohmann::json> lines = MetricsLines(Seed("run"));
+  EXPECT_NEAR(lines.front()["learning_rate"].get<double>(), 1e-7, 1e-12);
+  const nlohmann::json& scores = lines.back()["evaluation"];
+  EXPECT_LT(scores["nll_loss"], 3.2);  // of 20 tokens by chance: 3.0
+  EXPECT_NEAR(scores["perplexity"].get<double>(),
+              std::exp(scores["nll_loss"].get<double>()), 1e-9);
+  EXPECT_EQ(result.main_metric, "loss");
+  EXPECT_TRUE(result.lower_is_better);
+  for (const char* file : {"encoder_decoder.json", "model.safetensors",
+                           "finetune.json", "dict.txt"}) {
+    EXPECT_TRUE(std::filesystem::exists(
+        absl::StrCat(Seed("run"), "/checkpoints/best/", file)))
+        << file;
+  }
+}
+
+TEST_F(TranslationTrainingTest, DividesTheLossOnceByTheTokensOfTheUpdate) {
+  const FinetuneConfig config = ConfigOf(json_);
+  FinetuneConfig complete = config;
+  const auto setup = SetUpTraining(&complete);
+  ASSERT_TRUE(setup.ok()) << setup.status();
+  EXPECT_EQ(complete.encoder_decoder->vocab_size, 20);
+  const auto text = setup->task->Open({.patterns = complete.data.dev});
+  ASSERT_TRUE(text.ok()) << text.status();
+  torch::manual_seed(1);
+  auto model = MakeTranslationModel(complete, {}, torch::kCPU);
+  ASSERT_TRUE(model.ok()) << model.status();
+  Examples pairs;
+  int64_t tokens = 0;
+  for (int64_t i = 0; i < (*text)->size(); ++i) {
+    pairs.push_back((*text)->Make(RequestForEvaluation(i))->front());
+    tokens += static_cast<int64_t>(
+        static_cast<const SentencePair&>(*pairs.back()).target.size());
+  }
+  EXPECT_EQ(model->Totals(pairs).front(), tokens);
+  const TranslationInput input = MakeTranslationInput(pairs, torch::kCPU);
+  EXPECT_EQ(input.source_ids[0][-1].item<int64_t>(), 2);  // padded on the left
+  EXPECT_EQ(input.decoder_ids[0][0].item<int64_t>(), 2);
+  model->SetTraining(false);
+  const SmoothedLoss whole = model->model()->Loss(
+      input.source_ids, input.decoder_ids, input.targets, 0.1);
+  const Batch batch = model->Collate(pairs, torch::kCPU);
+  const auto logits = model->Forward(batch);
+  EXPECT_EQ(logits.front().size(0), batch.size());
+  EXPECT_NEAR(model->Loss(logits, batch, {10.0}).item<double>(),
+              whole.loss.item<double>() / 10, 1e-5);
+  EXPECT_NEAR(logits.front().select(1, 1).sum().item<double>(),
+              whole.nll.item<double>(), 1e-4);
+  EXPECT_EQ(logits.front().select(1, 2).sum().item<double>(), tokens);
+}
+
+TEST_F(TranslationTrainingTest, GoesOnToTheBitInTheMiddleOfAnEpoch) {
+  Train("whole");
+  const int64_t updates = MetricsLines(Seed("whole")).back()["step"];
+  ASSERT_GT(updates, 5);
+  EXPECT_FALSE(Train("parts", /*stop_after=*/1).finished);
+  EXPECT_FALSE(Train("parts", /*stop_after=*/4, /*resume=*/true).finished);
+  EXPECT_TRUE(Train("parts", -1, /*resume=*/true).finished);
+  EXPECT_EQ(Weights("parts"), Weights("whole"));
+  EXPECT_EQ(MetricsLines(Seed("parts")), MetricsLines(Seed("whole")));
+}
+
+TEST_F(TranslationTrainingTest, TakesTheOmegasOfAFile) {
+  json_["translation"]["admin_omegas"] = directory_.Write(
+      "profile.ratio.init",
+      "1 1.0\n2 1.5\n3 1.75\n4 2.0\n1 1.0\n2 1.25\n3 1.5\n4 1.75\n5 2.0\n6 "
+      "2.25\n");
+  FinetuneConfig config = ConfigOf(json_);
+  ASSERT_TRUE(SetUpTraining(&config).ok());
+  const TranslationOptions options = *ReadTranslationOptions(config);
+  const auto model = MakeTranslationModel(config, options, torch::kCPU);
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->model()->encoder()->Omegas()[3][5].item<double>(), 2.0);
+  EXPECT_EQ(model->model()->decoder()->Omegas()[5][0].item<double>(), 2.25);
+}
+
+TEST_F(TranslationTrainingTest, StartsFromTheWeightsOfACheckpoint) {
+  Train("first");
+  json_["init"] = Seed("first") + "/checkpoints/last";
+  json_["train"]["steps"] = 1;
+  Train("second");
+  EXPECT_THAT(messages_, Contains(HasSubstr("encoder-decoder: from ")));
+  EXPECT_LT(MetricsLines(Seed("second")).front()["loss"],
+            MetricsLines(Seed("first")).front()["loss"]);
+}
+
+TEST_F(TranslationTrainingTest, RefusesAModelWithTooFewRows) {
+  json_["model"]["vocab_size"] = 19;
+  FinetuneConfig config = ConfigOf(json_);
+  const auto setup = SetUpTraining(&config);
+  EXPECT_EQ(setup.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(setup.status().message()),
+              AllOf(HasSubstr("run.json: model.vocab_size should be at least "
+                              "20"),
+                    HasSubstr("but is 19")));
+}
+
+class TranslatorTest : public TranslationTrainingTest {
+ protected:
+  TranslatorTest() { Train("run"); }
+  absl::StatusOr<Translator> Open(const TranslatorOptions& options = {}) {
+    return Translator::Open(directory_.File("run"), options, {});
+  }
+};
+
+TEST_F(TranslatorTest, TranslatesLinesInTheirOrderWhateverTheBatch) {
+  const std::vector<std::string> lines = {"a b c d e f", "", "a", "h g"};
+  std::vector<std::string> seen;
+  for (const int64_t batch_size : {1, 2, 128}) {
+    auto translator = Open({.num_best = 2, .batch_size = batch_size});
+    ASSERT_TRUE(translator.ok()) << translator.status();
+    std::vector<std::vector<int32_t>> encoded;
+    for (const std::string& line : lines) {
+      encoded.push_back(*translator->Encode(line, "lines:1"));
+    }
+    std::vector<std::string> written;
+    const absl::Status done = translator->Translate(
+        encoded, {}, [&](size_t line, const std::vector<Translation>& found) {
+          EXPECT_EQ(line, written.size());
+          EXPECT_EQ(found.size(), line == 1 ? 1u : 2u);
+          written.push_back(found.front().text);
+          return absl::OkStatus();
+        });
+    EXPECT_TRUE(done.ok()) << done;
+    EXPECT_EQ(written.size(), lines.size());
+    EXPECT_EQ(written[1], "");
+    EXPECT_NE(written[0], "");
+    if (!seen.empty()) {
+      EXPECT_EQ(written, seen);
+    }
+    seen = written;
+  }
+}
+
+TEST_F(TranslatorTest, RefusesLinesAndOptionsByName) {
+  const auto message = [](const auto& result) {
+    return std::string(result.status().message());
+  };
+  auto translator = Open();
+  ASSERT_TRUE(translator.ok()) << translator.status();
+  EXPECT_THAT(message(translator->Encode("a \xff", "in:7")),
+              HasSubstr("in:7: a line should be UTF-8"));
+  EXPECT_THAT(message(translator->Encode("x y", "in:8")),
+              HasSubstr("in:8: a line should have a token that the vocabulary "
+                        "knows, but \"x y\" has none"));
+  std::string long_line;
+  for (int i = 0; i < 1024; ++i) {
+    long_line += "a ";
+  }
+  EXPECT_THAT(message(translator->Encode(long_line, "in:9")),
+              HasSubstr("in:9: a line should have at most 1024 tokens"));
+  EXPECT_THAT(message(Open({.beam_size = 20})), HasSubstr("beam_size"));
+  EXPECT_THAT(message(Open({.num_best = 6})), HasSubstr("num_best"));
+}
+
+}  // namespace
+}  // namespace etc
