@@ -30,6 +30,9 @@
 #include "tasks/predictor.h"
 #include "tasks/runs/checkpoint_run.h"
 #include "tasks/task/task.h"
+#include "tasks/translation/bleu.h"
+#include "tasks/translation/dev_bleu.h"
+#include "tasks/translation/translator.h"
 
 namespace etc {
 namespace {
@@ -38,6 +41,8 @@ struct EvaluateArguments {
   CheckpointRunOptions run;
   // For evaluate: all digits, for programs.
   bool json = false;
+  // For evaluate: BLEU too.
+  bool bleu = false;
   // For predict: file for predictions.
   std::string output;
 };
@@ -62,10 +67,10 @@ absl::StatusOr<CheckpointRun> Run(CheckpointRunOptions options,
 // result on to `use`.
 absl::Status RunWithOthers(
     const CheckpointRunOptions& options,
-    const std::function<absl::Status(const CheckpointRun&)>& use) {
+    const std::function<absl::Status(CheckpointRun&)>& use) {
   ProcessRun process;
   ETC_RETURN_IF_ERROR(process.Join(kTimeoutSeconds));
-  const absl::StatusOr<CheckpointRun> run = Run(options, process);
+  absl::StatusOr<CheckpointRun> run = Run(options, process);
   ETC_RETURN_IF_ERROR(process.End(run.status()));
   return process.is_first() ? use(*run) : absl::OkStatus();
 }
@@ -93,8 +98,34 @@ absl::Status PrintScores(const CheckpointRun& run, bool json) {
   return absl::OkStatus();
 }
 
+// Adds BLEU of translations of the data to the scores.
+absl::Status AddBleu(const EvaluateArguments& arguments, CheckpointRun* run) {
+  if (run->config.task != kTranslationTask) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--bleu is for translation, but the checkpoint is of ",
+                     run->config.task));
+  }
+  StreamReporter reporter = ConsoleReporter();
+  const RunContext context = {.reporter = &reporter, .stop = StopAtInterrupt()};
+  ETC_ASSIGN_OR_RETURN(Translator translator,
+                       Translator::Open(arguments.run.checkpoint,
+                                        {.device = arguments.run.device,
+                                         .threads = arguments.run.threads},
+                                        context));
+  const BleuOptions options;
+  ETC_ASSIGN_OR_RETURN(
+      const BleuScore bleu,
+      TranslateAndScore(run->config.data.dev, options, context, &translator));
+  std::cerr << "BLEU " << BleuSignature(options) << std::endl;
+  run->evaluation.metrics.emplace_back("bleu", bleu.score);
+  return absl::OkStatus();
+}
+
 absl::Status RunEvaluate(const EvaluateArguments& arguments) {
-  return RunWithOthers(arguments.run, [&](const CheckpointRun& run) {
+  return RunWithOthers(arguments.run, [&](CheckpointRun& run) -> absl::Status {
+    if (arguments.bleu) {
+      ETC_RETURN_IF_ERROR(AddBleu(arguments, &run));
+    }
     return PrintScores(run, arguments.json);
   });
 }
@@ -239,6 +270,9 @@ void AddEvaluateCommand(CLI::App* program, Action* action) {
                       "(default: the dev files of its configuration)");
   command->add_flag("--json", arguments->json,
                     "One JSON object with all digits");
+  command->add_flag("--bleu", arguments->bleu,
+                    "Translation: translate the data, too, and print BLEU as "
+                    "sacrebleu computes it");
   command->callback(
       [=] { *action = [arguments] { return RunEvaluate(*arguments); }; });
 }

@@ -44,9 +44,10 @@ absl::StatusOr<std::vector<std::string>> ReadLines(const std::string& path,
   }
 }
 
-// The two files of each pair, in the order of the patterns.
-absl::StatusOr<std::vector<std::pair<std::string, std::string>>> FindPairs(
-    const std::vector<std::string>& patterns) {
+}  // namespace
+
+absl::StatusOr<std::vector<std::pair<std::string, std::string>>>
+FindParallelFiles(const std::vector<std::string>& patterns) {
   if (patterns.size() % 2 != 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         "parallel text should be files of sources and of targets in turns, but "
@@ -73,7 +74,20 @@ absl::StatusOr<std::vector<std::pair<std::string, std::string>>> FindPairs(
   return pairs;
 }
 
-}  // namespace
+absl::StatusOr<ParallelLines> ReadParallelLines(const std::string& source,
+                                                const std::string& target,
+                                                const DataRequest& request) {
+  ParallelLines lines;
+  ETC_ASSIGN_OR_RETURN(lines.sources, ReadLines(source, request));
+  ETC_ASSIGN_OR_RETURN(lines.targets, ReadLines(target, request));
+  if (lines.sources.size() != lines.targets.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(source, " and ", target,
+                     " should have the same number of lines, but have ",
+                     lines.sources.size(), " and ", lines.targets.size()));
+  }
+  return lines;
+}
 
 // The pairs of one pair of files.
 struct ParallelText::Reading {
@@ -167,27 +181,19 @@ absl::StatusOr<std::unique_ptr<ParallelText>> ParallelText::Open(
     const ParallelTextOptions& options) {
   // The constructor is private: make_unique cannot see it.
   std::unique_ptr<ParallelText> text(new ParallelText());
-  ETC_ASSIGN_OR_RETURN(const auto pairs, FindPairs(request.patterns));
+  ETC_ASSIGN_OR_RETURN(const auto pairs, FindParallelFiles(request.patterns));
   for (const auto& [source_path, target_path] : pairs) {
     Reading reading = {
         .vocabulary = vocabulary,
         .options = options,
         .place = {.files = static_cast<int32_t>(text->files_.size())},
         .files = {.source = source_path, .target = target_path}};
-    ETC_ASSIGN_OR_RETURN(const std::vector<std::string> source_lines,
-                         ReadLines(source_path, request));
-    ETC_ASSIGN_OR_RETURN(const std::vector<std::string> target_lines,
-                         ReadLines(target_path, request));
-    if (source_lines.size() != target_lines.size()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(source_path, " and ", target_path,
-                       " should have the same number of lines, but have ",
-                       source_lines.size(), " and ", target_lines.size()));
-    }
+    ETC_ASSIGN_OR_RETURN(const ParallelLines lines,
+                         ReadParallelLines(source_path, target_path, request));
     ETC_ASSIGN_OR_RETURN(const auto sources,
-                         EncodeLines(source_lines, vocabulary, request));
+                         EncodeLines(lines.sources, vocabulary, request));
     ETC_ASSIGN_OR_RETURN(const auto targets,
-                         EncodeLines(target_lines, vocabulary, request));
+                         EncodeLines(lines.targets, vocabulary, request));
     reading.lines = static_cast<int64_t>(sources.size());
     for (size_t i = 0; i < sources.size(); ++i) {
       const auto line = static_cast<int64_t>(i) + 1;

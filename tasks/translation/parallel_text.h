@@ -50,6 +50,25 @@ struct ParallelTextOptions {
   OnBadRecord on_bad_record = OnBadRecord::kError;
 };
 
+// The files that patterns of sources and of targets, in turns, name: pairs of a
+// file of sources and one of targets.
+//   kInvalidArgument  an odd number of patterns, or two that name other numbers
+//                     of files
+absl::StatusOr<std::vector<std::pair<std::string, std::string>>>
+FindParallelFiles(const std::vector<std::string>& patterns);
+
+// The lines of two files (ParallelText::Open), without their ends.
+struct ParallelLines {
+  std::vector<std::string> sources;
+  std::vector<std::string> targets;
+};
+// Reads them; `request` has the longest line and the listener.
+//   kInvalidArgument  other numbers of lines, or one that is not UTF-8
+// and the errors of reading a file.
+absl::StatusOr<ParallelLines> ReadParallelLines(const std::string& source,
+                                                const std::string& target,
+                                                const DataRequest& request);
+
 // All pairs of pairs of files, as ids in memory.
 class ParallelText final : public ExampleSource {
  public:

@@ -82,9 +82,10 @@ TEST_F(TranslateCommandTest, TranslatesFilesAndStandardInput) {
 
 TEST_F(TranslateCommandTest, EvaluatesAndTriesRuns) {
   const std::string run = Train();
-  const Result scores = Run("evaluate " + run);
+  const Result scores = Run("evaluate --bleu " + run);
   EXPECT_EQ(scores.code, 0) << scores.err;
-  EXPECT_THAT(scores.out, AllOf(HasSubstr("loss"), HasSubstr("perplexity")));
+  EXPECT_THAT(scores.out, AllOf(HasSubstr("loss"), HasSubstr("perplexity"),
+                                HasSubstr("bleu")));
   EXPECT_THAT(scores.err, HasSubstr("residual attention mean, mean, mean"));
   ExpectMistake("evaluate --residual off " + run, "--residual is for encoders");
 
