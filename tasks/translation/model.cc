@@ -25,8 +25,8 @@
 namespace etc {
 namespace {
 
-const SentencePair& PairOf(const Example& example) {
-  return static_cast<const SentencePair&>(example);
+const TranslationExample& PairOf(const Example& example) {
+  return static_cast<const TranslationExample&>(example);
 }
 
 // [rows, width] of padding.

@@ -225,7 +225,7 @@ absl::StatusOr<std::unique_ptr<ParallelText>> ParallelText::Open(
 
 absl::StatusOr<Examples> ParallelText::Make(RecordRequest request) const {
   const auto i = static_cast<size_t>(request.record);
-  auto pair = std::make_shared<SentencePair>();
+  auto pair = std::make_shared<TranslationExample>();
   pair->record_id = absl::StrCat(request.record);
   pair->id_kind = Example::IdKind::kNumber;
   const int32_t* const ids = ids_.data();

@@ -18,12 +18,12 @@
 namespace etc {
 
 // A sentence and its translation, each with the end (kEndId).
-struct SentencePair final : Example {
+struct TranslationExample final : Example {
   std::vector<int32_t> source;
   std::vector<int32_t> target;
 
   int64_t TaskBytes() const override {
-    return static_cast<int64_t>(sizeof(SentencePair) +
+    return static_cast<int64_t>(sizeof(TranslationExample) +
                                 sizeof(int32_t) *
                                     (source.size() + target.size()));
   }

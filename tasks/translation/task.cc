@@ -133,7 +133,7 @@ std::unique_ptr<TaskPredictions> TranslationTask::MakePredictions() const {
 }
 
 std::string TranslationTask::Describe(const Example& example) const {
-  const auto& pair = static_cast<const SentencePair&>(example);
+  const auto& pair = static_cast<const TranslationExample&>(example);
   std::string text;
   for (const auto& [name, ids] :
        {std::pair("source", &pair.source), std::pair("target", &pair.target)}) {

@@ -79,7 +79,7 @@ std::vector<PairLengths> LengthsOf(const ExampleSource& source) {
   std::vector<PairLengths> lengths;
   for (int64_t i = 0; i < source.size(); ++i) {
     const absl::StatusOr<Examples> made = source.Make(RequestForEvaluation(i));
-    const auto& pair = static_cast<const SentencePair&>(*made->front());
+    const auto& pair = static_cast<const TranslationExample&>(*made->front());
     lengths.push_back({.source = static_cast<int64_t>(pair.source.size()),
                        .target = static_cast<int64_t>(pair.target.size())});
   }

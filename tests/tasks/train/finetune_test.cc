@@ -33,21 +33,22 @@ TEST(CheckRunsTest, CountsTheExamplesOfSharedDataOnce) {
   config->train.seeds = {1, 2};
   auto records = std::make_unique<FakeSource>(3, std::vector<int>{4});
   const FakeSource& source = *records;
+  const ToyTask task(config->model);
   RunData data;
   data.train = std::move(records);
-  const auto first = CheckRuns(*config, &data, {});
+  const auto first = CheckRuns(*config, task, &data, {});
   ASSERT_TRUE(first.ok()) << first.status();
   EXPECT_EQ(first->num_steps, 2 * 12);
   const int64_t made = source.made;
   EXPECT_GT(made, 0);
   for (const int64_t batch_size : {8, 4}) {
     config->train.batch_size = batch_size;
-    EXPECT_TRUE(CheckRuns(*config, &data, {}).ok());
+    EXPECT_TRUE(CheckRuns(*config, task, &data, {}).ok());
     EXPECT_EQ(source.made, made);
   }
   config->train.batch_size = 13;
   EXPECT_THAT(
-      CheckRuns(*config, &data, {}).status().message(),
+      CheckRuns(*config, task, &data, {}).status().message(),
       HasSubstr("have 12 examples, which is less than one batch of 13"));
   EXPECT_GT(source.made, made);
 }

@@ -82,8 +82,8 @@ class ParallelTextTest : public testing::Test {
       EXPECT_THAT(std::string(opened.status().message()), HasSubstr(part));
     }
   }
-  static SentencePair PairAt(const ParallelText& text, int64_t i) {
-    return static_cast<const SentencePair&>(
+  static TranslationExample PairAt(const ParallelText& text, int64_t i) {
+    return static_cast<const TranslationExample&>(
         *text.Make(RequestForEvaluation(i))->front());
   }
 
@@ -95,7 +95,7 @@ TEST_F(ParallelTextTest, GivesPairsWithTheirEnds) {
   const auto text = Open("a b\nc\n", "b\na\xc2\xa0 c c");
   ASSERT_TRUE(text.ok()) << text.status();
   ASSERT_EQ((*text)->size(), 2);
-  const SentencePair first = PairAt(**text, 0);
+  const TranslationExample first = PairAt(**text, 0);
   EXPECT_THAT(first.source, ElementsAre(4, 5, 2));
   EXPECT_THAT(first.target, ElementsAre(5, 2));
   EXPECT_EQ(first.num_tokens(), 5);

@@ -86,7 +86,7 @@ class PairsOfLengths final : public ExampleSource {
   }
   absl::StatusOr<Examples> Make(RecordRequest request) const override {
     const PairLengths& lengths = lengths_[static_cast<size_t>(request.record)];
-    auto pair = std::make_shared<SentencePair>();
+    auto pair = std::make_shared<TranslationExample>();
     pair->source.assign(static_cast<size_t>(lengths.source), 5);
     pair->target.assign(static_cast<size_t>(lengths.target), 6);
     pair->source.front() = static_cast<int32_t>(request.record);
@@ -104,7 +104,7 @@ std::vector<std::vector<int32_t>> Numbers(const TrainingBatch& batch) {
     std::vector<int32_t>& of_batch = numbers.emplace_back();
     for (const auto& example : examples) {
       of_batch.push_back(
-          static_cast<const SentencePair&>(*example).source.front());
+          static_cast<const TranslationExample&>(*example).source.front());
     }
   }
   return numbers;

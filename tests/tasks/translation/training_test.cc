@@ -63,7 +63,7 @@ TEST_F(TranslationTrainingTest, DividesTheLossOnceByTheTokensOfTheUpdate) {
   for (int64_t i = 0; i < (*text)->size(); ++i) {
     pairs.push_back((*text)->Make(RequestForEvaluation(i))->front());
     tokens += static_cast<int64_t>(
-        static_cast<const SentencePair&>(*pairs.back()).target.size());
+        static_cast<const TranslationExample&>(*pairs.back()).target.size());
   }
   EXPECT_EQ(model->Totals(pairs).front(), tokens);
   const TranslationInput input = MakeTranslationInput(pairs, torch::kCPU);
