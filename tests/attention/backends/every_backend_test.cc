@@ -315,7 +315,10 @@ TEST_P(EveryBackendTest, MatchesReferenceInOddRunsAndPackedDocuments) {
       SCOPED_TRACE("pattern " + std::to_string(i) + " residual " +
                    std::to_string(static_cast<int>(residual)));
       ExpectLayersMatchReference(
-          GetParam(), LayersOver(patterns[i], {.residual = residual}));
+          GetParam(),
+          // Of one head the gates' gradient is a single number, which the
+          // reference may have by luck.
+          LayersOver(patterns[i], {.residual = residual, .heads = 3}));
     }
   }
 }
