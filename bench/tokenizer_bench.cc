@@ -9,7 +9,8 @@
 // the environment names others: TOKENIZER_BENCH_TEXT (a text file),
 // TOKENIZER_BENCH_WORDPIECE (vocab.txt), TOKENIZER_BENCH_SENTENCEPIECE (a
 // model; there is none in the project, so without it SentencePiece is left
-// out), TOKENIZER_BENCH_HUGGINGFACE (a tokenizer.json, likewise). bytes_per_second counts the UTF-8 text.
+// out), TOKENIZER_BENCH_HUGGINGFACE (a tokenizer.json, likewise).
+// bytes_per_second counts the UTF-8 text.
 
 #include <benchmark/benchmark.h>
 

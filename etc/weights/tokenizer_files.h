@@ -36,9 +36,9 @@ struct TokenizerFiles {
 };
 
 // Finds the vocabulary in a directory by the names that official ETC, BERT,
-// HuggingFace and we use; without any of them, or if they are used in a way that
-// is not supported, in tokenizer.json. `path` is the directory, or a file or the
-// prefix of files in it.
+// HuggingFace and we use; without any of them, or if they are used in a way
+// that is not supported, in tokenizer.json. `path` is the directory, or a file
+// or the prefix of files in it.
 //   errors of DescribeTokenizer, but for kUnimplemented, which becomes
 //   `unsupported`
 absl::StatusOr<TokenizerFiles> FindTokenizer(const std::string& path);
@@ -90,9 +90,9 @@ std::string TokenizerText(const TokenizerFiles& tokenizer);
 // case is kept.
 std::vector<std::string> TokenizerWarnings(const TokenizerFiles& tokenizer);
 
-// The contents of the vocabulary at `path`: as they are, but of WordPiece (also of a
-// tokenizer.json: any name that ends in ".json") those of the vocab.txt that
-// is equivalent, added tokens among them.
+// The contents of the vocabulary at `path`: as they are, but of WordPiece (also
+// of a tokenizer.json: any name that ends in ".json") those of the vocab.txt
+// that is equivalent, added tokens among them.
 //   errors of DescribeTokenizer
 absl::StatusOr<std::string> ReadVocabulary(const std::string& type,
                                            const std::string& path);
@@ -108,7 +108,8 @@ std::string VocabularyFileName(const std::string& tokenizer_type);
 
 // Writes a vocabulary with these contents into our checkpoint directory, and
 // its options as tokenizer_config.json, which HuggingFace reads too; a
-// tokenizer.json of type "huggingface" has them itself. Does nothing if `tokenizer.type` is empty.
+// tokenizer.json of type "huggingface" has them itself. Does nothing if
+// `tokenizer.type` is empty.
 absl::Status WriteTokenizer(const TokenizerFiles& tokenizer,
                             const std::string& vocabulary,
                             const std::string& directory);

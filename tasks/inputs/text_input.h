@@ -19,9 +19,9 @@ namespace etc {
 //   [CLS] a [SEP]  or  [CLS] a [SEP] b [SEP]
 //
 // BERT has these tokens as its global ones, with types 0 and, of b with its
-// [SEP], 1 (doc/glue.md 4); RoBERTa with type 0 alone. ETC has them as long tokens, with types 1 and 2,
-// and before them, global, a token that all of them belong to, and one for each
-// sentence (doc/glue.md 11).
+// [SEP], 1 (doc/glue.md 4); RoBERTa with type 0 alone. ETC has them as long
+// tokens, with types 1 and 2, and before them, global, a token that all of them
+// belong to, and one for each sentence (doc/glue.md 11).
 
 // Ids of the marks around texts.
 struct TextMarks {

@@ -49,7 +49,8 @@ absl::StatusOr<NqTokens> TokensByMarks(const Tokenizer& tokenizer) {
   return InvalidArgument(
       "for Natural Questions a tokenizer.json should name the pieces around a "
       "text, and have \"[unused102]\" and \"[unused103]\", \"[unused1]\" and "
-      "\"[unused2]\", or \"madeupword0000\" and \"madeupword0001\", which stand "
+      "\"[unused2]\", or \"madeupword0000\" and \"madeupword0001\", which "
+      "stand "
       "for HTML tags, but has not");
 }
 

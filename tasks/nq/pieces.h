@@ -26,8 +26,8 @@ inline constexpr int32_t kNqGlobalEndToken = 0;
 // [CLS], [SEP], [unused102] and [unused103] of a WordPiece vocabulary,
 // <unused_63>, <unused_2>, <unused_35> and <unused_36> of a SentencePiece
 // model, looked up by name. Of a tokenizer.json the pieces around a text, and
-// for the tags [unused102] and [unused103], [unused1] and [unused2], or RoBERTa's
-// madeupword0000 and madeupword0001.
+// for the tags [unused102] and [unused103], [unused1] and [unused2], or
+// RoBERTa's madeupword0000 and madeupword0001.
 //   kInvalidArgument  the vocabulary lacks one of them
 absl::StatusOr<NqTokens> NqTokensOf(TokenizerKind kind,
                                     const Tokenizer& tokenizer);

@@ -84,8 +84,9 @@ class Tokenizer {
   // Scores a part between cutting places.
   virtual PartScore ScoreOf(absl::string_view /*part*/) const { return {}; }
 
-  // Returns true if the piece stands within a word, as far as its spelling shows
-  // it. Of a tokenizer.json alone; the other kinds have marks of their own.
+  // Returns true if the piece stands within a word, as far as its spelling
+  // shows it. Of a tokenizer.json alone; the other kinds have marks of their
+  // own.
   virtual bool ContinuesWord(int32_t /*id*/) const { return false; }
   // The special pieces around a text, as far as a tokenizer.json names them.
   virtual TextMarkIds marks() const { return {}; }

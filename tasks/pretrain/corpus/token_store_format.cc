@@ -277,16 +277,14 @@ absl::StatusOr<TokenStoreSettings> ParseTokenStoreSettings(
   reader.Required("tokenizer", &tokenizer);
   if (tokenizer != kWordPieceName && tokenizer != kSentencePieceName &&
       tokenizer != kHuggingFaceName) {
-    reader.Fail("tokenizer",
-                absl::StrCat("should be \"", kWordPieceName, "\", \"",
-                             kSentencePieceName, "\" or \"", kHuggingFaceName,
-                             "\""));
+    reader.Fail("tokenizer", absl::StrCat("should be \"", kWordPieceName,
+                                          "\", \"", kSentencePieceName,
+                                          "\" or \"", kHuggingFaceName, "\""));
   }
-  settings.tokenizer_kind = tokenizer == kSentencePieceName
-                                ? TokenizerKind::kSentencePiece
-                            : tokenizer == kHuggingFaceName
-                                ? TokenizerKind::kHuggingFace
-                                : TokenizerKind::kWordPiece;
+  settings.tokenizer_kind =
+      tokenizer == kSentencePieceName ? TokenizerKind::kSentencePiece
+      : tokenizer == kHuggingFaceName ? TokenizerKind::kHuggingFace
+                                      : TokenizerKind::kWordPiece;
   reader.Required("vocab_size", &settings.vocab_size);
   if (settings.vocab_size < 1 ||
       settings.vocab_size > std::numeric_limits<int32_t>::max()) {

@@ -69,8 +69,8 @@ void AddedVocabulary::Searched::Split(absl::string_view text,
       ++at;
       continue;
     }
-    const ByteRange place = PlaceOf(
-        match.id, text, {.begin = at, .end = at + match.length}, done);
+    const ByteRange place =
+        PlaceOf(match.id, text, {.begin = at, .end = at + match.length}, done);
     at += match.length;
     if (place.begin == place.end) {
       continue;
@@ -120,11 +120,11 @@ absl::StatusOr<std::vector<AddedToken>> ReadAddedTokens(
     const int32_t known = vocabulary->Id(token.content);
     const int64_t expected = known >= 0 ? known : next;
     if (token.id != expected) {
-      return InvalidArgument(
-          reader.Where("id"), " of ", QuotedName(token.content), " should be ",
-          expected,
-          known >= 0 ? ", as in model.vocab" : ", the next one behind the model's",
-          ", but is ", token.id);
+      return InvalidArgument(reader.Where("id"), " of ",
+                             QuotedName(token.content), " should be ", expected,
+                             known >= 0 ? ", as in model.vocab"
+                                        : ", the next one behind the model's",
+                             ", but is ", token.id);
     }
     if (known < 0) {
       ETC_RETURN_IF_ERROR(

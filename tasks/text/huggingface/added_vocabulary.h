@@ -24,7 +24,7 @@ namespace etc::huggingface {
 // the text as it is, the others in the rest, normalized.
 class AddedVocabulary {
  public:
-  // Those of one of the two kinds.
+  // The tokens of one of the two kinds.
   class Searched {
    public:
     void Add(const AddedToken& token, absl::string_view content);
@@ -64,7 +64,8 @@ class AddedVocabulary {
 
 // Reads the field "added_tokens", a list, and adds the tokens that are no
 // pieces of the model to `vocabulary`; `where` names it in messages.
-//   kInvalidArgument  another id than that of the same piece of the model or, of
+//   kInvalidArgument  another id than that of the same piece of the model or,
+//   of
 //                     a new one, than the next
 absl::StatusOr<std::vector<AddedToken>> ReadAddedTokens(
     const nlohmann::json& list, const std::string& where,

@@ -64,11 +64,11 @@ class BpeModel : public Model {
     }
     for (int byte = 0; byte < 256; ++byte) {
       const auto value = static_cast<uint8_t>(byte);
-      byte_ids_[value] =
-          options_.is_byte_level
-              ? IdOf(std::string(1, static_cast<char>(value)))
-          : options_.byte_fallback ? IdOf(absl::StrFormat("<0x%02X>", byte))
-                                   : -1;
+      byte_ids_[value] = options_.is_byte_level
+                             ? IdOf(std::string(1, static_cast<char>(value)))
+                         : options_.byte_fallback
+                             ? IdOf(absl::StrFormat("<0x%02X>", byte))
+                             : -1;
     }
     FindWholeWords();
   }
@@ -289,8 +289,8 @@ class BpeModel : public Model {
     const auto offer = [&](size_t left, size_t right) {
       const Merge merge = MergeOf(all[left].id, all[right].id);
       if (merge.rank != kNoRank) {
-        queue.push({merge.rank, left, right, all[left].id, all[right].id,
-                    merge.id});
+        queue.push(
+            {merge.rank, left, right, all[left].id, all[right].id, merge.id});
       }
     };
     for (size_t i = 0; i < size; ++i) {
@@ -365,10 +365,10 @@ absl::StatusOr<BpeModel::Merges> ReadMerges(const json& list,
     const std::string merge_where = absl::StrCat(where, "[", i, "]");
     ETC_ASSIGN_OR_RETURN(const auto halves, ReadHalves(list[i], merge_where));
     const auto& [left, right] = halves;
-    const std::string whole =
-        absl::StrCat(left, right.size() < prefix.size()
-                               ? absl::string_view()
-                               : absl::string_view(right).substr(prefix.size()));
+    const std::string whole = absl::StrCat(
+        left, right.size() < prefix.size()
+                  ? absl::string_view()
+                  : absl::string_view(right).substr(prefix.size()));
     for (const std::string& piece : {left, right, whole}) {
       if (vocabulary.Id(piece) < 0) {
         return InvalidArgument(merge_where, " merges ", QuotedName(left),
@@ -432,9 +432,9 @@ absl::StatusOr<ReadModelResult> ReadBpe(const json& object,
   ETC_RETURN_IF_ERROR(reader.Finish());
   ETC_RETURN_IF_ERROR(CheckBpe(&reader, options));
   ReadModelResult result;
-  ETC_ASSIGN_OR_RETURN(result.vocabulary, ReadVocabularyObject(
-                                              *vocabulary,
-                                              reader.Where("vocab")));
+  ETC_ASSIGN_OR_RETURN(
+      result.vocabulary,
+      ReadVocabularyObject(*vocabulary, reader.Where("vocab")));
   if (unknown.has_value()) {
     options.unknown_id = result.vocabulary.Id(*unknown);
     if (options.unknown_id < 0) {

@@ -41,7 +41,8 @@ CharacterClass NextClass(absl::string_view text, int64_t* at) {
   return ClassOf(NextCodePoint(text, at));
 }
 
-// Bytes of "'s", "'t", "'re", "'ve", "'m", "'ll" or "'d" at the beginning, or 0.
+// Bytes of "'s", "'t", "'re", "'ve", "'m", "'ll" or "'d" at the beginning, or
+// 0.
 int64_t ContractionSize(absl::string_view text) {
   if (text.size() < 2 || text[0] != '\'') {
     return 0;
@@ -153,8 +154,7 @@ bool BytesOfPiece(absl::string_view piece, std::string* bytes) {
   static const auto* const kBytes = [] {
     auto* map = new absl::flat_hash_map<CodePoint, char>();
     for (int byte = 0; byte < 256; ++byte) {
-      const std::string character =
-          ByteCharacter(static_cast<uint8_t>(byte));
+      const std::string character = ByteCharacter(static_cast<uint8_t>(byte));
       int64_t at = 0;
       map->emplace(NextCodePoint(character, &at), static_cast<char>(byte));
     }

@@ -59,9 +59,9 @@ class HuggingFaceTokenizer : public Tokenizer {
   explicit HuggingFaceTokenizer(Parts parts)
       : parts_(std::move(parts)),
         added_(parts_.added_tokens, parts_.normalizers) {
-    word_start_ = parts_.pre_tokenizers.is_byte_level ? ByteCharacter(' ')
-                                                      : parts_.pre_tokenizers
-                                                            .word_mark;
+    word_start_ = parts_.pre_tokenizers.is_byte_level
+                      ? ByteCharacter(' ')
+                      : parts_.pre_tokenizers.word_mark;
     if (word_start_.empty() && parts_.normalizers.marks_words) {
       word_start_ = "\u2581";
     }
@@ -150,15 +150,15 @@ class HuggingFaceTokenizer : public Tokenizer {
     std::vector<WordPart> parts;
     for (const ByteRange word : split.words) {
       parts.clear();
-      parts_.model->Encode(words.substr(static_cast<size_t>(word.begin),
-                                        static_cast<size_t>(word.end -
-                                                            word.begin)),
-                           &parts);
+      parts_.model->Encode(
+          words.substr(static_cast<size_t>(word.begin),
+                       static_cast<size_t>(word.end - word.begin)),
+          &parts);
       for (const WordPart& part : parts) {
-        Append(part.id,
-               split.text.Source(word.begin + part.begin,
-                                 word.begin + part.end),
-               text, tokens);
+        Append(
+            part.id,
+            split.text.Source(word.begin + part.begin, word.begin + part.end),
+            text, tokens);
       }
     }
   }
@@ -184,8 +184,7 @@ absl::StatusOr<Parts> ReadParts(const json& contents,
                                 const std::string& source) {
   JsonObjectReader reader(contents, source);
   const json* model = reader.Raw("model", /*required=*/true);
-  ETC_RETURN_IF_ERROR(
-      reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
   Parts parts;
   if (const json* normalizer = GivenField(&reader, "normalizer")) {
     ETC_ASSIGN_OR_RETURN(
@@ -203,10 +202,9 @@ absl::StatusOr<Parts> ReadParts(const json& contents,
   parts.vocabulary = std::move(read.vocabulary);
   parts.model = std::move(read.model);
   if (const json* added = GivenField(&reader, "added_tokens")) {
-    ETC_ASSIGN_OR_RETURN(
-        parts.added_tokens,
-        ReadAddedTokens(*added, reader.Where("added_tokens"),
-                        &parts.vocabulary));
+    ETC_ASSIGN_OR_RETURN(parts.added_tokens,
+                         ReadAddedTokens(*added, reader.Where("added_tokens"),
+                                         &parts.vocabulary));
   }
   if (const json* processor = GivenField(&reader, "post_processor")) {
     ETC_ASSIGN_OR_RETURN(

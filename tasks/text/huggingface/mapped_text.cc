@@ -43,9 +43,8 @@ MappedText MappedText::Slice(ByteRange range) const {
       text().substr(static_cast<size_t>(range.begin),
                     static_cast<size_t>(range.end - range.begin));
   if (is_mapped_) {
-    const int64_t begin = range.begin < range.end
-                              ? Source(range.begin, range.end).begin
-                              : begin_;
+    const int64_t begin =
+        range.begin < range.end ? Source(range.begin, range.end).begin : begin_;
     return {std::string(part),
             std::vector<ByteRange>(sources_.begin() + range.begin,
                                    sources_.begin() + range.end),
@@ -97,8 +96,8 @@ void MappedTextBuilder::Append(absl::string_view text, ByteRange range) {
     source.begin = from_.Source(range.begin, range.begin + 1).begin;
     source.end = source.begin;
   } else {
-    source.begin = from_.size() > 0 ? from_.Source(0, from_.size()).end
-                                    : from_.begin();
+    source.begin =
+        from_.size() > 0 ? from_.Source(0, from_.size()).end : from_.begin();
     source.end = source.begin;
   }
   text_.append(text.data(), text.size());

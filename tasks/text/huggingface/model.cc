@@ -37,8 +37,8 @@ class WordPieceModel : public Model {
               std::vector<WordPart>* parts) const override {
     const auto size = static_cast<int64_t>(word.size());
     const size_t first = parts->size();
-    bool known = size <= most_code_points_ ||
-                 CountCodePoints(word) <= most_code_points_;
+    bool known =
+        size <= most_code_points_ || CountCodePoints(word) <= most_code_points_;
     for (int64_t at = 0; known && at < size;) {
       const PieceTrie::Match match =
           trie_.Longest(at == 0 ? PieceTrie::kRoot : continuation_,
@@ -117,9 +117,8 @@ absl::StatusOr<ReadModelResult> ReadWordPiece(const json& object,
   ETC_ASSIGN_OR_RETURN(const int32_t unknown,
                        UnknownId(&reader, result.vocabulary));
   ETC_RETURN_IF_ERROR(reader.Finish());
-  result.model = std::make_unique<WordPieceModel>(result.vocabulary,
-                                                  std::move(prefix), unknown,
-                                                  most);
+  result.model = std::make_unique<WordPieceModel>(
+      result.vocabulary, std::move(prefix), unknown, most);
   return result;
 }
 

@@ -362,24 +362,25 @@ absl::Status ReadPrecompiled(JsonObjectReader* reader, Normalizers* all) {
 }
 
 absl::Status ReadNormalizer(const json& object, const std::string& where,
-                      Normalizers* all);
+                            Normalizers* all);
 
-absl::Status ReadNormalizerSequence(JsonObjectReader* reader, Normalizers* all) {
+absl::Status ReadNormalizerSequence(JsonObjectReader* reader,
+                                    Normalizers* all) {
   const json* list = reader->Raw("normalizers", /*required=*/true);
   if (list == nullptr || !list->is_array()) {
     reader->Fail("normalizers", "should be a list");
     return absl::OkStatus();
   }
   for (size_t i = 0; i < list->size(); ++i) {
-    ETC_RETURN_IF_ERROR(
-        ReadNormalizer((*list)[i],
-                 absl::StrCat(reader->Where("normalizers"), "[", i, "]"), all));
+    ETC_RETURN_IF_ERROR(ReadNormalizer(
+        (*list)[i], absl::StrCat(reader->Where("normalizers"), "[", i, "]"),
+        all));
   }
   return absl::OkStatus();
 }
 
 absl::Status ReadNormalizer(const json& object, const std::string& where,
-                      Normalizers* all) {
+                            Normalizers* all) {
   using Reader = absl::Status (*)(JsonObjectReader*, Normalizers*);
   static constexpr std::pair<const char*, Reader> kTypes[] = {
       {"BertNormalizer", ReadBertNormalizer},
@@ -398,17 +399,16 @@ absl::Status ReadNormalizer(const json& object, const std::string& where,
   JsonObjectReader reader(object, where);
   std::string type;
   reader.Required("type", &type);
-  ETC_RETURN_IF_ERROR(
-      reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
   for (const auto& [known, read] : kTypes) {
     if (type == known) {
       ETC_RETURN_IF_ERROR(read(&reader, all));
       return reader.Finish();
     }
   }
-  return absl::UnimplementedError(absl::StrCat(
-      reader.Where("type"), " is ", QuotedName(type),
-      ", a normalizer that is not supported"));
+  return absl::UnimplementedError(
+      absl::StrCat(reader.Where("type"), " is ", QuotedName(type),
+                   ", a normalizer that is not supported"));
 }
 
 }  // namespace

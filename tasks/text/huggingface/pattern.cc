@@ -61,8 +61,7 @@ class IcuPattern : public Pattern {
     UText bytes = UTEXT_INITIALIZER;
     utext_openUTF8(&bytes, text.data(), static_cast<int64_t>(text.size()),
                    &status);
-    const std::unique_ptr<icu::RegexMatcher> matcher(
-        pattern_->matcher(status));
+    const std::unique_ptr<icu::RegexMatcher> matcher(pattern_->matcher(status));
     if (U_SUCCESS(status)) {
       matcher->setStackLimit(0, status);
       matcher->reset(&bytes);
@@ -128,7 +127,9 @@ class Translator {
     absl::StrAppend(&out_, text);
     at_ += size;
   }
-  void Refuse(size_t size) { unsupported_ = std::string(Rest().substr(0, size)); }
+  void Refuse(size_t size) {
+    unsupported_ = std::string(Rest().substr(0, size));
+  }
 
   void Escape() {
     static constexpr std::pair<char, const char*> kClasses[] = {
@@ -199,8 +200,8 @@ class Translator {
     if (!absl::StartsWith(Rest(), "(?")) {
       return Take(1);
     }
-    for (const char* known : {"(?:", "(?i:", "(?=", "(?!", "(?<=", "(?<!",
-                              "(?>", "(?i)"}) {
+    for (const char* known :
+         {"(?:", "(?i:", "(?=", "(?!", "(?<=", "(?<!", "(?>", "(?i)"}) {
       if (absl::StartsWith(Rest(), known)) {
         return Take(absl::string_view(known).size());
       }
@@ -214,11 +215,11 @@ class Translator {
     const absl::string_view text =
         Rest().substr(0, end == absl::string_view::npos ? 0 : end - at_);
     const bool is_plain =
-        text.size() > 1 && absl::ascii_isdigit(static_cast<unsigned char>(
-                               text[1]));
+        text.size() > 1 &&
+        absl::ascii_isdigit(static_cast<unsigned char>(text[1]));
     const char behind = is_plain && end + 1 < in_.size() ? in_[end + 1] : ' ';
-    is_plain && behind != '+' && behind != '*' ? Take(text.size() + 1)
-                                               : Refuse(text.size() + 2);
+    is_plain&& behind != '+' && behind != '*' ? Take(text.size() + 1)
+                                              : Refuse(text.size() + 2);
   }
 
   const absl::string_view in_;
@@ -246,8 +247,8 @@ absl::StatusOr<std::shared_ptr<const Pattern>> ReadExpression(
       mistake, status));
   if (U_FAILURE(status)) {
     return InvalidArgument(where, " should be a regular expression, but ",
-                           QuotedName(expression), " is none: ",
-                           u_errorName(status));
+                           QuotedName(expression),
+                           " is none: ", u_errorName(status));
   }
   return std::make_shared<const IcuPattern>(std::move(pattern));
 }

@@ -19,9 +19,9 @@ class Pattern {
 
   // Calls `visit` for each match in `text`, from left to right; matches do not
   // overlap. May be called from several threads.
-  virtual void FindAll(absl::string_view text,
-                       absl::FunctionRef<void(ByteRange match)> visit)
-      const = 0;
+  virtual void FindAll(
+      absl::string_view text,
+      absl::FunctionRef<void(ByteRange match)> visit) const = 0;
 };
 
 // Reads {"String": TEXT} or {"Regex": EXPRESSION}; `where` names it in

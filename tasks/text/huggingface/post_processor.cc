@@ -30,8 +30,8 @@ absl::Status ReadPiece(JsonObjectReader* reader, const char* field,
   const auto stated = (*pair)[1].get<int64_t>();
   if (vocabulary.Id(piece) != stated) {
     return InvalidArgument(reader->Where(field), " is ", QuotedName(piece),
-                           " with id ", stated,
-                           ", but the vocabulary has ", vocabulary.Id(piece));
+                           " with id ", stated, ", but the vocabulary has ",
+                           vocabulary.Id(piece));
   }
   *id = static_cast<int32_t>(stated);
   return absl::OkStatus();
@@ -64,12 +64,13 @@ absl::Status ReadTemplate(JsonObjectReader* reader,
   const json* single = reader->Raw("single", /*required=*/true);
   ETC_RETURN_IF_ERROR(reader->Finish(kIgnore));
   if (!single->is_array()) {
-    return InvalidArgument(reader->Where("single"), " should be a list, but is ",
-                           single->type_name());
+    return InvalidArgument(reader->Where("single"),
+                           " should be a list, but is ", single->type_name());
   }
   bool is_behind_text = false;
   for (size_t i = 0; i < single->size(); ++i) {
-    const std::string where = absl::StrCat(reader->Where("single"), "[", i, "]");
+    const std::string where =
+        absl::StrCat(reader->Where("single"), "[", i, "]");
     JsonObjectReader part((*single)[i], where);
     ETC_RETURN_IF_ERROR(part.Finish(kIgnore));
     if (part.Has("Sequence")) {
@@ -120,10 +121,9 @@ absl::Status ReadMarks(const json& object, const std::string& where,
     return InvalidArgument(reader.Where("processors"), " should be a list");
   }
   for (size_t i = 0; i < list->size(); ++i) {
-    ETC_RETURN_IF_ERROR(
-        ReadMarks((*list)[i],
-                  absl::StrCat(reader.Where("processors"), "[", i, "]"),
-                  vocabulary, marks));
+    ETC_RETURN_IF_ERROR(ReadMarks(
+        (*list)[i], absl::StrCat(reader.Where("processors"), "[", i, "]"),
+        vocabulary, marks));
   }
   return absl::OkStatus();
 }

@@ -38,9 +38,8 @@ struct Part {
 };
 
 absl::string_view TextOf(const SplitText& split, ByteRange range) {
-  return split.text.text().substr(
-      static_cast<size_t>(range.begin),
-      static_cast<size_t>(range.end - range.begin));
+  return split.text.text().substr(static_cast<size_t>(range.begin),
+                                  static_cast<size_t>(range.end - range.begin));
 }
 
 // Joins matches, where `parts` go from left to right, with the part before
@@ -197,7 +196,8 @@ class WhitespaceWords : public PreTokenizer {
         if (kind != 0 && kind == previous) {
           words.back().end = word.begin + at;
         } else if (kind != 0) {
-          words.push_back({.begin = word.begin + begin, .end = word.begin + at});
+          words.push_back(
+              {.begin = word.begin + begin, .end = word.begin + at});
         }
         previous = kind;
       }
@@ -405,12 +405,12 @@ absl::Status ReadMetaspace(JsonObjectReader* reader, PreTokenizers* all) {
     return UnsupportedTokenizer(reader->Where("prepend_scheme"),
                                 QuotedName(scheme), "always, first or never");
   }
-  all->steps.push_back(std::make_unique<Metaspace>(
-      mark,
-      scheme == "always"  ? PrependScheme::kAlways
-      : scheme == "first" ? PrependScheme::kFirst
-                          : PrependScheme::kNever,
-      splits));
+  all->steps.push_back(
+      std::make_unique<Metaspace>(mark,
+                                  scheme == "always"  ? PrependScheme::kAlways
+                                  : scheme == "first" ? PrependScheme::kFirst
+                                                      : PrependScheme::kNever,
+                                  splits));
   all->word_mark = mark;
   return absl::OkStatus();
 }
@@ -489,8 +489,8 @@ absl::Status ReadSequence(JsonObjectReader* reader, PreTokenizers* all) {
   }
   for (size_t i = 0; i < list->size(); ++i) {
     ETC_RETURN_IF_ERROR(ReadStep(
-        (*list)[i],
-        absl::StrCat(reader->Where("pretokenizers"), "[", i, "]"), all));
+        (*list)[i], absl::StrCat(reader->Where("pretokenizers"), "[", i, "]"),
+        all));
   }
   return absl::OkStatus();
 }
@@ -512,12 +512,11 @@ absl::Status ReadStep(const json& object, const std::string& where,
   JsonObjectReader reader(object, where);
   std::string type;
   reader.Required("type", &type);
-  ETC_RETURN_IF_ERROR(
-      reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
   if (all->is_byte_level) {
-    return absl::UnimplementedError(absl::StrCat(
-        where, " is ", QuotedName(type),
-        ", but nothing is supported behind ByteLevel"));
+    return absl::UnimplementedError(
+        absl::StrCat(where, " is ", QuotedName(type),
+                     ", but nothing is supported behind ByteLevel"));
   }
   for (const auto& [known, read] : kTypes) {
     if (type == known) {
@@ -525,9 +524,9 @@ absl::Status ReadStep(const json& object, const std::string& where,
       return reader.Finish();
     }
   }
-  return absl::UnimplementedError(absl::StrCat(
-      reader.Where("type"), " is ", QuotedName(type),
-      ", a pre-tokenizer that is not supported"));
+  return absl::UnimplementedError(
+      absl::StrCat(reader.Where("type"), " is ", QuotedName(type),
+                   ", a pre-tokenizer that is not supported"));
 }
 
 }  // namespace

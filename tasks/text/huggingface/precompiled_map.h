@@ -20,13 +20,14 @@ class PrecompiledMap {
  public:
   // Reads the bytes of such a file: the size of the trie in bytes, 32 bits,
   // little endian; the trie; the replacements.
-  //   kInvalidArgument  it is cut off, or its replacements are no UTF-8; `where`
+  //   kInvalidArgument  it is cut off, or its replacements are no UTF-8;
+  //   `where`
   //                     names it
   static absl::StatusOr<PrecompiledMap> Parse(absl::string_view bytes,
                                               const std::string& where);
 
-  // What replaces the shortest text of the map that `text` begins with; nothing
-  // if there is none.
+  // The replacement of the shortest text of the map that `text` begins with;
+  // nothing if there is none.
   std::optional<absl::string_view> Find(absl::string_view text) const;
 
  private:

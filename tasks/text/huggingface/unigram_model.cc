@@ -169,9 +169,8 @@ absl::Status ReadScoredPieces(const json& list, const std::string& where,
         !entry[1].is_number()) {
       return InvalidArgument(entry_where, " should be a piece and its score");
     }
-    ETC_RETURN_IF_ERROR(vocabulary->AddAgain(entry_where,
-                                        entry[0].get<std::string>(),
-                                        static_cast<int64_t>(i)));
+    ETC_RETURN_IF_ERROR(vocabulary->AddAgain(
+        entry_where, entry[0].get<std::string>(), static_cast<int64_t>(i)));
     scores->push_back(entry[1].get<double>());
   }
   return absl::OkStatus();

@@ -37,7 +37,7 @@ using Strings = std::vector<std::string>;
 // --- Files -------------------------------------------------------------------
 
 constexpr std::pair<const char*, const char*> kMerges[] = {
-    {"t", "h"},  {"th", "e"}, {"Ġ", "the"}, {"l", "o"}, {"lo", "w"},
+    {"t", "h"},   {"th", "e"}, {"Ġ", "the"},  {"l", "o"}, {"lo", "w"},
     {"Ġ", "low"}, {"e", "r"},  {"low", "er"}, {"Ġ", "Ġ"}};
 
 // RoBERTa's kind: the bytes have the ids 0 to 255, merges follow.
@@ -120,9 +120,8 @@ Strings Pieces(const Tokenizer& tokenizer, const std::string& text) {
 Strings Parts(const Tokenizer& tokenizer, const std::string& text) {
   Strings parts;
   for (const Token& token : tokenizer.Encode(text)) {
-    parts.push_back(
-        text.substr(static_cast<size_t>(token.begin),
-                    static_cast<size_t>(token.end - token.begin)));
+    parts.push_back(text.substr(static_cast<size_t>(token.begin),
+                                static_cast<size_t>(token.end - token.begin)));
   }
   return parts;
 }
@@ -143,8 +142,7 @@ TEST(HuggingFaceTokenizerTest, SplitsAsGpt2) {
   };
   for (const auto& [text, words] : table) {
     Strings found;
-    VisitGpt2Words(text, [&, whole = std::string(text)](
-                                          ByteRange word) {
+    VisitGpt2Words(text, [&, whole = std::string(text)](ByteRange word) {
       found.push_back(whole.substr(static_cast<size_t>(word.begin),
                                    static_cast<size_t>(word.end - word.begin)));
     });
@@ -159,8 +157,7 @@ TEST(HuggingFaceTokenizerTest, MergesBytes) {
   EXPECT_THAT(Pieces(*tokenizer, "the the lower"),
               ElementsAre("the 0-3", "Ġthe 4-7", "Ġlow 8-11", "er 11-13"));
   // Pieces of one character have the whole character.
-  EXPECT_THAT(Pieces(*tokenizer, "é "),
-              ElementsAre("Ã 0-2", "© 0-2", "Ġ 2-3"));
+  EXPECT_THAT(Pieces(*tokenizer, "é "), ElementsAre("Ã 0-2", "© 0-2", "Ġ 2-3"));
   EXPECT_THAT(Pieces(*tokenizer, ""), ElementsAre());
   EXPECT_FALSE(tokenizer->lower_cases());
   EXPECT_TRUE(tokenizer->ContinuesWord(tokenizer->Id("er")));
@@ -235,7 +232,11 @@ TEST(HuggingFaceTokenizerTest, SpellsUnknownCharacters) {
                 {{"type", "BPE"},
                  {"unk_token", "?"},
                  {"vocab",
-                  {{"?", 0}, {"a", 1}, {"b", 2}, {"ab", 3}, {"<0xC3>", 4},
+                  {{"?", 0},
+                   {"a", 1},
+                   {"b", 2},
+                   {"ab", 3},
+                   {"<0xC3>", 4},
                    {"<0xA9>", 5}}},
                  {"merges", json::array({"a b"})}}}};
   EXPECT_THAT(Pieces(*Parse(file), "abxyb"),
@@ -260,10 +261,10 @@ TEST(HuggingFaceTokenizerTest, FindsTheBestSegmentation) {
               ElementsAre("▁ 0-0", "<unk> 0-3", "▁a 4-5"));
   for (int byte = 0; byte < 256; ++byte) {
     constexpr char kDigits[] = "0123456789ABCDEF";
-    file["model"]["vocab"].push_back(json::array(
-        {absl::StrCat("<0x", std::string(1, kDigits[byte / 16]),
-                      std::string(1, kDigits[byte % 16]), ">"),
-         -100}));
+    file["model"]["vocab"].push_back(
+        json::array({absl::StrCat("<0x", std::string(1, kDigits[byte / 16]),
+                                  std::string(1, kDigits[byte % 16]), ">"),
+                     -100}));
   }
   file["model"]["byte_fallback"] = true;
   EXPECT_THAT(Pieces(*Parse(file), "xa"),
@@ -317,12 +318,12 @@ TEST(HuggingFaceTokenizerTest, SplitsWords) {
     EXPECT_EQ(Parts(*Parse(WordsFile(step)), "a--b-c"), words) << step;
   }
   const json digits = {{"type", "Digits"}, {"individual_digits", true}};
-  EXPECT_THAT(Parts(*Parse(WordsFile(
-                        {{"type", "Sequence"},
-                         {"pretokenizers",
-                          {{{"type", "WhitespaceSplit"}}, digits}}})),
-                    "a12 ½"),
-              ElementsAre("a", "1", "2", "½"));
+  EXPECT_THAT(
+      Parts(*Parse(WordsFile(
+                {{"type", "Sequence"},
+                 {"pretokenizers", {{{"type", "WhitespaceSplit"}}, digits}}})),
+            "a12 ½"),
+      ElementsAre("a", "1", "2", "½"));
 }
 
 TEST(HuggingFaceTokenizerTest, FindsAddedTokens) {
@@ -347,8 +348,8 @@ TEST(HuggingFaceTokenizerTest, FindsAddedTokens) {
 }
 
 TEST(HuggingFaceTokenizerTest, NormalizesAndKnowsWhere) {
-  json words = {{"[UNK]", 0}, {"ab", 1}, {"é", 2}, {"e", 3}, {"ﬁ", 4},
-                {"fi", 5},    {"日", 6}, {"σ", 7}};
+  json words = {{"[UNK]", 0}, {"ab", 1}, {"é", 2},  {"e", 3},
+                {"ﬁ", 4},     {"fi", 5}, {"日", 6}, {"σ", 7}};
   const auto pieces = [&](const json& normalizer, const std::string& text) {
     json file = WordsFile({{"type", "WhitespaceSplit"}}, normalizer);
     file["model"]["vocab"] = words;
@@ -359,11 +360,11 @@ TEST(HuggingFaceTokenizerTest, NormalizesAndKnowsWhere) {
   EXPECT_THAT(pieces({{"type", "NFKC"}}, "ﬁ"), ElementsAre("fi 0-3"));
   EXPECT_THAT(pieces({{"type", "Lowercase"}}, "AB Σ"),
               ElementsAre("ab 0-2", "σ 3-5"));
-  EXPECT_THAT(pieces({{"type", "Sequence"},
-                      {"normalizers",
-                       {{{"type", "NFD"}}, {{"type", "StripAccents"}}}}},
-                     "é"),
-              ElementsAre("e 0-2"));
+  EXPECT_THAT(
+      pieces({{"type", "Sequence"},
+              {"normalizers", {{{"type", "NFD"}}, {{"type", "StripAccents"}}}}},
+             "é"),
+      ElementsAre("e 0-2"));
   EXPECT_THAT(pieces({{"type", "BertNormalizer"}}, "É\u200d日 A\u0301B"),
               ElementsAre("e 0-2", "日 5-8", "ab 9-13"));
   EXPECT_THAT(pieces({{"type", "Replace"},
@@ -379,8 +380,7 @@ TEST(HuggingFaceTokenizerTest, NormalizesAndKnowsWhere) {
 TEST(HuggingFaceTokenizerTest, ReadsRulesOfSentencePiece) {
   EXPECT_FALSE(PrecompiledMap::Parse("", "x").ok());
   EXPECT_FALSE(PrecompiledMap::Parse(std::string("\4\0\0\0", 4), "x").ok());
-  EXPECT_FALSE(
-      PrecompiledMap::Parse(std::string("\3\0\0\0abc", 7), "x").ok());
+  EXPECT_FALSE(PrecompiledMap::Parse(std::string("\3\0\0\0abc", 7), "x").ok());
   // A trie of one empty unit has no texts.
   const auto empty =
       PrecompiledMap::Parse(std::string("\4\0\0\0\0\0\0\0", 8), "x");
@@ -420,7 +420,7 @@ TEST(HuggingFaceTokenizerTest, IsFoundByItsDirectory) {
               ElementsAre("the 0-3", "Ġlow 4-7", "er 7-9"));
 }
 
-// --- What is refused ---------------------------------------------------------
+// --- Refusals ----------------------------------------------------------------
 
 struct BadField {
   std::string pointer;
@@ -438,7 +438,9 @@ TEST(HuggingFaceTokenizerTest, NamesWhatIsWrong) {
       {"/model/dropout", 0.1, other, "model.dropout is 0.1"},
       {"/model/new_option", 1, invalid, "has no field \"new_option\""},
       {"/model/merges/0", "a b c", invalid, "model.merges[0] should be two"},
-      {"/model/merges/1", {"t", "zz"}, invalid,
+      {"/model/merges/1",
+       {"t", "zz"},
+       invalid,
        "model.merges[1] merges \"t\" and \"zz\", but \"zz\" is no piece"},
       {"/model/merges", 1, invalid, "model.merges should be a list"},
       {"/model/vocab/th", -1, invalid, "the id of \"th\""},
@@ -453,7 +455,8 @@ TEST(HuggingFaceTokenizerTest, NamesWhatIsWrong) {
       {"/added_tokens", 1, invalid, "added_tokens should be a list"},
       {"/normalizer", {{"type", "Odd"}}, other, "normalizer.type is \"Odd\""},
       {"/normalizer",
-       {{"type", "Sequence"}, {"normalizers", json::array({{{"type", "Odd"}}})}},
+       {{"type", "Sequence"},
+        {"normalizers", json::array({{{"type", "Odd"}}})}},
        other,
        "normalizer.normalizers[0].type is \"Odd\""},
       {"/normalizer",
@@ -488,8 +491,8 @@ TEST(HuggingFaceTokenizerTest, AnswersToDamagedFiles) {
                          {{"type", "BertNormalizer"}});
   const std::string files[] = {ByteLevelFile().dump(), UnigramFile().dump(),
                                words.dump()};
-  const Strings dictionary = {"{",      "}",     "[",     "]",    "\"",
-                              "null",   "-1",    "1e9",   "true", "NFC",
+  const Strings dictionary = {"{",       "}",      "[",   "]",      "\"",
+                              "null",    "-1",     "1e9", "true",   "NFC",
                               "Removed", "\\p{L}", "(?:", "merges", "BPE"};
   const std::string text = "The lower é ab\u0301 <mask> 12\n";
   int64_t read = 0;
