@@ -526,7 +526,7 @@ std::string TokenizerText(const TokenizerFiles& tokenizer) {
     return tokenizer.split_punctuation ? "split at punctuation" : "";
   }
   if (tokenizer.type == kHuggingFace) {
-    return "as tokenizer.json says";
+    return "";
   }
   const WordPieceOptions& options = tokenizer.wordpiece;
   std::vector<std::string> parts = {options.lower_case ? "lower case"

@@ -113,6 +113,47 @@ TEST_F(ImportCommandTest, TakesTheVocabularyOutOfTokenizerJson) {
       lines);
 }
 
+TEST_F(ImportCommandTest, CarriesOnATokenizerJsonOfAnyKind) {
+  LeaveTokenizerJson("WordLevel");
+  json file = json::parse(Contents(source_ + "/tokenizer.json"));
+  file["normalizer"] = {{"type", "Lowercase"}};
+  file["pre_tokenizer"] = {{"type", "Whitespace"}};
+  file["model"]["unk_token"] = "[UNK]";
+  const std::string contents = file.dump();
+  directory_.Write("source/tokenizer.json", contents);
+  const Result result = Run("import " + source_ + " " + target_);
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("tokenizer.json, 19 pieces\n"));
+  const std::string exported = directory_.File("exported");
+  ASSERT_EQ(Run("export " + target_ + " " + exported).code, 0);
+  json config = Config();
+  config["init"] = exported;
+  config.erase("model");
+  config["tokenizer"] = json::object();
+  config["output"] = directory_.File("second");
+  const Result finetune = Run("finetune " + WriteConfig(config));
+  ASSERT_EQ(finetune.code, 0) << finetune.err;
+  const std::string best = directory_.File("second/seed-1/checkpoints/best");
+  for (const std::string& directory : {target_, exported, best}) {
+    EXPECT_EQ(Contents(directory + "/tokenizer.json"), contents);
+    EXPECT_FALSE(std::filesystem::exists(directory + "/vocab.txt"));
+  }
+  EXPECT_EQ(json::parse(Contents(best + "/finetune.json"))["tokenizer"]["type"],
+            "huggingface");
+  const Result again = Run("evaluate " + directory_.File("second"));
+  EXPECT_EQ(again.code, 0) << again.err;
+  // A part that is not supported is named before anything is written.
+  file["pre_tokenizer"] = {{"type", "UnicodeScripts"}};
+  directory_.Write("source/tokenizer.json", file.dump());
+  const Result refused =
+      Run("import " + source_ + " " + directory_.File("third"));
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_EQ(Lines(refused.err), 1) << refused.err;
+  EXPECT_THAT(refused.err,
+              HasSubstr("pre_tokenizer.type is \"UnicodeScripts\""));
+  EXPECT_FALSE(std::filesystem::exists(directory_.File("third")));
+}
+
 TEST_F(ImportCommandTest, CarriesOnHowTheVocabularyIsUsed) {
   json options = {{"do_lower_case", true},
                   {"strip_accents", false},
