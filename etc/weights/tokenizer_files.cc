@@ -456,7 +456,7 @@ absl::StatusOr<TokenizerFiles> FindTokenizer(const std::string& path) {
       DescribeTokenizer(found.type, vocabulary);
   const std::string json = FileBesideWeights(path, kTokenizerJson);
   if (absl::IsUnimplemented(tokenizer.status()) && !json.empty()) {
-    return DescribeTokenizer(kHuggingFace, json);
+    tokenizer = DescribeTokenizer(kHuggingFace, json);
   }
   if (absl::IsUnimplemented(tokenizer.status())) {
     return TokenizerFiles{.unsupported =
