@@ -151,6 +151,14 @@ TEST(ClassifyExampleTest, IsOneSequenceForBert) {
       ElementsAre(10, 12, 6, 11));
 }
 
+TEST(ClassifyExampleTest, HasOneTypeForRoberta) {
+  TaskSettings settings = BertSettings(7);
+  settings.model.segment_vocab_size = 1;
+  const auto pair = ExampleOf(R"({"text": "a. b", "text_b": "c"})", settings);
+  EXPECT_THAT(pair->global_token_ids, ElementsAre(10, 12, 6, 13, 11, 14, 11));
+  EXPECT_THAT(pair->global_type_ids, Each(0));
+}
+
 TEST(ClassifyExampleTest, HasOtherMarksWhereThereIsNoCls) {
   const auto task =
       MakeClassify(kLabels, Settings(),

@@ -247,9 +247,9 @@ TEST(GlueTaskTest, RefusesConfigurationsThatCannotWork) {
       Message(MakeGlue({{"name", "rte"}}, SmallConfig(false), 2).status()),
       HasSubstr("data.max_long_length should be at least 3"));
   EtcConfig config = SmallConfig();
-  config.segment_vocab_size = 1;
+  config.segment_vocab_size = 0;
   EXPECT_THAT(Message(MakeGlue({{"name", "rte"}}, config).status()),
-              HasSubstr("model.segment_vocab_size should be at least 2"));
+              HasSubstr("model.segment_vocab_size should be at least 1"));
   config = SmallConfig(false);
   config.segment_vocab_size = 2;
   EXPECT_THAT(Message(MakeGlue({{"name", "rte"}}, config).status()),
