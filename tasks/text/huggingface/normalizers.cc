@@ -103,8 +103,7 @@ bool SpaceIdeographs(CodePoint c, std::string* becomes) {
 }
 
 bool CleanForBert(CodePoint c, std::string* becomes) {
-  constexpr uint32_t kDropped =
-      U_GC_CC_MASK | U_GC_CF_MASK | U_GC_CO_MASK | U_GC_CN_MASK;
+  constexpr uint32_t kDropped = U_GC_CC_MASK | U_GC_CF_MASK | U_GC_CO_MASK;
   if (c == '\t' || c == '\n' || c == '\r') {
     becomes->push_back(' ');
     return true;
