@@ -8,13 +8,17 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/counted.h"
+#include "base/json_text.h"
 #include "base/status_macros.h"
+#include "nlohmann/json.hpp"
 #include "tasks/commands/commands.h"
 #include "tasks/commands/console.h"
 #include "tasks/metrics.h"
 #include "tasks/registry.h"
 #include "tasks/run_task.h"
 #include "tasks/task/task.h"
+#include "tasks/translation/bleu.h"
+#include "tasks/translation/score_files.h"
 
 namespace etc {
 namespace {
@@ -59,6 +63,71 @@ absl::Status Score(const ScoreArguments& arguments) {
   return absl::OkStatus();
 }
 
+struct TranslationArguments {
+  std::string hypotheses;
+  std::string references;
+  // Tokens at white space, without smoothing.
+  bool tokenized = false;
+  BleuOptions options;
+  bool json = false;
+};
+
+absl::Status ScoreTranslations(const TranslationArguments& arguments) {
+  BleuOptions options = arguments.tokenized
+                            ? TokenizedBleu(arguments.options.split_compounds)
+                            : arguments.options;
+  options.lower_case = arguments.options.lower_case;
+  ETC_ASSIGN_OR_RETURN(const BleuScore score,
+                       ScoreTranslationFiles(arguments.hypotheses,
+                                             arguments.references, options));
+  const Metrics metrics = BleuMetrics(score);
+  const std::string signature = BleuSignature(options);
+  if (arguments.json) {
+    auto json = nlohmann::ordered_json::parse(ScoresToJson(metrics));
+    json["signature"] = signature;
+    std::cout << JsonText(json) << "\n";
+  } else {
+    std::cout << FormatScoreTable(metrics, metrics.front().first)
+              << "signature: " << signature << "\n";
+  }
+  return absl::OkStatus();
+}
+
+// `realetc score translation`, which compares two texts.
+void AddTranslation(CLI::App* score, Action* action) {
+  auto arguments = std::make_shared<TranslationArguments>();
+  CLI::App* command = score->add_subcommand(
+      "translation", "BLEU of translations, as sacrebleu computes it");
+  command->footer(
+      "Files have a sentence in each line, as text: sacrebleu's tokenizer 13a\n"
+      "and smoothing \"exp\". The signature says so, as sacrebleu's does.\n"
+      "\n"
+      "Example:\n"
+      "  realetc score translation translations.de test_2016_flickr.de");
+  command
+      ->add_option("HYPOTHESES", arguments->hypotheses, "File of translations")
+      ->required();
+  command
+      ->add_option("REFERENCES", arguments->references,
+                   "File with the reference of each line")
+      ->required();
+  CLI::Option* tokenized =
+      command->add_flag("--tokenized", arguments->tokenized,
+                        "Text is tokenised already: words at white space, no "
+                        "smoothing, as multi-bleu.perl has it");
+  command
+      ->add_flag("--split-compounds", arguments->options.split_compounds,
+                 "With --tokenized: split words at hyphens, as papers on "
+                 "English-German do; not for text whose tokenizer did")
+      ->needs(tokenized);
+  command->add_flag("--lower-case", arguments->options.lower_case,
+                    "Do not tell upper from lower case");
+  command->add_flag("--json", arguments->json,
+                    "One JSON object with all digits");
+  command->callback(
+      [=] { *action = [arguments] { return ScoreTranslations(*arguments); }; });
+}
+
 }  // namespace
 
 void AddScoreCommand(CLI::App* program, Action* action) {
@@ -72,8 +141,10 @@ void AddScoreCommand(CLI::App* program, Action* action) {
   command->footer(tasks +
                   "\nExample:\n"
                   "  realetc score wikihop dev.json predictions.json\n"
-                  "  realetc score glue --overall runs/CoLA runs/MNLI ...");
-  command->add_option("TASK", arguments->task, "Name of the task")->required();
+                  "  realetc score glue --overall runs/CoLA runs/MNLI ...\n"
+                  "  realetc score translation translations.de test.de");
+  CLI::Option* task =
+      command->add_option("TASK", arguments->task, "Name of the task");
   CLI::Option* gold =
       command->add_option("GOLD", arguments->gold,
                           "Official file with answers, or a pattern of the "
@@ -99,7 +170,14 @@ void AddScoreCommand(CLI::App* program, Action* action) {
                     "questions of squad without a prediction");
   command->add_flag("--json", arguments->json,
                     "One JSON object with all digits");
+  AddTranslation(command, action);
   command->callback([=] {
+    if (!command->get_subcommands().empty()) {
+      return;
+    }
+    if (task->empty()) {
+      throw CLI::RequiredError(task->get_name());
+    }
     for (const CLI::Option* needed : {gold, predictions}) {
       if (overall->empty() && needed->empty()) {
         throw CLI::RequiredError(needed->get_name());

@@ -81,5 +81,58 @@ TEST_F(ScoreCommandTest, RefusesRecordsThatAreTooLong) {
   EXPECT_EQ(result.code, 0) << result.err;
 }
 
+TEST_F(ScoreCommandTest, PrintsBleuWithItsSignature) {
+  const std::string ours =
+      directory_.Write("ours.de",
+                       "Ein Mann fährt Rad.\nZwei Hunde spielen im Schnee .\n"
+                       "Ein kleines Mädchen lacht\n");
+  const std::string gold = directory_.Write(
+      "gold.de",
+      "Ein Mann fährt ein Rad.\nZwei Hunde spielen im Schnee.\n"
+      "Das kleine Mädchen lacht laut.\n");
+  const std::string files = absl::StrCat(ours, " ", gold);
+  const Result table = Run("score translation " + files);
+  EXPECT_EQ(table.code, 0) << table.err;
+  EXPECT_EQ(table.out,
+            "bleu               53.3696  (main metric)\n"
+            "precision_1        0.8667\n"
+            "precision_2        0.7500\n"
+            "precision_3        0.5556\n"
+            "precision_4        0.5000\n"
+            "brevity_penalty    0.8187\n"
+            "hypothesis_length  15.0000\n"
+            "reference_length   18.0000\n"
+            "signature: nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp\n");
+  const Result json = Run("score translation --tokenized --json " + files);
+  EXPECT_EQ(json.code, 0) << json.err;
+  const auto parsed = nlohmann::json::parse(json.out);
+  EXPECT_NEAR(parsed["bleu"], 38.494786369517165, 1e-12);
+  EXPECT_EQ(parsed["signature"],
+            "nrefs:1|case:mixed|eff:no|tok:none|smooth:none");
+}
+
+TEST_F(ScoreCommandTest, RefusesTranslationsThatAreNoPairs) {
+  const std::string three = directory_.Write("three", "a\nb\nc\n");
+  const std::string two = directory_.Write("two", "a\nb\n");
+  const std::string bad = directory_.Write("bad", "a\n\xFF\n");
+  const std::string empty = directory_.Write("empty", "");
+  const auto error_of = [&](const std::string& arguments, int code) {
+    const Result result = Run("score translation " + arguments);
+    EXPECT_EQ(result.code, code) << arguments;
+    return result.err;
+  };
+  EXPECT_THAT(
+      error_of(absl::StrCat(three, " ", two), 1),
+      AllOf(HasSubstr(three + " has 3 lines, "), HasSubstr(two + " 2 lines")));
+  EXPECT_THAT(error_of(absl::StrCat(two, " ", bad), 1),
+              HasSubstr(bad + ":2: should be UTF-8"));
+  EXPECT_THAT(error_of(absl::StrCat(empty, " ", empty), 1),
+              HasSubstr("is empty"));
+  EXPECT_THAT(error_of(two, 2), HasSubstr("REFERENCES is required"));
+  EXPECT_THAT(error_of(absl::StrCat("--split-compounds ", two, " ", two), 2),
+              HasSubstr("--tokenized"));
+  EXPECT_EQ(Run("score").code, 2);
+}
+
 }  // namespace
 }  // namespace etc

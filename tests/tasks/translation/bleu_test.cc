@@ -10,13 +10,16 @@
 
 #include <array>
 #include <cstdint>
+#include <cstdlib>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/file.h"
+#include "nlohmann/json.hpp"
 #include "tasks/text/text_folding.h"
 #include "tests/support/shared_data.h"
 
@@ -289,6 +292,44 @@ TEST(BleuTest, HasSacrebleusScoresOfMulti30k) {
   EXPECT_NEAR(Bleu(folded, references).score, 23.272363, kTolerance);
   EXPECT_NEAR(Bleu(folded, references, {.lower_case = true}).score, 100,
               kTolerance);
+}
+
+// Scores the random corpora that tests/random_bleu.py made, which compares them
+// with sacrebleu's scores: one process for all of them.
+TEST(RandomBleuTest, ScoresEachCorpus) {
+  const char* const folder = std::getenv("ETC_RANDOM_BLEU");
+  if (folder == nullptr) {
+    GTEST_SKIP() << "needs files that tests/random_bleu.py makes";
+  }
+  using nlohmann::json;
+  const std::string directory = absl::StrCat(folder, "/");
+  const auto cases = ReadFile(directory + "cases.json");
+  ASSERT_TRUE(cases.ok()) << cases.status();
+  json all = json::array();
+  for (const json& one : json::parse(*cases)) {
+    const json& said = one.at("options");
+    const BleuOptions options = {
+        .tokens = said.value("tokens", "13a") == "none"
+                      ? BleuTokens::kWhiteSpace
+                      : BleuTokens::k13a,
+        .smooth = said.value("smooth", true),
+        .lower_case = said.value("lower_case", false),
+        .effective_order = said.value("effective_order", false)};
+    const BleuScore score = Bleu(one.at("hypotheses").get<Lines>(),
+                                 one.at("references").get<Lines>(), options);
+    all.push_back({{"score", score.score},
+                   {"matches", score.matches},
+                   {"totals", score.totals},
+                   {"precisions", score.precisions},
+                   {"bp", score.brevity_penalty},
+                   {"hypothesis_length", score.hypothesis_length},
+                   {"reference_length", score.reference_length},
+                   {"signature", BleuSignature(options)}});
+  }
+  ASSERT_GT(all.size(), 0);
+  const absl::Status written =
+      WriteFileAtomically(directory + "scores.json", all.dump());
+  EXPECT_TRUE(written.ok()) << written;
 }
 
 }  // namespace
