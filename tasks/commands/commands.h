@@ -41,6 +41,7 @@ void AddLaunchCommand(CLI::App* program, Action* action);
 void AddExportCommand(CLI::App* program, Action* action);
 void AddFieldsCommand(CLI::App* program, Action* action);
 void AddMetricsCommand(CLI::App* program, Action* action);
+void AddAverageCommand(CLI::App* program, Action* action);
 void AddCompletionCommand(CLI::App* program, Action* action);
 
 }  // namespace etc

@@ -146,6 +146,7 @@ int RunProgram(int argc, char** argv, const std::string& commit) {
   AddEstimateCommand(&program, &action);
   AddImportCommand(&program, &action);
   AddExportCommand(&program, &action);
+  AddAverageCommand(&program, &action);
   AddLaunchCommand(&program, &action);
   AddMetricsCommand(&program, &action);
   AddFieldsCommand(&program, &action);

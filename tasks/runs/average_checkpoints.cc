@@ -1,0 +1,247 @@
+#include "tasks/runs/average_checkpoints.h"
+
+#include <torch/utils.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "base/counted.h"
+#include "base/directory.h"
+#include "base/file.h"
+#include "base/json_text.h"
+#include "base/status_macros.h"
+#include "etc/weights/checkpoint.h"
+#include "nlohmann/json.hpp"
+#include "tasks/output/checkpoint_files.h"
+#include "tasks/output/checkpoint_survey.h"
+
+namespace etc {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kModelFile[] = "model.safetensors";
+constexpr char kStateFile[] = "training_state.safetensors";
+constexpr char kCheckpointPrefix[] = "step-";
+
+// The names of the directories in `directory` that begin with `prefix`, sorted.
+std::vector<std::string> DirectoriesIn(const fs::path& directory,
+                                       absl::string_view prefix) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator entry(directory, error), end;
+       !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (absl::StartsWith(name, prefix) && entry->is_directory()) {
+      names.push_back(name);
+    }
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// The directory of a CheckpointStore that `path` stands for.
+absl::StatusOr<fs::path> FindStore(const std::string& path) {
+  std::error_code ignored;
+  const fs::path given = fs::absolute(path, ignored).lexically_normal();
+  if (ReadCheckpointOwner(path).ok()) {
+    return InvalidArgument(path,
+                           " is one checkpoint: an average needs the directory "
+                           "of its run");
+  }
+  std::vector<fs::path> found;
+  for (const fs::path& candidate : {given, given / "checkpoints"}) {
+    if (!DirectoriesIn(candidate, kCheckpointPrefix).empty()) {
+      return candidate;
+    }
+  }
+  for (const std::string& seed : DirectoriesIn(given, "seed-")) {
+    if (fs::is_directory(given / seed / "checkpoints", ignored)) {
+      found.push_back(given / seed / "checkpoints");
+    }
+  }
+  if (found.empty()) {
+    return absl::NotFoundError(
+        absl::StrCat("there are no checkpoints in ", path));
+  }
+  if (found.size() > 1) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        path, " has several seeds; name one of them: ",
+        absl::StrJoin(found, ", ", [](std::string* out, const fs::path& store) {
+          absl::StrAppend(out, store.parent_path().string());
+        })));
+  }
+  return found.front();
+}
+
+// What is to be written from one checkpoint of several.
+struct Source {
+  std::string directory;
+  TensorReader reader;
+};
+
+// The mean of a tensor that all sources have.
+absl::StatusOr<torch::Tensor> Mean(const std::vector<Source>& sources,
+                                   const std::string& name) {
+  torch::Tensor sum;
+  torch::Tensor last;
+  for (const Source& source : sources) {
+    ETC_ASSIGN_OR_RETURN(const torch::Tensor tensor, source.reader.Read(name));
+    if (last.defined() && (tensor.sizes() != last.sizes() ||
+                           tensor.scalar_type() != last.scalar_type())) {
+      return InvalidArgument(source.directory, ": ", name, " should be as in ",
+                             sources.front().directory,
+                             ", but has another shape or type");
+    }
+    last = tensor;
+    if (!tensor.is_floating_point()) {
+      continue;
+    }
+    const torch::Tensor wide = tensor.scalar_type() == torch::kDouble
+                                   ? tensor
+                                   : tensor.to(torch::kFloat);
+    sum = sum.defined() ? sum.add_(wide) : wide.clone();
+  }
+  return sum.defined() ? sum.div_(static_cast<double>(sources.size()))
+                             .to(last.scalar_type())
+                       : last;
+}
+
+absl::StatusOr<std::vector<Source>> OpenSources(
+    const std::vector<std::string>& directories) {
+  std::vector<Source> sources;
+  for (const std::string& directory : directories) {
+    const std::string path = absl::StrCat(directory, "/", kModelFile);
+    ETC_RETURN_IF_ERROR(CheckCheckpointFiles(path));
+    ETC_ASSIGN_OR_RETURN(TensorReader reader, TensorReader::Open(path));
+    if (!sources.empty() && reader.Names() != sources.front().reader.Names()) {
+      return InvalidArgument(directory, " should have the tensors of ",
+                             sources.front().directory, ", but has others");
+    }
+    sources.push_back({directory, std::move(reader)});
+  }
+  return sources;
+}
+
+// Copies what the checkpoint was written with beside tensors.
+absl::Status CopyFiles(const std::string& from, const std::string& to) {
+  ETC_ASSIGN_OR_RETURN(const CheckpointOwner owner, ReadCheckpointOwner(from));
+  if (owner.files.empty()) {
+    return InvalidArgument(from,
+                           " was written by an earlier version, which did not "
+                           "note its files");
+  }
+  for (const auto& [name, file] : owner.files) {
+    if (name == kModelFile || name == kStateFile) {
+      continue;
+    }
+    const fs::path target = fs::path(to) / name;
+    ETC_RETURN_IF_ERROR(CreateDirectories(target.parent_path().string()));
+    ETC_ASSIGN_OR_RETURN(const std::string contents,
+                         ReadFile(absl::StrCat(from, "/", name)));
+    ETC_RETURN_IF_ERROR(WriteFileAtomically(target.string(), contents));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WriteAverage(const CheckpointsToAverage& checkpoints,
+                          const std::string& name,
+                          const std::string& directory) {
+  const std::string& newest = checkpoints.directories.back();
+  ETC_RETURN_IF_ERROR(CreateDirectories(directory));
+  ETC_RETURN_IF_ERROR(CopyFiles(newest, directory));
+  ETC_ASSIGN_OR_RETURN(const std::vector<Source> sources,
+                       OpenSources(checkpoints.directories));
+  NamedTensors means;
+  for (const std::string& tensor : sources.back().reader.Names()) {
+    ETC_ASSIGN_OR_RETURN(means[tensor], Mean(sources, tensor));
+  }
+  ETC_RETURN_IF_ERROR(CheckFinite(
+      absl::StrCat("the average of ", checkpoints.seed_directory), means));
+  ETC_RETURN_IF_ERROR(WriteTensors(absl::StrCat(directory, "/", kModelFile),
+                                   means, sources.back().reader.metadata()));
+  std::vector<std::string> names;
+  for (const std::string& path : checkpoints.directories) {
+    names.push_back(fs::path(path).filename().string());
+  }
+  ETC_RETURN_IF_ERROR(WriteFileAtomically(
+      directory + "/average.json",
+      JsonText(
+          nlohmann::json{{"checkpoints", names}, {"steps", checkpoints.steps}},
+          /*indent=*/2) +
+          "\n"));
+  ETC_ASSIGN_OR_RETURN(const CheckpointOwner owner,
+                       ReadCheckpointOwner(newest));
+  ETC_RETURN_IF_ERROR(WriteCheckpointOwner(name, owner.run, directory));
+  return SyncDirectory(directory);
+}
+
+}  // namespace
+
+absl::StatusOr<CheckpointsToAverage> FindCheckpointsToAverage(
+    const AverageOptions& options) {
+  if (options.last < 1) {
+    return InvalidArgument(
+        "the number of checkpoints to average should be at "
+        "least 1, but is ",
+        options.last);
+  }
+  ETC_ASSIGN_OR_RETURN(const fs::path store, FindStore(options.directory));
+  std::map<int64_t, std::string> by_step;
+  for (const std::string& name : DirectoriesIn(store, kCheckpointPrefix)) {
+    const std::string path = (store / name).string();
+    const absl::StatusOr<CheckpointOwner> owner = ReadCheckpointOwner(path);
+    const int64_t step = StepOfCheckpoint(name);
+    if (step <= options.up_to_step && owner.ok() && owner->name == name &&
+        CheckCheckpointSizes(path, *owner).ok()) {
+      by_step[step] = path;
+    }
+  }
+  const int64_t found = std::ssize(by_step);
+  if (found < options.last) {
+    return InvalidArgument(
+        store.string(), " should have ", Counted(options.last, "checkpoint"),
+        " to average, but has ", found,
+        options.up_to_step < std::numeric_limits<int64_t>::max()
+            ? absl::StrCat(" of up to ", options.up_to_step, " updates")
+            : "",
+        " (train.keep_last says how many a run keeps)");
+  }
+  CheckpointsToAverage result;
+  result.seed_directory = store.parent_path().string();
+  for (auto i = std::prev(by_step.end(), options.last); i != by_step.end();
+       ++i) {
+    result.steps.push_back(i->first);
+    result.directories.push_back(i->second);
+  }
+  return result;
+}
+
+absl::Status AverageCheckpoints(const CheckpointsToAverage& checkpoints,
+                                const std::string& output) {
+  std::error_code ignored;
+  const fs::path target = fs::absolute(output, ignored).lexically_normal();
+  const fs::path named = target.has_filename() ? target : target.parent_path();
+  if (fs::exists(fs::symlink_status(named, ignored))) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(output, " is there already: choose another directory"));
+  }
+  const std::string name = named.filename().string();
+  const std::string unfinished = named.string() + ".unfinished";
+  ETC_RETURN_IF_ERROR(RemoveTree(unfinished));
+  const absl::Status written = WriteAverage(checkpoints, name, unfinished);
+  if (!written.ok()) {
+    RemoveTree(unfinished).IgnoreError();  // the first error is the cause
+    return written;
+  }
+  return RenameEntry(unfinished, named.string());
+}
+
+}  // namespace etc

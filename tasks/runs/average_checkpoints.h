@@ -1,0 +1,60 @@
+#ifndef ETC_TASKS_RUNS_AVERAGE_CHECKPOINTS_H_
+#define ETC_TASKS_RUNS_AVERAGE_CHECKPOINTS_H_
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace etc {
+
+// The checkpoints of a run to be averaged.
+struct AverageOptions {
+  // The directory `checkpoints` of a seed, the seed's, or that of a run with
+  // one seed.
+  std::string directory;
+  // The number of checkpoints: those with the most updates.
+  int64_t last = 10;
+  // Checkpoints with more updates than this are left out.
+  int64_t up_to_step = std::numeric_limits<int64_t>::max();
+};
+
+// The checkpoints that AverageOptions choose, by updates.
+struct CheckpointsToAverage {
+  std::vector<std::string> directories;
+  std::vector<int64_t> steps;
+  // Parent of the directory `checkpoints`: the place for an average.
+  std::string seed_directory;
+};
+
+// Finds whole checkpoints by their owner.json, whether or not checkpoints.json
+// names them. Of two after the same number of updates the later counts.
+//   kNotFound            there are no checkpoints at the path
+//   kInvalidArgument     there are fewer than `last`, or `last` is below 1; the
+//                        path is that of one checkpoint
+//   kFailedPrecondition  the path is that of a run with several seeds; the
+//                        message lists them
+absl::StatusOr<CheckpointsToAverage> FindCheckpointsToAverage(
+    const AverageOptions& options);
+
+// Writes a checkpoint directory whose floating-point tensors are the arithmetic
+// means of those in `checkpoints.directories`, summed in float32, or float64 if
+// they are that, and then divided (Vaswani et al. 2017; doc/translation.md
+// 4.7). Configuration, vocabulary and tensors of integers are those of the last
+// one; its state of training is left out, so no run is resumed from an average.
+// average.json says what was averaged. The directory gets its name when all of
+// it is on disk.
+//   kAlreadyExists    there is something at `output`
+//   kInvalidArgument  the checkpoints have other tensors, shapes or dtypes than
+//                     the last one, or one that is infinite or not a number
+//   kDataLoss         a checkpoint is not as it was written
+// and the system's errors.
+absl::Status AverageCheckpoints(const CheckpointsToAverage& checkpoints,
+                                const std::string& output);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_RUNS_AVERAGE_CHECKPOINTS_H_

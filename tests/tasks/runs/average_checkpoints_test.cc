@@ -1,0 +1,187 @@
+// Averages of checkpoints as CheckpointStore writes them: which are taken, the
+// mean of each tensor by hand, what is copied and left out, refusals that leave
+// nothing behind.
+
+#include "tasks/runs/average_checkpoints.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "etc/weights/checkpoint.h"
+#include "tasks/output/checkpoint_files.h"
+#include "tasks/output/checkpoint_store.h"
+#include "tests/support/temporary_directory.h"
+
+namespace etc {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class AverageCheckpointsTest : public ::testing::Test {
+ protected:
+  // Saves a checkpoint whose tensors are multiples of `value`.
+  void Save(int64_t step, float value, const std::string& seed = "seed-1") {
+    CheckpointStore store(StoreOf(seed), {.last = 100});
+    ASSERT_TRUE(store.TakeOver().ok());
+    const absl::Status saved =
+        store.Save(step, [&](const std::string& directory) {
+          const NamedTensors model = {
+              {"weight", torch::full({2, 3}, value)},
+              {"half", torch::full({2}, 2 * value, torch::kBFloat16)},
+              {"double", torch::full({1}, value / 3.0, torch::kDouble)},
+              {"count", torch::full({1}, step, torch::kLong)}};
+          absl::Status status = WriteTensors(directory + "/model.safetensors",
+                                             model, {{"task", "x"}});
+          status.Update(WriteTensors(directory + "/training_state.safetensors",
+                                     {{"m", torch::zeros({2})}}, {}));
+          status.Update(WriteFileAtomically(directory + "/finetune.json",
+                                            absl::StrCat(step)));
+          status.Update(CreateDirectories(directory + "/punkt"));
+          status.Update(WriteFileAtomically(directory + "/punkt/table", "t"));
+          return status;
+        });
+    ASSERT_TRUE(saved.ok()) << saved;
+  }
+
+  std::string StoreOf(const std::string& seed) const {
+    return directory_.File("run/" + seed + "/checkpoints");
+  }
+
+  absl::Status Average(const AverageOptions& options) {
+    const auto found = FindCheckpointsToAverage(options);
+    return found.ok() ? AverageCheckpoints(*found, output_) : found.status();
+  }
+
+  static std::string MessageOf(const absl::Status& status,
+                               absl::StatusCode code) {
+    EXPECT_EQ(status.code(), code) << status;
+    return std::string(status.message());
+  }
+
+  TemporaryDirectory directory_;
+  const std::string run_ = directory_.File("run");
+  const std::string output_ = directory_.File("average");
+};
+
+TEST_F(AverageCheckpointsTest, TakesTheMeanOfTheLastOnes) {
+  torch::NoGradGuard no_grad;
+  Save(10, 100);
+  Save(20, 1);
+  Save(30, 2);
+  Save(40, 6);
+  ASSERT_TRUE(Average({.directory = run_, .last = 3}).ok());
+  const auto reader = TensorReader::Open(output_);
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  EXPECT_THAT(reader->Names(),
+              ElementsAre("count", "double", "half", "weight"));
+  EXPECT_TRUE(reader->Read("weight")->equal(torch::full({2, 3}, 3.0F)));
+  EXPECT_TRUE(
+      reader->Read("half")->equal(torch::full({2}, 6, torch::kBFloat16)));
+  EXPECT_DOUBLE_EQ(reader->Read("double")->item<double>(), 1.0);
+  EXPECT_EQ(reader->Read("count")->item<int64_t>(), 40);
+  EXPECT_EQ(reader->metadata().at("task"), "x");
+  EXPECT_EQ(*ReadFile(output_ + "/finetune.json"), "40");
+  EXPECT_EQ(*ReadFile(output_ + "/punkt/table"), "t");
+  EXPECT_FALSE(fs::exists(output_ + "/training_state.safetensors"));
+  EXPECT_THAT(*ReadFile(output_ + "/average.json"), HasSubstr("step-00000020"));
+  EXPECT_TRUE(CheckCheckpointFiles(output_).ok());
+  EXPECT_EQ(ReadCheckpointOwner(output_)->name, "average");
+  EXPECT_FALSE(fs::exists(output_ + ".unfinished"));
+}
+
+TEST_F(AverageCheckpointsTest, FindsARunsCheckpointsByAnyOfItsDirectories) {
+  for (int64_t step = 1; step <= 4; ++step) {
+    Save(step, 1);
+  }
+  // One that is not whole does not count.
+  fs::remove(StoreOf("seed-1") + "/step-00000003/model.safetensors");
+  for (const std::string& path :
+       {run_, run_ + "/seed-1", run_ + "/seed-1/", StoreOf("seed-1")}) {
+    const auto found = FindCheckpointsToAverage({.directory = path, .last = 2});
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_THAT(found->steps, ElementsAre(2, 4));
+    EXPECT_EQ(found->seed_directory, run_ + "/seed-1");
+    EXPECT_EQ(found->directories[1], StoreOf("seed-1") + "/step-00000004");
+  }
+  EXPECT_THAT(
+      FindCheckpointsToAverage({.directory = run_, .last = 2, .up_to_step = 3})
+          ->steps,
+      ElementsAre(1, 2));
+}
+
+TEST_F(AverageCheckpointsTest, SaysWhatIsMissing) {
+  using enum absl::StatusCode;
+  Save(1, 1);
+  Save(2, 1);
+  EXPECT_THAT(MessageOf(Average({.directory = run_}), kInvalidArgument),
+              HasSubstr("should have 10 checkpoints to average, but has 2"));
+  EXPECT_THAT(
+      MessageOf(Average({.directory = run_, .last = 2, .up_to_step = 1}),
+                kInvalidArgument),
+      HasSubstr("but has 1 of up to 1 updates"));
+  EXPECT_THAT(
+      MessageOf(Average({.directory = run_, .last = 0}), kInvalidArgument),
+      HasSubstr("at least 1, but is 0"));
+  EXPECT_THAT(
+      MessageOf(Average({.directory = StoreOf("seed-1") + "/step-00000002"}),
+                kInvalidArgument),
+      HasSubstr("is one checkpoint"));
+  EXPECT_THAT(
+      MessageOf(Average({.directory = directory_.File("absent")}), kNotFound),
+      HasSubstr("there are no checkpoints in"));
+  Save(1, 1, "seed-2");
+  EXPECT_THAT(MessageOf(Average({.directory = run_}), kFailedPrecondition),
+              HasSubstr("run/seed-1, "));
+}
+
+TEST_F(AverageCheckpointsTest, RefusesWhatHasNoMeanAndLeavesNothing) {
+  using enum absl::StatusCode;
+  Save(1, 1);
+  Save(2, std::numeric_limits<float>::infinity());
+  EXPECT_THAT(
+      MessageOf(Average({.directory = run_, .last = 2}), kInvalidArgument),
+      HasSubstr("the average of "));
+  CheckpointStore store(StoreOf("seed-1"), {.last = 100});
+  ASSERT_TRUE(store.TakeOver().ok());
+  ASSERT_TRUE(store
+                  .Save(3,
+                        [](const std::string& directory) {
+                          return WriteTensors(directory + "/model.safetensors",
+                                              {{"weight", torch::zeros({1})}},
+                                              {});
+                        })
+                  .ok());
+  EXPECT_THAT(
+      MessageOf(Average({.directory = run_, .last = 2}), kInvalidArgument),
+      HasSubstr("should have the tensors of"));
+  const std::string damaged =
+      StoreOf("seed-1") + "/step-00000003/model.safetensors";
+  std::string contents = *ReadFile(damaged);
+  contents.back() = static_cast<char>(contents.back() + 1);
+  ASSERT_TRUE(WriteFileAtomically(damaged, contents).ok());
+  EXPECT_THAT(MessageOf(Average({.directory = run_, .last = 1}), kDataLoss),
+              HasSubstr("model.safetensors"));
+  EXPECT_FALSE(fs::exists(output_));
+  EXPECT_FALSE(fs::exists(output_ + ".unfinished"));
+  ASSERT_TRUE(CreateDirectories(output_).ok());
+  EXPECT_THAT(
+      MessageOf(Average({.directory = run_, .last = 1}), kAlreadyExists),
+      HasSubstr("is there already"));
+}
+
+}  // namespace
+}  // namespace etc
