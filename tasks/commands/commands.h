@@ -42,6 +42,7 @@ void AddExportCommand(CLI::App* program, Action* action);
 void AddFieldsCommand(CLI::App* program, Action* action);
 void AddMetricsCommand(CLI::App* program, Action* action);
 void AddAverageCommand(CLI::App* program, Action* action);
+void AddVocabularyCommand(CLI::App* program, Action* action);
 void AddCompletionCommand(CLI::App* program, Action* action);
 
 }  // namespace etc

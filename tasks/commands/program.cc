@@ -147,6 +147,7 @@ int RunProgram(int argc, char** argv, const std::string& commit) {
   AddImportCommand(&program, &action);
   AddExportCommand(&program, &action);
   AddAverageCommand(&program, &action);
+  AddVocabularyCommand(&program, &action);
   AddLaunchCommand(&program, &action);
   AddMetricsCommand(&program, &action);
   AddFieldsCommand(&program, &action);

@@ -1,8 +1,10 @@
 #ifndef ETC_TASKS_TEXT_SENTENCEPIECE_LOADER_H_
 #define ETC_TASKS_TEXT_SENTENCEPIECE_LOADER_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -27,6 +29,20 @@ using SentencePieceModelPtr =
 absl::StatusOr<SentencePieceModelPtr> LoadSentencePieceModel(
     absl::string_view model, const std::string& source,
     const std::string& module_path = "");
+
+// Opens the module alone. kFailedPrecondition as above.
+absl::StatusOr<const SentencePieceModule*> OpenSentencePieceModule(
+    const std::string& module_path = "");
+
+// The reason in an error of the library, without the place in its source.
+std::string SentencePieceReason(absl::string_view error);
+
+// The text that pieces stand for: control pieces (padding, begin, end) stand
+// for nothing, the unknown piece for " \u2047 ".
+//   kInvalidArgument    an id that the model does not have
+//   kResourceExhausted  memory ran out
+absl::StatusOr<std::string> DecodePieces(const SentencePieceModel& model,
+                                         const std::vector<int32_t>& ids);
 
 }  // namespace etc
 

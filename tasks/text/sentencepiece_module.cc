@@ -4,12 +4,16 @@
 #include "tasks/text/sentencepiece_module.h"
 
 #include <sentencepiece_processor.h>
+#include <sentencepiece_trainer.h>
 
 #include <exception>
 #include <limits>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <vector>
 
 namespace etc {
 namespace {
@@ -53,6 +57,21 @@ class Model final : public SentencePieceModel {
                         .begin = piece.begin(),
                         .end = piece.end()});
       }
+      return true;
+    } catch (const std::exception&) {
+      return false;
+    }
+  }
+
+  bool Decode(const int32_t* ids, size_t count, void* context,
+              Receive receive) const override {
+    try {
+      std::string text;
+      const std::vector<int> pieces(ids, ids + count);
+      if (!processor_.Decode(pieces, &text).ok()) {
+        return false;
+      }
+      receive(context, text.data(), text.size());
       return true;
     } catch (const std::exception&) {
       return false;
@@ -103,9 +122,66 @@ SentencePieceModel* Load(const char* bytes, size_t size, void* context,
   return nullptr;
 }
 
+// The sentences that `next` gives.
+class Sentences final : public sentencepiece::SentenceIterator {
+ public:
+  explicit Sentences(const SentencePieceTrainingCalls& calls) : calls_(calls) {
+    Next();
+  }
+
+  bool done() const override { return done_; }
+  void Next() override {
+    const char* text = nullptr;
+    size_t size = 0;
+    done_ = !calls_.next(calls_.context, &text, &size);
+    sentence_ = done_ ? std::string() : std::string(text, size);
+  }
+  const std::string& value() const override { return sentence_; }
+  sentencepiece::util::Status status() const override { return {}; }
+
+ private:
+  const SentencePieceTrainingCalls& calls_;
+  bool done_ = false;
+  std::string sentence_;
+};
+
+// The pairs in "name=value name=value".
+std::unordered_map<std::string, std::string> OptionsIn(const char* options) {
+  std::unordered_map<std::string, std::string> result;
+  std::istringstream words(options);
+  for (std::string word; words >> word;) {
+    const size_t equals = word.find('=');
+    result[word.substr(0, equals)] = word.substr(equals + 1);
+  }
+  return result;
+}
+
+bool Train(const char* options, const SentencePieceTrainingCalls& calls) {
+  try {
+    std::string model;
+    Sentences sentences(calls);
+    auto all = OptionsIn(options);
+    // Nothing but fatal errors is logged: the library logs to std::cerr, and
+    // its std::cerr is not the program's where the module is opened with its
+    // own symbols first, but one that is never initialised.
+    all["minloglevel"] = std::string(1, '3');
+    const sentencepiece::util::Status status =
+        sentencepiece::SentencePieceTrainer::Train(all, &sentences, &model);
+    if (status.ok()) {
+      calls.receive(calls.context, model.data(), model.size());
+      return true;
+    }
+    calls.report(calls.context, status.ToString().c_str());
+  } catch (const std::exception& exception) {
+    calls.report(calls.context, exception.what());
+  }
+  return false;
+}
+
 constexpr SentencePieceModule kModule = {
     .version = kSentencePieceModuleVersion,
     .load = Load,
+    .train = Train,
 };
 
 }  // namespace

@@ -54,6 +54,13 @@ class SentencePieceModel {
   virtual bool Encode(const char* text, size_t text_size, void* context,
                       Visit visit) const = 0;
 
+  // Calls `receive(context, text, size)` with the text that pieces stand for:
+  // marks become blanks but for the first, control pieces nothing, the unknown
+  // piece " \u2047 ". False if memory ran out. 0 <= each id < size().
+  using Receive = void (*)(void* context, const char* bytes, size_t size);
+  virtual bool Decode(const int32_t* ids, size_t count, void* context,
+                      Receive receive) const = 0;
+
   // False if the model does not rank segmentations by such sums (BPE), or has
   // none of `text`, or memory ran out.
   virtual bool FindBest(const char* text, size_t text_size,
@@ -64,8 +71,20 @@ class SentencePieceModel {
 };
 
 // Grows with every change of this file.
-constexpr int32_t kSentencePieceModuleVersion = 4;
+constexpr int32_t kSentencePieceModuleVersion = 5;
 constexpr char kSentencePieceModuleFunction[] = "RealEtcSentencePieceModule";
+
+// The training of a model: what it reads and where its result goes.
+struct SentencePieceTrainingCalls {
+  void* context;
+  // Sets the text of the next sentence, which stays until the next call; false
+  // at the end.
+  bool (*next)(void* context, const char** text, size_t* text_size);
+  // Called once with the bytes of a .model file; or else `report` with what
+  // went wrong.
+  void (*receive)(void* context, const char* bytes, size_t size);
+  void (*report)(void* context, const char* message);
+};
 
 struct SentencePieceModule {
   int32_t version;  // kSentencePieceModuleVersion of the module
@@ -74,6 +93,9 @@ struct SentencePieceModule {
   SentencePieceModel* (*load)(const char* bytes, size_t size, void* context,
                               void (*report)(void* context,
                                              const char* message));
+  // Trains a model with `options`, those of spm_train as "name=value" with
+  // blanks between them. False after an error.
+  bool (*train)(const char* options, const SentencePieceTrainingCalls& calls);
 };
 
 }  // namespace etc

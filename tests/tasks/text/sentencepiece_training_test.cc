@@ -1,0 +1,184 @@
+// Training of SentencePiece models: ids of the special pieces, the same model
+// each time, text from pieces, refusals; and where Multi30k lies beside the
+// checkout the vocabulary and the counts of doc/translation.md 6, which are
+// SentencePiece 0.1.97's. How SentencePiece chooses pieces is not tested.
+
+#include "tasks/text/sentencepiece_training.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/file.h"
+#include "tasks/text/sentencepiece_loader.h"
+#include "tests/support/shared_data.h"
+#include "tests/support/temporary_directory.h"
+
+namespace etc {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string PieceOf(const SentencePieceModel& model, int32_t id) {
+  size_t size = 0;
+  const char* text = model.Piece(id, &size);
+  return {text, size};
+}
+
+std::vector<int32_t> IdsOf(const SentencePieceModel& model,
+                           const std::string& text) {
+  std::vector<int32_t> ids;
+  EXPECT_TRUE(model.Encode(
+      text.data(), text.size(), &ids,
+      [](void* context, const SentencePiece& piece) {
+        static_cast<std::vector<int32_t>*>(context)->push_back(piece.id);
+      }));
+  return ids;
+}
+
+class SentencePieceTrainingTest : public testing::Test {
+ protected:
+  std::string WriteText() {
+    std::string text;
+    for (const char* subject : {"the cat", "a dog", "the bird", "a mouse"}) {
+      for (const char* verb : {"sees", "hears", "follows", "loves"}) {
+        absl::StrAppend(&text, subject, " ", verb, " the house.\n");
+      }
+    }
+    return directory_.Write("text", text);
+  }
+
+  std::string MessageOf(const SentencePieceTraining& training) {
+    const auto trained = TrainSentencePiece(training);
+    EXPECT_EQ(trained.status().code(), absl::StatusCode::kInvalidArgument);
+    return std::string(trained.status().message());
+  }
+
+  TemporaryDirectory directory_;
+};
+
+TEST_F(SentencePieceTrainingTest, GivesFairseqsIdsAndTheSameModelTwice) {
+  const std::string text = WriteText();
+  // The unigram model finds no more pieces than 29.
+  for (const auto& [type, size] :
+       {std::pair("bpe", 40), std::pair("unigram", 28)}) {
+    const SentencePieceTraining training = {
+        .files = {text}, .type = type, .vocab_size = size};
+    const auto trained = TrainSentencePiece(training);
+    ASSERT_TRUE(trained.ok()) << trained.status();
+    EXPECT_EQ(trained->lines, 16);
+    EXPECT_EQ(trained->model, TrainSentencePiece(training)->model) << type;
+    const auto model = LoadSentencePieceModel(trained->model, "trained");
+    ASSERT_TRUE(model.ok()) << model.status();
+    EXPECT_EQ((*model)->size(), size);
+    EXPECT_THAT((std::vector{PieceOf(**model, 0), PieceOf(**model, 1),
+                             PieceOf(**model, 2), PieceOf(**model, 3)}),
+                ElementsAre("<s>", "<pad>", "</s>", "<unk>"));
+    const std::string sentence = "the mouse hears a bird.";
+    const std::vector<int32_t> ids = IdsOf(**model, sentence);
+    EXPECT_LT(ids.size(), sentence.size());
+    EXPECT_EQ(DecodePieces(**model, ids).value(), sentence);
+    const auto counts = CountPieces(**model, text);
+    ASSERT_TRUE(counts.ok()) << counts.status();
+    EXPECT_EQ(counts->lines, 16);
+    EXPECT_EQ(counts->unknown, 0);
+    EXPECT_GT(counts->pieces, counts->lines * 4);
+    EXPECT_GE(counts->longest * counts->lines, counts->pieces);
+  }
+}
+
+TEST_F(SentencePieceTrainingTest, DecodesSpecialPiecesAsNothing) {
+  const auto trained =
+      TrainSentencePiece({.files = {WriteText()}, .vocab_size = 40});
+  ASSERT_TRUE(trained.ok()) << trained.status();
+  const auto model = LoadSentencePieceModel(trained->model, "trained");
+  ASSERT_TRUE(model.ok()) << model.status();
+  std::vector<int32_t> ids = IdsOf(**model, "a cat");
+  ids.insert(ids.begin(), {0, 2, 1});
+  ids.push_back(2);
+  EXPECT_EQ(DecodePieces(**model, ids).value(), "a cat");
+  ids.push_back(3);
+  EXPECT_EQ(DecodePieces(**model, ids).value(), "a cat \u2047 ");
+  EXPECT_EQ(DecodePieces(**model, {}).value(), "");
+  for (const int32_t bad : {-1, 40}) {
+    EXPECT_EQ(DecodePieces(**model, {4, bad}).status().message(),
+              absl::StrCat("piece ", bad,
+                           " should be in [0, 40), the "
+                           "vocabulary"));
+  }
+  EXPECT_EQ(
+      CountPieces(**model, directory_.Write("odd", "cat\nx\u00e9\n"))->unknown,
+      1);
+}
+
+TEST_F(SentencePieceTrainingTest, RefusesWhatGivesNoVocabulary) {
+  const std::string text = WriteText();
+  EXPECT_THAT(MessageOf({.files = {text}}),
+              HasSubstr("no vocabulary of 8000 pieces can be made of 16 lines: "
+                        "Vocabulary size too high"));
+  EXPECT_THAT(MessageOf({.files = {text}, .vocab_size = 4}),
+              HasSubstr("[5, 1000000], but is 4"));
+  EXPECT_THAT(MessageOf({.files = {text}, .type = "word"}),
+              HasSubstr("\"bpe\" or \"unigram\", but is \"word\""));
+  EXPECT_THAT(MessageOf({.files = {text}, .character_coverage = 0.5}),
+              HasSubstr("[0.98, 1], but is 0.5"));
+  EXPECT_THAT(MessageOf({}), HasSubstr("at least one file"));
+  EXPECT_THAT(MessageOf({.files = {directory_.Write("none", "")}}),
+              HasSubstr("none: should have lines of text"));
+  EXPECT_THAT(MessageOf({.files = {text, directory_.Write("b", "a\n\xFF\n")}}),
+              HasSubstr("b:2: should be UTF-8"));
+  EXPECT_THAT(MessageOf({.files = {directory_.Write("r", "a\u2585\n")}}),
+              HasSubstr("r:1: should not have U+2585"));
+  EXPECT_EQ(TrainSentencePiece({.files = {directory_.File("absent")}})
+                .status()
+                .code(),
+            absl::StatusCode::kNotFound);
+}
+
+TEST_F(SentencePieceTrainingTest, HasTheCountsOfMulti30k) {
+  ETC_SHARED_DATA_OR_SKIP(const std::string english, "data/multi30k/train.en");
+  ETC_SHARED_DATA_OR_SKIP(const std::string german, "data/multi30k/train.de");
+  const auto trained = TrainSentencePiece({.files = {english, german}});
+  ASSERT_TRUE(trained.ok()) << trained.status();
+  EXPECT_EQ(trained->lines, 58'000);
+  const auto model = LoadSentencePieceModel(trained->model, "trained");
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ((*model)->size(), 8000);
+  EXPECT_THAT((std::vector{PieceOf(**model, 4), PieceOf(**model, 5),
+                           PieceOf(**model, 6), PieceOf(**model, 7)}),
+              ElementsAre("in", "▁a", "en", "er"));
+  EXPECT_THAT(
+      IdsOf(**model, "Two young, White males are outside near many bushes."),
+      ElementsAre(161, 216, 7930, 5397, 3960, 131, 457, 574, 1857, 6088, 7916));
+  const auto counts_en = CountPieces(**model, english);
+  const auto counts_de = CountPieces(**model, german);
+  ASSERT_TRUE(counts_en.ok() && counts_de.ok());
+  EXPECT_EQ(counts_en->pieces, 443'043);
+  EXPECT_EQ(counts_de->pieces, 457'325);
+  EXPECT_EQ(counts_en->longest, 49);
+  EXPECT_EQ(counts_de->longest, 53);
+  EXPECT_EQ(
+      CountPieces(**model, SharedDataPath("data/multi30k/test_2016_flickr.de"))
+          ->pieces,
+      15'298);
+  // All pieces, where the golden list is there too.
+  const absl::StatusOr<std::string> golden =
+      ReadFile(SharedDataPath("golden/translation/spm/bpe8000_0197.vocab"));
+  if (golden.ok()) {
+    const std::vector<std::string> lines = absl::StrSplit(*golden, '\n');
+    for (int32_t id = 0; id < 8000; ++id) {
+      const std::vector<std::string> fields = absl::StrSplit(lines[id], '\t');
+      ASSERT_EQ(PieceOf(**model, id), fields[0]) << id;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace etc
