@@ -160,16 +160,22 @@ absl::StatusOr<std::vector<std::vector<int32_t>>> EncodeLines(
     const std::vector<std::string>& lines,
     const TranslationVocabulary& vocabulary, const DataRequest& request) {
   std::vector<std::vector<int32_t>> ids(lines.size());
+  uint64_t bytes = 0;
+  for (const std::string& line : lines) {
+    bytes += line.size();
+  }
   ETC_RETURN_IF_ERROR(ReadInParallel(
-      (lines.size() + kChunk - 1) / kChunk, lines.size(), request.listener,
+      (lines.size() + kChunk - 1) / kChunk, bytes, request.listener,
       [&](size_t chunk, const BytesListener& report) {
         const size_t begin = chunk * kChunk;
         const size_t end = std::min(lines.size(), begin + kChunk);
+        uint64_t encoded = 0;
         for (size_t i = begin; i < end; ++i) {
           ids[i] = vocabulary.Encode(lines[i]);
           ids[i].push_back(static_cast<int32_t>(kEndId));
+          encoded += lines[i].size();
         }
-        return report(end - begin);
+        return report(encoded);
       }));
   return ids;
 }
