@@ -18,7 +18,7 @@ import struct
 LAYERS, HIDDEN, HEADS, INTERMEDIATE, POSITIONS = 2, 16, 2, 32, 512
 
 TASKS = ('classify', 'glue', 'hotpotqa', 'nq', 'openkp', 'pretrain', 'squad',
-         'wikihop')
+         'translation', 'wikihop')
 
 # Official files by the names that the shipped configurations and the pages
 # give them, and the sample that stands in.
@@ -119,6 +119,20 @@ def shrink(config, vocabulary_size):
   return config
 
 
+def shrink_translation(config):
+  """The same of translation: as many checkpoints as are averaged."""
+  config['model'].update(hidden_size=HIDDEN, num_encoder_layers=1,
+                         num_decoder_layers=1, num_attention_heads=HEADS,
+                         intermediate_size=INTERMEDIATE)
+  del config['model']['vocab_size']
+  config['translation'].update(max_tokens=256, beam_size=2, max_length=8)
+  config['schedule']['warmup_steps'] = 2
+  del config['train']['epochs']
+  config['train'].update(steps=10, evaluate_every=1, batch_size=1, seeds=[1],
+                         keep_last=10, threads=1)
+  return config
+
+
 def copy_tasks(source, work, vocabulary_size):
   """Samples as they are, shipped configurations shrunk; demos as they are."""
   for task in TASKS:
@@ -127,7 +141,8 @@ def copy_tasks(source, work, vocabulary_size):
     for path in sorted((source / 'tasks' / task / 'configs').glob('*.json')):
       config = json.loads(path.read_text())
       if path.stem != 'demo':
-        config = shrink(config, vocabulary_size)
+        config = (shrink_translation(config) if task == 'translation' else
+                  shrink(config, vocabulary_size))
       write(work / 'tasks' / task / 'configs' / path.name,
             json.dumps(config, indent=2))
 
@@ -170,6 +185,20 @@ def copy_data(source, work):
     documents = (''.join(f'The {" ".join(draw.choices(words, k=6))} .\n'
                          for _ in range(36)) for _ in range(20))
     write(work / 'books' / f'{book}.txt', '\n\n\n'.join(documents))
+
+
+def write_multi30k(source, work, run):
+  """Parallel text of an invented language by the names of Multi30k."""
+  folder = work / 'data/multi30k'
+  folder.mkdir(parents=True)
+  run(f'python3 {source}/tasks/translation/sample/language.py make {folder}')
+  for part, name, lines in (('train', 'train', 200), ('dev', 'val', 10),
+                            ('test', 'test_2016_flickr', 10)):
+    for side, language in (('source', 'en'), ('target', 'de')):
+      text = (folder / f'{part}.{side}').read_text().splitlines(True)
+      write(folder / f'{name}.{language}', ''.join(text[:lines]))
+  run('realetc vocabulary data/multi30k/train.en data/multi30k/train.de '
+      '--size 200 --output data/multi30k/vocab.model')
 
 
 def copy_glue(work):
@@ -333,3 +362,4 @@ def prepare(source, work, realetc, run):
   run('cp -r checkpoints/bert_base checkpoints/bert_base_uncased')
   run('realetc import bert-base-uncased checkpoints/etc_base_2x_pretrain --lift')
   write_google_bert(work, vocabulary, run)
+  write_multi30k(source, work, run)
