@@ -77,7 +77,9 @@ TEST_F(TranslateCommandTest, TranslatesFilesAndStandardInput) {
       absl::StrCat(translate, " --input ", directory_.Write("unknown", "y z\n"),
                    " --output ", output),
       "unknown:1: a line should have a token that the vocabulary");
-  ExpectMistake("predict " + run + " --data x --output y", "realetc translate");
+  ExpectMistake(absl::StrCat("predict ", run,
+                             "/seed-1/checkpoints/last --data x --output y"),
+                "realetc translate");
 }
 
 TEST_F(TranslateCommandTest, EvaluatesAndTriesRuns) {
@@ -87,7 +89,9 @@ TEST_F(TranslateCommandTest, EvaluatesAndTriesRuns) {
   EXPECT_THAT(scores.out, AllOf(HasSubstr("loss"), HasSubstr("perplexity"),
                                 HasSubstr("bleu")));
   EXPECT_THAT(scores.err, HasSubstr("residual attention mean, mean, mean"));
-  ExpectMistake("evaluate --residual off " + run, "--residual is for encoders");
+  ExpectMistake(
+      absl::StrCat("evaluate --residual off ", run, "/seed-1/checkpoints/last"),
+      "--residual is for encoders");
 
   const std::string config = WriteConfig(language_.Config());
   const Result tried = Run("train --dry-run --overwrite " + config);
@@ -102,7 +106,8 @@ TEST_F(TranslateCommandTest, EvaluatesAndTriesRuns) {
 TEST_F(TranslateCommandTest, RefusesAModelWithoutADecoder) {
   const std::string config = WriteConfig(Config());
   ASSERT_EQ(Run("train " + config).code, 0);
-  ExpectMistake(absl::StrCat("translate ", directory_.File("run"), " --input ",
+  ExpectMistake(absl::StrCat("translate ", directory_.File("run"),
+                             "/seed-1/checkpoints/last --input ",
                              directory_.Write("lines", "mira lives\n")),
                 "is of wikihop, whose model has no decoder");
 }
