@@ -111,6 +111,7 @@ TEST_F(TranslationTrainingTest, StartsFromTheWeightsOfACheckpoint) {
   Train("first");
   json_["init"] = Seed("first") + "/checkpoints/last";
   json_["train"]["steps"] = 1;
+  json_["schedule"]["warmup_steps"] = 1;
   Train("second");
   EXPECT_THAT(messages_, Contains(HasSubstr("encoder-decoder: from ")));
   EXPECT_LT(MetricsLines(Seed("second")).front()["loss"],
