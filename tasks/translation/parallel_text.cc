@@ -19,8 +19,8 @@ namespace {
 // Lines that are encoded by one thread at a time.
 constexpr size_t kChunk = 1024;
 
-absl::StatusOr<std::vector<std::string>> ReadLines(const std::string& path,
-                                                   const DataRequest& request) {
+absl::StatusOr<std::vector<std::string>> ReadSentences(
+    const std::string& path, const DataRequest& request) {
   ETC_ASSIGN_OR_RETURN(
       const std::unique_ptr<TextFile> file,
       TextFile::Open(path, {.max_line_bytes = request.max_record_bytes,
@@ -78,8 +78,8 @@ absl::StatusOr<ParallelLines> ReadParallelLines(const std::string& source,
                                                 const std::string& target,
                                                 const DataRequest& request) {
   ParallelLines lines;
-  ETC_ASSIGN_OR_RETURN(lines.sources, ReadLines(source, request));
-  ETC_ASSIGN_OR_RETURN(lines.targets, ReadLines(target, request));
+  ETC_ASSIGN_OR_RETURN(lines.sources, ReadSentences(source, request));
+  ETC_ASSIGN_OR_RETURN(lines.targets, ReadSentences(target, request));
   if (lines.sources.size() != lines.targets.size()) {
     return absl::InvalidArgumentError(
         absl::StrCat(source, " and ", target,
