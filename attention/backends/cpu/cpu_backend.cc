@@ -1,12 +1,12 @@
 #include "attention/backends/cpu/cpu_backend.h"
 
+#include <c10/util/StringUtil.h>
 #include <torch/types.h>
 
 #include <cstdint>
 #include <functional>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "attention/backends/cpu/backward_pass.h"
 #include "attention/backends/cpu/head_view.h"
 #include "attention/backends/cpu/kernels/attention_tile.h"
@@ -109,11 +109,11 @@ std::string CpuBackend::UnsupportedReason(
     }
     if (tensor.scalar_type() != torch::kFloat32 &&
         tensor.scalar_type() != torch::kBFloat16) {
-      reason = absl::StrCat("a tensor is ", c10::toString(tensor.scalar_type()),
-                            ", not Float or BFloat16");
+      reason = c10::str("a tensor is ", c10::toString(tensor.scalar_type()),
+                        ", not Float or BFloat16");
     } else if (!tensor.device().is_cpu()) {
-      reason = absl::StrCat("a tensor is on ", tensor.device().str(),
-                            ", not on the CPU");
+      reason = c10::str("a tensor is on ", tensor.device().str(),
+                        ", not on the CPU");
     }
   });
   problem.previous.ForEachTensor([&](const torch::Tensor& scores) {
