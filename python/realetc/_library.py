@@ -1,0 +1,39 @@
+"""Loads the library of torch.ops.realetc, compiled for one torch."""
+import pathlib
+
+import torch
+
+from realetc import _build
+
+
+def check_torch(version, built_for=_build.TORCH_VERSION):
+  """Raises ImportError unless torch `version` is the one that was built for.
+
+  What follows a "+", the kind of the build, does not matter.
+  """
+  if version.split("+")[0] != built_for.split("+")[0]:
+    raise ImportError(
+        f"realetc was built for torch {built_for.split('+')[0]}, but torch is "
+        f"{version}: install that one, or build realetc again by pip install "
+        "--no-build-isolation ./python")
+
+
+def check_openmp(ours, of_torch):
+  """Raises ImportError unless kernels and torch have one OpenMP library.
+
+  Two would have two sets of threads, and torch.set_num_threads would not reach
+  the kernels.
+  """
+  if not ours or pathlib.Path(ours).resolve() != pathlib.Path(
+      of_torch).resolve():
+    raise ImportError(
+        f"realetc's kernels would run on the OpenMP library {ours or '(none)'}, "
+        f"but torch runs on {of_torch or '(none)'}: import torch before other "
+        "packages that bring an OpenMP library")
+
+
+def load():
+  """Loads the library once; raises ImportError if it does not fit torch."""
+  check_torch(torch.__version__)
+  torch.ops.load_library(pathlib.Path(__file__).parent / "operations.so")
+  check_openmp(*torch.ops.realetc.openmp_libraries())

@@ -1,0 +1,139 @@
+"""torch.compile, torch.export and autocast, without graph breaks.
+
+Compiled functions have to give the bits of eager ones: the operations are the
+same. opcheck compares shapes, strides and dtypes of traced and real results.
+"""
+import functools
+
+import pytest
+import torch
+
+import realetc
+from conftest import MODES, run
+from realetc import patterns
+
+
+@pytest.mark.parametrize("residual", MODES)
+def test_operations_pass_opcheck(case, residual, monkeypatch):
+  calls = []
+  forward = torch.ops.realetc.attention_forward
+  monkeypatch.setattr(torch.ops.realetc, "attention_forward",
+                      lambda *args: (calls.append(args), forward(*args))[1],
+                      raising=False)
+  realetc.sparse_attention(pattern=case.pattern, residual=residual,
+                           **case.tensors(residual))
+  monkeypatch.undo()
+  torch.library.opcheck(forward.default, calls[0], test_utils=(
+      "test_schema", "test_autograd_registration", "test_faketensor",
+      "test_aot_dispatch_dynamic"))
+
+
+@pytest.mark.parametrize("residual", MODES)
+def test_compiled_attention_has_the_bits_of_eager(case, residual):
+  torch._dynamo.reset()
+  attention = functools.partial(realetc.sparse_attention, residual=residual)
+  compiled = torch.compile(attention, fullgraph=True, backend="aot_eager")
+  arguments = case.tensors(residual)
+  for expected, found in zip(run(case, attention, arguments),
+                             run(case, compiled, arguments)):
+    for a, b in zip(expected, found):
+      assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize("mask", (None, (9, 9), (2, 1, 1, 9)))
+def test_masks_are_made_within_the_graph(mask):
+  torch._dynamo.reset()
+  torch.manual_seed(0)
+  if mask is not None:
+    mask = torch.rand(mask) < 0.7
+  q = torch.randn(2, 2, 9, 4)
+
+  def attend(x, m):
+    context, scores = realetc.residual_attention(x, x, x, None, m, True)
+    return realetc.residual_attention(context, x, x, scores, m)[0]
+
+  compiled = torch.compile(attend, fullgraph=True, backend="aot_eager")
+  assert torch.equal(compiled(q, mask), attend(q, mask))
+
+
+def test_inductor_compiles_a_training_step():
+  torch._dynamo.reset()
+  torch.manual_seed(0)
+  layer = realetc.GlobalLocalAttention(16, 2, 3, max_distance=2)
+  longs, globals_ = torch.randn(2, 20, 16), torch.randn(2, 4, 16)
+  mask = torch.arange(20) < torch.tensor([[20], [11]])
+  pattern = patterns.global_local(3, mask, max_distance=2)
+
+  def loss_of(x, g):
+    y, h, scores = layer(x, g, pattern)
+    y, h, scores = layer(y, h, pattern, scores)
+    return (y.square().mean() + h.square().mean() +
+            scores.l2l.square().mean())
+
+  compiled = torch.compile(loss_of, fullgraph=True)
+  gradients = []
+  for function in (loss_of, compiled):
+    layer.zero_grad()
+    loss = function(longs, globals_)
+    loss.backward()
+    gradients.append([loss.detach()] + [p.grad.clone()
+                                        for p in layer.parameters()])
+  for a, b in zip(*gradients):
+    torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-6)
+
+
+def test_other_lengths_do_not_break_the_graph():
+  torch._dynamo.reset()
+  compiled = torch.compile(
+      lambda x, p: realetc.residual_attention(x, x, x, p, is_causal=True),
+      fullgraph=True, backend="aot_eager", dynamic=True)
+  for length in (5, 9, 13):
+    q = torch.randn(1, 2, length, 4)
+    p = torch.randn(1, 2, length, length)
+    expected = realetc.residual_attention(q, q, q, p, is_causal=True)
+    for a, b in zip(compiled(q, p), expected):
+      assert torch.equal(a, b)
+
+
+def test_export_keeps_the_operation():
+  class Model(torch.nn.Module):
+
+    def forward(self, x, bias):
+      return realetc.residual_attention(x, x, x, bias, is_causal=True)
+
+  inputs = torch.randn(2, 2, 9, 4), torch.randn(2, 9, 9)
+  program = torch.export.export(Model(), inputs)
+  targets = [str(node.target) for node in program.graph.nodes]
+  assert targets.count("realetc.attention_forward.default") == 1
+  for a, b in zip(program.module()(*inputs), Model()(*inputs)):
+    assert torch.equal(a, b)
+
+
+def test_export_of_the_module_takes_a_pattern():
+  layer = realetc.GlobalLocalAttention(16, 2, 3).eval()
+  mask = torch.arange(20) < torch.tensor([[20], [11]])
+  inputs = (torch.randn(2, 20, 16), torch.randn(2, 4, 16),
+            patterns.global_local(3, mask))
+  program = torch.export.export(layer, inputs)
+  found = program.module()(*inputs)
+  for a, b in zip(found[:2], layer(*inputs)[:2]):
+    torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", (torch.bfloat16, torch.float16))
+def test_autocast_keeps_scores_in_float32(dtype):
+  torch.manual_seed(0)
+  layer = realetc.GlobalLocalAttention(16, 2, 3, max_distance=2)
+  longs, globals_ = torch.randn(2, 20, 16), torch.randn(2, 4, 16)
+  exact = layer(longs, globals_)
+  with torch.autocast("cpu", dtype):
+    y, h, scores = layer(longs, globals_)
+    y, h, scores = layer(y, h, None, scores)
+  assert y.dtype == h.dtype == dtype
+  assert all(one.dtype == torch.float32 for one in scores[:4])
+  (y.float().sum() + scores.g2l.sum()).backward()
+  assert all(p.grad is not None and p.grad.dtype == torch.float32
+             for p in layer.parameters())
+  with torch.autocast("cpu", dtype):
+    near = layer(longs, globals_)
+  torch.testing.assert_close(near[0].float(), exact[0], rtol=0.05, atol=0.02)
