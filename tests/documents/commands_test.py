@@ -187,6 +187,7 @@ CHECKS = {
     'ctest': check_cmake, 'perf': check_perf,
     'g++': check_compiler, 'cpack': check_nothing,
     'hf/bin/pip': check_nothing, 'hf/bin/python': check_script,
+    'pip': check_nothing, 'python': check_script,
 }
 
 
