@@ -14,7 +14,8 @@ and the bias [1, heads, length, length]:
 
 Each in a process of its own, for its peak of memory: that of the process less
 what it had before the first pass, inputs and their gradients left out. The
-median of --repetitions passes after one that warms up.
+median of --repetitions passes after one that warms up; "CPU s" is the time of all
+threads in both passes, which other programs on the machine change less.
 """
 import argparse
 import json
@@ -75,20 +76,23 @@ def measure(name, arguments):
       tensor.grad = torch.zeros_like(tensor)
   before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
   times = []
+  cpu_times = []
   for _ in range(arguments.repetitions + 1):
+    cpu_start = time.process_time()
     start = time.perf_counter()
     context = attend(*inputs)
     middle = time.perf_counter()
     if not forward_only:
       context.backward(gradient)
     times.append((middle - start, time.perf_counter() - middle))
+    cpu_times.append(time.process_time() - cpu_start)
     checksum = context.double().sum().item()
     del context
   after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
   print(json.dumps({
       "forward": statistics.median(one for one, _ in times[1:]),
       "backward": statistics.median(one for _, one in times[1:]),
-      "peak": (after - before) * 1024, "checksum": checksum,
+      "cpu": statistics.median(cpu_times[1:]), "peak": (after - before) * 1024, "checksum": checksum,
       "torch": torch.__version__}))
 
 
@@ -109,8 +113,8 @@ def main():
   print(f"{arguments.length} tokens, {arguments.heads} heads of "
         f"{arguments.head_size}, {arguments.threads} threads, median of "
         f"{arguments.repetitions}")
-  print("| | forward s | backward s | both s | peak MB |\n| --- | --- | --- | "
-        "--- | --- |")
+  print("| | forward s | backward s | both s | CPU s | peak MB |\n| --- | --- | "
+        "--- | --- | --- | --- |")
   for name in VARIANTS if arguments.flex else VARIANTS[:-1]:
     output = subprocess.run(
         [sys.executable, __file__, *sys.argv[1:], "--variant", name],
@@ -119,6 +123,7 @@ def main():
     both = result["forward"] + result["backward"]
     backward = "" if name == "flex" else f"{result['backward']:.2f}"
     print(f"| {name} | {result['forward']:.2f} | {backward} | {both:.2f} | "
+          f"{result['cpu']:.2f} | "
           f"{result['peak'] / 1e6:.0f} |", flush=True)
 
 
