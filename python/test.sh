@@ -5,11 +5,13 @@
 #
 # ENVIRONMENT is a folder that `python3 -m venv` made; by default
 # build/python-environment, which is made where there is none. What it lacks of
-# torch, scikit-build-core and pytest is installed from PyPI (torch with its CUDA
-# libraries is some 3 GB; an environment with any torch 2 serves). Ends with "N
-# passed, N failed" and the time; where PyPI cannot be reached, or there is no
-# compiler or Highway, says so in a line that begins with "Skipped", and exits
-# with 77.
+# torch, scikit-build-core, pytest and packages for texts is installed from PyPI
+# (torch with its CUDA libraries is some 3 GB; an environment with any torch 2
+# serves). Ends with "N passed, N failed" and the time; where PyPI cannot be
+# reached, or there is no compiler or Highway, says so in a line that begins with
+# "Skipped", and exits with 77. Tests beside the C++ library want its programs in
+# build/release/bin: realetc, encode_by_file and attention_by_file. Those that
+# are skipped, for want of them or of a package, are listed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -40,6 +42,13 @@ for package in torch scikit_build_core pytest; do
     echo "Installing ${package//_/-} in $environment."
     "$python" -m pip install --quiet "${package//_/-}" >> "$log" 2>&1 ||
       skip "pip cannot install ${package//_/-}: $(tail -n 1 "$log")"
+  fi
+done
+for package in regex safetensors sentencepiece tokenizers transformers; do
+  if ! has "$package"; then
+    echo "Installing $package in $environment."
+    "$python" -m pip install --quiet "$package" >> "$log" 2>&1 ||
+      echo "pip cannot install $package: $(tail -n 1 "$log")"
   fi
 done
 

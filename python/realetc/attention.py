@@ -7,11 +7,11 @@ import torch
 from realetc import _operations
 from realetc import patterns
 from realetc import reference
+from realetc.etc_attention import Operands
+from realetc.etc_attention import RESIDUAL_MODES
+from realetc.etc_attention import residual_factors
 
-RESIDUAL_MODES = ("off", "sum", "mean", "decay", "gate")
 _LOW_PRECISION = (torch.bfloat16, torch.float16)
-# C++'s kLargestDecayFactor.
-_LARGEST_DECAY_FACTOR = 1e4
 
 
 class RelativeTable(typing.NamedTuple):
@@ -82,22 +82,13 @@ def _check_pattern(pattern, query, own_keys, other_keys):
     _check_pattern_tensor(pattern.second, "key_ids", keys, query)
 
 
-class _Operands(typing.NamedTuple):
-  """Tensors of one softmax over two blocks of keys, in one dtype."""
-  query: torch.Tensor
-  own_key: torch.Tensor
-  own_value: torch.Tensor
-  other_key: torch.Tensor
-  other_value: torch.Tensor
-
-
 def _in_one_dtype(operands):
   """On the CPU numbers of 16 bits are computed with in float32."""
   dtype = operands.query.dtype
   if operands.query.device.type == "cpu" and all(
       tensor.dtype in (*_LOW_PRECISION, torch.float32) for tensor in operands):
     dtype = torch.float32
-  return _Operands(*(tensor.to(dtype) for tensor in operands))
+  return Operands(*(tensor.to(dtype) for tensor in operands))
 
 
 def _layers_below(previous, residual, layers):
@@ -112,20 +103,6 @@ def _layers_below(previous, residual, layers):
     return 1
   _check(layers >= 1, f"layers should be at least 1, but is {layers}")
   return layers
-
-
-def _factors(residual, layers, decay):
-  """The factor of a layer's own scores, and the divisor of the sum."""
-  if residual == "mean":
-    return 1.0, float(layers + 1)
-  if residual == "decay":
-    _check(0.0 < decay < 1.0,
-           f"decay should be above 0 and below 1, but is {decay}")
-    divisor = math.pow(decay, -layers)
-    _check(divisor < _LARGEST_DECAY_FACTOR,
-           f"a decay of {decay} is too small for {layers + 1} layers")
-    return (1.0 - decay) * divisor, divisor
-  return 1.0, 1.0
 
 
 def _check_settings(residual, dropout, implementation):
@@ -143,7 +120,7 @@ def two_block_attention(operands, pattern, previous, *, residual, relative,
   """sparse_attention over own and other keys, checked: pairs of scores."""
   operands = _in_one_dtype(operands)
   dtype = _operations.score_dtype(operands.query.dtype)
-  factor, divisor = _factors(residual, layers, decay)
+  factor, divisor = residual_factors(residual, layers, decay)
   previous = [None if one is None else one.to(dtype) for one in previous]
   is_gated = residual == "gate" and layers > 0
   gates = [one.to(dtype) if is_gated else None for one in gates]
@@ -180,7 +157,7 @@ def _one_block(query, key, value, pattern, previous, gate):
       previous, previous.detach()[..., :0])
   gates = (None, None) if gate is None else pair(
       gate, torch.zeros_like(gate.detach()))
-  operands = _Operands(query, keys[0], values[0], keys[1], values[1])
+  operands = Operands(query, keys[0], values[0], keys[1], values[1])
   return operands, scores, gates, is_own
 
 

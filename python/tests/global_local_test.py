@@ -24,6 +24,9 @@ def _run(stack, longs, globals_, pattern):
     total = total + longs.square().sum() + globals_.square().sum()
   if scores is not None:
     total = total + sum(one.sin().sum() for one in scores[:1])
+  # Gradients are of order 1 then. Those of key biases, nearly 0, are sums of many
+  # such terms that cancel.
+  total = total / 100
   total.backward()
   gradients = [p.grad for p in stack.parameters()]
   for p in stack.parameters():
@@ -55,8 +58,7 @@ def test_kernels_match_the_reference_through_a_stack(options, residual):
     layer.implementation = "reference"
   near = _run(stack, longs, globals_, pattern)
   exact = _run(stack.double(), longs.double(), globals_.double(), pattern)
-  # Gradients of key biases are sums of many that cancel.
-  assert_as_exact(actual, near, exact, floor=1e-5)
+  assert_as_exact(actual, near, exact)
 
 
 def test_scores_have_the_four_shapes_and_the_sum_of_layers():

@@ -129,7 +129,7 @@ def _compute(name, residual, path):
   pattern, *_, distance, numbers = _CASES[name]
   inputs, layers = _inputs(name, residual)
   outputs = attention.two_block_attention(
-      attention._Operands(*(inputs[one] for one in _NAMES[:5])), pattern,
+      attention.Operands(*(inputs[one] for one in _NAMES[:5])), pattern,
       (inputs["own_previous"], inputs["other_previous"]), residual=residual,
       relative=(inputs["embedding"], inputs["bias"]) if distance else None,
       gates=(inputs["own_gate"], inputs["other_gate"]), layers=layers,

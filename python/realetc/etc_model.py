@@ -1,0 +1,560 @@
+"""The ETC encoder with residual scores, in PyTorch.
+
+Parameters have the names of C++'s EtcModel (etc/model.h), so weights of either
+load in the other. Attention is realetc.GlobalLocalAttention where realetc is
+installed, else PlainGlobalLocalAttention: the same in tensor operations.
+`realetc export --format huggingface` writes this file as it is.
+"""
+import dataclasses
+import json
+import math
+import pathlib
+import shutil
+import typing
+import warnings
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from .etc_attention import everything
+from .etc_attention import initialize
+from .etc_attention import make_linear
+from .etc_attention import PlainGlobalLocalAttention
+from .etc_attention import RESIDUAL_MODES
+from .etc_attention import ResidualScores
+from .etc_attention import TokenPattern
+from .etc_text import import_package
+from .etc_text import load_tokenizer
+from .etc_text import make_inputs
+from .etc_text import read_json
+from .etc_text import read_text_options
+from .etc_text import TOKENIZER_FILES
+
+try:
+  import realetc
+except ModuleNotFoundError:
+  realetc = None
+except ImportError as error:
+  warnings.warn(f"attention is computed by plain PyTorch: {error}")
+  realetc = None
+
+SUBLAYERS = ("post_norm", "pre_norm", "rezero", "admin")
+ACTIVATIONS = {
+    "relu": functional.relu,
+    "gelu": lambda x: functional.gelu(x, approximate="tanh"),
+    "gelu_erf": functional.gelu,
+    "tanh": torch.tanh,
+    "linear": lambda x: x,
+}
+
+
+@dataclasses.dataclass
+class EtcConfig:
+  """The fields of etc_config.json, as EtcConfig in C++ (etc/config.h)."""
+  vocab_size: int
+  segment_vocab_size: int = 16
+  embedding_size: typing.Optional[int] = None
+  hidden_size: int = 768
+  num_hidden_layers: int = 12
+  num_attention_heads: int = 12
+  local_radius: int = 84
+  att_size_per_head: typing.Optional[int] = None
+  relative_pos_max_distance: int = 12
+  relative_vocab_size: typing.Optional[int] = 32
+  max_absolute_position_embeddings: int = 0
+  intermediate_size: int = 3072
+  hidden_act: str = "gelu"
+  hidden_dropout_prob: float = 0.1
+  attention_probs_dropout_prob: float = 0.1
+  initializer_range: float = 0.02
+  share_feed_forward_params: bool = True
+  share_kv_projections: bool = False
+  share_qkv_projections: bool = True
+  share_att_output_projection: bool = False
+  use_hard_g2l_mask: bool = False
+  use_hard_l2g_mask: bool = False
+  grad_checkpointing_period: int = 0
+  sublayer: str = "post_norm"
+  residual_attention: str = "off"
+  residual_gate_init: float = 0.0
+  residual_decay: float = 0.9
+  layer_norm_epsilon: float = 1e-12
+  has_long_tokens: bool = True
+  final_layer_norm: bool = False
+  depth_scaled_initializer: bool = False
+
+  @classmethod
+  def from_dict(cls, fields, source="the configuration"):
+    """Reads the fields that are known; ValueError if one has no such value."""
+    known = {field.name for field in dataclasses.fields(cls)}
+    values = {key: value for key, value in fields.items() if key in known}
+    if "sublayer" not in fields and fields.get("use_pre_activation_order"):
+      values["sublayer"] = "pre_norm"
+    values["hidden_act"] = (fields.get("hidden_act", "gelu") or
+                            "linear").lower()
+    if not isinstance(values.get("vocab_size"), int):
+      raise ValueError(f"{source}: vocab_size should be a whole number, but is "
+                       f"{values.get('vocab_size')!r}")
+    for name, allowed in (("sublayer", SUBLAYERS),
+                          ("residual_attention", RESIDUAL_MODES),
+                          ("hidden_act", ACTIVATIONS)):
+      if values.get(name, next(iter(allowed))) not in allowed:
+        raise ValueError(f"{source}: {name} should be one of "
+                         f"{', '.join(allowed)}, but is {values[name]!r}")
+    return cls(**values)
+
+  def to_json(self):
+    """The contents of an etc_config.json."""
+    fields = dataclasses.asdict(self)
+    fields["use_pre_activation_order"] = self.sublayer == "pre_norm"
+    return json.dumps(fields, indent=2, sort_keys=True) + "\n"
+
+
+class EmbeddingTable(nn.Module):
+  """Vectors by id, and a projection where they have another width."""
+
+  def __init__(self, rows, width, size, deviation):
+    super().__init__()
+    self.deviation = deviation
+    self.weight = nn.Parameter(torch.empty(rows, width))
+    if size != width:
+      self.projection = make_linear(width, size, 1 / math.sqrt(width))
+    initialize(self)
+
+  def forward(self, ids):
+    vectors = functional.embedding(ids, self.weight)
+    return self.projection(vectors) if hasattr(self, "projection") else vectors
+
+
+class Embedding(nn.Module):
+  """dropout(LayerNorm(token + segment [+ position] [+ adder])) by stream."""
+
+  def __init__(self, config):
+    super().__init__()
+    size, deviation = config.hidden_size, config.initializer_range
+    self.token = EmbeddingTable(config.vocab_size,
+                                config.embedding_size or size, size, deviation)
+    self.segment = EmbeddingTable(config.segment_vocab_size, size, size,
+                                  deviation)
+    streams = ("long", "global") if config.has_long_tokens else ("global",)
+    if config.max_absolute_position_embeddings > 0:
+      for stream in streams:
+        setattr(self, f"{stream}_position", EmbeddingTable(
+            config.max_absolute_position_embeddings, size, size, deviation))
+    for stream in streams:
+      setattr(self, f"{stream}_norm",
+              nn.LayerNorm(size, config.layer_norm_epsilon))
+    self.dropout = nn.Dropout(config.hidden_dropout_prob)
+    self._size = size
+
+  def forward(self, stream, ids, segments, positions=None, adder=None):
+    """ids and segments [B, length] -> [B, length, H].
+
+    A segment outside of its table gives a zero vector.
+    """
+    if ids.shape[1] == 0:
+      return self.token.weight.new_empty(*ids.shape, self._size)
+    rows = self.segment.weight.shape[0]
+    known = (segments >= 0) & (segments < rows)
+    total = self.token(ids) + (self.segment(segments.masked_fill(~known, 0)) *
+                               known.unsqueeze(-1))
+    table = getattr(self, f"{stream}_position", None)
+    if table is not None:
+      if positions is None:
+        positions = torch.arange(ids.shape[1], device=ids.device)
+      total = total + table(positions)
+    elif positions is not None:
+      raise ValueError("position ids are given, but "
+                       "max_absolute_position_embeddings is 0")
+    if adder is not None:
+      total = total + adder
+    return self.dropout(getattr(self, f"{stream}_norm")(total))
+
+
+class _Connected(nn.Module):
+  """A module with residual connections, as `sublayer` says, by their prefix."""
+
+  def __init__(self, config):
+    super().__init__()
+    self._sublayer = config.sublayer
+    self._dropout = config.hidden_dropout_prob
+
+  def _add_connection(self, config, prefix=""):
+    if config.sublayer == "rezero":
+      setattr(self, f"{prefix}alpha", nn.Parameter(torch.empty(1)))
+    else:
+      setattr(self, f"{prefix}norm",
+              nn.LayerNorm(config.hidden_size, config.layer_norm_epsilon))
+    if config.sublayer == "admin":
+      setattr(self, f"{prefix}omega",
+              nn.Parameter(torch.empty(config.hidden_size)))
+    initialize(self)
+
+  def _begin(self, stream, prefix=""):
+    if self._sublayer == "pre_norm" and stream.shape[1]:
+      return getattr(self, f"{prefix}norm")(stream)
+    return stream
+
+  def _end(self, change, stream, prefix=""):
+    if not stream.shape[1]:
+      return stream
+    change = torch.dropout(change, self._dropout, self.training)
+    if self._sublayer == "rezero":
+      return stream + getattr(self, f"{prefix}alpha") * change
+    if self._sublayer == "admin":
+      stream = getattr(self, f"{prefix}omega") * stream
+    total = stream + change
+    return total if self._sublayer == "pre_norm" else getattr(
+        self, f"{prefix}norm")(total)
+
+
+def _output_factor(config):
+  return (1 / math.sqrt(2 * config.num_hidden_layers)
+          if config.depth_scaled_initializer else 1.0)
+
+
+class FeedForward(_Connected):
+  """hidden -> intermediate -> hidden in a residual connection."""
+
+  def __init__(self, config):
+    super().__init__(config)
+    deviation = config.initializer_range
+    self.intermediate = make_linear(config.hidden_size,
+                                    config.intermediate_size, deviation)
+    self.output = make_linear(config.intermediate_size, config.hidden_size,
+                              deviation * _output_factor(config))
+    self._activation = ACTIVATIONS[config.hidden_act]
+    self._add_connection(config)
+
+  def forward(self, stream):
+    if not stream.shape[1]:
+      return stream
+    inner = self._activation(self.intermediate(self._begin(stream)))
+    return self._end(self.output(inner), stream)
+
+
+class EncoderLayer(_Connected):
+  """Attention of both streams, then the feed-forward block of each."""
+
+  def __init__(self, config, is_first, attention_class):
+    super().__init__(config)
+    has_gates = config.residual_attention == "gate" and not is_first
+    self.attention = attention_class(
+        config.hidden_size, config.num_attention_heads, config.local_radius,
+        head_size=config.att_size_per_head,
+        max_distance=config.relative_pos_max_distance,
+        relative_vocab_size=config.relative_vocab_size or 0,
+        residual=config.residual_attention, decay=config.residual_decay,
+        gate_init=config.residual_gate_init if has_gates else None,
+        has_long_tokens=config.has_long_tokens,
+        share_qkv=config.share_qkv_projections,
+        share_kv=config.share_kv_projections,
+        share_output=config.share_att_output_projection,
+        dropout=config.attention_probs_dropout_prob,
+        initializer_range=config.initializer_range,
+        output_initializer_factor=_output_factor(config))
+    for stream in ("long", "global") if config.has_long_tokens else ("global",):
+      self._add_connection(config, f"{stream}_attention_")
+    if config.share_feed_forward_params:
+      self.feed_forward = FeedForward(config)
+    else:
+      self.long_feed_forward = FeedForward(config)
+      self.global_feed_forward = FeedForward(config)
+
+  def forward(self, longs, globals_, pattern, scores):
+    streams = {"long": longs, "global": globals_}
+    *changes, scores = self.attention(
+        *(self._begin(x, f"{name}_attention_") for name, x in streams.items()),
+        pattern, scores)
+    outputs = []
+    for change, (name, stream) in zip(changes, streams.items()):
+      block = (self.feed_forward if hasattr(self, "feed_forward")
+               else getattr(self, f"{name}_feed_forward"))
+      outputs.append(block(self._end(change, stream, f"{name}_attention_")))
+    return (*outputs, scores)
+
+
+class EtcOutput(typing.NamedTuple):
+  """Outputs of the last layer, and the scores that it would carry on."""
+  long_output: torch.Tensor  # [B, L, H]
+  global_output: torch.Tensor  # [B, G, H]
+  scores: typing.Optional[ResidualScores] = None
+
+
+class TextVectors(typing.NamedTuple):
+  """Vectors of one text out of one pass: of all of it, and of each sentence."""
+  document: torch.Tensor  # [H]
+  sentences: torch.Tensor  # [sentences, H]; BERT has none
+  spans: list  # (begin, end) of the sentences in the text
+
+
+class TextTokens(typing.NamedTuple):
+  """A batch of texts as arguments of EtcModel.forward."""
+  token_ids: torch.Tensor
+  global_token_ids: torch.Tensor
+  long_tokens: torch.Tensor
+  global_tokens: torch.Tensor
+  segment_ids: torch.Tensor
+  global_segment_ids: torch.Tensor
+
+
+def tokens_of_texts(has_long_tokens, input_ids, attention_mask=None,
+                    token_type_ids=None, sentence_ids=None):
+  """Texts, [CLS] pieces [SEP], as tokens of both streams (doc/glue.md 11).
+
+  ETC has them as long tokens, with types 1 and 2, and before them, global, a
+  token (1) that all belong to and one (2) for each sentence; BERT as global
+  ones. Arguments int64 [B, T] as of TextInputs; token_type_ids are 0 and 1.
+  """
+  ones = torch.ones_like(input_ids)
+  mask = (ones if attention_mask is None else attention_mask).bool()
+  types = torch.zeros_like(ones) if token_type_ids is None else token_type_ids
+  example = torch.where(mask, 1, -1)
+  if not has_long_tokens:
+    nothing = input_ids[:, :0]
+    longs, _ = everything(len(input_ids), 0, 0, input_ids.device)
+    globals_ = torch.stack([example, 0 * ones, 0 * ones], 1).int()
+    return TextTokens(nothing, input_ids, longs, globals_, nothing, types)
+  if sentence_ids is None:
+    sentence_ids = -ones
+  owners = torch.where(mask, sentence_ids, -1) + 1
+  last = owners.amax(1)
+  index = torch.arange(int(last.max()) + 1, device=input_ids.device)
+  is_there = index <= last.unsqueeze(1)
+  longs = torch.stack([example, example, owners, 0 * ones, -ones, 0 * ones], 1)
+  none = torch.zeros_like(is_there, dtype=torch.int64)
+  globals_ = torch.stack([torch.where(is_there, 1, -1), none, none], 1)
+  return TextTokens(input_ids, torch.where(is_there, (index > 0).long() + 1, 0),
+                    longs.int(), globals_.int(), types + 1, none)
+
+
+class Encoder:
+  """The modules and passes of EtcModel, for classes that have a `config`."""
+
+  def build(self, config, attention_class=None):
+    """Registers the modules; `config` has the fields of EtcConfig."""
+    if attention_class is None:
+      attention_class = (PlainGlobalLocalAttention if realetc is None
+                         else realetc.GlobalLocalAttention)
+    self.is_plain = attention_class is PlainGlobalLocalAttention
+    self.embedding = Embedding(config)
+    self.layers = nn.ModuleList(
+        EncoderLayer(config, n == 0, attention_class)
+        for n in range(config.num_hidden_layers))
+    if config.final_layer_norm:
+      for stream in ("long", "global") if config.has_long_tokens else (
+          "global",):
+        setattr(self, f"{stream}_final_norm",
+                nn.LayerNorm(config.hidden_size, config.layer_norm_epsilon))
+
+  def pattern_of(self, long_tokens, global_tokens):
+    """The pattern that the layers take, of the tokens that `run` takes."""
+    config = self.config
+    hard = {"hard_l2g": config.use_hard_l2g_mask,
+            "hard_g2l": config.use_hard_g2l_mask}
+    distance = config.relative_pos_max_distance
+    if self.is_plain:
+      return TokenPattern(config.local_radius, long_tokens, global_tokens,
+                          distance, **hard)
+    return realetc.patterns.global_local_tokens(
+        config.local_radius, long_tokens, global_tokens, max_distance=distance,
+        **hard)
+
+  def run(self, token_ids, global_token_ids, long_tokens=None,
+          global_tokens=None, segment_ids=None, global_segment_ids=None,
+          position_ids=None, global_position_ids=None,
+          long_embedding_adder=None, global_embedding_adder=None):
+    """As EtcModel.forward."""
+    if segment_ids is None:
+      segment_ids = torch.ones_like(token_ids)
+    if global_segment_ids is None:
+      global_segment_ids = torch.zeros_like(global_token_ids)
+    all_long, all_global = everything(
+        *token_ids.shape, global_token_ids.shape[1], token_ids.device)
+    pattern = self.pattern_of(
+        all_long if long_tokens is None else long_tokens,
+        all_global if global_tokens is None else global_tokens)
+    longs = self.embedding("long", token_ids, segment_ids, position_ids,
+                           long_embedding_adder)
+    globals_ = self.embedding("global", global_token_ids, global_segment_ids,
+                              global_position_ids, global_embedding_adder)
+    scores = None
+    for layer in self.layers:
+      longs, globals_, scores = layer(longs, globals_, pattern, scores)
+    if self.config.final_layer_norm:
+      if longs.shape[1]:
+        longs = self.long_final_norm(longs)
+      globals_ = self.global_final_norm(globals_)
+    return EtcOutput(longs, globals_, scores)
+
+  def text_directory(self):
+    """The folder of the vocabulary."""
+    raise NotImplementedError
+
+  def text_options(self):
+    """Lengths and sentences (etc_text.TextOptions)."""
+    raise NotImplementedError
+
+  def inputs(self, texts, split_sentences=None):
+    """The etc_text.TextInputs of a list of texts, on the model's device.
+
+    As EncodeTexts in C++: [CLS] pieces [SEP], cut at the model's length, and
+    for ETC a global token for the whole text and for each sentence.
+    """
+    if getattr(self, "_tokenizer", None) is None:
+      self._tokenizer = load_tokenizer(self.text_directory())
+      if self._tokenizer.size > self.config.vocab_size:
+        raise ValueError(
+            f"{self.text_directory()}: the vocabulary has "
+            f"{self._tokenizer.size} pieces, but the token table "
+            f"{self.config.vocab_size} rows")
+    made = make_inputs(texts, self._tokenizer, self.text_options(),
+                                split_sentences)
+    return made.to(self.embedding.token.weight.device)
+
+  def run_texts(self, inputs):
+    """The EtcOutput of what `inputs` made, or of tensors of the same names."""
+    return self.run(*tokens_of_texts(self.config.has_long_tokens, **inputs))
+
+  def encode(self, texts, split_sentences=None):
+    """The EtcOutput of texts, and their inputs: without gradients or dropout.
+
+    Row b of the long output, of BERT the global one, has the tokens of text b;
+    row 0 of a global output is of the whole text, 1 + s of sentence s.
+    """
+    inputs = self.inputs(texts, split_sentences)
+    was_training = self.training
+    self.eval()
+    try:
+      with torch.no_grad():
+        return self.run_texts(inputs), inputs
+    finally:
+      self.train(was_training)
+
+  def embed(self, texts, split_sentences=None):
+    """The TextVectors of each text."""
+    output, inputs = self.encode(texts, split_sentences)
+    return [TextVectors(rows[0], rows[1:1 + len(spans)], spans)
+            for rows, spans in zip(output.global_output, inputs.sentences)]
+
+
+_WEIGHTS = "model.safetensors"
+_CONFIG = "etc_config.json"
+_PREFIX = "encoder."
+
+
+class EtcModel(Encoder, nn.Module):
+  """The ETC encoder with residual attention scores.
+
+    model = realetc.EtcModel.from_pretrained("checkpoints/etc_base")
+    output, inputs = model.encode(["A long document. ..."])
+
+  Args:
+    config: an EtcConfig.
+    attention_class: PlainGlobalLocalAttention for plain tensor operations.
+  """
+
+  def __init__(self, config, attention_class=None):
+    super().__init__()
+    self.config = config
+    self.directory = None
+    self.build(config, attention_class)
+
+  def forward(self, token_ids, global_token_ids, long_tokens=None,
+              global_tokens=None, **inputs):
+    """Outputs of both streams, and the scores carried so far.
+
+    Args:
+      token_ids: int64 [B, L]; none of BERT's tokens, which are all global.
+      global_token_ids: int64 [B, G].
+      long_tokens, global_tokens: who sees whom, int32 [B, 6, L] and [B, 3, G]
+        as realetc.patterns.global_local_tokens has them; None: everything.
+      **inputs: segment_ids (default 1) and position_ids (0, 1, ...) int64
+        [B, L], long_embedding_adder [B, L, H], and the same of global tokens:
+        global_segment_ids (0), global_position_ids, global_embedding_adder.
+
+    Returns:
+      An EtcOutput.
+    """
+    return self.run(token_ids, global_token_ids, long_tokens, global_tokens,
+                    **inputs)
+
+  def text_directory(self):
+    if self.directory is None:
+      raise ValueError("a model without a directory has no vocabulary: make it "
+                       "by from_pretrained, or give tokens to forward")
+    return self.directory
+
+  def text_options(self):
+    return read_text_options(self.text_directory(), self.config)
+
+  @classmethod
+  def from_pretrained(cls, directory, *, attention_class=None,
+                      residual_attention=None):
+    """Loads a checkpoint of ours, in evaluation mode.
+
+    Args:
+      directory: what `realetc import`, `realetc export --format huggingface`
+        and runs (checkpoints/best) write: etc_config.json, model.safetensors.
+      attention_class: as of the class.
+      residual_attention: a mode in the place of the checkpoint's.
+
+    Raises:
+      ValueError: the files are not those of a checkpoint of ours.
+      ImportError: PyPI's safetensors is not installed.
+    """
+    folder = pathlib.Path(directory)
+    for name in (_CONFIG, _WEIGHTS):
+      if not (folder / name).exists():
+        raise ValueError(
+            f"{folder} should be a checkpoint directory with {_CONFIG} and "
+            f"{_WEIGHTS}, but has no {name}; `realetc import` makes one of "
+            "other weights")
+    fields = read_json(folder / _CONFIG)
+    if residual_attention is not None:
+      fields["residual_attention"] = residual_attention
+    model = cls(EtcConfig.from_dict(fields, folder / _CONFIG), attention_class)
+    model.directory = folder
+    model._fill(folder / _WEIGHTS)
+    return model.eval()
+
+  def _fill(self, path):
+    """Loads the encoder's tensors; gates may be missing or too many."""
+    safetensors = import_package(
+        "safetensors.torch", str(path)).torch
+    stored = safetensors.load_file(path)
+    has_prefix = any(name.startswith(_PREFIX) for name in stored)
+    if any(name.startswith("etc_document_bert/") for name in stored):
+      raise ValueError(f"{path} has the names of official ETC: `realetc "
+                       "import` makes a checkpoint of ours of it")
+    tensors = {name.removeprefix(_PREFIX): tensor
+               for name, tensor in stored.items()
+               if name.startswith(_PREFIX) or not has_prefix}
+    for name, own in self.state_dict().items():
+      if name in tensors and tensors[name].shape != own.shape:
+        raise ValueError(f"{path}: {name} should be {list(own.shape)}, but is "
+                         f"{list(tensors[name].shape)}")
+    result = self.load_state_dict(tensors, strict=False)
+    for what, names in (("lacks", result.missing_keys),
+                        ("has unexpectedly", result.unexpected_keys)):
+      names = [name for name in names if not name.endswith("_gate")]
+      if names:
+        raise ValueError(f"{path} {what} {', '.join(names[:3])}"
+                         f"{' and more' if len(names) > 3 else ''}")
+
+  def save_pretrained(self, directory):
+    """Writes a checkpoint directory of ours, which `init` in C++ takes too."""
+    safetensors = import_package(
+        "safetensors.torch", "writing weights").torch
+    folder = pathlib.Path(directory)
+    folder.mkdir(parents=True, exist_ok=True)
+    if self.directory is not None and folder != self.directory:
+      for name in TOKENIZER_FILES:
+        if (self.directory / name).exists():
+          shutil.copyfile(self.directory / name, folder / name)
+    safetensors.save_file(
+        {_PREFIX + name: tensor.contiguous()
+         for name, tensor in self.state_dict().items()},
+        folder / _WEIGHTS, {"format": "pt"})
+    (folder / _CONFIG).write_text(self.config.to_json(), encoding="utf-8")

@@ -1,0 +1,452 @@
+"""Texts as ETC reads them: sentences, pieces of a vocabulary, tensors of ids.
+
+The same sentences and pieces as tasks/text in C++. Needs PyPI's regex, and
+tokenizers (WordPiece, tokenizer.json) or sentencepiece. Imports nothing of this
+package: `realetc export --format huggingface` writes this file as it is.
+"""
+import dataclasses
+import functools
+import json
+import pathlib
+import typing
+import unicodedata
+
+import torch
+
+# --- Sentences ----------------------------------------------------------------
+
+# The lists of tasks/text/sentence_splitter.cc, without the last full stop.
+_ABBREVIATIONS = frozenset("""
+    adm approx apr assn assoc aug ave brig bros ca capt cf cmdr co col corp
+    cpl dec dept dr etc feb fr ft gen gov hon inc jan jr jul jun lt ltd maj md
+    messrs mr mrs ms mt mts nov oct ph.d pres prof pvt rep rev sen sens sept
+    sgt sr st ste supt trans univ viz vs""".split())
+_BEFORE_NUMBERS = frozenset(
+    "art ch fig figs mar no nos pp pt sec sep vol vols".split())
+_STARTERS = frozenset("""
+    a according after all also although among an and as at because before
+    between both but by currently despite during each following for from he
+    her his how however if in it its later many most on once one other she
+    since some such that the their then there these they this those though
+    thus to under until we what when where which while who with""".split())
+_LONGEST_WORD = 16
+_LINE_ENDS = str.maketrans(dict.fromkeys("\n\r\x85\u2028\u2029", " "))
+_SPACES = frozenset("\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" +
+                    "".join(map(chr, range(0x2000, 0x200b))))
+
+
+def import_package(name, use):
+  """Imports a package of PyPI, or says what it is needed for."""
+  try:
+    return __import__(name)
+  except ImportError as error:
+    package = name.partition(".")[0]
+    raise ImportError(f"{use} needs the package {package}: pip install "
+                      f"{package}") from error
+
+
+@functools.lru_cache(None)
+def _sentence_rules():
+  """The rules SB5 to SB11 of Unicode Standard Annex 29 as expressions.
+
+  Semicolons, SContinue since Unicode 15.1, are none, as in Debian 12's ICU.
+  """
+  regex = import_package("regex", "splitting texts into sentences")
+  ignored = r"[\p{SB=Extend}\p{SB=Format}]*+"
+  return {name: regex.compile(rule) for name, rule in {
+      "end": rf"(?P<mark>[\p{{SB=ATerm}}\p{{SB=STerm}}]){ignored}(?P<more>(?:"
+             rf"\p{{SB=Close}}{ignored})*+(?:\p{{SB=Sp}}{ignored})*+)",
+      "full_stop": r"\p{SB=ATerm}",
+      "numeric": r"\p{SB=Numeric}",
+      "upper": r"\p{SB=Upper}",
+      "letter_before": rf"[\p{{SB=Upper}}\p{{SB=Lower}}]{ignored}$",
+      "goes_on": r"(?![;\u037e\ufe14\ufe54\uff1b])"
+                 r"[\p{SB=SContinue}\p{SB=ATerm}\p{SB=STerm}]",
+      "lower_next": r"[^\p{SB=OLetter}\p{SB=Upper}\p{SB=Lower}\p{SB=Sep}"
+                    r"\p{SB=CR}\p{SB=LF}\p{SB=ATerm}\p{SB=STerm}]*+"
+                    r"\p{SB=Lower}",
+  }.items()}
+
+
+def _unicode_ends(text):
+  """Ends of the sentences of Unicode Standard Annex 29."""
+  rules = _sentence_rules()
+  ends = []
+  for found in rules["end"].finditer(text):
+    at = found.end()
+    if at == len(text):
+      break
+    if rules["full_stop"].match(found["mark"]):
+      begin = found.start()
+      if not found["more"] and (
+          rules["numeric"].match(text, at) or
+          (rules["upper"].match(text, at) and
+           rules["letter_before"].search(text, max(0, begin - 32), begin))):
+        continue
+      if rules["lower_next"].match(text, at):
+        continue
+    if not rules["goes_on"].match(text, at):
+      ends.append(at)
+  return [*ends, len(text)] if text else []
+
+
+def _skip(text, begin, end, unwanted):
+  while begin < end and unwanted(text[begin]):
+    begin += 1
+  return begin
+
+
+def _skip_back(text, begin, end, unwanted):
+  while end > begin and unwanted(text[end - 1]):
+    end -= 1
+  return end
+
+
+def _is_bracket(character):
+  return unicodedata.category(character) == "Ps"
+
+
+def _is_opener(character):
+  return character in "\"'" or unicodedata.category(character) in ("Ps", "Pi")
+
+
+def _is_letter(character):
+  return character.isascii() and character.isalpha()
+
+
+def _last_word(text):
+  """ASCII letters and full stops at the end; "" if they end a longer word."""
+  begin = _skip_back(text, max(0, len(text) - _LONGEST_WORD - 1), len(text),
+                     lambda c: c == "." or _is_letter(c))
+  if begin and unicodedata.category(text[begin - 1])[0] in "L" or (
+      begin and unicodedata.category(text[begin - 1]) == "Nd"):
+    return ""
+  return text[begin:]
+
+
+def _is_abbreviation(left, right):
+  """True if the full stop that ends `left` seems to be an abbreviation's."""
+  if not left.endswith("."):
+    return False
+  last = _last_word(left[:-1]).lower()
+  right = right[_skip(right, 0, len(right), _is_opener):]
+  if last in _BEFORE_NUMBERS:
+    return right[:1].isascii() and right[:1].isdigit()
+  is_initials = len(last) % 2 == 1 and all(
+      _is_letter(c) if i % 2 == 0 else c == "." for i, c in enumerate(last))
+  first = right[:_skip(right, 0, min(len(right), _LONGEST_WORD + 1),
+                       _is_letter)]
+  return (is_initials or last in _ABBREVIATIONS) and (
+      first.lower() not in _STARTERS)
+
+
+def split_sentences(text):
+  """The sentences of an English text as (begin, end), without white space.
+
+  As SplitSentences in C++ (tasks/text/sentence_splitter.h): Unicode's rules,
+  line ends as white space, no breaks after abbreviations and initials.
+  """
+  text = text.translate(_LINE_ENDS)
+  is_space = _SPACES.__contains__
+  sentences = []
+  begin = _skip(text, 0, len(text), is_space)
+  for unicode_end in _unicode_ends(text):
+    end = _skip_back(text, begin, unicode_end, is_space)
+    after = _skip(text, unicode_end, len(text), is_space)
+    if end == unicode_end and after < len(text):
+      end = after = _skip_back(text, begin, end, _is_bracket)
+    if end <= begin or (after < len(text) and _is_abbreviation(
+        text[max(begin, end - 64):end], text[after:after + 256])):
+      continue
+    sentences.append((begin, end))
+    begin = after
+  return sentences
+
+
+# --- Tokenizers ---------------------------------------------------------------
+
+
+class Piece(typing.NamedTuple):
+  """One piece of a text: its id, and the characters that it stands for."""
+  id: int
+  begin: int
+  end: int
+
+
+# By file, in the order of etc/weights/tokenizer_files.cc.
+_SENTENCEPIECE_FILES = ("tokenizer.model", "vocab_gpt_for_etc.model",
+                        "spiece.model", "sentencepiece.bpe.model")
+_WORDPIECE_FILES = ("vocab.txt", "vocab_bert_uncased_english.txt")
+TOKENIZER_FILES = (*_SENTENCEPIECE_FILES, *_WORDPIECE_FILES, "tokenizer.json",
+                   "tokenizer_config.json")
+_MARKS = (("[CLS]", "[SEP]"), ("<unused_63>", "<unused_2>"))
+
+
+def _find_marks(id_of, path):
+  for pair in _MARKS:
+    ids = [id_of(mark) for mark in pair]
+    if None not in ids:
+      return ids
+  raise ValueError(
+      f'{path} should have the pieces "[CLS]" and "[SEP]", or "<unused_63>" '
+      'and "<unused_2>", but has neither pair')
+
+
+class _HuggingFaceTokenizer:
+  """A tokenizer of the package tokenizers; special tokens are plain text."""
+
+  def __init__(self, tokenizer, path):
+    self._tokenizer = tokenizer
+    tokenizer.encode_special_tokens = True
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    self.cls, self.separator = _find_marks(tokenizer.token_to_id, path)
+    self.size = tokenizer.get_vocab_size()
+
+  def encode(self, text):
+    found = self._tokenizer.encode(text, add_special_tokens=False)
+    return [Piece(id_, *offsets)
+            for id_, offsets in zip(found.ids, found.offsets)]
+
+
+class _SentencePieceTokenizer:
+  """A SentencePiece model, with ETC's rule of pieces that end in a comma."""
+
+  def __init__(self, processor, path):
+    self._processor = processor
+    self.size = processor.get_piece_size()
+    self.cls, self.separator = _find_marks(self._id, path)
+
+  def _id(self, piece):
+    found = self._processor.piece_to_id(piece)
+    return found if self._processor.id_to_piece(found) == piece else None
+
+  def _encode(self, text):
+    """(spelling, Piece) of each piece."""
+    if hasattr(self._processor, "encode_as_offset_mapping"):
+      found = self._processor.encode_as_offset_mapping(text)
+      return [(spelt, Piece(id_, *offsets)) for spelt, id_, offsets in zip(
+          found["pieces"], found["ids"], found["offsets"])]
+    # Before version 0.2.2 or so.
+    found = self._processor.encode(text, out_type="immutable_proto")
+    return [(one.piece, Piece(one.id, one.begin, one.end))
+            for one in found.pieces]
+
+  def encode(self, text):
+    pieces = []
+    for spelt, piece in self._encode(text):
+      if len(spelt) > 1 and spelt[-1] == "," and spelt[-2].isdigit():
+        # doc/formats.md 4.7: "12," is "12" and ",".
+        ids = self._processor.encode(spelt.replace("\u2581", "")[:-1])
+        ids.append(self._processor.piece_to_id(","))
+        pieces += [Piece(id_, piece.begin, piece.end) for id_ in ids]
+      else:
+        pieces.append(piece)
+    return pieces
+
+
+def read_json(path):
+  try:
+    found = json.loads(path.read_text(encoding="utf-8"))
+  except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    raise ValueError(f"{path} should be JSON, but: {error}") from error
+  if not isinstance(found, dict):
+    raise ValueError(f"{path} should be a JSON object")
+  return found
+
+
+def _load_wordpiece(path, options):
+  """BERT's tokenizer of a vocab.txt, used as tokenizer_config.json says."""
+  tokenizers = import_package("tokenizers", f"the WordPiece vocabulary {path}")
+  lines = path.read_text(encoding="utf-8-sig").split("\n")
+  while lines and not lines[-1].strip():
+    lines.pop()
+  vocabulary = {line.rstrip("\r"): i for i, line in enumerate(lines)}
+  if "[UNK]" not in vocabulary:
+    raise ValueError(f'{path} should have the piece "[UNK]", but has not')
+  has_capitals = any(word != word.lower() for word in vocabulary
+                     if not word.startswith(("[", "<")))
+  tokenizer = tokenizers.Tokenizer(tokenizers.models.WordPiece(
+      vocabulary, unk_token="[UNK]", max_input_chars_per_word=options.get(
+          "max_input_chars_per_word",
+          100 if "tokenizer_class" in options else 200)))
+  tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(
+      clean_text=options.get("clean_text", True),
+      handle_chinese_chars=options.get("tokenize_chinese_chars", True),
+      strip_accents=options.get("strip_accents"),
+      lowercase=options.get("do_lower_case", not has_capitals))
+  tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+  own = ("[CLS]", "[SEP]", "[PAD]", "[UNK]", "[MASK]")
+  tokenizer.add_tokens([
+      tokenizers.AddedToken(
+          token["content"], single_word=token.get("single_word", False),
+          lstrip=token.get("lstrip", False), rstrip=token.get("rstrip", False),
+          normalized=token.get("normalized", False))
+      for token in options.get("added_tokens_decoder", {}).values()
+      if token["content"] not in own])
+  return _HuggingFaceTokenizer(tokenizer, path)
+
+
+def _load_sentencepiece(path, options):
+  if options.get("split_punctuation"):
+    raise ValueError(
+        f"{path.parent}/tokenizer_config.json asks for split_punctuation, "
+        "which the Python package does not have: give inputs made by realetc")
+  package = import_package("sentencepiece", f"the SentencePiece model {path}")
+  return _SentencePieceTokenizer(
+      package.SentencePieceProcessor(model_file=str(path)), path)
+
+
+def load_tokenizer(directory):
+  """The tokenizer whose files lie in a directory.
+
+  vocab.txt and SentencePiece models by the names that realetc knows, and
+  tokenizer.json. `encode` gives pieces, `cls` and `separator` are ids.
+
+  Raises:
+    ValueError: there is none, or one that is not supported.
+    ImportError: the package that reads it is not installed.
+  """
+  folder = pathlib.Path(directory)
+  settings = folder / "tokenizer_config.json"
+  options = read_json(settings) if settings.exists() else {}
+  for name in _WORDPIECE_FILES:
+    if (folder / name).exists():
+      return _load_wordpiece(folder / name, options)
+  for name in _SENTENCEPIECE_FILES:
+    if (folder / name).exists():
+      return _load_sentencepiece(folder / name, options)
+  whole = folder / "tokenizer.json"
+  if not whole.exists():
+    raise ValueError(
+        f"{folder} should have a vocabulary (vocab.txt, tokenizer.model or "
+        "tokenizer.json), but has none")
+  tokenizers = import_package("tokenizers", str(whole))
+  try:
+    tokenizer = tokenizers.Tokenizer.from_file(str(whole))
+  except Exception as error:  # the package raises nothing narrower
+    raise ValueError(f"{whole} cannot be read by tokenizers: {error}"
+                     ) from error
+  return _HuggingFaceTokenizer(tokenizer, whole)
+
+
+# --- Inputs -------------------------------------------------------------------
+
+
+@dataclasses.dataclass
+class TextOptions:
+  """How texts become inputs: as LoadedEncoder in C++ (tasks/text_encoder.h)."""
+  has_long_tokens: bool = True
+  # Tokens of each stream at most.
+  max_long_length: int = 4096
+  max_global_length: int = 512
+  # "icu", or a folder of tables of Punkt, which Python does not read.
+  sentences: str = "icu"
+
+
+def read_text_options(directory, config):
+  """The options of a checkpoint: as it was fine-tuned, or by its positions."""
+  rows = config.max_absolute_position_embeddings
+  options = TextOptions(config.has_long_tokens)
+  if rows > 0:
+    options.max_long_length = options.max_global_length = rows
+  trained = pathlib.Path(directory) / "finetune.json"
+  if trained.exists():
+    data = read_json(trained).get("data", {})
+    options.max_long_length = data.get("max_long_length", 4096)
+    options.max_global_length = data.get("max_global_length", 512)
+    options.sentences = data.get("sentences", "icu")
+  return options
+
+
+class TextInputs(dict):
+  """Tensors of a batch of texts, by the names of forward's arguments.
+
+  With B texts and the longest of T tokens, all int64 [B, T]: input_ids,
+  attention_mask (0 for padding), and for ETC sentence_ids (-1 for none).
+
+  Attributes:
+    pieces: the Pieces of each text; token 1 + i is piece i.
+    sentences: (begin, end) of the sentences of each text that have a global
+      token; empty for BERT.
+    cut_pieces: pieces of each text that were cut off at its end.
+    dropped_sentences: sentences of each text before them without a global
+      token.
+  """
+
+  def __init__(self):
+    super().__init__()
+    self.pieces, self.sentences = [], []
+    self.cut_pieces, self.dropped_sentences = [], []
+
+  def to(self, device):
+    """Moves the tensors to a device."""
+    for name, tensor in self.items():
+      self[name] = tensor.to(device)
+    return self
+
+
+def _add_text(text, tokenizer, options, split, inputs):
+  """Adds one text to `inputs`; returns its ids and sentences of tokens."""
+  pieces, owners, spans = [], [], []
+  parts = split(text) if options.has_long_tokens else [(0, len(text))]
+  for begin, end in parts:
+    found = tokenizer.encode(text[begin:end])
+    if found:
+      owners += [len(spans)] * len(found)
+      spans.append((begin, end))
+      pieces += [Piece(p.id, p.begin + begin, p.end + begin) for p in found]
+  if not pieces:
+    raise ValueError(
+        f"text {len(inputs.pieces)} should have at least one piece, but is "
+        "empty, white space, or characters that the tokenizer drops")
+  room = (options.max_long_length if options.has_long_tokens
+          else options.max_global_length) - 2
+  inputs.cut_pieces.append(max(0, len(pieces) - room))
+  pieces, owners = pieces[:room], owners[:room]
+  inputs.pieces.append(pieces)
+  ids = [tokenizer.cls, *(piece.id for piece in pieces), tokenizer.separator]
+  if not options.has_long_tokens:
+    inputs.sentences.append([])
+    inputs.dropped_sentences.append(0)
+    return ids, None
+  kept = min(owners[-1] + 1, options.max_global_length - 1)
+  inputs.sentences.append(spans[:kept])
+  inputs.dropped_sentences.append(owners[-1] + 1 - kept)
+  return ids, [-1, *(owner if owner < kept else -1 for owner in owners), -1]
+
+
+def _padded(rows, padding):
+  longest = max(map(len, rows))
+  return torch.tensor([row + [padding] * (longest - len(row)) for row in rows])
+
+
+def make_inputs(texts, tokenizer, options, split=None):
+  """TextInputs of a list of texts, as EncodeTexts in C++ makes them.
+
+  `split` gives the (begin, end) of the sentences of a text; split_sentences by
+  default.
+  """
+  if isinstance(texts, str) or not all(isinstance(t, str) for t in texts):
+    raise ValueError("texts should be a list of strings")
+  if not texts:
+    raise ValueError("there should be at least one text to encode")
+  if options.has_long_tokens and split is None and options.sentences != "icu":
+    raise ValueError(
+        f"the model was trained with the sentences of {options.sentences}, "
+        "which the Python package does not split; give split_sentences, which "
+        "returns the (begin, end) of each")
+  needed = {"max_long_length": 3, "max_global_length": 1} if (
+      options.has_long_tokens) else {"max_global_length": 3}
+  for name, least in needed.items():
+    if getattr(options, name) < least:
+      raise ValueError(f"{name} should be at least {least}, but is "
+                       f"{getattr(options, name)}")
+  inputs = TextInputs()
+  rows = [_add_text(text, tokenizer, options, split or split_sentences, inputs)
+          for text in texts]
+  inputs["input_ids"] = _padded([ids for ids, _ in rows], 0)
+  inputs["attention_mask"] = _padded([[1] * len(ids) for ids, _ in rows], 0)
+  if options.has_long_tokens:
+    inputs["sentence_ids"] = _padded([owners for _, owners in rows], -1)
+  return inputs

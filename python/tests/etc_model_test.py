@@ -1,0 +1,354 @@
+"""EtcModel against the C++ encoder, and plain attention against the kernels.
+
+Checkpoints are written by Python and read by tests/tasks/encode_by_file.cc, so
+names and files go both ways. Outputs of C++ are those of another LibTorch and
+its own products: equal to 1e-5 of their size. Pieces and sentences are equal.
+The program is found in ETC_ENCODE_BY_FILE or in build/release/bin (cmake --build
+--preset release --target encode_by_file).
+"""
+import json
+import os
+import pathlib
+import random
+import subprocess
+
+import pytest
+import torch
+
+import realetc
+from realetc import etc_model
+
+pytest.importorskip("tokenizers")
+pytest.importorskip("regex")
+safetensors = pytest.importorskip("safetensors.torch")
+
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+_PROGRAM = pathlib.Path(os.environ.get(
+    "ETC_ENCODE_BY_FILE", _ROOT / "build/release/bin/encode_by_file"))
+needs_program = pytest.mark.skipif(
+    not _PROGRAM.exists(),
+    reason=f"the C++ library's {_PROGRAM} is not built: cmake --build --preset "
+    "release --target encode_by_file")
+
+_BERT = {"has_long_tokens": False, "share_att_output_projection": True,
+         "relative_pos_max_distance": 0, "relative_vocab_size": None,
+         "max_absolute_position_embeddings": 128}
+_CONFIGS = [
+    {"residual_attention": mode} for mode in etc_model.RESIDUAL_MODES] + [
+    {"residual_attention": "gate", "residual_gate_init": 0.5,
+     "use_hard_g2l_mask": True, "use_hard_l2g_mask": True,
+     "share_qkv_projections": False, "sublayer": "pre_norm",
+     "final_layer_norm": True},
+    {"residual_attention": "decay", "share_qkv_projections": False,
+     "share_kv_projections": True, "sublayer": "admin", "hidden_act": "relu",
+     "share_feed_forward_params": False, "embedding_size": 8,
+     "att_size_per_head": 5},
+    {"residual_attention": "mean", "relative_pos_max_distance": 0,
+     "relative_vocab_size": None, "sublayer": "rezero",
+     "max_absolute_position_embeddings": 300, "hidden_act": "gelu_erf"},
+    {"residual_attention": "sum", "relative_pos_max_distance": 0,
+     "relative_vocab_size": 8, "hidden_act": "tanh"},
+    {"residual_attention": "sum", **_BERT},
+    {"residual_attention": "gate", **_BERT},
+]
+_PUNCTUATION = "!\"#$%&'()*+,-./:;<=>?@[]^_`{|}~"
+_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789äöüéßñαβγ中文。！“”«»"
+VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *_LETTERS,
+              *(f"##{c}" for c in _LETTERS), *_PUNCTUATION, "the", "court",
+              "##ing", "rain", "judge"]
+TEXTS = [
+    "The court ruled. Judge Johann S. Bach (of St. Paul) disagreed! Why?",
+    "It rained at 3 p.m. The judge, however, said \"no.\" Then\nhe left.[1] He "
+    "came back.  See fig. 3 and Vol. IX. U.S. Army. e.g. this. \u201cYes.\u201d So.",
+    "One",
+    "\u4e2d\u6587\u3002\u6587\u4e2d\uff01Stra\u00dfe n\u00e4her. " * 20,
+]
+
+
+def _config(**fields):
+  base = {"vocab_size": len(VOCABULARY), "segment_vocab_size": 3,
+          "hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2,
+          "local_radius": 3, "relative_pos_max_distance": 4,
+          "relative_vocab_size": 14, "intermediate_size": 24,
+          "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0,
+          "initializer_range": 0.3}
+  return realetc.EtcConfig(**(base | fields))
+
+
+def _model(config, attention_class=None):
+  torch.manual_seed(0)
+  model = realetc.EtcModel(config, attention_class)
+  with torch.no_grad():
+    for parameter in model.parameters():  # no two are the same
+      parameter.add_(torch.randn(parameter.shape) * 0.1)
+  return model
+
+
+def _write(model, folder):
+  model.save_pretrained(folder)
+  (folder / "vocab.txt").write_text("\n".join(VOCABULARY) + "\n",
+                                    encoding="utf-8")
+  (folder / "tokenizer_config.json").write_text('{"do_lower_case": true}\n')
+  return folder
+
+
+def _run_cpp(folder, texts, tmp_path):
+  lines, out = tmp_path / "texts.jsonl", tmp_path / "out.safetensors"
+  lines.write_text("".join(json.dumps(text) + "\n" for text in texts))
+  subprocess.run([_PROGRAM, folder, lines, out], check=True)
+  return safetensors.load_file(out)
+
+
+def _bytes(text, pieces):
+  """[pieces, 3]: ids, and bytes in place of characters."""
+  ends = [0]
+  for character in text:
+    ends.append(ends[-1] + len(character.encode()))
+  return [[piece.id, ends[piece.begin], ends[piece.end]] for piece in pieces]
+
+
+def _assert_near(actual, expected):
+  torch.testing.assert_close(actual, expected, rtol=1e-5,
+                             atol=1e-5 * max(1.0, expected.abs().max().item()))
+
+
+@needs_program
+@pytest.mark.parametrize("plain", (False, True), ids=("kernels", "plain"))
+@pytest.mark.parametrize("fields", _CONFIGS, ids=lambda f: "_".join(
+    map(str, f.values())))
+def test_outputs_are_those_of_cpp(fields, plain, tmp_path):
+  config = _config(**fields)
+  folder = _write(_model(config), tmp_path / "checkpoint")
+  found = _run_cpp(folder, TEXTS, tmp_path)
+  model = realetc.EtcModel.from_pretrained(
+      folder, attention_class=realetc.PlainGlobalLocalAttention if plain
+      else None)
+  output, inputs = model.encode(TEXTS)
+  for b, (text, pieces) in enumerate(zip(TEXTS, inputs.pieces)):
+    assert _bytes(text, pieces) == found[f"pieces.{b}"].tolist()
+    tokens = len(pieces) + 2
+    if config.has_long_tokens:
+      assert (inputs["sentence_ids"][b, 1:tokens - 1].tolist() ==
+              found[f"sentences.{b}"].tolist())
+      _assert_near(output.long_output[b, :tokens],
+                   found["long_output"][b, :tokens])
+      tokens = 1 + len(inputs.sentences[b])
+    _assert_near(output.global_output[b, :tokens],
+                 found["global_output"][b, :tokens])
+
+
+@needs_program
+def test_sentences_and_pieces_of_odd_texts_are_those_of_cpp(tmp_path):
+  generator = random.Random(1)
+  parts = ["The ", "a", "U.", "S.", "mr. ", "Fig. ", "3", ".", "!", "? ", "...",
+           " ", "\n", "\u2028", "\u00a0", "\"", "'", "(", ")", "[", "]", ",",
+           ";", ":", "\u201c", "\u201d", "\u00e4", "e\u0301", "\u200d", "\u00ad",
+           "\u4e2d", "\u3002", "\uff0e", "\u2026", "\U0001f600", "\x1c", "\x0b",
+           "He ", "he ", "Ph.D. ", "p.m. ", "\u1e9e", "\u0130", "-", "\u2014 "]
+  texts = ["x " + "".join(generator.choices(parts, k=generator.randint(1, 60)))
+           for _ in range(600)]
+  folder = _write(_model(_config(num_hidden_layers=1)), tmp_path / "checkpoint")
+  found = _run_cpp(folder, texts, tmp_path)
+  inputs = realetc.EtcModel.from_pretrained(folder).inputs(texts)
+  for b, (text, pieces) in enumerate(zip(texts, inputs.pieces)):
+    assert ([one[0] for one in _bytes(text, pieces)] ==
+            found[f"pieces.{b}"][:, 0].tolist()), repr(text)
+    assert (inputs["sentence_ids"][b, 1:len(pieces) + 1].tolist() ==
+            found[f"sentences.{b}"].tolist()), repr(text)
+
+
+def test_texts_are_cut_at_the_lengths_of_training(tmp_path):
+  folder = _write(_model(_config()), tmp_path / "checkpoint")
+  settings = {"data": {"max_long_length": 20, "max_global_length": 3}}
+  model = realetc.EtcModel.from_pretrained(folder)
+  (folder / "finetune.json").write_text(json.dumps(settings))
+  inputs = model.inputs(["A. B. C. " * 10])
+  assert inputs["input_ids"].shape == (1, 20)
+  # "A. B. C." is a sentence each: three of ten fit, two have a token.
+  assert inputs.cut_pieces == [60 - 18] and inputs.dropped_sentences == [1]
+  assert inputs["sentence_ids"].tolist() == [
+      [-1, *[0] * 6, *[1] * 6, *[-1] * 7]]
+
+
+def _both(fields):
+  """The same model with kernels and in plain PyTorch."""
+  kernels = _model(_config(**fields))
+  plain = realetc.EtcModel(_config(**fields), realetc.PlainGlobalLocalAttention)
+  plain.load_state_dict(kernels.state_dict())
+  return kernels, plain
+
+
+@pytest.mark.parametrize("fields", _CONFIGS, ids=lambda f: "_".join(
+    map(str, f.values())))
+def test_plain_gradients_are_those_of_kernels(fields):
+  has_long = fields.get("has_long_tokens", True)
+  ids = torch.randint(0, 50, (2, 41), generator=torch.Generator().manual_seed(1))
+  mask = (torch.arange(41) < torch.tensor([[41], [23]])).long()
+  sentences = (torch.arange(41) // 6).expand(2, -1) - 1
+  tokens = etc_model.tokens_of_texts(has_long, ids, mask, None,
+                                     sentences if has_long else None)
+  found = []
+  for model in _both(fields):
+    longs, globals_, _ = model.run(*tokens)
+    if has_long:
+      longs = longs * mask.unsqueeze(-1)
+    else:
+      globals_ = globals_ * mask.unsqueeze(-1)
+    (longs.square().sum() + globals_.sin().sum()).backward()
+    found.append([longs, globals_, *(p.grad for p in model.parameters())])
+  largest = max(t.abs().max().item() for t in found[0][2:] if t is not None)
+  for kernel, plain in zip(*found):
+    if kernel is None or plain is None:
+      assert plain is None or plain.abs().max() == 0
+      assert kernel is None or kernel.abs().max() == 0
+    else:
+      torch.testing.assert_close(kernel, plain, rtol=1e-4, atol=1e-6 * largest)
+
+
+@pytest.mark.parametrize("plain", (False, True), ids=("kernels", "plain"))
+def test_training_learns_gates_through_carried_scores(plain):
+  model = _both({"residual_attention": "gate", "residual_gate_init": 0.0})[plain]
+  model.train()
+  head = torch.nn.Linear(16, 2)
+  parameters = [*model.parameters(), *head.parameters()]
+  optimizer = torch.optim.Adam(parameters, 2e-3)
+  ids = torch.randint(5, 50, (8, 30), generator=torch.Generator().manual_seed(2))
+  labels = torch.arange(8) % 2
+  before = {name: p.detach().clone() for name, p in model.named_parameters()
+            if name.endswith("_gate")}
+  assert len(before) == 8
+  losses = []
+  for _ in range(12):
+    output = model.run(*etc_model.tokens_of_texts(
+        True, ids, sentence_ids=torch.arange(30).expand(8, -1) // 10))
+    texts = output.global_output[:, 0] + output.long_output.mean(1)
+    loss = torch.nn.functional.cross_entropy(head(texts), labels)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    losses.append(loss.item())
+  assert losses[-1] < 0.8 * losses[0]
+  after = dict(model.named_parameters())
+  assert all(not torch.equal(after[name], old) for name, old in before.items())
+
+
+def test_embed_gives_rows_of_the_global_output(tmp_path):
+  folder = _write(_model(_config()), tmp_path / "checkpoint")
+  model = realetc.EtcModel.from_pretrained(folder).train()
+  vectors = model.embed(TEXTS)
+  assert model.training
+  output, inputs = model.encode(TEXTS)
+  for b, one in enumerate(vectors):
+    assert torch.equal(one.document, output.global_output[b, 0])
+    assert one.sentences.shape == (len(one.spans), 16)
+    assert one.spans == inputs.sentences[b]
+  assert [TEXTS[0][slice(*span)] for span in vectors[0].spans] == [
+      "The court ruled.", "Judge Johann S. Bach (of St. Paul) disagreed!",
+      "Why?"]
+  # A text by itself is what it is in a batch.
+  alone = model.embed(TEXTS[2:3])[0]
+  torch.testing.assert_close(alone.document, vectors[2].document)
+
+
+def test_a_splitter_of_ones_own(tmp_path):
+  model = realetc.EtcModel.from_pretrained(
+      _write(_model(_config()), tmp_path / "checkpoint"))
+  spans = model.embed(["one two three"], lambda text: [(0, 7), (8, 13)])[0].spans
+  assert spans == [(0, 7), (8, 13)]
+  (tmp_path / "checkpoint/finetune.json").write_text(
+      '{"data": {"sentences": "tables"}}')
+  with pytest.raises(ValueError, match="sentences of tables"):
+    model.inputs(["one two three"])
+
+
+def test_weights_survive_saving_and_another_mode(tmp_path):
+  model = _model(_config(residual_attention="gate"))
+  folder = _write(model, tmp_path / "one")
+  loaded = realetc.EtcModel.from_pretrained(folder)
+  loaded.save_pretrained(tmp_path / "two")
+  again = realetc.EtcModel.from_pretrained(tmp_path / "two",
+                                           residual_attention="off")
+  assert again.config.residual_attention == "off"
+  state = again.state_dict()
+  assert not any(name.endswith("_gate") for name in state)
+  assert all(torch.equal(model.state_dict()[name], value)
+             for name, value in state.items())
+  assert (tmp_path / "two/vocab.txt").exists()
+
+
+def _break(folder, **fields):
+  path = folder / "etc_config.json"
+  path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+
+
+@pytest.mark.parametrize("change, message", (
+    (lambda f: (f / "etc_config.json").unlink(), "has no etc_config.json"),
+    (lambda f: (f / "model.safetensors").unlink(), "has no model.safetensors"),
+    (lambda f: (f / "etc_config.json").write_text("{"), "should be JSON"),
+    (lambda f: _break(f, vocab_size=None), "vocab_size should be"),
+    (lambda f: _break(f, sublayer="middle"), "sublayer should be one of"),
+    (lambda f: _break(f, hidden_act="swish"), "hidden_act should be one of"),
+    (lambda f: _break(f, intermediate_size=23), r"should be \[23, 16\]"),
+    (lambda f: _break(f, num_hidden_layers=4), "lacks layers.3"),
+    (lambda f: _break(f, num_hidden_layers=2), "has unexpectedly layers.2"),
+), ids=lambda one: one if isinstance(one, str) else "")
+def test_mistakes_in_checkpoints_are_named(change, message, tmp_path):
+  folder = _write(_model(_config()), tmp_path / "checkpoint")
+  change(folder)
+  with pytest.raises(ValueError, match=message):
+    realetc.EtcModel.from_pretrained(folder)
+
+
+@pytest.mark.parametrize("change, texts, message", (
+    (lambda f: (f / "vocab.txt").unlink(), ["x"], "should have a vocabulary"),
+    (lambda f: (f / "vocab.txt").write_text("[UNK]\nx\n"), ["x"],
+     r"\[CLS\]"),
+    (lambda f: (f / "vocab.txt").write_text("\n".join(
+        VOCABULARY + ["more"])), ["x"], "token table"),
+    (lambda f: None, "x", "list of strings"),
+    (lambda f: None, [], "at least one text"),
+    (lambda f: None, ["x", " \n"], "text 1 should have at least one piece"),
+), ids=lambda one: one if isinstance(one, str) else "")
+def test_mistakes_in_texts_are_named(change, texts, message, tmp_path):
+  folder = _write(_model(_config()), tmp_path / "checkpoint")
+  change(folder)
+  model = realetc.EtcModel.from_pretrained(folder)
+  with pytest.raises(ValueError, match=message):
+    model.inputs(texts)
+
+
+def test_a_tokenizer_json_is_read(tmp_path):
+  tokenizers = pytest.importorskip("tokenizers")
+  folder = _write(_model(_config()), tmp_path / "checkpoint")
+  model = realetc.EtcModel.from_pretrained(folder)
+  expected = model.inputs(TEXTS)
+  vocabulary = {piece: i for i, piece in enumerate(VOCABULARY)}
+  whole = tokenizers.Tokenizer(tokenizers.models.WordPiece(
+      vocabulary, unk_token="[UNK]", max_input_chars_per_word=200))
+  whole.normalizer = tokenizers.normalizers.BertNormalizer()
+  whole.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+  whole.add_special_tokens(["[CLS]", "[SEP]"])
+  whole.enable_truncation(5)
+  (folder / "vocab.txt").unlink()
+  whole.save(str(folder / "tokenizer.json"))
+  found = realetc.EtcModel.from_pretrained(folder).inputs(
+      [*TEXTS[:3], TEXTS[3]])
+  assert torch.equal(found["input_ids"], expected["input_ids"])
+
+
+@needs_program
+def test_sentencepiece_is_that_of_cpp(tmp_path):
+  sentencepiece = pytest.importorskip("sentencepiece")
+  (tmp_path / "corpus.txt").write_text(
+      "in 1992, 12 of 34, and 56, of the 1992, rain\n" * 50)
+  folder = _write(_model(_config(num_hidden_layers=1)), tmp_path / "checkpoint")
+  (folder / "vocab.txt").unlink()
+  sentencepiece.SentencePieceTrainer.train(
+      input=str(tmp_path / "corpus.txt"), vocab_size=40, model_type="bpe",
+      model_prefix=str(folder / "tokenizer"), minloglevel=2,
+      user_defined_symbols=["<unused_63>", "<unused_2>", "1992,"])
+  texts = ["in 1992, rain of 34, 35,,", "\ufb01ne  rain, 1992,1992,"]
+  found = _run_cpp(folder, texts, tmp_path)
+  inputs = realetc.EtcModel.from_pretrained(folder).inputs(texts)
+  for b, pieces in enumerate(inputs.pieces):
+    assert [piece.id for piece in pieces] == found[f"pieces.{b}"][:, 0].tolist()

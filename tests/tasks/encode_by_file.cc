@@ -1,0 +1,81 @@
+// Texts through an encoder, for comparisons with other code that computes it
+// (python/tests/etc_model_test.py):
+//
+//   encode_by_file CHECKPOINT TEXTS OUT
+//
+// TEXTS has a JSON string on each line. OUT, a safetensors file, gets the
+// tokens of the batch and its outputs: token_ids, global_token_ids,
+// long_output, global_output, and of text b pieces.b [pieces, 3], the id, first
+// byte and end of each, and sentences.b, the sentence of each token.
+#include <c10/core/InferenceMode.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <cstdint>
+#include <fstream>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "etc/weights/checkpoint.h"
+#include "nlohmann/json.hpp"
+#include "tasks/text_encoder.h"
+
+namespace etc {
+namespace {
+
+std::vector<std::string> ReadTexts(const char* path) {
+  std::vector<std::string> texts;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    texts.push_back(nlohmann::json::parse(line).get<std::string>());
+  }
+  return texts;
+}
+
+torch::Tensor PiecesOf(const EncodedText& text) {
+  std::vector<int64_t> numbers;
+  for (const Token& piece : text.pieces) {
+    numbers.insert(numbers.end(), {piece.id, piece.begin, piece.end});
+  }
+  return torch::tensor(numbers, torch::kInt64).view({-1, 3});
+}
+
+absl::Status Run(const char* checkpoint, const char* texts, const char* out) {
+  ETC_ASSIGN_OR_RETURN(const LoadedEncoder loaded, LoadEncoder(checkpoint));
+  ETC_ASSIGN_OR_RETURN(const EncodedTexts encoded,
+                       EncodeTexts(loaded, ReadTexts(texts)));
+  const c10::InferenceMode no_gradients;
+  EtcModel encoder = loaded.encoder;
+  const EtcOutput output = encoder(encoded.input);
+  NamedTensors tensors = {{"token_ids", encoded.input.token_ids},
+                          {"global_token_ids", encoded.input.global_token_ids},
+                          {"long_output", output.long_output},
+                          {"global_output", output.global_output}};
+  for (size_t b = 0; b < encoded.texts.size(); ++b) {
+    const EncodedText& text = encoded.texts[b];
+    tensors[absl::StrCat("pieces.", b)] = PiecesOf(text);
+    tensors[absl::StrCat("sentences.", b)] =
+        torch::tensor(text.sentences, torch::kInt32);
+  }
+  return WriteTensors(out, tensors, {});
+}
+
+}  // namespace
+}  // namespace etc
+
+int main(int argc, char** argv) {
+  if (argc != 4) {
+    std::cerr << "encode_by_file CHECKPOINT TEXTS OUT\n";
+    return 2;
+  }
+  const absl::Status status = etc::Run(argv[1], argv[2], argv[3]);
+  if (!status.ok()) {
+    std::cerr << status << "\n";
+    return 1;
+  }
+  return 0;
+}
