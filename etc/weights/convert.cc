@@ -53,16 +53,6 @@ absl::StatusOr<HeadPlan> PlanImportedHeads(const SourceWeights& source,
   return PlanHeads(source, config, heads);
 }
 
-// The metadata of a file of ours.
-std::map<std::string, std::string> MetadataFor(const ImportPlan& plan) {
-  std::map<std::string, std::string> metadata = {kFormatMetadata};
-  if (!plan.heads.found.empty()) {
-    metadata.emplace("task", kPretrainingTask);
-  }
-  metadata.merge(MetadataOf(plan.hugging_face));
-  return metadata;
-}
-
 // The source's fields that the import keeps: none if BERT is lifted to ETC.
 HuggingFaceFields KeptFields(const ImportOptions& options,
                              const HeadPlan& heads,
@@ -108,6 +98,15 @@ absl::Status CheckVocabulary(const ImportPlan& plan) {
 }
 
 }  // namespace
+
+std::map<std::string, std::string> MetadataFor(const ImportPlan& plan) {
+  std::map<std::string, std::string> metadata = {kFormatMetadata};
+  if (!plan.heads.found.empty()) {
+    metadata.emplace("task", kPretrainingTask);
+  }
+  metadata.merge(MetadataOf(plan.hugging_face));
+  return metadata;
+}
 
 absl::StatusOr<ImportPlan> PlanImport(const ImportOptions& options) {
   ETC_ASSIGN_OR_RETURN(WeightFile file, OpenWeights(options.source));

@@ -2,6 +2,7 @@
 #define ETC_ETC_WEIGHTS_IMPORT_PLAN_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -50,6 +51,10 @@ struct ImportPlan {
 //   kInvalidArgument  `lift` for a source that is not BERT, and what
 //                     OpenWeights, FindTokenizer and PlanWeights say
 absl::StatusOr<ImportPlan> PlanImport(const ImportOptions& options);
+
+// The metadata of the safetensors file of an import: its heads and the fields
+// that are kept.
+std::map<std::string, std::string> MetadataFor(const ImportPlan& plan);
 
 // Does all that WriteImport does before it writes, and returns the tensors of
 // the result, by our names. Refuses whatever WriteImport refuses, also a

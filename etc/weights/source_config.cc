@@ -21,6 +21,9 @@ namespace fs = std::filesystem;
 
 using nlohmann::json;
 
+constexpr char kConfigJson[] = "config.json";
+// `model_type` in config.json of ExportForTransformers.
+constexpr char kRealEtcModelType[] = "realetc";
 // RoBERTa numbers positions from pad_token_id + 1, and pad_token_id is 1.
 constexpr int64_t kRobertaPadding = 1;
 
@@ -35,6 +38,25 @@ bool IsHuggingFace(const json& fields) {
          (fields.contains("model_type") || fields.contains("layer_norm_eps") ||
           fields.contains("architectures") ||
           fields.contains("transformers_version"));
+}
+
+// config.json of ExportForTransformers, or what transformers made of it.
+bool IsOfTransformersExport(const json& fields) {
+  return fields.is_object() && fields.contains("model_type") &&
+         fields["model_type"] == kRealEtcModelType;
+}
+
+absl::StatusOr<SourceConfig> OurConfigFromJson(json fields,
+                                               const std::string& path) {
+  SourceConfig source{.path = path};
+  // Most are those of transformers.
+  std::vector<std::string> unknown_fields;
+  ETC_ASSIGN_OR_RETURN(source.config,
+                       EtcConfigFromJson(fields, path, &unknown_fields));
+  fields.erase("model_type");
+  ETC_ASSIGN_OR_RETURN(source.hugging_face,
+                       HuggingFaceFieldsFromJson(fields, path));
+  return source;
 }
 
 // Files that we write for Google's code have them, too.
@@ -155,11 +177,18 @@ absl::StatusOr<SourceConfig> ReadSourceConfig(const std::string& path) {
     }
     return source;
   }
+  const std::string hugging_face = FileBesideWeights(path, kConfigJson);
+  if (!hugging_face.empty()) {
+    ETC_ASSIGN_OR_RETURN(const json fields, ReadJsonFile(hugging_face));
+    if (IsOfTransformersExport(fields)) {
+      return OurConfigFromJson(fields, hugging_face);
+    }
+  }
   return ReadBertSourceConfig(path);
 }
 
 absl::StatusOr<SourceConfig> ReadBertSourceConfig(const std::string& path) {
-  for (const char* name : {"bert_config.json", "config.json"}) {
+  for (const char* name : {"bert_config.json", kConfigJson}) {
     const std::string file = FileBesideWeights(path, name);
     if (file.empty()) {
       continue;

@@ -36,7 +36,7 @@ struct SourceConfig {
 };
 
 // Reads the first that exists of etc_config.json, bert_config.json and
-// config.json.
+// config.json, which may be that of ExportForTransformers.
 //   kNotFound         none does
 //   kInvalidArgument  it is invalid
 absl::StatusOr<SourceConfig> ReadSourceConfig(const std::string& path);

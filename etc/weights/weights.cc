@@ -79,8 +79,12 @@ absl::Status FindHuggingFaceFields(WeightFile* file) {
   SourceWeights& source = file->source;
   if (source.names.style == NameStyle::kRealEtc) {
     ETC_ASSIGN_OR_RETURN(
-        source.hugging_face,
+        const HuggingFaceFields kept,
         HuggingFaceFieldsFromMetadata(file->tensors->metadata(), source.path));
+    // transformers saves them in its config.json alone.
+    if (kept != HuggingFaceFields()) {
+      source.hugging_face = kept;
+    }
   }
   const HuggingFaceFields& fields = source.hugging_face;
   const int64_t outputs = NumClassifierOutputs(source);

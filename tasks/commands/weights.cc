@@ -1,5 +1,7 @@
 // `realetc import` and `realetc export`: weights of other projects in and out.
 
+#include "etc/weights/weights.h"
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
@@ -18,6 +20,7 @@
 #include "base/status_macros.h"
 #include "etc/residual_choice.h"
 #include "etc/weights/convert.h"
+#include "etc/weights/export_transformers.h"
 #include "etc/weights/gates.h"
 #include "etc/weights/import_plan.h"
 #include "etc/weights/roberta_vocabulary.h"
@@ -29,7 +32,10 @@
 #include "tasks/commands/find_weights.h"
 #include "tasks/commands/model_options.h"
 #include "tasks/commands/output_file.h"
+#include "tasks/output/find_checkpoint.h"
 #include "tasks/runs/task_setup.h"
+#include "tasks/text/sentence_splitter.h"
+#include "tasks/train/model_files.h"
 
 namespace etc {
 namespace {
@@ -302,6 +308,12 @@ absl::Status Import(ImportArguments arguments) {
   return absl::OkStatus();
 }
 
+void PrintWritten(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    std::cout << "written: " << path << "\n";
+  }
+}
+
 // The mode of an export, which has no gates.
 std::string ExportedMode(const std::string& source, const EtcConfig& config) {
   if (config.residual_attention != "gate") {
@@ -335,18 +347,56 @@ void WarnOfResidualScores(const std::string& source, bool is_tensorflow) {
       ": elsewhere its outputs are others")});
 }
 
+// How texts become inputs of the model: of a checkpoint of fine-tuning as it
+// was trained, else as many tokens as it has positions.
+absl::StatusOr<TextLimits> LimitsOf(const std::string& source) {
+  DataConfig data;
+  ETC_ASSIGN_OR_RETURN(const WeightFile file, OpenWeights(source));
+  const EtcConfig& config = file.source.config;
+  if (FindCheckpoint(source).ok()) {
+    ETC_ASSIGN_OR_RETURN(const FinetuneConfig trained,
+                         ReadTaskModelConfig(source));
+    data = trained.data;
+  } else if (config.max_absolute_position_embeddings > 0) {
+    data.max_long_length = config.max_absolute_position_embeddings;
+    data.max_global_length = config.max_absolute_position_embeddings;
+  }
+  const bool has_own_tables =
+      config.has_long_tokens && data.sentences != kIcuSentences;
+  if (has_own_tables) {
+    PrintWarnings({absl::StrCat(
+        "this model was trained with the sentences of Punkt's tables, which "
+        "the "
+        "exported code does not split: give them to it by split_sentences")});
+  }
+  return TextLimits{
+      .max_long_length = config.has_long_tokens ? data.max_long_length : 0,
+      .max_global_length = data.max_global_length,
+      .sentences = has_own_tables ? "punkt" : std::string(kIcuSentences)};
+}
+
+absl::Status ExportWithCode(const std::string& source,
+                            const std::string& directory) {
+  ETC_ASSIGN_OR_RETURN(const TextLimits limits, LimitsOf(source));
+  ETC_ASSIGN_OR_RETURN(const std::vector<std::string> written,
+                       ExportForTransformers(source, limits, directory));
+  PrintWritten(written);
+  return absl::OkStatus();
+}
+
 absl::Status Export(const ExportArguments& arguments) {
   ETC_ASSIGN_OR_RETURN(const std::string source, FindWeights(arguments.source));
   ETC_RETURN_IF_ERROR(CheckDirectory(arguments.directory, source));
+  if (arguments.format == "huggingface") {
+    return ExportWithCode(source, arguments.directory);
+  }
   ETC_ASSIGN_OR_RETURN(const std::vector<std::string> written,
                        ExportWeights(source,
                                      arguments.format == "tensorflow"
                                          ? ExportFormat::kTensorFlow
                                          : ExportFormat::kSafetensors,
                                      arguments.directory));
-  for (const std::string& path : written) {
-    std::cout << "written: " << path << "\n";
-  }
+  PrintWritten(written);
   WarnOfResidualScores(source, arguments.format == "tensorflow");
   return absl::OkStatus();
 }
@@ -426,8 +476,13 @@ void AddExportCommand(CLI::App* program, Action* action) {
       "glue, classify, squad), with the labels of a classifier as id2label;\n"
       "those of other tasks stay behind.\n"
       "\n"
-      "Example:\n"
-      "  realetc export runs/demo/seed-1/checkpoints/best exported");
+      "huggingface writes the model as it is, with residual scores, and the\n"
+      "Python code that computes it in transformers:\n"
+      "  AutoModel.from_pretrained(\"exported\", trust_remote_code=True)\n"
+      "\n"
+      "Examples:\n"
+      "  realetc export runs/demo/seed-1/checkpoints/best exported\n"
+      "  realetc export runs/demo exported --format huggingface");
   command
       ->add_option("CHECKPOINT", arguments->source,
                    "Checkpoint directory, or that of a run, of which the best "
@@ -437,8 +492,8 @@ void AddExportCommand(CLI::App* program, Action* action) {
       ->required();
   command
       ->add_option("--format", arguments->format,
-                   "tensorflow (default) or safetensors")
-      ->check(CLI::IsMember({"tensorflow", "safetensors"}));
+                   "tensorflow (default), safetensors or huggingface")
+      ->check(CLI::IsMember({"tensorflow", "safetensors", "huggingface"}));
   command->callback(
       [=] { *action = [arguments] { return Export(*arguments); }; });
 }

@@ -1,0 +1,116 @@
+#include "etc/weights/export_transformers.h"
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "base/json_reader.h"
+#include "base/json_text.h"
+#include "base/status_macros.h"
+#include "etc/weights/import_plan.h"
+#include "etc/weights/transformers_code.h"
+#include "nlohmann/json.hpp"
+
+namespace etc {
+namespace {
+
+using nlohmann::json;
+
+constexpr char kTransformersConfig[] = "config.json";
+// By this ReadSourceConfig knows such a file.
+constexpr char kModelType[] = "realetc";
+constexpr char kClassifierClass[] = "RealEtcForSequenceClassification";
+constexpr char kEncoderClass[] = "RealEtcModel";
+
+// The place of a class in the first file of the code.
+std::string InCode(const char* name) {
+  return absl::StrCat("modeling_realetc.", name);
+}
+
+// The contents of config.json: the encoder's fields by our names, the labels,
+// the classes for AutoModel, and how texts become inputs.
+std::string TransformersConfig(const ImportPlan& plan,
+                               const TextLimits& limits) {
+  json object = json::parse(EtcConfigToJson(plan.config));
+  const bool classifies = ClassifiesTexts(plan.file.source);
+  object.update(HuggingFaceFieldsToJson(
+      plan.hugging_face,
+      classifies ? NumClassifierOutputs(plan.file.source) : 0));
+  object["model_type"] = kModelType;
+  object["architectures"] = {classifies ? kClassifierClass : kEncoderClass};
+  object["auto_map"] = {
+      {"AutoConfig", InCode("RealEtcConfig")},
+      {"AutoModel", InCode(kEncoderClass)},
+      {"AutoModelForSequenceClassification", InCode(kClassifierClass)}};
+  object["max_long_length"] = limits.max_long_length;
+  object["max_global_length"] = limits.max_global_length;
+  object["sentences"] = limits.sentences;
+  return JsonText(object, /*indent=*/2) + "\n";
+}
+
+// Makes the outputs of a regression the numbers that they stand for, in the
+// weights and in what the files say about them.
+void PredictNumbersThemselves(ImportPlan* plan, NamedTensors* tensors) {
+  HuggingFaceFields& fields = plan->hugging_face;
+  if (fields.mean == 0 && fields.deviation == 1) {
+    return;
+  }
+  const auto weight = tensors->find("head.classifier.weight");
+  const auto bias = tensors->find("head.classifier.bias");
+  if (weight != tensors->end() && bias != tensors->end()) {
+    weight->second = weight->second * fields.deviation;
+    bias->second = bias->second * fields.deviation + fields.mean;
+  }
+  fields.mean = 0;
+  fields.deviation = 1;
+}
+
+// Names the class by which transformers reads the vocabulary. Its longest word
+// has 100 characters, whatever the file says.
+absl::Status AddTokenizerClass(const std::string& directory) {
+  const std::string path = directory + "/tokenizer_config.json";
+  ETC_ASSIGN_OR_RETURN(json options, ReadJsonFile(path));
+  options["tokenizer_class"] = "BertTokenizer";
+  options.erase("max_input_chars_per_word");
+  return WriteFileAtomically(path, JsonText(options, /*indent=*/2) + "\n");
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> ExportForTransformers(
+    const std::string& source, const TextLimits& limits,
+    const std::string& directory) {
+  ETC_ASSIGN_OR_RETURN(ImportPlan plan, PlanImport({.source = source}));
+  if (!plan.tokenizer.unsupported.empty()) {
+    return absl::InvalidArgumentError(plan.tokenizer.unsupported);
+  }
+  ETC_ASSIGN_OR_RETURN(NamedTensors tensors,
+                       ReadImport(plan, /*seed=*/1, directory));
+  PredictNumbersThemselves(&plan, &tensors);
+  std::vector<std::pair<std::string, std::string>> files = {
+      {kTransformersConfig, TransformersConfig(plan, limits)},
+      {"etc_config.json", EtcConfigToJson(plan.config)}};
+  for (const CodeFile& file : TransformersCode()) {
+    files.emplace_back(file.name, file.contents);
+  }
+  std::vector<std::string> written;
+  ETC_RETURN_IF_ERROR(CreateDirectories(directory));
+  ETC_RETURN_IF_ERROR(CopyTokenizer(plan.tokenizer, directory));
+  if (!plan.tokenizer.type.empty()) {
+    written.push_back(
+        absl::StrCat(directory, "/", VocabularyFileName(plan.tokenizer.type)));
+  }
+  if (plan.tokenizer.type == "wordpiece") {
+    ETC_RETURN_IF_ERROR(AddTokenizerClass(directory));
+  }
+  for (const auto& [name, contents] : files) {
+    written.push_back(absl::StrCat(directory, "/", name));
+    ETC_RETURN_IF_ERROR(WriteFileAtomically(written.back(), contents));
+  }
+  written.push_back(absl::StrCat(directory, "/", kOurWeights));
+  ETC_RETURN_IF_ERROR(WriteTensors(written.back(), tensors, MetadataFor(plan)));
+  return written;
+}
+
+}  // namespace etc

@@ -1,0 +1,36 @@
+#ifndef ETC_ETC_WEIGHTS_EXPORT_TRANSFORMERS_H_
+#define ETC_ETC_WEIGHTS_EXPORT_TRANSFORMERS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace etc {
+
+// How texts become inputs of an exported encoder.
+struct TextLimits {
+  // Tokens of each stream at most; 0: there is no such stream.
+  int64_t max_long_length = 4096;
+  int64_t max_global_length = 512;
+  // "icu", or another splitter, which the exported code does not have.
+  std::string sentences = "icu";
+};
+
+// Writes the encoder of any source, and a classifier of texts, for
+// HuggingFace's transformers, with the Python code that computes them there:
+// config.json with the classes in `auto_map`, model.safetensors with our names
+// and etc_config.json (so that it is a checkpoint of ours, too), the
+// vocabulary, and modeling_realetc.py with the files that it imports. A model
+// keeps its residual attention, gates too; a regression predicts the numbers
+// themselves. Returns the paths written, the weights last.
+//   kAlreadyExists    `directory` has weights
+//   kInvalidArgument  errors of ImportWeights (convert.h)
+absl::StatusOr<std::vector<std::string>> ExportForTransformers(
+    const std::string& source, const TextLimits& limits,
+    const std::string& directory);
+
+}  // namespace etc
+
+#endif  // ETC_ETC_WEIGHTS_EXPORT_TRANSFORMERS_H_

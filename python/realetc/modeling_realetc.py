@@ -1,0 +1,195 @@
+"""ETC with residual scores for HuggingFace's transformers.
+
+`realetc export --format huggingface CHECKPOINT DIR` writes this file, and those
+that it imports, beside the weights:
+
+  model = AutoModel.from_pretrained(DIR, trust_remote_code=True)
+  output = model(**model.inputs(["A long document. ..."]))
+
+Attention is computed by the package realetc where that is installed, else in
+plain PyTorch.
+"""
+import dataclasses
+import pathlib
+import shutil
+import typing
+
+import torch
+from torch import nn
+from torch.nn import functional
+from transformers import PretrainedConfig
+from transformers import PreTrainedModel
+from transformers.utils import ModelOutput
+
+# In this form transformers finds the files.
+from .etc_attention import initialize
+from .etc_model import Encoder
+from .etc_model import EtcConfig
+from .etc_text import TextOptions
+from .etc_text import TOKENIZER_FILES
+
+
+class RealEtcConfig(PretrainedConfig):
+  """The fields of EtcConfig, and how texts become inputs (TextOptions)."""
+  model_type = "realetc"
+
+  def __init__(self, vocab_size=0, max_long_length=4096, max_global_length=512,
+               sentences="icu", **fields):
+    own = {field.name: fields.pop(field.name, field.default)
+           for field in dataclasses.fields(EtcConfig)
+           if field.name != "vocab_size"}
+    self.vocab_size = vocab_size
+    for name, value in own.items():
+      setattr(self, name, value)
+    self.max_long_length = max_long_length
+    self.max_global_length = max_global_length
+    self.sentences = sentences
+    super().__init__(**fields)
+
+
+@dataclasses.dataclass
+class RealEtcOutput(ModelOutput):
+  """Outputs of the encoder.
+
+  Attributes:
+    last_hidden_state: [B, T, H], of the tokens of the texts.
+    global_hidden_state: [B, 1 + S, H]: of the whole text, and its sentences; of
+      BERT the same as last_hidden_state.
+    pooler_output: [B, H], of the whole text: the first global token.
+  """
+  last_hidden_state: typing.Optional[torch.Tensor] = None
+  global_hidden_state: typing.Optional[torch.Tensor] = None
+  pooler_output: typing.Optional[torch.Tensor] = None
+
+
+@dataclasses.dataclass
+class RealEtcClassifierOutput(ModelOutput):
+  """loss, if there are labels, and logits [B, labels]."""
+  loss: typing.Optional[torch.Tensor] = None
+  logits: typing.Optional[torch.Tensor] = None
+
+
+class RealEtcPreTrainedModel(PreTrainedModel):
+  """Weights, by the names of RealETC's own checkpoints."""
+  config_class = RealEtcConfig
+  base_model_prefix = "encoder"
+  # Heads of pre-training, and of a classifier for the encoder alone.
+  _keys_to_ignore_on_load_unexpected = [r"^head\."]
+
+  def _init_weights(self, module):
+    initialize(module)
+
+  def text_directory(self):
+    """The folder of the vocabulary, which is fetched from a hub if need be."""
+    name = self.config._name_or_path  # pylint: disable=protected-access
+    if name and pathlib.Path(name).is_dir():
+      return name
+    if not name:
+      raise ValueError("a model that was not loaded has no vocabulary: give "
+                       "input_ids")
+    import huggingface_hub  # pylint: disable=import-outside-toplevel
+    return huggingface_hub.snapshot_download(
+        name, allow_patterns=list(TOKENIZER_FILES),
+        revision=getattr(self.config, "_commit_hash", None))
+
+  def save_pretrained(self, save_directory, *arguments, **options):
+    """As PreTrainedModel's, and the vocabulary beside the weights loaded."""
+    loaded = self.config._name_or_path  # pylint: disable=protected-access
+    target = pathlib.Path(save_directory)
+    target.mkdir(parents=True, exist_ok=True)
+    for name in TOKENIZER_FILES if loaded else ():
+      source = pathlib.Path(loaded) / name
+      if source.is_file() and not (target / name).exists():
+        shutil.copyfile(source, target / name)
+    super().save_pretrained(save_directory, *arguments, **options)
+
+  def text_options(self):
+    return TextOptions(
+        self.config.has_long_tokens, self.config.max_long_length,
+        self.config.max_global_length, self.config.sentences)
+
+
+class RealEtcModel(RealEtcPreTrainedModel, Encoder):
+  """The encoder of texts.
+
+  `inputs` makes its arguments of texts: with a global token for each sentence,
+  as the model was trained. Those of a tokenizer alone (AutoTokenizer) have no
+  sentence_ids, and then there is a global token for the whole text only.
+  """
+
+  def __init__(self, config):
+    super().__init__(config)
+    self.build(config)
+    self.post_init()
+
+  def get_input_embeddings(self):
+    return self.embedding.token
+
+  def forward(self, input_ids, attention_mask=None, token_type_ids=None,
+              sentence_ids=None, return_dict=None):
+    """Reads a batch of texts, [CLS] pieces [SEP].
+
+    Args:
+      input_ids: int64 [B, T].
+      attention_mask: [B, T], 0 for padding.
+      token_type_ids: [B, T], 1 for a second text.
+      sentence_ids: int64 [B, T], the sentence of each token from 0, -1 for
+        none.
+      return_dict: False for a tuple.
+    """
+    output = self.run_texts({
+        "input_ids": input_ids, "attention_mask": attention_mask,
+        "token_type_ids": token_type_ids, "sentence_ids": sentence_ids})
+    texts = (output.long_output if self.config.has_long_tokens
+             else output.global_output)
+    result = RealEtcOutput(texts, output.global_output,
+                           output.global_output[:, 0])
+    return result.to_tuple() if return_dict is False else result
+
+
+class RealEtcForSequenceClassification(RealEtcPreTrainedModel):
+  """A classifier of whole texts: of their first global token."""
+  _keys_to_ignore_on_load_unexpected = [r"^head\.(?!pooler|classifier)"]
+
+  def __init__(self, config):
+    super().__init__(config)
+    self.encoder = RealEtcModel(config)
+    self.head = nn.ModuleDict({
+        "pooler": nn.Linear(config.hidden_size, config.hidden_size),
+        "classifier": nn.Linear(config.hidden_size, config.num_labels)})
+    self.dropout = nn.Dropout(config.hidden_dropout_prob)
+    self.post_init()
+
+  def get_input_embeddings(self):
+    return self.encoder.get_input_embeddings()
+
+  def inputs(self, texts, split_sentences=None):
+    """As RealEtcModel.inputs."""
+    return self.encoder.inputs(texts, split_sentences)
+
+  def forward(self, input_ids, attention_mask=None, token_type_ids=None,
+              sentence_ids=None, labels=None, return_dict=None):
+    """As RealEtcModel.forward, and with labels the loss of problem_type.
+
+    labels: int64 [B], or for several labels float [B, labels], or for a
+    regression float [B].
+    """
+    first = self.encoder(input_ids, attention_mask, token_type_ids,
+                         sentence_ids).pooler_output
+    pooled = torch.tanh(self.head["pooler"](first))
+    logits = self.head["classifier"](self.dropout(pooled))
+    result = RealEtcClassifierOutput(
+        None if labels is None else self._loss(logits, labels), logits)
+    return result.to_tuple() if return_dict is False else result
+
+  def _loss(self, logits, labels):
+    problem = self.config.problem_type
+    if problem is None:
+      problem = ("regression" if self.config.num_labels == 1 else
+                 "multi_label_classification" if labels.is_floating_point()
+                 else "single_label_classification")
+    if problem == "regression":
+      return functional.mse_loss(logits.squeeze(-1), labels.view(-1).float())
+    if problem == "multi_label_classification":
+      return functional.binary_cross_entropy_with_logits(logits, labels.float())
+    return functional.cross_entropy(logits, labels)

@@ -1,0 +1,225 @@
+"""`realetc export --format huggingface` in HuggingFace's transformers.
+
+A classifier that realetc trained for two updates is exported and loaded by
+AutoModel and AutoModelForSequenceClassification, in a process of its own, with
+the package realetc and without it (plain PyTorch): probabilities are those of
+`realetc predict`, outputs those of EtcModel, labels are kept. What transformers
+saves is read by realetc again. The program is found in ETC_PROGRAM or
+build/release/bin (cmake --build --preset release --target realetc). Tested with
+transformers 4.57 and 5.24.
+"""
+import csv
+import gzip
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+import torch
+
+import realetc
+
+pytest.importorskip("transformers")
+pytest.importorskip("tokenizers")
+safetensors = pytest.importorskip("safetensors.torch")
+
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+_PROGRAM = pathlib.Path(os.environ.get(
+    "ETC_PROGRAM", _ROOT / "build/release/bin/realetc"))
+_SAMPLE = _ROOT / "tasks/classify/sample/dev.csv.gz"
+_LABELS = ["owner", "retrial", "tenant"]
+
+pytestmark = pytest.mark.skipif(
+    not _PROGRAM.exists(),
+    reason=f"the C++ program {_PROGRAM} is not built: cmake --build --preset "
+    "release --target realetc")
+
+# Run with the folder of the export; BODY fills `tensors`.
+_SCRIPT = """
+import json, sys, warnings
+folder, out, plain = sys.argv[1:4]
+if plain == "plain":
+  sys.modules["realetc"] = None
+import torch, transformers
+from safetensors.torch import save_file
+texts = json.load(open(folder + "/texts.json"))
+tensors = {}
+with torch.no_grad():
+BODY
+save_file({name: t.contiguous() for name, t in tensors.items()}, out)
+"""
+
+
+def _realetc(*arguments):
+  return subprocess.run(
+      [_PROGRAM, *map(str, arguments)], check=True, cwd=_ROOT, text=True,
+      stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout
+
+
+def _run(folder, tmp_path, body, plain="realetc"):
+  """The tensors that `body` makes in a process with this export."""
+  script, out = tmp_path / "script.py", tmp_path / "out.safetensors"
+  indented = "".join(f"  {line}\n" for line in body.strip().splitlines())
+  script.write_text(_SCRIPT.replace("BODY\n", indented))
+  done = subprocess.run(
+      [sys.executable, script, folder, out, plain], check=False, text=True,
+      stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=os.environ | {
+          "HF_HOME": str(tmp_path / "hub"), "HF_HUB_OFFLINE": "1",
+          "OMP_NUM_THREADS": "1"})
+  assert done.returncode == 0, done.stdout
+  assert "newly initialized" not in done.stdout, done.stdout
+  assert "MISSING" not in done.stdout, done.stdout
+  return safetensors.load_file(out)
+
+
+@pytest.fixture(scope="module", name="run")
+def fixture_run(tmp_path_factory):
+  """A run of two updates, and its texts."""
+  folder = tmp_path_factory.mktemp("run")
+  _realetc("finetune", "tasks/classify/configs/demo.json", "--set",
+           "train.steps=2", "--set", "train.evaluate_every=2", "--set",
+           "residual_attention=gate", "--set", "model.residual_gate_init=0.5",
+           "--output", folder / "run")
+  with gzip.open(_SAMPLE, "rt", encoding="utf-8") as file:
+    rows = list(csv.DictReader(file))[:6]
+  return folder / "run", rows
+
+
+@pytest.fixture(scope="module", name="exported")
+def fixture_exported(run, tmp_path_factory):
+  folder = tmp_path_factory.mktemp("export") / "court"
+  _realetc("export", run[0], folder, "--format", "huggingface")
+  (folder / "texts.json").write_text(json.dumps(
+      [row["text"] for row in run[1]]))
+  return folder
+
+
+_CLASSIFY = """
+model = transformers.AutoModelForSequenceClassification.from_pretrained(
+    folder, trust_remote_code=True)
+assert model.encoder.is_plain == (plain == "plain")
+assert [model.config.id2label[i] for i in range(3)] == [
+    "owner", "retrial", "tenant"], model.config.id2label
+assert model.config.problem_type == "single_label_classification"
+inputs = model.inputs(texts)
+output = model(**inputs, labels=torch.zeros(len(texts), dtype=torch.int64))
+assert torch.allclose(output.loss, -output.logits.log_softmax(-1)[:, 0].mean())
+tensors["logits"] = output.logits
+"""
+
+
+def _predicted(run, tmp_path):
+  """Probabilities by `realetc predict` of texts alone."""
+  lines = tmp_path / "records.jsonl"
+  lines.write_text("".join(json.dumps(
+      {"id": str(i), "title": "", "text": row["text"]}) + "\n"
+                           for i, row in enumerate(run[1])))
+  _realetc("predict", run[0], "--data", lines, "--output",
+           tmp_path / "predictions.json")
+  found = (tmp_path / "predictions.json").read_text().splitlines()
+  return torch.tensor([[json.loads(line)["probabilities"][label]
+                        for label in _LABELS] for line in found])
+
+
+@pytest.mark.parametrize("plain", ("realetc", "plain"))
+def test_classifier_predicts_as_realetc(run, exported, plain, tmp_path):
+  logits = _run(exported, tmp_path, _CLASSIFY, plain)["logits"]
+  # Six digits are written.
+  torch.testing.assert_close(logits.softmax(-1), _predicted(run, tmp_path),
+                             rtol=0, atol=2e-6)
+
+
+@pytest.mark.parametrize("plain", ("realetc", "plain"))
+def test_encoder_gives_the_outputs_of_etc_model(exported, plain, tmp_path):
+  found = _run(exported, tmp_path, """
+model = transformers.AutoModel.from_pretrained(folder, trust_remote_code=True)
+assert type(model).__name__ == "RealEtcModel"
+output = model(**model.inputs(texts))
+tensors["longs"] = output.last_hidden_state
+tensors["globals"] = output.global_hidden_state
+tensors["document"] = model.embed(texts)[1].document
+assert torch.equal(output.pooler_output, output.global_hidden_state[:, 0])
+assert torch.equal(model(**model.inputs(texts), return_dict=False)[0],
+                   output.last_hidden_state)
+""", plain)
+  model = realetc.EtcModel.from_pretrained(exported)
+  assert model.config.residual_attention == "gate"
+  output, inputs = model.encode(json.loads((exported / "texts.json").read_text()))
+  mask = inputs["attention_mask"].unsqueeze(-1)
+  size = output.long_output.abs().max().item()
+  torch.testing.assert_close(found["longs"] * mask, output.long_output * mask,
+                             rtol=1e-5, atol=1e-5 * size)
+  torch.testing.assert_close(found["document"], output.global_output[1, 0],
+                             rtol=1e-5, atol=1e-5 * size)
+
+
+def test_tokenizer_of_transformers_has_the_same_ids(exported, tmp_path):
+  found = _run(exported, tmp_path, """
+tokenizer = transformers.AutoTokenizer.from_pretrained(
+    folder, trust_remote_code=True)
+model = transformers.AutoModel.from_pretrained(folder, trust_remote_code=True)
+made = tokenizer(texts, padding=True, return_tensors="pt")
+own = model.inputs(texts)
+mask = own["attention_mask"]
+assert torch.equal(made["attention_mask"], mask)
+assert torch.equal(made["input_ids"] * mask, own["input_ids"] * mask)
+tensors["one"] = model(**made).global_hidden_state
+""")
+  assert found["one"].shape[1] == 1
+
+
+def test_saved_by_transformers_it_comes_back(exported, tmp_path):
+  saved = tmp_path / "saved"
+  before = _run(exported, tmp_path, _CLASSIFY + f"""
+model.save_pretrained({str(saved)!r})
+""")["logits"]
+  (saved / "texts.json").write_bytes((exported / "texts.json").read_bytes())
+  after = _run(saved, tmp_path, _CLASSIFY)["logits"]
+  torch.testing.assert_close(after, before)
+  # C++ reads config.json of transformers.
+  text = _realetc("import", saved, tmp_path / "ours")
+  assert "0 owner" in text and "2 tenant" in text, text
+  theirs = safetensors.load_file(exported / "model.safetensors")
+  ours = safetensors.load_file(tmp_path / "ours/model.safetensors")
+  assert theirs.keys() == ours.keys()
+  assert all(torch.equal(tensor, ours[name]) for name, tensor in theirs.items())
+
+
+def test_it_trains_in_transformers(exported, tmp_path):
+  losses = _run(exported, tmp_path, """
+model = transformers.AutoModelForSequenceClassification.from_pretrained(
+    folder, trust_remote_code=True).train()
+inputs = model.inputs(texts)
+labels = torch.arange(len(texts)) % 3
+optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+losses = []
+with torch.enable_grad():
+  for _ in range(6):
+    loss = model(**inputs, labels=labels).loss
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    losses.append(loss.detach())
+assert model.encoder.layers[1].attention.g2g_gate.grad.abs().max() > 0
+tensors["losses"] = torch.stack(losses)
+""")["losses"]
+  assert losses[-1] < losses[0]
+
+
+def test_a_new_head_has_first_values(exported, tmp_path):
+  found = _run(exported, tmp_path, """
+import shutil
+base = folder + "-encoder"
+transformers.AutoModel.from_pretrained(folder, trust_remote_code=True
+                                       ).save_pretrained(base)
+logger = transformers.logging.set_verbosity_error()
+model = transformers.AutoModelForSequenceClassification.from_pretrained(
+    base, trust_remote_code=True, num_labels=5)
+shutil.rmtree(base)
+tensors["weight"] = model.head["classifier"].weight
+tensors["bias"] = model.head["classifier"].bias
+""")
+  assert found["weight"].shape[0] == 5
+  assert 0.005 < found["weight"].std() < 0.04 and found["bias"].abs().max() == 0
