@@ -41,10 +41,9 @@ int Run(const std::string& path) {
     std::cerr << tokenizer.status() << "\n";
     return 1;
   }
-  std::string out;
   for (std::string line; std::getline(std::cin, line);) {
     const auto text = nlohmann::json::parse(line).get<std::string>();
-    out = "[";
+    std::string out(1, '[');
     for (const Token& token : (*tokenizer)->Encode(text)) {
       absl::StrAppend(&out, out.size() > 1 ? "," : "", "[", token.id, ",",
                       token.begin, ",", token.end, "]");
