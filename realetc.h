@@ -47,6 +47,7 @@
 #include "etc/encoder_decoder/decoder.h"
 #include "etc/encoder_decoder/decoder_cache.h"
 #include "etc/encoder_decoder/encoder.h"
+#include "etc/encoder_decoder/fairseq_checkpoint.h"
 #include "etc/encoder_decoder/fairseq_names.h"
 #include "etc/encoder_decoder/model.h"
 #include "etc/encoder_decoder/token_embedding.h"

@@ -58,7 +58,9 @@ class TensorReader {
   const std::vector<std::string>& Names() const;
   // Oddities of the files that are no reason to refuse them.
   const std::vector<std::string>& warnings() const;
-  // Texts that the files store beside the tensors. Empty unless safetensors.
+  // Texts that the files store beside the tensors: the metadata of safetensors;
+  // of a torch.save with tensors as "model" the entries "args" and "cfg", as
+  // JSON (pytorch/pytorch_state.h).
   const std::map<std::string, std::string>& metadata() const;
   // Finds a tensor, for code that includes etc/weights/formats/tensor_source.h.
   // The pointer is the same for two names of one tensor, and valid as long as

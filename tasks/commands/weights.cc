@@ -32,6 +32,7 @@
 #include "tasks/commands/find_weights.h"
 #include "tasks/commands/model_options.h"
 #include "tasks/commands/output_file.h"
+#include "tasks/commands/translation_weights.h"
 #include "tasks/output/find_checkpoint.h"
 #include "tasks/runs/task_setup.h"
 #include "tasks/text/sentence_splitter.h"
@@ -50,12 +51,15 @@ struct ImportArguments {
   bool dry_run = false;
   // A line for each parameter.
   bool verbose = false;
+  // Of fairseq's checkpoints that do not say it.
+  int64_t heads = 0;
 };
 
 struct ExportArguments {
   std::string source;
   std::string directory;
-  std::string format = "tensorflow";
+  std::string format;  // empty: tensorflow, or fairseq for translation
+  bool fold_omegas = false;
 };
 
 // --- Vocabularies -----------------------------------------------------------
@@ -279,12 +283,41 @@ absl::Status CheckDirectory(const std::string& directory,
   return CheckOutputDirectory("DIR", directory, read);
 }
 
+// A checkpoint of fairseq, for which none of the options of encoders count.
+absl::Status ImportFairseq(const ImportArguments& arguments) {
+  const ImportOptions& options = arguments.options;
+  if (options.lift || !options.residual_attention.empty() || !options.heads ||
+      arguments.segments != "first" || arguments.cased ||
+      arguments.split_punctuation || arguments.verbose) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        options.source,
+        " is a translation model of fairseq, which is imported with "
+        "--vocabulary, --num-heads and --dry-run alone"));
+  }
+  if (!arguments.directory.empty()) {
+    ETC_RETURN_IF_ERROR(CheckDirectory(arguments.directory, options.source,
+                                       arguments.vocabulary));
+  }
+  return ImportTranslation({.source = options.source,
+                            .directory = arguments.directory,
+                            .vocabulary = arguments.vocabulary,
+                            .heads = arguments.heads,
+                            .dry_run = arguments.dry_run});
+}
+
 absl::Status Import(ImportArguments arguments) {
   ImportOptions& options = arguments.options;
   if (arguments.segments == "rows") {
     options.segments_by_index = true;
   }
   ETC_ASSIGN_OR_RETURN(options.source, FindWeights(options.source));
+  if (IsFairseqFile(options.source)) {
+    return ImportFairseq(arguments);
+  }
+  if (arguments.heads != 0) {
+    return absl::InvalidArgumentError(
+        "--num-heads is for translation models of fairseq");
+  }
   ETC_ASSIGN_OR_RETURN(options.token_rows, TokenRows(arguments));
   ETC_ASSIGN_OR_RETURN(ImportPlan plan, PlanImport(options));
   // A dry run needs no directory.
@@ -387,36 +420,57 @@ absl::Status ExportWithCode(const std::string& source,
 absl::Status Export(const ExportArguments& arguments) {
   ETC_ASSIGN_OR_RETURN(const std::string source, FindWeights(arguments.source));
   ETC_RETURN_IF_ERROR(CheckDirectory(arguments.directory, source));
+  const bool is_translation = IsEncoderDecoder(source);
+  if (is_translation
+          ? arguments.format != "fairseq" && !arguments.format.empty()
+          : arguments.format == "fairseq" || arguments.fold_omegas) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        source, is_translation
+                    ? " is a translation model, which is written with "
+                      "--format fairseq alone"
+                    : " is no translation model, for which --format fairseq "
+                      "and --fold-omegas are"));
+  }
+  if (is_translation) {
+    return ExportTranslation({.source = source,
+                              .directory = arguments.directory,
+                              .fold_omegas = arguments.fold_omegas});
+  }
   if (arguments.format == "huggingface") {
     return ExportWithCode(source, arguments.directory);
   }
+  const bool is_tensorflow = arguments.format != "safetensors";
   ETC_ASSIGN_OR_RETURN(const std::vector<std::string> written,
                        ExportWeights(source,
-                                     arguments.format == "tensorflow"
-                                         ? ExportFormat::kTensorFlow
-                                         : ExportFormat::kSafetensors,
+                                     is_tensorflow ? ExportFormat::kTensorFlow
+                                                   : ExportFormat::kSafetensors,
                                      arguments.directory));
   PrintWritten(written);
-  WarnOfResidualScores(source, arguments.format == "tensorflow");
+  WarnOfResidualScores(source, is_tensorflow);
   return absl::OkStatus();
 }
+
+constexpr char kImportFooter[] =
+    "Says how many parameters come from the source and which do not, with\n"
+    "--verbose of each where it comes from, and refuses when anything that\n"
+    "matters is missing. BERT stays BERT (all tokens global, absolute\n"
+    "positions) unless --lift makes it ETC, as `finetune` does by itself.\n"
+    "A translation model of fairseq, or ADMIN's, becomes an "
+    "encoder-decoder.\n"
+    "\n"
+    "Examples:\n"
+    "  realetc import etc_base_2x_pretrain checkpoints/etc_base\n"
+    "  realetc import bert-base-uncased checkpoints/lifted --lift\n"
+    "  realetc import realformer/bert_model.ckpt --dry-run --residual sum\n"
+    "  realetc import fairseq/checkpoint_best.pt checkpoints/en-de";
 
 }  // namespace
 
 void AddImportCommand(CLI::App* program, Action* action) {
   auto arguments = std::make_shared<ImportArguments>();
   CLI::App* command = program->add_subcommand(
-      "import", "Take in weights of ETC, BERT, RealFormer or RoBERTa");
-  command->footer(
-      "Says how many parameters come from the source and which do not, with\n"
-      "--verbose of each where it comes from, and refuses when anything that\n"
-      "matters is missing. BERT stays BERT (all tokens global, absolute\n"
-      "positions) unless --lift makes it ETC, as `finetune` does by itself.\n"
-      "\n"
-      "Examples:\n"
-      "  realetc import etc_base_2x_pretrain checkpoints/etc_base\n"
-      "  realetc import bert-base-uncased checkpoints/lifted --lift\n"
-      "  realetc import realformer/bert_model.ckpt --dry-run --residual sum");
+      "import", "Take in weights of ETC, BERT, RealFormer, RoBERTa or fairseq");
+  command->footer(kImportFooter);
   command
       ->add_option("SOURCE", arguments->options.source,
                    "Directory or file: TensorFlow checkpoint, safetensors, "
@@ -444,8 +498,9 @@ void AddImportCommand(CLI::App* program, Action* action) {
       ->check(CLI::IsMember({"first", "rows"}));
   command->add_option(
       "--vocabulary", arguments->vocabulary,
-      "vocab.txt, tokenizer.json or SentencePiece "
-      ".model, instead of the source's; with --lift, RoBERTa's embeddings are "
+      "vocab.txt, tokenizer.json, SentencePiece .model or fairseq's "
+      "dict.txt, instead of the source's; with --lift, RoBERTa's embeddings "
+      "are "
       "matched to a .model piece by piece");
   command->add_flag("--no-heads{false}", arguments->options.heads,
                     "Leave out the heads of pre-training and of fine-tuning");
@@ -455,6 +510,11 @@ void AddImportCommand(CLI::App* program, Action* action) {
       "the vocabulary says do_lower_case");
   command->add_flag("--split-punctuation", arguments->split_punctuation,
                     "SentencePiece: split into words first");
+  command
+      ->add_option("--num-heads", arguments->heads,
+                   "Attention heads of a translation model of fairseq that "
+                   "does not say it")
+      ->check(CLI::PositiveNumber);
   command->callback([=] {
     if (directory->empty() && dry_run->empty()) {
       throw CLI::RequiredError("DIR or --dry-run");
@@ -466,7 +526,7 @@ void AddImportCommand(CLI::App* program, Action* action) {
 void AddExportCommand(CLI::App* program, Action* action) {
   auto arguments = std::make_shared<ExportArguments>();
   CLI::App* command = program->add_subcommand(
-      "export", "Write an encoder for the official codes or HuggingFace");
+      "export", "Write a model for the official codes, HuggingFace or fairseq");
   command->footer(
       "ETC gets the names of its TensorFlow code, BERT those of Google's\n"
       "(tensorflow) or HuggingFace's (safetensors), and what came from "
@@ -474,7 +534,9 @@ void AddExportCommand(CLI::App* program, Action* action) {
       "those of RoBERTa. Heads that BERT's code has come along (of "
       "pre-training,\n"
       "glue, classify, squad), with the labels of a classifier as id2label;\n"
-      "those of other tasks stay behind.\n"
+      "those of other tasks stay behind. Translation models are written as\n"
+      "fairseq's: model.pt, which torch.load reads with weights_only=False,\n"
+      "and dict.txt.\n"
       "\n"
       "huggingface writes the model as it is, with residual scores, and the\n"
       "Python code that computes it in transformers:\n"
@@ -492,8 +554,13 @@ void AddExportCommand(CLI::App* program, Action* action) {
       ->required();
   command
       ->add_option("--format", arguments->format,
-                   "tensorflow (default), safetensors or huggingface")
-      ->check(CLI::IsMember({"tensorflow", "safetensors", "huggingface"}));
+                   "tensorflow (default), safetensors or huggingface; for "
+                   "translation fairseq (default)")
+      ->check(CLI::IsMember(
+          {"tensorflow", "safetensors", "huggingface", "fairseq"}));
+  command->add_flag("--fold-omegas", arguments->fold_omegas,
+                    "Write plain Post-LN in the place of ADMIN's omegas: the "
+                    "same function");
   command->callback(
       [=] { *action = [arguments] { return Export(*arguments); }; });
 }

@@ -81,7 +81,9 @@ class TensorSource {
   const std::string& path() const { return path_; }
   // Names of all tensors, in ascending order.
   const std::vector<std::string>& names() const { return names_; }
-  // Texts that the files store beside the tensors. Empty unless safetensors.
+  // Texts that the files store beside the tensors: the metadata of safetensors;
+  // of a torch.save with tensors as "model" the entries "args" and "cfg", as
+  // JSON (pytorch/pytorch_state.h).
   const std::map<std::string, std::string>& metadata() const {
     return metadata_;
   }

@@ -1,5 +1,6 @@
 #include "etc/weights/formats/pytorch/pickle.h"
 
+#include <bit>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -109,11 +110,14 @@ class PickleStack {
                                 : Error("nothing was memorised as ", index);
   }
 
-  // Drops the attributes on top.
+  // Gives the attributes on top to an opaque object, and drops those of others.
   absl::Status Build() {
-    ETC_RETURN_IF_ERROR(Pop().status());
+    ETC_ASSIGN_OR_RETURN(const PickleValue* attributes, Pop());
     ETC_ASSIGN_OR_RETURN(PickleValue * object, Pop());
     stack_.push_back(object);
+    if (object->Is(Kind::kOpaque) && attributes->Is(Kind::kDict)) {
+      object->items = attributes->items;
+    }
     return object->Is(Kind::kOrderedDict) || object->Is(Kind::kTensor) ||
                    object->Is(Kind::kOpaque)
                ? absl::OkStatus()
@@ -215,6 +219,15 @@ class Machine {
         {.kind = Kind::kInteger, .integer = static_cast<int64_t>(value)});
   }
 
+  // Most significant byte first.
+  absl::Status PushFloat() {
+    const auto bits = reader_.TakeFixed<uint64_t>();
+    return bits ? stack_.Push(
+                      {.kind = Kind::kFloat,
+                       .real = std::bit_cast<double>(__builtin_bswap64(*bits))})
+                : Truncated();
+  }
+
   absl::Status PushBytes(std::optional<uint64_t> length) {
     return length && reader_.Take(*length) ? stack_.PushOpaque("bytes")
                                            : Truncated();
@@ -312,8 +325,7 @@ absl::Status Machine::DoValue(char opcode) {
     case 'N':  // NONE
       return stack_.Push({.kind = Kind::kNone});
     case 'G':  // BINFLOAT
-      return reader_.Take(sizeof(double)) ? stack_.Push({.kind = Kind::kFloat})
-                                          : Truncated();
+      return PushFloat();
     case 'X':  // BINUNICODE
       return PushString(reader_.TakeFixed<uint32_t>());
     case '\x8c':  // SHORT_BINUNICODE

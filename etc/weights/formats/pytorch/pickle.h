@@ -28,11 +28,14 @@ struct PickleValue {
     kGlobal,   // a class or function, which is only named
     kStorage,  // a torch storage: `items` are its persistent id
     kTensor,   // torch._utils._rebuild_tensor_v2 called with `items`
-    kOpaque,   // an object that is not read; `text` is its class or maker
+    // An object that is not read; `text` is its class or maker, `items` are
+    // its attributes, like those of a dictionary, if it was given any.
+    kOpaque,
   };
 
   Kind kind = Kind::kNone;
   int64_t integer = 0;  // also 0 or 1 of a bool
+  double real = 0;      // of a float
   std::string text;     // of a string; "module.name" of a global or maker
   // Items of a tuple or list; key, value, key, value, ... of a dictionary.
   std::vector<const PickleValue*> items;

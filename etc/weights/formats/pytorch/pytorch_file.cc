@@ -119,6 +119,7 @@ absl::Status PytorchFile::TakeState(const Pickle& pickle) {
     return Error(state.status().message());
   }
   state_ = *std::move(state);
+  AddMetadata(state_.options);
   for (const auto& [name, tensor] : state_.tensors) {
     AddName(name);
   }

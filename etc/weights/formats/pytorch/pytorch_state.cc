@@ -8,8 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "base/json_text.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "nlohmann/json.hpp"
 
 namespace etc {
 namespace {
@@ -329,6 +331,69 @@ absl::Status TakeEntry(const PickleValue& key, const PickleValue& value,
   return absl::OkStatus();
 }
 
+// Turns a value into JSON. Lists and dictionaries may contain each other in
+// circles, and one of them may be in many places: so depth and number of values
+// are bounded.
+class JsonOfPickle {
+ public:
+  nlohmann::json Of(const PickleValue& value, int depth = 0) {
+    constexpr int kDeepest = 8;
+    constexpr int64_t kMostValues = 100'000;
+    if (depth > kDeepest || ++values_ > kMostValues) {
+      return nullptr;
+    }
+    switch (value.kind) {
+      case Kind::kBool:
+        return value.integer != 0;
+      case Kind::kInteger:
+        return value.integer;
+      case Kind::kFloat:
+        return value.real;
+      case Kind::kString:
+        return value.text;
+      case Kind::kTuple:
+      case Kind::kList: {
+        nlohmann::json list = nlohmann::json::array();
+        for (const PickleValue* item : value.items) {
+          list.push_back(Of(*item, depth + 1));
+        }
+        return list;
+      }
+      case Kind::kDict:
+      case Kind::kOrderedDict:
+      case Kind::kOpaque:
+        return OfFields(value, depth);
+      default:
+        return nullptr;
+    }
+  }
+
+ private:
+  nlohmann::json OfFields(const PickleValue& value, int depth) {
+    nlohmann::json object = nlohmann::json::object();
+    for (size_t i = 0; i + 1 < value.items.size(); i += 2) {
+      if (value.items[i]->Is(Kind::kString)) {
+        object[value.items[i]->text] = Of(*value.items[i + 1], depth + 1);
+      }
+    }
+    return object;
+  }
+
+  int64_t values_ = 0;
+};
+
+// The entries of fairseq's options in the dictionary that was pickled.
+std::map<std::string, std::string> OptionsIn(const PickleValue& root) {
+  std::map<std::string, std::string> options;
+  for (size_t i = 0; i + 1 < root.items.size(); i += 2) {
+    const PickleValue& key = *root.items[i];
+    if (key.Is(Kind::kString) && (key.text == "args" || key.text == "cfg")) {
+      options[key.text] = JsonText(JsonOfPickle().Of(*root.items[i + 1]));
+    }
+  }
+  return options;
+}
+
 }  // namespace
 
 uint64_t PytorchStorage::ElementBytes() const {
@@ -368,6 +433,9 @@ absl::StatusOr<PytorchState> ReadPytorchState(const Pickle& pickle) {
             : "");
   }
   const PickleValue& dict = *FindStateDict(pickle.root);
+  if (&dict != &root) {
+    state.options = OptionsIn(root);
+  }
   for (size_t i = 0; i < dict.items.size(); i += 2) {
     ETC_RETURN_IF_ERROR(TakeEntry(*dict.items[i], *dict.items[i + 1], &state));
   }

@@ -39,6 +39,10 @@ struct PytorchTensor : TensorInfo {
 struct PytorchState {
   std::map<std::string, PytorchStorage> storages;  // by key
   std::map<std::string, PytorchTensor> tensors;
+  // The entries "args" and "cfg" beside the dictionary of tensors, the options
+  // of fairseq's training, as JSON: objects and dictionaries are objects, and
+  // null stands for what is no number, text, list or dictionary, or too deep.
+  std::map<std::string, std::string> options;
   // One message for each entry that is not read: "\"epoch\" is no tensor".
   std::vector<std::string> skipped;
 };

@@ -1,0 +1,290 @@
+#include "etc/encoder_decoder/fairseq_checkpoint.h"
+
+#include <torch/types.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "etc/encoder_decoder/fairseq_names.h"
+#include "etc/weights/pytorch_writer.h"
+#include "nlohmann/json.hpp"
+
+namespace etc {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr char kSourceTable[] = "encoder.embed_tokens.weight";
+constexpr char kTargetTable[] = "decoder.embed_tokens.weight";
+// Options of ours among those of fairseq, named as in EncoderDecoderConfig.
+constexpr char kResidualDecay[] = "residual_decay";
+
+bool Has(const TensorReader& reader, const std::string& name) {
+  return reader.Find(name).ok();
+}
+
+// The options of the training: an object, empty if the file has none.
+Json OptionsOf(const TensorReader& reader) {
+  for (const char* const entry : {"args", "cfg"}) {
+    const auto text = reader.metadata().find(entry);
+    if (text == reader.metadata().end()) {
+      continue;
+    }
+    Json options = Json::parse(text->second, nullptr,
+                               /*allow_exceptions=*/false);
+    if (options.is_object() && options.contains("model") &&
+        options["model"].is_object()) {
+      options = Json(options["model"]);
+    }
+    if (options.is_object() && !options.empty()) {
+      return options;
+    }
+  }
+  return Json::object();
+}
+
+// Reads options into fields, and keeps the first mistake.
+class OptionReader {
+ public:
+  OptionReader(const Json& options, std::string path)
+      : options_(options), path_(std::move(path)) {}
+
+  void Take(const char* name, int64_t* field) {
+    if (const Json* value = Find(name)) {
+      if (value->is_number_integer()) {
+        *field = value->get<int64_t>();
+      } else {
+        Fail(name, "a whole number");
+      }
+    }
+  }
+  void Take(const char* name, double* field) {
+    if (const Json* value = Find(name)) {
+      if (value->is_number()) {
+        *field = value->get<double>();
+      } else {
+        Fail(name, "a number");
+      }
+    }
+  }
+  void Take(const char* name, std::string* field) {
+    if (const Json* value = Find(name)) {
+      if (value->is_string()) {
+        *field = value->get<std::string>();
+      } else {
+        Fail(name, "a text");
+      }
+    }
+  }
+  const absl::Status& status() const { return status_; }
+
+ private:
+  const Json* Find(const char* name) const {
+    const auto found = options_.find(name);
+    return found == options_.end() || found->is_null() ? nullptr : &*found;
+  }
+  void Fail(const char* name, const char* expected) {
+    status_.Update(
+        InvalidArgument(path_, ": the option ", name, " should be ", expected));
+  }
+
+  const Json& options_;
+  const std::string path_;
+  absl::Status status_;
+};
+
+int64_t CountLayers(const TensorReader& reader, const std::string& stack) {
+  int64_t layers = 0;
+  while (Has(reader, absl::StrCat(stack, ".layers.", layers, ".fc1.weight"))) {
+    ++layers;
+  }
+  return layers;
+}
+
+std::string SublayerOf(const TensorReader& reader, const std::string& stack) {
+  return Has(reader, stack + ".layer_norm.weight")          ? "pre_norm"
+         : Has(reader, stack + ".layers.0.fc_ratio_change") ? "admin"
+                                                            : "post_norm";
+}
+
+// Sets what the tensors say.
+absl::Status TakeSizes(const TensorReader& reader,
+                       EncoderDecoderConfig* config) {
+  for (const char* const stack : {"encoder", "decoder"}) {
+    if (Has(reader, absl::StrCat(stack, ".embed_positions.weight"))) {
+      return InvalidArgument(reader.path(), ": ", stack,
+                             " should have sinusoidal positions, but has "
+                             "learned ones");
+    }
+  }
+  ETC_ASSIGN_OR_RETURN(const std::vector<int64_t> source,
+                       reader.Shape(kSourceTable));
+  ETC_ASSIGN_OR_RETURN(const std::vector<int64_t> target,
+                       reader.Shape(kTargetTable));
+  if (source != target || source.size() != 2) {
+    return InvalidArgument(reader.path(), ": ", kSourceTable, " and ",
+                           kTargetTable,
+                           " should be matrices of one shape: a vocabulary "
+                           "and a width of both sides");
+  }
+  config->vocab_size = source[0];
+  config->hidden_size = source[1];
+  config->num_encoder_layers = CountLayers(reader, "encoder");
+  config->num_decoder_layers = CountLayers(reader, "decoder");
+  ETC_ASSIGN_OR_RETURN(const std::vector<int64_t> inner,
+                       reader.Shape("encoder.layers.0.fc1.weight"));
+  config->intermediate_size = inner.empty() ? 0 : inner[0];
+  config->encoder_sublayer = SublayerOf(reader, "encoder");
+  config->decoder_sublayer = SublayerOf(reader, "decoder");
+  config->share_embeddings = "none";
+  if (!Has(reader, "decoder.embed_out")) {
+    ETC_ASSIGN_OR_RETURN(const torch::Tensor ours, reader.Read(kSourceTable));
+    ETC_ASSIGN_OR_RETURN(const torch::Tensor theirs, reader.Read(kTargetTable));
+    config->share_embeddings = ours.equal(theirs) ? "all" : "decoder";
+  }
+  return absl::OkStatus();
+}
+
+// Sets what the options say. `heads` as of FairseqConfig.
+absl::Status TakeOptions(const TensorReader& reader, int64_t heads,
+                         EncoderDecoderConfig* config) {
+  const Json options = OptionsOf(reader);
+  OptionReader read(options, reader.path());
+  int64_t encoder_heads = heads;
+  int64_t decoder_heads = heads;
+  if (heads == 0) {
+    read.Take("encoder_attention_heads", &encoder_heads);
+    read.Take("decoder_attention_heads", &decoder_heads);
+  }
+  read.Take("dropout", &config->hidden_dropout_prob);
+  read.Take("attention_dropout", &config->attention_probs_dropout_prob);
+  // Of fairseq before and since 2019.
+  read.Take("relu_dropout", &config->activation_dropout_prob);
+  read.Take("activation_dropout", &config->activation_dropout_prob);
+  read.Take("max_source_positions", &config->max_source_positions);
+  read.Take("max_target_positions", &config->max_target_positions);
+  read.Take("activation_fn", &config->hidden_act);
+  if (config->hidden_act == "gelu") {
+    config->hidden_act = "gelu_erf";
+  }
+  read.Take("encoder_residual_attention", &config->encoder_residual_attention);
+  read.Take("decoder_residual_attention", &config->decoder_residual_attention);
+  read.Take("cross_residual_attention", &config->cross_residual_attention);
+  read.Take(kResidualDecay, &config->residual_decay);
+  ETC_RETURN_IF_ERROR(read.status());
+  if (encoder_heads < 1 || encoder_heads != decoder_heads) {
+    return InvalidArgument(
+        reader.path(),
+        encoder_heads != decoder_heads
+            ? absl::StrCat(": encoder and decoder should have as many heads, "
+                           "but have ",
+                           encoder_heads, " and ", decoder_heads)
+            : ": should have the number of attention heads among its options "
+              "(args or cfg), but has not: it must be given");
+  }
+  config->num_attention_heads = encoder_heads;
+  return absl::OkStatus();
+}
+
+// The options of a model as fairseq's argument parser would give them.
+absl::StatusOr<Json> FairseqOptions(const EncoderDecoderConfig& config) {
+  const bool is_admin = config.encoder_sublayer == "admin";
+  if (is_admin != (config.decoder_sublayer == "admin")) {
+    return InvalidArgument(
+        "fairseq has ADMIN's omegas in both stacks or in none, but this model "
+        "has sublayers ",
+        config.encoder_sublayer, " and ", config.decoder_sublayer);
+  }
+  Json options = {
+      {"arch", "transformer_wmt_en_de"},
+      {"task", "translation"},
+      {"criterion", "label_smoothed_cross_entropy"},
+      {"init_type", is_admin ? "adaptive" : "default"},
+      {"activation_fn",
+       config.hidden_act == "gelu_erf" ? "gelu" : config.hidden_act},
+      {"dropout", config.hidden_dropout_prob},
+      {"attention_dropout", config.attention_probs_dropout_prob},
+      {"activation_dropout", config.activation_dropout_prob},
+      {"relu_dropout", config.activation_dropout_prob},
+      {"max_source_positions", config.max_source_positions},
+      {"max_target_positions", config.max_target_positions},
+      {"share_all_embeddings", config.share_embeddings == "all"},
+      {"share_decoder_input_output_embed", config.share_embeddings != "none"},
+      {"adaptive_softmax_cutoff", nullptr},
+      {"no_token_positional_embeddings", false},
+      {"encoder_residual_attention", config.encoder_residual_attention},
+      {"decoder_residual_attention", config.decoder_residual_attention},
+      {"cross_residual_attention", config.cross_residual_attention},
+      {kResidualDecay, config.residual_decay},
+      {"decoder_input_dim", config.hidden_size},
+      {"decoder_output_dim", config.hidden_size}};
+  for (const std::string side : {"encoder", "decoder"}) {
+    const bool is_encoder = side == "encoder";
+    options[side + "_embed_path"] = nullptr;
+    options[side + "_embed_dim"] = config.hidden_size;
+    options[side + "_ffn_embed_dim"] = config.intermediate_size;
+    options[side + "_attention_heads"] = config.num_attention_heads;
+    options[side + "_layers"] =
+        is_encoder ? config.num_encoder_layers : config.num_decoder_layers;
+    options[side + "_normalize_before"] =
+        (is_encoder ? config.encoder_sublayer : config.decoder_sublayer) ==
+        "pre_norm";
+    options[side + "_learned_pos"] = false;
+  }
+  return options;
+}
+
+}  // namespace
+
+bool IsFairseqTranslation(const TensorReader& reader) {
+  return Has(reader, kSourceTable) && Has(reader, kTargetTable) &&
+         Has(reader, "decoder.layers.0.encoder_attn.in_proj_weight");
+}
+
+absl::StatusOr<EncoderDecoderConfig> FairseqConfig(const TensorReader& reader,
+                                                   int64_t heads) {
+  EncoderDecoderConfig config;
+  ETC_RETURN_IF_ERROR(TakeSizes(reader, &config));
+  ETC_RETURN_IF_ERROR(TakeOptions(reader, heads, &config));
+  ETC_RETURN_IF_ERROR(CheckEncoderDecoderConfig(config, reader.path()));
+  return config;
+}
+
+absl::StatusOr<EncoderDecoder> LoadFairseqCheckpoint(const std::string& path,
+                                                     int64_t heads) {
+  ETC_ASSIGN_OR_RETURN(const TensorReader reader, TensorReader::Open(path));
+  ETC_ASSIGN_OR_RETURN(const EncoderDecoderConfig config,
+                       FairseqConfig(reader, heads));
+  EncoderDecoder model(config);
+  ETC_RETURN_IF_ERROR(LoadFairseqTensors(reader, model));
+  model->eval();
+  return model;
+}
+
+absl::Status WriteFairseqCheckpoint(const std::string& path,
+                                    const EncoderDecoder& model) {
+  ETC_ASSIGN_OR_RETURN(const Json options, FairseqOptions(model->config()));
+  ETC_ASSIGN_OR_RETURN(NamedTensors tensors, FairseqTensors(model));
+  // Buffers that fairseq expects: the format of its modules, and a tensor whose
+  // device the positions are computed on.
+  for (const std::string stack : {"encoder", "decoder"}) {
+    tensors[stack + ".version"] = torch::full({1}, 3.0F);
+    tensors[stack + ".embed_positions._float_tensor"] = torch::zeros({1});
+  }
+  Json entries = {
+      {"args", options},
+      {"optimizer_history", Json::array()},
+      {"extra_state",
+       {{"train_iterator", {{"epoch", 1}, {"iterations_in_epoch", 0}}}}}};
+  entries["optimizer_history"].push_back(
+      {{"criterion_name", "LabelSmoothedCrossEntropyCriterion"},
+       {"optimizer_name", "FairseqAdam"},
+       {"lr_scheduler_state", Json::object()},
+       {"num_updates", 0}});
+  return WritePytorchFile(path, entries, {"args"}, "model", tensors);
+}
+
+}  // namespace etc

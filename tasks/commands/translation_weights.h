@@ -1,0 +1,55 @@
+#ifndef ETC_TASKS_COMMANDS_TRANSLATION_WEIGHTS_H_
+#define ETC_TASKS_COMMANDS_TRANSLATION_WEIGHTS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace etc {
+
+// Returns true if there are weights of fairseq's encoder-decoder at `path`.
+bool IsFairseqFile(const std::string& path);
+
+// Returns true if the directory has an encoder-decoder of ours.
+bool IsEncoderDecoder(const std::string& directory);
+
+struct TranslationImport {
+  std::string source;
+  // Empty with `dry_run`.
+  std::string directory;
+  // dict.txt or a SentencePiece model; empty: a dict.txt beside the source, if
+  // there is one.
+  std::string vocabulary;
+  // For files that do not say it; 0: the file says it.
+  int64_t heads = 0;
+  bool dry_run = false;
+};
+
+// Makes a directory of ours of a checkpoint of fairseq: encoder_decoder.json,
+// model.safetensors, and the vocabulary as dict.txt or tokenizer.model. Prints
+// the sizes of the model. All is checked before anything is written, also in a
+// dry run.
+//   kAlreadyExists    the directory has a model.safetensors
+//   kInvalidArgument  LoadFairseqCheckpoint; a weight that is infinite or not a
+//                     number; a vocabulary with more entries than the model has
+//                     rows
+absl::Status ImportTranslation(const TranslationImport& arguments);
+
+struct TranslationExport {
+  // A directory of ours.
+  std::string source;
+  std::string directory;
+  // Writes plain Post-LN in the place of "admin" (FoldAdminOmegas).
+  bool fold_omegas = false;
+};
+
+// Writes model.pt, a checkpoint of fairseq, and dict.txt, if the source has a
+// vocabulary; of a SentencePiece model its pieces, with counts of 1.
+//   kAlreadyExists    the directory has a model.pt
+//   kInvalidArgument  WriteFairseqCheckpoint, FoldAdminOmegas
+absl::Status ExportTranslation(const TranslationExport& arguments);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_COMMANDS_TRANSLATION_WEIGHTS_H_

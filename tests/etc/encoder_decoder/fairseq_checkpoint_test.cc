@@ -1,0 +1,177 @@
+// Checkpoints of fairseq: through a file and back the configuration and the
+// model are the same to the bit, for every sublayer that fairseq has and every
+// sharing of tables; options of later versions; files that do not fit. That
+// Python's torch.load reads such a file, and we what torch.save writes, is for
+// tests/fairseq_checkpoints.py.
+
+#include "etc/encoder_decoder/fairseq_checkpoint.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <string>
+
+#include "etc/encoder_decoder/admin_omegas.h"
+#include "etc/encoder_decoder/fairseq_names.h"
+#include "etc/weights/pytorch_writer.h"
+#include "nlohmann/json.hpp"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/toy_translation.h"
+
+namespace etc {
+namespace {
+
+using testing::HasSubstr;
+
+EncoderDecoder ModelOf(const EncoderDecoderConfig& config) {
+  torch::manual_seed(3);
+  EncoderDecoder model(config);
+  model->eval();
+  const torch::NoGradGuard no_grad;
+  for (torch::Tensor& parameter : model->parameters()) {
+    parameter.uniform_(0.5, 1.5);
+  }
+  return model;
+}
+
+torch::Tensor LogitsOf(EncoderDecoder model) {
+  const torch::NoGradGuard no_grad;
+  return model->forward(torch::tensor({{4, 5, 6, 2}}, torch::kLong),
+                        torch::tensor({{2, 7, 8}}, torch::kLong));
+}
+
+class FairseqCheckpointTest : public testing::Test {
+ protected:
+  // Writes tensors of the model with other options and returns the error.
+  std::string ErrorOf(const NamedTensors& tensors,
+                      const nlohmann::json& entries, int64_t heads = 0) {
+    EXPECT_TRUE(WritePytorchFile(path_, entries, {}, "model", tensors).ok());
+    const auto loaded = LoadFairseqCheckpoint(path_, heads);
+    EXPECT_EQ(loaded.status().code(), absl::StatusCode::kInvalidArgument);
+    return std::string(loaded.status().message());
+  }
+
+  TemporaryDirectory directory_;
+  const std::string path_ = directory_.File("checkpoint.pt");
+};
+
+TEST_F(FairseqCheckpointTest, KeepsModelAndConfiguration) {
+  for (const char* const sublayer : {"post_norm", "pre_norm", "admin"}) {
+    for (const char* const sharing : {"all", "decoder", "none"}) {
+      SCOPED_TRACE(std::string(sublayer) + ", " + sharing);
+      EncoderDecoderConfig config = ToyTranslationConfig("mean", sublayer);
+      config.share_embeddings = sharing;
+      config.hidden_dropout_prob = 0.3;
+      config.activation_dropout_prob = 0.15;
+      config.max_target_positions = 77;
+      config.hidden_act = "gelu_erf";
+      const EncoderDecoder model = ModelOf(config);
+      const absl::Status written = WriteFairseqCheckpoint(path_, model);
+      ASSERT_TRUE(written.ok()) << written;
+      const auto loaded = LoadFairseqCheckpoint(path_);
+      ASSERT_TRUE(loaded.ok()) << loaded.status();
+      EXPECT_EQ(EncoderDecoderConfigToJson((*loaded)->config()),
+                EncoderDecoderConfigToJson(config));
+      EXPECT_FALSE((*loaded)->is_training());
+      EXPECT_TRUE(LogitsOf(*loaded).equal(LogitsOf(model)));
+    }
+  }
+}
+
+TEST_F(FairseqCheckpointTest, IsKnownByItsNames) {
+  ASSERT_TRUE(
+      WriteFairseqCheckpoint(path_, ModelOf(ToyTranslationConfig("off"))).ok());
+  EXPECT_TRUE(IsFairseqTranslation(*TensorReader::Open(path_)));
+  const std::string other = directory_.File("other.bin");
+  ASSERT_TRUE(WritePytorchFile(other, nlohmann::json::object(), {}, "model",
+                               {{"bert.x", torch::zeros({1})}})
+                  .ok());
+  EXPECT_FALSE(IsFairseqTranslation(*TensorReader::Open(other)));
+}
+
+TEST_F(FairseqCheckpointTest, ReadsOptionsOfLaterVersions) {
+  const EncoderDecoder model = ModelOf(ToyTranslationConfig("off"));
+  const NamedTensors tensors = *FairseqTensors(model);
+  ASSERT_TRUE(WritePytorchFile(path_,
+                               {{"args", nullptr},
+                                {"cfg",
+                                 {{"common", {{"seed", 1}}},
+                                  {"model",
+                                   {{"encoder_attention_heads", 2},
+                                    {"decoder_attention_heads", 2},
+                                    {"dropout", 0.25},
+                                    {"activation_dropout", 0}}}}}},
+                               {}, "model", tensors)
+                  .ok());
+  const auto config = FairseqConfig(*TensorReader::Open(path_));
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->num_attention_heads, 2);
+  EXPECT_EQ(config->hidden_dropout_prob, 0.25);
+  EXPECT_EQ(config->encoder_residual_attention, "off");
+  EXPECT_THAT(ErrorOf(tensors, nlohmann::json::object()),
+              HasSubstr("number of attention heads"));
+  EXPECT_EQ(FairseqConfig(*TensorReader::Open(path_), /*heads=*/1)
+                ->num_attention_heads,
+            1);
+}
+
+TEST_F(FairseqCheckpointTest, SaysWhatDoesNotFit) {
+  const EncoderDecoder model = ModelOf(ToyTranslationConfig("off"));
+  const NamedTensors tensors = *FairseqTensors(model);
+  const auto options = [](const nlohmann::json& changes) {
+    nlohmann::json args = {{"encoder_attention_heads", 2},
+                           {"decoder_attention_heads", 2}};
+    if (changes.is_object()) {
+      args.update(changes);
+    }
+    return nlohmann::json{{"args", args}};
+  };
+  NamedTensors learned = tensors;
+  learned["decoder.embed_positions.weight"] = torch::zeros({1, 4});
+  EXPECT_THAT(ErrorOf(learned, options({})),
+              HasSubstr("decoder should have sinusoidal positions"));
+  NamedTensors other = tensors;
+  other["encoder.embed_tokens.weight"] = torch::zeros({10, 4});
+  EXPECT_THAT(ErrorOf(other, options({})), HasSubstr("of one shape"));
+  EXPECT_THAT(ErrorOf(tensors, options({{"decoder_attention_heads", 1}})),
+              HasSubstr("but have 2 and 1"));
+  EXPECT_THAT(ErrorOf(tensors, options({{"dropout", "much"}})),
+              HasSubstr("the option dropout should be a number"));
+  EXPECT_THAT(ErrorOf(tensors, options({{"activation_fn", "swish"}})),
+              HasSubstr("swish"));
+  NamedTensors incomplete = tensors;
+  incomplete.erase("decoder.layers.0.encoder_attn.out_proj.bias");
+  EXPECT_THAT(ErrorOf(incomplete, options({})),
+              HasSubstr("encoder_attn.out_proj.bias"));
+  EncoderDecoderConfig mixed = ToyTranslationConfig("off", "admin");
+  mixed.decoder_sublayer = "post_norm";
+  EXPECT_THAT(WriteFairseqCheckpoint(path_, ModelOf(mixed)).message(),
+              HasSubstr("in both stacks or in none"));
+}
+
+TEST_F(FairseqCheckpointTest, FoldedOmegasAreAPlainModel) {
+  EncoderDecoder model = ModelOf(ToyTranslationConfig("mean", "admin"));
+  {
+    const torch::NoGradGuard no_grad;
+    for (auto& parameter : model->named_parameters()) {
+      if (parameter.key() == "encoder.layers.0.self_attention_omega" ||
+          parameter.key() == "decoder.layers.0.self_attention_omega") {
+        parameter.value().fill_(1);
+      }
+    }
+  }
+  const auto folded = FoldAdminOmegas(model);
+  ASSERT_TRUE(folded.ok()) << folded.status();
+  ASSERT_TRUE(WriteFairseqCheckpoint(path_, *folded).ok());
+  const auto loaded = LoadFairseqCheckpoint(path_);
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ((*loaded)->config().encoder_sublayer, "post_norm");
+  const torch::Tensor expected = LogitsOf(model);
+  EXPECT_TRUE(torch::allclose(LogitsOf(*loaded), expected, /*rtol=*/1e-4,
+                              /*atol=*/1e-4));
+}
+
+}  // namespace
+}  // namespace etc
