@@ -8,18 +8,32 @@
 // the dropout of that configuration; tokens_per_second counts target tokens.
 // Decoding is beam search over sources of 16 tokens by a model with random
 // weights, 16 tokens long.
+//
+//   translation_bench --write DIRECTORY
+//
+// writes the model of decoding without residual scores as fairseq's model.pt,
+// and its sources and best translations as translations.json, for
+// bench/translation_peers.py.
 
 #include <benchmark/benchmark.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include <iostream>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/status/status.h"
+#include "base/file.h"
+#include "base/json_text.h"
 #include "base/linear.h"
+#include "base/status_macros.h"
 #include "bench/machine.h"
+#include "etc/encoder_decoder/fairseq_checkpoint.h"
 #include "etc/encoder_decoder/model.h"
 #include "etc/encoder_decoder/translate.h"
+#include "nlohmann/json.hpp"
 
 namespace etc {
 namespace {
@@ -66,20 +80,49 @@ void UpdateBench(benchmark::State& state, const std::string& mode,
                          benchmark::Counter::kIsIterationInvariantRate);
 }
 
+// The search of DecodeBench.
+TranslateOptions DecodeOptions(int64_t beam_size) {
+  return {.beam = {.beam_size = beam_size,
+                   .min_length = kLength - 1,
+                   .max_length = kLength - 1}};
+}
+
 void DecodeBench(benchmark::State& state, const std::string& mode) {
   at::set_num_threads(static_cast<int>(state.range(2)));
   EncoderDecoder model = SmallModel(mode);
   model->eval();
   const torch::Tensor source = RandomSentences(state.range(0));
-  const TranslateOptions options = {.beam = {.beam_size = state.range(1),
-                                             .min_length = kLength - 1,
-                                             .max_length = kLength - 1}};
+  const TranslateOptions options = DecodeOptions(state.range(1));
   for (auto _ : state) {
     benchmark::DoNotOptimize(Translate(model, source, options));
   }
   state.counters["sentences_per_second"] =
       benchmark::Counter(static_cast<double>(state.range(0)),
                          benchmark::Counter::kIsIterationInvariantRate);
+}
+
+absl::Status WriteForPeers(const std::string& directory) {
+  constexpr int64_t kSentences = 128;
+  constexpr int64_t kBeam = 5;
+  EncoderDecoder model = SmallModel("off");
+  model->eval();
+  const torch::Tensor source = RandomSentences(kSentences);
+  nlohmann::json sources = nlohmann::json::array();
+  for (int64_t i = 0; i < kSentences; ++i) {
+    const torch::Tensor row = source[i].contiguous();
+    sources.push_back(std::vector<int64_t>(row.data_ptr<int64_t>(),
+                                           row.data_ptr<int64_t>() + kLength));
+  }
+  nlohmann::json translations = nlohmann::json::array();
+  for (const auto& hypotheses :
+       Translate(model, source, DecodeOptions(kBeam))) {
+    translations.push_back(hypotheses.front().tokens);
+  }
+  ETC_RETURN_IF_ERROR(WriteFileAtomically(
+      directory + "/translations.json",
+      JsonText(nlohmann::json{{"sources", sources},
+                              {"translations", translations}})));
+  return WriteFairseqCheckpoint(directory + "/model.pt", model);
 }
 
 void RegisterTranslation() {
@@ -114,5 +157,12 @@ void RegisterTranslation() {
 }  // namespace etc
 
 int main(int argc, char** argv) {
+  if (argc == 3 && std::string(argv[1]) == "--write") {
+    const absl::Status written = etc::WriteForPeers(argv[2]);
+    if (!written.ok()) {
+      std::cerr << written.message() << "\n";
+    }
+    return written.ok() ? 0 : 1;
+  }
   return etc::RunTensorBenchmarks(argc, argv, etc::RegisterTranslation);
 }
