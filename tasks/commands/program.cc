@@ -109,6 +109,31 @@ int End(int code) {
              : Fail(kFailure, std::string(written.message()));
 }
 
+void AddCommands(const ProgramVersion& version, CLI::App* program,
+                 Action* action) {
+  AddPretrainCommand(version, program, action);
+  AddTokenizeCommand(program, action);
+  AddFinetuneCommand(version, program, action);
+  AddTrainCommand(version, program, action);
+  AddTranslateCommand(program, action);
+  AddEvaluateCommand(program, action);
+  AddPredictCommand(program, action);
+  AddScoreCommand(program, action);
+  AddReportCommand(program, action);
+  AddInspectCommand(program, action);
+  AddDocumentCommand(program, action);
+  AddAttentionCommand(program, action);
+  AddEstimateCommand(program, action);
+  AddImportCommand(program, action);
+  AddExportCommand(program, action);
+  AddAverageCommand(program, action);
+  AddVocabularyCommand(program, action);
+  AddLaunchCommand(program, action);
+  AddMetricsCommand(program, action);
+  AddFieldsCommand(program, action);
+  AddCompletionCommand(program, action);
+}
+
 }  // namespace
 
 int RunProgram(int argc, char** argv, const std::string& commit) {
@@ -131,27 +156,7 @@ int RunProgram(int argc, char** argv, const std::string& commit) {
   program.get_formatter()->column_width(32);
   const ProgramVersion version = VersionOfProgram(commit);
   Action action;
-  AddPretrainCommand(version, &program, &action);
-  AddTokenizeCommand(&program, &action);
-  AddFinetuneCommand(version, &program, &action);
-  AddTrainCommand(version, &program, &action);
-  AddTranslateCommand(&program, &action);
-  AddEvaluateCommand(&program, &action);
-  AddPredictCommand(&program, &action);
-  AddScoreCommand(&program, &action);
-  AddReportCommand(&program, &action);
-  AddInspectCommand(&program, &action);
-  AddDocumentCommand(&program, &action);
-  AddAttentionCommand(&program, &action);
-  AddEstimateCommand(&program, &action);
-  AddImportCommand(&program, &action);
-  AddExportCommand(&program, &action);
-  AddAverageCommand(&program, &action);
-  AddVocabularyCommand(&program, &action);
-  AddLaunchCommand(&program, &action);
-  AddMetricsCommand(&program, &action);
-  AddFieldsCommand(&program, &action);
-  AddCompletionCommand(&program, &action);
+  AddCommands(version, &program, &action);
 
   if (const std::string message = UnknownCommand(program, argc, argv);
       !message.empty()) {

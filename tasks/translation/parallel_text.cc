@@ -182,6 +182,35 @@ absl::StatusOr<std::vector<std::vector<int32_t>>> EncodeLines(
 
 }  // namespace
 
+absl::Status ParallelText::AddAll(
+    const std::vector<std::vector<int32_t>>& sources,
+    const std::vector<std::vector<int32_t>>& targets, Reading* reading) {
+  reading->lines = static_cast<int64_t>(sources.size());
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const auto line = static_cast<int64_t>(i) + 1;
+    const auto source_length = static_cast<int64_t>(sources[i].size());
+    const auto target_length = static_cast<int64_t>(targets[i].size());
+    if (source_length > reading->options.max_source_length ||
+        target_length > reading->options.max_target_length) {
+      ++reading->too_long;
+      continue;
+    }
+    const absl::Status mistake = reading->Check(sources[i], targets[i], line);
+    if (!mistake.ok()) {
+      if (reading->options.on_bad_record == OnBadRecord::kError) {
+        return mistake;
+      }
+      if (reading->skipped++ == 0) {
+        reading->first_skipped = std::string(mistake.message());
+      }
+      continue;
+    }
+    reading->place.line = line;
+    Add(reading->place, sources[i], targets[i]);
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<ParallelText>> ParallelText::Open(
     const DataRequest& request, const TranslationVocabulary& vocabulary,
     const ParallelTextOptions& options) {
@@ -200,29 +229,7 @@ absl::StatusOr<std::unique_ptr<ParallelText>> ParallelText::Open(
                          EncodeLines(lines.sources, vocabulary, request));
     ETC_ASSIGN_OR_RETURN(const auto targets,
                          EncodeLines(lines.targets, vocabulary, request));
-    reading.lines = static_cast<int64_t>(sources.size());
-    for (size_t i = 0; i < sources.size(); ++i) {
-      const auto line = static_cast<int64_t>(i) + 1;
-      const auto source_length = static_cast<int64_t>(sources[i].size());
-      const auto target_length = static_cast<int64_t>(targets[i].size());
-      if (source_length > options.max_source_length ||
-          target_length > options.max_target_length) {
-        ++reading.too_long;
-        continue;
-      }
-      const absl::Status mistake = reading.Check(sources[i], targets[i], line);
-      if (!mistake.ok()) {
-        if (options.on_bad_record == OnBadRecord::kError) {
-          return mistake;
-        }
-        if (reading.skipped++ == 0) {
-          reading.first_skipped = std::string(mistake.message());
-        }
-        continue;
-      }
-      reading.place.line = line;
-      text->Add(reading.place, sources[i], targets[i]);
-    }
+    ETC_RETURN_IF_ERROR(text->AddAll(sources, targets, &reading));
     text->descriptions_.push_back(reading.Description());
     text->files_.push_back(reading.files);
   }

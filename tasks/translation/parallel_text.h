@@ -109,6 +109,10 @@ class ParallelText final : public ExampleSource {
   struct Reading;
 
   ParallelText() = default;
+  // Adds the pairs of two files that are used, and counts the others.
+  absl::Status AddAll(const std::vector<std::vector<int32_t>>& sources,
+                      const std::vector<std::vector<int32_t>>& targets,
+                      Reading* reading);
   void Add(const Place& place, absl::Span<const int32_t> source,
            absl::Span<const int32_t> target);
 
