@@ -15,7 +15,7 @@
 #include "tasks/commands/output_file.h"
 #include "tasks/data/data_files.h"
 #include "tasks/text/sentencepiece_loader.h"
-#include "tasks/text/sentencepiece_training.h"
+#include "tasks/translation/sentencepiece_training.h"
 
 namespace etc {
 namespace {

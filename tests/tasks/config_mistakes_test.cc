@@ -28,7 +28,7 @@ TEST(ConfigMistakesTest, InCommandLinesAreClear) {
   const std::string checkpoint = kCheckpoint;
   ExpectClearErrors({
       {nullptr, "finetun run.json", {"did you mean \"finetune\"?"}, kUsage},
-      {nullptr, "train run.json", {"no command \"train\"", "--help"}, kUsage},
+      {nullptr, "fit run.json", {"no command \"fit\"", "--help"}, kUsage},
       {nullptr, "finetune", {"CONFIG", "finetune --help"}, kUsage},
       {nullptr, "finetune run.json data.json", {"data.json"}, kUsage},
       {nullptr, "finetune run.json --resum", {"--resum"}, kUsage},

@@ -3,7 +3,7 @@
 // checkout the vocabulary and the counts of doc/translation.md 6, which are
 // SentencePiece 0.1.97's. How SentencePiece chooses pieces is not tested.
 
-#include "tasks/text/sentencepiece_training.h"
+#include "tasks/translation/sentencepiece_training.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

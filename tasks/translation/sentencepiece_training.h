@@ -1,5 +1,5 @@
-#ifndef ETC_TASKS_TEXT_SENTENCEPIECE_TRAINING_H_
-#define ETC_TASKS_TEXT_SENTENCEPIECE_TRAINING_H_
+#ifndef ETC_TASKS_TRANSLATION_SENTENCEPIECE_TRAINING_H_
+#define ETC_TASKS_TRANSLATION_SENTENCEPIECE_TRAINING_H_
 
 #include <cstdint>
 #include <string>
@@ -55,4 +55,4 @@ absl::StatusOr<PieceCounts> CountPieces(const SentencePieceModel& model,
 
 }  // namespace etc
 
-#endif  // ETC_TASKS_TEXT_SENTENCEPIECE_TRAINING_H_
+#endif  // ETC_TASKS_TRANSLATION_SENTENCEPIECE_TRAINING_H_

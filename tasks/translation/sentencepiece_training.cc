@@ -1,4 +1,4 @@
-#include "tasks/text/sentencepiece_training.h"
+#include "tasks/translation/sentencepiece_training.h"
 
 #include <algorithm>
 #include <memory>
