@@ -221,7 +221,7 @@ demo_translation() {
   mkdir -p "$folder/data"
   step "An invented language and its translation"
   python3 tasks/translation/sample/language.py make "$folder/data"
-  paste -d '\n' "$folder/data/test.source" "$folder/data/test.target" | head -4
+  paste -d '\n' <(head -2 "$folder/data/test.source") <(head -2 "$folder/data/test.target")
   step "Training with residual scores on all three paths, and without"
   # Each run has one thread.
   for mode in mean off; do
