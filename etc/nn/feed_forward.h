@@ -33,9 +33,9 @@ struct FeedForwardInput {
 // keeps the input (rounded, if the products are in bfloat16) and the
 // activation's input, 4 F bytes for each token, and computes the activation
 // again in backward. Other activations, and dropout, go through LibTorch's
-// operations and ResidualSum (residual_norm.h). Without gradients (GradMode) and
-// dropout many rows are computed in slices: what lies between the products then
-// takes memory that does not grow with the number of tokens.
+// operations and ResidualSum (residual_norm.h). Without gradients (GradMode)
+// and dropout many rows are computed in slices: what lies between the products
+// then takes memory that does not grow with the number of tokens.
 // Differentiable in input, weights and bias; once only (c10::Error) where there
 // are operands. Throws c10::Error if shapes disagree.
 torch::Tensor FeedForward(const FeedForwardInput& input);
