@@ -195,7 +195,7 @@ absl::Status ParallelText::AddAll(
       ++reading->too_long;
       continue;
     }
-    const absl::Status mistake = reading->Check(sources[i], targets[i], line);
+    absl::Status mistake = reading->Check(sources[i], targets[i], line);
     if (!mistake.ok()) {
       if (reading->options.on_bad_record == OnBadRecord::kError) {
         return mistake;

@@ -63,6 +63,7 @@ std::vector<std::vector<int64_t>> MakeTokenBatches(
            std::pair(of(b).source, of(b).target);
   });
   std::vector<int64_t> tokens;
+  tokens.reserve(order.size());
   for (const int64_t i : order) {
     tokens.push_back(of(i).longest());
   }

@@ -151,7 +151,7 @@ void VisitGpt2Words(absl::string_view text,
 }
 
 bool BytesOfPiece(absl::string_view piece, std::string* bytes) {
-  static const auto* const kBytes = [] {
+  static const auto* const byte_of = [] {
     auto* map = new absl::flat_hash_map<CodePoint, char>();
     for (int byte = 0; byte < 256; ++byte) {
       const std::string character = ByteCharacter(static_cast<uint8_t>(byte));
@@ -162,8 +162,8 @@ bool BytesOfPiece(absl::string_view piece, std::string* bytes) {
   }();
   bytes->clear();
   for (int64_t at = 0; at < static_cast<int64_t>(piece.size());) {
-    const auto byte = kBytes->find(NextCodePoint(piece, &at));
-    if (byte == kBytes->end()) {
+    const auto byte = byte_of->find(NextCodePoint(piece, &at));
+    if (byte == byte_of->end()) {
       return false;
     }
     bytes->push_back(byte->second);

@@ -119,9 +119,9 @@ class UnigramModel : public Model {
       const absl::string_view text =
           word.substr(static_cast<size_t>(part.begin),
                       static_cast<size_t>(part.end - part.begin));
-      if (part.id != options_.unknown_id) {
-        parts->push_back(part);
-      } else if (const int32_t id = trie_.Id(text); id >= 0) {
+      const bool is_known = part.id != options_.unknown_id;
+      const int32_t id = is_known ? part.id : trie_.Id(text);
+      if (id >= 0) {
         parts->push_back({id, part.begin, part.end});
       } else if (!AppendBytes(text, part.begin, parts)) {
         parts->push_back(part);
