@@ -19,18 +19,6 @@
 #include "etc/nn/residual_norm.h"
 
 namespace etc {
-namespace {
-
-EncoderDecoderConfig CheckedForDecoder(const EncoderDecoderConfig& config) {
-  const absl::Status status =
-      CheckEncoderDecoderConfig(config, "EncoderDecoderConfig");
-  TORCH_CHECK(status.ok(), std::string(status.message()));
-  TORCH_CHECK(config.vocab_size > 0,
-              "EncoderDecoderConfig: vocab_size should be given");
-  return config;
-}
-
-}  // namespace
 
 TransformerDecoderImpl::TransformerDecoderImpl(
     const EncoderDecoderConfig& unchecked, TokenEmbedding shared_embedding)
@@ -38,7 +26,7 @@ TransformerDecoderImpl::TransformerDecoderImpl(
       max_positions_(unchecked.max_target_positions),
       decay_(unchecked.residual_decay),
       embedding_(std::move(shared_embedding)) {
-  const EncoderDecoderConfig config = CheckedForDecoder(unchecked);
+  const EncoderDecoderConfig config = CheckedForModules(unchecked);
   self_mode_ = ResidualAttentionFromName(config.decoder_residual_attention);
   cross_mode_ = ResidualAttentionFromName(config.cross_residual_attention);
   if (embedding_.is_empty()) {

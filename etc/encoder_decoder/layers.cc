@@ -139,6 +139,15 @@ KeyValueHeads Appended(const KeyValueHeads& kept, const KeyValueHeads& more) {
 
 }  // namespace
 
+EncoderDecoderConfig CheckedForModules(const EncoderDecoderConfig& config) {
+  const absl::Status status =
+      CheckEncoderDecoderConfig(config, "EncoderDecoderConfig");
+  TORCH_CHECK(status.ok(), std::string(status.message()));
+  TORCH_CHECK(config.vocab_size > 0,
+              "EncoderDecoderConfig: vocab_size should be given");
+  return config;
+}
+
 TransformerEncoderLayerImpl::TransformerEncoderLayerImpl(
     const EncoderDecoderConfig& config, int64_t layer)
     : dropout_(config.hidden_dropout_prob) {

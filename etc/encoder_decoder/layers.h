@@ -19,6 +19,10 @@
 
 namespace etc {
 
+// `config`, of which modules can be built. Throws c10::Error for one that
+// CheckEncoderDecoderConfig refuses, and without vocab_size.
+EncoderDecoderConfig CheckedForModules(const EncoderDecoderConfig& config);
+
 // The stream of an encoder, and the scores carried past it.
 struct TransformerEncoderState {
   torch::Tensor states;  // [B, S, d]

@@ -1,29 +1,15 @@
 #include "etc/encoder_decoder/model.h"
 
-#include <c10/util/Exception.h>
-
 #include <algorithm>
 #include <memory>
-#include <string>
 
 #include "base/clone_module.h"
+#include "etc/encoder_decoder/layers.h"
 
 namespace etc {
-namespace {
-
-EncoderDecoderConfig CheckedForModel(const EncoderDecoderConfig& config) {
-  const absl::Status status =
-      CheckEncoderDecoderConfig(config, "EncoderDecoderConfig");
-  TORCH_CHECK(status.ok(), std::string(status.message()));
-  TORCH_CHECK(config.vocab_size > 0,
-              "EncoderDecoderConfig: vocab_size should be given");
-  return config;
-}
-
-}  // namespace
 
 EncoderDecoderImpl::EncoderDecoderImpl(const EncoderDecoderConfig& config)
-    : config_(CheckedForModel(config)) {
+    : config_(CheckedForModules(config)) {
   const bool shares_all = config_.share_embeddings == "all";
   embedding_ = register_module(
       "embedding",
