@@ -18,6 +18,7 @@
 #include "etc/weights/tokenizer_statements.h"
 #include "nlohmann/json.hpp"
 #include "tasks/text/huggingface/characters.h"
+#include "tasks/text/huggingface/part_of_type.h"
 #include "tasks/text/huggingface/pattern.h"
 #include "tasks/text/huggingface/precompiled_map.h"
 #include "tasks/text/unicode.h"
@@ -399,15 +400,7 @@ absl::Status ReadNormalizer(const json& object, const std::string& where,
   std::string type;
   reader.Required("type", &type);
   ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
-  for (const auto& [known, read] : kTypes) {
-    if (type == known) {
-      ETC_RETURN_IF_ERROR(read(&reader, all));
-      return reader.Finish();
-    }
-  }
-  return absl::UnimplementedError(
-      absl::StrCat(reader.Where("type"), " is ", QuotedName(type),
-                   ", a normalizer that is not supported"));
+  return ReadPartOfType(kTypes, type, "normalizer", &reader, all);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "etc/weights/tokenizer_statements.h"
 #include "nlohmann/json.hpp"
 #include "tasks/text/huggingface/characters.h"
+#include "tasks/text/huggingface/part_of_type.h"
 #include "tasks/text/huggingface/pattern.h"
 
 namespace etc::huggingface {
@@ -518,15 +519,7 @@ absl::Status ReadStep(const json& object, const std::string& where,
         absl::StrCat(where, " is ", QuotedName(type),
                      ", but nothing is supported behind ByteLevel"));
   }
-  for (const auto& [known, read] : kTypes) {
-    if (type == known) {
-      ETC_RETURN_IF_ERROR(read(&reader, all));
-      return reader.Finish();
-    }
-  }
-  return absl::UnimplementedError(
-      absl::StrCat(reader.Where("type"), " is ", QuotedName(type),
-                   ", a pre-tokenizer that is not supported"));
+  return ReadPartOfType(kTypes, type, "pre-tokenizer", &reader, all);
 }
 
 }  // namespace
