@@ -33,7 +33,7 @@ struct EtcEncoderLayerOptions {
   Activation activation = Activation::kGelu;
   Sublayer sublayer = Sublayer::kPostNorm;
   double hidden_dropout = 0.1;
-  // Of the activations between the products of a feed-forward block.
+  // Dropout of the activations between the products of a feed-forward block.
   double activation_dropout = 0.0;
   double layer_norm_epsilon = 1e-12;
 };

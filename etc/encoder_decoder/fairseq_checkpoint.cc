@@ -161,7 +161,7 @@ absl::Status TakeOptions(const TensorReader& reader, int64_t heads,
   }
   read.Take("dropout", &config->hidden_dropout_prob);
   read.Take("attention_dropout", &config->attention_probs_dropout_prob);
-  // Of fairseq before and since 2019.
+  // Names of fairseq before and since 2019.
   read.Take("relu_dropout", &config->activation_dropout_prob);
   read.Take("activation_dropout", &config->activation_dropout_prob);
   read.Take("max_source_positions", &config->max_source_positions);

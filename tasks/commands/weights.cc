@@ -51,7 +51,7 @@ struct ImportArguments {
   bool dry_run = false;
   // A line for each parameter.
   bool verbose = false;
-  // Of fairseq's checkpoints that do not say it.
+  // Attention heads, for checkpoints of fairseq that do not say it.
   int64_t heads = 0;
 };
 

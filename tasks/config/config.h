@@ -132,8 +132,8 @@ struct TrainConfig {
   // Patterns of the names of parameters that are not trained.
   std::vector<std::string> frozen;
   // Examples per update, and how many of them, at most, are computed at a time.
-  // Of translation it is batches of translation.max_tokens, 1 by default, one
-  // of which is computed at a time.
+  // Translation counts batches of translation.max_tokens, 1 by default, one of
+  // which is computed at a time.
   int64_t batch_size = 32;
   int64_t micro_batch_size = 1;
   // Passes over the training data; `steps`, when given, decides instead.

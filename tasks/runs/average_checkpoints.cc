@@ -81,7 +81,7 @@ absl::StatusOr<fs::path> FindStore(const std::string& path) {
   return found.front();
 }
 
-// What is to be written from one checkpoint of several.
+// One of the checkpoints that are averaged.
 struct Source {
   std::string directory;
   TensorReader reader;

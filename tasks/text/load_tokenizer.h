@@ -35,7 +35,7 @@ absl::StatusOr<std::shared_ptr<const Tokenizer>> MakeTokenizer(
 
 // Ids of pieces that stand for no text; -1 where the vocabulary has none.
 struct SpecialIds {
-  // Those of a tokenizer.json's post-processor, [CLS] and [SEP], <unused_63>
+  // Ids of a tokenizer.json's post-processor, [CLS] and [SEP], <unused_63>
   // and <unused_2>, which ETC's SentencePiece model has for them, or <s> and
   // </s> of a tokenizer.json. Both or neither.
   int32_t cls = -1;

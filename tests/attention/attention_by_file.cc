@@ -33,7 +33,7 @@ struct Inputs {
   torch::Tensor query, own_key, own_value, other_key, other_value;
   torch::Tensor embedding, bias, own_gate, other_gate;
   torch::Tensor own_previous, other_previous;
-  // Of the pattern: as numbers.
+  // Tensors of the pattern, as numbers.
   torch::Tensor first, second;
   torch::Tensor context_gradient, own_gradient, other_gradient;
 };

@@ -316,7 +316,7 @@ TEST_P(EveryBackendTest, MatchesReferenceInOddRunsAndPackedDocuments) {
                    std::to_string(static_cast<int>(residual)));
       ExpectLayersMatchReference(
           GetParam(),
-          // Of one head the gates' gradient is a single number, which the
+          // With one head the gates' gradient is a single number, which the
           // reference may have by luck.
           LayersOver(patterns[i], {.residual = residual, .heads = 3}));
     }
