@@ -2,6 +2,7 @@
 #define ETC_TESTS_SUPPORT_TOY_TRANSLATION_H_
 
 #include <torch/types.h>
+#include <torch/utils.h>
 
 #include <cmath>
 #include <cstdint>
@@ -32,6 +33,20 @@ inline EncoderDecoderConfig ToyTranslationConfig(
   config.decoder_residual_attention = residual_attention;
   config.cross_residual_attention = residual_attention;
   return config;
+}
+
+// A model in evaluation mode whose parameters are random numbers from 0.5 to
+// 1.5, so that none of them may be left out or divided by unnoticed.
+inline EncoderDecoder PositiveTranslationModel(
+    const EncoderDecoderConfig& config, uint64_t seed) {
+  torch::manual_seed(seed);
+  EncoderDecoder model(config);
+  model->eval();
+  const torch::NoGradGuard no_grad;
+  for (torch::Tensor& parameter : model->parameters()) {
+    parameter.uniform_(0.5, 1.5);
+  }
+  return model;
 }
 
 // Fills the parameters of a model by their numbers, in fairseq's order.

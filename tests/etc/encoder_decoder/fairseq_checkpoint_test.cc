@@ -25,17 +25,6 @@ namespace {
 
 using testing::HasSubstr;
 
-EncoderDecoder ModelOf(const EncoderDecoderConfig& config) {
-  torch::manual_seed(3);
-  EncoderDecoder model(config);
-  model->eval();
-  const torch::NoGradGuard no_grad;
-  for (torch::Tensor& parameter : model->parameters()) {
-    parameter.uniform_(0.5, 1.5);
-  }
-  return model;
-}
-
 torch::Tensor LogitsOf(EncoderDecoder model) {
   const torch::NoGradGuard no_grad;
   return model->forward(torch::tensor({{4, 5, 6, 2}}, torch::kLong),
@@ -67,7 +56,7 @@ TEST_F(FairseqCheckpointTest, KeepsModelAndConfiguration) {
       config.activation_dropout_prob = 0.15;
       config.max_target_positions = 77;
       config.hidden_act = "gelu_erf";
-      const EncoderDecoder model = ModelOf(config);
+      const EncoderDecoder model = PositiveTranslationModel(config, 3);
       const absl::Status written = WriteFairseqCheckpoint(path_, model);
       ASSERT_TRUE(written.ok()) << written;
       const auto loaded = LoadFairseqCheckpoint(path_);
@@ -81,8 +70,9 @@ TEST_F(FairseqCheckpointTest, KeepsModelAndConfiguration) {
 }
 
 TEST_F(FairseqCheckpointTest, IsKnownByItsNames) {
-  ASSERT_TRUE(
-      WriteFairseqCheckpoint(path_, ModelOf(ToyTranslationConfig("off"))).ok());
+  ASSERT_TRUE(WriteFairseqCheckpoint(path_, PositiveTranslationModel(
+                                                ToyTranslationConfig("off"), 3))
+                  .ok());
   EXPECT_TRUE(IsFairseqTranslation(*TensorReader::Open(path_)));
   const std::string other = directory_.File("other.bin");
   ASSERT_TRUE(WritePytorchFile(other, nlohmann::json::object(), {}, "model",
@@ -92,7 +82,8 @@ TEST_F(FairseqCheckpointTest, IsKnownByItsNames) {
 }
 
 TEST_F(FairseqCheckpointTest, ReadsOptionsOfLaterVersions) {
-  const EncoderDecoder model = ModelOf(ToyTranslationConfig("off"));
+  const EncoderDecoder model =
+      PositiveTranslationModel(ToyTranslationConfig("off"), 3);
   const NamedTensors tensors = *FairseqTensors(model);
   ASSERT_TRUE(WritePytorchFile(path_,
                                {{"args", nullptr},
@@ -118,7 +109,8 @@ TEST_F(FairseqCheckpointTest, ReadsOptionsOfLaterVersions) {
 }
 
 TEST_F(FairseqCheckpointTest, SaysWhatDoesNotFit) {
-  const EncoderDecoder model = ModelOf(ToyTranslationConfig("off"));
+  const EncoderDecoder model =
+      PositiveTranslationModel(ToyTranslationConfig("off"), 3);
   const NamedTensors tensors = *FairseqTensors(model);
   const auto options = [](const nlohmann::json& changes) {
     nlohmann::json args = {{"encoder_attention_heads", 2},
@@ -147,12 +139,14 @@ TEST_F(FairseqCheckpointTest, SaysWhatDoesNotFit) {
               HasSubstr("encoder_attn.out_proj.bias"));
   EncoderDecoderConfig mixed = ToyTranslationConfig("off", "admin");
   mixed.decoder_sublayer = "post_norm";
-  EXPECT_THAT(WriteFairseqCheckpoint(path_, ModelOf(mixed)).message(),
+  EXPECT_THAT(WriteFairseqCheckpoint(path_, PositiveTranslationModel(mixed, 3))
+                  .message(),
               HasSubstr("in both stacks or in none"));
 }
 
 TEST_F(FairseqCheckpointTest, FoldedOmegasAreAPlainModel) {
-  EncoderDecoder model = ModelOf(ToyTranslationConfig("mean", "admin"));
+  EncoderDecoder model =
+      PositiveTranslationModel(ToyTranslationConfig("mean", "admin"), 3);
   {
     const torch::NoGradGuard no_grad;
     for (auto& parameter : model->named_parameters()) {

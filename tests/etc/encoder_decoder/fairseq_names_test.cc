@@ -21,18 +21,6 @@ namespace {
 
 using testing::HasSubstr;
 
-EncoderDecoder ModelToExport(const EncoderDecoderConfig& config,
-                             uint64_t seed) {
-  torch::manual_seed(seed);
-  EncoderDecoder model(config);
-  model->eval();
-  const torch::NoGradGuard no_grad;
-  for (torch::Tensor& parameter : model->parameters()) {
-    parameter.uniform_(0.5, 1.5);
-  }
-  return model;
-}
-
 absl::Status LoadFrom(const NamedTensors& tensors,
                       const EncoderDecoder& model) {
   const TemporaryDirectory directory;
@@ -51,13 +39,13 @@ TEST(FairseqNamesTest, ReadsWhatItWrites) {
       SCOPED_TRACE(std::string(sublayer) + ", " + sharing);
       EncoderDecoderConfig config = ToyTranslationConfig("mean", sublayer);
       config.share_embeddings = sharing;
-      EncoderDecoder model = ModelToExport(config, 1);
+      EncoderDecoder model = PositiveTranslationModel(config, 1);
       auto tensors = FairseqTensors(model);
       ASSERT_TRUE(tensors.ok()) << tensors.status();
       tensors->emplace("encoder.version", torch::tensor({3.0f}));
       tensors->emplace("decoder.embed_positions._float_tensor",
                        torch::zeros({1}));
-      EncoderDecoder other = ModelToExport(config, 2);
+      EncoderDecoder other = PositiveTranslationModel(config, 2);
       const absl::Status loaded = LoadFrom(*tensors, other);
       ASSERT_TRUE(loaded.ok()) << loaded;
       for (const auto& parameter : model->named_parameters()) {
@@ -70,7 +58,8 @@ TEST(FairseqNamesTest, ReadsWhatItWrites) {
 }
 
 TEST(FairseqNamesTest, HasTheNamesAndShapesOfFairseq) {
-  EncoderDecoder model = ModelToExport(ToyTranslationConfig("off", "admin"), 1);
+  EncoderDecoder model =
+      PositiveTranslationModel(ToyTranslationConfig("off", "admin"), 1);
   const auto tensors = FairseqTensors(model);
   ASSERT_TRUE(tensors.ok());
   const auto shape = [&](const std::string& name) {
@@ -99,7 +88,7 @@ TEST(FairseqNamesTest, HasTheNamesAndShapesOfFairseq) {
 }
 
 TEST(FairseqNamesTest, RefusesWhatDoesNotFit) {
-  EncoderDecoder model = ModelToExport(ToyTranslationConfig(), 1);
+  EncoderDecoder model = PositiveTranslationModel(ToyTranslationConfig(), 1);
   const auto good = FairseqTensors(model);
   ASSERT_TRUE(good.ok());
   const torch::Tensor before =
@@ -125,14 +114,14 @@ TEST(FairseqNamesTest, RefusesWhatDoesNotFit) {
   EXPECT_TRUE(
       model->named_parameters()["encoder.layers.0.feed_forward.output.weight"]
           .equal(before));
+  EXPECT_THAT(std::string(FairseqTensors(PositiveTranslationModel(
+                                             ToyTranslationConfig("gate"), 1))
+                              .status()
+                              .message()),
+              HasSubstr("fairseq has no gates"));
   EXPECT_THAT(
-      std::string(FairseqTensors(ModelToExport(ToyTranslationConfig("gate"), 1))
-                      .status()
-                      .message()),
-      HasSubstr("fairseq has no gates"));
-  EXPECT_THAT(
-      std::string(FairseqTensors(
-                      ModelToExport(ToyTranslationConfig("off", "rezero"), 1))
+      std::string(FairseqTensors(PositiveTranslationModel(
+                                     ToyTranslationConfig("off", "rezero"), 1))
                       .status()
                       .message()),
       HasSubstr("rezero"));
