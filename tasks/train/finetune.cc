@@ -144,8 +144,7 @@ std::string RecomputationAdvice(const FinetuneConfig& config,
   return recomputed.has_value()
              ? absl::StrFormat(
                    "set model.grad_checkpointing_period to 1 (%.1f GB, with "
-                   "the "
-                   "same gradients, in a third more time), or ",
+                   "the same gradients, in a third more time), or ",
                    1e-9 * EstimateStepMemory(*recomputed, parameters)
                               .without_cache())
              : "";
@@ -318,14 +317,14 @@ absl::StatusOr<FinetuneResult> SeedRuns::Train(const RunFiles& files) const {
     ETC_RETURN_IF_ERROR(RemoveAbandonedTemporaries(config.output));
   }
   FinetuneResult result;
+  const int64_t num_examples = EpochExamples(task, *data.train, config);
   auto later_seeds = static_cast<int64_t>(config.train.seeds.size());
   for (const int64_t seed : config.train.seeds) {
     options.context.Message(absl::StrCat("seed ", seed));
     ETC_ASSIGN_OR_RETURN(const RunPlan plan,
                          PlanRun(config, {.seed = seed,
                                           .num_records = data.train->size(),
-                                          .num_examples = EpochExamples(
-                                              task, *data.train, config),
+                                          .num_examples = num_examples,
                                           .files = files}));
     ETC_ASSIGN_OR_RETURN(RunResult run, TrainOne(plan, --later_seeds));
     result.runs.push_back(std::move(run));
