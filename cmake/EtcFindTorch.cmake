@@ -71,6 +71,13 @@ set(etc_prefix_path "${CMAKE_PREFIX_PATH}")
 list(PREPEND CMAKE_PREFIX_PATH "${etc_torch_prefix}")
 find_package(Torch QUIET CONFIG)
 set(CMAKE_PREFIX_PATH "${etc_prefix_path}")
+# PyPI's libtorch.so exports functions of a newer libstdc++, as
+# std::filesystem::remove_all, which call others that the system's may not have:
+# a program would find them there, and jump to address 0, unless it searches
+# libstdc++ first.
+if(Torch_FOUND AND Torch_VERSION VERSION_GREATER_EQUAL 2)
+  list(PREPEND TORCH_LIBRARIES stdc++)
+endif()
 
 set(ETC_TORCH_MISTAKE "")
 etc_list_torch_folders(etc_torch_folders)

@@ -44,6 +44,10 @@ cmake_path(GET library PARENT_PATH folder)
 if(NOT folder IN_LIST CMAKE_CXX_IMPLICIT_LINK_DIRECTORIES)
   list(APPEND ETC_PC_LIBS "-L${folder}" "-Wl,-rpath,${folder}")
 endif()
+# libstdc++ first, as EtcFindTorch.cmake says.
+if(Torch_VERSION VERSION_GREATER_EQUAL 2)
+  list(APPEND ETC_PC_LIBS -lstdc++)
+endif()
 list(APPEND ETC_PC_LIBS -ltorch -ltorch_cpu -lc10
   ${OpenMP_CXX_FLAGS} -pthread -l${CMAKE_DL_LIBS})
 set(ETC_PC_CFLAGS ${TORCH_CXX_FLAGS})
