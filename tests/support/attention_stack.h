@@ -50,16 +50,18 @@ struct AttentionStack {
     }
   }
 
-  // The same values as new leaves of another type.
-  AttentionStack As(torch::ScalarType dtype) const {
+  // The same values as new leaves of another type, on `device`.
+  AttentionStack As(torch::ScalarType dtype,
+                    const torch::Device& device = torch::kCPU) const {
     AttentionStack copy = *this;
     for (SparseAttentionInput& input : copy.layers) {
       for (torch::Tensor* tensor : Tensors(&input)) {
-        *tensor = tensor->to(dtype).detach().clone().requires_grad_(true);
+        *tensor =
+            tensor->detach().to(device, dtype).clone().requires_grad_(true);
       }
       input.dropout_factors.ForEachTensor([&](torch::Tensor& factors) {
         if (factors.defined()) {
-          factors = factors.to(dtype);
+          factors = factors.to(device, dtype);
         }
       });
     }
@@ -82,6 +84,7 @@ struct AttentionStack {
   std::vector<SparseAttentionInput> layers;
 };
 
+// On the CPU.
 struct StackResult {
   std::vector<torch::Tensor> Tensors() const {
     std::vector<torch::Tensor> all = outputs;
@@ -93,12 +96,20 @@ struct StackResult {
   std::vector<torch::Tensor> gradients;
 };
 
+// A copy on the CPU, without gradient; undefined if `tensor` is.
+inline torch::Tensor OnCpu(const torch::Tensor& tensor) {
+  return tensor.defined() ? tensor.detach().to(torch::kCPU).clone() : tensor;
+}
+
 // A float64 scalar in which each element of output `n` of a stack has a part of
 // its own.
 inline torch::Tensor WeightedSum(const torch::Tensor& output, size_t n) {
-  const torch::Tensor weights = torch::arange(output.numel(), torch::kFloat64)
-                                    .add(static_cast<double>(n))
-                                    .cos();
+  const torch::Tensor weights =
+      torch::arange(
+          output.numel(),
+          output.options().dtype(torch::kFloat64).requires_grad(false))
+          .add(static_cast<double>(n))
+          .cos();
   return (output.reshape(-1).to(torch::kFloat64) * weights).sum();
 }
 
@@ -112,7 +123,7 @@ inline StackResult RunLayers(AttentionStack* stack,
   SparseAttentionOutput below;
   torch::Tensor scalar = torch::zeros({}, torch::kFloat64);
   const auto add = [&](const torch::Tensor& output) {
-    result.outputs.push_back(output.detach().clone());
+    result.outputs.push_back(OnCpu(output));
     scalar = scalar + WeightedSum(output, result.outputs.size());
   };
   for (SparseAttentionInput& layer : stack->layers) {
@@ -125,13 +136,16 @@ inline StackResult RunLayers(AttentionStack* stack,
     below = SparseAttention(input, implementation);
     add(below.context);
     if (below.scores.defined()) {
-      const SoftmaxMasks masks = input.pattern.masks(torch::kCPU);
+      const SoftmaxMasks masks = input.pattern.masks(below.context.device());
       add(*below.scores.own * masks.own_mask.unsqueeze(1));
       add(*below.scores.other * masks.other_mask.unsqueeze(1));
     }
   }
   result.gradients = torch::autograd::grad({scalar}, leaves, {}, c10::nullopt,
                                            false, /*allow_unused=*/true);
+  for (torch::Tensor& gradient : result.gradients) {
+    gradient = OnCpu(gradient);
+  }
   return result;
 }
 
