@@ -15,6 +15,7 @@
 #include "attention/backends/backend.h"
 #include "attention/backends/blocked/blocked_backend.h"
 #include "attention/backends/cpu/cpu_backend.h"
+#include "attention/backends/cuda/cuda_backend.h"
 #include "attention/backends/reference/reference_backend.h"
 #include "attention/score_buffer.h"
 
@@ -29,6 +30,7 @@ const AttentionBackend& PickBackend(const AttentionProblem& problem,
   static const ReferenceBackend reference;
   static const BlockedBackend blocked;
   static const CpuBackend cpu;
+  static const CudaBackend cuda;
   const AttentionBackend* backend = &reference;
   switch (implementation) {
     case AttentionImplementation::kReference:
@@ -38,12 +40,18 @@ const AttentionBackend& PickBackend(const AttentionProblem& problem,
       break;
     case AttentionImplementation::kKernel:
       backend = &cpu;
+      if (problem.operands.query.is_cuda()) {
+        backend = &cuda;
+      }
       break;
     case AttentionImplementation::kAuto:
       // The kernels are several times as fast as the others at every size, from
       // 128 long tokens on (measured, bench/attention_bench).
       if (cpu.UnsupportedReason(problem).empty()) {
         return cpu;
+      }
+      if (cuda.UnsupportedReason(problem).empty()) {
+        return cuda;
       }
       if (blocked.UnsupportedReason(problem).empty()) {
         return blocked;

@@ -25,6 +25,9 @@ cmake_path(SET dnnl_beside NORMALIZE "${dnnl_dir}/../include")
 cmake_path(SET dnnl_above NORMALIZE "${dnnl_dir}/../../include")
 find_path(DNNL_INCLUDE_DIR oneapi/dnnl/dnnl.hpp REQUIRED NO_DEFAULT_PATH
   PATHS "${dnnl_beside}" "${dnnl_above}")
+if(ETC_CUDA)
+  find_package(CUDAToolkit 12 REQUIRED)
+endif()
 # LibTorch's header for NCCL includes those of both, which it does not bring.
 if(ETC_NCCL)
   find_package(CUDAToolkit REQUIRED)

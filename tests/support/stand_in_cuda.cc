@@ -405,6 +405,20 @@ StandInMemoryLimit::~StandInMemoryLimit() {
   memory_limit = std::numeric_limits<int64_t>::max();
 }
 
+namespace {
+
+void ProtectAll(int protection) {
+  const std::lock_guard<std::mutex> lock(BlocksMutex());
+  for (const auto& [data, size] : Blocks()) {
+    mprotect(data, size, protection);
+  }
+}
+
+}  // namespace
+
+StandInAccess::StandInAccess() { ProtectAll(PROT_READ | PROT_WRITE); }
+StandInAccess::~StandInAccess() { ProtectAll(PROT_NONE); }
+
 }  // namespace etc
 
 namespace at {

@@ -39,6 +39,16 @@ class StandInMemoryLimit {
 // too (that is, cudaMemGetInfo; and a compute capability of 8).
 int64_t StandInMemoryInUse();
 
+// Lets the CPU at the memory of all devices as long as it lives: for kernels
+// that are emulated. One at a time.
+class StandInAccess {
+ public:
+  StandInAccess();
+  ~StandInAccess();
+  StandInAccess(const StandInAccess&) = delete;
+  StandInAccess& operator=(const StandInAccess&) = delete;
+};
+
 }  // namespace etc
 
 #endif  // ETC_TESTS_SUPPORT_STAND_IN_CUDA_H_

@@ -11,21 +11,12 @@
 #include "attention/backends/cpu/head_view.h"
 #include "attention/backends/cpu/kernels/attention_tile.h"
 #include "attention/backends/cpu/query_tiles.h"
+#include "attention/backends/tensor_layout.h"
 #include "base/large_pages.h"
 #include "base/parallel_tasks.h"
 
 namespace etc {
 namespace {
-
-// `tensor`, or a copy whose rows have adjacent elements.
-torch::Tensor WithAdjacentElements(const torch::Tensor& tensor) {
-  return tensor.size(-1) == 1 || tensor.stride(-1) == 1 ? tensor
-                                                        : tensor.contiguous();
-}
-
-torch::Tensor ContiguousOrUndefined(const torch::Tensor& tensor) {
-  return tensor.defined() ? tensor.contiguous() : tensor;
-}
 
 // Results of a forward pass beside the carried scores.
 struct ForwardOutputs {

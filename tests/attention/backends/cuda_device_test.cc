@@ -6,11 +6,13 @@
 // float32: the tolerance of all fused backends, times two
 // (ExpectLayersMatchReference). bfloat16: operands are rounded before, and
 // results may be off from the exact ones twice as much as those of the blocked
-// backend on the CPU.
+// backend on the CPU; those of the kernels, which round probabilities and
+// gradients of scores too where these are operands of products, eight times.
 //
 // Skipped without a device. With LibTorch 1 without CUDA a stand-in computes
-// (tests/support/stand_in_cuda.h), which shows that this file is right, and
-// nothing about a GPU.
+// (tests/support/stand_in_cuda.h), the kernels by their emulation
+// (tests/support/emulated_cuda_kernels.h): that shows that their arithmetic is
+// right, and nothing about races and speed.
 
 #include "tests/support/cuda_device.h"
 
@@ -26,6 +28,9 @@
 #include "attention/sparse_attention.h"
 #include "tests/support/attention_stack.h"
 #include "tests/support/backend_agreement.h"
+#ifdef ETC_STAND_IN_CUDA
+#include "tests/support/emulated_cuda_kernels.h"
+#endif
 #include "tests/support/exactness.h"
 #include "tests/support/implementation_names.h"
 #include "tests/support/pattern_layers.h"
@@ -38,6 +43,9 @@ class AttentionOnCudaTest
     : public CudaDeviceTest,
       public testing::WithParamInterface<AttentionImplementation> {
  protected:
+#ifdef ETC_STAND_IN_CUDA
+  AttentionOnCudaTest() { UseEmulatedCudaKernels(); }
+#endif
   static void ExpectMatches(const AttentionCase& c) {
     ExpectMatchesReference(GetParam(), c, kFirstCudaDevice);
   }
@@ -45,7 +53,7 @@ class AttentionOnCudaTest
 
 INSTANTIATE_TEST_SUITE_P(Backends, AttentionOnCudaTest,
                          testing::Values(AttentionImplementation::kBlocked,
-                                         AttentionImplementation::kAuto),
+                                         AttentionImplementation::kKernel),
                          ImplementationName);
 
 TEST_P(AttentionOnCudaTest, MatchesReferenceInEveryMode) {
@@ -143,8 +151,16 @@ TEST_P(AttentionOnCudaTest, MatchesReferenceInOddRunsAndPackedDocuments) {
 }
 
 // A mask that is a tensor, on the device and on the CPU.
-TEST_P(AttentionOnCudaTest, TakesMasksAsTensors) {
+TEST_P(AttentionOnCudaTest, TakesMasksAsTensorsOrRefusesThem) {
   const torch::Tensor mask = MaskOfOddRuns(29, 75, 6);
+  if (GetParam() == AttentionImplementation::kKernel) {
+    const AttentionStack stack =
+        LayersOver(DensePattern(mask, {.queries = 29, .keys = 75, .batch = 2}),
+                   {})
+            .As(torch::kFloat32, kFirstCudaDevice);
+    EXPECT_THROW(SparseAttention(stack.layers[0], GetParam()), c10::Error);
+    return;
+  }
   const KeyPatternOptions sizes = {.queries = 29, .keys = 75, .batch = 2};
   for (const torch::Device& device :
        {torch::Device(torch::kCPU), kFirstCudaDevice}) {
@@ -180,8 +196,10 @@ void ExpectMatchesInBfloat16(AttentionImplementation implementation,
       // Scores are sums over all layers, for which bfloat16 has too few bits.
       EXPECT_EQ(a.outputs[1].scalar_type(), torch::kFloat32);
     }
-    ExpectAsExact(a.outputs, r.outputs, e.outputs, 2.0, "output");
-    ExpectAsExact(a.gradients, r.gradients, e.gradients, 2.0, "gradient");
+    const double times =
+        implementation == AttentionImplementation::kKernel ? 8.0 : 2.0;
+    ExpectAsExact(a.outputs, r.outputs, e.outputs, times, "output");
+    ExpectAsExact(a.gradients, r.gradients, e.gradients, times, "gradient");
   }
 }
 
@@ -211,13 +229,10 @@ TEST_P(AttentionOnCudaTest, MatchesReferenceInBfloat16) {
 
 // --- Which backend -----------------------------------------------------------
 
-TEST_F(CudaDeviceTest, KernelsOfTheCpuRefuseOperandsOfTheDevice) {
+TEST_F(CudaDeviceTest, ResultsAreWhereTheOperandsAre) {
   const AttentionCase c = {.longs = 29};
   const AttentionStack values(c, QuerySide::kLong, MakeAttention(c));
   AttentionStack stack = values.As(torch::kFloat32, kFirstCudaDevice);
-  EXPECT_THROW(
-      SparseAttention(stack.layers[0], AttentionImplementation::kKernel),
-      c10::Error);
   const SparseAttentionOutput output = SparseAttention(stack.layers[0]);
   EXPECT_EQ(output.context.device(), kFirstCudaDevice);
   EXPECT_EQ(output.scores.own->device(), kFirstCudaDevice);

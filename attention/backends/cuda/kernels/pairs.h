@@ -1,0 +1,224 @@
+#ifndef ETC_ATTENTION_BACKENDS_CUDA_KERNELS_PAIRS_H_
+#define ETC_ATTENTION_BACKENDS_CUDA_KERNELS_PAIRS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "attention/backends/cuda/kernels/arguments.h"
+#include "attention/backends/cuda/kernels/device.h"
+#include "attention/key_runs.h"
+#include "base/random.h"
+
+namespace etc::kernels::cuda {
+
+// What is known of pairs of a query and a key: who sees whom, relative ids,
+// dropped weights, and where their scores are.
+
+ETC_DEVICE int Least(int a, int b) { return a < b ? a : b; }
+ETC_DEVICE int Largest(int a, int b) { return a > b ? a : b; }
+
+struct RowSets {
+  const int32_t* first = nullptr;
+  const int32_t* last = nullptr;
+  const int32_t* runs = nullptr;
+};
+
+// The keys of one block in one example.
+struct KeyBlock {
+  RowSets visible;
+  RowSets special;
+  bool has_special;
+  RelativeRule rule;
+  int queries;
+  int keys;
+  int before;  // below 0: no window
+  int after;
+};
+
+ETC_DEVICE KeyBlock KeyBlockOf(const Softmax& softmax, int batch, int block) {
+  const RunOffsets& offsets =
+      reinterpret_cast<const RunOffsets*>(softmax.runs)[2 * batch + block];
+  const auto sets = [&](int32_t first, int32_t last, int32_t runs) {
+    return RowSets{softmax.runs + first, softmax.runs + last,
+                   softmax.runs + runs};
+  };
+  const bool has_special = offsets.special_first >= 0;
+  return {
+      sets(offsets.visible_first, offsets.visible_last, offsets.visible_runs),
+      has_special ? sets(offsets.special_first, offsets.special_last,
+                         offsets.special_runs)
+                  : RowSets(),
+      has_special,
+      static_cast<RelativeRule>(offsets.rule),
+      softmax.queries,
+      softmax.keys[block],
+      block == 0 ? softmax.before : -1,
+      block == 0 ? softmax.after : -1};
+}
+
+// Keys [begin, end).
+struct KeyRange {
+  int begin;
+  int end;
+};
+
+// Bits of the keys [begin, end) among the 32 from `key` on.
+ETC_DEVICE uint32_t BitsOfRange(const KeyRange& range, int key) {
+  const int begin = Largest(range.begin - key, 0);
+  const int end = Least(range.end - key, 32);
+  if (begin >= end) {
+    return 0;
+  }
+  return (end == 32 ? ~0u : (1u << end) - 1u) & ~((1u << begin) - 1u);
+}
+
+// Bits of the keys that a query has in its set, of the 32 from `key` on.
+ETC_DEVICE uint32_t BitsOfSet(const RowSets& sets, int query, int key) {
+  int low = sets.first[query];
+  const int last = sets.last[query];
+  int high = last;
+  while (low < high) {  // the first run that ends behind `key`
+    const int middle = (low + high) / 2;
+    if (sets.runs[2 * middle + 1] <= key) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  uint32_t bits = 0;
+  for (; low < last && sets.runs[2 * low] < key + 32; ++low) {
+    bits |= BitsOfRange({sets.runs[2 * low], sets.runs[2 * low + 1]}, key);
+  }
+  return bits;
+}
+
+// Keys of which a query sees some.
+ETC_DEVICE KeyRange WindowOf(const KeyBlock& block, int query) {
+  return block.before < 0
+             ? KeyRange{0, block.keys}
+             : KeyRange{query - block.before, query + block.after + 1};
+}
+ETC_DEVICE KeyRange RangeOf(const KeyBlock& block, int query) {
+  if (query >= block.queries ||
+      block.visible.first[query] == block.visible.last[query]) {
+    return {block.keys, 0};
+  }
+  const KeyRange window = WindowOf(block, query);
+  return {
+      Largest(block.visible.runs[2 * block.visible.first[query]], window.begin),
+      Least(block.visible.runs[2 * block.visible.last[query] - 1], window.end)};
+}
+
+ETC_DEVICE uint32_t VisibleBits(const KeyBlock& block, int query, int key) {
+  if (query >= block.queries) {
+    return 0;
+  }
+  const uint32_t window = BitsOfRange(WindowOf(block, query), key);
+  return window == 0 ? 0 : window & BitsOfSet(block.visible, query, key);
+}
+ETC_DEVICE uint32_t SpecialBits(const KeyBlock& block, int query, int key) {
+  if (!block.has_special) {
+    return ~0u;
+  }
+  return query >= block.queries ? 0 : BitsOfSet(block.special, query, key);
+}
+
+// Ids that many keys of a row have: of distances of m and more to the right
+// and to the left, of other streams and of other segments.
+inline constexpr int kFarIds = 5;
+ETC_DEVICE int IdOfFar(int far, int m) {
+  return far == 0 ? m : 2 * m + far - 1;
+}
+
+// The relative id of a pair with a rule, delta = key - query (RelativeRule,
+// attention/pattern.h). `far`: which of the ids above it is, or -1: no other
+// key of the row has it.
+ETC_DEVICE int IdOf(RelativeRule rule, bool is_special, int delta, int m,
+                    int* far) {
+  if (rule == RelativeRule::kLink) {
+    *far = is_special ? 3 : 2;
+  } else if (!is_special) {
+    *far = 4;
+  } else if (delta >= m) {
+    *far = 0;
+  } else if (delta <= -m) {
+    *far = 1;
+  } else {
+    *far = -1;
+    return delta >= 0 ? delta : m - delta;
+  }
+  return IdOfFar(*far, m);
+}
+
+// The keys that a block of threads goes through, some at a time: own ones, then
+// others.
+struct KeySteps {
+  ETC_DEVICE int Block(int step) const { return step < own_steps ? 0 : 1; }
+  ETC_DEVICE int Key(int step) const {
+    return step < own_steps ? own_begin + kStep * step
+                            : other_begin + kStep * (step - own_steps);
+  }
+
+  int own_begin;
+  int other_begin;
+  int own_steps;
+  int begin;  // of this split
+  int end;
+};
+
+// The steps of a split that has keys which queries [first, first + kTile) see.
+// `memory` of 4 warps, 4 integers each, shared. All threads together.
+ETC_DEVICE KeySteps StepsOf(const Softmax& softmax, int batch, int first,
+                            int split, int splits, int* memory) {
+  for (int block = 0; block < 2; ++block) {
+    const KeyBlock keys = KeyBlockOf(softmax, batch, block);
+    KeyRange range = RangeOf(keys, first + Thread() % kTile);
+    for (int mask = 16; mask > 0; mask /= 2) {
+      range.begin = Least(range.begin, ShuffleXor(range.begin, mask));
+      range.end = Largest(range.end, ShuffleXor(range.end, mask));
+    }
+    if (Thread() % 32 == 0) {
+      memory[Thread() / 32 * 4 + 2 * block] = range.begin;
+      memory[Thread() / 32 * 4 + 2 * block + 1] = range.end;
+    }
+  }
+  SyncThreads();
+  int begin[2];
+  int steps[2];
+  for (int block = 0; block < 2; ++block) {
+    // All 64 queries are in the first two warps.
+    const int from = Least(memory[2 * block], memory[4 + 2 * block]);
+    const int to = Largest(memory[2 * block + 1], memory[4 + 2 * block + 1]);
+    begin[block] = Largest(from, 0) / 8 * 8;
+    steps[block] = to <= from ? 0 : (to - begin[block] + kStep - 1) / kStep;
+  }
+  const int all = steps[0] + steps[1];
+  return {begin[0], begin[1], steps[0], all * split / splits,
+          all * (split + 1) / splits};
+}
+
+// Scores of one query: key j at [j].
+ETC_DEVICE float* ScoreRow(const ScoreBlocks& scores, const Softmax& softmax,
+                           int64_t head_of_batch, int query, int block) {
+  float* const rows = scores.rows[block];
+  if (rows == nullptr) {
+    return nullptr;
+  }
+  const int64_t row = (head_of_batch * softmax.queries + query) *
+                      static_cast<int64_t>(softmax.columns[block]);
+  return rows + row +
+         (block == 0 && softmax.before >= 0 ? softmax.before - query : 0);
+}
+
+// The factor of a weight.
+ETC_DEVICE float WeightFactor(const Softmax& softmax, const DropoutRow& row,
+                              int key) {
+  return DropoutNumber(row, static_cast<uint32_t>(key)) <
+                 softmax.dropout_threshold
+             ? 0.0f
+             : softmax.keep_factor;
+}
+
+}  // namespace etc::kernels::cuda
+
+#endif  // ETC_ATTENTION_BACKENDS_CUDA_KERNELS_PAIRS_H_

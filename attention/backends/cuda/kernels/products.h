@@ -1,0 +1,265 @@
+#ifndef ETC_ATTENTION_BACKENDS_CUDA_KERNELS_PRODUCTS_H_
+#define ETC_ATTENTION_BACKENDS_CUDA_KERNELS_PRODUCTS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "attention/backends/cuda/kernels/arguments.h"
+#include "attention/backends/cuda/kernels/device.h"
+
+namespace etc::kernels::cuda {
+
+// Matrix products by the tensor cores' bfloat16, mma.m16n8k16. A float32 is the
+// sum of three bfloat16 numbers, x0 + x1 + x2, whose 24 bits are its own; of
+// the nine products of two such sums the six are taken that are not below
+// float32's rounding.
+//
+// Fragments, of lane l of a warp, g = l / 4 and t = l % 4: element i of a tile
+// of sums [16, 8] is at row g + 8 (i / 2) and column 2 t + i % 2.
+
+struct Bfloat16 {
+  uint16_t bits;
+};
+
+template <typename E>
+inline constexpr int kParts = 3;
+template <>
+inline constexpr int kParts<Bfloat16> = 1;
+
+ETC_DEVICE float ToFloat(float x) { return x; }
+ETC_DEVICE float ToFloat(Bfloat16 x) {
+  return FloatOfBits(static_cast<uint32_t>(x.bits) << 16);
+}
+ETC_DEVICE void Store(float* to, float x) { *to = x; }
+ETC_DEVICE void Store(Bfloat16* to, float x) {
+  to->bits = static_cast<uint16_t>(PackBfloat16(x, 0.0f));
+}
+
+// Two numbers as their parts.
+template <int P>
+ETC_DEVICE void Split(float low, float high, uint32_t (&parts)[P]) {
+  ETC_UNROLL
+  for (int p = 0; p < P; ++p) {
+    parts[p] = PackBfloat16(low, high);
+    low -= FloatOfBits(parts[p] << 16);
+    high -= FloatOfBits(parts[p] & 0xffff0000u);
+  }
+}
+
+// A tile of rows of kColumns numbers in shared memory, part after part. Rows
+// are 16 bytes longer than that, so that the eight of a matrix are in different
+// banks.
+template <int kColumns>
+inline constexpr int kPitch = kColumns + 8;
+
+template <int kColumns, int P>
+constexpr size_t TileBytes(int rows) {
+  return sizeof(uint16_t) * static_cast<size_t>(P * rows * kPitch<kColumns>);
+}
+
+// Rows of one head in the device's memory.
+template <typename E>
+struct HeadRows {
+  ETC_DEVICE E* Row(int64_t i) const { return data + i * stride; }
+
+  E* data;
+  int64_t stride;
+  int rows;
+  int columns;
+  // Rows begin at multiples of 16 bytes and consist of whole ones.
+  bool is_aligned;
+};
+
+template <typename E>
+ETC_DEVICE HeadRows<E> RowsOf(const Rows& all, int batch, int head, int rows,
+                              int columns) {
+  E* const data =
+      static_cast<E*>(all.data) + batch * all.batch + head * all.head;
+  constexpr int64_t kOf16Bytes = 16 / sizeof(E);
+  return {data, all.row, rows, columns,
+          reinterpret_cast<uintptr_t>(data) % 16 == 0 &&
+              all.row % kOf16Bytes == 0 && columns % 8 == 0};
+}
+
+// Eight adjacent numbers of a row of at most `columns`, as parts; zeros beyond.
+ETC_DEVICE void LoadEight(const HeadRows<Bfloat16>& from, const Bfloat16* row,
+                          int column, Words4 (&parts)[1]) {
+  if (from.is_aligned) {
+    parts[0] = *reinterpret_cast<const Words4*>(row + column);
+    return;
+  }
+  ETC_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    const int c = column + 2 * i;
+    const uint32_t low = c < from.columns ? row[c].bits : 0;
+    const uint32_t high = c + 1 < from.columns ? row[c + 1].bits : 0;
+    parts[0].words[i] = low | high << 16;
+  }
+}
+ETC_DEVICE void LoadEight(const HeadRows<float>& from, const float* row,
+                          int column, Words4 (&parts)[3]) {
+  float values[8];
+  if (from.is_aligned) {
+    ETC_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      const Words4 four =
+          *reinterpret_cast<const Words4*>(row + column + 4 * i);
+      ETC_UNROLL
+      for (int j = 0; j < 4; ++j) {
+        values[4 * i + j] = FloatOfBits(four.words[j]);
+      }
+    }
+  } else {
+    ETC_UNROLL
+    for (int i = 0; i < 8; ++i) {
+      values[i] = column + i < from.columns ? row[column + i] : 0.0f;
+    }
+  }
+  ETC_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    uint32_t split[3];
+    Split<3>(values[2 * i], values[2 * i + 1], split);
+    ETC_UNROLL
+    for (int p = 0; p < 3; ++p) {
+      parts[p].words[i] = split[p];
+    }
+  }
+}
+
+// Copies rows [begin, begin + kRows) into a tile, zeros where there are none.
+// All threads of a block together; SyncThreads before and after.
+template <int kColumns, int kRows, typename E>
+ETC_DEVICE void LoadTile(const HeadRows<E>& from, int begin, uint16_t* tile) {
+  constexpr int P = kParts<E>;
+  constexpr int kEights = kColumns / 8;
+  for (int n = Thread(); n < kRows * kEights; n += kThreads) {
+    const int row = n / kEights;
+    const int column = n % kEights * 8;
+    Words4 parts[P];
+    if (begin + row < from.rows && column < from.columns) {
+      LoadEight(from, from.Row(begin + row), column, parts);
+    } else {
+      ETC_UNROLL
+      for (int p = 0; p < P; ++p) {
+        parts[p] = Words4{{0, 0, 0, 0}};
+      }
+    }
+    ETC_UNROLL
+    for (int p = 0; p < P; ++p) {
+      *reinterpret_cast<Words4*>(tile + (p * kRows + row) * kPitch<kColumns> +
+                                 column) = parts[p];
+    }
+  }
+}
+
+// c += a b of all parts, the small ones first.
+template <int P>
+ETC_DEVICE void MultiplyAddParts(float (&c)[4], const uint32_t (&a)[P][4],
+                                 const uint32_t (&b)[P][2]) {
+  ETC_UNROLL
+  for (int sum = P - 1; sum >= 0; --sum) {
+    ETC_UNROLL
+    for (int p = 0; p <= sum; ++p) {
+      MultiplyAddTile(c, a[p], b[sum - p]);
+    }
+  }
+}
+
+// sums[16, 8 n] += rows [row, row + 16) of `left` times the rows of `right`
+// transposed, of which there are kRightRows = 8 n.
+template <int kColumns, int P, int kLeftRows, int kRightRows>
+ETC_DEVICE void MultiplyTransposed(const uint16_t* left, int row,
+                                   const uint16_t* right,
+                                   float (&sums)[kRightRows / 8][4]) {
+  constexpr int kRow = kPitch<kColumns>;
+  const int lane = Thread() % 32;
+  const uint16_t* const of_left =
+      left + (row + lane % 16) * kRow + lane / 16 * 8;
+  const uint16_t* const of_right =
+      right + (lane % 8 + lane / 16 * 8) * kRow + lane / 8 % 2 * 8;
+  ETC_UNROLL
+  for (int k = 0; k < kColumns; k += 16) {
+    uint32_t a[P][4];
+    ETC_UNROLL
+    for (int p = 0; p < P; ++p) {
+      LoadMatrices(a[p], of_left + p * kLeftRows * kRow + k);
+    }
+    ETC_UNROLL
+    for (int n = 0; n < kRightRows / 8; n += 2) {
+      uint32_t b[2][P][2];
+      ETC_UNROLL
+      for (int p = 0; p < P; ++p) {
+        uint32_t both[4];
+        LoadMatrices(both, of_right + (p * kRightRows + 8 * n) * kRow + k);
+        b[0][p][0] = both[0];
+        b[0][p][1] = both[1];
+        b[1][p][0] = both[2];
+        b[1][p][1] = both[3];
+      }
+      MultiplyAddParts<P>(sums[n], a, b[0]);
+      MultiplyAddParts<P>(sums[n + 1], a, b[1]);
+    }
+  }
+}
+
+// sums[16, kColumns] += values[16, kRightRows] times the rows of `right`.
+template <int kColumns, int P, int kRightRows>
+ETC_DEVICE void Multiply(const float (&values)[kRightRows / 8][4],
+                         const uint16_t* right,
+                         float (&sums)[kColumns / 8][4]) {
+  constexpr int kRow = kPitch<kColumns>;
+  const int lane = Thread() % 32;
+  const uint16_t* const of_right =
+      right + (lane % 8 + lane / 8 % 2 * 8) * kRow + lane / 16 * 8;
+  ETC_UNROLL
+  for (int k = 0; k < kRightRows; k += 16) {
+    uint32_t a[P][4];
+    ETC_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const float(&from)[4] = values[k / 8 + i / 2];
+      uint32_t parts[P];
+      Split<P>(from[i % 2 * 2], from[i % 2 * 2 + 1], parts);
+      ETC_UNROLL
+      for (int p = 0; p < P; ++p) {
+        a[p][i] = parts[p];
+      }
+    }
+    ETC_UNROLL
+    for (int n = 0; n < kColumns / 8; n += 2) {
+      uint32_t b[2][P][2];
+      ETC_UNROLL
+      for (int p = 0; p < P; ++p) {
+        uint32_t both[4];
+        LoadMatricesTransposed(both,
+                               of_right + (p * kRightRows + k) * kRow + 8 * n);
+        b[0][p][0] = both[0];
+        b[0][p][1] = both[1];
+        b[1][p][0] = both[2];
+        b[1][p][1] = both[3];
+      }
+      MultiplyAddParts<P>(sums[n], a, b[0]);
+      MultiplyAddParts<P>(sums[n + 1], a, b[1]);
+    }
+  }
+}
+
+template <int N>
+ETC_DEVICE void Clear(float (&sums)[N][4]) {
+  ETC_UNROLL
+  for (int n = 0; n < N; ++n) {
+    ETC_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      sums[n][i] = 0.0f;
+    }
+  }
+}
+
+// The sum of a value of the four lanes that share rows, in all of them.
+ETC_DEVICE float SumOfRow(float x) {
+  x += ShuffleXor(x, 1);
+  return x + ShuffleXor(x, 2);
+}
+
+}  // namespace etc::kernels::cuda
+
+#endif  // ETC_ATTENTION_BACKENDS_CUDA_KERNELS_PRODUCTS_H_

@@ -1,0 +1,332 @@
+#ifndef ETC_ATTENTION_BACKENDS_CUDA_KERNELS_QUERY_GRADIENTS_H_
+#define ETC_ATTENTION_BACKENDS_CUDA_KERNELS_QUERY_GRADIENTS_H_
+
+#include <cstdint>
+
+#include "attention/backends/cuda/kernels/arguments.h"
+#include "attention/backends/cuda/kernels/device.h"
+#include "attention/backends/cuda/kernels/forward.h"
+#include "attention/backends/cuda/kernels/pairs.h"
+#include "attention/backends/cuda/kernels/products.h"
+#include "attention/backends/cuda/kernels/shared_memory.h"
+
+namespace etc::kernels::cuda {
+
+// The gradient of a pair's scores. With S the carried score, g the gate of the
+// previous one (1 where there are no gates), p the probability, f the factor of
+// dropout, D = context . its gradient and dP = context gradient . v:
+//
+//   inner    = p (f dP - D) / divisor
+//   own      = inner + gradient of S
+//   previous = g inner + gradient of S
+struct PairGradient {
+  float inner;
+  float own;
+};
+
+// Rows of the scores' tensors of one query; null: none.
+struct BackwardRows {
+  const float* carried;
+  const float* carried_gradient;
+  float* undone;
+  float* previous_gradient;
+};
+
+ETC_DEVICE BackwardRows BackwardRowsOf(const BackwardArguments& arguments,
+                                       int64_t head_of_batch, int query,
+                                       int block) {
+  const Softmax& softmax = arguments.softmax;
+  float* const carried =
+      ScoreRow(arguments.carried, softmax, head_of_batch, query, block);
+  return {carried,
+          ScoreRow(arguments.carried_gradient, softmax, head_of_batch, query,
+                   block),
+          arguments.undo ? carried : nullptr,
+          ScoreRow(arguments.previous_gradient, softmax, head_of_batch, query,
+                   block)};
+}
+
+// Adds to the gradient of by_id of a tile what one step of keys gives: `own`
+// are gradients of scores. An id that one key of a row has is added by the
+// thread that has the pair, others are summed in `far`, [2 rows][kFarIds].
+ETC_DEVICE void AddById(const Softmax& softmax, const QueryTile& tile,
+                        const KeyBlock& block, int key,
+                        const uint32_t (&special)[2],
+                        const float (&own)[kStep / 8][4],
+                        float (&far_sums)[2][kFarIds], float* by_id_gradient) {
+  ETC_UNROLL
+  for (int n = 0; n < kStep / 8; ++n) {
+    ETC_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const int r = i / 2;
+      const int column = tile.Column(n, i % 2);
+      int far;
+      const int id =
+          IdOf(block.rule, (special[r] >> column & 1u) != 0,
+               key + column - tile.Query(r), softmax.max_distance, &far);
+      ETC_UNROLL
+      for (int f = 0; f < kFarIds; ++f) {
+        far_sums[r][f] += far == f ? own[n][i] : 0.0f;
+      }
+      if (far < 0 && own[n][i] != 0.0f) {
+        by_id_gradient[tile.Row(r) * softmax.ids + id] += own[n][i];
+      }
+    }
+  }
+}
+
+// Writes the gradient of by_id of a tile: `by_id_gradient` plus `far_sums`.
+ETC_DEVICE void StoreById(const BackwardArguments& arguments,
+                          const QueryTile& tile,
+                          const float (&far_sums)[2][kFarIds],
+                          float* by_id_gradient) {
+  const Softmax& softmax = arguments.softmax;
+  ETC_UNROLL
+  for (int r = 0; r < 2; ++r) {
+    ETC_UNROLL
+    for (int f = 0; f < kFarIds; ++f) {
+      const float sum = SumOfRow(far_sums[r][f]);
+      if (Thread() % 4 == 0) {
+        by_id_gradient[tile.Row(r) * softmax.ids +
+                       IdOfFar(f, softmax.max_distance)] += sum;
+      }
+    }
+  }
+  SyncThreads();
+  const int64_t rows =
+      static_cast<int64_t>(softmax.batch) * softmax.heads * softmax.queries;
+  float* const to =
+      arguments.by_id_gradient +
+      (tile.split * rows +
+       static_cast<int64_t>(tile.head_of_batch) * softmax.queries +
+       tile.first) *
+          softmax.ids;
+  const int count = Least(kTile, softmax.queries - tile.first) * softmax.ids;
+  for (int i = Thread(); i < count; i += kThreads) {
+    to[i] = by_id_gradient[i];
+  }
+}
+
+// Sums what each thread has for the gates of both blocks, in a fixed order.
+// `memory` of 8 floats, shared.
+ETC_DEVICE void StoreGates(const BackwardArguments& arguments,
+                           const QueryTile& tile, int tiles, float (&sums)[2],
+                           float* memory) {
+  const Softmax& softmax = arguments.softmax;
+  ETC_UNROLL
+  for (int b = 0; b < 2; ++b) {
+    for (int mask = 16; mask > 0; mask /= 2) {
+      sums[b] += ShuffleXor(sums[b], mask);
+    }
+    if (Thread() % 32 == 0) {
+      memory[Thread() / 32 * 2 + b] = sums[b];
+    }
+  }
+  SyncThreads();
+  if (Thread() < 2) {
+    float* const to = arguments.gate_gradient +
+                      ((static_cast<int64_t>(tile.split) * tiles + tile.tile) *
+                           softmax.batch * softmax.heads +
+                       tile.head_of_batch) *
+                          2;
+    to[Thread()] = memory[Thread()] + memory[2 + Thread()] +
+                   memory[4 + Thread()] + memory[6 + Thread()];
+  }
+}
+
+// The gradients that belong to queries, a step of keys after the other: those
+// of the queries, of by_id, of the gates and of the previous scores.
+template <typename E, int kColumns>
+ETC_KERNEL void QueryGradientsKernel(BackwardArguments arguments) {
+  constexpr int P = kParts<E>;
+  constexpr int kEights = kStep / 8;
+  const Softmax& softmax = arguments.softmax;
+  const int splits = arguments.query_splits.count;
+  const QueryTile tile(softmax, splits);
+  const QueryPassMemory<kColumns, P> memory(SharedMemory(), softmax.ids, true);
+  LoadTile<kColumns, kTile>(RowsOf<E>(softmax.query, tile.batch, tile.head,
+                                      softmax.queries, softmax.head_dim),
+                            tile.first, memory.query);
+  LoadTile<kColumns, kTile>(
+      RowsOf<E>(arguments.context_gradient, tile.batch, tile.head,
+                softmax.queries, softmax.value_dim),
+      tile.first, memory.context_gradient);
+  if (softmax.ids > 0) {
+    LoadById(softmax, tile.head_of_batch, tile.first, kTile, memory.by_id);
+    for (int i = Thread(); i < kTile * softmax.ids; i += kThreads) {
+      memory.by_id_gradient[i] = 0.0f;
+    }
+  }
+  const KeySteps steps = StepsOf(softmax, tile.batch, tile.first, tile.split,
+                                 splits, memory.ranges);
+  const bool has_carried = arguments.carried.rows[0] != nullptr ||
+                           arguments.carried.rows[1] != nullptr;
+  const bool is_gated =
+      softmax.gates[0] != nullptr || softmax.gates[1] != nullptr;
+  const bool needs_own = !has_carried || arguments.undo || is_gated;
+  const bool has_dropout = softmax.dropout_threshold > 0;
+  const float exponent_scale = kLog2OfE / softmax.divisor;
+  const float inverse_divisor = 1.0f / softmax.divisor;
+  const uint64_t head_seed =
+      DropoutHeadSeed(softmax.dropout_seed, tile.batch, tile.head);
+  float largest[2] = {0.0f, 0.0f};
+  float inverse_sum[2] = {0.0f, 0.0f};
+  float context_dot[2] = {0.0f, 0.0f};
+  ETC_UNROLL
+  for (int r = 0; r < 2; ++r) {
+    if (tile.Query(r) < softmax.queries) {
+      const int64_t index = tile.Index(softmax, r);
+      largest[r] = arguments.row_max[index];
+      inverse_sum[r] = arguments.row_inverse_sum[index];
+      context_dot[r] = arguments.context_dot[index];
+    }
+  }
+  float query_gradient[kColumns / 8][4];
+  Clear(query_gradient);
+  float far_sums[2][kFarIds] = {};
+  float gate_sums[2] = {0.0f, 0.0f};
+  for (int step = steps.begin; step < steps.end; ++step) {
+    const int b = steps.Block(step);
+    const int key = steps.Key(step);
+    const KeyBlock block = KeyBlockOf(softmax, tile.batch, b);
+    SyncThreads();
+    LoadTile<kColumns, kStep>(RowsOf<E>(softmax.key[b], tile.batch, tile.head,
+                                        softmax.keys[b], softmax.head_dim),
+                              key, memory.key);
+    LoadTile<kColumns, kStep>(RowsOf<E>(softmax.value[b], tile.batch, tile.head,
+                                        softmax.keys[b], softmax.value_dim),
+                              key, memory.value);
+    LoadBits(block, tile.first, key, memory.visible, memory.special);
+    SyncThreads();
+    const uint32_t visible[2] = {memory.visible[tile.Row(0)],
+                                 memory.visible[tile.Row(1)]};
+    const uint32_t special[2] = {memory.special[tile.Row(0)],
+                                 memory.special[tile.Row(1)]};
+    if (!WarpAny((visible[0] | visible[1]) != 0)) {
+      continue;
+    }
+    const auto sees = [&](int n, int i) {
+      return (visible[i / 2] >> tile.Column(n, i % 2) & 1u) != 0;
+    };
+    const BackwardRows rows[2] = {
+        BackwardRowsOf(arguments, tile.head_of_batch, tile.Query(0), b),
+        BackwardRowsOf(arguments, tile.head_of_batch, tile.Query(1), b)};
+    float carried[kEights][4];
+    float gradient[kEights][4];  // of the carried scores, later of own ones
+    ETC_UNROLL
+    for (int n = 0; n < kEights; ++n) {
+      ETC_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        const int j = key + tile.Column(n, i % 2);
+        const BackwardRows& row = rows[i / 2];
+        carried[n][i] =
+            row.carried != nullptr && sees(n, i) ? row.carried[j] : 0.0f;
+        gradient[n][i] = row.carried_gradient != nullptr && sees(n, i)
+                             ? row.carried_gradient[j]
+                             : 0.0f;
+      }
+    }
+    float own[kEights][4];
+    Clear(own);
+    if (needs_own) {
+      MultiplyTransposed<kColumns, P, kTile, kStep>(memory.query, tile.warp_row,
+                                                    memory.key, own);
+      FinishScores(softmax, tile, block, key, special, memory.by_id, own);
+    }
+    float of_weights[kEights][4];
+    Clear(of_weights);
+    MultiplyTransposed<kColumns, P, kTile, kStep>(
+        memory.context_gradient, tile.warp_row, memory.value, of_weights);
+    const float gate = is_gated ? softmax.gates[b][tile.head] : 1.0f;
+    ETC_UNROLL
+    for (int r = 0; r < 2; ++r) {
+      const DropoutRow dropout =
+          has_dropout ? MakeDropoutRow(head_seed, tile.Query(r), b)
+                      : DropoutRow{0, 0};
+      ETC_UNROLL
+      for (int n = 0; n < kEights; ++n) {
+        ETC_UNROLL
+        for (int i = 2 * r; i < 2 * r + 2; ++i) {
+          const int j = key + tile.Column(n, i % 2);
+          const float total = has_carried ? carried[n][i] : own[n][i];
+          const float previous = total - own[n][i];
+          const float logit = is_gated ? own[n][i] + gate * previous : total;
+          const float weight =
+              sees(n, i)
+                  ? Exp2((logit - largest[r]) * exponent_scale) * inverse_sum[r]
+                  : 0.0f;
+          const float factor =
+              has_dropout ? WeightFactor(softmax, dropout, j) : 1.0f;
+          const float inner = weight *
+                              (factor * of_weights[n][i] - context_dot[r]) *
+                              inverse_divisor;
+          const float above = gradient[n][i];
+          if (is_gated) {
+            gate_sums[0] += b == 0 ? inner * previous : 0.0f;
+            gate_sums[1] += b == 1 ? inner * previous : 0.0f;
+          }
+          if (sees(n, i)) {
+            if (rows[r].previous_gradient != nullptr) {
+              rows[r].previous_gradient[j] = gate * inner + above;
+            }
+            if (rows[r].undone != nullptr) {
+              rows[r].undone[j] = previous;
+            }
+          }
+          gradient[n][i] = (inner + above) * softmax.score_scale;
+        }
+      }
+    }
+    if (softmax.ids > 0 && block.rule != RelativeRule::kNone) {
+      AddById(softmax, tile, block, key, special, gradient, far_sums,
+              memory.by_id_gradient);
+    }
+    Multiply<kColumns, P, kStep>(gradient, memory.key, query_gradient);
+  }
+  SyncThreads();
+  if (softmax.ids > 0) {
+    StoreById(arguments, tile, far_sums, memory.by_id_gradient);
+  }
+  if (is_gated) {
+    StoreGates(arguments, tile, TilesOf(softmax.queries), gate_sums,
+               reinterpret_cast<float*>(memory.ranges));
+  }
+  ETC_UNROLL
+  for (int r = 0; r < 2; ++r) {
+    const int query = tile.Query(r);
+    if (query >= softmax.queries) {
+      continue;
+    }
+    const int64_t rows =
+        static_cast<int64_t>(softmax.batch) * softmax.heads * softmax.queries;
+    float* const sums = arguments.query_splits.sums == nullptr
+                            ? nullptr
+                            : arguments.query_splits.sums +
+                                  (tile.split * rows + tile.Index(softmax, r)) *
+                                      softmax.head_dim;
+    E* const to = sums != nullptr
+                      ? nullptr
+                      : RowsOf<E>(arguments.query_gradient, tile.batch,
+                                  tile.head, softmax.queries, softmax.head_dim)
+                            .Row(query);
+    ETC_UNROLL
+    for (int n = 0; n < kColumns / 8; ++n) {
+      ETC_UNROLL
+      for (int i = 0; i < 2; ++i) {
+        const int column = tile.Column(n, i);
+        if (column >= softmax.head_dim) {
+          continue;
+        }
+        if (sums != nullptr) {
+          sums[column] = query_gradient[n][2 * r + i];
+        } else {
+          Store(to + column, query_gradient[n][2 * r + i]);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace etc::kernels::cuda
+
+#endif  // ETC_ATTENTION_BACKENDS_CUDA_KERNELS_QUERY_GRADIENTS_H_
