@@ -9,7 +9,10 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <string>
 
+#include "absl/status/statusor.h"
+#include "attention/backends/cuda/cuda_loader.h"
 #include "attention/backends/cuda/device_runs.h"
 #include "attention/backends/tensor_layout.h"
 #include "attention/pattern.h"
@@ -22,10 +25,13 @@ namespace cuda = kernels::cuda;
 
 std::atomic<const cuda::Kernels*> kernels_of_tests = nullptr;
 
-const cuda::Kernels* KernelsOrNull() {
+absl::StatusOr<const cuda::Kernels*> FindKernels() {
   const cuda::Kernels* const of_tests = kernels_of_tests;
-  return of_tests != nullptr ? of_tests : cuda::BuiltInKernels();
+  return of_tests != nullptr ? of_tests : LoadedCudaKernels();
 }
+
+// Of a problem that is supported.
+const cuda::Kernels& KernelsInUse() { return **FindKernels(); }
 
 // Blocks of threads that fill a device: a few for each multiprocessor. A
 // constant, so that sums are divided the same way on each.
@@ -216,7 +222,7 @@ class CudaBackwardPass {
                    const ScoreGradients& scores)
       : problem_(problem),
         sizes_(problem),
-        kernels_(*KernelsOrNull()),
+        kernels_(KernelsInUse()),
         stream_(kernels_.current_stream()),
         element_(ElementOf(problem)),
         softmax_(problem),
@@ -432,15 +438,15 @@ void CudaBackend::UseKernels(const kernels::cuda::Kernels* kernels) {
 
 std::string CudaBackend::UnsupportedReason(
     const AttentionProblem& problem) const {
-  const cuda::Kernels* const kernels = KernelsOrNull();
   std::string reason = ReasonOfTensors(problem);
   if (!reason.empty()) {
     return reason;
   }
-  if (kernels == nullptr) {
-    return "this build has no CUDA kernels (it was configured without "
-           "ETC_CUDA)";
+  const absl::StatusOr<const cuda::Kernels*> found = FindKernels();
+  if (!found.ok()) {
+    return std::string(found.status().message());
   }
+  const cuda::Kernels* const kernels = *found;
   if (problem.pattern.runs == nullptr) {
     return "masks or relative ids are tensors that are not runs of keys";
   }
@@ -519,7 +525,7 @@ AttentionForward CudaBackend::Forward(const AttentionProblem& problem) const {
   if (IsEmpty(problem)) {
     return result;
   }
-  const cuda::Kernels& kernels = *KernelsOrNull();
+  const cuda::Kernels& kernels = KernelsInUse();
   const DeviceSoftmax softmax(problem);
   cuda::ForwardArguments arguments = {.softmax = softmax.arguments,
                                       .previous = BlocksOf(problem.previous),
@@ -552,7 +558,7 @@ void CudaBackend::RecomputeScores(const AttentionProblem& problem,
   if (IsEmpty(problem)) {
     return;
   }
-  const cuda::Kernels& kernels = *KernelsOrNull();
+  const cuda::Kernels& kernels = KernelsInUse();
   const DeviceSoftmax softmax(problem);
   const cuda::ForwardArguments arguments = {
       .softmax = softmax.arguments,

@@ -9,9 +9,9 @@
 namespace etc {
 
 // Fused kernels on a CUDA device of compute capability 8.0 and up
-// (kernels/attention_kernels.cu), in builds with ETC_CUDA: float32 or bfloat16
-// operands of at most 128 columns, scores float32, patterns as runs. No
-// operation depends on the order in which threads come: results are the same
+// (kernels/attention_kernels.cu), in a module (cuda_loader.h): float32 or
+// bfloat16 operands of at most 128 columns, scores float32, patterns as runs.
+// No operation depends on the order in which threads come: results are the same
 // bits in every run on devices of one kind.
 //
 // Prepare leaves queries, keys and values in the type of the queries with
@@ -32,7 +32,7 @@ class CudaBackend final : public FusedBackend {
                               const ScoreGradients& scores) const override;
 
   // Makes all backends use these kernels, which live as long as the program,
-  // or with null those of the build. For tests.
+  // or with null those of the module. For tests.
   static void UseKernels(const kernels::cuda::Kernels* kernels);
 };
 

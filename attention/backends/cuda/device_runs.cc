@@ -16,9 +16,10 @@
 namespace etc {
 namespace {
 
-using kernels::cuda::RunOffsets;
+using kernels::cuda::BlockOffsets;
+using kernels::cuda::SetOffsets;
 
-constexpr size_t kOffsetIntegers = sizeof(RunOffsets) / sizeof(int32_t);
+constexpr size_t kOffsetIntegers = sizeof(BlockOffsets) / sizeof(int32_t);
 
 // Appends integers, and returns where they begin.
 class Integers {
@@ -42,31 +43,39 @@ class Integers {
   std::vector<int32_t> all_;
 };
 
-RunOffsets AppendBlock(const BlockRuns& block, Integers* integers) {
-  const auto append = [&](const std::vector<int32_t>& values) {
-    return integers->Append(values.data(), values.size());
-  };
-  const auto append_runs = [&](const std::vector<KeyRun>& runs) {
-    static_assert(sizeof(KeyRun) == 2 * sizeof(int32_t));
-    return integers->Append(runs.data(), 2 * runs.size());
-  };
-  RunOffsets offsets = {};
-  offsets.visible_first = append(block.visible.first);
-  offsets.visible_last = append(block.visible.last);
-  offsets.visible_runs = append_runs(block.visible.runs);
-  offsets.special_first = -1;
-  if (!block.special.first.empty()) {
-    offsets.special_first = append(block.special.first);
-    offsets.special_last = append(block.special.last);
-    offsets.special_runs = append_runs(block.special.runs);
+SetOffsets AppendSets(const RunSetTable& sets, Integers* integers) {
+  static_assert(sizeof(KeyRun) == 2 * sizeof(int32_t));
+  std::vector<KeyRun> hulls;
+  bool is_single = true;
+  for (size_t i = 0; i < sets.first.size(); ++i) {
+    const auto first = static_cast<size_t>(sets.first[i]);
+    const auto last = static_cast<size_t>(sets.last[i]);
+    hulls.push_back(first == last ? KeyRun{0, 0}
+                                  : KeyRun{sets.runs[first].begin,
+                                           sets.runs[last - 1].end});
+    is_single = is_single && last - first <= 1;
   }
-  offsets.rule = static_cast<int32_t>(block.rule);
-  return offsets;
+  const auto append = [&](const auto& values) {
+    return integers->Append(
+        values.data(), values.size() * sizeof(values[0]) / sizeof(int32_t));
+  };
+  return {.hulls = append(hulls),
+          .first = append(sets.first),
+          .last = append(sets.last),
+          .runs = append(sets.runs),
+          .is_single = is_single ? 1 : 0};
+}
+
+BlockOffsets AppendBlock(const BlockRuns& block, Integers* integers) {
+  return {.visible = AppendSets(block.visible, integers),
+          .special = AppendSets(block.special, integers),
+          .has_special = block.special.first.empty() ? 0 : 1,
+          .rule = static_cast<int32_t>(block.rule)};
 }
 
 torch::Tensor Pack(const std::vector<SoftmaxRuns>& runs) {
   Integers integers(2 * kOffsetIntegers * runs.size());
-  std::vector<RunOffsets> offsets;
+  std::vector<BlockOffsets> offsets;
   for (const SoftmaxRuns& example : runs) {
     offsets.push_back(AppendBlock(example.own, &integers));
     offsets.push_back(AppendBlock(example.other, &integers));
@@ -74,7 +83,7 @@ torch::Tensor Pack(const std::vector<SoftmaxRuns>& runs) {
   std::vector<int32_t>& all = integers.all();
   if (!offsets.empty()) {
     std::memcpy(all.data(), offsets.data(),
-                offsets.size() * sizeof(RunOffsets));
+                offsets.size() * sizeof(BlockOffsets));
   }
   return torch::tensor(at::ArrayRef<int32_t>(all), torch::kInt32);
 }

@@ -21,17 +21,23 @@ struct Rows {
   int64_t row = 0;
 };
 
-// Offsets, in 32-bit integers from the beginning of `SoftmaxShape::runs`, of
-// the runs of one block of one example (attention/key_runs.h).
-struct RunOffsets {
-  int32_t visible_first;  // [queries]
-  int32_t visible_last;   // [queries]
-  int32_t visible_runs;   // begin and end of each
-  int32_t special_first;  // -1: no sets
-  int32_t special_last;
-  int32_t special_runs;
-  int32_t rule;  // RelativeRule
-  int32_t unused;
+// Sets of keys of one block of one example (attention/key_runs.h), by offsets
+// in 32-bit integers from the beginning of `Softmax::runs`.
+struct SetOffsets {
+  // Begin and end of the smallest run that has all keys of a query, [queries]
+  // pairs; an empty one: 0 and 0.
+  int32_t hulls;
+  int32_t first;  // [queries]
+  int32_t last;   // [queries]
+  int32_t runs;   // begin and end of each
+  // 1: no query has more than one run, which is its hull; 0: some have.
+  int32_t is_single;
+};
+struct BlockOffsets {
+  SetOffsets visible;
+  SetOffsets special;
+  int32_t has_special;  // 1 or 0: there are no sets
+  int32_t rule;         // RelativeRule
 };
 
 // A number for each query and key of both blocks: contiguous [batch, heads,
@@ -55,7 +61,7 @@ struct Softmax {
   Rows query;
   Rows key[2];
   Rows value[2];
-  // RunOffsets of [batch][2], then the integers that they point at.
+  // BlockOffsets of [batch][2], then the integers that they point at.
   const int32_t* runs = nullptr;
 
   // q . E[id] + bias[id], contiguous [batch, heads, queries, ids]; null: no
@@ -144,12 +150,14 @@ inline constexpr int32_t kThreads = 128;
 
 constexpr int32_t TilesOf(int32_t rows) { return (rows + kTile - 1) / kTile; }
 
-// The kernels of a build: on a device, or emulated (device_emulation.h). All
-// are asynchronous on `stream`, a cudaStream_t, and throw std::runtime_error if
-// the device refuses them.
+// The kernels: on a device, or emulated (device_emulation.h). All are
+// asynchronous on `stream`, a cudaStream_t, and throw std::runtime_error if the
+// device refuses them.
 struct Kernels {
+  static constexpr int32_t kVersion = 1;
   // Columns of queries and values may be at most as many.
   static constexpr int32_t kMostColumns = 128;
+  int32_t version = kVersion;
   // Empty, or why the current device cannot run them.
   const char* (*unsupported_device)();
   // The stream of LibTorch on the current device.
@@ -174,9 +182,6 @@ struct Kernels {
 
 // Those of attention_kernels.cu, without a stream.
 Kernels CompiledKernels();
-
-// The kernels of this build; null if it was configured without ETC_CUDA.
-const Kernels* BuiltInKernels();
 
 }  // namespace etc::kernels::cuda
 

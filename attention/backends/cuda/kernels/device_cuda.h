@@ -11,6 +11,9 @@
 #include <string>
 
 #define ETC_KERNEL __global__
+// Lets so many blocks of threads share a multiprocessor.
+#define ETC_BLOCKS(n) __launch_bounds__(128, n)
+#define ETC_NO_UNROLL _Pragma("unroll 1")
 #define ETC_UNROLL _Pragma("unroll")
 #define ETC_HOST_DEVICE __host__ __device__ __forceinline__
 #define ETC_DEVICE __device__ __forceinline__
@@ -76,11 +79,29 @@ ETC_DEVICE uint32_t PackBfloat16(float low, float high) {
   return packed;
 }
 ETC_DEVICE float FloatOfBits(uint32_t bits) { return __uint_as_float(bits); }
-ETC_DEVICE float Exp2(float x) { return exp2f(x); }
+// 2^x with an error of 2 ulp; 0 where that is below the normal numbers.
+ETC_DEVICE float Exp2(float x) {
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+}
 
 struct alignas(16) Words4 {
   uint32_t words[4];
 };
+
+// Copies 16 bytes to shared memory, or 16 zeros, some time before
+// WaitForCopies.
+ETC_DEVICE void CopyLater(void* shared, const void* from, bool is_there) {
+  const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
+  const int bytes = is_there ? 16 : 0;
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address),
+               "l"(from), "r"(bytes)
+               : "memory");
+}
+ETC_DEVICE void WaitForCopies() {
+  asm volatile("cp.async.wait_all;" ::: "memory");
+}
 
 inline void CheckCuda(cudaError_t error, const char* what) {
   if (error != cudaSuccess) {

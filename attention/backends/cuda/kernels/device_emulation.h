@@ -22,6 +22,8 @@
 #include <vector>
 
 #define ETC_KERNEL
+#define ETC_BLOCKS(n)
+#define ETC_NO_UNROLL
 #define ETC_UNROLL
 #define ETC_HOST_DEVICE inline
 #define ETC_DEVICE inline
@@ -306,6 +308,16 @@ inline void MultiplyAddTile(float (&c)[4], const uint32_t (&a)[4],
 struct alignas(16) Words4 {
   uint32_t words[4];
 };
+
+// At once.
+inline void CopyLater(void* shared, const void* from, bool is_there) {
+  if (is_there) {
+    std::memcpy(shared, from, 16);
+  } else {
+    std::memset(shared, 0, 16);
+  }
+}
+inline void WaitForCopies() {}
 
 template <typename Argument>
 void Launch(void (*kernel)(Argument), const Argument& argument, int blocks_x,

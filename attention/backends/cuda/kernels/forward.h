@@ -73,27 +73,116 @@ ETC_DEVICE void LoadBits(const KeyBlock& block, int first_query, int key,
   }
 }
 
+// Bit of a thread's key number i of eight number n, of bits that are shifted to
+// its first key.
+ETC_DEVICE bool HasBit(uint32_t shifted, int n, int i) {
+  return (shifted >> (8 * n + i) & 1u) != 0;
+}
+
+// The sets of a thread's two rows for the keys of a step, shifted to its first
+// key, and what all pairs of its warp have in common.
+struct RowBits {
+  template <int kColumns, int P>
+  ETC_DEVICE RowBits(const Softmax& softmax, const QueryTile& tile,
+                     const KeyBlock& block, int key,
+                     const KeyStep<kColumns, P>& step) {
+    ETC_UNROLL
+    for (int r = 0; r < 2; ++r) {
+      visible[r] = step.visible[tile.Row(r)] >> tile.column;
+      special[r] = step.special[tile.Row(r)];
+    }
+    const int first = tile.first + tile.warp_row;
+    has_ids = softmax.ids > 0 && block.rule != RelativeRule::kNone;
+    far = has_ids
+              ? FarOfAll(block.rule, {first, first + 15, key, key + kStep - 1},
+                         softmax.max_distance, special[0] | special[1],
+                         special[0] & special[1], ~0u)
+              : -1;
+    special[0] >>= tile.column;
+    special[1] >>= tile.column;
+  }
+
+  uint32_t visible[2];
+  uint32_t special[2];
+  bool has_ids;
+  int far;  // FarOfAll
+};
+
+// The scores of a thread's pairs that see each other, others 0; `first` is the
+// place of its first query and key, null: all are 0. Keys of a row are
+// adjacent, rows of queries `query_stride` apart.
+ETC_DEVICE void LoadScores(const float* first, const RowBits& bits,
+                           int query_stride, float (&scores)[kStep / 8][4]) {
+  Clear(scores);
+  if (first == nullptr) {
+    return;
+  }
+  ETC_UNROLL
+  for (int r = 0; r < 2; ++r) {
+    const float* const row = first + r * 8 * query_stride;
+    ETC_UNROLL
+    for (int n = 0; n < kStep / 8; ++n) {
+      ETC_UNROLL
+      for (int i = 0; i < 2; ++i) {
+        if (HasBit(bits.visible[r], n, i)) {
+          scores[n][2 * r + i] = row[8 * n + i];
+        }
+      }
+    }
+  }
+}
+ETC_DEVICE void StoreScores(const float (&scores)[kStep / 8][4],
+                            const RowBits& bits, int query_stride,
+                            float* first) {
+  ETC_UNROLL
+  for (int r = 0; r < 2; ++r) {
+    float* const row = first + r * 8 * query_stride;
+    ETC_UNROLL
+    for (int n = 0; n < kStep / 8; ++n) {
+      ETC_UNROLL
+      for (int i = 0; i < 2; ++i) {
+        if (HasBit(bits.visible[r], n, i)) {
+          row[8 * n + i] = scores[n][2 * r + i];
+        }
+      }
+    }
+  }
+}
+
 // own = score_scale (q . k + by_id[id]), in place.
 ETC_DEVICE void FinishScores(const Softmax& softmax, const QueryTile& tile,
                              const KeyBlock& block, int key,
-                             const uint32_t (&special)[2], const float* by_id,
+                             const RowBits& bits, const float* by_id,
                              float (&scores)[kStep / 8][4]) {
-  const bool has_ids = softmax.ids > 0 && block.rule != RelativeRule::kNone;
+  const float* const rows[2] = {by_id + tile.Row(0) * softmax.ids,
+                                by_id + tile.Row(1) * softmax.ids};
+  const float scale = softmax.score_scale;
+  if (!bits.has_ids || bits.far >= 0) {
+    float of_row[2] = {0.0f, 0.0f};
+    if (bits.has_ids) {
+      const int id = IdOfFar(bits.far, softmax.max_distance);
+      of_row[0] = rows[0][id];
+      of_row[1] = rows[1][id];
+    }
+    ETC_UNROLL
+    for (int n = 0; n < kStep / 8; ++n) {
+      ETC_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        scores[n][i] = (scores[n][i] + of_row[i / 2]) * scale;
+      }
+    }
+    return;
+  }
+  const int delta = key + tile.column - tile.Query(0);
   ETC_UNROLL
   for (int n = 0; n < kStep / 8; ++n) {
     ETC_UNROLL
     for (int i = 0; i < 4; ++i) {
-      const int r = i / 2;
-      const int column = tile.Column(n, i % 2);
-      float score = scores[n][i];
-      if (has_ids) {
-        int far;
-        const int id =
-            IdOf(block.rule, (special[r] >> column & 1u) != 0,
-                 key + column - tile.Query(r), softmax.max_distance, &far);
-        score += by_id[tile.Row(r) * softmax.ids + id];
-      }
-      scores[n][i] = score * softmax.score_scale;
+      int far;
+      const int id =
+          IdOf(block.rule, HasBit(bits.special[i / 2], n, i % 2),
+               delta + 8 * n + i % 2 - 8 * (i / 2), softmax.max_distance, &far);
+      scores[n][i] = (scores[n][i] + rows[i / 2][id]) * scale;
     }
   }
 }
@@ -101,7 +190,8 @@ ETC_DEVICE void FinishScores(const Softmax& softmax, const QueryTile& tile,
 // Softmax and context of a tile of queries, a step of keys after the other
 // (the online softmax of Milakov and Gimelshein 2018), and carried scores.
 template <typename E, int kColumns>
-ETC_KERNEL void ForwardKernel(ForwardArguments arguments) {
+ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 4 : 3)
+    ForwardKernel(ForwardArguments arguments) {
   constexpr int P = kParts<E>;
   constexpr int kEights = kStep / 8;
   const Softmax& softmax = arguments.softmax;
@@ -126,114 +216,111 @@ ETC_KERNEL void ForwardKernel(ForwardArguments arguments) {
   float sum[2] = {0.0f, 0.0f};
   float context[kColumns / 8][4];
   Clear(context);
-  for (int step = steps.begin; step < steps.end; ++step) {
-    const int b = steps.Block(step);
-    const int key = steps.Key(step);
+  ETC_NO_UNROLL
+  for (int b = 0; b < 2; ++b) {
     const KeyBlock block = KeyBlockOf(softmax, tile.batch, b);
-    SyncThreads();  // all have read the step before
-    LoadTile<kColumns, kStep>(RowsOf<E>(softmax.key[b], tile.batch, tile.head,
-                                        softmax.keys[b], softmax.head_dim),
-                              key, memory.key);
-    if (has_context) {
-      LoadTile<kColumns, kStep>(
-          RowsOf<E>(softmax.value[b], tile.batch, tile.head, softmax.keys[b],
-                    softmax.value_dim),
-          key, memory.value);
-    }
-    LoadBits(block, tile.first, key, memory.visible, memory.special);
-    SyncThreads();
-    const uint32_t visible[2] = {memory.visible[tile.Row(0)],
-                                 memory.visible[tile.Row(1)]};
-    const uint32_t special[2] = {memory.special[tile.Row(0)],
-                                 memory.special[tile.Row(1)]};
-    if (!WarpAny((visible[0] | visible[1]) != 0)) {
-      continue;
-    }
-    const auto sees = [&](int n, int i) {
-      return (visible[i / 2] >> tile.Column(n, i % 2) & 1u) != 0;
+    const HeadRows<E> key_rows =
+        RowsOf<E>(softmax.key[b], tile.batch, tile.head, softmax.keys[b],
+                  softmax.head_dim);
+    const HeadRows<E> value_rows =
+        RowsOf<E>(softmax.value[b], tile.batch, tile.head, softmax.keys[b],
+                  softmax.value_dim);
+    const auto load = [&](int step, int buffer) {
+      const int key = steps.Key(b, step);
+      const KeyStep<kColumns, P> to = memory.Step(buffer);
+      LoadTile<kColumns, kStep>(key_rows, key, to.key);
+      if (has_context) {
+        LoadTile<kColumns, kStep>(value_rows, key, to.value);
+      }
+      LoadBits(block, tile.first, key, to.visible, to.special);
     };
-    const float* const previous_rows[2] = {
-        ScoreRow(arguments.previous, softmax, tile.head_of_batch, tile.Query(0),
-                 b),
-        ScoreRow(arguments.previous, softmax, tile.head_of_batch, tile.Query(1),
-                 b)};
-    float previous[kEights][4];
-    ETC_UNROLL
-    for (int n = 0; n < kEights; ++n) {
-      ETC_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        previous[n][i] = previous_rows[0] != nullptr && sees(n, i)
-                             ? previous_rows[i / 2][key + tile.Column(n, i % 2)]
-                             : 0.0f;
+    const auto compute = [&](int step, int buffer) {
+      const int key = steps.Key(b, step);
+      const KeyStep<kColumns, P> keys = memory.Step(buffer);
+      const RowBits bits(softmax, tile, block, key, keys);
+      if (!WarpAny((bits.visible[0] | bits.visible[1]) != 0)) {
+        return;
       }
-    }
-    float scores[kEights][4];
-    Clear(scores);
-    MultiplyTransposed<kColumns, P, kTile, kStep>(memory.query, tile.warp_row,
-                                                  memory.key, scores);
-    FinishScores(softmax, tile, block, key, special, memory.by_id, scores);
-    float* const carried_rows[2] = {
-        ScoreRow(arguments.carried, softmax, tile.head_of_batch, tile.Query(0),
-                 b),
-        ScoreRow(arguments.carried, softmax, tile.head_of_batch, tile.Query(1),
-                 b)};
-    const float gate =
-        softmax.gates[b] != nullptr ? softmax.gates[b][tile.head] : 1.0f;
-    ETC_UNROLL
-    for (int n = 0; n < kEights; ++n) {
-      ETC_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        const float own = scores[n][i];
-        const float total =
-            arguments.subtract ? previous[n][i] - own : previous[n][i] + own;
-        if (carried_rows[0] != nullptr && sees(n, i)) {
-          carried_rows[i / 2][key + tile.Column(n, i % 2)] = total;
-        }
-        const float logit =
-            softmax.gates[b] != nullptr ? own + gate * previous[n][i] : total;
-        scores[n][i] = sees(n, i) ? logit : -INFINITY;
-      }
-    }
-    if (!has_context) {
-      continue;
-    }
-    ETC_UNROLL
-    for (int r = 0; r < 2; ++r) {
-      float most = largest[r];
-      ETC_UNROLL
-      for (int n = 0; n < kEights; ++n) {
-        most = fmaxf(most, fmaxf(scores[n][2 * r], scores[n][2 * r + 1]));
-      }
-      most = fmaxf(most, ShuffleXor(most, 1));
-      most = fmaxf(most, ShuffleXor(most, 2));
-      // A row that has seen nothing yet.
-      const float base = most == -INFINITY ? 0.0f : most;
-      const float shrink = Exp2((largest[r] - base) * exponent_scale);
-      largest[r] = most;
-      const DropoutRow dropout =
-          has_dropout ? MakeDropoutRow(head_seed, tile.Query(r), b)
-                      : DropoutRow{0, 0};
-      float of_step = 0.0f;
-      ETC_UNROLL
-      for (int n = 0; n < kEights; ++n) {
+      const auto sees = [&](int n, int i) {
+        return HasBit(bits.visible[i / 2], n, i % 2);
+      };
+      const ScorePlaces places(softmax, tile.head_of_batch, b);
+      const int first_key = key + tile.column;
+      const float* const previous_scores =
+          places.Of(arguments.previous.rows[b], tile.Query(0), first_key);
+      float* const carried_scores =
+          places.Of(arguments.carried.rows[b], tile.Query(0), first_key);
+      float previous[kEights][4];
+      LoadScores(previous_scores, bits, places.query_stride, previous);
+      float scores[kEights][4];
+      Clear(scores);
+      MultiplyTransposed<kColumns, P, kTile, kStep>(memory.query, tile.warp_row,
+                                                    keys.key, scores);
+      FinishScores(softmax, tile, block, key, bits, memory.by_id, scores);
+      if (carried_scores != nullptr) {
+        const float sign = arguments.subtract ? -1.0f : 1.0f;
+        float totals[kEights][4];
         ETC_UNROLL
-        for (int i = 2 * r; i < 2 * r + 2; ++i) {
-          const float weight = Exp2((scores[n][i] - base) * exponent_scale);
-          of_step += weight;
-          scores[n][i] =
-              has_dropout ? weight * WeightFactor(softmax, dropout,
-                                                  key + tile.Column(n, i % 2))
-                          : weight;
+        for (int n = 0; n < kEights; ++n) {
+          ETC_UNROLL
+          for (int i = 0; i < 4; ++i) {
+            totals[n][i] = previous[n][i] + sign * scores[n][i];
+          }
+        }
+        StoreScores(totals, bits, places.query_stride, carried_scores);
+      }
+      if (!has_context) {
+        return;
+      }
+      const float gate =
+          softmax.gates[b] != nullptr ? softmax.gates[b][tile.head] : 1.0f;
+      ETC_UNROLL
+      for (int r = 0; r < 2; ++r) {
+        float most = largest[r];
+        ETC_UNROLL
+        for (int n = 0; n < kEights; ++n) {
+          ETC_UNROLL
+          for (int i = 2 * r; i < 2 * r + 2; ++i) {
+            scores[n][i] =
+                sees(n, i) ? scores[n][i] + gate * previous[n][i] : -INFINITY;
+            most = fmaxf(most, scores[n][i]);
+          }
+        }
+        most = fmaxf(most, ShuffleXor(most, 1));
+        most = fmaxf(most, ShuffleXor(most, 2));
+        // A row that has seen nothing yet.
+        const float base = most == -INFINITY ? 0.0f : most;
+        const float shrink = Exp2((largest[r] - base) * exponent_scale);
+        largest[r] = most;
+        const DropoutRow dropout =
+            has_dropout ? MakeDropoutRow(head_seed, tile.Query(r), b)
+                        : DropoutRow{0, 0};
+        float of_step = 0.0f;
+        ETC_UNROLL
+        for (int n = 0; n < kEights; ++n) {
+          ETC_UNROLL
+          for (int i = 2 * r; i < 2 * r + 2; ++i) {
+            const float weight = Exp2((scores[n][i] - base) * exponent_scale);
+            of_step += weight;
+            scores[n][i] = weight;
+            if (has_dropout) {
+              scores[n][i] *=
+                  WeightFactor(softmax, dropout, first_key + 8 * n + i % 2);
+            }
+          }
+        }
+        sum[r] = sum[r] * shrink + of_step;
+        if (WarpAny(shrink != 1.0f)) {
+          ETC_UNROLL
+          for (int n = 0; n < kColumns / 8; ++n) {
+            context[n][2 * r] *= shrink;
+            context[n][2 * r + 1] *= shrink;
+          }
         }
       }
-      sum[r] = sum[r] * shrink + of_step;
-      ETC_UNROLL
-      for (int n = 0; n < kColumns / 8; ++n) {
-        context[n][2 * r] *= shrink;
-        context[n][2 * r + 1] *= shrink;
-      }
-    }
-    Multiply<kColumns, P, kStep>(scores, memory.value, context);
+      Multiply<kColumns, P, kStep>(scores, keys.value, context);
+    };
+    ForEachStep<P>(steps.Begin(b), steps.End(b), load, compute);
   }
   if (!has_context) {
     return;

@@ -50,7 +50,7 @@ template <int kColumns, int P>
 ETC_DEVICE void LoadQueries(const BackwardArguments& arguments,
                             const KeyTile& tile, const KeyBlock& block, int b,
                             int first, uint64_t head_seed,
-                            const KeyPassMemory<kColumns, P>& memory) {
+                            const QueryStep<kColumns, P>& memory) {
   const Softmax& softmax = arguments.softmax;
   const int row = Thread() % kStep;
   const int query = first + row;
@@ -73,10 +73,63 @@ ETC_DEVICE void LoadQueries(const BackwardArguments& arguments,
   }
 }
 
+// As FinishScores, of keys and queries.
+template <int kColumns, int P>
+ETC_DEVICE void FinishKeyScores(const Softmax& softmax, const KeyTile& tile,
+                                const KeyBlock& block, int first_query,
+                                const QueryStep<kColumns, P>& queries,
+                                float (&scores)[kStep / 8][4]) {
+  const bool has_ids = softmax.ids > 0 && block.rule != RelativeRule::kNone;
+  const int half = tile.warp_row / 32;
+  const int first_bit = tile.Row(0) % 32;
+  uint32_t special[kStep / 8][2];
+  uint32_t any = 0;
+  uint32_t all = 0x101u;
+  int far = -1;
+  if (has_ids) {
+    ETC_UNROLL
+    for (int n = 0; n < kStep / 8; ++n) {
+      ETC_UNROLL
+      for (int i = 0; i < 2; ++i) {
+        special[n][i] =
+            queries.special[half * kStep + tile.Column(n, i)] >> first_bit &
+            0x101u;
+        any |= special[n][i];
+        all &= special[n][i];
+      }
+    }
+    const int first_key = tile.first + tile.warp_row;
+    far = FarOfAll(
+        block.rule,
+        {first_query, first_query + kStep - 1, first_key, first_key + 15},
+        softmax.max_distance, any, all, 0x101u);
+  }
+  const int delta = tile.first + tile.Row(0) - first_query - tile.column;
+  ETC_UNROLL
+  for (int n = 0; n < kStep / 8; ++n) {
+    ETC_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      float score = scores[n][i];
+      if (has_ids) {
+        int id_far = far;
+        const int id =
+            far >= 0
+                ? IdOfFar(far, softmax.max_distance)
+                : IdOf(block.rule, (special[n][i % 2] >> (i / 2 * 8) & 1u) != 0,
+                       delta + i / 2 * 8 - 8 * n - i % 2, softmax.max_distance,
+                       &id_far);
+        score += queries.by_id[tile.Column(n, i % 2) * softmax.ids + id];
+      }
+      scores[n][i] = score * softmax.score_scale;
+    }
+  }
+}
+
 // The gradients that belong to keys, a step of queries after the other: those
 // of keys and values. All is as in QueryGradientsKernel, transposed.
 template <typename E, int kColumns>
-ETC_KERNEL void KeyGradientsKernel(KeyGradientArguments all) {
+ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 3 : 2)
+    KeyGradientsKernel(KeyGradientArguments all) {
   constexpr int P = kParts<E>;
   constexpr int kEights = kStep / 8;
   const BackwardArguments& arguments = all.backward;
@@ -115,25 +168,30 @@ ETC_KERNEL void KeyGradientsKernel(KeyGradientArguments all) {
   float value_gradient[kColumns / 8][4];
   Clear(key_gradient);
   Clear(value_gradient);
-  for (int step = step_begin; step < step_end; ++step) {
+  const HeadRows<E> query_rows = RowsOf<E>(softmax.query, tile.batch, tile.head,
+                                           softmax.queries, softmax.head_dim);
+  const HeadRows<E> context_gradient_rows =
+      RowsOf<E>(arguments.context_gradient, tile.batch, tile.head,
+                softmax.queries, softmax.value_dim);
+  const auto load = [&](int step, int buffer) {
     const int first = from + kStep * step;
-    SyncThreads();
-    LoadQueries(arguments, tile, block, b, first, head_seed, memory);
-    LoadTile<kColumns, kStep>(RowsOf<E>(softmax.query, tile.batch, tile.head,
-                                        softmax.queries, softmax.head_dim),
-                              first, memory.query);
-    LoadTile<kColumns, kStep>(
-        RowsOf<E>(arguments.context_gradient, tile.batch, tile.head,
-                  softmax.queries, softmax.value_dim),
-        first, memory.context_gradient);
+    const QueryStep<kColumns, P> queries = memory.Step(buffer);
+    LoadTile<kColumns, kStep>(query_rows, first, queries.query);
+    LoadTile<kColumns, kStep>(context_gradient_rows, first,
+                              queries.context_gradient);
+    LoadQueries(arguments, tile, block, b, first, head_seed, queries);
     if (needs_own && has_ids) {
-      LoadById(softmax, tile.head_of_batch, first, kStep, memory.by_id);
+      LoadById(softmax, tile.head_of_batch, first, kStep, queries.by_id);
     }
-    SyncThreads();
-    // Bits of the thread's queries for the warp's half of the keys: sixteen of
-    // those 32 are the warp's.
-    const int half = tile.warp_row / 32;
-    const int first_bit = tile.warp_row % 32;
+  };
+  const ScorePlaces places(softmax, tile.head_of_batch, b);
+  const int half = tile.warp_row / 32;
+  // Of the thread's first key, among the 32 of its warp's half.
+  const int first_bit = tile.Row(0) % 32;
+  const auto compute = [&](int step, int buffer) {
+    const int first = from + kStep * step;
+    const QueryStep<kColumns, P> queries = memory.Step(buffer);
+    // Bit 0 and 8: whether the thread's queries see its two keys.
     uint32_t visible[kEights][2];
     uint32_t any = 0;
     ETC_UNROLL
@@ -141,62 +199,50 @@ ETC_KERNEL void KeyGradientsKernel(KeyGradientArguments all) {
       ETC_UNROLL
       for (int i = 0; i < 2; ++i) {
         visible[n][i] =
-            memory.visible[half * kStep + tile.Column(n, i)] >> first_bit &
-            0xffffu;
-        any |= visible[n][i];
+            queries.visible[half * kStep + tile.Column(n, i)] >> first_bit;
+        any |= visible[n][i] & 0x101u;
       }
     }
     if (!WarpAny(any != 0)) {
-      continue;
+      return;
     }
-    const int lane_key = Thread() % 32 / 4;
     const auto sees = [&](int n, int i) {
-      return (visible[n][i % 2] >> (lane_key + i / 2 * 8) & 1u) != 0;
+      return (visible[n][i % 2] >> (i / 2 * 8) & 1u) != 0;
     };
-    float carried[kEights][4];
-    float gradient[kEights][4];
-    ETC_UNROLL
-    for (int n = 0; n < kEights; ++n) {
-      ETC_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        const int query = first + tile.Column(n, i % 2);
-        const int j = tile.first + tile.Row(i / 2);
-        const float* const row =
-            ScoreRow(arguments.carried, softmax, tile.head_of_batch, query, b);
-        const float* const of_gradient = ScoreRow(
-            arguments.carried_gradient, softmax, tile.head_of_batch, query, b);
-        carried[n][i] = row != nullptr && sees(n, i) ? row[j] : 0.0f;
-        gradient[n][i] =
-            of_gradient != nullptr && sees(n, i) ? of_gradient[j] : 0.0f;
+    const int first_query = first + tile.column;
+    const int first_key = tile.first + tile.Row(0);
+    const auto load_scores = [&](float* rows, float(&scores)[kEights][4]) {
+      Clear(scores);
+      if (rows == nullptr) {
+        return;
       }
-    }
-    float own[kEights][4];
-    Clear(own);
-    if (needs_own) {
-      MultiplyTransposed<kColumns, P, kTile, kStep>(memory.key, tile.warp_row,
-                                                    memory.query, own);
+      const float* const place = places.Of(rows, first_query, first_key);
       ETC_UNROLL
       for (int n = 0; n < kEights; ++n) {
         ETC_UNROLL
         for (int i = 0; i < 4; ++i) {
-          if (has_ids) {
-            const int column = tile.Column(n, i % 2);
-            const int row = tile.Row(i / 2);
-            const uint32_t special = memory.special[half * kStep + column];
-            int far;
-            const int id = IdOf(block.rule, (special >> row % 32 & 1u) != 0,
-                                tile.first + row - first - column,
-                                softmax.max_distance, &far);
-            own[n][i] += memory.by_id[column * softmax.ids + id];
+          if (sees(n, i)) {
+            scores[n][i] =
+                place[(8 * n + i % 2) * places.query_stride + i / 2 * 8];
           }
-          own[n][i] *= softmax.score_scale;
         }
       }
+    };
+    float carried[kEights][4];
+    float gradient[kEights][4];
+    load_scores(arguments.carried.rows[b], carried);
+    load_scores(arguments.carried_gradient.rows[b], gradient);
+    float own[kEights][4];
+    Clear(own);
+    if (needs_own) {
+      MultiplyTransposed<kColumns, P, kTile, kStep>(memory.key, tile.warp_row,
+                                                    queries.query, own);
+      FinishKeyScores(softmax, tile, block, first, queries, own);
     }
     float of_weights[kEights][4];
     Clear(of_weights);
     MultiplyTransposed<kColumns, P, kTile, kStep>(
-        memory.value, tile.warp_row, memory.context_gradient, of_weights);
+        memory.value, tile.warp_row, queries.context_gradient, of_weights);
     ETC_UNROLL
     for (int n = 0; n < kEights; ++n) {
       ETC_UNROLL
@@ -207,24 +253,28 @@ ETC_KERNEL void KeyGradientsKernel(KeyGradientArguments all) {
             is_gated ? own[n][i] + gate * (total - own[n][i]) : total;
         const float weight =
             sees(n, i)
-                ? Exp2((logit - memory.row_max[column]) * exponent_scale) *
-                      memory.row_inverse_sum[column]
+                ? Exp2((logit - queries.row_max[column]) * exponent_scale) *
+                      queries.row_inverse_sum[column]
                 : 0.0f;
-        const float factor = has_dropout
-                                 ? WeightFactor(softmax, memory.dropout[column],
-                                                tile.first + tile.Row(i / 2))
-                                 : 1.0f;
-        const float inner =
-            weight * (factor * of_weights[n][i] - memory.context_dot[column]) *
-            inverse_divisor;
-        of_weights[n][i] = weight * factor;
+        float kept = weight;
+        if (has_dropout) {
+          const float factor = WeightFactor(softmax, queries.dropout[column],
+                                            first_key + i / 2 * 8);
+          kept *= factor;
+          of_weights[n][i] *= factor;
+        }
+        const float inner = weight *
+                            (of_weights[n][i] - queries.context_dot[column]) *
+                            inverse_divisor;
+        of_weights[n][i] = kept;
         gradient[n][i] = (inner + gradient[n][i]) * softmax.score_scale;
       }
     }
-    Multiply<kColumns, P, kStep>(of_weights, memory.context_gradient,
+    Multiply<kColumns, P, kStep>(of_weights, queries.context_gradient,
                                  value_gradient);
-    Multiply<kColumns, P, kStep>(gradient, memory.query, key_gradient);
-  }
+    Multiply<kColumns, P, kStep>(gradient, queries.query, key_gradient);
+  };
+  ForEachStep<P>(step_begin, step_end, load, compute);
   ETC_UNROLL
   for (int r = 0; r < 2; ++r) {
     const int key = tile.first + tile.Row(r);

@@ -18,9 +18,11 @@ ETC_DEVICE int Least(int a, int b) { return a < b ? a : b; }
 ETC_DEVICE int Largest(int a, int b) { return a > b ? a : b; }
 
 struct RowSets {
+  const int32_t* hulls = nullptr;
   const int32_t* first = nullptr;
   const int32_t* last = nullptr;
   const int32_t* runs = nullptr;
+  bool is_single = true;
 };
 
 // The keys of one block in one example.
@@ -35,25 +37,24 @@ struct KeyBlock {
   int after;
 };
 
+ETC_DEVICE RowSets RowSetsOf(const Softmax& softmax,
+                             const SetOffsets& offsets) {
+  return {softmax.runs + offsets.hulls, softmax.runs + offsets.first,
+          softmax.runs + offsets.last, softmax.runs + offsets.runs,
+          offsets.is_single != 0};
+}
+
 ETC_DEVICE KeyBlock KeyBlockOf(const Softmax& softmax, int batch, int block) {
-  const RunOffsets& offsets =
-      reinterpret_cast<const RunOffsets*>(softmax.runs)[2 * batch + block];
-  const auto sets = [&](int32_t first, int32_t last, int32_t runs) {
-    return RowSets{softmax.runs + first, softmax.runs + last,
-                   softmax.runs + runs};
-  };
-  const bool has_special = offsets.special_first >= 0;
-  return {
-      sets(offsets.visible_first, offsets.visible_last, offsets.visible_runs),
-      has_special ? sets(offsets.special_first, offsets.special_last,
-                         offsets.special_runs)
-                  : RowSets(),
-      has_special,
-      static_cast<RelativeRule>(offsets.rule),
-      softmax.queries,
-      softmax.keys[block],
-      block == 0 ? softmax.before : -1,
-      block == 0 ? softmax.after : -1};
+  const BlockOffsets& offsets =
+      reinterpret_cast<const BlockOffsets*>(softmax.runs)[2 * batch + block];
+  return {RowSetsOf(softmax, offsets.visible),
+          RowSetsOf(softmax, offsets.special),
+          offsets.has_special != 0,
+          static_cast<RelativeRule>(offsets.rule),
+          softmax.queries,
+          softmax.keys[block],
+          block == 0 ? softmax.before : -1,
+          block == 0 ? softmax.after : -1};
 }
 
 // Keys [begin, end).
@@ -72,8 +73,16 @@ ETC_DEVICE uint32_t BitsOfRange(const KeyRange& range, int key) {
   return (end == 32 ? ~0u : (1u << end) - 1u) & ~((1u << begin) - 1u);
 }
 
+ETC_DEVICE KeyRange HullOf(const RowSets& sets, int query) {
+  return {sets.hulls[2 * query], sets.hulls[2 * query + 1]};
+}
+
 // Bits of the keys that a query has in its set, of the 32 from `key` on.
 ETC_DEVICE uint32_t BitsOfSet(const RowSets& sets, int query, int key) {
+  const uint32_t of_hull = BitsOfRange(HullOf(sets, query), key);
+  if (sets.is_single || of_hull == 0) {
+    return of_hull;
+  }
   int low = sets.first[query];
   const int last = sets.last[query];
   int high = last;
@@ -99,14 +108,14 @@ ETC_DEVICE KeyRange WindowOf(const KeyBlock& block, int query) {
              : KeyRange{query - block.before, query + block.after + 1};
 }
 ETC_DEVICE KeyRange RangeOf(const KeyBlock& block, int query) {
-  if (query >= block.queries ||
-      block.visible.first[query] == block.visible.last[query]) {
+  if (query >= block.queries) {
     return {block.keys, 0};
   }
+  const KeyRange hull = HullOf(block.visible, query);
   const KeyRange window = WindowOf(block, query);
-  return {
-      Largest(block.visible.runs[2 * block.visible.first[query]], window.begin),
-      Least(block.visible.runs[2 * block.visible.last[query] - 1], window.end)};
+  return hull.begin >= hull.end ? KeyRange{block.keys, 0}
+                                : KeyRange{Largest(hull.begin, window.begin),
+                                           Least(hull.end, window.end)};
 }
 
 ETC_DEVICE uint32_t VisibleBits(const KeyBlock& block, int query, int key) {
@@ -150,19 +159,48 @@ ETC_DEVICE int IdOf(RelativeRule rule, bool is_special, int delta, int m,
   return IdOfFar(*far, m);
 }
 
-// The keys that a block of threads goes through, some at a time: own ones, then
-// others.
+// Queries and keys of a warp in one step.
+struct WarpPairs {
+  int first_query;
+  int last_query;
+  int first_key;
+  int last_key;
+};
+
+// Which of the ids of many keys all pairs of a warp have; -1: not all the same.
+// `special` are bits of the thread's pairs, all of them if they are `all`.
+ETC_DEVICE int FarOfAll(RelativeRule rule, const WarpPairs& pairs, int m,
+                        uint32_t any_special, uint32_t all_special,
+                        uint32_t all) {
+  const bool has_special = WarpAny(any_special != 0);
+  if (!has_special) {
+    return rule == RelativeRule::kLink ? 2 : 4;
+  }
+  if (rule == RelativeRule::kLink || WarpAny(all_special != all)) {
+    return -1;
+  }
+  if (pairs.first_key - pairs.last_query >= m) {
+    return 0;
+  }
+  return pairs.first_query - pairs.last_key >= m ? 1 : -1;
+}
+
+// The steps of keys of both blocks that a block of threads goes through.
 struct KeySteps {
-  ETC_DEVICE int Block(int step) const { return step < own_steps ? 0 : 1; }
-  ETC_DEVICE int Key(int step) const {
-    return step < own_steps ? own_begin + kStep * step
-                            : other_begin + kStep * (step - own_steps);
+  ETC_DEVICE int Key(int block, int step) const {
+    return (block == 0 ? own_key : other_key) + kStep * step;
+  }
+  ETC_DEVICE int Begin(int block) const {
+    return block == 0 ? Least(begin, own_steps) : Largest(begin - own_steps, 0);
+  }
+  ETC_DEVICE int End(int block) const {
+    return block == 0 ? Least(end, own_steps) : Largest(end - own_steps, 0);
   }
 
-  int own_begin;
-  int other_begin;
+  int own_key;  // of step 0
+  int other_key;
   int own_steps;
-  int begin;  // of this split
+  int begin;  // of both blocks' steps
   int end;
 };
 
@@ -197,18 +235,28 @@ ETC_DEVICE KeySteps StepsOf(const Softmax& softmax, int batch, int first,
           all * (split + 1) / splits};
 }
 
-// Scores of one query: key j at [j].
-ETC_DEVICE float* ScoreRow(const ScoreBlocks& scores, const Softmax& softmax,
-                           int64_t head_of_batch, int query, int block) {
-  float* const rows = scores.rows[block];
-  if (rows == nullptr) {
-    return nullptr;
+// Where the scores of a head and block are: that of query i and key j is
+// `query_stride` i + j numbers from the beginning.
+struct ScorePlaces {
+  ETC_DEVICE ScorePlaces(const Softmax& softmax, int64_t head_of_batch,
+                         int block)
+      : begin(head_of_batch * softmax.queries *
+                  static_cast<int64_t>(softmax.columns[block]) +
+              (block == 0 && softmax.before >= 0 ? softmax.before : 0)),
+        query_stride(softmax.columns[block] -
+                     (block == 0 && softmax.before >= 0 ? 1 : 0)) {}
+
+  // Null where there are no scores.
+  ETC_DEVICE float* Of(float* rows, int query, int key) const {
+    return rows == nullptr
+               ? nullptr
+               : rows + begin + static_cast<int64_t>(query) * query_stride +
+                     key;
   }
-  const int64_t row = (head_of_batch * softmax.queries + query) *
-                      static_cast<int64_t>(softmax.columns[block]);
-  return rows + row +
-         (block == 0 && softmax.before >= 0 ? softmax.before - query : 0);
-}
+
+  int64_t begin;
+  int query_stride;
+};
 
 // The factor of a weight.
 ETC_DEVICE float WeightFactor(const Softmax& softmax, const DropoutRow& row,

@@ -127,16 +127,27 @@ ETC_DEVICE void LoadEight(const HeadRows<float>& from, const float* row,
 }
 
 // Copies rows [begin, begin + kRows) into a tile, zeros where there are none.
-// All threads of a block together; SyncThreads before and after.
+// All threads of a block together; WaitForCopies and SyncThreads behind it.
 template <int kColumns, int kRows, typename E>
 ETC_DEVICE void LoadTile(const HeadRows<E>& from, int begin, uint16_t* tile) {
   constexpr int P = kParts<E>;
   constexpr int kEights = kColumns / 8;
-  for (int n = Thread(); n < kRows * kEights; n += kThreads) {
-    const int row = n / kEights;
-    const int column = n % kEights * 8;
+  static_assert(kRows * kEights % kThreads == 0);
+  ETC_UNROLL
+  for (int i = 0; i < kRows * kEights / kThreads; ++i) {
+    const int row = (i * kThreads + Thread()) / kEights;
+    const int column = Thread() % kEights * 8;
+    uint16_t* const to = tile + row * kPitch<kColumns> + column;
+    const bool is_there = begin + row < from.rows && column < from.columns;
+    if constexpr (P == 1) {
+      if (from.is_aligned) {
+        CopyLater(to, is_there ? from.Row(begin + row) + column : from.data,
+                  is_there);
+        continue;
+      }
+    }
     Words4 parts[P];
-    if (begin + row < from.rows && column < from.columns) {
+    if (is_there) {
       LoadEight(from, from.Row(begin + row), column, parts);
     } else {
       ETC_UNROLL
@@ -146,8 +157,41 @@ ETC_DEVICE void LoadTile(const HeadRows<E>& from, int begin, uint16_t* tile) {
     }
     ETC_UNROLL
     for (int p = 0; p < P; ++p) {
-      *reinterpret_cast<Words4*>(tile + (p * kRows + row) * kPitch<kColumns> +
-                                 column) = parts[p];
+      *reinterpret_cast<Words4*>(to + p * kRows * kPitch<kColumns>) = parts[p];
+    }
+  }
+}
+
+// Tiles of steps of a pass: of bfloat16 two, of which one is filled while the
+// other is read. Parts of float32 are made from registers, and in one.
+template <int P>
+inline constexpr int kBuffers = P == 1 ? 2 : 1;
+
+// Calls load(step, buffer) and then compute(step, buffer) for the steps
+// [begin, end).
+template <int P, typename Load, typename Compute>
+ETC_DEVICE void ForEachStep(int begin, int end, const Load& load,
+                            const Compute& compute) {
+  if constexpr (kBuffers<P> == 2) {
+    SyncThreads();  // other steps may be in their last one
+    if (begin < end) {
+      load(begin, 0);
+    }
+    for (int step = begin; step < end; ++step) {
+      const int buffer = (step - begin) % 2;
+      WaitForCopies();
+      SyncThreads();
+      if (step + 1 < end) {
+        load(step + 1, 1 - buffer);
+      }
+      compute(step, buffer);
+    }
+  } else {
+    for (int step = begin; step < end; ++step) {
+      SyncThreads();
+      load(step, 0);
+      SyncThreads();
+      compute(step, 0);
     }
   }
 }

@@ -19,56 +19,44 @@ namespace etc::kernels::cuda {
 //   inner    = p (f dP - D) / divisor
 //   own      = inner + gradient of S
 //   previous = g inner + gradient of S
-struct PairGradient {
-  float inner;
-  float own;
-};
-
-// Rows of the scores' tensors of one query; null: none.
-struct BackwardRows {
-  const float* carried;
-  const float* carried_gradient;
-  float* undone;
-  float* previous_gradient;
-};
-
-ETC_DEVICE BackwardRows BackwardRowsOf(const BackwardArguments& arguments,
-                                       int64_t head_of_batch, int query,
-                                       int block) {
-  const Softmax& softmax = arguments.softmax;
-  float* const carried =
-      ScoreRow(arguments.carried, softmax, head_of_batch, query, block);
-  return {carried,
-          ScoreRow(arguments.carried_gradient, softmax, head_of_batch, query,
-                   block),
-          arguments.undo ? carried : nullptr,
-          ScoreRow(arguments.previous_gradient, softmax, head_of_batch, query,
-                   block)};
-}
 
 // Adds to the gradient of by_id of a tile what one step of keys gives: `own`
 // are gradients of scores. An id that one key of a row has is added by the
 // thread that has the pair, others are summed in `far`, [2 rows][kFarIds].
 ETC_DEVICE void AddById(const Softmax& softmax, const QueryTile& tile,
-                        const KeyBlock& block, int key,
-                        const uint32_t (&special)[2],
+                        const KeyBlock& block, int key, const RowBits& bits,
                         const float (&own)[kStep / 8][4],
                         float (&far_sums)[2][kFarIds], float* by_id_gradient) {
+  if (bits.far >= 0) {
+    ETC_UNROLL
+    for (int r = 0; r < 2; ++r) {
+      float sum = 0.0f;
+      ETC_UNROLL
+      for (int n = 0; n < kStep / 8; ++n) {
+        sum += own[n][2 * r] + own[n][2 * r + 1];
+      }
+      ETC_UNROLL
+      for (int f = 0; f < kFarIds; ++f) {
+        far_sums[r][f] += bits.far == f ? sum : 0.0f;
+      }
+    }
+    return;
+  }
+  const int delta = key + tile.column - tile.Query(0);
   ETC_UNROLL
   for (int n = 0; n < kStep / 8; ++n) {
     ETC_UNROLL
     for (int i = 0; i < 4; ++i) {
       const int r = i / 2;
-      const int column = tile.Column(n, i % 2);
       int far;
       const int id =
-          IdOf(block.rule, (special[r] >> column & 1u) != 0,
-               key + column - tile.Query(r), softmax.max_distance, &far);
+          IdOf(block.rule, HasBit(bits.special[r], n, i % 2),
+               delta + 8 * n + i % 2 - 8 * r, softmax.max_distance, &far);
       ETC_UNROLL
       for (int f = 0; f < kFarIds; ++f) {
         far_sums[r][f] += far == f ? own[n][i] : 0.0f;
       }
-      if (far < 0 && own[n][i] != 0.0f) {
+      if (far < 0 && HasBit(bits.visible[r], n, i % 2)) {
         by_id_gradient[tile.Row(r) * softmax.ids + id] += own[n][i];
       }
     }
@@ -137,7 +125,8 @@ ETC_DEVICE void StoreGates(const BackwardArguments& arguments,
 // The gradients that belong to queries, a step of keys after the other: those
 // of the queries, of by_id, of the gates and of the previous scores.
 template <typename E, int kColumns>
-ETC_KERNEL void QueryGradientsKernel(BackwardArguments arguments) {
+ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 3 : 2)
+    QueryGradientsKernel(BackwardArguments arguments) {
   constexpr int P = kParts<E>;
   constexpr int kEights = kStep / 8;
   const Softmax& softmax = arguments.softmax;
@@ -185,103 +174,102 @@ ETC_KERNEL void QueryGradientsKernel(BackwardArguments arguments) {
   Clear(query_gradient);
   float far_sums[2][kFarIds] = {};
   float gate_sums[2] = {0.0f, 0.0f};
-  for (int step = steps.begin; step < steps.end; ++step) {
-    const int b = steps.Block(step);
-    const int key = steps.Key(step);
+  ETC_NO_UNROLL
+  for (int b = 0; b < 2; ++b) {
     const KeyBlock block = KeyBlockOf(softmax, tile.batch, b);
-    SyncThreads();
-    LoadTile<kColumns, kStep>(RowsOf<E>(softmax.key[b], tile.batch, tile.head,
-                                        softmax.keys[b], softmax.head_dim),
-                              key, memory.key);
-    LoadTile<kColumns, kStep>(RowsOf<E>(softmax.value[b], tile.batch, tile.head,
-                                        softmax.keys[b], softmax.value_dim),
-                              key, memory.value);
-    LoadBits(block, tile.first, key, memory.visible, memory.special);
-    SyncThreads();
-    const uint32_t visible[2] = {memory.visible[tile.Row(0)],
-                                 memory.visible[tile.Row(1)]};
-    const uint32_t special[2] = {memory.special[tile.Row(0)],
-                                 memory.special[tile.Row(1)]};
-    if (!WarpAny((visible[0] | visible[1]) != 0)) {
-      continue;
-    }
-    const auto sees = [&](int n, int i) {
-      return (visible[i / 2] >> tile.Column(n, i % 2) & 1u) != 0;
+    const HeadRows<E> key_rows =
+        RowsOf<E>(softmax.key[b], tile.batch, tile.head, softmax.keys[b],
+                  softmax.head_dim);
+    const HeadRows<E> value_rows =
+        RowsOf<E>(softmax.value[b], tile.batch, tile.head, softmax.keys[b],
+                  softmax.value_dim);
+    const auto load = [&](int step, int buffer) {
+      const int key = steps.Key(b, step);
+      const KeyStep<kColumns, P> to = memory.Step(buffer);
+      LoadTile<kColumns, kStep>(key_rows, key, to.key);
+      LoadTile<kColumns, kStep>(value_rows, key, to.value);
+      LoadBits(block, tile.first, key, to.visible, to.special);
     };
-    const BackwardRows rows[2] = {
-        BackwardRowsOf(arguments, tile.head_of_batch, tile.Query(0), b),
-        BackwardRowsOf(arguments, tile.head_of_batch, tile.Query(1), b)};
-    float carried[kEights][4];
-    float gradient[kEights][4];  // of the carried scores, later of own ones
-    ETC_UNROLL
-    for (int n = 0; n < kEights; ++n) {
-      ETC_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        const int j = key + tile.Column(n, i % 2);
-        const BackwardRows& row = rows[i / 2];
-        carried[n][i] =
-            row.carried != nullptr && sees(n, i) ? row.carried[j] : 0.0f;
-        gradient[n][i] = row.carried_gradient != nullptr && sees(n, i)
-                             ? row.carried_gradient[j]
-                             : 0.0f;
+    const auto compute = [&](int step, int buffer) {
+      const int key = steps.Key(b, step);
+      const KeyStep<kColumns, P> keys = memory.Step(buffer);
+      const RowBits bits(softmax, tile, block, key, keys);
+      if (!WarpAny((bits.visible[0] | bits.visible[1]) != 0)) {
+        return;
       }
-    }
-    float own[kEights][4];
-    Clear(own);
-    if (needs_own) {
-      MultiplyTransposed<kColumns, P, kTile, kStep>(memory.query, tile.warp_row,
-                                                    memory.key, own);
-      FinishScores(softmax, tile, block, key, special, memory.by_id, own);
-    }
-    float of_weights[kEights][4];
-    Clear(of_weights);
-    MultiplyTransposed<kColumns, P, kTile, kStep>(
-        memory.context_gradient, tile.warp_row, memory.value, of_weights);
-    const float gate = is_gated ? softmax.gates[b][tile.head] : 1.0f;
-    ETC_UNROLL
-    for (int r = 0; r < 2; ++r) {
-      const DropoutRow dropout =
-          has_dropout ? MakeDropoutRow(head_seed, tile.Query(r), b)
-                      : DropoutRow{0, 0};
+      const auto sees = [&](int n, int i) {
+        return HasBit(bits.visible[i / 2], n, i % 2);
+      };
+      const ScorePlaces places(softmax, tile.head_of_batch, b);
+      const int first_key = key + tile.column;
+      float* const carried_scores =
+          places.Of(arguments.carried.rows[b], tile.Query(0), first_key);
+      const float* const carried_gradient = places.Of(
+          arguments.carried_gradient.rows[b], tile.Query(0), first_key);
+      float* const previous_gradient = places.Of(
+          arguments.previous_gradient.rows[b], tile.Query(0), first_key);
+      float carried[kEights][4];
+      float gradient[kEights][4];  // of the carried scores, later of own ones
+      LoadScores(carried_scores, bits, places.query_stride, carried);
+      LoadScores(carried_gradient, bits, places.query_stride, gradient);
+      float own[kEights][4];
+      Clear(own);
+      if (needs_own) {
+        MultiplyTransposed<kColumns, P, kTile, kStep>(
+            memory.query, tile.warp_row, keys.key, own);
+        FinishScores(softmax, tile, block, key, bits, memory.by_id, own);
+      }
+      float of_weights[kEights][4];
+      Clear(of_weights);
+      MultiplyTransposed<kColumns, P, kTile, kStep>(
+          memory.context_gradient, tile.warp_row, keys.value, of_weights);
+      const float gate = is_gated ? softmax.gates[b][tile.head] : 1.0f;
       ETC_UNROLL
-      for (int n = 0; n < kEights; ++n) {
+      for (int r = 0; r < 2; ++r) {
+        const DropoutRow dropout =
+            has_dropout ? MakeDropoutRow(head_seed, tile.Query(r), b)
+                        : DropoutRow{0, 0};
         ETC_UNROLL
-        for (int i = 2 * r; i < 2 * r + 2; ++i) {
-          const int j = key + tile.Column(n, i % 2);
-          const float total = has_carried ? carried[n][i] : own[n][i];
-          const float previous = total - own[n][i];
-          const float logit = is_gated ? own[n][i] + gate * previous : total;
-          const float weight =
-              sees(n, i)
-                  ? Exp2((logit - largest[r]) * exponent_scale) * inverse_sum[r]
-                  : 0.0f;
-          const float factor =
-              has_dropout ? WeightFactor(softmax, dropout, j) : 1.0f;
-          const float inner = weight *
-                              (factor * of_weights[n][i] - context_dot[r]) *
-                              inverse_divisor;
-          const float above = gradient[n][i];
-          if (is_gated) {
-            gate_sums[0] += b == 0 ? inner * previous : 0.0f;
-            gate_sums[1] += b == 1 ? inner * previous : 0.0f;
-          }
-          if (sees(n, i)) {
-            if (rows[r].previous_gradient != nullptr) {
-              rows[r].previous_gradient[j] = gate * inner + above;
+        for (int n = 0; n < kEights; ++n) {
+          ETC_UNROLL
+          for (int i = 2 * r; i < 2 * r + 2; ++i) {
+            const float total = has_carried ? carried[n][i] : own[n][i];
+            const float previous = total - own[n][i];
+            const float logit = is_gated ? own[n][i] + gate * previous : total;
+            const float weight =
+                sees(n, i) ? Exp2((logit - largest[r]) * exponent_scale) *
+                                 inverse_sum[r]
+                           : 0.0f;
+            if (has_dropout) {
+              of_weights[n][i] *=
+                  WeightFactor(softmax, dropout, first_key + 8 * n + i % 2);
             }
-            if (rows[r].undone != nullptr) {
-              rows[r].undone[j] = previous;
+            const float inner =
+                weight * (of_weights[n][i] - context_dot[r]) * inverse_divisor;
+            const float above = gradient[n][i];
+            if (is_gated) {
+              gate_sums[0] += b == 0 ? inner * previous : 0.0f;
+              gate_sums[1] += b == 1 ? inner * previous : 0.0f;
             }
+            own[n][i] = previous;
+            of_weights[n][i] = gate * inner + above;
+            gradient[n][i] = (inner + above) * softmax.score_scale;
           }
-          gradient[n][i] = (inner + above) * softmax.score_scale;
         }
       }
-    }
-    if (softmax.ids > 0 && block.rule != RelativeRule::kNone) {
-      AddById(softmax, tile, block, key, special, gradient, far_sums,
-              memory.by_id_gradient);
-    }
-    Multiply<kColumns, P, kStep>(gradient, memory.key, query_gradient);
+      if (previous_gradient != nullptr) {
+        StoreScores(of_weights, bits, places.query_stride, previous_gradient);
+      }
+      if (arguments.undo) {
+        StoreScores(own, bits, places.query_stride, carried_scores);
+      }
+      if (bits.has_ids) {
+        AddById(softmax, tile, block, key, bits, gradient, far_sums,
+                memory.by_id_gradient);
+      }
+      Multiply<kColumns, P, kStep>(gradient, keys.key, query_gradient);
+    };
+    ForEachStep<P>(steps.Begin(b), steps.End(b), load, compute);
   }
   SyncThreads();
   if (softmax.ids > 0) {

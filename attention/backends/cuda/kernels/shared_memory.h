@@ -34,6 +34,25 @@ class SharedLayout {
   size_t bytes_ = 0;
 };
 
+// Keys of one step.
+template <int kColumns, int P>
+struct KeyStep {
+  ETC_HOST_DEVICE explicit KeyStep(unsigned char* memory) {
+    SharedLayout layout(memory);
+    key = layout.TakeTile<kColumns, P>(kStep);
+    value = layout.TakeTile<kColumns, P>(kStep);
+    visible = layout.Take<uint32_t>(kTile);
+    special = layout.Take<uint32_t>(kTile);
+    bytes = layout.bytes();
+  }
+
+  uint16_t* key;
+  uint16_t* value;
+  uint32_t* visible;  // of each query, keys of the step
+  uint32_t* special;
+  size_t bytes;
+};
+
 // Of the passes over tiles of queries, which take keys in steps.
 template <int kColumns, int P>
 struct QueryPassMemory {
@@ -43,10 +62,8 @@ struct QueryPassMemory {
     query = layout.TakeTile<kColumns, P>(kTile);
     context_gradient =
         is_backward ? layout.TakeTile<kColumns, P>(kTile) : nullptr;
-    key = layout.TakeTile<kColumns, P>(kStep);
-    value = layout.TakeTile<kColumns, P>(kStep);
-    visible = layout.Take<uint32_t>(kTile);
-    special = layout.Take<uint32_t>(kTile);
+    step_bytes = KeyStep<kColumns, P>(nullptr).bytes;
+    steps = layout.Take<unsigned char>(kBuffers<P> * step_bytes);
     ranges = layout.Take<int>(16);
     by_id = layout.Take<float>(static_cast<size_t>(kTile * ids));
     by_id_gradient =
@@ -54,25 +71,25 @@ struct QueryPassMemory {
     bytes = layout.bytes();
   }
 
+  ETC_DEVICE KeyStep<kColumns, P> Step(int buffer) const {
+    return KeyStep<kColumns, P>(steps + buffer * step_bytes);
+  }
+
   uint16_t* query;
   uint16_t* context_gradient;
-  uint16_t* key;
-  uint16_t* value;
-  uint32_t* visible;  // of each query, keys of the step
-  uint32_t* special;
+  unsigned char* steps;
+  size_t step_bytes;
   int* ranges;
   float* by_id;           // [kTile][ids]
   float* by_id_gradient;  // [kTile][ids]
   size_t bytes;
 };
 
-// Of the pass over tiles of keys, which takes queries in steps.
+// Queries of one step.
 template <int kColumns, int P>
-struct KeyPassMemory {
-  ETC_HOST_DEVICE KeyPassMemory(unsigned char* memory, int ids) {
+struct QueryStep {
+  ETC_HOST_DEVICE QueryStep(unsigned char* memory, int ids) {
     SharedLayout layout(memory);
-    key = layout.TakeTile<kColumns, P>(kTile);
-    value = layout.TakeTile<kColumns, P>(kTile);
     query = layout.TakeTile<kColumns, P>(kStep);
     context_gradient = layout.TakeTile<kColumns, P>(kStep);
     visible = layout.Take<uint32_t>(2 * kStep);
@@ -85,8 +102,6 @@ struct KeyPassMemory {
     bytes = layout.bytes();
   }
 
-  uint16_t* key;
-  uint16_t* value;
   uint16_t* query;
   uint16_t* context_gradient;
   uint32_t* visible;  // of each query, both halves of the keys
@@ -96,6 +111,31 @@ struct KeyPassMemory {
   float* context_dot;
   DropoutRow* dropout;
   float* by_id;  // [kStep][ids]
+  size_t bytes;
+};
+
+// Of the pass over tiles of keys, which takes queries in steps.
+template <int kColumns, int P>
+struct KeyPassMemory {
+  ETC_HOST_DEVICE KeyPassMemory(unsigned char* memory, int number_of_ids)
+      : ids(number_of_ids) {
+    SharedLayout layout(memory);
+    key = layout.TakeTile<kColumns, P>(kTile);
+    value = layout.TakeTile<kColumns, P>(kTile);
+    step_bytes = QueryStep<kColumns, P>(nullptr, ids).bytes;
+    steps = layout.Take<unsigned char>(kBuffers<P> * step_bytes);
+    bytes = layout.bytes();
+  }
+
+  ETC_DEVICE QueryStep<kColumns, P> Step(int buffer) const {
+    return QueryStep<kColumns, P>(steps + buffer * step_bytes, ids);
+  }
+
+  uint16_t* key;
+  uint16_t* value;
+  unsigned char* steps;
+  size_t step_bytes;
+  int ids;
   size_t bytes;
 };
 
