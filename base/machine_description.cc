@@ -74,13 +74,33 @@ std::string CudaDeviceName(int index) {
   return text;
 }
 
+// Asks NVIDIA's management library, which comes with the driver.
+std::string DriverVersion() {
+  constexpr int kSuccess = 0;
+  void* const library = dlopen("libnvidia-ml.so.1", RTLD_LAZY);
+  auto* const begin = Find<int()>("nvmlInit_v2", library);
+  auto* const end = Find<int()>("nvmlShutdown", library);
+  auto* const version =
+      Find<int(char*, unsigned)>("nvmlSystemGetDriverVersion", library);
+  char text[96] = {};
+  if (library == nullptr || begin == nullptr || end == nullptr ||
+      version == nullptr || begin() != kSuccess) {
+    return "of unknown version";
+  }
+  const int result = version(text, sizeof(text) - 1);
+  end();
+  return result == kSuccess ? text : "of unknown version";
+}
+
 std::string DescribeDevices() {
   const int count = static_cast<int>(torch::cuda::device_count());
   std::vector<std::string> devices;
   for (int i = 0; i < count; ++i) {
     devices.push_back(absl::StrCat("cuda:", i, " ", CudaDeviceName(i)));
   }
-  return devices.empty() ? "no CUDA device" : absl::StrJoin(devices, ", ");
+  return devices.empty() ? "no CUDA device"
+                         : absl::StrCat(absl::StrJoin(devices, ", "),
+                                        ", driver ", DriverVersion());
 }
 
 }  // namespace

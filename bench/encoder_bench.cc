@@ -4,6 +4,11 @@
 //   Encoder/<base|large>/<inference|training>/residual:<off|sum|mean|gate>/
 //     <reverse|recompute|store>/<fp32|bf16>[/blocked][/period:P]/layers:N/
 //     long:L/global:G/threads:T
+//   Encoder/base/.../<fp32|bf16>[/blocked]/device:cuda/layers:12/long:L/global:G
+//   Device/<bfloat16_products|float32_products|copies>/device:cuda
+//
+// Those on a CUDA device are there if LibTorch finds one: medians of several
+// runs, each from an idle device to an idle device.
 //
 // Sizes are those of the presets (etc/config.h) but for the number of layers;
 // one example, without borders. Scores are stored one way only where there are
@@ -15,15 +20,20 @@
 //                      of threads, that the operations of etc/step_cost.h reach
 //   tokens_per_second  long tokens
 //   peak_bytes         beside weights, gradients and optimizer
+//   of_matmul          on a device: share of its rate of a large product in
+//                      bfloat16 (bench/device.h), which Device/ has
 
 #include <benchmark/benchmark.h>
+#include <torch/cuda.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "bench/device.h"
 #include "bench/machine.h"
 #include "etc/model.h"
 #include "etc/step_cost.h"
@@ -40,12 +50,14 @@ struct Variant {
   std::string precision = "fp32";
   bool blocked = false;
   int64_t period = 0;
+  torch::Device device = torch::kCPU;
 };
 
 class Encoder {
  public:
   Encoder(const Variant& variant, int64_t layers, const StepShape& shape)
       : variant_(variant), config_(Config(variant, layers)), model_(config_) {
+    model_->to(variant.device);
     model_->train(variant.training);
     model_->set_score_storage(ScoreStorageFromName(variant.storage));
     model_->set_linear_precision(variant.precision == "bf16"
@@ -61,10 +73,12 @@ class Encoder {
         MakeOptimizer({}, parameters_);
     TORCH_CHECK(optimizer.ok(), std::string(optimizer.status().message()));
     optimizer_ = *std::move(optimizer);
-    input_.token_ids = torch::randint(config_.vocab_size,
-                                      {1, shape.long_length}, torch::kInt64);
-    input_.global_token_ids = torch::randint(
-        config_.vocab_size, {1, shape.global_length}, torch::kInt64);
+    const auto ids = [&](int64_t length) {
+      return torch::randint(config_.vocab_size, {1, length}, torch::kInt64)
+          .to(variant.device);
+    };
+    input_.token_ids = ids(shape.long_length);
+    input_.global_token_ids = ids(shape.global_length);
     input_.attention = AttentionInputs(std::vector{UnrestrictedPattern(
         shape.long_length, shape.global_length, config_.local_radius,
         config_.relative_pos_max_distance)});
@@ -104,6 +118,12 @@ class Encoder {
   EtcInput input_;
 };
 
+double FlopsOf(const Variant& variant, const EtcConfig& config,
+               const StepShape& shape) {
+  return variant.training ? CountTrainingFlops(config, shape)
+                          : CountForwardFlops(config, shape).total();
+}
+
 void RunEncoder(benchmark::State& state, const Variant& variant) {
   const int64_t layers = state.range(0);
   const StepShape shape = {.batch = 1,
@@ -121,25 +141,55 @@ void RunEncoder(benchmark::State& state, const Variant& variant) {
   for (auto _ : state) {
     encoder.Run();
   }
-  const double flop = variant.training
-                          ? CountTrainingFlops(encoder.config(), shape)
-                          : CountForwardFlops(encoder.config(), shape).total();
   state.counters["of_gemm"] = benchmark::Counter(
-      flop / gemm_rate.Around(), benchmark::Counter::kIsIterationInvariantRate);
+      FlopsOf(variant, encoder.config(), shape) / gemm_rate.Around(),
+      benchmark::Counter::kIsIterationInvariantRate);
   state.counters["tokens_per_second"] =
       benchmark::Counter(static_cast<double>(shape.long_length),
                          benchmark::Counter::kIsIterationInvariantRate);
   state.counters["peak_bytes"] = peak;
 }
 
+// One iteration, whose time is a median.
+void RunEncoderOnDevice(benchmark::State& state, const Variant& variant) {
+  constexpr int64_t kRuns = 7;
+  const StepShape shape = {.batch = 1,
+                           .long_length = state.range(1),
+                           .global_length = state.range(2)};
+  const DeviceCeilings& ceilings = CeilingsOf(variant.device);
+  torch::manual_seed(1);
+  const torch::AutoGradMode gradients(variant.training);
+  Encoder encoder(variant, state.range(0), shape);
+  encoder.Run();  // makes gradients and what the optimizer keeps
+  const DevicePeakMemory memory(variant.device);
+  encoder.Run();
+  const std::optional<int64_t> peak = memory.Bytes();
+  double seconds = 0.0;
+  for (auto _ : state) {
+    seconds = MedianSecondsOn(variant.device, kRuns, [&] { encoder.Run(); });
+    state.SetIterationTime(seconds);
+  }
+  state.counters["of_matmul"] = FlopsOf(variant, encoder.config(), shape) /
+                                seconds / ceilings.bfloat16_products;
+  state.counters["tokens_per_second"] =
+      static_cast<double>(shape.long_length) / seconds;
+  if (peak.has_value()) {
+    state.counters["peak_bytes"] = static_cast<double>(*peak);
+  }
+}
+
+std::string NameOf(const Variant& variant) {
+  return "Encoder/" + variant.size + "/" +
+         (variant.training ? "training" : "inference") +
+         "/residual:" + variant.residual + "/" + variant.storage + "/" +
+         variant.precision + (variant.blocked ? "/blocked" : "") +
+         (variant.period > 0 ? "/period:" + std::to_string(variant.period)
+                             : "");
+}
+
 void Register(const Variant& variant, std::vector<std::vector<int64_t>> sizes) {
   auto* family = benchmark::RegisterBenchmark(
-      ("Encoder/" + variant.size + "/" +
-       (variant.training ? "training" : "inference") +
-       "/residual:" + variant.residual + "/" + variant.storage + "/" +
-       variant.precision + (variant.blocked ? "/blocked" : "") +
-       (variant.period > 0 ? "/period:" + std::to_string(variant.period) : ""))
-          .c_str(),
+      NameOf(variant).c_str(),
       [=](benchmark::State& state) { RunEncoder(state, variant); });
   family->ArgNames({"layers", "long", "global", "threads"})
       ->UseRealTime()
@@ -149,7 +199,59 @@ void Register(const Variant& variant, std::vector<std::vector<int64_t>> sizes) {
   }
 }
 
+void RegisterCeiling(const char* name, const torch::Device& device,
+                     double DeviceCeilings::*ceiling) {
+  benchmark::RegisterBenchmark(
+      (std::string("Device/") + name + "/device:cuda").c_str(),
+      [=](benchmark::State& state) {
+        const double rate = CeilingsOf(device).*ceiling;
+        for (auto _ : state) {
+          state.SetIterationTime(1.0 / rate);
+        }
+        state.counters["per_second"] = rate;
+      })
+      ->UseManualTime()
+      ->Iterations(1);
+}
+
+// All layers of the base model on the first device.
+void RegisterDevice() {
+  const torch::Device device(torch::kCUDA, 0);
+  RegisterCeiling("bfloat16_products", device,
+                  &DeviceCeilings::bfloat16_products);
+  RegisterCeiling("float32_products", device,
+                  &DeviceCeilings::float32_products);
+  RegisterCeiling("copies", device, &DeviceCeilings::copies);
+  for (const bool blocked : {false, true}) {
+    for (const bool training : {true, false}) {
+      for (const char* precision : {"fp32", "bf16"}) {
+        for (const char* residual : {"off", "sum"}) {
+          const Variant variant = {.training = training,
+                                   .residual = residual,
+                                   .precision = precision,
+                                   .blocked = blocked,
+                                   .device = device};
+          benchmark::RegisterBenchmark(
+              (NameOf(variant) + "/device:cuda").c_str(),
+              [=](benchmark::State& state) {
+                RunEncoderOnDevice(state, variant);
+              })
+              ->ArgNames({"layers", "long", "global"})
+              ->Args({12, 4096, 256})
+              ->Args({12, 16384, 256})
+              ->UseManualTime()
+              ->Iterations(1)
+              ->Unit(benchmark::kMillisecond);
+        }
+      }
+    }
+  }
+}
+
 void RegisterAll() {
+  if (torch::cuda::is_available()) {
+    RegisterDevice();
+  }
   const auto blocked = [](const char* residual, const char* storage) {
     Register({.training = true,
               .residual = residual,
