@@ -2,9 +2,19 @@
 #define ETC_BASE_TORCH_VERSION_H_
 
 #include <c10/core/Allocator.h>
+#include <torch/version.h>
 
 #include <cstddef>
 #include <cstring>
+
+// c10::getDeviceAllocator, which counts a device's tensors and gives back what
+// it keeps, without CUDA's headers.
+#define ETC_HAS_DEVICE_ALLOCATOR \
+  (TORCH_VERSION_MAJOR > 2 ||    \
+   (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 9))
+#if ETC_HAS_DEVICE_ALLOCATOR
+#include <c10/core/CachingDeviceAllocator.h>
+#endif
 
 namespace etc {
 

@@ -2,23 +2,17 @@
 
 #include <torch/cuda.h>
 #include <torch/types.h>
-#include <torch/version.h>
 
 #include <algorithm>
 #include <chrono>
 #include <vector>
 
-#define ETC_HAS_DEVICE_STATISTICS \
-  (TORCH_VERSION_MAJOR > 2 ||     \
-   (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 9))
-#if ETC_HAS_DEVICE_STATISTICS
-#include <c10/core/CachingDeviceAllocator.h>
-#endif
+#include "base/torch_version.h"
 
 namespace etc {
 namespace {
 
-#if ETC_HAS_DEVICE_STATISTICS
+#if ETC_HAS_DEVICE_ALLOCATOR
 // The bytes of tensors, now and at their most.
 c10::CachingAllocator::Stat TensorBytes(const torch::Device& device) {
   return c10::getDeviceAllocator(device.type())
@@ -72,7 +66,7 @@ double MedianSecondsOn(const torch::Device& device, int64_t runs,
 
 DevicePeakMemory::DevicePeakMemory(const torch::Device& device)
     : device_(device) {
-#if ETC_HAS_DEVICE_STATISTICS
+#if ETC_HAS_DEVICE_ALLOCATOR
   torch::cuda::synchronize(device_.index());
   c10::getDeviceAllocator(device_.type())->resetPeakStats(device_.index());
   before_ = TensorBytes(device_).current;
@@ -80,7 +74,7 @@ DevicePeakMemory::DevicePeakMemory(const torch::Device& device)
 }
 
 std::optional<int64_t> DevicePeakMemory::Bytes() const {
-#if ETC_HAS_DEVICE_STATISTICS
+#if ETC_HAS_DEVICE_ALLOCATOR
   return TensorBytes(device_).peak - before_;
 #else
   return std::nullopt;

@@ -25,6 +25,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/torch_version.h"
 #include "tasks/distributed/process_group.h"
 #include "tasks/runs/checkpoint_run.h"
 #include "tasks/train/device.h"
@@ -191,6 +192,16 @@ class NoMemoryLeft {
       }
     }
   }
+  // What LibTorch keeps, others cannot have: kernels that are loaded later,
+  // NCCL.
+  ~NoMemoryLeft() {
+    held_.clear();
+#if ETC_HAS_DEVICE_ALLOCATOR
+    c10::getDeviceAllocator(torch::kCUDA)->emptyCache();
+#endif
+  }
+  NoMemoryLeft(const NoMemoryLeft&) = delete;
+  NoMemoryLeft& operator=(const NoMemoryLeft&) = delete;
 
  private:
   std::vector<torch::Tensor> held_;
