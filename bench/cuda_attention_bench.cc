@@ -13,7 +13,8 @@
 //               reached by reading and writing each carried score once in the
 //               forward pass, and each score and its gradient once in the
 //               backward pass: 8 and 16 bytes of each
-//   of_matmul   share of its rate of products in bfloat16 that is reached by 4 d
+//   of_matmul   share of its rate of products in bfloat16 that is reached by 4
+//   d
 //               operations for each score, 14 d in training
 //   peak_bytes  of all twelve layers, beside their inputs
 
@@ -51,19 +52,24 @@ struct Variant {
   bool bf16 = false;
 };
 
-// Both sides of all layers, over the same operands in each.
+// Both sides of all layers, each over operands of its own.
 class Stack {
  public:
   Stack(const Variant& variant, int64_t longs, int64_t globals)
       : variant_(variant),
         attention_(std::vector{
-            UnrestrictedPattern(longs, globals, kRadius, kMaxDistance)}),
-        sides_{MakeInput(QuerySide::kLong, longs, globals),
-               MakeInput(QuerySide::kGlobal, longs, globals)} {}
+            UnrestrictedPattern(longs, globals, kRadius, kMaxDistance)}) {
+    for (const QuerySide side : {QuerySide::kLong, QuerySide::kGlobal}) {
+      std::vector<SparseAttentionInput>& layers = sides_.emplace_back();
+      for (int64_t layer = 0; layer < kLayers; ++layer) {
+        layers.push_back(MakeInput(side, longs, globals));
+      }
+    }
+  }
 
   void Run() {
-    for (SparseAttentionInput& side : sides_) {
-      RunSide(side);
+    for (const std::vector<SparseAttentionInput>& layers : sides_) {
+      RunSide(layers);
     }
   }
 
@@ -101,30 +107,31 @@ class Stack {
     return input;
   }
 
-  void RunSide(SparseAttentionInput input) {
-    std::vector<torch::Tensor> contexts;
-    for (int64_t layer = 0; layer < kLayers; ++layer) {
+  void RunSide(const std::vector<SparseAttentionInput>& layers) {
+    std::vector<torch::Tensor> contexts, leaves;
+    ResidualPair scores;
+    for (SparseAttentionInput input : layers) {
+      input.operands.ForEachTensor(
+          [&](const torch::Tensor& tensor) { leaves.push_back(tensor); });
+      input.previous = scores;
       const SparseAttentionOutput output =
           SparseAttention(input, variant_.implementation);
       contexts.push_back(output.context);
-      input.previous = output.scores;
+      scores = output.scores;
     }
     if (!variant_.training) {
       return;
     }
-    std::vector<torch::Tensor> leaves;
-    input.operands.ForEachTensor(
-        [&](const torch::Tensor& tensor) { leaves.push_back(tensor); });
     // Any numbers but zeros.
-    const std::vector<torch::Tensor> gradients(
-        contexts.size(), contexts.front().detach());
+    const std::vector<torch::Tensor> gradients(contexts.size(),
+                                               contexts.front().detach());
     benchmark::DoNotOptimize(
         torch::autograd::grad(contexts, leaves, gradients));
   }
 
   const Variant variant_;
   const AttentionInputs attention_;
-  std::vector<SparseAttentionInput> sides_;
+  std::vector<std::vector<SparseAttentionInput>> sides_;
 };
 
 // Pairs that see each other, of both sides.
@@ -173,9 +180,8 @@ void RunAttention(benchmark::State& state, const Variant& variant) {
 void Register(const char* name, const Variant& variant) {
   auto* family = benchmark::RegisterBenchmark(
       (std::string("CudaAttention/") + name + "/" +
-       (variant.training ? "training" : "forward") +
-       "/residual:" + (variant.sum ? "sum" : "off") + "/" +
-       (variant.bf16 ? "bf16" : "fp32"))
+       (variant.training ? "training" : "forward") + "/residual:" +
+       (variant.sum ? "sum" : "off") + "/" + (variant.bf16 ? "bf16" : "fp32"))
           .c_str(),
       [=](benchmark::State& state) { RunAttention(state, variant); });
   family->ArgNames({"long", "global"})

@@ -28,6 +28,12 @@ void UseEmulatedCudaKernels() {
             const StandInAccess access;
             Compiled().forward(arguments, element, stream);
           },
+      .context_dots =
+          [](const BackwardArguments& arguments, Element element,
+             void* stream) {
+            const StandInAccess access;
+            Compiled().context_dots(arguments, element, stream);
+          },
       .query_gradients =
           [](const BackwardArguments& arguments, Element element,
              void* stream) {

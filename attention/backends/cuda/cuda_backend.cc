@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -35,7 +36,9 @@ const cuda::Kernels& KernelsInUse() { return **FindKernels(); }
 
 // Blocks of threads that fill a device: a few for each multiprocessor. A
 // constant, so that sums are divided the same way on each.
-constexpr int64_t kBlocks = 512;
+constexpr int64_t kBlocks = 1024;
+// Parts of a sum over queries, at most.
+constexpr int64_t kProductParts = 64;
 // Steps of a split, at least.
 constexpr int64_t kStepsOfASplit = 8;
 
@@ -231,10 +234,8 @@ class CudaBackwardPass {
     context_gradient_ = context_gradient.defined()
                             ? WithAdjacentElements(context_gradient.to(type))
                             : torch::zeros_like(forward.context);
-    context_dot_ = (context_gradient_.to(torch::kFloat32) *
-                    forward.context.to(torch::kFloat32))
-                       .sum(-1)
-                       .contiguous();
+    context_dot_ =
+        NewFloats(problem, {sizes_.batch, sizes_.heads, sizes_.queries});
     carried_gradient_ = {.own = ContiguousOrUndefined(scores.carried.own),
                          .other = ContiguousOrUndefined(scores.carried.other)};
     arguments_.softmax = softmax_.arguments;
@@ -246,11 +247,15 @@ class CudaBackwardPass {
     }
     arguments_.row_max = FloatsOf(forward.saved[0]);
     arguments_.row_inverse_sum = FloatsOf(forward.saved[1]);
+    arguments_.context = RowsOf(forward.context);
     arguments_.context_gradient = RowsOf(context_gradient_);
     arguments_.context_dot = FloatsOf(context_dot_);
   }
 
   AttentionGradients Run() {
+    if (!IsEmpty(problem_)) {
+      kernels_.context_dots(arguments_, element_, stream_);
+    }
     RunKeys(0);
     RunKeys(1);
     // The last to read the gradients of the carried scores.
@@ -356,9 +361,18 @@ class CudaBackwardPass {
     RelativeTable& out = gradients_.operands.relative;
     out.embedding = torch::zeros_like(table.embedding);
     out.bias = torch::zeros_like(table.bias);
+    // Sums over queries, of which each product has a part: products of few rows
+    // and columns are otherwise computed by few multiprocessors.
+    const int64_t parts = std::gcd(sizes_.queries, kProductParts);
+    const auto in_parts = [&](const torch::Tensor& tensor) {
+      return tensor.reshape({sizes_.batch, sizes_.heads, parts,
+                             sizes_.queries / parts, tensor.size(3)});
+    };
     // [N, ids, d] -> [ids, N, d]
     out.embedding.narrow(0, 0, ids).copy_(
-        torch::matmul(by_id.transpose(2, 3), query).sum(0).transpose(0, 1));
+        torch::matmul(in_parts(by_id).transpose(3, 4), in_parts(query))
+            .sum(at::IntArrayRef({0, 2}))
+            .transpose(0, 1));
     out.bias.narrow(0, 0, ids).copy_(by_id.sum(at::IntArrayRef({0, 2})).t());
   }
 

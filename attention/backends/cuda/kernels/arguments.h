@@ -117,10 +117,11 @@ struct BackwardArguments {
   ScoreBlocks carried_gradient;
   const float* row_max = nullptr;
   const float* row_inverse_sum = nullptr;
+  Rows context;
   Rows context_gradient;
   // Dot product of each query's context and its gradient, [batch, heads,
-  // queries].
-  const float* context_dot = nullptr;
+  // queries]: context_dots writes it, the others read it.
+  float* context_dot = nullptr;
 
   // Of queries: the gradient of the queries but for the relative term, and what
   // else one pass over all pairs gives.
@@ -172,6 +173,8 @@ struct Kernels {
   // context and the statistics.
   void (*forward)(const ForwardArguments& arguments, Element element,
                   void* stream);
+  void (*context_dots)(const BackwardArguments& arguments, Element element,
+                       void* stream);
   void (*query_gradients)(const BackwardArguments& arguments, Element element,
                           void* stream);
   // `block`: 0 own keys, 1 others. Before the pass over queries, which may

@@ -72,10 +72,25 @@ void Forward(const ForwardArguments& arguments, Element element, void* stream) {
            QueryPassBytes<E, kColumns>(softmax, false), stream);
     if (arguments.splits.count > 1) {
       Launch(&JoinSplitsKernel<E>, arguments,
-             (softmax.queries + kThreads / 32 - 1) / (kThreads / 32), heads,
-             kThreads, 0, stream);
+             (softmax.queries + kWarpRows - 1) / kWarpRows, heads, kThreads, 0,
+             stream);
     }
   });
+}
+
+void ContextDots(const BackwardArguments& arguments, Element element,
+                 void* stream) {
+  const Softmax& softmax = arguments.softmax;
+  const auto launch = [&](auto e) {
+    Launch(&ContextDotsKernel<decltype(e)>, arguments,
+           (softmax.queries + kWarpRows - 1) / kWarpRows,
+           softmax.batch * softmax.heads, kThreads, 0, stream);
+  };
+  if (element == Element::kFloat32) {
+    launch(float());
+  } else {
+    launch(Bfloat16());
+  }
 }
 
 void QueryGradients(const BackwardArguments& arguments, Element element,
@@ -113,6 +128,7 @@ Kernels CompiledKernels() {
           .most_shared_memory = &MostSharedMemory,
           .shared_memory = &SharedMemoryOf,
           .forward = &Forward,
+          .context_dots = &ContextDots,
           .query_gradients = &QueryGradients,
           .key_gradients = &KeyGradients};
 }

@@ -17,6 +17,8 @@
 #define ETC_UNROLL _Pragma("unroll")
 #define ETC_HOST_DEVICE __host__ __device__ __forceinline__
 #define ETC_DEVICE __device__ __forceinline__
+// Called, where that is rare.
+#define ETC_DEVICE_CALL __device__ __noinline__
 
 namespace etc::kernels::cuda {
 

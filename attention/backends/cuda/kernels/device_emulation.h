@@ -27,6 +27,7 @@
 #define ETC_UNROLL
 #define ETC_HOST_DEVICE inline
 #define ETC_DEVICE inline
+#define ETC_DEVICE_CALL inline
 
 namespace etc::kernels::cuda {
 

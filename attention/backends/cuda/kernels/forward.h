@@ -15,7 +15,7 @@ namespace etc::kernels::cuda {
 inline constexpr float kLog2OfE = 1.4426950408889634f;
 
 // A tile of queries of one head, and the part of a thread in it: two rows of
-// its warp's sixteen, and of each eight keys two.
+// its warp's sixteen, and of each sixteen keys of a step, in QuadOrder, four.
 struct QueryTile {
   ETC_DEVICE QueryTile(const Softmax& softmax, int splits)
       : tile(BlockX() / splits),
@@ -25,15 +25,17 @@ struct QueryTile {
         head_of_batch(BlockY()),
         first(kTile * tile),
         warp_row(Thread() / 32 * 16),
-        column(2 * (Thread() % 4)) {}
+        first_key(4 * (Thread() % 4)) {}
 
   // Row r = 0, 1 in the tile, and as a query.
   ETC_DEVICE int Row(int r) const {
     return warp_row + Thread() % 32 / 4 + 8 * r;
   }
   ETC_DEVICE int Query(int r) const { return first + Row(r); }
-  // Key number i (0 or 1) of eight number n, of a step.
-  ETC_DEVICE int Column(int n, int i) const { return 8 * n + column + i; }
+  // Column of element i (0 or 1) of fragment n of products with values.
+  ETC_DEVICE int Column(int n, int i) const {
+    return 8 * n + 2 * (Thread() % 4) + i;
+  }
   // Of [batch, heads, queries].
   ETC_DEVICE int64_t Index(const Softmax& softmax, int r) const {
     return static_cast<int64_t>(head_of_batch) * softmax.queries + Query(r);
@@ -46,8 +48,11 @@ struct QueryTile {
   int head_of_batch;
   int first;
   int warp_row;
-  int column;
+  int first_key;  // among those of a step
 };
+
+// The key of element i (0 or 1) of fragment n, from a thread's first one.
+ETC_DEVICE int KeyOf(int n, int i) { return n / 2 * 16 + n % 2 * 2 + i; }
 
 // Rows of by_id of `rows` queries from `first` on.
 ETC_DEVICE void LoadById(const Softmax& softmax, int head_of_batch, int first,
@@ -73,10 +78,14 @@ ETC_DEVICE void LoadBits(const KeyBlock& block, int first_query, int key,
   }
 }
 
-// Bit of a thread's key number i of eight number n, of bits that are shifted to
-// its first key.
+// Bit of a thread's key KeyOf(n, i), of bits that are shifted to its first key.
 ETC_DEVICE bool HasBit(uint32_t shifted, int n, int i) {
-  return (shifted >> (8 * n + i) & 1u) != 0;
+  return (shifted >> KeyOf(n, i) & 1u) != 0;
+}
+
+// Bits of the four adjacent keys of fragments n and n + 1.
+ETC_DEVICE bool HasFour(uint32_t shifted, int n) {
+  return (shifted >> KeyOf(n, 0) & 0xfu) == 0xfu;
 }
 
 // The sets of a thread's two rows for the keys of a step, shifted to its first
@@ -88,7 +97,7 @@ struct RowBits {
                      const KeyStep<kColumns, P>& step) {
     ETC_UNROLL
     for (int r = 0; r < 2; ++r) {
-      visible[r] = step.visible[tile.Row(r)] >> tile.column;
+      visible[r] = step.visible[tile.Row(r)] >> tile.first_key;
       special[r] = step.special[tile.Row(r)];
     }
     const int first = tile.first + tile.warp_row;
@@ -98,8 +107,8 @@ struct RowBits {
                          softmax.max_distance, special[0] | special[1],
                          special[0] & special[1], ~0u)
               : -1;
-    special[0] >>= tile.column;
-    special[1] >>= tile.column;
+    special[0] >>= tile.first_key;
+    special[1] >>= tile.first_key;
   }
 
   uint32_t visible[2];
@@ -109,40 +118,57 @@ struct RowBits {
 };
 
 // The scores of a thread's pairs that see each other, others 0; `first` is the
-// place of its first query and key, null: all are 0. Keys of a row are
-// adjacent, rows of queries `query_stride` apart.
+// place of its first query and key, null: all are 0.
 ETC_DEVICE void LoadScores(const float* first, const RowBits& bits,
-                           int query_stride, float (&scores)[kStep / 8][4]) {
+                           const ScorePlaces& places,
+                           float (&scores)[kStep / 8][4]) {
   Clear(scores);
   if (first == nullptr) {
     return;
   }
+  const bool is_aligned = places.IsAligned(first, 4);
   ETC_UNROLL
   for (int r = 0; r < 2; ++r) {
-    const float* const row = first + r * 8 * query_stride;
+    const float* const row = first + r * 8 * places.query_stride;
     ETC_UNROLL
-    for (int n = 0; n < kStep / 8; ++n) {
-      ETC_UNROLL
-      for (int i = 0; i < 2; ++i) {
-        if (HasBit(bits.visible[r], n, i)) {
-          scores[n][2 * r + i] = row[8 * n + i];
+    for (int n = 0; n < kStep / 8; n += 2) {
+      if (is_aligned && HasFour(bits.visible[r], n)) {
+        const Floats4 four =
+            *reinterpret_cast<const Floats4*>(row + KeyOf(n, 0));
+        ETC_UNROLL
+        for (int i = 0; i < 4; ++i) {
+          scores[n + i / 2][2 * r + i % 2] = four.values[i];
+        }
+      } else {
+        ETC_UNROLL
+        for (int i = 0; i < 4; ++i) {
+          if (HasBit(bits.visible[r], n + i / 2, i % 2)) {
+            scores[n + i / 2][2 * r + i % 2] = row[KeyOf(n + i / 2, i % 2)];
+          }
         }
       }
     }
   }
 }
 ETC_DEVICE void StoreScores(const float (&scores)[kStep / 8][4],
-                            const RowBits& bits, int query_stride,
+                            const RowBits& bits, const ScorePlaces& places,
                             float* first) {
+  const bool is_aligned = places.IsAligned(first, 4);
   ETC_UNROLL
   for (int r = 0; r < 2; ++r) {
-    float* const row = first + r * 8 * query_stride;
+    float* const row = first + r * 8 * places.query_stride;
     ETC_UNROLL
-    for (int n = 0; n < kStep / 8; ++n) {
-      ETC_UNROLL
-      for (int i = 0; i < 2; ++i) {
-        if (HasBit(bits.visible[r], n, i)) {
-          row[8 * n + i] = scores[n][2 * r + i];
+    for (int n = 0; n < kStep / 8; n += 2) {
+      if (is_aligned && HasFour(bits.visible[r], n)) {
+        *reinterpret_cast<Floats4*>(row + KeyOf(n, 0)) =
+            Floats4{{scores[n][2 * r], scores[n][2 * r + 1],
+                     scores[n + 1][2 * r], scores[n + 1][2 * r + 1]}};
+      } else {
+        ETC_UNROLL
+        for (int i = 0; i < 4; ++i) {
+          if (HasBit(bits.visible[r], n + i / 2, i % 2)) {
+            row[KeyOf(n + i / 2, i % 2)] = scores[n + i / 2][2 * r + i % 2];
+          }
         }
       }
     }
@@ -173,15 +199,15 @@ ETC_DEVICE void FinishScores(const Softmax& softmax, const QueryTile& tile,
     }
     return;
   }
-  const int delta = key + tile.column - tile.Query(0);
+  const int delta = key + tile.first_key - tile.Query(0);
   ETC_UNROLL
   for (int n = 0; n < kStep / 8; ++n) {
     ETC_UNROLL
     for (int i = 0; i < 4; ++i) {
       int far;
-      const int id =
-          IdOf(block.rule, HasBit(bits.special[i / 2], n, i % 2),
-               delta + 8 * n + i % 2 - 8 * (i / 2), softmax.max_distance, &far);
+      const int id = IdOf(block.rule, HasBit(bits.special[i / 2], n, i % 2),
+                          delta + KeyOf(n, i % 2) - 8 * (i / 2),
+                          softmax.max_distance, &far);
       scores[n][i] = (scores[n][i] + rows[i / 2][id]) * scale;
     }
   }
@@ -228,9 +254,9 @@ ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 4 : 3)
     const auto load = [&](int step, int buffer) {
       const int key = steps.Key(b, step);
       const KeyStep<kColumns, P> to = memory.Step(buffer);
-      LoadTile<kColumns, kStep>(key_rows, key, to.key);
+      LoadTile<kColumns, kStep, QuadOrder>(key_rows, key, to.key);
       if (has_context) {
-        LoadTile<kColumns, kStep>(value_rows, key, to.value);
+        LoadTile<kColumns, kStep, QuadOrder>(value_rows, key, to.value);
       }
       LoadBits(block, tile.first, key, to.visible, to.special);
     };
@@ -245,13 +271,13 @@ ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 4 : 3)
         return HasBit(bits.visible[i / 2], n, i % 2);
       };
       const ScorePlaces places(softmax, tile.head_of_batch, b);
-      const int first_key = key + tile.column;
+      const int first_key = key + tile.first_key;
       const float* const previous_scores =
           places.Of(arguments.previous.rows[b], tile.Query(0), first_key);
       float* const carried_scores =
           places.Of(arguments.carried.rows[b], tile.Query(0), first_key);
       float previous[kEights][4];
-      LoadScores(previous_scores, bits, places.query_stride, previous);
+      LoadScores(previous_scores, bits, places, previous);
       float scores[kEights][4];
       Clear(scores);
       MultiplyTransposed<kColumns, P, kTile, kStep>(memory.query, tile.warp_row,
@@ -267,7 +293,7 @@ ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 4 : 3)
             totals[n][i] = previous[n][i] + sign * scores[n][i];
           }
         }
-        StoreScores(totals, bits, places.query_stride, carried_scores);
+        StoreScores(totals, bits, places, carried_scores);
       }
       if (!has_context) {
         return;
@@ -305,7 +331,7 @@ ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 4 : 3)
             scores[n][i] = weight;
             if (has_dropout) {
               scores[n][i] *=
-                  WeightFactor(softmax, dropout, first_key + 8 * n + i % 2);
+                  WeightFactor(softmax, dropout, first_key + KeyOf(n, i % 2));
             }
           }
         }
@@ -373,12 +399,15 @@ ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 4 : 3)
   }
 }
 
+// Number of rows of a block of threads in which a warp has one.
+inline constexpr int kWarpRows = kThreads / 32;
+
 // Context and statistics from those of the splits, a warp for each query.
 template <typename E>
 ETC_KERNEL void JoinSplitsKernel(ForwardArguments arguments) {
   const Softmax& softmax = arguments.softmax;
   const int lane = Thread() % 32;
-  const int query = BlockX() * (kThreads / 32) + Thread() / 32;
+  const int query = BlockX() * kWarpRows + Thread() / 32;
   if (query >= softmax.queries) {
     return;
   }

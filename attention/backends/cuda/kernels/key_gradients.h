@@ -18,7 +18,8 @@ struct KeyGradientArguments {
 };
 
 // A tile of keys of one block and head, and the part of a thread in it: of its
-// warp's sixteen keys two, of each eight queries two.
+// warp's sixteen keys, in PairOrder, two adjacent ones, of each eight queries
+// two.
 struct KeyTile {
   ETC_DEVICE KeyTile(const Softmax& softmax, int splits)
       : split(BlockX() % splits),
@@ -31,7 +32,7 @@ struct KeyTile {
 
   // Key r = 0, 1 in the tile.
   ETC_DEVICE int Row(int r) const {
-    return warp_row + Thread() % 32 / 4 + 8 * r;
+    return warp_row + Thread() % 32 / 4 * 2 + r;
   }
   // Query number i (0 or 1) of eight number n, of a step.
   ETC_DEVICE int Column(int n, int i) const { return 8 * n + column + i; }
@@ -84,7 +85,7 @@ ETC_DEVICE void FinishKeyScores(const Softmax& softmax, const KeyTile& tile,
   const int first_bit = tile.Row(0) % 32;
   uint32_t special[kStep / 8][2];
   uint32_t any = 0;
-  uint32_t all = 0x101u;
+  uint32_t all = 3u;
   int far = -1;
   if (has_ids) {
     ETC_UNROLL
@@ -92,8 +93,7 @@ ETC_DEVICE void FinishKeyScores(const Softmax& softmax, const KeyTile& tile,
       ETC_UNROLL
       for (int i = 0; i < 2; ++i) {
         special[n][i] =
-            queries.special[half * kStep + tile.Column(n, i)] >> first_bit &
-            0x101u;
+            queries.special[half * kStep + tile.Column(n, i)] >> first_bit & 3u;
         any |= special[n][i];
         all &= special[n][i];
       }
@@ -102,7 +102,7 @@ ETC_DEVICE void FinishKeyScores(const Softmax& softmax, const KeyTile& tile,
     far = FarOfAll(
         block.rule,
         {first_query, first_query + kStep - 1, first_key, first_key + 15},
-        softmax.max_distance, any, all, 0x101u);
+        softmax.max_distance, any, all, 3u);
   }
   const int delta = tile.first + tile.Row(0) - first_query - tile.column;
   ETC_UNROLL
@@ -112,12 +112,11 @@ ETC_DEVICE void FinishKeyScores(const Softmax& softmax, const KeyTile& tile,
       float score = scores[n][i];
       if (has_ids) {
         int id_far = far;
-        const int id =
-            far >= 0
-                ? IdOfFar(far, softmax.max_distance)
-                : IdOf(block.rule, (special[n][i % 2] >> (i / 2 * 8) & 1u) != 0,
-                       delta + i / 2 * 8 - 8 * n - i % 2, softmax.max_distance,
-                       &id_far);
+        const int id = far >= 0 ? IdOfFar(far, softmax.max_distance)
+                                : IdOf(block.rule,
+                                       (special[n][i % 2] >> (i / 2) & 1u) != 0,
+                                       delta + i / 2 - 8 * n - i % 2,
+                                       softmax.max_distance, &id_far);
         score += queries.by_id[tile.Column(n, i % 2) * softmax.ids + id];
       }
       scores[n][i] = score * softmax.score_scale;
@@ -140,12 +139,13 @@ ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 3 : 2)
   const KeyBlock block = KeyBlockOf(softmax, tile.batch, b);
   const KeyPassMemory<kColumns, P> memory(SharedMemory(), softmax.ids);
   const int keys = softmax.keys[b];
-  LoadTile<kColumns, kTile>(
+  LoadTile<kColumns, kTile, PairOrder>(
       RowsOf<E>(softmax.key[b], tile.batch, tile.head, keys, softmax.head_dim),
       tile.first, memory.key);
-  LoadTile<kColumns, kTile>(RowsOf<E>(softmax.value[b], tile.batch, tile.head,
-                                      keys, softmax.value_dim),
-                            tile.first, memory.value);
+  LoadTile<kColumns, kTile, PairOrder>(
+      RowsOf<E>(softmax.value[b], tile.batch, tile.head, keys,
+                softmax.value_dim),
+      tile.first, memory.value);
   // Queries whose window has keys of the tile.
   const int from = block.before < 0 ? 0 : Largest(tile.first - block.after, 0);
   const int to = block.before < 0 ? softmax.queries
@@ -191,7 +191,7 @@ ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 3 : 2)
   const auto compute = [&](int step, int buffer) {
     const int first = from + kStep * step;
     const QueryStep<kColumns, P> queries = memory.Step(buffer);
-    // Bit 0 and 8: whether the thread's queries see its two keys.
+    // Bits 0 and 1: whether the thread's queries see its two keys.
     uint32_t visible[kEights][2];
     uint32_t any = 0;
     ETC_UNROLL
@@ -200,14 +200,14 @@ ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 3 : 2)
       for (int i = 0; i < 2; ++i) {
         visible[n][i] =
             queries.visible[half * kStep + tile.Column(n, i)] >> first_bit;
-        any |= visible[n][i] & 0x101u;
+        any |= visible[n][i] & 3u;
       }
     }
     if (!WarpAny(any != 0)) {
       return;
     }
     const auto sees = [&](int n, int i) {
-      return (visible[n][i % 2] >> (i / 2 * 8) & 1u) != 0;
+      return (visible[n][i % 2] >> (i / 2) & 1u) != 0;
     };
     const int first_query = first + tile.column;
     const int first_key = tile.first + tile.Row(0);
@@ -217,13 +217,23 @@ ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 3 : 2)
         return;
       }
       const float* const place = places.Of(rows, first_query, first_key);
+      const bool is_aligned = places.IsAligned(place, 2);
       ETC_UNROLL
       for (int n = 0; n < kEights; ++n) {
         ETC_UNROLL
-        for (int i = 0; i < 4; ++i) {
-          if (sees(n, i)) {
-            scores[n][i] =
-                place[(8 * n + i % 2) * places.query_stride + i / 2 * 8];
+        for (int i = 0; i < 2; ++i) {
+          const float* const both = place + (8 * n + i) * places.query_stride;
+          if (is_aligned && sees(n, i) && sees(n, i + 2)) {
+            const Floats2 two = *reinterpret_cast<const Floats2*>(both);
+            scores[n][i] = two.values[0];
+            scores[n][i + 2] = two.values[1];
+          } else {
+            if (sees(n, i)) {
+              scores[n][i] = both[0];
+            }
+            if (sees(n, i + 2)) {
+              scores[n][i + 2] = both[1];
+            }
           }
         }
       }
@@ -258,8 +268,8 @@ ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 3 : 2)
                 : 0.0f;
         float kept = weight;
         if (has_dropout) {
-          const float factor = WeightFactor(softmax, queries.dropout[column],
-                                            first_key + i / 2 * 8);
+          const float factor =
+              WeightFactor(softmax, queries.dropout[column], first_key + i / 2);
           kept *= factor;
           of_weights[n][i] *= factor;
         }

@@ -227,7 +227,9 @@ ETC_DEVICE KeySteps StepsOf(const Softmax& softmax, int batch, int first,
     // All 64 queries are in the first two warps.
     const int from = Least(memory[2 * block], memory[4 + 2 * block]);
     const int to = Largest(memory[2 * block + 1], memory[4 + 2 * block + 1]);
-    begin[block] = Largest(from, 0) / 8 * 8;
+    // Where four scores are 16 aligned bytes, if the window is even.
+    const int offset = block == 0 && softmax.before >= 0 ? softmax.before : 0;
+    begin[block] = from - (from + offset) % 4;  // may be below 0
     steps[block] = to <= from ? 0 : (to - begin[block] + kStep - 1) / kStep;
   }
   const int all = steps[0] + steps[1];
@@ -252,6 +254,13 @@ struct ScorePlaces {
                ? nullptr
                : rows + begin + static_cast<int64_t>(query) * query_stride +
                      key;
+  }
+
+  // Returns true if scores of `count` adjacent keys are aligned wherever those
+  // of `place` are.
+  ETC_DEVICE bool IsAligned(const float* place, int count) const {
+    return query_stride % count == 0 &&
+           reinterpret_cast<uintptr_t>(place) % (sizeof(float) * count) == 0;
   }
 
   int64_t begin;

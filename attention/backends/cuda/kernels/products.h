@@ -81,54 +81,69 @@ ETC_DEVICE HeadRows<E> RowsOf(const Rows& all, int batch, int head, int rows,
               all.row % kOf16Bytes == 0 && columns % 8 == 0};
 }
 
-// Eight adjacent numbers of a row of at most `columns`, as parts; zeros beyond.
-ETC_DEVICE void LoadEight(const HeadRows<Bfloat16>& from, const Bfloat16* row,
-                          int column, Words4 (&parts)[1]) {
-  if (from.is_aligned) {
-    parts[0] = *reinterpret_cast<const Words4*>(row + column);
-    return;
-  }
-  ETC_UNROLL
-  for (int i = 0; i < 4; ++i) {
-    const int c = column + 2 * i;
-    const uint32_t low = c < from.columns ? row[c].bits : 0;
-    const uint32_t high = c + 1 < from.columns ? row[c + 1].bits : 0;
-    parts[0].words[i] = low | high << 16;
+// Eight adjacent numbers of a row that is not aligned; zeros beyond its end.
+template <typename E>
+ETC_DEVICE_CALL void LoadEightByOne(const E* row, int column, int columns,
+                                    float* values) {
+  for (int i = 0; i < 8; ++i) {
+    values[i] = column + i < columns ? ToFloat(row[column + i]) : 0.0f;
   }
 }
-ETC_DEVICE void LoadEight(const HeadRows<float>& from, const float* row,
-                          int column, Words4 (&parts)[3]) {
+
+// Eight adjacent numbers of a row, as parts; zeros beyond its end.
+template <int P, typename E>
+ETC_DEVICE void LoadEight(const HeadRows<E>& from, const E* row, int column,
+                          Words4 (&parts)[P]) {
   float values[8];
-  if (from.is_aligned) {
+  if (P == 3 && from.is_aligned) {
     ETC_UNROLL
     for (int i = 0; i < 2; ++i) {
-      const Words4 four =
-          *reinterpret_cast<const Words4*>(row + column + 4 * i);
+      const Words4 four = *reinterpret_cast<const Words4*>(
+          reinterpret_cast<const float*>(row) + column + 4 * i);
       ETC_UNROLL
       for (int j = 0; j < 4; ++j) {
         values[4 * i + j] = FloatOfBits(four.words[j]);
       }
     }
   } else {
-    ETC_UNROLL
-    for (int i = 0; i < 8; ++i) {
-      values[i] = column + i < from.columns ? row[column + i] : 0.0f;
-    }
+    LoadEightByOne(row, column, from.columns, values);
   }
   ETC_UNROLL
   for (int i = 0; i < 4; ++i) {
-    uint32_t split[3];
-    Split<3>(values[2 * i], values[2 * i + 1], split);
+    uint32_t split[P];
+    Split<P>(values[2 * i], values[2 * i + 1], split);
     ETC_UNROLL
-    for (int p = 0; p < 3; ++p) {
+    for (int p = 0; p < P; ++p) {
       parts[p].words[i] = split[p];
     }
   }
 }
 
-// Copies rows [begin, begin + kRows) into a tile, zeros where there are none.
-// All threads of a block together; WaitForCopies and SyncThreads behind it.
-template <int kColumns, int kRows, typename E>
+// Orders of the rows of a tile, which are the columns (or rows) of fragments:
+// by them a thread has adjacent keys, whose scores are adjacent in memory.
+//
+// Row 8 n + 2 t + i of each 32 is number 16 (n / 2) + 4 t + 2 (n % 2) + i: lane
+// t of four has twice four adjacent ones.
+struct QuadOrder {
+  static ETC_DEVICE int Of(int row) {
+    const int n = row / 8;
+    return n / 2 * 16 + row % 8 / 2 * 4 + n % 2 * 2 + row % 2;
+  }
+};
+// Row g + 8 r of each 16 is number 2 g + r: a lane has two adjacent ones.
+struct PairOrder {
+  static ETC_DEVICE int Of(int row) {
+    return row / 16 * 16 + row % 8 * 2 + row / 8 % 2;
+  }
+};
+struct PlainOrder {
+  static ETC_DEVICE int Of(int row) { return row; }
+};
+
+// Copies rows [begin, begin + kRows) into a tile, in an order, zeros where
+// there are none. All threads of a block together; WaitForCopies and
+// SyncThreads behind it.
+template <int kColumns, int kRows, typename Order = PlainOrder, typename E>
 ETC_DEVICE void LoadTile(const HeadRows<E>& from, int begin, uint16_t* tile) {
   constexpr int P = kParts<E>;
   constexpr int kEights = kColumns / 8;
@@ -138,17 +153,19 @@ ETC_DEVICE void LoadTile(const HeadRows<E>& from, int begin, uint16_t* tile) {
     const int row = (i * kThreads + Thread()) / kEights;
     const int column = Thread() % kEights * 8;
     uint16_t* const to = tile + row * kPitch<kColumns> + column;
-    const bool is_there = begin + row < from.rows && column < from.columns;
+    const int number = begin + Order::Of(row);
+    const bool is_there =
+        number >= 0 && number < from.rows && column < from.columns;
     if constexpr (P == 1) {
       if (from.is_aligned) {
-        CopyLater(to, is_there ? from.Row(begin + row) + column : from.data,
+        CopyLater(to, is_there ? from.Row(number) + column : from.data,
                   is_there);
         continue;
       }
     }
     Words4 parts[P];
     if (is_there) {
-      LoadEight(from, from.Row(begin + row), column, parts);
+      LoadEight(from, from.Row(number), column, parts);
     } else {
       ETC_UNROLL
       for (int p = 0; p < P; ++p) {
@@ -297,6 +314,13 @@ ETC_DEVICE void Clear(float (&sums)[N][4]) {
     }
   }
 }
+
+struct alignas(8) Floats2 {
+  float values[2];
+};
+struct alignas(16) Floats4 {
+  float values[4];
+};
 
 // The sum of a value of the four lanes that share rows, in all of them.
 ETC_DEVICE float SumOfRow(float x) {

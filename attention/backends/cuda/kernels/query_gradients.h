@@ -20,6 +20,36 @@ namespace etc::kernels::cuda {
 //   own      = inner + gradient of S
 //   previous = g inner + gradient of S
 
+// D of each query, a warp for each.
+template <typename E>
+ETC_KERNEL void ContextDotsKernel(BackwardArguments arguments) {
+  const Softmax& softmax = arguments.softmax;
+  const int query = BlockX() * kWarpRows + Thread() / 32;
+  if (query >= softmax.queries) {
+    return;
+  }
+  const int batch = BlockY() / softmax.heads;
+  const int head = BlockY() % softmax.heads;
+  const auto row = [&](const Rows& rows) {
+    return RowsOf<E>(rows, batch, head, softmax.queries, softmax.value_dim)
+        .Row(query);
+  };
+  const E* const context = row(arguments.context);
+  const E* const gradient = row(arguments.context_gradient);
+  float dot = 0.0f;
+  for (int column = Thread() % 32; column < softmax.value_dim; column += 32) {
+    dot += ToFloat(context[column]) * ToFloat(gradient[column]);
+  }
+  for (int mask = 16; mask > 0; mask /= 2) {
+    dot += ShuffleXor(dot, mask);
+  }
+  if (Thread() % 32 == 0) {
+    arguments
+        .context_dot[static_cast<int64_t>(BlockY()) * softmax.queries + query] =
+        dot;
+  }
+}
+
 // Adds to the gradient of by_id of a tile what one step of keys gives: `own`
 // are gradients of scores. An id that one key of a row has is added by the
 // thread that has the pair, others are summed in `far`, [2 rows][kFarIds].
@@ -42,7 +72,7 @@ ETC_DEVICE void AddById(const Softmax& softmax, const QueryTile& tile,
     }
     return;
   }
-  const int delta = key + tile.column - tile.Query(0);
+  const int delta = key + tile.first_key - tile.Query(0);
   ETC_UNROLL
   for (int n = 0; n < kStep / 8; ++n) {
     ETC_UNROLL
@@ -51,7 +81,7 @@ ETC_DEVICE void AddById(const Softmax& softmax, const QueryTile& tile,
       int far;
       const int id =
           IdOf(block.rule, HasBit(bits.special[r], n, i % 2),
-               delta + 8 * n + i % 2 - 8 * r, softmax.max_distance, &far);
+               delta + KeyOf(n, i % 2) - 8 * r, softmax.max_distance, &far);
       ETC_UNROLL
       for (int f = 0; f < kFarIds; ++f) {
         far_sums[r][f] += far == f ? own[n][i] : 0.0f;
@@ -186,8 +216,8 @@ ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 3 : 2)
     const auto load = [&](int step, int buffer) {
       const int key = steps.Key(b, step);
       const KeyStep<kColumns, P> to = memory.Step(buffer);
-      LoadTile<kColumns, kStep>(key_rows, key, to.key);
-      LoadTile<kColumns, kStep>(value_rows, key, to.value);
+      LoadTile<kColumns, kStep, QuadOrder>(key_rows, key, to.key);
+      LoadTile<kColumns, kStep, QuadOrder>(value_rows, key, to.value);
       LoadBits(block, tile.first, key, to.visible, to.special);
     };
     const auto compute = [&](int step, int buffer) {
@@ -201,7 +231,7 @@ ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 3 : 2)
         return HasBit(bits.visible[i / 2], n, i % 2);
       };
       const ScorePlaces places(softmax, tile.head_of_batch, b);
-      const int first_key = key + tile.column;
+      const int first_key = key + tile.first_key;
       float* const carried_scores =
           places.Of(arguments.carried.rows[b], tile.Query(0), first_key);
       const float* const carried_gradient = places.Of(
@@ -210,8 +240,8 @@ ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 3 : 2)
           arguments.previous_gradient.rows[b], tile.Query(0), first_key);
       float carried[kEights][4];
       float gradient[kEights][4];  // of the carried scores, later of own ones
-      LoadScores(carried_scores, bits, places.query_stride, carried);
-      LoadScores(carried_gradient, bits, places.query_stride, gradient);
+      LoadScores(carried_scores, bits, places, carried);
+      LoadScores(carried_gradient, bits, places, gradient);
       float own[kEights][4];
       Clear(own);
       if (needs_own) {
@@ -242,7 +272,7 @@ ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 3 : 2)
                            : 0.0f;
             if (has_dropout) {
               of_weights[n][i] *=
-                  WeightFactor(softmax, dropout, first_key + 8 * n + i % 2);
+                  WeightFactor(softmax, dropout, first_key + KeyOf(n, i % 2));
             }
             const float inner =
                 weight * (of_weights[n][i] - context_dot[r]) * inverse_divisor;
@@ -258,10 +288,10 @@ ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 3 : 2)
         }
       }
       if (previous_gradient != nullptr) {
-        StoreScores(of_weights, bits, places.query_stride, previous_gradient);
+        StoreScores(of_weights, bits, places, previous_gradient);
       }
       if (arguments.undo) {
-        StoreScores(own, bits, places.query_stride, carried_scores);
+        StoreScores(own, bits, places, carried_scores);
       }
       if (bits.has_ids) {
         AddById(softmax, tile, block, key, bits, gradient, far_sums,
