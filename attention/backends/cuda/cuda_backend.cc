@@ -9,8 +9,8 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <numeric>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "attention/backends/cuda/cuda_loader.h"
@@ -37,8 +37,6 @@ const cuda::Kernels& KernelsInUse() { return **FindKernels(); }
 // Blocks of threads that fill a device: a few for each multiprocessor. A
 // constant, so that sums are divided the same way on each.
 constexpr int64_t kBlocks = 1024;
-// Parts of a sum over queries, at most.
-constexpr int64_t kProductParts = 64;
 // Steps of a split, at least.
 constexpr int64_t kStepsOfASplit = 8;
 
@@ -97,12 +95,6 @@ cuda::Element ElementOf(const AttentionProblem& problem) {
              : cuda::Element::kFloat32;
 }
 
-// E of the ids in use as [N, d, ids], and bias as [N, 1, ids].
-torch::Tensor EmbeddingOfIds(const AttentionProblem& problem) {
-  return problem.operands.relative.embedding.narrow(0, 0, IdsOf(problem))
-      .permute({1, 2, 0});
-}
-
 // A softmax and the tensors that hold what it points at.
 struct DeviceSoftmax {
   explicit DeviceSoftmax(const AttentionProblem& problem) {
@@ -140,29 +132,42 @@ struct DeviceSoftmax {
     AddRelative(problem);
   }
 
-  // Products of queries and relative embeddings are LibTorch's: few beside
-  // those of keys.
   void AddRelative(const AttentionProblem& problem) {
     const int64_t ids = IdsOf(problem);
     if (ids == 0) {
       return;
     }
-    by_id =
-        torch::matmul(problem.operands.query.to(torch::kFloat32),
-                      EmbeddingOfIds(problem))
-            .add_(
-                problem.operands.relative.bias.narrow(0, 0, ids).t().unsqueeze(
-                    1))
-            .contiguous();
-    arguments.by_id = FloatsOf(by_id);
+    const RelativeTable& table = problem.operands.relative;
+    embedding =
+        table.embedding.to(problem.operands.query.scalar_type()).contiguous();
+    bias = table.bias.contiguous();
+    arguments.embedding = {.data = embedding.data_ptr(),
+                           .batch = 0,
+                           .head = embedding.stride(1),
+                           .row = embedding.stride(0)};
+    arguments.bias = FloatsOf(bias);
     arguments.ids = static_cast<int32_t>(ids);
     arguments.max_distance = static_cast<int32_t>(MaxDistance(problem));
   }
 
   cuda::Softmax arguments;
   torch::Tensor runs;
-  torch::Tensor by_id;
+  torch::Tensor embedding;
+  torch::Tensor bias;
 };
+
+// q . E[id] + bias[id] of all queries: [B, N, T, ids].
+torch::Tensor ScoresById(const AttentionProblem& problem) {
+  const RelativeTable& table = problem.operands.relative;
+  const int64_t ids = IdsOf(problem);
+  const torch::Tensor embedding = table.embedding.narrow(0, 0, ids)
+                                      .to(problem.operands.query.scalar_type())
+                                      .to(torch::kFloat32);
+  return torch::matmul(problem.operands.query.to(torch::kFloat32),
+                       embedding.permute({1, 2, 0}))
+      .add_(table.bias.narrow(0, 0, ids).t().unsqueeze(1))
+      .contiguous();
+}
 
 // Steps of keys that a tile of queries takes at most.
 int64_t StepsOfQueries(const AttentionProblem& problem) {
@@ -253,6 +258,11 @@ class CudaBackwardPass {
   }
 
   AttentionGradients Run() {
+    if (softmax_.arguments.ids > 0 &&
+        (!problem_.carry || problem_.gates.defined())) {
+      by_id_ = ScoresById(problem_);
+      arguments_.by_id = FloatsOf(by_id_);
+    }
     if (!IsEmpty(problem_)) {
       kernels_.context_dots(arguments_, element_, stream_);
     }
@@ -314,75 +324,60 @@ class CudaBackwardPass {
     const int32_t splits = SplitsOfQueries(problem_);
     const int64_t ids = softmax_.arguments.ids;
     const bool is_gated = problem_.gates.defined();
-    torch::Tensor sums, by_id, gates;
-    if (splits > 1 || ids > 0) {
+    torch::Tensor sums, embedding, bias, gates;
+    const auto of_blocks = [&](std::vector<int64_t> shape) {
+      shape.insert(shape.begin(),
+                   {splits * Tiles(), sizes_.batch, sizes_.heads});
+      return NewFloats(problem_, shape);
+    };
+    if (splits > 1) {
       sums = NewFloats(problem_, {splits, sizes_.batch, sizes_.heads,
                                   sizes_.queries, sizes_.head_dim});
     }
     if (ids > 0) {
-      by_id = NewFloats(
-          problem_, {splits, sizes_.batch, sizes_.heads, sizes_.queries, ids});
+      embedding = of_blocks({ids, sizes_.head_dim});
+      bias = of_blocks({ids});
     }
     if (is_gated) {
-      gates =
-          NewFloats(problem_, {splits, Tiles(), sizes_.batch, sizes_.heads, 2});
+      gates = of_blocks({2});
     }
     if (!IsEmpty(problem_)) {
       cuda::BackwardArguments arguments = arguments_;
       arguments.query_gradient = RowsOf(query_gradient);
       arguments.query_splits = {.count = splits, .sums = FloatsOf(sums)};
-      arguments.by_id_gradient = FloatsOf(by_id);
+      arguments.embedding_gradient = FloatsOf(embedding);
+      arguments.bias_gradient = FloatsOf(bias);
       arguments.gate_gradient = FloatsOf(gates);
       kernels_.query_gradients(arguments, element_, stream_);
     }
-    if (sums.defined()) {
-      torch::Tensor whole = splits > 1 ? sums.sum(0) : sums[0];
-      if (ids > 0) {
-        AddRelative(splits > 1 ? by_id.sum(0) : by_id[0], &whole);
-      }
-      query_gradient.copy_(whole);
+    if (splits > 1) {
+      query_gradient.copy_(sums.sum(0));
     }
     gradients_.operands.query = query_gradient;
-    SetZeroRelative(ids);
+    SetRelative(embedding, bias);
     if (is_gated) {
-      const torch::Tensor both = gates.sum(at::IntArrayRef({0, 1, 2}));
+      const torch::Tensor both = gates.sum(at::IntArrayRef({0, 1}));
       gradients_.gates = {.own = both.select(1, 0).contiguous(),
                           .other = both.select(1, 1).contiguous()};
     }
   }
 
-  // The gradients of the relative table, and the queries' through it.
-  void AddRelative(const torch::Tensor& by_id, torch::Tensor* query_gradient) {
+  // Sums the parts of blocks of threads, [blocks, B, N, ids, d] and [blocks, B,
+  // N, ids]; undefined: no pair reads the table.
+  void SetRelative(const torch::Tensor& embedding, const torch::Tensor& bias) {
     const RelativeTable& table = problem_.operands.relative;
-    const torch::Tensor query = problem_.operands.query.to(torch::kFloat32);
-    query_gradient->add_(
-        torch::matmul(by_id, EmbeddingOfIds(problem_).transpose(1, 2)));
-    const int64_t ids = by_id.size(3);
+    if (!table.embedding.defined()) {
+      return;
+    }
     RelativeTable& out = gradients_.operands.relative;
     out.embedding = torch::zeros_like(table.embedding);
     out.bias = torch::zeros_like(table.bias);
-    // Sums over queries, of which each product has a part: products of few rows
-    // and columns are otherwise computed by few multiprocessors.
-    const int64_t parts = std::gcd(sizes_.queries, kProductParts);
-    const auto in_parts = [&](const torch::Tensor& tensor) {
-      return tensor.reshape({sizes_.batch, sizes_.heads, parts,
-                             sizes_.queries / parts, tensor.size(3)});
-    };
-    // [N, ids, d] -> [ids, N, d]
-    out.embedding.narrow(0, 0, ids).copy_(
-        torch::matmul(in_parts(by_id).transpose(3, 4), in_parts(query))
-            .sum(at::IntArrayRef({0, 2}))
-            .transpose(0, 1));
-    out.bias.narrow(0, 0, ids).copy_(by_id.sum(at::IntArrayRef({0, 2})).t());
-  }
-
-  // A table that no pair reads.
-  void SetZeroRelative(int64_t ids) {
-    const RelativeTable& table = problem_.operands.relative;
-    if (ids == 0 && table.embedding.defined()) {
-      gradients_.operands.relative = {
-          .embedding = torch::zeros_like(table.embedding),
-          .bias = torch::zeros_like(table.bias)};
+    if (embedding.defined()) {
+      const int64_t ids = bias.size(3);
+      const std::vector<int64_t> parts = {0, 1};
+      out.embedding.narrow(0, 0, ids).copy_(
+          embedding.sum(parts).transpose(0, 1));
+      out.bias.narrow(0, 0, ids).copy_(bias.sum(parts).t());
     }
   }
 
@@ -396,6 +391,7 @@ class CudaBackwardPass {
   ScorePair carried_gradient_;
   torch::Tensor context_gradient_;
   torch::Tensor context_dot_;
+  torch::Tensor by_id_;
   cuda::BackwardArguments arguments_;
   AttentionGradients gradients_;
 };

@@ -64,9 +64,10 @@ struct Softmax {
   // BlockOffsets of [batch][2], then the integers that they point at.
   const int32_t* runs = nullptr;
 
-  // q . E[id] + bias[id], contiguous [batch, heads, queries, ids]; null: no
-  // relative positions.
-  const float* by_id = nullptr;
+  // Relative positions: E as [ids] rows of each head, in the type of the
+  // queries, and bias, [ids][heads]. No ids: none.
+  Rows embedding;
+  const float* bias = nullptr;
   int32_t ids = 0;
   int32_t max_distance = 0;
 
@@ -127,16 +128,21 @@ struct BackwardArguments {
   // else one pass over all pairs gives.
   Rows query_gradient;
   Splits query_splits;
-  // Gradient of by_id, [splits, batch, heads, queries, ids].
-  float* by_id_gradient = nullptr;
-  // Gradients of the gates, [splits, query tiles, batch, heads, 2].
+  // Gradients of the relative table, one for each block of threads: [query
+  // tiles times splits, batch, heads] of [ids, head_dim] and of [ids].
+  float* embedding_gradient = nullptr;
+  float* bias_gradient = nullptr;
+  // Gradients of the gates, [query tiles times splits, batch, heads, 2].
   float* gate_gradient = nullptr;
   // Gradients of the previous scores; may be `carried_gradient`.
   ScoreBlocks previous_gradient;
   // carried = carried - own.
   bool undo = false;
 
-  // Of keys of one block.
+  // Of keys of one block. Where scores are computed again, which are not
+  // carried or have gates, with q . E[id] + bias[id] of all queries: contiguous
+  // [batch, heads, queries, ids].
+  const float* by_id = nullptr;
   Rows key_gradient;
   Rows value_gradient;
   Splits key_splits;

@@ -5,9 +5,9 @@
 
 #include "attention/backends/cuda/kernels/arguments.h"
 #include "attention/backends/cuda/kernels/device.h"
-#include "attention/backends/cuda/kernels/forward.h"
 #include "attention/backends/cuda/kernels/pairs.h"
 #include "attention/backends/cuda/kernels/products.h"
+#include "attention/backends/cuda/kernels/query_pass.h"
 #include "attention/backends/cuda/kernels/shared_memory.h"
 
 namespace etc::kernels::cuda {
@@ -45,6 +45,20 @@ struct KeyTile {
   int warp_row;
   int column;
 };
+
+// Rows of by_id of the queries of a step.
+ETC_DEVICE void LoadById(const BackwardArguments& arguments,
+                         const KeyTile& tile, int first, float* to) {
+  const Softmax& softmax = arguments.softmax;
+  const float* const from =
+      arguments.by_id +
+      (static_cast<int64_t>(tile.head_of_batch) * softmax.queries + first) *
+          softmax.ids;
+  const int count = Least(kStep, softmax.queries - first) * softmax.ids;
+  for (int i = Thread(); i < count; i += kThreads) {
+    to[i] = from[i];
+  }
+}
 
 // Everything about the queries of a step that its pairs need.
 template <int kColumns, int P>
@@ -124,13 +138,52 @@ ETC_DEVICE void FinishKeyScores(const Softmax& softmax, const KeyTile& tile,
   }
 }
 
+// As LoadScores: of the thread's two keys for each of its queries.
+ETC_DEVICE void LoadKeyScores(const float* first,
+                              const uint32_t (&visible)[kStep / 8][2],
+                              const ScorePlaces& places,
+                              float (&scores)[kStep / 8][4]) {
+  Clear(scores);
+  if (first == nullptr) {
+    return;
+  }
+  const bool is_aligned = places.IsAligned(first, 2);
+  ETC_UNROLL
+  for (int n = 0; n < kStep / 8; ++n) {
+    ETC_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      const float* const both = first + (8 * n + i) * places.query_stride;
+      if (is_aligned && visible[n][i] == 3u) {
+        const Floats2 two = *reinterpret_cast<const Floats2*>(both);
+        scores[n][i] = two.values[0];
+        scores[n][i + 2] = two.values[1];
+      } else {
+        if ((visible[n][i] & 1u) != 0) {
+          scores[n][i] = both[0];
+        }
+        if ((visible[n][i] & 2u) != 0) {
+          scores[n][i + 2] = both[1];
+        }
+      }
+    }
+  }
+}
+
 // The gradients that belong to keys, a step of queries after the other: those
 // of keys and values. All is as in QueryGradientsKernel, transposed.
 template <typename E, int kColumns>
-ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 3 : 2)
+ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 2 : 1)
     KeyGradientsKernel(KeyGradientArguments all) {
   constexpr int P = kParts<E>;
   constexpr int kEights = kStep / 8;
+  // What is known of a step before it is computed: whether the thread's queries
+  // see its two keys (bits 0 and 1), carried scores and their gradients.
+  struct Fetched {
+    uint32_t visible[kEights][2];
+    bool sees_any;  // of the warp
+    float carried[kEights][4];
+    float gradient[kEights][4];
+  };
   const BackwardArguments& arguments = all.backward;
   const Softmax& softmax = arguments.softmax;
   const int b = all.block;
@@ -181,67 +234,47 @@ ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 3 : 2)
                               queries.context_gradient);
     LoadQueries(arguments, tile, block, b, first, head_seed, queries);
     if (needs_own && has_ids) {
-      LoadById(softmax, tile.head_of_batch, first, kStep, queries.by_id);
+      LoadById(arguments, tile, first, queries.by_id);
     }
   };
   const ScorePlaces places(softmax, tile.head_of_batch, b);
   const int half = tile.warp_row / 32;
   // Of the thread's first key, among the 32 of its warp's half.
   const int first_bit = tile.Row(0) % 32;
-  const auto compute = [&](int step, int buffer) {
+  const auto fetch = [&](int step, int buffer, Fetched* fetched) {
     const int first = from + kStep * step;
     const QueryStep<kColumns, P> queries = memory.Step(buffer);
-    // Bits 0 and 1: whether the thread's queries see its two keys.
-    uint32_t visible[kEights][2];
     uint32_t any = 0;
     ETC_UNROLL
     for (int n = 0; n < kEights; ++n) {
       ETC_UNROLL
       for (int i = 0; i < 2; ++i) {
-        visible[n][i] =
-            queries.visible[half * kStep + tile.Column(n, i)] >> first_bit;
-        any |= visible[n][i] & 3u;
+        const uint32_t visible =
+            queries.visible[half * kStep + tile.Column(n, i)] >> first_bit & 3u;
+        fetched->visible[n][i] = visible;
+        any |= visible;
       }
     }
-    if (!WarpAny(any != 0)) {
+    fetched->sees_any = WarpAny(any != 0);
+    const auto load_scores = [&](const ScoreBlocks& all, auto* to) {
+      LoadKeyScores(
+          places.Of(all.rows[b], first + tile.column, tile.first + tile.Row(0)),
+          fetched->visible, places, *to);
+    };
+    load_scores(arguments.carried, &fetched->carried);
+    load_scores(arguments.carried_gradient, &fetched->gradient);
+  };
+  const auto compute = [&](int step, int buffer, const Fetched& fetched) {
+    if (!fetched.sees_any) {
       return;
     }
+    const int first = from + kStep * step;
+    const QueryStep<kColumns, P> queries = memory.Step(buffer);
     const auto sees = [&](int n, int i) {
-      return (visible[n][i % 2] >> (i / 2) & 1u) != 0;
+      return (fetched.visible[n][i % 2] >> (i / 2) & 1u) != 0;
     };
-    const int first_query = first + tile.column;
     const int first_key = tile.first + tile.Row(0);
-    const auto load_scores = [&](float* rows, float(&scores)[kEights][4]) {
-      Clear(scores);
-      if (rows == nullptr) {
-        return;
-      }
-      const float* const place = places.Of(rows, first_query, first_key);
-      const bool is_aligned = places.IsAligned(place, 2);
-      ETC_UNROLL
-      for (int n = 0; n < kEights; ++n) {
-        ETC_UNROLL
-        for (int i = 0; i < 2; ++i) {
-          const float* const both = place + (8 * n + i) * places.query_stride;
-          if (is_aligned && sees(n, i) && sees(n, i + 2)) {
-            const Floats2 two = *reinterpret_cast<const Floats2*>(both);
-            scores[n][i] = two.values[0];
-            scores[n][i + 2] = two.values[1];
-          } else {
-            if (sees(n, i)) {
-              scores[n][i] = both[0];
-            }
-            if (sees(n, i + 2)) {
-              scores[n][i + 2] = both[1];
-            }
-          }
-        }
-      }
-    };
-    float carried[kEights][4];
     float gradient[kEights][4];
-    load_scores(arguments.carried.rows[b], carried);
-    load_scores(arguments.carried_gradient.rows[b], gradient);
     float own[kEights][4];
     Clear(own);
     if (needs_own) {
@@ -258,7 +291,7 @@ ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 3 : 2)
       ETC_UNROLL
       for (int i = 0; i < 4; ++i) {
         const int column = tile.Column(n, i % 2);
-        const float total = has_carried ? carried[n][i] : own[n][i];
+        const float total = has_carried ? fetched.carried[n][i] : own[n][i];
         const float logit =
             is_gated ? own[n][i] + gate * (total - own[n][i]) : total;
         const float weight =
@@ -277,14 +310,15 @@ ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 3 : 2)
                             (of_weights[n][i] - queries.context_dot[column]) *
                             inverse_divisor;
         of_weights[n][i] = kept;
-        gradient[n][i] = (inner + gradient[n][i]) * softmax.score_scale;
+        gradient[n][i] = (inner + fetched.gradient[n][i]) * softmax.score_scale;
       }
     }
     Multiply<kColumns, P, kStep>(of_weights, queries.context_gradient,
                                  value_gradient);
     Multiply<kColumns, P, kStep>(gradient, queries.query, key_gradient);
   };
-  ForEachStep<P>(step_begin, step_end, load, compute);
+  ForEachStep<P, kQueryBuffers<P>, Fetched>(step_begin, step_end, load, fetch,
+                                            compute);
   ETC_UNROLL
   for (int r = 0; r < 2; ++r) {
     const int key = tile.first + tile.Row(r);

@@ -6,6 +6,7 @@
 
 #include "attention/backends/cuda/kernels/arguments.h"
 #include "attention/backends/cuda/kernels/device.h"
+#include "attention/backends/cuda/kernels/products.h"
 #include "attention/key_runs.h"
 #include "base/random.h"
 
@@ -13,9 +14,6 @@ namespace etc::kernels::cuda {
 
 // What is known of pairs of a query and a key: who sees whom, relative ids,
 // dropped weights, and where their scores are.
-
-ETC_DEVICE int Least(int a, int b) { return a < b ? a : b; }
-ETC_DEVICE int Largest(int a, int b) { return a > b ? a : b; }
 
 struct RowSets {
   const int32_t* hulls = nullptr;
@@ -62,6 +60,9 @@ struct KeyRange {
   int begin;
   int end;
 };
+
+// More than there are.
+inline constexpr int kEveryKey = 1 << 30;
 
 // Bits of the keys [begin, end) among the 32 from `key` on.
 ETC_DEVICE uint32_t BitsOfRange(const KeyRange& range, int key) {
@@ -116,6 +117,13 @@ ETC_DEVICE KeyRange RangeOf(const KeyBlock& block, int query) {
   return hull.begin >= hull.end ? KeyRange{block.keys, 0}
                                 : KeyRange{Largest(hull.begin, window.begin),
                                            Least(hull.end, window.end)};
+}
+
+ETC_DEVICE KeyRange SpecialRangeOf(const KeyBlock& block, int query) {
+  if (!block.has_special) {
+    return {-kEveryKey, kEveryKey};
+  }
+  return query >= block.queries ? KeyRange{0, 0} : HullOf(block.special, query);
 }
 
 ETC_DEVICE uint32_t VisibleBits(const KeyBlock& block, int query, int key) {

@@ -17,6 +17,9 @@ namespace etc::kernels::cuda {
 // Fragments, of lane l of a warp, g = l / 4 and t = l % 4: element i of a tile
 // of sums [16, 8] is at row g + 8 (i / 2) and column 2 t + i % 2.
 
+ETC_DEVICE int Least(int a, int b) { return a < b ? a : b; }
+ETC_DEVICE int Largest(int a, int b) { return a > b ? a : b; }
+
 struct Bfloat16 {
   uint16_t bits;
 };
@@ -179,36 +182,57 @@ ETC_DEVICE void LoadTile(const HeadRows<E>& from, int begin, uint16_t* tile) {
   }
 }
 
-// Tiles of steps of a pass: of bfloat16 two, of which one is filled while the
-// other is read. Parts of float32 are made from registers, and in one.
+// Tiles of steps of a pass: of bfloat16 some, which are filled while others are
+// read. Parts of float32 are made from registers, and in one.
 template <int P>
-inline constexpr int kBuffers = P == 1 ? 2 : 1;
+inline constexpr int kKeyBuffers = P == 1 ? 2 : 1;
+template <int P>
+inline constexpr int kQueryBuffers = P == 1 ? 3 : 1;
 
-// Calls load(step, buffer) and then compute(step, buffer) for the steps
-// [begin, end).
-template <int P, typename Load, typename Compute>
+// Goes through the steps [begin, end). For each it calls load(step, buffer), by
+// which all threads fill a buffer in shared memory; fetch(step, buffer,
+// &fetched), by which a thread loads what it alone needs, which may read small
+// things of the buffer if there are three; and compute(step, buffer, fetched).
+// All but the last begin ahead of their time.
+template <int P, int kBuffers, typename Fetched, typename Load, typename Fetch,
+          typename Compute>
 ETC_DEVICE void ForEachStep(int begin, int end, const Load& load,
-                            const Compute& compute) {
-  if constexpr (kBuffers<P> == 2) {
-    SyncThreads();  // other steps may be in their last one
-    if (begin < end) {
-      load(begin, 0);
-    }
+                            const Fetch& fetch, const Compute& compute) {
+  SyncThreads();  // others may be in their last step before
+  if constexpr (kBuffers == 1) {
     for (int step = begin; step < end; ++step) {
-      const int buffer = (step - begin) % 2;
-      WaitForCopies();
-      SyncThreads();
-      if (step + 1 < end) {
-        load(step + 1, 1 - buffer);
-      }
-      compute(step, buffer);
-    }
-  } else {
-    for (int step = begin; step < end; ++step) {
-      SyncThreads();
       load(step, 0);
       SyncThreads();
-      compute(step, 0);
+      Fetched fetched;
+      fetch(step, 0, &fetched);
+      compute(step, 0, fetched);
+      SyncThreads();
+    }
+  } else {
+    constexpr int kAhead = kBuffers - 1;
+    for (int step = begin; step < Least(end, begin + kAhead); ++step) {
+      load(step, step - begin);
+    }
+    WaitForCopies();
+    SyncThreads();
+    Fetched next;
+    if (begin < end) {
+      fetch(begin, 0, &next);
+    }
+    for (int step = begin; step < end; ++step) {
+      const int number = step - begin;
+      if (step > begin) {
+        WaitForCopies();
+        SyncThreads();
+      }
+      if (step + kAhead < end) {
+        load(step + kAhead, (number + kAhead) % kBuffers);
+      }
+      const Fetched fetched = next;
+      if (step + 1 < end) {
+        fetch(step + 1, (number + 1) % kBuffers, &next);
+      }
+      compute(step, number % kBuffers, fetched);
     }
   }
 }

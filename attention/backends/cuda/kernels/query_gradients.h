@@ -5,9 +5,9 @@
 
 #include "attention/backends/cuda/kernels/arguments.h"
 #include "attention/backends/cuda/kernels/device.h"
-#include "attention/backends/cuda/kernels/forward.h"
 #include "attention/backends/cuda/kernels/pairs.h"
 #include "attention/backends/cuda/kernels/products.h"
+#include "attention/backends/cuda/kernels/query_pass.h"
 #include "attention/backends/cuda/kernels/shared_memory.h"
 
 namespace etc::kernels::cuda {
@@ -54,7 +54,7 @@ ETC_KERNEL void ContextDotsKernel(BackwardArguments arguments) {
 // are gradients of scores. An id that one key of a row has is added by the
 // thread that has the pair, others are summed in `far`, [2 rows][kFarIds].
 ETC_DEVICE void AddById(const Softmax& softmax, const QueryTile& tile,
-                        const KeyBlock& block, int key, const RowBits& bits,
+                        RelativeRule rule, int key, const RowBits& bits,
                         const float (&own)[kStep / 8][4],
                         float (&far_sums)[2][kFarIds], float* by_id_gradient) {
   if (bits.far >= 0) {
@@ -80,7 +80,7 @@ ETC_DEVICE void AddById(const Softmax& softmax, const QueryTile& tile,
       const int r = i / 2;
       int far;
       const int id =
-          IdOf(block.rule, HasBit(bits.special[r], n, i % 2),
+          IdOf(rule, HasBit(bits.special[r], n, i % 2),
                delta + KeyOf(n, i % 2) - 8 * r, softmax.max_distance, &far);
       ETC_UNROLL
       for (int f = 0; f < kFarIds; ++f) {
@@ -93,12 +93,10 @@ ETC_DEVICE void AddById(const Softmax& softmax, const QueryTile& tile,
   }
 }
 
-// Writes the gradient of by_id of a tile: `by_id_gradient` plus `far_sums`.
-ETC_DEVICE void StoreById(const BackwardArguments& arguments,
-                          const QueryTile& tile,
+// Adds to by_id's gradient what threads have summed for the ids of many keys.
+ETC_DEVICE void AddFarIds(const Softmax& softmax, const QueryTile& tile,
                           const float (&far_sums)[2][kFarIds],
                           float* by_id_gradient) {
-  const Softmax& softmax = arguments.softmax;
   ETC_UNROLL
   for (int r = 0; r < 2; ++r) {
     ETC_UNROLL
@@ -110,25 +108,115 @@ ETC_DEVICE void StoreById(const BackwardArguments& arguments,
       }
     }
   }
-  SyncThreads();
-  const int64_t rows =
-      static_cast<int64_t>(softmax.batch) * softmax.heads * softmax.queries;
+}
+
+// Adds to the gradient of the queries what goes through by_id: its gradient
+// times E, of which `tile_of_ids` holds some rows.
+template <typename E, int kColumns>
+ETC_DEVICE void AddThroughById(const Softmax& softmax, const QueryTile& tile,
+                               const float* by_id_gradient,
+                               uint16_t* tile_of_ids,
+                               float (&query_gradient)[kColumns / 8][4]) {
+  const HeadRows<E> embedding =
+      RowsOf<E>(softmax.embedding, 0, tile.head, softmax.ids, softmax.head_dim);
+  for (int first = 0; first < softmax.ids; first += kStep) {
+    SyncThreads();
+    LoadTile<kColumns, kStep>(embedding, first, tile_of_ids);
+    WaitForCopies();
+    SyncThreads();
+    float values[kStep / 8][4];
+    ETC_UNROLL
+    for (int n = 0; n < kStep / 8; ++n) {
+      ETC_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        const int id = first + tile.Column(n, i % 2);
+        values[n][i] = id < softmax.ids
+                           ? by_id_gradient[tile.Row(i / 2) * softmax.ids + id]
+                           : 0.0f;
+      }
+    }
+    Multiply<kColumns, kParts<E>, kStep>(values, tile_of_ids, query_gradient);
+  }
+}
+
+// Writes a tile's part of the gradients of E and of the biases: by_id's
+// gradient, transposed, times the queries, and its sums over queries.
+template <typename E, int kColumns>
+ETC_DEVICE void StoreRelative(const BackwardArguments& arguments,
+                              const float* by_id_gradient,
+                              const uint16_t* query) {
+  constexpr int P = kParts<E>;
+  constexpr int kRow = kPitch<kColumns>;
+  constexpr int kPairs = kColumns / 16;
+  const Softmax& softmax = arguments.softmax;
+  const int ids = softmax.ids;
+  const int lane = Thread() % 32;
+  const int64_t part =
+      static_cast<int64_t>(BlockX()) * softmax.batch * softmax.heads + BlockY();
   float* const to =
-      arguments.by_id_gradient +
-      (tile.split * rows +
-       static_cast<int64_t>(tile.head_of_batch) * softmax.queries +
-       tile.first) *
-          softmax.ids;
-  const int count = Least(kTile, softmax.queries - tile.first) * softmax.ids;
-  for (int i = Thread(); i < count; i += kThreads) {
-    to[i] = by_id_gradient[i];
+      arguments.embedding_gradient + part * ids * softmax.head_dim;
+  // Sixteen ids and sixteen columns at a time, those of one warp.
+  for (int n = Thread() / 32; n < (ids + 15) / 16 * kPairs;
+       n += kThreads / 32) {
+    const int first_id = n / kPairs * 16;
+    const int first_column = n % kPairs * 16;
+    float sums[2][4];
+    Clear(sums);
+    for (int k = 0; k < kTile; k += 16) {
+      uint32_t a[P][4];
+      ETC_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        const int id = first_id + lane / 4 + i % 2 * 8;
+        const int row = k + 2 * (lane % 4) + i / 2 * 8;
+        const bool is_id = id < ids;
+        uint32_t parts[P];
+        Split<P>(is_id ? by_id_gradient[row * ids + id] : 0.0f,
+                 is_id ? by_id_gradient[(row + 1) * ids + id] : 0.0f, parts);
+        ETC_UNROLL
+        for (int p = 0; p < P; ++p) {
+          a[p][i] = parts[p];
+        }
+      }
+      uint32_t b[2][P][2];
+      ETC_UNROLL
+      for (int p = 0; p < P; ++p) {
+        uint32_t both[4];
+        LoadMatricesTransposed(
+            both, query + (p * kTile + k + lane % 8 + lane / 8 % 2 * 8) * kRow +
+                      first_column + lane / 16 * 8);
+        b[0][p][0] = both[0];
+        b[0][p][1] = both[1];
+        b[1][p][0] = both[2];
+        b[1][p][1] = both[3];
+      }
+      MultiplyAddParts<P>(sums[0], a, b[0]);
+      MultiplyAddParts<P>(sums[1], a, b[1]);
+    }
+    ETC_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      ETC_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        const int id = first_id + lane / 4 + i / 2 * 8;
+        const int column = first_column + 8 * half + 2 * (lane % 4) + i % 2;
+        if (id < ids && column < softmax.head_dim) {
+          to[static_cast<int64_t>(id) * softmax.head_dim + column] =
+              sums[half][i];
+        }
+      }
+    }
+  }
+  for (int id = Thread(); id < ids; id += kThreads) {
+    float sum = 0.0f;
+    for (int row = 0; row < kTile; ++row) {
+      sum += by_id_gradient[row * ids + id];
+    }
+    arguments.bias_gradient[part * ids + id] = sum;
   }
 }
 
 // Sums what each thread has for the gates of both blocks, in a fixed order.
 // `memory` of 8 floats, shared.
-ETC_DEVICE void StoreGates(const BackwardArguments& arguments,
-                           const QueryTile& tile, int tiles, float (&sums)[2],
+ETC_DEVICE void StoreGates(const BackwardArguments& arguments, float (&sums)[2],
                            float* memory) {
   const Softmax& softmax = arguments.softmax;
   ETC_UNROLL
@@ -142,23 +230,31 @@ ETC_DEVICE void StoreGates(const BackwardArguments& arguments,
   }
   SyncThreads();
   if (Thread() < 2) {
-    float* const to = arguments.gate_gradient +
-                      ((static_cast<int64_t>(tile.split) * tiles + tile.tile) *
-                           softmax.batch * softmax.heads +
-                       tile.head_of_batch) *
-                          2;
+    float* const to =
+        arguments.gate_gradient +
+        (static_cast<int64_t>(BlockX()) * softmax.batch * softmax.heads +
+         BlockY()) *
+            2;
     to[Thread()] = memory[Thread()] + memory[2 + Thread()] +
                    memory[4 + Thread()] + memory[6 + Thread()];
   }
 }
 
 // The gradients that belong to queries, a step of keys after the other: those
-// of the queries, of by_id, of the gates and of the previous scores.
+// of the queries, of the relative table, of the gates and of the previous
+// scores.
 template <typename E, int kColumns>
-ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 3 : 2)
+ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 2 : 1)
     QueryGradientsKernel(BackwardArguments arguments) {
   constexpr int P = kParts<E>;
   constexpr int kEights = kStep / 8;
+  // What is known of a step before it is computed: sets, carried scores and
+  // their gradients.
+  struct Fetched {
+    RowBits bits;
+    float carried[kEights][4];
+    float gradient[kEights][4];
+  };
   const Softmax& softmax = arguments.softmax;
   const int splits = arguments.query_splits.count;
   const QueryTile tile(softmax, splits);
@@ -171,7 +267,8 @@ ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 3 : 2)
                 softmax.queries, softmax.value_dim),
       tile.first, memory.context_gradient);
   if (softmax.ids > 0) {
-    LoadById(softmax, tile.head_of_batch, tile.first, kTile, memory.by_id);
+    ComputeById<E, kColumns>(softmax, tile, memory.query, memory.Step(0).key,
+                             memory.by_id);
     for (int i = Thread(); i < kTile * softmax.ids; i += kThreads) {
       memory.by_id_gradient[i] = 0.0f;
     }
@@ -206,7 +303,8 @@ ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 3 : 2)
   float gate_sums[2] = {0.0f, 0.0f};
   ETC_NO_UNROLL
   for (int b = 0; b < 2; ++b) {
-    const KeyBlock block = KeyBlockOf(softmax, tile.batch, b);
+    const RowSetsOfThread sets(KeyBlockOf(softmax, tile.batch, b), tile);
+    const ScorePlaces places(softmax, tile.head_of_batch, b);
     const HeadRows<E> key_rows =
         RowsOf<E>(softmax.key[b], tile.batch, tile.head, softmax.keys[b],
                   softmax.head_dim);
@@ -218,36 +316,42 @@ ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 3 : 2)
       const KeyStep<kColumns, P> to = memory.Step(buffer);
       LoadTile<kColumns, kStep, QuadOrder>(key_rows, key, to.key);
       LoadTile<kColumns, kStep, QuadOrder>(value_rows, key, to.value);
-      LoadBits(block, tile.first, key, to.visible, to.special);
     };
-    const auto compute = [&](int step, int buffer) {
+    const auto fetch = [&](int step, int /*buffer*/, Fetched* fetched) {
       const int key = steps.Key(b, step);
-      const KeyStep<kColumns, P> keys = memory.Step(buffer);
-      const RowBits bits(softmax, tile, block, key, keys);
-      if (!WarpAny((bits.visible[0] | bits.visible[1]) != 0)) {
+      fetched->bits = RowBits(softmax, tile, sets, key);
+      const auto load_scores = [&](const ScoreBlocks& scores, auto* to) {
+        LoadScores(
+            places.Of(scores.rows[b], tile.Query(0), key + tile.first_key),
+            fetched->bits, places, *to);
+      };
+      load_scores(arguments.carried, &fetched->carried);
+      load_scores(arguments.carried_gradient, &fetched->gradient);
+    };
+    const auto compute = [&](int step, int buffer, const Fetched& fetched) {
+      const RowBits& bits = fetched.bits;
+      if (!bits.sees_any) {
         return;
       }
+      const int key = steps.Key(b, step);
+      const KeyStep<kColumns, P> keys = memory.Step(buffer);
       const auto sees = [&](int n, int i) {
         return HasBit(bits.visible[i / 2], n, i % 2);
       };
-      const ScorePlaces places(softmax, tile.head_of_batch, b);
       const int first_key = key + tile.first_key;
       float* const carried_scores =
           places.Of(arguments.carried.rows[b], tile.Query(0), first_key);
-      const float* const carried_gradient = places.Of(
-          arguments.carried_gradient.rows[b], tile.Query(0), first_key);
       float* const previous_gradient = places.Of(
           arguments.previous_gradient.rows[b], tile.Query(0), first_key);
-      float carried[kEights][4];
-      float gradient[kEights][4];  // of the carried scores, later of own ones
-      LoadScores(carried_scores, bits, places, carried);
-      LoadScores(carried_gradient, bits, places, gradient);
+      const float(&carried)[kEights][4] = fetched.carried;
+      float gradient[kEights][4];  // of own scores
       float own[kEights][4];
       Clear(own);
       if (needs_own) {
         MultiplyTransposed<kColumns, P, kTile, kStep>(
             memory.query, tile.warp_row, keys.key, own);
-        FinishScores(softmax, tile, block, key, bits, memory.by_id, own);
+        FinishScores(softmax, tile, sets.block.rule, key, bits, memory.by_id,
+                     own);
       }
       float of_weights[kEights][4];
       Clear(of_weights);
@@ -276,7 +380,7 @@ ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 3 : 2)
             }
             const float inner =
                 weight * (of_weights[n][i] - context_dot[r]) * inverse_divisor;
-            const float above = gradient[n][i];
+            const float above = fetched.gradient[n][i];
             if (is_gated) {
               gate_sums[0] += b == 0 ? inner * previous : 0.0f;
               gate_sums[1] += b == 1 ? inner * previous : 0.0f;
@@ -294,20 +398,24 @@ ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 3 : 2)
         StoreScores(own, bits, places, carried_scores);
       }
       if (bits.has_ids) {
-        AddById(softmax, tile, block, key, bits, gradient, far_sums,
+        AddById(softmax, tile, sets.block.rule, key, bits, gradient, far_sums,
                 memory.by_id_gradient);
       }
       Multiply<kColumns, P, kStep>(gradient, keys.key, query_gradient);
     };
-    ForEachStep<P>(steps.Begin(b), steps.End(b), load, compute);
+    ForEachStep<P, kKeyBuffers<P>, Fetched>(steps.Begin(b), steps.End(b), load,
+                                            fetch, compute);
   }
-  SyncThreads();
   if (softmax.ids > 0) {
-    StoreById(arguments, tile, far_sums, memory.by_id_gradient);
+    SyncThreads();
+    AddFarIds(softmax, tile, far_sums, memory.by_id_gradient);
+    AddThroughById<E, kColumns>(softmax, tile, memory.by_id_gradient,
+                                memory.Step(0).key, query_gradient);
+    StoreRelative<E, kColumns>(arguments, memory.by_id_gradient, memory.query);
   }
   if (is_gated) {
-    StoreGates(arguments, tile, TilesOf(softmax.queries), gate_sums,
-               reinterpret_cast<float*>(memory.ranges));
+    SyncThreads();
+    StoreGates(arguments, gate_sums, reinterpret_cast<float*>(memory.ranges));
   }
   ETC_UNROLL
   for (int r = 0; r < 2; ++r) {
