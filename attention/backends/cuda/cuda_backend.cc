@@ -48,6 +48,9 @@ int32_t SplitsOf(int64_t tiles, int64_t steps) {
 }
 
 cuda::Rows RowsOf(const torch::Tensor& tensor) {
+  TORCH_CHECK(tensor.stride(2) <= std::numeric_limits<int32_t>::max(),
+              "rows of attention's operands are ", tensor.stride(2),
+              " numbers apart, more than 2^31 - 1");
   return {.data = tensor.numel() == 0 ? nullptr : tensor.data_ptr(),
           .batch = tensor.stride(0),
           .head = tensor.stride(1),

@@ -16,15 +16,10 @@ namespace etc::kernels::cuda {
 // Softmax and context of a tile of queries, a step of keys after the other
 // (the online softmax of Milakov and Gimelshein 2018), and carried scores.
 template <typename E, int kColumns>
-ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 3 : 2)
+ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 4 : 3)
     ForwardKernel(ForwardArguments arguments) {
   constexpr int P = kParts<E>;
   constexpr int kEights = kStep / 8;
-  // What is known of a step before it is computed.
-  struct Fetched {
-    RowBits bits;
-    float previous[kEights][4];
-  };
   const Softmax& softmax = arguments.softmax;
   const int splits = arguments.splits.count;
   const QueryTile tile(softmax, splits);
@@ -66,19 +61,12 @@ ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 3 : 2)
         LoadTile<kColumns, kStep, QuadOrder>(value_rows, key, to.value);
       }
     };
-    const auto fetch = [&](int step, int /*buffer*/, Fetched* fetched) {
+    const auto compute = [&](int step, int buffer) {
       const int key = steps.Key(b, step);
-      fetched->bits = RowBits(softmax, tile, sets, key);
-      LoadScores(places.Of(arguments.previous.rows[b], tile.Query(0),
-                           key + tile.first_key),
-                 fetched->bits, places, fetched->previous);
-    };
-    const auto compute = [&](int step, int buffer, const Fetched& fetched) {
-      const RowBits& bits = fetched.bits;
+      const RowBits bits(softmax, tile, sets, key);
       if (!bits.sees_any) {
         return;
       }
-      const int key = steps.Key(b, step);
       const KeyStep<kColumns, P> keys = memory.Step(buffer);
       const auto sees = [&](int n, int i) {
         return HasBit(bits.visible[i / 2], n, i % 2);
@@ -86,7 +74,10 @@ ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 3 : 2)
       const int first_key = key + tile.first_key;
       float* const carried_scores =
           places.Of(arguments.carried.rows[b], tile.Query(0), first_key);
-      const float(&previous)[kEights][4] = fetched.previous;
+      float previous[kEights][4];
+      LoadScores(
+          places.Of(arguments.previous.rows[b], tile.Query(0), first_key), bits,
+          places, previous);
       float scores[kEights][4];
       Clear(scores);
       MultiplyTransposed<kColumns, P, kTile, kStep>(memory.query, tile.warp_row,
@@ -156,8 +147,7 @@ ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 3 : 2)
       }
       Multiply<kColumns, P, kStep>(scores, keys.value, context);
     };
-    ForEachStep<P, kKeyBuffers<P>, Fetched>(steps.Begin(b), steps.End(b), load,
-                                            fetch, compute);
+    ForEachStep<P>(steps.Begin(b), steps.End(b), load, compute);
   }
   if (!has_context) {
     return;

@@ -141,7 +141,7 @@ ETC_DEVICE void FinishKeyScores(const Softmax& softmax, const KeyTile& tile,
 // As LoadScores: of the thread's two keys for each of its queries.
 ETC_DEVICE void LoadKeyScores(const float* first,
                               const uint32_t (&visible)[kStep / 8][2],
-                              const ScorePlaces& places,
+                              bool sees_all, const ScorePlaces& places,
                               float (&scores)[kStep / 8][4]) {
   Clear(scores);
   if (first == nullptr) {
@@ -153,17 +153,17 @@ ETC_DEVICE void LoadKeyScores(const float* first,
     ETC_UNROLL
     for (int i = 0; i < 2; ++i) {
       const float* const both = first + (8 * n + i) * places.query_stride;
-      if (is_aligned && visible[n][i] == 3u) {
+      if (is_aligned && (sees_all || visible[n][i] == 3u)) {
         const Floats2 two = *reinterpret_cast<const Floats2*>(both);
         scores[n][i] = two.values[0];
         scores[n][i + 2] = two.values[1];
-      } else {
-        if ((visible[n][i] & 1u) != 0) {
-          scores[n][i] = both[0];
-        }
-        if ((visible[n][i] & 2u) != 0) {
-          scores[n][i + 2] = both[1];
-        }
+        continue;
+      }
+      if ((visible[n][i] & 1u) != 0) {
+        scores[n][i] = both[0];
+      }
+      if ((visible[n][i] & 2u) != 0) {
+        scores[n][i + 2] = both[1];
       }
     }
   }
@@ -172,18 +172,9 @@ ETC_DEVICE void LoadKeyScores(const float* first,
 // The gradients that belong to keys, a step of queries after the other: those
 // of keys and values. All is as in QueryGradientsKernel, transposed.
 template <typename E, int kColumns>
-ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 2 : 1)
-    KeyGradientsKernel(KeyGradientArguments all) {
+ETC_KERNEL void ETC_BLOCKS(2) KeyGradientsKernel(KeyGradientArguments all) {
   constexpr int P = kParts<E>;
   constexpr int kEights = kStep / 8;
-  // What is known of a step before it is computed: whether the thread's queries
-  // see its two keys (bits 0 and 1), carried scores and their gradients.
-  struct Fetched {
-    uint32_t visible[kEights][2];
-    bool sees_any;  // of the warp
-    float carried[kEights][4];
-    float gradient[kEights][4];
-  };
   const BackwardArguments& arguments = all.backward;
   const Softmax& softmax = arguments.softmax;
   const int b = all.block;
@@ -241,40 +232,40 @@ ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 2 : 1)
   const int half = tile.warp_row / 32;
   // Of the thread's first key, among the 32 of its warp's half.
   const int first_bit = tile.Row(0) % 32;
-  const auto fetch = [&](int step, int buffer, Fetched* fetched) {
+  const auto compute = [&](int step, int buffer) {
     const int first = from + kStep * step;
     const QueryStep<kColumns, P> queries = memory.Step(buffer);
+    // Bits 0 and 1: whether the thread's queries see its two keys.
+    uint32_t visible[kEights][2];
     uint32_t any = 0;
+    uint32_t all = 3u;
     ETC_UNROLL
     for (int n = 0; n < kEights; ++n) {
       ETC_UNROLL
       for (int i = 0; i < 2; ++i) {
-        const uint32_t visible =
+        visible[n][i] =
             queries.visible[half * kStep + tile.Column(n, i)] >> first_bit & 3u;
-        fetched->visible[n][i] = visible;
-        any |= visible;
+        any |= visible[n][i];
+        all &= visible[n][i];
       }
     }
-    fetched->sees_any = WarpAny(any != 0);
+    if (!WarpAny(any != 0)) {
+      return;
+    }
+    const bool sees_all = !WarpAny(all != 3u);
+    const auto sees = [&](int n, int i) {
+      return (visible[n][i % 2] >> (i / 2) & 1u) != 0;
+    };
+    float carried[kEights][4];
     const auto load_scores = [&](const ScoreBlocks& all, auto* to) {
       LoadKeyScores(
           places.Of(all.rows[b], first + tile.column, tile.first + tile.Row(0)),
-          fetched->visible, places, *to);
-    };
-    load_scores(arguments.carried, &fetched->carried);
-    load_scores(arguments.carried_gradient, &fetched->gradient);
-  };
-  const auto compute = [&](int step, int buffer, const Fetched& fetched) {
-    if (!fetched.sees_any) {
-      return;
-    }
-    const int first = from + kStep * step;
-    const QueryStep<kColumns, P> queries = memory.Step(buffer);
-    const auto sees = [&](int n, int i) {
-      return (fetched.visible[n][i % 2] >> (i / 2) & 1u) != 0;
+          visible, sees_all, places, *to);
     };
     const int first_key = tile.first + tile.Row(0);
     float gradient[kEights][4];
+    load_scores(arguments.carried, &carried);
+    load_scores(arguments.carried_gradient, &gradient);
     float own[kEights][4];
     Clear(own);
     if (needs_own) {
@@ -291,7 +282,7 @@ ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 2 : 1)
       ETC_UNROLL
       for (int i = 0; i < 4; ++i) {
         const int column = tile.Column(n, i % 2);
-        const float total = has_carried ? fetched.carried[n][i] : own[n][i];
+        const float total = has_carried ? carried[n][i] : own[n][i];
         const float logit =
             is_gated ? own[n][i] + gate * (total - own[n][i]) : total;
         const float weight =
@@ -310,15 +301,14 @@ ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 2 : 1)
                             (of_weights[n][i] - queries.context_dot[column]) *
                             inverse_divisor;
         of_weights[n][i] = kept;
-        gradient[n][i] = (inner + fetched.gradient[n][i]) * softmax.score_scale;
+        gradient[n][i] = (inner + gradient[n][i]) * softmax.score_scale;
       }
     }
     Multiply<kColumns, P, kStep>(of_weights, queries.context_gradient,
                                  value_gradient);
     Multiply<kColumns, P, kStep>(gradient, queries.query, key_gradient);
   };
-  ForEachStep<P, kQueryBuffers<P>, Fetched>(step_begin, step_end, load, fetch,
-                                            compute);
+  ForEachStep<P>(step_begin, step_end, load, compute);
   ETC_UNROLL
   for (int r = 0; r < 2; ++r) {
     const int key = tile.first + tile.Row(r);

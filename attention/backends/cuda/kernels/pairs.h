@@ -78,12 +78,9 @@ ETC_DEVICE KeyRange HullOf(const RowSets& sets, int query) {
   return {sets.hulls[2 * query], sets.hulls[2 * query + 1]};
 }
 
-// Bits of the keys that a query has in its set, of the 32 from `key` on.
-ETC_DEVICE uint32_t BitsOfSet(const RowSets& sets, int query, int key) {
-  const uint32_t of_hull = BitsOfRange(HullOf(sets, query), key);
-  if (sets.is_single || of_hull == 0) {
-    return of_hull;
-  }
+// Bits of the keys that a query has in its set, of the 32 from `key` on, where
+// a query has several runs.
+ETC_DEVICE_CALL uint32_t BitsOfRuns(const RowSets& sets, int query, int key) {
   int low = sets.first[query];
   const int last = sets.last[query];
   int high = last;
@@ -100,6 +97,12 @@ ETC_DEVICE uint32_t BitsOfSet(const RowSets& sets, int query, int key) {
     bits |= BitsOfRange({sets.runs[2 * low], sets.runs[2 * low + 1]}, key);
   }
   return bits;
+}
+
+ETC_DEVICE uint32_t BitsOfSet(const RowSets& sets, int query, int key) {
+  const uint32_t of_hull = BitsOfRange(HullOf(sets, query), key);
+  return sets.is_single || of_hull == 0 ? of_hull
+                                        : BitsOfRuns(sets, query, key);
 }
 
 // Keys of which a query sees some.

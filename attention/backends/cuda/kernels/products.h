@@ -63,10 +63,16 @@ constexpr size_t TileBytes(int rows) {
 // Rows of one head in the device's memory.
 template <typename E>
 struct HeadRows {
-  ETC_DEVICE E* Row(int64_t i) const { return data + i * stride; }
+  ETC_DEVICE E* Row(int i) const {
+    return data + static_cast<int64_t>(i) * stride;
+  }
+  // Returns true unless row `i` lies before the first or behind the last.
+  ETC_DEVICE bool Has(int i) const {
+    return static_cast<unsigned>(i) < static_cast<unsigned>(rows);
+  }
 
   E* data;
-  int64_t stride;
+  int stride;
   int rows;
   int columns;
   // Rows begin at multiples of 16 bytes and consist of whole ones.
@@ -79,7 +85,7 @@ ETC_DEVICE HeadRows<E> RowsOf(const Rows& all, int batch, int head, int rows,
   E* const data =
       static_cast<E*>(all.data) + batch * all.batch + head * all.head;
   constexpr int64_t kOf16Bytes = 16 / sizeof(E);
-  return {data, all.row, rows, columns,
+  return {data, static_cast<int>(all.row), rows, columns,
           reinterpret_cast<uintptr_t>(data) % 16 == 0 &&
               all.row % kOf16Bytes == 0 && columns % 8 == 0};
 }
@@ -150,24 +156,27 @@ template <int kColumns, int kRows, typename Order = PlainOrder, typename E>
 ETC_DEVICE void LoadTile(const HeadRows<E>& from, int begin, uint16_t* tile) {
   constexpr int P = kParts<E>;
   constexpr int kEights = kColumns / 8;
-  static_assert(kRows * kEights % kThreads == 0);
-  ETC_UNROLL
-  for (int i = 0; i < kRows * kEights / kThreads; ++i) {
-    const int row = (i * kThreads + Thread()) / kEights;
-    const int column = Thread() % kEights * 8;
-    uint16_t* const to = tile + row * kPitch<kColumns> + column;
-    const int number = begin + Order::Of(row);
-    const bool is_there =
-        number >= 0 && number < from.rows && column < from.columns;
-    if constexpr (P == 1) {
-      if (from.is_aligned) {
-        CopyLater(to, is_there ? from.Row(number) + column : from.data,
-                  is_there);
-        continue;
-      }
+  constexpr int kRowsAtOnce = kThreads / kEights;
+  static_assert(kRows % kRowsAtOnce == 0);
+  const int first_row = Thread() / kEights;
+  const int column = Thread() % kEights * 8;
+  const bool is_column = column < from.columns;
+  if (P == 1 && from.is_aligned) {
+    ETC_UNROLL
+    for (int i = 0; i < kRows / kRowsAtOnce; ++i) {
+      const int row = first_row + i * kRowsAtOnce;
+      const int number = begin + Order::Of(row);
+      CopyLater(tile + row * kPitch<kColumns> + column,
+                from.Row(number) + column, is_column && from.Has(number));
     }
+    return;
+  }
+  ETC_UNROLL
+  for (int i = 0; i < kRows / kRowsAtOnce; ++i) {
+    const int row = first_row + i * kRowsAtOnce;
+    const int number = begin + Order::Of(row);
     Words4 parts[P];
-    if (is_there) {
+    if (is_column && from.Has(number)) {
       LoadEight(from, from.Row(number), column, parts);
     } else {
       ETC_UNROLL
@@ -177,62 +186,42 @@ ETC_DEVICE void LoadTile(const HeadRows<E>& from, int begin, uint16_t* tile) {
     }
     ETC_UNROLL
     for (int p = 0; p < P; ++p) {
-      *reinterpret_cast<Words4*>(to + p * kRows * kPitch<kColumns>) = parts[p];
+      *reinterpret_cast<Words4*>(tile + (p * kRows + row) * kPitch<kColumns> +
+                                 column) = parts[p];
     }
   }
 }
 
-// Tiles of steps of a pass: of bfloat16 some, which are filled while others are
-// read. Parts of float32 are made from registers, and in one.
+// Tiles of steps of a pass: of bfloat16 two, of which one is filled while the
+// other is read. Parts of float32 are made from registers, and in one.
 template <int P>
-inline constexpr int kKeyBuffers = P == 1 ? 2 : 1;
-template <int P>
-inline constexpr int kQueryBuffers = P == 1 ? 3 : 1;
+inline constexpr int kBuffers = P == 1 ? 2 : 1;
 
-// Goes through the steps [begin, end). For each it calls load(step, buffer), by
-// which all threads fill a buffer in shared memory; fetch(step, buffer,
-// &fetched), by which a thread loads what it alone needs, which may read small
-// things of the buffer if there are three; and compute(step, buffer, fetched).
-// All but the last begin ahead of their time.
-template <int P, int kBuffers, typename Fetched, typename Load, typename Fetch,
-          typename Compute>
+// Calls load(step, buffer), by which all threads fill a buffer in shared
+// memory, and then compute(step, buffer) for the steps [begin, end).
+template <int P, typename Load, typename Compute>
 ETC_DEVICE void ForEachStep(int begin, int end, const Load& load,
-                            const Fetch& fetch, const Compute& compute) {
+                            const Compute& compute) {
   SyncThreads();  // others may be in their last step before
-  if constexpr (kBuffers == 1) {
+  if constexpr (kBuffers<P> == 1) {
     for (int step = begin; step < end; ++step) {
       load(step, 0);
       SyncThreads();
-      Fetched fetched;
-      fetch(step, 0, &fetched);
-      compute(step, 0, fetched);
+      compute(step, 0);
       SyncThreads();
     }
   } else {
-    constexpr int kAhead = kBuffers - 1;
-    for (int step = begin; step < Least(end, begin + kAhead); ++step) {
-      load(step, step - begin);
-    }
-    WaitForCopies();
-    SyncThreads();
-    Fetched next;
     if (begin < end) {
-      fetch(begin, 0, &next);
+      load(begin, 0);
     }
     for (int step = begin; step < end; ++step) {
-      const int number = step - begin;
-      if (step > begin) {
-        WaitForCopies();
-        SyncThreads();
-      }
-      if (step + kAhead < end) {
-        load(step + kAhead, (number + kAhead) % kBuffers);
-      }
-      const Fetched fetched = next;
+      const int buffer = (step - begin) % 2;
+      WaitForCopies();
+      SyncThreads();
       if (step + 1 < end) {
-        fetch(step + 1, (number + 1) % kBuffers, &next);
+        load(step + 1, 1 - buffer);
       }
-      compute(step, number % kBuffers, fetched);
+      compute(step, buffer);
     }
   }
 }

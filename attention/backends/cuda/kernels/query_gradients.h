@@ -244,17 +244,10 @@ ETC_DEVICE void StoreGates(const BackwardArguments& arguments, float (&sums)[2],
 // of the queries, of the relative table, of the gates and of the previous
 // scores.
 template <typename E, int kColumns>
-ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 2 : 1)
+ETC_KERNEL void ETC_BLOCKS(2)
     QueryGradientsKernel(BackwardArguments arguments) {
   constexpr int P = kParts<E>;
   constexpr int kEights = kStep / 8;
-  // What is known of a step before it is computed: sets, carried scores and
-  // their gradients.
-  struct Fetched {
-    RowBits bits;
-    float carried[kEights][4];
-    float gradient[kEights][4];
-  };
   const Softmax& softmax = arguments.softmax;
   const int splits = arguments.query_splits.count;
   const QueryTile tile(softmax, splits);
@@ -317,23 +310,12 @@ ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 2 : 1)
       LoadTile<kColumns, kStep, QuadOrder>(key_rows, key, to.key);
       LoadTile<kColumns, kStep, QuadOrder>(value_rows, key, to.value);
     };
-    const auto fetch = [&](int step, int /*buffer*/, Fetched* fetched) {
+    const auto compute = [&](int step, int buffer) {
       const int key = steps.Key(b, step);
-      fetched->bits = RowBits(softmax, tile, sets, key);
-      const auto load_scores = [&](const ScoreBlocks& scores, auto* to) {
-        LoadScores(
-            places.Of(scores.rows[b], tile.Query(0), key + tile.first_key),
-            fetched->bits, places, *to);
-      };
-      load_scores(arguments.carried, &fetched->carried);
-      load_scores(arguments.carried_gradient, &fetched->gradient);
-    };
-    const auto compute = [&](int step, int buffer, const Fetched& fetched) {
-      const RowBits& bits = fetched.bits;
+      const RowBits bits(softmax, tile, sets, key);
       if (!bits.sees_any) {
         return;
       }
-      const int key = steps.Key(b, step);
       const KeyStep<kColumns, P> keys = memory.Step(buffer);
       const auto sees = [&](int n, int i) {
         return HasBit(bits.visible[i / 2], n, i % 2);
@@ -343,8 +325,12 @@ ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 2 : 1)
           places.Of(arguments.carried.rows[b], tile.Query(0), first_key);
       float* const previous_gradient = places.Of(
           arguments.previous_gradient.rows[b], tile.Query(0), first_key);
-      const float(&carried)[kEights][4] = fetched.carried;
-      float gradient[kEights][4];  // of own scores
+      float carried[kEights][4];
+      float gradient[kEights][4];  // of the carried scores, later of own ones
+      LoadScores(carried_scores, bits, places, carried);
+      LoadScores(places.Of(arguments.carried_gradient.rows[b], tile.Query(0),
+                           first_key),
+                 bits, places, gradient);
       float own[kEights][4];
       Clear(own);
       if (needs_own) {
@@ -380,7 +366,7 @@ ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 2 : 1)
             }
             const float inner =
                 weight * (of_weights[n][i] - context_dot[r]) * inverse_divisor;
-            const float above = fetched.gradient[n][i];
+            const float above = gradient[n][i];
             if (is_gated) {
               gate_sums[0] += b == 0 ? inner * previous : 0.0f;
               gate_sums[1] += b == 1 ? inner * previous : 0.0f;
@@ -403,8 +389,7 @@ ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 2 : 1)
       }
       Multiply<kColumns, P, kStep>(gradient, keys.key, query_gradient);
     };
-    ForEachStep<P, kKeyBuffers<P>, Fetched>(steps.Begin(b), steps.End(b), load,
-                                            fetch, compute);
+    ForEachStep<P>(steps.Begin(b), steps.End(b), load, compute);
   }
   if (softmax.ids > 0) {
     SyncThreads();

@@ -76,12 +76,17 @@ struct RowSetsOfThread {
 
   // Bits of the 32 keys from `key` on.
   ETC_DEVICE uint32_t Visible(const QueryTile& tile, int r, int key) const {
-    return block.visible.is_single ? BitsOfRange(visible[r], key)
-                                   : VisibleBits(block, tile.Query(r), key);
+    return Bits(block.visible, visible[r], tile.Query(r), key);
   }
   ETC_DEVICE uint32_t Special(const QueryTile& tile, int r, int key) const {
-    return block.special.is_single ? BitsOfRange(special[r], key)
-                                   : SpecialBits(block, tile.Query(r), key);
+    return Bits(block.special, special[r], tile.Query(r), key);
+  }
+  static ETC_DEVICE uint32_t Bits(const RowSets& sets, const KeyRange& range,
+                                  int query, int key) {
+    const uint32_t of_range = BitsOfRange(range, key);
+    return sets.is_single || of_range == 0
+               ? of_range
+               : of_range & BitsOfRuns(sets, query, key);
   }
 
   KeyBlock block;
@@ -98,6 +103,7 @@ struct RowBits {
     visible[0] = sets.Visible(tile, 0, key);
     visible[1] = sets.Visible(tile, 1, key);
     sees_any = WarpAny((visible[0] | visible[1]) != 0);
+    sees_all = !WarpAny((visible[0] & visible[1]) != ~0u);
     visible[0] >>= tile.first_key;
     visible[1] >>= tile.first_key;
     const RelativeRule rule = sets.block.rule;
@@ -117,10 +123,27 @@ struct RowBits {
 
   uint32_t visible[2];
   uint32_t special[2];
-  bool sees_any;  // of the warp
+  bool sees_any;  // of the warp: any pair, all pairs
+  bool sees_all;
   bool has_ids;
   int far;  // FarOfAll
 };
+
+// Row r of the four adjacent keys of fragments n and n + 1.
+ETC_DEVICE void LoadFour(const float* from, int r, int n,
+                         float (&scores)[kStep / 8][4]) {
+  const Floats4 four = *reinterpret_cast<const Floats4*>(from);
+  ETC_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    scores[n + i / 2][2 * r + i % 2] = four.values[i];
+  }
+}
+ETC_DEVICE void StoreFour(const float (&scores)[kStep / 8][4], int r, int n,
+                          float* to) {
+  *reinterpret_cast<Floats4*>(to) =
+      Floats4{{scores[n][2 * r], scores[n][2 * r + 1], scores[n + 1][2 * r],
+               scores[n + 1][2 * r + 1]}};
+}
 
 // The scores of a thread's pairs that see each other, others 0; `first` is the
 // place of its first query and key, null: all are 0.
@@ -132,24 +155,30 @@ ETC_DEVICE void LoadScores(const float* first, const RowBits& bits,
     return;
   }
   const bool is_aligned = places.IsAligned(first, 4);
+  const int rows[2] = {0, 8 * places.query_stride};
+  if (is_aligned && bits.sees_all) {
+    ETC_UNROLL
+    for (int r = 0; r < 2; ++r) {
+      ETC_UNROLL
+      for (int n = 0; n < kStep / 8; n += 2) {
+        LoadFour(first + rows[r] + KeyOf(n, 0), r, n, scores);
+      }
+    }
+    return;
+  }
   ETC_UNROLL
   for (int r = 0; r < 2; ++r) {
-    const float* const row = first + r * 8 * places.query_stride;
+    const float* const row = first + rows[r];
     ETC_UNROLL
     for (int n = 0; n < kStep / 8; n += 2) {
       if (is_aligned && HasFour(bits.visible[r], n)) {
-        const Floats4 four =
-            *reinterpret_cast<const Floats4*>(row + KeyOf(n, 0));
-        ETC_UNROLL
-        for (int i = 0; i < 4; ++i) {
-          scores[n + i / 2][2 * r + i % 2] = four.values[i];
-        }
-      } else {
-        ETC_UNROLL
-        for (int i = 0; i < 4; ++i) {
-          if (HasBit(bits.visible[r], n + i / 2, i % 2)) {
-            scores[n + i / 2][2 * r + i % 2] = row[KeyOf(n + i / 2, i % 2)];
-          }
+        LoadFour(row + KeyOf(n, 0), r, n, scores);
+        continue;
+      }
+      ETC_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        if (HasBit(bits.visible[r], n + i / 2, i % 2)) {
+          scores[n + i / 2][2 * r + i % 2] = row[KeyOf(n + i / 2, i % 2)];
         }
       }
     }
@@ -159,21 +188,30 @@ ETC_DEVICE void StoreScores(const float (&scores)[kStep / 8][4],
                             const RowBits& bits, const ScorePlaces& places,
                             float* first) {
   const bool is_aligned = places.IsAligned(first, 4);
+  const int rows[2] = {0, 8 * places.query_stride};
+  if (is_aligned && bits.sees_all) {
+    ETC_UNROLL
+    for (int r = 0; r < 2; ++r) {
+      ETC_UNROLL
+      for (int n = 0; n < kStep / 8; n += 2) {
+        StoreFour(scores, r, n, first + rows[r] + KeyOf(n, 0));
+      }
+    }
+    return;
+  }
   ETC_UNROLL
   for (int r = 0; r < 2; ++r) {
-    float* const row = first + r * 8 * places.query_stride;
+    float* const row = first + rows[r];
     ETC_UNROLL
     for (int n = 0; n < kStep / 8; n += 2) {
       if (is_aligned && HasFour(bits.visible[r], n)) {
-        *reinterpret_cast<Floats4*>(row + KeyOf(n, 0)) =
-            Floats4{{scores[n][2 * r], scores[n][2 * r + 1],
-                     scores[n + 1][2 * r], scores[n + 1][2 * r + 1]}};
-      } else {
-        ETC_UNROLL
-        for (int i = 0; i < 4; ++i) {
-          if (HasBit(bits.visible[r], n + i / 2, i % 2)) {
-            row[KeyOf(n + i / 2, i % 2)] = scores[n + i / 2][2 * r + i % 2];
-          }
+        StoreFour(scores, r, n, row + KeyOf(n, 0));
+        continue;
+      }
+      ETC_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        if (HasBit(bits.visible[r], n + i / 2, i % 2)) {
+          row[KeyOf(n + i / 2, i % 2)] = scores[n + i / 2][2 * r + i % 2];
         }
       }
     }

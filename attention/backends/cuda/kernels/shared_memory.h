@@ -59,7 +59,7 @@ struct QueryPassMemory {
     context_gradient =
         is_backward ? layout.TakeTile<kColumns, P>(kTile) : nullptr;
     step_bytes = KeyStep<kColumns, P>(nullptr).bytes;
-    steps = layout.Take<unsigned char>(kKeyBuffers<P> * step_bytes);
+    steps = layout.Take<unsigned char>(kBuffers<P> * step_bytes);
     ranges = layout.Take<int>(16);
     by_id = layout.Take<float>(static_cast<size_t>(kTile * ids));
     by_id_gradient =
@@ -119,7 +119,7 @@ struct KeyPassMemory {
     key = layout.TakeTile<kColumns, P>(kTile);
     value = layout.TakeTile<kColumns, P>(kTile);
     step_bytes = QueryStep<kColumns, P>(nullptr, ids).bytes;
-    steps = layout.Take<unsigned char>(kQueryBuffers<P> * step_bytes);
+    steps = layout.Take<unsigned char>(kBuffers<P> * step_bytes);
     bytes = layout.bytes();
   }
 
