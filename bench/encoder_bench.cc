@@ -4,7 +4,8 @@
 //   Encoder/<base|large>/<inference|training>/residual:<off|sum|mean|gate>/
 //     <reverse|recompute|store>/<fp32|bf16>[/blocked][/period:P]/layers:N/
 //     long:L/global:G/threads:T
-//   Encoder/base/.../<fp32|bf16>[/blocked]/device:cuda/layers:12/long:L/global:G
+//   Encoder/<base|large>/.../<fp32|bf16>[/blocked]/device:cuda/layers:N/long:L/
+//     global:G
 //   Device/<bfloat16_products|float32_products|copies>/device:cuda
 //
 // Those on a CUDA device are there if LibTorch finds one: medians of several
@@ -214,7 +215,21 @@ void RegisterCeiling(const char* name, const torch::Device& device,
       ->Iterations(1);
 }
 
-// All layers of the base model on the first device.
+void RegisterOnDevice(const Variant& variant,
+                      const std::vector<std::vector<int64_t>>& sizes) {
+  auto* const family = benchmark::RegisterBenchmark(
+      (NameOf(variant) + "/device:cuda").c_str(),
+      [=](benchmark::State& state) { RunEncoderOnDevice(state, variant); });
+  family->ArgNames({"layers", "long", "global"})
+      ->UseManualTime()
+      ->Iterations(1)
+      ->Unit(benchmark::kMillisecond);
+  for (const std::vector<int64_t>& size : sizes) {
+    family->Args(size);
+  }
+}
+
+// All layers of the models on the first device.
 void RegisterDevice() {
   const torch::Device device(torch::kCUDA, 0);
   RegisterCeiling("bfloat16_products", device,
@@ -226,24 +241,26 @@ void RegisterDevice() {
     for (const bool training : {true, false}) {
       for (const char* precision : {"fp32", "bf16"}) {
         for (const char* residual : {"off", "sum"}) {
-          const Variant variant = {.training = training,
-                                   .residual = residual,
-                                   .precision = precision,
-                                   .blocked = blocked,
-                                   .device = device};
-          benchmark::RegisterBenchmark(
-              (NameOf(variant) + "/device:cuda").c_str(),
-              [=](benchmark::State& state) {
-                RunEncoderOnDevice(state, variant);
-              })
-              ->ArgNames({"layers", "long", "global"})
-              ->Args({12, 4096, 256})
-              ->Args({12, 16384, 256})
-              ->UseManualTime()
-              ->Iterations(1)
-              ->Unit(benchmark::kMillisecond);
+          RegisterOnDevice({.training = training,
+                            .residual = residual,
+                            .precision = precision,
+                            .blocked = blocked,
+                            .device = device},
+                           {{12, 4096, 256}, {12, 16384, 256}});
         }
       }
+    }
+  }
+  // WikiHop, as tasks/wikihop/configs have it.
+  for (const char* precision : {"fp32", "bf16"}) {
+    for (const char* size : {"base", "large"}) {
+      const int64_t layers = std::string(size) == "base" ? 12 : 24;
+      RegisterOnDevice({.size = size,
+                        .training = true,
+                        .residual = "sum",
+                        .precision = precision,
+                        .device = device},
+                       {{layers, 4096, 430}});
     }
   }
 }

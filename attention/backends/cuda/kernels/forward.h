@@ -16,188 +16,194 @@ namespace etc::kernels::cuda {
 // Softmax and context of a tile of queries, a step of keys after the other
 // (the online softmax of Milakov and Gimelshein 2018), and carried scores.
 template <typename E, int kColumns>
-ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 4 : 3)
-    ForwardKernel(ForwardArguments arguments) {
-  constexpr int P = kParts<E>;
-  constexpr int kEights = kStep / 8;
-  const Softmax& softmax = arguments.softmax;
-  const int splits = arguments.splits.count;
-  const QueryTile tile(softmax, splits);
-  const QueryPassMemory<kColumns, P> memory(SharedMemory(), softmax.ids, false);
-  LoadTile<kColumns, kTile>(RowsOf<E>(softmax.query, tile.batch, tile.head,
-                                      softmax.queries, softmax.head_dim),
-                            tile.first, memory.query);
-  if (softmax.ids > 0) {
-    ComputeById<E, kColumns>(softmax, tile, memory.query, memory.Step(0).key,
-                             memory.by_id);
-  }
-  const KeySteps steps = StepsOf(softmax, tile.batch, tile.first, tile.split,
-                                 splits, memory.ranges);
-  const bool has_context =
-      arguments.context.data != nullptr || arguments.splits.sums != nullptr;
-  const bool has_dropout = softmax.dropout_threshold > 0;
-  const float exponent_scale = kLog2OfE / softmax.divisor;
-  const uint64_t head_seed =
-      DropoutHeadSeed(softmax.dropout_seed, tile.batch, tile.head);
-  float largest[2] = {-INFINITY, -INFINITY};
-  float sum[2] = {0.0f, 0.0f};
-  float context[kColumns / 8][4];
-  Clear(context);
-  ETC_NO_UNROLL
-  for (int b = 0; b < 2; ++b) {
-    const RowSetsOfThread sets(KeyBlockOf(softmax, tile.batch, b), tile);
-    const ScorePlaces places(softmax, tile.head_of_batch, b);
-    const HeadRows<E> key_rows =
-        RowsOf<E>(softmax.key[b], tile.batch, tile.head, softmax.keys[b],
-                  softmax.head_dim);
-    const HeadRows<E> value_rows =
-        RowsOf<E>(softmax.value[b], tile.batch, tile.head, softmax.keys[b],
-                  softmax.value_dim);
-    const auto load = [&](int step, int buffer) {
-      const int key = steps.Key(b, step);
-      const KeyStep<kColumns, P> to = memory.Step(buffer);
-      LoadTile<kColumns, kStep, QuadOrder>(key_rows, key, to.key);
-      if (has_context) {
-        LoadTile<kColumns, kStep, QuadOrder>(value_rows, key, to.value);
-      }
-    };
-    const auto compute = [&](int step, int buffer) {
-      const int key = steps.Key(b, step);
-      const RowBits bits(softmax, tile, sets, key);
-      if (!bits.sees_any) {
-        return;
-      }
-      const KeyStep<kColumns, P> keys = memory.Step(buffer);
-      const auto sees = [&](int n, int i) {
-        return HasBit(bits.visible[i / 2], n, i % 2);
-      };
-      const int first_key = key + tile.first_key;
-      float* const carried_scores =
-          places.Of(arguments.carried.rows[b], tile.Query(0), first_key);
-      float previous[kEights][4];
-      LoadScores(
-          places.Of(arguments.previous.rows[b], tile.Query(0), first_key), bits,
-          places, previous);
-      float scores[kEights][4];
-      Clear(scores);
-      MultiplyTransposed<kColumns, P, kTile, kStep>(memory.query, tile.warp_row,
-                                                    keys.key, scores);
-      FinishScores(softmax, tile, sets.block.rule, key, bits, memory.by_id,
-                   scores);
-      if (carried_scores != nullptr) {
-        const float sign = arguments.subtract ? -1.0f : 1.0f;
-        float totals[kEights][4];
-        ETC_UNROLL
-        for (int n = 0; n < kEights; ++n) {
-          ETC_UNROLL
-          for (int i = 0; i < 4; ++i) {
-            totals[n][i] = previous[n][i] + sign * scores[n][i];
-          }
-        }
-        StoreScores(totals, bits, places, carried_scores);
-      }
-      if (!has_context) {
-        return;
-      }
-      const float gate =
-          softmax.gates[b] != nullptr ? softmax.gates[b][tile.head] : 1.0f;
-      ETC_UNROLL
-      for (int r = 0; r < 2; ++r) {
-        float most = largest[r];
-        ETC_UNROLL
-        for (int n = 0; n < kEights; ++n) {
-          ETC_UNROLL
-          for (int i = 2 * r; i < 2 * r + 2; ++i) {
-            scores[n][i] =
-                sees(n, i) ? scores[n][i] + gate * previous[n][i] : -INFINITY;
-            most = fmaxf(most, scores[n][i]);
-          }
-        }
-        most = fmaxf(most, ShuffleXor(most, 1));
-        most = fmaxf(most, ShuffleXor(most, 2));
-        // A row that has seen nothing yet.
-        const float base = most == -INFINITY ? 0.0f : most;
-        const float shrink = Exp2((largest[r] - base) * exponent_scale);
-        largest[r] = most;
-        const DropoutRow dropout =
-            has_dropout ? MakeDropoutRow(head_seed, tile.Query(r), b)
-                        : DropoutRow{0, 0};
-        float of_step = 0.0f;
-        ETC_UNROLL
-        for (int n = 0; n < kEights; ++n) {
-          ETC_UNROLL
-          for (int i = 2 * r; i < 2 * r + 2; ++i) {
-            const float weight = Exp2((scores[n][i] - base) * exponent_scale);
-            of_step += weight;
-            scores[n][i] = weight;
-            if (has_dropout) {
-              scores[n][i] *=
-                  WeightFactor(softmax, dropout, first_key + KeyOf(n, i % 2));
-            }
-          }
-        }
-        sum[r] = sum[r] * shrink + of_step;
-        if (WarpAny(shrink != 1.0f)) {
-          ETC_UNROLL
-          for (int n = 0; n < kColumns / 8; ++n) {
-            context[n][2 * r] *= shrink;
-            context[n][2 * r + 1] *= shrink;
-          }
-        }
-      }
-      Multiply<kColumns, P, kStep>(scores, keys.value, context);
-    };
-    ForEachStep<P>(steps.Begin(b), steps.End(b), load, compute);
-  }
-  if (!has_context) {
-    return;
-  }
-  ETC_UNROLL
-  for (int r = 0; r < 2; ++r) {
-    const float all = SumOfRow(sum[r]);
-    const int query = tile.Query(r);
-    if (query >= softmax.queries) {
-      continue;
+class ForwardPass {
+ public:
+  ETC_DEVICE explicit ForwardPass(const ForwardArguments& arguments)
+      : arguments_(arguments),
+        softmax_(arguments.softmax),
+        tile_(softmax_, arguments.splits.count),
+        memory_(SharedMemory(), softmax_.ids, /*is_backward=*/false),
+        has_context_(arguments.context.data != nullptr),
+        exponent_scale_(kLog2OfE / softmax_.divisor) {}
+
+  ETC_DEVICE void Run() {
+    LoadTile<kColumns, kTile>(RowsOf<E>(softmax_.query, tile_.batch, tile_.head,
+                                        softmax_.queries, softmax_.head_dim),
+                              tile_.first, memory_.query);
+    if (softmax_.ids > 0) {
+      ComputeById<E, kColumns>(softmax_, tile_, memory_.query,
+                               memory_.Step(0).key, memory_.by_id);
     }
-    const int64_t index = tile.Index(softmax, r);
-    if (splits > 1) {
-      const int64_t rows =
-          static_cast<int64_t>(softmax.batch) * softmax.heads * softmax.queries;
-      const int64_t of_split = tile.split * rows + index;
-      if (Thread() % 4 == 0) {
-        arguments.split_max[of_split] = largest[r];
-        arguments.split_sum[of_split] = all;
+    const KeySteps steps =
+        StepsOf(softmax_, tile_.batch, tile_.first, tile_.split,
+                arguments_.splits.count, memory_.ranges);
+    Clear(context_);
+    ETC_NO_UNROLL
+    for (int block = 0; block < 2; ++block) {
+      const KeysOfTile<E> keys(softmax_, tile_, block);
+      ForEachStep<P>(
+          steps.Begin(block), steps.End(block),
+          [&](int step, int buffer) {
+            const auto to = memory_.Step(buffer);
+            const int key = steps.Key(block, step);
+            LoadTile<kColumns, kStep, QuadOrder>(keys.key, key, to.key);
+            if (has_context_) {
+              LoadTile<kColumns, kStep, QuadOrder>(keys.value, key, to.value);
+            }
+          },
+          [&](int step, int buffer) {
+            Compute(keys, steps.Key(block, step), memory_.Step(buffer));
+          });
+    }
+    if (has_context_) {
+      StoreContext(0);
+      StoreContext(1);
+    }
+  }
+
+ private:
+  static constexpr int P = kParts<E>;
+  static constexpr int kEights = kStep / 8;
+
+  ETC_DEVICE void Compute(const KeysOfTile<E>& keys, int key,
+                          const KeyStep<kColumns, P>& step) {
+    const RowBits bits(softmax_, tile_, keys.sets, key);
+    if (!bits.sees_any) {
+      return;
+    }
+    const int block = keys.number;
+    const auto place = [&](const ScoreBlocks& scores) {
+      return keys.places.Of(scores.rows[block], tile_.Query(0),
+                            key + tile_.first_key);
+    };
+    float previous[kEights][4];
+    LoadScores(place(arguments_.previous), bits, keys.places, previous);
+    float scores[kEights][4];
+    Clear(scores);
+    MultiplyTransposed<kColumns, P, kTile, kStep>(memory_.query, tile_.warp_row,
+                                                  step.key, scores);
+    FinishScores(softmax_, tile_, keys.sets.block.rule, key, bits,
+                 memory_.by_id, scores);
+    float* const carried = place(arguments_.carried);
+    if (carried != nullptr) {
+      const float sign = arguments_.subtract ? -1.0f : 1.0f;
+      float totals[kEights][4];
+      ETC_UNROLL
+      for (int n = 0; n < kEights; ++n) {
+        ETC_UNROLL
+        for (int i = 0; i < 4; ++i) {
+          totals[n][i] = previous[n][i] + sign * scores[n][i];
+        }
       }
-      float* const to = arguments.splits.sums + of_split * softmax.value_dim;
+      StoreScores(totals, bits, keys.places, carried);
+    }
+    if (has_context_) {
+      MakeLogits(bits, block, previous, scores);
+      MakeWeights(0, block, key, scores);
+      MakeWeights(1, block, key, scores);
+      Multiply<kColumns, P, kStep>(scores, step.value, context_);
+    }
+  }
+
+  // Adds the previous scores, times their gate; -infinity where a query does
+  // not see a key.
+  ETC_DEVICE void MakeLogits(const RowBits& bits, int block,
+                             const float (&previous)[kEights][4],
+                             float (&scores)[kEights][4]) const {
+    const float* const gates = softmax_.gates[block];
+    const float gate = gates != nullptr ? gates[tile_.head] : 1.0f;
+    ETC_UNROLL
+    for (int n = 0; n < kEights; ++n) {
+      ETC_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        scores[n][i] = HasBit(bits.visible[i / 2], n, i % 2)
+                           ? scores[n][i] + gate * previous[n][i]
+                           : -INFINITY;
+      }
+    }
+  }
+
+  // Logits of row r become weights, relative to the largest logit so far, with
+  // dropout; sum and context of the row are made relative to it, too.
+  ETC_DEVICE void MakeWeights(int r, int block, int key,
+                              float (&scores)[kEights][4]) {
+    float most = largest_[r];
+    ETC_UNROLL
+    for (int n = 0; n < kEights; ++n) {
+      most = fmaxf(most, fmaxf(scores[n][2 * r], scores[n][2 * r + 1]));
+    }
+    most = fmaxf(most, ShuffleXor(most, 1));
+    most = fmaxf(most, ShuffleXor(most, 2));
+    // A row that has seen nothing yet.
+    const float base = most == -INFINITY ? 0.0f : most;
+    const float shrink = Exp2((largest_[r] - base) * exponent_scale_);
+    largest_[r] = most;
+    float of_step = 0.0f;
+    ETC_UNROLL
+    for (int n = 0; n < kEights; ++n) {
+      ETC_UNROLL
+      for (int i = 2 * r; i < 2 * r + 2; ++i) {
+        scores[n][i] = Exp2((scores[n][i] - base) * exponent_scale_);
+        of_step += scores[n][i];
+      }
+    }
+    if (softmax_.dropout_threshold > 0) {
+      DropWeights(softmax_, tile_, r, block, key, scores);
+    }
+    sum_[r] = sum_[r] * shrink + of_step;
+    if (WarpAny(shrink != 1.0f)) {
       ETC_UNROLL
       for (int n = 0; n < kColumns / 8; ++n) {
-        ETC_UNROLL
-        for (int i = 0; i < 2; ++i) {
-          if (tile.Column(n, i) < softmax.value_dim) {
-            to[tile.Column(n, i)] = context[n][2 * r + i];
-          }
-        }
-      }
-      continue;
-    }
-    const float inverse = all > 0.0f ? 1.0f / all : 0.0f;
-    if (Thread() % 4 == 0) {
-      arguments.row_max[index] = all > 0.0f ? largest[r] : 0.0f;
-      arguments.row_inverse_sum[index] = inverse;
-    }
-    E* const to = RowsOf<E>(arguments.context, tile.batch, tile.head,
-                            softmax.queries, softmax.value_dim)
-                      .Row(query);
-    ETC_UNROLL
-    for (int n = 0; n < kColumns / 8; ++n) {
-      ETC_UNROLL
-      for (int i = 0; i < 2; ++i) {
-        if (tile.Column(n, i) < softmax.value_dim) {
-          Store(to + tile.Column(n, i), context[n][2 * r + i] * inverse);
-        }
+        context_[n][2 * r] *= shrink;
+        context_[n][2 * r + 1] *= shrink;
       }
     }
   }
+
+  ETC_DEVICE void StoreContext(int r) {
+    const float sum = SumOfRow(sum_[r]);
+    const int query = tile_.Query(r);
+    if (query >= softmax_.queries) {
+      return;
+    }
+    const bool is_first = Thread() % 4 == 0;
+    if (arguments_.splits.count > 1) {
+      const int64_t index = SplitIndex(softmax_, tile_, r);
+      if (is_first) {
+        arguments_.split_max[index] = largest_[r];
+        arguments_.split_sum[index] = sum;
+      }
+      StoreRow<kColumns>(context_, r, softmax_.value_dim, 1.0f,
+                         arguments_.splits.sums + index * softmax_.value_dim);
+      return;
+    }
+    const float inverse = sum > 0.0f ? 1.0f / sum : 0.0f;
+    if (is_first) {
+      const int64_t index = tile_.Index(softmax_, r);
+      arguments_.row_max[index] = sum > 0.0f ? largest_[r] : 0.0f;
+      arguments_.row_inverse_sum[index] = inverse;
+    }
+    StoreRow<kColumns>(context_, r, softmax_.value_dim, inverse,
+                       RowsOf<E>(arguments_.context, tile_.batch, tile_.head,
+                                 softmax_.queries, softmax_.value_dim)
+                           .Row(query));
+  }
+
+  const ForwardArguments& arguments_;
+  const Softmax& softmax_;
+  const QueryTile tile_;
+  const QueryPassMemory<kColumns, P> memory_;
+  const bool has_context_;
+  const float exponent_scale_;
+  float largest_[2] = {-INFINITY, -INFINITY};
+  float sum_[2] = {0.0f, 0.0f};
+  float context_[kColumns / 8][4];
+};
+
+template <typename E, int kColumns>
+ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 4 : 3)
+    ForwardKernel(ForwardArguments arguments) {
+  ForwardPass<E, kColumns>(arguments).Run();
 }
 
 // Number of rows of a block of threads in which a warp has one.

@@ -36,6 +36,11 @@ struct KeyTile {
   }
   // Query number i (0 or 1) of eight number n, of a step.
   ETC_DEVICE int Column(int n, int i) const { return 8 * n + column + i; }
+  // The bits of that query for the thread's two keys, of [2][kStep] for both
+  // halves of the tile.
+  ETC_DEVICE uint32_t Bits(const uint32_t* of_queries, int n, int i) const {
+    return of_queries[warp_row / 32 * kStep + Column(n, i)] >> Row(0) % 32 & 3u;
+  }
 
   int split;
   int batch;
@@ -64,8 +69,7 @@ ETC_DEVICE void LoadById(const BackwardArguments& arguments,
 template <int kColumns, int P>
 ETC_DEVICE void LoadQueries(const BackwardArguments& arguments,
                             const KeyTile& tile, const KeyBlock& block, int b,
-                            int first, uint64_t head_seed,
-                            const QueryStep<kColumns, P>& memory) {
+                            int first, const QueryStep<kColumns, P>& memory) {
   const Softmax& softmax = arguments.softmax;
   const int row = Thread() % kStep;
   const int query = first + row;
@@ -84,19 +88,18 @@ ETC_DEVICE void LoadQueries(const BackwardArguments& arguments,
         is_query ? arguments.row_inverse_sum[index] : 0.0f;
     memory.context_dot[row] = is_query ? arguments.context_dot[index] : 0.0f;
   } else if (softmax.dropout_threshold > 0) {
-    memory.dropout[row] = MakeDropoutRow(head_seed, query, b);
+    memory.dropout[row] = MakeDropoutRow(
+        DropoutHeadSeed(softmax.dropout_seed, tile.batch, tile.head), query, b);
   }
 }
 
 // As FinishScores, of keys and queries.
 template <int kColumns, int P>
 ETC_DEVICE void FinishKeyScores(const Softmax& softmax, const KeyTile& tile,
-                                const KeyBlock& block, int first_query,
+                                RelativeRule rule, int first_query,
                                 const QueryStep<kColumns, P>& queries,
                                 float (&scores)[kStep / 8][4]) {
-  const bool has_ids = softmax.ids > 0 && block.rule != RelativeRule::kNone;
-  const int half = tile.warp_row / 32;
-  const int first_bit = tile.Row(0) % 32;
+  const bool has_ids = softmax.ids > 0 && rule != RelativeRule::kNone;
   uint32_t special[kStep / 8][2];
   uint32_t any = 0;
   uint32_t all = 3u;
@@ -106,16 +109,14 @@ ETC_DEVICE void FinishKeyScores(const Softmax& softmax, const KeyTile& tile,
     for (int n = 0; n < kStep / 8; ++n) {
       ETC_UNROLL
       for (int i = 0; i < 2; ++i) {
-        special[n][i] =
-            queries.special[half * kStep + tile.Column(n, i)] >> first_bit & 3u;
+        special[n][i] = tile.Bits(queries.special, n, i);
         any |= special[n][i];
         all &= special[n][i];
       }
     }
     const int first_key = tile.first + tile.warp_row;
     far = FarOfAll(
-        block.rule,
-        {first_query, first_query + kStep - 1, first_key, first_key + 15},
+        rule, {first_query, first_query + kStep - 1, first_key, first_key + 15},
         softmax.max_distance, any, all, 3u);
   }
   const int delta = tile.first + tile.Row(0) - first_query - tile.column;
@@ -126,11 +127,11 @@ ETC_DEVICE void FinishKeyScores(const Softmax& softmax, const KeyTile& tile,
       float score = scores[n][i];
       if (has_ids) {
         int id_far = far;
-        const int id = far >= 0 ? IdOfFar(far, softmax.max_distance)
-                                : IdOf(block.rule,
-                                       (special[n][i % 2] >> (i / 2) & 1u) != 0,
-                                       delta + i / 2 - 8 * n - i % 2,
-                                       softmax.max_distance, &id_far);
+        const int id =
+            far >= 0 ? IdOfFar(far, softmax.max_distance)
+                     : IdOf(rule, (special[n][i % 2] >> (i / 2) & 1u) != 0,
+                            delta + i / 2 - 8 * n - i % 2, softmax.max_distance,
+                            &id_far);
         score += queries.by_id[tile.Column(n, i % 2) * softmax.ids + id];
       }
       scores[n][i] = score * softmax.score_scale;
@@ -138,10 +139,34 @@ ETC_DEVICE void FinishKeyScores(const Softmax& softmax, const KeyTile& tile,
   }
 }
 
+// Whether a thread's queries see its two keys, bits 0 and 1 of each.
+struct KeyBits {
+  template <int kColumns, int P>
+  ETC_DEVICE KeyBits(const KeyTile& tile,
+                     const QueryStep<kColumns, P>& queries) {
+    uint32_t any = 0;
+    uint32_t all = 3u;
+    ETC_UNROLL
+    for (int n = 0; n < kStep / 8; ++n) {
+      ETC_UNROLL
+      for (int i = 0; i < 2; ++i) {
+        visible[n][i] = tile.Bits(queries.visible, n, i);
+        any |= visible[n][i];
+        all &= visible[n][i];
+      }
+    }
+    sees_any = WarpAny(any != 0);
+    sees_all = !WarpAny(all != 3u);
+  }
+
+  uint32_t visible[kStep / 8][2];
+  bool sees_any;  // of the warp: any pair, all pairs
+  bool sees_all;
+};
+
 // As LoadScores: of the thread's two keys for each of its queries.
-ETC_DEVICE void LoadKeyScores(const float* first,
-                              const uint32_t (&visible)[kStep / 8][2],
-                              bool sees_all, const ScorePlaces& places,
+ETC_DEVICE void LoadKeyScores(const float* first, const KeyBits& bits,
+                              const ScorePlaces& places,
                               float (&scores)[kStep / 8][4]) {
   Clear(scores);
   if (first == nullptr) {
@@ -153,16 +178,16 @@ ETC_DEVICE void LoadKeyScores(const float* first,
     ETC_UNROLL
     for (int i = 0; i < 2; ++i) {
       const float* const both = first + (8 * n + i) * places.query_stride;
-      if (is_aligned && (sees_all || visible[n][i] == 3u)) {
+      if (is_aligned && (bits.sees_all || bits.visible[n][i] == 3u)) {
         const Floats2 two = *reinterpret_cast<const Floats2*>(both);
         scores[n][i] = two.values[0];
         scores[n][i + 2] = two.values[1];
         continue;
       }
-      if ((visible[n][i] & 1u) != 0) {
+      if ((bits.visible[n][i] & 1u) != 0) {
         scores[n][i] = both[0];
       }
-      if ((visible[n][i] & 2u) != 0) {
+      if ((bits.visible[n][i] & 2u) != 0) {
         scores[n][i + 2] = both[1];
       }
     }
@@ -170,184 +195,188 @@ ETC_DEVICE void LoadKeyScores(const float* first,
 }
 
 // The gradients that belong to keys, a step of queries after the other: those
-// of keys and values. All is as in QueryGradientsKernel, transposed.
+// of keys and values. All is as in QueryGradientPass, transposed.
 template <typename E, int kColumns>
-ETC_KERNEL void ETC_BLOCKS(2) KeyGradientsKernel(KeyGradientArguments all) {
-  constexpr int P = kParts<E>;
-  constexpr int kEights = kStep / 8;
-  const BackwardArguments& arguments = all.backward;
-  const Softmax& softmax = arguments.softmax;
-  const int b = all.block;
-  const int splits = arguments.key_splits.count;
-  const KeyTile tile(softmax, splits);
-  const KeyBlock block = KeyBlockOf(softmax, tile.batch, b);
-  const KeyPassMemory<kColumns, P> memory(SharedMemory(), softmax.ids);
-  const int keys = softmax.keys[b];
-  LoadTile<kColumns, kTile, PairOrder>(
-      RowsOf<E>(softmax.key[b], tile.batch, tile.head, keys, softmax.head_dim),
-      tile.first, memory.key);
-  LoadTile<kColumns, kTile, PairOrder>(
-      RowsOf<E>(softmax.value[b], tile.batch, tile.head, keys,
-                softmax.value_dim),
-      tile.first, memory.value);
-  // Queries whose window has keys of the tile.
-  const int from = block.before < 0 ? 0 : Largest(tile.first - block.after, 0);
-  const int to = block.before < 0 ? softmax.queries
-                                  : Least(tile.first + kTile + block.before,
-                                          softmax.queries);
-  const int steps = Largest(to - from + kStep - 1, 0) / kStep;
-  const int step_begin = steps * tile.split / splits;
-  const int step_end = steps * (tile.split + 1) / splits;
-  const bool has_carried = arguments.carried.rows[b] != nullptr;
-  const bool is_gated = softmax.gates[b] != nullptr;
-  const bool needs_own = !has_carried || is_gated;
-  const bool has_ids = softmax.ids > 0 && block.rule != RelativeRule::kNone;
-  const bool has_dropout = softmax.dropout_threshold > 0;
-  const float exponent_scale = kLog2OfE / softmax.divisor;
-  const float inverse_divisor = 1.0f / softmax.divisor;
-  const float gate = is_gated ? softmax.gates[b][tile.head] : 1.0f;
-  const uint64_t head_seed =
-      DropoutHeadSeed(softmax.dropout_seed, tile.batch, tile.head);
-  float key_gradient[kColumns / 8][4];
-  float value_gradient[kColumns / 8][4];
-  Clear(key_gradient);
-  Clear(value_gradient);
-  const HeadRows<E> query_rows = RowsOf<E>(softmax.query, tile.batch, tile.head,
-                                           softmax.queries, softmax.head_dim);
-  const HeadRows<E> context_gradient_rows =
-      RowsOf<E>(arguments.context_gradient, tile.batch, tile.head,
-                softmax.queries, softmax.value_dim);
-  const auto load = [&](int step, int buffer) {
-    const int first = from + kStep * step;
-    const QueryStep<kColumns, P> queries = memory.Step(buffer);
-    LoadTile<kColumns, kStep>(query_rows, first, queries.query);
-    LoadTile<kColumns, kStep>(context_gradient_rows, first,
-                              queries.context_gradient);
-    LoadQueries(arguments, tile, block, b, first, head_seed, queries);
-    if (needs_own && has_ids) {
-      LoadById(arguments, tile, first, queries.by_id);
-    }
-  };
-  const ScorePlaces places(softmax, tile.head_of_batch, b);
-  const int half = tile.warp_row / 32;
-  // Of the thread's first key, among the 32 of its warp's half.
-  const int first_bit = tile.Row(0) % 32;
-  const auto compute = [&](int step, int buffer) {
-    const int first = from + kStep * step;
-    const QueryStep<kColumns, P> queries = memory.Step(buffer);
-    // Bits 0 and 1: whether the thread's queries see its two keys.
-    uint32_t visible[kEights][2];
-    uint32_t any = 0;
-    uint32_t all = 3u;
-    ETC_UNROLL
-    for (int n = 0; n < kEights; ++n) {
-      ETC_UNROLL
-      for (int i = 0; i < 2; ++i) {
-        visible[n][i] =
-            queries.visible[half * kStep + tile.Column(n, i)] >> first_bit & 3u;
-        any |= visible[n][i];
-        all &= visible[n][i];
-      }
-    }
-    if (!WarpAny(any != 0)) {
+class KeyGradientPass {
+ public:
+  ETC_DEVICE KeyGradientPass(const BackwardArguments& arguments, int block)
+      : arguments_(arguments),
+        softmax_(arguments.softmax),
+        block_(block),
+        tile_(softmax_, arguments.key_splits.count),
+        keys_(KeyBlockOf(softmax_, tile_.batch, block)),
+        places_(softmax_, tile_.head_of_batch, block),
+        memory_(SharedMemory(), softmax_.ids),
+        has_carried_(arguments.carried.rows[block] != nullptr),
+        is_gated_(softmax_.gates[block] != nullptr),
+        gate_(is_gated_ ? softmax_.gates[block][tile_.head] : 1.0f),
+        exponent_scale_(kLog2OfE / softmax_.divisor),
+        inverse_divisor_(1.0f / softmax_.divisor) {}
+
+  ETC_DEVICE void Run() {
+    const auto rows = [&](const Rows& all, int columns) {
+      return RowsOf<E>(all, tile_.batch, tile_.head, keys_.keys, columns);
+    };
+    LoadTile<kColumns, kTile, PairOrder>(
+        rows(softmax_.key[block_], softmax_.head_dim), tile_.first,
+        memory_.key);
+    LoadTile<kColumns, kTile, PairOrder>(
+        rows(softmax_.value[block_], softmax_.value_dim), tile_.first,
+        memory_.value);
+    Clear(key_gradient_);
+    Clear(value_gradient_);
+    RunSteps();
+    StoreRows(arguments_.key_splits,
+              rows(arguments_.key_gradient, softmax_.head_dim), key_gradient_);
+    StoreRows(arguments_.value_splits,
+              rows(arguments_.value_gradient, softmax_.value_dim),
+              value_gradient_);
+  }
+
+ private:
+  static constexpr int P = kParts<E>;
+  static constexpr int kEights = kStep / 8;
+
+  ETC_DEVICE void RunSteps() {
+    // Queries whose window has keys of the tile.
+    const bool has_window = keys_.before >= 0;
+    const int from = has_window ? Largest(tile_.first - keys_.after, 0) : 0;
+    const int to =
+        has_window ? Least(tile_.first + kTile + keys_.before, softmax_.queries)
+                   : softmax_.queries;
+    const int steps = Largest(to - from + kStep - 1, 0) / kStep;
+    const int splits = arguments_.key_splits.count;
+    const HeadRows<E> query = RowsOf<E>(softmax_.query, tile_.batch, tile_.head,
+                                        softmax_.queries, softmax_.head_dim);
+    const HeadRows<E> context_gradient =
+        RowsOf<E>(arguments_.context_gradient, tile_.batch, tile_.head,
+                  softmax_.queries, softmax_.value_dim);
+    ForEachStep<P>(
+        steps * tile_.split / splits, steps * (tile_.split + 1) / splits,
+        [&](int step, int buffer) {
+          const int first = from + kStep * step;
+          const auto to_step = memory_.Step(buffer);
+          LoadTile<kColumns, kStep>(query, first, to_step.query);
+          LoadTile<kColumns, kStep>(context_gradient, first,
+                                    to_step.context_gradient);
+          LoadQueries(arguments_, tile_, keys_, block_, first, to_step);
+          if (needs_own() && softmax_.ids > 0) {
+            LoadById(arguments_, tile_, first, to_step.by_id);
+          }
+        },
+        [&](int step, int buffer) {
+          Compute(from + kStep * step, memory_.Step(buffer));
+        });
+  }
+
+  ETC_DEVICE bool needs_own() const { return !has_carried_ || is_gated_; }
+
+  ETC_DEVICE void Compute(int first, const QueryStep<kColumns, P>& queries) {
+    const KeyBits bits(tile_, queries);
+    if (!bits.sees_any) {
       return;
     }
-    const bool sees_all = !WarpAny(all != 3u);
-    const auto sees = [&](int n, int i) {
-      return (visible[n][i % 2] >> (i / 2) & 1u) != 0;
+    const auto place = [&](const ScoreBlocks& scores) {
+      return places_.Of(scores.rows[block_], first + tile_.column,
+                        tile_.first + tile_.Row(0));
     };
     float carried[kEights][4];
-    const auto load_scores = [&](const ScoreBlocks& all, auto* to) {
-      LoadKeyScores(
-          places.Of(all.rows[b], first + tile.column, tile.first + tile.Row(0)),
-          visible, sees_all, places, *to);
-    };
-    const int first_key = tile.first + tile.Row(0);
     float gradient[kEights][4];
-    load_scores(arguments.carried, &carried);
-    load_scores(arguments.carried_gradient, &gradient);
+    LoadKeyScores(place(arguments_.carried), bits, places_, carried);
+    LoadKeyScores(place(arguments_.carried_gradient), bits, places_, gradient);
     float own[kEights][4];
     Clear(own);
-    if (needs_own) {
-      MultiplyTransposed<kColumns, P, kTile, kStep>(memory.key, tile.warp_row,
+    if (needs_own()) {
+      MultiplyTransposed<kColumns, P, kTile, kStep>(memory_.key, tile_.warp_row,
                                                     queries.query, own);
-      FinishKeyScores(softmax, tile, block, first, queries, own);
+      FinishKeyScores(softmax_, tile_, keys_.rule, first, queries, own);
     }
     float of_weights[kEights][4];
     Clear(of_weights);
     MultiplyTransposed<kColumns, P, kTile, kStep>(
-        memory.value, tile.warp_row, queries.context_gradient, of_weights);
+        memory_.value, tile_.warp_row, queries.context_gradient, of_weights);
+    MakeGradients(bits, queries, carried, own, of_weights, gradient);
+    Multiply<kColumns, P, kStep>(of_weights, queries.context_gradient,
+                                 value_gradient_);
+    Multiply<kColumns, P, kStep>(gradient, queries.query, key_gradient_);
+  }
+
+  // Gradients of the weights become weights with dropout, gradients of the
+  // carried scores those of q . k.
+  ETC_DEVICE void MakeGradients(const KeyBits& bits,
+                                const QueryStep<kColumns, P>& queries,
+                                const float (&carried)[kEights][4],
+                                const float (&own)[kEights][4],
+                                float (&of_weights)[kEights][4],
+                                float (&gradient)[kEights][4]) const {
     ETC_UNROLL
     for (int n = 0; n < kEights; ++n) {
       ETC_UNROLL
       for (int i = 0; i < 4; ++i) {
-        const int column = tile.Column(n, i % 2);
-        const float total = has_carried ? carried[n][i] : own[n][i];
+        const int column = tile_.Column(n, i % 2);
+        const float total = has_carried_ ? carried[n][i] : own[n][i];
         const float logit =
-            is_gated ? own[n][i] + gate * (total - own[n][i]) : total;
+            is_gated_ ? own[n][i] + gate_ * (total - own[n][i]) : total;
         const float weight =
-            sees(n, i)
-                ? Exp2((logit - queries.row_max[column]) * exponent_scale) *
+            (bits.visible[n][i % 2] >> (i / 2) & 1u) != 0
+                ? Exp2((logit - queries.row_max[column]) * exponent_scale_) *
                       queries.row_inverse_sum[column]
                 : 0.0f;
-        float kept = weight;
-        if (has_dropout) {
-          const float factor =
-              WeightFactor(softmax, queries.dropout[column], first_key + i / 2);
-          kept *= factor;
-          of_weights[n][i] *= factor;
+        float factor = 1.0f;
+        if (softmax_.dropout_threshold > 0) {
+          factor = WeightFactor(softmax_, queries.dropout[column],
+                                tile_.first + tile_.Row(i / 2));
         }
-        const float inner = weight *
-                            (of_weights[n][i] - queries.context_dot[column]) *
-                            inverse_divisor;
-        of_weights[n][i] = kept;
-        gradient[n][i] = (inner + gradient[n][i]) * softmax.score_scale;
+        const float inner =
+            weight * (factor * of_weights[n][i] - queries.context_dot[column]) *
+            inverse_divisor_;
+        of_weights[n][i] = factor * weight;
+        gradient[n][i] = (inner + gradient[n][i]) * softmax_.score_scale;
       }
     }
-    Multiply<kColumns, P, kStep>(of_weights, queries.context_gradient,
-                                 value_gradient);
-    Multiply<kColumns, P, kStep>(gradient, queries.query, key_gradient);
-  };
-  ForEachStep<P>(step_begin, step_end, load, compute);
-  ETC_UNROLL
-  for (int r = 0; r < 2; ++r) {
-    const int key = tile.first + tile.Row(r);
-    if (key >= keys) {
-      continue;
-    }
-    const int64_t row =
-        (static_cast<int64_t>(tile.split) * softmax.batch * softmax.heads +
-         tile.head_of_batch) *
-            keys +
-        key;
-    const auto store = [&](const Splits& parts, const Rows& to, int columns,
-                           const float(&sums)[kColumns / 8][4]) {
-      float* const of_split = splits > 1 ? parts.sums + row * columns : nullptr;
-      E* const whole =
-          splits > 1
-              ? nullptr
-              : RowsOf<E>(to, tile.batch, tile.head, keys, columns).Row(key);
-      ETC_UNROLL
-      for (int n = 0; n < kColumns / 8; ++n) {
-        ETC_UNROLL
-        for (int i = 0; i < 2; ++i) {
-          const int column = tile.Column(n, i);
-          if (column >= columns) {
-            continue;
-          }
-          if (splits > 1) {
-            of_split[column] = sums[n][2 * r + i];
-          } else {
-            Store(whole + column, sums[n][2 * r + i]);
-          }
-        }
-      }
-    };
-    store(arguments.key_splits, arguments.key_gradient, softmax.head_dim,
-          key_gradient);
-    store(arguments.value_splits, arguments.value_gradient, softmax.value_dim,
-          value_gradient);
   }
+
+  ETC_DEVICE void StoreRows(const Splits& splits, const HeadRows<E>& rows,
+                            const float (&sums)[kColumns / 8][4]) const {
+    ETC_UNROLL
+    for (int r = 0; r < 2; ++r) {
+      const int key = tile_.first + tile_.Row(r);
+      if (key >= rows.rows) {
+        continue;
+      }
+      if (splits.count > 1) {
+        const int64_t row = (static_cast<int64_t>(tile_.split) *
+                                 softmax_.batch * softmax_.heads +
+                             tile_.head_of_batch) *
+                                rows.rows +
+                            key;
+        StoreRow<kColumns>(sums, r, rows.columns, 1.0f,
+                           splits.sums + row * rows.columns);
+      } else {
+        StoreRow<kColumns>(sums, r, rows.columns, 1.0f, rows.Row(key));
+      }
+    }
+  }
+
+  const BackwardArguments& arguments_;
+  const Softmax& softmax_;
+  const int block_;
+  const KeyTile tile_;
+  const KeyBlock keys_;
+  const ScorePlaces places_;
+  const KeyPassMemory<kColumns, P> memory_;
+  const bool has_carried_;
+  const bool is_gated_;
+  const float gate_;
+  const float exponent_scale_;
+  const float inverse_divisor_;
+  float key_gradient_[kColumns / 8][4];
+  float value_gradient_[kColumns / 8][4];
+};
+
+template <typename E, int kColumns>
+ETC_KERNEL void ETC_BLOCKS(2) KeyGradientsKernel(KeyGradientArguments all) {
+  KeyGradientPass<E, kColumns>(all.backward, all.block).Run();
 }
 
 }  // namespace etc::kernels::cuda

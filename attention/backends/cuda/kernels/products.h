@@ -276,6 +276,22 @@ ETC_DEVICE void MultiplyTransposed(const uint16_t* left, int row,
   }
 }
 
+// Fragments of two adjacent tiles b of all parts, which are `part_stride`
+// numbers apart, of rows of k; `row` is the thread's.
+template <int P>
+ETC_DEVICE void LoadTransposedPairs(const uint16_t* row, int part_stride,
+                                    uint32_t (&b)[2][P][2]) {
+  ETC_UNROLL
+  for (int p = 0; p < P; ++p) {
+    uint32_t both[4];
+    LoadMatricesTransposed(both, row + p * part_stride);
+    b[0][p][0] = both[0];
+    b[0][p][1] = both[1];
+    b[1][p][0] = both[2];
+    b[1][p][1] = both[3];
+  }
+}
+
 // sums[16, kColumns] += values[16, kRightRows] times the rows of `right`.
 template <int kColumns, int P, int kRightRows>
 ETC_DEVICE void Multiply(const float (&values)[kRightRows / 8][4],
@@ -301,16 +317,7 @@ ETC_DEVICE void Multiply(const float (&values)[kRightRows / 8][4],
     ETC_UNROLL
     for (int n = 0; n < kColumns / 8; n += 2) {
       uint32_t b[2][P][2];
-      ETC_UNROLL
-      for (int p = 0; p < P; ++p) {
-        uint32_t both[4];
-        LoadMatricesTransposed(both,
-                               of_right + (p * kRightRows + k) * kRow + 8 * n);
-        b[0][p][0] = both[0];
-        b[0][p][1] = both[1];
-        b[1][p][0] = both[2];
-        b[1][p][1] = both[3];
-      }
+      LoadTransposedPairs<P>(of_right + k * kRow + 8 * n, kRightRows * kRow, b);
       MultiplyAddParts<P>(sums[n], a, b[0]);
       MultiplyAddParts<P>(sums[n + 1], a, b[1]);
     }
@@ -334,6 +341,22 @@ struct alignas(8) Floats2 {
 struct alignas(16) Floats4 {
   float values[4];
 };
+
+// Writes row r of a thread's two, times a factor, to the row at `to`.
+template <int kColumns, typename Value>
+ETC_DEVICE void StoreRow(const float (&sums)[kColumns / 8][4], int r,
+                         int columns, float factor, Value* to) {
+  ETC_UNROLL
+  for (int n = 0; n < kColumns / 8; ++n) {
+    ETC_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      const int column = 8 * n + 2 * (Thread() % 4) + i;
+      if (column < columns) {
+        Store(to + column, sums[n][2 * r + i] * factor);
+      }
+    }
+  }
+}
 
 // The sum of a value of the four lanes that share rows, in all of them.
 ETC_DEVICE float SumOfRow(float x) {

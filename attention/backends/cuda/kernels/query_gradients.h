@@ -139,14 +139,44 @@ ETC_DEVICE void AddThroughById(const Softmax& softmax, const QueryTile& tile,
   }
 }
 
+// Sixteen ids of by_id's gradient, transposed, times the queries of a tile in
+// sixteen columns: sums [16 ids, 2 x 8 columns].
+template <int kColumns, int P>
+ETC_DEVICE void MultiplyByIds(const float* by_id_gradient, int ids,
+                              int first_id, const uint16_t* query,
+                              int first_column, float (&sums)[2][4]) {
+  constexpr int kRow = kPitch<kColumns>;
+  const int lane = Thread() % 32;
+  for (int k = 0; k < kTile; k += 16) {
+    uint32_t a[P][4];
+    ETC_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const int id = first_id + lane / 4 + i % 2 * 8;
+      const int row = k + 2 * (lane % 4) + i / 2 * 8;
+      const bool is_id = id < ids;
+      uint32_t parts[P];
+      Split<P>(is_id ? by_id_gradient[row * ids + id] : 0.0f,
+               is_id ? by_id_gradient[(row + 1) * ids + id] : 0.0f, parts);
+      ETC_UNROLL
+      for (int p = 0; p < P; ++p) {
+        a[p][i] = parts[p];
+      }
+    }
+    uint32_t b[2][P][2];
+    LoadTransposedPairs<P>(query + (k + lane % 8 + lane / 8 % 2 * 8) * kRow +
+                               first_column + lane / 16 * 8,
+                           kTile * kRow, b);
+    MultiplyAddParts<P>(sums[0], a, b[0]);
+    MultiplyAddParts<P>(sums[1], a, b[1]);
+  }
+}
+
 // Writes a tile's part of the gradients of E and of the biases: by_id's
 // gradient, transposed, times the queries, and its sums over queries.
 template <typename E, int kColumns>
 ETC_DEVICE void StoreRelative(const BackwardArguments& arguments,
                               const float* by_id_gradient,
                               const uint16_t* query) {
-  constexpr int P = kParts<E>;
-  constexpr int kRow = kPitch<kColumns>;
   constexpr int kPairs = kColumns / 16;
   const Softmax& softmax = arguments.softmax;
   const int ids = softmax.ids;
@@ -155,53 +185,21 @@ ETC_DEVICE void StoreRelative(const BackwardArguments& arguments,
       static_cast<int64_t>(BlockX()) * softmax.batch * softmax.heads + BlockY();
   float* const to =
       arguments.embedding_gradient + part * ids * softmax.head_dim;
-  // Sixteen ids and sixteen columns at a time, those of one warp.
   for (int n = Thread() / 32; n < (ids + 15) / 16 * kPairs;
        n += kThreads / 32) {
     const int first_id = n / kPairs * 16;
     const int first_column = n % kPairs * 16;
     float sums[2][4];
     Clear(sums);
-    for (int k = 0; k < kTile; k += 16) {
-      uint32_t a[P][4];
-      ETC_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        const int id = first_id + lane / 4 + i % 2 * 8;
-        const int row = k + 2 * (lane % 4) + i / 2 * 8;
-        const bool is_id = id < ids;
-        uint32_t parts[P];
-        Split<P>(is_id ? by_id_gradient[row * ids + id] : 0.0f,
-                 is_id ? by_id_gradient[(row + 1) * ids + id] : 0.0f, parts);
-        ETC_UNROLL
-        for (int p = 0; p < P; ++p) {
-          a[p][i] = parts[p];
-        }
-      }
-      uint32_t b[2][P][2];
-      ETC_UNROLL
-      for (int p = 0; p < P; ++p) {
-        uint32_t both[4];
-        LoadMatricesTransposed(
-            both, query + (p * kTile + k + lane % 8 + lane / 8 % 2 * 8) * kRow +
-                      first_column + lane / 16 * 8);
-        b[0][p][0] = both[0];
-        b[0][p][1] = both[1];
-        b[1][p][0] = both[2];
-        b[1][p][1] = both[3];
-      }
-      MultiplyAddParts<P>(sums[0], a, b[0]);
-      MultiplyAddParts<P>(sums[1], a, b[1]);
-    }
+    MultiplyByIds<kColumns, kParts<E>>(by_id_gradient, ids, first_id, query,
+                                       first_column, sums);
     ETC_UNROLL
-    for (int half = 0; half < 2; ++half) {
-      ETC_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        const int id = first_id + lane / 4 + i / 2 * 8;
-        const int column = first_column + 8 * half + 2 * (lane % 4) + i % 2;
-        if (id < ids && column < softmax.head_dim) {
-          to[static_cast<int64_t>(id) * softmax.head_dim + column] =
-              sums[half][i];
-        }
+    for (int i = 0; i < 8; ++i) {
+      const int id = first_id + lane / 4 + i % 4 / 2 * 8;
+      const int column = first_column + i / 4 * 8 + 2 * (lane % 4) + i % 2;
+      if (id < ids && column < softmax.head_dim) {
+        to[static_cast<int64_t>(id) * softmax.head_dim + column] =
+            sums[i / 4][i % 4];
       }
     }
   }
@@ -244,198 +242,209 @@ ETC_DEVICE void StoreGates(const BackwardArguments& arguments, float (&sums)[2],
 // of the queries, of the relative table, of the gates and of the previous
 // scores.
 template <typename E, int kColumns>
+class QueryGradientPass {
+ public:
+  ETC_DEVICE explicit QueryGradientPass(const BackwardArguments& arguments)
+      : arguments_(arguments),
+        softmax_(arguments.softmax),
+        tile_(softmax_, arguments.query_splits.count),
+        memory_(SharedMemory(), softmax_.ids, /*is_backward=*/true),
+        has_carried_(arguments.carried.rows[0] != nullptr ||
+                     arguments.carried.rows[1] != nullptr),
+        is_gated_(softmax_.gates[0] != nullptr || softmax_.gates[1] != nullptr),
+        exponent_scale_(kLog2OfE / softmax_.divisor),
+        inverse_divisor_(1.0f / softmax_.divisor) {}
+
+  ETC_DEVICE void Run() {
+    LoadQueries();
+    const KeySteps steps =
+        StepsOf(softmax_, tile_.batch, tile_.first, tile_.split,
+                arguments_.query_splits.count, memory_.ranges);
+    Clear(query_gradient_);
+    ETC_NO_UNROLL
+    for (int block = 0; block < 2; ++block) {
+      const KeysOfTile<E> keys(softmax_, tile_, block);
+      ForEachStep<P>(
+          steps.Begin(block), steps.End(block),
+          [&](int step, int buffer) {
+            const auto to = memory_.Step(buffer);
+            const int key = steps.Key(block, step);
+            LoadTile<kColumns, kStep, QuadOrder>(keys.key, key, to.key);
+            LoadTile<kColumns, kStep, QuadOrder>(keys.value, key, to.value);
+          },
+          [&](int step, int buffer) {
+            Compute(keys, steps.Key(block, step), memory_.Step(buffer));
+          });
+    }
+    Store();
+  }
+
+ private:
+  static constexpr int P = kParts<E>;
+  static constexpr int kEights = kStep / 8;
+
+  ETC_DEVICE void LoadQueries() {
+    LoadTile<kColumns, kTile>(RowsOf<E>(softmax_.query, tile_.batch, tile_.head,
+                                        softmax_.queries, softmax_.head_dim),
+                              tile_.first, memory_.query);
+    LoadTile<kColumns, kTile>(
+        RowsOf<E>(arguments_.context_gradient, tile_.batch, tile_.head,
+                  softmax_.queries, softmax_.value_dim),
+        tile_.first, memory_.context_gradient);
+    if (softmax_.ids > 0) {
+      ComputeById<E, kColumns>(softmax_, tile_, memory_.query,
+                               memory_.Step(0).key, memory_.by_id);
+      for (int i = Thread(); i < kTile * softmax_.ids; i += kThreads) {
+        memory_.by_id_gradient[i] = 0.0f;
+      }
+    }
+    ETC_UNROLL
+    for (int r = 0; r < 2; ++r) {
+      if (tile_.Query(r) < softmax_.queries) {
+        const int64_t index = tile_.Index(softmax_, r);
+        largest_[r] = arguments_.row_max[index];
+        inverse_sum_[r] = arguments_.row_inverse_sum[index];
+        context_dot_[r] = arguments_.context_dot[index];
+      }
+    }
+  }
+
+  ETC_DEVICE void Compute(const KeysOfTile<E>& keys, int key,
+                          const KeyStep<kColumns, P>& step) {
+    const RowBits bits(softmax_, tile_, keys.sets, key);
+    if (!bits.sees_any) {
+      return;
+    }
+    const int block = keys.number;
+    const auto place = [&](const ScoreBlocks& scores) {
+      return keys.places.Of(scores.rows[block], tile_.Query(0),
+                            key + tile_.first_key);
+    };
+    float carried[kEights][4];
+    float gradient[kEights][4];
+    LoadScores(place(arguments_.carried), bits, keys.places, carried);
+    LoadScores(place(arguments_.carried_gradient), bits, keys.places, gradient);
+    float own[kEights][4];
+    Clear(own);
+    if (!has_carried_ || arguments_.undo || is_gated_) {
+      MultiplyTransposed<kColumns, P, kTile, kStep>(
+          memory_.query, tile_.warp_row, step.key, own);
+      FinishScores(softmax_, tile_, keys.sets.block.rule, key, bits,
+                   memory_.by_id, own);
+    }
+    float of_weights[kEights][4];
+    Clear(of_weights);
+    MultiplyTransposed<kColumns, P, kTile, kStep>(
+        memory_.context_gradient, tile_.warp_row, step.value, of_weights);
+    ETC_UNROLL
+    for (int r = 0; r < 2; ++r) {
+      if (softmax_.dropout_threshold > 0) {
+        DropWeights(softmax_, tile_, r, block, key, of_weights);
+      }
+      MakeGradients(r, block, bits, carried, own, of_weights, gradient);
+    }
+    if (place(arguments_.previous_gradient) != nullptr) {
+      StoreScores(of_weights, bits, keys.places,
+                  place(arguments_.previous_gradient));
+    }
+    if (arguments_.undo) {
+      StoreScores(own, bits, keys.places, place(arguments_.carried));
+    }
+    if (bits.has_ids) {
+      AddById(softmax_, tile_, keys.sets.block.rule, key, bits, gradient,
+              far_sums_, memory_.by_id_gradient);
+    }
+    Multiply<kColumns, P, kStep>(gradient, step.key, query_gradient_);
+  }
+
+  // Of row r: own scores become previous ones; gradients of the weights, with
+  // dropout, those of the previous scores; and gradients of the carried scores
+  // those of q . k.
+  ETC_DEVICE void MakeGradients(int r, int block, const RowBits& bits,
+                                const float (&carried)[kEights][4],
+                                float (&own)[kEights][4],
+                                float (&of_weights)[kEights][4],
+                                float (&gradient)[kEights][4]) {
+    const float gate = is_gated_ ? softmax_.gates[block][tile_.head] : 1.0f;
+    float gate_sum = 0.0f;
+    ETC_UNROLL
+    for (int n = 0; n < kEights; ++n) {
+      ETC_UNROLL
+      for (int i = 2 * r; i < 2 * r + 2; ++i) {
+        const float total = has_carried_ ? carried[n][i] : own[n][i];
+        const float previous = total - own[n][i];
+        const float logit = is_gated_ ? own[n][i] + gate * previous : total;
+        const float weight =
+            HasBit(bits.visible[r], n, i % 2)
+                ? Exp2((logit - largest_[r]) * exponent_scale_) *
+                      inverse_sum_[r]
+                : 0.0f;
+        const float inner =
+            weight * (of_weights[n][i] - context_dot_[r]) * inverse_divisor_;
+        const float above = gradient[n][i];
+        gate_sum += inner * previous;
+        own[n][i] = previous;
+        of_weights[n][i] = gate * inner + above;
+        gradient[n][i] = (inner + above) * softmax_.score_scale;
+      }
+    }
+    gate_sums_[0] += block == 0 ? gate_sum : 0.0f;
+    gate_sums_[1] += block == 1 ? gate_sum : 0.0f;
+  }
+
+  ETC_DEVICE void Store() {
+    if (softmax_.ids > 0) {
+      SyncThreads();
+      AddFarIds(softmax_, tile_, far_sums_, memory_.by_id_gradient);
+      AddThroughById<E, kColumns>(softmax_, tile_, memory_.by_id_gradient,
+                                  memory_.Step(0).key, query_gradient_);
+      StoreRelative<E, kColumns>(arguments_, memory_.by_id_gradient,
+                                 memory_.query);
+    }
+    if (is_gated_) {
+      SyncThreads();
+      StoreGates(arguments_, gate_sums_,
+                 reinterpret_cast<float*>(memory_.ranges));
+    }
+    ETC_UNROLL
+    for (int r = 0; r < 2; ++r) {
+      if (tile_.Query(r) >= softmax_.queries) {
+        continue;
+      }
+      const int columns = softmax_.head_dim;
+      if (arguments_.query_splits.count > 1) {
+        StoreRow<kColumns>(query_gradient_, r, columns, 1.0f,
+                           arguments_.query_splits.sums +
+                               SplitIndex(softmax_, tile_, r) * columns);
+      } else {
+        StoreRow<kColumns>(query_gradient_, r, columns, 1.0f,
+                           RowsOf<E>(arguments_.query_gradient, tile_.batch,
+                                     tile_.head, softmax_.queries, columns)
+                               .Row(tile_.Query(r)));
+      }
+    }
+  }
+
+  const BackwardArguments& arguments_;
+  const Softmax& softmax_;
+  const QueryTile tile_;
+  const QueryPassMemory<kColumns, P> memory_;
+  const bool has_carried_;
+  const bool is_gated_;
+  const float exponent_scale_;
+  const float inverse_divisor_;
+  float largest_[2] = {0.0f, 0.0f};
+  float inverse_sum_[2] = {0.0f, 0.0f};
+  float context_dot_[2] = {0.0f, 0.0f};
+  float query_gradient_[kColumns / 8][4];
+  float far_sums_[2][kFarIds] = {};
+  float gate_sums_[2] = {0.0f, 0.0f};
+};
+
+template <typename E, int kColumns>
 ETC_KERNEL void ETC_BLOCKS(2)
     QueryGradientsKernel(BackwardArguments arguments) {
-  constexpr int P = kParts<E>;
-  constexpr int kEights = kStep / 8;
-  const Softmax& softmax = arguments.softmax;
-  const int splits = arguments.query_splits.count;
-  const QueryTile tile(softmax, splits);
-  const QueryPassMemory<kColumns, P> memory(SharedMemory(), softmax.ids, true);
-  LoadTile<kColumns, kTile>(RowsOf<E>(softmax.query, tile.batch, tile.head,
-                                      softmax.queries, softmax.head_dim),
-                            tile.first, memory.query);
-  LoadTile<kColumns, kTile>(
-      RowsOf<E>(arguments.context_gradient, tile.batch, tile.head,
-                softmax.queries, softmax.value_dim),
-      tile.first, memory.context_gradient);
-  if (softmax.ids > 0) {
-    ComputeById<E, kColumns>(softmax, tile, memory.query, memory.Step(0).key,
-                             memory.by_id);
-    for (int i = Thread(); i < kTile * softmax.ids; i += kThreads) {
-      memory.by_id_gradient[i] = 0.0f;
-    }
-  }
-  const KeySteps steps = StepsOf(softmax, tile.batch, tile.first, tile.split,
-                                 splits, memory.ranges);
-  const bool has_carried = arguments.carried.rows[0] != nullptr ||
-                           arguments.carried.rows[1] != nullptr;
-  const bool is_gated =
-      softmax.gates[0] != nullptr || softmax.gates[1] != nullptr;
-  const bool needs_own = !has_carried || arguments.undo || is_gated;
-  const bool has_dropout = softmax.dropout_threshold > 0;
-  const float exponent_scale = kLog2OfE / softmax.divisor;
-  const float inverse_divisor = 1.0f / softmax.divisor;
-  const uint64_t head_seed =
-      DropoutHeadSeed(softmax.dropout_seed, tile.batch, tile.head);
-  float largest[2] = {0.0f, 0.0f};
-  float inverse_sum[2] = {0.0f, 0.0f};
-  float context_dot[2] = {0.0f, 0.0f};
-  ETC_UNROLL
-  for (int r = 0; r < 2; ++r) {
-    if (tile.Query(r) < softmax.queries) {
-      const int64_t index = tile.Index(softmax, r);
-      largest[r] = arguments.row_max[index];
-      inverse_sum[r] = arguments.row_inverse_sum[index];
-      context_dot[r] = arguments.context_dot[index];
-    }
-  }
-  float query_gradient[kColumns / 8][4];
-  Clear(query_gradient);
-  float far_sums[2][kFarIds] = {};
-  float gate_sums[2] = {0.0f, 0.0f};
-  ETC_NO_UNROLL
-  for (int b = 0; b < 2; ++b) {
-    const RowSetsOfThread sets(KeyBlockOf(softmax, tile.batch, b), tile);
-    const ScorePlaces places(softmax, tile.head_of_batch, b);
-    const HeadRows<E> key_rows =
-        RowsOf<E>(softmax.key[b], tile.batch, tile.head, softmax.keys[b],
-                  softmax.head_dim);
-    const HeadRows<E> value_rows =
-        RowsOf<E>(softmax.value[b], tile.batch, tile.head, softmax.keys[b],
-                  softmax.value_dim);
-    const auto load = [&](int step, int buffer) {
-      const int key = steps.Key(b, step);
-      const KeyStep<kColumns, P> to = memory.Step(buffer);
-      LoadTile<kColumns, kStep, QuadOrder>(key_rows, key, to.key);
-      LoadTile<kColumns, kStep, QuadOrder>(value_rows, key, to.value);
-    };
-    const auto compute = [&](int step, int buffer) {
-      const int key = steps.Key(b, step);
-      const RowBits bits(softmax, tile, sets, key);
-      if (!bits.sees_any) {
-        return;
-      }
-      const KeyStep<kColumns, P> keys = memory.Step(buffer);
-      const auto sees = [&](int n, int i) {
-        return HasBit(bits.visible[i / 2], n, i % 2);
-      };
-      const int first_key = key + tile.first_key;
-      float* const carried_scores =
-          places.Of(arguments.carried.rows[b], tile.Query(0), first_key);
-      float* const previous_gradient = places.Of(
-          arguments.previous_gradient.rows[b], tile.Query(0), first_key);
-      float carried[kEights][4];
-      float gradient[kEights][4];  // of the carried scores, later of own ones
-      LoadScores(carried_scores, bits, places, carried);
-      LoadScores(places.Of(arguments.carried_gradient.rows[b], tile.Query(0),
-                           first_key),
-                 bits, places, gradient);
-      float own[kEights][4];
-      Clear(own);
-      if (needs_own) {
-        MultiplyTransposed<kColumns, P, kTile, kStep>(
-            memory.query, tile.warp_row, keys.key, own);
-        FinishScores(softmax, tile, sets.block.rule, key, bits, memory.by_id,
-                     own);
-      }
-      float of_weights[kEights][4];
-      Clear(of_weights);
-      MultiplyTransposed<kColumns, P, kTile, kStep>(
-          memory.context_gradient, tile.warp_row, keys.value, of_weights);
-      const float gate = is_gated ? softmax.gates[b][tile.head] : 1.0f;
-      ETC_UNROLL
-      for (int r = 0; r < 2; ++r) {
-        const DropoutRow dropout =
-            has_dropout ? MakeDropoutRow(head_seed, tile.Query(r), b)
-                        : DropoutRow{0, 0};
-        ETC_UNROLL
-        for (int n = 0; n < kEights; ++n) {
-          ETC_UNROLL
-          for (int i = 2 * r; i < 2 * r + 2; ++i) {
-            const float total = has_carried ? carried[n][i] : own[n][i];
-            const float previous = total - own[n][i];
-            const float logit = is_gated ? own[n][i] + gate * previous : total;
-            const float weight =
-                sees(n, i) ? Exp2((logit - largest[r]) * exponent_scale) *
-                                 inverse_sum[r]
-                           : 0.0f;
-            if (has_dropout) {
-              of_weights[n][i] *=
-                  WeightFactor(softmax, dropout, first_key + KeyOf(n, i % 2));
-            }
-            const float inner =
-                weight * (of_weights[n][i] - context_dot[r]) * inverse_divisor;
-            const float above = gradient[n][i];
-            if (is_gated) {
-              gate_sums[0] += b == 0 ? inner * previous : 0.0f;
-              gate_sums[1] += b == 1 ? inner * previous : 0.0f;
-            }
-            own[n][i] = previous;
-            of_weights[n][i] = gate * inner + above;
-            gradient[n][i] = (inner + above) * softmax.score_scale;
-          }
-        }
-      }
-      if (previous_gradient != nullptr) {
-        StoreScores(of_weights, bits, places, previous_gradient);
-      }
-      if (arguments.undo) {
-        StoreScores(own, bits, places, carried_scores);
-      }
-      if (bits.has_ids) {
-        AddById(softmax, tile, sets.block.rule, key, bits, gradient, far_sums,
-                memory.by_id_gradient);
-      }
-      Multiply<kColumns, P, kStep>(gradient, keys.key, query_gradient);
-    };
-    ForEachStep<P>(steps.Begin(b), steps.End(b), load, compute);
-  }
-  if (softmax.ids > 0) {
-    SyncThreads();
-    AddFarIds(softmax, tile, far_sums, memory.by_id_gradient);
-    AddThroughById<E, kColumns>(softmax, tile, memory.by_id_gradient,
-                                memory.Step(0).key, query_gradient);
-    StoreRelative<E, kColumns>(arguments, memory.by_id_gradient, memory.query);
-  }
-  if (is_gated) {
-    SyncThreads();
-    StoreGates(arguments, gate_sums, reinterpret_cast<float*>(memory.ranges));
-  }
-  ETC_UNROLL
-  for (int r = 0; r < 2; ++r) {
-    const int query = tile.Query(r);
-    if (query >= softmax.queries) {
-      continue;
-    }
-    const int64_t rows =
-        static_cast<int64_t>(softmax.batch) * softmax.heads * softmax.queries;
-    float* const sums = arguments.query_splits.sums == nullptr
-                            ? nullptr
-                            : arguments.query_splits.sums +
-                                  (tile.split * rows + tile.Index(softmax, r)) *
-                                      softmax.head_dim;
-    E* const to = sums != nullptr
-                      ? nullptr
-                      : RowsOf<E>(arguments.query_gradient, tile.batch,
-                                  tile.head, softmax.queries, softmax.head_dim)
-                            .Row(query);
-    ETC_UNROLL
-    for (int n = 0; n < kColumns / 8; ++n) {
-      ETC_UNROLL
-      for (int i = 0; i < 2; ++i) {
-        const int column = tile.Column(n, i);
-        if (column >= softmax.head_dim) {
-          continue;
-        }
-        if (sums != nullptr) {
-          sums[column] = query_gradient[n][2 * r + i];
-        } else {
-          Store(to + column, query_gradient[n][2 * r + i]);
-        }
-      }
-    }
-  }
+  QueryGradientPass<E, kColumns>(arguments).Run();
 }
 
 }  // namespace etc::kernels::cuda

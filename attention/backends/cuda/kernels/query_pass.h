@@ -256,6 +256,51 @@ ETC_DEVICE void FinishScores(const Softmax& softmax, const QueryTile& tile,
   }
 }
 
+// Multiplies numbers of row r by the factors of dropout.
+ETC_DEVICE void DropWeights(const Softmax& softmax, const QueryTile& tile,
+                            int r, int block, int key,
+                            float (&weights)[kStep / 8][4]) {
+  const DropoutRow row = MakeDropoutRow(
+      DropoutHeadSeed(softmax.dropout_seed, tile.batch, tile.head),
+      tile.Query(r), block);
+  ETC_UNROLL
+  for (int n = 0; n < kStep / 8; ++n) {
+    ETC_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      weights[n][2 * r + i] *=
+          WeightFactor(softmax, row, key + tile.first_key + KeyOf(n, i));
+    }
+  }
+}
+
+// One block of keys, to a thread of a tile of queries.
+template <typename E>
+struct KeysOfTile {
+  ETC_DEVICE KeysOfTile(const Softmax& softmax, const QueryTile& tile,
+                        int block)
+      : number(block),
+        sets(KeyBlockOf(softmax, tile.batch, block), tile),
+        places(softmax, tile.head_of_batch, block),
+        key(RowsOf<E>(softmax.key[block], tile.batch, tile.head,
+                      softmax.keys[block], softmax.head_dim)),
+        value(RowsOf<E>(softmax.value[block], tile.batch, tile.head,
+                        softmax.keys[block], softmax.value_dim)) {}
+
+  int number;
+  RowSetsOfThread sets;
+  ScorePlaces places;
+  HeadRows<E> key;
+  HeadRows<E> value;
+};
+
+// Splits of a row of one head, [splits, batch, heads, queries].
+ETC_DEVICE int64_t SplitIndex(const Softmax& softmax, const QueryTile& tile,
+                              int r) {
+  const int64_t rows =
+      static_cast<int64_t>(softmax.batch) * softmax.heads * softmax.queries;
+  return tile.split * rows + tile.Index(softmax, r);
+}
+
 // by_id of the queries of a tile, [kTile][ids]: q . E[id] + bias[id], by the
 // same products as those of keys, of which `tile_of_ids` holds some rows.
 template <typename E, int kColumns>
