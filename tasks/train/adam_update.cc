@@ -7,6 +7,9 @@
 #include <cstdint>
 #include <limits>
 #include <numeric>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "base/parallel_tasks.h"
 #include "etc/nn/kernels/adam.h"
@@ -171,6 +174,17 @@ class ScalarSum {
   torch::Tensor sum_;
 };
 
+// Squared norms of tensors of one device other than the CPU, summed: a scalar
+// in double, by one operation for each tensor and few for all.
+torch::Tensor SquaredNormOnDevice(const std::vector<torch::Tensor>& tensors) {
+  std::vector<torch::Tensor> norms;
+  for (const torch::Tensor& tensor : tensors) {
+    norms.push_back(at::linalg_vector_norm(tensor, 2, /*dim=*/c10::nullopt,
+                                           /*keepdim=*/false, torch::kDouble));
+  }
+  return torch::stack(norms).square().sum();
+}
+
 // NormRatio as a scalar on the device, of squared norms.
 torch::Tensor NormRatioOf(const torch::Tensor& parameter,
                           const torch::Tensor& direction) {
@@ -204,14 +218,93 @@ torch::Tensor UpdateOnDevice_(const AdamUpdate& update) {
   return rate * rate * squared_norm;
 }
 
+// Updates of one device other than the CPU that differ in their tensors alone.
+bool AreAlike(const AdamUpdate& a, const AdamUpdate& b) {
+  const auto constants = [](const AdamUpdate& update) {
+    return std::tuple(update.gradient_factor, update.beta1, update.beta2,
+                      update.mean_correction, update.square_correction,
+                      update.step_factor, update.epsilon, update.weight_decay,
+                      update.learning_rate);
+  };
+  return a.parameter.device() == b.parameter.device() &&
+         a.parameter.scalar_type() == b.parameter.scalar_type() &&
+         constants(a) == constants(b);
+}
+
+// UpdateOnDevice_ of updates that are alike and not by norms, by operations on
+// all of their tensors at once: a launch takes a device longer than most of the
+// tensors. Numbers are those of UpdateOnDevice_.
+torch::Tensor UpdateTogether_(const std::vector<AdamUpdate>& updates) {
+  const AdamUpdate& constants = updates.front();
+  std::vector<torch::Tensor> parameters, gradients, means, mean_squares;
+  for (const AdamUpdate& update : updates) {
+    parameters.push_back(update.parameter);
+    gradients.push_back(update.gradient);
+    means.push_back(update.mean);
+    mean_squares.push_back(update.mean_square);
+  }
+  gradients = at::_foreach_mul(gradients, constants.gradient_factor);
+  at::_foreach_mul_(means, constants.beta1);
+  at::_foreach_add_(means, gradients, 1 - constants.beta1);
+  at::_foreach_mul_(mean_squares, constants.beta2);
+  at::_foreach_addcmul_(mean_squares, gradients, gradients,
+                        1 - constants.beta2);
+  std::vector<torch::Tensor> roots =
+      at::_foreach_div(mean_squares, constants.square_correction);
+  at::_foreach_sqrt_(roots);
+  at::_foreach_add_(roots, constants.epsilon);
+  const std::vector<torch::Tensor> directions = at::_foreach_div(
+      means, constants.mean_correction / constants.step_factor);
+  at::_foreach_div_(directions, roots);
+  at::_foreach_add_(directions, parameters, constants.weight_decay);
+  at::_foreach_add_(parameters, directions, -constants.learning_rate);
+  return SquaredNormOnDevice(directions) * constants.learning_rate *
+         constants.learning_rate;
+}
+
+// Numbers whose copies a device has at once, unless one tensor has more.
+constexpr int64_t kNumbersTogether = int64_t{1} << 24;
+
+// Applies updates on devices other than the CPU, in groups of those that are
+// alike, and adds the sums of the squares of the changes.
+void UpdateInGroups_(const std::vector<AdamUpdate>& updates,
+                     ScalarSum* change) {
+  std::vector<std::vector<AdamUpdate>> groups;
+  for (const AdamUpdate& update : updates) {
+    const auto group = std::find_if(groups.begin(), groups.end(),
+                                    [&](const std::vector<AdamUpdate>& one) {
+                                      return AreAlike(one.front(), update);
+                                    });
+    if (group == groups.end()) {
+      groups.push_back({update});
+      continue;
+    }
+    group->push_back(update);
+    int64_t numbers = 0;
+    for (const AdamUpdate& one : *group) {
+      numbers += one.parameter.numel();
+    }
+    if (numbers >= kNumbersTogether) {
+      change->Add(UpdateTogether_(*group));
+      groups.erase(group);
+    }
+  }
+  for (const std::vector<AdamUpdate>& group : groups) {
+    change->Add(UpdateTogether_(group));
+  }
+}
+
 }  // namespace
 
 double UpdateAll_(const std::vector<AdamUpdate>& updates) {
   const torch::NoGradGuard no_grad;
   ScalarSum change;
   std::vector<Work> work;
+  std::vector<AdamUpdate> on_devices;
   for (const AdamUpdate& update : updates) {
-    if (KernelsApply(update)) {
+    if (!update.parameter.is_cpu() && !update.by_norms) {
+      on_devices.push_back(update);
+    } else if (KernelsApply(update)) {
       work.push_back(WorkOf(update));
       // Counts the change as operations of LibTorch do.
       for (const torch::Tensor& changed :
@@ -222,6 +315,7 @@ double UpdateAll_(const std::vector<AdamUpdate>& updates) {
       change.Add(UpdateOnDevice_(update));
     }
   }
+  UpdateInGroups_(on_devices, &change);
   return change.Value() + RunKernels(std::move(work));
 }
 
@@ -233,15 +327,23 @@ double UpdateByDefinition_(const AdamUpdate& update) {
 double TotalSquaredNorm(const std::vector<torch::Tensor>& tensors) {
   const torch::NoGradGuard no_grad;
   ScalarSum others;
+  std::vector<torch::Tensor> on_device;
   std::vector<const float*> data;
   std::vector<int64_t> sizes;
   for (const torch::Tensor& tensor : tensors) {
     if (IsPlainFloat(tensor)) {
       data.push_back(tensor.data_ptr<float>());
       sizes.push_back(tensor.numel());
+    } else if (!tensor.is_cpu() && tensor.numel() > 0 &&
+               (on_device.empty() ||
+                tensor.device() == on_device.front().device())) {
+      on_device.push_back(tensor);
     } else {
       others.Add(SquaredNormByDefinition(tensor));
     }
+  }
+  if (!on_device.empty()) {
+    others.Add(SquaredNormOnDevice(on_device));
   }
   const std::vector<Chunk> chunks = Chunks(sizes);
   std::vector<double> norms(chunks.size());

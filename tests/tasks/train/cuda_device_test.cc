@@ -28,10 +28,12 @@
 #include "base/torch_version.h"
 #include "tasks/distributed/process_group.h"
 #include "tasks/runs/checkpoint_run.h"
+#include "tasks/train/adam_update.h"
 #include "tasks/train/device.h"
 #include "tests/support/shipped_config.h"
 #include "tests/support/stand_in_cuda.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/support/tensor_matchers.h"
 #include "tests/tasks/distributed/forked_processes.h"
 #include "tests/tasks/train/demo_losses.h"
 #include "tests/tasks/train/toy_run.h"
@@ -301,6 +303,58 @@ TEST_F(CudaDeviceTest, CheckpointsAreEvaluatedOnEitherDevice) {
   EXPECT_GT(expected.size(), 100u);
   EXPECT_EQ(run("auto"), expected);
   EXPECT_EQ(run("cuda:0"), expected);
+}
+
+// --- Optimizers --------------------------------------------------------------
+
+// Many parameters at once, in groups that have other constants, against each by
+// the definition in float64 on the CPU, five in a row.
+TEST_F(CudaDeviceTest, UpdatesManyParametersAtOnce) {
+  torch::manual_seed(9);
+  std::vector<AdamUpdate> exact, together;
+  for (const std::vector<int64_t>& shape : std::vector<std::vector<int64_t>>{
+           {}, {7}, {3, 5}, {300, 301}, {0}, {64}, {2, 2}}) {
+    const auto random = [&](double size) {
+      return torch::randn(shape, torch::kFloat64) * size;
+    };
+    const size_t number = exact.size();
+    exact.push_back({.parameter = random(1.0),
+                     .gradient = random(0.1),
+                     .mean = random(0.01),
+                     .mean_square = random(0.01).square(),
+                     .gradient_factor = 0.5,
+                     .mean_correction = 0.1,
+                     .square_correction = 0.001,
+                     .step_factor = number == 5 ? 0.0 : 1.0,
+                     .weight_decay = number % 2 == 0 ? 0.1 : 0.0,
+                     .by_norms = number == 6,
+                     .learning_rate = 0.01});
+    AdamUpdate update = exact.back();
+    for (torch::Tensor* tensor : {&update.parameter, &update.gradient,
+                                  &update.mean, &update.mean_square}) {
+      *tensor = tensor->to(kFirstCudaDevice, torch::kFloat32);
+    }
+    together.push_back(update);
+  }
+  for (int step = 0; step < 5; ++step) {
+    double change = 0.0;
+    for (const AdamUpdate& update : exact) {
+      change += UpdateByDefinition_(update);
+    }
+    EXPECT_NEAR(UpdateAll_(together), change, 1e-5 * change);
+  }
+  std::vector<torch::Tensor> changed, expected;
+  for (size_t i = 0; i < exact.size(); ++i) {
+    changed.push_back(together[i].parameter);
+    expected.push_back(exact[i].parameter);
+    EXPECT_TRUE(IsClose(changed[i].cpu(), expected[i], 2e-6)) << i;
+    EXPECT_TRUE(IsClose(together[i].mean.cpu(), exact[i].mean, 1e-7)) << i;
+    EXPECT_TRUE(
+        IsClose(together[i].mean_square.cpu(), exact[i].mean_square, 1e-8))
+        << i;
+  }
+  const double norm = TotalSquaredNorm(expected);
+  EXPECT_NEAR(TotalSquaredNorm(changed), norm, 1e-6 * norm);
 }
 
 }  // namespace
