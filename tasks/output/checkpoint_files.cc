@@ -20,6 +20,9 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
+// A field of owner.json, false with LossCheck::kNotMade.
+constexpr char kChecked[] = "checked";
+
 absl::StatusOr<CheckpointFile> DigestCheckpointFile(const std::string& path) {
   constexpr uint64_t kPieceBytes = uint64_t{1} << 20;
   ETC_ASSIGN_OR_RETURN(const RandomAccessFile file,
@@ -100,7 +103,8 @@ absl::StatusOr<CheckpointFiles> CheckpointFilesFromJson(
 
 absl::Status WriteCheckpointOwner(const std::string& name,
                                   const std::string& run,
-                                  const std::string& directory) {
+                                  const std::string& directory,
+                                  LossCheck check) {
   CheckpointFiles files;
   std::error_code error;
   for (fs::recursive_directory_iterator entry(directory, error), end;
@@ -116,9 +120,13 @@ absl::Status WriteCheckpointOwner(const std::string& name,
     return absl::ErrnoToStatus(error.value(),
                                absl::StrCat(directory, ": cannot list"));
   }
-  return WriteSealedJson(
-      absl::StrCat(directory, "/", kOwnerFile),
-      {{"name", name}, {"run", run}, {"files", CheckpointFilesToJson(files)}});
+  Json json = {
+      {"name", name}, {"run", run}, {"files", CheckpointFilesToJson(files)}};
+  if (check == LossCheck::kNotMade) {
+    json[kChecked] = false;
+  }
+  return WriteSealedJson(absl::StrCat(directory, "/", kOwnerFile),
+                         std::move(json));
 }
 
 absl::StatusOr<CheckpointOwner> ReadCheckpointOwner(
@@ -134,6 +142,10 @@ absl::StatusOr<CheckpointOwner> ReadCheckpointOwner(
   if (json.contains("files")) {
     ETC_ASSIGN_OR_RETURN(owner.files,
                          CheckpointFilesFromJson(json["files"], path));
+  }
+  if (const auto checked = json.find(kChecked);
+      checked != json.end() && *checked == false) {
+    owner.check = LossCheck::kNotMade;
   }
   return owner;
 }

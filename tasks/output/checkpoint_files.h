@@ -32,10 +32,16 @@ nlohmann::json CheckpointFilesToJson(const CheckpointFiles& files);
 absl::StatusOr<CheckpointFiles> CheckpointFilesFromJson(
     const nlohmann::json& json, const std::string& source);
 
+// The loss of a checkpoint's weights: it was finite, or it could not be
+// computed, for lack of memory.
+enum class LossCheck { kFinite, kNotMade };
+
 // The contents of a checkpoint's owner.json:
 //
 //   {"name": "step-00000120", "run": "<id>",
 //    "files": {...}, "crc32c": "0x..."}      (sealed_json.h)
+//
+// and "checked": false with LossCheck::kNotMade.
 struct CheckpointOwner {
   // The name that the directory was given; a copy has another one.
   std::string name;
@@ -43,12 +49,15 @@ struct CheckpointOwner {
   std::string run;
   // All files that were there. Earlier versions noted none.
   CheckpointFiles files;
+  // Before it was written.
+  LossCheck check = LossCheck::kFinite;
 };
 
 // Reads all files in `directory` and writes its owner.json.
 absl::Status WriteCheckpointOwner(const std::string& name,
                                   const std::string& run,
-                                  const std::string& directory);
+                                  const std::string& directory,
+                                  LossCheck check = LossCheck::kFinite);
 
 //   kNotFound  there is none, or it is none of a checkpoint
 //   kDataLoss  it is not as it was written

@@ -35,6 +35,9 @@ absl::StatusOr<RecordedCheckpoint> CheckpointFromJson(
   reader.Required("step", &checkpoint.step);
   const Json* scores = reader.Raw("scores", /*required=*/true);
   const Json* weights = reader.Raw("weights", /*required=*/true);
+  bool is_checked = true;
+  reader.Optional("checked", &is_checked);
+  checkpoint.check = is_checked ? LossCheck::kFinite : LossCheck::kNotMade;
   ETC_RETURN_IF_ERROR(reader.Finish());
   for (const auto& [name, value] : scores->items()) {
     checkpoint.scores.emplace_back(
@@ -79,6 +82,9 @@ absl::Status WriteCheckpointRecord(const CheckpointRecord& record,
         {"step", checkpoint.step},
         {"scores", scores},
         {"weights", CheckpointFilesToJson(checkpoint.weights)}};
+    if (checkpoint.check == LossCheck::kNotMade) {
+      checkpoints[name]["checked"] = false;
+    }
   }
   Json json = {{"run", record.run},
                {"last", record.last},

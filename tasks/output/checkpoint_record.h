@@ -22,6 +22,8 @@ struct RecordedCheckpoint {
   Metrics scores;
   // Its weights and other tensors.
   CheckpointFiles weights;
+  // As of now: kFinite too if a later loss of its weights was finite.
+  LossCheck check = LossCheck::kFinite;
 
   bool operator==(const RecordedCheckpoint&) const = default;
 };
@@ -33,6 +35,8 @@ struct RecordedCheckpoint {
 //      "step-00000100": {"step": 100, "scores": {"accuracy": 0.79},
 //                        "weights": {"model.safetensors": {...}}}, ...},
 //    "superseded": ["step-00000080"], "crc32c": "0x..."}   (sealed_json.h)
+//
+// Checkpoints of LossCheck::kNotMade have "checked": false.
 struct CheckpointRecord {
   std::string run;
   // Names of directories beside the file; empty: none.

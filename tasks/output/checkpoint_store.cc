@@ -171,6 +171,7 @@ absl::StatusOr<RecordedCheckpoint> CheckpointStore::Recorded(
         recorded.weights[path] = file;
       }
     }
+    recorded.check = owner->check;
   }
   recorded.step = StepOfCheckpoint(name);
   return recorded;
@@ -179,10 +180,15 @@ absl::StatusOr<RecordedCheckpoint> CheckpointStore::Recorded(
 absl::Status CheckpointStore::FillRecord(const CheckpointSurvey& found) {
   CheckpointRecord record = found.record;
   record.run = run_;
-  // A last one that is lost or damaged is not superseded by an older one.
+  if (record.checkpoints.count(found.last) == 0) {
+    ETC_ASSIGN_OR_RETURN(record.checkpoints[found.last], Recorded(found.last));
+  }
+  // A last one that is lost or damaged is not superseded by an older one, nor
+  // any by one that may be worth nothing.
   const std::string& before = found.record.last;
   if (!before.empty() && before != found.last && before != found.best &&
-      StepOfCheckpoint(before) < StepOfCheckpoint(found.last)) {
+      StepOfCheckpoint(before) < StepOfCheckpoint(found.last) &&
+      record.checkpoints[found.last].check == LossCheck::kFinite) {
     record.superseded.insert(before);
   }
   record.last = found.last;
@@ -191,9 +197,24 @@ absl::Status CheckpointStore::FillRecord(const CheckpointSurvey& found) {
   return Commit(std::move(record));
 }
 
+std::string CheckpointStore::LastChecked(const CheckpointRecord& record) const {
+  const auto last = record.checkpoints.find(record.last);
+  if (last == record.checkpoints.end() ||
+      last->second.check == LossCheck::kFinite) {
+    return record.last;
+  }
+  std::pair<int64_t, std::string> newest;
+  for (const auto& [name, checkpoint] : record.checkpoints) {
+    if (checkpoint.check == LossCheck::kFinite && IsThere(PathOf(name))) {
+      newest = std::max(newest, {checkpoint.step, name});
+    }
+  }
+  return newest.second;
+}
+
 std::set<std::string> CheckpointStore::KeptNames(
     const CheckpointRecord& record) const {
-  std::set<std::string> kept = {record.last, record.best};
+  std::set<std::string> kept = {record.last, record.best, LastChecked(record)};
   std::vector<std::pair<int64_t, std::string>> by_step;
   std::vector<std::pair<double, std::string>> by_score;
   for (const auto& [name, checkpoint] : record.checkpoints) {
@@ -259,7 +280,8 @@ absl::Status CheckpointStore::Commit(CheckpointRecord record) {
 
 absl::Status CheckpointStore::Save(
     int64_t step,
-    const std::function<absl::Status(const std::string& directory)>& write) {
+    const std::function<absl::Status(const std::string& directory)>& write,
+    LossCheck check) {
   std::string name = StepName(step);
   for (int copy = 2; IsThere(PathOf(name)); ++copy) {
     name = absl::StrCat(StepName(step), "-", copy);
@@ -269,7 +291,7 @@ absl::Status CheckpointStore::Save(
   ETC_RETURN_IF_ERROR(CreateDirectories(unfinished));
   absl::Status written = write(unfinished);
   if (written.ok()) {
-    written = WriteCheckpointOwner(name, run_, unfinished);
+    written = WriteCheckpointOwner(name, run_, unfinished, check);
   }
   if (!written.ok()) {
     RemoveTree(unfinished).IgnoreError();  // the first error is the cause
@@ -280,6 +302,21 @@ absl::Status CheckpointStore::Save(
   CheckpointRecord record = record_;
   record.run = run_;
   record.last = name;
+  ETC_ASSIGN_OR_RETURN(record.checkpoints[name], Recorded(name));
+  Supersede(&record);
+  return Commit(std::move(record));
+}
+
+bool CheckpointStore::IsLastChecked() const {
+  return LastChecked(record_) == record_.last;
+}
+
+absl::Status CheckpointStore::MarkLastAsChecked() {
+  if (IsLastChecked()) {
+    return absl::OkStatus();
+  }
+  CheckpointRecord record = record_;
+  record.checkpoints[record.last].check = LossCheck::kFinite;
   Supersede(&record);
   return Commit(std::move(record));
 }
@@ -292,6 +329,7 @@ absl::Status CheckpointStore::NoteEvaluation(const Metrics& scores,
   }
   CheckpointRecord record = record_;
   record.checkpoints[record.last].scores = scores;
+  record.checkpoints[record.last].check = LossCheck::kFinite;
   if (is_best) {
     record.best = record.last;
   }
@@ -449,17 +487,30 @@ absl::Status CheckpointStore::DeleteSuperseded() const {
 }
 
 absl::Status CheckpointStore::WithLastGood(const absl::Status& status) const {
-  if (!absl::IsAborted(status) && !absl::IsResourceExhausted(status)) {
+  if (!absl::IsAborted(status)) {
     return status;
   }
-  const std::optional<std::string> good = last();
+  std::string said;
+  if (IsLastChecked()) {
+    const std::optional<std::string> good = last();
+    said = good.has_value()
+               ? absl::StrCat("the last good checkpoint is ", *good)
+               : "there is no checkpoint yet";
+  } else {
+    const std::string good = LastChecked(record_);
+    said = absl::StrCat(
+        good.empty()
+            ? "no checkpoint is known to be good"
+            : absl::StrCat("the last good checkpoint is ", PathOf(good)),
+        "; ", PathOf(record_.last), " is later, but was saved unchecked",
+        good.empty() ? ""
+                     : ": once it is moved away, --resume goes on from the one "
+                       "before");
+  }
   return absl::Status(
       status.code(),
       absl::StrCat(std::filesystem::path(directory_).parent_path().string(),
-                   ": ", status.message(), "; ",
-                   good.has_value()
-                       ? absl::StrCat("the last good checkpoint is ", *good)
-                       : "there is no checkpoint yet"));
+                   ": ", status.message(), "; ", said));
 }
 
 }  // namespace etc

@@ -50,8 +50,9 @@ struct KeptCheckpoints {
 //                            id, and both stay.
 //
 // Kept are the last checkpoint and the best one, and as many more as
-// KeptCheckpoints says. The caller must hold the RunLock of the run to change a
-// store.
+// KeptCheckpoints says; if the loss of the last one's weights was not checked,
+// the newest of which it was, too. The caller must hold the RunLock of the run
+// to change a store.
 class CheckpointStore {
  public:
   // Does not access the directory, which need not exist.
@@ -84,10 +85,17 @@ class CheckpointStore {
   // it is called "step-00000120-2".
   absl::Status Save(
       int64_t step,
-      const std::function<absl::Status(const std::string& directory)>& write);
+      const std::function<absl::Status(const std::string& directory)>& write,
+      LossCheck check = LossCheck::kFinite);
+
+  // Notes that a loss of the last checkpoint's weights is finite. Does nothing
+  // if that is known, or if there is no checkpoint.
+  absl::Status MarkLastAsChecked();
+  // Returns true if it is known. Only after TakeOver.
+  bool IsLastChecked() const;
 
   // Notes the scores of the last checkpoint and, if `is_best`, makes it the
-  // best.
+  // best. Its logits were finite: as MarkLastAsChecked.
   //   kFailedPrecondition  no checkpoint was saved yet
   absl::Status NoteEvaluation(const Metrics& scores, bool is_best);
   // Makes the last checkpoint the best, likewise.
@@ -104,8 +112,8 @@ class CheckpointStore {
     return std::exchange(messages_, {});
   }
 
-  // Adds the checkpoint to go back to, if `status` is that the model has
-  // diverged (kAborted) or that the memory was too little.
+  // Adds to the status of a model that has diverged (kAborted) the checkpoint
+  // to go back to: the newest of which the loss was checked. Others unchanged.
   absl::Status WithLastGood(const absl::Status& status) const;
 
  private:
@@ -123,6 +131,9 @@ class CheckpointStore {
   absl::StatusOr<std::string> NameOf(const std::string& entry) const;
   absl::Status FillRecord(const CheckpointSurvey& found);
   absl::StatusOr<RecordedCheckpoint> Recorded(const std::string& name) const;
+  // The newest checkpoint of `record` of which the loss was checked; empty if
+  // there is none.
+  std::string LastChecked(const CheckpointRecord& record) const;
   // The names of the checkpoints of `record` that are kept.
   std::set<std::string> KeptNames(const CheckpointRecord& record) const;
   // Marks the other checkpoints of `record` as superseded.

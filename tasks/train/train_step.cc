@@ -375,10 +375,11 @@ absl::Status TrainStep::ApplyGradient(int64_t step, TrainStepResult* result) {
   if (!std::isfinite(result->weight_norm)) {
     return Diverged("weights' norm after", step, result->weight_norm);
   }
-  is_between_updates_ = true;
   result->gates = NumbersOf(gates_);
   result->warning = NormWarning(*result, step, norm_before, num_parameters_);
   result->model_warning = model_->Warning();
+  // Not before: those need memory, and without it the update is not counted.
+  is_between_updates_ = true;
   return absl::OkStatus();
 }
 

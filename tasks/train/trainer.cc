@@ -114,6 +114,11 @@ class Trainer {
   // Adds the files of an evaluation to the last checkpoint.
   absl::Status AddEvaluation(const Evaluation& evaluation, bool is_best);
   absl::Status WriteFiles(const std::string& directory) const;
+  // Computes the loss on the last examples with the weights as they are.
+  //   kAborted  it is not finite
+  absl::StatusOr<LossCheck> CheckWeights();
+  // Needs memory of the device for CheckWeights alone; if there is none, the
+  // weights are written unchecked.
   absl::Status WriteCheckpoint();
   absl::Status Save();
   // Passes on the store's messages.
@@ -259,6 +264,11 @@ absl::Status Trainer::TakeOverDirectory() {
                                (state_.step > 0 || !state_.best.empty())));
   }
   ReportStore();
+  if (!store_.IsLastChecked()) {
+    options_.context.Message(absl::StrCat(
+        *store_.last(),
+        " was saved unchecked, for lack of memory: the next update checks it"));
+  }
   ETC_ASSIGN_OR_RETURN(MetricsLog log,
                        MetricsLog::Open(options_.directory + "/metrics.jsonl",
                                         state_.metrics_bytes));
@@ -537,7 +547,9 @@ absl::Status Trainer::WithLast(const absl::Status& error,
               ? absl::StrCat(Counted(state_.step, "update"),
                              state_.step == 1 ? " is" : " are", " saved in ")
               : "the last checkpoint is ",
-          *last, ": the same command with --resume goes on from there",
+          *last,
+          store_.IsLastChecked() ? "" : " (unchecked, for lack of memory)",
+          ": the same command with --resume goes on from there",
           absl::IsInvalidArgument(error)
               ? ", after a change of the data with --allow-changes "
                 "data.train"
@@ -601,6 +613,10 @@ absl::StatusOr<bool> Trainer::MakeUpdate() {
          .seconds_communicating = SecondsCommunicating() - communicated},
         loader_->skipped());
     state_.metrics_bytes = report_->metrics_bytes();
+    // The update began with a loss of the weights before it.
+    if (reported_.ok() && saved_step_ == state_.step - 1) {
+      reported_ = store_.MarkLastAsChecked();
+    }
   }
   return true;
 }
@@ -673,20 +689,34 @@ absl::Status Trainer::Save() {
   return absl::OkStatus();
 }
 
-absl::Status Trainer::WriteCheckpoint() {
-  // The checkpoint before is kept until this one is known to be as good. A run
-  // that is stopped before its first batch has no examples to check with.
-  if (!checked_examples_.empty()) {
-    const absl::Status checked = NamingOutOfMemory(
-        [&] { return absl::StrCat("checking update ", state_.step); },
-        [&] { return train_step_->CheckLoss(checked_examples_, state_.step); });
-    ETC_RETURN_IF_ERROR(absl::IsAborted(checked) ? store_.WithLastGood(checked)
-                                                 : checked);
+absl::StatusOr<LossCheck> Trainer::CheckWeights() {
+  // A run that is stopped before its first batch has no examples to check with.
+  if (checked_examples_.empty()) {
+    return LossCheck::kFinite;
   }
+  const absl::Status checked = NamingOutOfMemory(
+      [&] { return absl::StrCat("checking update ", state_.step); },
+      [&] { return train_step_->CheckLoss(checked_examples_, state_.step); });
+  if (!absl::IsResourceExhausted(checked)) {
+    ETC_RETURN_IF_ERROR(store_.WithLastGood(checked));
+    return LossCheck::kFinite;
+  }
+  options_.context.Message(absl::StrCat(
+      "warning: ", checked.message(), ": it is saved unchecked",
+      store_.last().has_value()
+          ? ", and the checkpoint before is kept until a loss is finite again"
+          : ""));
+  return LossCheck::kNotMade;
+}
+
+absl::Status Trainer::WriteCheckpoint() {
+  // The checkpoint before is kept until this one is known to be as good.
+  ETC_ASSIGN_OR_RETURN(const LossCheck check, CheckWeights());
   ETC_RETURN_IF_ERROR(report_->Sync());  // what `metrics_bytes` counts
   const absl::Status saved = store_.Save(
       state_.step,
-      [this](const std::string& directory) { return WriteFiles(directory); });
+      [this](const std::string& directory) { return WriteFiles(directory); },
+      check);
   ReportStore();
   return saved;
 }

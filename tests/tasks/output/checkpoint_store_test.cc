@@ -31,7 +31,9 @@ namespace etc {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
@@ -129,6 +131,65 @@ TEST(CheckpointStoreTest, KeepsTheLastAndTheBest) {
               UnorderedElementsAre("last", "best", "owner.json",
                                    "checkpoints.json", "step-00000015"));
   EXPECT_THAT(store.TakeMessages(), IsEmpty());
+}
+
+// A checkpoint of which no loss could be computed takes the place of none that
+// is known to be good.
+TEST(CheckpointStoreTest, KeepsTheLastCheckedOneUntilALaterOneIs) {
+  const TemporaryDirectory temporary;
+  const std::string directory = temporary.File("checkpoints");
+  const auto steps = [&] {
+    std::set<std::string> names = Names(directory);
+    std::erase_if(names, [](const std::string& name) {
+      return !name.starts_with("step-");
+    });
+    return names;
+  };
+  const absl::Status diverged = absl::AbortedError("the loss is nan");
+  {
+    CheckpointStore store(directory);
+    ASSERT_TRUE(store.TakeOver().ok());
+    ASSERT_TRUE(store.Save(1, Writer("x"), LossCheck::kNotMade).ok());
+    EXPECT_THAT(
+        std::string(store.WithLastGood(diverged).message()),
+        AllOf(HasSubstr("the loss is nan; no checkpoint is known to be good; "),
+              HasSubstr("step-00000001 is later, but was saved unchecked")));
+    ASSERT_TRUE(store.Save(2, Writer("x")).ok());
+    EXPECT_TRUE(store.IsLastChecked());
+    for (const int64_t step : {3, 4}) {
+      ASSERT_TRUE(store.Save(step, Writer("x"), LossCheck::kNotMade).ok());
+      EXPECT_FALSE(store.IsLastChecked());
+    }
+    EXPECT_THAT(steps(), ElementsAre("step-00000002", "step-00000004"));
+  }
+  CheckpointStore store(directory);
+  ASSERT_TRUE(store.TakeOver().ok());
+  EXPECT_FALSE(store.IsLastChecked());
+  EXPECT_THAT(steps(), ElementsAre("step-00000002", "step-00000004"));
+  ASSERT_TRUE(store.MarkLastAsChecked().ok());
+  EXPECT_TRUE(store.IsLastChecked());
+  EXPECT_THAT(
+      std::string(store.WithLastGood(diverged).message()),
+      EndsWith("the last good checkpoint is " + directory + "/step-00000004"));
+  ASSERT_TRUE(store.Save(5, Writer("x"), LossCheck::kNotMade).ok());
+  EXPECT_THAT(
+      std::string(store.WithLastGood(diverged).message()),
+      AllOf(HasSubstr("the last good checkpoint is " + directory +
+                      "/step-00000004; "),
+            HasSubstr("step-00000005 is later, but was saved unchecked: once "
+                      "it is moved away, --resume")));
+  EXPECT_THAT(steps(), ElementsAre("step-00000004", "step-00000005"));
+  // An evaluation shows as much as a loss.
+  ASSERT_TRUE(store.NoteEvaluation({{"loss", 1}}, /*is_best=*/false).ok());
+  EXPECT_TRUE(store.IsLastChecked());
+  EXPECT_THAT(steps(), ElementsAre("step-00000005"));
+  // Known from the checkpoint alone.
+  ASSERT_TRUE(store.Save(6, Writer("x"), LossCheck::kNotMade).ok());
+  fs::remove(directory + "/checkpoints.json");
+  CheckpointStore found(directory);
+  ASSERT_TRUE(found.TakeOver().ok());
+  EXPECT_EQ(found.last(), directory + "/step-00000006");
+  EXPECT_FALSE(found.IsLastChecked());
 }
 
 // A store that was taken over; `directory` is there or can be created.

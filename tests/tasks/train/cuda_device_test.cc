@@ -91,17 +91,6 @@ class ToyOnCudaTest : public ToyRunTest {
     EXPECT_TRUE(result.ok()) << result.status();
     return WrittenLosses(name);
   }
-
-  // The losses of each update in the metrics of the run `name`.
-  std::vector<double> WrittenLosses(const std::string& name) const {
-    std::vector<double> losses;
-    for (const nlohmann::json& line : MetricsLines(Output(name) + "/seed-1")) {
-      if (line.contains("loss")) {
-        losses.push_back(line["loss"].get<double>());
-      }
-    }
-    return losses;
-  }
 };
 
 TEST_F(ToyOnCudaTest, LosesWhatItLosesOnTheCpu) {

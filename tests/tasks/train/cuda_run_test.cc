@@ -310,6 +310,64 @@ TEST_F(CudaRunTest, SaysWhatToDoWhenTheMemoryIsTooLittle) {
   EXPECT_EQ(reporter.updates.size(), 9u);
 }
 
+// Another program takes all memory, down to the last byte, after the third
+// update: not even the loss of its weights can be computed.
+TEST_F(CudaRunTest, SavesUpdatesWithoutAnyMemory) {
+  class Takes : public FakeReporter {
+   public:
+    void Update(const Progress& progress) override {
+      FakeReporter::Update(progress);
+      if (progress.step == 3) {
+        limit = std::make_unique<StandInMemoryLimit>(0);
+      }
+    }
+    std::unique_ptr<StandInMemoryLimit> limit;
+  };
+  json_["train"]["evaluate_every"] = 0;
+  // Saved after the failure of update 4, and before it.
+  for (const int64_t every : {2, 1}) {
+    SCOPED_TRACE(every);
+    json_["train"]["checkpoint_every"] = every;
+    const std::string name = absl::StrCat("run-", every);
+    const std::string checkpoints = Output(name + "/seed-1/checkpoints/");
+    const std::string last = checkpoints + "step-00000003";
+    {
+      Takes reporter;
+      const absl::Status status = Run(name, &reporter).status();
+      EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+      EXPECT_THAT(
+          std::string(status.message()),
+          AllOf(HasSubstr("out of memory while making update 4, which asked "
+                          "for "),
+                HasSubstr("; 3 updates are saved in " + last +
+                          " (unchecked, for lack of memory): the same")));
+      EXPECT_THAT(reporter.messages,
+                  Contains(AllOf(
+                      HasSubstr("out of memory while checking update 3, which "
+                                "asked for "),
+                      HasSubstr(": it is saved unchecked, and the checkpoint "
+                                "before is kept"))));
+    }
+    EXPECT_TRUE(std::filesystem::exists(checkpoints + "step-00000002"));
+    // The next update shows that the weights are good.
+    FakeReporter second;
+    second.stop_after = 4;
+    ASSERT_TRUE(Run(name, &second, /*resume=*/true).ok());
+    EXPECT_THAT(second.messages,
+                Contains(HasSubstr(last + " was saved unchecked")));
+    EXPECT_FALSE(std::filesystem::exists(checkpoints + "step-00000002"));
+    FakeReporter third;
+    ASSERT_TRUE(Run(name, &third, /*resume=*/true).ok());
+    EXPECT_EQ(third.updates.size(), 8u);
+    EXPECT_THAT(third.messages, Not(Contains(HasSubstr("unchecked"))));
+  }
+  json_["train"]["checkpoint_every"] = 0;
+  FakeReporter straight;
+  ASSERT_TRUE(Run("straight", &straight).ok());
+  EXPECT_EQ(WrittenLosses("run-1"), WrittenLosses("straight"));
+  EXPECT_EQ(WrittenLosses("run-2"), WrittenLosses("straight"));
+}
+
 // --- Checkpoints -------------------------------------------------------------
 
 TEST(CudaCheckpointTest, IsEvaluatedOnEitherDevice) {

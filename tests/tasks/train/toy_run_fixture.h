@@ -51,6 +51,17 @@ class ToyRunTest : public testing::Test {
                      .program = program_});
   }
 
+  // The losses of each update in the metrics of the run `name`.
+  std::vector<double> WrittenLosses(const std::string& name) const {
+    std::vector<double> losses;
+    for (const nlohmann::json& line : MetricsLines(Output(name) + "/seed-1")) {
+      if (line.contains("loss")) {
+        losses.push_back(line["loss"].get<double>());
+      }
+    }
+    return losses;
+  }
+
   // Makes `record` of the training data one that cannot be read.
   void SpoilRecord(int64_t record) {
     std::string lines = ToyRecords(37, 1);
