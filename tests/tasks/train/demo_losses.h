@@ -26,6 +26,9 @@ struct DemoCase {
   const char* task;
   const char* train;
   std::vector<std::string> overrides;
+  // True if the head has dropout that no field turns off: other devices draw
+  // other numbers.
+  bool draws = false;
 };
 
 // Each task's head, and each part of the encoder that configurations can
@@ -47,7 +50,7 @@ inline std::vector<DemoCase> DemoCases() {
           {"openkp", "train.jsonl", {"residual_attention=sum"}},
           {"nq", "train.jsonl.gz", {"model.share_qkv_projections=false"}},
           {"classify", "train.csv.gz", {}},
-          {"glue", "train.tsv", {}},
+          {"glue", "train.tsv", {}, /*draws=*/true},
           {"squad", "train.json", {}},
           {"pretrain",
            "corpus.txt.gz",
@@ -82,7 +85,7 @@ inline std::vector<std::string> StoreOfSample(const std::string& sample,
 }
 
 // Loss, gradient norm and update norm of each of three updates of a demo on
-// `device`, without dropout.
+// `device`, without dropout but for DemoCase::draws.
 inline std::vector<double> LossesOn(const std::string& device,
                                     const DemoCase& demo,
                                     const std::string& precision = "fp32") {
@@ -115,7 +118,8 @@ inline std::vector<double> LossesOn(const std::string& device,
   return losses;
 }
 
-// Expects losses and norms of a run in bfloat16 to be about those in float32.
+// Expects losses and norms of a run in bfloat16 to be about those in float32,
+// or of one that draws other numbers (glue: losses by 0.2 %, norms by 4 %).
 // Numbers of 8 bits, losses and norms of 1 to 20; differences show that they
 // are rounded. Gradients of three examples are small differences of large sums:
 // on the fused kernels of the CPU too, bf16 moves their norm by 7 % in a demo.
