@@ -3,6 +3,7 @@
 #include "attention/sparse_attention.h"
 
 #include <c10/util/Exception.h>
+#include <c10/util/StringUtil.h>
 #include <torch/autograd.h>
 #include <torch/custom_class.h>
 
@@ -317,6 +318,21 @@ SparseAttentionOutput SparseAttention(const SparseAttentionInput& input,
                      .layers = layers};
   }
   return output;
+}
+
+std::string UnfusedReason(const torch::Device& device, int64_t head_size) {
+  if (device.is_cpu()) {
+    return "";
+  }
+  if (!device.is_cuda()) {
+    return c10::str("there are no kernels for ", device.str());
+  }
+  constexpr int64_t kMost = kernels::cuda::Kernels::kMostColumns;
+  if (head_size > kMost) {
+    return c10::str("heads have ", head_size,
+                    " features, and the kernels take ", kMost);
+  }
+  return CudaBackend::UnsupportedDeviceReason(device);
 }
 
 }  // namespace etc

@@ -4,6 +4,7 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <string>
 
 #include "attention/attention_inputs.h"
 #include "attention/attention_operands.h"
@@ -17,9 +18,10 @@ namespace etc {
 //   kBlocked    tensor operations block by block, O(L), on any device and in
 //               any floating dtype; with operands of 16 bits scores, softmax
 //               and sums are float32
-//   kKernel     fused SIMD kernels, O(L), of O(1) memory beside what goes in
-//               and out: float32 on the CPU (or bfloat16, computed with in
-//               float32), patterns as runs only
+//   kKernel     fused kernels, O(L), of O(1) memory beside what goes in and
+//               out, patterns as runs only: by SIMD on the CPU, in float32 (or
+//               bfloat16, computed with in float32); on CUDA devices in float32
+//               or bfloat16 (UnfusedReason)
 //   kAuto       the fastest that supports the inputs
 //
 // kBlocked and kKernel are fused: they compute their gradients themselves, so
@@ -75,6 +77,12 @@ struct SparseAttentionOutput {
 SparseAttentionOutput SparseAttention(
     const SparseAttentionInput& input,
     AttentionImplementation implementation = AttentionImplementation::kAuto);
+
+// Returns the reason why kAuto computes the attention of a model on `device`,
+// of heads with `head_size` features, by tensor operations: the CUDA kernels
+// are not there, or not for that device or that size. Empty if by fused
+// kernels, as on the CPU, given float32 or bfloat16 and patterns as runs.
+std::string UnfusedReason(const torch::Device& device, int64_t head_size);
 
 // Draws the seed of dropout. (Gradient checkpointing keeps it, and draws it
 // again in its recomputation.)

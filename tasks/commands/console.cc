@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/machine_description.h"
+#include "tasks/train/device.h"
 
 namespace etc {
 namespace {
@@ -103,6 +104,11 @@ std::string VersionText(const std::string& commit) {
   }
   for (const MachineFact& fact : DescribeMachine()) {
     absl::StrAppend(&text, "\n", fact.name, ": ", fact.value);
+    if (fact.name == "devices" && FindCudaDevices().count > 0) {
+      // The first one: to ask others would take memory of theirs.
+      const torch::Device first(torch::kCUDA, 0);
+      absl::StrAppend(&text, "; ", AttentionOn(first, /*head_size=*/0));
+    }
   }
   return text;
 }

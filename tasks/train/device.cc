@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "attention/sparse_attention.h"
 #include "base/bfloat16.h"
 #include "base/status_macros.h"
 
@@ -67,6 +68,13 @@ std::optional<DeviceMemory> MemoryOf(const torch::Device& device) {
                       .total = static_cast<int64_t>(total)};
 }
 
+std::string AttentionOn(const torch::Device& device, int64_t head_size) {
+  const std::string reason = UnfusedReason(device, head_size);
+  return reason.empty()
+             ? "attention by fused kernels"
+             : absl::StrCat("attention by tensor operations: ", reason);
+}
+
 absl::StatusOr<RunDevice> DeviceOfRun(const FinetuneConfig& config,
                                       const CudaDevices& found,
                                       const std::string& field) {
@@ -89,6 +97,11 @@ absl::StatusOr<RunDevice> DeviceOfRun(const FinetuneConfig& config,
   }
   run.device =
       torch::Device(torch::kCUDA, static_cast<c10::DeviceIndex>(*chosen.cuda));
+  absl::StrAppend(
+      &run.message, "; ",
+      AttentionOn(run.device, config.encoder_decoder.has_value()
+                                  ? config.encoder_decoder->head_size()
+                                  : config.model.head_size()));
   return run;
 }
 

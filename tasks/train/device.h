@@ -25,9 +25,14 @@ CudaDevices FindCudaDevices(int64_t local_rank = 0);
 struct RunDevice {
   torch::Device device = torch::kCPU;
   // The choice and its reason, a line for people: 'device: cpu (train.device is
-  // ...)'.
+  // ...)'; of a CUDA device with AttentionOn.
   std::string message;
 };
+
+// Describes for people how a model on a CUDA device computes attention of heads
+// with `head_size` features: "attention by fused kernels", or "attention by
+// tensor operations: " and the reason.
+std::string AttentionOn(const torch::Device& device, int64_t head_size);
 
 // The device that `config.train.device` means among `found`; `field` is its
 // name in messages: "train.device", or "--device" where that set it.

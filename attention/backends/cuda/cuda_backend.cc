@@ -3,6 +3,7 @@
 #include <c10/core/DeviceGuard.h>
 #include <c10/util/Exception.h>
 #include <c10/util/StringUtil.h>
+#include <torch/cuda.h>
 
 #include <algorithm>
 #include <atomic>
@@ -447,6 +448,18 @@ std::string ReasonOfTensors(const AttentionProblem& problem) {
 
 void CudaBackend::UseKernels(const kernels::cuda::Kernels* kernels) {
   kernels_of_tests = kernels;
+}
+
+std::string CudaBackend::UnsupportedDeviceReason(const torch::Device& device) {
+  const absl::StatusOr<const cuda::Kernels*> found = FindKernels();
+  if (!found.ok()) {
+    return std::string(found.status().message());
+  }
+  if (device.index() >= static_cast<int64_t>(torch::cuda::device_count())) {
+    return c10::str("LibTorch finds no ", device.str());
+  }
+  const c10::DeviceGuard guard(device);
+  return (*found)->unsupported_device();
 }
 
 std::string CudaBackend::UnsupportedReason(

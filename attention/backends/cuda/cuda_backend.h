@@ -1,6 +1,8 @@
 #ifndef ETC_ATTENTION_BACKENDS_CUDA_CUDA_BACKEND_H_
 #define ETC_ATTENTION_BACKENDS_CUDA_CUDA_BACKEND_H_
 
+#include <torch/types.h>
+
 #include <string>
 
 #include "attention/backends/backend.h"
@@ -30,6 +32,10 @@ class CudaBackend final : public FusedBackend {
                               const AttentionForward& forward,
                               const torch::Tensor& context_gradient,
                               const ScoreGradients& scores) const override;
+
+  // Returns the reason why no problem on `device`, a CUDA device, is supported;
+  // empty if some are.
+  static std::string UnsupportedDeviceReason(const torch::Device& device);
 
   // Makes all backends use these kernels, which live as long as the program,
   // or with null those of the module. For tests.

@@ -49,6 +49,7 @@ using ::testing::DoubleNear;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::Pointwise;
+using ::testing::StartsWith;
 
 // The stand-in's generators are the CPU's.
 #ifdef ETC_STAND_IN_CUDA
@@ -124,7 +125,8 @@ TEST_F(ToyOnCudaTest, SaysWhereItIs) {
   FakeReporter reporter;
   ASSERT_TRUE(Run("run", &reporter).ok());
   EXPECT_THAT(reporter.messages,
-              Contains("device: cuda:0 (train.device is \"cuda\")"));
+              Contains(StartsWith("device: cuda:0 (train.device is \"cuda\"); "
+                                  "attention by ")));
   const auto memory = MemoryOf(kFirstCudaDevice);
   ASSERT_TRUE(memory.has_value());
   EXPECT_GT(memory->free, 0);

@@ -15,6 +15,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 FinetuneConfig Config(const std::string& device,
                       const std::string& precision = "fp32") {
@@ -33,9 +34,10 @@ TEST(DeviceOfRunTest, IsTheOneThatIsMeant) {
   const auto by_itself = DeviceOfRun(Config("auto"), kTwo);
   ASSERT_TRUE(by_itself.ok()) << by_itself.status();
   EXPECT_EQ(by_itself->device, torch::Device(torch::kCUDA, 0));
-  EXPECT_EQ(by_itself->message,
-            "device: cuda:0 (train.device is \"auto\", and there are 2 CUDA "
-            "devices)");
+  EXPECT_THAT(
+      by_itself->message,
+      StartsWith("device: cuda:0 (train.device is \"auto\", and there are 2 "
+                 "CUDA devices); attention by "));
   // This machine, whatever it has, has a CPU.
   EXPECT_TRUE(DeviceOfRun(Config("auto")).ok());
   EXPECT_EQ(DeviceOfRun(Config("cpu"), FindCudaDevices(), "--device")->message,
