@@ -67,6 +67,41 @@ inline void ExpectMatchesReference(AttentionImplementation implementation,
   }
 }
 
+// Compares a fused backend on a CUDA device with the float64 reference, for
+// operands that are rounded to bfloat16 before: results may be off twice as
+// much as those of the blocked backend on the CPU, those of the kernels, which
+// round probabilities and gradients of scores too where these are operands of
+// products, eight times.
+inline void ExpectMatchesInBfloat16(AttentionImplementation implementation,
+                                    const AttentionCase& c, QuerySide side,
+                                    const torch::Device& device) {
+  SCOPED_TRACE(c.Name() + (side == QuerySide::kLong ? " long" : " global"));
+  torch::manual_seed(c.longs);
+  const AttentionInputs attention = MakeAttention(c);
+  const AttentionStack values(c, side, attention);
+  AttentionStack narrow = values.As(torch::kBFloat16);
+  AttentionStack exact = narrow.As(torch::kFloat64);
+  const StackResult r = RunLayers(&narrow, AttentionImplementation::kBlocked);
+  const StackResult e = RunLayers(&exact, AttentionImplementation::kReference);
+  for (const ScoreStorage storage :
+       {ScoreStorage::kStore, ScoreStorage::kReverse,
+        ScoreStorage::kRecompute}) {
+    SCOPED_TRACE("storage " + std::to_string(static_cast<int>(storage)));
+    AttentionStack stack = narrow.As(torch::kBFloat16, device);
+    const StackResult a = RunLayers(&stack, implementation, storage);
+    EXPECT_EQ(a.outputs[0].scalar_type(), torch::kBFloat16);
+    EXPECT_EQ(a.gradients[0].scalar_type(), torch::kBFloat16);
+    if (c.residual != ResidualAttention::kOff) {
+      // Scores are sums over all layers, for which bfloat16 has too few bits.
+      EXPECT_EQ(a.outputs[1].scalar_type(), torch::kFloat32);
+    }
+    const double times =
+        implementation == AttentionImplementation::kKernel ? 8.0 : 2.0;
+    ExpectAsExact(a.outputs, r.outputs, e.outputs, times, "output");
+    ExpectAsExact(a.gradients, r.gradients, e.gradients, times, "gradient");
+  }
+}
+
 }  // namespace etc
 
 #endif  // ETC_TESTS_SUPPORT_BACKEND_AGREEMENT_H_

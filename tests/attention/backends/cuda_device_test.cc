@@ -4,15 +4,13 @@
 // branch, and two cases of the base model's heads and radius.
 //
 // float32: the tolerance of all fused backends, times two
-// (ExpectLayersMatchReference). bfloat16: operands are rounded before, and
-// results may be off from the exact ones twice as much as those of the blocked
-// backend on the CPU; those of the kernels, which round probabilities and
-// gradients of scores too where these are operands of products, eight times.
+// (ExpectLayersMatchReference). bfloat16: ExpectMatchesInBfloat16.
 //
 // Skipped without a device. With LibTorch 1 without CUDA a stand-in computes
 // (tests/support/stand_in_cuda.h), the kernels by their emulation
 // (tests/support/emulated_cuda_kernels.h): that shows that their arithmetic is
-// right, and nothing about races and speed.
+// right, and nothing about races and speed. emulated_cuda_test.cc has
+// one case of each kind, in seconds.
 
 #include "tests/support/cuda_device.h"
 
@@ -31,7 +29,6 @@
 #ifdef ETC_STAND_IN_CUDA
 #include "tests/support/emulated_cuda_kernels.h"
 #endif
-#include "tests/support/exactness.h"
 #include "tests/support/implementation_names.h"
 #include "tests/support/pattern_layers.h"
 #include "tests/support/tensor_matchers.h"
@@ -172,37 +169,6 @@ TEST_P(AttentionOnCudaTest, TakesMasksAsTensorsOrRefusesThem) {
 
 // --- bfloat16 ----------------------------------------------------------------
 
-// Compares results of operands in bfloat16 with those of the same numbers in
-// the float64 reference.
-void ExpectMatchesInBfloat16(AttentionImplementation implementation,
-                             const AttentionCase& c, QuerySide side) {
-  SCOPED_TRACE(c.Name() + (side == QuerySide::kLong ? " long" : " global"));
-  torch::manual_seed(c.longs);
-  const AttentionInputs attention = MakeAttention(c);
-  const AttentionStack values(c, side, attention);
-  AttentionStack narrow = values.As(torch::kBFloat16);
-  AttentionStack exact = narrow.As(torch::kFloat64);
-  const StackResult r = RunLayers(&narrow, AttentionImplementation::kBlocked);
-  const StackResult e = RunLayers(&exact, AttentionImplementation::kReference);
-  for (const ScoreStorage storage :
-       {ScoreStorage::kStore, ScoreStorage::kReverse,
-        ScoreStorage::kRecompute}) {
-    SCOPED_TRACE("storage " + std::to_string(static_cast<int>(storage)));
-    AttentionStack stack = narrow.As(torch::kBFloat16, kFirstCudaDevice);
-    const StackResult a = RunLayers(&stack, implementation, storage);
-    EXPECT_EQ(a.outputs[0].scalar_type(), torch::kBFloat16);
-    EXPECT_EQ(a.gradients[0].scalar_type(), torch::kBFloat16);
-    if (c.residual != ResidualAttention::kOff) {
-      // Scores are sums over all layers, for which bfloat16 has too few bits.
-      EXPECT_EQ(a.outputs[1].scalar_type(), torch::kFloat32);
-    }
-    const double times =
-        implementation == AttentionImplementation::kKernel ? 8.0 : 2.0;
-    ExpectAsExact(a.outputs, r.outputs, e.outputs, times, "output");
-    ExpectAsExact(a.gradients, r.gradients, e.gradients, times, "gradient");
-  }
-}
-
 TEST_P(AttentionOnCudaTest, MatchesReferenceInBfloat16) {
   for (const ResidualAttention residual : kEveryResidualAttention) {
     for (const QuerySide side : {QuerySide::kLong, QuerySide::kGlobal}) {
@@ -213,7 +179,7 @@ TEST_P(AttentionOnCudaTest, MatchesReferenceInBfloat16) {
                                .head_dim = 32,
                                .value_dim = 32,
                                .residual = residual},
-                              side);
+                              side, kFirstCudaDevice);
     }
   }
   ExpectMatchesInBfloat16(GetParam(),
@@ -224,7 +190,7 @@ TEST_P(AttentionOnCudaTest, MatchesReferenceInBfloat16) {
                            .value_dim = 64,
                            .layers = 2,
                            .distance = 12},
-                          QuerySide::kLong);
+                          QuerySide::kLong, kFirstCudaDevice);
 }
 
 // --- Which backend -----------------------------------------------------------
