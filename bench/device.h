@@ -33,7 +33,7 @@ class DevicePeakMemory {
 struct DeviceCeilings {
   // FLOP per second of a product 8192 x 8192 x 8192 in bfloat16.
   double bfloat16_products = 0.0;
-  // The same in float32, by LibTorch's default: without TF32.
+  // The same in float32, by LibTorch's default: without TensorFloat-32.
   double float32_products = 0.0;
   // Bytes per second, read and written, of a copy of 1 GiB on the device.
   double copies = 0.0;
