@@ -50,9 +50,10 @@ endif()
 cmake_path(SET etc_torch_prefix NORMALIZE "${Torch_DIR}/../../..")
 
 # A LibTorch for CUDA would ask for the CUDA toolkit, down to its compiler. That
-# is for code in CUDA, of which we have none, and is left out if this target is
-# there already; the libraries themselves know where those of CUDA are. A
-# project that compiles CUDA finds Torch before RealETC.
+# is for code in CUDA with LibTorch, of which we have none (ETC_CUDA's kernels do
+# without), and is left out if this target is there already; the libraries
+# themselves know where those of CUDA are. A project that compiles CUDA finds
+# Torch before RealETC.
 if(EXISTS "${etc_torch_prefix}/lib/libc10_cuda.so" AND
    NOT TARGET torch::cudart)
   add_library(torch::cudart INTERFACE IMPORTED)
