@@ -34,27 +34,11 @@ class ForwardPass {
       ComputeById<E, kColumns>(softmax_, tile_, memory_.query,
                                memory_.Step(0).key, memory_.by_id);
     }
-    const KeySteps steps =
-        StepsOf(softmax_, tile_.batch, tile_.first, tile_.split,
-                arguments_.splits.count, memory_.ranges);
     Clear(context_);
-    ETC_NO_UNROLL
-    for (int block = 0; block < 2; ++block) {
-      const KeysOfTile<E> keys(softmax_, tile_, block);
-      ForEachStep<P>(
-          steps.Begin(block), steps.End(block),
-          [&](int step, int buffer) {
-            const auto to = memory_.Step(buffer);
-            const int key = steps.Key(block, step);
-            LoadTile<kColumns, kStep, QuadOrder>(keys.key, key, to.key);
-            if (has_context_) {
-              LoadTile<kColumns, kStep, QuadOrder>(keys.value, key, to.value);
-            }
-          },
-          [&](int step, int buffer) {
-            Compute(keys, steps.Key(block, step), memory_.Step(buffer));
-          });
-    }
+    ForEachKeyStep<E>(
+        softmax_, tile_, memory_, has_context_,
+        [&](const KeysOfTile<E>& keys, int key,
+            const KeyStep<kColumns, P>& step) { Compute(keys, key, step); });
     if (has_context_) {
       StoreContext(0);
       StoreContext(1);

@@ -257,25 +257,11 @@ class QueryGradientPass {
 
   ETC_DEVICE void Run() {
     LoadQueries();
-    const KeySteps steps =
-        StepsOf(softmax_, tile_.batch, tile_.first, tile_.split,
-                arguments_.query_splits.count, memory_.ranges);
     Clear(query_gradient_);
-    ETC_NO_UNROLL
-    for (int block = 0; block < 2; ++block) {
-      const KeysOfTile<E> keys(softmax_, tile_, block);
-      ForEachStep<P>(
-          steps.Begin(block), steps.End(block),
-          [&](int step, int buffer) {
-            const auto to = memory_.Step(buffer);
-            const int key = steps.Key(block, step);
-            LoadTile<kColumns, kStep, QuadOrder>(keys.key, key, to.key);
-            LoadTile<kColumns, kStep, QuadOrder>(keys.value, key, to.value);
-          },
-          [&](int step, int buffer) {
-            Compute(keys, steps.Key(block, step), memory_.Step(buffer));
-          });
-    }
+    ForEachKeyStep<E>(
+        softmax_, tile_, memory_, /*has_values=*/true,
+        [&](const KeysOfTile<E>& keys, int key,
+            const KeyStep<kColumns, P>& step) { Compute(keys, key, step); });
     Store();
   }
 

@@ -19,9 +19,10 @@ inline constexpr float kLog2OfE = 1.4426950408889634f;
 // A tile of queries of one head, and the part of a thread in it: two rows of
 // its warp's sixteen, and of each sixteen keys of a step, in QuadOrder, four.
 struct QueryTile {
-  ETC_DEVICE QueryTile(const Softmax& softmax, int splits)
-      : tile(BlockX() / splits),
-        split(BlockX() % splits),
+  ETC_DEVICE QueryTile(const Softmax& softmax, int number_of_splits)
+      : tile(BlockX() / number_of_splits),
+        split(BlockX() % number_of_splits),
+        splits(number_of_splits),
         batch(BlockY() / softmax.heads),
         head(BlockY() % softmax.heads),
         head_of_batch(BlockY()),
@@ -45,6 +46,7 @@ struct QueryTile {
 
   int tile;
   int split;
+  int splits;
   int batch;
   int head;
   int head_of_batch;
@@ -292,6 +294,35 @@ struct KeysOfTile {
   HeadRows<E> key;
   HeadRows<E> value;
 };
+
+// Goes through the keys of both blocks that queries of a tile see, of those the
+// ones of its split: loads keys and, if asked, values, and calls compute(keys,
+// key, step) for the kStep keys from `key` on.
+template <typename E, int kColumns, typename Compute>
+ETC_DEVICE void ForEachKeyStep(
+    const Softmax& softmax, const QueryTile& tile,
+    const QueryPassMemory<kColumns, kParts<E>>& memory, bool has_values,
+    const Compute& compute) {
+  const KeySteps steps = StepsOf(softmax, tile.batch, tile.first, tile.split,
+                                 tile.splits, memory.ranges);
+  ETC_NO_UNROLL
+  for (int block = 0; block < 2; ++block) {
+    const KeysOfTile<E> keys(softmax, tile, block);
+    ForEachStep<kParts<E>>(
+        steps.Begin(block), steps.End(block),
+        [&](int step, int buffer) {
+          const auto to = memory.Step(buffer);
+          const int key = steps.Key(block, step);
+          LoadTile<kColumns, kStep, QuadOrder>(keys.key, key, to.key);
+          if (has_values) {
+            LoadTile<kColumns, kStep, QuadOrder>(keys.value, key, to.value);
+          }
+        },
+        [&](int step, int buffer) {
+          compute(keys, steps.Key(block, step), memory.Step(buffer));
+        });
+  }
+}
 
 // Splits of a row of one head, [splits, batch, heads, queries].
 ETC_DEVICE int64_t SplitIndex(const Softmax& softmax, const QueryTile& tile,
