@@ -31,6 +31,7 @@
 
 #include "attention/pattern_builders.h"
 #include "attention/sparse_attention.h"
+#include "base/device_time.h"
 #include "bench/device.h"
 #include "bench/machine.h"
 

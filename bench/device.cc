@@ -3,10 +3,7 @@
 #include <torch/cuda.h>
 #include <torch/types.h>
 
-#include <algorithm>
-#include <chrono>
-#include <vector>
-
+#include "base/device_time.h"
 #include "base/torch_version.h"
 
 namespace etc {
@@ -23,6 +20,7 @@ c10::CachingAllocator::Stat TensorBytes(const torch::Device& device) {
 #endif
 
 constexpr int64_t kRuns = 11;
+constexpr int64_t kCopiedBytes = int64_t{1} << 30;
 
 double ProductsPerSecond(const torch::Device& device, torch::ScalarType type) {
   constexpr int64_t kSize = 8192;
@@ -35,34 +33,7 @@ double ProductsPerSecond(const torch::Device& device, torch::ScalarType type) {
   return 2.0 * kSize * kSize * kSize / MedianSecondsOn(device, kRuns, multiply);
 }
 
-double CopiedBytesPerSecond(const torch::Device& device) {
-  constexpr int64_t kBytes = int64_t{1} << 30;
-  const auto options = torch::dtype(torch::kUInt8).device(device);
-  const torch::Tensor from = torch::ones({kBytes}, options);
-  torch::Tensor to = torch::empty({kBytes}, options);
-  const auto copy = [&] { to.copy_(from); };
-  copy();
-  return 2.0 * kBytes / MedianSecondsOn(device, kRuns, copy);
-}
-
 }  // namespace
-
-double MedianSecondsOn(const torch::Device& device, int64_t runs,
-                       const std::function<void()>& work) {
-  std::vector<double> seconds;
-  for (int64_t i = 0; i < runs; ++i) {
-    torch::cuda::synchronize(device.index());
-    const auto start = std::chrono::steady_clock::now();
-    work();
-    torch::cuda::synchronize(device.index());
-    const std::chrono::duration<double> elapsed =
-        std::chrono::steady_clock::now() - start;
-    seconds.push_back(elapsed.count());
-  }
-  const auto middle = seconds.begin() + runs / 2;
-  std::nth_element(seconds.begin(), middle, seconds.end());
-  return *middle;
-}
 
 DevicePeakMemory::DevicePeakMemory(const torch::Device& device)
     : device_(device) {
@@ -87,7 +58,7 @@ const DeviceCeilings& CeilingsOf(const torch::Device& device) {
     return DeviceCeilings{
         .bfloat16_products = ProductsPerSecond(device, torch::kBFloat16),
         .float32_products = ProductsPerSecond(device, torch::kFloat32),
-        .copies = CopiedBytesPerSecond(device)};
+        .copies = CopiedBytesPerSecond(device, kCopiedBytes)};
   }();
   return ceilings;
 }

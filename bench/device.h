@@ -4,18 +4,11 @@
 #include <torch/types.h>
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 
 namespace etc {
 
-// Time and memory on a CUDA device, whose work goes on after a call of it has
-// returned.
-
-// Median of the seconds from an idle device to an idle device, of `runs` runs
-// of `work`, which should have run before.
-double MedianSecondsOn(const torch::Device& device, int64_t runs,
-                       const std::function<void()>& work);
+// Memory of a CUDA device, and its ceilings; time is base/device_time.h's.
 
 // Bytes of tensors on a device at their most since construction, more than
 // before it. Nothing where LibTorch does not say (before 2.9).

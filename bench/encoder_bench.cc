@@ -34,6 +34,7 @@
 #include <string>
 #include <vector>
 
+#include "base/device_time.h"
 #include "bench/device.h"
 #include "bench/machine.h"
 #include "etc/model.h"
