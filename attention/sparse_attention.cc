@@ -25,13 +25,22 @@ namespace {
 
 using Variables = torch::autograd::variable_list;
 
-// The only place that knows all backends.
+// The fused kernels of the operands' device. With PickBackend the only place
+// that knows all backends.
+const AttentionBackend& KernelsFor(const AttentionProblem& problem) {
+  static const CpuBackend cpu;
+  static const CudaBackend cuda;
+  if (problem.operands.query.is_cuda()) {
+    return cuda;
+  }
+  return cpu;
+}
+
 const AttentionBackend& PickBackend(const AttentionProblem& problem,
                                     AttentionImplementation implementation) {
   static const ReferenceBackend reference;
   static const BlockedBackend blocked;
-  static const CpuBackend cpu;
-  static const CudaBackend cuda;
+  const AttentionBackend& kernels = KernelsFor(problem);
   const AttentionBackend* backend = &reference;
   switch (implementation) {
     case AttentionImplementation::kReference:
@@ -40,19 +49,13 @@ const AttentionBackend& PickBackend(const AttentionProblem& problem,
       backend = &blocked;
       break;
     case AttentionImplementation::kKernel:
-      backend = &cpu;
-      if (problem.operands.query.is_cuda()) {
-        backend = &cuda;
-      }
+      backend = &kernels;
       break;
     case AttentionImplementation::kAuto:
       // The kernels are several times as fast as the others at every size, from
       // 128 long tokens on (measured, bench/attention_bench).
-      if (cpu.UnsupportedReason(problem).empty()) {
-        return cpu;
-      }
-      if (cuda.UnsupportedReason(problem).empty()) {
-        return cuda;
+      if (kernels.UnsupportedReason(problem).empty()) {
+        return kernels;
       }
       if (blocked.UnsupportedReason(problem).empty()) {
         return blocked;
@@ -283,6 +286,11 @@ bool AnyRequiresGradient(const Variables& tensors) {
 }
 
 }  // namespace
+
+std::string KernelUnsupportedReason(const SparseAttentionInput& input) {
+  const AttentionProblem problem = MakeAttentionProblem(input);
+  return KernelsFor(problem).UnsupportedReason(problem);
+}
 
 SparseAttentionOutput SparseAttention(const SparseAttentionInput& input,
                                       AttentionImplementation implementation) {

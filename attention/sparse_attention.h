@@ -84,6 +84,11 @@ SparseAttentionOutput SparseAttention(
 // kernels, as on the CPU, given float32 or bfloat16 and patterns as runs.
 std::string UnfusedReason(const torch::Device& device, int64_t head_size);
 
+// Returns the reason why kKernel does not support this, for people; empty: it
+// does, and is what kAuto picks. Computes nothing. Throws c10::Error if shapes
+// disagree.
+std::string KernelUnsupportedReason(const SparseAttentionInput& input);
+
 // Draws the seed of dropout. (Gradient checkpointing keeps it, and draws it
 // again in its recomputation.)
 uint64_t DrawDropoutSeed();
