@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "attention/backends/blocked/blocked_backend.h"
 #include "etc/nn/gradient_checkpoint.h"
 
 namespace etc {
@@ -84,21 +85,60 @@ double ConnectionNumbers(const EtcConfig& config, const Sizes& s,
   return 2 * (numbers + (keeps_stream ? s.hidden : 0));
 }
 
-double LayerBytes(const EtcConfig& config, const StepShape& shape,
-                  LinearPrecision precision) {
-  const Sizes s(config, shape);
+bool IsOnDevice(const StepOptions& options) {
+  return options.backend != StepBackend::kCpu;
+}
+
+bool IsRounded(const StepOptions& options) {
+  return options.precision == LinearPrecision::kBfloat16;
+}
+
+double OnCpuBytes(const EtcConfig& config, const Sizes& s,
+                  const StepOptions& options) {
   // Numbers per token: residual connections; queries, keys, values and
   // contexts; the feed-forward block before its activation; the largest score
   // and the sum of a softmax.
-  const double of_token = ConnectionNumbers(config, s, precision) +
+  const double of_token = ConnectionNumbers(config, s, options.precision) +
                           Projections(config) * s.features + s.intermediate +
                           2 * s.heads;
   // Operands of products. In float32 these are the outputs of the two norms,
   // and contexts that are there already; else rounded copies of all.
-  const double operands = precision == LinearPrecision::kFloat32
-                              ? kFloat * 2 * s.hidden
-                              : kRounded * (2 * s.hidden + s.features);
-  return (s.long_tokens + s.global_tokens) * (kFloat * of_token + operands);
+  const double operands = IsRounded(options)
+                              ? kRounded * (2 * s.hidden + s.features)
+                              : kFloat * 2 * s.hidden;
+  return s.Tokens() * (kFloat * of_token + operands);
+}
+
+// LibTorch's operations keep the activation too, and which numbers dropout
+// cleared. In bfloat16 attention's operands are rounded, and each stream has a
+// rounded copy of each weight that it uses.
+double OnDeviceBytes(const EtcConfig& config, const Sizes& s,
+                     const StepOptions& options) {
+  constexpr double kBool = 1;
+  const double statistics =
+      options.backend == StepBackend::kCudaKernels ? 2 * s.heads : 0;
+  const double of_token = ConnectionNumbers(config, s, options.precision) +
+                          s.intermediate + statistics;
+  const double operands =
+      Projections(config) * s.features + 2 * s.hidden + s.intermediate;
+  const double dropped =
+      config.hidden_dropout_prob > 0 ? kBool * 2 * s.hidden : 0;
+  const double tokens =
+      s.Tokens() *
+      (kFloat * of_token + (IsRounded(options) ? kRounded : kFloat) * operands +
+       dropped);
+  const double streams =
+      (s.long_tokens > 0 ? 1 : 0) + (s.global_tokens > 0 ? 1 : 0);
+  const double weights =
+      s.hidden * (Projections(config) * s.features + 2 * s.intermediate);
+  return tokens + (IsRounded(options) ? kRounded * streams * weights : 0);
+}
+
+double LayerBytes(const EtcConfig& config, const StepShape& shape,
+                  const StepOptions& options) {
+  const Sizes s(config, shape);
+  return IsOnDevice(options) ? OnDeviceBytes(config, s, options)
+                             : OnCpuBytes(config, s, options);
 }
 
 // Bytes of the scores that one layer carries to the next.
@@ -109,6 +149,54 @@ double CarriedBytes(const EtcConfig& config, const Sizes& s) {
   return kFloat * s.Scores();
 }
 
+// Bytes of what all layers know of their inputs.
+double InputBytes(const Sizes& s, const StepOptions& options) {
+  if (options.backend == StepBackend::kCudaOperations) {
+    // A mask for each pair, and an id of eight bytes.
+    return s.Scores() / s.heads * (s.ids > 0 ? 9 : 1);
+  }
+  // Three sets of keys for each token, each two indices, and some runs of two.
+  return 8 * kIndex * s.Tokens();
+}
+
+// Bytes of temporaries of the blocked attention of a layer: several tensors of
+// as many heads' scores as it computes at a time.
+double BlockedBytes(const Sizes& s) {
+  constexpr double kTensors = 8;
+  const BlockedBackendOptions backend;
+  const double of_head =
+      s.Scores(s.long_tokens, 0);  // most are those of long queries
+  const auto at_once = static_cast<double>(backend.scores_at_once);
+  return kFloat * kTensors *
+         std::min(std::max(at_once, of_head), s.heads * of_head);
+}
+
+// Bytes of temporaries at the end of forward and where backward begins.
+double WorkingBytes(const Sizes& s, const StepOptions& options,
+                    double carried) {
+  const bool rounded = IsOnDevice(options) && IsRounded(options);
+  const double operand = rounded ? kRounded : kFloat;
+  // Backward begins in the feed-forward block of the last layer, with the
+  // activation and its gradient, before scores have gradients; then comes
+  // attention, with the gradients of queries, keys and values of one side, when
+  // what that block kept is gone.
+  const double feed_forward = (2 * kFloat + (rounded ? 2 * kRounded : 0)) *
+                              s.long_tokens * s.intermediate;
+  const double gone =
+      (kFloat + operand) * s.hidden +
+      (kFloat + (IsOnDevice(options) ? operand : 0)) * s.intermediate;
+  double attention = s.Tokens() * (operand * 3 * s.features - gone);
+  if (options.backend == StepBackend::kCudaKernels) {
+    // Products of queries and relative embeddings and their gradients, the
+    // queries in float32 and a sum of their gradients.
+    attention +=
+        kFloat * s.long_tokens * (2 * s.heads * s.ids + 2 * s.features);
+  } else if (options.backend == StepBackend::kCudaOperations) {
+    attention += BlockedBytes(s);
+  }
+  return std::max({feed_forward - carried, attention, 0.0});
+}
+
 }  // namespace
 
 ActivationBytes EstimateActivations(const EtcConfig& config,
@@ -116,7 +204,7 @@ ActivationBytes EstimateActivations(const EtcConfig& config,
                                     const StepOptions& options) {
   const Sizes s(config, shape);
   const double states = kFloat * (s.long_tokens + s.global_tokens) * s.hidden;
-  const double layer = LayerBytes(config, shape, options.precision);
+  const double layer = LayerBytes(config, shape, options);
   const double carried = CarriedBytes(config, s);
 
   ActivationBytes bytes;
@@ -150,17 +238,8 @@ ActivationBytes EstimateActivations(const EtcConfig& config,
   }
   // The embedding's norm and dropout, and the gradient of the states.
   bytes.saved += 3 * states;
-  // Three sets of keys for each token, each two indices, and some runs of two.
-  bytes.attention_inputs = 8 * kIndex * (s.long_tokens + s.global_tokens);
-  // Backward begins in the feed-forward block of the last layer, with the
-  // activation and its gradient, before scores have gradients; then comes
-  // attention, with the gradients of queries, keys and values of one side, when
-  // what that block kept is gone.
-  const double tokens = s.long_tokens + s.global_tokens;
-  const double feed_forward = kFloat * 2 * s.long_tokens * s.intermediate;
-  const double attention =
-      kFloat * tokens * (3 * s.features - s.intermediate - 2 * s.hidden);
-  bytes.working = std::max({feed_forward - carried, attention, 0.0});
+  bytes.attention_inputs = InputBytes(s, options);
+  bytes.working = WorkingBytes(s, options, carried);
   return bytes;
 }
 

@@ -25,17 +25,29 @@ struct StepShape {
   OutputCounts outputs;
 };
 
+// The implementation of a training step, on which depends what autograd keeps.
+//
+//   kCpu             the fused kernels of the CPU
+//   kCudaKernels     fused attention on a CUDA device
+//   (attention/backends/cuda),
+//                    LibTorch's operations for all else
+//   kCudaOperations  LibTorch's operations, for attention those of
+//                    attention/backends/blocked
+enum class StepBackend { kCpu, kCudaKernels, kCudaOperations };
+
 // Settings of a training step that change its cost.
 struct StepOptions {
   ScoreStorage storage = ScoreStorage::kReverse;
   LinearPrecision precision = LinearPrecision::kFloat32;
+  StepBackend backend = StepBackend::kCpu;
 };
 
 // Bytes that forward and backward of one EtcModel need on top of weights and
 // gradients, with the attention kernels, at the moment when they need most: at
 // the end of forward, or where backward begins.
 struct ActivationBytes {
-  // Tensors kept from forward to backward, but for those of residual scores.
+  // Tensors kept from forward to backward, but for those of residual scores. On
+  // a device with weights rounded for products in bfloat16.
   double saved = 0;
   // Bytes of residual scores and their gradients: those carried from layer to
   // layer, and those kept for chains that are recomputed.

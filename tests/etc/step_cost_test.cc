@@ -112,6 +112,24 @@ TEST(StepCostTest, GradientCheckpointingSavesMemory) {
   EXPECT_LT(every_sixth, without);
 }
 
+// What LibTorch's operations keep of 34 tokens beside the CPU's kernels: the
+// activation, 11 wide, and a byte of each of two dropped changes of 6. Without
+// fused attention there are no statistics of two heads, but masks and ids of
+// 2 * (13 * (3 + 4) + 4 * (13 + 4)) pairs.
+TEST(StepCostTest, DevicesKeepMoreActivations) {
+  const auto estimate = [](StepBackend backend) {
+    return EstimateActivations(Small(), kShape, {.backend = backend});
+  };
+  const ActivationBytes on_cpu = estimate(StepBackend::kCpu);
+  const ActivationBytes kernels = estimate(StepBackend::kCudaKernels);
+  const ActivationBytes operations = estimate(StepBackend::kCudaOperations);
+  EXPECT_EQ(kernels.saved - on_cpu.saved, 3 * 34 * (4 * 11 + 2 * 6));
+  EXPECT_EQ(kernels.saved - operations.saved, 3 * 34 * 4 * 2 * 2);
+  EXPECT_EQ(kernels.attention_inputs, on_cpu.attention_inputs);
+  EXPECT_EQ(operations.attention_inputs, 318 * 9);
+  EXPECT_GT(operations.working, kernels.working);
+}
+
 // 34 tokens, 3 layers: two outputs of norms of 6 in float32, or these and a
 // context of 10 rounded.
 TEST(StepCostTest, RoundedOperandsAreCopies) {
