@@ -2,12 +2,17 @@
 
 #include "tasks/train/estimate.h"
 
+#include <torch/types.h>
+
 #include <CLI/CLI.hpp>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/counted.h"
@@ -22,7 +27,7 @@
 #include "tasks/registry.h"
 #include "tasks/runs/task_setup.h"
 #include "tasks/train/device.h"
-#include "tasks/train/estimate.h"
+#include "tasks/train/device_rates.h"
 #include "tasks/train/finetune.h"
 #include "tasks/translation/options.h"
 #include "tasks/translation/task.h"
@@ -66,36 +71,67 @@ int64_t PrintParameters(const FinetuneConfig& config, const TaskHead& layers) {
   return total;
 }
 
-// The device of a run beside what updates take there: all but the program, if
-// the kernels' figures are taken for it.
-void PrintDeviceMemory(const FinetuneConfig& config, const StepMemory& needed) {
+// The device that figures are for, and the implementation of a step there.
+struct EstimatedDevice {
+  torch::Device device = torch::kCPU;
+  StepBackend backend = StepBackend::kCpu;
+  // The reason why a CUDA device has no fused kernels.
+  std::string no_kernels;
+};
+
+// The device of the run if this machine has it, else the CPU, with a warning: a
+// device that this machine lacks may exist on the one that is meant.
+absl::StatusOr<torch::Device> DeviceOfEstimate(const FinetuneConfig& config) {
   const absl::StatusOr<RunDevice> run = DeviceOfRun(config);
-  if (!run.ok() || run->device.is_cpu()) {
-    return;
+  if (absl::IsFailedPrecondition(run.status())) {
+    PrintWarnings({absl::StrCat(
+        run.status().message(),
+        "; time and memory are estimated for the CPU, but a CUDA device takes "
+        "the same for weights, gradients and optimizer")});
+    return torch::Device(torch::kCPU);
   }
-  const std::string name = run->device.str();
-  const double on_device = needed.without_cache() - needed.program;
-  PrintLine("peak on " + name + ", about", FormatBytes(on_device));
-  if (const auto memory = MemoryOf(run->device); memory.has_value()) {
+  ETC_RETURN_IF_ERROR(run.status());
+  return run->device;
+}
+
+EstimatedDevice WithBackend(const torch::Device& device,
+                            const FinetuneConfig& config) {
+  EstimatedDevice estimated = {.device = device};
+  if (!device.is_cpu()) {
+    const DeviceBackend found = BackendOn(device, config);
+    estimated.backend = found.backend;
+    estimated.no_kernels = found.reason;
+  }
+  return estimated;
+}
+
+// The device's memory beside what updates take there.
+void PrintDeviceMemory(const torch::Device& device, double needed) {
+  const std::string name = device.str();
+  if (const auto memory = MemoryOf(device); memory.has_value()) {
     const auto free = static_cast<double>(memory->free);
     PrintLine("memory of " + name,
               FormatBytes(static_cast<double>(memory->total)));
     PrintLine("free now",
-              FormatBytes(free) + (on_device > free ? ": too little" : ""));
+              FormatBytes(free) + (needed > free ? ": too little" : ""));
   } else {
     PrintLine("memory of " + name, "not known");
   }
 }
 
-void PrintMemory(const FinetuneConfig& config, int64_t parameters) {
-  const StepMemory memory = EstimateStepMemory(config, parameters);
+void PrintMemory(const FinetuneConfig& config, int64_t parameters,
+                 const EstimatedDevice& on) {
+  const StepMemory memory = EstimateStepMemory(config, parameters, on.backend);
   const StepShape shape = LargestMicroBatch(config);
+  const bool is_cpu = on.device.is_cpu();
   std::cout << absl::StreamFormat(
-      "\nMemory on the CPU, %d of %d examples at a time, each of %d long\nand "
+      "\nMemory on %s, %d of %d examples at a time, each of %d long\nand "
       "%d global tokens; shorter ones need less\n",
-      shape.batch, config.train.batch_size, shape.long_length,
-      shape.global_length);
-  PrintLine("program", FormatBytes(memory.program));
+      is_cpu ? "the CPU" : on.device.str(), shape.batch,
+      config.train.batch_size, shape.long_length, shape.global_length);
+  if (is_cpu) {
+    PrintLine("program", FormatBytes(memory.program));
+  }
   PrintLine("weights", FormatBytes(memory.weights));
   if (memory.rounded_weights > 0) {
     PrintLine("weights in bfloat16", FormatBytes(memory.rounded_weights));
@@ -110,16 +146,22 @@ void PrintMemory(const FinetuneConfig& config, int64_t parameters) {
             FormatBytes(memory.activations.attention_inputs));
   PrintLine("temporaries", FormatBytes(memory.activations.working));
   PrintLine("peak", FormatBytes(memory.without_cache()));
-  PrintLine("with examples kept, up to", FormatBytes(memory.total()));
-  if (const auto recomputed = WithRecomputedLayers(config, parameters);
+  if (is_cpu) {
+    PrintLine("with examples kept, up to", FormatBytes(memory.total()));
+  }
+  if (const auto recomputed =
+          WithRecomputedLayers(config, parameters, on.backend);
       recomputed.has_value()) {
-    PrintLine("peak, layers recomputed",
-              FormatBytes(
-                  EstimateStepMemory(*recomputed, parameters).without_cache()));
+    PrintLine(
+        "peak, layers recomputed",
+        FormatBytes(EstimateStepMemory(*recomputed, parameters, on.backend)
+                        .without_cache()));
     std::cout << "by model.grad_checkpointing_period 1, with the same "
                  "gradients\n";
   }
-  PrintDeviceMemory(config, memory);
+  if (!is_cpu) {
+    PrintDeviceMemory(on.device, memory.without_cache());
+  }
 }
 
 std::string Gigaflops(double flops) {
@@ -151,17 +193,12 @@ void PrintDuration(const std::string& name, double seconds) {
   PrintLine(name, FormatSeconds(seconds));
 }
 
-// Returns the seconds of one update, with `threads` threads.
-double PrintTime(const FinetuneConfig& config, int64_t threads,
-                 int64_t parameters, const HeadCost& head) {
-  const MachineRates rates = MeasureRates(config);
-  const StepTime time = EstimateStepTime(config, parameters, head, rates);
-  std::cout << absl::StreamFormat(
-      "\nTime of one update, as fast as this machine is now with train.threads "
-      "%d:\n%.0f GFLOP/s in linear layers (%s), %.0f in other products, %.1f "
-      "GB/s\n",
-      threads, rates.linear / 1e9, config.train.precision, rates.product / 1e9,
-      rates.traffic / 1e9);
+// Prints the parts of an update's time and the time of a run. `time_of` is the
+// time of an update with a configuration. Returns the seconds of one update.
+double PrintTime(
+    const FinetuneConfig& config, const EstimatedDevice& on, int64_t parameters,
+    const std::function<StepTime(const FinetuneConfig&)>& time_of) {
+  const StepTime time = time_of(config);
   PrintDuration("linear layers", time.linear);
   PrintDuration("attention", time.attention);
   if (time.head > 0) {
@@ -170,11 +207,10 @@ double PrintTime(const FinetuneConfig& config, int64_t threads,
   PrintDuration("passes over activations", time.passes);
   PrintDuration("passes over parameters", time.parameters);
   PrintDuration("one update", time.total());
-  if (const auto recomputed = WithRecomputedLayers(config, parameters);
+  if (const auto recomputed =
+          WithRecomputedLayers(config, parameters, on.backend);
       recomputed.has_value()) {
-    PrintDuration(
-        "one update, recomputed",
-        EstimateStepTime(*recomputed, parameters, head, rates).total());
+    PrintDuration("one update, recomputed", time_of(*recomputed).total());
   }
   PrintDuration(
       "1000 examples",
@@ -190,6 +226,46 @@ double PrintTime(const FinetuneConfig& config, int64_t threads,
                  "train.num_train_examples or train.steps\n";
   }
   return time.total();
+}
+
+absl::StatusOr<double> PrintTimeOnCpu(const FinetuneConfig& config,
+                                      const EstimatedDevice& on,
+                                      int64_t parameters,
+                                      const HeadCost& head) {
+  ETC_ASSIGN_OR_RETURN(const int64_t threads, SetThreads(config.train.threads));
+  const MachineRates rates = MeasureRates(config);
+  std::cout << absl::StreamFormat(
+      "\nTime of one update, as fast as this machine is now with train.threads "
+      "%d:\n%.0f GFLOP/s in linear layers (%s), %.0f in other products, %.1f "
+      "GB/s\n",
+      threads, rates.linear / 1e9, config.train.precision, rates.product / 1e9,
+      rates.traffic / 1e9);
+  return PrintTime(config, on, parameters, [&](const FinetuneConfig& run) {
+    return EstimateStepTime(run, parameters, head, rates);
+  });
+}
+
+absl::StatusOr<double> PrintTimeOnDevice(const FinetuneConfig& config,
+                                         const EstimatedDevice& on,
+                                         int64_t parameters,
+                                         const HeadCost& head) {
+  ETC_RETURN_IF_ERROR(SetThreads(config.train.threads).status());
+  ETC_ASSIGN_OR_RETURN(const DeviceRates rates,
+                       MeasureDevice(config, on.device));
+  std::cout << absl::StreamFormat(
+      "\nTime of one update, as fast as %s is now:\n%.1f TFLOP/s in linear "
+      "layers (%s), %.1f in attention, %.0f GB/s in passes, %.0f in copies\n",
+      on.device.str(), rates.linear / 1e12, config.train.precision,
+      rates.attention / 1e12, rates.passes / 1e9, rates.copies / 1e9);
+  std::cout << "attention by "
+            << (on.no_kernels.empty()
+                    ? "the fused CUDA kernels"
+                    : absl::StrCat("LibTorch's operations; no fused kernels: ",
+                                   on.no_kernels))
+            << "\n";
+  return PrintTime(config, on, parameters, [&](const FinetuneConfig& run) {
+    return EstimateStepTime(run, parameters, head, rates);
+  });
 }
 
 // The runs of a grid and the updates of all, as far as they are known; `time`
@@ -214,24 +290,6 @@ void PrintGrid(const std::vector<GridSetting>& settings, double time) {
                   time * static_cast<double>(updates));
     std::cout << "if all take as long as those of the first setting\n";
   }
-}
-
-// Returns warnings before figures for the CPU if the run may be elsewhere. A
-// device that this machine lacks may exist on the one that is meant.
-std::vector<std::string> DeviceWarnings(const std::string& device) {
-  const absl::StatusOr<DeviceChoice> choice = ParseDevice(device);
-  const bool is_cpu = !choice.ok() ||
-                      choice->kind == DeviceChoice::Kind::kCpu ||
-                      (choice->kind == DeviceChoice::Kind::kAuto &&
-                       FindCudaDevices().count == 0);
-  if (is_cpu) {
-    return {};
-  }
-  return {absl::StrCat(
-      "train.device is \"", device,
-      "\", but time is estimated for the CPU, and memory for its kernels; a "
-      "CUDA device takes the same for weights, gradients and optimizer, and "
-      "some hundred MB more for a layer of attention at a time")};
 }
 
 // Parameters and the memory that updates take at least; time is what
@@ -271,19 +329,26 @@ absl::Status Estimate(const EstimateArguments& arguments) {
                        ExpandGrid(read));
   const FinetuneConfig& config = settings.front().config;
   PrintWarnings(config.warnings);
-  PrintWarnings(DeviceWarnings(config.train.device));
   ETC_ASSIGN_OR_RETURN(const TaskEntry* entry, FindTask(config.task));
+  ETC_ASSIGN_OR_RETURN(const torch::Device device, DeviceOfEstimate(config));
   if (entry->has_own_model) {
+    if (!device.is_cpu()) {
+      PrintWarnings({absl::StrCat("memory is estimated for the CPU, not for ",
+                                  device.str())});
+    }
     return EstimateTranslation(config);
   }
+  const EstimatedDevice on = WithBackend(device, config);
   ETC_ASSIGN_OR_RETURN(const std::shared_ptr<TaskHead> layers,
                        entry->make_head(config));
   const int64_t parameters = PrintParameters(config, *layers);
-  PrintMemory(config, parameters);
+  PrintMemory(config, parameters, on);
   const HeadCost head = layers->CostOf(LargestUpdate(config));
   PrintOperations(config, head);
-  ETC_ASSIGN_OR_RETURN(const int64_t threads, SetThreads(config.train.threads));
-  const double time = PrintTime(config, threads, parameters, head);
+  ETC_ASSIGN_OR_RETURN(const double time,
+                       on.device.is_cpu()
+                           ? PrintTimeOnCpu(config, on, parameters, head)
+                           : PrintTimeOnDevice(config, on, parameters, head));
   if (!read.grid.empty()) {
     PrintGrid(settings, time);
   }
@@ -297,8 +362,8 @@ void AddEstimateCommand(CLI::App* program, Action* action) {
   CLI::App* command = program->add_subcommand(
       "estimate", "Parameters, memory and time of a configuration");
   command->footer(
-      "Nothing is trained, and no data are read; the rates of the machine are\n"
-      "measured for half a second. Time is that on the CPU.\n"
+      "Nothing is trained, and no data are read; the rates of the machine, or\n"
+      "of the CUDA device of train.device, are measured for about a second.\n"
       "\n"
       "Example:\n"
       "  realetc estimate tasks/wikihop/configs/demo.json \\\n"

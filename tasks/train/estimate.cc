@@ -41,19 +41,20 @@ StepShape LargestUpdate(const FinetuneConfig& config) {
   return shape;
 }
 
-StepOptions StepOptionsOf(const FinetuneConfig& config) {
-  return {.storage = ScoreStorageFromName(config.train.score_storage),
-          .precision = PrecisionOn(torch::kCPU, config)};
+StepOptions StepOptionsOf(const FinetuneConfig& config, StepBackend backend) {
+  return {
+      .storage = ScoreStorageFromName(config.train.score_storage),
+      .precision = PrecisionOn(
+          backend == StepBackend::kCpu ? torch::kCPU : torch::kCUDA, config),
+      .backend = backend};
 }
 
-StepMemory EstimateStepMemory(const FinetuneConfig& config,
-                              int64_t parameters) {
+StepMemory EstimateStepMemory(const FinetuneConfig& config, int64_t parameters,
+                              StepBackend backend) {
   const double weights = sizeof(float) * static_cast<double>(parameters);
   const ParameterCounts counts = CountParameters(config.model);
-  const StepOptions options = StepOptionsOf(config);
+  const StepOptions options = StepOptionsOf(config, backend);
   StepMemory memory = {
-      .program =
-          static_cast<double>(ResidentBytesAtStart()) + kProgramBesideLibraries,
       .weights = weights,
       .gradients = weights,
       .optimizer = static_cast<double>(
@@ -62,9 +63,14 @@ StepMemory EstimateStepMemory(const FinetuneConfig& config,
       // fragmented as they are, no block as large as the table fits.
       .table_gradients =
           2 * sizeof(float) * static_cast<double>(counts.token_embedding),
-      .activations =
-          EstimateActivations(config.model, LargestMicroBatch(config), options),
-      .cache = 1e6 * static_cast<double>(config.data.cache_megabytes)};
+      .activations = EstimateActivations(config.model,
+                                         LargestMicroBatch(config), options)};
+  if (backend != StepBackend::kCpu) {
+    return memory;
+  }
+  memory.program =
+      static_cast<double>(ResidentBytesAtStart()) + kProgramBesideLibraries;
+  memory.cache = 1e6 * static_cast<double>(config.data.cache_megabytes);
   if (options.precision == LinearPrecision::kBfloat16) {
     memory.rounded_weights =
         kRounded * static_cast<double>(counts.attention + counts.feed_forward);
@@ -73,11 +79,12 @@ StepMemory EstimateStepMemory(const FinetuneConfig& config,
 }
 
 std::optional<FinetuneConfig> WithRecomputedLayers(const FinetuneConfig& config,
-                                                   int64_t parameters) {
+                                                   int64_t parameters,
+                                                   StepBackend backend) {
   FinetuneConfig recomputed = config;
   recomputed.model.grad_checkpointing_period = 1;
-  if (EstimateStepMemory(recomputed, parameters).without_cache() >=
-      EstimateStepMemory(config, parameters).without_cache()) {
+  if (EstimateStepMemory(recomputed, parameters, backend).without_cache() >=
+      EstimateStepMemory(config, parameters, backend).without_cache()) {
     return std::nullopt;
   }
   return recomputed;
@@ -178,25 +185,48 @@ double WeightTraffic(const FinetuneConfig& config, const StepShape& shape) {
          std::max(used - distinct, 0.0) * 3 * sizeof(float);
 }
 
+// Bytes of the gradients of an update beside its optimizer.
+double GradientTraffic(const FinetuneConfig& config, int64_t parameters,
+                       int64_t micro_batches) {
+  const auto table =
+      static_cast<double>(CountParameters(config.model).token_embedding);
+  // From the second micro-batch on gradients are accumulated. The token table
+  // has two, which begin with zeros and are summed.
+  return sizeof(float) * (static_cast<double>(micro_batches - 1) * 3 *
+                              static_cast<double>(parameters) +
+                          static_cast<double>(micro_batches) * 5 * table);
+}
+
 // Bytes of all passes over parameters in one update.
 double ParameterTraffic(const FinetuneConfig& config, int64_t parameters,
                         int64_t micro_batches) {
   const ParameterCounts counts = CountParameters(config.model);
-  const auto numbers = static_cast<double>(parameters);
-  const auto table = static_cast<double>(counts.token_embedding);
   // The two norms read gradients and parameters; the optimizer reads four
   // tensors and writes three.
-  double passes = 9 * numbers;
-  // From the second micro-batch on gradients are accumulated. The token table
-  // has two, which begin with zeros and are summed.
-  passes += static_cast<double>(micro_batches - 1) * 3 * numbers +
-            static_cast<double>(micro_batches) * 5 * table;
+  double passes = 9 * static_cast<double>(parameters);
   if (StepOptionsOf(config).precision == LinearPrecision::kBfloat16) {
     passes += 1.5 * static_cast<double>(counts.attention + counts.feed_forward);
   }
   return sizeof(float) * passes +
+         GradientTraffic(config, parameters, micro_batches) +
          static_cast<double>(micro_batches) *
              WeightTraffic(config, LargestMicroBatch(config));
+}
+
+// Seconds of all passes over parameters in one update on a device. The weights
+// of linear layers are read in these.
+double ParameterSeconds(const FinetuneConfig& config, int64_t parameters,
+                        int64_t micro_batches, const DeviceRates& rates) {
+  // Numbers that UpdateOnDevice_ and the two norms read and write of each
+  // parameter, operation by operation (tasks/train/adam_update.cc).
+  constexpr double kPasses = 40;
+  const int64_t layers = config.model.num_hidden_layers;
+  const double others = static_cast<double>(
+      std::max<int64_t>(parameters - layers * rates.layer_parameters, 0));
+  return static_cast<double>(layers) * rates.layer_update +
+         (sizeof(float) * kPasses * others +
+          GradientTraffic(config, parameters, micro_batches)) /
+             rates.copies;
 }
 
 // Seconds of a run of the encoder and its gradient.
@@ -206,21 +236,50 @@ struct EncoderTime {
   double passes = 0;
 };
 
+// The rates of a run of the encoder, and the bytes of its passes.
+struct EncoderRates {
+  double linear;     // FLOP per second
+  double attention;  // FLOP per second
+  double passes;     // bytes per second
+  std::function<double(const StepShape&)> pass_bytes;
+};
+
 // `layer_passes`: in units of a forward pass of the layers.
-EncoderTime TimeOfRun(const FinetuneConfig& config, const StepShape& shape,
-                      double layer_passes, const MachineRates& rates) {
-  const ForwardFlops forward = CountForwardFlops(config.model, shape);
-  const double repeated = layer_passes - LayerPasses(config.model);
+EncoderTime TimeOfRun(const EtcConfig& model, const StepShape& shape,
+                      double layer_passes, const EncoderRates& rates) {
+  const ForwardFlops forward = CountForwardFlops(model, shape);
+  const double repeated = layer_passes - LayerPasses(model);
   return {
       .linear = (layer_passes * (forward.projections + forward.feed_forward) +
                  (3 + repeated) * forward.embedding) /
                 rates.linear,
-      .attention =
-          layer_passes * forward.attention / (kAttentionShare * rates.product),
-      .passes =
-          layer_passes / LayerPasses(config.model) *
-          CountTrainingTraffic(config.model, shape, StepOptionsOf(config)) /
-          rates.traffic};
+      .attention = layer_passes * forward.attention / rates.attention,
+      .passes = layer_passes / LayerPasses(model) * rates.pass_bytes(shape) /
+                rates.passes};
+}
+
+// All of an update but its passes over parameters.
+StepTime TimeOfEncoder(const FinetuneConfig& config, const HeadCost& head,
+                       const EncoderRates& rates) {
+  StepTime time = {.head = head.flops / rates.linear};
+  const double once = LayerPasses(config.model);
+  StepShape update = LargestUpdate(config);
+  update.outputs = head.outputs;
+  const EncoderTime run = TimeOfRun(config.model, update, once, rates);
+  time.linear = run.linear;
+  time.attention = run.attention;
+  time.passes = run.passes;
+  if (head.targets.batch > 0) {
+    const EncoderTime targets =
+        TimeOfRun(config.model, head.targets, once + 1, rates);
+    time.head += targets.linear + targets.attention + targets.passes;
+  }
+  return time;
+}
+
+int64_t MicroBatches(const FinetuneConfig& config) {
+  const int64_t micro_batch = config.train.micro_batch_size;
+  return (config.train.batch_size + micro_batch - 1) / micro_batch;
 }
 
 }  // namespace
@@ -232,27 +291,40 @@ MachineRates MeasureRates(const FinetuneConfig& config) {
           .traffic = TrafficRate()};
 }
 
+double PassBytesOnDevice(const EtcConfig& model, const StepShape& shape) {
+  EtcConfig without_scores = model;
+  without_scores.residual_attention = "off";
+  return CountTrainingTraffic(without_scores, shape, {});
+}
+
 StepTime EstimateStepTime(const FinetuneConfig& config, int64_t parameters,
                           const HeadCost& head, const MachineRates& rates) {
-  const int64_t micro_batch = config.train.micro_batch_size;
-  const int64_t micro_batches =
-      (config.train.batch_size + micro_batch - 1) / micro_batch;
-  StepTime time = {
-      .head = head.flops / rates.linear,
-      .parameters =
-          ParameterTraffic(config, parameters, micro_batches) / rates.traffic};
-  const double once = LayerPasses(config.model);
-  StepShape update = LargestUpdate(config);
-  update.outputs = head.outputs;
-  const EncoderTime run = TimeOfRun(config, update, once, rates);
-  time.linear = run.linear;
-  time.attention = run.attention;
-  time.passes = run.passes;
-  if (head.targets.batch > 0) {
-    const EncoderTime targets =
-        TimeOfRun(config, head.targets, once + 1, rates);
-    time.head += targets.linear + targets.attention + targets.passes;
-  }
+  StepTime time =
+      TimeOfEncoder(config, head,
+                    {.linear = rates.linear,
+                     .attention = kAttentionShare * rates.product,
+                     .passes = rates.traffic,
+                     .pass_bytes = [&](const StepShape& shape) {
+                       return CountTrainingTraffic(config.model, shape,
+                                                   StepOptionsOf(config));
+                     }});
+  time.parameters = ParameterTraffic(config, parameters, MicroBatches(config)) /
+                    rates.traffic;
+  return time;
+}
+
+StepTime EstimateStepTime(const FinetuneConfig& config, int64_t parameters,
+                          const HeadCost& head, const DeviceRates& rates) {
+  StepTime time =
+      TimeOfEncoder(config, head,
+                    {.linear = rates.linear,
+                     .attention = rates.attention,
+                     .passes = rates.passes,
+                     .pass_bytes = [&](const StepShape& shape) {
+                       return PassBytesOnDevice(config.model, shape);
+                     }});
+  time.parameters =
+      ParameterSeconds(config, parameters, MicroBatches(config), rates);
   return time;
 }
 

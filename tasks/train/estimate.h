@@ -8,11 +8,12 @@
 #include "etc/step_cost.h"
 #include "tasks/config/config.h"
 #include "tasks/task/task.h"
+#include "tasks/train/device_rates.h"
 
 namespace etc {
 
-// Rates of this machine per second, on as many threads as LibTorch uses, beside
-// its present load.
+// Rates of this machine's CPU per second, on as many threads as LibTorch uses,
+// beside its present load.
 struct MachineRates {
   // FLOP of the products of a linear layer, forward and backward, in the sizes
   // and the precision of a configuration.
@@ -46,6 +47,14 @@ struct StepTime {
 // numbers that are trained; `head` is TaskHead::CostOf.
 StepTime EstimateStepTime(const FinetuneConfig& config, int64_t parameters,
                           const HeadCost& head, const MachineRates& rates);
+// The same on a CUDA device.
+StepTime EstimateStepTime(const FinetuneConfig& config, int64_t parameters,
+                          const HeadCost& head, const DeviceRates& rates);
+
+// Bytes by which the passes over activations on a device are compared:
+// CountTrainingTraffic without carried scores, which are attention's there, and
+// without the rounding of operands, which is that of linear layers.
+double PassBytesOnDevice(const EtcConfig& model, const StepShape& shape);
 
 // Operations of `head` in one update, forward and backward.
 double CountHeadFlops(const EtcConfig& model, const HeadCost& head);
@@ -56,13 +65,14 @@ std::optional<int64_t> UpdatesWithoutData(const FinetuneConfig& config);
 
 // Bytes of the parts of a training run at the moment when it needs most, with
 // micro-batches of the largest examples that the configuration allows. For the
-// CPU, in a process that calls KeepFreedMemory.
+// CPU, in a process that calls KeepFreedMemory, or for a CUDA device.
 struct StepMemory {
   // The program itself, LibTorch with its libraries as this process has them,
-  // the vocabulary.
+  // the vocabulary; on a device 0.
   double program = 0;
   double weights = 0;
-  // Copies of weights for products in bfloat16.
+  // Copies of weights for products in bfloat16; on a device they belong to the
+  // activations.
   double rounded_weights = 0;
   double gradients = 0;
   double optimizer = 0;
@@ -71,7 +81,7 @@ struct StepMemory {
   // Activations of one micro-batch.
   ActivationBytes activations;
   // Cached examples: data.cache_megabytes, the most that they may take. The
-  // data decide how much they do take.
+  // data decide how much they do take. On a device 0.
   double cache = 0;
 
   // Total of a run whose examples take no memory.
@@ -83,13 +93,15 @@ struct StepMemory {
 };
 
 // `parameters` are all numbers that are trained, those of the head too.
-StepMemory EstimateStepMemory(const FinetuneConfig& config, int64_t parameters);
+StepMemory EstimateStepMemory(const FinetuneConfig& config, int64_t parameters,
+                              StepBackend backend = StepBackend::kCpu);
 
 // The configuration with the cheapest way to less memory, by which gradients
 // stay as they are but for rounding: each layer computed again in the backward
 // pass, model.grad_checkpointing_period 1. nullopt: that takes no less.
-std::optional<FinetuneConfig> WithRecomputedLayers(const FinetuneConfig& config,
-                                                   int64_t parameters);
+std::optional<FinetuneConfig> WithRecomputedLayers(
+    const FinetuneConfig& config, int64_t parameters,
+    StepBackend backend = StepBackend::kCpu);
 
 // The examples of one micro-batch, as large as the configuration allows.
 StepShape LargestMicroBatch(const FinetuneConfig& config);
@@ -98,7 +110,8 @@ StepShape LargestMicroBatch(const FinetuneConfig& config);
 StepShape LargestUpdate(const FinetuneConfig& config);
 
 // The storage and the precision that they are computed with.
-StepOptions StepOptionsOf(const FinetuneConfig& config);
+StepOptions StepOptionsOf(const FinetuneConfig& config,
+                          StepBackend backend = StepBackend::kCpu);
 
 }  // namespace etc
 

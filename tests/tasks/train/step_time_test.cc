@@ -128,6 +128,65 @@ TEST(StepTimeTest, RecomputedLayersTakeTimeAgain) {
   EXPECT_GT(with.parameters, without.parameters);
 }
 
+// On a device attention has a rate of its own, and rounding is in that of
+// linear layers.
+TEST(StepTimeTest, OperationsTakeTheRateOfADevice) {
+  FinetuneConfig config = Small();
+  const DeviceRates rates = {
+      .linear = 2, .attention = 4, .passes = 8, .copies = kNever};
+  const auto time = [&](const HeadCost& head) {
+    return EstimateStepTime(config, kParameters, head, rates);
+  };
+  const ForwardFlops forward =
+      CountForwardFlops(config.model, LargestUpdate(config));
+  const StepTime without = time({});
+  EXPECT_DOUBLE_EQ(without.linear,
+                   3 * (forward.projections + forward.feed_forward) / 2);
+  EXPECT_DOUBLE_EQ(without.attention, 3 * forward.attention / 4);
+  EXPECT_DOUBLE_EQ(
+      without.passes,
+      CountTrainingTraffic(config.model, LargestUpdate(config), {}) / 8);
+  EXPECT_NEAR(without.parameters, 0, 1e-6);
+  EXPECT_EQ(without.head, 0);
+  EXPECT_EQ(time({.flops = 12}).head, 6);
+  const StepShape targets = {.batch = 2, .long_length = 6, .global_length = 1};
+  const ForwardFlops of_targets = CountForwardFlops(config.model, targets);
+  EXPECT_DOUBLE_EQ(
+      time({.targets = targets}).head,
+      4 * ((of_targets.projections + of_targets.feed_forward) / 2 +
+           of_targets.attention / 4 +
+           CountTrainingTraffic(config.model, targets, {}) / 3 / 8));
+  // Carried scores are attention's.
+  config.model.residual_attention = "sum";
+  config.train.precision = "bf16";
+  EXPECT_EQ(time({}).total(), without.total());
+  config.model.grad_checkpointing_period = 1;
+  EXPECT_DOUBLE_EQ(time({}).linear, without.linear * 3.5 / 3);
+  EXPECT_DOUBLE_EQ(time({}).attention, without.attention * 3.5 / 3);
+}
+
+// Two layers by what one takes, all else by its bytes: 40 numbers of each, and
+// the gradients of the token table and those of further micro-batches.
+TEST(StepTimeTest, ParametersOfADeviceTakeLaunchesAndBytes) {
+  FinetuneConfig config = Small();
+  config.train.micro_batch_size = 4;
+  const DeviceRates rates = {.linear = kNever,
+                             .attention = kNever,
+                             .passes = kNever,
+                             .copies = 2,
+                             .layer_update = 7,
+                             .layer_parameters = 1000};
+  const auto seconds = [&](int64_t parameters) {
+    return EstimateStepTime(config, parameters, HeadCost(), rates).parameters;
+  };
+  const double table = 4.0 * 5 * 100 * 24 / 2;
+  EXPECT_DOUBLE_EQ(seconds(2000), 2 * 7 + table);
+  EXPECT_DOUBLE_EQ(seconds(2500), 2 * 7 + table + 4.0 * 40 * 500 / 2);
+  config.train.micro_batch_size = 2;
+  EXPECT_DOUBLE_EQ(seconds(2500),
+                   2 * 7 + 2 * table + 4.0 * (40 * 500 + 3 * 2500) / 2);
+}
+
 TEST(StepTimeTest, UpdatesFollowFromTheConfigurationWhereTheyCan) {
   FinetuneConfig config = Small();
   EXPECT_EQ(UpdatesWithoutData(config), std::nullopt);
