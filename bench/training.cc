@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "tasks/train/device.h"
 #include "tasks/train/estimate.h"
 #include "tasks/train/optimizer.h"
 
@@ -25,12 +26,12 @@ torch::Tensor MeanHead::Losses(const std::vector<torch::Tensor>& logits,
 }
 
 Training::Training(const FinetuneConfig& config, std::shared_ptr<TaskHead> head,
-                   TrainingBatch batch)
+                   TrainingBatch batch, const torch::Device& device)
     : model_(EtcModel(config.model), std::move(head)),
       batch_(std::move(batch)) {
-  const StepOptions options = StepOptionsOf(config);
-  model_.encoder()->set_score_storage(options.storage);
-  model_.encoder()->set_linear_precision(options.precision);
+  model_.encoder()->to(device);
+  model_.encoder()->set_score_storage(StepOptionsOf(config).storage);
+  model_.encoder()->set_linear_precision(PrecisionOn(device, config));
   for (const auto& [name, parameter] : model_.NamedParameters()) {
     parameters_ += parameter.numel();
   }

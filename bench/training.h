@@ -29,9 +29,10 @@ class MeanHead : public OutputHead {
 // a learning rate that leaves the weights about as they are.
 class Training {
  public:
-  // All updates are of `batch`.
+  // All updates are of `batch`. On another device than the CPU the head has no
+  // parameters.
   Training(const FinetuneConfig& config, std::shared_ptr<TaskHead> head,
-           TrainingBatch batch);
+           TrainingBatch batch, const torch::Device& device = torch::kCPU);
 
   void Update();
   // Elements of all parameters.
