@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "attention/backends/blocked/blocked_backend.h"
+#include "attention/backends/cuda/kernels/arguments.h"
 #include "etc/nn/gradient_checkpoint.h"
 
 namespace etc {
@@ -187,10 +188,14 @@ double WorkingBytes(const Sizes& s, const StepOptions& options,
       (kFloat + (IsOnDevice(options) ? operand : 0)) * s.intermediate;
   double attention = s.Tokens() * (operand * 3 * s.features - gone);
   if (options.backend == StepBackend::kCudaKernels) {
-    // Products of queries and relative embeddings and their gradients, the
-    // queries in float32 and a sum of their gradients.
+    // Parts of the gradient of the relative table, one for each tile of
+    // queries; and where scores are not carried, the products of queries, in
+    // float32, and the table.
     attention +=
-        kFloat * s.long_tokens * (2 * s.heads * s.ids + 2 * s.features);
+        kFloat * s.long_tokens / kernels::cuda::kTile * s.ids * s.features;
+    if (carried == 0) {
+      attention += kFloat * s.long_tokens * (s.heads * s.ids + s.features);
+    }
   } else if (options.backend == StepBackend::kCudaOperations) {
     attention += BlockedBytes(s);
   }
