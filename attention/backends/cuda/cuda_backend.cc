@@ -453,7 +453,8 @@ void CudaBackend::UseKernels(const kernels::cuda::Kernels* kernels) {
 std::string CudaBackend::UnsupportedDeviceReason(const torch::Device& device) {
   const absl::StatusOr<const cuda::Kernels*> found = FindKernels();
   if (!found.ok()) {
-    return std::string(found.status().message());
+    return c10::str("there are no kernels, which a build with ETC_CUDA has: ",
+                    found.status().message());
   }
   if (device.index() >= static_cast<int64_t>(torch::cuda::device_count())) {
     return c10::str("LibTorch finds no ", device.str());
