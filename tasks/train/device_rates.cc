@@ -387,7 +387,7 @@ absl::StatusOr<DeviceRates> Measure(const FinetuneConfig& config,
 DeviceBackend BackendOn(const torch::Device& device,
                         const FinetuneConfig& config) {
   const Setting setting(config, device);
-  // Of any size, in the memory of one number.
+  // Tensors of any size, in the memory of one number.
   const auto empty = [&](at::IntArrayRef sizes, torch::ScalarType type) {
     return torch::empty({}, torch::dtype(type).device(device)).expand(sizes);
   };

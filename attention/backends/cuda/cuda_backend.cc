@@ -32,7 +32,7 @@ absl::StatusOr<const cuda::Kernels*> FindKernels() {
   return of_tests != nullptr ? of_tests : LoadedCudaKernels();
 }
 
-// Of a problem that is supported.
+// For a problem that is supported.
 const cuda::Kernels& KernelsInUse() { return **FindKernels(); }
 
 // Blocks of threads that fill a device: a few for each multiprocessor. A

@@ -197,8 +197,8 @@ class NoMemoryLeft {
       }
     }
   }
-  // What LibTorch keeps, others cannot have: kernels that are loaded later,
-  // NCCL.
+  // Memory that LibTorch keeps, others cannot have: kernels that are loaded
+  // later, NCCL.
   ~NoMemoryLeft() {
     held_.clear();
 #if ETC_HAS_DEVICE_ALLOCATOR

@@ -98,7 +98,7 @@ struct ForwardArguments {
   ScoreBlocks carried;    // may be `previous`
   bool subtract = false;  // carried = previous - own; without a context alone
 
-  // Undefined data: scores alone.
+  // Null data: scores alone.
   Rows context;
   // [batch, heads, queries]: the largest logit times the divisor, and 1 / the
   // sum of exponentials, 0 if no key is visible.
@@ -124,8 +124,7 @@ struct BackwardArguments {
   // queries]: context_dots writes it, the others read it.
   float* context_dot = nullptr;
 
-  // Of queries: the gradient of the queries but for the relative term, and what
-  // else one pass over all pairs gives.
+  // Results of the pass over queries.
   Rows query_gradient;
   Splits query_splits;
   // Gradients of the relative table, one for each block of threads: [query
@@ -139,9 +138,9 @@ struct BackwardArguments {
   // carried = carried - own.
   bool undo = false;
 
-  // Of keys of one block. Where scores are computed again, which are not
-  // carried or have gates, with q . E[id] + bias[id] of all queries: contiguous
-  // [batch, heads, queries, ids].
+  // Results of the pass over keys of one block. It reads q . E[id] + bias[id]
+  // of all queries, contiguous [batch, heads, queries, ids], where scores are
+  // computed again: those that are not carried or have gates.
   const float* by_id = nullptr;
   Rows key_gradient;
   Rows value_gradient;
@@ -189,7 +188,7 @@ struct Kernels {
                         Element element, void* stream);
 };
 
-// Those of attention_kernels.cu, without a stream.
+// The kernels of attention_kernels.cu, without a stream.
 Kernels CompiledKernels();
 
 }  // namespace etc::kernels::cuda

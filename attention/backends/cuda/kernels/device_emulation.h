@@ -333,7 +333,7 @@ void Launch(void (*kernel)(Argument), const Argument& argument, int blocks_x,
 
 inline const char* UnsupportedDevice() { return ""; }
 
-// That of an H100.
+// The limit of an H100.
 inline size_t MostSharedMemory() { return 232448; }
 
 }  // namespace etc::kernels::cuda

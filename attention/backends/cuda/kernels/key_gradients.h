@@ -139,7 +139,7 @@ ETC_DEVICE void FinishKeyScores(const Softmax& softmax, const KeyTile& tile,
   }
 }
 
-// Whether a thread's queries see its two keys, bits 0 and 1 of each.
+// Bits 0 and 1 of each of a thread's queries: it sees the thread's two keys.
 struct KeyBits {
   template <int kColumns, int P>
   ETC_DEVICE KeyBits(const KeyTile& tile,

@@ -12,8 +12,8 @@
 
 namespace etc::kernels::cuda {
 
-// What is known of pairs of a query and a key: who sees whom, relative ids,
-// dropped weights, and where their scores are.
+// Pairs of a query and a key: who sees whom, relative ids, dropped weights, and
+// where their scores are.
 
 struct RowSets {
   const int32_t* hulls = nullptr;
@@ -178,8 +178,9 @@ struct WarpPairs {
   int last_key;
 };
 
-// Which of the ids of many keys all pairs of a warp have; -1: not all the same.
-// `special` are bits of the thread's pairs, all of them if they are `all`.
+// The one of the ids of many keys that all pairs of a warp have; -1: not all
+// the same. Bits of the thread's pairs that are special for any, or all, of its
+// rows; `all`: of pairs that there are.
 ETC_DEVICE int FarOfAll(RelativeRule rule, const WarpPairs& pairs, int m,
                         uint32_t any_special, uint32_t all_special,
                         uint32_t all) {

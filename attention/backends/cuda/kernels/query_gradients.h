@@ -343,7 +343,7 @@ class QueryGradientPass {
     Multiply<kColumns, P, kStep>(gradient, step.key, query_gradient_);
   }
 
-  // Of row r: own scores become previous ones; gradients of the weights, with
+  // In row r own scores become previous ones; gradients of the weights, with
   // dropout, those of the previous scores; and gradients of the carried scores
   // those of q . k.
   ETC_DEVICE void MakeGradients(int r, int block, const RowBits& bits,

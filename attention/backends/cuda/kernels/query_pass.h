@@ -12,7 +12,7 @@
 
 namespace etc::kernels::cuda {
 
-// What the passes over tiles of queries have in common.
+// The common parts of the passes over tiles of queries.
 
 inline constexpr float kLog2OfE = 1.4426950408889634f;
 
@@ -39,7 +39,7 @@ struct QueryTile {
   ETC_DEVICE int Column(int n, int i) const {
     return 8 * n + 2 * (Thread() % 4) + i;
   }
-  // Of [batch, heads, queries].
+  // Index in [batch, heads, queries].
   ETC_DEVICE int64_t Index(const Softmax& softmax, int r) const {
     return static_cast<int64_t>(head_of_batch) * softmax.queries + Query(r);
   }

@@ -10,7 +10,7 @@
 
 namespace etc::kernels::cuda {
 
-// What a block of threads shares, one thing after the other. The same
+// Arrays that a block of threads shares, one after the other. The same
 // functions say where they are and, from null on, how many bytes they take.
 class SharedLayout {
  public:
@@ -49,7 +49,7 @@ struct KeyStep {
   size_t bytes;
 };
 
-// Of the passes over tiles of queries, which take keys in steps.
+// Memory of the passes over tiles of queries, which take keys in steps.
 template <int kColumns, int P>
 struct QueryPassMemory {
   ETC_HOST_DEVICE QueryPassMemory(unsigned char* memory, int ids,
@@ -110,7 +110,7 @@ struct QueryStep {
   size_t bytes;
 };
 
-// Of the pass over tiles of keys, which takes queries in steps.
+// Memory of the pass over tiles of keys, which takes queries in steps.
 template <int kColumns, int P>
 struct KeyPassMemory {
   ETC_HOST_DEVICE KeyPassMemory(unsigned char* memory, int number_of_ids)
