@@ -8,8 +8,8 @@
 //     global:G
 //   Device/<bfloat16_products|float32_products|copies>/device:cuda
 //
-// Those on a CUDA device are there if LibTorch finds one: medians of several
-// runs, each from an idle device to an idle device.
+// Benchmarks on a CUDA device are there if LibTorch finds one: medians of
+// several runs, each from an idle device to an idle device.
 //
 // Sizes are those of the presets (etc/config.h) but for the number of layers;
 // one example, without borders. Scores are stored one way only where there are

@@ -9,7 +9,7 @@
 // of training, of two examples one at a time. The rates are measured right
 // before and right after each update, since machines are noisy.
 //
-// Those on a CUDA device are there if LibTorch finds one; the update is a
+// Benchmarks on a CUDA device are there if LibTorch finds one; the update is a
 // median of several.
 //
 //   estimated_of_measured  the ratio of times, 1 being best; 0.7 to 1.3 wanted

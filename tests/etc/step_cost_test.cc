@@ -112,10 +112,10 @@ TEST(StepCostTest, GradientCheckpointingSavesMemory) {
   EXPECT_LT(every_sixth, without);
 }
 
-// What LibTorch's operations keep of 34 tokens beside the CPU's kernels: the
-// activation, 11 wide, and a byte of each of two dropped changes of 6. Without
-// fused attention there are no statistics of two heads, but masks and ids of
-// 2 * (13 * (3 + 4) + 4 * (13 + 4)) pairs.
+// Memory that LibTorch's operations keep of 34 tokens beside the CPU's kernels:
+// the activation, 11 wide, and a byte of each of two dropped changes of 6.
+// Without fused attention there are no statistics of two heads, but masks and
+// ids of 2 * (13 * (3 + 4) + 4 * (13 + 4)) pairs.
 TEST(StepCostTest, DevicesKeepMoreActivations) {
   const auto estimate = [](StepBackend backend) {
     return EstimateActivations(Small(), kShape, {.backend = backend});

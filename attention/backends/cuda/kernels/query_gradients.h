@@ -117,13 +117,7 @@ ETC_DEVICE void AddThroughById(const Softmax& softmax, const QueryTile& tile,
                                const float* by_id_gradient,
                                uint16_t* tile_of_ids,
                                float (&query_gradient)[kColumns / 8][4]) {
-  const HeadRows<E> embedding =
-      RowsOf<E>(softmax.embedding, 0, tile.head, softmax.ids, softmax.head_dim);
-  for (int first = 0; first < softmax.ids; first += kStep) {
-    SyncThreads();
-    LoadTile<kColumns, kStep>(embedding, first, tile_of_ids);
-    WaitForCopies();
-    SyncThreads();
+  ForEachTileOfIds<E, kColumns>(softmax, tile, tile_of_ids, [&](int first) {
     float values[kStep / 8][4];
     ETC_UNROLL
     for (int n = 0; n < kStep / 8; ++n) {
@@ -136,7 +130,7 @@ ETC_DEVICE void AddThroughById(const Softmax& softmax, const QueryTile& tile,
       }
     }
     Multiply<kColumns, kParts<E>, kStep>(values, tile_of_ids, query_gradient);
-  }
+  });
 }
 
 // Sixteen ids of by_id's gradient, transposed, times the queries of a tile in

@@ -332,13 +332,12 @@ ETC_DEVICE int64_t SplitIndex(const Softmax& softmax, const QueryTile& tile,
   return tile.split * rows + tile.Index(softmax, r);
 }
 
-// by_id of the queries of a tile, [kTile][ids]: q . E[id] + bias[id], by the
-// same products as those of keys, of which `tile_of_ids` holds some rows.
-template <typename E, int kColumns>
-ETC_DEVICE void ComputeById(const Softmax& softmax, const QueryTile& tile,
-                            const uint16_t* query, uint16_t* tile_of_ids,
-                            float* by_id) {
-  constexpr int P = kParts<E>;
+// Fills `tile_of_ids` with the rows of E of kStep ids after the other, and
+// calls function(first) for those from id `first` on.
+template <typename E, int kColumns, typename Function>
+ETC_DEVICE void ForEachTileOfIds(const Softmax& softmax, const QueryTile& tile,
+                                 uint16_t* tile_of_ids,
+                                 const Function& function) {
   const HeadRows<E> embedding =
       RowsOf<E>(softmax.embedding, 0, tile.head, softmax.ids, softmax.head_dim);
   for (int first = 0; first < softmax.ids; first += kStep) {
@@ -346,6 +345,18 @@ ETC_DEVICE void ComputeById(const Softmax& softmax, const QueryTile& tile,
     LoadTile<kColumns, kStep>(embedding, first, tile_of_ids);
     WaitForCopies();
     SyncThreads();
+    function(first);
+  }
+}
+
+// by_id of the queries of a tile, [kTile][ids]: q . E[id] + bias[id], by the
+// same products as those of keys, of which `tile_of_ids` holds some rows.
+template <typename E, int kColumns>
+ETC_DEVICE void ComputeById(const Softmax& softmax, const QueryTile& tile,
+                            const uint16_t* query, uint16_t* tile_of_ids,
+                            float* by_id) {
+  constexpr int P = kParts<E>;
+  ForEachTileOfIds<E, kColumns>(softmax, tile, tile_of_ids, [&](int first) {
     float sums[kStep / 8][4];
     Clear(sums);
     MultiplyTransposed<kColumns, P, kTile, kStep>(query, tile.warp_row,
@@ -361,7 +372,7 @@ ETC_DEVICE void ComputeById(const Softmax& softmax, const QueryTile& tile,
         }
       }
     }
-  }
+  });
   SyncThreads();
 }
 
