@@ -28,7 +28,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/torch_version.h"
 #include "tasks/distributed/process_group.h"
-#include "tasks/runs/checkpoint_run.h"
 #include "tasks/train/adam_update.h"
 #include "tasks/train/device.h"
 #include "tests/support/shipped_config.h"
@@ -290,17 +289,9 @@ TEST_F(CudaDeviceTest, CheckpointsAreEvaluatedOnEitherDevice) {
   RunDemo("wikihop", "train.json",
           {"train.steps=3", "train.device=cuda", "residual_attention=sum"},
           directory.path());
-  const std::string data = SourcePath("tasks/wikihop/sample/dev.json");
   const auto run = [&](const std::string& device) {
     FakeReporter reporter;
-    auto result = RunCheckpoint(
-        {.checkpoint = directory.File("seed-1/checkpoints/last"),
-         .data = {data},
-         .device = device,
-         .warn = [](const std::string& warning) { ADD_FAILURE() << warning; },
-         .context = {.reporter = &reporter}});
-    EXPECT_TRUE(result.ok()) << result.status();
-    return result.ok() ? result->evaluation.predictions->FileContents() : "";
+    return PredictionsOn(device, directory.path(), &reporter);
   };
   const std::string expected = run("cpu");
   EXPECT_GT(expected.size(), 100u);

@@ -24,7 +24,6 @@
 #include "base/linear.h"
 #include "base/to_device.h"
 #include "etc/model.h"
-#include "tasks/runs/checkpoint_run.h"
 #include "tasks/train/device.h"
 #include "tests/support/shipped_config.h"
 #include "tests/support/stand_in_cuda.h"
@@ -380,18 +379,12 @@ TEST(CudaCheckpointTest, IsEvaluatedOnEitherDevice) {
   RunDemo("wikihop", "train.json",
           {"train.steps=3", "train.device=cuda:1", "residual_attention=sum"},
           directory.path());
-  const std::string data = SourcePath("tasks/wikihop/sample/dev.json");
   const auto run = [&](const std::string& device) {
     FakeReporter reporter;
-    auto result = RunCheckpoint(
-        {.checkpoint = directory.File("seed-1/checkpoints/last"),
-         .data = {data},
-         .device = device,
-         .warn = [](const std::string& warning) { ADD_FAILURE() << warning; },
-         .context = {.reporter = &reporter}});
-    EXPECT_TRUE(result.ok()) << result.status();
+    const std::string predictions =
+        PredictionsOn(device, directory.path(), &reporter);
     EXPECT_THAT(reporter.messages, Contains(HasSubstr("--device is ")));
-    return result.ok() ? result->evaluation.predictions->FileContents() : "";
+    return predictions;
   };
   const std::string expected = run("cpu");
   EXPECT_GT(expected.size(), 100u);

@@ -14,6 +14,7 @@
 #include "nlohmann/json.hpp"
 #include "tasks/pretrain/corpus/corpus_tokenizer.h"
 #include "tasks/pretrain/corpus/tokenize_corpus.h"
+#include "tasks/runs/checkpoint_run.h"
 #include "tasks/text/wordpiece_tokenizer.h"
 #include "tests/support/shipped_config.h"
 #include "tests/support/temporary_directory.h"
@@ -116,6 +117,21 @@ inline std::vector<double> LossesOn(const std::string& device,
     losses.push_back(line["update_norm"].get<double>());
   }
   return losses;
+}
+
+// The predictions of the last checkpoint of a WikiHop run in `directory` for
+// the sample's records, evaluated on `device`. Warnings fail the test.
+inline std::string PredictionsOn(const std::string& device,
+                                 const std::string& directory,
+                                 FakeReporter* reporter) {
+  auto result = RunCheckpoint(
+      {.checkpoint = absl::StrCat(directory, "/seed-1/checkpoints/last"),
+       .data = {SourcePath("tasks/wikihop/sample/dev.json")},
+       .device = device,
+       .warn = [](const std::string& warning) { ADD_FAILURE() << warning; },
+       .context = {.reporter = reporter}});
+  EXPECT_TRUE(result.ok()) << result.status();
+  return result.ok() ? result->evaluation.predictions->FileContents() : "";
 }
 
 // Expects losses and norms of a run in bfloat16 to be about those in float32,
