@@ -31,8 +31,8 @@ if [[ ${1:-} == -L || ${1:-} == -LE ]]; then
   shift 2
 fi
 jobs=${ETC_JOBS:-$(nproc)}
-# One test more than cores: those of several processes wait for each other.
-export CMAKE_BUILD_PARALLEL_LEVEL=$jobs CTEST_PARALLEL_LEVEL=$((jobs + 1))
+# Two tests a core: many wait for the disk, or for processes of their own.
+export CMAKE_BUILD_PARALLEL_LEVEL=$jobs CTEST_PARALLEL_LEVEL=$((2 * jobs))
 
 bash cmake/install_dependencies.sh
 

@@ -4,6 +4,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "tests/support/sanitizers.h"
+
 namespace etc {
 namespace {
 
@@ -13,9 +15,9 @@ TEST(MemoryLimitTest, IsThatOfSomeMachine) {
 }
 
 TEST(MemoryLimitDeathTest, IsWhatTheProcessMayHave) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a sanitizer reserves more addresses than can be allowed";
-#endif
+  if (kSanitized) {
+    GTEST_SKIP() << "a sanitizer reserves more addresses than can be allowed";
+  }
   const auto set_limit = [] {
     const struct rlimit limit = {200'000'000, 200'000'000};
     setrlimit(RLIMIT_AS, &limit);

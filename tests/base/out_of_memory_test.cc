@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "base/json_reader.h"
 #include "nlohmann/json.hpp"
+#include "tests/support/sanitizers.h"
 #include "tests/support/temporary_directory.h"
 
 namespace etc {
@@ -85,9 +86,9 @@ TEST(NamingOutOfMemoryTest, PassesEverythingElse) {
 // Arrays of arrays take thirty times the memory of their text, and the
 // library's destructor needs more to take them down.
 TEST(NamingOutOfMemoryDeathTest, ReadsNoJsonThatIsTooLargeForTheMemory) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a sanitizer reserves more addresses than can be allowed";
-#endif
+  if (kSanitized) {
+    GTEST_SKIP() << "a sanitizer reserves more addresses than can be allowed";
+  }
   TemporaryDirectory directory;
   std::string text = "[";
   for (int i = 0; i < 4000000; ++i) {

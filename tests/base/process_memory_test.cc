@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/sanitizers.h"
+
 namespace etc {
 namespace {
 
@@ -38,11 +40,12 @@ int64_t PagesTaken() {
 }
 
 TEST(ProcessMemoryTest, TakesTheSameBlockOnlyOnceFromTheSystem) {
-#if defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "the address sanitizer has a malloc of its own";
-#elif !defined(__GLIBC__)
+#if !defined(__GLIBC__)
   GTEST_SKIP() << "malloc is not glibc's";
 #endif
+  if (kAddressSanitized) {
+    GTEST_SKIP() << "the address sanitizer has a malloc of its own";
+  }
   PagesTaken();
   const int64_t pages = PagesTaken();
   // Pages are of 4 KiB, or one for each 2 MiB.
@@ -56,11 +59,12 @@ TEST(ProcessMemoryTest, TakesTheSameBlockOnlyOnceFromTheSystem) {
 // one is to fill. With posix_memalign of glibc 2.36 the heap grows by all of
 // them.
 TEST(ProcessMemoryTest, TensorsFitWhereOthersOfTheirSizeHaveBeen) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "the sanitizer has a malloc of its own";
-#elif !defined(__GLIBC__)
+#if !defined(__GLIBC__)
   GTEST_SKIP() << "malloc is not glibc's";
 #else
+  if (kSanitized) {
+    GTEST_SKIP() << "the sanitizer has a malloc of its own";
+  }
   KeepFreedMemory();
   constexpr int64_t kFloats = 1 << 20;
   constexpr size_t kHoles = 16;
@@ -107,9 +111,9 @@ TEST(ProcessMemoryTest, GivesMemoryThatItsAddressFrees) {
 }
 
 TEST(ProcessMemoryTest, SaysHowMuchThereWasNoMemoryFor) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "the sanitizer has a malloc of its own";
-#endif
+  if (kSanitized) {
+    GTEST_SKIP() << "the sanitizer has a malloc of its own";
+  }
   KeepFreedMemory();
   try {
     torch::empty({int64_t{1} << 60}, torch::kUInt8);

@@ -11,20 +11,23 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/sanitizers.h"
+
 namespace etc {
 
 // Compares the gradients of a scalar with central differences,
 //
 //   (f(x + h) - f(x - h)) / 2h,   h = 1e-5
 //
-// element by element (`max_elements` of each variable, evenly spread). The
-// variables are float64 leaves that `function` reads; it must be smooth, and
-// is called twice for each element. With |f| and its third derivative around 1
-// the differences are good to about 1e-9.
+// element by element (`max_elements` of each variable, evenly spread; a few
+// under a sanitizer, which sees the same accesses in each). The variables are
+// float64 leaves that `function` reads; it must be smooth, and is called twice
+// for each element. With |f| and its third derivative around 1 the differences
+// are good to about 1e-9.
 inline testing::AssertionResult GradientsMatchDifferences(
     const std::function<torch::Tensor()>& function,
     const std::vector<std::pair<std::string, torch::Tensor>>& variables,
-    double atol = 1e-7, int64_t max_elements = 60) {
+    double atol = 1e-7, int64_t max_elements = kSanitized ? 3 : 60) {
   std::vector<torch::Tensor> leaves;
   for (const auto& [name, variable] : variables) {
     if (variable.scalar_type() != torch::kFloat64 ||

@@ -14,17 +14,14 @@
 #include "tasks/task/benchmark_task.h"
 #include "tasks/text/sentencepiece_tokenizer.h"
 #include "tasks/text/wordpiece_tokenizer.h"
+#include "tests/support/sanitizers.h"
 
 namespace etc {
 
 // True if a program that links LibTorch can use SentencePiece: not under
 // AddressSanitizer (tasks/text/sentencepiece_module.h). Tests of tokenizers,
 // which link no LibTorch, run there.
-#if defined(__SANITIZE_ADDRESS__)
-inline constexpr bool kSentencePieceBesideTorch = false;
-#else
-inline constexpr bool kSentencePieceBesideTorch = true;
-#endif
+inline constexpr bool kSentencePieceBesideTorch = !kAddressSanitized;
 
 // Returns the kind of a vocabulary by its path: WordPiece has a list of words,
 // SentencePiece a model.

@@ -2,6 +2,7 @@
 // Each must end in one line that names the place and says what belongs there,
 // before anything is written.
 #include "gtest/gtest.h"
+#include "tests/support/sanitizers.h"
 #include "tests/tasks/user_mistakes.h"
 
 namespace etc {
@@ -258,9 +259,9 @@ TEST(ConfigMistakesTest, InPathsAreClear) {
 }
 
 TEST(ConfigMistakesTest, InTheTypeOfTokenizerAreClear) {
-#ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "SentencePiece cannot be loaded under AddressSanitizer";
-#endif
+  if (kAddressSanitized) {
+    GTEST_SKIP() << "SentencePiece cannot be loaded under AddressSanitizer";
+  }
   ExpectClearErrors(
       {{nullptr, Set("tokenizer.type=sentencepiece"), {"vocab.txt"}}});
 }

@@ -24,6 +24,7 @@
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/gzip_member.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/temporary_directory.h"
 
 namespace etc {
@@ -67,9 +68,9 @@ rlim_t LibraryBytes() {
 class MemoryLimitsTest : public testing::Test {
  protected:
   void SetUp() override {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    GTEST_SKIP() << "a sanitizer reserves more addresses than can be allowed";
-#endif
+    if (kSanitized) {
+      GTEST_SKIP() << "a sanitizer reserves more addresses than can be allowed";
+    }
     directory_.Write(
         "vocab.txt",
         "[PAD]\n[unused0]\n[unused1]\n[unused2]\n[unused3]\n[unused4]\n[UNK]\n"

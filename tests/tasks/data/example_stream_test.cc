@@ -18,6 +18,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/sanitizers.h"
 
 namespace etc {
 namespace {
@@ -212,9 +213,9 @@ TEST_P(ExampleStreamTest, WaitsNoLongerOnceItIsStopped) {
 // Each thread reserves some MiB of addresses. In a process of its own, which
 // must neither abort nor hang.
 TEST(ExampleStreamDeathTest, SaysWhenThreadsCannotBeStarted) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a sanitizer reserves more addresses than can be allowed";
-#endif
+  if (kSanitized) {
+    GTEST_SKIP() << "a sanitizer reserves more addresses than can be allowed";
+  }
   const auto start_too_many = [] {
     const struct rlimit limit = {size_t{1} << 30, size_t{1} << 30};
     setrlimit(RLIMIT_AS, &limit);

@@ -34,18 +34,13 @@
 #include "tasks/train/optimizer.h"
 #include "tasks/train/task_model.h"
 #include "tasks/train/train_step.h"
+#include "tests/support/sanitizers.h"
 
 namespace etc {
 namespace {
 
 // Relative; what the README promises.
 constexpr double kTolerance = 0.2;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
 
 FinetuneConfig MidSize() {
   FinetuneConfig config;
