@@ -1,5 +1,6 @@
 #include "base/process_memory.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdlib>  // says __GLIBC__
@@ -77,6 +78,11 @@ int64_t ResidentBytes() {
   int64_t all = 0;
   int64_t resident = 0;
   return counts >> all >> resident ? resident * sysconf(_SC_PAGESIZE) : 0;
+}
+
+int64_t PageFaults() {
+  struct rusage usage = {};
+  return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_minflt : 0;
 }
 
 int64_t ResidentBytesAtStart() {

@@ -94,7 +94,8 @@ absl::Status RunReport::ReportUpdate(int64_t step,
       {"tokens", update.tokens},
       {"examples_per_second", examples / times.seconds},
       {"tokens_per_second", tokens / times.seconds},
-      {"seconds_waited", times.seconds_waited}};
+      {"seconds_waited", times.seconds_waited},
+      {"page_faults", times.page_faults}};
   AddResidualScores(update, &line);
   if (options_.context.group != nullptr) {
     line["seconds_communicating"] = times.seconds_communicating;

@@ -31,6 +31,7 @@ class RunReport {
     double seconds_waited = 0;  // of these, for examples
     // Seconds of these spent on communication, with several ranks.
     double seconds_communicating = 0;
+    int64_t page_faults = 0;  // of all threads
   };
   // Reports update number `step`, from 1; `skipped` are all training records so
   // far that were not used.

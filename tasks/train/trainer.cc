@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/json_reader.h"
 #include "base/out_of_memory.h"
+#include "base/process_memory.h"
 #include "base/random.h"
 #include "base/status_macros.h"
 #include "etc/weights/checkpoint.h"
@@ -576,6 +577,7 @@ absl::StatusOr<bool> Trainer::MakeUpdate() {
   const double begin = SteadySeconds();
   const double waited_before = loader_->seconds_waited();
   const double communicated = SecondsCommunicating();
+  const int64_t page_faults = PageFaults();
   const absl::StatusOr<TrainingBatch> batch = loader_->Next();
   const absl::StatusOr<bool> goes_on =
       GoesOn(options_.context.group,
@@ -610,7 +612,8 @@ absl::StatusOr<bool> Trainer::MakeUpdate() {
         state_.step, **update,
         {.seconds = SteadySeconds() - begin,
          .seconds_waited = waited,
-         .seconds_communicating = SecondsCommunicating() - communicated},
+         .seconds_communicating = SecondsCommunicating() - communicated,
+         .page_faults = PageFaults() - page_faults},
         loader_->skipped());
     state_.metrics_bytes = report_->metrics_bytes();
     // The update began with a loss of the weights before it.

@@ -4,7 +4,6 @@
 #include <c10/util/Exception.h>
 #include <gtest/gtest.h>
 #include <malloc.h>
-#include <sys/resource.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
@@ -21,13 +20,6 @@ namespace etc {
 namespace {
 
 constexpr size_t kBytes = size_t{96} << 20;
-
-// Pages that the system gave this process so far.
-int64_t PageFaults() {
-  rusage usage = {};
-  getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_minflt;
-}
 
 // Takes a large block, writes to all of it, frees it; how many pages that
 // needed.

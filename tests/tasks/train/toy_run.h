@@ -58,7 +58,7 @@ inline std::vector<nlohmann::json> MetricsLines(const std::string& directory) {
     lines.push_back(nlohmann::json::parse(line));
     for (const char* timing :
          {"examples_per_second", "tokens_per_second", "seconds_waited",
-          "seconds_communicating", "seconds"}) {
+          "seconds_communicating", "seconds", "page_faults"}) {
       lines.back().erase(timing);
     }
   }
