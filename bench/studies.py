@@ -448,7 +448,7 @@ def read_documents(files, limit):
     return documents
 
 
-def make_vocabulary(documents):
+def make_vocabulary(documents, most_words=WORDS):
     """All characters, alone and within words, and the most frequent words."""
     words, characters = collections.Counter(), collections.Counter()
     for document in documents:
@@ -458,7 +458,7 @@ def make_vocabulary(documents):
     alone = [c for c, count in characters.most_common() if count >= 5]
     pieces = list(SPECIAL) + alone
     pieces += ["##" + c for c in alone if c.isalnum()]
-    pieces += [word for word, _ in words.most_common(WORDS) if len(word) > 1]
+    pieces += [word for word, _ in words.most_common(most_words) if len(word) > 1]
     return pieces
 
 
