@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -18,17 +19,14 @@ namespace {
 
 struct AverageArguments {
   AverageOptions options;
-  std::string output;
+  std::optional<std::string> output;
 };
 
 absl::Status Average(const AverageArguments& arguments) {
   ETC_ASSIGN_OR_RETURN(const CheckpointsToAverage checkpoints,
                        FindCheckpointsToAverage(arguments.options));
-  const std::string output =
-      arguments.output.empty()
-          ? absl::StrCat(checkpoints.seed_directory, "/averaged-",
-                         arguments.options.last)
-          : arguments.output;
+  const std::string output = arguments.output.value_or(absl::StrCat(
+      checkpoints.seed_directory, "/averaged-", arguments.options.last));
   ETC_RETURN_IF_ERROR(CheckOutputDirectory("--output", output, {}));
   ETC_RETURN_IF_ERROR(AverageCheckpoints(checkpoints, output));
   std::cout << "averaged: "

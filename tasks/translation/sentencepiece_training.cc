@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
@@ -50,6 +52,8 @@ class Training {
   // The first error of a file.
   const absl::Status& status() const { return status_; }
   const std::string& reason() const { return reason_; }
+  // A line that is not blank.
+  bool has_text() const { return has_text_; }
   TrainedSentencePiece& trained() { return trained_; }
 
  private:
@@ -71,6 +75,7 @@ class Training {
       ETC_ASSIGN_OR_RETURN(const bool more, file_->NextLine(line));
       if (more) {
         ++trained_.lines;
+        has_text_ = has_text_ || !absl::StripAsciiWhitespace(*line).empty();
         ETC_RETURN_IF_ERROR(CheckLine(*line));
         return true;
       }
@@ -100,6 +105,7 @@ class Training {
   std::unique_ptr<TextFile> file_;
   absl::Status status_;
   std::string reason_;
+  bool has_text_ = false;
   TrainedSentencePiece trained_;
 };
 
@@ -145,8 +151,8 @@ absl::StatusOr<TrainedSentencePiece> TrainSentencePiece(
           .c_str(),
       run.Calls());
   ETC_RETURN_IF_ERROR(run.status());
-  if (run.trained().lines == 0) {
-    return InvalidArgument(training.files.front(),
+  if (!run.has_text()) {
+    return InvalidArgument(absl::StrJoin(training.files, ", "),
                            ": should have lines of text, but has none");
   }
   if (!trained) {
