@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <memory>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -10,29 +11,36 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/counted.h"
+#include "base/directory.h"
 #include "base/file.h"
 #include "base/json_reader.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "etc/encoder_decoder/admin_omegas.h"
 #include "etc/encoder_decoder/config.h"
 #include "etc/encoder_decoder/fairseq_checkpoint.h"
 #include "etc/encoder_decoder/model.h"
 #include "etc/weights/checkpoint.h"
+#include "etc/weights/tokenizer_files.h"
 #include "nlohmann/json.hpp"
 #include "tasks/commands/console.h"
-#include "tasks/text/sentencepiece_loader.h"
+#include "tasks/commands/output_file.h"
+#include "tasks/config/config.h"
 #include "tasks/text/tokenizer.h"
+#include "tasks/translation/model.h"
+#include "tasks/translation/options.h"
+#include "tasks/translation/vocabulary.h"
 
 namespace etc {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kModelJson[] = "encoder_decoder.json";
 constexpr char kModelWeights[] = "model.safetensors";
 constexpr char kFairseqFile[] = "model.pt";
-constexpr char kDictionary[] = "dict.txt";
-constexpr char kPieces[] = "tokenizer.model";
+// Values of tokenizer.type.
+constexpr char kDictionary[] = "dictionary";
+constexpr char kSentencePiece[] = "sentencepiece";
 // <s>, <pad>, </s> and <unk>, which are in no dict.txt.
 constexpr int64_t kSpecials = 4;
 
@@ -53,11 +61,16 @@ absl::Status CheckAbsent(const std::string& path) {
              : absl::OkStatus();
 }
 
-// A vocabulary as it stands in a file.
+// The place in a directory for a vocabulary of a type.
+std::string PathIn(const std::string& directory, const char* type) {
+  return absl::StrCat(directory, "/", VocabularyFileName(type));
+}
+
+// A vocabulary with the file that it comes from.
 struct VocabularyFile {
-  std::string name;  // kDictionary or kPieces; empty: none
+  std::string type;  // tokenizer.type; empty: none
   std::string contents;
-  int64_t entries = 0;  // ids, those of special pieces among them
+  std::shared_ptr<const TranslationVocabulary> ids;
 };
 
 absl::StatusOr<VocabularyFile> ReadTranslationVocabulary(
@@ -66,48 +79,112 @@ absl::StatusOr<VocabularyFile> ReadTranslationVocabulary(
   if (path.empty()) {
     return file;
   }
+  file.type = absl::EndsWith(path, ".model") ? kSentencePiece : kDictionary;
   ETC_ASSIGN_OR_RETURN(file.contents, ReadFile(path, kMaxVocabularyBytes));
-  if (absl::EndsWith(path, ".model")) {
-    ETC_ASSIGN_OR_RETURN(const SentencePieceModelPtr model,
-                         LoadSentencePieceModel(file.contents, path));
-    file.name = kPieces;
-    file.entries = model->size();
-    return file;
-  }
-  file.name = kDictionary;
-  file.entries =
-      kSpecials + std::count(file.contents.begin(), file.contents.end(), '\n');
+  ETC_ASSIGN_OR_RETURN(file.ids, LoadTranslationVocabulary(
+                                     {.type = file.type, .vocabulary = path}));
   return file;
 }
 
+// Checks that a SentencePiece model has the ids of a dictionary beside it,
+// which may have made-up words more.
+absl::Status CheckSamePieces(const std::string& pieces,
+                             const std::string& dictionary) {
+  ETC_ASSIGN_OR_RETURN(const VocabularyFile model,
+                       ReadTranslationVocabulary(pieces));
+  ETC_ASSIGN_OR_RETURN(const VocabularyFile lines,
+                       ReadTranslationVocabulary(dictionary));
+  for (int64_t id = 0; id < model.ids->size(); ++id) {
+    const std::string piece = model.ids->Piece(id);
+    const std::string token = lines.ids->Piece(id);
+    if (piece != token) {
+      return InvalidArgument(pieces, ": piece ", id, " should be ",
+                             QuotedName(token), ", as in ", dictionary,
+                             ", but is ", QuotedName(piece),
+                             "; name the right one of them with --vocabulary");
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The vocabulary beside a checkpoint; empty if there is none. fairseq writes
+// dict.en.txt and dict.de.txt, which are one file if the vocabulary is joint.
+absl::StatusOr<std::string> VocabularyBeside(const std::string& source) {
+  const std::string folder =
+      fs::is_directory(source) ? source : FolderOf(source);
+  const std::string pieces = PathIn(folder, kSentencePiece);
+  const std::string dictionary = PathIn(folder, kDictionary);
+  if (IsFile(pieces)) {
+    if (IsFile(dictionary)) {
+      ETC_RETURN_IF_ERROR(CheckSamePieces(pieces, dictionary));
+    }
+    return pieces;
+  }
+  if (IsFile(dictionary)) {
+    return dictionary;
+  }
+  std::vector<std::string> paths = FilesAt(folder);
+  std::sort(paths.begin(), paths.end());
+  std::string first;
+  std::string contents;
+  for (const std::string& path : paths) {
+    const std::string name = fs::path(path).filename().string();
+    if (!absl::StartsWith(name, "dict.") || !absl::EndsWith(name, ".txt") ||
+        !IsFile(path)) {
+      continue;
+    }
+    ETC_ASSIGN_OR_RETURN(std::string lines,
+                         ReadFile(path, kMaxVocabularyBytes));
+    if (!first.empty() && lines != contents) {
+      return InvalidArgument(
+          first, " and ", path,
+          " should be equal, the joint vocabulary of both languages, but "
+          "differ; name the right one with --vocabulary");
+    }
+    first = first.empty() ? path : first;
+    contents = std::move(lines);
+  }
+  return first;
+}
+
 // The lines "<piece> 1" of a SentencePiece model, as fairseq's dict.txt.
-absl::StatusOr<std::string> DictionaryOf(const VocabularyFile& vocabulary,
-                                         const std::string& source,
-                                         int64_t rows) {
-  if (vocabulary.name == kDictionary) {
+std::string DictionaryOf(const VocabularyFile& vocabulary, int64_t rows) {
+  if (vocabulary.type == kDictionary) {
     return vocabulary.contents;
   }
-  ETC_ASSIGN_OR_RETURN(const SentencePieceModelPtr model,
-                       LoadSentencePieceModel(vocabulary.contents, source));
   std::string lines;
-  for (int64_t id = kSpecials; id < model->size(); ++id) {
-    size_t size = 0;
-    const char* text = model->Piece(static_cast<int32_t>(id), &size);
-    absl::StrAppend(&lines, absl::string_view(text, size), " 1\n");
+  for (int64_t id = kSpecials; id < vocabulary.ids->size(); ++id) {
+    absl::StrAppend(&lines, vocabulary.ids->Piece(id), " 1\n");
   }
   // Rows beyond the pieces, as fairseq names them.
-  for (int64_t i = 0; i < rows - model->size(); ++i) {
-    const std::string number = absl::StrCat(i);
-    absl::StrAppend(&lines, "madeupword",
-                    std::string(number.size() < 4 ? 4 - number.size() : 0, '0'),
-                    number, " 0\n");
+  for (int64_t i = 0; i < rows - vocabulary.ids->size(); ++i) {
+    absl::StrAppend(&lines, "madeupword", absl::Dec(i, absl::kZeroPad4),
+                    " 0\n");
   }
   return lines;
 }
 
+// The configuration of a checkpoint that no run of ours has written: that of
+// the model, and the defaults of fairseq's search.
+absl::StatusOr<FinetuneConfig> ConfigOfImport(const EncoderDecoderConfig& model,
+                                              const std::string& tokenizer_type,
+                                              const std::string& vocabulary,
+                                              const std::string& source) {
+  const TranslationOptions options;
+  return FinetuneConfigFromJson(
+      {{"task", kTranslationTask},
+       {"model", nlohmann::json::parse(EncoderDecoderConfigToJson(model))},
+       {"tokenizer", {{"type", tokenizer_type}, {"vocabulary", vocabulary}}},
+       {"translation",
+        {{"beam_size", options.beam_size},
+         {"length_penalty", options.length_penalty},
+         {"max_length", options.max_length}}}},
+      source);
+}
+
 absl::StatusOr<EncoderDecoder> LoadEncoderDecoder(
     const std::string& directory) {
-  const std::string path = In(directory, kModelJson);
+  const std::string path = In(directory, kEncoderDecoderFile);
   ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonFile(path));
   ETC_ASSIGN_OR_RETURN(const EncoderDecoderConfig config,
                        EncoderDecoderConfigFromJson(json, path));
@@ -137,6 +214,66 @@ void PrintModel(const EncoderDecoderConfig& config) {
             << config.cross_residual_attention << "\n";
 }
 
+// Prints the vocabulary of an import, or warns that it has none.
+absl::Status CheckVocabulary(const VocabularyFile& file,
+                             const std::string& path, const std::string& source,
+                             int64_t rows) {
+  if (file.type.empty()) {
+    PrintWarnings({absl::StrCat(
+        source,
+        " has no dict.txt beside it, without which nothing can be translated; "
+        "give a vocabulary with --vocabulary")});
+    return absl::OkStatus();
+  }
+  if (file.ids->size() > rows) {
+    return InvalidArgument(path, ": should have at most ", rows,
+                           " ids, the rows of the model, but has ",
+                           file.ids->size());
+  }
+  std::cout << "vocabulary: " << path << ", " << FormatCount(file.ids->size())
+            << " ids\n";
+  return absl::OkStatus();
+}
+
+// Without a vocabulary the directory is one for `init` alone.
+absl::Status WriteImported(const EncoderDecoder& model,
+                           const VocabularyFile& file,
+                           const std::string& vocabulary,
+                           const TranslationImport& arguments) {
+  const std::string& directory = arguments.directory;
+  if (file.type.empty()) {
+    ETC_RETURN_IF_ERROR(
+        WriteFileAtomically(In(directory, kEncoderDecoderFile),
+                            EncoderDecoderConfigToJson(model->config())));
+    return WriteTensors(In(directory, kModelWeights), ModuleTensors(*model),
+                        {{"format", "pt"}});
+  }
+  ETC_ASSIGN_OR_RETURN(
+      const FinetuneConfig config,
+      ConfigOfImport(model->config(), file.type, vocabulary, arguments.source));
+  const double smoothing = TranslationOptions().label_smoothing;
+  return WriteTranslationModel(config, TranslationModel(model, smoothing),
+                               file.contents, directory);
+}
+
+// Writes dict.txt, and of SentencePiece the model, which cuts text into its
+// tokens.
+absl::Status WriteVocabularies(const VocabularyFile& file, int64_t rows,
+                               const std::string& directory) {
+  if (file.type.empty()) {
+    return absl::OkStatus();
+  }
+  const std::string path = PathIn(directory, kDictionary);
+  ETC_RETURN_IF_ERROR(WriteFileAtomically(path, DictionaryOf(file, rows)));
+  std::cout << "written: " << path << "\n";
+  if (file.type == kSentencePiece) {
+    const std::string pieces = PathIn(directory, kSentencePiece);
+    ETC_RETURN_IF_ERROR(WriteFileAtomically(pieces, file.contents));
+    std::cout << "written: " << pieces << "\n";
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 bool IsFairseqFile(const std::string& path) {
@@ -145,38 +282,24 @@ bool IsFairseqFile(const std::string& path) {
 }
 
 bool IsEncoderDecoder(const std::string& directory) {
-  return IsFile(In(directory, kModelJson));
+  return IsFile(In(directory, kEncoderDecoderFile));
 }
 
 absl::Status ImportTranslation(const TranslationImport& arguments) {
   ETC_ASSIGN_OR_RETURN(
       const EncoderDecoder model,
       LoadFairseqCheckpoint(arguments.source, arguments.heads));
-  const NamedTensors tensors = ModuleTensors(*model);
-  ETC_RETURN_IF_ERROR(CheckFinite(arguments.source, tensors));
+  ETC_RETURN_IF_ERROR(CheckFinite(arguments.source, ModuleTensors(*model)));
+  const EncoderDecoderConfig& config = model->config();
   std::string vocabulary = arguments.vocabulary;
   if (vocabulary.empty()) {
-    const std::string beside =
-        (fs::path(arguments.source).parent_path() / kDictionary).string();
-    vocabulary = IsFile(beside) ? beside : "";
+    ETC_ASSIGN_OR_RETURN(vocabulary, VocabularyBeside(arguments.source));
   }
   ETC_ASSIGN_OR_RETURN(const VocabularyFile file,
                        ReadTranslationVocabulary(vocabulary));
-  const EncoderDecoderConfig& config = model->config();
-  if (file.entries > config.vocab_size) {
-    return InvalidArgument(vocabulary, ": should have at most ",
-                           config.vocab_size, " ids, the rows of the model, ",
-                           "but has ", file.entries);
-  }
   PrintModel(config);
-  if (file.name.empty()) {
-    PrintWarnings({absl::StrCat(
-        arguments.source,
-        " has no dict.txt beside it; give a vocabulary with --vocabulary")});
-  } else {
-    std::cout << "vocabulary: " << vocabulary << ", "
-              << FormatCount(file.entries) << " ids\n";
-  }
+  ETC_RETURN_IF_ERROR(
+      CheckVocabulary(file, vocabulary, arguments.source, config.vocab_size));
   if (!arguments.directory.empty()) {
     ETC_RETURN_IF_ERROR(CheckAbsent(In(arguments.directory, kModelWeights)));
   }
@@ -184,14 +307,7 @@ absl::Status ImportTranslation(const TranslationImport& arguments) {
     return absl::OkStatus();
   }
   ETC_RETURN_IF_ERROR(CreateDirectories(arguments.directory));
-  if (!file.name.empty()) {
-    ETC_RETURN_IF_ERROR(WriteFileAtomically(
-        absl::StrCat(arguments.directory, "/", file.name), file.contents));
-  }
-  ETC_RETURN_IF_ERROR(WriteFileAtomically(In(arguments.directory, kModelJson),
-                                          EncoderDecoderConfigToJson(config)));
-  ETC_RETURN_IF_ERROR(WriteTensors(In(arguments.directory, kModelWeights),
-                                   tensors, {{"format", "pt"}}));
+  ETC_RETURN_IF_ERROR(WriteImported(model, file, vocabulary, arguments));
   std::cout << "written: " << arguments.directory << "\n";
   return absl::OkStatus();
 }
@@ -205,23 +321,17 @@ absl::Status ExportTranslation(const TranslationExport& arguments) {
     ETC_ASSIGN_OR_RETURN(model, FoldAdminOmegas(model));
   }
   std::string vocabulary;
-  for (const char* const name : {kDictionary, kPieces}) {
-    if (vocabulary.empty() && IsFile(In(arguments.source, name))) {
-      vocabulary = In(arguments.source, name);
+  for (const char* const type : {kSentencePiece, kDictionary}) {
+    if (vocabulary.empty() && IsFile(PathIn(arguments.source, type))) {
+      vocabulary = PathIn(arguments.source, type);
     }
   }
   ETC_ASSIGN_OR_RETURN(const VocabularyFile file,
                        ReadTranslationVocabulary(vocabulary));
   PrintModel(model->config());
   ETC_RETURN_IF_ERROR(CreateDirectories(arguments.directory));
-  if (!file.name.empty()) {
-    ETC_ASSIGN_OR_RETURN(
-        const std::string lines,
-        DictionaryOf(file, vocabulary, model->config().vocab_size));
-    const std::string dictionary = In(arguments.directory, kDictionary);
-    ETC_RETURN_IF_ERROR(WriteFileAtomically(dictionary, lines));
-    std::cout << "written: " << dictionary << "\n";
-  }
+  ETC_RETURN_IF_ERROR(
+      WriteVocabularies(file, model->config().vocab_size, arguments.directory));
   ETC_RETURN_IF_ERROR(WriteFairseqCheckpoint(path, model));
   std::cout << "written: " << path << "\n";
   const EncoderDecoderConfig& config = model->config();

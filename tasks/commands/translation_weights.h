@@ -18,22 +18,25 @@ struct TranslationImport {
   std::string source;
   // Empty with `dry_run`.
   std::string directory;
-  // dict.txt or a SentencePiece model; empty: a dict.txt beside the source, if
-  // there is one.
+  // dict.txt or a SentencePiece model; empty: that beside the source, if there
+  // is one: tokenizer.model, dict.txt, or files dict.LANGUAGE.txt of the same
+  // contents.
   std::string vocabulary;
   // For files that do not say it; 0: the file says it.
   int64_t heads = 0;
   bool dry_run = false;
 };
 
-// Makes a directory of ours of a checkpoint of fairseq: encoder_decoder.json,
-// model.safetensors, and the vocabulary as dict.txt or tokenizer.model. Prints
-// the sizes of the model. All is checked before anything is written, also in a
-// dry run.
+// Makes a checkpoint of ours of one of fairseq (WriteTranslationModel), which
+// `realetc translate` takes as it is; the settings of its search are our
+// defaults, which are fairseq's. Without a vocabulary it has the model alone,
+// to begin from. Prints the sizes of the model. All is checked before anything
+// is written, also in a dry run.
 //   kAlreadyExists    the directory has a model.safetensors
 //   kInvalidArgument  LoadFairseqCheckpoint; a weight that is infinite or not a
-//                     number; a vocabulary with more entries than the model has
-//                     rows
+//                     number; a vocabulary that is none
+//                     (LoadTranslationVocabulary), with more entries than the
+//                     model has rows, or of several files that disagree
 absl::Status ImportTranslation(const TranslationImport& arguments);
 
 struct TranslationExport {
@@ -45,7 +48,8 @@ struct TranslationExport {
 };
 
 // Writes model.pt, a checkpoint of fairseq, and dict.txt, if the source has a
-// vocabulary; of a SentencePiece model its pieces, with counts of 1.
+// vocabulary; of a SentencePiece model its pieces, with counts of 1, and
+// tokenizer.model itself.
 //   kAlreadyExists    the directory has a model.pt
 //   kInvalidArgument  WriteFairseqCheckpoint, FoldAdminOmegas
 absl::Status ExportTranslation(const TranslationExport& arguments);

@@ -8,8 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "tests/support/realetc_program.h"
 #include "tests/tasks/translation/toy_language.h"
 
@@ -17,13 +21,14 @@ namespace etc {
 namespace {
 
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::StartsWith;
 
 class TranslateCommandTest : public RealetcTest {
  protected:
   std::string Train() {
-    const std::string config = WriteConfig(language_.Config());
+    const std::string config = WriteConfig(config_);
     const Result trained = Run("train " + config);
     EXPECT_EQ(trained.code, 0) << trained.err;
     EXPECT_THAT(trained.out, StartsWith("seed 1: loss "));
@@ -37,7 +42,18 @@ class TranslateCommandTest : public RealetcTest {
     EXPECT_THAT(result.err, AllOf(StartsWith("realetc: "), HasSubstr(part)));
   }
 
+  // Makes pieces.model, the vocabulary of the next training.
+  void UseSentencePiece() {
+    const std::vector<std::string> files = language_.Files("train");
+    const std::string model = directory_.File("pieces.model");
+    const Result made = Run(absl::StrCat("vocabulary ", files[0], " ", files[1],
+                                         " --size 30 --output ", model));
+    ASSERT_EQ(made.code, 0) << made.err;
+    config_["tokenizer"] = {{"type", "sentencepiece"}, {"vocabulary", model}};
+  }
+
   ToyLanguage language_{&directory_};
+  nlohmann::json config_ = language_.Config();
 };
 
 TEST_F(TranslateCommandTest, TranslatesFilesAndStandardInput) {
@@ -112,17 +128,144 @@ TEST_F(TranslateCommandTest, RefusesAModelWithoutADecoder) {
                 "is of wikihop, whose model has no decoder");
 }
 
+// The lines are those of the checkpoint before it went to fairseq and back.
+TEST_F(TranslateCommandTest, TranslatesWhatItImportsFromFairseq) {
+  const std::string input = directory_.Write("lines", "a b c\n\nd\nh g f e\n");
+  const std::string exported = directory_.File("exported");
+  const std::string imported = directory_.File("imported");
+  for (const std::string type : {"dictionary", "sentencepiece"}) {
+    if (type == "sentencepiece") {
+      UseSentencePiece();
+    }
+    const std::string run = Train();
+    const std::string translate =
+        absl::StrCat(" --input ", input, " --scores --beam 3");
+    const Result before = Run("translate " + run + translate);
+    ASSERT_EQ(before.code, 0) << before.err;
+    EXPECT_EQ(Lines(before.out), 4);
+    ASSERT_EQ(Run("export " + run + " " + exported).code, 0);
+    const Result taken =
+        Run(absl::StrCat("import ", exported, "/model.pt ", imported));
+    ASSERT_EQ(taken.code, 0) << taken.err;
+    EXPECT_EQ(taken.err, "");
+    const Result after = Run("translate " + imported + translate);
+    EXPECT_EQ(after.code, 0) << after.err;
+    EXPECT_EQ(after.out, before.out);
+    // fairseq's beam of 5, length penalty of 1 and 200 tokens at most.
+    EXPECT_EQ(Run(absl::StrCat("translate ", imported, " --input ", input)).out,
+              Run(absl::StrCat("translate ", run, " --input ", input,
+                               " --beam 5 --length-penalty 1 --max-length 200"))
+                  .out);
+    EXPECT_EQ(nlohmann::json::parse(
+                  Contents(imported + "/finetune.json"))["tokenizer"]["type"],
+              type);
+    for (const std::string& directory : {run, exported, imported}) {
+      std::filesystem::remove_all(directory);
+    }
+  }
+}
+
+TEST_F(TranslateCommandTest, FindsTheVocabularyBesideAFairseqFile) {
+  const std::string run = Train();
+  const std::string exported = directory_.File("exported");
+  ASSERT_EQ(Run("export " + run + " " + exported).code, 0);
+  const std::string import = absl::StrCat("import ", exported, "/model.pt ");
+  const std::string dictionary = Contents(exported + "/dict.txt");
+
+  // As fairseq leaves it beside its data.
+  for (const char* const name :
+       {"exported/dict.en.txt", "exported/dict.de.txt"}) {
+    directory_.Write(name, dictionary);
+  }
+  std::filesystem::remove(exported + "/dict.txt");
+  const Result found = Run(import + "--dry-run");
+  EXPECT_EQ(found.code, 0) << found.err;
+  EXPECT_THAT(found.out, HasSubstr("dict.de.txt, 20 ids"));
+  directory_.Write("exported/dict.en.txt", dictionary + "z 1\n");
+  ExpectMistake(import + "--dry-run", "dict.en.txt should be equal");
+  directory_.Write("exported/dict.txt", dictionary + "z 1\n");
+  ExpectMistake(import + "--dry-run",
+                "dict.txt: should have at most 20 ids, the rows of the model, "
+                "but has 21");
+  directory_.Write("exported/dict.txt", "a 1\nb\n");
+  ExpectMistake(import + "--dry-run", "dict.txt:2: a line of fairseq's");
+  directory_.Write("exported/dict.txt", dictionary);
+  UseSentencePiece();
+  std::filesystem::copy(directory_.File("pieces.model"),
+                        exported + "/tokenizer.model");
+  ExpectMistake(import + "--dry-run", "tokenizer.model: piece 4 should be");
+  EXPECT_EQ(Run(absl::StrCat(import, "--dry-run --vocabulary ", exported,
+                             "/dict.txt"))
+                .code,
+            0);
+}
+
+// It is one to begin from, as before.
+TEST_F(TranslateCommandTest, ImportsAFairseqFileWithoutAVocabulary) {
+  const std::string run = Train();
+  const std::string exported = directory_.File("exported");
+  const std::string imported = directory_.File("imported");
+  ASSERT_EQ(Run("export " + run + " " + exported).code, 0);
+  std::filesystem::remove(exported + "/dict.txt");
+  const Result taken =
+      Run(absl::StrCat("import ", exported, "/model.pt ", imported));
+  EXPECT_EQ(taken.code, 0) << taken.err;
+  EXPECT_THAT(taken.err, HasSubstr("without which nothing can be translated"));
+  ExpectMistake(
+      "translate " + imported + " --input " + language_.Files("dev")[0],
+      "should be a checkpoint");
+  nlohmann::json config = language_.Config();
+  config["init"] = imported;
+  config["output"] = directory_.File("second");
+  const Result trained = Run("train " + WriteConfig(config));
+  EXPECT_EQ(trained.code, 0) << trained.err;
+}
+
 // Those that the repository ships, whose data are elsewhere.
-TEST_F(TranslateCommandTest, EstimatesShippedConfigurations) {
+TEST_F(TranslateCommandTest, ReadsShippedConfigurations) {
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator(
            ETC_SOURCE_DIR "/tasks/translation/configs")) {
-    const Result estimated = Run("estimate " + entry.path().string());
-    EXPECT_EQ(estimated.code, 0) << entry.path() << estimated.err;
+    const std::string path = entry.path().string();
+    const Result estimated = Run("estimate " + path);
+    EXPECT_EQ(estimated.code, 0) << path << estimated.err;
+    EXPECT_EQ(estimated.err, "") << path;
     EXPECT_THAT(estimated.out, HasSubstr("peak, about"));
+    ExpectMistake(
+        absl::StrCat("train ", path, " --output ", directory_.File("shipped")),
+        nlohmann::json::parse(Contents(path))["tokenizer"]["vocabulary"]);
     ++count;
   }
-  EXPECT_GE(count, 5);
+  EXPECT_EQ(count, 5);
+}
+
+// The rows of the README's table: parameters are those of doc/translation.md
+// 1.7, where it has the vocabulary.
+TEST_F(TranslateCommandTest, EstimatesTheSizesOfThePaper) {
+  const std::string folder = ETC_SOURCE_DIR "/tasks/translation/";
+  int rows = 0;
+  for (const absl::string_view line :
+       absl::StrSplit(Contents(folder + "README.md"), '\n')) {
+    if (!absl::StartsWith(line, "| En-")) {
+      continue;
+    }
+    const std::vector<std::string> cells = absl::StrSplit(line, '|');
+    ASSERT_EQ(cells.size(), 6u) << line;
+    std::string arguments = "estimate " + folder + "configs/";
+    absl::StrAppend(&arguments,
+                    absl::StrReplaceAll(cells[2], {{"`", ""}, {" ", ""}}));
+    for (const absl::string_view field :
+         absl::StrSplit(cells[3], absl::ByAnyChar("` "), absl::SkipEmpty())) {
+      absl::StrAppend(&arguments, " --set ", field);
+    }
+    const Result estimated = Run(arguments);
+    EXPECT_EQ(estimated.code, 0) << arguments << estimated.err;
+    EXPECT_THAT(estimated.out,
+                ContainsRegex(absl::StrCat(
+                    "total +", absl::StripAsciiWhitespace(cells[4]), "\n")));
+    ++rows;
+  }
+  EXPECT_EQ(rows, 5);
 }
 
 TEST_F(TranslateCommandTest, RefusesMistakesInConfigurations) {
