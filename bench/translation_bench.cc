@@ -12,7 +12,7 @@
 //   translation_bench --write DIRECTORY
 //
 // writes the model of decoding without residual scores as fairseq's model.pt,
-// and its sources and best translations as translations.json, for
+// and its sources and all hypotheses of each as translations.json, for
 // bench/translation_peers.py.
 
 #include <benchmark/benchmark.h>
@@ -113,10 +113,15 @@ absl::Status WriteForPeers(const std::string& directory) {
     sources.push_back(std::vector<int64_t>(row.data_ptr<int64_t>(),
                                            row.data_ptr<int64_t>() + kLength));
   }
+  TranslateOptions options = DecodeOptions(kBeam);
+  options.beam.num_best = kBeam;
   nlohmann::json translations = nlohmann::json::array();
-  for (const auto& hypotheses :
-       Translate(model, source, DecodeOptions(kBeam))) {
-    translations.push_back(hypotheses.front().tokens);
+  for (const auto& hypotheses : Translate(model, source, options)) {
+    nlohmann::json of_source = nlohmann::json::array();
+    for (const BeamHypothesis& hypothesis : hypotheses) {
+      of_source.push_back(hypothesis.tokens);
+    }
+    translations.push_back(std::move(of_source));
   }
   ETC_RETURN_IF_ERROR(WriteFileAtomically(
       directory + "/translations.json",
