@@ -105,7 +105,7 @@ SIZES = {
     "switch": {"updates": {"rte": 130, "mrpc": 180, "stsb": 260, "sst2": 500},
                "batch": 16},
     "hops": {"hops": (1, 2, 3, 4), "updates": 1000},
-    "translation_depth": {"layers": 18, "updates": 500, "warmup": 100},
+    "translation_depth": {"layers": 18, "updates": 800, "warmup": 200},
     # Epochs are those of 4.1 in doc/translation.md.
     "multi30k_tiny": {"epoch": 132, "epochs": 60, "averaged": 10,
                       "fields": {}},
@@ -250,9 +250,9 @@ def translation_depth_runs(size, inputs, seeds):
                        "model.hidden_size": 128, "model.intermediate_size": 256,
                        "model.num_encoder_layers": size["layers"],
                        "model.num_decoder_layers": size["layers"],
-                       "translation.max_tokens": 512,
+                       "translation.max_tokens": 256,
                        "schedule.warmup_steps": size["warmup"],
-                       "train.learning_rate": 2e-3, "train.keep_last": 1,
+                       "train.learning_rate": 1e-3, "train.keep_last": 1,
                        "train.evaluate_every": size["updates"] // 10},
                       size["updates"], tested=inputs["test"])
 
