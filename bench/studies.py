@@ -1190,8 +1190,9 @@ def provenance(results, text):
             "%s.%s" % (seeds, cpu, text))
 
 
-def report(name, results, out):
-    """The table with its sentences; the files table.md and picture.svg."""
+def report(name, results, out, fields=()):
+    """The table with its sentences; the files table.md and picture.svg.
+    `fields` are those of --set."""
     study = STUDIES[name]
     lines = table(study, results) + [""] + sentences(study, results)
     if name == "half":
@@ -1205,6 +1206,8 @@ def report(name, results, out):
                   if "bleu" in result}
     if signatures:
         text += " BLEU of the test set: %s." % ", ".join(sorted(signatures))
+    if fields:
+        text += " Set: %s." % ", ".join(fields)
     lines += ["", provenance(results, text)]
     write_atomically(out / "table.md", "\n".join(lines) + "\n")
     draw(name, study.panels(results), results, out / "picture.svg")
@@ -1350,6 +1353,10 @@ def parse_arguments():
                         metavar="SETTING=VALUE,...",
                         help="runs with one of these values of a setting only; "
                         "may be repeated")
+    parser.add_argument("--set", action="append", default=[], dest="fields",
+                        metavar="FIELD=VALUE", help="a field of every "
+                        "configuration, as in train.precision=bf16; may be "
+                        "repeated")
     parser.add_argument("--quick", action="store_true",
                         help="a few updates of tiny models")
     parser.add_argument("--write-doc", action="store_true",
@@ -1378,6 +1385,21 @@ def chosen(runs, only):
     if not runs:
         raise Failure("--only leaves no run")
     return runs
+
+
+def changed(runs, fields):
+    """The runs with the fields of --set in all configurations."""
+    values = {}
+    for text in fields:
+        name, equals, value = text.partition("=")
+        if not name or not equals:
+            raise Failure("--set should be FIELD=VALUE, but is %r" % text)
+        try:
+            values[name] = json.loads(value)
+        except ValueError:
+            values[name] = value
+    return [dataclasses.replace(run, fields={**run.fields, **values})
+            for run in runs]
 
 
 def earlier_results(out, runs):
@@ -1414,9 +1436,9 @@ def run_study(arguments):
             raise Failure("another process runs the study in %s" %
                           out) from None
         inputs = prepare(study, arguments, arguments.out, sizes)
-        runs = chosen(list(study.runs(sizes, inputs,
-                                      range(1, arguments.seeds + 1))),
-                      arguments.only)
+        seeds = range(1, arguments.seeds + 1)
+        runs = changed(chosen(list(study.runs(sizes, inputs, seeds)),
+                              arguments.only), arguments.fields)
         runner = Runner(out, runs, earlier_results(out, runs), arguments.jobs)
         check_configurations(out, runner.left)
         try:
@@ -1424,7 +1446,8 @@ def run_study(arguments):
         finally:
             results = in_order(runner.results, runs)
             if results:
-                lines = report(arguments.study, results, out)
+                lines = report(arguments.study, results, out,
+                               arguments.fields)
                 print("\n".join(lines))
         if arguments.write_doc:
             write_doc(arguments.study, lines, out)

@@ -193,6 +193,24 @@ class StudiesTest(unittest.TestCase):
       self.assertEqual(output.count('\n'), 1, output)
       self.assertFalse(out.exists())
 
+  def test_set_changes_all_configurations(self):
+    out = self.work / 'set'
+    process = self.start(self.command(
+        'hops', '--only', 'hops=1', '--only', 'mode=off', '--set',
+        'train.weight_decay=3', out=out))
+    output, _ = process.communicate()
+    self.assertEqual(process.returncode, 1, output)
+    self.assertIn('weight_decay', output)
+    process = self.start(self.command(
+        'hops', '--only', 'hops=1', '--only', 'mode=off', '--set',
+        'optimizer.weight_decay=0.5', out=out))
+    output, _ = process.communicate()
+    self.assertEqual(process.returncode, 0, output)
+    self.assertIn('Set: optimizer.weight_decay=0.5.', output)
+    for line in (out / 'hops/results.jsonl').read_text().splitlines():
+      config = json.loads(line)['config']
+      self.assertEqual(config['optimizer']['weight_decay'], 0.5)
+
   def test_results_of_other_settings_are_refused(self):
     out = self.work / 'others'
     (out / 'hops').mkdir(parents=True)
