@@ -159,19 +159,20 @@ class StudiesTest(unittest.TestCase):
         self.assertEqual(average['steps'], [6, 9])
 
   def test_an_interrupted_study_goes_on(self):
-    process = self.start(self.command('half', '--jobs', '1'))
-    deadline = time.monotonic() + 600
-    while not self.results('half') and process.poll() is None:
-      self.assertLess(time.monotonic(), deadline)
-      time.sleep(0.05)
-    process.send_signal(signal.SIGTERM)
-    output, _ = process.communicate()
-    self.assertEqual(process.returncode, STOPPED, output)
-    self.assertIn('the same command goes on', output)
-    done = self.results('half')
-    self.assertLess(len(done), RUNS['half'])
-    self.check_study('half')
-    self.assertEqual(self.results('half')[:len(done)], done)
+    for study in ('half', 'multi30k_tiny'):
+      process = self.start(self.command(study, '--jobs', '1'))
+      deadline = time.monotonic() + 600
+      while not self.results(study) and process.poll() is None:
+        self.assertLess(time.monotonic(), deadline)
+        time.sleep(0.05)
+      process.send_signal(signal.SIGTERM)
+      output, _ = process.communicate()
+      self.assertEqual(process.returncode, STOPPED, output)
+      self.assertIn('the same command goes on', output)
+      done = self.results(study)
+      self.assertLess(len(done), RUNS[study])
+      self.check_study(study)
+      self.assertEqual(self.results(study)[:len(done)], done)
 
   def test_mistakes_are_one_line_before_any_run(self):
     out = self.work / 'nothing'
