@@ -8,8 +8,8 @@
                                                    BERT, in each mode
   bash bench/studies.sh hops                       questions of 1 to 4 documents
   bash bench/studies.sh translation_depth          translation, 18 + 18 layers
-  bash bench/studies.sh multi30k_tiny --data DIR   English-German, hours;
-  bash bench/studies.sh multi30k_small --data DIR  a day
+  bash bench/studies.sh multi30k_tiny --data DIR   English to German, hours
+  bash bench/studies.sh multi30k_small --data DIR  the same, another model
 
 Each study is a list of runs, made by the functions under "The studies": a base
 configuration, and what a run changes of it. Nothing is chosen for one mode, and
