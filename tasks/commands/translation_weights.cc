@@ -235,7 +235,7 @@ absl::Status CheckVocabulary(const VocabularyFile& file,
   return absl::OkStatus();
 }
 
-// Without a vocabulary the directory is one for `init` alone.
+// Writes a checkpoint; without a vocabulary the model alone, for `init`.
 absl::Status WriteImported(const EncoderDecoder& model,
                            const VocabularyFile& file,
                            const std::string& vocabulary,

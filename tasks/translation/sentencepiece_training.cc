@@ -52,7 +52,7 @@ class Training {
   // The first error of a file.
   const absl::Status& status() const { return status_; }
   const std::string& reason() const { return reason_; }
-  // A line that is not blank.
+  // Returns true if some line is not blank.
   bool has_text() const { return has_text_; }
   TrainedSentencePiece& trained() { return trained_; }
 

@@ -141,7 +141,7 @@ TEST_F(AverageCommandTest, RefusesDamagedCheckpoints) {
   directory_.Write("run/seed-1/checkpoints/step-00000003/model.safetensors",
                    bytes);
   ExpectMistake(run_ + " --last 2", path);
-  // One that is not whole does not count.
+  // A checkpoint that is not whole does not count.
   fs::remove(path);
   ExpectMistake(run_ + " --last 3", "but has 2");
 }

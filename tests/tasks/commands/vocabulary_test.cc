@@ -80,7 +80,7 @@ TEST_F(VocabularyCommandTest, RefusesSizesThatTheTextDoesNotGive) {
                 "16 lines: ");
   ExpectMistake(text_ + output_ + " --type unigram --size 2000",
                 "no vocabulary of 2000 pieces can be made of 16 lines: ");
-  // Fewer than there are characters.
+  // Sizes below the number of characters.
   ExpectMistake(text_ + output_ + " --size 10",
                 "no vocabulary of 10 pieces can be made of 16 lines: ");
   for (const char* const size : {"4", "0", "-5", "1000001"}) {

@@ -172,7 +172,7 @@ TEST_F(TranslateCommandTest, FindsTheVocabularyBesideAFairseqFile) {
   const std::string import = absl::StrCat("import ", exported, "/model.pt ");
   const std::string dictionary = Contents(exported + "/dict.txt");
 
-  // As fairseq leaves it beside its data.
+  // Dictionaries as fairseq leaves them beside its data.
   for (const char* const name :
        {"exported/dict.en.txt", "exported/dict.de.txt"}) {
     directory_.Write(name, dictionary);
@@ -200,7 +200,7 @@ TEST_F(TranslateCommandTest, FindsTheVocabularyBesideAFairseqFile) {
             0);
 }
 
-// It is one to begin from, as before.
+// A model to begin from, which cannot translate.
 TEST_F(TranslateCommandTest, ImportsAFairseqFileWithoutAVocabulary) {
   const std::string run = Train();
   const std::string exported = directory_.File("exported");
@@ -221,7 +221,7 @@ TEST_F(TranslateCommandTest, ImportsAFairseqFileWithoutAVocabulary) {
   EXPECT_EQ(trained.code, 0) << trained.err;
 }
 
-// Those that the repository ships, whose data are elsewhere.
+// Configurations of the repository, whose data are elsewhere.
 TEST_F(TranslateCommandTest, ReadsShippedConfigurations) {
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator(
