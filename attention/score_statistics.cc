@@ -7,6 +7,7 @@
 
 #include "attention/attention_problem.h"
 #include "attention/backends/reference/dense_attention.h"
+#include "attention/entropy.h"
 #include "attention/row_blocks.h"
 
 namespace etc {
@@ -52,7 +53,7 @@ class StatisticsSums {
     const torch::Tensor p =
         DenseProbabilities(input, logits.logits).to(torch::kFloat64);
     sums.push_back(Total(input.mask.any(-1)) * heads);
-    sums.push_back(Total(torch::xlogy(p, p)).neg());
+    sums.push_back(EntropyOfWeights(p).sum());
     sums_ += torch::stack(sums);
     largest_ = torch::maximum(largest_, torch::stack(largest));
   }
