@@ -96,6 +96,9 @@ class Classify final
   std::vector<TruncatedPart> Truncated(const Example& example) const override {
     return PartsOf({{"pieces", example.dropped_pieces}});
   }
+  std::vector<GlobalTokenName> GlobalTokenNames() const override {
+    return GlobalTokensOfTexts(options().input.has_long_tokens);
+  }
   // The answer, what did not fit, and the tokens: of ETC a line for each global
   // token with those that belong to it, of BERT a line for each.
   std::string Describe(const Example& example) const override;

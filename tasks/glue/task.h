@@ -76,6 +76,9 @@ class Glue final : public Benchmark<GlueRecord, GlueExample, GlueLogits,
   std::vector<TruncatedPart> Truncated(const Example& example) const override {
     return PartsOf({{"pieces", example.dropped_pieces}});
   }
+  std::vector<GlobalTokenName> GlobalTokenNames() const override {
+    return GlobalTokensOfTexts(options().input.has_long_tokens);
+  }
   // The label, what truncation took, and the tokens.
   std::string Describe(const Example& example) const override;
 

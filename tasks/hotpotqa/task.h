@@ -61,6 +61,13 @@ class Hotpotqa final
     return PartsOf({{"question_pieces", example.dropped_question_pieces},
                     {"texts", example.dropped_texts}});
   }
+  std::vector<GlobalTokenName> GlobalTokenNames() const override {
+    const HotpotqaTokens tokens =
+        HotpotqaTokensOf(options().input.tokenizer_kind, tokenizer());
+    return {{"question", tokens.question},
+            {"paragraph", tokens.paragraph},
+            {"sentence", tokens.sentence}};
+  }
   // Question, answer and where it stands, what did not fit, and a line for each
   // global token. Supporting facts are marked "*", the tokens of an answer are
   // in brackets: "[ jane roe ]".

@@ -124,6 +124,15 @@ TextPieces WithinRoom(const SplitText& split, int64_t* room,
   return text;
 }
 
+std::vector<GlobalTokenName> GlobalTokensOfTexts(bool has_long_tokens) {
+  std::vector<GlobalTokenName> names;
+  if (has_long_tokens) {
+    names = {{"whole text", kWholeTextToken},
+             {"sentence", kSentenceOfTextToken}};
+  }
+  return names;
+}
+
 TableSizes TablesOfTexts(const InputOptions& input) {
   return {.tokens = kSentenceOfTextToken + 1,
           .token_names = "the global tokens 1 and 2",

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "tasks/data/example.h"
+#include "tasks/data/global_token_name.h"
 #include "tasks/task/benchmark.h"
 #include "tasks/text/tokenizer.h"
 
@@ -65,6 +66,9 @@ void AppendText(absl::string_view text, const Tokenizer& tokenizer,
 // the others to `*dropped_sentences`.
 TextPieces WithinRoom(const SplitText& split, int64_t* room,
                       int64_t* dropped_sentences);
+
+// The kinds of ETC's global tokens; none of BERT's, which are the text itself.
+std::vector<GlobalTokenName> GlobalTokensOfTexts(bool has_long_tokens);
 
 // Rows of the tables and lengths that a task with WriteTexts' tokens needs.
 TableSizes TablesOfTexts(const InputOptions& input);

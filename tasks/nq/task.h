@@ -69,6 +69,12 @@ class Nq final : public Benchmark<NqRecord, NqExample, NqLogits, NqOptions,
                           const std::string& where) const override;
   // Windows have all of the page, so only the question can be cut.
   std::vector<TruncatedPart> Truncated(const Example& example) const override;
+  std::vector<GlobalTokenName> GlobalTokenNames() const override {
+    return {{"question", kNqGlobalQuestionToken},
+            {options().fixed_block_length > 0 ? "block" : "candidate",
+             kNqGlobalCandidateToken},
+            {"end", kNqGlobalEndToken}};
+  }
   // Question, targets, and a line for each global token. HTML tags are "<>" and
   // "</>", the long answer is in braces and the short one in brackets: "{ <>
   // blue was written by [ ann lee ] . </> }".

@@ -63,6 +63,10 @@ class Openkp final
   std::vector<TruncatedPart> Truncated(const Example& example) const override {
     return PartsOf({{"words", example.dropped_words}});
   }
+  std::vector<GlobalTokenName> GlobalTokenNames() const override {
+    return {{options().fixed_block_length > 0 ? "block" : "element",
+             kOpenkpGlobalToken}};
+  }
   // The key phrases and their places, what truncation took, and a line for each
   // global token with one below for the layout of its element. The pieces of
   // key phrases stand in brackets.

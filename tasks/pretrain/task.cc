@@ -232,6 +232,19 @@ std::unique_ptr<TaskPredictions> PretrainTask::MakePredictions() const {
   return std::make_unique<PretrainMetrics>(options_);
 }
 
+std::vector<GlobalTokenName> PretrainTask::GlobalTokenNames() const {
+  std::vector<GlobalTokenName> names;
+  if (!ReadsPairs(config_)) {
+    const PackedExampleOptions ids;
+    names.push_back({"sentence", ids.sentence_global_id});
+    if (options_.cpc_global_id != ids.sentence_global_id) {
+      names.push_back(
+          {"hidden sentence", static_cast<int32_t>(options_.cpc_global_id)});
+    }
+  }
+  return names;
+}
+
 std::string PretrainTask::Describe(const Example& example) const {
   return DescribePretrainExample(ExampleAs<PretrainExample>(example),
                                  *tokenizer_.tokenizer);

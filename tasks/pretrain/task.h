@@ -38,6 +38,7 @@ class PretrainTask final : public Task {
   std::shared_ptr<TaskHead> MakeHead() const override;
   std::unique_ptr<TaskPredictions> MakePredictions() const override;
   std::string main_metric() const override { return "masked_lm_accuracy"; }
+  std::vector<GlobalTokenName> GlobalTokenNames() const override;
   std::string Describe(const Example& example) const override;
 
  private:

@@ -70,6 +70,14 @@ class Squad final : public Benchmark<SquadRecord, SquadExample, SquadLogits,
                           const std::string& where) const override;
   // Windows have all of the context, so only the question can be cut.
   std::vector<TruncatedPart> Truncated(const Example& example) const override;
+  std::vector<GlobalTokenName> GlobalTokenNames() const override {
+    std::vector<GlobalTokenName> names =
+        GlobalTokensOfTexts(options().input.has_long_tokens);
+    if (!names.empty()) {
+      names.push_back({"question", kSquadQuestionToken});
+    }
+    return names;
+  }
   // The question, the target and the tokens, an answer in brackets.
   std::string Describe(const Example& example) const override;
 

@@ -26,6 +26,7 @@
 #include "tasks/config/config.h"
 #include "tasks/config/field_list.h"
 #include "tasks/data/example.h"
+#include "tasks/data/global_token_name.h"
 #include "tasks/data/hold_out.h"
 #include "tasks/data/record_source.h"
 #include "tasks/prediction.h"
@@ -330,6 +331,9 @@ class Benchmark {
   virtual std::vector<TruncatedPart> Truncated(const E& /*example*/) const {
     return {};
   }
+  // The kinds of global tokens that stand for no text, by their ids; with
+  // tokenizer(). Empty: there are none.
+  virtual std::vector<GlobalTokenName> GlobalTokenNames() const { return {}; }
   // An example for people, on several lines: tokens with their globals, masks
   // as ranges, the gold answer; with tokenizer().
   virtual std::string Describe(const E& example) const = 0;

@@ -392,6 +392,10 @@ class BenchmarkTask : public RecordTask, public PredictingTask {
 
   std::string main_metric() const override { return benchmark_.main_metric(); }
 
+  std::vector<GlobalTokenName> GlobalTokenNames() const override {
+    return benchmark_.GlobalTokenNames();
+  }
+
   std::string Describe(const Example& example) const override {
     return benchmark_.Describe(ExampleAs<typename B::Example>(example));
   }

@@ -20,6 +20,7 @@
 #include "tasks/data/batch.h"
 #include "tasks/data/example.h"
 #include "tasks/data/example_source.h"
+#include "tasks/data/global_token_name.h"
 #include "tasks/data/record_source.h"
 #include "tasks/distributed/process_group.h"
 #include "tasks/metrics.h"
@@ -172,6 +173,10 @@ class Task {
 
   // The metric by which checkpoints are compared; larger is better.
   virtual std::string main_metric() const = 0;
+
+  // The kinds of global tokens that stand for no text; empty: the task has
+  // none.
+  virtual std::vector<GlobalTokenName> GlobalTokenNames() const { return {}; }
 
   // A person's view of one example: tokens with their globals, masks as ranges,
   // the gold answer.

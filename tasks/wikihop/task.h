@@ -68,6 +68,12 @@ class Wikihop final
     return PartsOf({{"sentences", example.dropped_sentences},
                     {"pieces", example.dropped_pieces}});
   }
+  std::vector<GlobalTokenName> GlobalTokenNames() const override {
+    return {{"candidate", kWikihopCandidateToken},
+            {"question", kWikihopQueryToken},
+            {"document", kWikihopDocumentToken},
+            {"sentence", kWikihopSentenceToken}};
+  }
   // The question and its answer, losses by truncation, and a line for each
   // global token. A token linked to a candidate has that candidate's index
   // behind it: "oslo>3".

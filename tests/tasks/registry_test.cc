@@ -1,12 +1,14 @@
 // The fields of each task's options: those that its reader asks for, as its
-// page has them.
+// page has them. The names of its global tokens: those of its demo's examples.
 #include "tasks/registry.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -14,6 +16,11 @@
 #include "base/file.h"
 #include "nlohmann/json.hpp"
 #include "tasks/config/field_list.h"
+#include "tasks/data/example_source.h"
+#include "tasks/data/global_token_name.h"
+#include "tasks/runs/task_setup.h"
+#include "tasks/text/load_tokenizer.h"
+#include "tasks/train/open_data.h"
 
 namespace etc {
 namespace {
@@ -76,6 +83,47 @@ TEST(TaskFieldsTest, AreThoseThatAreReadAndThoseOfThePage) {
   EXPECT_TRUE(absl::StrContains(*page, "| --- | --- | --- |\n" + rows))
       << "The table of options should be\n"
       << rows;
+}
+
+void PrefixAll(std::vector<std::string>* paths) {
+  for (std::string& path : *paths) {
+    path = absl::StrCat(ETC_SOURCE_DIR "/", path);
+  }
+}
+
+TEST(GlobalTokenNamesTest, NameAllGlobalTokensOfTheDemos) {
+  int64_t named = 0;
+  for (const TaskEntry& entry : Tasks()) {
+    SCOPED_TRACE(entry.name);
+    auto config = ReadTaskConfig(absl::StrCat(ETC_SOURCE_DIR "/tasks/",
+                                              entry.name, "/configs/demo.json"),
+                                 {});
+    ASSERT_TRUE(config.ok()) << config.status();
+    config->tokenizer.vocabulary =
+        absl::StrCat(ETC_SOURCE_DIR "/", config->tokenizer.vocabulary);
+    PrefixAll(&config->data.train);
+    PrefixAll(&config->data.dev);
+    const auto setup = SetUpTraining(&*config);
+    ASSERT_TRUE(setup.ok()) << setup.status();
+    const std::vector<GlobalTokenName> names = setup->task->GlobalTokenNames();
+    // BERT's global tokens are the text.
+    EXPECT_EQ(names.empty(), !config->model.has_long_tokens);
+    std::set<int32_t> ids = {FindSpecialIds(*setup->tokenizer).cls};
+    for (const GlobalTokenName& name : names) {
+      EXPECT_TRUE(ids.insert(name.id).second) << name.name;
+    }
+    const auto records = OpenRecords(config->data.dev, *setup->task);
+    ASSERT_TRUE(records.ok()) << records.status();
+    const auto examples = (*records)->Make(RequestForEvaluation(0));
+    ASSERT_TRUE(examples.ok()) << examples.status();
+    for (const auto& example : *examples) {
+      for (const int32_t id : example->global_token_ids) {
+        EXPECT_TRUE(names.empty() || ids.contains(id)) << id;
+        named += names.empty() ? 0 : 1;
+      }
+    }
+  }
+  EXPECT_GT(named, 0);
 }
 
 }  // namespace
