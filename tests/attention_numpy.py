@@ -10,7 +10,8 @@ WordPiece of our own, run through the encoder in float64 from the tensors of the
 file, and entropy and divergence of each head are taken by their definitions:
 count, mean, deviation, least and greatest must agree with attention.json to 1e-4,
 medians with those of the numbers to a bin and the space between two numbers, and
-colours and the order of heads with them where that decides. Exit code 77, and the
+colours and the order of heads with them where that decides. So must the mean mass on
+[CLS] and [SEP] and the mean entropy in each twentieth of the texts. Exit code 77, and the
 reason, where Python lacks NumPy or the files are missing.
 """
 import argparse
@@ -151,6 +152,35 @@ def differences(where, cell, numbers):
   return wrong
 
 
+def class_differences(population, weights):
+  """The mistakes in masses and in entropies by position; `weights` are those of
+  each text, [layers, heads, T, T], whose first token is [CLS] and last [SEP]."""
+  wrong = []
+  rows = sum(p.shape[2] for p in weights)
+  marks = {"[CLS]": sum(p[..., 0].sum(-1) for p in weights) / rows,
+           "[SEP]": sum(p[..., -1].sum(-1) for p in weights) / rows}
+  places = np.concatenate([np.arange(p.shape[2]) * 20 // p.shape[2]
+                           for p in weights])
+  entropies = np.concatenate([entropy(p) for p in weights], -1)
+  by_position = population["by_position"]
+  for place in range(20):
+    if by_position["rows"][place] != (places == place).sum():
+      wrong.append(f"rows in twentieth {place}")
+  for layer, heads in enumerate(population["blocks"]):
+    for head, block in enumerate(heads):
+      for name, expected in marks.items():
+        mass = block["masses"][name]["mass"]
+        if abs(mass - expected[layer, head]) > TOLERANCE:
+          wrong.append(f"mass {layer} {head} on {name}: {mass}, not "
+                       f"{expected[layer, head]}")
+      for place, mean in enumerate(by_position["entropy"][layer][head]):
+        expected = entropies[layer, head, places == place].mean()
+        if abs(mean - expected) > TOLERANCE:
+          wrong.append(f"entropy {layer} {head} in twentieth {place}: {mean}, "
+                       f"not {expected}")
+  return wrong
+
+
 def paragraphs_of(path, count):
   texts = []
   for block in re.split(r"\n\s*\n", path.read_text(errors="replace")):
@@ -185,11 +215,12 @@ def main():
   config = json.loads((arguments.model / "config.json").read_text())
   lines = (arguments.model / "vocab.txt").read_text().split("\n")
   vocabulary = {piece: index for index, piece in enumerate(lines)}
-  entropies, divergences = [], []
+  weights, entropies, divergences = [], [], []
   for text in texts:
     pieces = word_pieces(text, vocabulary)[:510]
     ids = [vocabulary["[CLS]"], *pieces, vocabulary["[SEP]"]]
     p = attention_weights(ids, tensors, config)
+    weights.append(p)
     entropies.append(entropy(p))
     divergences.append(divergence(p[1:], p[:-1]))
   wrong, cells = [], 0
@@ -201,6 +232,7 @@ def main():
         wrong += differences(f"{name} {layer} {head}", cell,
                              numbers[layer, head])
         cells += 1
+  wrong += class_differences(population, weights)
   for layer, order in enumerate(population["order"]):
     medians = [population["entropy"][layer][head]["q"][2] for head in order]
     if medians != sorted(medians):

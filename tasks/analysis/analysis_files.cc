@@ -103,6 +103,15 @@ OrderedJson MeansOf(const PopulationStatistics& population,
     means["entropy_other"] = mean(sums.other_entropy);
     means["own_mass_cell"] = CellOf(head.own_mass);
   }
+  OrderedJson masses = OrderedJson::object();
+  for (const KeyMass& mass : MassesOf(population, head)) {
+    masses[mass.keys] = {
+        {"mass", Rounded(mass.mass)},
+        {"share", Rounded(mass.share)},
+        {"lift", mass.share > 0 ? OrderedJson(Rounded(mass.lift()))
+                                : OrderedJson(nullptr)}};
+  }
+  means["masses"] = masses;
   if (population.radius > 0) {
     means["self"] = mean(MassAt(sums, 0));
     means["previous"] = mean(MassAt(sums, -1));
@@ -120,6 +129,48 @@ OrderedJson MeansOf(const PopulationStatistics& population,
   return means;
 }
 
+// Entropy by the classes of rows; null without classes.
+OrderedJson ByClassJson(const PopulationStatistics& population,
+                        std::vector<double> RowSums::*member,
+                        const std::vector<int64_t>& rows,
+                        const OrderedJson& from) {
+  if (rows.empty()) {
+    return nullptr;
+  }
+  return {
+      {"from", from},
+      {"rows", rows},
+      {"entropy", EachHead(population.heads, [&](const HeadStatistics& head) {
+         OrderedJson means = OrderedJson::array();
+         for (const double mean : MeanByClass(head, member, rows)) {
+           means.push_back(std::isnan(mean) ? OrderedJson(nullptr)
+                                            : OrderedJson(Rounded(mean)));
+         }
+         return means;
+       })}};
+}
+
+// [pair of layers][head][head of the layer below]; null without rows.
+OrderedJson SimilarityJson(const PopulationStatistics& population) {
+  if (population.rows_sampled == 0) {
+    return nullptr;
+  }
+  OrderedJson pairs = OrderedJson::array();
+  for (size_t l = 0; l < population.similarity.size(); ++l) {
+    const size_t heads = population.heads[l].size();
+    OrderedJson matrix = OrderedJson::array();
+    for (size_t i = 0; i < heads; ++i) {
+      OrderedJson row = OrderedJson::array();
+      for (size_t j = 0; j < heads; ++j) {
+        row.push_back(Rounded(MeanSimilarity(population, l, i, j)));
+      }
+      matrix.push_back(row);
+    }
+    pairs.push_back(matrix);
+  }
+  return {{"rows", population.rows_sampled}, {"jsd", pairs}};
+}
+
 OrderedJson PopulationJson(const AttentionAnalysis& analysis,
                            const PopulationStatistics& population) {
   OrderedJson json = {{"name", population.name},
@@ -130,7 +181,9 @@ OrderedJson PopulationJson(const AttentionAnalysis& analysis,
                       {"max_keys", population.max_keys},
                       {"radius", population.radius},
                       {"rows", population.rows},
-                      {"rows_single_key", population.rows_single_key}};
+                      {"rows_single_key", population.rows_single_key},
+                      {"rows_linked", population.rows_linked},
+                      {"kinds", population.kinds}};
   json["entropy"] = EachHead(population.heads, [&](const HeadStatistics& head) {
     const bool any = head.entropy.count() > 0;
     return Coloured(CellOf(head.entropy), any,
@@ -154,6 +207,20 @@ OrderedJson PopulationJson(const AttentionAnalysis& analysis,
   json["blocks"] = EachHead(population.heads, [&](const HeadStatistics& head) {
     return MeansOf(population, head);
   });
+  OrderedJson positions = OrderedJson::array();
+  for (int64_t c = 0; c < kPositionClasses; ++c) {
+    positions.push_back(Rounded(static_cast<double>(c) / kPositionClasses));
+  }
+  OrderedJson sentences = OrderedJson::array();
+  for (int64_t c = 0; c < kSentenceClasses; ++c) {
+    sentences.push_back(int64_t{1} << c);
+  }
+  json["by_position"] = ByClassJson(population, &RowSums::entropy_by_position,
+                                    population.rows_by_position, positions);
+  json["by_sentence_length"] =
+      ByClassJson(population, &RowSums::entropy_by_sentence,
+                  population.rows_by_sentence, sentences);
+  json["similarity"] = SimilarityJson(population);
   return json;
 }
 
@@ -255,6 +322,82 @@ std::string EntropyCsv(const AttentionAnalysis& analysis) {
                         ",", head.entropy.count(), ",",
                         CsvNumbers(head.entropy), ",",
                         CsvNumbers(head.normalised), "\n");
+      }
+    }
+  }
+  return csv;
+}
+
+std::string MassCsv(const AttentionAnalysis& analysis) {
+  std::string csv = "population,layer,head,keys,rows,mass,share,lift\n";
+  for (const PopulationStatistics& population : analysis.populations) {
+    for (size_t l = 0; l < population.heads.size(); ++l) {
+      for (size_t h = 0; h < population.heads[l].size(); ++h) {
+        for (const KeyMass& mass :
+             MassesOf(population, population.heads[l][h])) {
+          absl::StrAppendFormat(&csv, "%s,%d,%d,%s,%d,%.6g,%.6g,",
+                                population.name, l, h, mass.keys, mass.rows,
+                                mass.mass, mass.share);
+          absl::StrAppend(
+              &csv, mass.share > 0 ? absl::StrFormat("%.6g", mass.lift()) : "",
+              "\n");
+        }
+      }
+    }
+  }
+  return csv;
+}
+
+std::string PositionCsv(const AttentionAnalysis& analysis) {
+  std::string csv = "population,layer,head,by,from,to,rows,entropy\n";
+  const auto add = [&](const std::string& place, const std::string& bounds,
+                       int64_t rows, double mean) {
+    absl::StrAppend(&csv, place, bounds, ",", rows, ",",
+                    rows > 0 ? absl::StrFormat("%.6g", mean) : "", "\n");
+  };
+  for (const PopulationStatistics& population : analysis.populations) {
+    for (size_t l = 0; l < population.heads.size(); ++l) {
+      for (size_t h = 0; h < population.heads[l].size(); ++h) {
+        const HeadStatistics& head = population.heads[l][h];
+        const std::string place =
+            absl::StrCat(population.name, ",", l, ",", h, ",");
+        const std::vector<double> positions = MeanByClass(
+            head, &RowSums::entropy_by_position, population.rows_by_position);
+        for (size_t c = 0; c < positions.size(); ++c) {
+          add(place,
+              absl::StrFormat("position,%.6g,%.6g",
+                              static_cast<double>(c) / kPositionClasses,
+                              static_cast<double>(c + 1) / kPositionClasses),
+              population.rows_by_position[c], positions[c]);
+        }
+        const std::vector<double> sentences = MeanByClass(
+            head, &RowSums::entropy_by_sentence, population.rows_by_sentence);
+        for (size_t c = 0; c < sentences.size(); ++c) {
+          add(place,
+              absl::StrCat("sentence_length,", int64_t{1} << c, ",",
+                           c + 1 < sentences.size()
+                               ? absl::StrCat((int64_t{2} << c) - 1)
+                               : ""),
+              population.rows_by_sentence[c], sentences[c]);
+        }
+      }
+    }
+  }
+  return csv;
+}
+
+std::string SimilarityCsv(const AttentionAnalysis& analysis) {
+  std::string csv = "population,layer,head,head_below,rows,mean\n";
+  for (const PopulationStatistics& population : analysis.populations) {
+    for (size_t l = 0;
+         population.rows_sampled > 0 && l < population.similarity.size(); ++l) {
+      const size_t heads = population.heads[l].size();
+      for (size_t i = 0; i < heads; ++i) {
+        for (size_t j = 0; j < heads; ++j) {
+          absl::StrAppendFormat(&csv, "%s,%d,%d,%d,%d,%.6g\n", population.name,
+                                l + 1, i, j, population.rows_sampled,
+                                MeanSimilarity(population, l, i, j));
+        }
       }
     }
   }

@@ -21,6 +21,18 @@ std::string EntropyCsv(const AttentionAnalysis& analysis);
 // the upper one.
 std::string DivergenceCsv(const AttentionAnalysis& analysis);
 
+// attention_masses.csv: lines for each head, one for each set of keys
+// (MassesOf).
+std::string MassCsv(const AttentionAnalysis& analysis);
+
+// attention_positions.csv: the mean entropy of each head in each class of rows,
+// by position from 0 to 1 in the document, then by tokens of the sentence.
+std::string PositionCsv(const AttentionAnalysis& analysis);
+
+// attention_similarity.csv: a line for each pair of heads of neighbouring
+// layers; `layer` is the upper one, that of `head`.
+std::string SimilarityCsv(const AttentionAnalysis& analysis);
+
 // "RED", "YELLOW" or "BLUE".
 const char* ColourName(MedianColour colour);
 

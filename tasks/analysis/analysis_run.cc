@@ -24,10 +24,13 @@
 #include "tasks/analysis/analysis_html.h"
 #include "tasks/analysis/pass.h"
 #include "tasks/data/batch.h"
+#include "tasks/data/global_token_name.h"
 #include "tasks/data/text_file.h"
+#include "tasks/inputs/text_input.h"
 #include "tasks/output/find_checkpoint.h"
 #include "tasks/runs/checkpoint_run.h"
 #include "tasks/runs/task_setup.h"
+#include "tasks/text/load_tokenizer.h"
 #include "tasks/text_encoder.h"
 #include "tasks/train/device.h"
 #include "tasks/train/open_data.h"
@@ -37,11 +40,19 @@
 namespace etc {
 namespace {
 
-constexpr std::array kAnalysisFiles = {
-    "attention.json",   "attention_entropy.csv", "attention_jsd.csv",
-    "attention.html",   "entropy_all.svg",       "jsd_all.svg",
-    "entropy_long.svg", "jsd_long.svg",          "entropy_global.svg",
-    "jsd_global.svg"};
+constexpr std::array kAnalysisFiles = {"attention.json",
+                                       "attention_entropy.csv",
+                                       "attention_jsd.csv",
+                                       "attention_masses.csv",
+                                       "attention_positions.csv",
+                                       "attention_similarity.csv",
+                                       "attention.html",
+                                       "entropy_all.svg",
+                                       "jsd_all.svg",
+                                       "entropy_long.svg",
+                                       "jsd_long.svg",
+                                       "entropy_global.svg",
+                                       "jsd_global.svg"};
 
 std::string FileOf(const AttentionAnalysisOptions& options,
                    const std::string& name) {
@@ -92,17 +103,40 @@ std::vector<int64_t> TakenIndices(int64_t count, int64_t most, uint64_t seed) {
   return taken;
 }
 
+// Kinds of keys: those of a task's global tokens, and the marks around texts.
+std::vector<KeyKind> KindsOf(const std::vector<GlobalTokenName>& globals,
+                             const SpecialIds& special) {
+  std::vector<KeyKind> kinds;
+  for (const GlobalTokenName& global : globals) {
+    kinds.push_back(
+        {.name = global.name, .id = global.id, .globals_only = true});
+  }
+  if (special.cls >= 0) {
+    kinds.push_back({.name = "[CLS]", .id = special.cls});
+    kinds.push_back({.name = "[SEP]", .id = special.separator});
+  }
+  return kinds;
+}
+
+// The tokens of the inputs that a model reads.
+struct InputTokens {
+  int64_t max_long_length = 0;
+  int64_t max_global_length = 0;
+  std::vector<KeyKind> kinds;
+};
+
 // The pass over a data set, and what its batches share.
 class AnalysisRun {
  public:
   AnalysisRun(const AttentionAnalysisOptions& options, const EtcModel& encoder,
-              int64_t max_long_length, int64_t max_global_length)
+              const InputTokens& tokens)
       : options_(options),
-        pass_(encoder, {.max_long_length = max_long_length,
-                        .max_global_length = max_global_length,
+        pass_(encoder, {.max_long_length = tokens.max_long_length,
+                        .max_global_length = tokens.max_global_length,
                         .max_rows = options.max_rows,
                         .seed = options.seed,
-                        .jsd_distance = options.jsd_distance}) {}
+                        .jsd_distance = options.jsd_distance,
+                        .kinds = tokens.kinds}) {}
 
   int64_t batch_size() const { return pass_.batch_size(); }
   int64_t examples() const { return examples_; }
@@ -191,7 +225,13 @@ absl::Status AddRecords(const AttentionAnalysisOptions& options,
   return waiting.empty() ? absl::OkStatus() : flush();
 }
 
-absl::StatusOr<AttentionAnalysis> AnalyseRecords(
+// The checkpoint of records, and its configuration.
+struct RecordsModel {
+  FoundCheckpoint found;
+  FinetuneConfig config;
+};
+
+absl::StatusOr<RecordsModel> FindRecordsModel(
     const AttentionAnalysisOptions& options) {
   const absl::StatusOr<FoundCheckpoint> found =
       FindCheckpoint(options.checkpoint);
@@ -209,6 +249,15 @@ absl::StatusOr<AttentionAnalysis> AnalyseRecords(
                    .warn = [&](const std::string& text) {
                      WarnAll(options, {text});
                    }}));
+  return RecordsModel{.found = *found, .config = config};
+}
+
+absl::StatusOr<AttentionAnalysis> AnalyseRecords(
+    const AttentionAnalysisOptions& options) {
+  ETC_ASSIGN_OR_RETURN(const RecordsModel of_records,
+                       FindRecordsModel(options));
+  const FinetuneConfig& config = of_records.config;
+  const std::string& directory = of_records.found.directory;
   ETC_ASSIGN_OR_RETURN(const TaskSetup setup, SetUpTask(config));
   WarnAll(options, setup.warnings);
   ETC_ASSIGN_OR_RETURN(
@@ -224,19 +273,22 @@ absl::StatusOr<AttentionAnalysis> AnalyseRecords(
   const CurrentDevice current(device.device);
   ETC_ASSIGN_OR_RETURN(
       TaskModel model,
-      LoadModelOfRun(found->directory, config, *setup.task, device.device));
+      LoadModelOfRun(directory, config, *setup.task, device.device));
   const EvaluationMode evaluation(&model);
   AnalysisRun run(
       options, model.encoder(),
-      config.model.has_long_tokens ? config.data.max_long_length : 0,
-      config.data.max_global_length);
+      {.max_long_length =
+           config.model.has_long_tokens ? config.data.max_long_length : 0,
+       .max_global_length = config.data.max_global_length,
+       .kinds = KindsOf(setup.task->GlobalTokenNames(),
+                        FindSpecialIds(*setup.tokenizer))});
   ETC_RETURN_IF_ERROR(
       AddRecords(options, *records, model, device.device, &run));
   if (run.examples() == 0) {
     return InvalidArgument(options.data,
                            " has records, but they become no example");
   }
-  AttentionAnalysis analysis = run.Result(config.model, found->directory);
+  AttentionAnalysis analysis = run.Result(config.model, directory);
   analysis.masked_input = config.task == kPretrainingTask;
   return analysis;
 }
@@ -353,8 +405,12 @@ absl::StatusOr<AttentionAnalysis> AnalyseTexts(
                    .device = device.device}));
   WarnAll(options, loaded.warnings);
   WarnAll(options, loaded.report.notices);
-  AnalysisRun run(options, loaded.encoder, loaded.max_long_length,
-                  loaded.max_global_length);
+  AnalysisRun run(
+      options, loaded.encoder,
+      {.max_long_length = loaded.max_long_length,
+       .max_global_length = loaded.max_global_length,
+       .kinds = KindsOf(GlobalTokensOfTexts(loaded.config.has_long_tokens),
+                        loaded.special_ids)});
   ETC_RETURN_IF_ERROR(AddTexts(options, count, loaded, &run));
   return run.Result(loaded.config, loaded.path);
 }
@@ -370,6 +426,9 @@ absl::StatusOr<AttentionAnalysis> AnalyseAndWrite(
       AnalysisPictures(analysis);
   files.emplace_back("attention_entropy.csv", EntropyCsv(analysis));
   files.emplace_back("attention_jsd.csv", DivergenceCsv(analysis));
+  files.emplace_back("attention_masses.csv", MassCsv(analysis));
+  files.emplace_back("attention_positions.csv", PositionCsv(analysis));
+  files.emplace_back("attention_similarity.csv", SimilarityCsv(analysis));
   files.emplace_back("attention.html", AnalysisHtml(analysis));
   files.emplace_back("attention.json", AnalysisJson(analysis));
   for (const auto& [name, contents] : files) {

@@ -24,8 +24,8 @@ struct AttentionAnalysisOptions {
   std::string text;
   // A text is a line; or with true all lines up to one without text.
   bool paragraphs = false;
-  // Directory of attention.html, attention.json, attention_entropy.csv,
-  // attention_jsd.csv and of AnalysisPictures; it may be missing.
+  // Directory of attention.html, attention.json, the CSV files of
+  // tasks/analysis/analysis_files.h and of AnalysisPictures; it may be missing.
   std::string output;
   // Replaces those files if they are there.
   bool overwrite = false;

@@ -1,6 +1,7 @@
 #ifndef ETC_TASKS_ANALYSIS_ATTENTION_STATISTICS_H_
 #define ETC_TASKS_ANALYSIS_ATTENTION_STATISTICS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -13,6 +14,20 @@ namespace etc {
 // (doc/attention_analysis.md). A population is the rows of one softmax: "all"
 // of BERT, "long" and "global" of ETC, whose keys stand in two blocks: "own",
 // of the row's stream (l2l, g2g), and "other" (l2g, g2l; BERT has none).
+
+// Classes of rows for means of their entropy: the position in the document in
+// twentieths; the tokens of the sentence: 1, 2 and 3, 4 to 7, ..., 128 and
+// more, so that class c begins with 2^c tokens.
+inline constexpr int64_t kPositionClasses = 20;
+inline constexpr int64_t kSentenceClasses = 8;
+
+// Keys of one id, on which the mass is measured.
+struct KeyKind {
+  std::string name;  // "[SEP]", "candidate"
+  int64_t id = -1;
+  // False: long tokens of this id as well.
+  bool globals_only = false;
+};
 
 // Sums over the counted rows of one head.
 struct RowSums {
@@ -29,6 +44,15 @@ struct RowSums {
   // Own mass by offset key - query, from -radius to radius; empty for global
   // rows of ETC, whose order means nothing.
   std::vector<double> by_offset;
+  // Mass on linked keys: of a long row the global token of its sentence, of a
+  // global row the long tokens of its sentence.
+  double linked_mass = 0;
+  // Mass on the keys of each kind, in both blocks.
+  std::vector<double> kind_mass;
+  // Entropy of the rows of each class; empty: rows have no position, or no
+  // sentence.
+  std::vector<double> entropy_by_position;
+  std::vector<double> entropy_by_sentence;
 };
 
 // Distributions and sums over the counted rows of one head.
@@ -64,12 +88,71 @@ struct PopulationStatistics {
   std::vector<std::vector<HeadStatistics>> heads;  // [layer][head]
   // Divergence of head i of layer l + 1 and head i of layer l.
   std::vector<std::vector<StreamingHistogram>> divergence;  // [l][head]
+
+  // Rows that see linked keys, and the sum over all rows of linked keys over
+  // visible keys.
+  int64_t rows_linked = 0;
+  double linked_share = 0;
+  // Kinds of keys by name, and the sum over rows of their visible keys over all
+  // visible keys.
+  std::vector<std::string> kinds;
+  std::vector<double> kind_share;
+  // Rows of each class; empty as in RowSums.
+  std::vector<int64_t> rows_by_position;
+  std::vector<int64_t> rows_by_sentence;
+  // Divergence of head i of layer l + 1 and head j of layer l at [l][i * heads
+  // + j], summed over a sample of rows.
+  std::vector<std::vector<double>> similarity;
+  int64_t rows_sampled = 0;
 };
 
-// A population without rows. `max_keys` is at least 2.
-PopulationStatistics MakePopulation(const std::string& name, int64_t layers,
-                                    int64_t heads, int64_t max_keys,
-                                    int64_t radius);
+// Sizes of a population.
+struct PopulationShape {
+  std::string name;
+  int64_t layers = 0;
+  int64_t heads = 0;
+  // At least 2.
+  int64_t max_keys = 2;
+  int64_t radius = 0;
+  std::vector<std::string> kinds = {};
+};
+
+// A population without rows.
+PopulationStatistics MakePopulation(const PopulationShape& shape);
+
+// The class of `position` among `length` tokens, and of the size of a sentence.
+int64_t PositionClass(int64_t position, int64_t length);
+int64_t SentenceClass(int64_t tokens);
+
+// Means of the entropy of each class; NaN for classes without rows. `member` is
+// entropy_by_position or entropy_by_sentence, with the rows of each class.
+std::vector<double> MeanByClass(const HeadStatistics& head,
+                                std::vector<double> RowSums::*member,
+                                const std::vector<int64_t>& rows);
+
+// Mass of one head on a set of keys, mean over rows.
+struct KeyMass {
+  // A block ("l2l"), "linked" or the name of a kind.
+  std::string keys;
+  // Rows of the mean: all counted ones, of linked keys those that see any.
+  int64_t rows = 0;
+  double mass = 0;
+  // Visible keys of the set over all visible keys.
+  double share = 0;
+  // Mass over share: 1 of weights that are all equal. 0 for sets that nobody
+  // sees.
+  double lift() const { return share > 0 ? mass / share : 0; }
+};
+
+// The blocks, if there are two; linked keys, if a row sees any; each kind.
+// Empty without rows.
+std::vector<KeyMass> MassesOf(const PopulationStatistics& population,
+                              const HeadStatistics& head);
+
+// Mean divergence of head i of layer l + 1 and head j of layer l over the
+// sampled rows, of which there must be some.
+double MeanSimilarity(const PopulationStatistics& population, size_t l,
+                      size_t i, size_t j);
 
 // Heads ascending by the median of entropy; ties: the lower index first. Heads
 // without rows stand at the end.

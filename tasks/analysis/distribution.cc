@@ -4,11 +4,12 @@
 #include <cmath>
 #include <cstddef>
 #include <numeric>
+#include <utility>
+
+#include "attention/entropy_term.h"
 
 namespace etc {
 namespace {
-
-double EntropyTerm(double p) { return p > 0.0 ? -p * std::log(p) : 0.0; }
 
 // p log2(2p / (p + q))
 double DivergenceTerm(double p, double q) {
@@ -66,6 +67,17 @@ BlockEntropy SplitEntropy(absl::Span<const double> own,
 
 StreamingHistogram::StreamingHistogram(double lo, double hi, int64_t bins)
     : lo_(lo), hi_(hi), counts_(static_cast<size_t>(bins), 0) {}
+
+StreamingHistogram::StreamingHistogram(HistogramParts parts)
+    : lo_(parts.lo),
+      hi_(parts.hi),
+      counts_(std::move(parts.counts)),
+      count_(std::accumulate(counts_.begin(), counts_.end(), int64_t{0})),
+      mean_(parts.mean),
+      squares_(parts.standard_deviation * parts.standard_deviation *
+               static_cast<double>(count_)),
+      least_(parts.least),
+      greatest_(parts.greatest) {}
 
 void StreamingHistogram::Add(double value) {
   const auto bins = static_cast<double>(counts_.size());

@@ -39,12 +39,25 @@ struct BlockEntropy {
 BlockEntropy SplitEntropy(absl::Span<const double> own,
                           absl::Span<const double> other);
 
+// A distribution as it is written in files.
+struct HistogramParts {
+  double lo = 0;
+  double hi = 1;
+  std::vector<int64_t> counts;
+  double mean = 0;
+  double standard_deviation = 0;
+  double least = 0;
+  double greatest = 0;
+};
+
 // Distribution of a stream of numbers in constant memory: counts in bins of
 // equal width, and exact count, mean, variance, least and greatest.
 class StreamingHistogram {
  public:
   // Bins of [lo, hi], lo < hi. Numbers beyond an end count in the bin there.
   StreamingHistogram(double lo, double hi, int64_t bins = 1000);
+  // Numbers that were counted before. There must be a bin.
+  explicit StreamingHistogram(HistogramParts parts);
 
   void Add(double value);
   // Adds all numbers of another histogram of the same bins (Chan et al.).

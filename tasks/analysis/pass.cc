@@ -8,17 +8,17 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
-#include <limits>
 #include <numeric>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "attention/entropy.h"
+#include "attention/entropy_term.h"
 #include "attention/key_runs.h"
-#include "attention/softmax_pattern.h"
-#include "base/random.h"
 #include "base/status_macros.h"
+#include "tasks/analysis/visible_rows.h"
 
 namespace etc {
 namespace {
@@ -31,87 +31,6 @@ constexpr size_t kCheckedRows = 64;
 // Rows of each stream whose scores are measured in a batch.
 constexpr int64_t kScoreRows = 64;
 constexpr size_t kLargest = 8;
-
-// --- Rows --------------------------------------------------------------------
-
-// A row of a softmax and the keys that it sees.
-struct VisibleRow {
-  int64_t row = 0;  // b * length + query
-  int64_t query = 0;
-  int64_t own_keys = 0;
-  int64_t other_keys = 0;
-  int64_t keys() const { return own_keys + other_keys; }
-};
-
-int64_t CountKeys(const RunSetTable& table, int64_t query, int64_t begin,
-                  int64_t end) {
-  const RunSets sets = table.View();
-  int64_t count = 0;
-  if (sets.first != nullptr) {
-    for (int32_t at = sets.first[query]; at < sets.last[query]; ++at) {
-      count += std::max<int64_t>(
-          0, std::min<int64_t>(sets.runs[at].end, end) -
-                 std::max<int64_t>(sets.runs[at].begin, begin));
-    }
-  }
-  return count;
-}
-
-// Keeps `most` of the rows, drawn by the key, in their order.
-void DrawRows(uint64_t key, int64_t most, std::vector<VisibleRow>* rows) {
-  if (most <= 0 || static_cast<int64_t>(rows->size()) <= most) {
-    return;
-  }
-  const auto number = [&](const VisibleRow& row) {
-    return CombineSeeds({key, static_cast<uint64_t>(row.query)});
-  };
-  std::sort(rows->begin(), rows->end(),
-            [&](const VisibleRow& a, const VisibleRow& b) {
-              return number(a) < number(b);
-            });
-  rows->resize(static_cast<size_t>(most));
-  std::sort(rows->begin(), rows->end(),
-            [](const VisibleRow& a, const VisibleRow& b) {
-              return a.query < b.query;
-            });
-}
-
-// The rows of a batch that count; adds those of a single key to `*single`.
-std::vector<VisibleRow> CountedRows(const SoftmaxPattern& pattern,
-                                    const AttentionPassOptions& options,
-                                    uint64_t stream, int64_t first,
-                                    int64_t* single) {
-  TORCH_CHECK(pattern.runs != nullptr &&
-                  static_cast<int64_t>(pattern.runs->size()) == pattern.batch,
-              "the keys that tokens see should be known as runs");
-  std::vector<VisibleRow> all;
-  for (int64_t b = 0; b < pattern.batch; ++b) {
-    const SoftmaxRuns& runs = (*pattern.runs)[static_cast<size_t>(b)];
-    std::vector<VisibleRow> rows;
-    for (int64_t i = 0; i < pattern.queries; ++i) {
-      const KeyWindow& window = pattern.window;
-      const bool restricted = window.is_restricted();
-      const int64_t begin =
-          restricted ? std::max<int64_t>(0, i - window.before) : 0;
-      const int64_t end = restricted
-                              ? std::min(pattern.own_keys, i + window.after + 1)
-                              : pattern.own_keys;
-      rows.push_back({.row = b * pattern.queries + i,
-                      .query = i,
-                      .own_keys = CountKeys(runs.own.visible, i, begin, end),
-                      .other_keys = CountKeys(runs.other.visible, i, 0,
-                                              pattern.other_keys)});
-    }
-    std::erase_if(rows, [](const VisibleRow& row) { return row.keys() == 0; });
-    DrawRows(
-        CombineSeeds({options.seed, stream, static_cast<uint64_t>(first + b)}),
-        options.max_rows, &rows);
-    *single += static_cast<int64_t>(std::erase_if(
-        rows, [](const VisibleRow& row) { return row.keys() == 1; }));
-    all.insert(all.end(), rows.begin(), rows.end());
-  }
-  return all;
-}
 
 // Numbers of tokens of both streams.
 struct TokenCounts {
@@ -147,14 +66,13 @@ struct SliceWeights {
   torch::Tensor other;
 };
 
-// Weights at least the smallest normal number, so that 0 ln 0 is 0.
-torch::Tensor AboveZero(const torch::Tensor& p) {
-  return p.clamp_min(std::numeric_limits<float>::min());
+torch::Tensor OnCpu(const torch::Tensor& tensor) {
+  return tensor.to(torch::kCPU).contiguous();
 }
 
-// -sum(p ln p) over the keys of a block, as Entropy has it: [R, H] float64.
+// Entropy of a block, not renormalised: [R, H] float64.
 torch::Tensor EntropyOfRows(const torch::Tensor& p) {
-  return AboveZero(p).log_().mul_(p).sum(-1).neg_().to(torch::kFloat64);
+  return OnCpu(EntropyOfWeights(p).to(torch::kFloat64));
 }
 
 // JensenShannon of one block, not halved, in nats: [R, H] float64.
@@ -164,6 +82,12 @@ torch::Tensor DivergenceOfRows(const torch::Tensor& p, const torch::Tensor& q) {
     return AboveZero(side).div_(middle).log_().mul_(side).sum(-1);
   };
   return (toward(p) + toward(q)).to(torch::kFloat64);
+}
+
+// JensenShannon of both blocks, not clamped: [R, H] float64.
+torch::Tensor DivergenceOf(const SliceWeights& p, const SliceWeights& q) {
+  return (DivergenceOfRows(p.own, q.own) + DivergenceOfRows(p.other, q.other))
+      .mul_(0.5 / std::log(2.0));
 }
 
 // --- One row -----------------------------------------------------------------
@@ -201,8 +125,6 @@ double Renormalised(double entropy, double mass) {
   return mass > 0 ? std::max(0.0, entropy / mass + std::log(mass)) : 0;
 }
 
-double Term(double p) { return p > 0 ? -p * std::log(p) : 0; }
-
 // The mistake in an entropy, by the definition; empty: none.
 std::string CheckByDefinition(absl::Span<const float> own,
                               absl::Span<const float> other, double entropy) {
@@ -224,11 +146,13 @@ std::string CheckByDefinition(absl::Span<const float> own,
 // Numbers of a slice in one layer.
 struct SliceLayer {
   absl::Span<const VisibleRow> rows;
-  SliceWeights weights;         // float32
+  absl::Span<const DocumentTokens> documents;  // by example of the batch
+  SliceWeights weights;                        // float32
   torch::Tensor own_entropy;    // [R, H] float64, not renormalised
   torch::Tensor other_entropy;  // idem
   torch::Tensor divergence;     // [R, H] float64; undefined: lowest layer
-  bool window = false;          // own columns are offsets, not keys
+  // Rows of ETC's long tokens: own columns are offsets, not keys.
+  bool is_long = false;
 };
 
 absl::Span<const float> RowOf(const torch::Tensor& block, int64_t row,
@@ -238,16 +162,77 @@ absl::Span<const float> RowOf(const torch::Tensor& block, int64_t row,
           static_cast<size_t>(keys)};
 }
 
-void AddOffsets(absl::Span<const float> own, const VisibleRow& row, bool window,
-                std::vector<double>* by_offset) {
+void AddOffsets(absl::Span<const float> own, const VisibleRow& row,
+                bool is_long, std::vector<double>* by_offset) {
   // A window begins at the offset -radius, keys at -query.
   const auto radius = static_cast<int64_t>(by_offset->size() / 2);
-  const int64_t begin = window ? 0 : radius - row.query;
+  const int64_t begin = is_long ? 0 : radius - row.query;
   for (size_t k = 0; k < own.size(); ++k) {
     const int64_t at = begin + static_cast<int64_t>(k);
     if (own[k] > 0) {
       (*by_offset)[static_cast<size_t>(at)] += own[k];
     }
+  }
+}
+
+// A row's weights, and the example that it is in.
+struct RowWeights {
+  const VisibleRow& row;
+  const DocumentTokens& document;
+  bool is_long = false;
+  absl::Span<const float> own;
+  absl::Span<const float> other;
+};
+
+// RowSums::linked_mass of one row.
+double LinkedMass(const RowWeights& weights) {
+  const auto query = static_cast<size_t>(weights.row.query);
+  if (weights.row.linked_keys == 0) {
+    return 0;
+  }
+  if (weights.is_long) {
+    return weights.other[static_cast<size_t>(weights.document.sentence[query])];
+  }
+  double mass = 0;
+  for (const KeyRun& run : weights.document.tokens_of[query]) {
+    mass +=
+        SumOf(weights.other.subspan(static_cast<size_t>(run.begin),
+                                    static_cast<size_t>(run.end - run.begin)));
+  }
+  return mass;
+}
+
+// Adds the mass on keys of each kind; `radius` is that of a long row's window.
+void AddKindMass(const RowWeights& weights, int64_t radius,
+                 std::vector<double>* kind_mass) {
+  const absl::Span<const float> globals =
+      weights.is_long ? weights.other : weights.own;
+  for (const KindToken& key : weights.document.globals) {
+    (*kind_mass)[key.kind] += globals[static_cast<size_t>(key.token)];
+  }
+  const absl::Span<const float> longs =
+      weights.is_long ? weights.own : weights.other;
+  const int64_t first = weights.is_long ? weights.row.query - radius : 0;
+  const std::vector<KindToken>& tokens = weights.document.longs;
+  for (auto next = std::lower_bound(
+           tokens.begin(), tokens.end(), first,
+           [](const KindToken&a, int64_t b) { return a.token < b; });
+       next != tokens.end() &&
+       next->token < first + static_cast<int64_t>(longs.size());
+       ++next) {
+    (*kind_mass)[next->kind] += longs[static_cast<size_t>(next->token - first)];
+  }
+}
+
+// Adds the entropy of a row to the sums of its classes.
+void AddByClass(const VisibleRow& row, double entropy, RowSums* sums) {
+  if (row.position_class >= 0 && !sums->entropy_by_position.empty()) {
+    sums->entropy_by_position[static_cast<size_t>(row.position_class)] +=
+        entropy;
+  }
+  if (row.sentence_class >= 0) {
+    sums->entropy_by_sentence[static_cast<size_t>(row.sentence_class)] +=
+        entropy;
   }
 }
 
@@ -283,15 +268,25 @@ std::string AddRow(const SliceLayer& layer, size_t index, int64_t head,
   sums->own_mass += a;
   sums->own_share +=
       static_cast<double>(row.own_keys) / static_cast<double>(row.keys());
-  sums->between += Term(a) + Term(b);
+  sums->between += EntropyTerm(a) + EntropyTerm(b);
   sums->own_entropy += Renormalised(in_own, a);
   sums->other_entropy += Renormalised(in_other, b);
   const LargestMass largest = LargestOf(own, other);
   sums->top_1 += largest.top_1;
   sums->top_8 += largest.top_8;
   if (!sums->by_offset.empty()) {
-    AddOffsets(own, row, layer.window, &sums->by_offset);
+    AddOffsets(own, row, layer.is_long, &sums->by_offset);
   }
+  const RowWeights weights = {
+      .row = row,
+      .document = layer.documents[static_cast<size_t>(row.example)],
+      .is_long = layer.is_long,
+      .own = own,
+      .other = other};
+  sums->linked_mass += LinkedMass(weights);
+  AddKindMass(weights, static_cast<int64_t>(sums->by_offset.size() / 2),
+              &sums->kind_mass);
+  AddByClass(row, entropy, sums);
   return "";
 }
 
@@ -337,28 +332,69 @@ absl::Status AddLayer(const SliceLayer& layer, int64_t index, bool jsd_distance,
   return absl::OkStatus();
 }
 
-torch::Tensor OnCpu(const torch::Tensor& tensor) {
-  return tensor.to(torch::kCPU).contiguous();
+// Adds the divergence of each head of a layer and each of the layer below, over
+// the rows drawn for it: element i * H + j of `*sums` is that of head i here
+// and head j below.
+void AddSimilarity(absl::Span<const VisibleRow> rows, const SliceWeights& here,
+                   const SliceWeights& below, bool jsd_distance,
+                   std::vector<double>* sums) {
+  std::vector<int64_t> drawn;
+  for (size_t r = 0; r < rows.size(); ++r) {
+    if (rows[r].is_sampled) {
+      drawn.push_back(static_cast<int64_t>(r));
+    }
+  }
+  if (drawn.empty()) {
+    return;
+  }
+  const torch::Tensor at = torch::tensor(drawn).to(here.own.device());
+  const SliceWeights p = {.own = here.own.index_select(0, at),
+                          .other = here.other.index_select(0, at)};
+  const SliceWeights q = {.own = below.own.index_select(0, at),
+                          .other = below.other.index_select(0, at)};
+  const int64_t heads = p.own.size(1);
+  for (int64_t shift = 0; shift < heads; ++shift) {
+    // Head i beside head i + shift.
+    torch::Tensor divergence =
+        DivergenceOf(
+            p, {.own = q.own.roll(-shift, 1), .other = q.other.roll(-shift, 1)})
+            .clamp_(0, 1);
+    if (jsd_distance) {
+      divergence.sqrt_();
+    }
+    const torch::Tensor total = OnCpu(divergence.sum(0));
+    for (int64_t i = 0; i < heads; ++i) {
+      (*sums)[static_cast<size_t>(i * heads + (i + shift) % heads)] +=
+          total.data_ptr<double>()[i];
+    }
+  }
 }
 
+// The rows of a slice, of one stream.
+struct SliceRows {
+  absl::Span<const VisibleRow> rows;
+  absl::Span<const DocumentTokens> documents;
+};
+
 // Adds all layers of a slice; `weights` has one entry for each.
-absl::Status AddSlice(absl::Span<const VisibleRow> rows,
+absl::Status AddSlice(const SliceRows& slice,
                       const std::vector<SliceWeights>& weights,
                       bool jsd_distance, PopulationStatistics* population) {
-  for (size_t l = 0; l < weights.size() && !rows.empty(); ++l) {
+  for (size_t l = 0; l < weights.size() && !slice.rows.empty(); ++l) {
     const SliceWeights& here = weights[l];
     SliceLayer layer{
-        .rows = rows,
+        .rows = slice.rows,
+        .documents = slice.documents,
         .weights = {.own = OnCpu(here.own.to(torch::kFloat32)),
                     .other = OnCpu(here.other.to(torch::kFloat32))},
-        .own_entropy = OnCpu(EntropyOfRows(here.own)),
-        .other_entropy = OnCpu(EntropyOfRows(here.other)),
-        .window = population->name == "long"};
+        .own_entropy = EntropyOfRows(here.own),
+        .other_entropy = EntropyOfRows(here.other),
+        .is_long = population->name == "long"};
     if (l > 0) {
       const SliceWeights& below = weights[l - 1];
-      layer.divergence = OnCpu((DivergenceOfRows(here.own, below.own) +
-                                DivergenceOfRows(here.other, below.other))
-                                   .mul_(0.5 / std::log(2.0)));
+      layer.divergence = OnCpu(DivergenceOf(here, below));
+      AddSimilarity(slice.rows, here, below, jsd_distance,
+                    &population->similarity[l - 1]);
     }
     ETC_RETURN_IF_ERROR(
         AddLayer(layer, static_cast<int64_t>(l), jsd_distance, population));
@@ -393,10 +429,10 @@ struct AttentionPass::State {
 
   // The rows of one stream of a batch.
   std::vector<VisibleRow> Rows(const EtcInput& input, QuerySide side,
-                               int64_t first, PopulationStatistics* population);
-  absl::Status AddRows(const EtcInput& input,
-                       absl::Span<const VisibleRow> longs,
-                       absl::Span<const VisibleRow> globals);
+                               absl::Span<const DocumentTokens> documents,
+                               int64_t first);
+  absl::Status AddRows(const EtcInput& input, const SliceRows& longs,
+                       const SliceRows& globals);
   void AddScores();
 };
 
@@ -405,10 +441,18 @@ AttentionPass::AttentionPass(EtcModel encoder,
     : state_(std::make_unique<State>(
           State{.encoder = std::move(encoder), .options = options})) {
   const EtcConfig& config = state_->encoder->config();
+  std::vector<std::string> kinds;
+  for (const KeyKind& kind : options.kinds) {
+    kinds.push_back(kind.name);
+  }
   const auto add = [&](const char* name, int64_t max_keys, int64_t radius) {
-    state_->populations.push_back(MakePopulation(
-        name, config.num_hidden_layers, config.num_attention_heads,
-        std::max<int64_t>(2, max_keys), radius));
+    state_->populations.push_back(
+        MakePopulation({.name = name,
+                        .layers = config.num_hidden_layers,
+                        .heads = config.num_attention_heads,
+                        .max_keys = std::max<int64_t>(2, max_keys),
+                        .radius = radius,
+                        .kinds = kinds}));
   };
   const int64_t globals = options.max_global_length;
   if (config.has_long_tokens) {
@@ -425,21 +469,20 @@ AttentionPass::AttentionPass(EtcModel encoder,
 AttentionPass::~AttentionPass() = default;
 
 std::vector<VisibleRow> AttentionPass::State::Rows(
-    const EtcInput& input, QuerySide side, int64_t first,
-    PopulationStatistics* population) {
-  const std::vector<VisibleRow> rows = CountedRows(
+    const EtcInput& input, QuerySide side,
+    absl::Span<const DocumentTokens> documents, int64_t first) {
+  return CountRows(
       input.attention.Softmax(
           side, input.global_token_ids.size(0), input.token_ids.size(1),
           input.global_token_ids.size(1), encoder->config().local_radius),
-      options, side == QuerySide::kLong ? 0 : 1, first,
-      &population->rows_single_key);
-  population->rows += static_cast<int64_t>(rows.size());
-  return rows;
+      side, documents,
+      {.max_rows = options.max_rows, .seed = options.seed, .first = first},
+      side == QuerySide::kLong ? &populations.front() : &populations.back());
 }
 
-absl::Status AttentionPass::State::AddRows(
-    const EtcInput& input, absl::Span<const VisibleRow> longs,
-    absl::Span<const VisibleRow> globals) {
+absl::Status AttentionPass::State::AddRows(const EtcInput& input,
+                                           const SliceRows& longs,
+                                           const SliceRows& globals) {
   const Inspected inspected = encoder(input).inspected;
   std::vector<SliceWeights> of_longs;
   std::vector<SliceWeights> of_globals;
@@ -484,13 +527,14 @@ absl::Status AttentionPass::Add(EtcInput input, int64_t first) {
       input.token_ids.size(1) <= state_->options.max_long_length &&
           input.global_token_ids.size(1) <= state_->options.max_global_length,
       "examples should not be longer than the pass was made for");
+  const std::vector<DocumentTokens> documents =
+      DocumentsOf(input, state_->options.kinds);
   std::vector<VisibleRow> longs;
   if (config.has_long_tokens) {
-    longs = state_->Rows(input, QuerySide::kLong, first,
-                         &state_->populations.front());
+    longs = state_->Rows(input, QuerySide::kLong, documents, first);
   }
-  const std::vector<VisibleRow> globals = state_->Rows(
-      input, QuerySide::kGlobal, first, &state_->populations.back());
+  const std::vector<VisibleRow> globals =
+      state_->Rows(input, QuerySide::kGlobal, documents, first);
   const int64_t bytes =
       WeightBytes(config,
                   {.longs = static_cast<int64_t>(longs.size()),
@@ -505,11 +549,13 @@ absl::Status AttentionPass::Add(EtcInput input, int64_t first) {
     const auto count = static_cast<int64_t>(rows.size());
     const auto begin = static_cast<size_t>(count * slice / slices);
     const auto end = static_cast<size_t>(count * (slice + 1) / slices);
-    return absl::MakeConstSpan(rows).subspan(begin, end - begin);
+    return SliceRows{
+        .rows = absl::MakeConstSpan(rows).subspan(begin, end - begin),
+        .documents = documents};
   };
   for (int64_t slice = 0; slice < slices; ++slice) {
-    input.inspect.rows = {.longs = IndicesOf(part(longs, slice)),
-                          .globals = IndicesOf(part(globals, slice))};
+    input.inspect.rows = {.longs = IndicesOf(part(longs, slice).rows),
+                          .globals = IndicesOf(part(globals, slice).rows)};
     state_->encoder->set_statistics_rows(slice == 0 ? kScoreRows : 0);
     ETC_RETURN_IF_ERROR(
         state_->AddRows(input, part(longs, slice), part(globals, slice)));

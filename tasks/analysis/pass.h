@@ -21,6 +21,8 @@ struct AttentionPassOptions {
   uint64_t seed = 1;
   // The square root of each divergence instead of it.
   bool jsd_distance = false;
+  // Keys whose mass is measured; a token is of the first kind that fits.
+  std::vector<KeyKind> kinds = {};
   // Bytes of attention weights that one run of the encoder gives: examples with
   // more take several runs.
   int64_t slice_bytes = 256'000'000;

@@ -3,8 +3,9 @@
 // against the definitions (distribution.h) of the weights that the reference
 // backend gives in float64. Two examples, the second shorter, so that padding
 // must be left out; distance 2 and radius 2 of toy models. Tolerance 2e-5:
-// weights to 1e-6, times |ln p| below 15. Also the mean entropy against that of
-// attention/score_statistics.h, whose definition is another one.
+// weights to 1e-6, times |ln p| below 15. Keys of the own sentence, kinds of
+// keys and classes of rows are found by loops over all pairs there. Also the
+// mean entropy against that of attention/score_statistics.h.
 
 #include "tasks/analysis/pass.h"
 
@@ -14,12 +15,14 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "tests/support/toy_model.h"
@@ -52,6 +55,18 @@ PassLengths LengthsOfPass(bool bert) {
   return bert ? PassLengths{{0, 0}, {9, 5}} : PassLengths{{8, 5}, {3, 1}};
 }
 
+// The global tokens of long ones; a sentence of the second example has a gap.
+std::vector<std::vector<int32_t>> SentencesOfPass() {
+  return {{0, 0, 1, 1, 1, -1, 2, 2}, {0, 0, 0, -1, 0}};
+}
+
+// A global token of id 2 is a candidate, a long one is not.
+std::vector<KeyKind> KindsOfPass() {
+  return {{.name = "candidate", .id = 2, .globals_only = true},
+          {.name = "[CLS]", .id = 2},
+          {.name = "[SEP]", .id = 5}};
+}
+
 EtcInput PassInput(bool bert) {
   const PassLengths lengths = LengthsOfPass(bert);
   const int64_t longs = lengths.longs[0];
@@ -68,6 +83,11 @@ EtcInput PassInput(bool bert) {
     patterns.push_back(UnrestrictedPattern(lengths.longs[b], lengths.globals[b],
                                            /*local_radius=*/2, distance));
   }
+  if (!bert) {
+    for (size_t b = 0; b < 2; ++b) {
+      patterns[b].sentence = SentencesOfPass()[b];
+    }
+  }
   // A border within the window of the first example.
   for (size_t i = 6; i < patterns[0].long_segment.size(); ++i) {
     patterns[0].long_segment[i] = 1;
@@ -79,7 +99,8 @@ EtcInput PassInput(bool bert) {
 AttentionPassOptions PassOptions(bool bert) {
   const PassLengths lengths = LengthsOfPass(bert);
   return {.max_long_length = lengths.longs[0],
-          .max_global_length = lengths.globals[0]};
+          .max_global_length = lengths.globals[0],
+          .kinds = KindsOfPass()};
 }
 
 using Numbers = std::vector<double>;
@@ -92,6 +113,87 @@ Numbers WeightsOf(const torch::Tensor& own, const torch::Tensor& other,
   return {p.data_ptr<double>(), p.data_ptr<double>() + p.numel()};
 }
 
+// The keys of one row, by loops over all tokens.
+struct PlainRow {
+  EtcInput input;
+  bool bert = false;
+  bool is_long = false;
+  int64_t example = 0;
+  int64_t query = 0;
+  int64_t own_keys = 0;
+
+  // The token that column `k` of both blocks is of, and whether it is global;
+  // -1 beyond the ends.
+  std::pair<int64_t, bool> Key(int64_t k) const {
+    if (k >= own_keys) {
+      return {k - own_keys, is_long};
+    }
+    if (!is_long) {
+      return {k, true};
+    }
+    const int64_t key = query + k - 2;
+    return {key < input.token_ids.size(1) ? key : -1, false};
+  }
+  // The index of its kind, -1: none.
+  int64_t Kind(int64_t k) const {
+    const auto [token, is_global] = Key(k);
+    if (token < 0) {
+      return -1;
+    }
+    const auto id =
+        (is_global ? input.global_token_ids : input.token_ids)[example][token]
+            .item<int64_t>();
+    return id == 5 ? 2 : (id == 2 ? (is_global ? 0 : 1) : -1);
+  }
+  bool IsLinked(int64_t k) const {
+    const auto [token, is_global] = Key(k);
+    if (bert || is_long != is_global) {
+      return false;
+    }
+    const std::vector<int32_t> sentences =
+        SentencesOfPass()[static_cast<size_t>(example)];
+    const int64_t longs = is_long ? query : token;
+    return longs < static_cast<int64_t>(sentences.size()) &&
+           sentences[static_cast<size_t>(longs)] == (is_long ? token : query);
+  }
+  // Tokens of the row's sentence, 0: it has none.
+  int64_t SentenceSize() const {
+    const std::vector<int32_t> sentences =
+        SentencesOfPass()[static_cast<size_t>(example)];
+    const int32_t own = sentences[static_cast<size_t>(query)];
+    return own < 0 ? 0 : std::count(sentences.begin(), sentences.end(), own);
+  }
+};
+
+// Sums over rows of what a head gives to linked keys and to each kind, and
+// their shares of the visible keys.
+struct PlainMasses {
+  double linked = 0, linked_share = 0;
+  int64_t rows_linked = 0;
+  Numbers kinds = Numbers(3, 0.0), kind_share = Numbers(3, 0.0);
+
+  void Add(const PlainRow& row, const Numbers& p) {
+    const auto visible =
+        static_cast<double>(p.size()) -
+        static_cast<double>(std::count(p.begin(), p.end(), 0.0));
+    bool any_linked = false;
+    for (size_t k = 0; k < p.size(); ++k) {
+      const auto column = static_cast<int64_t>(k);
+      const double share = p[k] > 0 ? 1 / visible : 0;
+      if (row.IsLinked(column)) {
+        linked += p[k];
+        linked_share += share;
+        any_linked = any_linked || p[k] > 0;
+      }
+      if (const int64_t kind = row.Kind(column); kind >= 0) {
+        kinds[static_cast<size_t>(kind)] += p[k];
+        kind_share[static_cast<size_t>(kind)] += share;
+      }
+    }
+    rows_linked += any_linked ? 1 : 0;
+  }
+};
+
 // The definitions over all rows of one head.
 struct ExpectedHead {
   Numbers entropy, normalised, own_mass, divergence;
@@ -99,6 +201,9 @@ struct ExpectedHead {
   double top_1 = 0;
   double own_entropy = 0;
   double other_entropy = 0;
+  PlainMasses masses;
+  Numbers by_position = Numbers(kPositionClasses, 0.0);
+  Numbers by_sentence = Numbers(kSentenceClasses, 0.0);
 };
 
 ExpectedHead Expected(const Inspected& inspected, bool is_long, int64_t layer,
@@ -125,6 +230,20 @@ ExpectedHead Expected(const Inspected& inspected, bool is_long, int64_t layer,
       expected.own_entropy += split.own;
       expected.other_entropy += split.other;
       expected.top_1 += *std::max_element(p.begin(), p.end());
+      const bool bert = inspected.layers.at(0).probabilities.g2l.size(3) == 0;
+      const PlainRow row = {.input = PassInput(bert),
+                            .bert = bert,
+                            .is_long = is_long,
+                            .example = b,
+                            .query = i,
+                            .own_keys = keys};
+      expected.masses.Add(row, p);
+      expected.by_position[static_cast<size_t>(
+          20 * i / lengths[static_cast<size_t>(b)])] += Entropy(p);
+      if (is_long && row.SentenceSize() > 0) {
+        expected.by_sentence[static_cast<size_t>(
+            std::floor(std::log2(row.SentenceSize())))] += Entropy(p);
+      }
       const int64_t radius = is_long ? 2 : keys - 1;
       expected.by_offset.resize(static_cast<size_t>(2 * radius + 1), 0.0);
       for (int64_t k = 0; k < keys; ++k) {
@@ -140,6 +259,51 @@ ExpectedHead Expected(const Inspected& inspected, bool is_long, int64_t layer,
     }
   }
   return expected;
+}
+
+// Masses, and entropy by classes of rows.
+void ExpectSums(const PopulationStatistics& population, const RowSums& actual,
+                const ExpectedHead& expected, double slack) {
+  const PlainMasses& masses = expected.masses;
+  EXPECT_NEAR(actual.linked_mass, masses.linked, slack);
+  EXPECT_EQ(population.rows_linked, masses.rows_linked);
+  EXPECT_NEAR(population.linked_share, masses.linked_share, 1e-9);
+  EXPECT_THAT(actual.kind_mass,
+              testing::Pointwise(testing::DoubleNear(slack), masses.kinds));
+  EXPECT_THAT(population.kind_share,
+              testing::Pointwise(testing::DoubleNear(1e-9), masses.kind_share));
+  if (population.name == "global") {
+    EXPECT_TRUE(actual.entropy_by_position.empty());
+    return;
+  }
+  EXPECT_THAT(
+      actual.entropy_by_position,
+      testing::Pointwise(testing::DoubleNear(slack), expected.by_position));
+  if (population.name == "long") {
+    EXPECT_THAT(
+        actual.entropy_by_sentence,
+        testing::Pointwise(testing::DoubleNear(slack), expected.by_sentence));
+  }
+}
+
+// Divergence of heads i and j of neighbouring layers over all rows of both
+// examples, of which there are fewer than are sampled.
+double ExpectedSimilarity(const Inspected& inspected, bool is_long,
+                          int64_t layer, int64_t i, int64_t j,
+                          const std::vector<int64_t>& lengths) {
+  const auto weights = [&](int64_t l, int64_t b, int64_t head, int64_t row) {
+    const FourBlocks& p = inspected.layers.at(l).probabilities;
+    return is_long ? WeightsOf(p.l2l, p.l2g, b, head, row)
+                   : WeightsOf(p.g2g, p.g2l, b, head, row);
+  };
+  double sum = 0;
+  for (int64_t b = 0; b < 2; ++b) {
+    for (int64_t row = 0; row < lengths[static_cast<size_t>(b)]; ++row) {
+      sum += JensenShannon(weights(layer + 1, b, i, row),
+                           weights(layer, b, j, row));
+    }
+  }
+  return sum / static_cast<double>(lengths[0] + lengths[1]);
 }
 
 void ExpectNear(const StreamingHistogram& actual, const Numbers& expected) {
@@ -195,6 +359,14 @@ TEST_P(PassTest, MatchesTheDefinitionsOfTheReference) {
         EXPECT_NEAR(actual.sums.top_1, expected.top_1, slack);
         EXPECT_NEAR(actual.sums.own_entropy, expected.own_entropy, slack);
         EXPECT_NEAR(actual.sums.other_entropy, expected.other_entropy, slack);
+        ExpectSums(population, actual.sums, expected, slack);
+        for (int64_t j = 0; layer > 0 && j < 2; ++j) {
+          EXPECT_NEAR(
+              MeanSimilarity(population, static_cast<size_t>(layer - 1),
+                             static_cast<size_t>(head), static_cast<size_t>(j)),
+              ExpectedSimilarity(inspected, is_long, layer - 1, head, j, rows),
+              kNear);
+        }
         if (population.radius > 0) {
           EXPECT_THAT(actual.sums.by_offset,
                       testing::Pointwise(testing::DoubleNear(slack),
@@ -267,6 +439,28 @@ TEST(AttentionPassTest, CountsSingleKeysAndDrawsRows) {
   }
   EXPECT_EQ(means[0], means[1]);
   EXPECT_NE(means[0], means[2]);
+}
+
+// The rows of the similarity do not depend on how an example is sliced.
+TEST(AttentionPassTest, SamplesSixteenRowsOfEachStream) {
+  EtcInput input;
+  input.token_ids = torch::arange(20).remainder(11).reshape({1, 20});
+  input.global_token_ids = torch::arange(3).reshape({1, 3});
+  input.attention =
+      AttentionInputs(std::vector{UnrestrictedPattern(20, 3, 2, 2)});
+  AttentionPassOptions options = PassOptions(/*bert=*/false);
+  options.max_long_length = 20;
+  Numbers similarities;
+  for (const int64_t slice_bytes : {int64_t{1} << 28, int64_t{700}}) {
+    options.slice_bytes = slice_bytes;
+    AttentionPass pass(PassModel(/*bert=*/false, "sum"), options);
+    ASSERT_TRUE(pass.Add(input, 0).ok());
+    EXPECT_EQ(pass.populations().front().rows, 20);
+    EXPECT_EQ(pass.populations().front().rows_sampled, 16);
+    EXPECT_EQ(pass.populations().back().rows_sampled, 3);
+    similarities.push_back(MeanSimilarity(pass.populations().front(), 1, 0, 1));
+  }
+  EXPECT_NEAR(similarities[0], similarities[1], kNear);
 }
 
 TEST(AttentionPassTest, RefusesWeightsThatAreNoNumbers) {
