@@ -59,34 +59,6 @@ std::string FileOf(const AttentionAnalysisOptions& options,
   return absl::StrCat(options.output, "/", name);
 }
 
-absl::Status CheckAnalysisOptions(const AttentionAnalysisOptions& options) {
-  if (options.data.empty() == options.text.empty()) {
-    return InvalidArgument(
-        "one of --data (records of the checkpoint's task) and --text (plain "
-        "text) should be given, but ",
-        options.data.empty() ? "neither is" : "both are");
-  }
-  for (const auto& [name, number] :
-       {std::pair("--max-examples", options.max_examples),
-        std::pair("--max-rows", options.max_rows)}) {
-    if (number < 0) {
-      return InvalidArgument(name, " should be at least 0, but is ", number);
-    }
-  }
-  if (options.output.empty()) {
-    return InvalidArgument("--output should name a directory, but is empty");
-  }
-  for (const char* name : kAnalysisFiles) {
-    ETC_ASSIGN_OR_RETURN(const bool is_there,
-                         PathExists(FileOf(options, name)));
-    if (is_there && !options.overwrite) {
-      return absl::AlreadyExistsError(absl::StrCat(
-          FileOf(options, name), " is there already; --overwrite replaces it"));
-    }
-  }
-  return CheckWritableDirectory(options.output);
-}
-
 // The indices [0, count) that are taken: all, or `most` of them in the order of
 // the seed.
 std::vector<int64_t> TakenIndices(int64_t count, int64_t most, uint64_t seed) {
@@ -445,6 +417,57 @@ absl::StatusOr<AttentionAnalysis> AnalyseAndWrite(
 }
 
 }  // namespace
+
+absl::Status CheckAnalysisOptions(const AttentionAnalysisOptions& options) {
+  if (options.data.empty() == options.text.empty()) {
+    return InvalidArgument(
+        "one of --data (records of the checkpoint's task) and --text (plain "
+        "text) should be given, but ",
+        options.data.empty() ? "neither is" : "both are");
+  }
+  for (const auto& [name, number] :
+       {std::pair("--max-examples", options.max_examples),
+        std::pair("--max-rows", options.max_rows)}) {
+    if (number < 0) {
+      return InvalidArgument(name, " should be at least 0, but is ", number);
+    }
+  }
+  if (options.output.empty()) {
+    return InvalidArgument("--output should name a directory, but is empty");
+  }
+  for (const char* name : kAnalysisFiles) {
+    ETC_ASSIGN_OR_RETURN(const bool is_there,
+                         PathExists(FileOf(options, name)));
+    if (is_there && !options.overwrite) {
+      return absl::AlreadyExistsError(absl::StrCat(
+          FileOf(options, name), " is there already; --overwrite replaces it"));
+    }
+  }
+  return CheckWritableDirectory(options.output);
+}
+
+absl::StatusOr<AnalysedModel> FindAnalysedModel(
+    const AttentionAnalysisOptions& options) {
+  AttentionAnalysisOptions quiet = options;
+  quiet.callbacks.warning = nullptr;
+  AnalysedModel model;
+  EtcConfig config;
+  if (options.text.empty()) {
+    ETC_ASSIGN_OR_RETURN(const RecordsModel found, FindRecordsModel(quiet));
+    model.task = found.config.task;
+    config = found.config.model;
+  } else {
+    ETC_ASSIGN_OR_RETURN(
+        const LoadedEncoder loaded,
+        LoadEncoder(options.checkpoint,
+                    {.residual_attention = options.residual_attention}));
+    config = loaded.config;
+  }
+  model.shape = {.is_bert = !config.has_long_tokens,
+                 .layers = config.num_hidden_layers,
+                 .heads = config.num_attention_heads};
+  return model;
+}
 
 absl::StatusOr<AttentionAnalysis> AnalyseAttention(
     const AttentionAnalysisOptions& options) {

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "tasks/analysis/attention_statistics.h"
+#include "tasks/analysis/comparison.h"
 #include "tasks/run_task.h"
 
 namespace etc {
@@ -46,6 +47,24 @@ struct AttentionAnalysisOptions {
   // be. May be empty.
   std::function<void(int64_t done, int64_t all)> progress;
 };
+
+// The model that an analysis would run, and the task of its checkpoint; empty
+// of plain text.
+struct AnalysedModel {
+  ModelShape shape;
+  std::string task;
+};
+
+// Finds the model before it is run, without warnings; weights for `text` are
+// read.
+//   kNotFound, kInvalidArgument  as AnalyseAttention
+absl::StatusOr<AnalysedModel> FindAnalysedModel(
+    const AttentionAnalysisOptions& options);
+
+// Checks the options, and that the files may be written, as AnalyseAttention
+// does before all else.
+//   kAlreadyExists, kInvalidArgument  as AnalyseAttention
+absl::Status CheckAnalysisOptions(const AttentionAnalysisOptions& options);
 
 // Analyses, and writes the files, each whole or not at all.
 //   kNotFound           there is no such checkpoint, or file

@@ -10,6 +10,8 @@
 #include "base/interrupt.h"
 #include "base/status_macros.h"
 #include "tasks/analysis/analysis_run.h"
+#include "tasks/analysis/comparison.h"
+#include "tasks/analysis/comparison_run.h"
 #include "tasks/commands/commands.h"
 #include "tasks/commands/console.h"
 #include "tasks/commands/model_options.h"
@@ -19,15 +21,31 @@
 namespace etc {
 namespace {
 
-absl::Status Analyse(AttentionAnalysisOptions options) {
-  std::vector<std::string> read = FilesAt(options.checkpoint);
-  read.push_back(options.data.empty() ? options.text : options.data);
-  ETC_RETURN_IF_ERROR(CheckOutputDirectory("--output", options.output, read));
-  options.callbacks.stop = StopAtInterrupt();
-  StreamReporter reporter = ConsoleReporter();
-  options.progress = [&reporter](int64_t done, int64_t all) {
-    reporter.Analysing({.records = done, .num_records = all});
-  };
+struct AttentionArguments {
+  std::vector<std::string> inputs;
+  bool compare = false;
+  AttentionAnalysisOptions analysis;
+};
+
+absl::Status CompareAll(const AttentionArguments& arguments) {
+  ETC_ASSIGN_OR_RETURN(const std::vector<AttentionAnalysis> analyses,
+                       CompareAttention({.inputs = arguments.inputs,
+                                         .each = arguments.analysis}));
+  PrintWarnings(ComparisonWarnings(analyses));
+  std::cout << arguments.analysis.output << "/comparison.html: "
+            << Counted(static_cast<int64_t>(analyses.size()), "model")
+            << " side by side\n";
+  return absl::OkStatus();
+}
+
+absl::Status AnalyseOne(const AttentionArguments& arguments) {
+  if (arguments.inputs.size() != 1) {
+    return InvalidArgument("one checkpoint should be given, but there are ",
+                           arguments.inputs.size(),
+                           "; --compare puts several side by side");
+  }
+  AttentionAnalysisOptions options = arguments.analysis;
+  options.checkpoint = arguments.inputs.front();
   ETC_ASSIGN_OR_RETURN(const AttentionAnalysis analysis,
                        AnalyseAttention(options));
   std::cout << options.output
@@ -41,12 +59,33 @@ absl::Status Analyse(AttentionAnalysisOptions options) {
   return absl::OkStatus();
 }
 
-void AddDataOptions(CLI::App* command, AttentionAnalysisOptions* options) {
+absl::Status Analyse(AttentionArguments arguments) {
+  AttentionAnalysisOptions& options = arguments.analysis;
+  std::vector<std::string> read = {options.data.empty() ? options.text
+                                                        : options.data};
+  for (const std::string& input : arguments.inputs) {
+    const std::vector<std::string> files = FilesAt(input);
+    read.insert(read.end(), files.begin(), files.end());
+  }
+  ETC_RETURN_IF_ERROR(CheckOutputDirectory("--output", options.output, read));
+  options.callbacks.stop = StopAtInterrupt();
+  StreamReporter reporter = ConsoleReporter();
+  options.progress = [&reporter](int64_t done, int64_t all) {
+    reporter.Analysing({.records = done, .num_records = all});
+  };
+  return arguments.compare ? CompareAll(arguments) : AnalyseOne(arguments);
+}
+
+void AddDataOptions(CLI::App* command, AttentionArguments* arguments) {
+  AttentionAnalysisOptions* options = &arguments->analysis;
   command
-      ->add_option("CHECKPOINT", options->checkpoint,
+      ->add_option("CHECKPOINT", arguments->inputs,
                    "Directory of a checkpoint, or of a run or a grid, whose "
                    "best one is taken; with --text weights of any origin")
       ->required();
+  command->add_flag("--compare", arguments->compare,
+                    "Several CHECKPOINTs side by side; without --data and "
+                    "--text outputs of earlier analyses");
   command->add_option("--data", options->data,
                       "Official data file of the checkpoint's task");
   command->add_option("--text", options->text,
@@ -70,7 +109,8 @@ void AddDataOptions(CLI::App* command, AttentionAnalysisOptions* options) {
 }  // namespace
 
 void AddAttentionCommand(CLI::App* program, Action* action) {
-  auto options = std::make_shared<AttentionAnalysisOptions>();
+  auto arguments = std::make_shared<AttentionArguments>();
+  AttentionAnalysisOptions* options = &arguments->analysis;
   auto scale = std::make_shared<std::string>("absolute");
   options->callbacks.warning = [](const std::string& text) {
     PrintWarnings({text});
@@ -81,8 +121,10 @@ void AddAttentionCommand(CLI::App* program, Action* action) {
   command->footer(
       "Example:\n"
       "  realetc attention runs/demo/seed-1/checkpoints/best \\\n"
-      "    --data tasks/wikihop/sample/dev.json --output attention");
-  AddDataOptions(command, options.get());
+      "    --data tasks/wikihop/sample/dev.json --output attention\n"
+      "  realetc attention --compare runs/off runs/sum \\\n"
+      "    --data tasks/wikihop/sample/dev.json --output side_by_side");
+  AddDataOptions(command, arguments.get());
   command->add_flag("--jsd-distance", options->jsd_distance,
                     "The square root of each divergence");
   command
@@ -95,8 +137,8 @@ void AddAttentionCommand(CLI::App* program, Action* action) {
                     "Mode of residual attention (default: as the weights say)",
                     &options->residual_attention);
   command->callback([=] {
-    options->normalised_colours = *scale == "normalised";
-    *action = [options] { return Analyse(*options); };
+    arguments->analysis.normalised_colours = *scale == "normalised";
+    *action = [arguments] { return Analyse(*arguments); };
   });
 }
 

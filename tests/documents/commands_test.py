@@ -39,8 +39,10 @@ RUN = {'realetc', 'export', 'curl', 'unzip', 'mkdir', 'for', 'done', 'do',
 # Runs that a page takes as given.
 PREPARATION = {
     'doc/attention_analysis.md': [
-        'realetc finetune tasks/wikihop/configs/demo.json --set '
-        'train.steps=4 --set train.evaluate_every=4 --output runs/demo'],
+        f'realetc finetune tasks/wikihop/configs/demo.json --set '
+        f'residual_attention={mode} --set train.steps=4 --set '
+        f'train.evaluate_every=4 --output runs/{name}'
+        for mode, name in [('sum', 'demo'), ('off', 'off'), ('sum', 'sum')]],
     'doc/reports.md': [
         f'realetc finetune tasks/wikihop/configs/demo.json --set '
         f'residual_attention={mode} --set train.steps=4 --set '

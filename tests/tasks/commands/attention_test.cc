@@ -53,7 +53,9 @@ TEST_F(AttentionCommandTest, WritesFilesAboutRecords) {
   EXPECT_THAT(first.out, HasSubstr("attention.html: 4 examples, "));
   ASSERT_EQ(Attention(arguments("b")).code, 0);
   for (const char* name :
-       {"attention.json", "attention_entropy.csv", "attention_jsd.csv"}) {
+       {"attention.json", "attention_entropy.csv", "attention_jsd.csv",
+        "attention_masses.csv", "attention_positions.csv",
+        "attention_similarity.csv"}) {
     EXPECT_EQ(Contents(absl::StrCat(Output("a"), "/", name)),
               Contents(absl::StrCat(Output("b"), "/", name)));
   }
@@ -69,6 +71,19 @@ TEST_F(AttentionCommandTest, WritesFilesAboutRecords) {
   EXPECT_EQ(longs.at("entropy").at(1).at(1).at("n"), longs.at("rows"));
   EXPECT_EQ(longs.at("jsd").size(), 1u);
   EXPECT_EQ(longs.at("blocks").at(0).at(0).at("mass_by_offset").size(), 9u);
+  // The kinds of wikihop's global tokens; its inputs have no [CLS].
+  const nlohmann::json& masses = longs.at("blocks").at(0).at(0).at("masses");
+  EXPECT_THAT(longs.at("kinds").dump(),
+              "[\"candidate\",\"question\",\"document\",\"sentence\","
+              "\"[CLS]\",\"[SEP]\"]");
+  EXPECT_GT(masses.at("candidate").at("mass"), 0.0);
+  EXPECT_EQ(masses.at("[CLS]").at("share"), 0.0);
+  double of_globals = 0;
+  for (const char* kind : {"candidate", "question", "document", "sentence"}) {
+    of_globals += masses.at(kind).at("mass").get<double>();
+  }
+  EXPECT_NEAR(of_globals, masses.at("l2g").at("mass").get<double>(), 1e-5);
+  EXPECT_EQ(longs.at("rows_linked"), longs.at("rows"));
   // Layer 1 is given scores, layer 0 is not.
   EXPECT_EQ(json.at("scores").at(0).at("l2l").at("std_carried"), 0.0);
   EXPECT_GT(json.at("scores").at(1).at("l2l").at("std_carried"), 0.0);
@@ -105,6 +120,62 @@ TEST_F(AttentionCommandTest, ReadsPlainText) {
   EXPECT_EQ(examples("--paragraphs"), 2);
   EXPECT_FALSE(std::filesystem::exists(Output("text") + "/entropy_all.svg"));
   EXPECT_EQ(examples("--max-examples 1 --max-rows 2"), 1);
+}
+
+TEST_F(AttentionCommandTest, PutsModelsSideBySide) {
+  nlohmann::json config = Config();
+  config["residual_attention"] = "off";
+  config["output"] = directory_.File("off");
+  ASSERT_EQ(Run("finetune " + WriteConfig(config)).code, 0);
+  const std::string models =
+      absl::StrCat("--compare ", directory_.File("off"), " ", checkpoint_);
+  const Result both = Attention(
+      absl::StrCat(models, " --data ", data_, " --output ", Output("both")));
+  ASSERT_EQ(both.code, 0) << both.err;
+  EXPECT_THAT(both.out, HasSubstr("both/comparison.html: 2 models side by "));
+  const nlohmann::json json =
+      nlohmann::json::parse(Contents(Output("both") + "/comparison.json"));
+  EXPECT_EQ(json.at("models").at(0).at("name"), "off");
+  EXPECT_EQ(json.at("models").at(1).at("name"), "sum");
+  EXPECT_EQ(json.at("populations").size(), 2u);
+  // From the files of both, without the models.
+  const Result again = Attention(
+      absl::StrCat("--compare ", Output("both"), "/1 ", Output("both"),
+                   "/2/attention.json --output ", Output("again")));
+  ASSERT_EQ(again.code, 0) << again.err;
+  for (const char* name : {"comparison.json", "comparison.csv"}) {
+    EXPECT_EQ(Contents(absl::StrCat(Output("again"), "/", name)),
+              Contents(absl::StrCat(Output("both"), "/", name)));
+  }
+
+  ExpectRefusal(absl::StrCat(checkpoint_, " ", checkpoint_, " --data ", data_,
+                             " --output ", Output("none")),
+                "there are 2; --compare puts several side by side");
+  ExpectRefusal(absl::StrCat("--compare ", checkpoint_, " --data ", data_,
+                             " --output ", Output("none")),
+                "--compare should have two inputs or more, but has 1");
+  ExpectRefusal(absl::StrCat("--compare ", checkpoint_, " ", Output("gone"),
+                             " --data ", data_, " --output ", Output("none")),
+                "gone");
+  ExpectRefusal(absl::StrCat("--compare ", checkpoint_, " ", Output("again"),
+                             " --output ", Output("none")),
+                "run/attention.json should be an analysis");
+  ExpectRefusal(
+      absl::StrCat(models, " --data ", data_, " --output ", Output("both")),
+      "comparison.html is there already; --overwrite replaces it");
+  std::filesystem::remove(Output("both") + "/comparison.html");
+  std::filesystem::remove(Output("both") + "/comparison.json");
+  std::filesystem::remove(Output("both") + "/comparison.csv");
+  ExpectRefusal(
+      absl::StrCat(models, " --data ", data_, " --output ", Output("both")),
+      "both/1/attention.json is there already");
+  config["model"]["num_hidden_layers"] = 3;
+  config["output"] = directory_.File("deep");
+  ASSERT_EQ(Run("finetune " + WriteConfig(config)).code, 0);
+  ExpectRefusal(absl::StrCat(models, " ", directory_.File("deep"), " --data ",
+                             data_, " --output ", Output("none")),
+                "deep has 3 layers, but ");
+  EXPECT_FALSE(std::filesystem::exists(Output("none")));
 }
 
 TEST_F(AttentionCommandTest, RefusesMistakes) {
