@@ -12,15 +12,13 @@ a message. Exit code 77 without Chromium: skipped.
 import base64
 import html.parser
 import json
-import os
 import re
-import shutil
 import struct
 import subprocess
 import sys
 import tempfile
 
-SKIPPED = 77
+import browser
 
 
 class Cells(html.parser.HTMLParser):
@@ -65,8 +63,8 @@ class Cells(html.parser.HTMLParser):
 
 
 class Page:
-    def __init__(self, browser, path, directory):
-        self.browser = browser
+    def __init__(self, chromium, path, directory):
+        self.browser = chromium
         self.path = path
         self.directory = directory
         with open(path, encoding="utf-8") as file:
@@ -76,25 +74,9 @@ class Page:
 
     def open(self, fragment="", script=""):
         """The page's elements once it has run, after `script`."""
-        path = self.path
-        if script:
-            path = os.path.join(self.directory, "scripted.html")
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(self.text.replace(
-                    "</body>", f"<script>{script}</script></body>"))
-        result = subprocess.run(
-            [self.browser, "--headless", "--no-sandbox", "--disable-gpu",
-             "--disable-dev-shm-usage",
-             f"--user-data-dir={self.directory}/profile",
-             "--enable-logging=stderr", "--v=0", "--dump-dom",
-             f"file://{path}{fragment}"],
-            capture_output=True, encoding="utf-8", timeout=600, check=False)
-        console = [line for line in result.stderr.splitlines()
-                   if "CONSOLE" in line]
-        assert result.returncode == 0, result.stderr
-        assert not console, console
         cells = Cells()
-        cells.feed(result.stdout)
+        cells.feed(browser.dump(self.browser, self.path, self.directory,
+                                fragment, script))
         return cells
 
     def largest(self, layer, head, token):
@@ -206,10 +188,9 @@ def check_mistakes(page):
 
 
 def main(program, source):
-    browser = shutil.which("chromium") or shutil.which("chromium-browser")
-    if browser is None:
-        print("skipped: there is no chromium (apt-get install chromium)")
-        return SKIPPED
+    chromium = browser.find()
+    if chromium is None:
+        return browser.SKIPPED
     with tempfile.TemporaryDirectory() as directory:
         def run(*arguments):
             subprocess.run([program, *arguments], cwd=source, check=True,
@@ -221,7 +202,7 @@ def main(program, source):
         path = f"{directory}/page.html"
         run("document", f"{directory}/run", "--data",
             "tasks/wikihop/sample/dev.json", "--record", "3", "--output", path)
-        page = Page(browser, path, directory)
+        page = Page(chromium, path, directory)
         globals_ = page.data["globals"]
         cells = check_choice(page, layer=1, head=0, token=globals_ + 5)
         check_choice(page, layer=0, head=7, token=2)
