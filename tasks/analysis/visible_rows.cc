@@ -10,8 +10,9 @@
 namespace etc {
 namespace {
 
-// Rows of each stream of an example from which the similarity of heads is
-// taken.
+// Examples, and rows of each of their streams, from which the similarity of
+// heads is taken: all pairs of heads cost as much as many divergences.
+constexpr int64_t kSampledExamples = 256;
 constexpr int64_t kSampledRows = 16;
 
 // --- Documents ---------------------------------------------------------------
@@ -289,8 +290,10 @@ std::vector<VisibleRow> CountRows(const SoftmaxPattern& pattern, QuerySide side,
     KeepDrawn(key, choice.max_rows, &rows);
     population->rows_single_key += static_cast<int64_t>(std::erase_if(
         rows, [](const VisibleRow& row) { return row.keys() == 1; }));
-    for (const size_t i : DrawnRows(key, kSampledRows, rows)) {
-      rows[i].is_sampled = true;
+    if (choice.first + b < kSampledExamples) {
+      for (const size_t i : DrawnRows(key, kSampledRows, rows)) {
+        rows[i].is_sampled = true;
+      }
     }
     for (const VisibleRow& row : rows) {
       example.Count(row, population);

@@ -459,6 +459,10 @@ TEST(AttentionPassTest, SamplesSixteenRowsOfEachStream) {
     EXPECT_EQ(pass.populations().front().rows_sampled, 16);
     EXPECT_EQ(pass.populations().back().rows_sampled, 3);
     similarities.push_back(MeanSimilarity(pass.populations().front(), 1, 0, 1));
+    // Later examples are left out.
+    ASSERT_TRUE(pass.Add(input, 256).ok());
+    EXPECT_EQ(pass.populations().front().rows, 40);
+    EXPECT_EQ(pass.populations().front().rows_sampled, 16);
   }
   EXPECT_NEAR(similarities[0], similarities[1], kNear);
 }
