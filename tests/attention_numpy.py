@@ -204,7 +204,7 @@ def main():
       return SKIPPED
   texts = paragraphs_of(arguments.text, arguments.examples)
   with tempfile.TemporaryDirectory() as folder:
-    output = pathlib.Path(arguments.output or folder)
+    output = pathlib.Path(arguments.output or f"{folder}/analysis")
     file = pathlib.Path(folder) / "texts.txt"
     file.write_text("".join(text + "\n" for text in texts))
     subprocess.run([arguments.realetc, "attention", str(arguments.model),
