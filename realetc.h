@@ -71,6 +71,7 @@
 #include "tasks/text/sentence_splitter.h"
 #include "tasks/text/tokenizer.h"
 #include "tasks/text_encoder.h"
+#include "tasks/tokens/record.h"
 #include "tasks/wikihop/record.h"
 
 #endif  // ETC_REALETC_H_

@@ -47,12 +47,14 @@ struct PredictorOptions {
 // files are no lists of JSON objects it is one of these:
 //
 //   classify  {"text": "..."}, or the fields that the configuration names
+//   tokens    {"text": "..."}, or {"sentences": [["word", ...], ...]}
 //   glue      {"text": "...", "text_b": "..."}
 //   squad     {"id": "...", "question": "...", "context": "..."}
 //
 // or it is the struct of its task, from tasks/<task>/record.h: WikihopRecord,
-// HotpotqaRecord, NqRecord, OpenkpRecord, ClassifyRecord, GlueRecord,
-// SquadRecord. Answers in records are not read. Predictions, as JSON:
+// HotpotqaRecord, NqRecord, OpenkpRecord, ClassifyRecord, TokensRecord,
+// GlueRecord, SquadRecord. Answers in records are not read. Predictions, as
+// JSON:
 //
 //   wikihop   {"id": "...", "answer": "..."}
 //   hotpotqa  {"id": "...", "answer": "...", "sp": [["title", 0], ...]}
@@ -62,13 +64,15 @@ struct PredictorOptions {
 //             official file
 //   classify  {"id": "...", "label": "...", "probabilities": {...}}, "labels"
 //             or "value" by its type, a line of its prediction file
+//   tokens    {"id": "...", "spans": [{"start": 0, "end": 4, ...}, ...]}, a
+//             line of its prediction file
 //   glue      {"id": "...", "label": "..."}; STS-B {"id": "...", "score": 3.2}
 //   squad     {"id": "...", "answer": "...", "nbest": [...]}, and "null_odds"
 //             in version 2.0
 //
 // and as structs (RecordPrediction::As) HotpotqaPrediction, NqPrediction,
-// ClassifyPrediction, GluePrediction, SquadPrediction, a std::string of wikihop
-// and a std::vector<std::string> of openkp.
+// ClassifyPrediction, TokensPrediction, GluePrediction, SquadPrediction, a
+// std::string of wikihop and a std::vector<std::string> of openkp.
 //
 // A copy shares the model, which is loaded once. All methods may be called from
 // any threads at the same time: the model runs in a thread of its own, on

@@ -13,6 +13,7 @@
 #include "tasks/pretrain/task.h"
 #include "tasks/squad/task.h"
 #include "tasks/task/benchmark_task.h"
+#include "tasks/tokens/task.h"
 #include "tasks/translation/task.h"
 #include "tasks/wikihop/task.h"
 
@@ -29,7 +30,8 @@ const std::vector<TaskEntry>& Tasks() {
         BenchmarkEntry<Nq>(MakeNqHead),
         BenchmarkEntry<Classify>(MakeClassifyHead),
         glue,
-        BenchmarkEntry<Squad>(MakeSquadHead)};
+        BenchmarkEntry<Squad>(MakeSquadHead),
+        BenchmarkEntry<Tokens>(MakeTokensHead)};
   }();
   return *tasks;
 }

@@ -5,33 +5,16 @@
 #include <iterator>
 #include <limits>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "tasks/task/official_json.h"
+#include "tasks/task/label_table.h"
 #include "tasks/task/scoring.h"
 
 namespace etc {
 namespace {
-
-struct Counts {
-  int64_t right = 0;
-  int64_t gold = 0;
-  int64_t predicted = 0;
-
-  double precision() const {
-    return Share(static_cast<double>(right), predicted);
-  }
-  double recall() const { return Share(static_cast<double>(right), gold); }
-  // 2 TP / (2 TP + FP + FN)
-  double f1() const {
-    return Share(2 * static_cast<double>(right), gold + predicted);
-  }
-};
 
 // Gold and prediction of each document that has both.
 struct Pair {
@@ -51,8 +34,8 @@ std::vector<Pair> Pairs(const ById<ClassifyAnswer>& gold,
   return pairs;
 }
 
-std::map<std::string, Counts> CountLabels(const std::vector<Pair>& pairs) {
-  std::map<std::string, Counts> counts;
+std::map<std::string, LabelCounts> CountLabels(const std::vector<Pair>& pairs) {
+  std::map<std::string, LabelCounts> counts;
   for (const auto& [gold, predicted] : pairs) {
     for (const std::string& label : gold.labels) {
       ++counts[label].gold;
@@ -71,8 +54,8 @@ std::map<std::string, Counts> CountLabels(const std::vector<Pair>& pairs) {
   return counts;
 }
 
-double MicroF1(const std::map<std::string, Counts>& labels) {
-  Counts sum;
+double MicroF1(const std::map<std::string, LabelCounts>& labels) {
+  LabelCounts sum;
   for (const auto& [label, counts] : labels) {
     sum.right += counts.right;
     sum.gold += counts.gold;
@@ -81,41 +64,12 @@ double MicroF1(const std::map<std::string, Counts>& labels) {
   return sum.f1();
 }
 
-double MacroF1(const std::map<std::string, Counts>& labels) {
+double MacroF1(const std::map<std::string, LabelCounts>& labels) {
   double sum = 0;
   for (const auto& [label, counts] : labels) {
     sum += counts.f1();
   }
   return Share(sum, static_cast<int64_t>(labels.size()));
-}
-
-// A label as names of scores have it: as it is, or as a JSON string where it
-// could be taken for something else.
-std::string NameOf(const std::string& label) {
-  const bool is_plain =
-      label.find_first_of(",[]\"\\") == std::string::npos &&
-      std::none_of(label.begin(), label.end(), absl::ascii_iscntrl);
-  if (is_plain) {
-    return label;
-  }
-  std::string name = AsciiLine(nlohmann::json(label));
-  name.pop_back();  // the line end
-  return name;
-}
-
-Metrics LabelTable(const std::map<std::string, Counts>& labels) {
-  Metrics table;
-  for (const auto& [label, counts] : labels) {
-    const auto add = [&table, name = NameOf(label)](const char* metric,
-                                                    double value) {
-      table.emplace_back(absl::StrCat(metric, "[", name, "]"), value);
-    };
-    add("precision", counts.precision());
-    add("recall", counts.recall());
-    add("f1", counts.f1());
-    add("support", static_cast<double>(counts.gold));
-  }
-  return table;
 }
 
 // The share of documents whose labels are those of the gold.
@@ -133,8 +87,8 @@ void AddConfusion(const std::vector<Pair>& pairs, Metrics* metrics) {
     ++cells[{gold.labels.at(0), predicted.labels.at(0)}];
   }
   for (const auto& [cell, count] : cells) {
-    metrics->emplace_back(absl::StrCat("confusion[", NameOf(cell.first), ",",
-                                       NameOf(cell.second), "]"),
+    metrics->emplace_back(absl::StrCat("confusion[", LabelInName(cell.first),
+                                       ",", LabelInName(cell.second), "]"),
                           static_cast<double>(count));
   }
 }
@@ -186,7 +140,7 @@ Scores ScoreClassify(const ById<ClassifyAnswer>& gold,
   if (type == ClassifyType::kNumber) {
     return ScoreNumbers(pairs);
   }
-  const std::map<std::string, Counts> labels = CountLabels(pairs);
+  const std::map<std::string, LabelCounts> labels = CountLabels(pairs);
   const double micro_f1 = MicroF1(labels);
   const double macro_f1 = MacroF1(labels);
   const double exact = Exact(pairs, gold.size());

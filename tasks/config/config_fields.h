@@ -101,6 +101,8 @@ struct ConfigTable<FinetuneConfig> {
             "`\"wikihop\"`, `\"hotpotqa\"`, `\"openkp\"`, `\"nq\"`, "
             "`\"classify\"` (labels or numbers for your own documents, CSV, "
             "TSV or JSON, [tasks/classify](../tasks/classify/README.md)), "
+            "`\"tokens\"` (labels of parts of them, such as names, CoNLL or "
+            "JSON, [tasks/tokens](../tasks/tokens/README.md)), "
             "`\"glue\"` ([tasks/glue](../tasks/glue/README.md)), `\"squad\"` "
             "(SQuAD v1.1 and v2.0, [tasks/squad](../tasks/squad/README.md)) or "
             "`\"translation\"` ([tasks/translation]"
@@ -164,7 +166,7 @@ struct ConfigTable<DataConfig> {
       Field("dev_fraction", &C::dev_fraction,
             "share of the records of `data.train` that is held out for "
             "evaluation if `data.dev` is empty, the same share of each label; "
-            "`classify` and `glue` only",
+            "`classify`, `glue` and `tokens` only",
             {.least = 0, .below = 1}),
       Field("dev_seed", &C::dev_seed, "chooses the records that are held out",
             {.least = 0}),
@@ -208,9 +210,9 @@ struct ConfigTable<DataConfig> {
             "as the official format has it",
             {.one_of = kOnBadRecord}),
       Field("sentences", &C::sentences,
-            "how the documents of WikiHop and `classify` are split: by ICU, or "
-            "as the official program does, by the tables of NLTK's Punkt in "
-            "this folder (`nltk_data/tokenizers/punkt_tab/english`)",
+            "how the documents of WikiHop, `classify` and `tokens` are split: by "
+            "ICU, or as the official program does, by the tables of NLTK's "
+            "Punkt in this folder (`nltk_data/tokenizers/punkt_tab/english`)",
             {.names_files = true, .no_file = "icu"}));
 };
 

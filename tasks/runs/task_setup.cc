@@ -35,7 +35,7 @@ absl::Status CheckModelInput(const FinetuneConfig& config) {
     return absl::InvalidArgumentError(
         absl::StrCat(config.source, ": data.dev_fraction should be 0 for ",
                      config.task, ", but is ", config.data.dev_fraction,
-                     "; it holds out records of classify and glue"));
+                     "; it holds out records of classify, glue and tokens"));
   }
   if (entry->has_own_model) {
     return absl::OkStatus();

@@ -50,6 +50,8 @@ PREPARATION = {
         for mode in ['off', 'sum']],
     'tasks/classify/README.md': [
         'cp tasks/classify/configs/documents_etc_base.json documents.json'],
+    'tasks/tokens/README.md': [
+        'cp tasks/tokens/configs/names_etc_base.json names.json'],
     'tasks/glue/README.md': [
         f'realetc finetune tasks/glue/configs/mrpc_bert_base.json '
         f'--set init=bert-base-uncased --set tokenizer.vocabulary=vocab.txt '

@@ -18,7 +18,7 @@ import struct
 LAYERS, HIDDEN, HEADS, INTERMEDIATE, POSITIONS = 2, 16, 2, 32, 512
 
 TASKS = ('classify', 'glue', 'hotpotqa', 'nq', 'openkp', 'pretrain', 'squad',
-         'translation', 'wikihop')
+         'tokens', 'translation', 'wikihop')
 
 # Official files by the names that the shipped configurations and the pages
 # give them, and the sample that stands in.
@@ -169,6 +169,15 @@ def copy_data(source, work):
                    f'by {name} .",{("owner", "tenant", "retrial")[i % 3]}\n'
                    for i in range(18))
     write(work / f'data/documents/{name}.csv', 'id,title,text,label\n' + rows)
+  for name in ('train', 'dev'):
+    write(work / f'data/names/{name}.conll', ''.join(
+        f'-DOCSTART- O\n\nThe O\ncourt B-{label}\nruled I-{label}\n. O\n\n'
+        for label in ('town', 'firm') * 9))
+  spans = json.dumps([{'start': 4, 'end': 9, 'label': 'town'}])
+  for name, field in (('new', ''), ('new_spans', f', "spans": {spans}')):
+    write(work / f'{name}.jsonl', ''.join(
+        f'{{"id": "{i}", "text": "The court ruled."{field}}}\n'
+        for i in range(2)))
   for split, names in (('train', ['data/squad/train-v1.1.json']),
                        ('dev', ['data/squad/dev-v1.1.json', 'dev-v1.1.json'])):
     sample = source / 'tasks' / 'squad' / 'sample' / f'{split}.json'

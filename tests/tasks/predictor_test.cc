@@ -83,7 +83,7 @@ void ExpectInFile(const std::string& task, const RecordPrediction& prediction,
     return;
   }
   line.erase("truncated");
-  if (task == "classify" || task == "openkp") {
+  if (task == "classify" || task == "openkp" || task == "tokens") {
     bool is_there = false;
     for (const auto text : absl::StrSplit(files.contents, '\n')) {
       is_there = is_there || json::parse(text, nullptr, false) == line;
@@ -138,7 +138,7 @@ TEST_P(PredictorOfTaskTest, PredictsWhatPredictWrites) {
 
 INSTANTIATE_TEST_SUITE_P(Tasks, PredictorOfTaskTest,
                          testing::Values("wikihop", "hotpotqa", "openkp", "nq",
-                                         "classify", "glue", "squad"),
+                                         "classify", "glue", "squad", "tokens"),
                          [](const auto& task) { return task.param; });
 
 // Rows of files say their task and their number; others need not.

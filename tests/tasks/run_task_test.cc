@@ -153,8 +153,9 @@ TEST_F(RunTaskTest, SaysWhatIsWrong) {
             absl::StatusCode::kNotFound);
 }
 
-// Scores the random files that tests/random_metrics.py made, which compares
-// them with those of other implementations: one process for a thousand files.
+// Scores the random files that tests/random_metrics.py or random_spans.py made,
+// which compare them with those of other implementations: one process for a
+// thousand files.
 TEST(RandomMetricsTest, ScoresEachCase) {
   const char* const folder = std::getenv("ETC_RANDOM_METRICS");
   if (folder == nullptr) {

@@ -53,6 +53,7 @@ inline std::vector<DemoCase> DemoCases() {
           {"classify", "train.csv.gz", {}},
           {"glue", "train.tsv", {}, /*draws=*/true},
           {"squad", "train.json", {}},
+          {"tokens", "train.conll.gz", {}},
           {"pretrain",
            "corpus.txt.gz",
            {"residual_attention=sum", "model.initializer_range=0.05"}},

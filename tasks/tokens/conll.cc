@@ -1,0 +1,191 @@
+#include "tasks/tokens/conll.h"
+
+#include <memory>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "base/counted.h"
+#include "base/status_macros.h"
+#include "base/utf8.h"
+#include "tasks/data/text_file.h"
+
+namespace etc {
+namespace {
+
+constexpr char kDocumentStart[] = "-DOCSTART-";
+
+std::vector<std::string> ColumnsOfLine(absl::string_view line) {
+  return absl::StrContains(line, '\t')
+             ? absl::StrSplit(line, '\t')
+             : std::vector<std::string>(
+                   absl::StrSplit(line, ' ', absl::SkipEmpty()));
+}
+
+// Index of a column, given from 1 on or from -1 on; nothing if it is not there.
+std::optional<size_t> IndexOfColumn(int64_t column, size_t columns) {
+  const auto size = static_cast<int64_t>(columns);
+  const int64_t index = column > 0 ? column - 1 : size + column;
+  return column != 0 && index >= 0 && index < size
+             ? std::optional(static_cast<size_t>(index))
+             : std::nullopt;
+}
+
+// Collects the documents of a file line by line.
+class ConllReader {
+ public:
+  ConllReader(const std::string& path, const TokensOptions& options)
+      : path_(path), options_(options) {}
+
+  absl::Status Add(absl::string_view line, int64_t number) {
+    if (!IsUtf8(line)) {
+      return InvalidArgument(path_, ":", number,
+                             " should be UTF-8, but is not");
+    }
+    std::vector<std::string> columns = ColumnsOfLine(line);
+    if (absl::StripAsciiWhitespace(line).empty()) {
+      in_sentence_ = false;
+      return absl::OkStatus();
+    }
+    if (columns.front() == kDocumentStart) {
+      has_starts_ = true;
+      in_sentence_ = false;
+      in_document_ = false;
+      return absl::OkStatus();
+    }
+    if (num_columns_ == 0) {
+      ETC_RETURN_IF_ERROR(FindColumns(columns.size(), number));
+    }
+    if (columns.size() != num_columns_) {
+      return InvalidArgument(
+          path_, ":", number, " should have ",
+          Counted(static_cast<int64_t>(num_columns_), "column"), ", as line ",
+          first_line_, " has, but has ", columns.size());
+    }
+    if (absl::StripAsciiWhitespace(columns[*word_]).empty()) {
+      return InvalidArgument(path_, ":", number,
+                             " should have a word in column ", *word_ + 1,
+                             ", but has none");
+    }
+    Place(columns, number);
+    documents_.back().sentences.back().push_back(std::move(columns[*word_]));
+    if (label_.has_value()) {
+      documents_.back().tags.back().push_back(std::move(columns[*label_]));
+    }
+    return absl::OkStatus();
+  }
+
+  std::vector<ConllDocument> Result() && {
+    if (has_starts_ || document_.has_value()) {
+      return std::move(documents_);
+    }
+    std::vector<ConllDocument> sentences;
+    for (ConllDocument& all : documents_) {
+      for (size_t i = 0; i < all.sentences.size(); ++i) {
+        ConllDocument& one = sentences.emplace_back();
+        one.sentences.push_back(std::move(all.sentences[i]));
+        one.lines.push_back(all.lines[i]);
+        if (label_.has_value()) {
+          one.tags.push_back(std::move(all.tags[i]));
+        }
+      }
+    }
+    return sentences;
+  }
+
+ private:
+  absl::Status FindColumns(size_t columns, int64_t number) {
+    num_columns_ = columns;
+    first_line_ = number;
+    word_ = IndexOfColumn(options_.word_column, columns);
+    label_ = IndexOfColumn(options_.label_column, columns);
+    document_ = IndexOfColumn(options_.document_column, columns);
+    if (label_ == word_) {
+      label_.reset();  // a file of words alone
+    }
+    const auto missing = [&](const char* field, int64_t column) {
+      return InvalidArgument(path_, ":", number, " should have column ", column,
+                             " (tokens.", field, "), but has ",
+                             Counted(static_cast<int64_t>(columns), "column"));
+    };
+    if (!word_.has_value()) {
+      return missing("word_column", options_.word_column);
+    }
+    return options_.document_column == 0 || document_.has_value()
+               ? absl::OkStatus()
+               : missing("document_column", options_.document_column);
+  }
+
+  // Begins a document and a sentence where the line says so.
+  void Place(const std::vector<std::string>& columns, int64_t number) {
+    if (document_.has_value() && in_document_ &&
+        documents_.back().id != columns[*document_]) {
+      in_document_ = false;
+      in_sentence_ = false;
+    }
+    if (!in_document_) {
+      documents_.emplace_back();
+      if (document_.has_value()) {
+        documents_.back().id = columns[*document_];
+      }
+      in_document_ = true;
+    }
+    if (!in_sentence_) {
+      documents_.back().sentences.emplace_back();
+      documents_.back().lines.push_back(number);
+      if (label_.has_value()) {
+        documents_.back().tags.emplace_back();
+      }
+      in_sentence_ = true;
+    }
+  }
+
+  const std::string& path_;
+  const TokensOptions& options_;
+  // Of the first line; 0 before it.
+  size_t num_columns_ = 0;
+  int64_t first_line_ = 0;
+  std::optional<size_t> word_;
+  std::optional<size_t> label_;
+  std::optional<size_t> document_;
+  bool has_starts_ = false;
+  bool in_document_ = false;
+  bool in_sentence_ = false;
+  std::vector<ConllDocument> documents_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<ConllDocument>> ReadConllFile(
+    const std::string& path, const TokensOptions& options,
+    const RecordLimits& limits) {
+  ETC_ASSIGN_OR_RETURN(
+      const std::unique_ptr<TextFile> file,
+      TextFile::Open(path, {.max_line_bytes = limits.max_record_bytes,
+                            .max_line_field = limits.max_record_field}));
+  ConllReader reader(path, options);
+  absl::string_view line;
+  while (true) {
+    ETC_ASSIGN_OR_RETURN(const bool has_line, file->NextLine(&line));
+    if (!has_line) {
+      return std::move(reader).Result();
+    }
+    ETC_RETURN_IF_ERROR(reader.Add(line, file->line_number()));
+  }
+}
+
+bool IsConllName(const std::string& path) {
+  absl::string_view name = path;
+  absl::ConsumeSuffix(&name, ".gz");
+  for (const char* ending :
+       {".conll", ".conllu", ".iob", ".iob2", ".bio", ".tsv", ".txt"}) {
+    if (absl::EndsWithIgnoreCase(name, ending)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace etc

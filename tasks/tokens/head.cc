@@ -1,0 +1,92 @@
+#include <c10/util/Exception.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/types.h>
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "base/apply_linear.h"
+#include "base/check_shape.h"
+#include "base/to_device.h"
+#include "tasks/inputs/text_head.h"
+#include "tasks/task/benchmark_head.h"
+#include "tasks/tokens/task.h"
+
+namespace etc {
+namespace {
+
+// Target of tokens that are no first piece.
+constexpr int64_t kIgnored = -100;
+
+// See MakeTokensHead.
+class TokensHead : public BenchmarkHead<TokensExample, TokensLogits> {
+ public:
+  TokensHead(const EtcConfig& config, int64_t classes)
+      : classes_(classes),
+        dropout_(config.hidden_dropout_prob),
+        classifier_(
+            RegisterHeadLinear("token_classifier", config, classes, this)) {}
+
+  OutputRows Reads(const Batch& batch) override {
+    const bool is_bert = batch.input.token_ids.size(1) == 0;
+    return is_bert ? OutputRows() : OnlyLongTokens(batch);
+  }
+  HeadCost CostOf(const StepShape& update) const override {
+    return update.long_length == 0 ? HeadCost()
+                                   : HeadCost{.outputs = {.globals = 0}};
+  }
+
+  Tensors LogitsOf(const EtcOutput& encoded,
+                   const TaskBatch& /*batch*/) override {
+    return {.classes = ApplyLinear(
+                torch::dropout(TextStates(encoded), dropout_, is_training()),
+                classifier_)};
+  }
+
+  torch::Tensor LossesOf(const Tensors& logits,
+                         const TaskBatch& batch) override {
+    const int64_t tokens = logits.classes.size(1);
+    ETC_CHECK_SHAPE(logits.classes, {batch.size(), tokens, classes_});
+    std::vector<int64_t> targets(static_cast<size_t>(batch.size() * tokens),
+                                 kIgnored);
+    std::vector<float> units;
+    units.reserve(batch.examples.size());
+    for (int64_t b = 0; b < batch.size(); ++b) {
+      const TokensExample& example = batch.example(b);
+      TORCH_CHECK(example.classes.size() == example.units.size(),
+                  "there is no loss before the labels are known: complete the "
+                  "options first");
+      for (size_t i = 0; i < example.units.size(); ++i) {
+        targets[static_cast<size_t>(
+            b * tokens + TokensExample::PositionOf(example.units[i]))] =
+            example.classes[i];
+      }
+      units.push_back(example.units.empty()
+                          ? 1.0F
+                          : static_cast<float>(example.units.size()));
+    }
+    const torch::Device device = logits.classes.device();
+    const torch::Tensor losses =  // [B, T]
+        torch::cross_entropy_loss(
+            logits.classes.flatten(0, 1),
+            ToDevice(torch::tensor(targets, torch::kInt64), device),
+            /*weight=*/{}, at::Reduction::None, kIgnored)
+            .view({batch.size(), tokens});
+    return losses.sum(1) / ToDevice(torch::tensor(units), device);
+  }
+
+ private:
+  const int64_t classes_;
+  const double dropout_;
+  torch::nn::Linear classifier_;
+};
+
+}  // namespace
+
+Tokens::HeadPtr MakeTokensHead(const EtcConfig& model,
+                               const TokensOptions& options) {
+  return std::make_shared<TokensHead>(model, options.num_classes());
+}
+
+}  // namespace etc

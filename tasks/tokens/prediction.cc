@@ -1,0 +1,240 @@
+// Logits to spans, and files of them.
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/json_reader.h"
+#include "base/json_text.h"
+#include "base/status_macros.h"
+#include "tasks/task/official_json.h"
+#include "tasks/tokens/conll.h"
+#include "tasks/tokens/task.h"
+
+namespace etc {
+namespace {
+
+// The class of a unit with the largest logit, of equals the first, and its
+// share in the softmax.
+struct UnitClass {
+  int64_t best = kOutsideClass;
+  double probability = 0;
+};
+
+UnitClass ClassOfRow(absl::Span<const float> logits) {
+  const auto best = std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (const float logit : logits) {
+    sum += std::exp(double{logit} - double{*best});
+  }
+  return {.best = best - logits.begin(), .probability = 1 / sum};
+}
+
+// Units that make a span, both included.
+struct UnitSpan {
+  int64_t label = 0;
+  size_t first = 0;
+  size_t last = 0;
+  double probability = 1;
+};
+
+// For each word of a text that is split already whether it begins a sentence;
+// empty for others.
+std::vector<bool> SentenceBegins(const TokensExample& example) {
+  std::vector<bool> begins;
+  for (const int64_t size : example.sentence_sizes) {
+    for (int64_t i = 0; i < size; ++i) {
+      begins.push_back(i == 0);
+    }
+  }
+  return begins;
+}
+
+// Joins units as conlleval joins tags.
+std::vector<UnitSpan> JoinUnits(const TokensExample& example,
+                                const std::vector<UnitClass>& classes) {
+  const std::vector<bool> begins = SentenceBegins(example);
+  std::vector<UnitSpan> spans;
+  bool is_open = false;
+  for (size_t i = 0; i < classes.size(); ++i) {
+    const auto [best, probability] = classes[i];
+    if (best == kOutsideClass) {
+      is_open = false;
+      continue;
+    }
+    const auto word = static_cast<size_t>(example.units[i].first_word);
+    const bool goes_on = is_open && IsInsideClass(best) &&
+                         spans.back().label == LabelOfClass(best) &&
+                         (begins.empty() || !begins[word]);
+    if (!goes_on) {
+      spans.push_back({.label = LabelOfClass(best), .first = i});
+      is_open = true;
+    }
+    spans.back().last = i;
+    spans.back().probability = std::min(spans.back().probability, probability);
+  }
+  return spans;
+}
+
+// The tags of all words, by sentence.
+std::vector<std::vector<std::string>> TagsOfWords(
+    const TokensExample& example, const std::vector<UnitSpan>& spans,
+    const TokensOptions& options) {
+  std::vector<std::string> tags(example.words.size(), "O");
+  for (const UnitSpan& span : spans) {
+    const auto first =
+        static_cast<size_t>(example.units[span.first].first_word);
+    const auto last = static_cast<size_t>(example.units[span.last].last_word);
+    for (size_t word = first; word <= last; ++word) {
+      tags[word] = TagOfClass(
+          word == first ? BeginClass(span.label) : InsideClass(span.label),
+          options);
+    }
+  }
+  std::vector<std::vector<std::string>> of_sentences;
+  auto next = tags.begin();
+  for (const int64_t size : example.sentence_sizes) {
+    of_sentences.emplace_back(next, next + size);
+    next += size;
+  }
+  return of_sentences;
+}
+
+// The shortest that has 6 decimals.
+std::string SixDecimals(double probability) {
+  std::string text = absl::StrFormat("%.6f", probability);
+  text.resize(text.find_last_not_of('0') + 1);
+  return text + (text.ends_with('.') ? "0" : "");
+}
+
+std::string LineOfTokens(const std::string& id,
+                         const TokensPrediction& prediction) {
+  std::string line = absl::StrCat("{\"id\":", JsonAsciiText(nlohmann::json(id)),
+                                  ",\"spans\":[");
+  const char* separator = "";
+  for (const auto& [span, text, probability] : prediction.spans) {
+    absl::StrAppend(&line, separator, "{\"start\":", span.start,
+                    ",\"end\":", span.end,
+                    ",\"label\":", JsonAsciiText(nlohmann::json(span.label)),
+                    ",\"text\":", JsonAsciiText(nlohmann::json(text)),
+                    ",\"probability\":", SixDecimals(probability), "}");
+    separator = ",";
+  }
+  line += "]";
+  if (!prediction.tags.empty()) {
+    absl::StrAppend(
+        &line, ",\"tags\":", JsonAsciiText(nlohmann::json(prediction.tags)));
+  }
+  return line + "}";
+}
+
+using TokensLine = std::pair<std::string, TokensPrediction>;
+
+TokensPrediction PredictionOfSpans(std::vector<TokensSpan> spans) {
+  TokensPrediction prediction;
+  for (TokensSpan& span : spans) {
+    prediction.spans.push_back({.span = std::move(span)});
+  }
+  return prediction;
+}
+
+absl::StatusOr<TokensLine> ParseTokensLine(const std::string& text,
+                                           const std::string& where) {
+  ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ParseJson(text, where));
+  JsonObjectReader fields(json, where);
+  TokensLine line;
+  fields.Required("id", &line.first);
+  fields.Raw("tags", /*required=*/false);
+  fields.Raw("truncated", /*required=*/false);  // of RecordPrediction::json
+  fields.Raw("spans", /*required=*/true);
+  std::optional<std::vector<TokensSpan>> spans;
+  ReadTokensSpans(fields, &spans);
+  ETC_RETURN_IF_ERROR(fields.Finish());
+  if (!spans.has_value()) {
+    return InvalidArgument(fields.Where("spans"), " should be a list, but is ",
+                           "null");
+  }
+  line.second = PredictionOfSpans(*std::move(spans));
+  return line;
+}
+
+}  // namespace
+
+TokensPrediction Tokens::Decode(Outputs outputs) const {
+  const TokensExample& example = *outputs.front().example;
+  const LogitRow logits = outputs.front().logits.classes;
+  const auto num_classes = static_cast<size_t>(options().num_classes());
+  std::vector<UnitClass> classes;
+  classes.reserve(example.units.size());
+  for (const TokensUnit& unit : example.units) {
+    classes.push_back(ClassOfRow(logits.subspan(
+        static_cast<size_t>(TokensExample::PositionOf(unit)) * num_classes,
+        num_classes)));
+  }
+  const std::vector<UnitSpan> spans = JoinUnits(example, classes);
+  const std::vector<int64_t> bytes = BytesOfCodePoints(example.text);
+  TokensPrediction prediction;
+  for (const UnitSpan& span : spans) {
+    const auto word = [&](int64_t i) {
+      return example.words[static_cast<size_t>(i)];
+    };
+    const int64_t begin = word(example.units[span.first].first_word).begin;
+    const int64_t end = word(example.units[span.last].last_word).end;
+    prediction.spans.push_back(
+        {.span = {.label = options().labels.at(static_cast<size_t>(span.label)),
+                  .start = CodePointAt(begin, bytes),
+                  .end = CodePointAt(end, bytes)},
+         .text = example.text.substr(static_cast<size_t>(begin),
+                                     static_cast<size_t>(end - begin)),
+         .probability = span.probability});
+  }
+  if (!example.sentence_sizes.empty()) {
+    prediction.tags = TagsOfWords(example, spans, options());
+  }
+  return prediction;
+}
+
+Tokens::PredictionsOr Tokens::ReadPredictions(const std::string& path) const {
+  if (!IsConllName(path)) {
+    return ReadById<Prediction>(path, ParseTokensLine);
+  }
+  // Other programs' tags, which may begin spans as they like.
+  Options lenient = options();
+  lenient.tags = TagReading::kConlleval;
+  lenient.labels.clear();
+  const Tokens reader(std::move(lenient));
+  ETC_ASSIGN_OR_RETURN(const std::vector<FileRecord> records,
+                       reader.ReadFile(path, {}));
+  ById<Prediction> predictions;
+  for (const FileRecord& file_record : records) {
+    ETC_ASSIGN_OR_RETURN(
+        Record record, reader.ParseRecord(file_record.json, file_record.where));
+    if (!record.spans.has_value()) {
+      return InvalidArgument(file_record.where,
+                             " should have a column of labels (",
+                             "tokens.label_column), but has none");
+    }
+    predictions.emplace_back(std::move(record.id),
+                             PredictionOfSpans(*std::move(record.spans)));
+  }
+  return predictions;
+}
+
+std::string Tokens::PredictionJson(const std::string& id,
+                                   const Prediction& prediction) const {
+  return LineOfTokens(id, prediction);
+}
+
+std::string Tokens::FileContents(const Answers& answers) const {
+  std::string lines;
+  for (const auto& [id, prediction] : answers.predictions) {
+    absl::StrAppend(&lines, LineOfTokens(id, prediction), "\n");
+  }
+  return lines;
+}
+
+}  // namespace etc

@@ -1,0 +1,300 @@
+// Files and JSON to records.
+
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "base/counted.h"
+#include "base/json_text.h"
+#include "base/status_macros.h"
+#include "base/utf8.h"
+#include "tasks/data/record_file.h"
+#include "tasks/task/official_json.h"
+#include "tasks/tokens/conll.h"
+#include "tasks/tokens/task.h"
+#include "tasks/tokens/words.h"
+
+namespace etc {
+namespace {
+
+using nlohmann::json;
+
+// Number of a document in a CoNLL file, and the lines of its sentences. No file
+// has such fields.
+constexpr char kDocumentField[] = "\ndocument";
+constexpr char kLinesField[] = "\nlines";
+
+absl::StatusOr<std::vector<FileRecord>> RecordsOfConll(
+    const std::string& path, const TokensOptions& options,
+    const RecordLimits& limits) {
+  ETC_ASSIGN_OR_RETURN(std::vector<ConllDocument> documents,
+                       ReadConllFile(path, options, limits));
+  std::vector<FileRecord> records;
+  records.reserve(documents.size());
+  for (ConllDocument& document : documents) {
+    json record = {{kLinesField, document.lines},
+                   {"sentences", std::move(document.sentences)}};
+    if (!document.tags.empty()) {
+      record["tags"] = std::move(document.tags);
+    }
+    if (options.document_column != 0) {
+      record["id"] = document.id;
+    } else {
+      record[kDocumentField] = absl::StrCat(records.size());
+    }
+    records.push_back(
+        {.json = JsonText(record),
+         .where = absl::StrCat(path, ":", document.lines.front())});
+  }
+  return records;
+}
+
+absl::StatusOr<std::vector<FileRecord>> RecordsOfJson(
+    const std::string& path, const RecordLimits& limits) {
+  ETC_ASSIGN_OR_RETURN(const RecordFile file,
+                       RecordFile::Open(path, /*listener=*/nullptr, limits));
+  std::vector<FileRecord> records;
+  records.reserve(static_cast<size_t>(file.size()));
+  for (int64_t i = 0; i < file.size(); ++i) {
+    ETC_ASSIGN_OR_RETURN(std::string text, file.Read(i));
+    records.push_back({.json = std::move(text), .where = file.Where(i)});
+  }
+  return records;
+}
+
+// A list of sentences, each a list of strings; `what` is what those are called.
+void ReadSentences(JsonObjectReader& reader, const std::string& field,
+                   const char* what,
+                   std::vector<std::vector<std::string>>* sentences) {
+  const json* value = reader.Raw(field, /*required=*/true);
+  const auto fail = [&] {
+    reader.Fail(field, absl::StrCat("should be a list of sentences, each a "
+                                    "list of ",
+                                    what));
+  };
+  if (value == nullptr) {
+    return;
+  }
+  if (!value->is_array()) {
+    return fail();
+  }
+  for (const json& sentence : *value) {
+    if (!sentence.is_array()) {
+      return fail();
+    }
+    std::vector<std::string>& words = sentences->emplace_back();
+    for (const json& word : sentence) {
+      if (!word.is_string()) {
+        return fail();
+      }
+      words.push_back(word.get<std::string>());
+    }
+  }
+}
+
+// The name of word `word` of sentence `sentence` in messages: its line, or its
+// place in the field "tags".
+std::string NameOfTag(const JsonObjectReader& reader,
+                      absl::Span<const int64_t> lines, size_t sentence,
+                      size_t word) {
+  if (sentence >= lines.size()) {
+    return absl::StrCat(reader.Where("tags"), "[", sentence, "][", word, "]");
+  }
+  const std::string& where = reader.where();  // "train.conll:17"
+  return absl::StrCat(where.substr(0, where.rfind(':')), ":",
+                      lines[sentence] + static_cast<int64_t>(word),
+                      ": the label");
+}
+
+// Checks the tags of one sentence; `name` gives the name of each.
+template <typename Name>
+absl::Status CheckTags(const std::vector<std::string>& tags,
+                       const TokensOptions& options, Name name) {
+  std::string previous = "O";
+  for (size_t i = 0; i < tags.size(); ++i) {
+    const std::string mistake = TagMistake(previous, tags[i], options.tags);
+    if (!mistake.empty()) {
+      return InvalidArgument(name(i), mistake);
+    }
+    previous = tags[i];
+    const TagParts parts = PartsOfTag(tags[i]);
+    if (parts.prefix != 'O') {
+      ETC_RETURN_IF_ERROR(
+          CheckTokensLabel(parts.label, options.labels, name(i)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The spans of the tags in the text of the words.
+absl::StatusOr<std::vector<TokensSpan>> SpansOfSentences(
+    const JsonObjectReader& reader, const TokensOptions& options,
+    absl::Span<const int64_t> lines,
+    const std::vector<std::vector<std::string>>& sentences,
+    const std::vector<std::vector<std::string>>& tags) {
+  if (sentences.size() != tags.size()) {
+    return InvalidArgument(reader.Where("tags"), " should have ",
+                           sentences.size(),
+                           " lists, one for each sentence, "
+                           "but has ",
+                           tags.size());
+  }
+  const TokensLayout layout = LayOutWords(sentences);
+  const std::vector<int64_t> bytes = BytesOfCodePoints(layout.text);
+  std::vector<TokensSpan> spans;
+  size_t first = 0;
+  for (size_t s = 0; s < sentences.size(); ++s) {
+    if (sentences[s].size() != tags[s].size()) {
+      return InvalidArgument(
+          reader.Where("tags"), "[", s, "] should have ",
+          Counted(static_cast<int64_t>(sentences[s].size()), "label"),
+          ", one for each word, but has ", tags[s].size());
+    }
+    ETC_RETURN_IF_ERROR(CheckTags(tags[s], options, [&](size_t i) {
+      return NameOfTag(reader, lines, s, i);
+    }));
+    for (const TagSpan& span : SpansOfTags(tags[s])) {
+      const auto word = [&](int64_t i) {
+        return layout.words[first + static_cast<size_t>(i)];
+      };
+      spans.push_back({.label = span.label,
+                       .start = CodePointAt(word(span.first).begin, bytes),
+                       .end = CodePointAt(word(span.last).end, bytes)});
+    }
+    first += sentences[s].size();
+  }
+  return spans;
+}
+
+// Checks words before offsets are made of them.
+void CheckWords(JsonObjectReader& reader,
+                const std::vector<std::vector<std::string>>& sentences) {
+  if (absl::c_all_of(sentences,
+                     [](const auto& words) { return words.empty(); })) {
+    reader.Fail("sentences", "should have a word, but has none");
+  }
+  for (size_t s = 0; s < sentences.size(); ++s) {
+    for (size_t i = 0; i < sentences[s].size(); ++i) {
+      if (absl::StripAsciiWhitespace(sentences[s][i]).empty()) {
+        reader.Fail(absl::StrCat("sentences[", s, "][", i, "]"),
+                    "should be a word, but is empty");
+      }
+    }
+  }
+}
+
+void ReadSplitText(JsonObjectReader& reader, const TokensOptions& options,
+                   TokensRecord* record) {
+  ReadSentences(reader, "sentences", "words", &record->sentences);
+  CheckWords(reader, record->sentences);
+  std::vector<int64_t> lines;
+  reader.Optional(kLinesField, &lines);
+  const json* tags = reader.Raw("tags", /*required=*/false);
+  if (tags == nullptr || tags->is_null()) {
+    return;
+  }
+  std::vector<std::vector<std::string>> of_words;
+  ReadSentences(reader, "tags", "labels", &of_words);
+  if (!reader.ok()) {
+    return;
+  }
+  std::vector<TokensSpan> spans;
+  reader.Assign(
+      SpansOfSentences(reader, options, lines, record->sentences, of_words),
+      &spans);
+  record->spans = std::move(spans);
+}
+
+void ReadIdOfTokens(JsonObjectReader& reader, TokensRecord* record) {
+  // "dev.jsonl: record 17"
+  record->id = reader.where().substr(reader.where().rfind(' ') + 1);
+  reader.Optional(kDocumentField, &record->id);
+  const json* id = reader.Raw("id", /*required=*/false);
+  if (id == nullptr) {
+    return;
+  }
+  record->has_id = true;
+  if (id->is_string()) {
+    record->id = id->get<std::string>();
+  } else if (id->is_number_integer()) {
+    record->id = JsonText(*id);
+  } else {
+    reader.Fail("id", "should be a string or a whole number");
+  }
+}
+
+}  // namespace
+
+void ReadTokensSpans(JsonObjectReader& reader,
+                     std::optional<std::vector<TokensSpan>>* spans) {
+  const json* value = reader.Raw("spans", /*required=*/false);
+  if (value == nullptr || value->is_null()) {
+    return;
+  }
+  std::vector<TokensSpan> read;
+  reader.Assign(ReadList<TokensSpan>(
+                    *value, reader.Where("spans"), "objects",
+                    [](const json& element, const std::string& where) {
+                      return ReadObject<TokensSpan>(
+                          element, where,
+                          [](JsonObjectReader& fields, TokensSpan* span) {
+                            fields.Required("start", &span->start);
+                            fields.Required("end", &span->end);
+                            fields.Required("label", &span->label);
+                          });
+                    }),
+                &read);
+  *spans = std::move(read);
+}
+
+absl::Status CheckTokensLabel(absl::string_view label,
+                              const std::vector<std::string>& labels,
+                              const std::string& where) {
+  if (labels.empty() || absl::c_linear_search(labels, label)) {
+    return absl::OkStatus();
+  }
+  return InvalidArgument(where, " should be one of ", JoinedNames(labels),
+                         ", but is ", QuotedName(label));
+}
+
+absl::StatusOr<std::vector<FileRecord>> Tokens::ReadFile(
+    const std::string& path, const RecordLimits& limits) const {
+  absl::string_view name = path;
+  absl::ConsumeSuffix(&name, ".gz");
+  TokensFormat format = options().format;
+  if (format == TokensFormat::kByName) {
+    if (IsConllName(path)) {
+      format = TokensFormat::kConll;
+    } else if (absl::EndsWithIgnoreCase(name, ".json") ||
+               absl::EndsWithIgnoreCase(name, ".jsonl")) {
+      format = TokensFormat::kJson;
+    } else {
+      return InvalidArgument(
+          path,
+          " should end in .conll, .iob, .tsv, .txt, .jsonl or .json, or "
+          "in one of them and .gz; or tokens.format should say what it is");
+    }
+  }
+  return format == TokensFormat::kJson
+             ? RecordsOfJson(path, limits)
+             : RecordsOfConll(path, options(), limits);
+}
+
+void Tokens::ReadRecord(JsonObjectReader& reader, Record* record) const {
+  ReadIdOfTokens(reader, record);
+  if (reader.Has("sentences")) {
+    ReadSplitText(reader, options(), record);
+  } else {
+    reader.Required("text", &record->text);
+  }
+  if (!record->spans.has_value()) {
+    ReadTokensSpans(reader, &record->spans);
+  }
+}
+
+}  // namespace etc

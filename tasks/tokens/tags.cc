@@ -1,0 +1,95 @@
+#include "tasks/tokens/tags.h"
+
+#include <cstddef>
+
+#include "absl/strings/str_cat.h"
+#include "base/utf8.h"
+
+namespace etc {
+namespace {
+
+constexpr absl::string_view kIob2Prefixes = "BI";
+constexpr absl::string_view kAllPrefixes = "BIES";
+
+// conlleval's endOfChunk, between two tags.
+bool EndsSpan(const TagParts& previous, const TagParts& tag) {
+  if (previous.prefix == 'O') {
+    return false;
+  }
+  return previous.prefix == 'E' || previous.prefix == 'S' ||
+         tag.prefix == 'B' || tag.prefix == 'S' || tag.prefix == 'O' ||
+         previous.label != tag.label;
+}
+
+// conlleval's startOfChunk.
+bool StartsSpan(const TagParts& previous, const TagParts& tag) {
+  if (tag.prefix == 'O') {
+    return false;
+  }
+  return tag.prefix == 'B' || tag.prefix == 'S' || previous.prefix == 'E' ||
+         previous.prefix == 'S' || previous.prefix == 'O' ||
+         previous.label != tag.label;
+}
+
+}  // namespace
+
+TagParts PartsOfTag(absl::string_view tag) {
+  return tag.size() < 3 ? TagParts()
+                        : TagParts{.prefix = tag[0], .label = tag.substr(2)};
+}
+
+std::string TagMistake(absl::string_view previous, absl::string_view tag,
+                       TagReading reading) {
+  if (tag == "O") {
+    return "";
+  }
+  const bool is_iob2 = reading == TagReading::kIob2;
+  const absl::string_view prefixes = is_iob2 ? kIob2Prefixes : kAllPrefixes;
+  if (tag.size() < 3 || tag[1] != '-' ||
+      prefixes.find(tag[0]) == absl::string_view::npos) {
+    return absl::StrCat(
+        " should be \"O\", or ",
+        is_iob2 ? "\"B-\" or \"I-\"" : "\"B-\", \"I-\", \"E-\" or \"S-\"",
+        " and a label, but is ", QuotedName(tag));
+  }
+  const TagParts parts = PartsOfTag(tag);
+  const TagParts before = PartsOfTag(previous);
+  if (is_iob2 && parts.prefix == 'I' &&
+      (before.prefix == 'O' || before.label != parts.label)) {
+    return absl::StrCat(
+        " is ", QuotedName(tag), ", which should stand behind ",
+        QuotedName(absl::StrCat("B-", parts.label)), " or itself, but stands ",
+        previous == "O" ? "where no span is"
+                        : absl::StrCat("behind ", QuotedName(previous)),
+        "; tokens.tags \"conlleval\" lets spans begin so");
+  }
+  return "";
+}
+
+std::vector<TagSpan> SpansOfTags(absl::Span<const std::string> tags) {
+  std::vector<TagSpan> spans;
+  TagParts previous;
+  bool is_open = false;
+  const auto close = [&](size_t end) {
+    if (is_open) {
+      spans.back().last = static_cast<int64_t>(end) - 1;
+    }
+    is_open = false;
+  };
+  for (size_t i = 0; i < tags.size(); ++i) {
+    const TagParts tag = PartsOfTag(tags[i]);
+    if (EndsSpan(previous, tag)) {
+      close(i);
+    }
+    if (StartsSpan(previous, tag)) {
+      spans.push_back(
+          {.label = std::string(tag.label), .first = static_cast<int64_t>(i)});
+      is_open = true;
+    }
+    previous = tag;
+  }
+  close(tags.size());
+  return spans;
+}
+
+}  // namespace etc

@@ -1,0 +1,149 @@
+#ifndef ETC_TASKS_TOKENS_TASK_H_
+#define ETC_TASKS_TOKENS_TASK_H_
+
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "base/json_reader.h"
+#include "etc/config.h"
+#include "nlohmann/json_fwd.hpp"
+#include "tasks/config/config.h"
+#include "tasks/data/record_source.h"
+#include "tasks/inputs/text_input.h"
+#include "tasks/task/benchmark.h"
+#include "tasks/task/scoring.h"
+#include "tasks/text/tokenizer.h"
+#include "tasks/tokens/example.h"
+#include "tasks/tokens/metric.h"
+#include "tasks/tokens/options.h"
+#include "tasks/tokens/record.h"
+
+namespace etc {
+
+// See tasks/task/benchmark.h.
+template <typename T>
+struct TokensLogits {
+  T classes;  // [T, C] of the tokens of the text
+
+  static constexpr auto kMembers = std::make_tuple(&TokensLogits::classes);
+};
+
+// Reads the field "spans", a list of objects with `start`, `end` and `label`;
+// absent or null: none. Their other fields are ignored.
+void ReadTokensSpans(JsonObjectReader& reader,
+                     std::optional<std::vector<TokensSpan>>* spans);
+
+// Checks that a label is one of `labels`, if these are known.
+//   kInvalidArgument  "<where> should be one of "a", "b", but is "c""
+absl::Status CheckTokensLabel(absl::string_view label,
+                              const std::vector<std::string>& labels,
+                              const std::string& where);
+
+// Labels for parts of documents of any origin, such as names, from CoNLL files
+// or JSON with spans. A word is labelled at its first piece, as IOB2 has it.
+class Tokens final
+    : public Benchmark<TokensRecord, TokensExample, TokensLogits, TokensOptions,
+                       std::vector<TokensSpan>, TokensPrediction> {
+ public:
+  using Benchmark::Benchmark;
+
+  BenchmarkInfo info() const override;
+  std::string main_metric() const override { return "f1"; }
+
+  void ReadOptions(JsonObjectReader& reader, Options* options) const override;
+  absl::Span<const OptionField> OptionFields() const override;
+  TableSizes Tables(const InputOptions& input) const override {
+    return TablesOfTexts(input);
+  }
+  NeededLengths Lengths(const Options& options) const override {
+    return LengthsOfTexts(options.input);
+  }
+  // Looks up what stands around texts (FindTextMarks).
+  absl::Status UseVocabulary(const Tokenizer& tokenizer,
+                             Options* options) const override {
+    return FindTextMarks(tokenizer, &options->marks);
+  }
+  // Adds the labels of the training data, sorted, to `json`, which options()
+  // were read from, if it names none. Reads all files of `data` once, so that
+  // mistakes in them are seen before the training, and keeps nothing of them.
+  //   kInvalidArgument  a mistake in a record (none if `data.on_bad_record` is
+  //                     "skip"), such as a label in dev that training does not
+  //                     have; no span in the training data
+  absl::Status CompleteOptions(const DataConfig& data,
+                               nlohmann::json* json) const override;
+
+  // Reads CoNLL, or JSON objects as they are. A document of CoNLL is called by
+  // its first line ("train.conll:17") and becomes {"sentences": [["EU", ...],
+  // ...], "tags": [["B-ORG", ...], ...]}.
+  absl::StatusOr<std::vector<FileRecord>> ReadFile(
+      const std::string& path, const RecordLimits& limits) const override;
+  // Reads {"text": ..., "spans": [...]} or {"sentences": ..., "tags": ...}.
+  // Mistakes in tags are noted with their line, if they are of CoNLL.
+  void ReadRecord(JsonObjectReader& reader, Record* record) const override;
+  std::vector<std::string> AnswerFields() const override {
+    return {"spans", "tags"};
+  }
+  //   kInvalidArgument  a text without words; a span that lies outside of the
+  //                     text, overlaps another one, begins or ends with white
+  //                     space, or has none of the options' labels
+  absl::Status CheckRecord(const Record& record,
+                           const std::string& where) const override;
+  // Lines for people: of each set the number of documents, words and spans, and
+  // the labels; and warnings of labels that no training document has.
+  std::vector<std::string> DescribeRecords(
+      const std::vector<FileRecord>& train,
+      const std::vector<FileRecord>& dev) const override;
+  //   kInvalidArgument  what CheckRecord says
+  ExamplesOr MakeExamples(Record record,
+                          const std::string& where) const override;
+  std::vector<TruncatedPart> Truncated(const Example& example) const override {
+    return PartsOf({{"pieces", example.dropped_pieces}});
+  }
+  // What did not fit, and the tokens, first pieces of spans with their tag.
+  std::string Describe(const Example& example) const override;
+
+  // The class with the largest logit at the first piece of each word, joined to
+  // spans as conlleval reads tags (SpansOfTags).
+  Prediction Decode(Outputs outputs) const override;
+  Gold GoldOf(const Example& example) const override { return example.gold; }
+  std::optional<Gold> GoldOf(const Record& record) const override {
+    return record.spans;
+  }
+  // Reads and, as FileContents, writes a line for each document:
+  //
+  //   {"id": "7", "spans": [{"start": 0, "end": 4, "label": "PER", "text":
+  //   "Anna", "probability": 0.98}, ...]}
+  //
+  // and "tags" if its text was split already. Reading does without the text and
+  // the probability; it reads CoNLL as well, by the name of the file, whose
+  // tags are read as conlleval reads them.
+  //   kInvalidArgument  a line that is none of these, by its number
+  PredictionsOr ReadPredictions(const std::string& path) const override;
+  std::string FileContents(const Answers& answers) const override;
+  // A line of the file.
+  std::string PredictionJson(const std::string& id,
+                             const Prediction& prediction) const override;
+  Scores Score(const Answers& answers) const override {
+    return ScoreTokens(answers.gold, answers.predictions);
+  }
+};
+
+// A linear layer on the outputs x of the text's T tokens, with the encoder's
+// dropout:
+//
+//   classes = dropout(x) w + b       [B, T, C], C = 1 + 2 labels
+//
+// w, b: token_classifier; w is truncated normal with a standard deviation of
+// 0.02. The loss of a document is the mean cross entropy over the first pieces
+// of its words.
+Tokens::HeadPtr MakeTokensHead(const EtcConfig& model,
+                               const TokensOptions& options);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TOKENS_TASK_H_

@@ -1,0 +1,355 @@
+// Files to records, words and tags to spans, and the metric: how CoNLL's
+// columns and documents are read, every mistake with its file and line, spans
+// in code points, units where pieces and words do not agree, and what the data
+// say of the labels.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "tasks/task/score_files.h"
+#include "tasks/tokens/conll.h"
+#include "tasks/tokens/task.h"
+#include "tasks/tokens/words.h"
+#include "tests/support/temporary_directory.h"
+
+namespace etc {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using ::testing::StartsWith;
+
+using Strings = std::vector<std::string>;
+
+TEST(TokensTagsTest, AreReadAsConllevalReadsThem) {
+  const auto spans = [](const Strings& tags) {
+    std::string text;
+    for (const TagSpan& span : SpansOfTags(tags)) {
+      absl::StrAppend(&text, span.label, " ", span.first, "-", span.last, ", ");
+    }
+    return text;
+  };
+  EXPECT_EQ(spans({"B-a", "I-a", "O", "B-b"}), "a 0-1, b 3-3, ");
+  EXPECT_EQ(spans({"B-a", "B-a", "I-b", "I-b"}), "a 0-0, a 1-1, b 2-3, ");
+  EXPECT_EQ(spans({"I-a", "I-a", "O", "I-b"}), "a 0-1, b 3-3, ");
+  EXPECT_EQ(spans({"B-a", "E-a", "I-a", "S-a", "S-a"}),
+            "a 0-1, a 2-2, a 3-3, a 4-4, ");
+  EXPECT_EQ(spans({"E-a", "E-a", "O"}), "a 0-0, a 1-1, ");
+  EXPECT_EQ(spans({"B-a-b", "I-a-b"}), "a-b 0-1, ");
+  EXPECT_EQ(spans({}), "");
+}
+
+TEST(TokensTagsTest, HaveMistakes) {
+  const auto strict = [](const char* previous, const char* tag) {
+    return TagMistake(previous, tag, TagReading::kIob2);
+  };
+  EXPECT_EQ(strict("O", "B-a"), "");
+  EXPECT_EQ(strict("I-a", "I-a"), "");
+  EXPECT_EQ(strict("B-a", "O"), "");
+  EXPECT_EQ(strict("O", "I-a"),
+            " is \"I-a\", which should stand behind \"B-a\" or itself, but "
+            "stands where no span is; tokens.tags \"conlleval\" lets spans "
+            "begin so");
+  EXPECT_THAT(strict("B-b", "I-a"), HasSubstr("but stands behind \"B-b\""));
+  for (const char* tag : {"", "a", "B", "B-", "b-a", "o", "S-a", "B_a"}) {
+    EXPECT_THAT(strict("O", tag),
+                StartsWith(" should be \"O\", or \"B-\" or \"I-\" and a label, "
+                           "but is "))
+        << tag;
+  }
+  EXPECT_EQ(TagMistake("O", "I-a", TagReading::kConlleval), "");
+  EXPECT_EQ(TagMistake("B-b", "E-a", TagReading::kConlleval), "");
+  EXPECT_NE(TagMistake("O", "L-a", TagReading::kConlleval), "");
+}
+
+Strings WordsOf(const std::string& text) {
+  Strings words;
+  for (const ByteRange& word : FindTokensWords(text)) {
+    words.push_back(text.substr(static_cast<size_t>(word.begin),
+                                static_cast<size_t>(word.end - word.begin)));
+  }
+  return words;
+}
+
+TEST(TokensWordsTest, EndAtWhiteSpaceAndPunctuation) {
+  EXPECT_THAT(WordsOf(" Anna's caf\u00e9,\u00a0Z\u00fcrich\n(10km)"),
+              ElementsAre("Anna", "'", "s", "caf\u00e9", ",", "Z\u00fcrich",
+                          "(", "10km", ")"));
+  EXPECT_THAT(WordsOf(" \t\u2003"), IsEmpty());
+}
+
+TEST(TokensWordsTest, AreCharactersOfScriptsWithoutBlanks) {
+  // An ideograph, kana, and Thai with a mark on its letter.
+  EXPECT_THAT(WordsOf("\u6771\u304b x\u0e01\u0e34\u0e02"),
+              ElementsAre("\u6771", "\u304b", "x", "\u0e01\u0e34", "\u0e02"));
+  // A mark belongs to the letter before it, or is a letter.
+  EXPECT_THAT(WordsOf("e\u0301a \u0301b"), ElementsAre("e\u0301a", "\u0301b"));
+}
+
+TEST(TokensUnitsTest, JoinWordsThatHaveAPieceInCommon) {
+  const std::string text = "ab, cd ef";
+  const std::vector<ByteRange> words = FindTokensWords(text);
+  ASSERT_EQ(words.size(), 4);
+  // "a" "b," " c" "d": the comma has no piece of its own; " " of a piece does
+  // not count; "ef" was cut off.
+  const std::vector<Token> pieces = {
+      {1, 0, 1}, {2, 1, 3}, {3, 3, 5}, {4, 5, 6}};
+  EXPECT_THAT(
+      FindTokensUnits(text, words, pieces),
+      ElementsAre(TokensUnit{.piece = 0, .first_word = 0, .last_word = 1},
+                  TokensUnit{.piece = 2, .first_word = 2, .last_word = 2}));
+  // Words that the tokenizer drops, and a piece of white space.
+  EXPECT_THAT(
+      FindTokensUnits(text, words, {{1, 3, 4}, {2, 7, 9}}),
+      ElementsAre(TokensUnit{.piece = 1, .first_word = 3, .last_word = 3}));
+}
+
+class TokensFileTest : public testing::Test {
+ protected:
+  std::string Write(const std::string& name, const std::string& contents) {
+    return directory_.Write(name, contents);
+  }
+
+  // The JSON of the records of a file.
+  std::vector<nlohmann::json> Records(const std::string& contents,
+                                      const TokensOptions& options = {}) {
+    const auto records =
+        Tokens(options).ReadFile(Write("t.conll", contents), {});
+    EXPECT_TRUE(records.ok()) << records.status();
+    std::vector<nlohmann::json> read;
+    for (const FileRecord& record : records.value_or(Files())) {
+      read.push_back(nlohmann::json::parse(record.json));
+    }
+    return read;
+  }
+
+  // The first mistake of the records of a file, with its directory left out.
+  std::string Mistake(const std::string& contents,
+                      const TokensOptions& options = {},
+                      const std::string& name = "t.conll") {
+    const Tokens tokens(options);
+    const auto records = tokens.ReadFile(Write(name, contents), {});
+    absl::Status status = records.status();
+    for (const FileRecord& record : records.value_or(Files())) {
+      if (status.ok()) {
+        const auto parsed = tokens.ParseRecord(record.json, record.where);
+        status = parsed.ok() ? tokens.CheckRecord(*parsed, record.where)
+                             : parsed.status();
+      }
+    }
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    std::string message(status.message());
+    const size_t begin = message.find(name);
+    return begin == std::string::npos ? message : message.substr(begin);
+  }
+
+  // The gold spans of the only record of a file.
+  std::vector<TokensSpan> Spans(const std::string& contents,
+                                const TokensOptions& options = {}) {
+    const Tokens tokens(options);
+    const auto records = tokens.ReadFile(Write("t.conll", contents), {});
+    EXPECT_TRUE(records.ok()) << records.status();
+    const auto record =
+        tokens.ParseRecord(records->at(0).json, records->at(0).where);
+    EXPECT_TRUE(record.ok()) << record.status();
+    return record->spans.value();
+  }
+
+  using Files = std::vector<FileRecord>;
+  TemporaryDirectory directory_;
+};
+
+TEST_F(TokensFileTest, HasDocumentsFromDocstartOn) {
+  const auto records = Records(
+      "-DOCSTART- -X- -X- O\n\nEU NNP x B-ORG\nsays V x O\n\n\nNo D x O\n"
+      "-DOCSTART- O\r\nAnna N x B-PER\r\n");
+  ASSERT_EQ(records.size(), 2);
+  EXPECT_EQ(records[0]["sentences"],
+            nlohmann::json::parse(R"([["EU", "says"], ["No"]])"));
+  EXPECT_EQ(records[0]["tags"],
+            nlohmann::json::parse(R"([["B-ORG", "O"], ["O"]])"));
+  EXPECT_EQ(records[1]["sentences"], nlohmann::json::parse(R"([["Anna"]])"));
+}
+
+TEST_F(TokensFileTest, HasDocumentsOfAColumn) {
+  const auto records = Records("a\tx\tO\na\ty z\tB-p\n\na\tw\tO\nb\tx\tO\n",
+                               {.word_column = 2, .document_column = 1});
+  ASSERT_EQ(records.size(), 2);
+  EXPECT_EQ(records[0]["id"], "a");
+  EXPECT_EQ(records[0]["sentences"],
+            nlohmann::json::parse(R"([["x", "y z"], ["w"]])"));
+  EXPECT_EQ(records[1]["id"], "b");
+}
+
+TEST_F(TokensFileTest, HasADocumentForEachSentenceWithoutEither) {
+  const auto records = Records("\xef\xbb\xbfx O\n\ny\xc3\xa9 B-p\n");
+  ASSERT_EQ(records.size(), 2);
+  EXPECT_EQ(records[0]["sentences"], nlohmann::json::parse(R"([["x"]])"));
+  EXPECT_EQ(records[1]["tags"], nlohmann::json::parse(R"([["B-p"]])"));
+}
+
+TEST_F(TokensFileTest, MayHaveWordsAlone) {
+  const auto records = Records("x\ny\n");
+  ASSERT_EQ(records.size(), 1);
+  EXPECT_FALSE(records[0].contains("tags"));
+  EXPECT_FALSE(Records("x N\n", {.label_column = 4})[0].contains("tags"));
+}
+
+TEST_F(TokensFileTest, HasSpansInCodePointsOfItsWords) {
+  EXPECT_THAT(Spans("-DOCSTART-\n\nZ\u00fc B-p\nx I-p\n\n\u6771 B-q\ny B-q\n"
+                    "z O\n"),
+              ElementsAre(TokensSpan{"p", 0, 4}, TokensSpan{"q", 5, 6},
+                          TokensSpan{"q", 7, 8}));
+  // A sentence ends a span.
+  EXPECT_THAT(
+      Spans("-DOCSTART-\n\na I-p\n\nb I-p\n", {.tags = TagReading::kConlleval}),
+      ElementsAre(TokensSpan{"p", 0, 1}, TokensSpan{"p", 2, 3}));
+}
+
+TEST_F(TokensFileTest, RefusesMistakesByFileAndLine) {
+  EXPECT_EQ(Mistake("a N O\nb O\n"),
+            "t.conll:2 should have 3 columns, as line 1 has, but has 2");
+  EXPECT_THAT(Mistake("-DOCSTART- O\n\nx O\n\ny O\nz I-p\n"),
+              StartsWith("t.conll:6: the label is \"I-p\", which should stand "
+                         "behind \"B-p\" or itself, but stands where no span "
+                         "is; tokens.tags"));
+  EXPECT_THAT(Mistake("x B-p\n\ny I-p\n"), StartsWith("t.conll:3: the label"));
+  EXPECT_THAT(Mistake("x O\ny PER\n"),
+              StartsWith("t.conll:2: the label should be \"O\", or \"B-\""));
+  EXPECT_EQ(Mistake("x B-q\n", {.labels = {"p", "r"}}),
+            "t.conll:1: the label should be one of \"p\", \"r\", but is \"q\"");
+  EXPECT_EQ(Mistake("a\xff O\n"), "t.conll:1 should be UTF-8, but is not");
+  EXPECT_EQ(Mistake("x O\n", {.word_column = 3}),
+            "t.conll:1 should have column 3 (tokens.word_column), but has 2 "
+            "columns");
+  EXPECT_EQ(Mistake("x O\n", {.document_column = 4}),
+            "t.conll:1 should have column 4 (tokens.document_column), but has "
+            "2 columns");
+  EXPECT_EQ(Mistake("\tO\n"),
+            "t.conll:1 should have a word in column 1, but has none");
+  EXPECT_THAT(Mistake("x", {}, "t.xml"),
+              StartsWith("t.xml should end in .conll, "));
+}
+
+TEST_F(TokensFileTest, RefusesMistakesInJson) {
+  const auto mistake = [&](const std::string& line,
+                           const TokensOptions& options = {}) {
+    return Mistake(line + "\n", options, "t.jsonl");
+  };
+  const auto span = [&](const std::string& spans,
+                        const TokensOptions& options = {}) {
+    return mistake(R"({"text": "a b\u00e9 c", "spans": )" + spans + "}",
+                   options);
+  };
+  EXPECT_EQ(span(R"([{"start": 4, "end": 7, "label": "p"}])"),
+            "t.jsonl: record 0.spans[0] should be a part of the text, which "
+            "has 6 characters, but is from 4 to 7");
+  EXPECT_THAT(span(R"([{"start": -1, "end": 1, "label": "p"}])"),
+              HasSubstr("but is from -1 to 1"));
+  EXPECT_THAT(span(R"([{"start": 2, "end": 2, "label": "p"}])"),
+              HasSubstr("but is from 2 to 2"));
+  EXPECT_EQ(span(R"([{"start": 2, "end": 6, "label": "p"},
+                    {"start": 0, "end": 3, "label": "p"}])"),
+            "t.jsonl: record 0.spans[0], from 2 to 6, overlaps spans[1], from "
+            "0 to 3");
+  EXPECT_EQ(span(R"([{"start": 1, "end": 4, "label": "p"}])"),
+            "t.jsonl: record 0.spans[0] should neither begin nor end with "
+            "white space, but is \" b\u00e9\"");
+  EXPECT_EQ(
+      span(R"([{"start": 0, "end": 1, "label": "q"}])", {.labels = {"p"}}),
+      "t.jsonl: record 0.spans[0].label should be one of \"p\", but is "
+      "\"q\"");
+  EXPECT_THAT(span(R"([{"start": 0, "label": "q"}])"),
+              HasSubstr("spans[0].end is missing"));
+  EXPECT_THAT(span("3"), HasSubstr("record 0.spans should be a list"));
+  EXPECT_THAT(mistake(R"({"text": " "})"),
+              HasSubstr("record 0.text should have a word, but has none"));
+  EXPECT_THAT(mistake(R"({"id": 1})"), HasSubstr("record 0.text is missing"));
+  EXPECT_THAT(mistake(R"({"sentences": [["a"]], "tags": [["O", "O"]]})"),
+              HasSubstr("record 0.tags[0] should have 1 label, one for each "
+                        "word, but has 2"));
+  EXPECT_THAT(mistake(R"({"sentences": [["a", "b"]], "tags": [["O", "I-p"]]})"),
+              HasSubstr("record 0.tags[0][1] is \"I-p\", which should"));
+  EXPECT_THAT(mistake(R"({"sentences": [["a", " "]]})"),
+              HasSubstr("sentences[0][1] should be a word, but is empty"));
+  EXPECT_THAT(mistake(R"({"sentences": ["a"]})"),
+              HasSubstr("sentences should be a list of sentences, each a list "
+                        "of words"));
+  EXPECT_THAT(mistake(R"({"sentences": []})"),
+              HasSubstr("sentences should have a word, but has none"));
+}
+
+TEST_F(TokensFileTest, SaysWhichLabelsThereAre) {
+  const Tokens tokens;
+  const std::string train = Write("train.conll", "x B-q\n\ny B-p\nz I-p\n");
+  const std::string dev = Write(
+      "dev.jsonl",
+      R"({"text": "x", "spans": [{"start": 0, "end": 1, "label": "r"}]})");
+  nlohmann::json options = nlohmann::json::object();
+  DataConfig data;
+  data.train = {train};
+  ASSERT_TRUE(tokens.CompleteOptions(data, &options).ok());
+  EXPECT_EQ(options, nlohmann::json::parse(R"({"labels": ["p", "q"]})"));
+  data.dev = {dev};
+  EXPECT_THAT(tokens.CompleteOptions(data, &options).message(),
+              HasSubstr("dev.jsonl: record 0.spans[0].label should be one of "
+                        "\"p\", \"q\", but is \"r\""));
+  data.on_bad_record = "skip";
+  EXPECT_TRUE(tokens.CompleteOptions(data, &options).ok());
+  data.train = {Write("none.conll", "x O\n")};
+  EXPECT_THAT(tokens.CompleteOptions(data, &options).message(),
+              HasSubstr("none.conll should have a span at least"));
+  data.train = {Write("words.conll", "x\n")};
+  EXPECT_THAT(tokens.CompleteOptions(data, &options).message(),
+              HasSubstr("words.conll should have labels for training"));
+
+  const auto records = tokens.ReadFile(train, {});
+  EXPECT_THAT(
+      Tokens({.labels = {"p", "q", "r"}}).DescribeRecords(*records, {}),
+      ElementsAre("training: 2 documents, 3 words, 2 spans: \"p\" 1, \"q\" 1",
+                  "warning: no training document has a span with the label "
+                  "\"r\""));
+}
+
+TEST_F(TokensFileTest, IsScoredAsSeqevalScores) {
+  // Right: p of x y. Wrong: q for p, and one of two words for both.
+  const std::string gold =
+      Write("gold.conll", "x B-p\ny I-p\nz O\n\nu B-p\nv O\n\na B-q\nb I-q\n");
+  const std::string predicted = Write(
+      "predicted.conll", "x I-p\ny I-p\nz O\n\nu B-q\nv O\n\na O\nb I-q\n");
+  const auto scores = ScoreFiles(Tokens(), {gold, predicted},
+                                 ScoringRules::kDefault, {}, nullptr);
+  ASSERT_TRUE(scores.ok()) << scores.status();
+  EXPECT_THAT(*scores,
+              ElementsAre(Pair("f1", 1.0 / 3), Pair("precision", 1.0 / 3),
+                          Pair("recall", 1.0 / 3), Pair("precision[p]", 1),
+                          Pair("recall[p]", 0.5), Pair("f1[p]", 2.0 / 3),
+                          Pair("support[p]", 2), Pair("precision[q]", 0),
+                          Pair("recall[q]", 0), Pair("f1[q]", 0),
+                          Pair("support[q]", 1)));
+  const std::string lines =
+      Write("predicted.jsonl",
+            "{\"id\": \"0\", \"spans\": [{\"start\": 0, \"end\": 3, \"label\": "
+            "\"p\", \"text\": \"x y\", \"probability\": 0.5}]}\n"
+            "{\"id\": \"1\", \"spans\": []}\n"
+            "{\"id\": \"2\", \"spans\": []}\n");
+  const auto of_lines =
+      ScoreFiles(Tokens(), {gold, lines}, ScoringRules::kDefault, {}, nullptr);
+  ASSERT_TRUE(of_lines.ok()) << of_lines.status();
+  EXPECT_THAT(of_lines->front(), Pair("f1", 0.5));
+  const auto missing = ScoreFiles(
+      Tokens(), {gold, Write("few.jsonl", "{\"id\": \"0\", \"spans\": []}\n")},
+      ScoringRules::kDefault, {}, nullptr);
+  EXPECT_THAT(missing.status().message(), HasSubstr("few.jsonl"));
+}
+
+}  // namespace
+}  // namespace etc
