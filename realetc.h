@@ -70,6 +70,7 @@
 #include "tasks/text/load_tokenizer.h"
 #include "tasks/text/sentence_splitter.h"
 #include "tasks/text/tokenizer.h"
+#include "tasks/text_embedding.h"
 #include "tasks/text_encoder.h"
 #include "tasks/tokens/record.h"
 #include "tasks/wikihop/record.h"

@@ -13,14 +13,13 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "base/file.h"
-#include "base/gzip_file.h"
 #include "base/json_reader.h"
 #include "base/json_text.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "tasks/classify/table.h"
 #include "tasks/classify/task.h"
+#include "tasks/data/read_text.h"
 #include "tasks/data/record_file.h"
 
 namespace etc {
@@ -54,23 +53,6 @@ absl::StatusOr<ClassifyFormat> FormatOf(const std::string& path,
       "or classify.format should say what it is");
 }
 
-// Reads a whole file, unpacked.
-absl::StatusOr<std::string> ReadText(const std::string& path) {
-  ETC_ASSIGN_OR_RETURN(RandomAccessFile file, RandomAccessFile::Open(path));
-  ETC_ASSIGN_OR_RETURN(const bool is_packed, GzipFile::IsGzip(file));
-  if (!is_packed) {
-    return file.Read(0, file.size());
-  }
-  std::string text;
-  const auto append = [&text](absl::string_view part, uint64_t) {
-    text.append(part.data(), part.size());
-    return absl::OkStatus();
-  };
-  ETC_RETURN_IF_ERROR(
-      GzipFile::Open(std::move(file), append, GzipFile::Options{}).status());
-  return text;
-}
-
 // The columns of a table that are read, by the field of the record.
 absl::StatusOr<std::map<std::string, size_t>> ColumnsOf(
     const TableReader& table, const ClassifyOptions& options,
@@ -96,7 +78,7 @@ absl::StatusOr<std::map<std::string, size_t>> ColumnsOf(
 absl::StatusOr<std::vector<FileRecord>> ReadTable(
     const std::string& path, TableFormat format, const ClassifyOptions& options,
     ClassifyFileUse use) {
-  ETC_ASSIGN_OR_RETURN(const std::string text, ReadText(path));
+  ETC_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path));
   ETC_ASSIGN_OR_RETURN(
       TableReader table,
       TableReader::Open(text, format, path, options.delimiter.value_or(',')));

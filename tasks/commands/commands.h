@@ -30,6 +30,7 @@ void AddPretrainCommand(const ProgramVersion& version, CLI::App* program,
                         Action* action);
 void AddEvaluateCommand(CLI::App* program, Action* action);
 void AddPredictCommand(CLI::App* program, Action* action);
+void AddEmbedCommand(CLI::App* program, Action* action);
 void AddScoreCommand(CLI::App* program, Action* action);
 void AddReportCommand(CLI::App* program, Action* action);
 void AddInspectCommand(CLI::App* program, Action* action);

@@ -118,6 +118,7 @@ void AddCommands(const ProgramVersion& version, CLI::App* program,
   AddTranslateCommand(program, action);
   AddEvaluateCommand(program, action);
   AddPredictCommand(program, action);
+  AddEmbedCommand(program, action);
   AddScoreCommand(program, action);
   AddReportCommand(program, action);
   AddInspectCommand(program, action);

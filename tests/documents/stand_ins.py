@@ -173,6 +173,9 @@ def copy_data(source, work):
     write(work / f'data/names/{name}.conll', ''.join(
         f'-DOCSTART- O\n\nThe O\ncourt B-{label}\nruled I-{label}\n. O\n\n'
         for label in ('town', 'firm') * 9))
+  write(work / 'books.jsonl', ''.join(
+      f'{{"id": "{i}", "text": "The court ruled. It was upheld."}}\n'
+      for i in range(2)))
   spans = json.dumps([{'start': 4, 'end': 9, 'label': 'town'}])
   for name, field in (('new', ''), ('new_spans', f', "spans": {spans}')):
     write(work / f'{name}.jsonl', ''.join(

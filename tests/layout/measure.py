@@ -41,7 +41,7 @@ TASK_LEVELS = [["metrics", "pages", "prediction", "text", "data"],
                ["registry"],
                ["runs"],
                ["run_task", "text_encoder"],
-               ["predictor", "analysis"],
+               ["predictor", "text_embedding", "analysis"],
                ["commands"],
                ["realetc_main"]]
 HEADER_ADVICE, SOURCE_ADVICE, MAX_FUNCTION = 300, 600, 60

@@ -1,0 +1,517 @@
+// `realetc embed`: vectors of texts and of their sentences.
+
+#include <ATen/Parallel.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "base/counted.h"
+#include "base/json_text.h"
+#include "base/out_of_memory.h"
+#include "base/status_macros.h"
+#include "base/temporary_file.h"
+#include "base/utf8.h"
+#include "tasks/commands/commands.h"
+#include "tasks/commands/console.h"
+#include "tasks/commands/model_options.h"
+#include "tasks/commands/output_file.h"
+#include "tasks/data/data_files.h"
+#include "tasks/data/id_places.h"
+#include "tasks/data/read_text.h"
+#include "tasks/data/record_file.h"
+#include "tasks/task/official_json.h"
+#include "tasks/text/unicode.h"
+#include "tasks/text_embedding.h"
+#include "tasks/text_encoder.h"
+#include "tasks/train/device.h"
+#include "tasks/train/progress.h"
+
+namespace etc {
+namespace {
+
+struct EmbedArguments {
+  std::string checkpoint;
+  std::vector<std::string> data;
+  std::vector<std::string> fields = {"text"};
+  std::string output;
+  std::string pooling = "first";
+  bool documents_only = false;
+  std::string vocabulary;
+  int64_t max_long_length = 0;
+  std::string residual_attention;
+  std::string device = "auto";
+  int64_t threads = 0;
+};
+
+// --- Texts ---------------------------------------------------------------
+
+struct EmbedRecord {
+  std::string id;
+  std::string text;
+  // Place in messages.
+  std::string where;
+};
+
+// A file of texts: JSON objects, or one text.
+struct EmbedFile {
+  std::string path;
+  std::optional<RecordFile> records;
+
+  int64_t size() const { return records.has_value() ? records->size() : 1; }
+};
+
+bool IsJsonName(absl::string_view name) {
+  absl::ConsumeSuffix(&name, ".gz");
+  return absl::EndsWithIgnoreCase(name, ".jsonl") ||
+         absl::EndsWithIgnoreCase(name, ".json");
+}
+
+absl::StatusOr<std::vector<EmbedFile>> OpenEmbedFiles(
+    const std::vector<std::string>& patterns) {
+  ETC_ASSIGN_OR_RETURN(const std::vector<std::string> paths,
+                       FindDataFiles(patterns));
+  std::vector<EmbedFile> files;
+  for (const std::string& path : paths) {
+    EmbedFile& file = files.emplace_back(EmbedFile{.path = path});
+    if (IsJsonName(path)) {
+      ETC_ASSIGN_OR_RETURN(RecordFile records, RecordFile::Open(path));
+      file.records.emplace(std::move(records));
+    }
+  }
+  return files;
+}
+
+absl::StatusOr<EmbedRecord> ReadWholeText(const std::string& path) {
+  EmbedRecord record = {.id = path, .where = path};
+  ETC_ASSIGN_OR_RETURN(record.text, ReadTextFile(path));
+  return record;
+}
+
+absl::StatusOr<EmbedRecord> ReadJsonText(
+    const RecordFile& file, int64_t index,
+    const std::vector<std::string>& names) {
+  ETC_ASSIGN_OR_RETURN(const std::string json, file.Read(index));
+  const std::string where = file.Where(index);
+  return ParseObject<EmbedRecord>(
+      json, where, [&](JsonObjectReader& reader, EmbedRecord* record) {
+        record->where = where;
+        record->id = absl::StrCat(index);
+        const nlohmann::json* id = reader.Raw("id", /*required=*/false);
+        if (id != nullptr && id->is_string()) {
+          record->id = id->get<std::string>();
+        } else if (id != nullptr && id->is_number_integer()) {
+          record->id = JsonText(*id);
+        } else if (id != nullptr) {
+          reader.Fail("id", "should be a string or a whole number");
+        }
+        std::vector<std::string> texts;
+        for (const std::string& name : names) {
+          std::vector<std::string> of_field;
+          if (reader.Raw(name, /*required=*/true) != nullptr) {
+            reader.OneOrMore(name, &of_field);
+          }
+          texts.insert(texts.end(), of_field.begin(), of_field.end());
+        }
+        record->text = absl::StrJoin(texts, "\n");
+      });
+}
+
+absl::StatusOr<EmbedRecord> ReadEmbedRecord(
+    const EmbedFile& file, int64_t index,
+    const std::vector<std::string>& names) {
+  ETC_ASSIGN_OR_RETURN(EmbedRecord record,
+                       file.records.has_value()
+                           ? ReadJsonText(*file.records, index, names)
+                           : ReadWholeText(file.path));
+  if (!IsUtf8(record.text)) {
+    return InvalidArgument(record.where, " should be UTF-8, but is not");
+  }
+  if (absl::StripAsciiWhitespace(record.text).empty()) {
+    return InvalidArgument(record.where, " should have a text, but has none");
+  }
+  return record;
+}
+
+// Calls `take` with each record.
+template <typename Take>
+absl::Status ForEachText(const std::vector<EmbedFile>& files,
+                         const std::vector<std::string>& names, Take take) {
+  for (const EmbedFile& file : files) {
+    for (int64_t i = 0; i < file.size(); ++i) {
+      ETC_ASSIGN_OR_RETURN(const EmbedRecord record,
+                           ReadEmbedRecord(file, i, names));
+      ETC_RETURN_IF_ERROR(take(record));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// --- Files of vectors ----------------------------------------------------
+
+// The shortest text that is read as the same float32.
+void AppendNumber(float number, std::string* text) {
+  std::array<char, 32> digits;
+  const auto end =
+      std::to_chars(digits.data(), digits.data() + digits.size(), number);
+  text->append(digits.data(), end.ptr);
+}
+
+std::string VectorText(const torch::Tensor& vector) {
+  std::string text = "[";
+  const float* const values = vector.data_ptr<float>();
+  for (int64_t i = 0; i < vector.numel(); ++i) {
+    text += i > 0 ? "," : "";
+    AppendNumber(values[i], &text);
+  }
+  return text + "]";
+}
+
+// {"id":"7","vector":[...],"sentences":[{"start":0,"end":9,"vector":[...]}]}
+std::string LineOfVectors(const std::string& id, const EmbeddedText& vectors,
+                          absl::Span<const ByteRange> characters,
+                          const char* parts) {
+  std::string line = absl::StrCat("{\"id\":", JsonAsciiText(nlohmann::json(id)),
+                                  ",\"vector\":", VectorText(vectors.document));
+  if (parts != nullptr) {
+    absl::StrAppend(&line, ",\"", parts, "\":[");
+    for (size_t i = 0; i < characters.size(); ++i) {
+      absl::StrAppend(&line, i > 0 ? "," : "",
+                      "{\"start\":", characters[i].begin,
+                      ",\"end\":", characters[i].end, ",\"vector\":",
+                      VectorText(vectors.parts[static_cast<int64_t>(i)]), "}");
+    }
+    line += "]";
+  }
+  if (vectors.cut_pieces > 0 || vectors.dropped_sentences > 0) {
+    absl::StrAppend(&line, ",\"truncated\":{\"pieces\":", vectors.cut_pieces,
+                    ",\"sentences\":", vectors.dropped_sentences, "}");
+  }
+  return line + "}\n";
+}
+
+// The header of a file of NumPy (format 1.0) with float32 [rows, columns], of a
+// size that does not depend on them.
+std::string NpyHeader(int64_t rows, int64_t columns) {
+  constexpr size_t kSize = 128;
+  std::string header("\x93NUMPY\x01\x00", 8);
+  constexpr size_t kRest = kSize - 10;
+  header += static_cast<char>(kRest & 0xff);
+  header += static_cast<char>(kRest >> 8);
+  absl::StrAppend(&header,
+                  "{'descr': '<f4', 'fortran_order': False, 'shape': (", rows,
+                  ", ", columns, "), }");
+  header.resize(kSize - 1, ' ');
+  return header + "\n";
+}
+
+// The file beside "vectors.npy" that says what its rows are.
+std::string RowsPath(absl::string_view output) {
+  absl::ConsumeSuffix(&output, ".npy");
+  return absl::StrCat(output, ".rows.jsonl");
+}
+
+// Vectors as JSON lines or as rows for NumPy, which are there once all are.
+class VectorWriter {
+ public:
+  // `parts` is the name of parts; null: documents alone.
+  VectorWriter(const std::string& output, const char* parts)
+      : is_npy_(absl::EndsWith(output, ".npy")),
+        parts_(parts),
+        file_(output),
+        rows_file_(RowsPath(output)) {}
+
+  absl::Status Begin(int64_t hidden_size) {
+    hidden_size_ = hidden_size;
+    ETC_RETURN_IF_ERROR(file_.Create());
+    if (!is_npy_) {
+      return absl::OkStatus();
+    }
+    ETC_RETURN_IF_ERROR(rows_file_.Create());
+    return file_.Write(NpyHeader(0, hidden_size_));
+  }
+
+  absl::Status Add(const EmbedRecord& record, const EmbeddedText& vectors) {
+    ++documents_;
+    std::vector<ByteRange> characters;
+    if (parts_ != nullptr) {
+      characters = CharactersOf(record.text, vectors.ranges);
+      num_parts_ += static_cast<int64_t>(characters.size());
+    }
+    if (!is_npy_) {
+      return file_.Write(LineOfVectors(record.id, vectors, characters, parts_));
+    }
+    rows_ += 1 + static_cast<int64_t>(characters.size());
+    const std::string id = JsonAsciiText(nlohmann::json(record.id));
+    std::string lines = absl::StrCat("{\"id\":", id, "}\n");
+    for (const auto& [begin, end] : characters) {
+      absl::StrAppend(&lines, "{\"id\":", id, ",\"start\":", begin,
+                      ",\"end\":", end, "}\n");
+    }
+    ETC_RETURN_IF_ERROR(rows_file_.Write(lines));
+    ETC_RETURN_IF_ERROR(WriteRows(vectors.document));
+    return parts_ == nullptr ? absl::OkStatus() : WriteRows(vectors.parts);
+  }
+
+  absl::Status End() {
+    if (is_npy_) {
+      ETC_RETURN_IF_ERROR(file_.Overwrite(NpyHeader(rows_, hidden_size_)));
+      ETC_RETURN_IF_ERROR(rows_file_.MoveToTarget());
+    }
+    return file_.MoveToTarget();
+  }
+
+  int64_t documents() const { return documents_; }
+  int64_t num_parts() const { return num_parts_; }
+
+ private:
+  // Code points of the text, of sorted ranges of bytes.
+  static std::vector<ByteRange> CharactersOf(
+      const std::string& text, const std::vector<ByteRange>& ranges) {
+    std::vector<ByteRange> characters;
+    characters.reserve(ranges.size());
+    int64_t at = 0;
+    int64_t count = 0;
+    const auto count_to = [&](int64_t byte) {
+      while (at < byte) {
+        NextCodePoint(text, &at);
+        ++count;
+      }
+      return count;
+    };
+    for (const auto& [begin, end] : ranges) {
+      if (begin < at) {  // chunks that share a character
+        at = 0;
+        count = 0;
+      }
+      const int64_t first = count_to(begin);
+      characters.push_back({.begin = first, .end = count_to(end)});
+    }
+    return characters;
+  }
+
+  absl::Status WriteRows(const torch::Tensor& rows) {
+    const torch::Tensor values = rows.contiguous();
+    return file_.Write(absl::string_view(
+        reinterpret_cast<const char*>(values.data_ptr<float>()),
+        static_cast<size_t>(values.numel()) * sizeof(float)));
+  }
+
+  const bool is_npy_;
+  const char* const parts_;
+  TemporaryFile file_;
+  TemporaryFile rows_file_;
+  int64_t hidden_size_ = 0;
+  int64_t rows_ = 0;
+  int64_t documents_ = 0;
+  int64_t num_parts_ = 0;
+};
+
+// --- The command ---------------------------------------------------------
+
+absl::Status CheckEmbedArguments(const EmbedArguments& arguments,
+                                 const std::vector<EmbedFile>& files) {
+  const std::string& output = arguments.output;
+  if (!absl::EndsWith(output, ".npy") && !absl::EndsWith(output, ".jsonl")) {
+    return InvalidArgument("--output should end in .npy or .jsonl, but is ",
+                           QuotedName(output));
+  }
+  std::vector<std::string> read = FilesAt(arguments.checkpoint);
+  const std::vector<std::string> of_vocabulary =
+      arguments.vocabulary.empty() ? std::vector<std::string>()
+                                   : FilesAt(arguments.vocabulary);
+  read.insert(read.end(), of_vocabulary.begin(), of_vocabulary.end());
+  for (const EmbedFile& file : files) {
+    read.push_back(file.path);
+  }
+  ETC_RETURN_IF_ERROR(CheckOutputFile("--output", output, read));
+  return absl::EndsWith(output, ".npy")
+             ? CheckOutputFile("--output", RowsPath(output), read)
+             : absl::OkStatus();
+}
+
+// A line on standard error every few seconds.
+class EmbedProgress {
+ public:
+  explicit EmbedProgress(int64_t records) : records_(records) {}
+
+  void Done(int64_t documents) {
+    constexpr double kSeconds = 10;
+    if (SteadySeconds() - shown_ >= kSeconds) {
+      shown_ = SteadySeconds();
+      std::cerr << "embedding: " << documents << " of "
+                << Counted(records_, "document") << std::endl;
+    }
+  }
+
+ private:
+  const int64_t records_;
+  double shown_ = SteadySeconds();
+};
+
+// The encoder on the device that the arguments choose.
+absl::StatusOr<LoadedEncoder> OpenEncoder(const EmbedArguments& arguments) {
+  FinetuneConfig config;  // for its fields of devices alone
+  config.train.device = arguments.device;
+  ETC_ASSIGN_OR_RETURN(
+      const RunDevice device,
+      DeviceOfRun(config, FindCudaDevices(), /*field=*/"--device"));
+  ETC_ASSIGN_OR_RETURN(
+      LoadedEncoder loaded,
+      LoadEncoder(arguments.checkpoint,
+                  {.residual_attention = arguments.residual_attention,
+                   .vocabulary = arguments.vocabulary,
+                   .device = device.device}));
+  PrintWarnings(loaded.warnings);
+  for (const std::string& name : loaded.report.missing) {
+    PrintWarnings(
+        {absl::StrCat(loaded.path, " has no ", name, ", which is random")});
+  }
+  std::cerr << "encoder: " << loaded.path << "\n" << device.message << "\n";
+  if (arguments.max_long_length > 0) {
+    if (!loaded.config.has_long_tokens) {
+      return InvalidArgument("--max-long-length is for ETC, but ", loaded.path,
+                             " is BERT, whose tokens are all global");
+    }
+    loaded.max_long_length = arguments.max_long_length;
+  }
+  return loaded;
+}
+
+absl::StatusOr<EmbeddedText> EmbedRecordText(const LoadedEncoder& loaded,
+                                             const EmbedRecord& record,
+                                             const EmbedOptions& options) {
+  absl::StatusOr<EmbeddedText> vectors = NamingOutOfMemory(
+      [&] { return absl::StrCat("embedding ", record.where); },
+      [&] { return EmbedText(loaded, record.text, options); });
+  if (absl::IsInvalidArgument(vectors.status())) {
+    return InvalidArgument(record.where, ": ", vectors.status().message());
+  }
+  ETC_RETURN_IF_ERROR(vectors.status());
+  if (!vectors->document.isfinite().all().item<bool>() ||
+      !vectors->parts.isfinite().all().item<bool>()) {
+    return absl::AbortedError(absl::StrCat(
+        record.where, " has a vector that is infinite or not a number"));
+  }
+  return vectors;
+}
+
+absl::Status RunEmbed(const EmbedArguments& arguments) {
+  ETC_ASSIGN_OR_RETURN(const std::vector<EmbedFile> files,
+                       OpenEmbedFiles(arguments.data));
+  ETC_RETURN_IF_ERROR(CheckEmbedArguments(arguments, files));
+  // Mistakes in any record are seen before the first one is embedded.
+  IdPlaces ids;
+  int64_t records = 0;
+  ETC_RETURN_IF_ERROR(
+      ForEachText(files, arguments.fields, [&](const EmbedRecord& record) {
+        ++records;
+        return ids.Add(record.id, record.where);
+      }));
+  if (arguments.threads > 0) {
+    at::set_num_threads(static_cast<int>(arguments.threads));
+  }
+  ETC_ASSIGN_OR_RETURN(const LoadedEncoder loaded, OpenEncoder(arguments));
+  const char* const kind = loaded.config.has_long_tokens ? "sentence" : "chunk";
+  const std::string parts = absl::StrCat(kind, "s");
+  VectorWriter writer(arguments.output,
+                      arguments.documents_only ? nullptr : parts.c_str());
+  ETC_RETURN_IF_ERROR(writer.Begin(loaded.config.hidden_size));
+  const EmbedOptions options = {.pooling = arguments.pooling == "mean"
+                                               ? EmbedOptions::Pooling::kMean
+                                               : EmbedOptions::Pooling::kFirst};
+  EmbedProgress progress(records);
+  int64_t truncated = 0;
+  ETC_RETURN_IF_ERROR(ForEachText(
+      files, arguments.fields, [&](const EmbedRecord& record) -> absl::Status {
+        ETC_ASSIGN_OR_RETURN(const EmbeddedText vectors,
+                             EmbedRecordText(loaded, record, options));
+        truncated +=
+            vectors.cut_pieces > 0 || vectors.dropped_sentences > 0 ? 1 : 0;
+        ETC_RETURN_IF_ERROR(writer.Add(record, vectors));
+        progress.Done(writer.documents());
+        return absl::OkStatus();
+      }));
+  ETC_RETURN_IF_ERROR(writer.End());
+  std::cout << arguments.output << ": " << Counted(records, "document");
+  if (!arguments.documents_only) {
+    std::cout << ", " << Counted(writer.num_parts(), kind);
+  }
+  std::cout << ", " << Counted(loaded.config.hidden_size, "number") << " each"
+            << (truncated > 0 ? absl::StrCat("; ", truncated, " truncated")
+                              : "")
+            << "\n";
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddEmbedCommand(CLI::App* program, Action* action) {
+  auto arguments = std::make_shared<EmbedArguments>();
+  CLI::App* command = program->add_subcommand(
+      "embed", "Write vectors of texts and of their sentences");
+  command->footer(
+      "Example:\n"
+      "  realetc embed checkpoints/etc_base --data books.jsonl \\\n"
+      "    --output vectors.npy\n"
+      "ETC reads a text in one pass; BERT reads it in chunks. Rows of FILE.npy "
+      "are those\n"
+      "of FILE.rows.jsonl: a document, then its sentences: doc/predicting.md.");
+  command
+      ->add_option("CHECKPOINT", arguments->checkpoint,
+                   "Weights of any origin, or the directory of a run or a "
+                   "grid, whose best checkpoint is taken")
+      ->required();
+  command
+      ->add_option("--data", arguments->data,
+                   "Files, or patterns of their names: .jsonl or .json with "
+                   "records, others with one text each; packed by gzip as well")
+      ->required();
+  command
+      ->add_option("--output", arguments->output,
+                   "File for vectors, FILE.npy or FILE.jsonl")
+      ->required();
+  command->add_option("--text", arguments->fields,
+                      "Fields of a record that are its text, joined by line "
+                      "feeds (default: text)");
+  command
+      ->add_option("--pooling", arguments->pooling,
+                   "first: ETC's global tokens, BERT's [CLS]; mean: of the "
+                   "outputs of pieces (default: first)")
+      ->check(CLI::IsMember({"first", "mean"}));
+  command->add_flag("--documents-only", arguments->documents_only,
+                    "Leave out sentences");
+  command->add_option("--vocabulary", arguments->vocabulary,
+                      "Vocabulary (default: that of the weights)");
+  command
+      ->add_option("--max-long-length", arguments->max_long_length,
+                   "Most long tokens of ETC (default: as in training, or 4096)")
+      ->check(CLI::PositiveNumber);
+  AddResidualOption(command,
+                    "Residual attention scores (default: as the weights say)",
+                    &arguments->residual_attention);
+  AddDeviceOption(command, &arguments->device);
+  command
+      ->add_option("--threads", arguments->threads,
+                   "CPU threads (default: OMP_NUM_THREADS, or as many as there "
+                   "are cores)")
+      ->check(CLI::PositiveNumber);
+  command->callback(
+      [=] { *action = [arguments] { return RunEmbed(*arguments); }; });
+}
+
+}  // namespace etc

@@ -1,0 +1,55 @@
+#ifndef ETC_TASKS_TEXT_EMBEDDING_H_
+#define ETC_TASKS_TEXT_EMBEDDING_H_
+
+#include <torch/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tasks/text/byte_range.h"
+#include "tasks/text_encoder.h"
+
+namespace etc {
+
+// Vectors of a text and of its parts.
+//
+//   const auto loaded = etc::LoadEncoder("checkpoints/etc_base");
+//   const auto vectors = etc::EmbedText(*loaded, "A whole book. ...");
+
+struct EmbedOptions {
+  enum class Pooling {
+    // ETC: the outputs of the global tokens of the text and of its sentences.
+    // BERT: the output of [CLS] of each chunk, and their mean for the text.
+    kFirst,
+    // The mean of the outputs of the pieces of the text, sentence or chunk.
+    kMean,
+  };
+  Pooling pooling = Pooling::kFirst;
+};
+
+// All of them are float32, on the CPU.
+struct EmbeddedText {
+  torch::Tensor document;  // [H]
+  torch::Tensor parts;     // [P, H]
+  // [P]: bytes of the text of each part. ETC's parts are sentences, in one pass
+  // over the text; BERT's are chunks of as many pieces as it reads, which cover
+  // the text.
+  std::vector<ByteRange> ranges;
+  // Of ETC, pieces at the end of the text that had no room (max_long_length),
+  // and sentences before them without a global token (max_global_length), which
+  // have no vector.
+  int64_t cut_pieces = 0;
+  int64_t dropped_sentences = 0;
+};
+
+// The vectors of a text. Runs without gradients or dropout.
+//   kInvalidArgument  as EncodeTexts, whose name of the text is "text 0"
+absl::StatusOr<EmbeddedText> EmbedText(const LoadedEncoder& loaded,
+                                       const std::string& text,
+                                       const EmbedOptions& options = {});
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TEXT_EMBEDDING_H_

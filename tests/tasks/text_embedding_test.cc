@@ -1,0 +1,242 @@
+// Vectors of texts against a plain computation: the outputs of EncodeTexts'
+// tokens, one sentence after the other, and of BERT each chunk as a text of its
+// own; the command's files, read back by hand; and its mistakes. Models are
+// small and random. Bits are the same where the same batch runs; means are
+// compared with the tolerance of a sum of 20 float32.
+#include "tasks/text_embedding.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "nlohmann/json.hpp"
+#include "tests/etc/weights/random_model.h"
+#include "tests/support/realetc_program.h"
+
+namespace etc {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr char kWords[] =
+    "[PAD]\n[unused0]\n[unused1]\n[UNK]\n[CLS]\n[SEP]\n"
+    "good\nday\n##s\nto\nyou\n.\nmira\n!\n";
+constexpr double kMeanTolerance = 1e-5;
+
+class TextEmbeddingTest : public RealetcTest {
+ protected:
+  // A checkpoint directory of a random model, BERT with 16 positions or ETC.
+  std::string WriteModel(bool is_bert) {
+    EtcConfig config = is_bert ? BertOf("sum") : LiftedConfig(BertOf("sum"));
+    config.vocab_size = 14;
+    config.local_radius = 3;
+    const std::string directory = directory_.File(is_bert ? "bert" : "etc");
+    WriteCheckpoint(directory, RandomModel(config));
+    directory_.Write(absl::StrCat(is_bert ? "bert" : "etc", "/vocab.txt"),
+                     kWords);
+    return directory;
+  }
+
+  static LoadedEncoder LoadOrFail(const std::string& path) {
+    auto loaded = LoadEncoder(path);
+    EXPECT_TRUE(loaded.ok()) << loaded.status();
+    return *std::move(loaded);
+  }
+
+  static EmbeddedText Embed(const LoadedEncoder& loaded,
+                            const std::string& text, bool mean = false) {
+    auto vectors = EmbedText(loaded, text,
+                             {.pooling = mean ? EmbedOptions::Pooling::kMean
+                                              : EmbedOptions::Pooling::kFirst});
+    EXPECT_TRUE(vectors.ok()) << vectors.status();
+    return *std::move(vectors);
+  }
+
+  // The outputs of one text alone.
+  static EtcOutput OutputOf(const LoadedEncoder& loaded,
+                            const std::string& text) {
+    const torch::NoGradGuard no_gradients;
+    EtcModel encoder = loaded.encoder;
+    return encoder(EncodeTexts(loaded, {text})->input);
+  }
+
+  static bool Near(const torch::Tensor& a, const torch::Tensor& b) {
+    return torch::allclose(a, b, /*rtol=*/kMeanTolerance,
+                           /*atol=*/kMeanTolerance);
+  }
+};
+
+TEST_F(TextEmbeddingTest, AreTheGlobalOutputsOfEtc) {
+  const LoadedEncoder loaded = LoadOrFail(WriteModel(/*is_bert=*/false));
+  const std::string text = "Good days to you. \n Mira! Good day.";
+  const EtcOutput output = OutputOf(loaded, text);
+  const EmbeddedText vectors = Embed(loaded, text);
+  EXPECT_THAT(vectors.ranges, ElementsAre(ByteRange{0, 17}, ByteRange{20, 25},
+                                          ByteRange{26, 35}));
+  EXPECT_TRUE(torch::equal(vectors.document, output.global_output[0][0]));
+  EXPECT_TRUE(
+      torch::equal(vectors.parts, output.global_output[0].slice(0, 1, 4)));
+  EXPECT_FALSE(vectors.document.requires_grad());
+
+  // [CLS] good day ##s to you . | mira ! | good day . [SEP]
+  const EmbeddedText means = Embed(loaded, text, /*mean=*/true);
+  const torch::Tensor longs = output.long_output[0];
+  EXPECT_EQ(longs.size(0), 13);
+  EXPECT_TRUE(Near(means.document, longs.slice(0, 1, 12).mean(0)));
+  EXPECT_TRUE(Near(means.parts[0], longs.slice(0, 1, 7).mean(0)));
+  EXPECT_TRUE(Near(means.parts[1], longs.slice(0, 7, 9).mean(0)));
+  EXPECT_TRUE(Near(means.parts[2], longs.slice(0, 9, 12).mean(0)));
+  EXPECT_FALSE(Near(means.document, vectors.document));
+}
+
+TEST_F(TextEmbeddingTest, SaysWhatEtcDidNotRead) {
+  LoadedEncoder loaded = LoadOrFail(WriteModel(/*is_bert=*/false));
+  loaded.max_long_length = 9;  // 7 pieces
+  loaded.max_global_length = 2;
+  const EmbeddedText vectors =
+      Embed(loaded, "Good day. Mira! Good day to you.");
+  EXPECT_EQ(vectors.cut_pieces, 3);
+  EXPECT_EQ(vectors.dropped_sentences, 2);
+  EXPECT_THAT(vectors.ranges, ElementsAre(ByteRange{0, 9}));
+  EXPECT_EQ(vectors.parts.size(0), 1);
+}
+
+TEST_F(TextEmbeddingTest, AreThoseOfTheChunksOfBert) {
+  const LoadedEncoder loaded = LoadOrFail(WriteModel(/*is_bert=*/true));
+  // 14 pieces a chunk: nine full ones and one of 4.
+  std::string text;
+  for (int i = 0; i < 130; ++i) {
+    absl::StrAppend(&text, i > 0 ? " " : "", i % 3 == 0 ? "good" : "day");
+  }
+  const EmbeddedText first = Embed(loaded, text);
+  const EmbeddedText mean = Embed(loaded, text, /*mean=*/true);
+  ASSERT_EQ(first.ranges.size(), 10);
+  torch::Tensor sum = torch::zeros({12});
+  for (size_t i = 0; i < 10; ++i) {
+    const auto [begin, end] = first.ranges[i];
+    const torch::Tensor tokens =
+        OutputOf(loaded, text.substr(static_cast<size_t>(begin),
+                                     static_cast<size_t>(end - begin)))
+            .global_output[0];
+    ASSERT_EQ(tokens.size(0), i == 9 ? 6 : 16);
+    const torch::Tensor states = tokens.slice(0, 1, tokens.size(0) - 1);
+    const auto row = static_cast<int64_t>(i);
+    EXPECT_TRUE(Near(first.parts[row], tokens[0])) << i;
+    EXPECT_TRUE(Near(mean.parts[row], states.mean(0))) << i;
+    sum += states.sum(0);
+  }
+  EXPECT_EQ(first.ranges.back().end, static_cast<int64_t>(text.size()));
+  EXPECT_TRUE(Near(first.document, first.parts.mean(0)));
+  EXPECT_TRUE(Near(mean.document, sum / 130));
+}
+
+TEST_F(TextEmbeddingTest, CommandWritesJsonLines) {
+  const std::string model = WriteModel(/*is_bert=*/false);
+  const std::string data = directory_.Write(
+      "data.jsonl",
+      "{\"id\": \"a\", \"title\": \"Mira\", \"text\": [\"Go\u00f6d day.\"]}\n"
+      "{\"id\": 7, \"title\": \"Day.\", \"text\": \"\"}\n");
+  const std::string output = directory_.File("vectors.jsonl");
+  const Result result =
+      Run(absl::StrCat("embed ", model, " --data ", data, " --output ", output,
+                       " --text title text --device cpu --threads 1"));
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out,
+              HasSubstr("vectors.jsonl: 2 documents, 2 sentences, 12 numbers "
+                        "each\n"));
+  const std::vector<std::string> lines =
+      absl::StrSplit(Contents(output), '\n', absl::SkipEmpty());
+  ASSERT_EQ(lines.size(), 2);
+  const nlohmann::json first = nlohmann::json::parse(lines[0]);
+  EXPECT_EQ(first["id"], "a");
+  ASSERT_EQ(first["sentences"].size(), 1);
+  EXPECT_EQ(first["sentences"][0]["start"], 0);
+  EXPECT_EQ(first["sentences"][0]["end"], 14);  // characters, not bytes
+  EXPECT_EQ(nlohmann::json::parse(lines[1])["id"], "7");
+  const EmbeddedText expected =
+      Embed(LoadOrFail(model), "Mira\nGo\u00f6d day.");
+  const auto numbers = first["vector"].get<std::vector<float>>();
+  EXPECT_TRUE(torch::equal(torch::tensor(numbers), expected.document));
+  EXPECT_TRUE(torch::equal(
+      torch::tensor(first["sentences"][0]["vector"].get<std::vector<float>>()),
+      expected.parts[0]));
+}
+
+TEST_F(TextEmbeddingTest, CommandWritesRowsForNumPy) {
+  const std::string model = WriteModel(/*is_bert=*/false);
+  const std::string book = directory_.Write("book.txt", "Good day.\r\nMira!\n");
+  const std::string output = directory_.File("vectors.npy");
+  const std::string arguments =
+      absl::StrCat("embed ", model, " --data ", book, " --output ", output,
+                   " --device cpu --threads 1 --pooling mean");
+  ASSERT_EQ(Run(arguments).code, 0);
+  const std::string file = Contents(output);
+  ASSERT_EQ(file.size(), 128 + 3 * 12 * sizeof(float));
+  EXPECT_EQ(file.substr(0, 10), std::string("\x93NUMPY\x01\x00\x76\x00", 10));
+  EXPECT_THAT(file.substr(10, 118),
+              HasSubstr("{'descr': '<f4', 'fortran_order': False, 'shape': "
+                        "(3, 12), }"));
+  EXPECT_EQ(file[127], '\n');
+  torch::Tensor rows = torch::empty({3, 12});
+  std::memcpy(rows.data_ptr<float>(), file.data() + 128, file.size() - 128);
+  const EmbeddedText expected =
+      Embed(LoadOrFail(model), "Good day.\r\nMira!\n", /*mean=*/true);
+  EXPECT_TRUE(Near(rows[0], expected.document));
+  EXPECT_TRUE(Near(rows.slice(0, 1), expected.parts));
+  const std::string id = nlohmann::json(book).dump();
+  EXPECT_EQ(Contents(directory_.File("vectors.rows.jsonl")),
+            absl::StrCat("{\"id\":", id, "}\n{\"id\":", id,
+                         ",\"start\":0,\"end\":9}\n{\"id\":", id,
+                         ",\"start\":11,\"end\":16}\n"));
+  ASSERT_EQ(Run(arguments + " --documents-only").code, 0);
+  EXPECT_EQ(Contents(output).size(), 128 + 12 * sizeof(float));
+}
+
+TEST_F(TextEmbeddingTest, CommandRefusesMistakes) {
+  const std::string model = WriteModel(/*is_bert=*/false);
+  const std::string bert = WriteModel(/*is_bert=*/true);
+  const std::string good =
+      directory_.Write("good.jsonl", "{\"text\": \"Mira\"}\n");
+  const std::string output = directory_.File("vectors.jsonl");
+  const auto fails = [&](const std::string& weights, const std::string& data,
+                         const std::string& options,
+                         const std::string& message) {
+    const Result result = Run(absl::StrCat("embed ", weights, " --data ", data,
+                                           " --device cpu ", options));
+    EXPECT_EQ(result.code, 1) << message;
+    EXPECT_THAT(result.err, HasSubstr(message));
+    EXPECT_THAT(Contents(output), IsEmpty());
+  };
+  const std::string into = "--output " + output;
+  fails(model, good, "--output v.txt",
+        "--output should end in .npy or .jsonl, but is \"v.txt\"");
+  fails(model, good, "--output " + good, "good.jsonl");
+  fails(model, directory_.File("none.jsonl"), into, "none.jsonl");
+  fails(directory_.File("none"), good, into, "none");
+  fails(model,
+        directory_.Write("bad.jsonl", "{\"text\": \"Mira\"}\n{\"txt\": 1}\n"),
+        into, "bad.jsonl: record 1.text is missing");
+  fails(model, directory_.Write("empty.jsonl", "{\"text\": \" \"}\n"), into,
+        "empty.jsonl: record 0 should have a text, but has none");
+  fails(model, directory_.Write("odd.txt", "a\xff"), into,
+        "odd.txt should be UTF-8, but is not");
+  fails(model,
+        directory_.Write("twice.jsonl",
+                         "{\"id\": 1, \"text\": \"a\"}\n"
+                         "{\"id\": \"1\", \"text\": \"b\"}\n"),
+        into, "twice.jsonl: record 1: the id \"1\" should occur once");
+  fails(bert, good, into + " --max-long-length 8",
+        "--max-long-length is for ETC");
+}
+
+}  // namespace
+}  // namespace etc
