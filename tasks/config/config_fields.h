@@ -210,9 +210,10 @@ struct ConfigTable<DataConfig> {
             "as the official format has it",
             {.one_of = kOnBadRecord}),
       Field("sentences", &C::sentences,
-            "how the documents of WikiHop, `classify` and `tokens` are split: by "
-            "ICU, or as the official program does, by the tables of NLTK's "
-            "Punkt in this folder (`nltk_data/tokenizers/punkt_tab/english`)",
+            "how the documents of WikiHop, `classify` and `tokens`, and of "
+            "`openkp` without VDOM, are split: by ICU, or as the official "
+            "program does, by the tables of NLTK's Punkt in this folder "
+            "(`nltk_data/tokenizers/punkt_tab/english`)",
             {.names_files = true, .no_file = "icu"}));
 };
 

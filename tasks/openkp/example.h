@@ -37,6 +37,11 @@ struct OpenkpOptions {
   // The official code's behaviour where it only hurts; the task's README has
   // the list.
   bool official_compatibility = false;
+
+  // False where records may lack the layout of a page (VDOM).
+  bool has_visual_features() const {
+    return use_visual_features_in_long || use_visual_features_in_global;
+  }
 };
 
 // One document as the model reads it (doc/openkp.md 3): the pieces of its

@@ -72,8 +72,7 @@ class OpenkpHead : public BenchmarkHead<OpenkpExample, OpenkpLogits> {
   OpenkpHead(const EtcConfig& config, const OpenkpOptions& options)
       : options_(options) {
     const int64_t hidden = config.hidden_size;
-    if (options.use_visual_features_in_long ||
-        options.use_visual_features_in_global) {
+    if (options.has_visual_features()) {
       visual_ = register_module("visual",
                                 OpenkpVisualEmbedding(config, options.visual));
     }

@@ -7,6 +7,7 @@
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "tasks/openkp/plain_document.h"
 #include "tasks/openkp/task.h"
 #include "tasks/task/official_json.h"
 
@@ -208,6 +209,18 @@ std::vector<absl::string_view> OpenkpWords(absl::string_view text) {
 }
 
 void Openkp::ReadRecord(JsonObjectReader& reader, Record* record) const {
+  if (!reader.Has("VDOM")) {
+    if (!options().has_visual_features()) {
+      ReadPlainOpenkpRecord(reader, options().input.split_sentences, record);
+      return;
+    }
+    // Of a record that is no page either.
+    reader.Fail("VDOM",
+                "is missing; documents without it need "
+                "openkp.use_visual_features_in_long and "
+                "use_visual_features_in_global to be false");
+    return;
+  }
   std::string vdom;
   reader.Required("url", &record->id);
   reader.Required("text", &record->text);

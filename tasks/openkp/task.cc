@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "tasks/openkp/plain_document.h"
 #include "tasks/task/official_json.h"
 
 namespace etc {
@@ -52,6 +53,18 @@ void ReadVisualOptions(JsonObjectReader& reader,
                                crossed[i]));
     }
   }
+}
+
+// The id and the references of a record, nothing without key phrases.
+std::pair<std::string, std::optional<OpenkpReferences>> ByRecord(
+    OpenkpRecord record, ScoringRules rules) {
+  if (!record.key_phrases.has_value()) {
+    return {std::move(record.id), std::nullopt};
+  }
+  OpenkpReferences references = ReferencesOf(
+      record, rules == ScoringRules::kOfficial ? EmptyPhrases::kOfficial
+                                               : EmptyPhrases::kLeftOut);
+  return {std::move(record.id), std::move(references)};
 }
 
 }  // namespace
@@ -108,8 +121,7 @@ void Openkp::ReadOptions(JsonObjectReader& reader, Options* options) const {
   CheckAtLeast(reader, "max_kp_predictions", options->max_phrases, 1);
   CheckAtLeast(reader, "max_position_predictions", options->max_positions, 1);
   CheckAtLeast(reader, "fixed_block_length", fixed_block_length, 0);
-  if (fixed_block_length > 0 && (options->use_visual_features_in_long ||
-                                 options->use_visual_features_in_global)) {
+  if (fixed_block_length > 0 && options->has_visual_features()) {
     reader.Fail("fixed_block_length",
                 "leaves no elements of the page: use_visual_features_in_long "
                 "and use_visual_features_in_global should be false");
@@ -130,6 +142,16 @@ Openkp::ParseGold(const std::string& text, const std::string& where,
                   ScoringRules rules) const {
   using ByUrl = std::pair<std::string, std::optional<Gold>>;
   ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ParseJson(text, where));
+  if (json.is_object() && !json.contains("VDOM") && json.contains("text")) {
+    ETC_ASSIGN_OR_RETURN(
+        Record record,
+        ReadObject<Record>(json, where,
+                           [this](JsonObjectReader& reader, Record* read) {
+                             ReadPlainOpenkpRecord(
+                                 reader, options().input.split_sentences, read);
+                           }));
+    return ByRecord(std::move(record), rules);
+  }
   if (json.is_object() && !json.contains("VDOM")) {
     if (!json.contains("KeyPhrases")) {
       JsonObjectReader reader(json, where);
@@ -146,13 +168,7 @@ Openkp::ParseGold(const std::string& text, const std::string& where,
         Gold{.evaluator = EvaluatorPhrases(lists.phrases), .has_text = false});
   }
   ETC_ASSIGN_OR_RETURN(Record record, ParseRecord(text, where));
-  if (!record.key_phrases.has_value()) {
-    return ByUrl(std::move(record.id), std::nullopt);
-  }
-  Gold references = ReferencesOf(record, rules == ScoringRules::kOfficial
-                                             ? EmptyPhrases::kOfficial
-                                             : EmptyPhrases::kLeftOut);
-  return ByUrl(std::move(record.id), std::move(references));
+  return ByRecord(std::move(record), rules);
 }
 
 }  // namespace etc

@@ -28,8 +28,11 @@ class Openkp final
 
   BenchmarkInfo info() const override {
     return {.name = "openkp",
-            .description = "OpenKP: find the key phrases of a web page",
-            .prediction_unit = "line"};
+            .description =
+                "OpenKP: find the key phrases of a web page, or of your own "
+                "documents",
+            .prediction_unit = "line",
+            .splits_sentences = true};
   }
   std::string main_metric() const override { return "f1@3"; }
   ScoringRules rules() const override {
@@ -47,7 +50,8 @@ class Openkp final
 
   // Checks the record as the official program does (doc/openkp.md 2): the
   // elements have one Id, follow one another without gap, and each has the text
-  // of its words.
+  // of its words. Without visual features, a record may be any document:
+  // ReadPlainOpenkpRecord.
   void ReadRecord(JsonObjectReader& reader, Record* record) const override;
   std::vector<std::string> AnswerFields() const override {
     return {"KeyPhrases"};
@@ -82,8 +86,9 @@ class Openkp final
   }
   // By rules().
   std::optional<Gold> GoldOf(const Record& record) const override;
-  // Parses a line; without "VDOM", only the url and the key phrases: then there
-  // is no score by ETC's protocol.
+  // Parses a line, of a page or of a document without "VDOM". Without a text
+  // either, only the url and the key phrases: then there is no score by ETC's
+  // protocol.
   absl::StatusOr<std::pair<std::string, std::optional<Gold>>> ParseGold(
       const std::string& text, const std::string& where,
       ScoringRules rules) const override;

@@ -173,6 +173,12 @@ def copy_data(source, work):
     write(work / f'data/names/{name}.conll', ''.join(
         f'-DOCSTART- O\n\nThe O\ncourt B-{label}\nruled I-{label}\n. O\n\n'
         for label in ('town', 'firm') * 9))
+  for name, field in (('data/documents/train', ', "KeyPhrases": ["court"]'),
+                      ('data/documents/dev', ', "KeyPhrases": ["court"]'),
+                      ('new_documents', '')):
+    write(work / f'{name}.jsonl', ''.join(
+        f'{{"id": "{i}", "text": "The court ruled. It was late."{field}}}\n'
+        for i in range(18)))
   write(work / 'books.jsonl', ''.join(
       f'{{"id": "{i}", "text": "The court ruled. It was upheld."}}\n'
       for i in range(2)))

@@ -64,6 +64,9 @@ json OpenkpOddRecord(OddRecords* odd) {
   if (!odd->OneIn(6)) {
     record["KeyPhrases"] = KeyPhrases(odd, texts);
   }
+  if (odd->OneIn(8)) {
+    record.erase("VDOM");
+  }
   return record;
 }
 
