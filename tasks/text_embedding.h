@@ -18,7 +18,9 @@ namespace etc {
 //   const auto loaded = etc::LoadEncoder("checkpoints/etc_base");
 //   const auto vectors = etc::EmbedText(*loaded, "A whole book. ...");
 
+// Choices for EmbedText.
 struct EmbedOptions {
+  // Origin of a vector.
   enum class Pooling {
     // ETC: the outputs of the global tokens of the text and of its sentences.
     // BERT: the output of [CLS] of each chunk, and their mean for the text.
@@ -29,7 +31,7 @@ struct EmbedOptions {
   Pooling pooling = Pooling::kFirst;
 };
 
-// All of them are float32, on the CPU.
+// Vectors of a text, float32 on the CPU.
 struct EmbeddedText {
   torch::Tensor document;  // [H]
   torch::Tensor parts;     // [P, H]
