@@ -13,8 +13,8 @@
 //   attention/residual_scores.h         scores that layers carry
 //   etc/model.h, etc/config.h           the encoder, its configuration
 //   etc/weights/convert.h               weights of other projects
-//   tasks/text_encoder.h                trained weights, texts to vectors
-//   tasks/predictor.h                   a checkpoint that answers for records
+//   tasks/inference/text_encoder.h      trained weights, texts to vectors
+//   tasks/inference/predictor.h         a checkpoint that answers for records
 //   tasks/run_task.h                    fine-tune, evaluate, predict
 //
 // Library code neither prints nor exits. What a caller does wrong is an
@@ -59,19 +59,19 @@
 #include "tasks/classify/record.h"
 #include "tasks/glue/record.h"
 #include "tasks/hotpotqa/record.h"
+#include "tasks/inference/predictor.h"
+#include "tasks/inference/text_embedding.h"
+#include "tasks/inference/text_encoder.h"
 #include "tasks/metrics.h"
 #include "tasks/nq/record.h"
 #include "tasks/openkp/record.h"
-#include "tasks/prediction.h"
-#include "tasks/predictor.h"
 #include "tasks/run_task.h"
 #include "tasks/squad/record.h"
+#include "tasks/task/prediction.h"
 #include "tasks/text/byte_range.h"
 #include "tasks/text/load_tokenizer.h"
 #include "tasks/text/sentence_splitter.h"
 #include "tasks/text/tokenizer.h"
-#include "tasks/text_embedding.h"
-#include "tasks/text_encoder.h"
 #include "tasks/tokens/record.h"
 #include "tasks/wikihop/record.h"
 

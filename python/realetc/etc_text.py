@@ -335,7 +335,7 @@ def load_tokenizer(directory):
 
 @dataclasses.dataclass
 class TextOptions:
-  """How texts become inputs: as LoadedEncoder in C++ (tasks/text_encoder.h)."""
+  """How texts become inputs: as LoadedEncoder in C++ (tasks/inference/text_encoder.h)."""
   has_long_tokens: bool = True
   # Tokens of each stream at most.
   max_long_length: int = 4096

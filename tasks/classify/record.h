@@ -8,7 +8,8 @@
 
 namespace etc {
 
-// A record and a prediction, as programs give and get them (tasks/predictor.h).
+// A record and a prediction, as programs give and get them
+// (tasks/inference/predictor.h).
 
 // Kind of answer: one of several labels, any of them, or a number.
 enum class ClassifyType { kOne, kSeveral, kNumber };

@@ -34,10 +34,10 @@
 #include "tasks/data/id_places.h"
 #include "tasks/data/read_text.h"
 #include "tasks/data/record_file.h"
+#include "tasks/inference/text_embedding.h"
+#include "tasks/inference/text_encoder.h"
 #include "tasks/task/official_json.h"
 #include "tasks/text/unicode.h"
-#include "tasks/text_embedding.h"
-#include "tasks/text_encoder.h"
 #include "tasks/train/device.h"
 #include "tasks/train/progress.h"
 

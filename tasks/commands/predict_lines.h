@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "tasks/predictor.h"
+#include "tasks/inference/predictor.h"
 
 namespace etc {
 

@@ -6,7 +6,8 @@
 
 namespace etc {
 
-// A record and a prediction, as programs give and get them (tasks/predictor.h).
+// A record and a prediction, as programs give and get them
+// (tasks/inference/predictor.h).
 
 struct GlueTask;  // tasks/glue/benchmark.h
 

@@ -8,7 +8,8 @@
 
 namespace etc {
 
-// A record and a prediction, as programs give and get them (tasks/predictor.h).
+// A record and a prediction, as programs give and get them
+// (tasks/inference/predictor.h).
 
 // A paragraph of the context, split into sentences by the data set. From the
 // second on they usually begin with a blank.

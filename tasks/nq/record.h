@@ -7,7 +7,8 @@
 
 namespace etc {
 
-// A record and a prediction, as programs give and get them (tasks/predictor.h).
+// A record and a prediction, as programs give and get them
+// (tasks/inference/predictor.h).
 
 // A half-open range of a document, in bytes of its HTML and in tokens; a pair
 // that is not known, or an answer that is none, is -1 (doc/nq.md 7.1).

@@ -8,8 +8,8 @@
 
 namespace etc {
 
-// A record, as programs give it (tasks/predictor.h). A prediction is a
-// std::vector<std::string>, the phrases, the best first.
+// A record, as programs give it (tasks/inference/predictor.h). A prediction is
+// a std::vector<std::string>, the phrases, the best first.
 
 // Layout of a node of the page by a browser (doc/openkp.md 1). Pixels.
 struct OpenkpNode {

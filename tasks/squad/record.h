@@ -8,7 +8,8 @@
 
 namespace etc {
 
-// A record and a prediction, as programs give and get them (tasks/predictor.h).
+// A record and a prediction, as programs give and get them
+// (tasks/inference/predictor.h).
 
 // An answer that a person marked in the context.
 struct SquadAnswer {

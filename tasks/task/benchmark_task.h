@@ -27,11 +27,11 @@
 #include "tasks/data/batch.h"
 #include "tasks/data/hold_out.h"
 #include "tasks/data/record_source.h"
-#include "tasks/prediction.h"
 #include "tasks/task/benchmark.h"
 #include "tasks/task/benchmark_head.h"
 #include "tasks/task/judge_files.h"
 #include "tasks/task/official_json.h"
+#include "tasks/task/prediction.h"
 #include "tasks/task/score_files.h"
 #include "tasks/task/scoring.h"
 #include "tasks/task/task.h"
@@ -112,8 +112,9 @@ class RecordTask : public Task {
   HoldOutOptions held_out_;
 };
 
-// The part of a benchmark that predicts for single records (tasks/predictor.h).
-// Stateless; all methods may be called from several threads.
+// The part of a benchmark that predicts for single records
+// (tasks/inference/predictor.h). Stateless; all methods may be called from
+// several threads.
 class PredictingTask {
  public:
   virtual ~PredictingTask() = default;

@@ -8,7 +8,8 @@
 
 namespace etc {
 
-// A record and a prediction, as programs give and get them (tasks/predictor.h).
+// A record and a prediction, as programs give and get them
+// (tasks/inference/predictor.h).
 
 // A labelled part of a text, such as the name of a person.
 struct TokensSpan {

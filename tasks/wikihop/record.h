@@ -8,8 +8,8 @@
 
 namespace etc {
 
-// A record, as programs give it (tasks/predictor.h). A prediction is a
-// std::string, the answer.
+// A record, as programs give it (tasks/inference/predictor.h). A prediction is
+// a std::string, the answer.
 
 // One question of a QAngaroo WikiHop file (doc/wikihop.md 1.2).
 struct WikihopRecord {

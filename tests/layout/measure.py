@@ -32,7 +32,7 @@ LAYERS = ["base", "attention", "etc", "tasks"]
 # What tasks/ is made of, lowest first: folders, and files of tasks/ itself.
 # Benchmarks, and what stands on one line, do not include each other.
 BENCHMARKS = "benchmarks"
-TASK_LEVELS = [["metrics", "pages", "prediction", "text", "data"],
+TASK_LEVELS = [["metrics", "pages", "text", "data"],
                ["output", "distributed"],
                ["config"],
                ["task"],
@@ -40,8 +40,9 @@ TASK_LEVELS = [["metrics", "pages", "prediction", "text", "data"],
                [BENCHMARKS, "pretrain"],
                ["registry"],
                ["runs"],
-               ["run_task", "text_encoder"],
-               ["predictor", "text_embedding", "analysis"],
+               ["run_task"],
+               ["inference"],
+               ["analysis"],
                ["commands"],
                ["realetc_main"]]
 HEADER_ADVICE, SOURCE_ADVICE, MAX_FUNCTION = 300, 600, 60

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "tasks/data/record_file.h"
 #include "tasks/data/record_source.h"
-#include "tasks/predictor.h"
+#include "tasks/inference/predictor.h"
 #include "tasks/runs/checkpoint_run.h"
 #include "tasks/runs/task_setup.h"
 #include "tasks/train/model_files.h"

@@ -22,7 +22,7 @@
 #include "base/status_macros.h"
 #include "etc/weights/checkpoint.h"
 #include "nlohmann/json.hpp"
-#include "tasks/text_encoder.h"
+#include "tasks/inference/text_encoder.h"
 
 namespace etc {
 namespace {

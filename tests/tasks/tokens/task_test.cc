@@ -19,7 +19,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
-#include "tasks/predictor.h"
+#include "tasks/inference/predictor.h"
 #include "tasks/run_task.h"
 #include "tasks/task/benchmark_head.h"
 #include "tasks/task/benchmark_task.h"

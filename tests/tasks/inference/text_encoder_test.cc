@@ -4,7 +4,7 @@
 // of the path that was there before, an import read into a model by hand, with
 // ids and masks by hand. Which files a format has is tested in
 // tests/etc/weights.
-#include "tasks/text_encoder.h"
+#include "tasks/inference/text_encoder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 // bytes, whatever batches the records were in, and the JSON of each record says
 // what the file says. Records given as structs are those given as JSON. Then
 // records and checkpoints that nothing can be predicted from.
-#include "tasks/predictor.h"
+#include "tasks/inference/predictor.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-#ifndef ETC_TASKS_PREDICTOR_H_
-#define ETC_TASKS_PREDICTOR_H_
+#ifndef ETC_TASKS_INFERENCE_PREDICTOR_H_
+#define ETC_TASKS_INFERENCE_PREDICTOR_H_
 
 #include <any>
 #include <cstdint>
@@ -11,8 +11,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "tasks/prediction.h"
 #include "tasks/run_task.h"
+#include "tasks/task/prediction.h"
 
 namespace etc {
 
@@ -154,4 +154,4 @@ class Predictor {
 
 }  // namespace etc
 
-#endif  // ETC_TASKS_PREDICTOR_H_
+#endif  // ETC_TASKS_INFERENCE_PREDICTOR_H_

@@ -1,5 +1,5 @@
-#ifndef ETC_TASKS_TEXT_EMBEDDING_H_
-#define ETC_TASKS_TEXT_EMBEDDING_H_
+#ifndef ETC_TASKS_INFERENCE_TEXT_EMBEDDING_H_
+#define ETC_TASKS_INFERENCE_TEXT_EMBEDDING_H_
 
 #include <torch/types.h>
 
@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "tasks/inference/text_encoder.h"
 #include "tasks/text/byte_range.h"
-#include "tasks/text_encoder.h"
 
 namespace etc {
 
@@ -54,4 +54,4 @@ absl::StatusOr<EmbeddedText> EmbedText(const LoadedEncoder& loaded,
 
 }  // namespace etc
 
-#endif  // ETC_TASKS_TEXT_EMBEDDING_H_
+#endif  // ETC_TASKS_INFERENCE_TEXT_EMBEDDING_H_

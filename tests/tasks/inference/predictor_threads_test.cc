@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
-#include "tasks/predictor.h"
+#include "tasks/inference/predictor.h"
 #include "tests/support/demo_predictor.h"
 #include "tests/support/temporary_directory.h"
 

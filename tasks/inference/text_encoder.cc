@@ -1,4 +1,4 @@
-#include "tasks/text_encoder.h"
+#include "tasks/inference/text_encoder.h"
 
 #include <torch/utils.h>
 

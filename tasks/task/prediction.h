@@ -1,5 +1,5 @@
-#ifndef ETC_TASKS_PREDICTION_H_
-#define ETC_TASKS_PREDICTION_H_
+#ifndef ETC_TASKS_TASK_PREDICTION_H_
+#define ETC_TASKS_TASK_PREDICTION_H_
 
 #include <any>
 #include <cstdint>
@@ -33,7 +33,7 @@ struct RecordPrediction {
   // The prediction as a JSON object on one line, in ASCII, without a newline.
   // The fields are those of the official prediction file where that has an
   // object for each record, with "truncated": {"pieces": 37} at the end where
-  // text was left out. tasks/predictor.h lists them.
+  // text was left out. tasks/inference/predictor.h lists them.
   std::string json;
   // Empty: the model read all of the record.
   std::vector<TruncatedPart> truncated;
@@ -50,4 +50,4 @@ struct RecordPrediction {
 
 }  // namespace etc
 
-#endif  // ETC_TASKS_PREDICTION_H_
+#endif  // ETC_TASKS_TASK_PREDICTION_H_

@@ -1,4 +1,4 @@
-#include "tasks/predictor.h"
+#include "tasks/inference/predictor.h"
 
 #include <algorithm>
 #include <cstddef>

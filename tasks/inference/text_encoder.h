@@ -1,5 +1,5 @@
-#ifndef ETC_TASKS_TEXT_ENCODER_H_
-#define ETC_TASKS_TEXT_ENCODER_H_
+#ifndef ETC_TASKS_INFERENCE_TEXT_ENCODER_H_
+#define ETC_TASKS_INFERENCE_TEXT_ENCODER_H_
 
 #include <torch/types.h>
 
@@ -121,4 +121,4 @@ absl::StatusOr<EncodedTexts> EncodeTexts(const LoadedEncoder& loaded,
 
 }  // namespace etc
 
-#endif  // ETC_TASKS_TEXT_ENCODER_H_
+#endif  // ETC_TASKS_INFERENCE_TEXT_ENCODER_H_

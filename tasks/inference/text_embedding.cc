@@ -1,4 +1,4 @@
-#include "tasks/text_embedding.h"
+#include "tasks/inference/text_embedding.h"
 
 #include <torch/utils.h>
 

@@ -3,7 +3,7 @@
 // own; the command's files, read back by hand; and its mistakes. Models are
 // small and random. Bits are the same where the same batch runs; means are
 // compared with the tolerance of a sum of 20 float32.
-#include "tasks/text_embedding.h"
+#include "tasks/inference/text_embedding.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
