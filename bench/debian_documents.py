@@ -136,7 +136,7 @@ def chapter_of(book, path, soup):
         up = soup.select_one(".navheader th[width='60%']")
         return "" if up is None else " ".join(up.get_text(" ").split())
     folder, _, rest = path.partition("/")
-    # Of the kernel's documents in other languages only the first are read.
+    # Linux's manual has translations of itself, which are left out.
     return folder if rest and folder != "translations" else ""
 
 

@@ -39,9 +39,9 @@ struct EmbeddedText {
   // over the text; BERT's are chunks of as many pieces as it reads, which cover
   // the text.
   std::vector<ByteRange> ranges;
-  // Of ETC, pieces at the end of the text that had no room (max_long_length),
-  // and sentences before them without a global token (max_global_length), which
-  // have no vector.
+  // ETC's pieces at the end of the text that had no room (max_long_length), and
+  // sentences before them without a global token (max_global_length), which have
+  // no vector.
   int64_t cut_pieces = 0;
   int64_t dropped_sentences = 0;
 };

@@ -214,7 +214,7 @@ void Openkp::ReadRecord(JsonObjectReader& reader, Record* record) const {
       ReadPlainOpenkpRecord(reader, options().input.split_sentences, record);
       return;
     }
-    // Of a record that is no page either.
+    // The record is no page either.
     reader.Fail("VDOM",
                 "is missing; documents without it need "
                 "openkp.use_visual_features_in_long and "

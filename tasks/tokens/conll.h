@@ -14,7 +14,7 @@ namespace etc {
 
 // A document of a CoNLL file.
 struct ConllDocument {
-  // Of the document's column; empty without one.
+  // The field of the document's column; empty without one.
   std::string id;
   std::vector<std::vector<std::string>> sentences;
   // As they stand there, for each word; empty if the file has no such column.

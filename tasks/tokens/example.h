@@ -21,7 +21,7 @@ struct TokensExample : Example {
   // Number of words of each sentence of a text that is split already; empty for
   // others.
   std::vector<int64_t> sentence_sizes;
-  // Those whose first piece is in the input.
+  // Units whose first piece is in the input.
   std::vector<TokensUnit> units;
   // The class of each unit; empty if it has no answer, or the labels are not
   // known yet.
