@@ -40,8 +40,8 @@ struct EmbeddedText {
   // the text.
   std::vector<ByteRange> ranges;
   // ETC's pieces at the end of the text that had no room (max_long_length), and
-  // sentences before them without a global token (max_global_length), which have
-  // no vector.
+  // sentences before them without a global token (max_global_length), which
+  // have no vector.
   int64_t cut_pieces = 0;
   int64_t dropped_sentences = 0;
 };

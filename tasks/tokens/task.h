@@ -104,8 +104,8 @@ class Tokens final
   std::vector<TruncatedPart> Truncated(const Example& example) const override {
     return PartsOf({{"pieces", example.dropped_pieces}});
   }
-  // The number of pieces that did not fit, and the tokens, first pieces of spans
-  // with their tag.
+  // The number of pieces that did not fit, and the tokens, first pieces of
+  // spans with their tag.
   std::string Describe(const Example& example) const override;
 
   // The class with the largest logit at the first piece of each word, joined to
