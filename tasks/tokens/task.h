@@ -104,6 +104,9 @@ class Tokens final
   std::vector<TruncatedPart> Truncated(const Example& example) const override {
     return PartsOf({{"pieces", example.dropped_pieces}});
   }
+  std::vector<GlobalTokenName> GlobalTokenNames() const override {
+    return GlobalTokensOfTexts(options().input.has_long_tokens);
+  }
   // The number of pieces that did not fit, and the tokens, first pieces of
   // spans with their tag.
   std::string Describe(const Example& example) const override;

@@ -39,10 +39,20 @@ TEST(OpenkpConfigsTest, HaveThePublishedHyperParameters) {
   }
 }
 
+TEST(OpenkpConfigsTest, ReadsDocumentsWithoutVisualFeatures) {
+  const FinetuneConfig config =
+      ReadShipped("openkp", "documents_base.json", {"init="});
+  const auto options = ReadTaskOptions<Openkp>(config.task_options, "openkp");
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_FALSE(options->use_visual_features_in_long);
+  EXPECT_FALSE(options->use_visual_features_in_global);
+}
+
 TEST(OpenkpConfigsTest, AreAllReadByThisTest) {
   EXPECT_THAT(
       ShippedConfigs("openkp"),
-      testing::UnorderedElementsAre("base.json", "large.json", "demo.json"));
+      testing::UnorderedElementsAre("base.json", "large.json",
+                                    "documents_base.json", "demo.json"));
 }
 
 TEST(OpenkpLossCurveTest, IsAsItWas) {
