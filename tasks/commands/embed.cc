@@ -436,16 +436,16 @@ absl::Status RunEmbed(const EmbedArguments& arguments) {
                                                : EmbedOptions::Pooling::kFirst};
   EmbedProgress progress(records);
   int64_t truncated = 0;
-  ETC_RETURN_IF_ERROR(ForEachText(
-      files, arguments.fields, [&](const EmbedRecord& record) -> absl::Status {
-        ETC_ASSIGN_OR_RETURN(const EmbeddedText vectors,
-                             EmbedRecordText(loaded, record, options));
-        truncated +=
-            vectors.cut_pieces > 0 || vectors.dropped_sentences > 0 ? 1 : 0;
-        ETC_RETURN_IF_ERROR(writer.Add(record, vectors));
-        progress.Done(writer.documents());
-        return absl::OkStatus();
-      }));
+  const auto embed = [&](const EmbedRecord& record) -> absl::Status {
+    ETC_ASSIGN_OR_RETURN(const EmbeddedText vectors,
+                         EmbedRecordText(loaded, record, options));
+    truncated +=
+        vectors.cut_pieces > 0 || vectors.dropped_sentences > 0 ? 1 : 0;
+    ETC_RETURN_IF_ERROR(writer.Add(record, vectors));
+    progress.Done(writer.documents());
+    return absl::OkStatus();
+  };
+  ETC_RETURN_IF_ERROR(ForEachText(files, arguments.fields, embed));
   ETC_RETURN_IF_ERROR(writer.End());
   std::cout << arguments.output << ": " << Counted(records, "document");
   if (!arguments.documents_only) {

@@ -7,7 +7,9 @@ Invented reports about people, firms or towns: which of them, the beginning
 says, and some hundred words later there are names where nothing near tells it
 ("In march the agent saw Mill."). The same words are no names behind an article
 ("the mill was old"). So who reads a sentence at a time finds the names, but is
-left to guess their labels. Half of the names have two words.
+left to guess their labels. Half of the names have two words. Half of the training
+reports say again, now and then, what they are about: names are learnt from these
+first.
 
 train.conll.gz has words with IOB2 labels, dev.jsonl texts with spans.
 """
@@ -58,12 +60,16 @@ def tagged(sentence, name=None, label=None):
   return words
 
 
-def report(draws, size):
-  """Sentences of words with labels, `size` of them behind the first three."""
+def report(draws, size, reminders=0.0):
+  """Sentences of words with labels: three, then `size`, before each of which the
+  subject is named again with the probability `reminders`."""
   label = draws.choice(sorted(SUBJECTS))
   sentences = [tagged(f"This report is about {subject} .")
                for subject in draws.sample(SUBJECTS[label], 3)]
   for _ in range(size):
+    if draws.random() < reminders:
+      sentences.append(tagged(
+          f"This report is about {draws.choice(SUBJECTS[label])} ."))
     if draws.random() < 0.75:
       name = draws.choice(NAMES)
       if draws.random() < 0.5:
@@ -105,7 +111,8 @@ def record(number, sentences):
 
 def main():
   draws = random.Random(1)
-  train = [report(draws, draws.choice((1, 3, 6, 10, 15, 20)))
+  train = [report(draws, draws.choice((1, 3, 6, 10, 15, 20)),
+                  reminders=draws.choice((0.0, 0.5)))
            for _ in range(900)]
   dev = [report(draws, draws.randint(15, 25)) for _ in range(60)]
   with open(FOLDER / "train.conll.gz", "wb") as file:
