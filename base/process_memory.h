@@ -9,8 +9,9 @@ namespace etc {
 // included. 0 where the system does not say (it has no /proc).
 int64_t ResidentBytes();
 
-// Pages that the system has given to this process since its start, each of which
-// it cleared first. A steady training step should cause few (KeepFreedMemory).
+// Pages that the system has given to this process since its start, each of
+// which it cleared first. A steady training step should cause few
+// (KeepFreedMemory).
 int64_t PageFaults();
 
 // ResidentBytes at the first call. KeepFreedMemory makes it, so that in a
