@@ -214,6 +214,21 @@ void JsonObjectReader::OneOrMore(const std::string& field,
   TakeOneOrMore(field, value);
 }
 
+void JsonObjectReader::NameOrNumber(const std::string& field,
+                                    std::string* value) {
+  const json* found = Find(field);
+  if (found == nullptr) {
+    return;
+  }
+  if (found->is_string()) {
+    *value = found->get<std::string>();
+  } else if (found->is_number_integer()) {
+    *value = JsonText(*found);
+  } else {
+    Fail(field, "should be a string or a whole number");
+  }
+}
+
 bool JsonObjectReader::Has(const std::string& field) const {
   return json_.is_object() && json_.contains(field);
 }

@@ -62,6 +62,9 @@ class JsonObjectReader {
   void OneOrMore(const std::string& field, std::vector<std::string>* value);
   void OneOrMore(const std::string& field, std::vector<int64_t>* value);
 
+  // The same for a name that may be a whole number, which becomes its digits.
+  void NameOrNumber(const std::string& field, std::string* value);
+
   // Like Optional(), but notes a mistake when the field is absent.
   template <typename T>
   void Required(const std::string& field, T* value) {

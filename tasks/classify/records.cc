@@ -20,7 +20,6 @@
 #include "tasks/classify/table.h"
 #include "tasks/classify/task.h"
 #include "tasks/data/read_text.h"
-#include "tasks/data/record_file.h"
 
 namespace etc {
 namespace {
@@ -104,19 +103,6 @@ absl::StatusOr<std::vector<FileRecord>> ReadTable(
     }
     records.push_back({.json = JsonText(record), .where = table.Where()});
   }
-}
-
-absl::StatusOr<std::vector<FileRecord>> ReadJson(const std::string& path,
-                                                 const RecordLimits& limits) {
-  ETC_ASSIGN_OR_RETURN(const RecordFile file,
-                       RecordFile::Open(path, /*listener=*/nullptr, limits));
-  std::vector<FileRecord> records;
-  records.reserve(static_cast<size_t>(file.size()));
-  for (int64_t i = 0; i < file.size(); ++i) {
-    ETC_ASSIGN_OR_RETURN(std::string text, file.Read(i));
-    records.push_back({.json = std::move(text), .where = file.Where(i)});
-  }
-  return records;
 }
 
 // Ends messages about values that are no scalars.
@@ -240,7 +226,7 @@ absl::StatusOr<std::vector<FileRecord>> ReadClassifyFile(
     const std::string& path, const ClassifyOptions& options,
     ClassifyFileUse use, const RecordLimits& limits) {
   ETC_ASSIGN_OR_RETURN(const ClassifyFormat format, FormatOf(path, options));
-  return format == ClassifyFormat::kJson ? ReadJson(path, limits)
+  return format == ClassifyFormat::kJson ? ReadJsonRecords(path, limits)
          : format == ClassifyFormat::kCsv
              ? ReadTable(path, TableFormat::kCsv, options, use)
              : ReadTable(path, TableFormat::kTsv, options, use);

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/counted.h"
 #include "base/status_macros.h"
 #include "tasks/inputs/description.h"
 
@@ -28,19 +27,6 @@ const char* FieldOf(ClassifyType type) {
       return "value";
   }
   return "";
-}
-
-std::string DescribeSize(const ClassifyExample& example) {
-  std::string size = absl::StrCat(
-      DescribeLengths(example), "; ",
-      DescribeTruncation(example.dropped_pieces, [](int64_t dropped) {
-        return absl::StrCat(Counted(dropped, "token"), " truncated");
-      }));
-  if (example.dropped_sentences > 0) {
-    absl::StrAppend(&size, "; no global token for ",
-                    Counted(example.dropped_sentences, "sentence"));
-  }
-  return size;
 }
 
 }  // namespace
@@ -85,12 +71,14 @@ std::string Classify::Describe(const Example& example) const {
     table.kind_width = kPieceWidth;
     table.kind = [&](size_t g) { return piece(example.global_token_ids, g); };
   }
-  return DescribeExample(example,
-                         {.title = absl::StrCat("record ", example.record_id),
-                          .answer_name = FieldOf(options().type),
-                          .answer = TextOf(example.answer),
-                          .size = DescribeSize(example)},
-                         table);
+  return DescribeExample(
+      example,
+      {.title = absl::StrCat("record ", example.record_id),
+       .answer_name = FieldOf(options().type),
+       .answer = TextOf(example.answer),
+       .size = DescribeTextSize(example, example.dropped_pieces,
+                                example.dropped_sentences)},
+      table);
 }
 
 absl::Status Classify::CheckFiles(const Answers& answers,

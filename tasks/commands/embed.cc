@@ -111,14 +111,7 @@ absl::StatusOr<EmbedRecord> ReadJsonText(
       json, where, [&](JsonObjectReader& reader, EmbedRecord* record) {
         record->where = where;
         record->id = absl::StrCat(index);
-        const nlohmann::json* id = reader.Raw("id", /*required=*/false);
-        if (id != nullptr && id->is_string()) {
-          record->id = id->get<std::string>();
-        } else if (id != nullptr && id->is_number_integer()) {
-          record->id = JsonText(*id);
-        } else if (id != nullptr) {
-          reader.Fail("id", "should be a string or a whole number");
-        }
+        reader.NameOrNumber("id", &record->id);
         std::vector<std::string> texts;
         for (const std::string& name : names) {
           std::vector<std::string> of_field;

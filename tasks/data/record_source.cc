@@ -198,6 +198,19 @@ absl::Status CheckLengths(const std::vector<FileRecord>& records,
 
 }  // namespace
 
+absl::StatusOr<std::vector<FileRecord>> ReadJsonRecords(
+    const std::string& path, const RecordLimits& limits) {
+  ETC_ASSIGN_OR_RETURN(const RecordFile file,
+                       RecordFile::Open(path, /*listener=*/nullptr, limits));
+  std::vector<FileRecord> records;
+  records.reserve(static_cast<size_t>(file.size()));
+  for (int64_t i = 0; i < file.size(); ++i) {
+    ETC_ASSIGN_OR_RETURN(std::string text, file.Read(i));
+    records.push_back({.json = std::move(text), .where = file.Where(i)});
+  }
+  return records;
+}
+
 absl::StatusOr<std::vector<FileRecord>> ReadAllFiles(
     const std::vector<std::string>& patterns, const FileReader& read,
     const RecordSource::Listener& listener, const RecordLimits& limits) {

@@ -70,6 +70,10 @@ struct FileRecord {
   std::string broken = {};
 };
 
+// The records of a file of JSON objects as they are (RecordFile).
+absl::StatusOr<std::vector<FileRecord>> ReadJsonRecords(
+    const std::string& path, const RecordLimits& limits);
+
 // All records of a file; of one with records as JSON objects, none is longer
 // than `limits` say.
 using FileReader = std::function<absl::StatusOr<std::vector<FileRecord>>(

@@ -107,6 +107,20 @@ std::string DescribeLengths(const Example& example) {
                       Counted(example.global_length(), "global token"));
 }
 
+std::string DescribeTextSize(const Example& example, int64_t dropped_pieces,
+                             int64_t dropped_sentences) {
+  std::string size = absl::StrCat(
+      DescribeLengths(example), "; ",
+      DescribeTruncation(dropped_pieces, [](int64_t dropped) {
+        return absl::StrCat(Counted(dropped, "token"), " truncated");
+      }));
+  if (dropped_sentences > 0) {
+    absl::StrAppend(&size, "; no global token for ",
+                    Counted(dropped_sentences, "sentence"));
+  }
+  return size;
+}
+
 std::string DescribeExample(const Example& example,
                             const ExampleHeading& heading,
                             const GlobalTokenTable& table) {

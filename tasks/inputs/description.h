@@ -22,6 +22,11 @@ std::string DescribeTruncation(int64_t dropped, How how) {
   return dropped == 0 ? "nothing truncated" : how(dropped);
 }
 
+// DescribeLengths of texts (tasks/inputs/text_input.h), and the pieces and
+// sentences that had no room.
+std::string DescribeTextSize(const Example& example, int64_t dropped_pieces,
+                             int64_t dropped_sentences);
+
 // A table with a line for each global token, an empty line between segments:
 //
 //   global kind          owns         sees         tokens

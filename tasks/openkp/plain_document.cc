@@ -8,7 +8,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/json_text.h"
 #include "tasks/text/byte_range.h"
 #include "tasks/text/text_folding.h"
 #include "tasks/text/unicode.h"
@@ -81,15 +80,10 @@ void ReadPlainPhrases(JsonObjectReader& reader, OpenkpRecord* record) {
 }
 
 void ReadPlainId(JsonObjectReader& reader, OpenkpRecord* record) {
-  const nlohmann::json* id = reader.Raw("id", /*required=*/false);
-  if (id == nullptr) {
-    reader.Required("url", &record->id);
-  } else if (id->is_string()) {
-    record->id = id->get<std::string>();
-  } else if (id->is_number_integer()) {
-    record->id = JsonText(*id);
+  if (reader.Has("id")) {
+    reader.NameOrNumber("id", &record->id);
   } else {
-    reader.Fail("id", "should be a string or a whole number");
+    reader.Required("url", &record->id);
   }
 }
 

@@ -144,7 +144,7 @@ class ConllReader {
 
   const std::string& path_;
   const TokensOptions& options_;
-  // Those of the first line; 0 before it.
+  // Columns and number of the first line; 0 before it.
   size_t num_columns_ = 0;
   int64_t first_line_ = 0;
   std::optional<size_t> word_;

@@ -13,7 +13,6 @@
 #include "base/json_text.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
-#include "tasks/data/record_file.h"
 #include "tasks/task/official_json.h"
 #include "tasks/tokens/conll.h"
 #include "tasks/tokens/task.h"
@@ -50,19 +49,6 @@ absl::StatusOr<std::vector<FileRecord>> RecordsOfConll(
     records.push_back(
         {.json = JsonText(record),
          .where = absl::StrCat(path, ":", document.lines.front())});
-  }
-  return records;
-}
-
-absl::StatusOr<std::vector<FileRecord>> RecordsOfJson(
-    const std::string& path, const RecordLimits& limits) {
-  ETC_ASSIGN_OR_RETURN(const RecordFile file,
-                       RecordFile::Open(path, /*listener=*/nullptr, limits));
-  std::vector<FileRecord> records;
-  records.reserve(static_cast<size_t>(file.size()));
-  for (int64_t i = 0; i < file.size(); ++i) {
-    ETC_ASSIGN_OR_RETURN(std::string text, file.Read(i));
-    records.push_back({.json = std::move(text), .where = file.Where(i)});
   }
   return records;
 }
@@ -214,18 +200,8 @@ void ReadIdOfTokens(JsonObjectReader& reader, TokensRecord* record) {
   // "dev.jsonl: record 17"
   record->id = reader.where().substr(reader.where().rfind(' ') + 1);
   reader.Optional(kDocumentField, &record->id);
-  const json* id = reader.Raw("id", /*required=*/false);
-  if (id == nullptr) {
-    return;
-  }
-  record->has_id = true;
-  if (id->is_string()) {
-    record->id = id->get<std::string>();
-  } else if (id->is_number_integer()) {
-    record->id = JsonText(*id);
-  } else {
-    reader.Fail("id", "should be a string or a whole number");
-  }
+  record->has_id = reader.Has("id");
+  reader.NameOrNumber("id", &record->id);
 }
 
 }  // namespace
@@ -281,7 +257,7 @@ absl::StatusOr<std::vector<FileRecord>> Tokens::ReadFile(
     }
   }
   return format == TokensFormat::kJson
-             ? RecordsOfJson(path, limits)
+             ? ReadJsonRecords(path, limits)
              : RecordsOfConll(path, options(), limits);
 }
 

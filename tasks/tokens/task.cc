@@ -42,16 +42,10 @@ std::string Tokens::Describe(const Example& example) const {
     table.kind_width = kPieceWidth;
     table.kind = token;
   }
-  std::string size = absl::StrCat(
+  const std::string size = absl::StrCat(
       Counted(static_cast<int64_t>(example.units.size()), "word"), ", ",
-      DescribeLengths(example), "; ",
-      DescribeTruncation(example.dropped_pieces, [](int64_t dropped) {
-        return absl::StrCat(Counted(dropped, "token"), " truncated");
-      }));
-  if (example.dropped_sentences > 0) {
-    absl::StrAppend(&size, "; no global token for ",
-                    Counted(example.dropped_sentences, "sentence"));
-  }
+      DescribeTextSize(example, example.dropped_pieces,
+                       example.dropped_sentences));
   return DescribeExample(example,
                          {.title = absl::StrCat("record ", example.record_id),
                           .answer_name = "spans",

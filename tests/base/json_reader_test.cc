@@ -128,6 +128,26 @@ TEST(JsonObjectReaderTest, TakesASingleValueForAListWhereThatIsMeant) {
             "x.json: name should be an array, but is \"a\"");
 }
 
+TEST(JsonObjectReaderTest, TakesAWholeNumberForANameWhereThatIsMeant) {
+  const nlohmann::json object = {
+      {"name", "a"}, {"number", -17}, {"share", 0.5}, {"nothing", nullptr}};
+  JsonObjectReader reader(object, "here");
+  std::string name, number, absent = "default", share = "default";
+  reader.NameOrNumber("name", &name);
+  reader.NameOrNumber("number", &number);
+  reader.NameOrNumber("absent", &absent);
+  EXPECT_TRUE(reader.ok());
+  EXPECT_EQ(name, "a");
+  EXPECT_EQ(number, "-17");
+  EXPECT_EQ(absent, "default");
+  for (const char* field : {"share", "nothing"}) {
+    JsonObjectReader strict(object, "here");
+    strict.NameOrNumber(field, &share);
+    EXPECT_FALSE(strict.ok()) << field;
+    EXPECT_EQ(share, "default");
+  }
+}
+
 TEST(JsonObjectReaderTest, ReadsEachType) {
   const json object = json::parse(R"({
       "flag": true, "count": -3, "rate": 2, "name": "é", "names": ["a", "b"],

@@ -1,6 +1,7 @@
 #ifndef ETC_TESTS_SUPPORT_REALETC_PROGRAM_H_
 #define ETC_TESTS_SUPPORT_REALETC_PROGRAM_H_
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -43,6 +44,19 @@ class RealetcTest : public testing::Test {
     const std::string err = directory_.File("stderr");
     const int code = RunRealetc(".", arguments, out, err);
     return {.code = code, .out = Contents(out), .err = Contents(err)};
+  }
+
+  // `arguments` fail with the exit code and a message with `part`, on one line
+  // unless it is followed by a command's usage (code 2).
+  void ExpectMistake(const std::string& arguments, const std::string& part,
+                     int code = 1) const {
+    const Result result = Run(arguments);
+    EXPECT_EQ(result.code, code) << arguments;
+    EXPECT_THAT(result.err, testing::HasSubstr(part)) << arguments;
+    if (code == 1) {
+      EXPECT_EQ(Lines(result.err), 1) << result.err;
+      EXPECT_THAT(result.err, testing::StartsWith("realetc: "));
+    }
   }
 
   // Questions whose answer is in the text; made so that two steps are enough to

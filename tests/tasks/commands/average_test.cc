@@ -31,14 +31,7 @@ class AverageCommandTest : public RealetcTest {
 
   void ExpectMistake(const std::string& arguments, const std::string& part,
                      int code = 1) {
-    const Result result = Run("average " + arguments);
-    EXPECT_EQ(result.code, code) << arguments;
-    EXPECT_THAT(result.err, HasSubstr(part)) << arguments;
-    if (code == 1) {
-      EXPECT_EQ(Lines(result.err), 1) << result.err;
-      EXPECT_THAT(result.err, StartsWith("realetc: "));
-    }
-    EXPECT_EQ(result.out, "");
+    RealetcTest::ExpectMistake("average " + arguments, part, code);
   }
 
   const std::string run_ = directory_.File("run");

@@ -31,14 +31,7 @@ class VocabularyCommandTest : public RealetcTest {
 
   void ExpectMistake(const std::string& arguments, const std::string& part,
                      int code = 1) {
-    const Result result = Run("vocabulary " + arguments);
-    EXPECT_EQ(result.code, code) << arguments;
-    EXPECT_THAT(result.err, HasSubstr(part)) << arguments;
-    if (code == 1) {
-      EXPECT_EQ(Lines(result.err), 1) << result.err;
-      EXPECT_THAT(result.err, StartsWith("realetc: "));
-    }
-    EXPECT_EQ(result.out, "");
+    RealetcTest::ExpectMistake("vocabulary " + arguments, part, code);
     EXPECT_FALSE(std::filesystem::exists(model_));
   }
 

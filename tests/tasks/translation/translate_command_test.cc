@@ -34,13 +34,6 @@ class TranslateCommandTest : public RealetcTest {
     EXPECT_THAT(trained.out, StartsWith("seed 1: loss "));
     return directory_.File("run");
   }
-  // A failure with one line.
-  void ExpectMistake(const std::string& arguments, const std::string& part) {
-    const Result result = Run(arguments);
-    EXPECT_EQ(result.code, 1) << arguments << result.out;
-    EXPECT_EQ(Lines(result.err), 1) << result.err;
-    EXPECT_THAT(result.err, AllOf(StartsWith("realetc: "), HasSubstr(part)));
-  }
 
   // Makes pieces.model, the vocabulary of the next training.
   void UseSentencePiece() {
