@@ -152,6 +152,7 @@ AttentionProblem MakeAttentionProblem(const SparseAttentionInput& input) {
   }
   problem.previous = previous;
   SetResidual(input, &problem);
+  problem.precision = input.precision;
   problem.dropout = input.dropout;
   problem.dropout_factors = input.dropout_factors;
   return problem;

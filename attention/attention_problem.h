@@ -5,6 +5,7 @@
 
 #include "attention/attention_operands.h"
 #include "attention/softmax_pattern.h"
+#include "base/linear.h"
 
 namespace etc {
 
@@ -29,6 +30,7 @@ struct AttentionProblem {
   double score_factor = 1.0;
   double divisor = 1.0;
   ResidualGates gates;
+  LinearPrecision precision = LinearPrecision::kFloat32;
   // Probability of dropping an attention weight. A fused backend drops those
   // that base/random.h says, with this seed; the reference draws its own,
   // unless the factors are given.

@@ -58,6 +58,7 @@ SparseAttentionInput WithOneBlock(const DotProductAttentionInput& input) {
   }
   out.decay = input.decay;
   out.storage = input.storage;
+  out.precision = input.precision;
   out.dropout = input.dropout;
   SetBlock(is_own, input.dropout_factors, NoColumns(input.dropout_factors),
            &out.dropout_factors.own, &out.dropout_factors.other);

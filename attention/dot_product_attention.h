@@ -9,6 +9,7 @@
 #include "attention/residual_scores.h"
 #include "attention/softmax_pattern.h"
 #include "attention/sparse_attention.h"
+#include "base/linear.h"
 
 namespace etc {
 
@@ -42,6 +43,8 @@ struct DotProductAttentionInput {
   // beta of kDecay (SparseAttentionInput).
   double decay = kDefaultResidualDecay;
   ScoreStorage storage = ScoreStorage::kStore;
+  // Rounding of the factors of products (SparseAttentionInput).
+  LinearPrecision precision = LinearPrecision::kFloat32;
   // Probability of dropping an attention weight, in [0, 1); 0 outside of
   // training.
   double dropout = 0.0;

@@ -329,7 +329,8 @@ SparseAttentionInput GlobalLocalAttentionImpl::SideInput(
                    ? GatesOf(is_long ? long_.gates : global_.gates)
                    : ResidualGates(),
       .decay = carried.decay,
-      .storage = carried.storage};
+      .storage = carried.storage,
+      .precision = products_.precision()};
 }
 
 AttentionOperands GlobalLocalAttentionImpl::OperandsToInspect(

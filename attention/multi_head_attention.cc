@@ -213,6 +213,7 @@ MultiHeadAttentionOutput MultiHeadAttentionImpl::AttendTo(
            carried.mode == ResidualAttention::kGate ? gate_ : torch::Tensor(),
        .decay = carried.decay,
        .storage = carried.storage,
+       .precision = products_.precision(),
        .dropout = is_training() ? options_.dropout : 0.0},
       options_.implementation);
   const torch::Tensor contexts = attended.context.transpose(1, 2).reshape(

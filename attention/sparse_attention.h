@@ -10,6 +10,7 @@
 #include "attention/attention_operands.h"
 #include "attention/residual_scores.h"
 #include "attention/softmax_pattern.h"
+#include "base/linear.h"
 
 namespace etc {
 
@@ -19,9 +20,9 @@ namespace etc {
 //               any floating dtype; with operands of 16 bits scores, softmax
 //               and sums are float32
 //   kKernel     fused kernels, O(L), of O(1) memory beside what goes in and
-//               out, patterns as runs only: by SIMD on the CPU, in float32 (or
-//               bfloat16, computed with in float32); on CUDA devices in float32
-//               or bfloat16 (UnfusedReason)
+//               out, patterns as runs only: by SIMD on the CPU, in float32 or
+//               with rounded products (precision, below); on CUDA devices in
+//               float32 or bfloat16 (UnfusedReason)
 //   kAuto       the fastest that supports the inputs
 //
 // kBlocked and kKernel are fused: they compute their gradients themselves, so
@@ -47,6 +48,12 @@ struct SparseAttentionInput {
   // kLargestDecayFactor.
   double decay = kDefaultResidualDecay;
   ScoreStorage storage = ScoreStorage::kStore;
+  // With kBfloat16 kernels of the CPU round both factors of every product,
+  // forward and backward, to bfloat16 where the CPU has such products
+  // (AVX512-BF16 or AMX): operands, weights, and gradients of context and
+  // scores. Sums, scores and exponentials are float32, what is carried too. So
+  // they do for operands of bfloat16. Other backends take no notice.
+  LinearPrecision precision = LinearPrecision::kFloat32;
   // Probability of dropping an attention weight, in [0, 1); 0 outside of
   // training.
   double dropout = 0.0;

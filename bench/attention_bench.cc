@@ -9,8 +9,8 @@
 // scores and carries them on: the kernel in one buffer
 // (ScoreStorage::kReverse), the others in tensors. `dense` is softmax(Q K^T /
 // sqrt(d)) V over L + G tokens without relative positions, one head at a time,
-// as whole batches of heads would not fit into memory. bf16: queries, keys and
-// values; scores are float32.
+// as whole batches of heads would not fit into memory. bf16: factors of products
+// are rounded; scores are float32.
 //
 // The process keeps the memory it frees, as realetc does, unless the
 // environment has ETC_GIVE_MEMORY_BACK: then it goes back to the system, as in
@@ -67,7 +67,7 @@ double UsefulScores(int64_t longs, int64_t globals, int64_t radius) {
   return scores * static_cast<double>(kHeads);
 }
 
-torch::Tensor Leaf(std::vector<int64_t> shape, bool bf16) {
+torch::Tensor Leaf(std::vector<int64_t> shape, bool bf16 = false) {
   return torch::randn(shape)
       .to(bf16 ? torch::kBFloat16 : torch::kFloat32)
       .requires_grad_(true);
@@ -79,18 +79,19 @@ SparseAttentionInput MakeInput(const Variant& variant, QuerySide side,
   const int64_t own = side == QuerySide::kLong ? longs : globals;
   const int64_t other = side == QuerySide::kLong ? globals : longs;
   const auto tokens = [&](int64_t length) {
-    return Leaf({1, kHeads, length, kHeadDim}, variant.bf16);
+    return Leaf({1, kHeads, length, kHeadDim});
   };
   SparseAttentionInput input;
-  input.operands = {
-      .query = tokens(own),
-      .own_key = tokens(own),
-      .own_value = tokens(own),
-      .other_key = tokens(other),
-      .other_value = tokens(other),
-      .relative = {.embedding = Leaf({32, kHeads, kHeadDim}, variant.bf16),
-                   .bias = Leaf({32, kHeads}, variant.bf16)}};
+  input.operands = {.query = tokens(own),
+                    .own_key = tokens(own),
+                    .own_value = tokens(own),
+                    .other_key = tokens(other),
+                    .other_value = tokens(other),
+                    .relative = {.embedding = Leaf({32, kHeads, kHeadDim}),
+                                 .bias = Leaf({32, kHeads})}};
   input.pattern = attention.Softmax(side, 1, longs, globals, radius);
+  input.precision =
+      variant.bf16 ? LinearPrecision::kBfloat16 : LinearPrecision::kFloat32;
   if (variant.sum) {
     input.residual = ResidualAttention::kSum;
     input.storage = ScoreStorage::kReverse;

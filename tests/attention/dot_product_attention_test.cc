@@ -451,6 +451,7 @@ TEST(DotProductAttentionTest, TakesBfloat16) {
     for (size_t t = 0; t < from.size(); ++t) {
       *to[t] = from[t]->detach().to(torch::kFloat32);
     }
+    wide.layer(i).precision = LinearPrecision::kBfloat16;
   }
   const auto outputs = narrow.Run(AttentionImplementation::kKernel);
   const auto expected = wide.Run(AttentionImplementation::kKernel);

@@ -131,6 +131,9 @@ std::string CpuBackend::UnsupportedReason(
 void CpuBackend::Prepare(AttentionProblem* problem) const {
   // The kernels copy their operands into tiles anyway; this copy is small
   // beside the scores, and leaves them one type to know.
+  if (problem->operands.query.scalar_type() == torch::kBFloat16) {
+    problem->precision = LinearPrecision::kBfloat16;
+  }
   problem->operands.ForEachTensor([](torch::Tensor& tensor) {
     if (tensor.defined()) {
       tensor = WithAdjacentElements(tensor.to(torch::kFloat32));

@@ -8,8 +8,8 @@
 namespace etc {
 
 // Fused SIMD kernels (kernels/attention_tile.h) on all threads: float32 on the
-// CPU, or bfloat16, which Prepare converts; patterns as runs. Results are the
-// same bits at any number of threads.
+// CPU, or bfloat16, which Prepare converts (with rounded products then);
+// patterns as runs. Results are the same bits at any number of threads.
 //
 // Prepare leaves float32 tensors with adjacent elements in their rows; previous
 // scores are contiguous.

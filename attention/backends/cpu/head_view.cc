@@ -1,6 +1,7 @@
 #include "attention/backends/cpu/head_view.h"
 
 #include "attention/backends/cpu/kernels/attention_tile.h"
+#include "attention/backends/cpu/kernels/rounded_products.h"
 #include "base/random.h"
 
 namespace etc {
@@ -52,6 +53,9 @@ kernels::AttentionHead HeadOf(const AttentionProblem& problem, int64_t batch,
   const AttentionOperands& operands = problem.operands;
   const SoftmaxRuns& runs = (*problem.pattern.runs)[static_cast<size_t>(batch)];
   kernels::AttentionHead out = {
+      .rounded = problem.precision == LinearPrecision::kBfloat16
+                     ? kernels::FastestRoundedProducts()
+                     : nullptr,
       .head_dim = operands.query.size(3),
       .value_dim = operands.own_value.size(3),
       .query = HeadRows(operands.query, batch, head),

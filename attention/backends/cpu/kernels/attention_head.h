@@ -7,6 +7,8 @@
 
 namespace etc::kernels {
 
+struct RoundedProducts;
+
 // One batch entry and head as the kernels (attention_tile.h) see it: plain
 // pointers. Strides are in elements, between rows; the elements of a row are
 // adjacent. Keys and queries are numbered from the beginning of the sequence.
@@ -40,7 +42,13 @@ struct ScoreRows {
 //   carried = previous + own
 //   logit   = carried / divisor, or, of a gated head, own + gate previous
 //   context = dropout(softmax over visible keys of logit) . v
+//
+// With `rounded` both factors of every product, forward and backward, are
+// rounded to bfloat16: q, k, v, E, the weights, and the gradients of context,
+// scores and relative scores. Sums, biases, scores, what is carried, and
+// exponentials are float32.
 struct AttentionHead {
+  const RoundedProducts* rounded = nullptr;  // null: products in float32
   int64_t head_dim = 0;
   int64_t value_dim = 0;
   const float* query = nullptr;

@@ -15,8 +15,9 @@
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 //
 #include "attention/backends/cpu/kernels/attention_tile.h"
+#include "attention/backends/cpu/kernels/backward_products-inl.h"
 #include "attention/backends/cpu/kernels/backward_workspace.h"
-#include "attention/backends/cpu/kernels/gradient_products-inl.h"
+#include "attention/backends/cpu/kernels/flush_denormals.h"
 #include "attention/backends/cpu/kernels/gradient_rows-inl.h"
 #include "attention/backends/cpu/kernels/group_scores-inl.h"
 #include "attention/backends/cpu/kernels/invisible_keys-inl.h"
@@ -33,6 +34,8 @@ HWY_BEFORE_NAMESPACE();
 namespace etc::kernels::HWY_NAMESPACE {
 namespace {
 
+// Products: FloatBackwardProducts or RoundedBackwardProducts.
+template <typename Products>
 class Backward {
  public:
   HWY_INLINE Backward(const AttentionHead& head, int64_t begin, int64_t end,
@@ -44,6 +47,7 @@ class Backward {
         inputs_(inputs),
         results_(results),
         work_(head, workspace),
+        products_(head, work_),
         scores_(head, nothing_carried_, work_.sizes),
         threshold_(DropoutThreshold(head.dropout)),
         kept_(static_cast<float>(1.0 / (1.0 - head.dropout))),
@@ -62,9 +66,9 @@ class Backward {
     if (hulls[0].empty() && hulls[1].empty()) {
       return;
     }
+    products_.Begin();
     if (RelativeScoresAreNeeded()) {
-      PackRelativeTransposed(head_, work_.sizes, work_.relative_table);
-      PackRelativeBias(head_, work_.sizes, work_.relative_bias);
+      products_.PackTable();
     }
     for (int b = 0; b < 2; ++b) {
       if (!hulls[b].empty()) {
@@ -73,8 +77,9 @@ class Backward {
     }
     PackQueriesUpTo(end_);
     if (work_.sizes.relative > 0) {
-      AddRelativeProducts(head_, work_, end_ - begin_, results_.relative);
+      products_.AddRelativeProducts(end_ - begin_, results_.relative);
     }
+    products_.End();
     AddToPieces(results_.query, {begin_, end_}, ScoreScale(head_),
                 work_.query_gradient, work_.sizes.head, head_.head_dim);
     for (int b = 0; head_.is_gated && b < 2; ++b) {
@@ -83,6 +88,9 @@ class Backward {
   }
 
  private:
+  static constexpr int64_t kGroupRows = Products::kGroupRows;
+  static constexpr int64_t kQueriesOfStep = Products::kQueriesOfStep;
+
   HWY_INLINE bool RelativeScoresAreNeeded() const {
     return work_.sizes.relative > 0 && ScoresAreNeeded(0);
   }
@@ -93,25 +101,14 @@ class Backward {
     const TileSizes& sizes = work_.sizes;
     while (packed_queries_ < needed) {
       const int64_t first = packed_queries_;
-      const int64_t queries = std::min(kPackedQueries, end_ - first);
+      const int64_t queries = std::min(Products::kQueriesToPack, end_ - first);
       const int64_t n = first - begin_;
-      float* const query = work_.query + n * sizes.head;
-      PackQueries(head_, sizes, first, first + queries, query);
-      if (RelativeScoresAreNeeded()) {
-        RelativeScores(head_, sizes, queries, query, work_.relative_table,
-                       work_.relative_bias,
-                       work_.relative + n * sizes.relative);
-      }
-      float* const gradient = work_.context_gradient + n * sizes.value;
-      PackRows(
-          inputs_.context_gradient + first * inputs_.context_gradient_stride,
-          inputs_.context_gradient_stride, queries, head_.value_dim,
-          sizes.value, 1.0f, gradient);
-      for (int64_t r = 0; r < queries; ++r) {
-        work_.delta[n + r] =
-            DotProduct(gradient + r * sizes.value,
-                       inputs_.context + (first + r) * inputs_.context_stride,
-                       head_.value_dim);
+      products_.PackQueries(first, queries, n, inputs_,
+                            RelativeScoresAreNeeded());
+      for (int64_t i = first; i < first + queries; ++i) {
+        work_.delta[i - begin_] = DotProduct(
+            inputs_.context_gradient + i * inputs_.context_gradient_stride,
+            inputs_.context + i * inputs_.context_stride, head_.value_dim);
       }
       FillRun(0.0f, queries * sizes.head,
               work_.query_gradient + n * sizes.head);
@@ -130,8 +127,8 @@ class Backward {
 
   HWY_INLINE void AddBlock(int b, KeyRange hull) {
     const KeyBlock& block = head_.blocks[b];
-    const int64_t groups = (end_ - begin_ + kBlockRows - 1) / kBlockRows;
-    PrefetchRows prefetch(block, /*chunks=*/1, hull.end, groups, end_);
+    PrefetchRows prefetch(block, /*chunks=*/1, hull.end, kGroupRows, begin_,
+                          end_);
     prefetch.AddByKey(block.key, block.key_stride, head_.head_dim);
     prefetch.AddByKey(block.value, block.value_stride, head_.value_dim);
     prefetch.AddByQuery(head_.query, head_.query_stride, head_.head_dim);
@@ -148,136 +145,105 @@ class Backward {
   HWY_INLINE void AddChunk(int b, KeyRange chunk, PrefetchRows* prefetch) {
     packed_ = chunk.begin;
     bits_.Begin(chunk);
-    for (int64_t i = begin_; i < end_; i += kGradientQueries) {
-      AddQueries(b, chunk, i, std::min(i + kGradientQueries, end_), prefetch);
+    products_.BeginChunk();
+    for (int64_t i = begin_; i < end_; i += kQueriesOfStep) {
+      AddQueries(b, chunk, i, std::min(i + kQueriesOfStep, end_), prefetch);
     }
     // Every key of a chunk is seen by some query or lies between two such keys.
     PackKeys(b, chunk, chunk.end);
-    AddToPieces(results_.key[b], chunk, 1.0f, work_.key_gradient,
-                work_.sizes.head, head_.head_dim);
-    AddToPieces(results_.value[b], chunk, 1.0f, work_.value_gradient,
-                work_.sizes.value, head_.value_dim);
+    products_.AddKeySums(chunk, results_.key[b], results_.value[b]);
   }
 
   // Packs the keys of a chunk up to `needed` or beyond, and clears the sums by
   // key.
   HWY_INLINE void PackKeys(int b, KeyRange chunk, int64_t needed) {
-    const KeyBlock& block = head_.blocks[b];
-    const TileSizes& sizes = work_.sizes;
     while (packed_ < needed) {
       const int64_t keys = std::min(kPackedKeys, chunk.end - packed_);
-      const int64_t at = packed_ - chunk.begin;
-      const float* const key = block.key + packed_ * block.key_stride;
-      PackTransposed(block.value + packed_ * block.value_stride,
-                     block.value_stride, keys, head_.value_dim,
-                     work_.values_transposed + at, sizes.key_stride);
-      if (ScoresAreNeeded(b)) {
-        PackTransposed(key, block.key_stride, keys, head_.head_dim,
-                       work_.keys_transposed + at, sizes.key_stride);
-      }
-      PackRows(key, block.key_stride, keys, head_.head_dim, sizes.head, 1.0f,
-               work_.keys + at * sizes.head);
-      FillRun(0.0f, keys * sizes.head, work_.key_gradient + at * sizes.head);
-      FillRun(0.0f, keys * sizes.value,
-              work_.value_gradient + at * sizes.value);
+      products_.PackKeys(head_.blocks[b], packed_, keys, packed_ - chunk.begin,
+                         chunk.size(), ScoresAreNeeded(b));
       packed_ += keys;
     }
   }
 
-  // Queries [begin, end), at most kGradientQueries.
+  // Queries [begin, end), at most kQueriesOfStep.
   HWY_INLINE void AddQueries(int b, KeyRange chunk, int64_t begin, int64_t end,
                              PrefetchRows* prefetch) {
     const KeyBlock& block = head_.blocks[b];
-    const KeyRange hull = RowsHull(block, begin, end, chunk);
+    KeyRange hull = RowsHull(block, begin, end, chunk);
     if (hull.empty()) {
       return;
     }
+    hull.begin -= (hull.begin - chunk.begin) % Products::kKeyMultiple;
     PackQueriesUpTo(end);
-    PackKeys(b, chunk, hull.end);
-    KeyRange group_hulls[kGradientQueries / kBlockRows];
-    for (int64_t i = begin; i < end; i += kBlockRows) {
-      const int64_t n = i - begin_;
+    PackKeys(b, chunk,
+             chunk.begin +
+                 products_.KeysNeeded(hull.end - chunk.begin, chunk.size()));
+    KeyRange group_hulls[(kQueriesOfStep + kGroupRows - 1) / kGroupRows];
+    for (int64_t i = begin; i < end; i += kGroupRows) {
       QueryGroup group;
       group.block = b;
       group.first = i;
-      group.rows = std::min<int64_t>(kBlockRows, end - i);
-      group.relative = work_.relative + n * work_.sizes.relative;
+      group.rows = std::min<int64_t>(kGroupRows, end - i);
+      group.relative = work_.relative + (i - begin_) * work_.sizes.relative;
       group.scores = work_.scores;
       group.relative_scores = work_.relative_scores;
-      group.SetKeys(block, chunk, &bits_);
-      group_hulls[(i - begin) / kBlockRows] = group.hull;
+      group.SetKeys(block, chunk, Products::kKeyMultiple, &bits_);
+      group_hulls[(i - begin) / kGroupRows] = group.hull;
+      const StepGroup of_step = {.n = i - begin_,
+                                 .row = i - begin,
+                                 .rows = group.rows,
+                                 .hull = group.hull,
+                                 .kept = hull,
+                                 .at = group.hull.begin - chunk.begin};
       if (group.hull.empty()) {
-        for (int64_t r = i - begin; r < i - begin + group.rows; ++r) {
-          FillRun(0.0f, hull.size(), WeightsAtKey0(r, hull) + hull.begin);
-          FillRun(0.0f, hull.size(), GradientsAtKey0(r, hull) + hull.begin);
-        }
+        products_.ClearRows(of_step);
       } else {
-        AddGroup(group, chunk, hull, i - begin, prefetch);
+        AddGroup(group, of_step, prefetch);
       }
     }
-    AddKeyGradients(work_, chunk.begin, hull, begin - begin_, end - begin,
-                    group_hulls);
-  }
-
-  // Row of a query whose number is `row` in AddQueries, which has keys `hull`.
-  HWY_INLINE float* WeightsAtKey0(int64_t row, KeyRange hull) {
-    return work_.weights + row * work_.sizes.score_stride - hull.begin;
-  }
-  HWY_INLINE float* GradientsAtKey0(int64_t row, KeyRange hull) {
-    return work_.gradients + row * work_.sizes.score_stride - hull.begin;
+    products_.AddKeyGradients(hull, hull.begin - chunk.begin, begin - begin_,
+                              end - begin, group_hulls);
   }
 
   // Computes weights and score gradients of a group, and the gradients of its
-  // queries. Its rows in the buffers are from `row` on, and begin with key
-  // buffered.begin.
-  HWY_INLINE void AddGroup(const QueryGroup& group, KeyRange chunk,
-                           KeyRange buffered, int64_t row,
+  // queries.
+  HWY_INLINE void AddGroup(const QueryGroup& group, const StepGroup& of_step,
                            PrefetchRows* prefetch) {
     const int b = group.block;
     const TileSizes& sizes = work_.sizes;
     const KeyRange hull = group.hull;
-    const int64_t offset = hull.begin - chunk.begin;
-    const int64_t n = group.first - begin_;
-    MultiplyRowGroup</*kAdd=*/false>(
-        group.rows, hull.size(),
-        {work_.context_gradient + n * sizes.value, sizes.value, 1},
-        {work_.values_transposed + offset, sizes.key_stride}, head_.value_dim,
-        work_.products, sizes.score_stride,
-        ScorePrefetch(inputs_.carried[b], head_.blocks[b], group.first,
-                      group.rows, hull));
+    products_.MultiplyValues(of_step,
+                             ScorePrefetch(inputs_.carried[b], head_.blocks[b],
+                                           group.first, group.rows, hull),
+                             work_.products);
     if (ScoresAreNeeded(b)) {
-      ScoreAgain(group, offset);
+      ScoreAgain(group, of_step);
     }
     for (int64_t r = 0; r < group.rows; ++r) {
-      DifferentiateRow(group, buffered, row + r, r);
+      DifferentiateRow(group, of_step, r);
     }
-    float* const gradients = GradientsAtKey0(row, buffered) + hull.begin;
-    MultiplyRowGroup</*kAdd=*/true>(
-        group.rows, sizes.head, {gradients, sizes.score_stride, 1},
-        {work_.keys + offset * sizes.head, sizes.head}, hull.size(),
-        work_.query_gradient + n * sizes.head, sizes.head,
-        prefetch->Next(packed_, packed_queries_));
+    products_.AddQueryGradients(of_step,
+                                prefetch->Next(packed_, packed_queries_));
     for (int64_t r = 0; r < group.rows; ++r) {
-      AddRelativeGradient(head_.blocks[b], head_.max_distance, group.first + r,
-                          hull, gradients + r * sizes.score_stride,
-                          work_.relative_gradient + (n + r) * sizes.relative);
+      AddRelativeGradient(
+          head_.blocks[b], head_.max_distance, group.first + r, hull,
+          products_.Gradients(of_step, r) + hull.begin - of_step.kept.begin,
+          work_.relative_gradient + (of_step.n + r) * sizes.relative);
     }
   }
 
   // This layer's own scores, to the bit as the forward pass had them: a score
   // that is rounded otherwise has another probability than the one that the
   // sum of exponentials holds.
-  HWY_INLINE void ScoreAgain(const QueryGroup& group, int64_t offset) {
+  HWY_INLINE void ScoreAgain(const QueryGroup& group,
+                             const StepGroup& of_step) {
     const int b = group.block;
-    const TileSizes& sizes = work_.sizes;
     scores_.PrepareRelative(group);
-    MultiplyRowGroup</*kAdd=*/false>(
-        group.rows, group.hull.size(),
-        {work_.query + (group.first - begin_) * sizes.head, sizes.head, 1},
-        {work_.keys_transposed + offset, sizes.key_stride}, head_.head_dim,
-        group.scores, sizes.score_stride,
+    products_.MultiplyKeys(
+        of_step,
         ScorePrefetch(inputs_.carried_gradient[b], head_.blocks[b], group.first,
-                      group.rows, group.hull));
+                      group.rows, group.hull),
+        group.scores);
     scores_.AddLinks(group);
     FloatVector most = hn::Set(FloatTag(), kLowest);
     for (int64_t r = 0; r < group.rows; ++r) {
@@ -285,14 +251,12 @@ class Backward {
     }
   }
 
-  // Row r of a group, whose row is `buffer_row` of weights and gradients, which
-  // begin at buffered.begin.
-  HWY_INLINE void DifferentiateRow(const QueryGroup& group, KeyRange buffered,
-                                   int64_t buffer_row, int64_t r) {
+  HWY_INLINE void DifferentiateRow(const QueryGroup& group,
+                                   const StepGroup& of_step, int64_t r) {
     const int b = group.block;
     const int64_t i = group.first + r;
     const KeyBlock& block = head_.blocks[b];
-    const int64_t first = buffered.begin;
+    const int64_t first = of_step.kept.begin;
     // Returns the row from key `first` on, or null.
     const auto at_first = [first](auto* at_key_0) {
       return at_key_0 == nullptr ? nullptr : at_key_0 + first;
@@ -308,8 +272,8 @@ class Backward {
         .products = work_.products + offset,
         .carried_gradient =
             at_first(ScoreRow(inputs_.carried_gradient[b], block, i)),
-        .weights = WeightsAtKey0(buffer_row, buffered) + first,
-        .gradients = GradientsAtKey0(buffer_row, buffered) + first,
+        .weights = products_.Weights(of_step, r),
+        .gradients = products_.Gradients(of_step, r),
         .previous_gradient =
             at_first(ScoreRow(results_.previous[b], block, i))};
     RowGradient row = {.factor = ExponentFactor(head_),
@@ -325,8 +289,8 @@ class Backward {
       row.dropout = MakeDropoutRow(head_.dropout_seed, i, b);
     }
     const SomeElements elements = group.ElementsOf(r, first);
-    ClearAround(group.keys[r].range, buffered, rows.weights);
-    ClearAround(group.keys[r].range, buffered, rows.gradients);
+    ClearAround(group.keys[r].range, of_step.kept, rows.weights);
+    ClearAround(group.keys[r].range, of_step.kept, rows.gradients);
     FloatVector gate_gradient = hn::Zero(FloatTag());
     if (head_.is_gated) {
       DifferentiateElements</*kGated=*/true>(elements, row, rows,
@@ -358,6 +322,7 @@ class Backward {
   const BackwardInputs& inputs_;
   const BackwardResults& results_;
   const BackwardWorkspace work_;
+  Products products_;
   const ForwardResults nothing_carried_;
   GroupScores scores_;
   const uint32_t threshold_;  // of dropout
@@ -371,7 +336,26 @@ class Backward {
 void BackwardTileImpl(const AttentionHead& head, int64_t begin, int64_t end,
                       const BackwardInputs& inputs,
                       const BackwardResults& results, float* workspace) {
-  Backward(head, begin, end, inputs, results, workspace).Run();
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  if (head.rounded != nullptr) {
+    Backward<RoundedBackwardProducts>(head, begin, end, inputs, results,
+                                      workspace)
+        .Run();
+    return;
+  }
+#endif
+  Backward<FloatBackwardProducts>(head, begin, end, inputs, results, workspace)
+      .Run();
+}
+
+int64_t BackwardWorkspaceSizeImpl(const AttentionHead& head) {
+  const BackwardWorkspace work(head, nullptr);
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  if (head.rounded != nullptr) {
+    return work.total + RoundedBackwardProducts::WorkspaceSize(work.sizes);
+  }
+#endif
+  return work.total + FloatBackwardProducts::WorkspaceSize(head, work.sizes);
 }
 
 }  // namespace
@@ -382,9 +366,10 @@ HWY_AFTER_NAMESPACE();
 namespace etc::kernels {
 
 HWY_EXPORT(BackwardTileImpl);
+HWY_EXPORT(BackwardWorkspaceSizeImpl);
 
 int64_t BackwardWorkspaceSize(const AttentionHead& head) {
-  return BackwardWorkspace(head, nullptr).total;
+  return HWY_DYNAMIC_DISPATCH(BackwardWorkspaceSizeImpl)(head);
 }
 
 // Whole vectors of packed queries are added to each row.
@@ -395,6 +380,7 @@ int64_t RelativeGradientStride(const AttentionHead& head) {
 void BackwardTile(const AttentionHead& head, int64_t begin, int64_t end,
                   const BackwardInputs& inputs, const BackwardResults& results,
                   float* workspace) {
+  const FlushDenormals flush_denormals;
   HWY_DYNAMIC_DISPATCH(BackwardTileImpl)
   (head, begin, end, inputs, results, workspace);
 }

@@ -1,5 +1,5 @@
 // The forward pass of a tile: online softmax over panels of keys that are
-// packed together, two at a time, for six queries at a time, so that their
+// packed together, two at a time, for a few queries at a time, so that their
 // scores stay in the first-level cache.
 
 #undef HWY_TARGET_INCLUDE
@@ -7,6 +7,8 @@
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 //
 #include "attention/backends/cpu/kernels/attention_tile.h"
+#include "attention/backends/cpu/kernels/flush_denormals.h"
+#include "attention/backends/cpu/kernels/forward_products-inl.h"
 #include "attention/backends/cpu/kernels/forward_workspace.h"
 #include "attention/backends/cpu/kernels/group_scores-inl.h"
 #include "attention/backends/cpu/kernels/invisible_keys-inl.h"
@@ -22,8 +24,12 @@ HWY_BEFORE_NAMESPACE();
 namespace etc::kernels::HWY_NAMESPACE {
 namespace {
 
+// Products: FloatForwardProducts or RoundedForwardProducts.
+template <typename Products>
 class Forward {
  public:
+  static constexpr int64_t kGroupRows = Products::kGroupRows;
+
   HWY_INLINE Forward(const AttentionHead& head, int64_t begin, int64_t end,
                      const ForwardResults& results, float* workspace)
       : head_(head),
@@ -31,16 +37,13 @@ class Forward {
         end_(end),
         results_(results),
         work_(head, workspace),
+        products_(head, work_.sizes, work_.operands),
         factor_(ExponentFactor(head)),
         scores_(head, results, work_.sizes),
         packed_queries_(begin) {}
 
-  // Packs the operands that both passes need.
-  HWY_INLINE void Prepare() {
-    if (work_.sizes.relative > 0) {
-      PackRelativeTransposed(head_, work_.sizes, work_.relative_table);
-      PackRelativeBias(head_, work_.sizes, work_.relative_bias);
-    }
+  HWY_INLINE void Begin() {
+    products_.Begin();
     for (int b = 0; b < 2; ++b) {
       const KeyBlock& block = head_.blocks[b];
       ZeroInvisibleRows(block, begin_, end_, {0, block.keys},
@@ -52,6 +55,8 @@ class Forward {
     slots_ = passes_ == 1 ? kPackedQueries : kTileQueries;
   }
 
+  HWY_INLINE void End() { products_.End(); }
+
   HWY_INLINE int64_t passes() const { return passes_; }
 
   // Two panels of keys for all queries, or the last one. Gives the rows to
@@ -61,7 +66,7 @@ class Forward {
     panel_count_ = std::min<int64_t>(panels_left_, 2);
     panels_left_ -= panel_count_;
     for (int64_t p = 0; p < panel_count_; ++p) {
-      panels_[p] = PanelOf(2 * pass + p, work_.panels[p]);
+      panels_[p] = PanelOf(2 * pass + p, p);
       bits_[p].Begin(panels_[p].keys);
     }
     PrefetchRows prefetch = PrefetchKeys();
@@ -76,8 +81,8 @@ class Forward {
     return prefetch;
   }
 
-  // Computes the attention of queries [first, first + rows), six or fewer, to
-  // the panels' keys.
+  // Computes the attention of queries [first, first + rows), at most
+  // kGroupRows, to the panels' keys.
   HWY_INLINE void AddGroup(int64_t first, int64_t rows,
                            PrefetchRows* prefetch) {
     if (is_first_) {
@@ -101,14 +106,13 @@ class Forward {
       const KeyPanel& panel = *panels[p];
       PackKeys(group, panels[p]);
       scores_.PrepareRelative(group);
-      MultiplyRowGroup</*kAdd=*/false>(
-          rows, group.hull.size(),
-          {work_.query + SlotOf(first) * work_.sizes.head, work_.sizes.head, 1},
-          {panel.work.keys + group.hull.begin - panel.keys.begin,
-           panel.key_stride},
-          head_.head_dim, group.scores, work_.sizes.score_stride,
+      products_.MultiplyKeys(
+          SlotOf(first), rows, panel.number,
+          group.hull.begin - panel.keys.begin, group.hull.size(),
+          panel.keys.size(),
           ScorePrefetch(results_.previous[group.block],
-                        head_.blocks[group.block], first, rows, group.hull));
+                        head_.blocks[group.block], first, rows, group.hull),
+          group.scores);
       scores_.AddLinks(group);
     }
     HWY_ALIGN float largest[kPadding];
@@ -139,10 +143,9 @@ class Forward {
   // a window, those of them that come next.
   struct KeyPanel {
     int block = 0;
+    int64_t number = 0;  // of its packed keys, 0 or 1
     KeyRange keys = {0, 0};
     int64_t packed = 0;  // keys before this one are, or are not needed any more
-    int64_t key_stride = 0;
-    ForwardWorkspace::PanelWorkspace work = {};
   };
 
   HWY_INLINE bool wants_context() const { return results_.context != nullptr; }
@@ -157,22 +160,17 @@ class Forward {
   }
 
   // The n-th of the chunks of both blocks.
-  HWY_INLINE KeyPanel
-  PanelOf(int64_t n, const ForwardWorkspace::PanelWorkspace& work) const {
+  HWY_INLINE KeyPanel PanelOf(int64_t n, int64_t number) const {
     const int b = n < chunks_[0].count ? 0 : 1;
     const KeyRange keys = chunks_[b][b == 0 ? n : n - chunks_[0].count];
-    return {.block = b,
-            .keys = keys,
-            .packed = keys.begin,
-            .key_stride = KeyStride(keys.size()),
-            .work = work};
+    return {.block = b, .number = number, .keys = keys, .packed = keys.begin};
   }
 
   HWY_INLINE void ClearSums(int64_t first) {
     const int64_t n = SlotOf(first);
     FillRun(kLowest, kPadding, work_.row_max + n);
     FillRun(0.0f, kPadding, work_.row_sum + n);
-    has_context_[n / kBlockRows] = false;
+    has_context_[n / kGroupRows] = false;
   }
 
   // Prefetches the keys after those packed: of a window, or for the next
@@ -185,9 +183,8 @@ class Forward {
     }
     const int b = panels_[streamed_].block;
     const KeyBlock& block = head_.blocks[b];
-    const int64_t groups = (end_ - begin_ + kBlockRows - 1) / kBlockRows;
-    PrefetchRows prefetch(block, panel_count_, chunks_[b].all.end, groups,
-                          end_);
+    PrefetchRows prefetch(block, panel_count_, chunks_[b].all.end, kGroupRows,
+                          begin_, end_);
     prefetch.AddByKey(block.key, block.key_stride, head_.head_dim);
     prefetch.AddByKey(block.value, block.value_stride, head_.value_dim);
     return prefetch;
@@ -199,39 +196,32 @@ class Forward {
   // Packs the keys of a panel that `group` needs, or more.
   HWY_INLINE void PackKeys(const QueryGroup& group, KeyPanel* panel) {
     const KeyBlock& block = head_.blocks[panel->block];
+    const KeyRange keys = panel->keys;
     if (block.window.is_restricted()) {
-      panel->packed = std::max(panel->packed, Window(block, group.first).begin);
+      const int64_t skipped = Window(block, group.first).begin - keys.begin;
+      panel->packed = std::max(panel->packed,
+                               keys.begin + skipped / Products::kKeyMultiple *
+                                                Products::kKeyMultiple);
     }
-    while (panel->packed < group.hull.end) {
+    const int64_t needed =
+        keys.begin +
+        products_.KeysNeeded(group.hull.end - keys.begin, keys.size());
+    while (panel->packed < needed) {
       const int64_t first = panel->packed;
-      const int64_t keys = std::min(kPackedKeys, panel->keys.end - first);
-      const int64_t at = first - panel->keys.begin;
-      PackTransposed(block.key + first * block.key_stride, block.key_stride,
-                     keys, head_.head_dim, panel->work.keys + at,
-                     panel->key_stride);
-      if (wants_context()) {
-        PackRows(block.value + first * block.value_stride, block.value_stride,
-                 keys, head_.value_dim, work_.sizes.value, 1.0f,
-                 panel->work.values + at * work_.sizes.value);
-      }
-      panel->packed += keys;
+      const int64_t count = std::min(kPackedKeys, keys.end - first);
+      products_.PackKeys(block, first, count, panel->number, first - keys.begin,
+                         keys.size(), wants_context());
+      panel->packed += count;
     }
   }
 
   // Packs queries up to `needed` or beyond.
   HWY_INLINE void PackQueriesUpTo(int64_t needed) {
-    const TileSizes& sizes = work_.sizes;
     while (packed_queries_ < needed) {
       const int64_t queries = std::min(kPackedQueries, end_ - packed_queries_);
       const int64_t n = SlotOf(packed_queries_);
-      float* const packed = work_.query + n * sizes.head;
-      PackQueries(head_, sizes, packed_queries_, packed_queries_ + queries,
-                  packed);
-      if (sizes.relative > 0) {
-        RelativeScores(head_, sizes, queries, packed, work_.relative_table,
-                       work_.relative_bias,
-                       work_.relative + n * sizes.relative);
-      }
+      products_.PackQueries(packed_queries_, queries, n,
+                            work_.relative + n * work_.sizes.relative);
       packed_queries_ += queries;
     }
   }
@@ -242,9 +232,10 @@ class Forward {
     group->first = first;
     group->rows = rows;
     group->relative = work_.relative + SlotOf(first) * work_.sizes.relative;
-    group->scores = panel.work.scores;
-    group->relative_scores = panel.work.relative_scores;
-    group->SetKeys(head_.blocks[panel.block], panel.keys, bits);
+    group->scores = work_.scores[panel.number];
+    group->relative_scores = work_.relative_scores[panel.number];
+    group->SetKeys(head_.blocks[panel.block], panel.keys,
+                   Products::kKeyMultiple, bits);
   }
 
   // Scores to weights, times values.
@@ -269,17 +260,12 @@ class Forward {
 
   HWY_INLINE void AddValues(const QueryGroup& group, const KeyPanel& panel,
                             const Prefetch& prefetch) {
-    const TileSizes& sizes = work_.sizes;
     const int64_t n = SlotOf(group.first);
-    bool& has_context = has_context_[n / kBlockRows];
-    const auto multiply = has_context ? &MultiplyRowGroup</*kAdd=*/true>
-                                      : &MultiplyRowGroup</*kAdd=*/false>;
-    multiply(group.rows, sizes.value, {group.scores, sizes.score_stride, 1},
-             {panel.work.values +
-                  (group.hull.begin - panel.keys.begin) * sizes.value,
-              sizes.value},
-             group.hull.size(), work_.context + n * sizes.value, sizes.value,
-             prefetch);
+    bool& has_context = has_context_[n / kGroupRows];
+    products_.MultiplyValues(group.scores, group.rows, panel.number,
+                             group.hull.begin - panel.keys.begin,
+                             group.hull.size(), has_context, prefetch,
+                             work_.context + n * work_.sizes.value);
     has_context = true;
   }
 
@@ -291,7 +277,7 @@ class Forward {
     const FloatVector factor = hn::Set(tag, factor_);
     HWY_ALIGN float changes[kPadding];
     bool raised = false;
-    for (int64_t r = 0; r < kBlockRows; r += Lanes()) {
+    for (int64_t r = 0; r < kGroupRows; r += Lanes()) {
       const FloatVector old_max = hn::LoadU(tag, work_.row_max + n + r);
       const FloatVector sum = hn::LoadU(tag, work_.row_sum + n + r);
       // Not Max, which on some targets makes a number of NaN.
@@ -319,7 +305,7 @@ class Forward {
     // Not sum > 0, so that NaN propagates.
     const float inverse = sum == 0.0f ? 0.0f : 1.0f / sum;
     float* const context = results_.context + i * results_.context_stride;
-    if (has_context_[n / kBlockRows]) {
+    if (has_context_[n / kGroupRows]) {
       PackRow(work_.context + n * work_.sizes.value, head_.value_dim,
               head_.value_dim, inverse, context);
     } else {
@@ -333,6 +319,7 @@ class Forward {
   const int64_t begin_, end_;
   const ForwardResults& results_;
   const ForwardWorkspace work_;
+  Products products_;
   const float factor_;
   GroupScores scores_;
   Chunks chunks_[2];    // of each block
@@ -345,24 +332,48 @@ class Forward {
   int64_t streamed_ = 0;    // the panel whose block is prefetched
   int64_t slots_ = 0;       // queries that the workspace holds at a time
   int64_t packed_queries_;  // the first query that is not yet packed
-  // True if anything has been written to the context of a group of six queries.
-  bool has_context_[kTileQueries / kBlockRows] = {};
+  // True if anything has been written to the context of a group.
+  bool has_context_[kTileQueries / kGroupRows] = {};
 };
 
-void ForwardTileImpl(const AttentionHead& head, int64_t begin, int64_t end,
-                     const ForwardResults& results, float* workspace) {
-  Forward tile(head, begin, end, results, workspace);
-  tile.Prepare();
+template <typename Products>
+HWY_INLINE void RunForward(const AttentionHead& head, int64_t begin,
+                           int64_t end, const ForwardResults& results,
+                           float* workspace) {
+  Forward<Products> tile(head, begin, end, results, workspace);
+  tile.Begin();
   for (int64_t pass = 0; pass < tile.passes(); ++pass) {
     PrefetchRows prefetch = tile.BeginPass(pass);
-    for (int64_t i = begin; i < end; i += kBlockRows) {
-      const int64_t rows = std::min<int64_t>(kBlockRows, end - i);
+    for (int64_t i = begin; i < end; i += Products::kGroupRows) {
+      const int64_t rows = std::min<int64_t>(Products::kGroupRows, end - i);
       tile.AddGroup(i, rows, &prefetch);
       if (pass + 1 == tile.passes()) {
         tile.FinishGroup(i, rows);
       }
     }
   }
+  tile.End();
+}
+
+void ForwardTileImpl(const AttentionHead& head, int64_t begin, int64_t end,
+                     const ForwardResults& results, float* workspace) {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  if (head.rounded != nullptr) {
+    return RunForward<RoundedForwardProducts>(head, begin, end, results,
+                                              workspace);
+  }
+#endif
+  RunForward<FloatForwardProducts>(head, begin, end, results, workspace);
+}
+
+int64_t ForwardWorkspaceSizeImpl(const AttentionHead& head) {
+  const ForwardWorkspace work(head, nullptr);
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  if (head.rounded != nullptr) {
+    return work.total + RoundedForwardProducts::WorkspaceSize(work.sizes);
+  }
+#endif
+  return work.total + FloatForwardProducts::WorkspaceSize(head, work.sizes);
 }
 
 }  // namespace
@@ -373,13 +384,15 @@ HWY_AFTER_NAMESPACE();
 namespace etc::kernels {
 
 HWY_EXPORT(ForwardTileImpl);
+HWY_EXPORT(ForwardWorkspaceSizeImpl);
 
 int64_t ForwardWorkspaceSize(const AttentionHead& head) {
-  return ForwardWorkspace(head, nullptr).total;
+  return HWY_DYNAMIC_DISPATCH(ForwardWorkspaceSizeImpl)(head);
 }
 
 void ForwardTile(const AttentionHead& head, int64_t begin, int64_t end,
                  const ForwardResults& results, float* workspace) {
+  const FlushDenormals flush_denormals;
   HWY_DYNAMIC_DISPATCH(ForwardTileImpl)(head, begin, end, results, workspace);
 }
 

@@ -8,46 +8,36 @@
 
 namespace etc::kernels {
 
-// Temporary memory of the forward pass of a tile.
+// Temporary memory of the forward pass of a tile, beside the packed operands
+// (forward_products-inl.h).
 struct ForwardWorkspace {
   ForwardWorkspace(const AttentionHead& head, float* begin) : sizes(head) {
     WorkspaceCursor cursor(begin);
-    query = cursor.Take(kTileQueries * sizes.head);
-    relative_table = cursor.Take(head.head_dim * sizes.relative);
-    relative_bias = cursor.Take(sizes.relative);
     relative = cursor.Take(kTileQueries * sizes.relative);
-    for (PanelWorkspace& panel : panels) {
-      panel.keys = cursor.Take(head.head_dim * sizes.key_stride);
-      panel.values = cursor.Take(sizes.keys * sizes.value);
-      panel.scores = cursor.Take(6 * sizes.score_stride);
-      panel.relative_scores = cursor.Take(6 * sizes.relative_stride);
+    for (int64_t panel = 0; panel < 2; ++panel) {
+      scores[panel] = cursor.Take(sizes.group_rows * sizes.score_stride);
+      relative_scores[panel] =
+          cursor.Take(sizes.group_rows * sizes.relative_stride);
     }
     context = cursor.Take(kTileQueries * sizes.value);
     row_max = cursor.Take(kTileQueries + kPadding);
     row_sum = cursor.Take(kTileQueries + kPadding);
+    operands = cursor.Take(0);
     total = cursor.used();
   }
 
-  // Workspace for keys that are packed together, and six queries that see them.
-  struct PanelWorkspace {
-    float* keys;             // [d][KeyStride(keys)], transposed
-    float* values;           // [keys][value]
-    float* scores;           // [6][score_stride]
-    float* relative_scores;  // [6][relative_stride]: see GroupScores
-  };
-
   TileSizes sizes;
-  // Queries are those of the tile; where six are finished before others are
+  // Queries are those of the tile; where a group is finished before others are
   // packed, the rows of kPackedQueries are used again and again.
-  float* query;           // [queries][head], times 1 / sqrt(d)
-  float* relative_table;  // [d][relative]
-  float* relative_bias;   // [relative]
-  float* relative;        // [queries][relative]
-  PanelWorkspace panels[2];
-  float* context;  // [queries][value], of exponentials not yet divided
-  float* row_max;  // [queries], of scores
-  float* row_sum;  // [queries], of exponentials
-  int64_t total;
+  float* relative;  // [queries][relative]
+  // Of the queries of a group and the keys of each panel.
+  float* scores[2];           // [group_rows][score_stride]
+  float* relative_scores[2];  // [group_rows][relative_stride]: see GroupScores
+  float* context;   // [queries][value], of exponentials not yet divided
+  float* row_max;   // [queries], of scores
+  float* row_sum;   // [queries], of exponentials
+  float* operands;  // behind the rest
+  int64_t total;    // without the operands
 };
 
 }  // namespace etc::kernels

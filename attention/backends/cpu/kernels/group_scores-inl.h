@@ -1,5 +1,5 @@
-// The scores of six queries, from products to weights. Compiled once for each
-// SIMD target: see foreach_target.h of Highway.
+// The scores of a group of queries, from products to weights. Compiled once for
+// each SIMD target: see foreach_target.h of Highway.
 
 #include <algorithm>
 #include <cstdint>
@@ -27,8 +27,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace etc::kernels::HWY_NAMESPACE {
 
-// Six queries or fewer, and the keys they see among those that are packed
-// together.
+// A few queries (Products::kGroupRows), and the keys they see among those that
+// are packed together.
 struct QueryGroup {
   int block;
   int64_t first;
@@ -38,16 +38,17 @@ struct QueryGroup {
   const float* relative;   // [rows][relative]: scores by relative column
   float* scores;           // [rows][score_stride]: from key hull.begin on
   float* relative_scores;  // [rows][relative_stride]: by key or distance
-  VisibleKeys keys[kBlockRows];
+  VisibleKeys keys[kMostGroupRows];
   KeyRange hull = {0, 0};
   // Sets from key first_bit on; null of rows that see all of their range.
-  const uint32_t* sets[kBlockRows];
+  const uint32_t* sets[kMostGroupRows];
   int64_t first_bit = 0;
 
   // Sets the members from `keys` on to the keys of `range` that the queries
-  // see; `bits` are of that range.
+  // see; `bits` are of that range. The hull begins with a multiple of
+  // `multiple` keys of the range.
   HWY_INLINE void SetKeys(const KeyBlock& key_block, KeyRange range,
-                          KeyBits* bits) {
+                          int64_t multiple, KeyBits* bits) {
     first_bit = bits->first();
     // Kept in registers: members would be read right after they are written.
     KeyRange all = {0, 0};
@@ -62,6 +63,9 @@ struct QueryGroup {
       all = Union(all, seen.range);
       sets[r] = seen.whole ? nullptr : bits->SetOf(key_block.visible, i, r);
       keys[r] = seen;
+    }
+    if (!all.empty()) {
+      all.begin -= (all.begin - range.begin) % multiple;
     }
     hull = all;
   }

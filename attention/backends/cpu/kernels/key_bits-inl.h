@@ -36,8 +36,8 @@ class KeyBits {
 
   HWY_INLINE int64_t first() const { return keys_.begin; }
 
-  // Returns the set of query i, kept in the given place, below kBlockRows,
-  // until another one is.
+  // Returns the set of query i, kept in the given place, below
+  // kMostGroupRows, until another one is.
   HWY_INLINE const uint32_t* SetOf(const RunSets& sets, int64_t i,
                                    int64_t place) {
     Set& set = sets_[place];
@@ -71,7 +71,7 @@ class KeyBits {
   }
 
   KeyRange keys_ = {0, 0};
-  Set sets_[kBlockRows];
+  Set sets_[kMostGroupRows];
 };
 
 }  // namespace etc::kernels::HWY_NAMESPACE

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "attention/backends/cpu/kernels/tile_sizes.h"
 #include "base/lanes-inl.h"
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
@@ -20,7 +21,7 @@ namespace etc::kernels::HWY_NAMESPACE {
 
 // Rows and vectors of accumulators that the registers hold: 6 x 4 of 32
 // registers, 6 x 2 of 16.
-inline constexpr int kBlockRows = 6;
+inline constexpr int kBlockRows = kFloatGroupRows;
 #if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
 inline constexpr int kBlockVectors = 4;
 #else

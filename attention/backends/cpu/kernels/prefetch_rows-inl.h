@@ -25,15 +25,17 @@ namespace etc::kernels::HWY_NAMESPACE {
 // somewhat faster than they are used.
 class PrefetchRows {
  public:
-  // Prefetches for `groups` groups of queries before `last_query`, and keys of
-  // a block before `last_key`, of which `chunks` chunks are packed at a time; a
-  // group prefetches once for each of these.
+  // Prefetches for queries [first_query, last_query), in groups of so many
+  // rows, and keys of a block before `last_key`, of which `chunks` chunks are
+  // packed at a time; a group prefetches once for each of these.
   HWY_INLINE PrefetchRows(const KeyBlock& block, int64_t chunks,
-                          int64_t last_key, int64_t groups, int64_t last_query)
+                          int64_t last_key, int64_t group_rows,
+                          int64_t first_query, int64_t last_query)
       : is_window_(block.window.is_restricted()),
         most_keys_(is_window_ ? 2 * kPackedKeys : chunks * ChunkKeys(block)),
         chunks_(chunks),
-        groups_(groups),
+        group_rows_(group_rows),
+        groups_((last_query - first_query + group_rows - 1) / group_rows),
         last_key_(last_key),
         last_query_(last_query) {}
 
@@ -50,7 +52,7 @@ class PrefetchRows {
   HWY_INLINE Prefetch Next(int64_t packed_keys, int64_t packed_queries) {
     if (turn_ == turns_) {
       turn_ = 0;
-      const int64_t used = (turns_ + 2) * kBlockRows / chunks_;
+      const int64_t used = (turns_ + 2) * group_rows_ / chunks_;
       keys_ = Behind(
           keys_, packed_keys,
           is_window_ ? used : most_keys_ * (turns_ + 2) / (groups_ * chunks_),
@@ -100,6 +102,7 @@ class PrefetchRows {
   const bool is_window_;
   const int64_t most_keys_;
   const int64_t chunks_;
+  const int64_t group_rows_;
   const int64_t groups_;
   const int64_t last_key_;
   const int64_t last_query_;

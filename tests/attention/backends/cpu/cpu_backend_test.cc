@@ -247,11 +247,13 @@ struct OneLayer {
   SparseAttentionInput input;
 };
 
-// Computed in float32: operands and the context are rounded, scores are not.
+// As float32 operands with rounded products: the context is rounded, scores are
+// not.
 TEST(CpuBackendTest, TakesBfloat16) {
   const OneLayer layer({.longs = 70, .head_dim = 32, .value_dim = 32});
   SparseAttentionInput narrow = layer.input;
   SparseAttentionInput wide = layer.input;
+  wide.precision = LinearPrecision::kBfloat16;
   for (torch::Tensor* tensor : AttentionStack::Tensors(&narrow)) {
     *tensor = tensor->detach().to(torch::kBFloat16).requires_grad_(true);
   }

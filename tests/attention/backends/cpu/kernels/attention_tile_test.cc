@@ -10,13 +10,20 @@
 
 #include <gtest/gtest.h>
 
+#if defined(__SSE__)
+#include <xmmintrin.h>
+#endif
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <random>
 #include <vector>
 
+#include "attention/backends/cpu/kernels/flush_denormals.h"
+#include "attention/backends/cpu/kernels/rounded_products.h"
 #include "tests/support/each_target.h"
 #include "tests/support/guarded_buffer.h"
 
@@ -33,9 +40,11 @@ constexpr int64_t kIds = 2 * kMaxDistance + 4;
 // One head: long queries, all of one segment, and globals that they all see.
 class GuardedHead {
  public:
-  GuardedHead(int64_t head_dim, bool carry, GuardedBuffer::Guard guard)
+  GuardedHead(int64_t head_dim, bool carry, GuardedBuffer::Guard guard,
+              const RoundedProducts* rounded)
       : carry_(carry), guard_(guard) {
     const int64_t value_dim = head_dim + 1;
+    head_.rounded = rounded;
     head_.head_dim = head_dim;
     head_.value_dim = value_dim;
     head_.query = Random(kQueries * head_dim);
@@ -75,7 +84,7 @@ class GuardedHead {
   }
 
   void RunForward() {
-    float* const workspace = Random(ForwardWorkspaceSize(head_));
+    float* const workspace = Workspace(ForwardWorkspaceSize(head_));
     ForwardTile(head_, 0, 31, results_, workspace);
     ForwardTile(head_, 31, kQueries, results_, workspace);
   }
@@ -89,7 +98,7 @@ class GuardedHead {
                             results_.carried[b].stride};
     }
     scores.subtract = subtract;
-    float* const workspace = Random(ForwardWorkspaceSize(head_));
+    float* const workspace = Workspace(ForwardWorkspaceSize(head_));
     ForwardTile(head_, 0, 31, scores, workspace);
     ForwardTile(head_, 31, kQueries, scores, workspace);
   }
@@ -149,7 +158,7 @@ class GuardedHead {
         }
       }
     }
-    float* const workspace = Random(BackwardWorkspaceSize(head_));
+    float* const workspace = Workspace(BackwardWorkspaceSize(head_));
     BackwardTile(head_, 0, 31, inputs, gradients, workspace);
     BackwardTile(head_, 31, kQueries, inputs, gradients, workspace);
     std::vector<GuardedBuffer*> out;
@@ -228,6 +237,14 @@ class GuardedHead {
     return buffer.data();
   }
 
+  // NaN, which shows wherever it is read before it was written.
+  float* Workspace(int64_t count) {
+    GuardedBuffer& buffer =
+        buffers_.emplace_back(static_cast<size_t>(count), guard_);
+    std::fill_n(buffer.data(), count, std::numeric_limits<float>::quiet_NaN());
+    return buffer.data();
+  }
+
   GradientRows Gradient(int64_t rows, int64_t columns) {
     return {.rows = Random(rows * columns),
             .stride = columns,
@@ -247,46 +264,118 @@ class GuardedHead {
   ForwardResults results_;
 };
 
-class AttentionTileTest : public EachTargetTest {};
+class AttentionTileTest : public EachTargetTest {
+ protected:
+  // Null for those in float32, then what this CPU has.
+  static std::vector<const RoundedProducts*> EveryProducts() {
+    std::vector<const RoundedProducts*> all = {nullptr};
+    for (const RoundedProducts* rounded : {Avx512Products(), AmxProducts()}) {
+      if (rounded != nullptr) {
+        all.push_back(rounded);
+      }
+    }
+    return all;
+  }
+  static double Tolerance(const RoundedProducts* rounded) {
+    return rounded == nullptr ? 1e-5 : 0.02;
+  }
+};
 
 TEST_P(AttentionTileTest, TouchesOnlyItsOwnAndMatchesTheDefinition) {
-  for (const int64_t head_dim : {1, 5, 16, 33}) {
-    for (const bool carry : {false, true}) {
-      GuardedHead head(head_dim, carry, guard());
-      head.RunForward();
-      for (int64_t i = 0; i < kQueries; ++i) {
-        const std::vector<double> expected = head.Context(i);
-        for (size_t c = 0; c < expected.size(); ++c) {
-          ASSERT_NEAR(head.results().context[i * head.results().context_stride +
-                                             static_cast<int64_t>(c)],
-                      expected[c], 1e-5)
-              << "head_dim " << head_dim << ", query " << i;
+  const auto expect = [&](int64_t head_dim, bool carry,
+                          const RoundedProducts* rounded) {
+    GuardedHead head(head_dim, carry, guard(), rounded);
+    head.RunForward();
+    for (int64_t i = 0; i < kQueries; ++i) {
+      const std::vector<double> expected = head.Context(i);
+      for (size_t c = 0; c < expected.size(); ++c) {
+        ASSERT_NEAR(head.results().context[i * head.results().context_stride +
+                                           static_cast<int64_t>(c)],
+                    expected[c], Tolerance(rounded))
+            << "head_dim " << head_dim << ", query " << i;
+      }
+    }
+    for (const bool in_place : {false, true}) {
+      for (GuardedBuffer* gradient : head.RunBackward(in_place)) {
+        for (size_t k = 0; k < gradient->size(); ++k) {
+          ASSERT_TRUE(std::isfinite((*gradient)[k]));
         }
       }
-      for (const bool in_place : {false, true}) {
-        for (GuardedBuffer* gradient : head.RunBackward(in_place)) {
-          for (size_t k = 0; k < gradient->size(); ++k) {
-            ASSERT_TRUE(std::isfinite((*gradient)[k]));
-          }
-        }
+    }
+  };
+  for (const RoundedProducts* rounded : EveryProducts()) {
+    SCOPED_TRACE(rounded == nullptr ? "float32" : rounded->name);
+    for (const int64_t head_dim : {1, 5, 16, 33}) {
+      for (const bool carry : {false, true}) {
+        expect(head_dim, carry, rounded);
       }
     }
   }
 }
 
 TEST_P(AttentionTileTest, AddsScoresAndTakesThemAwayInPlace) {
-  for (const int64_t head_dim : {1, 5, 16, 33}) {
-    GuardedHead head(head_dim, /*carry=*/true, guard());
-    head.RunForward();
-    EXPECT_LT(head.ErrorOfCarried(1), 1e-5);
-    head.RunScores(/*subtract=*/false);
-    EXPECT_LT(head.ErrorOfCarried(2), 1e-5);
-    head.RunScores(/*subtract=*/true);
-    EXPECT_LT(head.ErrorOfCarried(1), 1e-5);
-    head.RunBackward(/*in_place=*/true);
-    EXPECT_LT(head.ErrorOfCarried(0), 1e-5);
+  for (const RoundedProducts* rounded : EveryProducts()) {
+    SCOPED_TRACE(rounded == nullptr ? "float32" : rounded->name);
+    for (const int64_t head_dim : {1, 5, 16, 33}) {
+      GuardedHead head(head_dim, /*carry=*/true, guard(), rounded);
+      head.RunForward();
+      EXPECT_LT(head.ErrorOfCarried(1), Tolerance(rounded));
+      head.RunScores(/*subtract=*/false);
+      EXPECT_LT(head.ErrorOfCarried(2), 2 * Tolerance(rounded));
+      head.RunScores(/*subtract=*/true);
+      EXPECT_LT(head.ErrorOfCarried(1), Tolerance(rounded));
+      // The same scores are taken away, to their rounding in float32.
+      head.RunBackward(/*in_place=*/true);
+      EXPECT_LT(head.ErrorOfCarried(0), 1e-5);
+    }
   }
 }
+
+#if defined(__SSE__)
+TEST(FlushDenormalsTest, GivesZerosWhileItLives) {
+  const unsigned before = _mm_getcsr();
+  volatile float smallest = 1.2e-38f;
+  {
+    const FlushDenormals flush_denormals;
+    EXPECT_EQ(smallest * 0.5f, 0.0f);
+  }
+  EXPECT_GT(smallest * 0.5f, 0.0f);
+  EXPECT_EQ(_mm_getcsr() & 0x8000u, before & 0x8000u);
+}
+
+// Weights of keys 90 below the largest score are denormal.
+TEST_P(AttentionTileTest, HasNoDenormalWeights) {
+  const float query = 1.0f;
+  const float key[] = {90.0f, 0.0f};
+  const float value[] = {0.0f, 1.0f};
+  const KeyRun all = {0, 2};
+  const int32_t first = 0;
+  const int32_t last = 1;
+  AttentionHead head;
+  head.head_dim = head.value_dim = 1;
+  head.query = &query;
+  head.query_stride = 1;
+  KeyBlock& block = head.blocks[1];
+  block = {.key = key, .key_stride = 1, .value = value, .value_stride = 1};
+  block.keys = 2;
+  block.visible = {.runs = &all, .first = &first, .last = &last};
+  const int32_t none = 0;
+  head.blocks[0].visible = {.runs = &all, .first = &none, .last = &none};
+  float context = 1.0f;
+  float row_max = 0.0f;
+  float inverse_sum = 0.0f;
+  const ForwardResults results = {.context = &context,
+                                  .context_stride = 1,
+                                  .row_max = &row_max,
+                                  .row_inverse_sum = &inverse_sum};
+  GuardedBuffer workspace(static_cast<size_t>(ForwardWorkspaceSize(head)),
+                          guard());
+  ForwardTile(head, 0, 1, results, workspace.data());
+  EXPECT_EQ(row_max, 90.0f);
+  // Where there is no instruction for powers of 2 they stay at 2^-125.
+  EXPECT_TRUE(context == 0.0f || context == 0x1p-125f) << context;
+}
+#endif
 
 ETC_INSTANTIATE_FOR_EACH_TARGET(AttentionTileTest);
 
