@@ -5,11 +5,11 @@
 #if defined(__x86_64__) && defined(__linux__)
 
 #include <immintrin.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
+
+#include "base/amx.h"
 
 #define ETC_AVX512_BF16 \
   __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16")))
@@ -140,48 +140,6 @@ void MultiplyByAvx512(const RoundedProduct& product) {
   }
 }
 
-// The compiler knows no state of tiles: instructions are in their order, and
-// before and after the accesses to memory that surround them.
-template <int kTile>
-inline void LoadTile(const void* from, int64_t bytes) {
-  __asm__ volatile("tileloadd (%0,%1,1), %%tmm%c2"
-                   :
-                   : "r"(from), "r"(bytes), "i"(kTile)
-                   : "memory");
-}
-template <int kTile>
-inline void StoreTile(void* to, int64_t bytes) {
-  __asm__ volatile("tilestored %%tmm%c2, (%0,%1,1)"
-                   :
-                   : "r"(to), "r"(bytes), "i"(kTile)
-                   : "memory");
-}
-template <int kTile>
-inline void ClearTile() {
-  __asm__ volatile("tilezero %%tmm%c0" : : "i"(kTile));
-}
-// tile kC += tile kA * tile kB
-template <int kC, int kA, int kB>
-inline void MultiplyTiles() {
-  __asm__ volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0"
-                   :
-                   : "i"(kC), "i"(kA), "i"(kB));
-}
-
-// Eight tiles of 16 rows of 64 bytes.
-void BeginTiles() {
-  struct alignas(64) {
-    uint8_t palette = 1;
-    uint8_t start_row = 0;
-    uint8_t reserved[14] = {};
-    uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-    uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-  } const layout;
-  static_assert(sizeof(layout) == 64);
-  __asm__ volatile("ldtilecfg %0" : : "m"(layout));
-}
-void EndTiles() { __asm__ volatile("tilerelease"); }
-
 // Tiles 0 to 3 hold c, 4 a and 5 to 7 b.
 template <int kTiles>
 void MultiplyTileColumns(const RoundedProduct& product) {
@@ -233,13 +191,6 @@ void MultiplyByAmx(const RoundedProduct& product) {
   }
 }
 
-// Linux gives a process the state of tiles on request.
-bool HasPermissionForTiles() {
-  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
-  constexpr long kTileData = 18;               // XFEATURE_XTILEDATA
-  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-}
-
 }  // namespace
 
 const RoundedProducts* Avx512Products() {
@@ -262,10 +213,7 @@ const RoundedProducts* AmxProducts() {
                                                 .multiply = MultiplyByAmx,
                                                 .round_row = RoundRow,
                                                 .round_pairs = RoundPairs};
-  static const bool supported =
-      Avx512Products() != nullptr && __builtin_cpu_supports("amx-tile") != 0 &&
-      __builtin_cpu_supports("amx-bf16") != 0 && HasPermissionForTiles();
-  return supported ? &kProducts : nullptr;
+  return HasAmx() ? &kProducts : nullptr;
 }
 
 }  // namespace etc::kernels
