@@ -197,8 +197,11 @@ void MultiplyByOnednn(const Product& product) {
   TORCH_CHECK(mistake.message.empty(), "oneDNN: ", mistake.message);
 }
 
-void Multiply(const Product& product) {
-  if (IsRounded(product.a) && kernels::HasAmx()) {
+void Multiply(const Product& product, ProductCode code) {
+  const bool can_be_by_amx = IsRounded(product.a) && kernels::HasAmx();
+  TORCH_CHECK(code != ProductCode::kAmx || can_be_by_amx,
+              "products by AMX are of bfloat16, on a CPU that has AMX");
+  if (can_be_by_amx && code != ProductCode::kOnednn) {
     MultiplyByAmx(product);
   } else {
     MultiplyByOnednn(product);
@@ -309,7 +312,7 @@ torch::Tensor ToBfloat16(const torch::Tensor& values) {
 }
 
 torch::Tensor MatrixProduct(const torch::Tensor& a, const torch::Tensor& b,
-                            const torch::Tensor& bias) {
+                            const torch::Tensor& bias, ProductCode code) {
   TORCH_CHECK(a.dim() == 2 && b.dim() == 2 && a.size(1) == b.size(0),
               "factors should be [m, k] and [k, n], but are ", a.sizes(),
               " and ", b.sizes());
@@ -337,7 +340,8 @@ torch::Tensor MatrixProduct(const torch::Tensor& a, const torch::Tensor& b,
   }
   if (result.numel() > 0) {
     Multiply(
-        {.a = AsMatrix(a), .b = AsMatrix(b), .bias = added, .result = result});
+        {.a = AsMatrix(a), .b = AsMatrix(b), .bias = added, .result = result},
+        code);
   }
   return result;
 }

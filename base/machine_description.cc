@@ -14,6 +14,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "base/amx.h"
+#include "base/bfloat16.h"
 #include "base/counted.h"
 #include "base/onednn_loader.h"
 
@@ -34,6 +36,21 @@ std::string DescribeOnednn() {
   return absl::StrCat("oneDNN ", (*onednn)->library_version(), " for ",
                       absl::StripPrefix((*onednn)->instructions(), "cpu_isa_"),
                       ", ", (*onednn)->library_file());
+}
+
+std::string DescribeBfloat16() {
+  if (kernels::HasAmx()) {
+    return "products by AMX";
+  }
+  switch (kernels::Bfloat16ProductsOfThisCpu()) {
+    case kernels::Bfloat16Products::kNone:
+      return "no products";
+    case kernels::Bfloat16Products::kSlow:
+      return "products by oneDNN, emulated";
+    case kernels::Bfloat16Products::kFast:
+      return "products by oneDNN";
+  }
+  return "unknown";
 }
 
 // Asks OpenBLAS or MKL to describe itself; otherwise names the library file
@@ -109,6 +126,7 @@ std::vector<MachineFact> DescribeMachine() {
   return {
       {"LibTorch", TORCH_VERSION},
       {"linear layers", DescribeOnednn()},
+      {"bfloat16", DescribeBfloat16()},
       {"BLAS", DescribeBlas()},
       {"kernels", hwy::TargetName(hwy::SupportedAndGeneratedTargets().front())},
       {"devices", DescribeDevices()},

@@ -8,6 +8,7 @@
 #include <functional>
 #include <vector>
 
+#include "base/amx.h"
 #include "base/linear.h"
 #include "base/process_memory.h"
 #include "etc/model.h"
@@ -95,6 +96,8 @@ namespace {
 // Rate of the attention kernels, forward and backward, relative to a large
 // product (bench/README.md).
 constexpr double kAttentionShare = 0.8;
+// With rounded products by AMX they are so much faster.
+constexpr double kAmxAttention = 2;
 
 // Runs `work` for about `seconds` after a first time, which gets memory and
 // plans; the median of how long it takes.
@@ -229,6 +232,12 @@ double ParameterSeconds(const FinetuneConfig& config, int64_t parameters,
              rates.copies;
 }
 
+double AttentionShare(const FinetuneConfig& config) {
+  return config.train.precision == "bf16" && kernels::HasAmx()
+             ? kAttentionShare * kAmxAttention
+             : kAttentionShare;
+}
+
 // Seconds of a run of the encoder and its gradient.
 struct EncoderTime {
   double linear = 0;
@@ -302,7 +311,7 @@ StepTime EstimateStepTime(const FinetuneConfig& config, int64_t parameters,
   StepTime time =
       TimeOfEncoder(config, head,
                     {.linear = rates.linear,
-                     .attention = kAttentionShare * rates.product,
+                     .attention = AttentionShare(config) * rates.product,
                      .passes = rates.traffic,
                      .pass_bytes = [&](const StepShape& shape) {
                        return CountTrainingTraffic(config.model, shape,

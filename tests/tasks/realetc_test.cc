@@ -33,12 +33,13 @@ TEST_F(RealetcTest, PrintsHelpWithoutArguments) {
 TEST_F(RealetcTest, SaysWhatItIsMadeOf) {
   const Result result = Run("--version");
   EXPECT_EQ(result.code, 0) << result.err;
-  EXPECT_EQ(Lines(result.out), 7) << result.out;
+  EXPECT_EQ(Lines(result.out), 8) << result.out;
   EXPECT_THAT(
       result.out,
       testing::ContainsRegex(
           "^realetc [0-9.]+( .commit [-0-9A-Za-z._]+.)?\nLibTorch: [0-9.]+.*\n"
           "linear layers: oneDNN [0-9.]+ for [A-Za-z0-9_]+, /.*libdnnl.*\n"
+          "bfloat16: (no products|products by (AMX|oneDNN(, emulated)?))\n"
           "BLAS: (OpenBLAS|MKL: |/).+\nkernels: [A-Z0-9_]+\n"
           "devices: (no CUDA device|cuda:0 .+)\n"
           "threads: [0-9]+ of [0-9]+ cores?\n$"));

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Measures on a GPU what else computes long documents in PyTorch.
+"""Measures what else computes long documents in PyTorch, on a GPU or a CPU.
 
-  python3 bench/cuda_peers.py [--seconds 150] [--json FILE] [--ours FILE]...
-  python3 bench/cuda_peers.py --device cpu --tiny   # tries all of it
+  python3 bench/peers.py [--seconds 150] [--json FILE] [--ours FILE]...
+  python3 bench/peers.py --device cpu --cases encoder/bert --precisions bf16
+  python3 bench/peers.py --device cpu --tiny   # tries all of it
 
 Encoders of BERT base's size (12 layers, hidden 768, 12 heads of 64, 3072 inner
 features, 30522 pieces), random weights, one example of L tokens and, but for
@@ -45,7 +46,8 @@ would be read at wrong addresses (pytorch/pytorch#145869). Outputs of the last
 head, and gradients of its carried scores, are compared with the formula in a
 few rows.
 
-Times are medians of CUDA events, after a first call, which compiles
+Times are medians of CUDA events, or on a CPU of a clock, with two threads, after
+a first call, which compiles
 (torch.compile, dynamic=False, of flex_attention alone), and one more. peak is
 what torch.cuda.max_memory_allocated says of one call beside weights, their
 gradients and the optimizer; of `attention` beside queries, keys, values, their
@@ -53,7 +55,7 @@ gradients and those of outputs, but with carried scores and their gradients.
 
 --ours joins Google Benchmark's JSON of bench/encoder_bench or attention_bench:
 each peer's time and memory over ours, of the fastest run whose name has
-device:cuda and the same sizes, without a period. Cases run in the order of the
+device:cuda, or for a CPU threads:2, and the same sizes, without a period. Cases run in the order of the
 table in a process, and in another one after an error that leaves CUDA unusable.
 What --seconds has no room for is in the table as "not measured"; a case that
 still runs 15 seconds later is ended.
@@ -732,21 +734,22 @@ def write_atomically(path, text):
 
 
 class Ours:
-  """Runs of our benchmarks on a GPU, by what their names say."""
+  """Runs of our benchmarks on a device, by what their names say."""
 
-  def __init__(self, paths):
+  def __init__(self, paths, device):
+    self.device = device  # what begins a part of their names
     runs = {}
     for path in paths:
       found = 0
       for run in self.read(path):
         parts = run["name"].split("/")
         if (run.get("run_type") == "aggregate" or run.get("error_occurred") or
-            not any(part.startswith("device:cuda") for part in parts)):
+            not any(part.startswith(self.device) for part in parts)):
           continue
         found += 1
         runs.setdefault(run["name"], []).append(run)
       if not found:
-        sys.exit(f"{path}: should have runs whose names have device:cuda, but "
+        sys.exit(f"{path}: should have runs whose names have {self.device}, but "
                  "has none")
     self.runs = [self.summary(name, each) for name, each in runs.items()]
 
@@ -926,7 +929,10 @@ def main():
   if arguments.worker is not None:
     work(arguments)
     return
-  ours = Ours(arguments.ours) if arguments.ours else None
+  ours = None
+  if arguments.ours:
+    ours = Ours(arguments.ours, {"cuda": "device:cuda",
+                                 "cpu": "threads:2"}[arguments.device])
 
   def changed(context, results):
     if arguments.json:

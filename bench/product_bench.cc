@@ -1,0 +1,104 @@
+// Products of linear layers in bfloat16, at the sizes of the base model over
+// 4096 long and 256 global tokens: a layer's of one kind, forward, and both of
+// its gradients.
+//
+//   Product/<fp32|onednn|amx>/<forward|input_gradient|weight_gradient>/
+//     inputs:I/outputs:O/threads:T
+//
+// fp32 is oneDNN's in float32; onednn and amx multiply factors that are rounded
+// already (base/linear.h). `amx` is there on CPUs that have it.
+//
+//   flop_per_second
+
+#include <benchmark/benchmark.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <string>
+#include <utility>
+
+#include "base/amx.h"
+#include "base/bfloat16.h"
+#include "base/linear.h"
+#include "bench/machine.h"
+
+namespace etc {
+namespace {
+
+constexpr int64_t kTokens = 4352;
+
+enum class Kind { kForward, kInputGradient, kWeightGradient };
+
+struct Variant {
+  const char* name;
+  bool rounded;
+  ProductCode code;
+};
+
+void ProductBench(benchmark::State& state, const Variant& variant, Kind kind) {
+  const int64_t inputs = state.range(0);
+  const int64_t outputs = state.range(1);
+  at::set_num_threads(static_cast<int>(state.range(2)));
+  torch::manual_seed(1);
+  const auto matrix = [&](int64_t rows, int64_t columns) {
+    const torch::Tensor values = torch::randn({rows, columns});
+    return variant.rounded ? ToBfloat16(values) : values;
+  };
+  const torch::Tensor input = matrix(kTokens, inputs);
+  const torch::Tensor gradient = matrix(kTokens, outputs);
+  const torch::Tensor weight = matrix(outputs, inputs);
+  torch::Tensor a = input;
+  torch::Tensor b = weight.t();
+  if (kind == Kind::kInputGradient) {
+    a = gradient;
+    b = weight;
+  } else if (kind == Kind::kWeightGradient) {
+    a = gradient.t();
+    b = input;
+  }
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(
+        MatrixProduct(a, b, /*bias=*/{}, variant.code).data_ptr());
+  }
+  state.counters["flop_per_second"] =
+      benchmark::Counter(2.0 * static_cast<double>(kTokens * inputs * outputs),
+                         benchmark::Counter::kIsIterationInvariantRate);
+}
+
+void RegisterAll() {
+  const Variant variants[] = {
+      {"fp32", false, ProductCode::kOnednn},
+      {"onednn", true, ProductCode::kOnednn},
+      {"amx", true, ProductCode::kAmx},
+  };
+  for (const Variant& variant : variants) {
+    if (variant.code == ProductCode::kAmx
+            ? !kernels::HasAmx()
+            : variant.rounded && kernels::Bfloat16ProductsOfThisCpu() ==
+                                     kernels::Bfloat16Products::kNone) {
+      continue;
+    }
+    for (const auto& [name, kind] :
+         {std::pair("forward", Kind::kForward),
+          std::pair("input_gradient", Kind::kInputGradient),
+          std::pair("weight_gradient", Kind::kWeightGradient)}) {
+      benchmark::RegisterBenchmark(
+          (std::string("Product/") + variant.name + "/" + name).c_str(),
+          [variant, kind = kind](benchmark::State& state) {
+            ProductBench(state, variant, kind);
+          })
+          ->ArgNames({"inputs", "outputs", "threads"})
+          ->ArgsProduct({{768}, {768, 3072}, {1, 2}})
+          ->ArgsProduct({{3072}, {768}, {1, 2}})
+          ->UseRealTime()
+          ->Unit(benchmark::kMillisecond);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace etc
+
+int main(int argc, char** argv) {
+  return etc::RunTensorBenchmarks(argc, argv, etc::RegisterAll);
+}
