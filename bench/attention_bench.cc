@@ -9,8 +9,8 @@
 // scores and carries them on: the kernel in one buffer
 // (ScoreStorage::kReverse), the others in tensors. `dense` is softmax(Q K^T /
 // sqrt(d)) V over L + G tokens without relative positions, one head at a time,
-// as whole batches of heads would not fit into memory. bf16: factors of products
-// are rounded; scores are float32.
+// as whole batches of heads would not fit into memory. bf16: factors of
+// products are rounded; scores are float32.
 //
 // The process keeps the memory it frees, as realetc does, unless the
 // environment has ETC_GIVE_MEMORY_BACK: then it goes back to the system, as in
