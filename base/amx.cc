@@ -2,18 +2,29 @@
 
 #if defined(__x86_64__) && defined(__linux__)
 
+#include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include <cstdint>
 
 namespace etc::kernels {
 namespace {
 
+// The bits of AMX-TILE and AMX-BF16.
+bool CpuHasTiles() {
+  constexpr unsigned kTiles = 1u << 24;
+  constexpr unsigned kBfloat16 = 1u << 22;
+  unsigned eax = 0;
+  unsigned ebx = 0;
+  unsigned ecx = 0;
+  unsigned edx = 0;
+  return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 &&
+         (edx & kTiles) != 0 && (edx & kBfloat16) != 0;
+}
+
 // Linux gives a process the state of tiles on request.
 bool HasPermissionForTiles() {
-  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
-  constexpr long kTileData = 18;               // XFEATURE_XTILEDATA
+  constexpr int64_t kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  constexpr int64_t kTileData = 18;               // XFEATURE_XTILEDATA
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 

@@ -1,6 +1,8 @@
 #ifndef ETC_BASE_AMX_H_
 #define ETC_BASE_AMX_H_
 
+#include <cstdint>
+
 // The tile instructions of AMX (Intel's Architecture Instruction Set Extensions
 // Programming Reference), for x86-64 and Linux alone: eight tiles of 16 rows of
 // 64 bytes. The compiler knows no state of tiles: instructions stay in their
@@ -20,14 +22,14 @@ void EndTiles();
 
 // `bytes`: between rows.
 template <int kTile>
-inline void LoadTile(const void* from, long bytes) {
+inline void LoadTile(const void* from, int64_t bytes) {
   __asm__ volatile("tileloadd (%0,%1,1), %%tmm%c2"
                    :
                    : "r"(from), "r"(bytes), "i"(kTile)
                    : "memory");
 }
 template <int kTile>
-inline void StoreTile(void* to, long bytes) {
+inline void StoreTile(void* to, int64_t bytes) {
   __asm__ volatile("tilestored %%tmm%c2, (%0,%1,1)"
                    :
                    : "r"(to), "r"(bytes), "i"(kTile)

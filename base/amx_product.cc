@@ -54,29 +54,29 @@ ETC_AVX512 inline __m512i Load(const uint16_t* from, int64_t count) {
 }
 
 // Transposes 16 rows of 16 words.
-ETC_AVX512 inline void Transpose(__m512i rows[16]) {
+ETC_AVX512 inline void Transpose(__m512i* rows) {
   __m512i t[16];
 #pragma GCC unroll 8
-  for (int i = 0; i < 8; ++i) {
+  for (int64_t i = 0; i < 8; ++i) {
     t[2 * i] = _mm512_unpacklo_epi32(rows[2 * i], rows[2 * i + 1]);
     t[2 * i + 1] = _mm512_unpackhi_epi32(rows[2 * i], rows[2 * i + 1]);
   }
 #pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
+  for (int64_t i = 0; i < 4; ++i) {
     rows[4 * i] = _mm512_unpacklo_epi64(t[4 * i], t[4 * i + 2]);
     rows[4 * i + 1] = _mm512_unpackhi_epi64(t[4 * i], t[4 * i + 2]);
     rows[4 * i + 2] = _mm512_unpacklo_epi64(t[4 * i + 1], t[4 * i + 3]);
     rows[4 * i + 3] = _mm512_unpackhi_epi64(t[4 * i + 1], t[4 * i + 3]);
   }
 #pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
+  for (int64_t i = 0; i < 4; ++i) {
     t[i] = _mm512_shuffle_i32x4(rows[i], rows[4 + i], 0x88);
     t[4 + i] = _mm512_shuffle_i32x4(rows[i], rows[4 + i], 0xdd);
     t[8 + i] = _mm512_shuffle_i32x4(rows[8 + i], rows[12 + i], 0x88);
     t[12 + i] = _mm512_shuffle_i32x4(rows[8 + i], rows[12 + i], 0xdd);
   }
 #pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
+  for (int64_t i = 0; i < 4; ++i) {
     rows[i] = _mm512_shuffle_i32x4(t[i], t[8 + i], 0x88);
     rows[4 + i] = _mm512_shuffle_i32x4(t[4 + i], t[12 + i], 0x88);
     rows[8 + i] = _mm512_shuffle_i32x4(t[i], t[8 + i], 0xdd);
@@ -222,7 +222,7 @@ struct Block {
 void MultiplyBlock(const Block& block) {
   float* const sums = block.sums;
   const int64_t stride = block.stride;
-  const long bytes = stride * 4;
+  const int64_t bytes = stride * 4;
   if (block.start == Start::kZero) {
     ClearTile<0>();
     ClearTile<1>();
@@ -232,7 +232,7 @@ void MultiplyBlock(const Block& block) {
     const bool adds = block.start == Start::kSums;
     const float* const from = adds ? sums : block.bias;
     // One row again and again.
-    const long from_bytes = adds ? bytes : 0;
+    const int64_t from_bytes = adds ? bytes : 0;
     const int64_t below = adds ? 16 * stride : 0;
     LoadTile<0>(from, from_bytes);
     LoadTile<1>(from + 16, from_bytes);
@@ -241,7 +241,7 @@ void MultiplyBlock(const Block& block) {
   }
   const uint32_t* b = block.b;
   const uint16_t* const second = block.a + 16 * block.a_stride;
-  const long a_bytes = block.a_stride * 2;
+  const int64_t a_bytes = block.a_stride * 2;
   for (int64_t k = 0; k < block.depth; k += kBlock) {
     LoadTile<4>(block.a + k, a_bytes);
     LoadTile<6>(b, 4 * kBlock);

@@ -81,10 +81,10 @@ ETC_AVX512_BF16 void MultiplyBlock(const RoundedProduct& product) {
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
-      sums[r][v] =
-          product.adds
-              ? _mm512_loadu_ps(product.c + r * product.c_stride + 16 * v)
-              : _mm512_setzero_ps();
+      sums[r][v] = product.adds
+                       ? _mm512_loadu_ps(product.c + r * product.c_stride +
+                                         int64_t{16} * v)
+                       : _mm512_setzero_ps();
     }
   }
   const uint32_t* b = product.b;
@@ -92,7 +92,8 @@ ETC_AVX512_BF16 void MultiplyBlock(const RoundedProduct& product) {
     __m512bh row[kVectors];
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
-      row[v] = reinterpret_cast<__m512bh>(_mm512_loadu_si512(b + 16 * v));
+      row[v] =
+          reinterpret_cast<__m512bh>(_mm512_loadu_si512(b + int64_t{16} * v));
     }
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
@@ -111,7 +112,8 @@ ETC_AVX512_BF16 void MultiplyBlock(const RoundedProduct& product) {
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
-      _mm512_storeu_ps(product.c + r * product.c_stride + 16 * v, sums[r][v]);
+      _mm512_storeu_ps(product.c + r * product.c_stride + int64_t{16} * v,
+                       sums[r][v]);
     }
   }
 }
@@ -157,8 +159,9 @@ void MultiplyTileColumns(const RoundedProduct& product) {
     }
   };
   if (product.adds) {
-    for_each_c(
-        [&]<int kTile>() { LoadTile<kTile>(product.c + 16 * kTile, c_bytes); });
+    for_each_c([&]<int kTile>() {
+      LoadTile<kTile>(product.c + int64_t{16} * kTile, c_bytes);
+    });
   } else {
     for_each_c([]<int kTile>() { ClearTile<kTile>(); });
   }
@@ -167,14 +170,15 @@ void MultiplyTileColumns(const RoundedProduct& product) {
   for (int64_t k = 0; k < product.depth; k += kRoundedDepth) {
     LoadTile<4>(a, product.a_stride * 2);
     for_each_c([&]<int kTile>() {
-      LoadTile<5 + kTile % 3>(b + 16 * kTile, product.b_stride * 4);
+      LoadTile<5 + kTile % 3>(b + int64_t{16} * kTile, product.b_stride * 4);
       MultiplyTiles<kTile, 4, 5 + kTile % 3>();
     });
     a += kRoundedDepth;
     b += kRoundedDepth / 2 * product.b_stride;
   }
-  for_each_c(
-      [&]<int kTile>() { StoreTile<kTile>(product.c + 16 * kTile, c_bytes); });
+  for_each_c([&]<int kTile>() {
+    StoreTile<kTile>(product.c + int64_t{16} * kTile, c_bytes);
+  });
 }
 
 void MultiplyByAmx(const RoundedProduct& product) {
