@@ -34,9 +34,7 @@ bool HasAmx() {
   static const bool has = __builtin_cpu_supports("avx512bf16") != 0 &&
                           __builtin_cpu_supports("avx512bw") != 0 &&
                           __builtin_cpu_supports("avx512vl") != 0 &&
-                          __builtin_cpu_supports("amx-tile") != 0 &&
-                          __builtin_cpu_supports("amx-bf16") != 0 &&
-                          HasPermissionForTiles();
+                          CpuHasTiles() && HasPermissionForTiles();
   return has;
 }
 
