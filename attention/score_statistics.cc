@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,10 @@
 namespace etc {
 namespace {
 
+// The least variance of numbers that differ, over their mean square: that of
+// equal ones is rounding of double.
+constexpr double kLeastSpread = 1e-12;
+
 double Ratio(double sum, int64_t count) {
   return count == 0 ? 0.0 : sum / static_cast<double>(count);
 }
@@ -20,18 +25,17 @@ double Ratio(double sum, int64_t count) {
 // Adds up numbers on the device of the queries.
 class StatisticsSums {
  public:
-  StatisticsSums(const torch::Device& device, bool carries)
+  StatisticsSums(const torch::Device& device, int64_t heads, bool carries)
       : carries_(carries),
-        sums_(torch::zeros(
-            {kSums}, torch::TensorOptions(device).dtype(torch::kFloat64))),
-        largest_(torch::zeros_like(sums_.narrow(0, 0, kBlocks))) {}
+        sums_(torch::zeros({kSums, heads}, torch::TensorOptions(device).dtype(
+                                               torch::kFloat64))),
+        largest_(sums_.new_zeros({kBlocks})) {}
 
   void Add(const RowBlock& block) {
     const DenseAttentionInput& input = block.input;
     const torch::Tensor scores = DenseScores(input);
     const DenseLogits logits = DenseLogitsOf(input, scores);
     const torch::Tensor hidden = input.mask.logical_not().unsqueeze(1);
-    const int64_t heads = scores.size(1);
     const int64_t keys = scores.size(3);
     std::vector<torch::Tensor> sums;
     std::vector<torch::Tensor> largest;
@@ -43,66 +47,92 @@ class StatisticsSums {
         return numbers.narrow(-1, begin, count)
             .masked_fill(hidden.narrow(-1, begin, count), 0.0);
       };
-      sums.push_back(Total(input.mask.narrow(-1, begin, count)) * heads);
-      AddMoments(visible(scores), &sums);
-      AddMoments(carries_ ? visible(input.previous) : torch::Tensor(), &sums);
+      sums.push_back(
+          TotalOfHeads(input.mask.narrow(-1, begin, count).unsqueeze(1)));
+      AddMoments(visible(scores),
+                 carries_ ? visible(input.previous) : torch::Tensor(), &sums);
       largest.push_back(
           count == 0 ? largest_[0].new_zeros({})
                      : visible(logits.scores).abs().max().to(torch::kFloat64));
     }
     const torch::Tensor p =
         DenseProbabilities(input, logits.logits).to(torch::kFloat64);
-    sums.push_back(Total(input.mask.any(-1)) * heads);
-    sums.push_back(EntropyOfWeights(p).sum());
+    sums.push_back(
+        TotalOfHeads(input.mask.any(-1, /*keepdim=*/true).unsqueeze(1)));
+    sums.push_back(EntropyOfWeights(p).sum(-1)[0]);
     sums_ += torch::stack(sums);
     largest_ = torch::maximum(largest_, torch::stack(largest));
   }
 
   SoftmaxStatistics Result() const {
-    const torch::Tensor all = torch::cat({sums_, largest_}).cpu();
-    const double* next = all.data_ptr<double>();
-    const double* largest = next + kSums;
+    const torch::Tensor by_head = sums_.cpu();
+    const torch::Tensor largest = largest_.cpu();
+    const torch::Tensor all = by_head.sum(-1);
+    int64_t row = 0;
     SoftmaxStatistics result;
     for (BlockStatistics* block : {&result.own, &result.other}) {
-      const auto pairs = static_cast<int64_t>(*next++);
-      block->new_scores = {
-          .count = pairs, .sum = next[0], .sum_of_squares = next[1]};
-      block->carried_scores = {.count = carries_ ? pairs : 0,
-                               .sum = next[2],
-                               .sum_of_squares = next[3]};
-      next += 4;
-      block->largest_score = *largest++;
+      const ScorePairMoments whole = MomentsOf(all, row);
+      block->new_scores = whole.new_scores;
+      block->carried_scores = carries_ ? whole.carried_scores : NumberMoments();
+      for (int64_t head = 0; carries_ && head < by_head.size(1); ++head) {
+        block->heads.push_back(
+            MomentsOf(by_head.select(1, head).contiguous(), row));
+      }
+      block->largest_score = largest.data_ptr<double>()[row / kOfBlock];
+      row += kOfBlock;
     }
-    result.entropy = {.rows = static_cast<int64_t>(next[0]), .sum = next[1]};
+    const double* rest = all.data_ptr<double>() + row;
+    result.entropy = {.rows = static_cast<int64_t>(rest[0]), .sum = rest[1]};
     return result;
   }
 
  private:
   static constexpr int64_t kBlocks = 2;
-  // For each block a count and two sums of new and of carried scores; then the
-  // rows and their entropy.
-  static constexpr int64_t kSums = 5 * kBlocks + 2;
+  // For each block a count, two sums of new and of carried scores and that of
+  // their products; then the rows and their entropy.
+  static constexpr int64_t kOfBlock = 6;
+  static constexpr int64_t kSums = kOfBlock * kBlocks + 2;
 
-  // A float64 scalar. Rows first: LibTorch adds up one long row in as many
-  // parts as there are threads.
-  static torch::Tensor Total(const torch::Tensor& numbers) {
-    return numbers.sum(-1, /*keepdim=*/false, torch::kFloat64).sum();
+  // Those of the block that begins at element `row` of `sums`, [kSums].
+  static ScorePairMoments MomentsOf(const torch::Tensor& sums, int64_t row) {
+    const double* next = sums.data_ptr<double>() + row;
+    const auto pairs = static_cast<int64_t>(next[0]);
+    return {.new_scores = {.count = pairs,
+                           .sum = next[1],
+                           .sum_of_squares = next[2]},
+            .carried_scores = {.count = pairs,
+                               .sum = next[3],
+                               .sum_of_squares = next[4]},
+            .sum_of_products = next[5]};
   }
 
-  // The sum and the sum of squares; zeros if undefined.
-  void AddMoments(const torch::Tensor& numbers,
+  // [1, N or 1, n, keys] -> [N] float64. Rows first: LibTorch adds up one long
+  // row in as many parts as there are threads.
+  torch::Tensor TotalOfHeads(const torch::Tensor& numbers) const {
+    return numbers.sum(-1, /*keepdim=*/false, torch::kFloat64)
+        .sum(-1)[0]
+        .expand({sums_.size(1)});
+  }
+
+  // Sums and sums of squares of both, and that of their products; zeros for
+  // `carried` if that is undefined.
+  void AddMoments(const torch::Tensor& scores, const torch::Tensor& carried,
                   std::vector<torch::Tensor>* sums) const {
-    if (!numbers.defined()) {
-      sums->insert(sums->end(), 2, sums_.new_zeros({}));
+    const torch::Tensor exact = scores.to(torch::kFloat64);
+    sums->push_back(TotalOfHeads(exact));
+    sums->push_back(TotalOfHeads(exact * exact));
+    if (!carried.defined()) {
+      sums->insert(sums->end(), 3, sums_.new_zeros({sums_.size(1)}));
       return;
     }
-    const torch::Tensor exact = numbers.to(torch::kFloat64);
-    sums->push_back(Total(exact));
-    sums->push_back(Total(exact * exact));
+    const torch::Tensor below = carried.to(torch::kFloat64);
+    sums->push_back(TotalOfHeads(below));
+    sums->push_back(TotalOfHeads(below * below));
+    sums->push_back(TotalOfHeads(exact * below));
   }
 
   const bool carries_;
-  torch::Tensor sums_;     // [kSums]
+  torch::Tensor sums_;     // [kSums, N]
   torch::Tensor largest_;  // [kBlocks]
 };
 
@@ -113,6 +143,22 @@ double NumberMoments::mean() const { return Ratio(sum, count); }
 double NumberMoments::standard_deviation() const {
   return std::sqrt(
       std::max(0.0, Ratio(sum_of_squares, count) - mean() * mean()));
+}
+
+std::optional<double> ScorePairMoments::correlation() const {
+  const auto variance = [](const NumberMoments& of) {
+    const double square = Ratio(of.sum_of_squares, of.count);
+    const double spread = square - of.mean() * of.mean();
+    // Rounding of equal numbers.
+    return spread > kLeastSpread * square ? spread : 0.0;
+  };
+  const double both = variance(new_scores) * variance(carried_scores);
+  if (!(both > 0.0)) {
+    return std::nullopt;
+  }
+  const double covariance = Ratio(sum_of_products, new_scores.count) -
+                            new_scores.mean() * carried_scores.mean();
+  return std::clamp(covariance / std::sqrt(both), -1.0, 1.0);
 }
 
 double EntropyStatistics::mean() const { return Ratio(sum, rows); }
@@ -130,6 +176,7 @@ SoftmaxStatistics MeasureAttention(const SparseAttentionInput& input,
     CheckRelativeTable(problem);
   }
   StatisticsSums sums(problem.operands.query.device(),
+                      problem.operands.query.size(1),
                       problem.previous.defined());
   RowBlocks(problem, /*heads=*/{}, rows).ForEach([&](const RowBlock& block) {
     sums.Add(block);

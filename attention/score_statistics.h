@@ -4,6 +4,8 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "attention/sparse_attention.h"
 
@@ -20,6 +22,17 @@ struct NumberMoments {
   double standard_deviation() const;
 };
 
+// New and carried scores of the same pairs, in one head.
+struct ScorePairMoments {
+  NumberMoments new_scores;
+  NumberMoments carried_scores;
+  double sum_of_products = 0.0;
+
+  // Pearson's correlation of the two, from -1 to 1. Nothing without pairs, and
+  // where either is the same number for all pairs.
+  std::optional<double> correlation() const;
+};
+
 // Scores of one block, over all heads and the pairs of a measured query and a
 // key that see each other. s_n and R_n are those of
 // attention/residual_attention.h.
@@ -31,6 +44,8 @@ struct BlockStatistics {
   // The largest |R_n|; with kOff |s_n|, although nothing is carried. 0 without
   // pairs.
   double largest_score = 0.0;
+  // Both scores of each head, [N]; empty if nothing is carried.
+  std::vector<ScorePairMoments> heads;
 };
 
 // Entropy -sum(p ln p) of the attention weights of a row, in nats, before

@@ -3,7 +3,8 @@
 // masks and ids of the pattern: 3 layers of both sides in all residual modes,
 // carried by each backend and storage, of 130 rows (blocks of 64 with windows
 // that straddle them) with an example that ends halfway. Counts are exact.
-// Means, deviations and entropies are within 1e-5 and the largest score within
+// Means, deviations, correlations of both scores in each head and entropies are
+// within 1e-5 and the largest score within
 // 1e-5 of its size: float32 scores of at most about 30, whose sums are double.
 
 #include "attention/score_statistics.h"
@@ -16,6 +17,7 @@
 #include <cmath>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "attention/global_local_attention.h"
@@ -69,10 +71,36 @@ class PlainStatistics {
         masks_(first.pattern.masks(torch::kCPU)),
         carried_({Zeros(masks_.own_mask), Zeros(masks_.other_mask)}) {}
 
+  // Pairs of a new and a carried score, those of head h of the own block at h,
+  // of the other block at heads + h.
+  using Pairs = std::vector<std::vector<std::pair<double, double>>>;
+
+  // Correlation by its definition, with the means taken first.
+  static double Correlation(
+      const std::vector<std::pair<double, double>>& pairs) {
+    const auto count = static_cast<double>(pairs.size());
+    double x = 0;
+    double y = 0;
+    for (const auto& [score, carried] : pairs) {
+      x += score / count;
+      y += carried / count;
+    }
+    double xx = 0;
+    double yy = 0;
+    double xy = 0;
+    for (const auto& [score, carried] : pairs) {
+      xx += (score - x) * (score - x);
+      yy += (carried - y) * (carried - y);
+      xy += (score - x) * (carried - y);
+    }
+    return xy / std::sqrt(xx * yy);
+  }
+
   // Statistics of the next layer, of `rows`; empty: all.
   SoftmaxStatistics Add(const SparseAttentionInput& input,
                         const std::vector<int64_t>& rows) {
     SoftmaxStatistics result;
+    pairs_.assign(static_cast<size_t>(2 * heads_), {});
     for (int64_t row = 0; row < batch_ * queries_; ++row) {
       const auto times =
           rows.empty() ? int64_t{1} : std::count(rows.begin(), rows.end(), row);
@@ -83,6 +111,9 @@ class PlainStatistics {
     ++layers_;
     return result;
   }
+
+  // Those of the layer that Add saw last; empty lists if nothing is carried.
+  const Pairs& pairs() const { return pairs_; }
 
  private:
   struct Place {
@@ -160,6 +191,8 @@ class PlainStatistics {
           Count(score, &block.new_scores);
           if (carries && layers_ > 0) {
             Count(sum, &block.carried_scores);
+            pairs_[static_cast<size_t>(at.head + (is_own ? 0 : heads_))]
+                .emplace_back(score, sum);
           }
           block.largest_score =
               std::max(block.largest_score,
@@ -190,7 +223,26 @@ class PlainStatistics {
   const SoftmaxMasks masks_;
   std::vector<torch::Tensor> carried_;  // own and other
   int64_t layers_ = 0;
+  Pairs pairs_;
 };
+
+void ExpectCorrelations(const SoftmaxStatistics& actual,
+                        const PlainStatistics::Pairs& pairs) {
+  size_t next = 0;
+  for (const BlockStatistics* block : {&actual.own, &actual.other}) {
+    const size_t heads = pairs.size() / 2;
+    ASSERT_EQ(block->heads.size(), pairs[next].empty() ? 0 : heads);
+    for (size_t h = 0; h < heads; ++h, ++next) {
+      if (!pairs[next].empty()) {
+        const ScorePairMoments& head = block->heads[h];
+        EXPECT_EQ(head.new_scores.count, pairs[next].size());
+        ASSERT_TRUE(head.correlation().has_value());
+        EXPECT_NEAR(*head.correlation(),
+                    PlainStatistics::Correlation(pairs[next]), 1e-5);
+      }
+    }
+  }
+}
 
 void ExpectMoments(const NumberMoments& actual, const NumberMoments& expected) {
   EXPECT_EQ(actual.count, expected.count);
@@ -237,9 +289,13 @@ TEST_P(ScoreStatisticsTest, AreThoseOfLoopsInDouble) {
   PlainStatistics plain_some(layers[0]);
   std::vector<SoftmaxStatistics> of_all;
   std::vector<SoftmaxStatistics> of_some;
+  std::vector<PlainStatistics::Pairs> pairs_of_all;
+  std::vector<PlainStatistics::Pairs> pairs_of_some;
   for (const SparseAttentionInput& layer : layers) {
     of_all.push_back(plain_all.Add(layer, {}));
     of_some.push_back(plain_some.Add(layer, some));
+    pairs_of_all.push_back(plain_all.pairs());
+    pairs_of_some.push_back(plain_some.pairs());
   }
   EXPECT_LT(of_all[0].entropy.rows, 3 * rows);  // padding
   EXPECT_GT(of_all[0].own.new_scores.count, 0);
@@ -259,14 +315,42 @@ TEST_P(ScoreStatisticsTest, AreThoseOfLoopsInDouble) {
         SparseAttentionInput input = layers[n];
         input.previous = below.scores;
         input.storage = storage;
-        ExpectStatistics(MeasureAttention(input), of_all[n]);
-        ExpectStatistics(
-            MeasureAttention(input, torch::tensor(some, torch::kInt64)),
-            of_some[n]);
+        const SoftmaxStatistics all_rows = MeasureAttention(input);
+        ExpectStatistics(all_rows, of_all[n]);
+        ExpectCorrelations(all_rows, pairs_of_all[n]);
+        const SoftmaxStatistics some_rows =
+            MeasureAttention(input, torch::tensor(some, torch::kInt64));
+        ExpectStatistics(some_rows, of_some[n]);
+        ExpectCorrelations(some_rows, pairs_of_some[n]);
         below = SparseAttention(input, implementation);
       }
     }
   }
+}
+
+// Three pairs by hand, and scores that are all the same.
+TEST(ScorePairMomentsTest, HaveACorrelationWhereBothVary) {
+  const auto moments = [](const std::vector<std::pair<double, double>>& pairs) {
+    ScorePairMoments all;
+    for (const auto& [score, carried] : pairs) {
+      ++all.new_scores.count;
+      ++all.carried_scores.count;
+      all.new_scores.sum += score;
+      all.new_scores.sum_of_squares += score * score;
+      all.carried_scores.sum += carried;
+      all.carried_scores.sum_of_squares += carried * carried;
+      all.sum_of_products += score * carried;
+    }
+    return all;
+  };
+  EXPECT_NEAR(*moments({{1, 2}, {2, 2}, {3, 5}}).correlation(), std::sqrt(0.75),
+              1e-12);
+  EXPECT_NEAR(*moments({{1, -2}, {3, -6}}).correlation(), -1, 1e-12);
+  EXPECT_FALSE(moments({}).correlation().has_value());
+  EXPECT_FALSE(moments({{1, 2}}).correlation().has_value());
+  // A third is no number of binary digits.
+  const std::vector<std::pair<double, double>> equal(1000, {1.0 / 3, 0.1});
+  EXPECT_FALSE(moments(equal).correlation().has_value());
 }
 
 TEST(ScoreStatisticsRowsTest, NoRowsAndRowsThatAreNotThere) {
