@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -237,6 +238,16 @@ OrderedJson ScoresJson(const AttentionAnalysis& analysis) {
            block.new_scores > 0
                ? OrderedJson(Rounded(block.carried_scores / block.new_scores))
                : OrderedJson(nullptr)}};
+      // Nothing is not a correlation of 0.
+      if (!block.correlations.empty()) {
+        OrderedJson heads = OrderedJson::array();
+        for (const std::optional<double>& correlation : block.correlations) {
+          heads.push_back(correlation.has_value()
+                              ? OrderedJson(Rounded(*correlation))
+                              : OrderedJson(nullptr));
+        }
+        layer[block.block]["correlation"] = heads;
+      }
     }
     layers.push_back(layer);
   }
@@ -398,6 +409,23 @@ std::string SimilarityCsv(const AttentionAnalysis& analysis) {
                                 l + 1, i, j, population.rows_sampled,
                                 MeanSimilarity(population, l, i, j));
         }
+      }
+    }
+  }
+  return csv;
+}
+
+std::string CorrelationCsv(const AttentionAnalysis& analysis) {
+  std::string csv = "block,layer,head,correlation\n";
+  for (size_t l = 0; l < analysis.scores.size(); ++l) {
+    for (const ScoreDeviations& block : analysis.scores[l]) {
+      for (size_t h = 0; h < block.correlations.size(); ++h) {
+        const std::optional<double>& correlation = block.correlations[h];
+        absl::StrAppend(&csv, block.block, ",", l, ",", h, ",",
+                        correlation.has_value()
+                            ? absl::StrFormat("%.6g", *correlation)
+                            : "",
+                        "\n");
       }
     }
   }

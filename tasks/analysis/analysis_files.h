@@ -33,6 +33,11 @@ std::string PositionCsv(const AttentionAnalysis& analysis);
 // layers; `layer` is the upper one, that of `head`.
 std::string SimilarityCsv(const AttentionAnalysis& analysis);
 
+// attention_correlation.csv: a line for each head of each block and layer to
+// which scores are carried: the correlation of those and the layer's own, empty
+// where either are all the same.
+std::string CorrelationCsv(const AttentionAnalysis& analysis);
+
 // "RED", "YELLOW" or "BLUE".
 const char* ColourName(MedianColour colour);
 

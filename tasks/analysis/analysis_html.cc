@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -104,6 +106,33 @@ std::string HeadTable(const PopulationStatistics& population) {
       "</tbody></table></div></details>\n");
 }
 
+// "0.12 (-0.30 to 0.55)": the mean over heads, the least and the greatest, with
+// each head in a tooltip; empty if nothing is carried.
+std::string CorrelationCell(const ScoreDeviations& block) {
+  std::vector<double> known;
+  std::string heads;
+  for (size_t h = 0; h < block.correlations.size(); ++h) {
+    const std::optional<double>& correlation = block.correlations[h];
+    absl::StrAppend(&heads, heads.empty() ? "" : ", ", "head ", h, ": ",
+                    correlation.has_value()
+                        ? absl::StrFormat("%.3f", *correlation)
+                        : "none");
+    if (correlation.has_value()) {
+      known.push_back(*correlation);
+    }
+  }
+  if (known.empty()) {
+    return NumberCell("");
+  }
+  const auto [least, greatest] =
+      std::minmax_element(known.begin(), known.end());
+  return absl::StrFormat(
+      "<td class=\"number\" title=\"%s\">%.2f (%.2f to %.2f)</td>", heads,
+      std::accumulate(known.begin(), known.end(), 0.0) /
+          static_cast<double>(known.size()),
+      *least, *greatest);
+}
+
 std::string ScoreTable(const AttentionAnalysis& analysis) {
   std::string rows;
   bool carries = false;
@@ -118,7 +147,7 @@ std::string ScoreTable(const AttentionAnalysis& analysis) {
                          ? absl::StrFormat(
                                "%.2f", block.carried_scores / block.new_scores)
                          : ""),
-          "</tr>\n");
+          CorrelationCell(block), "</tr>\n");
     }
   }
   if (!carries) {
@@ -127,10 +156,13 @@ std::string ScoreTable(const AttentionAnalysis& analysis) {
   return absl::StrCat(
       "<section><h2>Carried and new scores</h2>\n<p>Standard deviations over "
       "visible pairs, of all heads: the layer's own scores, and those that it "
-      "is given by the layers below.</p>\n<div class=\"wide\"><table><thead>"
+      "is given by the layers below. Correlation of the two, each head for "
+      "itself: the mean over heads, the least and the greatest; the tooltip "
+      "has "
+      "each.</p>\n<div class=\"wide\"><table><thead>"
       "<tr><th class=\"number\">Layer</th><th>Block</th><th class=\"number\">"
       "New</th><th class=\"number\">Carried</th><th class=\"number\">Carried / "
-      "new</th></tr></thead><tbody>\n",
+      "new</th><th class=\"number\">Correlation</th></tr></thead><tbody>\n",
       rows, "</tbody></table></div></section>\n");
 }
 

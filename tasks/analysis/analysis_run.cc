@@ -46,6 +46,7 @@ constexpr std::array kAnalysisFiles = {"attention.json",
                                        "attention_masses.csv",
                                        "attention_positions.csv",
                                        "attention_similarity.csv",
+                                       "attention_correlation.csv",
                                        "attention.html",
                                        "entropy_all.svg",
                                        "jsd_all.svg",
@@ -401,6 +402,7 @@ absl::StatusOr<AttentionAnalysis> AnalyseAndWrite(
   files.emplace_back("attention_masses.csv", MassCsv(analysis));
   files.emplace_back("attention_positions.csv", PositionCsv(analysis));
   files.emplace_back("attention_similarity.csv", SimilarityCsv(analysis));
+  files.emplace_back("attention_correlation.csv", CorrelationCsv(analysis));
   files.emplace_back("attention.html", AnalysisHtml(analysis));
   files.emplace_back("attention.json", AnalysisJson(analysis));
   for (const auto& [name, contents] : files) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -158,12 +159,16 @@ double MeanSimilarity(const PopulationStatistics& population, size_t l,
 // without rows stand at the end.
 std::vector<int64_t> HeadOrder(const std::vector<HeadStatistics>& heads);
 
-// Standard deviations over visible pairs of one block of a layer, all heads.
+// Standard deviations over visible pairs of one block of a layer, all heads,
+// and correlations of each.
 struct ScoreDeviations {
   std::string block;  // "l2l", "l2g", "g2g" or "g2l"
   int64_t pairs = 0;
   double new_scores = 0;
   double carried_scores = 0;  // 0: nothing is carried
+  // Pearson's correlation of new and carried scores in each head; empty if
+  // nothing is carried, nothing for a head of which either are all the same.
+  std::vector<std::optional<double>> correlations;
 };
 
 // The whole analysis of one model and one data set.
