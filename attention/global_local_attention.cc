@@ -383,6 +383,23 @@ GlobalLocalAttentionImpl::InspectedSides(const torch::Tensor& long_input,
   return sides;
 }
 
+SparseAttentionInput GlobalLocalAttentionImpl::Softmax(
+    QuerySide side, const torch::Tensor& long_input,
+    const torch::Tensor& global_input, const AttentionInputs& attention,
+    const CarriedScores& carried) {
+  const torch::NoGradGuard no_grad;
+  CheckInputs(long_input, global_input);
+  SparseAttentionInput input =
+      SideInput(side, long_input, global_input, attention, carried);
+  const LinearInput longs = products_.Input(long_input);
+  const LinearInput globals = products_.Input(global_input);
+  const bool is_long = side == QuerySide::kLong;
+  input.operands =
+      OperandsToInspect(is_long ? long_ : global_, is_long ? longs : globals,
+                        is_long ? globals : longs, /*rows=*/torch::Tensor());
+  return input;
+}
+
 AttentionView GlobalLocalAttentionImpl::Inspect(
     const torch::Tensor& long_input, const torch::Tensor& global_input,
     const AttentionInputs& attention, const CarriedScores& carried,
@@ -438,19 +455,24 @@ GlobalLocalAttentionOutput GlobalLocalAttentionImpl::forward(
 
   // With one projection for all pieces both sides see the same keys and values.
   const bool shares = options_.share_qkv_projections;
-  const SeenTokens by_long = !shares && AsksForNone(rows.longs)
-                                 ? SeenTokens()
-                                 : Project(long_, longs_in, globals_in);
+  SeenTokens by_long = !shares && AsksForNone(rows.longs)
+                           ? SeenTokens()
+                           : Project(long_, longs_in, globals_in);
   const auto side_input = [&](QuerySide side) {
     SparseAttentionInput input =
         SideInput(side, long_input, global_input, attention, carried);
     input.dropout = is_training() ? options_.dropout : 0.0;
     return input;
   };
-  const SparseAttentionOutput long_side = Attend(
-      long_, longs_in, by_long, rows.longs, side_input(QuerySide::kLong));
+  SparseAttentionOutput long_side = Attend(long_, longs_in, by_long, rows.longs,
+                                           side_input(QuerySide::kLong));
   const torch::Tensor long_output =
       Output(long_, long_side.context, rows.longs);
+  // Without gradients nobody else holds these, as large as the long stream.
+  long_side.context.reset();
+  if (!shares) {
+    by_long = {};
+  }
 
   const SeenTokens by_global =
       shares ? SeenTokens{.own = by_long.other, .other = by_long.own}

@@ -135,6 +135,13 @@ class GlobalLocalAttentionImpl : public torch::nn::Module {
                         const CarriedScores& carried = {},
                         const AttentionSelection& which = {});
 
+  // One softmax of `forward` on the same inputs, for InspectAttention: without
+  // values, with the queries and keys of all tokens. In all else as Inspect.
+  SparseAttentionInput Softmax(QuerySide side, const torch::Tensor& long_input,
+                               const torch::Tensor& global_input,
+                               const AttentionInputs& attention,
+                               const CarriedScores& carried = {});
+
   // Statistics of the scores and attention weights of `forward` on the same
   // inputs, over the queries `rows`: see MeasureAttention. In all else as
   // Inspect.

@@ -11,8 +11,12 @@ namespace {
 
 class Inspector {
  public:
-  Inspector(const AttentionProblem& problem, const SoftmaxSelection& which)
+  // With `has_run` the problem's previous scores are those that the layer
+  // carried on.
+  Inspector(const AttentionProblem& problem, const SoftmaxSelection& which,
+            bool has_run)
       : problem_(problem),
+        has_run_(has_run),
         has_rows_(which.rows.defined()),
         blocks_(problem, which.heads, which.rows) {
     if (which.probabilities) {
@@ -54,7 +58,12 @@ class Inspector {
   }
 
   void Add(const RowBlock& block) {
-    const DenseAttentionInput& input = block.input;
+    DenseAttentionInput input = block.input;
+    const torch::Tensor own_scores = DenseScores(input);
+    if (has_run_ && input.previous.defined()) {
+      input.previous =
+          input.previous.sub(own_scores, /*alpha=*/input.score_factor);
+    }
     const torch::Tensor hidden = input.mask.logical_not().unsqueeze(1);
     // `numbers` is [1, H, n, own + other keys].
     const auto put = [&](const torch::Tensor& numbers, const ScorePair& into) {
@@ -71,7 +80,6 @@ class Inspector {
                     .transpose(0, 1));
       }
     };
-    const torch::Tensor own_scores = DenseScores(input);
     put(own_scores, view_.new_scores);
     if (input.previous.defined()) {
       put(input.previous, view_.carried_scores);
@@ -81,21 +89,39 @@ class Inspector {
   }
 
   const AttentionProblem& problem_;
+  const bool has_run_;
   const bool has_rows_;
   RowBlocks blocks_;
   SoftmaxView view_;
 };
 
-}  // namespace
-
-SoftmaxView InspectAttention(const SparseAttentionInput& input,
-                             const SoftmaxSelection& which) {
+SoftmaxView Inspect(const SparseAttentionInput& input,
+                    const SoftmaxSelection& which, bool has_run) {
   const torch::NoGradGuard no_grad;
   const AttentionProblem problem = MakeAttentionProblem(input);
   if (problem.pattern.runs != nullptr) {
     CheckRelativeTable(problem);
   }
-  return Inspector(problem, which).Run();
+  return Inspector(problem, which, has_run).Run();
+}
+
+}  // namespace
+
+SoftmaxView InspectAttention(const SparseAttentionInput& input,
+                             const SoftmaxSelection& which) {
+  return Inspect(input, which, /*has_run=*/false);
+}
+
+SoftmaxView InspectPastAttention(const SparseAttentionInput& input,
+                                 const SoftmaxSelection& which) {
+  SparseAttentionInput given = input;
+  if (given.previous.layers == 1) {
+    given.previous = {};  // the first layer was given nothing
+  }
+  if (given.previous.defined()) {
+    --given.previous.layers;
+  }
+  return Inspect(given, which, /*has_run=*/true);
 }
 
 }  // namespace etc

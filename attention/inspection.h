@@ -54,9 +54,15 @@ struct SoftmaxView {
 // SparseAttention does.
 SoftmaxView InspectAttention(const SparseAttentionInput& input,
                              const SoftmaxSelection& which = {});
-// The same for DotProductAttention: all its keys are `other` keys, and `own`
-// tensors have no columns; or, if its pattern has a window, the other way
-// around.
+// The same of a layer that has run already: `input.previous` are the scores
+// that it carried on, and count it among their layers, instead of those that it
+// was given. These are the difference, up to rounding of the sum. Call it
+// before the layer above runs, which may overwrite them.
+SoftmaxView InspectPastAttention(const SparseAttentionInput& input,
+                                 const SoftmaxSelection& which = {});
+// The same as InspectAttention for DotProductAttention: all its keys are
+// `other` keys, and `own` tensors have no columns; or, if its pattern has a
+// window, the other way around.
 SoftmaxView InspectAttention(const DotProductAttentionInput& input,
                              const SoftmaxSelection& which = {});
 

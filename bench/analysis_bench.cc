@@ -10,6 +10,7 @@
 //   peak_bytes     weights included, after all iterations: more iterations
 //                  (--benchmark_min_time) show that memory does not grow with
 //                  the number of examples
+//   process_bytes  the same with what the process had before
 
 #include <ATen/Parallel.h>
 #include <benchmark/benchmark.h>
@@ -78,6 +79,7 @@ void RunAnalysis(benchmark::State& state, bool is_bert,
   state.counters["examples_per_second"] = benchmark::Counter(
       static_cast<double>(examples), benchmark::Counter::kIsRate);
   state.counters["peak_bytes"] = memory.Bytes();
+  state.counters["process_bytes"] = memory.ProcessBytes();
 }
 
 void RegisterAll() {

@@ -80,7 +80,9 @@ PeakMemory::PeakMemory() {
 }
 
 double PeakMemory::Bytes() const {
-  return std::max(0.0, StatusBytes("VmHWM:") - before_);
+  return std::max(0.0, ProcessBytes() - before_);
 }
+
+double PeakMemory::ProcessBytes() const { return StatusBytes("VmHWM:"); }
 
 }  // namespace etc

@@ -37,6 +37,8 @@ class PeakMemory {
  public:
   PeakMemory();
   double Bytes() const;
+  // The largest resident set since construction, all of it.
+  double ProcessBytes() const;
 
  private:
   double before_ = 0.0;

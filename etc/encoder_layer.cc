@@ -175,6 +175,15 @@ AttentionView EtcEncoderLayerImpl::Inspect(const EncoderState& state,
                              attention, ScoresFor(state, residual), which);
 }
 
+SparseAttentionInput EtcEncoderLayerImpl::Softmax(
+    QuerySide side, const EncoderState& state, const AttentionInputs& attention,
+    const ResidualOptions& residual) {
+  const torch::NoGradGuard no_grad;
+  return attention_->Softmax(side, long_connection_.Begin(state.long_states),
+                             global_connection_.Begin(state.global_states),
+                             attention, ScoresFor(state, residual));
+}
+
 LayerStatistics EtcEncoderLayerImpl::Measure(const EncoderState& state,
                                              const AttentionInputs& attention,
                                              const ResidualOptions& residual,

@@ -109,6 +109,13 @@ class EtcEncoderLayerImpl : public torch::nn::Module {
                         const ResidualOptions& residual,
                         const AttentionSelection& which);
 
+  // One softmax of that attention (GlobalLocalAttention), likewise. With the
+  // state of a layer that has run, and the scores that it carried on, it is one
+  // for InspectPastAttention.
+  SparseAttentionInput Softmax(QuerySide side, const EncoderState& state,
+                               const AttentionInputs& attention,
+                               const ResidualOptions& residual);
+
   // Statistics of that attention over the queries `rows`, likewise.
   LayerStatistics Measure(const EncoderState& state,
                           const AttentionInputs& attention,

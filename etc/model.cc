@@ -249,6 +249,8 @@ struct EtcModelImpl::Pass {
   Inspection inspect;
   // Null once nothing is to be inspected any more: where a chain is recomputed.
   Inspected* inspected = nullptr;
+  // The state that the layer below was given, without scores, for visits.
+  EncoderState* below = nullptr;
   // Null unless the pass sets omegas.
   AdminProfile* profile = nullptr;
   // Receives one entry for each layer; null: not wanted, or not any more.
@@ -258,6 +260,27 @@ struct EtcModelImpl::Pass {
 std::vector<LayerStatistics> EtcModelImpl::TakeStatistics() {
   const std::lock_guard lock(statistics_->mutex);
   return std::exchange(statistics_->layers, {});
+}
+
+void EtcModelImpl::Visit(const EncoderState& state, const Pass& pass,
+                         const ResidualOptions& residual, int64_t layer) {
+  LayerVisit visit = {.layer = layer, .here = [&](QuerySide side) {
+                        return layers_[layer]->Softmax(
+                            side, state, pass.attention, residual);
+                      }};
+  if (layer > 0) {
+    visit.below = [&](QuerySide side) {
+      return layers_[layer - 1]->Softmax(
+          side,
+          {.long_states = pass.below->long_states,
+           .global_states = pass.below->global_states,
+           .scores = state.scores},
+          pass.attention, residual);
+    };
+  }
+  pass.inspect.visit(visit);
+  *pass.below = {.long_states = state.long_states.detach(),
+                 .global_states = state.global_states.detach()};
 }
 
 EncoderState EtcModelImpl::RunChain(EncoderState state, const Pass& pass,
@@ -274,6 +297,9 @@ EncoderState EtcModelImpl::RunChain(EncoderState state, const Pass& pass,
     if (pass.inspected != nullptr && (part.probabilities || part.scores)) {
       pass.inspected->layers[i] =
           layers_[i]->Inspect(state, pass.attention, residual, part);
+    }
+    if (pass.inspected != nullptr && pass.inspect.visit) {
+      Visit(state, pass, residual, i);
     }
     if (pass.statistics != nullptr) {
       pass.statistics->push_back(layers_[i]->Measure(
@@ -366,17 +392,20 @@ EtcOutput EtcModelImpl::Run(const EtcInput& input, AdminProfile* profile) {
       input.attention.WithDistance(config_.relative_pos_max_distance);
   CheckInspection(input.inspect);
   Inspected inspected;
+  EncoderState below;
   std::vector<LayerStatistics> statistics;
   const Pass pass = {
       .attention = attention,
       .outputs = input.outputs,
       .inspect = input.inspect,
       .inspected = &inspected,
+      .below = &below,
       .profile = profile,
       .statistics = statistics_rows_ > 0 ? &statistics : nullptr};
-  const EmbeddedInput embedded = embedding_->forward(input);
-  EncoderState state{.long_states = embedded.long_input,
-                     .global_states = embedded.global_input};
+  // Held by nothing else: the first layer's input is freed behind it.
+  EmbeddedInput embedded = embedding_->forward(input);
+  EncoderState state{.long_states = std::move(embedded.long_input),
+                     .global_states = std::move(embedded.global_input)};
   AddHiddenStates(input.inspect, state, &inspected);
   const auto chains = CheckpointChains(config_.num_hidden_layers,
                                        config_.grad_checkpointing_period);

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -28,12 +29,25 @@ class EtcEmbeddingImpl;
 class EtcEncoderLayerImpl;
 struct AdminProfile;
 struct EncoderState;
+struct ResidualOptions;
 
 // "off", "sum", "mean", "decay" and "gate". Throws c10::Error for other names.
 ResidualAttention ResidualAttentionFromName(const std::string& name);
 const char* ResidualAttentionName(ResidualAttention mode);
 // "store", "reverse" and "recompute". Throws c10::Error for other names.
 ScoreStorage ScoreStorageFromName(const std::string& name);
+
+// A layer that is about to run, and the layer below it. Both are there during
+// the call alone (Inspection::visit).
+struct LayerVisit {
+  int64_t layer = 0;
+  // One of the layer's two softmaxes, without values, for InspectAttention;
+  // each call computes the projections of all tokens.
+  std::function<SparseAttentionInput(QuerySide side)> here;
+  // That of the layer below, for InspectPastAttention; empty in the first
+  // layer.
+  std::function<SparseAttentionInput(QuerySide side)> below;
+};
 
 // The numbers inside a forward pass that are wanted; by default none, at no
 // cost. Outputs are the same to the bit with and without them, in training too
@@ -51,6 +65,10 @@ struct Inspection {
   // outputs are not computed (EtcInput::outputs).
   std::vector<int64_t> heads;
   OutputRows rows;
+  // Called before each layer, from the first; may be empty. For statistics over
+  // more rows than fit in memory, of which one call may look at some after the
+  // other.
+  std::function<void(const LayerVisit&)> visit;
 };
 
 // Without gradient.
@@ -183,6 +201,9 @@ class EtcModelImpl : public torch::nn::Module {
                             int64_t begin);
   EncoderState RecomputeChain(const EncoderState& state, const Pass& pass,
                               int64_t begin, int64_t end);
+  // Calls Inspection::visit before `layer` runs on `state`.
+  void Visit(const EncoderState& state, const Pass& pass,
+             const ResidualOptions& residual, int64_t layer);
   void CheckInspection(const Inspection& inspect) const;
   bool has_gates() const;
 

@@ -1,6 +1,5 @@
 #include "tasks/analysis/pass.h"
 
-#include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
 #include <torch/types.h>
 
@@ -8,7 +7,9 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <exception>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -16,7 +17,9 @@
 #include "absl/types/span.h"
 #include "attention/entropy.h"
 #include "attention/entropy_term.h"
+#include "attention/inspection.h"
 #include "attention/key_runs.h"
+#include "base/parallel_tasks.h"
 #include "base/status_macros.h"
 #include "tasks/analysis/visible_rows.h"
 
@@ -28,6 +31,11 @@ namespace {
 constexpr double kTolerance = 1e-4;
 // One row of so many is computed by the definition as well.
 constexpr size_t kCheckedRows = 64;
+// Bytes of the weights of a batch, in all layers.
+constexpr int64_t kBatchBytes = 256'000'000;
+// Bytes of the weights that one thread computes together: with what they are
+// computed from they stay in its cache.
+constexpr int64_t kTaskBytes = 1'000'000;
 // Rows of each stream whose scores are measured in a batch.
 constexpr int64_t kScoreRows = 64;
 constexpr size_t kLargest = 8;
@@ -38,14 +46,12 @@ struct TokenCounts {
   int64_t globals = 0;
 };
 
-// Bytes of the weights of these rows over these keys, in all layers and heads.
-int64_t WeightBytes(const EtcConfig& config, const TokenCounts& rows,
-                    const TokenCounts& keys) {
-  const int64_t pairs =
-      rows.longs * (2 * config.local_radius + 1 + keys.globals) +
-      rows.globals * (keys.longs + keys.globals);
-  return pairs * config.num_hidden_layers * config.num_attention_heads *
-         static_cast<int64_t>(sizeof(float));
+// Bytes of the weights of a row of each stream, in all heads of a layer.
+TokenCounts RowBytes(const EtcConfig& config, const TokenCounts& keys) {
+  const int64_t bytes =
+      config.num_attention_heads * static_cast<int64_t>(sizeof(float));
+  return {.longs = bytes * (2 * config.local_radius + 1 + keys.globals),
+          .globals = bytes * (keys.longs + keys.globals)};
 }
 
 torch::Tensor IndicesOf(absl::Span<const VisibleRow> rows) {
@@ -146,11 +152,14 @@ std::string CheckByDefinition(absl::Span<const float> own,
 // Numbers of a slice in one layer.
 struct SliceLayer {
   absl::Span<const VisibleRow> rows;
+  size_t first = 0;  // the index of its first row in the stream
   absl::Span<const DocumentTokens> documents;  // by example of the batch
   SliceWeights weights;                        // float32
   torch::Tensor own_entropy;    // [R, H] float64, not renormalised
   torch::Tensor other_entropy;  // idem
   torch::Tensor divergence;     // [R, H] float64; undefined: lowest layer
+  // AddSimilarity of its rows; empty: none is sampled.
+  std::vector<double> similarity;
   // Rows of ETC's long tokens: own columns are offsets, not keys.
   bool is_long = false;
 };
@@ -255,7 +264,7 @@ std::string AddRow(const SliceLayer& layer, size_t index, int64_t head,
       layer.other_entropy
           .data_ptr<double>()[r * layer.other_entropy.size(1) + head];
   const double entropy = std::max(0.0, in_own + in_other);
-  if (index % kCheckedRows == 0) {
+  if ((layer.first + index) % kCheckedRows == 0) {
     if (std::string wrong = CheckByDefinition(own, other, entropy);
         !wrong.empty()) {
       return wrong;
@@ -290,51 +299,59 @@ std::string AddRow(const SliceLayer& layer, size_t index, int64_t head,
   return "";
 }
 
-// Adds the rows of a slice in one layer, each head by one thread.
-absl::Status AddLayer(const SliceLayer& layer, int64_t index, bool jsd_distance,
-                      PopulationStatistics* population) {
+// Adds the rows of a slice in one head; returns a mistake, or nothing.
+std::string AddHead(const SliceLayer& layer, int64_t head, bool jsd_distance,
+                    HeadStatistics* statistics,
+                    StreamingHistogram* divergence) {
+  for (size_t r = 0; r < layer.rows.size(); ++r) {
+    const std::string mistake = AddRow(layer, r, head, statistics);
+    if (!mistake.empty()) {
+      return absl::StrCat("token ", layer.rows[r].query, " ", mistake);
+    }
+    if (layer.divergence.defined()) {
+      const double value = std::clamp(
+          layer.divergence.data_ptr<double>()[static_cast<int64_t>(r) *
+                                                  layer.divergence.size(1) +
+                                              head],
+          0.0, 1.0);
+      divergence->Add(jsd_distance ? std::sqrt(value) : value);
+    }
+  }
+  return "";
+}
+
+// Adds the rows of slices in one layer, each head by one thread.
+absl::Status AddLayer(const std::vector<SliceLayer>& slices, int64_t index,
+                      bool jsd_distance, PopulationStatistics* population) {
   const auto at = static_cast<size_t>(index);
   std::vector<HeadStatistics>& heads = population->heads[at];
   std::vector<std::string> wrong(heads.size());
-  at::parallel_for(
-      0, static_cast<int64_t>(heads.size()), 1,
-      [&](int64_t begin, int64_t end) {
-        for (int64_t head = begin; head < end; ++head) {
-          const auto h = static_cast<size_t>(head);
-          for (size_t r = 0; r < layer.rows.size(); ++r) {
-            const std::string mistake = AddRow(layer, r, head, &heads[h]);
-            if (!mistake.empty()) {
-              wrong[h] = absl::StrCat(
-                  "attention of layer ", index, ", head ", head, ", ",
-                  population->name == "global" ? "global" : "",
-                  population->name == "global" ? " " : "", "token ",
-                  layer.rows[r].query, " ", mistake);
-              return;
-            }
-            if (layer.divergence.defined()) {
-              const double value = std::clamp(
-                  layer.divergence
-                      .data_ptr<double>()[static_cast<int64_t>(r) *
-                                              layer.divergence.size(1) +
-                                          head],
-                  0.0, 1.0);
-              population->divergence[at - 1][h].Add(
-                  jsd_distance ? std::sqrt(value) : value);
-            }
-          }
-        }
-      });
-  for (const std::string& mistake : wrong) {
-    if (!mistake.empty()) {
-      return absl::InternalError(mistake);
+  ForEachTask(static_cast<int64_t>(heads.size()), 0, [&](int64_t head, float*) {
+    const auto h = static_cast<size_t>(head);
+    for (size_t s = 0; s < slices.size() && wrong[h].empty(); ++s) {
+      wrong[h] =
+          AddHead(slices[s], head, jsd_distance, &heads[h],
+                  index > 0 ? &population->divergence[at - 1][h] : nullptr);
+    }
+  });
+  for (size_t h = 0; h < wrong.size(); ++h) {
+    if (!wrong[h].empty()) {
+      return absl::InternalError(absl::StrCat(
+          "attention of layer ", index, ", head ", h, ", ",
+          population->name == "global" ? "global " : "", wrong[h]));
+    }
+  }
+  for (const SliceLayer& slice : slices) {
+    for (size_t i = 0; i < slice.similarity.size(); ++i) {
+      population->similarity[at - 1][i] += slice.similarity[i];
     }
   }
   return absl::OkStatus();
 }
 
 // Adds the divergence of each head of a layer and each of the layer below, over
-// the rows drawn for it: element i * H + j of `*sums` is that of head i here
-// and head j below.
+// the rows drawn for it: element i * H + j of `*sums`, which is empty if there
+// are none, is that of head i here and head j below.
 void AddSimilarity(absl::Span<const VisibleRow> rows, const SliceWeights& here,
                    const SliceWeights& below, bool jsd_distance,
                    std::vector<double>* sums) {
@@ -353,6 +370,7 @@ void AddSimilarity(absl::Span<const VisibleRow> rows, const SliceWeights& here,
   const SliceWeights q = {.own = below.own.index_select(0, at),
                           .other = below.other.index_select(0, at)};
   const int64_t heads = p.own.size(1);
+  sums->assign(static_cast<size_t>(heads * heads), 0.0);
   for (int64_t shift = 0; shift < heads; ++shift) {
     // Head i beside head i + shift.
     torch::Tensor divergence =
@@ -370,36 +388,80 @@ void AddSimilarity(absl::Span<const VisibleRow> rows, const SliceWeights& here,
   }
 }
 
-// The rows of a slice, of one stream.
+// Rows of one stream, or a slice of them.
 struct SliceRows {
   absl::Span<const VisibleRow> rows;
   absl::Span<const DocumentTokens> documents;
+  bool is_long = false;
+  size_t first = 0;  // the index of the first one in the stream
 };
 
-// Adds all layers of a slice; `weights` has one entry for each.
-absl::Status AddSlice(const SliceRows& slice,
-                      const std::vector<SliceWeights>& weights,
-                      bool jsd_distance, PopulationStatistics* population) {
-  for (size_t l = 0; l < weights.size() && !slice.rows.empty(); ++l) {
-    const SliceWeights& here = weights[l];
-    SliceLayer layer{
-        .rows = slice.rows,
-        .documents = slice.documents,
-        .weights = {.own = OnCpu(here.own.to(torch::kFloat32)),
-                    .other = OnCpu(here.other.to(torch::kFloat32))},
-        .own_entropy = EntropyOfRows(here.own),
-        .other_entropy = EntropyOfRows(here.other),
-        .is_long = population->name == "long"};
-    if (l > 0) {
-      const SliceWeights& below = weights[l - 1];
-      layer.divergence = OnCpu(DivergenceOf(here, below));
-      AddSimilarity(slice.rows, here, below, jsd_distance,
-                    &population->similarity[l - 1]);
-    }
-    ETC_RETURN_IF_ERROR(
-        AddLayer(layer, static_cast<int64_t>(l), jsd_distance, population));
+SliceWeights WeightsOf(const SoftmaxView& view) {
+  return {.own = view.probabilities.own, .other = view.probabilities.other};
+}
+
+// One softmax in two neighbouring layers.
+struct NeighbourLayers {
+  SparseAttentionInput here;
+  std::optional<SparseAttentionInput> below;  // nothing: the first layer
+};
+
+// All that is computed of a slice by operations on tensors.
+SliceLayer ComputeSlice(const SliceRows& slice, const NeighbourLayers& layers,
+                        bool jsd_distance) {
+  const c10::InferenceMode no_gradients;  // a thread has its own
+  const SoftmaxSelection which = {.rows = IndicesOf(slice.rows)};
+  const SliceWeights here = WeightsOf(InspectAttention(layers.here, which));
+  SliceLayer layer{.rows = slice.rows,
+                   .first = slice.first,
+                   .documents = slice.documents,
+                   .weights = {.own = OnCpu(here.own.to(torch::kFloat32)),
+                               .other = OnCpu(here.other.to(torch::kFloat32))},
+                   .own_entropy = EntropyOfRows(here.own),
+                   .other_entropy = EntropyOfRows(here.other),
+                   .is_long = slice.is_long};
+  if (layers.below.has_value()) {
+    const SliceWeights below =
+        WeightsOf(InspectPastAttention(*layers.below, which));
+    layer.divergence = OnCpu(DivergenceOf(here, below));
+    AddSimilarity(slice.rows, here, below, jsd_distance, &layer.similarity);
   }
-  return absl::OkStatus();
+  return layer;
+}
+
+// ComputeSlice of all, on the CPU each by one thread: LibTorch would divide
+// each operation among all threads, which takes longer than the small ones
+// themselves.
+std::vector<SliceLayer> ComputeSlices(const std::vector<SliceRows>& slices,
+                                      const NeighbourLayers& layers,
+                                      bool jsd_distance) {
+  std::vector<SliceLayer> computed(slices.size());
+  const auto compute = [&](size_t i) {
+    computed[i] = ComputeSlice(slices[i], layers, jsd_distance);
+  };
+  if (!layers.here.operands.query.device().is_cpu()) {
+    for (size_t i = 0; i < slices.size(); ++i) {
+      compute(i);
+    }
+    return computed;
+  }
+  // No exception may leave a task.
+  std::vector<std::exception_ptr> thrown(slices.size());
+  ForEachTask(static_cast<int64_t>(slices.size()), 0,
+              [&](int64_t task, float*) {
+                const auto i = static_cast<size_t>(task);
+                try {
+                  compute(i);
+                } catch (...) {
+                  thrown[i] = std::current_exception();
+                }
+              });
+  for (const std::exception_ptr& exception : thrown) {
+    if (exception != nullptr) {
+      std::rethrow_exception(exception);
+    }
+  }
+  return computed;
 }
 
 // --- Scores ------------------------------------------------------------------
@@ -408,6 +470,12 @@ void AddMoments(const NumberMoments& part, NumberMoments* whole) {
   whole->count += part.count;
   whole->sum += part.sum;
   whole->sum_of_squares += part.sum_of_squares;
+}
+
+void AddMoments(const ScorePairMoments& part, ScorePairMoments* whole) {
+  AddMoments(part.new_scores, &whole->new_scores);
+  AddMoments(part.carried_scores, &whole->carried_scores);
+  whole->sum_of_products += part.sum_of_products;
 }
 
 // The four blocks of a layer, by their names.
@@ -431,8 +499,9 @@ struct AttentionPass::State {
   std::vector<VisibleRow> Rows(const EtcInput& input, QuerySide side,
                                absl::Span<const DocumentTokens> documents,
                                int64_t first);
-  absl::Status AddRows(const EtcInput& input, const SliceRows& longs,
-                       const SliceRows& globals);
+  // Adds the rows of a stream in one layer, each of `row_bytes` of weights.
+  absl::Status AddRows(const LayerVisit& visit, const SliceRows& rows,
+                       int64_t row_bytes);
   void AddScores();
 };
 
@@ -480,23 +549,38 @@ std::vector<VisibleRow> AttentionPass::State::Rows(
       side == QuerySide::kLong ? &populations.front() : &populations.back());
 }
 
-absl::Status AttentionPass::State::AddRows(const EtcInput& input,
-                                           const SliceRows& longs,
-                                           const SliceRows& globals) {
-  const Inspected inspected = encoder(input).inspected;
-  std::vector<SliceWeights> of_longs;
-  std::vector<SliceWeights> of_globals;
-  for (const auto& [index, layer] : inspected.layers) {
-    const FourBlocks& p = layer.probabilities;
-    of_longs.push_back({.own = p.l2l, .other = p.l2g});
-    of_globals.push_back({.own = p.g2g, .other = p.g2l});
+absl::Status AttentionPass::State::AddRows(const LayerVisit& visit,
+                                           const SliceRows& rows,
+                                           int64_t row_bytes) {
+  if (rows.rows.empty()) {
+    return absl::OkStatus();
   }
-  if (populations.size() > 1) {
+  const QuerySide side = rows.is_long ? QuerySide::kLong : QuerySide::kGlobal;
+  NeighbourLayers layers = {.here = visit.here(side)};
+  if (visit.below) {
+    layers.below = visit.below(side);
+  }
+  const auto rows_of = [&](int64_t bytes) {
+    return static_cast<size_t>(std::max<int64_t>(1, bytes / row_bytes));
+  };
+  const size_t at_once = rows_of(options.slice_bytes);
+  const size_t of_task = std::min(at_once, rows_of(kTaskBytes));
+  PopulationStatistics* const population =
+      rows.is_long ? &populations.front() : &populations.back();
+  for (size_t begin = 0; begin < rows.rows.size(); begin += at_once) {
+    const size_t end = std::min(begin + at_once, rows.rows.size());
+    std::vector<SliceRows> slices;
+    for (size_t next = begin; next < end; next += of_task) {
+      SliceRows slice = rows;
+      slice.rows = rows.rows.subspan(next, std::min(of_task, end - next));
+      slice.first = next;
+      slices.push_back(slice);
+    }
     ETC_RETURN_IF_ERROR(
-        AddSlice(longs, of_longs, options.jsd_distance, &populations.front()));
+        AddLayer(ComputeSlices(slices, layers, options.jsd_distance),
+                 visit.layer, options.jsd_distance, population));
   }
-  return AddSlice(globals, of_globals, options.jsd_distance,
-                  &populations.back());
+  return absl::OkStatus();
 }
 
 void AttentionPass::State::AddScores() {
@@ -508,16 +592,23 @@ void AttentionPass::State::AddScores() {
       BlockStatistics* whole = &(scores[l].*block);
       AddMoments(part.new_scores, &whole->new_scores);
       AddMoments(part.carried_scores, &whole->carried_scores);
+      whole->heads.resize(part.heads.size());
+      for (size_t h = 0; h < part.heads.size(); ++h) {
+        AddMoments(part.heads[h], &whole->heads[h]);
+      }
     }
   }
 }
 
 int64_t AttentionPass::batch_size() const {
+  const EtcConfig& config = state_->encoder->config();
   const TokenCounts longest = {.longs = state_->options.max_long_length,
                                .globals = state_->options.max_global_length};
-  const int64_t bytes =
-      WeightBytes(state_->encoder->config(), longest, longest);
-  return std::max<int64_t>(1, state_->options.slice_bytes / bytes);
+  const TokenCounts bytes = RowBytes(config, longest);
+  return std::max<int64_t>(
+      1, kBatchBytes /
+             (config.num_hidden_layers *
+              (longest.longs * bytes.longs + longest.globals * bytes.globals)));
 }
 
 absl::Status AttentionPass::Add(EtcInput input, int64_t first) {
@@ -535,33 +626,30 @@ absl::Status AttentionPass::Add(EtcInput input, int64_t first) {
   }
   const std::vector<VisibleRow> globals =
       state_->Rows(input, QuerySide::kGlobal, documents, first);
-  const int64_t bytes =
-      WeightBytes(config,
-                  {.longs = static_cast<int64_t>(longs.size()),
-                   .globals = static_cast<int64_t>(globals.size())},
-                  {.longs = input.token_ids.size(1),
-                   .globals = input.global_token_ids.size(1)});
-  const int64_t slices = 1 + bytes / state_->options.slice_bytes;
-  std::vector<int64_t> layers(static_cast<size_t>(config.num_hidden_layers));
-  std::iota(layers.begin(), layers.end(), 0);
-  input.inspect = {.probabilities_of = layers};
-  const auto part = [&](const std::vector<VisibleRow>& rows, int64_t slice) {
-    const auto count = static_cast<int64_t>(rows.size());
-    const auto begin = static_cast<size_t>(count * slice / slices);
-    const auto end = static_cast<size_t>(count * (slice + 1) / slices);
-    return SliceRows{
-        .rows = absl::MakeConstSpan(rows).subspan(begin, end - begin),
-        .documents = documents};
+  const TokenCounts bytes =
+      RowBytes(config, {.longs = input.token_ids.size(1),
+                        .globals = input.global_token_ids.size(1)});
+  absl::Status status;
+  input.inspect.visit = [&](const LayerVisit& visit) {
+    if (status.ok()) {
+      status = state_->AddRows(
+          visit, {.rows = longs, .documents = documents, .is_long = true},
+          bytes.longs);
+    }
+    if (status.ok()) {
+      status = state_->AddRows(visit, {.rows = globals, .documents = documents},
+                               bytes.globals);
+    }
   };
-  for (int64_t slice = 0; slice < slices; ++slice) {
-    input.inspect.rows = {.longs = IndicesOf(part(longs, slice).rows),
-                          .globals = IndicesOf(part(globals, slice).rows)};
-    state_->encoder->set_statistics_rows(slice == 0 ? kScoreRows : 0);
-    ETC_RETURN_IF_ERROR(
-        state_->AddRows(input, part(longs, slice), part(globals, slice)));
-    state_->AddScores();
-  }
+  // Nobody reads what the last layer would compute.
+  const torch::Tensor none =
+      torch::zeros({0}, input.global_token_ids.options().dtype(torch::kInt64));
+  input.outputs = {.longs = none, .globals = none};
+  state_->encoder->set_statistics_rows(kScoreRows);
+  state_->encoder(input);
   state_->encoder->set_statistics_rows(0);
+  ETC_RETURN_IF_ERROR(status);
+  state_->AddScores();
   return absl::OkStatus();
 }
 
@@ -580,7 +668,11 @@ std::vector<std::vector<ScoreDeviations>> AttentionPass::Scores() const {
             {.block = name,
              .pairs = moments.new_scores.count,
              .new_scores = moments.new_scores.standard_deviation(),
-             .carried_scores = moments.carried_scores.standard_deviation()});
+             .carried_scores = moments.carried_scores.standard_deviation(),
+             .correlations = {}});
+        for (const ScorePairMoments& head : moments.heads) {
+          blocks.back().correlations.push_back(head.correlation());
+        }
       }
     }
   }

@@ -23,17 +23,20 @@ struct AttentionPassOptions {
   bool jsd_distance = false;
   // Keys whose mass is measured; a token is of the first kind that fits.
   std::vector<KeyKind> kinds = {};
-  // Bytes of attention weights that one run of the encoder gives: examples with
-  // more take several runs.
-  int64_t slice_bytes = 256'000'000;
+  // Bytes of the attention weights of one layer that are held at once; at least
+  // those of one row are.
+  int64_t slice_bytes = 16'000'000;
 };
 
 // Adds up the statistics of an encoder's attention over batches, in memory that
 // does not grow with them.
 //
-// The encoder runs by whichever backend it has, once for each slice of rows, in
-// which the weights of all layers are kept (EtcInput::inspect), so that
-// neighbouring layers can be compared. Padding has no rows: a row counts if its
+// The encoder runs once, by whichever backend it has. Before each layer its
+// weights and those of the layer below are computed for a slice of rows after
+// the other (Inspection::visit), from the two layers' queries and keys and the
+// scores that lie between them, so that neighbouring layers can be compared and
+// memory is that of the pass, of both layers' queries and keys and of a slice.
+// Padding has no rows: a row counts if its
 // token sees two keys or more by the pattern, not by its weights.
 class AttentionPass {
  public:
@@ -41,8 +44,8 @@ class AttentionPass {
   AttentionPass(EtcModel encoder, const AttentionPassOptions& options);
   ~AttentionPass();
 
-  // Examples of the greatest lengths for which one run of the encoder is
-  // enough; at least 1.
+  // Examples of the greatest lengths whose weights, in all layers, take 256 MB;
+  // at least 1.
   int64_t batch_size() const;
 
   // Adds all examples of a batch; `first` is the index of its first one, by

@@ -162,6 +162,13 @@ TEST_P(InspectionTest, IsTheReferenceInAllModesAndStorages) {
           ExpectClose(view.new_scores, expected[n].new_scores, 1e-5);
           ExpectClose(view.carried_scores, expected[n].carried_scores, 1e-5);
           below = SparseAttention(input, GetParam());
+          // Of the layer that has run, from what it carried on.
+          input.previous = below.scores;
+          const SoftmaxView past =
+              InspectPastAttention(input, {.scores = true});
+          ExpectClose(past.probabilities, expected[n].probabilities, 1e-5);
+          ExpectClose(past.new_scores, expected[n].new_scores, 1e-5);
+          ExpectClose(past.carried_scores, expected[n].carried_scores, 1e-5);
         }
       }
     }

@@ -319,6 +319,59 @@ TEST(EncoderInspectionTest, LayersFollowFromEachOther) {
                   .long_output.equal(inspected.long_states[1]));
 }
 
+// A visit sees each layer as it is asked for by name, and the layer below once
+// more; also in training with gradient checkpointing, which runs layers again.
+TEST(EncoderInspectionTest, VisitsEachLayerAndTheOneBelow) {
+  for (const bool bert : {false, true}) {
+    for (const char* mode : {"off", "sum", "mean", "decay", "gate"}) {
+      for (const int64_t period : {0, 2}) {
+        SCOPED_TRACE(testing::Message() << bert << mode << period);
+        EtcConfig config = Config(bert);
+        config.residual_attention = mode;
+        config.residual_decay = 0.7;
+        config.residual_gate_init = 0.5;
+        config.grad_checkpointing_period = period;
+        config.sublayer = period == 2 ? "pre_norm" : "post_norm";
+        EtcModel model = Model(config);
+        model->train();
+        const Result without = RunModel(model, Input(bert), Everything());
+        const Inspected& expected = without.output.inspected;
+        int64_t visits = 0;
+        Inspection inspect;
+        inspect.visit = [&](const LayerVisit& visit) {
+          EXPECT_EQ(visit.layer, visits++);
+          EXPECT_EQ(static_cast<bool>(visit.below), visit.layer > 0);
+          for (const QuerySide side : {QuerySide::kLong, QuerySide::kGlobal}) {
+            if (bert && side == QuerySide::kLong) {
+              continue;
+            }
+            const auto expect = [&](const SoftmaxView& view, int64_t layer,
+                                    double tolerance) {
+              const FourBlocks& p = expected.layers.at(layer).probabilities;
+              const bool is_long = side == QuerySide::kLong;
+              EXPECT_TRUE(IsClose(view.probabilities.own,
+                                  is_long ? p.l2l : p.g2g, tolerance));
+              EXPECT_TRUE(IsClose(view.probabilities.other,
+                                  is_long ? p.l2g : p.g2l, tolerance));
+            };
+            expect(InspectAttention(visit.here(side)), visit.layer, 0);
+            if (visit.below) {
+              expect(InspectPastAttention(visit.below(side)), visit.layer - 1,
+                     1e-6);
+            }
+          }
+        };
+        const Result with = RunModel(model, Input(bert), inspect);
+        EXPECT_EQ(visits, kLayers);
+        ASSERT_EQ(with.numbers.size(), without.numbers.size());
+        for (size_t i = 0; i < with.numbers.size(); ++i) {
+          EXPECT_TRUE(with.numbers[i].equal(without.numbers[i])) << i;
+        }
+      }
+    }
+  }
+}
+
 // Also of tokens whose outputs the last layer does not compute.
 TEST(EncoderInspectionTest, GivesChosenHeadsAndRowsOfChosenLayers) {
   EtcModel model = Model(Config(/*bert=*/false));

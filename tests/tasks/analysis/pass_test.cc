@@ -5,10 +5,13 @@
 // must be left out; distance 2 and radius 2 of toy models. Tolerance 2e-5:
 // weights to 1e-6, times |ln p| below 15. Keys of the own sentence, kinds of
 // keys and classes of rows are found by loops over all pairs there. Also the
-// mean entropy against that of attention/score_statistics.h.
+// mean entropy against that of attention/score_statistics.h, and the
+// correlation of carried and new scores against its definition in double, to
+// 1e-5.
 
 #include "tasks/analysis/pass.h"
 
+#include <ATen/record_function.h>
 #include <c10/core/InferenceMode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -413,6 +416,98 @@ TEST(AttentionPassTest, AgreesWithScoreStatistics) {
                 layers[l].l2l.carried_scores.standard_deviation(), 1e-12);
     EXPECT_EQ(scores[l][0].carried_scores > 0, l > 0);
   }
+}
+
+// Pearson's correlation by its definition, with the means taken first.
+double Correlation(const torch::Tensor& x, const torch::Tensor& y) {
+  const torch::Tensor dx = x - x.mean();
+  const torch::Tensor dy = y - y.mean();
+  return ((dx * dy).sum() / (dx.square().sum() * dy.square().sum()).sqrt())
+      .item<double>();
+}
+
+class CorrelationTest
+    : public testing::TestWithParam<std::tuple<bool, std::string>> {};
+
+// Over all visible pairs, since there are fewer rows than are measured; of two
+// batches together.
+TEST_P(CorrelationTest, IsThatOfTheReferenceInDouble) {
+  const auto [bert, residual] = GetParam();
+  const EtcModel model = PassModel(bert, residual);
+  AttentionPass pass(model, PassOptions(bert));
+  ASSERT_TRUE(pass.Add(PassInput(bert), 0).ok());
+  ASSERT_TRUE(pass.Add(PassInput(bert), 2).ok());
+  const c10::InferenceMode no_gradients;
+  EtcModel exact(std::dynamic_pointer_cast<EtcModelImpl>(model->clone()));
+  exact->to(torch::kFloat64);
+  exact->set_attention_implementation(AttentionImplementation::kReference);
+  EtcInput input = PassInput(bert);
+  input.inspect.probabilities_of = {0, 1, 2};
+  input.inspect.scores_of = {0, 1, 2};
+  const Inspected inspected = exact(input).inspected;
+  const std::vector<std::vector<ScoreDeviations>> scores = pass.Scores();
+  ASSERT_EQ(scores.size(), 3u);
+  for (size_t l = 0; l < 3; ++l) {
+    ASSERT_EQ(scores[l].size(), bert ? 1u : 4u);
+    const AttentionView& view = inspected.layers.at(static_cast<int64_t>(l));
+    for (const ScoreDeviations& block : scores[l]) {
+      SCOPED_TRACE(testing::Message() << "layer " << l << ", " << block.block);
+      if (l == 0 || residual == "off") {
+        EXPECT_TRUE(block.correlations.empty());
+        continue;
+      }
+      const auto of_block = [&](const FourBlocks& blocks) {
+        return block.block == "l2l"   ? blocks.l2l
+               : block.block == "l2g" ? blocks.l2g
+               : block.block == "g2g" ? blocks.g2g
+                                      : blocks.g2l;
+      };
+      ASSERT_EQ(block.correlations.size(), 2u);
+      for (int64_t head = 0; head < 2; ++head) {
+        const auto visible = [&](const FourBlocks& blocks) {
+          return of_block(blocks).select(1, head).masked_select(
+              of_block(view.probabilities).select(1, head) > 0);
+        };
+        const std::optional<double>& actual =
+            block.correlations[static_cast<size_t>(head)];
+        ASSERT_TRUE(actual.has_value());
+        EXPECT_NEAR(
+            *actual,
+            Correlation(visible(view.new_scores), visible(view.carried_scores)),
+            1e-5);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, CorrelationTest,
+                         testing::Combine(testing::Bool(),
+                                          testing::Values("off", "sum", "mean",
+                                                          "gate")));
+
+// Time and memory of long documents depend on it: slices of rows do not run the
+// encoder again.
+TEST(AttentionPassTest, RunsTheEncoderOnceForAllSlices) {
+  static std::vector<int> embeddings;  // calls in each pass
+  embeddings.clear();
+  AttentionPassOptions options = PassOptions(/*bert=*/false);
+  for (const int64_t slice_bytes : {int64_t{1} << 28, int64_t{1}}) {
+    options.slice_bytes = slice_bytes;
+    AttentionPass pass(PassModel(/*bert=*/false, "sum"), options);
+    embeddings.push_back(0);
+    const at::CallbackHandle handle = at::addThreadLocalCallback(
+        at::RecordFunctionCallback([](const at::RecordFunction& function)
+                                       -> std::unique_ptr<at::ObserverContext> {
+          embeddings.back() +=
+              function.name() == std::string("aten::embedding") ? 1 : 0;
+          return nullptr;
+        }).scopes({at::RecordScope::FUNCTION}));
+    const absl::Status status = pass.Add(PassInput(/*bert=*/false), 0);
+    at::removeCallback(handle);
+    ASSERT_TRUE(status.ok());
+  }
+  EXPECT_GT(embeddings[0], 0);
+  EXPECT_EQ(embeddings[0], embeddings[1]);
 }
 
 // A token that sees itself alone, and rows drawn by a seed.

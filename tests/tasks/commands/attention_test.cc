@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <string>
 
@@ -55,7 +56,7 @@ TEST_F(AttentionCommandTest, WritesFilesAboutRecords) {
   for (const char* name :
        {"attention.json", "attention_entropy.csv", "attention_jsd.csv",
         "attention_masses.csv", "attention_positions.csv",
-        "attention_similarity.csv"}) {
+        "attention_similarity.csv", "attention_correlation.csv"}) {
     EXPECT_EQ(Contents(absl::StrCat(Output("a"), "/", name)),
               Contents(absl::StrCat(Output("b"), "/", name)));
   }
@@ -87,13 +88,26 @@ TEST_F(AttentionCommandTest, WritesFilesAboutRecords) {
   // Layer 1 is given scores, layer 0 is not.
   EXPECT_EQ(json.at("scores").at(0).at("l2l").at("std_carried"), 0.0);
   EXPECT_GT(json.at("scores").at(1).at("l2l").at("std_carried"), 0.0);
+  EXPECT_FALSE(json.at("scores").at(0).at("l2l").contains("correlation"));
+  const nlohmann::json& correlation =
+      json.at("scores").at(1).at("l2l").at("correlation");
+  ASSERT_EQ(correlation.size(), 2u);
+  EXPECT_LE(std::abs(correlation.at(1).get<double>()), 1);
+  EXPECT_NE(correlation.at(1), 0.0);
+  // Two heads of four blocks of the upper layer.
+  const std::string lines =
+      Contents(Output("a") + "/attention_correlation.csv");
+  EXPECT_THAT(lines, AllOf(StartsWith("block,layer,head,correlation\nl2l,1,0,"),
+                           HasSubstr("\ng2l,1,1,")));
+  EXPECT_EQ(Lines(lines), 9);
   EXPECT_THAT(Contents(Output("a") + "/attention_entropy.csv"),
               StartsWith("population,layer,head,rank,n,median,mean,std,"));
   EXPECT_EQ(Lines(Contents(Output("a") + "/attention_entropy.csv")), 9);
   EXPECT_EQ(Lines(Contents(Output("a") + "/attention_jsd.csv")), 5);
   EXPECT_THAT(Contents(Output("a") + "/attention.html"),
               AllOf(HasSubstr("L-1&amp;0"), HasSubstr("Head-1"),
-                    HasSubstr("Carried and new scores")));
+                    HasSubstr("Carried and new scores"),
+                    HasSubstr("title=\"head 0: ")));
   // Files of their own, which need no style from elsewhere.
   for (const char* name : {"entropy_long.svg", "jsd_long.svg",
                            "entropy_global.svg", "jsd_global.svg"}) {
@@ -136,6 +150,8 @@ TEST_F(AttentionCommandTest, PutsModelsSideBySide) {
   const nlohmann::json json =
       nlohmann::json::parse(Contents(Output("both") + "/comparison.json"));
   EXPECT_EQ(json.at("models").at(0).at("name"), "off");
+  EXPECT_EQ(Contents(Output("both") + "/1/attention_correlation.csv"),
+            "block,layer,head,correlation\n");
   EXPECT_EQ(json.at("models").at(1).at("name"), "sum");
   EXPECT_EQ(json.at("populations").size(), 2u);
   // From the files of both, without the models.
