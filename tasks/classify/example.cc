@@ -44,8 +44,9 @@ Classify::ExamplesOr Classify::MakeExamples(Record record,
   const bool is_pair = record.text_b.has_value();
   SplitText a = SplitTexts(record.texts, *this);
   SplitText b = is_pair ? SplitTexts({*record.text_b}, *this) : SplitText();
-  example->dropped_pieces = CutLongerText(
-      RoomForPieces(options().input, is_pair), &a.tokens, &b.tokens);
+  example->dropped_pieces =
+      CutLongerText(RoomForPieces(options().input, options().marks, is_pair),
+                    &a.tokens, &b.tokens);
   int64_t room = RoomForSentences(options().input);
   const TextPieces text = WithinRoom(a, &room, &example->dropped_sentences);
   std::optional<TextPieces> text_b;

@@ -48,7 +48,7 @@ class Classify final
     return TablesOfTexts(input);
   }
   NeededLengths Lengths(const Options& options) const override {
-    return LengthsOfTexts(options.input);
+    return LengthsOfTexts(options.input, options.marks);
   }
   // Looks up what stands around texts (FindTextMarks).
   absl::Status UseVocabulary(const Tokenizer& tokenizer,

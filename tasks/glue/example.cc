@@ -92,8 +92,8 @@ Glue::ExamplesOr Glue::MakeExamples(Record record,
     b = tokenizer().Encode(*record.text_b);
   }
   const bool is_pair = !b.empty();
-  example->dropped_pieces =
-      CutLongerText(RoomForPieces(options().input, is_pair), &a, &b);
+  example->dropped_pieces = CutLongerText(
+      RoomForPieces(options().input, options().marks, is_pair), &a, &b);
   WriteTexts(PiecesOf(a),
              is_pair ? std::optional<TextPieces>(PiecesOf(b)) : std::nullopt,
              options().marks, options().input, &*example);

@@ -50,7 +50,7 @@ class Glue final : public Benchmark<GlueRecord, GlueExample, GlueLogits,
     return TablesOfTexts(input);
   }
   NeededLengths Lengths(const Options& options) const override {
-    return LengthsOfTexts(options.input);
+    return LengthsOfTexts(options.input, options.marks);
   }
   // Looks up what stands around texts (FindTextMarks).
   absl::Status UseVocabulary(const Tokenizer& tokenizer,

@@ -82,7 +82,7 @@ EmbeddedText EmbedByBert(const LoadedEncoder& loaded,
   const TextMarks marks = {.cls = loaded.special_ids.cls,
                            .separator = loaded.special_ids.separator};
   const auto room =
-      static_cast<size_t>(RoomForPieces(input, /*two_texts=*/false));
+      static_cast<size_t>(RoomForPieces(input, marks, /*two_texts=*/false));
   const torch::Device device = loaded.encoder->token_embedding_table().device();
   EtcModel encoder = loaded.encoder;
   EmbeddedText vectors;

@@ -179,14 +179,13 @@ absl::Status WriteText(const std::string& text, size_t index,
                      : "white space, or characters that the tokenizer drops");
   }
   std::vector<Token> none;
-  encoded->cut_pieces = CutLongerText(RoomForPieces(input, /*two_texts=*/false),
-                                      &split.tokens, &none);
+  const TextMarks marks = {.cls = loaded.special_ids.cls,
+                           .separator = loaded.special_ids.separator};
+  encoded->cut_pieces = CutLongerText(
+      RoomForPieces(input, marks, /*two_texts=*/false), &split.tokens, &none);
   int64_t room = RoomForSentences(input);
   TextPieces pieces = WithinRoom(split, &room, &encoded->dropped_sentences);
-  WriteTexts(pieces, /*b=*/std::nullopt,
-             {.cls = loaded.special_ids.cls,
-              .separator = loaded.special_ids.separator},
-             input, example);
+  WriteTexts(pieces, /*b=*/std::nullopt, marks, input, example);
   encoded->pieces = std::move(split.tokens);
   encoded->sentences = std::move(pieces.sentences);
   return absl::OkStatus();

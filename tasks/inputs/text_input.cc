@@ -16,12 +16,15 @@ class TextWriter {
  public:
   explicit TextWriter(int32_t cls) { Add(cls, 0, -1); }
 
-  void AddText(const TextPieces& text, int32_t separator, int32_t type) {
+  void AddText(const TextPieces& text, const std::vector<int32_t>& marks,
+               int32_t type) {
     for (size_t i = 0; i < text.ids.size(); ++i) {
       Add(text.ids[i], type,
           i < text.sentences.size() ? sentences_ + text.sentences[i] : -1);
     }
-    Add(separator, type, -1);
+    for (const int32_t mark : marks) {
+      Add(mark, type, -1);
+    }
     if (!text.sentences.empty()) {
       sentences_ += text.sentences.back() + 1;
     }
@@ -74,13 +77,22 @@ class TextWriter {
 
 absl::Status FindTextMarks(const Tokenizer& tokenizer, TextMarks* marks) {
   const SpecialIds ids = FindSpecialIds(tokenizer);
-  *marks = {.cls = ids.cls, .separator = ids.separator};
+  *marks = {.cls = ids.cls, .separator = ids.separator, .between = ids.between};
   if (ids.cls >= 0) {
     return absl::OkStatus();
   }
   return InvalidArgument(
       "the vocabulary should have the pieces \"[CLS]\" and \"[SEP]\", or "
       "\"<unused_63>\" and \"<unused_2>\", but has neither pair");
+}
+
+int64_t NumMarksBetween(const TextMarks& marks) {
+  return marks.between.has_value() ? static_cast<int64_t>(marks.between->size())
+                                   : 1;
+}
+
+int64_t NumMarks(const TextMarks& marks, bool two_texts) {
+  return 2 + (two_texts ? NumMarksBetween(marks) : 0);
 }
 
 void AppendText(absl::string_view text, const Tokenizer& tokenizer,
@@ -141,21 +153,24 @@ TableSizes TablesOfTexts(const InputOptions& input) {
                                            : 1};
 }
 
-NeededLengths LengthsOfTexts(const InputOptions& input) {
-  constexpr int64_t kMarks = 3;
-  static constexpr char kUse[] = "[CLS] and two [SEP]";
+NeededLengths LengthsOfTexts(const InputOptions& input,
+                             const TextMarks& marks) {
+  const int64_t needed = std::max<int64_t>(NumMarks(marks, true), 3);
+  const char* const use = needed == 3 ? "[CLS] and two [SEP]"
+                                      : "the special pieces around two texts";
   return input.has_long_tokens
-             ? NeededLengths{.long_tokens = kMarks,
-                             .long_use = kUse,
+             ? NeededLengths{.long_tokens = needed,
+                             .long_use = use,
                              .global_tokens = 1,
                              .global_use = "the token of the whole text"}
-             : NeededLengths{.global_tokens = kMarks, .global_use = kUse};
+             : NeededLengths{.global_tokens = needed, .global_use = use};
 }
 
-int64_t RoomForPieces(const InputOptions& input, bool two_texts) {
+int64_t RoomForPieces(const InputOptions& input, const TextMarks& marks,
+                      bool two_texts) {
   return (input.has_long_tokens ? input.max_long_length
                                 : input.max_global_length) -
-         (two_texts ? 3 : 2);
+         NumMarks(marks, two_texts);
 }
 
 int64_t RoomForSentences(const InputOptions& input) {
@@ -176,9 +191,10 @@ void WriteTexts(const TextPieces& a, const std::optional<TextPieces>& b,
                 const TextMarks& marks, const InputOptions& input,
                 Example* example) {
   TextWriter writer(marks.cls);
-  writer.AddText(a, marks.separator, 0);
+  const std::vector<int32_t> end = {marks.separator};
+  writer.AddText(a, b.has_value() ? marks.between.value_or(end) : end, 0);
   if (b.has_value()) {
-    writer.AddText(*b, marks.separator, 1);
+    writer.AddText(*b, end, 1);
   }
   if (input.has_long_tokens) {
     std::move(writer).WriteForEtc(input, example);

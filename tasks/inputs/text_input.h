@@ -19,6 +19,8 @@ namespace etc {
 //
 //   [CLS] a [SEP]  or  [CLS] a [SEP] b [SEP]
 //
+// or, between a and b, what the tokenizer has there: RoBERTa two separators.
+//
 // BERT has these tokens as its global ones, with types 0 and, of b with its
 // [SEP], 1 (doc/glue.md 4); RoBERTa with type 0 alone. ETC has them as long
 // tokens, with types 1 and 2, and before them, global, a token that all of them
@@ -28,11 +30,18 @@ namespace etc {
 struct TextMarks {
   int32_t cls = 101;
   int32_t separator = 102;
+  // Pieces between two texts, in their order; absent: one `separator`.
+  std::optional<std::vector<int32_t>> between = std::nullopt;
 };
 
-// [CLS] and [SEP], or <unused_63> and <unused_2>, which ETC's SentencePiece
-// model has for them; kInvalidArgument if the vocabulary has neither pair.
+// [CLS] and [SEP], <unused_63> and <unused_2>, which ETC's SentencePiece model
+// has for them, or those of a tokenizer.json (FindSpecialIds);
+// kInvalidArgument if the vocabulary has no such pair.
 absl::Status FindTextMarks(const Tokenizer& tokenizer, TextMarks* marks);
+
+// Number of marks between two texts, and of all marks of one text or two.
+int64_t NumMarksBetween(const TextMarks& marks);
+int64_t NumMarks(const TextMarks& marks, bool two_texts);
 
 // ETC's global tokens: the one that all belong to, and those of sentences.
 inline constexpr int32_t kWholeTextToken = 1;
@@ -72,10 +81,12 @@ std::vector<GlobalTokenName> GlobalTokensOfTexts(bool has_long_tokens);
 
 // Rows of the tables and lengths that a task with WriteTexts' tokens needs.
 TableSizes TablesOfTexts(const InputOptions& input);
-NeededLengths LengthsOfTexts(const InputOptions& input);
+NeededLengths LengthsOfTexts(const InputOptions& input,
+                             const TextMarks& marks = {});
 
 // Number of pieces that fit beside the marks around one text or two.
-int64_t RoomForPieces(const InputOptions& input, bool two_texts);
+int64_t RoomForPieces(const InputOptions& input, const TextMarks& marks,
+                      bool two_texts);
 
 // Number of global tokens for sentences, of all texts together: 0 for BERT.
 int64_t RoomForSentences(const InputOptions& input);

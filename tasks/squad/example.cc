@@ -113,6 +113,7 @@ class WindowWriter {
     example->document = document_;
     example->part = part;
     example->question_length = static_cast<int64_t>(question_.ids.size());
+    example->num_separators = NumMarksBetween(options_.marks);
     TextPieces window;
     const auto first = document_->pieces.begin() + part.begin;
     for (auto piece = first; piece < first + part.length; ++piece) {
@@ -224,7 +225,8 @@ Squad::ExamplesOr Squad::MakeExamples(Record record,
   document->pieces =
       SplitSquadWords(document->context, words.words, tokenizer());
   std::vector<int32_t> question = QuestionIds(record.question, *this);
-  const int64_t room = RoomForPieces(options().input, /*two_texts=*/true) -
+  const int64_t room = RoomForPieces(options().input, options().marks,
+                                     /*two_texts=*/true) -
                        static_cast<int64_t>(question.size());
   if (room < 1) {
     return InvalidArgument(

@@ -63,10 +63,10 @@ struct SquadDocument {
 //
 //   [CLS] pieces of the question [SEP] pieces of the window [SEP]
 //
-// as WriteTexts has it, for ETC with global tokens for the whole text, each
-// piece of the question and each sentence of the window. If these are too many,
-// the last one stands for all further sentences. Positions are those of the
-// text tokens, [CLS] being 0.
+// as WriteTexts has it, with two separators between the texts for RoBERTa, for
+// ETC with global tokens for the whole text, each piece of the question and
+// each sentence of the window. If these are too many, the last one stands for
+// all further sentences. Positions are those of the text tokens, [CLS] being 0.
 struct SquadExample : Example {
   std::shared_ptr<const SquadDocument> document;
   // Index in document->num_windows, from 0 on.
@@ -74,6 +74,8 @@ struct SquadExample : Example {
   SquadPart part;
   // Pieces of the question that it has.
   int64_t question_length = 0;
+  // Special pieces between question and window.
+  int64_t num_separators = 1;
   // [part.length]: whether a piece has most context in this window.
   std::vector<bool> has_most_context;
 
@@ -82,7 +84,9 @@ struct SquadExample : Example {
   SquadSpan answer = {.first = 0, .last = 0};
 
   // Position of the window's first piece.
-  int64_t first_position() const { return question_length + 2; }
+  int64_t first_position() const {
+    return 1 + question_length + num_separators;
+  }
   // The piece of the document at `position`, or nothing.
   std::optional<int64_t> PieceAt(int64_t position) const;
 

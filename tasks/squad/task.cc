@@ -77,18 +77,21 @@ BenchmarkInfo Squad::info() const {
 TableSizes Squad::Tables(const InputOptions& input) const {
   return {.tokens = input.has_long_tokens ? kSquadQuestionToken + 1 : 0,
           .token_names = "the global tokens 1 to 3",
-          .types = input.has_long_tokens ? kSecondTextType + 1 : 2};
+          .types = TablesOfTexts(input).types};
 }
 
 NeededLengths Squad::Lengths(const Options& options) const {
-  const int64_t text = options.max_query_length + 4;
-  static constexpr char kTextUse[] =
-      "the question, [CLS], two [SEP] and a piece of the context";
+  const int64_t text =
+      options.max_query_length + NumMarks(options.marks, true) + 1;
+  const char* const text_use =
+      NumMarksBetween(options.marks) == 1
+          ? "the question, [CLS], two [SEP] and a piece of the context"
+          : "the question, the special pieces and a piece of the context";
   if (!options.input.has_long_tokens) {
-    return {.global_tokens = text, .global_use = kTextUse};
+    return {.global_tokens = text, .global_use = text_use};
   }
   return {.long_tokens = text,
-          .long_use = kTextUse,
+          .long_use = text_use,
           .global_tokens = options.max_query_length + 2,
           .global_use = "the whole text, the question and a sentence"};
 }

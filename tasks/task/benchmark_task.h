@@ -148,8 +148,6 @@ absl::StatusOr<typename B::Options> ReadCheckedTaskOptions(
   ETC_ASSIGN_OR_RETURN(typename B::Options options,
                        ReadTaskOptions<B>(json, source, settings));
   ETC_RETURN_IF_ERROR(
-      CheckLengths(options.input, benchmark.Lengths(options), source));
-  ETC_RETURN_IF_ERROR(
       CheckTables(settings.model, benchmark.Tables(options.input),
                   tokenizer == nullptr ? 0 : tokenizer->vocab_size(), source));
   if (tokenizer != nullptr) {
@@ -159,6 +157,9 @@ absl::StatusOr<typename B::Options> ReadCheckedTaskOptions(
           absl::StrCat(source, ": ", status.message()));
     }
   }
+  // Behind the vocabulary, which has a say in the number of special pieces.
+  ETC_RETURN_IF_ERROR(
+      CheckLengths(options.input, benchmark.Lengths(options), source));
   return options;
 }
 

@@ -53,6 +53,7 @@ SpecialIds FindSpecialIds(const Tokenizer& tokenizer) {
   if (marks.first >= 0 && marks.last >= 0) {
     ids.cls = marks.first;
     ids.separator = marks.last;
+    ids.between = marks.between;
   }
   for (const auto& [cls, separator] :
        {std::pair("[CLS]", "[SEP]"), std::pair("<unused_63>", "<unused_2>")}) {

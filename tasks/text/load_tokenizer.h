@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "tasks/text/tokenizer.h"
@@ -40,6 +42,9 @@ struct SpecialIds {
   // </s> of a tokenizer.json. Both or neither.
   int32_t cls = -1;
   int32_t separator = -1;
+  // Pieces between two texts, in their order; absent: one `separator`. Of a
+  // tokenizer.json that says it, and of byte-level BPE with <s> and </s>.
+  std::optional<std::vector<int32_t>> between = std::nullopt;
   // [PAD] or <pad>, [UNK] or <unk>, [MASK] or <mask>.
   int32_t padding = -1;
   int32_t unknown = -1;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,9 @@ enum class TokenizerKind { kWordPiece, kSentencePiece, kHuggingFace };
 struct TextMarkIds {
   int32_t first = -1;
   int32_t last = -1;
+  // Pieces between two texts, in their order; absent: one `last`. RoBERTa has
+  // two.
+  std::optional<std::vector<int32_t>> between = std::nullopt;
 };
 
 // Size limit of a file with a vocabulary: doc/formats.md 0.2.

@@ -158,8 +158,9 @@ Tokens::ExamplesOr Tokens::MakeExamples(Record record,
   SplitText split;
   AppendText(example->text, tokenizer(), input, &split);
   std::vector<Token> none;
-  example->dropped_pieces = CutLongerText(
-      RoomForPieces(input, /*two_texts=*/false), &split.tokens, &none);
+  example->dropped_pieces =
+      CutLongerText(RoomForPieces(input, options().marks, /*two_texts=*/false),
+                    &split.tokens, &none);
   example->units = FindTokensUnits(example->text, example->words, split.tokens);
   example->has_answer = record.spans.has_value();
   if (example->has_answer) {

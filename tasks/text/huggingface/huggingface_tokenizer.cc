@@ -169,15 +169,24 @@ class HuggingFaceTokenizer : public Tokenizer {
   std::string word_start_;
 };
 
-// Marks by their usual names, where the post-processor names none.
-TextMarkIds MarksByName(const Vocabulary& vocabulary) {
-  for (const auto& [first, last] :
-       {std::pair("[CLS]", "[SEP]"), std::pair("<s>", "</s>")}) {
-    if (vocabulary.Id(first) >= 0 && vocabulary.Id(last) >= 0) {
-      return {.first = vocabulary.Id(first), .last = vocabulary.Id(last)};
+// Marks by their usual names, where the post-processor names none. Byte-level
+// BPE with RoBERTa's names has its two separators between texts.
+TextMarkIds MarksByName(const Vocabulary& vocabulary, bool is_byte_level) {
+  const auto both = [&vocabulary](const char* first, const char* last) {
+    return vocabulary.Id(first) >= 0 && vocabulary.Id(last) >= 0;
+  };
+  if (both("[CLS]", "[SEP]")) {
+    return {.first = vocabulary.Id("[CLS]"), .last = vocabulary.Id("[SEP]")};
+  }
+  TextMarkIds marks;
+  if (both("<s>", "</s>")) {
+    marks.first = vocabulary.Id("<s>");
+    marks.last = vocabulary.Id("</s>");
+    if (is_byte_level) {
+      marks.between = {marks.last, marks.last};
     }
   }
-  return {};
+  return marks;
 }
 
 absl::StatusOr<Parts> ReadParts(const json& contents,
@@ -213,7 +222,8 @@ absl::StatusOr<Parts> ReadParts(const json& contents,
                           parts.vocabulary));
   }
   if (parts.marks.first < 0 || parts.marks.last < 0) {
-    parts.marks = MarksByName(parts.vocabulary);
+    parts.marks =
+        MarksByName(parts.vocabulary, parts.pre_tokenizers.is_byte_level);
   }
   return parts;
 }

@@ -1,7 +1,10 @@
 #include "tasks/text/huggingface/post_processor.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/json_reader.h"
@@ -59,39 +62,100 @@ absl::StatusOr<int32_t> IdOfSpecial(JsonObjectReader* reader,
   return static_cast<int32_t>(ids[0]);
 }
 
+// An element of a template: a special piece, or a text.
+struct TemplatePart {
+  int32_t id = -1;   // -1 for a text
+  std::string text;  // "A" or "B"
+};
+
+absl::StatusOr<TemplatePart> ReadTemplatePart(JsonObjectReader* reader,
+                                              const json& object,
+                                              const std::string& where,
+                                              const Vocabulary& vocabulary) {
+  TemplatePart result;
+  JsonObjectReader part(object, where);
+  ETC_RETURN_IF_ERROR(part.Finish(kIgnore));
+  const char* const kind = part.Has("Sequence") ? "Sequence" : "SpecialToken";
+  const json* contents = part.Raw(kind, /*required=*/true);
+  ETC_RETURN_IF_ERROR(part.Finish(kIgnore));
+  JsonObjectReader token(*contents, part.Where(kind));
+  std::string name;
+  token.Required("id", &name);
+  ETC_RETURN_IF_ERROR(token.Finish(kIgnore));
+  if (part.Has("Sequence")) {
+    result.text = std::move(name);
+    return result;
+  }
+  ETC_ASSIGN_OR_RETURN(result.id, IdOfSpecial(reader, name, vocabulary));
+  return result;
+}
+
+absl::StatusOr<std::vector<TemplatePart>> ReadTemplateParts(
+    JsonObjectReader* reader, const char* field, const Vocabulary& vocabulary) {
+  const json* list = reader->Raw(field, /*required=*/true);
+  ETC_RETURN_IF_ERROR(reader->Finish(kIgnore));
+  if (!list->is_array()) {
+    return InvalidArgument(reader->Where(field), " should be a list, but is ",
+                           list->type_name());
+  }
+  std::vector<TemplatePart> parts;
+  for (size_t i = 0; i < list->size(); ++i) {
+    ETC_ASSIGN_OR_RETURN(
+        TemplatePart part,
+        ReadTemplatePart(reader, (*list)[i],
+                         absl::StrCat(reader->Where(field), "[", i, "]"),
+                         vocabulary));
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+// Sets `between` to the special pieces behind text A and before text B.
+absl::Status ReadPairTemplate(JsonObjectReader* reader,
+                              const Vocabulary& vocabulary,
+                              TextMarkIds* marks) {
+  ETC_ASSIGN_OR_RETURN(const std::vector<TemplatePart> parts,
+                       ReadTemplateParts(reader, "pair", vocabulary));
+  const auto is_special = [](const TemplatePart& part) { return part.id >= 0; };
+  if (std::none_of(parts.begin(), parts.end(), is_special)) {
+    return absl::OkStatus();
+  }
+  const auto find = [&parts](const char* text) {
+    return std::find_if(
+        parts.begin(), parts.end(),
+        [text](const TemplatePart& part) { return part.text == text; });
+  };
+  const auto a = find("A");
+  const auto b = find("B");
+  if (a >= b || b == parts.end() || !std::all_of(a + 1, b, is_special)) {
+    return absl::UnimplementedError(
+        absl::StrCat(reader->Where("pair"),
+                     " should have text A once before text B, but has not, "
+                     "which is not supported"));
+  }
+  marks->between.emplace();
+  std::for_each(a + 1, b, [marks](const TemplatePart& part) {
+    marks->between->push_back(part.id);
+  });
+  return absl::OkStatus();
+}
+
 absl::Status ReadTemplate(JsonObjectReader* reader,
                           const Vocabulary& vocabulary, TextMarkIds* marks) {
-  const json* single = reader->Raw("single", /*required=*/true);
-  ETC_RETURN_IF_ERROR(reader->Finish(kIgnore));
-  if (!single->is_array()) {
-    return InvalidArgument(reader->Where("single"),
-                           " should be a list, but is ", single->type_name());
-  }
+  ETC_ASSIGN_OR_RETURN(const std::vector<TemplatePart> parts,
+                       ReadTemplateParts(reader, "single", vocabulary));
   bool is_behind_text = false;
-  for (size_t i = 0; i < single->size(); ++i) {
-    const std::string where =
-        absl::StrCat(reader->Where("single"), "[", i, "]");
-    JsonObjectReader part((*single)[i], where);
-    ETC_RETURN_IF_ERROR(part.Finish(kIgnore));
-    if (part.Has("Sequence")) {
+  for (const TemplatePart& part : parts) {
+    if (part.id < 0) {
       is_behind_text = true;
-      continue;
-    }
-    const json* special = part.Raw("SpecialToken", /*required=*/true);
-    ETC_RETURN_IF_ERROR(part.Finish(kIgnore));
-    JsonObjectReader token(*special, part.Where("SpecialToken"));
-    std::string name;
-    token.Required("id", &name);
-    ETC_RETURN_IF_ERROR(token.Finish(kIgnore));
-    ETC_ASSIGN_OR_RETURN(const int32_t id,
-                         IdOfSpecial(reader, name, vocabulary));
-    if (is_behind_text) {
-      marks->last = id;
+    } else if (is_behind_text) {
+      marks->last = part.id;
     } else if (marks->first < 0) {
-      marks->first = id;
+      marks->first = part.id;
     }
   }
-  return absl::OkStatus();
+  return reader->Has("pair") ? ReadPairTemplate(reader, vocabulary, marks)
+                             : absl::OkStatus();
 }
 
 absl::Status ReadMarks(const json& object, const std::string& where,
@@ -105,7 +169,9 @@ absl::Status ReadMarks(const json& object, const std::string& where,
   }
   if (type == "BertProcessing" || type == "RobertaProcessing") {
     ETC_RETURN_IF_ERROR(ReadPiece(&reader, "cls", vocabulary, &marks->first));
-    return ReadPiece(&reader, "sep", vocabulary, &marks->last);
+    ETC_RETURN_IF_ERROR(ReadPiece(&reader, "sep", vocabulary, &marks->last));
+    marks->between.emplace(type == "RobertaProcessing" ? 2 : 1, marks->last);
+    return absl::OkStatus();
   }
   if (type == "TemplateProcessing") {
     return ReadTemplate(&reader, vocabulary, marks);

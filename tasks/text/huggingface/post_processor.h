@@ -12,9 +12,11 @@ namespace etc::huggingface {
 
 // Reads the field "post_processor", an object: BertProcessing,
 // RobertaProcessing, TemplateProcessing, ByteLevel, or a Sequence of them.
-// Returns the first and the last special piece of a single text; -1 for a
-// side that has none.
-//   kUnimplemented    another type
+// Returns the first and the last special piece of a single text, -1 for a
+// side that has none, and those between two texts: RobertaProcessing's two, or
+// those of a template `pair`; absent if it has no special pieces at all, since
+// nobody wrote a template for pairs then.
+//   kUnimplemented    another type, or a template with text B before A
 //   kInvalidArgument  a mistake, or a piece that the vocabulary does not have
 absl::StatusOr<TextMarkIds> ReadPostProcessor(const nlohmann::json& object,
                                               const std::string& where,

@@ -53,6 +53,14 @@ std::shared_ptr<const Tokenizer> Words() {
       std::vector<std::string>{"[CLS]", "[SEP]", "a", "b", "c", "d"});
 }
 
+// The same with RoBERTa's two separators between texts.
+std::shared_ptr<const Tokenizer> RobertaWords() {
+  return std::make_shared<WordTokenizer>(
+      std::vector<std::string>{"[CLS]", "[SEP]", "a", "b", "c", "d"},
+      /*lower_cases=*/true,
+      TextMarkIds{.first = 10, .last = 11, .between = {{11, 11}}});
+}
+
 EtcConfig SmallConfig(bool is_bert = true) {
   EtcConfig config = is_bert ? AsBert({}) : EtcConfig();
   config.vocab_size = 20;
@@ -238,6 +246,28 @@ global kind  owns         sees         tokens
   EXPECT_THAT(text, HasSubstr("4 long tokens, 1 global token; 1 pieces cut "
                               "from the end of the longer text"));
   EXPECT_THAT(text, HasSubstr("[CLS] c [SEP] [SEP]"));
+}
+
+TEST(GlueTaskTest, HasTwoSeparatorsForRoberta) {
+  TemporaryDirectory directory;
+  const std::string path = directory.Write("train.tsv", kRte);
+  const auto make = [&](int64_t length) {
+    return MakeTask<Glue>(MakeGlueHead, {{"name", "rte"}}, "f.json: glue",
+                          {.model = SmallConfig(), .max_global_length = length},
+                          RobertaWords());
+  };
+  const auto task = make(6);
+  ASSERT_TRUE(task.ok()) << task.status();
+  const Examples examples = ExamplesOf(**task, path);
+  EXPECT_THAT(examples[0]->global_token_ids,
+              ElementsAre(10, 12, 11, 11, 13, 11));
+  const auto cut = make(5);
+  ASSERT_TRUE(cut.ok()) << cut.status();
+  EXPECT_THAT(ExamplesOf(**cut, path)[0]->global_token_ids,
+              ElementsAre(10, 12, 11, 11, 11));
+  EXPECT_THAT(Message(make(3).status()),
+              HasSubstr("data.max_global_length should be at least 4, for the "
+                        "special pieces around two texts, but is 3"));
 }
 
 TEST(GlueTaskTest, RefusesConfigurationsThatCannotWork) {

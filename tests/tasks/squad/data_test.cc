@@ -281,6 +281,22 @@ TEST(SquadExampleTest, TrainsOnTheAnswerWhereTheWindowHasIt) {
   EXPECT_EQ(windows[0]->document->num_windows, 2);
 }
 
+TEST(SquadExampleTest, HasTwoSeparatorsForRoberta) {
+  SquadOptions options = BertOptions(9);
+  options.marks.between = {11, 11};
+  const SquadExamples windows = SquadExamplesOf(
+      Record("a b c d a", {{.text = "c d", .start = 4}}), options, Words());
+  ASSERT_EQ(windows.size(), 2u);
+  EXPECT_THAT(windows[0]->global_token_ids,
+              ElementsAre(10, 17, 18, 11, 11, 12, 13, 14, 11));
+  EXPECT_THAT(windows[1]->global_token_ids,
+              ElementsAre(10, 17, 18, 11, 11, 14, 15, 12, 11));
+  EXPECT_EQ(windows[1]->answer, (SquadSpan{.first = 5, .last = 6}));
+  EXPECT_EQ(windows[1]->PieceAt(5), 2);
+  EXPECT_EQ(windows[1]->PieceAt(4), std::nullopt);
+  EXPECT_EQ(windows[1]->PieceAt(8), std::nullopt);
+}
+
 TEST(SquadExampleTest, LeavesOutWhatTrainingCannotUse) {
   const SquadOptions options = BertOptions(20);
   const auto left_out = [&](const std::string& context, SquadAnswer answer) {

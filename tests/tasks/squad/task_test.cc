@@ -52,6 +52,14 @@ std::shared_ptr<const Tokenizer> Words() {
       std::vector<std::string>{"[CLS]", "[SEP]", "a", "b", "c", "d"});
 }
 
+// The same with RoBERTa's two separators between texts.
+std::shared_ptr<const Tokenizer> RobertaWords() {
+  return std::make_shared<WordTokenizer>(
+      std::vector<std::string>{"[CLS]", "[SEP]", "a", "b", "c", "d"},
+      /*lower_cases=*/true,
+      TextMarkIds{.first = 10, .last = 11, .between = {{11, 11}}});
+}
+
 EtcConfig SmallConfig(bool is_bert) {
   EtcConfig config;
   config.vocab_size = 20;
@@ -359,6 +367,28 @@ TEST(SquadOptionsTest, SayWhatIsWrong) {
                                     "f", {.model = two_types}, Words());
   EXPECT_THAT(std::string(task.status().message()),
               HasSubstr("model.segment_vocab_size should be at least 3"));
+}
+
+// RoBERTa has two separators, and one type of tokens.
+TEST(SquadTaskTest, ReadsInputsOfRoberta) {
+  EtcConfig model = SmallConfig(/*is_bert=*/true);
+  model.segment_vocab_size = 1;
+  const auto make = [&](int64_t length) {
+    return MakeTask<Squad>(MakeSquadHead, {{"max_query_length", 2}}, "f",
+                           {.model = model, .max_global_length = length},
+                           RobertaWords());
+  };
+  EXPECT_THAT(std::string(make(6).status().message()),
+              HasSubstr("data.max_global_length should be at least 7, for the "
+                        "question, the special pieces and a piece of the "
+                        "context, but is 6"));
+  const auto task = make(10);
+  ASSERT_TRUE(task.ok()) << task.status();
+  const auto examples = (*task)->MakeExamples(kRecord, "f: here");
+  ASSERT_TRUE(examples.ok()) << examples.status();
+  EXPECT_THAT(examples->front()->global_token_ids,
+              ElementsAre(10, 12, 13, 11, 11, 14, 15, 12, 13, 11));
+  EXPECT_THAT(examples->front()->global_type_ids, testing::Each(0));
 }
 
 TEST(SquadConfigsTest, HaveTheOfficialHyperParameters) {  // doc/squad.md 5, 12

@@ -78,7 +78,7 @@ class Boolq final : public Benchmark<BoolqRecord, BoolqExample, BoolqLogits,
     return TablesOfTexts(input);
   }
   NeededLengths Lengths(const Options& options) const override {
-    return LengthsOfTexts(options.input);
+    return LengthsOfTexts(options.input, options.marks);
   }
   absl::Status UseVocabulary(const Tokenizer& tokenizer,
                              Options* options) const override {
@@ -103,7 +103,8 @@ class Boolq final : public Benchmark<BoolqRecord, BoolqExample, BoolqLogits,
     std::vector<Token> passage = tokenizer().Encode(record.passage);
     auto example = std::make_shared<BoolqExample>();
     example->dropped_pieces =
-        CutLongerText(RoomForPieces(options().input, /*two_texts=*/true),
+        CutLongerText(RoomForPieces(options().input, options().marks,
+                                    /*two_texts=*/true),
                       &question, &passage);
     WriteTexts(PiecesOf(question), PiecesOf(passage), options().marks,
                options().input, example.get());

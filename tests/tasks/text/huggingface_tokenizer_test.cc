@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -409,6 +410,57 @@ TEST(HuggingFaceTokenizerTest, NamesThePiecesAroundAText) {
   file["post_processor"]["special_tokens"]["A"]["ids"] = json::array({9});
   EXPECT_THAT(ErrorOf(file).message(),
               HasSubstr("post_processor.special_tokens.A.ids"));
+}
+
+// A template; "A" and "B" are texts, others special pieces of their names.
+json TemplateOf(const std::vector<std::string>& parts) {
+  json list = json::array();
+  for (const std::string& part : parts) {
+    const char* const kind =
+        part == "A" || part == "B" ? "Sequence" : "SpecialToken";
+    list.push_back({{kind, {{"id", part}, {"type_id", 0}}}});
+  }
+  return list;
+}
+
+TEST(HuggingFaceTokenizerTest, NamesThePiecesBetweenTwoTexts) {
+  using Ids = std::vector<int32_t>;
+  json roberta = ByteLevelFile();
+  EXPECT_EQ(FindSpecialIds(*Parse(roberta)).between, Ids({266, 266}));
+  roberta["post_processor"]["type"] = "BertProcessing";
+  EXPECT_EQ(FindSpecialIds(*Parse(roberta)).between, Ids({266}));
+  // Without a post-processor it is RoBERTa's by its names.
+  roberta["post_processor"] = {{"type", "ByteLevel"}};
+  EXPECT_EQ(FindSpecialIds(*Parse(roberta)).between, Ids({266, 266}));
+  EXPECT_EQ(FindSpecialIds(*Parse(roberta)).separator, 266);
+  EXPECT_EQ(FindSpecialIds(*Parse(UnigramFile())).between, std::nullopt);
+
+  json file = WordsFile({{"type", "WhitespaceSplit"}});
+  json& processor = file["post_processor"];
+  processor = {{"type", "TemplateProcessing"},
+               {"single", TemplateOf({"a", "A", "b"})},
+               {"special_tokens", json::object()}};
+  for (const auto& [name, id] : {std::pair("a", 1), std::pair("b", 2)}) {
+    processor["special_tokens"][name] = {{"id", name},
+                                         {"ids", json::array({id})}};
+  }
+  EXPECT_EQ(FindSpecialIds(*Parse(file)).between, std::nullopt);
+  const std::pair<Strings, std::optional<Ids>> pairs[] = {
+      {{"a", "A", "b", "B", "b"}, Ids({2})},
+      {{"a", "A", "b", "b", "B", "b"}, Ids({2, 2})},
+      {{"a", "A", "b", "a", "b", "B", "b"}, Ids({2, 1, 2})},
+      {{"a", "A", "B", "b"}, Ids()},
+      {{"A", "B"}, std::nullopt}};
+  for (const auto& [parts, between] : pairs) {
+    processor["pair"] = TemplateOf(parts);
+    EXPECT_EQ(FindSpecialIds(*Parse(file)).between, between) << processor;
+  }
+  for (const Strings& parts :
+       {Strings({"a", "B", "b", "A", "b"}), Strings({"a", "A", "b"}),
+        Strings({"a", "B"}), Strings({"A", "b", "A", "B"})}) {
+    processor["pair"] = TemplateOf(parts);
+    EXPECT_THAT(ErrorOf(file).message(), HasSubstr("post_processor.pair"));
+  }
 }
 
 TEST(HuggingFaceTokenizerTest, IsFoundByItsDirectory) {

@@ -22,8 +22,10 @@ namespace etc {
 class WordTokenizer : public Tokenizer {
  public:
   explicit WordTokenizer(std::vector<std::string> words,
-                         bool lower_cases = true)
-      : words_(std::move(words)), lower_cases_(lower_cases) {}
+                         bool lower_cases = true, TextMarkIds marks = {})
+      : words_(std::move(words)),
+        lower_cases_(lower_cases),
+        marks_(std::move(marks)) {}
 
   std::vector<Token> Encode(absl::string_view text) const override {
     std::vector<Token> pieces;
@@ -63,6 +65,7 @@ class WordTokenizer : public Tokenizer {
                : kFirst + static_cast<int32_t>(found - words_.begin());
   }
   bool lower_cases() const override { return lower_cases_; }
+  TextMarkIds marks() const override { return marks_; }
 
  private:
   static constexpr int32_t kUnknown = 6;
@@ -75,6 +78,7 @@ class WordTokenizer : public Tokenizer {
 
   std::vector<std::string> words_;
   bool lower_cases_;
+  TextMarkIds marks_;
 };
 
 // Ends a sentence behind each full stop.
