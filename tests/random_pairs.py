@@ -7,7 +7,9 @@ A byte-level BPE is trained on our pages, and gets the post-processors of
 RoBERTa, BERT and XLM-RoBERTa, templates with no, two and three pieces between
 the texts, and none. The ids of random pairs of texts, special pieces among
 them, should be those of `tokenizers`, and those of an input by RoBERTa's
-post-processor where the tokenizer.json has none.
+post-processor where the tokenizer.json has none. The same of vocab.json with
+merges.txt alone, with RoBERTa's special pieces; of GPT-2's, which have none,
+the ids of each text.
 
 Ends with 77, after saying why, where Python has no tokenizers.
 """
@@ -66,6 +68,26 @@ def check(name, found, tokenizer, pairs):
         flush=True)
 
 
+def check_merges(program, folder, tokenizer, texts, pairs):
+  """vocab.json and merges.txt of the tokenizer, without a tokenizer.json."""
+  files = tokenizer.model.save(folder)
+  check("vocab.json and merges.txt", ours(program, folder, pairs), tokenizer,
+        pairs)
+  special = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
+  vocabulary = pathlib.Path(files[0])
+  pieces = {piece if piece not in special else f"x{piece}": id for piece, id in
+            json.loads(vocabulary.read_text(encoding="utf-8")).items()}
+  vocabulary.write_text(json.dumps(pieces), encoding="utf-8")
+  gpt2 = tokenizers.Tokenizer(tokenizers.models.BPE.from_file(*files))
+  gpt2.pre_tokenizer = pre_tokenizers.ByteLevel(False)
+  found = [[piece[0] for piece in ids] for ids in ours(program, folder, texts)]
+  for ids, text in zip(found, texts, strict=True):
+    if ids != gpt2.encode(text).ids:
+      sys.exit(f"GPT-2: {text!r} is {ids}, not {gpt2.encode(text).ids}")
+  print(f"GPT-2's files: {len(texts)} texts, {sum(map(len, found))} pieces: "
+        "equal")
+
+
 def main():
   build = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else
                        ROOT / "build/release").resolve()
@@ -85,6 +107,8 @@ def main():
       path.write_text(json.dumps(settings), encoding="utf-8")
       tokenizer.post_processor = expected
       check(name, ours(program, path, pairs), tokenizer, pairs)
+  with tempfile.TemporaryDirectory() as folder:
+    check_merges(program, folder, tokenizer, texts, pairs)
 
 
 if __name__ == "__main__":

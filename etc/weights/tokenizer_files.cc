@@ -21,6 +21,7 @@
 #include "base/path_lookup.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "etc/weights/byte_level_files.h"
 #include "etc/weights/source_config.h"
 #include "etc/weights/tokenizer_json.h"
 #include "etc/weights/tokenizer_statements.h"
@@ -414,6 +415,11 @@ std::string VocabularyFileName(const std::string& tokenizer_type) {
 
 absl::StatusOr<std::string> ReadVocabulary(const std::string& type,
                                            const std::string& path) {
+  if (type == kHuggingFace && !MergesOf(path).empty()) {
+    ETC_ASSIGN_OR_RETURN(const nlohmann::json contents,
+                         ReadTokenizerJsonOrByteLevel(path));
+    return JsonText(contents);
+  }
   if (type == kSentencePiece || type == kHuggingFace) {
     return ReadFile(path, kMostBytes);
   }
@@ -448,9 +454,18 @@ absl::StatusOr<TokenizerFiles> FindTokenizer(const std::string& path) {
       break;
     }
   }
-  const std::string vocabulary = FileBesideWeights(path, found.file);
+  std::string vocabulary = FileBesideWeights(path, found.file);
   if (vocabulary.empty()) {
-    return TokenizerFiles();
+    absl::StatusOr<std::string> byte_level = FindByteLevelFiles(path);
+    if (!byte_level.ok()) {
+      return TokenizerFiles{.unsupported =
+                                std::string(byte_level.status().message())};
+    }
+    if (byte_level->empty()) {
+      return TokenizerFiles();
+    }
+    vocabulary = *std::move(byte_level);
+    found.type = kHuggingFace;
   }
   absl::StatusOr<TokenizerFiles> tokenizer =
       DescribeTokenizer(found.type, vocabulary);
@@ -467,6 +482,15 @@ absl::StatusOr<TokenizerFiles> FindTokenizer(const std::string& path) {
 
 absl::StatusOr<TokenizerFiles> DescribeTokenizerAt(const std::string& path) {
   ETC_ASSIGN_OR_RETURN(const bool is_directory, IsDirectory(path));
+  if (!is_directory && absl::EndsWith(path, "merges.txt")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path,
+                     " has the merges of a vocab.json, which is the vocabulary "
+                     "to be named, or the directory of both"));
+  }
+  if (!is_directory && !MergesOf(path).empty()) {
+    return DescribeTokenizer(kHuggingFace, path);
+  }
   if (!is_directory) {
     absl::StatusOr<TokenizerFiles> tokenizer = DescribeTokenizer(
         absl::EndsWith(path, ".model") ? kSentencePiece : "wordpiece", path);
@@ -517,6 +541,10 @@ std::vector<std::string> FilesBesideVocabulary(const std::string& vocabulary) {
     if (!path.empty() && path != vocabulary) {
       paths.push_back(std::move(path));
     }
+  }
+  std::string merges = MergesOf(vocabulary);
+  if (!merges.empty() && PathExists(merges).value_or(false)) {
+    paths.push_back(std::move(merges));
   }
   return paths;
 }

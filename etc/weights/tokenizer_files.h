@@ -14,10 +14,11 @@ namespace etc {
 // A vocabulary, and how text is split with it.
 struct TokenizerFiles {
   // "wordpiece", "sentencepiece" or "huggingface", which is a tokenizer.json of
-  // another kind than BERT's; empty if there is no vocabulary.
+  // another kind than BERT's, or a vocab.json with merges.txt beside it
+  // (etc/weights/byte_level_files.h); empty if there is no vocabulary.
   std::string type;
   // Path of a vocab.txt, a SentencePiece model or a tokenizer.json, under
-  // whichever name; ReadVocabulary reads it.
+  // whichever name, or of a vocab.json; ReadVocabulary reads it.
   std::string vocabulary;
   WordPieceOptions wordpiece;
   // SentencePiece: split into words first (doc/model.md 9.4).
@@ -37,10 +38,10 @@ struct TokenizerFiles {
 
 // Finds the vocabulary in a directory by the names that official ETC, BERT,
 // HuggingFace and we use; without any of them, or if they are used in a way
-// that is not supported, in tokenizer.json. `path` is the directory, or a file
-// or the prefix of files in it.
+// that is not supported, in tokenizer.json; last, vocab.json with merges.txt.
+// `path` is the directory, or a file or the prefix of files in it.
 //   errors of DescribeTokenizer, but for kUnimplemented, which becomes
-//   `unsupported`
+//   `unsupported`, as does one of the last two files without the other
 absl::StatusOr<TokenizerFiles> FindTokenizer(const std::string& path);
 
 // Reads how the vocabulary in the file `vocabulary`, of the given type, is
@@ -62,10 +63,11 @@ absl::StatusOr<TokenizerFiles> DescribeTokenizer(const std::string& type,
 
 // Describes the tokenizer that a user names: of a directory FindTokenizer's, or
 // the file of a vocabulary itself, which is a SentencePiece model if its name
-// ends in ".model", and a tokenizer.json if it ends in ".json".
+// ends in ".model", a vocab.json with merges if it ends in "vocab.json", and
+// else a tokenizer.json if it ends in ".json".
 //   kNotFound         there is no such file or directory
 //   kInvalidArgument  the directory has no vocabulary, or one that cannot be
-//                     used
+//                     used; the file is a merges.txt
 // and the errors of DescribeTokenizer.
 absl::StatusOr<TokenizerFiles> DescribeTokenizerAt(const std::string& path);
 
@@ -92,7 +94,8 @@ std::vector<std::string> TokenizerWarnings(const TokenizerFiles& tokenizer);
 
 // The contents of the vocabulary at `path`: as they are, but of WordPiece (also
 // of a tokenizer.json: any name that ends in ".json") those of the vocab.txt
-// that is equivalent, added tokens among them.
+// that is equivalent, added tokens among them, and of a vocab.json with its
+// merges those of the tokenizer.json that is equivalent.
 //   errors of DescribeTokenizer
 absl::StatusOr<std::string> ReadVocabulary(const std::string& type,
                                            const std::string& path);

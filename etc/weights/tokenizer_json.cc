@@ -12,6 +12,7 @@
 #include "base/json_text.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "etc/weights/byte_level_files.h"
 #include "nlohmann/json.hpp"
 
 namespace etc {
@@ -237,7 +238,7 @@ absl::StatusOr<TokenizerJson> ReadTokenizerJson(const std::string& path) {
 }
 
 absl::Status CheckTokenizerJsonModel(const std::string& path) {
-  ETC_ASSIGN_OR_RETURN(const json contents, ReadJsonFile(path));
+  ETC_ASSIGN_OR_RETURN(const json contents, ReadTokenizerJsonOrByteLevel(path));
   JsonObjectReader reader(contents, path);
   const json* model = reader.Raw("model", /*required=*/true);
   ETC_RETURN_IF_ERROR(reader.Finish(kIgnore));
@@ -255,7 +256,7 @@ absl::Status CheckTokenizerJsonModel(const std::string& path) {
 }
 
 absl::StatusOr<int64_t> CountTokenizerJsonPieces(const std::string& path) {
-  ETC_ASSIGN_OR_RETURN(const json contents, ReadJsonFile(path));
+  ETC_ASSIGN_OR_RETURN(const json contents, ReadTokenizerJsonOrByteLevel(path));
   JsonObjectReader reader(contents, path);
   const json* model = reader.Raw("model", /*required=*/true);
   ETC_RETURN_IF_ERROR(reader.Finish(kIgnore));

@@ -30,17 +30,17 @@ struct TokenizerJson {
 // and the errors of ReadJsonFile.
 absl::StatusOr<TokenizerJson> ReadTokenizerJson(const std::string& path);
 
-// Checks that a tokenizer.json has one of the models that are read at all; the
-// rest of it is checked when it is loaded.
+// Checks that a tokenizer.json, or a vocab.json with its merges, has one of the
+// models that are read at all; the rest of it is checked when it is loaded.
 //   kUnimplemented    another model; the message names it
 //   kInvalidArgument  no "model"
-// and the errors of ReadJsonFile.
+// and the errors of ReadTokenizerJsonOrByteLevel.
 absl::Status CheckTokenizerJsonModel(const std::string& path);
 
-// Counts the pieces of a tokenizer.json of any kind: one more than the largest
-// id.
+// Counts the pieces of a tokenizer.json of any kind, or of a vocab.json with
+// its merges: one more than the largest id.
 //   kInvalidArgument  no "model" with a "vocab"
-// and the errors of ReadJsonFile.
+// and the errors of ReadTokenizerJsonOrByteLevel.
 absl::StatusOr<int64_t> CountTokenizerJsonPieces(const std::string& path);
 
 }  // namespace etc

@@ -329,7 +329,8 @@ void AddTokenizeCommand(CLI::App* program, Action* action) {
       ->required();
   command
       ->add_option("--vocabulary", arguments->vocabulary,
-                   "vocab.txt, tokenizer.json, a SentencePiece model (.model), "
+                   "vocab.txt, tokenizer.json, vocab.json beside merges.txt, a "
+                   "SentencePiece model (.model), "
                    "or a directory of a checkpoint that has one")
       ->required();
   command->add_flag(

@@ -124,8 +124,9 @@ absl::Status CheckTokenizer(const ImportPlan& plan) {
   if (plan.tokenizer.type.empty()) {
     PrintWarnings({absl::StrCat(
         plan.file.source.path,
-        " has no vocabulary that is known: vocab.txt, tokenizer.json or a "
-        "SentencePiece model; give one with --vocabulary")});
+        " has no vocabulary that is known: vocab.txt, tokenizer.json, "
+        "vocab.json with merges.txt or a SentencePiece model; give one with "
+        "--vocabulary")});
     return absl::OkStatus();
   }
   ETC_ASSIGN_OR_RETURN(const auto tokenizer, Load(plan.tokenizer));
@@ -498,7 +499,8 @@ void AddImportCommand(CLI::App* program, Action* action) {
       ->check(CLI::IsMember({"first", "rows"}));
   command->add_option(
       "--vocabulary", arguments->vocabulary,
-      "vocab.txt, tokenizer.json, SentencePiece .model or fairseq's "
+      "vocab.txt, tokenizer.json, vocab.json, SentencePiece .model or "
+      "fairseq's "
       "dict.txt, instead of the source's; with --lift, RoBERTa's embeddings "
       "are "
       "matched to a .model piece by piece");

@@ -136,8 +136,8 @@ struct ConfigTable<TokenizerConfig> {
             "`dict.txt`, for text in pieces)",
             {.one_of = kTypes}),
       Field("vocabulary", &C::vocabulary,
-            "`vocab.txt`, `tokenizer.json` or a SentencePiece model; if empty, "
-            "that of `init`",
+            "`vocab.txt`, `tokenizer.json`, `vocab.json` beside `merges.txt`, "
+            "or a SentencePiece model; if empty, that of `init`",
             {.names_files = true}),
       Field("lower_case", &C::lower_case,
             "WordPiece: fold case and, unless a file says otherwise, strip "

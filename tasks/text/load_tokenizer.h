@@ -17,9 +17,9 @@ struct TokenizerFiles;
 // Loads the tokenizer at `path`: a directory with weights of any origin
 // (doc/weights.md), of which the vocabulary is found by its name, or a file of
 // a vocabulary, whatever its name: a SentencePiece model if that ends in
-// ".model", a tokenizer.json of any kind if it ends in ".json", else a
-// vocab.txt. The files beside a vocab.txt or a model say how it is used
-// (doc/weights.md, "How a vocabulary is used").
+// ".model", a tokenizer.json of any kind if it ends in ".json", or a vocab.json
+// with its merges.txt beside it, else a vocab.txt. The files beside a vocab.txt
+// or a model say how it is used (doc/weights.md, "How a vocabulary is used").
 //   kNotFound            there is no such file or directory
 //   kInvalidArgument     the directory has no vocabulary, or one of another
 //                        tokenizer; a mistake in a file, with its line

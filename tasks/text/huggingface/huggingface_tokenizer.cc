@@ -9,10 +9,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
 #include "base/json_reader.h"
 #include "base/status_macros.h"
 #include "etc/weights/roberta_vocabulary.h"
+#include "etc/weights/tokenizer_files.h"
 #include "etc/weights/tokenizer_statements.h"
 #include "nlohmann/json.hpp"
 #include "tasks/text/huggingface/added_vocabulary.h"
@@ -245,7 +245,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> ParseHuggingFaceTokenizer(
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadHuggingFaceTokenizer(
     const std::string& path) {
   ETC_ASSIGN_OR_RETURN(const std::string contents,
-                       ReadFile(path, kMaxVocabularyBytes));
+                       ReadVocabulary("huggingface", path));
   return ParseHuggingFaceTokenizer(contents, path);
 }
 

@@ -26,7 +26,8 @@ namespace etc {
 //   kInvalidArgument    no JSON, wrong types, ids that are doubled or out of
 //                       range, merges of unknown pieces; file and field
 //   kResourceExhausted  more than 256 MiB
-// and those of ReadFile.
+// and those of ReadFile; of a path that ends in "vocab.json", which is read
+// with its merges, those of etc/weights/byte_level_files.h (internal).
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadHuggingFaceTokenizer(
     const std::string& path);
 

@@ -463,6 +463,39 @@ TEST(HuggingFaceTokenizerTest, NamesThePiecesBetweenTwoTexts) {
   }
 }
 
+// GPT-2's files: vocab.json, with the pieces that a tokenizer.json has among
+// its added tokens, and merges.txt.
+TEST(HuggingFaceTokenizerTest, ReadsAVocabJsonWithMerges) {
+  const json file = ByteLevelFile();
+  json vocabulary = file["model"]["vocab"];
+  for (const json& added : file["added_tokens"]) {
+    vocabulary[added["content"].get<std::string>()] = added["id"];
+  }
+  std::string merges = "#version: 0.2\n";
+  for (const auto& [left, right] : kMerges) {
+    absl::StrAppend(&merges, left, " ", right, "\n");
+  }
+  TemporaryDirectory directory;
+  const std::string path = directory.Write("vocab.json", vocabulary.dump());
+  directory.Write("merges.txt", merges);
+  const auto expected = Parse(file);
+  for (const std::string& named : {directory.path(), path}) {
+    const auto tokenizer = LoadTokenizer(named);
+    ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+    EXPECT_EQ((*tokenizer)->vocab_size(), expected->vocab_size());
+    for (const char* text :
+         {"the lower", "  lowest\tthe", "<s>low <mask></s>", "\u00e9the"}) {
+      EXPECT_EQ(Pieces(**tokenizer, text), Pieces(*expected, text));
+    }
+    const SpecialIds ids = FindSpecialIds(**tokenizer);
+    EXPECT_EQ(ids.cls, 265);
+    EXPECT_EQ(ids.between, std::vector<int32_t>({266, 266}));
+  }
+  directory.Write("merges.txt", merges + "x y\n");
+  EXPECT_THAT(LoadTokenizer(path).status().message(),
+              HasSubstr("merges.txt:11 merges \"x\" and \"y\""));
+}
+
 TEST(HuggingFaceTokenizerTest, IsFoundByItsDirectory) {
   TemporaryDirectory directory;
   directory.Write("tokenizer.json", ByteLevelFile().dump());
