@@ -6,12 +6,14 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/json_reader.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tasks/config/config_fields.h"
+#include "tasks/config/grid.h"
 #include "tasks/output/grid_results.h"
 #include "tasks/output/results.h"
 #include "tasks/registry.h"
@@ -120,11 +122,10 @@ absl::StatusOr<EvaluateTaskResult> EvaluateTask(
       .predictions = run.evaluation.predictions->FileContents()};
 }
 
-absl::StatusOr<TaskScores> ScoreTask(const std::string& task,
-                                     const std::string& gold,
-                                     const std::string& predictions,
-                                     ScoringRules rules,
-                                     const std::string& config) {
+absl::StatusOr<TaskScores> ScoreTask(
+    const std::string& task, const std::string& gold,
+    const std::string& predictions, ScoringRules rules,
+    const std::string& config, const std::vector<std::string>& overrides) {
   ETC_ASSIGN_OR_RETURN(const TaskEntry* entry, FindTask(task));
   if (entry->score == nullptr) {
     return absl::InvalidArgumentError(
@@ -133,16 +134,32 @@ absl::StatusOr<TaskScores> ScoreTask(const std::string& task,
   nlohmann::json options;
   RecordLimits limits = {.max_record_field =
                              "data.max_record_megabytes, of --config"};
-  if (!config.empty()) {
-    ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonFile(config));
+  const std::string source =
+      overrides.empty()
+          ? config
+          : absl::StrCat(config, config.empty() ? "" : " with ", "--set");
+  if (!config.empty() || !overrides.empty()) {
+    nlohmann::json json = nlohmann::json::object();
+    if (!config.empty()) {
+      ETC_ASSIGN_OR_RETURN(json, ReadJsonFile(config));
+    }
+    for (const std::string& override_text : overrides) {
+      if (!absl::StartsWith(override_text, task + ".") &&
+          !absl::StartsWith(override_text, "data.")) {
+        return InvalidArgument("--set ", override_text,
+                               " should set an option of the task, ", task,
+                               ".NAME=VALUE");
+      }
+      ETC_RETURN_IF_ERROR(ApplyOverride(override_text, &json));
+    }
     ETC_ASSIGN_OR_RETURN(limits.max_record_bytes,
-                         RecordBytesSaidBy(json, config));
+                         RecordBytesSaidBy(json, source));
     options = json.is_object() && json.contains(task)
                   ? json.at(task)
                   : nlohmann::json::object();
   }
   return entry->score({.gold = gold, .predictions = predictions}, rules,
-                      options, absl::StrCat(config, ": ", task), limits);
+                      options, absl::StrCat(source, ": ", task), limits);
 }
 
 absl::StatusOr<Metrics> ScoreRuns(const std::string& task,

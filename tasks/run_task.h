@@ -109,14 +109,16 @@ absl::StatusOr<EvaluateTaskResult> EvaluateTask(
 
 // The scores of a prediction file against the data set `gold`. `task` is a name
 // as in a configuration ("wikihop"); `config` is such a file, for tasks whose
-// options decide how they are scored, or empty.
+// options decide how they are scored, or empty; `overrides` are applied to it
+// as by ReadTaskConfig.
 //   kNotFound         there is no such task or file
 //   kInvalidArgument  the task has no prediction files; a mistake in a file, or
 //                     records without prediction
 absl::StatusOr<TaskScores> ScoreTask(
     const std::string& task, const std::string& gold,
     const std::string& predictions, ScoringRules rules = ScoringRules::kDefault,
-    const std::string& config = "");
+    const std::string& config = "",
+    const std::vector<std::string>& overrides = {});
 
 // Returns the overall score of a benchmark that has several tasks ("glue"),
 // from the directories of runs or grids on each of them: last, after the

@@ -28,6 +28,7 @@ struct ScoreArguments {
   std::string gold;
   std::string predictions;
   std::string config;
+  std::vector<std::string> overrides;
   // Directories; instead of gold and predictions.
   std::vector<std::string> runs;
   bool as_official = false;
@@ -49,7 +50,7 @@ absl::Status Score(const ScoreArguments& arguments) {
       ScoreTask(arguments.task, arguments.gold, arguments.predictions,
                 arguments.as_official ? ScoringRules::kOfficial
                                       : ScoringRules::kDefault,
-                arguments.config));
+                arguments.config, arguments.overrides));
   if (scores.unanswered.count > 0) {
     PrintWarnings({absl::StrCat(
         Counted(scores.unanswered.count, "record"), " without an answer ",
@@ -128,6 +129,23 @@ void AddTranslation(CLI::App* score, Action* action) {
       [=] { *action = [arguments] { return ScoreTranslations(*arguments); }; });
 }
 
+// Adds the options that decide how a task is scored.
+void AddTaskOptions(CLI::App* command, ScoreArguments* arguments) {
+  command->add_option("--config", arguments->config,
+                      "Configuration whose options of the task decide how it "
+                      "is scored");
+  command
+      ->add_option("--set", arguments->overrides,
+                   "FIELD=VALUE: an option of the task, with or without a "
+                   "configuration: tokens.tags=strict_iob2; may be repeated")
+      ->allow_extra_args(false);
+  command->add_flag("--as-official", arguments->as_official,
+                    "Score as the official program also where that is of no "
+                    "use: nq with one annotator a page, for whom no page has "
+                    "an answer then, empty key phrases of openkp, and "
+                    "questions of squad without a prediction");
+}
+
 }  // namespace
 
 void AddScoreCommand(CLI::App* program, Action* action) {
@@ -160,14 +178,7 @@ void AddScoreCommand(CLI::App* program, Action* action) {
                        "prints their average as the papers have it, without "
                        "GOLD and PREDICTIONS")
           ->excludes(gold);
-  command->add_option("--config", arguments->config,
-                      "Configuration whose options of the task decide how it "
-                      "is scored");
-  command->add_flag("--as-official", arguments->as_official,
-                    "Score as the official program also where that is of no "
-                    "use: nq with one annotator a page, for whom no page has "
-                    "an answer then, empty key phrases of openkp, and "
-                    "questions of squad without a prediction");
+  AddTaskOptions(command, arguments.get());
   command->add_flag("--json", arguments->json,
                     "One JSON object with all digits");
   AddTranslation(command, action);

@@ -8,7 +8,8 @@
 
 namespace etc {
 
-// The scores of seqeval's default mode, which are those of CoNLL's conlleval: a
+// The scores of seqeval, which are those of CoNLL's conlleval; tags are read to
+// spans before, which is where seqeval's modes differ (TagReading). A
 // predicted span is right if the gold has the same one with the same label,
 //
 //   precision = right / predicted    recall = right / gold

@@ -1,6 +1,7 @@
 #include "tasks/tokens/options.h"
 
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/json_reader.h"
@@ -19,6 +20,26 @@ void ReadColumn(JsonObjectReader& reader, const std::string& field,
                                     "for the last one, but is ",
                                     *column));
   }
+}
+
+void ReadTags(JsonObjectReader& reader, TagReading* tags) {
+  constexpr std::pair<const char*, TagReading> kReadings[] = {
+      {"iob2", TagReading::kIob2},
+      {"conlleval", TagReading::kConlleval},
+      {"strict_iob2", TagReading::kStrictIob2},
+      {"strict_iobes", TagReading::kStrictIobes}};
+  std::string given = kReadings[0].first;
+  reader.Optional("tags", &given);
+  for (const auto& [name, reading] : kReadings) {
+    if (given == name) {
+      *tags = reading;
+      return;
+    }
+  }
+  reader.Fail("tags", absl::StrCat("should be \"iob2\", \"conlleval\", "
+                                   "\"strict_iob2\" or \"strict_iobes\", but "
+                                   "is \"",
+                                   given, "\""));
 }
 
 void ReadTokenLabels(JsonObjectReader& reader,
@@ -55,11 +76,12 @@ absl::Span<const OptionField> Tokens::OptionFields() const {
       {"document_column", "whole number", "none", "",
        "CoNLL: column of the document's id; without one `-DOCSTART-` begins a "
        "document, or, where a file has none, each sentence"},
-      {"tags", "text", "`\"iob2\"`", "\"iob2\" or \"conlleval\"",
+      {"tags", "text", "`\"iob2\"`",
+       "\"iob2\", \"conlleval\", \"strict_iob2\" or \"strict_iobes\"",
        "how labels of words are read: `\"iob2\"`, where `I-` without `B-` is "
-       "an "
-       "error, or as `\"conlleval\"` and seqeval do, which take it for a "
-       "beginning: IOB1, IOBES"},
+       "an error, or as `\"conlleval\"` and seqeval do, which take it for a "
+       "beginning: IOB1, IOBES; as seqeval's mode strict does: "
+       "`\"strict_iob2\"`, `\"strict_iobes\"`"},
       {"labels", "list of texts", "those of the training data", "",
        "all labels that a span may have"}};
   return kFields;
@@ -82,15 +104,7 @@ void Tokens::ReadOptions(JsonObjectReader& reader, Options* options) const {
              &options->label_column);
   ReadColumn(reader, "document_column", /*may_miss=*/true,
              &options->document_column);
-  std::string tags = "iob2";
-  reader.Optional("tags", &tags);
-  if (tags == "conlleval") {
-    options->tags = TagReading::kConlleval;
-  } else if (tags != "iob2") {
-    reader.Fail("tags",
-                absl::StrCat("should be \"iob2\" or \"conlleval\", but is \"",
-                             tags, "\""));
-  }
+  ReadTags(reader, &options->tags);
   ReadTokenLabels(reader, &options->labels);
 }
 

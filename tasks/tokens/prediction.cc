@@ -54,9 +54,11 @@ std::vector<bool> SentenceBegins(const TokensExample& example) {
   return begins;
 }
 
-// Joins units as conlleval joins tags.
+// Joins units as conlleval joins tags; if `is_strict`, as seqeval's scheme IOB2
+// does, where the rest of a span without its beginning is none.
 std::vector<UnitSpan> JoinUnits(const TokensExample& example,
-                                const std::vector<UnitClass>& classes) {
+                                const std::vector<UnitClass>& classes,
+                                bool is_strict) {
   const std::vector<bool> begins = SentenceBegins(example);
   std::vector<UnitSpan> spans;
   bool is_open = false;
@@ -70,6 +72,10 @@ std::vector<UnitSpan> JoinUnits(const TokensExample& example,
     const bool goes_on = is_open && IsInsideClass(best) &&
                          spans.back().label == LabelOfClass(best) &&
                          (begins.empty() || !begins[word]);
+    if (!goes_on && is_strict && IsInsideClass(best)) {
+      is_open = false;
+      continue;
+    }
     if (!goes_on) {
       spans.push_back({.label = LabelOfClass(best), .first = i});
       is_open = true;
@@ -175,7 +181,8 @@ TokensPrediction Tokens::Decode(Outputs outputs) const {
         static_cast<size_t>(TokensExample::PositionOf(unit)) * num_classes,
         num_classes)));
   }
-  const std::vector<UnitSpan> spans = JoinUnits(example, classes);
+  const std::vector<UnitSpan> spans =
+      JoinUnits(example, classes, IsStrict(options().tags));
   const std::vector<int64_t> bytes = BytesOfCodePoints(example.text);
   TokensPrediction prediction;
   for (const UnitSpan& span : spans) {
@@ -204,7 +211,9 @@ Tokens::PredictionsOr Tokens::ReadPredictions(const std::string& path) const {
   }
   // Other programs' tags, which may begin spans as they like.
   Options lenient = options();
-  lenient.tags = TagReading::kConlleval;
+  if (!IsStrict(lenient.tags)) {
+    lenient.tags = TagReading::kConlleval;
+  }
   lenient.labels.clear();
   const Tokens reader(std::move(lenient));
   ETC_ASSIGN_OR_RETURN(const std::vector<FileRecord> records,

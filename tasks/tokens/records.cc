@@ -144,7 +144,7 @@ absl::StatusOr<std::vector<TokensSpan>> SpansOfSentences(
     ETC_RETURN_IF_ERROR(CheckTags(tags[s], options, [&](size_t i) {
       return NameOfTag(reader, lines, s, i);
     }));
-    for (const TagSpan& span : SpansOfTags(tags[s])) {
+    for (const TagSpan& span : SpansOfTags(tags[s], options.tags)) {
       const auto word = [&](int64_t i) {
         return layout.words[first + static_cast<size_t>(i)];
       };

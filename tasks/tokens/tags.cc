@@ -31,11 +31,45 @@ bool StartsSpan(const TagParts& previous, const TagParts& tag) {
          previous.label != tag.label;
 }
 
+// seqeval's Tokens.entities: a span that is begun and not ended as the scheme
+// has it is none, and the next may begin where it broke off.
+std::vector<TagSpan> StrictSpans(absl::Span<const std::string> tags,
+                                 bool is_iobes) {
+  std::vector<TagSpan> spans;
+  for (size_t i = 0; i < tags.size();) {
+    const size_t first = i++;
+    const TagParts begin = PartsOfTag(tags[first]);
+    if (begin.prefix != 'B' && (!is_iobes || begin.prefix != 'S')) {
+      continue;
+    }
+    char last = begin.prefix;
+    for (; i < tags.size() && (last == 'B' || last == 'I'); ++i) {
+      const TagParts tag = PartsOfTag(tags[i]);
+      if ((tag.prefix != 'I' && (!is_iobes || tag.prefix != 'E')) ||
+          tag.label != begin.label) {
+        break;
+      }
+      last = tag.prefix;
+    }
+    if (!is_iobes || last == 'E' || last == 'S') {
+      spans.push_back({.label = std::string(begin.label),
+                       .first = static_cast<int64_t>(first),
+                       .last = static_cast<int64_t>(i) - 1});
+    }
+  }
+  return spans;
+}
+
 }  // namespace
 
 TagParts PartsOfTag(absl::string_view tag) {
   return tag.size() < 3 ? TagParts()
                         : TagParts{.prefix = tag[0], .label = tag.substr(2)};
+}
+
+bool IsStrict(TagReading reading) {
+  return reading == TagReading::kStrictIob2 ||
+         reading == TagReading::kStrictIobes;
 }
 
 std::string TagMistake(absl::string_view previous, absl::string_view tag,
@@ -44,12 +78,13 @@ std::string TagMistake(absl::string_view previous, absl::string_view tag,
     return "";
   }
   const bool is_iob2 = reading == TagReading::kIob2;
-  const absl::string_view prefixes = is_iob2 ? kIob2Prefixes : kAllPrefixes;
+  const bool has_two = is_iob2 || reading == TagReading::kStrictIob2;
+  const absl::string_view prefixes = has_two ? kIob2Prefixes : kAllPrefixes;
   if (tag.size() < 3 || tag[1] != '-' ||
       prefixes.find(tag[0]) == absl::string_view::npos) {
     return absl::StrCat(
         " should be \"O\", or ",
-        is_iob2 ? "\"B-\" or \"I-\"" : "\"B-\", \"I-\", \"E-\" or \"S-\"",
+        has_two ? "\"B-\" or \"I-\"" : "\"B-\", \"I-\", \"E-\" or \"S-\"",
         " and a label, but is ", QuotedName(tag));
   }
   const TagParts parts = PartsOfTag(tag);
@@ -66,7 +101,11 @@ std::string TagMistake(absl::string_view previous, absl::string_view tag,
   return "";
 }
 
-std::vector<TagSpan> SpansOfTags(absl::Span<const std::string> tags) {
+std::vector<TagSpan> SpansOfTags(absl::Span<const std::string> tags,
+                                 TagReading reading) {
+  if (IsStrict(reading)) {
+    return StrictSpans(tags, reading == TagReading::kStrictIobes);
+  }
   std::vector<TagSpan> spans;
   TagParts previous;
   bool is_open = false;

@@ -19,7 +19,16 @@ enum class TagReading {
   // "I-PER" or "E-PER" behind something else begins a span, and "S-PER" is one.
   // So IOB1, IOB2 and IOBES are read.
   kConlleval,
+  // seqeval's mode "strict" with its scheme IOB2: a span is "B-PER" with the
+  // "I-PER" behind it; any other "I-PER" is outside of spans.
+  kStrictIob2,
+  // The same with its scheme IOBES: a span is "S-PER", or "B-PER", any number
+  // of "I-PER" and "E-PER"; what is neither is outside of spans.
+  kStrictIobes,
 };
+
+// Returns true for the last two.
+bool IsStrict(TagReading reading);
 
 // A span of words, both included.
 struct TagSpan {
@@ -44,9 +53,10 @@ TagParts PartsOfTag(absl::string_view tag);
 std::string TagMistake(absl::string_view previous, absl::string_view tag,
                        TagReading reading);
 
-// The spans of the tags of a sentence, without mistakes, as conlleval reads
-// them; of IOB2 without mistakes they are the same.
-std::vector<TagSpan> SpansOfTags(absl::Span<const std::string> tags);
+// The spans of the tags of a sentence, without mistakes. Those of kIob2 are
+// read as kConlleval: without mistakes they are the same.
+std::vector<TagSpan> SpansOfTags(absl::Span<const std::string> tags,
+                                 TagReading reading);
 
 }  // namespace etc
 

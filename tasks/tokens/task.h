@@ -112,7 +112,8 @@ class Tokens final
   std::string Describe(const Example& example) const override;
 
   // The class with the largest logit at the first piece of each word, joined to
-  // spans as conlleval reads tags (SpansOfTags).
+  // spans as conlleval reads tags (SpansOfTags), or, where the options are
+  // strict, as kStrictIob2: a model's classes are those of IOB2.
   Prediction Decode(Outputs outputs) const override;
   Gold GoldOf(const Example& example) const override { return example.gold; }
   std::optional<Gold> GoldOf(const Record& record) const override {
@@ -125,7 +126,7 @@ class Tokens final
   //
   // and "tags" if its text was split already. Reading does without the text and
   // the probability; it reads CoNLL as well, by the name of the file, whose
-  // tags are read as conlleval reads them.
+  // tags are read as conlleval reads them unless the options are strict.
   //   kInvalidArgument  a line that is none of these, by its number
   PredictionsOr ReadPredictions(const std::string& path) const override;
   std::string FileContents(const Answers& answers) const override;

@@ -55,6 +55,35 @@ TEST_F(ScoreCommandTest, SaysWhichMetricOptionsMakeTheMainOne) {
             "distinct_predictions  1.0000\n");
 }
 
+TEST_F(ScoreCommandTest, TakesOptionsOfTheTask) {
+  const std::string gold =
+      directory_.Write("gold.conll", "a B-p\nb I-p\nc B-p\n");
+  const std::string predictions =
+      directory_.Write("tags.conll", "a B-p\nb I-p\nc I-p\n");
+  const std::string strict_predictions =
+      directory_.Write("odd.conll", "a I-p\nb I-p\nc B-p\n");
+  const auto precision = [&](const std::string& file, const char* options) {
+    const Result result = Run(
+        absl::StrCat("score --json tokens ", gold, " ", file, " ", options));
+    EXPECT_EQ(result.code, 0) << result.err;
+    return nlohmann::json::parse(result.out).value("precision", -1.0);
+  };
+  EXPECT_EQ(precision(predictions, ""), 0);
+  EXPECT_EQ(precision(strict_predictions, ""), 1);
+  EXPECT_EQ(precision(strict_predictions, "--set tokens.tags=conlleval"), 1);
+  EXPECT_EQ(precision(strict_predictions, "--set tokens.tags=strict_iobes"), 0);
+  const std::string arguments =
+      absl::StrCat("score tokens ", gold, " ", strict_predictions, " --set ");
+  const Result iob2 = Run(arguments + "tokens.tags=strict_iob2 --json");
+  EXPECT_EQ(nlohmann::json::parse(iob2.out).value("recall", -1.0), 0.5);
+  EXPECT_THAT(Run(arguments + "tokens.tags=strict").err,
+              AllOf(HasSubstr("--set: tokens.tags should be"),
+                    HasSubstr("\"strict_iobes\"")));
+  EXPECT_THAT(Run(arguments + "token.tags=strict_iob2").err,
+              HasSubstr("--set token.tags=strict_iob2 should set an option of "
+                        "the task, tokens.NAME"));
+}
+
 TEST_F(ScoreCommandTest, RefusesRecordsThatAreTooLong) {
   const std::string config = directory_.Write(
       "run.json", R"({"data": {"max_record_megabytes": 1}, "classify": {}})");

@@ -32,7 +32,7 @@ using Strings = std::vector<std::string>;
 TEST(TokensTagsTest, AreReadAsConllevalReadsThem) {
   const auto spans = [](const Strings& tags) {
     std::string text;
-    for (const TagSpan& span : SpansOfTags(tags)) {
+    for (const TagSpan& span : SpansOfTags(tags, TagReading::kConlleval)) {
       absl::StrAppend(&text, span.label, " ", span.first, "-", span.last, ", ");
     }
     return text;
@@ -45,6 +45,35 @@ TEST(TokensTagsTest, AreReadAsConllevalReadsThem) {
   EXPECT_EQ(spans({"E-a", "E-a", "O"}), "a 0-0, a 1-1, ");
   EXPECT_EQ(spans({"B-a-b", "I-a-b"}), "a-b 0-1, ");
   EXPECT_EQ(spans({}), "");
+}
+
+// seqeval 1.2.2: Entities([tags], IOB2) and IOBES.
+TEST(TokensTagsTest, AreReadAsSeqevalsStrictModeReadsThem) {
+  const auto spans = [](TagReading reading, const Strings& tags) {
+    std::string text;
+    for (const TagSpan& span : SpansOfTags(tags, reading)) {
+      absl::StrAppend(&text, span.label, " ", span.first, "-", span.last, ", ");
+    }
+    return text;
+  };
+  const auto iob2 = [&](const Strings& tags) {
+    return spans(TagReading::kStrictIob2, tags);
+  };
+  EXPECT_EQ(iob2({"B-a", "I-a", "O", "B-b"}), "a 0-1, b 3-3, ");
+  EXPECT_EQ(iob2({"I-a", "I-a", "O", "B-b", "B-b"}), "b 3-3, b 4-4, ");
+  EXPECT_EQ(iob2({"B-a", "I-b", "I-b", "I-a"}), "a 0-0, ");
+  EXPECT_EQ(iob2({"B-a-b", "I-a-b", "I-a"}), "a-b 0-1, ");
+  EXPECT_EQ(iob2({}), "");
+  const auto iobes = [&](const Strings& tags) {
+    return spans(TagReading::kStrictIobes, tags);
+  };
+  EXPECT_EQ(iobes({"B-a", "I-a", "E-a", "S-b", "S-b"}),
+            "a 0-2, b 3-3, b 4-4, ");
+  EXPECT_EQ(iobes({"B-a", "I-a", "O", "B-a", "E-a"}), "a 3-4, ");
+  EXPECT_EQ(iobes({"B-a", "I-a", "B-a", "E-a"}), "a 2-3, ");
+  EXPECT_EQ(iobes({"B-a", "E-b", "E-a", "I-a", "E-a"}), "");
+  EXPECT_EQ(iobes({"S-a", "E-a", "B-a", "E-a", "E-a"}), "a 0-0, a 2-3, ");
+  EXPECT_EQ(iobes({"B-a", "I-a"}), "");
 }
 
 TEST(TokensTagsTest, HaveMistakes) {
@@ -68,6 +97,10 @@ TEST(TokensTagsTest, HaveMistakes) {
   EXPECT_EQ(TagMistake("O", "I-a", TagReading::kConlleval), "");
   EXPECT_EQ(TagMistake("B-b", "E-a", TagReading::kConlleval), "");
   EXPECT_NE(TagMistake("O", "L-a", TagReading::kConlleval), "");
+  EXPECT_EQ(TagMistake("O", "I-a", TagReading::kStrictIob2), "");
+  EXPECT_NE(TagMistake("O", "S-a", TagReading::kStrictIob2), "");
+  EXPECT_EQ(TagMistake("O", "E-a", TagReading::kStrictIobes), "");
+  EXPECT_NE(TagMistake("O", "L-a", TagReading::kStrictIobes), "");
 }
 
 Strings WordsOf(const std::string& text) {
@@ -212,6 +245,9 @@ TEST_F(TokensFileTest, HasSpansInCodePointsOfItsWords) {
   EXPECT_THAT(
       Spans("-DOCSTART-\n\na I-p\n\nb I-p\n", {.tags = TagReading::kConlleval}),
       ElementsAre(TokensSpan{"p", 0, 1}, TokensSpan{"p", 2, 3}));
+  EXPECT_THAT(Spans("-DOCSTART-\n\na I-p\n\nb B-p\n",
+                    {.tags = TagReading::kStrictIob2}),
+              ElementsAre(TokensSpan{"p", 2, 3}));
 }
 
 TEST_F(TokensFileTest, RefusesMistakesByFileAndLine) {

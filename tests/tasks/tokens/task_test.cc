@@ -144,8 +144,9 @@ global  owns         sees         tokens
 
 // The prediction from classes of tokens.
 TokensPrediction DecodedFrom(const std::string& line,
-                             const std::vector<int64_t>& classes) {
-  const Tokens tokens(TokensOptions{.labels = {"p", "q"}});
+                             const std::vector<int64_t>& classes,
+                             TagReading tags = TagReading::kIob2) {
+  const Tokens tokens(TokensOptions{.tags = tags, .labels = {"p", "q"}});
   const auto example = TokensExampleOf(line);
   constexpr int64_t kClasses = 5;
   std::vector<float> logits(
@@ -173,6 +174,18 @@ TEST(TokensDecodeTest, JoinsWordsAsConllevalDoes) {
   EXPECT_EQ(spans({0, 2, 2, 4, 4, 3, 2, 1, 0}),
             "p 0-3 a b; q 3-6 , c; q 6-7 .; p 8-9 d; p 10-11 a; ");
   EXPECT_EQ(spans({0, 0, 0, 0, 0, 0, 0, 0, 0}), "");
+}
+
+TEST(TokensDecodeTest, LeavesOutSpansWithoutBeginningIfStrict) {
+  for (const TagReading tags :
+       {TagReading::kStrictIob2, TagReading::kStrictIobes}) {
+    std::string text;
+    for (const TokensPredictedSpan& span :
+         DecodedFrom(kLine, {0, 2, 1, 4, 2, 3, 4, 1, 0}, tags).spans) {
+      absl::StrAppend(&text, span.span.label, " ", span.text, "; ");
+    }
+    EXPECT_EQ(text, "p b; q . d; p a; ") << static_cast<int>(tags);
+  }
 }
 
 TEST(TokensDecodeTest, GivesTagsToWordsThatWereSplit) {
