@@ -13,6 +13,7 @@
 // GCC 12 takes what its own header leaves undefined on purpose for a mistake
 // (bug 105593).
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
 #include <immintrin.h>
 
 #include <algorithm>
