@@ -173,8 +173,8 @@ struct TrainConfig {
   // Device of the model: "auto", "cpu", "cuda" or "cuda:1"
   // (tasks/config/device_choice.h).
   std::string device = "auto";
-  // Precision of the operands of the encoder's linear layers: "fp32" or "bf16"
-  // (base/linear.h).
+  // Precision of the factors of products, of linear layers and attention:
+  // "fp32" or "bf16" (base/linear.h, attention/sparse_attention.h).
   std::string precision = "fp32";
   // "reverse", "recompute" or "store": attention/residual_scores.h.
   std::string score_storage = "reverse";

@@ -379,11 +379,14 @@ struct ConfigTable<TrainConfig> {
             "the CPU; of several processes on a machine each takes a device of "
             "its own. A run says which it took ([more](cuda.md))",
             {.may_change = "a run may be moved", .is_local = true}),
-      Field("precision", &C::precision,
-            "or `\"bf16\"`: operands of the encoder's linear layers, for CPUs "
-            "with AVX512-BF16 or AMX (on [a CUDA device](cuda.md) of attention "
-            "too); weights, sums and all else stay float32",
-            {.one_of = kPrecisions}),
+      Field(
+          "precision", &C::precision,
+          "or `\"bf16\"`: both factors of the products of linear layers and "
+          "of attention are rounded, for CPUs with AVX512-BF16 or AMX and for "
+          "[CUDA devices](cuda.md); weights, sums, softmax, scores and all "
+          "else stay float32. On a CPU without fast products of bfloat16 "
+          "attention stays float32",
+          {.one_of = kPrecisions}),
       Field(
           "score_storage", &C::score_storage,
           "residual scores in one buffer that backward runs backwards "
