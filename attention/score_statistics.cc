@@ -93,7 +93,8 @@ class StatisticsSums {
   static constexpr int64_t kOfBlock = 6;
   static constexpr int64_t kSums = kOfBlock * kBlocks + 2;
 
-  // Those of the block that begins at element `row` of `sums`, [kSums].
+  // Returns the moments of the block that begins at element `row` of `sums`,
+  // [kSums].
   static ScorePairMoments MomentsOf(const torch::Tensor& sums, int64_t row) {
     const double* next = sums.data_ptr<double>() + row;
     const auto pairs = static_cast<int64_t>(next[0]);

@@ -44,8 +44,8 @@ struct LayerVisit {
   // One of the layer's two softmaxes, without values, for InspectAttention;
   // each call computes the projections of all tokens.
   std::function<SparseAttentionInput(QuerySide side)> here;
-  // That of the layer below, for InspectPastAttention; empty in the first
-  // layer.
+  // The softmax of the layer below, for InspectPastAttention; empty in the
+  // first layer.
   std::function<SparseAttentionInput(QuerySide side)> below;
 };
 

@@ -406,7 +406,7 @@ struct NeighbourLayers {
   std::optional<SparseAttentionInput> below;  // nothing: the first layer
 };
 
-// All that is computed of a slice by operations on tensors.
+// Results of a slice that operations on tensors compute.
 SliceLayer ComputeSlice(const SliceRows& slice, const NeighbourLayers& layers,
                         bool jsd_distance) {
   const c10::InferenceMode no_gradients;  // a thread has its own

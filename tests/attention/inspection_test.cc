@@ -162,7 +162,7 @@ TEST_P(InspectionTest, IsTheReferenceInAllModesAndStorages) {
           ExpectClose(view.new_scores, expected[n].new_scores, 1e-5);
           ExpectClose(view.carried_scores, expected[n].carried_scores, 1e-5);
           below = SparseAttention(input, GetParam());
-          // Of the layer that has run, from what it carried on.
+          // Undoes the layer that has run, from what it carried on.
           input.previous = below.scores;
           const SoftmaxView past =
               InspectPastAttention(input, {.scores = true});

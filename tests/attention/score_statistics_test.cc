@@ -112,7 +112,7 @@ class PlainStatistics {
     return result;
   }
 
-  // Those of the layer that Add saw last; empty lists if nothing is carried.
+  // Moments of the layer that Add saw last; empty lists if nothing is carried.
   const Pairs& pairs() const { return pairs_; }
 
  private:

@@ -30,7 +30,7 @@ class GuardedHalves {
  public:
   GuardedHalves(int64_t count, GuardedBuffer::Guard guard)
       : floats_(static_cast<size_t>((count + 1) / 2), guard),
-        // Those behind begin at a page, those before end at one.
+        // An odd number of them ends at a guard behind, too.
         data_(reinterpret_cast<uint16_t*>(floats_.data()) +
               (guard == GuardedBuffer::Guard::kBehind ? count % 2 : 0)) {}
   uint16_t* data() { return data_; }

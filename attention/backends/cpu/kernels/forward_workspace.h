@@ -30,7 +30,7 @@ struct ForwardWorkspace {
   // Queries are those of the tile; where a group is finished before others are
   // packed, the rows of kPackedQueries are used again and again.
   float* relative;  // [queries][relative]
-  // Of the queries of a group and the keys of each panel.
+  // Scores of a group's queries and the keys of each panel.
   float* scores[2];           // [group_rows][score_stride]
   float* relative_scores[2];  // [group_rows][relative_stride]: see GroupScores
   float* context;   // [queries][value], of exponentials not yet divided
