@@ -3,7 +3,15 @@
 
 #include <torch/types.h>
 
+#include <cstdint>
+
 namespace etc {
+
+// Some of the heads of an attention layer.
+struct HeadRange {
+  int64_t begin = 0;
+  int64_t count = 0;
+};
 
 // The learned relative positions of one softmax: R ids, N heads, d features.
 // Both undefined: no relative positions.

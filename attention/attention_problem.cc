@@ -154,6 +154,7 @@ AttentionProblem MakeAttentionProblem(const SparseAttentionInput& input) {
   SetResidual(input, &problem);
   problem.precision = input.precision;
   problem.dropout = input.dropout;
+  problem.first_head = input.first_head;
   problem.dropout_factors = input.dropout_factors;
   return problem;
 }
@@ -179,7 +180,8 @@ void CheckRelativeTable(const AttentionProblem& problem) {
 
 void MaterializeDropout(uint64_t seed, SparseAttentionInput* input) {
   input->dropout_factors = DropoutFactors(
-      input->pattern, {.begin = 0, .count = input->operands.query.size(1)},
+      input->pattern,
+      {.begin = input->first_head, .count = input->operands.query.size(1)},
       seed, input->dropout, torch::kFloat32);
 }
 

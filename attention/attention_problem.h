@@ -36,6 +36,7 @@ struct AttentionProblem {
   // unless the factors are given.
   double dropout = 0.0;
   uint64_t dropout_seed = 0;
+  int64_t first_head = 0;  // of the heads that dropout is a function of
   ScorePair dropout_factors;
 };
 

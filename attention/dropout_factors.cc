@@ -14,8 +14,9 @@ struct DropoutRows {
   torch::Tensor first, second;
 };
 
-DropoutRows RowsOf(const SoftmaxPattern& pattern, const HeadRange& heads,
-                   uint64_t seed, int block, const torch::Device& device) {
+DropoutRows DropoutRowsOf(const SoftmaxPattern& pattern, const HeadRange& heads,
+                          uint64_t seed, int block,
+                          const torch::Device& device) {
   torch::Tensor rows = torch::empty(
       {2, pattern.batch, heads.count, pattern.queries, 1}, torch::kInt64);
   auto values = rows.accessor<int64_t, 5>();
@@ -60,7 +61,7 @@ ScorePair DropoutFactors(const SoftmaxPattern& pattern, const HeadRange& heads,
   const torch::NoGradGuard no_grad;
   const torch::Device device = options.device();
   const auto factors = [&](int block, const torch::Tensor& keys) {
-    const DropoutRows rows = RowsOf(pattern, heads, seed, block, device);
+    const DropoutRows rows = DropoutRowsOf(pattern, heads, seed, block, device);
     return DropoutNumbers(rows, keys)
         .ge(int64_t{kernels::DropoutThreshold(probability)})
         .to(options)

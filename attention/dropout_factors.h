@@ -10,12 +10,6 @@
 
 namespace etc {
 
-// Some of the heads of a softmax.
-struct HeadRange {
-  int64_t begin = 0;
-  int64_t count = 0;
-};
-
 // Factors of the attention weights of heads: 0 if dropped, else 1 / (1 -
 // probability); [B, heads, T, ...] as ScorePair, in the dtype and on the device
 // of `options`. base/random.h defines which weights are dropped, so that the

@@ -4,6 +4,8 @@
 
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/check_shape.h"
 #include "base/check_tensor.h"
@@ -68,18 +70,56 @@ void CheckStreams(const torch::Tensor& long_input,
 
 // [B, N, 0, d]. The product of nothing would give the weights a gradient of
 // zeros, as large as they are.
-torch::Tensor NoHeads(const LinearInput& input,
-                      const GlobalLocalAttentionOptions& options) {
-  return input.value.new_empty(
-      {input.value.size(0), options.num_heads, 0, options.head_size});
+torch::Tensor NoHeads(const torch::Tensor& stream, const HeadRange& heads,
+                      int64_t head_size) {
+  return stream.new_empty({stream.size(0), heads.count, 0, head_size});
 }
 
-// Gates of both blocks. Those of a block without keys need not exist.
-ResidualGates GatesOf(ResidualGates gates) {
+// Gates of both blocks, of some heads. Those of a block without keys need not
+// exist.
+ResidualGates GatesOf(ResidualGates gates, const HeadRange& heads) {
   if (gates.own.defined() && !gates.other.defined()) {
     gates.other = torch::zeros_like(gates.own);
   }
+  gates.ForEachTensor([&](torch::Tensor& gate) {
+    if (gate.defined()) {
+      gate = gate.narrow(0, heads.begin, heads.count);
+    }
+  });
   return gates;
+}
+
+RelativeTable TableOf(const RelativePositions& relative,
+                      const HeadRange& heads) {
+  if (relative.is_empty()) {
+    return {};
+  }
+  const RelativeTable all = relative->table();
+  return {.embedding = all.embedding.narrow(1, heads.begin, heads.count),
+          .bias = all.bias.narrow(1, heads.begin, heads.count)};
+}
+
+// Outputs [begin, begin + count) of a layer, as a weight [count, n].
+LinearInput SomeOutputs(const LinearInput& weight, int64_t begin,
+                        int64_t count) {
+  LinearInput some = weight;
+  some.value = weight.value.narrow(0, begin, count);
+  if (weight.operand.defined()) {
+    some.operand = weight.operand.narrow(0, begin, count);
+  }
+  return some;
+}
+
+// [B, N, length, d] -> [B, length, N d], or the rows of that, [R, N d].
+torch::Tensor ByTokens(const torch::Tensor& context,
+                       const torch::Tensor& rows) {
+  const int64_t features = context.size(1) * context.size(3);
+  if (AsksForNone(rows)) {
+    return context.new_empty({0, features});
+  }
+  return RowsOf(context.transpose(1, 2).reshape(
+                    {context.size(0), context.size(2), features}),
+                rows);
 }
 
 // The output for a side without queries.
@@ -230,72 +270,77 @@ void GlobalLocalAttentionImpl::pretty_print(std::ostream& stream) const {
 
 torch::Tensor GlobalLocalAttentionImpl::Heads(
     const torch::nn::Linear& projection, const LinearInput& input,
-    const torch::Tensor& rows) {
+    const HeadRange& heads, const torch::Tensor& rows) const {
   const int64_t batch = input.value.size(0);
   const int64_t length = input.value.size(1);
+  const int64_t size = options_.head_size;
   if (length == 0) {
-    return NoHeads(input, options_);
+    return NoHeads(input.value, heads, size);
+  }
+  LinearInput weight = products_.Weight(projection->weight);
+  torch::Tensor bias = projection->bias;
+  if (heads.count < options_.num_heads) {
+    weight = SomeOutputs(weight, heads.begin * size, heads.count * size);
+    bias = bias.narrow(0, heads.begin * size, heads.count * size);
   }
   torch::Tensor projected;
   if (rows.defined()) {
-    const torch::Tensor some =
-        products_.Apply(products_.Input(RowsOf(input.value, rows)), projection);
+    const torch::Tensor some = LinearProducts::Apply(
+        products_.Input(RowsOf(input.value, rows)), weight, bias);
     projected = some.new_zeros({batch * length, some.size(1)})
                     .index_copy(0, rows, some);
   } else {
-    projected = products_.Apply(input, projection);
+    projected = LinearProducts::Apply(input, weight, bias);
   }
   // The products of attention are rounded where those of projections are.
   return (input.is_rounded ? projected.to(torch::kBFloat16) : projected)
-      .reshape({batch, length, options_.num_heads, options_.head_size})
+      .reshape({batch, length, heads.count, size})
       .transpose(1, 2);
 }
 
 GlobalLocalAttentionImpl::SeenTokens GlobalLocalAttentionImpl::Project(
-    const Side& side, const LinearInput& own, const LinearInput& other) {
-  return {.own = {.key = Heads(side.own_key, own),
-                  .value = Heads(side.own_value, own)},
-          .other = {.key = Heads(side.other_key, other),
-                    .value = Heads(side.other_value, other)}};
+    QuerySide side, const HeadSource& source) const {
+  const bool is_long = side == QuerySide::kLong;
+  const QuerySide other = is_long ? QuerySide::kGlobal : QuerySide::kLong;
+  const Side& layers = SideOf(side);
+  return {.own = {.key = source(layers.own_key, side, {}),
+                  .value = source(layers.own_value, side, {})},
+          .other = {.key = source(layers.other_key, other, {}),
+                    .value = source(layers.other_value, other, {})}};
 }
 
 SparseAttentionOutput GlobalLocalAttentionImpl::Attend(
-    const Side& side, const LinearInput& own, const SeenTokens& seen,
-    const torch::Tensor& rows, SparseAttentionInput input) {
-  const int64_t tokens = own.value.size(0) * own.value.size(1);
+    QuerySide side, const torch::Tensor& stream, const SeenTokens& seen,
+    const torch::Tensor& rows, const HeadRange& heads, const HeadSource& source,
+    SparseAttentionInput input) const {
+  const int64_t tokens = stream.size(0) * stream.size(1);
   const bool has_queries = tokens > 0 && !AsksForNone(rows);
   const torch::Tensor queries = DistinctRows(rows, tokens);
   if (has_queries && queries.defined()) {
     input.pattern = OnlyQueries(input.pattern, queries);
   }
-  input.operands = {.query = has_queries ? Heads(side.query, own, queries)
-                                         : NoHeads(own, options_),
+  const Side& layers = SideOf(side);
+  input.operands = {.query = has_queries
+                                 ? source(layers.query, side, queries)
+                                 : NoHeads(stream, heads, options_.head_size),
                     .own_key = seen.own.key,
                     .own_value = seen.own.value,
                     .other_key = seen.other.key,
                     .other_value = seen.other.value,
-                    .relative = side.relative.is_empty()
-                                    ? RelativeTable()
-                                    : side.relative->table()};
+                    .relative = TableOf(layers.relative, heads)};
   return has_queries ? SparseAttention(input, options_.implementation)
                      : WithoutQueries(input);
 }
 
-torch::Tensor GlobalLocalAttentionImpl::Output(const Side& side,
-                                               const torch::Tensor& context,
-                                               const torch::Tensor& rows) {
-  const int64_t batch = context.size(0);
-  const int64_t length = context.size(2);
-  const int64_t hidden = side.output->weight.size(0);
-  if (AsksForNone(rows)) {  // as in NoHeads
-    return context.new_empty({0, hidden});
+torch::Tensor GlobalLocalAttentionImpl::Output(
+    QuerySide side, const LinearInput& contexts) const {
+  const torch::nn::Linear& output = SideOf(side).output;
+  if (contexts.value.numel() == 0) {  // as in NoHeads
+    std::vector<int64_t> shape = contexts.value.sizes().vec();
+    shape.back() = output->weight.size(0);
+    return contexts.value.new_empty(shape);
   }
-  if (length == 0) {
-    return context.new_empty({batch, 0, hidden});
-  }
-  const torch::Tensor contexts = context.transpose(1, 2).reshape(
-      {batch, length, options_.num_heads * options_.head_size});
-  return products_.Apply(products_.Input(RowsOf(contexts, rows)), side.output);
+  return products_.Apply(contexts, output);
 }
 
 void GlobalLocalAttentionImpl::CheckInputs(
@@ -313,7 +358,7 @@ void GlobalLocalAttentionImpl::CheckInputs(
 SparseAttentionInput GlobalLocalAttentionImpl::SideInput(
     QuerySide side, const torch::Tensor& long_input,
     const torch::Tensor& global_input, const AttentionInputs& attention,
-    const CarriedScores& carried) const {
+    const CarriedScores& carried, const HeadRange& heads) const {
   const AttentionInputs visible =
       options_.causal ? attention.Causal() : attention;
   const ResidualScores& previous = carried.previous;
@@ -326,16 +371,17 @@ SparseAttentionInput GlobalLocalAttentionImpl::SideInput(
                    .other = is_long ? previous.l2g : previous.g2l,
                    .layers = previous.layers},
       .gates = carried.mode == ResidualAttention::kGate
-                   ? GatesOf(is_long ? long_.gates : global_.gates)
+                   ? GatesOf(SideOf(side).gates, heads)
                    : ResidualGates(),
       .decay = carried.decay,
       .storage = carried.storage,
-      .precision = products_.precision()};
+      .precision = products_.precision(),
+      .first_head = heads.begin};
 }
 
 AttentionOperands GlobalLocalAttentionImpl::OperandsToInspect(
     const Side& side, const LinearInput& own, const LinearInput& other,
-    const torch::Tensor& rows) {
+    const torch::Tensor& rows) const {
   const int64_t batch = own.value.size(0);
   const int64_t tokens = batch * own.value.size(1);
   const bool has_queries = tokens > 0 && !AsksForNone(rows);
@@ -345,7 +391,7 @@ AttentionOperands GlobalLocalAttentionImpl::OperandsToInspect(
   const auto heads = [&](const torch::nn::Linear& projection,
                          const LinearInput& source,
                          const torch::Tensor& of_rows = {}) {
-    return has_queries ? Heads(projection, source, of_rows)
+    return has_queries ? Heads(projection, source, AllHeads(), of_rows)
                        : source.value.new_zeros({1}).expand(
                              {batch, options_.num_heads, source.value.size(1),
                               options_.head_size});
@@ -358,8 +404,7 @@ AttentionOperands GlobalLocalAttentionImpl::OperandsToInspect(
       .own_value = own_key,  // not read
       .other_key = other_key,
       .other_value = other_key,
-      .relative =
-          side.relative.is_empty() ? RelativeTable() : side.relative->table()};
+      .relative = TableOf(side.relative, AllHeads())};
 }
 
 GlobalLocalAttentionImpl::SidesToInspect
@@ -367,10 +412,11 @@ GlobalLocalAttentionImpl::InspectedSides(const torch::Tensor& long_input,
                                          const torch::Tensor& global_input,
                                          const AttentionInputs& attention,
                                          const CarriedScores& carried,
-                                         const OutputRows& rows) {
+                                         const OutputRows& rows) const {
   CheckInputs(long_input, global_input);
   const auto input = [&](QuerySide side) {
-    return SideInput(side, long_input, global_input, attention, carried);
+    return SideInput(side, long_input, global_input, attention, carried,
+                     AllHeads());
   };
   SidesToInspect sides = {.longs = input(QuerySide::kLong),
                           .globals = input(QuerySide::kGlobal)};
@@ -390,7 +436,7 @@ SparseAttentionInput GlobalLocalAttentionImpl::Softmax(
   const torch::NoGradGuard no_grad;
   CheckInputs(long_input, global_input);
   SparseAttentionInput input =
-      SideInput(side, long_input, global_input, attention, carried);
+      SideInput(side, long_input, global_input, attention, carried, AllHeads());
   const LinearInput longs = products_.Input(long_input);
   const LinearInput globals = products_.Input(global_input);
   const bool is_long = side == QuerySide::kLong;
@@ -445,31 +491,40 @@ LayerStatistics GlobalLocalAttentionImpl::Measure(
           .global_entropy = globals.entropy};
 }
 
-GlobalLocalAttentionOutput GlobalLocalAttentionImpl::forward(
-    const torch::Tensor& long_input, const torch::Tensor& global_input,
-    const AttentionInputs& attention, const CarriedScores& carried,
-    const OutputRows& rows) {
-  CheckInputs(long_input, global_input);
-  const LinearInput longs_in = products_.Input(long_input);
-  const LinearInput globals_in = products_.Input(global_input);
+GlobalLocalAttentionImpl::HeadSource GlobalLocalAttentionImpl::ProductsOf(
+    const AttentionStreams& streams, const HeadRange& heads) const {
+  return [=, this](const torch::nn::Linear& projection, QuerySide stream,
+                   const torch::Tensor& rows) {
+    return Heads(projection,
+                 stream == QuerySide::kLong ? streams.longs : streams.globals,
+                 heads, rows);
+  };
+}
+
+ResidualScores GlobalLocalAttentionImpl::AttendBoth(
+    const AttentionStreams& streams, const AttentionInputs& attention,
+    const CarriedScores& carried, const OutputRows& rows,
+    const HeadRange& heads, const HeadSource& source,
+    const std::function<void(QuerySide, torch::Tensor)>& take) const {
+  const torch::Tensor& longs = streams.longs.value;
+  const torch::Tensor& globals = streams.globals.value;
 
   // With one projection for all pieces both sides see the same keys and values.
   const bool shares = options_.share_qkv_projections;
   SeenTokens by_long = !shares && AsksForNone(rows.longs)
                            ? SeenTokens()
-                           : Project(long_, longs_in, globals_in);
+                           : Project(QuerySide::kLong, source);
   const auto side_input = [&](QuerySide side) {
     SparseAttentionInput input =
-        SideInput(side, long_input, global_input, attention, carried);
+        SideInput(side, longs, globals, attention, carried, heads);
     input.dropout = is_training() ? options_.dropout : 0.0;
     return input;
   };
-  SparseAttentionOutput long_side = Attend(long_, longs_in, by_long, rows.longs,
-                                           side_input(QuerySide::kLong));
-  const torch::Tensor long_output =
-      Output(long_, long_side.context, rows.longs);
+  SparseAttentionOutput long_side =
+      Attend(QuerySide::kLong, longs, by_long, rows.longs, heads, source,
+             side_input(QuerySide::kLong));
   // Without gradients nobody else holds these, as large as the long stream.
-  long_side.context.reset();
+  take(QuerySide::kLong, std::move(long_side.context));
   if (!shares) {
     by_long = {};
   }
@@ -477,20 +532,83 @@ GlobalLocalAttentionOutput GlobalLocalAttentionImpl::forward(
   const SeenTokens by_global =
       shares ? SeenTokens{.own = by_long.other, .other = by_long.own}
       : AsksForNone(rows.globals) ? SeenTokens()
-                                  : Project(global_, globals_in, longs_in);
-  const SparseAttentionOutput global_side =
-      Attend(global_, globals_in, by_global, rows.globals,
-             side_input(QuerySide::kGlobal));
+                                  : Project(QuerySide::kGlobal, source);
+  SparseAttentionOutput global_side =
+      Attend(QuerySide::kGlobal, globals, by_global, rows.globals, heads,
+             source, side_input(QuerySide::kGlobal));
+  take(QuerySide::kGlobal, std::move(global_side.context));
 
-  return {.long_output = long_output,
-          .global_output = Output(global_, global_side.context, rows.globals),
-          .scores = {.g2g = global_side.scores.own,
-                     .g2l = global_side.scores.other,
-                     .l2g = long_side.scores.other,
-                     .l2l = long_side.scores.own,
-                     .layers = carried.mode == ResidualAttention::kOff
-                                   ? 0
-                                   : carried.previous.layers + 1}};
+  return {.g2g = global_side.scores.own,
+          .g2l = global_side.scores.other,
+          .l2g = long_side.scores.other,
+          .l2l = long_side.scores.own,
+          .layers = carried.mode == ResidualAttention::kOff
+                        ? 0
+                        : carried.previous.layers + 1};
+}
+
+AttentionStreams GlobalLocalAttentionImpl::Streams(
+    const torch::Tensor& long_input, const torch::Tensor& global_input) const {
+  CheckInputs(long_input, global_input);
+  return {.longs = products_.Input(long_input),
+          .globals = products_.Input(global_input)};
+}
+
+HeadContexts GlobalLocalAttentionImpl::ForwardHeads(
+    const AttentionStreams& streams, const AttentionInputs& attention,
+    const CarriedScores& carried, const OutputRows& rows,
+    const HeadRange& heads, std::vector<HeadProjection>* leaves) {
+  TORCH_CHECK(heads.begin >= 0 && heads.count >= 1 &&
+                  heads.begin + heads.count <= options_.num_heads,
+              "heads should be some of ", options_.num_heads, ", but are ",
+              heads.count, " from ", heads.begin, " on");
+  HeadSource source = ProductsOf(streams, heads);
+  if (leaves != nullptr) {
+    source = [products = std::move(source), leaves](
+                 const torch::nn::Linear& projection, QuerySide stream,
+                 const torch::Tensor& of_rows) {
+      const torch::NoGradGuard no_grad;
+      torch::Tensor leaf = products(projection, stream, of_rows);
+      leaf.requires_grad_(true);
+      leaves->push_back(
+          {.projection = projection, .stream = stream, .heads = leaf});
+      return leaf;
+    };
+  }
+  HeadContexts contexts;
+  contexts.scores =
+      AttendBoth(streams, attention, carried, rows, heads, source,
+                 [&](QuerySide side, const torch::Tensor& context) {
+                   if (side == QuerySide::kLong) {
+                     contexts.longs = ByTokens(context, rows.longs);
+                   } else {
+                     contexts.globals = ByTokens(context, rows.globals);
+                   }
+                 });
+  return contexts;
+}
+
+GlobalLocalAttentionOutput GlobalLocalAttentionImpl::forward(
+    const torch::Tensor& long_input, const torch::Tensor& global_input,
+    const AttentionInputs& attention, const CarriedScores& carried,
+    const OutputRows& rows) {
+  const AttentionStreams streams = Streams(long_input, global_input);
+  GlobalLocalAttentionOutput output;
+  const auto project = [&](QuerySide side, const torch::Tensor& context,
+                           const torch::Tensor& wanted) {
+    return Output(side, products_.Input(ByTokens(context, wanted)));
+  };
+  output.scores = AttendBoth(
+      streams, attention, carried, rows, AllHeads(),
+      ProductsOf(streams, AllHeads()),
+      [&](QuerySide side, const torch::Tensor& context) {
+        if (side == QuerySide::kLong) {
+          output.long_output = project(side, context, rows.longs);
+        } else {
+          output.global_output = project(side, context, rows.globals);
+        }
+      });
+  return output;
 }
 
 }  // namespace etc

@@ -7,11 +7,14 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <ostream>
+#include <vector>
 
 #include "attention/attention_inputs.h"
+#include "attention/attention_operands.h"
 #include "attention/inspection.h"
 #include "attention/output_rows.h"
 #include "attention/residual_scores.h"
@@ -99,6 +102,29 @@ struct GlobalLocalAttentionOutput {
   ResidualScores scores;        // for the layer above; undefined with kOff
 };
 
+// Both streams as factors of products: [B, L, long_hidden_size] and [B, G,
+// global_hidden_size].
+struct AttentionStreams {
+  LinearInput longs;
+  LinearInput globals;
+};
+
+// Contexts of n heads of d features, ahead of the output projections, and the
+// scores of these heads.
+struct HeadContexts {
+  torch::Tensor longs;    // [B, L, n d]; of rows: [R, n d]
+  torch::Tensor globals;  // [B, G, n d]; of rows: [S, n d]
+  ResidualScores scores;  // for the layer above; undefined with kOff
+};
+
+// Queries, keys or values of some heads: the product of a stream with a
+// projection.
+struct HeadProjection {
+  torch::nn::Linear projection;
+  QuerySide stream;
+  torch::Tensor heads;  // [B, n, length, d]
+};
+
 // ETC's fused global-local attention (Ainslie et al. 2020; doc/model.md 3.5)
 // with residual scores in all four blocks (doc/model.md 10.2):
 //
@@ -124,6 +150,29 @@ class GlobalLocalAttentionImpl : public torch::nn::Module {
                                      const AttentionInputs& attention,
                                      const CarriedScores& carried = {},
                                      const OutputRows& rows = {});
+
+  // `forward` in parts, whose memory is that of a few heads: the streams, then
+  // the contexts of some heads after the others, with the carried scores of
+  // these alone, then one output projection of contexts [..., all heads *
+  // head_size]. Each computes the projections of its heads. Weights are dropped
+  // as `forward` drops them, if each of ForwardHeads draws the same seeds
+  // (ReplayDropoutSeeds). They throw c10::Error as it does, and for heads that
+  // are not there.
+  //
+  // `leaves`: if not null, the products with projections are leaves of the
+  // graph, and appended, always in the same order: the caller finds the
+  // gradients of streams and projections from theirs.
+  AttentionStreams Streams(const torch::Tensor& long_input,
+                           const torch::Tensor& global_input) const;
+  HeadContexts ForwardHeads(const AttentionStreams& streams,
+                            const AttentionInputs& attention,
+                            const CarriedScores& carried,
+                            const OutputRows& rows, const HeadRange& heads,
+                            std::vector<HeadProjection>* leaves = nullptr);
+  torch::Tensor Output(QuerySide side, const LinearInput& contexts) const;
+
+  // The products of the layer, for their operands.
+  const LinearProducts& products() const { return products_; }
 
   // A part of the attention of `forward` on the same inputs, all of whose rows
   // can be asked for: see InspectAttention. Without gradient; draws no random
@@ -196,24 +245,42 @@ class GlobalLocalAttentionImpl : public torch::nn::Module {
   // Throws c10::Error unless the streams are as the layer takes them.
   void CheckInputs(const torch::Tensor& long_input,
                    const torch::Tensor& global_input) const;
+  HeadRange AllHeads() const {
+    return {.begin = 0, .count = options_.num_heads};
+  }
   // The softmax of one side, of streams [B, L, _] and [B, G, _], without
   // operands and dropout.
   SparseAttentionInput SideInput(QuerySide side,
                                  const torch::Tensor& long_input,
                                  const torch::Tensor& global_input,
                                  const AttentionInputs& attention,
-                                 const CarriedScores& carried) const;
-  SeenTokens Project(const Side& side, const LinearInput& own,
-                     const LinearInput& other);
-  // The softmax of one side, of `rows`; `input` has all but the operands.
-  SparseAttentionOutput Attend(const Side& side, const LinearInput& own,
+                                 const CarriedScores& carried,
+                                 const HeadRange& heads) const;
+  // Some heads of a stream behind a projection: Heads.
+  using HeadSource =
+      std::function<torch::Tensor(const torch::nn::Linear& projection,
+                                  QuerySide stream, const torch::Tensor& rows)>;
+  SeenTokens Project(QuerySide side, const HeadSource& source) const;
+  // The softmax of one side, of `rows` of `stream`; `input` has all but the
+  // operands.
+  SparseAttentionOutput Attend(QuerySide side, const torch::Tensor& stream,
                                const SeenTokens& seen,
                                const torch::Tensor& rows,
-                               SparseAttentionInput input);
+                               const HeadRange& heads, const HeadSource& source,
+                               SparseAttentionInput input) const;
+  // Both softmaxes of some heads. Hands over the contexts of each, [B, N,
+  // length, d], as soon as they are there.
+  ResidualScores AttendBoth(
+      const AttentionStreams& streams, const AttentionInputs& attention,
+      const CarriedScores& carried, const OutputRows& rows,
+      const HeadRange& heads, const HeadSource& source,
+      const std::function<void(QuerySide, torch::Tensor)>& take) const;
+  HeadSource ProductsOf(const AttentionStreams& streams,
+                        const HeadRange& heads) const;
   // The operands of one side, of the queries `rows` and without values.
   AttentionOperands OperandsToInspect(const Side& side, const LinearInput& own,
                                       const LinearInput& other,
-                                      const torch::Tensor& rows);
+                                      const torch::Tensor& rows) const;
   // Both softmaxes with these operands.
   struct SidesToInspect {
     SparseAttentionInput longs, globals;
@@ -222,13 +289,14 @@ class GlobalLocalAttentionImpl : public torch::nn::Module {
                                 const torch::Tensor& global_input,
                                 const AttentionInputs& attention,
                                 const CarriedScores& carried,
-                                const OutputRows& rows);
-  // [B, N, length, d] -> [B, length, hidden], or the rows of that, [R, hidden]
-  torch::Tensor Output(const Side& side, const torch::Tensor& context,
-                       const torch::Tensor& rows);
-  // [B, length, hidden] -> [B, N, length, d]; with `rows` zeros elsewhere
+                                const OutputRows& rows) const;
+  const Side& SideOf(QuerySide side) const {
+    return side == QuerySide::kLong ? long_ : global_;
+  }
+  // [B, length, hidden] -> [B, n, length, d]; with `rows` zeros elsewhere
   torch::Tensor Heads(const torch::nn::Linear& projection,
-                      const LinearInput& input, const torch::Tensor& rows = {});
+                      const LinearInput& input, const HeadRange& heads,
+                      const torch::Tensor& rows = {}) const;
 
   GlobalLocalAttentionOptions options_;
   LinearProducts products_;

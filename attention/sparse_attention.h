@@ -57,6 +57,10 @@ struct SparseAttentionInput {
   // Probability of dropping an attention weight, in [0, 1); 0 outside of
   // training.
   double dropout = 0.0;
+  // Number of the layer's heads before these, where the operands are those of
+  // some of its heads: so that the same weights are dropped as if it were
+  // computed at once.
+  int64_t first_head = 0;
   // Replaces `dropout`, for the reference alone: factors of the weights
   // (DenseAttentionInput).
   ScorePair dropout_factors;

@@ -419,6 +419,26 @@ LinearInput FactorBeside(const LinearInput& other, const torch::Tensor& value) {
              : LinearInput{.value = value};
 }
 
+torch::ScalarType LinearProducts::OperandType(
+    const torch::Tensor& value) const {
+  return precision_ == LinearPrecision::kBfloat16 && IsFloatOnCpu(value)
+             ? torch::kBFloat16
+             : value.scalar_type();
+}
+
+ProductGradients GradientsOfProduct(const torch::Tensor& input,
+                                    const torch::Tensor& weight,
+                                    const torch::Tensor& gradient) {
+  const torch::NoGradGuard no_grad;
+  const auto product = [](const torch::Tensor& a, const torch::Tensor& b) {
+    return IsFloatOnCpu(a) || IsOnCpu(a, torch::kBFloat16)
+               ? MatrixProduct(a, b)
+               : torch::matmul(a, b);
+  };
+  return {.input = product(gradient, weight),
+          .weight = product(gradient.t(), input)};
+}
+
 LinearInput LinearProducts::Input(const torch::Tensor& value) const {
   return Factor(value, precision_ == LinearPrecision::kBfloat16);
 }

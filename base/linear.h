@@ -55,6 +55,22 @@ struct LinearInput {
 // either has to be.
 LinearInput FactorBeside(const LinearInput& other, const torch::Tensor& value);
 
+// The gradients of both factors of a product.
+struct ProductGradients {
+  torch::Tensor input;   // [rows, n]
+  torch::Tensor weight;  // [outputs, n]
+};
+
+// Gradients of input weight^T, summed in float32, by operands of one precision;
+// of other dtypes and devices in those, by LibTorch. Not differentiable.
+//
+//   input:     [rows, n]
+//   weight:    [outputs, n]
+//   gradient:  that of the product, [rows, outputs]
+ProductGradients GradientsOfProduct(const torch::Tensor& input,
+                                    const torch::Tensor& weight,
+                                    const torch::Tensor& gradient);
+
 class RoundedWeights;
 
 // x W^T + bias of several linear layers in one precision: MatrixProduct where
@@ -73,6 +89,9 @@ class LinearProducts {
   // Products of the CPU throw c10::Error where it has none in that precision.
   void set_precision(LinearPrecision precision);
   LinearPrecision precision() const { return precision_; }
+  // The dtype of the operand of such a value, or of the value where it has
+  // none.
+  torch::ScalarType OperandType(const torch::Tensor& value) const;
 
   LinearInput Input(const torch::Tensor& value) const;
   LinearInput Weight(const torch::Tensor& weight) const;

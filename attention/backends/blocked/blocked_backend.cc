@@ -55,7 +55,9 @@ ScorePair FactorsOf(const AttentionProblem& problem, const HeadRange& heads) {
     return {};
   }
   return DropoutFactors(
-      problem.pattern, heads, problem.dropout_seed, problem.dropout,
+      problem.pattern,
+      {.begin = problem.first_head + heads.begin, .count = heads.count},
+      problem.dropout_seed, problem.dropout,
       problem.operands.query.options().dtype(ScoreType(problem)));
 }
 

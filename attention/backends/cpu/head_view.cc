@@ -67,8 +67,8 @@ kernels::AttentionHead HeadOf(const AttentionProblem& problem, int64_t batch,
       .score_factor = static_cast<float>(problem.score_factor),
       .divisor = static_cast<float>(problem.divisor),
       .dropout = problem.dropout,
-      .dropout_seed =
-          kernels::DropoutHeadSeed(problem.dropout_seed, batch, head)};
+      .dropout_seed = kernels::DropoutHeadSeed(problem.dropout_seed, batch,
+                                               problem.first_head + head)};
   out.blocks[0].window = problem.pattern.window;
   if (problem.gates.defined()) {
     out.is_gated = true;

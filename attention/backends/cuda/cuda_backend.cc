@@ -130,6 +130,7 @@ struct DeviceSoftmax {
     arguments.gates[1] = FloatsOf(problem.gates.other);
     if (problem.dropout > 0.0) {
       arguments.dropout_seed = problem.dropout_seed;
+      arguments.first_head = static_cast<int>(problem.first_head);
       arguments.dropout_threshold = kernels::DropoutThreshold(problem.dropout);
       arguments.keep_factor = static_cast<float>(1.0 / (1.0 - problem.dropout));
     }

@@ -191,6 +191,45 @@ TEST_P(EveryBackendTest, DropsTheSameWeightsForTheSameSeed) {
   }
 }
 
+// Some heads of a layer, computed by themselves.
+TEST_P(EveryBackendTest, DropsTheSameWeightsOfSomeHeads) {
+  if (!IsFused()) {
+    GTEST_SKIP() << "the reference takes dropout factors instead";
+  }
+  const AttentionCase c = {.longs = 90,
+                           .globals = 9,
+                           .radius = 12,
+                           .heads = 3,
+                           .layers = 1,
+                           .residual = ResidualAttention::kOff,
+                           .dropout = 0.3};
+  for (const QuerySide side : {QuerySide::kLong, QuerySide::kGlobal}) {
+    SparseAttentionInput input =
+        AttentionStack(c, side, MakeAttention(c)).As(torch::kFloat32).layers[0];
+    torch::manual_seed(4);
+    const torch::Tensor all = SparseAttention(input, GetParam()).context;
+    constexpr int64_t kFirst = 1;
+    const auto heads_of = [](torch::Tensor& tensor, int64_t axis) {
+      tensor = tensor.narrow(axis, kFirst, 2);
+    };
+    AttentionOperands& operands = input.operands;
+    for (torch::Tensor* const tensor :
+         {&operands.query, &operands.own_key, &operands.own_value,
+          &operands.other_key, &operands.other_value,
+          &operands.relative.embedding, &operands.relative.bias}) {
+      heads_of(*tensor, 1);
+    }
+    input.first_head = kFirst;
+    torch::manual_seed(4);
+    EXPECT_TRUE(IsClose(SparseAttention(input, GetParam()).context,
+                        all.narrow(1, kFirst, 2), 1e-6));
+    input.first_head = 0;
+    torch::manual_seed(4);
+    EXPECT_FALSE(IsClose(SparseAttention(input, GetParam()).context,
+                         all.narrow(1, kFirst, 2), 1e-2));
+  }
+}
+
 // 1 / (1 - p) has few digits if the difference is taken in float32.
 TEST_P(EveryBackendTest, KeepsTheDigitsOfADropoutNearOne) {
   if (!IsFused()) {

@@ -79,6 +79,7 @@ struct Softmax {
   // Weights are dropped whose number (base/random.h) is below the threshold,
   // others multiplied by `keep_factor`. 0 and 1: no dropout.
   uint64_t dropout_seed = 0;
+  int first_head = 0;  // number of the layer's heads before these
   uint32_t dropout_threshold = 0;
   float keep_factor = 1.0f;
 };

@@ -88,8 +88,10 @@ ETC_DEVICE void LoadQueries(const BackwardArguments& arguments,
         is_query ? arguments.row_inverse_sum[index] : 0.0f;
     memory.context_dot[row] = is_query ? arguments.context_dot[index] : 0.0f;
   } else if (softmax.dropout_threshold > 0) {
-    memory.dropout[row] = MakeDropoutRow(
-        DropoutHeadSeed(softmax.dropout_seed, tile.batch, tile.head), query, b);
+    memory.dropout[row] =
+        MakeDropoutRow(DropoutHeadSeed(softmax.dropout_seed, tile.batch,
+                                       softmax.first_head + tile.head),
+                       query, b);
   }
 }
 

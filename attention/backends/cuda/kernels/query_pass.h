@@ -262,9 +262,10 @@ ETC_DEVICE void FinishScores(const Softmax& softmax, const QueryTile& tile,
 ETC_DEVICE void DropWeights(const Softmax& softmax, const QueryTile& tile,
                             int r, int block, int key,
                             float (&weights)[kStep / 8][4]) {
-  const DropoutRow row = MakeDropoutRow(
-      DropoutHeadSeed(softmax.dropout_seed, tile.batch, tile.head),
-      tile.Query(r), block);
+  const DropoutRow row =
+      MakeDropoutRow(DropoutHeadSeed(softmax.dropout_seed, tile.batch,
+                                     softmax.first_head + tile.head),
+                     tile.Query(r), block);
   ETC_UNROLL
   for (int n = 0; n < kStep / 8; ++n) {
     ETC_UNROLL
