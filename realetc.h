@@ -52,6 +52,7 @@
 #include "etc/encoder_decoder/model.h"
 #include "etc/encoder_decoder/token_embedding.h"
 #include "etc/encoder_decoder/translate.h"
+#include "etc/layer_slices.h"
 #include "etc/model.h"
 #include "etc/nn/smoothed_loss.h"
 #include "etc/weights/checkpoint.h"

@@ -18,6 +18,7 @@
 #include <c10/util/Exception.h>
 #include <malloc.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -69,6 +70,8 @@ class ReusingAllocator final : public BlockAllocator {
   }
 };
 
+std::atomic<bool> keeps_freed_memory = false;
+
 }  // namespace
 #endif
 
@@ -98,6 +101,25 @@ void KeepFreedMemory() {
   // Never destroyed: tensors may outlive static objects.
   static auto* const allocator = new ReusingAllocator();
   c10::SetCPUAllocator(allocator);
+  keeps_freed_memory = true;
+#endif
+}
+
+void ReturnFreedMemory(bool returns) {
+#ifdef ETC_TUNES_MALLOC
+  constexpr int kBlocks = 65536;  // glibc's default
+  constexpr int kLargest = 32 << 20;
+  static std::atomic<bool> returns_now = false;
+  if (!keeps_freed_memory || returns_now.exchange(returns) == returns) {
+    return;
+  }
+  mallopt(M_MMAP_THRESHOLD, kLargest);
+  mallopt(M_MMAP_MAX, returns ? kBlocks : 0);
+  if (returns) {
+    malloc_trim(0);
+  }
+#else
+  static_cast<void>(returns);
 #endif
 }
 

@@ -1,14 +1,17 @@
 #include "etc/embedding.h"
 
 #include <c10/util/Exception.h>
+#include <torch/autograd.h>
 
 #include <cmath>
+#include <vector>
 
 #include "base/apply_linear.h"
 #include "base/check_shape.h"
 #include "base/check_tensor.h"
 #include "base/initializers.h"
 #include "etc/model.h"
+#include "etc/nn/gradient_checkpoint.h"
 #include "etc/nn/residual_norm.h"
 
 namespace etc {
@@ -17,6 +20,30 @@ namespace {
 // Segment ids of tokens that have none given (doc/model.md 2).
 constexpr int64_t kDefaultLongSegment = 1;
 constexpr int64_t kDefaultGlobalSegment = 0;
+
+// torch::dropout in training mode, which keeps of each element whether it was
+// dropped.
+class DropoutFunction : public torch::autograd::Function<DropoutFunction> {
+ public:
+  using Context = torch::autograd::AutogradContext;
+  using Variables = torch::autograd::variable_list;
+
+  static torch::Tensor forward(Context* context, const torch::Tensor& input,
+                               double probability) {
+    const torch::Tensor factors = torch::empty_like(input)
+                                      .bernoulli_(1.0 - probability)
+                                      .div_(1.0 - probability);
+    context->save_for_backward({factors.to(torch::kBool)});
+    context->saved_data["factor"] = factors.max().item<double>();
+    return input * factors;
+  }
+
+  static Variables backward(Context* context, Variables gradients) {
+    const double factor = context->saved_data["factor"].toDouble();
+    return {gradients[0] * context->get_saved_variables()[0] * factor,
+            torch::Tensor()};
+  }
+};
 
 }  // namespace
 
@@ -94,16 +121,37 @@ EtcEmbeddingImpl::EtcEmbeddingImpl(const EtcConfig& config)
 
 // The inputs and modules of one of the two streams.
 struct EtcEmbeddingImpl::Stream {
-  const torch::Tensor& token_ids;
-  const torch::Tensor& segment_ids;
+  torch::Tensor token_ids;
+  torch::Tensor segment_ids;
   int64_t default_segment;
-  const torch::Tensor& position_ids;
-  const torch::Tensor& adder;
-  EmbeddingTable& position;
-  torch::nn::LayerNorm& norm;
+  torch::Tensor position_ids;
+  torch::Tensor adder;
+  EmbeddingTable position;
+  torch::nn::LayerNorm norm;
 };
 
-torch::Tensor EtcEmbeddingImpl::EmbedStream(const Stream& stream) {
+torch::Tensor EtcEmbeddingImpl::EmbedStream(const Stream& stream,
+                                            bool recomputes) {
+  if (!recomputes || !is_training() || stream.token_ids.numel() == 0) {
+    return torch::dropout(NormedStream(stream), dropout_, is_training());
+  }
+  std::vector<torch::Tensor> inputs = {stream.token_ids};
+  if (stream.adder.defined()) {
+    inputs.push_back(stream.adder);
+  }
+  const torch::Tensor normed = CheckpointGradients(
+      [this, stream](const std::vector<torch::Tensor>& given) {
+        Stream once = stream;
+        if (given.size() > 1) {
+          once.adder = given[1];
+        }
+        return std::vector<torch::Tensor>{NormedStream(once)};
+      },
+      inputs, parameters())[0];
+  return dropout_ > 0.0 ? DropoutFunction::apply(normed, dropout_) : normed;
+}
+
+torch::Tensor EtcEmbeddingImpl::NormedStream(const Stream& stream) {
   const int64_t batch = stream.token_ids.size(0);
   const int64_t length = stream.token_ids.size(1);
   torch::Tensor segment_ids = stream.segment_ids;
@@ -118,6 +166,7 @@ torch::Tensor EtcEmbeddingImpl::EmbedStream(const Stream& stream) {
     // it is.
     return token_->weight().new_empty({batch, 0, hidden_size_});
   }
+  EmbeddingTable position = stream.position;
   torch::Tensor sum =  // [B, length, H]
       token_->forward(stream.token_ids) +
       segment_->forward(segment_ids, segment_ids.ge(0).logical_and(
@@ -130,7 +179,7 @@ torch::Tensor EtcEmbeddingImpl::EmbedStream(const Stream& stream) {
                          .expand({batch, length});
     }
     ETC_CHECK_SHAPE(position_ids, {batch, length});
-    sum = sum + stream.position->forward(position_ids);
+    sum = sum + position->forward(position_ids);
   } else {
     TORCH_CHECK(!stream.position_ids.defined(),
                 "position ids are given, but max_absolute_position_embeddings "
@@ -144,11 +193,11 @@ torch::Tensor EtcEmbeddingImpl::EmbedStream(const Stream& stream) {
                 ", as the model, but is ", stream.adder.scalar_type());
     sum = sum + stream.adder;
   }
-  return torch::dropout(ApplyLayerNorm(sum, stream.norm), dropout_,
-                        is_training());
+  return ApplyLayerNorm(sum, stream.norm);
 }
 
-EmbeddedInput EtcEmbeddingImpl::forward(const EtcInput& input) {
+EmbeddedInput EtcEmbeddingImpl::forward(const EtcInput& input,
+                                        bool recomputes) {
   CheckIntegers(input.token_ids, "token_ids");
   CheckIntegers(input.global_token_ids, "global_token_ids");
   TORCH_CHECK(input.token_ids.dim() == 2 && input.global_token_ids.dim() == 2,
@@ -166,14 +215,16 @@ EmbeddedInput EtcEmbeddingImpl::forward(const EtcInput& input) {
                                  .position_ids = input.position_ids,
                                  .adder = input.long_embedding_adder,
                                  .position = long_position_,
-                                 .norm = long_norm_}),
+                                 .norm = long_norm_},
+                                recomputes),
       .global_input = EmbedStream({.token_ids = input.global_token_ids,
                                    .segment_ids = input.global_segment_ids,
                                    .default_segment = kDefaultGlobalSegment,
                                    .position_ids = input.global_position_ids,
                                    .adder = input.global_embedding_adder,
                                    .position = global_position_,
-                                   .norm = global_norm_})};
+                                   .norm = global_norm_},
+                                  recomputes)};
 }
 
 const torch::Tensor& EtcEmbeddingImpl::token_table() const {

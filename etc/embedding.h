@@ -56,13 +56,18 @@ class EtcEmbeddingImpl : public torch::nn::Module {
  public:
   explicit EtcEmbeddingImpl(const EtcConfig& config);
 
-  EmbeddedInput forward(const EtcInput& input);
+  // With `recomputes` a training pass keeps a byte for each number for the
+  // backward pass, which looks tokens up once more, in place of twice four. The
+  // same numbers.
+  EmbeddedInput forward(const EtcInput& input, bool recomputes = false);
 
   const torch::Tensor& token_table() const;
 
  private:
   struct Stream;
-  torch::Tensor EmbedStream(const Stream& stream);
+  torch::Tensor EmbedStream(const Stream& stream, bool recomputes);
+  // The same ahead of dropout.
+  torch::Tensor NormedStream(const Stream& stream);
 
   int64_t hidden_size_;
   int64_t segment_vocab_size_;

@@ -100,7 +100,8 @@ FeedForwardBlockImpl::FeedForwardBlockImpl(
 }
 
 torch::Tensor FeedForwardBlockImpl::forward(const torch::Tensor& input,
-                                            ProfiledStream* profile) {
+                                            ProfiledStream* profile,
+                                            int64_t first_row) {
   if (input.numel() == 0) {  // see ResidualConnection
     return input;
   }
@@ -115,7 +116,8 @@ torch::Tensor FeedForwardBlockImpl::forward(const torch::Tensor& input,
   return connection_.End({.change = change,
                           .bias = output_->bias,
                           .residual = input,
-                          .dropout = is_training() ? dropout_ : 0.0},
+                          .dropout = is_training() ? dropout_ : 0.0,
+                          .first_row = first_row},
                          profile);
 }
 
@@ -194,6 +196,37 @@ LayerStatistics EtcEncoderLayerImpl::Measure(const EncoderState& state,
                              attention, ScoresFor(state, residual), rows);
 }
 
+torch::Tensor EtcEncoderLayerImpl::AttentionInput(
+    QuerySide side, const torch::Tensor& stream) const {
+  return (side == QuerySide::kLong ? long_connection_ : global_connection_)
+      .Begin(stream);
+}
+
+HeadContexts EtcEncoderLayerImpl::ForwardHeads(
+    const AttentionStreams& streams, const ResidualScores& scores,
+    const AttentionInputs& attention, const ResidualOptions& residual,
+    const OutputRows& rows, const HeadRange& heads,
+    std::vector<HeadProjection>* leaves) {
+  return attention_->ForwardHeads(streams, attention,
+                                  ScoresFor({.scores = scores}, residual), rows,
+                                  heads, leaves);
+}
+
+torch::Tensor EtcEncoderLayerImpl::Finish(QuerySide side,
+                                          const LinearInput& contexts,
+                                          const torch::Tensor& stream,
+                                          int64_t first_row) {
+  const bool is_long = side == QuerySide::kLong;
+  const torch::Tensor attended =
+      (is_long ? long_connection_ : global_connection_)
+          .End({.change = attention_->Output(side, contexts),
+                .residual = stream,
+                .dropout = hidden_dropout(),
+                .first_row = first_row});
+  return (is_long ? long_feed_forward_ : global_feed_forward_)
+      ->forward(attended, /*profile=*/nullptr, first_row);
+}
+
 EncoderState EtcEncoderLayerImpl::forward(const EncoderState& state,
                                           const AttentionInputs& attention,
                                           const ResidualOptions& residual,
@@ -203,7 +236,7 @@ EncoderState EtcEncoderLayerImpl::forward(const EncoderState& state,
       attention_->forward(long_connection_.Begin(state.long_states),
                           global_connection_.Begin(state.global_states),
                           attention, ScoresFor(state, residual), rows);
-  const double dropout = is_training() ? options_.hidden_dropout : 0.0;
+  const double dropout = hidden_dropout();
   ProfiledStream* const of_long = profile ? &profile->longs : nullptr;
   ProfiledStream* const of_global = profile ? &profile->globals : nullptr;
   const torch::Tensor longs =

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "attention/attention_inputs.h"
 #include "attention/global_local_attention.h"
@@ -62,9 +63,11 @@ class FeedForwardBlockImpl : public torch::nn::Module {
   FeedForwardBlockImpl(int64_t hidden_size, int64_t intermediate_size,
                        const EtcEncoderLayerOptions& options);
 
-  // [..., hidden]. `profile` is for ResidualConnection::End.
+  // [..., hidden]. `profile` is for ResidualConnection::End, `first_row` for
+  // ResidualInput.
   torch::Tensor forward(const torch::Tensor& input,
-                        ProfiledStream* profile = nullptr);
+                        ProfiledStream* profile = nullptr,
+                        int64_t first_row = 0);
 
   // Precision of both products; kFloat32 unless set.
   void set_linear_precision(LinearPrecision precision) {
@@ -102,6 +105,29 @@ class EtcEncoderLayerImpl : public torch::nn::Module {
                        const ResidualOptions& residual = {},
                        const OutputRows& rows = {},
                        AdminProfile* profile = nullptr);
+
+  // `forward` in parts (etc/sliced_layer.h). The input of attention, [..., H]:
+  torch::Tensor AttentionInput(QuerySide side,
+                               const torch::Tensor& stream) const;
+  // Contexts of some heads (GlobalLocalAttention), with the carried scores of
+  // these.
+  HeadContexts ForwardHeads(const AttentionStreams& streams,
+                            const ResidualScores& scores,
+                            const AttentionInputs& attention,
+                            const ResidualOptions& residual,
+                            const OutputRows& rows, const HeadRange& heads,
+                            std::vector<HeadProjection>* leaves = nullptr);
+  // Rows of a stream behind the layer, [R, H], from the contexts of all heads,
+  // [R, A], and the stream before. Draws the seeds of both residual
+  // connections.
+  torch::Tensor Finish(QuerySide side, const LinearInput& contexts,
+                       const torch::Tensor& stream, int64_t first_row);
+  // Probability of dropping an element ahead of a residual connection: 0
+  // outside of training.
+  double hidden_dropout() const {
+    return is_training() ? options_.hidden_dropout : 0.0;
+  }
+
   // A part of the attention of `forward` on the same state
   // (GlobalLocalAttention). Call it before `forward`.
   AttentionView Inspect(const EncoderState& state,

@@ -18,6 +18,7 @@
 #include "etc/encoder_layer.h"
 #include "etc/nn/gradient_checkpoint.h"
 #include "etc/nn/residual_norm.h"
+#include "etc/sliced_layer.h"
 
 namespace etc {
 namespace {
@@ -223,6 +224,7 @@ std::shared_ptr<torch::nn::Module> EtcModelImpl::clone(
     auto copy = std::make_shared<EtcModelImpl>(config);
     copy->config_ = config_;
     copy->score_storage_ = score_storage_;
+    copy->slices_ = slices_;
     copy->measures_scores_ = measures_scores_;
     copy->statistics_rows_ = statistics_rows_;
     copy->set_linear_precision(linear_precision_);
@@ -283,11 +285,15 @@ void EtcModelImpl::Visit(const EncoderState& state, const Pass& pass,
                  .global_states = state.global_states.detach()};
 }
 
+ResidualOptions EtcModelImpl::residual_options() const {
+  return {.mode = residual_attention(),
+          .decay = config_.residual_decay,
+          .storage = score_storage_};
+}
+
 EncoderState EtcModelImpl::RunChain(EncoderState state, const Pass& pass,
                                     int64_t begin, int64_t end) {
-  const ResidualOptions residual = {.mode = residual_attention(),
-                                    .decay = config_.residual_decay,
-                                    .storage = score_storage_};
+  const ResidualOptions residual = residual_options();
   for (int64_t i = begin; i < end; ++i) {
     ThrowIfStopped();
     ThrowIfStoppedInBackward(state.long_states.size(1) > 0
@@ -341,6 +347,20 @@ EncoderState EtcModelImpl::RecomputeChain(const EncoderState& state,
               .storage = score_storage_});
 }
 
+EncoderState EtcModelImpl::RunChains(EncoderState state, const Pass& pass) {
+  const auto chains = CheckpointChains(config_.num_hidden_layers,
+                                       config_.grad_checkpointing_period);
+  for (const auto& [begin, end] : chains) {
+    if (end == config_.num_hidden_layers) {
+      state = RunLastChain(std::move(state), pass, begin);
+    } else {
+      state = is_training() ? RecomputeChain(state, pass, begin, end)
+                            : RunChain(std::move(state), pass, begin, end);
+    }
+  }
+  return state;
+}
+
 EncoderState EtcModelImpl::RunLastChain(EncoderState state, const Pass& pass,
                                         int64_t begin) {
   const int64_t end = config_.num_hidden_layers;
@@ -354,6 +374,38 @@ EncoderState EtcModelImpl::RunLastChain(EncoderState state, const Pass& pass,
   state = RunChain(std::move(state), pass, end - 1, end);
   RaiseTo(LargestMagnitude(state.scores), largest_score_.get());
   return state;
+}
+
+EncoderState EtcModelImpl::RunSlices(EncoderState state, const Pass& pass) {
+  TORCH_CHECK(state.global_states.is_cpu(),
+              "layers in slices need a model on the CPU, but this is on ",
+              state.global_states.device());
+  TORCH_CHECK(residual_attention() == ResidualAttention::kOff ||
+                  score_storage_ == ScoreStorage::kReverse,
+              "layers in slices need the score storage \"reverse\"");
+  TORCH_CHECK(pass.statistics == nullptr && !pass.inspect.visit &&
+                  !pass.inspect.hidden_states &&
+                  pass.inspect.probabilities_of.empty() &&
+                  pass.inspect.scores_of.empty(),
+              "layers in slices cannot be inspected");
+  SlicedState sliced = {.long_states = std::move(state.long_states),
+                        .global_states = std::move(state.global_states)};
+  for (int64_t i = 0; i < config_.num_hidden_layers; ++i) {
+    ThrowIfStopped();
+    ThrowIfStoppedInBackward(sliced.long_states.size(1) > 0
+                                 ? sliced.long_states
+                                 : sliced.global_states);
+    const bool is_last = i + 1 == config_.num_hidden_layers;
+    sliced = RunInSlices(layers_[i], sliced, pass.attention, residual_options(),
+                         is_last ? pass.outputs : OutputRows(), *slices_);
+    if (measures_scores_ && i + 2 >= config_.num_hidden_layers) {
+      for (const ResidualScores& scores : sliced.scores) {
+        RaiseTo(LargestMagnitude(scores), largest_score_.get());
+      }
+    }
+  }
+  return {.long_states = std::move(sliced.long_states),
+          .global_states = std::move(sliced.global_states)};
 }
 
 void EtcModelImpl::CheckInspection(const Inspection& inspect) const {
@@ -403,20 +455,14 @@ EtcOutput EtcModelImpl::Run(const EtcInput& input, AdminProfile* profile) {
       .profile = profile,
       .statistics = statistics_rows_ > 0 ? &statistics : nullptr};
   // Held by nothing else: the first layer's input is freed behind it.
-  EmbeddedInput embedded = embedding_->forward(input);
+  const bool in_slices =
+      slices_.has_value() && is_training() && profile == nullptr;
+  EmbeddedInput embedded = embedding_->forward(input, in_slices);
   EncoderState state{.long_states = std::move(embedded.long_input),
                      .global_states = std::move(embedded.global_input)};
   AddHiddenStates(input.inspect, state, &inspected);
-  const auto chains = CheckpointChains(config_.num_hidden_layers,
-                                       config_.grad_checkpointing_period);
-  for (const auto& [begin, end] : chains) {
-    if (end == config_.num_hidden_layers) {
-      state = RunLastChain(std::move(state), pass, begin);
-    } else {
-      state = is_training() ? RecomputeChain(state, pass, begin, end)
-                            : RunChain(std::move(state), pass, begin, end);
-    }
-  }
+  state = in_slices ? RunSlices(std::move(state), pass)
+                    : RunChains(std::move(state), pass);
   if (pass.statistics != nullptr) {
     const std::lock_guard lock(statistics_->mutex);
     statistics_->layers = std::move(statistics);

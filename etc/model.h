@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@
 #include "attention/sparse_attention.h"
 #include "base/linear.h"
 #include "etc/config.h"
+#include "etc/layer_slices.h"
 
 namespace etc {
 
@@ -114,9 +116,9 @@ struct EtcOutput {
   torch::Tensor long_output;    // [B, L, H]; of rows: [R, H]
   torch::Tensor global_output;  // [B, G, H]; of rows: [S, H]
   // Scores that the last layer would carry on; undefined with residual
-  // attention off. After the backward pass, reading them throws c10::Error
-  // unless they are stored. The scores of a stream of which no row is asked for
-  // have no queries.
+  // attention off, and where layers are computed in slices. After the backward
+  // pass, reading them throws c10::Error unless they are stored. The scores of
+  // a stream of which no row is asked for have no queries.
   ResidualScores scores;
   Inspected inspected;
 };
@@ -157,6 +159,22 @@ class EtcModelImpl : public torch::nn::Module {
   // models.
   void ProfileNextPass();
 
+  // Makes passes in training mode compute each layer in slices of heads and
+  // tokens, and again in the backward pass (etc/sliced_layer.h): the least
+  // memory, for the longest examples. Unset, the default: at once, and again as
+  // grad_checkpointing_period says. Models on the CPU only; forward then throws
+  // c10::Error for another ScoreStorage than kReverse, if something is to be
+  // inspected, and while statistics are.
+  void set_layer_slices(const std::optional<LayerSlices>& slices) {
+    slices_ = slices;
+  }
+
+  // Replaces that of the configuration: layers that backward computes again at
+  // a time; 0: none.
+  void set_grad_checkpointing_period(int64_t period) {
+    config_.grad_checkpointing_period = period;
+  }
+
   // Sets whether forward passes measure the carried residual scores, which
   // reads those of two layers once; off unless set. Not while a pass runs.
   void set_measures_scores(bool measures) { measures_scores_ = measures; }
@@ -192,6 +210,8 @@ class EtcModelImpl : public torch::nn::Module {
   // The inputs that all layers of a forward pass share.
   struct Pass;
   EtcOutput Run(const EtcInput& input, AdminProfile* profile);
+  // All layers, of which some are computed again as the configuration says.
+  EncoderState RunChains(EncoderState state, const Pass& pass);
   // Layers [begin, end), keeping everything for the backward pass, or only
   // the state before them; the last layer of all is never among the latter.
   EncoderState RunChain(EncoderState state, const Pass& pass, int64_t begin,
@@ -201,6 +221,9 @@ class EtcModelImpl : public torch::nn::Module {
                             int64_t begin);
   EncoderState RecomputeChain(const EncoderState& state, const Pass& pass,
                               int64_t begin, int64_t end);
+  // All layers, each in slices.
+  EncoderState RunSlices(EncoderState state, const Pass& pass);
+  ResidualOptions residual_options() const;
   // Calls Inspection::visit before `layer` runs on `state`.
   void Visit(const EncoderState& state, const Pass& pass,
              const ResidualOptions& residual, int64_t layer);
@@ -212,6 +235,7 @@ class EtcModelImpl : public torch::nn::Module {
   LinearPrecision linear_precision_ = LinearPrecision::kFloat32;
   bool measures_scores_ = false;
   bool profiles_next_pass_ = false;
+  std::optional<LayerSlices> slices_;
   std::shared_ptr<std::atomic<double>> largest_score_;
   int64_t statistics_rows_ = 0;
   std::shared_ptr<Statistics> statistics_;

@@ -204,10 +204,60 @@ double WorkingBytes(const Sizes& s, const StepOptions& options,
 
 }  // namespace
 
+namespace {
+
+// Layers in slices (etc/sliced_layer.cc), where their backward pass begins: all
+// that is kept, and scores with their gradients.
+ActivationBytes SlicedActivations(const EtcConfig& config, const Sizes& s,
+                                  const StepOptions& options) {
+  const LayerSlices& slices = *options.slices;
+  const double operand = IsRounded(options) ? kRounded : kFloat;
+  const double layers = static_cast<double>(config.num_hidden_layers);
+  // Files hold the contexts, too.
+  const double of_token =
+      kFloat * s.hidden + (slices.directory.empty() ? 0 : operand * s.features);
+  const double in_memory =
+      s.global_tokens + (slices.directory.empty() ? s.long_tokens : 0);
+  // A byte for each number of the embedding, whose dropout may have cleared it.
+  const double embedded = config.hidden_dropout_prob > 0 ? s.hidden : 0;
+  ActivationBytes bytes;
+  bytes.saved = layers * in_memory * of_token + s.Tokens() * embedded;
+  bytes.residual_scores = 2 * CarriedBytes(config, s);
+  bytes.attention_inputs = InputBytes(s, options);
+  // Of a stream: the layer's input as an operand, the gradients of its output
+  // (which files hold meanwhile), of contexts and of projections. Of some
+  // heads: queries, keys and values, contexts by tokens and by heads, and the
+  // gradients of all.
+  const double heads =
+      std::min(static_cast<double>(slices.heads), s.heads) / s.heads;
+  const double projections = Projections(config) - 1;
+  const double stream =
+      kFloat * ((slices.directory.empty() ? 2 : 1) * s.hidden + s.features) +
+      operand * (s.hidden + projections * s.features) +
+      kFloat * 2 * (projections + 2) * heads * s.features;
+  // Of a token in a slice: the feed-forward block's activation before and
+  // after, and their gradients; the residual connections.
+  const double tokens =
+      std::min(static_cast<double>(slices.tokens), s.Tokens());
+  const double slice =
+      tokens * kFloat * (4 * s.intermediate + 8 * s.hidden + s.features);
+  // Gradients of a layer's weights: their sums, those of a slice, and those of
+  // both streams.
+  const double weights =
+      s.hidden * ((projections + 1) * s.features + 2 * s.intermediate);
+  bytes.working = s.Tokens() * stream + slice + 3 * kFloat * weights;
+  return bytes;
+}
+
+}  // namespace
+
 ActivationBytes EstimateActivations(const EtcConfig& config,
                                     const StepShape& shape,
                                     const StepOptions& options) {
   const Sizes s(config, shape);
+  if (options.slices.has_value()) {
+    return SlicedActivations(config, s, options);
+  }
   const double states = kFloat * (s.long_tokens + s.global_tokens) * s.hidden;
   const double layer = LayerBytes(config, shape, options);
   const double carried = CarriedBytes(config, s);
@@ -275,23 +325,29 @@ ForwardFlops CountForwardFlops(const EtcConfig& config,
   return flops;
 }
 
-double LayerPasses(const EtcConfig& config) {
+double LayerPasses(const EtcConfig& config, const StepOptions& options) {
+  if (options.slices.has_value()) {
+    // Projections and attention twice, unless contexts were kept; these are
+    // some half of a pass.
+    return options.slices->directory.empty() ? 4.5 : 4;
+  }
   const auto chains = CheckpointChains(config.num_hidden_layers,
                                        config.grad_checkpointing_period);
   const double recomputed_layers = static_cast<double>(chains.back().first);
   return 3 + recomputed_layers / static_cast<double>(config.num_hidden_layers);
 }
 
-double CountTrainingFlops(const EtcConfig& config, const StepShape& shape) {
+double CountTrainingFlops(const EtcConfig& config, const StepShape& shape,
+                          const StepOptions& options) {
   const ForwardFlops forward = CountForwardFlops(config, shape);
   return 3 * forward.embedding +
-         LayerPasses(config) * (forward.total() - forward.embedding);
+         LayerPasses(config, options) * (forward.total() - forward.embedding);
 }
 
 double CountTrainingTraffic(const EtcConfig& config, const StepShape& shape,
                             const StepOptions& options) {
   const Sizes s(config, shape);
-  const double again = LayerPasses(config) - 3;
+  const double again = LayerPasses(config, options) - 3;
   const double products = Projections(config) - 1;
   // A norm reads change and residual and writes sum and output; its gradient
   // reads two and writes two. An omega reads and writes the residual before;

@@ -7,6 +7,7 @@
 #include "attention/residual_scores.h"
 #include "base/linear.h"
 #include "etc/config.h"
+#include "etc/layer_slices.h"
 
 namespace etc {
 
@@ -40,6 +41,8 @@ struct StepOptions {
   ScoreStorage storage = ScoreStorage::kReverse;
   LinearPrecision precision = LinearPrecision::kFloat32;
   StepBackend backend = StepBackend::kCpu;
+  // Set: layers are computed in slices (etc/sliced_layer.h).
+  std::optional<LayerSlices> slices = std::nullopt;
 };
 
 // Bytes that forward and backward of one EtcModel need on top of weights and
@@ -91,11 +94,12 @@ ForwardFlops CountForwardFlops(const EtcConfig& config, const StepShape& shape);
 
 // The same of forward and backward, which does twice as much, and of what
 // gradient checkpointing computes again.
-double CountTrainingFlops(const EtcConfig& config, const StepShape& shape);
+double CountTrainingFlops(const EtcConfig& config, const StepShape& shape,
+                          const StepOptions& options = {});
 
 // Cost of computing the layers, in units of one forward pass: 3, plus the part
-// that gradient checkpointing computes again.
-double LayerPasses(const EtcConfig& config);
+// that gradient checkpointing, or a layer in slices, computes again.
+double LayerPasses(const EtcConfig& config, const StepOptions& options = {});
 
 // Bytes that forward and backward of the layers move between memory and CPU
 // outside of products and attention: norms and residual sums, activations,

@@ -27,6 +27,7 @@ struct Problem {
   torch::Tensor residual;  // [..., H] or undefined
   double dropout;
   uint64_t seed;
+  int64_t first_row;
 
   int64_t columns() const { return change.size(-1); }
   int64_t rows() const { return change.numel() / columns(); }
@@ -41,15 +42,17 @@ torch::Tensor ContiguousIfGiven(const OptionalTensor& tensor) {
 }
 
 Problem MakeProblem(const torch::Tensor& change, const OptionalTensor& bias,
-                    const OptionalTensor& residual, double dropout) {
+                    const OptionalTensor& residual, double dropout,
+                    int64_t first_row) {
   return {.change = change.contiguous(),
           .bias = ContiguousIfGiven(bias),
           .residual = ContiguousIfGiven(residual),
           .dropout = dropout,
-          .seed = dropout > 0.0 ? DrawDropoutSeed() : 0};
+          .seed = dropout > 0.0 ? DrawDropoutSeed() : 0,
+          .first_row = first_row};
 }
 
-kernels::ResidualRows RowsOf(const Problem& problem) {
+kernels::ResidualRows KernelRows(const Problem& problem) {
   return {
       .columns = problem.columns(),
       .change = problem.change.data_ptr<float>(),
@@ -58,12 +61,13 @@ kernels::ResidualRows RowsOf(const Problem& problem) {
                       ? problem.residual.data_ptr<float>()
                       : nullptr,
       .dropout = problem.dropout,
-      .dropout_seed = problem.seed};
+      .dropout_seed = problem.seed,
+      .first_row = problem.first_row};
 }
 
 torch::Tensor RunSum(const Problem& problem) {
   torch::Tensor sum = torch::empty_like(problem.change);
-  const kernels::ResidualRows rows = RowsOf(problem);
+  const kernels::ResidualRows rows = KernelRows(problem);
   float* const data = sum.data_ptr<float>();
   ForEachRowChunk(problem.rows(), 0, 0, [&](const RowChunk& chunk) {
     kernels::ResidualSum(rows, chunk.begin, chunk.end, data);
@@ -98,7 +102,7 @@ NormForward RunNorm(const Problem& problem, const NormParameters& norm,
     results.mean = result.statistics.data_ptr<float>();
     results.inverse_deviation = results.mean + problem.rows();
   }
-  const kernels::ResidualRows rows = RowsOf(problem);
+  const kernels::ResidualRows rows = KernelRows(problem);
   ForEachRowChunk(problem.rows(), 0, 0, [&](const RowChunk& chunk) {
     kernels::ResidualNorm(rows, chunk.begin, chunk.end, results);
   });
@@ -117,11 +121,13 @@ struct Dropped {
   explicit Dropped(Context* context)
       : dropout(context->saved_data["dropout"].toDouble()),
         seed(static_cast<uint64_t>(context->saved_data["seed"].toInt())),
+        first_row(context->saved_data["first_row"].toInt()),
         has_bias(context->saved_data["has_bias"].toBool()),
         has_residual(context->saved_data["has_residual"].toBool()) {}
   static void Save(const Problem& problem, Context* context) {
     context->saved_data["dropout"] = problem.dropout;
     context->saved_data["seed"] = static_cast<int64_t>(problem.seed);
+    context->saved_data["first_row"] = problem.first_row;
     context->saved_data["has_bias"] = problem.bias.defined();
     context->saved_data["has_residual"] = problem.residual.defined();
   }
@@ -137,12 +143,14 @@ struct Dropped {
         .columns = change_gradient.size(-1),
         .dropout = dropout,
         .dropout_seed = seed,
+        .first_row = first_row,
         .change = dropout > 0.0 ? change_gradient.data_ptr<float>() : nullptr,
         .bias = has_bias ? bias_sums : nullptr};
   }
 
   double dropout;
   uint64_t seed;
+  int64_t first_row;
   bool has_bias;
   bool has_residual;
 };
@@ -151,8 +159,10 @@ class SumFunction : public torch::autograd::Function<SumFunction> {
  public:
   static Variables forward(Context* context, const torch::Tensor& change,
                            const OptionalTensor& bias,
-                           const OptionalTensor& residual, double dropout) {
-    const Problem problem = MakeProblem(change, bias, residual, dropout);
+                           const OptionalTensor& residual, double dropout,
+                           int64_t first_row) {
+    const Problem problem =
+        MakeProblem(change, bias, residual, dropout, first_row);
     Dropped::Save(problem, context);
     return {RunSum(problem)};
   }
@@ -173,7 +183,7 @@ class SumFunction : public torch::autograd::Function<SumFunction> {
         });
     return {change_gradient, dropped.has_bias ? sums[0] : torch::Tensor(),
             dropped.has_residual ? sum_gradient : torch::Tensor(),
-            torch::Tensor()};
+            torch::Tensor(), torch::Tensor()};
   }
 };
 
@@ -184,8 +194,9 @@ class NormFunction : public torch::autograd::Function<NormFunction> {
                            const OptionalTensor& residual,
                            const torch::Tensor& weight,
                            const torch::Tensor& norm_bias, double epsilon,
-                           double dropout) {
-    const Problem problem = MakeProblem(change, bias, residual, dropout);
+                           double dropout, int64_t first_row) {
+    const Problem problem =
+        MakeProblem(change, bias, residual, dropout, first_row);
     const NormForward result = RunNorm(
         problem, {.weight = weight, .bias = norm_bias, .epsilon = epsilon},
         /*keep=*/true);
@@ -227,6 +238,7 @@ class NormFunction : public torch::autograd::Function<NormFunction> {
             dropped.has_residual ? sum_gradient : torch::Tensor(),
             sums[0],
             sums[1],
+            torch::Tensor(),
             torch::Tensor(),
             torch::Tensor()};
   }
@@ -286,7 +298,8 @@ torch::Tensor ResidualSum(const ResidualInput& input) {
     return ResidualSumReference(input);
   }
   return SumFunction::apply(input.change, Optional(input.bias),
-                            Optional(input.residual), input.dropout)[0];
+                            Optional(input.residual), input.dropout,
+                            input.first_row)[0];
 }
 
 torch::Tensor ResidualNorm(const ResidualInput& input,
@@ -300,13 +313,14 @@ torch::Tensor ResidualNorm(const ResidualInput& input,
   if (!WantsGradient(
           {input.change, input.bias, input.residual, norm.weight, norm.bias})) {
     return RunNorm(MakeProblem(input.change, Optional(input.bias),
-                               Optional(input.residual), input.dropout),
+                               Optional(input.residual), input.dropout,
+                               input.first_row),
                    norm, /*keep=*/false)
         .output;
   }
   return NormFunction::apply(input.change, Optional(input.bias),
                              Optional(input.residual), norm.weight, norm.bias,
-                             norm.epsilon, input.dropout)[0];
+                             norm.epsilon, input.dropout, input.first_row)[0];
 }
 
 torch::Tensor ApplyLayerNorm(const torch::Tensor& input,
@@ -328,6 +342,10 @@ torch::Tensor ResidualSumReference(const ResidualInput& input) {
   if (input.dropout_factors.defined()) {
     change = change * input.dropout_factors;
   } else {
+    TORCH_CHECK(input.first_row == 0 || input.dropout == 0.0,
+                "dropout in a later slice of a stream needs float32 on the "
+                "CPU, but this is ",
+                change.scalar_type(), " on ", change.device());
     change = SeededDropout(change, input.dropout);
   }
   return input.residual.defined() ? input.residual + change : change;

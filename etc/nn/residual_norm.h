@@ -17,6 +17,11 @@ struct ResidualInput {
   // Probability of dropping an element of change + bias, in [0, 1). 0 outside
   // of training.
   double dropout = 0.0;
+  // Number of rows before these, where they are a part of a stream that is
+  // computed in slices: so that the same elements are dropped if each slice
+  // draws the same seed (ReplayDropoutSeeds). Only the fast path drops elements
+  // of a later slice (c10::Error).
+  int64_t first_row = 0;
   // [..., H], the factor of each element, instead of random draws; may be
   // undefined. For the reference only.
   torch::Tensor dropout_factors;

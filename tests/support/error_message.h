@@ -19,6 +19,17 @@ inline std::string MessageOf(const std::function<void()>& call) {
   return "nothing was thrown";
 }
 
+// The same of another kind of exception: its what().
+template <typename Error>
+std::string WhatOf(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
 }  // namespace etc
 
 #endif  // ETC_TESTS_SUPPORT_ERROR_MESSAGE_H_

@@ -33,7 +33,8 @@ HWY_INLINE float SumRow(const ResidualRows& rows, int64_t row,
                         float* HWY_RESTRICT sum) {
   const int64_t columns = rows.columns;
   const float* const change = rows.change + row * columns;
-  const RowDropout dropout(rows.dropout, rows.dropout_seed, row);
+  const RowDropout dropout(rows.dropout, rows.dropout_seed,
+                           rows.first_row + row);
   FloatVector total = hn::Zero(FloatTag());
   ForEachVector(0, columns, [&](int64_t c, auto lanes) HWY_ATTR {
     FloatVector x = lanes.Load(change + c);
@@ -110,7 +111,8 @@ HWY_INLINE void DropRow(const DroppedGradient& gradient, int64_t row,
                         const float* HWY_RESTRICT sum_gradient) {
   float* const change =
       kDropout ? gradient.change + row * gradient.columns : nullptr;
-  const RowDropout dropout(gradient.dropout, gradient.dropout_seed, row);
+  const RowDropout dropout(gradient.dropout, gradient.dropout_seed,
+                           gradient.first_row + row);
   ForEachVector(0, gradient.columns, [&](int64_t c, auto lanes) HWY_ATTR {
     FloatVector x = lanes.Load(sum_gradient + c);
     if constexpr (kDropout) {

@@ -26,6 +26,7 @@ struct ResidualRows {
   const float* residual = nullptr;  // or null: zeros
   double dropout = 0.0;             // probability, in [0, 1)
   uint64_t dropout_seed = 0;
+  int64_t first_row = 0;  // added to the row that dropout is a function of
 };
 
 void ResidualSum(const ResidualRows& rows, int64_t begin, int64_t end,
@@ -50,6 +51,7 @@ struct DroppedGradient {
   int64_t columns = 0;
   double dropout = 0.0;
   uint64_t dropout_seed = 0;
+  int64_t first_row = 0;  // as of ResidualRows
   // Rows of columns; null without dropout, when it is the gradient of the sum.
   float* change = nullptr;
   float* bias = nullptr;  // [columns], added to; or null

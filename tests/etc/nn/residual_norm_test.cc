@@ -258,6 +258,39 @@ TEST(ResidualSumTest, DropsTheRightShareAnewInEachCall) {
   EXPECT_FALSE(ResidualSum(input).equal(first));
 }
 
+// Rows of a stream by themselves, which draw the same seed.
+TEST(ResidualNormTest, DropsTheSameElementsOfALaterSlice) {
+  const torch::Tensor change = torch::randn({9, 20}).requires_grad_(true);
+  const torch::Tensor residual = torch::randn({9, 20});
+  const NormParameters norm = {.weight = torch::randn({20}),
+                               .bias = torch::randn({20})};
+  const auto run = [&](int64_t begin, int64_t count) {
+    torch::manual_seed(8);
+    const ResidualInput input = {.change = change.narrow(0, begin, count),
+                                 .residual = residual.narrow(0, begin, count),
+                                 .dropout = 0.4,
+                                 .first_row = begin};
+    torch::manual_seed(8);
+    const torch::Tensor sum = ResidualSum(input);
+    torch::manual_seed(8);
+    const torch::Tensor normed = ResidualNorm(input, norm);
+    const torch::Tensor gradient =
+        torch::autograd::grad({sum.square().sum() + normed.sin().sum()},
+                              {change})[0]
+            .narrow(0, begin, count);
+    return std::vector<torch::Tensor>{sum, normed, gradient};
+  };
+  const std::vector<torch::Tensor> all = run(0, 9);
+  const std::vector<torch::Tensor> some = run(4, 3);
+  for (size_t i = 0; i < all.size(); ++i) {
+    EXPECT_TRUE(some[i].equal(all[i].narrow(0, 4, 3))) << i;
+  }
+  EXPECT_THROW(ResidualSum({.change = torch::ones({3, 4}, torch::kFloat64),
+                            .dropout = 0.4,
+                            .first_row = 4}),
+               c10::Error);
+}
+
 TEST(ResidualNormTest, RefusesGradientsOfGradients) {
   for (const bool norm : {false, true}) {
     const Problem problem({.leading = {2}, .hidden = 3, .norm = norm});

@@ -1,0 +1,23 @@
+#ifndef ETC_ETC_LAYER_SLICES_H_
+#define ETC_ETC_LAYER_SLICES_H_
+
+#include <cstdint>
+#include <string>
+
+namespace etc {
+
+// How much of a layer is computed at a time (etc/sliced_layer.h).
+struct LayerSlices {
+  // Heads in attention.
+  int64_t heads = 2;
+  // Tokens of a stream behind attention: output projection, residual
+  // connections and feed-forward block.
+  int64_t tokens = 4096;
+  // Directory for what is kept of the long stream between forward and backward
+  // pass, in files without a name (base/tensor_file.h); empty: in memory.
+  std::string directory;
+};
+
+}  // namespace etc
+
+#endif  // ETC_ETC_LAYER_SLICES_H_

@@ -1,0 +1,95 @@
+// Tensors in files without names: the elements come back, nothing is left in
+// the directory, and an error names it.
+
+#include "base/tensor_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/types.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <string>
+
+#include "base/file_operations.h"
+#include "tests/support/error_message.h"
+#include "tests/support/temporary_directory.h"
+
+namespace etc {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+TEST(TensorFileTest, GivesTheElementsBack) {
+  const TemporaryDirectory directory;
+  for (const torch::ScalarType type :
+       {torch::kFloat32, torch::kBFloat16, torch::kInt64}) {
+    // By columns in memory.
+    const torch::Tensor tensor =
+        torch::arange(30).reshape({2, 3, 5}).to(type).transpose(0, 2);
+    const TensorFile file(directory.path(), tensor);
+    for (int time = 0; time < 2; ++time) {
+      const torch::Tensor read = file.Read();
+      EXPECT_EQ(read.scalar_type(), type);
+      EXPECT_TRUE(torch::equal(read, tensor));
+    }
+  }
+  EXPECT_EQ(TensorFile(directory.path(), torch::empty({0, 4})).Read().sizes(),
+            (at::IntArrayRef{0, 4}));
+}
+
+TEST(TensorFileTest, LeavesNoName) {
+  const TemporaryDirectory directory;
+  const TensorFile file(directory.path(), torch::ones({100}));
+  EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
+}
+
+TEST(TensorFileTest, NamesTheDirectoryThatIsMissing) {
+  EXPECT_THAT(
+      WhatOf<TensorFileError>(
+          [] { TensorFile("/nowhere/at/all", torch::ones({1})); }),
+      AllOf(HasSubstr("cannot create a temporary file in /nowhere/at/all: "),
+            HasSubstr("No such file")));
+}
+
+// A disk on which a few bytes fit.
+class FullDisk : public FileOperations {
+ public:
+  ssize_t Write(int descriptor, const char* data, size_t size) override {
+    if (left_ == 0) {
+      errno = ENOSPC;
+      return -1;
+    }
+    const ssize_t written =
+        FileOperations::Write(descriptor, data, std::min(size, left_));
+    left_ -= static_cast<size_t>(written);
+    return written;
+  }
+  int Close(int descriptor) override {
+    ++closed;
+    return FileOperations::Close(descriptor);
+  }
+
+  int closed = 0;
+
+ private:
+  size_t left_ = 10;
+};
+
+TEST(TensorFileTest, NamesTheDirectoryWhoseDiskIsFull) {
+  const TemporaryDirectory directory;
+  FullDisk disk;
+  const ScopedFileOperations scope(&disk);
+  EXPECT_THAT(
+      WhatOf<TensorFileError>(
+          [&] { TensorFile(directory.path(), torch::ones({100})); }),
+      AllOf(HasSubstr("cannot write a temporary file in " + directory.path()),
+            HasSubstr("No space left")));
+  EXPECT_EQ(disk.closed, 1);
+  EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
+}
+
+}  // namespace
+}  // namespace etc
