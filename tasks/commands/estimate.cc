@@ -29,6 +29,7 @@
 #include "tasks/train/device.h"
 #include "tasks/train/device_rates.h"
 #include "tasks/train/finetune.h"
+#include "tasks/train/memory_plan.h"
 #include "tasks/translation/options.h"
 #include "tasks/translation/task.h"
 
@@ -77,6 +78,15 @@ struct EstimatedDevice {
   StepBackend backend = StepBackend::kCpu;
   // The reason why a CUDA device has no fused kernels.
   std::string no_kernels;
+
+  // The configuration by the plan that the largest micro-batch will have.
+  FinetuneConfig Planned(const FinetuneConfig& config,
+                         int64_t parameters) const {
+    return device.is_cpu()
+               ? WithMemoryPlan(config, MemoryPlanner(config, parameters)
+                                            .For(LargestMicroBatch(config)))
+               : config;
+  }
 };
 
 // The device of the run if this machine has it, else the CPU, with a warning: a
@@ -119,9 +129,24 @@ void PrintDeviceMemory(const torch::Device& device, double needed) {
   }
 }
 
+// Calls function(name, configuration) for each plan that a run may choose from,
+// if there are several.
+void ForEachPlan(const FinetuneConfig& config, StepBackend backend,
+                 const std::function<void(const std::string&,
+                                          const FinetuneConfig&)>& function) {
+  const std::vector<MemoryPlan> plans = AllowedPlans(config, backend);
+  if (plans.size() > 1) {
+    for (const MemoryPlan plan : plans) {
+      function(absl::StrCat("  by memory_plan ", MemoryPlanName(plan)),
+               WithMemoryPlan(config, plan));
+    }
+  }
+}
+
 void PrintMemory(const FinetuneConfig& config, int64_t parameters,
                  const EstimatedDevice& on) {
-  const StepMemory memory = EstimateStepMemory(config, parameters, on.backend);
+  const StepMemory memory = EstimateStepMemory(on.Planned(config, parameters),
+                                               parameters, on.backend);
   const StepShape shape = LargestMicroBatch(config);
   const bool is_cpu = on.device.is_cpu();
   std::cout << absl::StreamFormat(
@@ -149,16 +174,12 @@ void PrintMemory(const FinetuneConfig& config, int64_t parameters,
   if (is_cpu) {
     PrintLine("with examples kept, up to", FormatBytes(memory.total()));
   }
-  if (const auto recomputed =
-          WithRecomputedLayers(config, parameters, on.backend);
-      recomputed.has_value()) {
-    PrintLine(
-        "peak, layers recomputed",
-        FormatBytes(EstimateStepMemory(*recomputed, parameters, on.backend)
-                        .without_cache()));
-    std::cout << "by model.grad_checkpointing_period 1, with the same "
-                 "gradients\n";
-  }
+  ForEachPlan(config, on.backend,
+              [&](const std::string& name, const FinetuneConfig& planned) {
+                PrintLine(name, FormatBytes(EstimateStepMemory(
+                                                planned, parameters, on.backend)
+                                                .without_cache()));
+              });
   if (!is_cpu) {
     PrintDeviceMemory(on.device, memory.without_cache());
   }
@@ -181,7 +202,8 @@ void PrintOperations(const FinetuneConfig& config, const HeadCost& head) {
     PrintLine("embedding, forward", Gigaflops(forward.embedding));
   }
   PrintLine("forward", Gigaflops(forward.total()));
-  const double encoder = CountTrainingFlops(config.model, step);
+  const double encoder =
+      CountTrainingFlops(config.model, step, StepOptionsOf(config));
   PrintLine("forward and backward", Gigaflops(encoder));
   if (const double layers = CountHeadFlops(config.model, head); layers > 0) {
     PrintLine("head of " + config.task, Gigaflops(layers));
@@ -198,7 +220,7 @@ void PrintDuration(const std::string& name, double seconds) {
 double PrintTime(
     const FinetuneConfig& config, const EstimatedDevice& on, int64_t parameters,
     const std::function<StepTime(const FinetuneConfig&)>& time_of) {
-  const StepTime time = time_of(config);
+  const StepTime time = time_of(on.Planned(config, parameters));
   PrintDuration("linear layers", time.linear);
   PrintDuration("attention", time.attention);
   if (time.head > 0) {
@@ -207,11 +229,10 @@ double PrintTime(
   PrintDuration("passes over activations", time.passes);
   PrintDuration("passes over parameters", time.parameters);
   PrintDuration("one update", time.total());
-  if (const auto recomputed =
-          WithRecomputedLayers(config, parameters, on.backend);
-      recomputed.has_value()) {
-    PrintDuration("one update, recomputed", time_of(*recomputed).total());
-  }
+  ForEachPlan(config, on.backend,
+              [&](const std::string& name, const FinetuneConfig& planned) {
+                PrintDuration(name, time_of(planned).total());
+              });
   PrintDuration(
       "1000 examples",
       1000 * time.total() / static_cast<double>(config.train.batch_size));
@@ -331,6 +352,7 @@ absl::Status Estimate(const EstimateArguments& arguments) {
   PrintWarnings(config.warnings);
   ETC_ASSIGN_OR_RETURN(const TaskEntry* entry, FindTask(config.task));
   ETC_ASSIGN_OR_RETURN(const torch::Device device, DeviceOfEstimate(config));
+  ETC_RETURN_IF_ERROR(CheckMemoryPlan(config, device.is_cpu()));
   if (entry->has_own_model) {
     if (!device.is_cpu()) {
       PrintWarnings({absl::StrCat("memory is estimated for the CPU, not for ",
@@ -344,7 +366,7 @@ absl::Status Estimate(const EstimateArguments& arguments) {
   const int64_t parameters = PrintParameters(config, *layers);
   PrintMemory(config, parameters, on);
   const HeadCost head = layers->CostOf(LargestUpdate(config));
-  PrintOperations(config, head);
+  PrintOperations(on.Planned(config, parameters), head);
   ETC_ASSIGN_OR_RETURN(const double time,
                        on.device.is_cpu()
                            ? PrintTimeOnCpu(config, on, parameters, head)

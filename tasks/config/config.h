@@ -178,6 +178,13 @@ struct TrainConfig {
   std::string precision = "fp32";
   // "reverse", "recompute" or "store": attention/residual_scores.h.
   std::string score_storage = "reverse";
+  // "auto", "kept", "layers", "slices" or "files": MemoryPlan
+  // (tasks/train/memory_plan.h).
+  std::string memory_plan = "auto";
+  // Gigabytes that "auto" may use; 0: all that the process may have.
+  double memory_gigabytes = 0;
+  // Directory for "files"; empty: "auto" does without.
+  std::string memory_directory;
   // Updates between statistics of scores and attention weights in
   // metrics.jsonl (TrainableModel::WatchNextForward); 0: none.
   int64_t watch_scores = 0;

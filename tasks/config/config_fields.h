@@ -280,6 +280,8 @@ struct ConfigTable<TrainConfig> {
   static constexpr absl::string_view kPrecisions[] = {"fp32", "bf16"};
   static constexpr absl::string_view kScoreStorages[] = {"reverse", "recompute",
                                                          "store"};
+  static constexpr absl::string_view kMemoryPlans[] = {"auto", "kept", "layers",
+                                                       "slices", "files"};
   static constexpr absl::string_view kBackends[] = {"gloo", "nccl"};
   static constexpr absl::string_view kDirections[] = {"auto", "max", "min"};
   static constexpr auto kFields = std::make_tuple(
@@ -395,6 +397,30 @@ struct ConfigTable<TrainConfig> {
           "are off by about 1e-7 times the largest score, so 1e-5 at 170 and "
           "3e-4 at 3,400; where scores pass 1,000 a run says so once",
           {.one_of = kScoreStorages}),
+      Field(
+          "memory_plan", &C::memory_plan,
+          "what is kept of a forward pass for the backward pass "
+          "([longer documents](cost.md#longer-documents)): all of it "
+          "(`\"kept\"`); each layer's input (`\"layers\"`); that, with layers "
+          "computed some heads or tokens at a time (`\"slices\"`); or the same "
+          "in files (`\"files\"`). `\"auto\"` takes, "
+          "for each micro-batch, the first of these that fits in memory; on "
+          "CUDA devices, and for `translation`, all is kept",
+          {.one_of = kMemoryPlans, .may_change = "it changes rounding alone"}),
+      Field(
+          "memory_gigabytes", &C::memory_gigabytes,
+          "gigabytes that `train.memory_plan` `\"auto\"` may use; 0: all that "
+          "the process may have",
+          {.least = 0,
+           .most = 1e6,
+           .may_change = "it changes rounding alone",
+           .is_local = true}),
+      Field(
+          "memory_directory", &C::memory_directory,
+          "directory for `train.memory_plan` `\"files\"`, on a fast disk; the "
+          "files have no names and are gone with the run. If empty, "
+          "`\"auto\"` does without",
+          {.may_change = "it changes no number", .is_local = true}),
       Field("watch_scores", &C::watch_scores,
             "updates between [statistics of the attention "
             "scores](#watching-attention-scores) in `metrics.jsonl`; 0: none, "

@@ -12,6 +12,7 @@
 #include "attention/sparse_attention.h"
 #include "base/bfloat16.h"
 #include "base/status_macros.h"
+#include "tasks/train/memory_plan.h"
 
 namespace etc {
 namespace {
@@ -135,6 +136,7 @@ absl::StatusOr<RunDevice> JoinDevice(const FinetuneConfig& config,
                                      ProcessGroup* group) {
   ETC_ASSIGN_OR_RETURN(RunDevice device,
                        DeviceOfRun(config, CudaDevicesOf(group)));
+  ETC_RETURN_IF_ERROR(CheckMemoryPlan(config, device.device.is_cpu()));
   if (group == nullptr || config.train.backend != "nccl") {
     return device;
   }

@@ -21,6 +21,7 @@
 #include "tasks/train/estimate.h"
 #include "tasks/train/evaluate.h"
 #include "tasks/train/finetune.h"
+#include "tasks/train/memory_plan.h"
 #include "tasks/train/model_files.h"
 #include "tasks/train/model_task.h"
 #include "tasks/train/open_data.h"
@@ -175,7 +176,11 @@ double EstimateSeconds(const RunPlan& plan, int64_t processes,
 
 StepMemory EstimateMemory(const FinetuneConfig& config, const Task& task,
                           int64_t parameters) {
-  StepMemory memory = EstimateStepMemory(config, parameters);
+  StepMemory memory = EstimateStepMemory(
+      WithMemoryPlan(
+          config,
+          MemoryPlanner(config, parameters).For(LargestMicroBatch(config))),
+      parameters);
   if (const ModelTask* const model_task = AsModelTask(task)) {
     memory.activations = {.saved = model_task->ActivationBytes()};
     memory.table_gradients = 0;

@@ -15,6 +15,7 @@
 #include "etc/model_size.h"
 #include "etc/step_cost.h"
 #include "tasks/train/device.h"
+#include "tasks/train/memory_plan.h"
 #include "tasks/train/run_plan.h"
 #include "tasks/train/schedule.h"
 
@@ -47,11 +48,18 @@ StepOptions StepOptionsOf(const FinetuneConfig& config, StepBackend backend) {
       .storage = ScoreStorageFromName(config.train.score_storage),
       .precision = PrecisionOn(
           backend == StepBackend::kCpu ? torch::kCPU : torch::kCUDA, config),
-      .backend = backend};
+      .backend = backend,
+      .slices = SlicesOf(config)};
 }
 
 StepMemory EstimateStepMemory(const FinetuneConfig& config, int64_t parameters,
                               StepBackend backend) {
+  return EstimateStepMemory(config, parameters, LargestMicroBatch(config),
+                            backend);
+}
+
+StepMemory EstimateStepMemory(const FinetuneConfig& config, int64_t parameters,
+                              const StepShape& shape, StepBackend backend) {
   const double weights = sizeof(float) * static_cast<double>(parameters);
   const ParameterCounts counts = CountParameters(config.model);
   const StepOptions options = StepOptionsOf(config, backend);
@@ -64,8 +72,7 @@ StepMemory EstimateStepMemory(const FinetuneConfig& config, int64_t parameters,
       // fragmented as they are, no block as large as the table fits.
       .table_gradients =
           2 * sizeof(float) * static_cast<double>(counts.token_embedding),
-      .activations = EstimateActivations(config.model,
-                                         LargestMicroBatch(config), options)};
+      .activations = EstimateActivations(config.model, shape, options)};
   if (backend != StepBackend::kCpu) {
     return memory;
   }
@@ -77,18 +84,6 @@ StepMemory EstimateStepMemory(const FinetuneConfig& config, int64_t parameters,
         kRounded * static_cast<double>(counts.attention + counts.feed_forward);
   }
   return memory;
-}
-
-std::optional<FinetuneConfig> WithRecomputedLayers(const FinetuneConfig& config,
-                                                   int64_t parameters,
-                                                   StepBackend backend) {
-  FinetuneConfig recomputed = config;
-  recomputed.model.grad_checkpointing_period = 1;
-  if (EstimateStepMemory(recomputed, parameters, backend).without_cache() >=
-      EstimateStepMemory(config, parameters, backend).without_cache()) {
-    return std::nullopt;
-  }
-  return recomputed;
 }
 
 namespace {
@@ -183,7 +178,8 @@ double WeightTraffic(const FinetuneConfig& config, const StepShape& shape) {
       streams * (one_token.projections + one_token.feed_forward) / 2;
   const bool rounded =
       StepOptionsOf(config).precision == LinearPrecision::kBfloat16;
-  const double read = (LayerPasses(config.model) - 1) * (rounded ? 2 : 4);
+  const double read = (LayerPasses(config.model, StepOptionsOf(config)) - 1) *
+                      (rounded ? 2 : 4);
   return used * (read + sizeof(float)) +
          std::max(used - distinct, 0.0) * 3 * sizeof(float);
 }
@@ -247,9 +243,10 @@ struct EncoderTime {
 
 // The rates of a run of the encoder, and the bytes of its passes.
 struct EncoderRates {
-  double linear;     // FLOP per second
-  double attention;  // FLOP per second
-  double passes;     // bytes per second
+  double linear;        // FLOP per second
+  double attention;     // FLOP per second
+  double passes;        // bytes per second
+  double layer_passes;  // of one run, LayerPasses, whose bytes these are:
   std::function<double(const StepShape&)> pass_bytes;
 };
 
@@ -257,13 +254,13 @@ struct EncoderRates {
 EncoderTime TimeOfRun(const EtcConfig& model, const StepShape& shape,
                       double layer_passes, const EncoderRates& rates) {
   const ForwardFlops forward = CountForwardFlops(model, shape);
-  const double repeated = layer_passes - LayerPasses(model);
+  const double repeated = layer_passes - rates.layer_passes;
   return {
       .linear = (layer_passes * (forward.projections + forward.feed_forward) +
                  (3 + repeated) * forward.embedding) /
                 rates.linear,
       .attention = layer_passes * forward.attention / rates.attention,
-      .passes = layer_passes / LayerPasses(model) * rates.pass_bytes(shape) /
+      .passes = layer_passes / rates.layer_passes * rates.pass_bytes(shape) /
                 rates.passes};
 }
 
@@ -271,7 +268,7 @@ EncoderTime TimeOfRun(const EtcConfig& model, const StepShape& shape,
 StepTime TimeOfEncoder(const FinetuneConfig& config, const HeadCost& head,
                        const EncoderRates& rates) {
   StepTime time = {.head = head.flops / rates.linear};
-  const double once = LayerPasses(config.model);
+  const double once = rates.layer_passes;
   StepShape update = LargestUpdate(config);
   update.outputs = head.outputs;
   const EncoderTime run = TimeOfRun(config.model, update, once, rates);
@@ -308,15 +305,16 @@ double PassBytesOnDevice(const EtcConfig& model, const StepShape& shape) {
 
 StepTime EstimateStepTime(const FinetuneConfig& config, int64_t parameters,
                           const HeadCost& head, const MachineRates& rates) {
-  StepTime time =
-      TimeOfEncoder(config, head,
-                    {.linear = rates.linear,
-                     .attention = AttentionShare(config) * rates.product,
-                     .passes = rates.traffic,
-                     .pass_bytes = [&](const StepShape& shape) {
-                       return CountTrainingTraffic(config.model, shape,
-                                                   StepOptionsOf(config));
-                     }});
+  StepTime time = TimeOfEncoder(
+      config, head,
+      {.linear = rates.linear,
+       .attention = AttentionShare(config) * rates.product,
+       .passes = rates.traffic,
+       .layer_passes = LayerPasses(config.model, StepOptionsOf(config)),
+       .pass_bytes = [&](const StepShape& shape) {
+         return CountTrainingTraffic(config.model, shape,
+                                     StepOptionsOf(config));
+       }});
   time.parameters = ParameterTraffic(config, parameters, MicroBatches(config)) /
                     rates.traffic;
   return time;
@@ -329,6 +327,7 @@ StepTime EstimateStepTime(const FinetuneConfig& config, int64_t parameters,
                     {.linear = rates.linear,
                      .attention = rates.attention,
                      .passes = rates.passes,
+                     .layer_passes = LayerPasses(config.model),
                      .pass_bytes = [&](const StepShape& shape) {
                        return PassBytesOnDevice(config.model, shape);
                      }});

@@ -92,16 +92,14 @@ struct StepMemory {
   double total() const { return without_cache() + cache; }
 };
 
-// `parameters` are all numbers that are trained, those of the head too.
+// `parameters` are all numbers that are trained, those of the head too. With
+// train.memory_plan "auto" all is kept (tasks/train/memory_plan.h).
 StepMemory EstimateStepMemory(const FinetuneConfig& config, int64_t parameters,
                               StepBackend backend = StepBackend::kCpu);
-
-// The configuration with the cheapest way to less memory, by which gradients
-// stay as they are but for rounding: each layer computed again in the backward
-// pass, model.grad_checkpointing_period 1. nullopt: that takes no less.
-std::optional<FinetuneConfig> WithRecomputedLayers(
-    const FinetuneConfig& config, int64_t parameters,
-    StepBackend backend = StepBackend::kCpu);
+// The same with micro-batches of another shape.
+StepMemory EstimateStepMemory(const FinetuneConfig& config, int64_t parameters,
+                              const StepShape& shape,
+                              StepBackend backend = StepBackend::kCpu);
 
 // The examples of one micro-batch, as large as the configuration allows.
 StepShape LargestMicroBatch(const FinetuneConfig& config);

@@ -29,6 +29,7 @@
 #include "tasks/train/device.h"
 #include "tasks/train/estimate.h"
 #include "tasks/train/evaluate.h"
+#include "tasks/train/memory_plan.h"
 #include "tasks/train/model_files.h"
 #include "tasks/train/model_task.h"
 #include "tasks/train/open_data.h"
@@ -136,37 +137,54 @@ absl::Status DescribeData(const Task& task, const RunData& data,
   return absl::OkStatus();
 }
 
-// The field that lowers memory without a change of what is learned, in front of
-// those that do change it; empty: it is set.
-std::string RecomputationAdvice(const FinetuneConfig& config,
-                                int64_t parameters) {
-  const auto recomputed = WithRecomputedLayers(config, parameters);
-  return recomputed.has_value()
-             ? absl::StrFormat(
-                   "set model.grad_checkpointing_period to 1 (%.1f GB, with "
-                   "the same gradients, in a third more time), or ",
-                   1e-9 * EstimateStepMemory(*recomputed, parameters)
-                              .without_cache())
-             : "";
-}
-
-// The warning before a run whose longest examples would need more memory than
-// there is; empty: they do not. Shorter ones may be all there are.
-std::string MemoryWarning(const FinetuneConfig& config) {
-  const int64_t parameters = CountParameters(config.model).total();
-  const double needed = EstimateStepMemory(config, parameters).without_cache();
-  const auto memory = static_cast<double>(MemoryOfProcess());
-  if (needed <= memory) {
+// The next plan that takes less memory than that of the largest examples, which
+// "auto" has not to choose from, as advice in front of that which changes what
+// is learned; empty: there is none.
+std::string PlanAdvice(const FinetuneConfig& config) {
+  FinetuneConfig with_files = config;
+  with_files.train.memory_plan = "auto";
+  if (with_files.train.memory_directory.empty()) {
+    with_files.train.memory_directory = "/tmp";
+  }
+  const MemoryPlan most = AllowedPlans(with_files).back();
+  if (most == AllowedPlans(config).back()) {
     return "";
   }
-  return absl::StrFormat(
-      "an update of %d long and %d global tokens, %d examples at a time, takes "
-      "%.1f GB, and this process may have %.1f GB: %slower "
-      "train.micro_batch_size, data.max_long_length or "
-      "data.max_global_length, if there are examples so long",
-      LargestMicroBatch(config).long_length, config.data.max_global_length,
-      config.train.micro_batch_size, 1e-9 * needed, 1e-9 * memory,
-      RecomputationAdvice(config, parameters));
+  return absl::StrCat(
+      config.train.memory_plan == "auto"
+          ? ""
+          : "set train.memory_plan to \"auto\", or ",
+      most == MemoryPlan::kFiles && config.train.memory_directory.empty()
+          ? "set train.memory_directory to a directory on a fast disk, or "
+          : "");
+}
+
+// The message before a run whose longest examples would not fit in memory if
+// all were kept; empty: they do. Shorter ones may be all there are.
+std::string MemoryMessage(const FinetuneConfig& config) {
+  const int64_t parameters = CountParameters(config.model).total();
+  const StepShape largest = LargestMicroBatch(config);
+  const MemoryPlan plan = MemoryPlanner(config, parameters).For(largest);
+  const double needed =
+      EstimateStepMemory(WithMemoryPlan(config, plan), parameters)
+          .without_cache();
+  const double limit = MemoryLimit(config);
+  const std::string update = absl::StrFormat(
+      "an update of %d long and %d global tokens, %d examples at a time,",
+      largest.long_length, largest.global_length, largest.batch);
+  if (needed > limit) {
+    return absl::StrFormat(
+        "%s takes %.1f GB, and may have %.1f GB: %slower "
+        "train.micro_batch_size, data.max_long_length or "
+        "data.max_global_length, if there are examples so long",
+        update, 1e-9 * needed, 1e-9 * limit, PlanAdvice(config));
+  }
+  return plan == AllowedPlans(config).front()
+             ? ""
+             : absl::StrFormat(
+                   "%s takes %.1f of %.1f GB by train.memory_plan \"%s\"; "
+                   "shorter ones keep more and are faster",
+                   update, 1e-9 * needed, 1e-9 * limit, MemoryPlanName(plan));
 }
 
 // Returns `status` of a run, with advice if its memory was too little.
@@ -185,7 +203,11 @@ absl::Status WithAdvice(const absl::Status& status,
                      "train.batch_size by as much: updates stay as large"));
   }
   const int64_t parameters = CountParameters(config.model).total();
-  const StepMemory memory = EstimateStepMemory(config, parameters);
+  const StepMemory memory = EstimateStepMemory(
+      WithMemoryPlan(
+          config,
+          MemoryPlanner(config, parameters).For(LargestMicroBatch(config))),
+      parameters);
   return absl::ResourceExhaustedError(absl::StrFormat(
       "%s; realetc estimate comes to %.1f GB for updates on the CPU%s; %slower "
       "train.micro_batch_size (now %d), data.max_long_length (%d), "
@@ -196,7 +218,7 @@ absl::Status WithAdvice(const absl::Status& status,
           ? absl::StrFormat(" and %.1f GB for examples (data.cache_megabytes)",
                             1e-9 * memory.cache)
           : ", and the device is " + device.str(),
-      RecomputationAdvice(config, parameters), config.train.micro_batch_size,
+      PlanAdvice(config), config.train.micro_batch_size,
       config.data.max_long_length, config.data.max_global_length,
       config.train.evaluation_batch_size));
 }
@@ -251,8 +273,8 @@ absl::StatusOr<RunFiles> SeedRuns::Announce(int64_t threads) const {
   ETC_RETURN_IF_ERROR(DescribeData(task, data, options.context));
   options.context.Message(device.message);
   if (device.device.is_cpu() && !config.encoder_decoder.has_value()) {
-    if (const std::string warning = MemoryWarning(config); !warning.empty()) {
-      options.context.Message(warning);
+    if (const std::string message = MemoryMessage(config); !message.empty()) {
+      options.context.Message(message);
     }
   }
   return files;

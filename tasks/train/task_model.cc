@@ -19,6 +19,7 @@
 #include "tasks/task/task.h"
 #include "tasks/text/sentence_splitter.h"
 #include "tasks/train/device.h"
+#include "tasks/train/memory_plan.h"
 #include "tasks/train/train_step.h"
 
 namespace etc {
@@ -36,6 +37,14 @@ std::vector<torch::Tensor> TaskModel::Forward(const Batch& batch) {
                                     0);
   encoder_->set_statistics_rows(
       std::exchange(watches_next_, false) ? kWatchedRows : 0);
+  if (planner_ != nullptr && is_training()) {
+    const EtcInput& input = batch.input;
+    planner_->Apply(
+        planner_->For({.batch = input.global_token_ids.size(0),
+                       .long_length = input.token_ids.size(1),
+                       .global_length = input.global_token_ids.size(1)}),
+        &encoder_);
+  }
   std::vector<torch::Tensor> logits = head_->Run(encoder_, batch);
   encoder_->set_statistics_rows(0);  // for runs of its own that a head makes
   return logits;
@@ -112,7 +121,13 @@ TaskModel MakeTaskModel(const FinetuneConfig& config, const Task& task,
   TaskModel model(std::move(encoder), task.MakeHead());
   if (!device.is_cpu()) {
     model.MoveTo(device);
+    return model;
   }
+  int64_t parameters = 0;
+  for (const auto& [name, parameter] : model.NamedParameters()) {
+    parameters += parameter.numel();
+  }
+  model.set_memory_planner(std::make_shared<MemoryPlanner>(config, parameters));
   return model;
 }
 

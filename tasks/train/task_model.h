@@ -25,6 +25,8 @@
 
 namespace etc {
 
+class MemoryPlanner;
+
 // A message for the user; a run passes on the first one of each severity, from
 // 1 on, unless there was one of a higher severity before.
 struct ModelWarning {
@@ -172,6 +174,12 @@ class TaskModel final : public TrainableModel {
   // model.
   NamedTensors Tensors() const;
 
+  // Makes training passes choose what they keep by `planner`; null, the
+  // default: as the encoder is set.
+  void set_memory_planner(std::shared_ptr<const MemoryPlanner> planner) {
+    planner_ = std::move(planner);
+  }
+
   EtcModel encoder() const { return encoder_; }
   const std::shared_ptr<TaskHead>& head() const { return head_; }
   // The HuggingFace fields that are kept of the weights from which the model
@@ -184,6 +192,7 @@ class TaskModel final : public TrainableModel {
 
   EtcModel encoder_;
   std::shared_ptr<TaskHead> head_;
+  std::shared_ptr<const MemoryPlanner> planner_;
   int64_t training_passes_ = 0;
   bool watches_next_ = false;
   double largest_watched_ = 0;

@@ -16,6 +16,7 @@
 #include "base/random.h"
 #include "base/status_macros.h"
 #include "base/stop_guard.h"
+#include "base/tensor_file.h"
 #include "etc/weights/encoder_parameters.h"
 #include "tasks/data/batch.h"
 #include "tasks/train/device.h"
@@ -173,11 +174,13 @@ absl::StatusOr<bool> TrainStep::RunAndAgree(int64_t step,
                                             const std::function<void()>& work,
                                             bool makes_gradients) {
   bool stopped = false;
-  const auto run = [&] {
+  const auto run = [&]() -> absl::Status {
     try {
       work();
     } catch (const Stopped&) {
       stopped = true;
+    } catch (const TensorFileError& error) {  // of train.memory_directory
+      return error.status();
     }
     return absl::OkStatus();
   };

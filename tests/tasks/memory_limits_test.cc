@@ -245,18 +245,27 @@ TEST_F(MemoryLimitsTest, NeedsNoMoreForAPoolThanTheDataHave) {
       << Contents(directory_.File("stderr"));
 }
 
-TEST_F(MemoryLimitsTest, WarnsWhereTheLongestExamplesWouldNotFit) {
+TEST_F(MemoryLimitsTest, SaysHowTheLongestExamplesWouldFit) {
   const std::string data = WriteRecords(6, 1);
   const std::string err = directory_.File("stderr");
-  ASSERT_EQ(End(Begin(data, {"data.max_long_length=1048576",
-                             "model.num_hidden_layers=12",
-                             "train.micro_batch_size=3"})),
-            0)
-      << Contents(err);
-  EXPECT_THAT(Contents(err),
+  const auto message = [&](const std::string& gigabytes,
+                           const std::string& output) {
+    EXPECT_EQ(End(Begin(data, {"data.max_long_length=1048576",
+                               "train.memory_gigabytes=" + gigabytes,
+                               "model.num_hidden_layers=12",
+                               "train.micro_batch_size=3",
+                               "output=" + directory_.File(output)})),
+              0)
+        << Contents(err);
+    return Contents(err);
+  };
+  EXPECT_THAT(message("1.5", "none"),
               AllOf(HasSubstr("an update of 1048576 long and "),
-                    HasSubstr("this process may have 4.0 GB: set "
-                              "model.grad_checkpointing_period to 1 (")));
+                    HasSubstr("may have 1.5 GB: set train.memory_directory to "
+                              "a directory")));
+  EXPECT_THAT(message("0", "layers"),
+              AllOf(HasSubstr("an update of 1048576 long and "),
+                    HasSubstr("of 4.0 GB by train.memory_plan \"layers\"")));
   ASSERT_EQ(End(Begin(data, {"output=" + directory_.File("short")})), 0)
       << Contents(err);
   EXPECT_THAT(Contents(err), Not(HasSubstr("an update of ")));

@@ -55,7 +55,9 @@ constexpr char kComplete[] = R"({
             "keep_last": 3,
             "evaluation_batch_size": 4, "seeds": [3, 1], "threads": 2,
             "device": "cuda:1", "precision": "fp32",
-            "score_storage": "store", "watch_scores": 20,
+            "score_storage": "store", "memory_plan": "slices",
+            "memory_gigabytes": 12.5, "memory_directory": "/scratch",
+            "watch_scores": 20,
             "tensorboard": true,
             "shard_optimizer": true,
             "backend": "nccl", "timeout_s": 7.5},
@@ -141,6 +143,9 @@ TEST(ConfigFieldsTest, ReadsEveryField) {
   EXPECT_EQ(config->train.device, "cuda:1");
   EXPECT_EQ(config->train.precision, "fp32");
   EXPECT_EQ(config->train.score_storage, "store");
+  EXPECT_EQ(config->train.memory_plan, "slices");
+  EXPECT_EQ(config->train.memory_gigabytes, 12.5);
+  EXPECT_EQ(config->train.memory_directory, "/scratch");
   EXPECT_EQ(config->train.watch_scores, 20);
   EXPECT_TRUE(config->train.tensorboard);
   EXPECT_TRUE(config->train.shard_optimizer);

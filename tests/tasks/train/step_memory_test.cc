@@ -35,6 +35,7 @@
 #include "tasks/train/task_model.h"
 #include "tasks/train/train_step.h"
 #include "tests/support/sanitizers.h"
+#include "tests/support/temporary_directory.h"
 
 namespace etc {
 namespace {
@@ -132,6 +133,7 @@ double MemoryOfTraining(const FinetuneConfig& config) {
   const StepOptions options = StepOptionsOf(config);
   model.encoder()->set_score_storage(options.storage);
   model.encoder()->set_linear_precision(options.precision);
+  model.encoder()->set_layer_slices(options.slices);
   auto optimizer = MakeOptimizer(config.optimizer, model.NamedParameters());
   TrainStep train_step(&model, *std::move(optimizer),
                        {.clip_norm = config.optimizer.clip_norm,
@@ -275,6 +277,28 @@ TEST_F(StepMemoryTest, IsCloseWithGradientCheckpointing) {
   FinetuneConfig config = MidSize();
   SetResidual("mean", &config);
   config.model.grad_checkpointing_period = 1;
+  ExpectEstimateIsClose(config);
+}
+
+TEST_F(StepMemoryTest, IsCloseInSlices) {
+  FinetuneConfig config = MidSize();
+  config.data.max_long_length = 16384;
+  config.train.batch_size = 1;
+  SetResidual("sum", &config);
+  config.train.memory_plan = "slices";
+  ExpectEstimateIsClose(config);
+  config.train.precision = "bf16";
+  ExpectEstimateIsClose(config);
+}
+
+TEST_F(StepMemoryTest, IsCloseInSlicesWithFiles) {
+  const TemporaryDirectory directory;
+  FinetuneConfig config = MidSize();
+  config.data.max_long_length = 16384;
+  config.train.batch_size = 1;
+  SetResidual("sum", &config);
+  config.train.memory_plan = "files";
+  config.train.memory_directory = directory.path();
   ExpectEstimateIsClose(config);
 }
 

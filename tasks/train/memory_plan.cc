@@ -1,0 +1,162 @@
+#include "tasks/train/memory_plan.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <limits>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "base/memory_limit.h"
+#include "base/process_memory.h"
+#include "tasks/train/estimate.h"
+
+namespace etc {
+namespace {
+
+constexpr MemoryPlan kPlans[] = {MemoryPlan::kKept, MemoryPlan::kLayers,
+                                 MemoryPlan::kSlices, MemoryPlan::kFiles};
+
+bool IsSliced(MemoryPlan plan) {
+  return plan == MemoryPlan::kSlices || plan == MemoryPlan::kFiles;
+}
+
+// The reason why a run cannot have a plan; empty: it can.
+std::string Hindrance(const FinetuneConfig& config, MemoryPlan plan,
+                      bool is_cpu) {
+  if (plan == MemoryPlan::kKept) {
+    return "";
+  }
+  if (config.encoder_decoder.has_value()) {
+    return "is for encoders, but task is \"translation\"";
+  }
+  if (!IsSliced(plan)) {
+    return "";
+  }
+  if (!is_cpu) {
+    return "is for the CPU";
+  }
+  if (config.train.watch_scores > 0) {
+    return "computes no statistics of scores, but train.watch_scores is above "
+           "0";
+  }
+  if (config.residual_attention != "off" &&
+      config.train.score_storage != "reverse") {
+    return absl::StrCat("needs train.score_storage \"reverse\", but it is \"",
+                        config.train.score_storage, "\"");
+  }
+  if (plan == MemoryPlan::kFiles && config.train.memory_directory.empty()) {
+    return "needs train.memory_directory";
+  }
+  return "";
+}
+
+}  // namespace
+
+const char* MemoryPlanName(MemoryPlan plan) {
+  switch (plan) {
+    case MemoryPlan::kKept:
+      return "kept";
+    case MemoryPlan::kLayers:
+      return "layers";
+    case MemoryPlan::kSlices:
+      return "slices";
+    case MemoryPlan::kFiles:
+      return "files";
+  }
+  return "";
+}
+
+FinetuneConfig WithMemoryPlan(FinetuneConfig config, MemoryPlan plan) {
+  config.train.memory_plan = MemoryPlanName(plan);
+  if (plan == MemoryPlan::kLayers) {
+    config.model.grad_checkpointing_period = 1;
+  }
+  return config;
+}
+
+std::optional<LayerSlices> SlicesOf(const FinetuneConfig& config) {
+  if (config.train.memory_plan == MemoryPlanName(MemoryPlan::kSlices)) {
+    return LayerSlices{};
+  }
+  if (config.train.memory_plan == MemoryPlanName(MemoryPlan::kFiles)) {
+    return LayerSlices{.directory = config.train.memory_directory};
+  }
+  return std::nullopt;
+}
+
+std::vector<MemoryPlan> AllowedPlans(const FinetuneConfig& config,
+                                     StepBackend backend) {
+  const bool is_cpu = backend == StepBackend::kCpu;
+  std::vector<MemoryPlan> allowed;
+  for (const MemoryPlan plan : kPlans) {
+    const bool is_meant =
+        config.train.memory_plan == "auto"
+            ? is_cpu || plan == MemoryPlan::kKept
+            : config.train.memory_plan == MemoryPlanName(plan);
+    if (is_meant && Hindrance(config, plan, is_cpu).empty()) {
+      allowed.push_back(plan);
+    }
+  }
+  return allowed.empty() ? std::vector{MemoryPlan::kKept} : allowed;
+}
+
+absl::Status CheckMemoryPlan(const FinetuneConfig& config, bool is_cpu) {
+  for (const MemoryPlan plan : kPlans) {
+    if (config.train.memory_plan != MemoryPlanName(plan)) {
+      continue;
+    }
+    const std::string hindrance = Hindrance(config, plan, is_cpu);
+    if (!hindrance.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "train.memory_plan \"", config.train.memory_plan, "\" ", hindrance));
+    }
+  }
+  const std::string& directory = config.train.memory_directory;
+  if (!directory.empty() && access(directory.c_str(), W_OK | X_OK) != 0) {
+    return absl::ErrnoToStatus(
+        errno, absl::StrCat("train.memory_directory ", directory,
+                            " should be a directory that can be written to"));
+  }
+  return absl::OkStatus();
+}
+
+double MemoryLimit(const FinetuneConfig& config) {
+  return config.train.memory_gigabytes > 0
+             ? 1e9 * config.train.memory_gigabytes
+             : static_cast<double>(MemoryOfProcess());
+}
+
+MemoryPlanner::MemoryPlanner(const FinetuneConfig& config, int64_t parameters)
+    : config_(config),
+      parameters_(parameters),
+      allowed_(AllowedPlans(config)),
+      limit_(MemoryLimit(config)) {}
+
+MemoryPlan MemoryPlanner::For(const StepShape& shape) const {
+  MemoryPlan least = allowed_.front();
+  double least_bytes = std::numeric_limits<double>::infinity();
+  for (const MemoryPlan plan : allowed_) {
+    const double bytes =
+        EstimateStepMemory(WithMemoryPlan(config_, plan), parameters_, shape)
+            .total();
+    if (bytes <= limit_) {
+      return plan;
+    }
+    if (bytes < least_bytes) {
+      least = plan;
+      least_bytes = bytes;
+    }
+  }
+  return least;
+}
+
+void MemoryPlanner::Apply(MemoryPlan plan, EtcModel* model) const {
+  const FinetuneConfig planned = WithMemoryPlan(config_, plan);
+  (*model)->set_grad_checkpointing_period(
+      planned.model.grad_checkpointing_period);
+  (*model)->set_layer_slices(SlicesOf(planned));
+  ReturnFreedMemory(IsSliced(plan));
+}
+
+}  // namespace etc

@@ -1,0 +1,71 @@
+#ifndef ETC_TASKS_TRAIN_MEMORY_PLAN_H_
+#define ETC_TASKS_TRAIN_MEMORY_PLAN_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "etc/model.h"
+#include "etc/step_cost.h"
+#include "tasks/config/config.h"
+
+namespace etc {
+
+// What is kept of a forward pass for the backward pass, from the fastest to the
+// one of least memory. Gradients are the same up to rounding.
+//
+//   kKept    all of it; or as model.grad_checkpointing_period says
+//   kLayers  each layer's input; layers are computed again
+//   kSlices  that; layers are computed again, a few heads or tokens at a time
+//            (etc/sliced_layer.h)
+//   kFiles   the same, with inputs and contexts in files in
+//            train.memory_directory
+enum class MemoryPlan { kKept, kLayers, kSlices, kFiles };
+
+// "kept", "layers", "slices", "files".
+const char* MemoryPlanName(MemoryPlan plan);
+
+// `config` with the plan as its train.memory_plan.
+FinetuneConfig WithMemoryPlan(FinetuneConfig config, MemoryPlan plan);
+
+// The slices of a configuration whose plan is "slices" or "files"; others have
+// none.
+std::optional<LayerSlices> SlicesOf(const FinetuneConfig& config);
+
+// The plans that train.memory_plan allows on the CPU or on a device, at least
+// one, in the order above. "auto" leaves out what cannot be: slices where
+// scores are watched or not in one buffer, files without a directory, all but
+// kKept on a device and for an encoder-decoder.
+std::vector<MemoryPlan> AllowedPlans(const FinetuneConfig& config,
+                                     StepBackend backend = StepBackend::kCpu);
+
+// Returns an error if train.memory_plan cannot be: on a device, for an
+// encoder-decoder, with train.watch_scores or another storage of residual
+// scores, without a directory that can be written to.
+absl::Status CheckMemoryPlan(const FinetuneConfig& config, bool is_cpu);
+
+// Bytes that training may take: train.memory_gigabytes, or MemoryOfProcess.
+double MemoryLimit(const FinetuneConfig& config);
+
+// Chooses plans for micro-batches on the CPU.
+class MemoryPlanner {
+ public:
+  // `parameters` are all numbers that are trained.
+  MemoryPlanner(const FinetuneConfig& config, int64_t parameters);
+
+  // The first allowed plan that fits; if none does, the one of least memory.
+  MemoryPlan For(const StepShape& shape) const;
+  // Makes the model compute its next passes so.
+  void Apply(MemoryPlan plan, EtcModel* model) const;
+
+ private:
+  const FinetuneConfig config_;
+  const int64_t parameters_;
+  const std::vector<MemoryPlan> allowed_;
+  const double limit_;
+};
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TRAIN_MEMORY_PLAN_H_

@@ -1,0 +1,171 @@
+// What is kept for the backward pass: the first plan that fits is chosen, for
+// each micro-batch; what cannot be is left out of "auto", and refused where it
+// is asked for; updates are the same by all plans.
+
+#include "tasks/train/memory_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "base/memory_limit.h"
+#include "tasks/train/estimate.h"
+#include "tasks/train/task_model.h"
+#include "tasks/train/train_step.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/tensor_matchers.h"
+#include "tests/tasks/train/toy_task.h"
+
+namespace etc {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr int64_t kParameters = 110'000'000;
+
+FinetuneConfig BaseConfig() {
+  FinetuneConfig config;
+  config.task = "wikihop";
+  config.model = *EtcConfigPreset("base");
+  config.model.residual_attention = "sum";
+  config.residual_attention = "sum";
+  config.data.cache_megabytes = 0;
+  config.data.max_long_length = 32768;
+  config.data.max_global_length = 256;
+  config.train.micro_batch_size = 1;
+  return config;
+}
+
+double Peak(const FinetuneConfig& config, MemoryPlan plan) {
+  return EstimateStepMemory(WithMemoryPlan(config, plan), kParameters).total();
+}
+
+TEST(MemoryPlanTest, EachTakesLessThanTheOneBefore) {
+  FinetuneConfig config = BaseConfig();
+  config.train.memory_directory = "/tmp";
+  const double kept = Peak(config, MemoryPlan::kKept);
+  const double layers = Peak(config, MemoryPlan::kLayers);
+  const double slices = Peak(config, MemoryPlan::kSlices);
+  const double files = Peak(config, MemoryPlan::kFiles);
+  EXPECT_LT(layers, 0.5 * kept);
+  EXPECT_LT(slices, layers);
+  EXPECT_LT(files, slices);
+}
+
+TEST(MemoryPlanTest, TheFirstThatFitsIsChosen) {
+  FinetuneConfig config = BaseConfig();
+  config.train.memory_directory = "/tmp";
+  const StepShape largest = LargestMicroBatch(config);
+  const StepShape small = {.long_length = 512, .global_length = 64};
+  for (const MemoryPlan plan : {MemoryPlan::kKept, MemoryPlan::kLayers,
+                                MemoryPlan::kSlices, MemoryPlan::kFiles}) {
+    config.train.memory_gigabytes = 1e-9 * Peak(config, plan) + 0.001;
+    const MemoryPlanner planner(config, kParameters);
+    EXPECT_EQ(planner.For(largest), plan) << MemoryPlanName(plan);
+    EXPECT_EQ(planner.For(small), MemoryPlan::kKept);
+  }
+  config.train.memory_gigabytes = 0.1;  // too little for any
+  EXPECT_EQ(MemoryPlanner(config, kParameters).For(largest),
+            MemoryPlan::kFiles);
+  config.train.memory_plan = "layers";
+  EXPECT_EQ(MemoryPlanner(config, kParameters).For(small), MemoryPlan::kLayers);
+}
+
+TEST(MemoryPlanTest, AutoLeavesOutWhatCannotBe) {
+  const auto k = MemoryPlan::kKept;
+  const auto l = MemoryPlan::kLayers;
+  const auto s = MemoryPlan::kSlices;
+  FinetuneConfig config = BaseConfig();
+  EXPECT_THAT(AllowedPlans(config), ElementsAre(k, l, s));
+  EXPECT_THAT(AllowedPlans(config, StepBackend::kCudaKernels), ElementsAre(k));
+  config.train.memory_directory = "/tmp";
+  EXPECT_THAT(AllowedPlans(config), ElementsAre(k, l, s, MemoryPlan::kFiles));
+  config.train.watch_scores = 10;
+  EXPECT_THAT(AllowedPlans(config), ElementsAre(k, l));
+  config.train.watch_scores = 0;
+  config.train.score_storage = "store";
+  EXPECT_THAT(AllowedPlans(config), ElementsAre(k, l));
+  config.residual_attention = "off";
+  EXPECT_THAT(AllowedPlans(config), ElementsAre(k, l, s, MemoryPlan::kFiles));
+}
+
+TEST(MemoryPlanTest, RefusesWhatCannotBe) {
+  FinetuneConfig config = BaseConfig();
+  EXPECT_TRUE(CheckMemoryPlan(config, /*is_cpu=*/true).ok());
+  EXPECT_TRUE(CheckMemoryPlan(config, /*is_cpu=*/false).ok());
+  const auto message = [&](bool is_cpu = true) {
+    return std::string(CheckMemoryPlan(config, is_cpu).message());
+  };
+  config.train.memory_plan = "files";
+  EXPECT_THAT(message(), HasSubstr("\"files\" needs train.memory_directory"));
+  config.train.memory_directory = "/nowhere/at/all";
+  EXPECT_THAT(message(),
+              HasSubstr("train.memory_directory /nowhere/at/all "
+                        "should be a directory that can be written"));
+  config.train.memory_plan = "slices";
+  EXPECT_THAT(message(/*is_cpu=*/false),
+              HasSubstr("\"slices\" is for the CPU"));
+  config.train.watch_scores = 1;
+  EXPECT_THAT(message(), HasSubstr("train.watch_scores is above 0"));
+  config.train.watch_scores = 0;
+  config.train.score_storage = "recompute";
+  EXPECT_THAT(message(), HasSubstr("needs train.score_storage \"reverse\", but "
+                                   "it is \"recompute\""));
+}
+
+// The directory was there when the run began.
+TEST(MemoryPlanTest, AnUpdateWithoutItsDirectoryIsAnError) {
+  auto config = FinetuneConfigFromJson(ToyConfigJson("", "", ""), "toy");
+  ASSERT_TRUE(config.ok()) << config.status();
+  config->train.memory_plan = "files";
+  config->train.memory_directory = "/nowhere/at/all";
+  const ToyTask task(config->model);
+  TaskModel model = MakeTaskModel(*config, task);
+  auto optimizer = MakeOptimizer(config->optimizer, model.NamedParameters());
+  ASSERT_TRUE(optimizer.ok());
+  TrainStep step(&model, *std::move(optimizer),
+                 {.schedule = {.learning_rate = 0.01, .num_steps = 10}});
+  TrainingBatch batch;
+  batch.micro_batches.push_back(*task.MakeExamples(ToyRecords(1, 3), "toy"));
+  const auto made = step.Run(batch, /*step=*/0, /*stop=*/nullptr);
+  EXPECT_THAT(std::string(made.status().message()),
+              HasSubstr("cannot create a temporary file in /nowhere/at/all"));
+  EXPECT_TRUE(step.is_between_updates());
+}
+
+TEST(MemoryPlanTest, UpdatesAreTheSameByAllPlans) {
+  const TemporaryDirectory directory;
+  auto config = FinetuneConfigFromJson(ToyConfigJson("", "", ""), "toy");
+  ASSERT_TRUE(config.ok()) << config.status();
+  config->residual_attention = "sum";
+  config->train.memory_directory = directory.path();
+  TrainingBatch batch;
+  const ToyTask task(config->model);
+  batch.micro_batches.push_back(*task.MakeExamples(ToyRecords(1, 3), "toy"));
+  NamedTensors kept;
+  for (const char* plan : {"kept", "layers", "slices", "files"}) {
+    SCOPED_TRACE(plan);
+    config->train.memory_plan = plan;
+    torch::manual_seed(11);
+    TaskModel model = MakeTaskModel(*config, task);
+    auto optimizer = MakeOptimizer(config->optimizer, model.NamedParameters());
+    ASSERT_TRUE(optimizer.ok());
+    TrainStep step(&model, *std::move(optimizer),
+                   {.schedule = {.learning_rate = 0.01, .num_steps = 10}});
+    for (int64_t i = 0; i < 2; ++i) {
+      ASSERT_TRUE(step.Run(batch, i, /*stop=*/nullptr).ok());
+    }
+    if (kept.empty()) {
+      kept = model.NamedParameters();
+      continue;
+    }
+    for (const auto& [name, parameter] : model.NamedParameters()) {
+      EXPECT_TRUE(IsClose(parameter, kept.at(name), 1e-4)) << name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace etc
