@@ -2,8 +2,8 @@
 // loss, backward pass and update of the weights.
 //
 //   Encoder/<base|large>/<inference|training>/residual:<off|sum|mean|gate>/
-//     <reverse|recompute|store>/<fp32|bf16>[/blocked][/period:P]/layers:N/
-//     long:L/global:G/threads:T
+//     <reverse|recompute|store>/<fp32|bf16>[/blocked][/period:P|/slices|/files]/
+//     layers:N/long:L/global:G/threads:T
 //   Encoder/<base|large>/.../<fp32|bf16>[/blocked]/device:cuda/layers:N/long:L/
 //     global:G
 //   Device/<bfloat16_products|float32_products|copies>/device:cuda
@@ -15,7 +15,9 @@
 // one example, without borders. Scores are stored one way only where there are
 // none or nothing is kept of them. Attention is by the fastest backend, the
 // kernels, or by that of tensor operations. With a period layers are computed
-// again in the backward pass (grad_checkpointing_period).
+// again in the backward pass (grad_checkpointing_period); with slices too, a
+// few heads or tokens at a time (etc/sliced_layer.h), in one update, whose peak
+// it is.
 //
 //   of_gemm            share of this process's sgemm rate, at the same number
 //                      of threads, that the operations of etc/step_cost.h reach
@@ -29,12 +31,14 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/device_time.h"
+#include "base/process_memory.h"
 #include "bench/device.h"
 #include "bench/machine.h"
 #include "etc/model.h"
@@ -52,8 +56,15 @@ struct Variant {
   std::string precision = "fp32";
   bool blocked = false;
   int64_t period = 0;
+  // "", "slices" or "files".
+  std::string plan;
   torch::Device device = torch::kCPU;
 };
+
+std::string DirectoryForFiles() {
+  const char* const directory = std::getenv("TMPDIR");
+  return directory == nullptr ? "/tmp" : directory;
+}
 
 class Encoder {
  public:
@@ -68,6 +79,11 @@ class Encoder {
     model_->set_attention_implementation(variant.blocked
                                              ? AttentionImplementation::kBlocked
                                              : AttentionImplementation::kAuto);
+    if (!variant.plan.empty()) {
+      model_->set_layer_slices(LayerSlices{
+
+          .directory = variant.plan == "files" ? DirectoryForFiles() : ""});
+    }
     for (const auto& parameter : model_->named_parameters()) {
       parameters_.emplace(parameter.key(), parameter.value());
     }
@@ -75,34 +91,46 @@ class Encoder {
         MakeOptimizer({}, parameters_);
     TORCH_CHECK(optimizer.ok(), std::string(optimizer.status().message()));
     optimizer_ = *std::move(optimizer);
-    const auto ids = [&](int64_t length) {
-      return torch::randint(config_.vocab_size, {1, length}, torch::kInt64)
-          .to(variant.device);
-    };
-    input_.token_ids = ids(shape.long_length);
-    input_.global_token_ids = ids(shape.global_length);
-    input_.attention = AttentionInputs(std::vector{UnrestrictedPattern(
-        shape.long_length, shape.global_length, config_.local_radius,
-        config_.relative_pos_max_distance)});
+    input_ = InputOf(shape);
   }
 
-  void Run() {
-    const EtcOutput output = model_->forward(input_);
-    benchmark::DoNotOptimize(output.long_output.data_ptr());
-    if (!variant_.training) {
-      return;
+  void Run() { RunOn(input_); }
+  // Makes gradients and what the optimizer keeps, by a short example.
+  void Prepare() { RunOn(InputOf({.long_length = 512, .global_length = 16})); }
+
+  const EtcConfig& config() const { return config_; }
+
+ private:
+  EtcInput InputOf(const StepShape& shape) const {
+    const auto ids = [&](int64_t length) {
+      return torch::randint(config_.vocab_size, {1, length}, torch::kInt64)
+          .to(variant_.device);
+    };
+    return {.token_ids = ids(shape.long_length),
+            .global_token_ids = ids(shape.global_length),
+            .attention = AttentionInputs(std::vector{UnrestrictedPattern(
+                shape.long_length, shape.global_length, config_.local_radius,
+                config_.relative_pos_max_distance)})};
+  }
+
+  void RunOn(const EtcInput& input) {
+    torch::Tensor loss;
+    {
+      const EtcOutput output = model_->forward(input);
+      benchmark::DoNotOptimize(output.long_output.data_ptr());
+      if (!variant_.training) {
+        return;
+      }
+      loss = output.long_output.square().mean() +
+             output.global_output.square().mean();
     }
-    (output.long_output.square().mean() + output.global_output.square().mean())
-        .backward();
+    loss.backward();
     optimizer_->Step(1e-6);
     for (const auto& [name, parameter] : parameters_) {
       torch::Tensor(parameter).mutable_grad().zero_();
     }
   }
 
-  const EtcConfig& config() const { return config_; }
-
- private:
   static EtcConfig Config(const Variant& variant, int64_t layers) {
     absl::StatusOr<EtcConfig> config = EtcConfigPreset(variant.size);
     TORCH_CHECK(config.ok(), std::string(config.status().message()));
@@ -135,13 +163,20 @@ void RunEncoder(benchmark::State& state, const Variant& variant) {
   torch::manual_seed(1);
   const torch::AutoGradMode gradients(variant.training);
   Encoder encoder(variant, layers, shape);
-  encoder.Run();  // makes gradients and what the optimizer keeps
+  encoder.Prepare();
+  ReturnFreedMemory(!variant.plan.empty());
   const PeakMemory memory;
-  encoder.Run();
-  const double peak = memory.Bytes();
+  double peak = 0;
+  if (variant.plan.empty()) {
+    encoder.Run();
+    peak = memory.Bytes();
+  }
   const GemmRate gemm_rate;
   for (auto _ : state) {
     encoder.Run();
+  }
+  if (!variant.plan.empty()) {
+    peak = memory.Bytes();
   }
   state.counters["of_gemm"] = benchmark::Counter(
       FlopsOf(variant, encoder.config(), shape) / gemm_rate.Around(),
@@ -186,7 +221,8 @@ std::string NameOf(const Variant& variant) {
          "/residual:" + variant.residual + "/" + variant.storage + "/" +
          variant.precision + (variant.blocked ? "/blocked" : "") +
          (variant.period > 0 ? "/period:" + std::to_string(variant.period)
-                             : "");
+                             : "") +
+         (variant.plan.empty() ? "" : "/" + variant.plan);
 }
 
 void Register(const Variant& variant, std::vector<std::vector<int64_t>> sizes) {
@@ -196,6 +232,9 @@ void Register(const Variant& variant, std::vector<std::vector<int64_t>> sizes) {
   family->ArgNames({"layers", "long", "global", "threads"})
       ->UseRealTime()
       ->Unit(benchmark::kMillisecond);
+  if (!variant.plan.empty()) {
+    family->Iterations(1);
+  }
   for (const std::vector<int64_t>& size : sizes) {
     family->Args(size);
   }
@@ -283,8 +322,27 @@ void RegisterAll() {
   // Documents for which memory decides.
   for (const char* residual : {"off", "sum"}) {
     for (const int64_t period : {1, 3}) {
-      Register({.training = true, .residual = residual, .period = period},
-               {{12, 4096, 256, 2}, {12, 16384, 256, 2}, {12, 65536, 256, 2}});
+      for (const char* precision : {"fp32", "bf16"}) {
+        Register(
+            {.training = true,
+             .residual = residual,
+             .precision = precision,
+             .period = period},
+            {{12, 4096, 256, 2}, {12, 16384, 256, 2}, {12, 65536, 256, 2}});
+      }
+    }
+    for (const char* plan : {"slices", "files"}) {
+      for (const char* precision : {"fp32", "bf16"}) {
+        Register({.training = true,
+                  .residual = residual,
+                  .precision = precision,
+                  .plan = plan},
+                 {{12, 4096, 256, 2},
+                  {12, 16384, 256, 2},
+                  {12, 65536, 256, 2},
+                  {12, 131072, 256, 2},
+                  {12, 262144, 256, 2}});
+      }
     }
   }
   for (const char* size : {"base", "large"}) {
