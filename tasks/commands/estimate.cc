@@ -78,15 +78,6 @@ struct EstimatedDevice {
   StepBackend backend = StepBackend::kCpu;
   // The reason why a CUDA device has no fused kernels.
   std::string no_kernels;
-
-  // The configuration by the plan that the largest micro-batch will have.
-  FinetuneConfig Planned(const FinetuneConfig& config,
-                         int64_t parameters) const {
-    return device.is_cpu()
-               ? WithMemoryPlan(config, MemoryPlanner(config, parameters)
-                                            .For(LargestMicroBatch(config)))
-               : config;
-  }
 };
 
 // The device of the run if this machine has it, else the CPU, with a warning: a
@@ -145,8 +136,9 @@ void ForEachPlan(const FinetuneConfig& config, StepBackend backend,
 
 void PrintMemory(const FinetuneConfig& config, int64_t parameters,
                  const EstimatedDevice& on) {
-  const StepMemory memory = EstimateStepMemory(on.Planned(config, parameters),
-                                               parameters, on.backend);
+  const StepMemory memory =
+      EstimateStepMemory(WithPlanOfLargest(config, parameters, on.backend),
+                         parameters, on.backend);
   const StepShape shape = LargestMicroBatch(config);
   const bool is_cpu = on.device.is_cpu();
   std::cout << absl::StreamFormat(
@@ -220,7 +212,8 @@ void PrintDuration(const std::string& name, double seconds) {
 double PrintTime(
     const FinetuneConfig& config, const EstimatedDevice& on, int64_t parameters,
     const std::function<StepTime(const FinetuneConfig&)>& time_of) {
-  const StepTime time = time_of(on.Planned(config, parameters));
+  const StepTime time =
+      time_of(WithPlanOfLargest(config, parameters, on.backend));
   PrintDuration("linear layers", time.linear);
   PrintDuration("attention", time.attention);
   if (time.head > 0) {
@@ -366,7 +359,7 @@ absl::Status Estimate(const EstimateArguments& arguments) {
   const int64_t parameters = PrintParameters(config, *layers);
   PrintMemory(config, parameters, on);
   const HeadCost head = layers->CostOf(LargestUpdate(config));
-  PrintOperations(on.Planned(config, parameters), head);
+  PrintOperations(WithPlanOfLargest(config, parameters, on.backend), head);
   ETC_ASSIGN_OR_RETURN(const double time,
                        on.device.is_cpu()
                            ? PrintTimeOnCpu(config, on, parameters, head)

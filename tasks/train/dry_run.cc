@@ -176,11 +176,8 @@ double EstimateSeconds(const RunPlan& plan, int64_t processes,
 
 StepMemory EstimateMemory(const FinetuneConfig& config, const Task& task,
                           int64_t parameters) {
-  StepMemory memory = EstimateStepMemory(
-      WithMemoryPlan(
-          config,
-          MemoryPlanner(config, parameters).For(LargestMicroBatch(config))),
-      parameters);
+  StepMemory memory =
+      EstimateStepMemory(WithPlanOfLargest(config, parameters), parameters);
   if (const ModelTask* const model_task = AsModelTask(task)) {
     memory.activations = {.saved = model_task->ActivationBytes()};
     memory.table_gradients = 0;

@@ -203,11 +203,8 @@ absl::Status WithAdvice(const absl::Status& status,
                      "train.batch_size by as much: updates stay as large"));
   }
   const int64_t parameters = CountParameters(config.model).total();
-  const StepMemory memory = EstimateStepMemory(
-      WithMemoryPlan(
-          config,
-          MemoryPlanner(config, parameters).For(LargestMicroBatch(config))),
-      parameters);
+  const StepMemory memory =
+      EstimateStepMemory(WithPlanOfLargest(config, parameters), parameters);
   return absl::ResourceExhaustedError(absl::StrFormat(
       "%s; realetc estimate comes to %.1f GB for updates on the CPU%s; %slower "
       "train.micro_batch_size (now %d), data.max_long_length (%d), "

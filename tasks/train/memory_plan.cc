@@ -127,24 +127,26 @@ double MemoryLimit(const FinetuneConfig& config) {
              : static_cast<double>(MemoryOfProcess());
 }
 
-MemoryPlanner::MemoryPlanner(const FinetuneConfig& config, int64_t parameters)
-    : config_(config),
-      parameters_(parameters),
-      allowed_(AllowedPlans(config)),
-      limit_(MemoryLimit(config)) {}
+MemoryPlanner::MemoryPlanner(const FinetuneConfig& config, int64_t parameters,
+                             StepBackend backend)
+    : parameters_(parameters), backend_(backend), limit_(MemoryLimit(config)) {
+  for (const MemoryPlan plan : AllowedPlans(config, backend)) {
+    allowed_.push_back({.plan = plan, .config = WithMemoryPlan(config, plan)});
+  }
+}
 
 MemoryPlan MemoryPlanner::For(const StepShape& shape) const {
-  MemoryPlan least = allowed_.front();
+  MemoryPlan least = allowed_.front().plan;
   double least_bytes = std::numeric_limits<double>::infinity();
-  for (const MemoryPlan plan : allowed_) {
+  for (const Planned& planned : allowed_) {
     const double bytes =
-        EstimateStepMemory(WithMemoryPlan(config_, plan), parameters_, shape)
+        EstimateStepMemory(planned.config, parameters_, shape, backend_)
             .total();
     if (bytes <= limit_) {
-      return plan;
+      return planned.plan;
     }
     if (bytes < least_bytes) {
-      least = plan;
+      least = planned.plan;
       least_bytes = bytes;
     }
   }
@@ -152,11 +154,20 @@ MemoryPlan MemoryPlanner::For(const StepShape& shape) const {
 }
 
 void MemoryPlanner::Apply(MemoryPlan plan, EtcModel* model) const {
-  const FinetuneConfig planned = WithMemoryPlan(config_, plan);
-  (*model)->set_grad_checkpointing_period(
-      planned.model.grad_checkpointing_period);
-  (*model)->set_layer_slices(SlicesOf(planned));
-  ReturnFreedMemory(IsSliced(plan));
+  for (const Planned& planned : allowed_) {
+    if (planned.plan == plan) {
+      (*model)->set_grad_checkpointing_period(
+          planned.config.model.grad_checkpointing_period);
+      (*model)->set_layer_slices(SlicesOf(planned.config));
+      ReturnFreedMemory(IsSliced(plan));
+    }
+  }
+}
+
+FinetuneConfig WithPlanOfLargest(const FinetuneConfig& config,
+                                 int64_t parameters, StepBackend backend) {
+  return WithMemoryPlan(config, MemoryPlanner(config, parameters, backend)
+                                    .For(LargestMicroBatch(config)));
 }
 
 }  // namespace etc

@@ -12,8 +12,8 @@
 
 namespace etc {
 
-// What is kept of a forward pass for the backward pass, from the fastest to the
-// one of least memory. Gradients are the same up to rounding.
+// Plans of what a forward pass keeps for the backward pass, from the fastest to
+// the one of least memory. Gradients are the same up to rounding.
 //
 //   kKept    all of it; or as model.grad_checkpointing_period says
 //   kLayers  each layer's input; layers are computed again
@@ -48,11 +48,12 @@ absl::Status CheckMemoryPlan(const FinetuneConfig& config, bool is_cpu);
 // Bytes that training may take: train.memory_gigabytes, or MemoryOfProcess.
 double MemoryLimit(const FinetuneConfig& config);
 
-// Chooses plans for micro-batches on the CPU.
+// Chooses plans for micro-batches.
 class MemoryPlanner {
  public:
   // `parameters` are all numbers that are trained.
-  MemoryPlanner(const FinetuneConfig& config, int64_t parameters);
+  MemoryPlanner(const FinetuneConfig& config, int64_t parameters,
+                StepBackend backend = StepBackend::kCpu);
 
   // The first allowed plan that fits; if none does, the one of least memory.
   MemoryPlan For(const StepShape& shape) const;
@@ -60,11 +61,21 @@ class MemoryPlanner {
   void Apply(MemoryPlan plan, EtcModel* model) const;
 
  private:
-  const FinetuneConfig config_;
+  struct Planned {
+    MemoryPlan plan;
+    FinetuneConfig config;  // WithMemoryPlan
+  };
+
+  std::vector<Planned> allowed_;
   const int64_t parameters_;
-  const std::vector<MemoryPlan> allowed_;
+  const StepBackend backend_;
   const double limit_;
 };
+
+// `config` with the plan that its largest micro-batch will have.
+FinetuneConfig WithPlanOfLargest(const FinetuneConfig& config,
+                                 int64_t parameters,
+                                 StepBackend backend = StepBackend::kCpu);
 
 }  // namespace etc
 

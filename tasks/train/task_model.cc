@@ -121,13 +121,14 @@ TaskModel MakeTaskModel(const FinetuneConfig& config, const Task& task,
   TaskModel model(std::move(encoder), task.MakeHead());
   if (!device.is_cpu()) {
     model.MoveTo(device);
-    return model;
   }
   int64_t parameters = 0;
   for (const auto& [name, parameter] : model.NamedParameters()) {
     parameters += parameter.numel();
   }
-  model.set_memory_planner(std::make_shared<MemoryPlanner>(config, parameters));
+  model.set_memory_planner(std::make_shared<MemoryPlanner>(
+      config, parameters,
+      device.is_cpu() ? StepBackend::kCpu : StepBackend::kCudaKernels));
   return model;
 }
 

@@ -1,6 +1,6 @@
-// What is kept for the backward pass: the first plan that fits is chosen, for
-// each micro-batch; what cannot be is left out of "auto", and refused where it
-// is asked for; updates are the same by all plans.
+// Plans of what is kept for the backward pass: the first that fits is chosen,
+// for each micro-batch; what cannot be is left out of "auto", and refused where
+// it is asked for; updates are the same by all plans.
 
 #include "tasks/train/memory_plan.h"
 
@@ -80,6 +80,15 @@ TEST(MemoryPlanTest, AutoLeavesOutWhatCannotBe) {
   FinetuneConfig config = BaseConfig();
   EXPECT_THAT(AllowedPlans(config), ElementsAre(k, l, s));
   EXPECT_THAT(AllowedPlans(config, StepBackend::kCudaKernels), ElementsAre(k));
+  const StepShape small = {.long_length = 512, .global_length = 64};
+  config.train.memory_plan = "layers";
+  EXPECT_EQ(
+      MemoryPlanner(config, kParameters, StepBackend::kCudaKernels).For(small),
+      l);
+  config.train.memory_plan = "auto";
+  EXPECT_EQ(MemoryPlanner(config, kParameters, StepBackend::kCudaKernels)
+                .For(LargestMicroBatch(config)),
+            k);
   config.train.memory_directory = "/tmp";
   EXPECT_THAT(AllowedPlans(config), ElementsAre(k, l, s, MemoryPlan::kFiles));
   config.train.watch_scores = 10;
