@@ -75,6 +75,15 @@ torch::Tensor NoHeads(const torch::Tensor& stream, const HeadRange& heads,
   return stream.new_empty({stream.size(0), heads.count, 0, head_size});
 }
 
+// Some heads of a tensor whose axis they are; of all the tensor itself, whose
+// gradient then takes no detour.
+torch::Tensor SomeHeads(const torch::Tensor& tensor, int64_t axis,
+                        const HeadRange& heads) {
+  return heads.count == tensor.size(axis)
+             ? tensor
+             : tensor.narrow(axis, heads.begin, heads.count);
+}
+
 // Gates of both blocks, of some heads. Those of a block without keys need not
 // exist.
 ResidualGates GatesOf(ResidualGates gates, const HeadRange& heads) {
@@ -83,7 +92,7 @@ ResidualGates GatesOf(ResidualGates gates, const HeadRange& heads) {
   }
   gates.ForEachTensor([&](torch::Tensor& gate) {
     if (gate.defined()) {
-      gate = gate.narrow(0, heads.begin, heads.count);
+      gate = SomeHeads(gate, 0, heads);
     }
   });
   return gates;
@@ -95,8 +104,8 @@ RelativeTable TableOf(const RelativePositions& relative,
     return {};
   }
   const RelativeTable all = relative->table();
-  return {.embedding = all.embedding.narrow(1, heads.begin, heads.count),
-          .bias = all.bias.narrow(1, heads.begin, heads.count)};
+  return {.embedding = SomeHeads(all.embedding, 1, heads),
+          .bias = SomeHeads(all.bias, 1, heads)};
 }
 
 // Outputs [begin, begin + count) of a layer, as a weight [count, n].

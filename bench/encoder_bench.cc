@@ -15,9 +15,9 @@
 // one example, without borders. Scores are stored one way only where there are
 // none or nothing is kept of them. Attention is by the fastest backend, the
 // kernels, or by that of tensor operations. With a period layers are computed
-// again in the backward pass (grad_checkpointing_period); with slices too, a
-// few heads or tokens at a time (etc/sliced_layer.h), in one update, whose peak
-// it is.
+// again in the backward pass (grad_checkpointing_period); with slices and
+// files too, a few heads or tokens at a time (etc/sliced_layer.h), in one
+// update, whose peak it is. Files are in TMPDIR, or else in /tmp.
 //
 //   of_gemm            share of this process's sgemm rate, at the same number
 //                      of threads, that the operations of etc/step_cost.h reach
@@ -61,9 +61,14 @@ struct Variant {
   torch::Device device = torch::kCPU;
 };
 
-std::string DirectoryForFiles() {
+std::optional<LayerSlices> SlicesOf(const Variant& variant) {
+  if (variant.plan.empty()) {
+    return std::nullopt;
+  }
   const char* const directory = std::getenv("TMPDIR");
-  return directory == nullptr ? "/tmp" : directory;
+  return LayerSlices{.directory = variant.plan != "files" ? ""
+                                  : directory != nullptr  ? directory
+                                                          : "/tmp"};
 }
 
 class Encoder {
@@ -79,11 +84,7 @@ class Encoder {
     model_->set_attention_implementation(variant.blocked
                                              ? AttentionImplementation::kBlocked
                                              : AttentionImplementation::kAuto);
-    if (!variant.plan.empty()) {
-      model_->set_layer_slices(LayerSlices{
-
-          .directory = variant.plan == "files" ? DirectoryForFiles() : ""});
-    }
+    model_->set_layer_slices(SlicesOf(variant));
     for (const auto& parameter : model_->named_parameters()) {
       parameters_.emplace(parameter.key(), parameter.value());
     }
@@ -150,8 +151,9 @@ class Encoder {
 
 double FlopsOf(const Variant& variant, const EtcConfig& config,
                const StepShape& shape) {
-  return variant.training ? CountTrainingFlops(config, shape)
-                          : CountForwardFlops(config, shape).total();
+  return variant.training
+             ? CountTrainingFlops(config, shape, {.slices = SlicesOf(variant)})
+             : CountForwardFlops(config, shape).total();
 }
 
 void RunEncoder(benchmark::State& state, const Variant& variant) {

@@ -6,7 +6,7 @@
 
 namespace etc {
 
-// How much of a layer is computed at a time (etc/sliced_layer.h).
+// The part of a layer that is computed at a time (etc/sliced_layer.h).
 struct LayerSlices {
   // Heads in attention.
   int64_t heads = 2;

@@ -89,6 +89,10 @@ Variables GradientsOf(const Variables& roots, const Variables& root_gradients,
   return gradients;
 }
 
+const LinearInput& FactorOf(const AttentionStreams& streams, QuerySide side) {
+  return side == QuerySide::kLong ? streams.longs : streams.globals;
+}
+
 torch::Tensor LeafOver(const torch::Tensor& values) {
   return values.detach().requires_grad_(true);
 }
@@ -308,8 +312,7 @@ class SlicedPass : public torch::CustomClassHolder {
     if (contexts.scalar_type() != torch::kBFloat16) {
       return products().Input(LeafOver(contexts));
     }
-    return {.value =
-                torch::zeros({1}).expand(contexts.sizes()).requires_grad_(true),
+    return {.value = ShapeOf(contexts).requires_grad_(true),
             .operand = contexts};
   }
 
@@ -431,8 +434,7 @@ class SlicedPass : public torch::CustomClassHolder {
     }
     for (const QuerySide side : kSides) {
       const AttentionSource& source = sources[side];
-      const LinearInput& factor =
-          side == QuerySide::kLong ? factors.longs : factors.globals;
+      const LinearInput& factor = FactorOf(factors, side);
       torch::Tensor& gradient = (*gradients)[side];
       if (source.is_stream()) {
         InputGradient(factor, products[side], &gradient);
@@ -461,8 +463,9 @@ class SlicedPass : public torch::CustomClassHolder {
     source->input = factor->value;
   }
 
-  // Of one group of heads: its part of `products`, gradients of gates and
-  // relative tables; appends those of the scores from below.
+  // Computes one group of heads again: adds its part of `products` and the
+  // gradients of gates and relative tables, appends those of the scores from
+  // below.
   void GroupGradients(const AttentionStreams& factors,
                       const Streams& of_contexts, size_t index,
                       const Variables& scores_above,
@@ -505,8 +508,7 @@ class SlicedPass : public torch::CustomClassHolder {
       found_of[leaf.stream].push_back(*next++);
     }
     for (const QuerySide side : kSides) {
-      const LinearInput& factor =
-          side == QuerySide::kLong ? factors.longs : factors.globals;
+      const LinearInput& factor = FactorOf(factors, side);
       (*products)[side].Put(leaves_of[side], found_of[side], heads,
                             this->products().OperandType(factor.value));
     }

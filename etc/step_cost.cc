@@ -224,7 +224,7 @@ ActivationBytes SlicedActivations(const EtcConfig& config, const Sizes& s,
   bytes.saved = layers * in_memory * of_token + s.Tokens() * embedded;
   bytes.residual_scores = 2 * CarriedBytes(config, s);
   bytes.attention_inputs = InputBytes(s, options);
-  // Of a stream: the layer's input as an operand, the gradients of its output
+  // A stream has the layer's input as an operand, the gradients of its output
   // (which files hold meanwhile), of contexts and of projections. Of some
   // heads: queries, keys and values, contexts by tokens and by heads, and the
   // gradients of all.
@@ -235,7 +235,7 @@ ActivationBytes SlicedActivations(const EtcConfig& config, const Sizes& s,
       kFloat * ((slices.directory.empty() ? 2 : 1) * s.hidden + s.features) +
       operand * (s.hidden + projections * s.features) +
       kFloat * 2 * (projections + 2) * heads * s.features;
-  // Of a token in a slice: the feed-forward block's activation before and
+  // A token in a slice has the feed-forward block's activation before and
   // after, and their gradients; the residual connections.
   const double tokens =
       std::min(static_cast<double>(slices.tokens), s.Tokens());
