@@ -82,7 +82,10 @@ HWY_INLINE FloatVector DropoutFactors(DropoutRow row, uint32_t key,
   const FloatTag tag;
   const hn::RebindToUnsigned<FloatTag> uint_tag;
   const hn::RebindToSigned<FloatTag> int_tag;
-  auto x = hn::Xor(hn::Iota(uint_tag, key), hn::Set(uint_tag, row.first));
+  // Not Iota(uint_tag, key), which Highway may store lane by lane to load it.
+  const auto keys =
+      hn::Add(hn::Iota(uint_tag, uint32_t{0}), hn::Set(uint_tag, key));
+  auto x = hn::Xor(keys, hn::Set(uint_tag, row.first));
   x = hn::Mul(hn::Xor(x, hn::ShiftRight<16>(x)),
               hn::Set(uint_tag, kDropoutMultiplier1));
   x = hn::Mul(
