@@ -2,6 +2,7 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -301,9 +302,16 @@ torch::Tensor GlobalLocalAttentionImpl::Heads(
   } else {
     projected = LinearProducts::Apply(input, weight, bias);
   }
+  return AsHeads(projected, input);
+}
+
+torch::Tensor GlobalLocalAttentionImpl::AsHeads(
+    const torch::Tensor& projected, const LinearInput& input) const {
+  const int64_t size = options_.head_size;
   // The products of attention are rounded where those of projections are.
   return (input.is_rounded ? projected.to(torch::kBFloat16) : projected)
-      .reshape({batch, length, heads.count, size})
+      .reshape({input.value.size(0), input.value.size(1),
+                projected.size(-1) / size, size})
       .transpose(1, 2);
 }
 
@@ -510,6 +518,75 @@ GlobalLocalAttentionImpl::HeadSource GlobalLocalAttentionImpl::ProductsOf(
   };
 }
 
+std::vector<torch::nn::Linear> GlobalLocalAttentionImpl::ProjectionsOf(
+    QuerySide stream, const OutputRows& rows) const {
+  const bool is_long = stream == QuerySide::kLong;
+  const Side& own = is_long ? long_ : global_;
+  const Side& other = is_long ? global_ : long_;
+  const torch::Tensor& of_own = is_long ? rows.longs : rows.globals;
+  const torch::Tensor& of_other = is_long ? rows.globals : rows.longs;
+  std::vector<torch::nn::Linear> projections;
+  const auto add = [&](const torch::nn::Linear& projection) {
+    const auto same = [&](const torch::nn::Linear& added) {
+      return added.get() == projection.get();
+    };
+    if (std::none_of(projections.begin(), projections.end(), same)) {
+      projections.push_back(projection);
+    }
+  };
+  if (!of_own.defined()) {
+    add(own.query);
+  }
+  const bool shares = options_.share_qkv_projections;
+  if (shares || !AsksForNone(of_own)) {
+    add(own.own_key);
+    add(own.own_value);
+  }
+  if (!shares && !AsksForNone(of_other)) {
+    add(other.other_key);
+    add(other.other_value);
+  }
+  return projections;
+}
+
+GlobalLocalAttentionImpl::HeadSource GlobalLocalAttentionImpl::ProductsTogether(
+    const AttentionStreams& streams, const OutputRows& rows) const {
+  struct Product {
+    torch::nn::Linear projection;
+    QuerySide stream;
+    torch::Tensor heads;
+  };
+  std::vector<Product> products;
+  for (const QuerySide side : {QuerySide::kLong, QuerySide::kGlobal}) {
+    const LinearInput& stream =
+        side == QuerySide::kLong ? streams.longs : streams.globals;
+    if (stream.value.size(1) == 0) {
+      continue;
+    }
+    const std::vector<torch::nn::Linear> projections =
+        ProjectionsOf(side, rows);
+    const std::vector<torch::Tensor> projected =
+        products_.ApplyEach(stream, projections);
+    for (size_t i = 0; i < projections.size(); ++i) {
+      products.push_back({.projection = projections[i],
+                          .stream = side,
+                          .heads = AsHeads(projected[i], stream)});
+    }
+  }
+  return [products = std::move(products),
+          others = ProductsOf(streams, AllHeads())](
+             const torch::nn::Linear& projection, QuerySide stream,
+             const torch::Tensor& of_rows) {
+    for (const Product& product : products) {
+      if (!of_rows.defined() && product.stream == stream &&
+          product.projection.get() == projection.get()) {
+        return product.heads;
+      }
+    }
+    return others(projection, stream, of_rows);
+  };
+}
+
 ResidualScores GlobalLocalAttentionImpl::AttendBoth(
     const AttentionStreams& streams, const AttentionInputs& attention,
     const CarriedScores& carried, const OutputRows& rows,
@@ -607,9 +684,13 @@ GlobalLocalAttentionOutput GlobalLocalAttentionImpl::forward(
                            const torch::Tensor& wanted) {
     return Output(side, products_.Input(ByTokens(context, wanted)));
   };
+  // In float32 the gradients of a stream are added in the order of the pieces.
+  const bool together = torch::GradMode::is_enabled() &&
+                        products_.precision() == LinearPrecision::kBfloat16;
   output.scores = AttendBoth(
       streams, attention, carried, rows, AllHeads(),
-      ProductsOf(streams, AllHeads()),
+      together ? ProductsTogether(streams, rows)
+               : ProductsOf(streams, AllHeads()),
       [&](QuerySide side, const torch::Tensor& context) {
         if (side == QuerySide::kLong) {
           output.long_output = project(side, context, rows.longs);

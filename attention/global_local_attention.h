@@ -277,6 +277,13 @@ class GlobalLocalAttentionImpl : public torch::nn::Module {
       const std::function<void(QuerySide, torch::Tensor)>& take) const;
   HeadSource ProductsOf(const AttentionStreams& streams,
                         const HeadRange& heads) const;
+  // The same of all heads, for gradients: the products of a stream with all its
+  // projections are computed together, but for queries of some rows.
+  HeadSource ProductsTogether(const AttentionStreams& streams,
+                              const OutputRows& rows) const;
+  // The projections of all tokens of a stream, each once.
+  std::vector<torch::nn::Linear> ProjectionsOf(QuerySide stream,
+                                               const OutputRows& rows) const;
   // The operands of one side, of the queries `rows` and without values.
   AttentionOperands OperandsToInspect(const Side& side, const LinearInput& own,
                                       const LinearInput& other,
@@ -293,6 +300,9 @@ class GlobalLocalAttentionImpl : public torch::nn::Module {
   const Side& SideOf(QuerySide side) const {
     return side == QuerySide::kLong ? long_ : global_;
   }
+  // The product of a projection, [B, length, n d] -> [B, n, length, d].
+  torch::Tensor AsHeads(const torch::Tensor& projected,
+                        const LinearInput& input) const;
   // [B, length, hidden] -> [B, n, length, d]; with `rows` zeros elsewhere
   torch::Tensor Heads(const torch::nn::Linear& projection,
                       const LinearInput& input, const HeadRange& heads,

@@ -125,14 +125,18 @@ void MultiHeadAttentionImpl::pretty_print(std::ostream& stream) const {
          << ", dropout=" << options_.dropout << ")";
 }
 
-torch::Tensor MultiHeadAttentionImpl::Heads(const torch::nn::Linear& projection,
-                                            const LinearInput& input) {
-  const torch::Tensor projected = products_.Apply(input, projection);
-  // The products of attention are rounded where those of projections are.
-  return (input.is_rounded ? projected.to(torch::kBFloat16) : projected)
-      .reshape({input.value.size(0), input.value.size(1), options_.num_heads,
-                options_.head_size})
-      .transpose(1, 2);
+std::vector<torch::Tensor> MultiHeadAttentionImpl::Heads(
+    const LinearInput& input,
+    const std::vector<torch::nn::Linear>& projections) const {
+  std::vector<torch::Tensor> heads = products_.ApplyEach(input, projections);
+  for (torch::Tensor& projected : heads) {
+    // The products of attention are rounded where those of projections are.
+    projected = (input.is_rounded ? projected.to(torch::kBFloat16) : projected)
+                    .reshape({input.value.size(0), input.value.size(1),
+                              options_.num_heads, options_.head_size})
+                    .transpose(1, 2);
+  }
+  return heads;
 }
 
 void MultiHeadAttentionImpl::CheckQuery(const torch::Tensor& query) const {
@@ -157,24 +161,32 @@ MultiHeadAttentionOutput MultiHeadAttentionImpl::forward(
     const CarriedKeyScores& carried) {
   CheckQuery(query);
   CheckKeys(key, value, query.size(0));
-  const LinearInput query_in = products_.Input(query);
-  const LinearInput key_in =
-      key.is_same(query) ? query_in : products_.Input(key);
-  const LinearInput value_in = value.is_same(query) ? query_in
-                               : value.is_same(key) ? key_in
-                                                    : products_.Input(value);
-  return AttendTo(
-      query_in, {.key = Heads(key_, key_in), .value = Heads(value_, value_in)},
-      pattern, carried);
+  if (key.is_same(query) && value.is_same(query)) {
+    const std::vector<torch::Tensor> heads =
+        Heads(products_.Input(query), {key_, value_, query_});
+    return AttendTo(heads[2], {.key = heads[0], .value = heads[1]}, pattern,
+                    carried);
+  }
+  const KeyValueHeads heads = HeadsOf(key, value);
+  return AttendTo(Heads(products_.Input(query), {query_})[0], heads, pattern,
+                  carried);
+}
+
+KeyValueHeads MultiHeadAttentionImpl::HeadsOf(
+    const torch::Tensor& key, const torch::Tensor& value) const {
+  const LinearInput key_in = products_.Input(key);
+  if (value.is_same(key)) {
+    const std::vector<torch::Tensor> heads = Heads(key_in, {key_, value_});
+    return {.key = heads[0], .value = heads[1]};
+  }
+  const torch::Tensor keys = Heads(key_in, {key_})[0];
+  return {.key = keys, .value = Heads(products_.Input(value), {value_})[0]};
 }
 
 KeyValueHeads MultiHeadAttentionImpl::Project(const torch::Tensor& key,
                                               const torch::Tensor& value) {
   CheckKeys(key, value);
-  const LinearInput key_in = products_.Input(key);
-  return {.key = Heads(key_, key_in),
-          .value = Heads(value_,
-                         value.is_same(key) ? key_in : products_.Input(value))};
+  return HeadsOf(key, value);
 }
 
 MultiHeadAttentionOutput MultiHeadAttentionImpl::Attend(
@@ -184,21 +196,22 @@ MultiHeadAttentionOutput MultiHeadAttentionImpl::Attend(
   TORCH_CHECK(heads.key.defined() && heads.key.dim() == 4,
               "heads.key should be [batch, heads, keys, head_size], but is ",
               heads.key.defined() ? heads.key.sizes() : at::IntArrayRef());
-  return AttendTo(products_.Input(query), heads, pattern, carried);
+  return AttendTo(Heads(products_.Input(query), {query_})[0], heads, pattern,
+                  carried);
 }
 
 MultiHeadAttentionOutput MultiHeadAttentionImpl::AttendTo(
-    const LinearInput& query, const KeyValueHeads& heads,
+    const torch::Tensor& query, const KeyValueHeads& heads,
     const SoftmaxPattern& pattern, const CarriedKeyScores& carried) {
-  const int64_t batch = query.value.size(0);
-  const int64_t queries = query.value.size(1);
+  const int64_t batch = query.size(0);
+  const int64_t queries = query.size(2);
   const int64_t keys = heads.key.size(2);
   ETC_CHECK_SHAPE(heads.key,
                   {batch, options_.num_heads, keys, options_.head_size});
   ETC_CHECK_SHAPE(heads.value,
                   {batch, options_.num_heads, keys, options_.head_size});
   const DotProductAttentionOutput attended = DotProductAttention(
-      {.query = Heads(query_, query),
+      {.query = query,
        .key = heads.key,
        .value = heads.value,
        .pattern = PatternOr(

@@ -130,13 +130,17 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
   // `batch`: that of the queries; absent: the keys'.
   void CheckKeys(const torch::Tensor& key, const torch::Tensor& value,
                  std::optional<int64_t> batch = std::nullopt) const;
-  MultiHeadAttentionOutput AttendTo(const LinearInput& query,
+  // `query`: [B, N, T, head_size].
+  MultiHeadAttentionOutput AttendTo(const torch::Tensor& query,
                                     const KeyValueHeads& heads,
                                     const SoftmaxPattern& pattern,
                                     const CarriedKeyScores& carried);
-  // [B, length, size] -> [B, N, length, head_size]
-  torch::Tensor Heads(const torch::nn::Linear& projection,
-                      const LinearInput& input);
+  KeyValueHeads HeadsOf(const torch::Tensor& key,
+                        const torch::Tensor& value) const;
+  // [B, length, size] -> [B, N, length, head_size] of each projection.
+  std::vector<torch::Tensor> Heads(
+      const LinearInput& input,
+      const std::vector<torch::nn::Linear>& projections) const;
 
   MultiHeadAttentionOptions options_;
   LinearProducts products_;

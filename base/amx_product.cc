@@ -24,13 +24,16 @@ namespace etc::kernels {
 namespace {
 
 constexpr int64_t kBlock = 32;  // rows, columns and depth of a block
+static_assert(kBlock == kTileRows);
 
 // Bytes of packed columns that a task reads again and again.
 constexpr int64_t kPackedBytes = 1400 << 10;
 // Terms of a block, whose rows then stay in the first-level cache (48 KB).
 constexpr int64_t kDepthOfBlock = 256;
 constexpr int64_t kMostColumns = 512;
-constexpr int64_t kMostDepth = 3072;
+// Terms of a part. A result that is written transposed costs more to add to.
+constexpr int64_t kMostDepth = 1024;
+constexpr int64_t kMostTransposedDepth = 3072;
 constexpr int64_t kFewestRows = 256;
 constexpr int64_t kTasksOfThread = 4;
 // Terms that are transposed together.
@@ -220,6 +223,17 @@ struct Block {
   int64_t stride;
 };
 
+// Words of b ahead of those that are multiplied, to prefetch: of the next
+// products.
+constexpr int64_t kAhead = kBlock / 2 * kBlock;
+
+// The rows of a tile of b.
+inline void PrefetchTile(const uint32_t* rows) {
+  for (int64_t i = 0; i < kBlock / 2; ++i) {
+    _mm_prefetch(reinterpret_cast<const char*>(rows + i * kBlock), _MM_HINT_T0);
+  }
+}
+
 void MultiplyBlock(const Block& block) {
   float* const sums = block.sums;
   const int64_t stride = block.stride;
@@ -246,8 +260,10 @@ void MultiplyBlock(const Block& block) {
   for (int64_t k = 0; k < block.depth; k += kBlock) {
     LoadTile<4>(block.a + k, a_bytes);
     LoadTile<6>(b, 4 * kBlock);
+    PrefetchTile(b + kAhead);
     MultiplyTiles<0, 4, 6>();
     LoadTile<7>(b + 16, 4 * kBlock);
+    PrefetchTile(b + kAhead + 16);
     MultiplyTiles<1, 4, 7>();
     LoadTile<5>(second + k, a_bytes);
     MultiplyTiles<2, 5, 6>();
@@ -280,14 +296,18 @@ AmxPlan::AmxPlan(const AmxProduct& product, int64_t threads)
   // Columns of the first factor have to be transposed, those of the second one
   // nearly so; rows of neither.
   if (!HasRows(product.a) && product.bias == nullptr &&
-      product.rows > product.columns) {
+      product.finish == nullptr && product.rows > product.columns) {
     is_transposed_ = true;
     product_.rows = product.columns;
     product_.columns = product.rows;
     product_.a = Transposed(product.b);
     product_.b = Transposed(product.a);
   }
-  depth_of_part_ = EvenPart(product_.depth, kMostDepth);
+  // Tiles are finished once: their sums are in one part.
+  depth_of_part_ =
+      EvenPart(product_.depth, product_.finish != nullptr ? product_.depth
+                               : is_transposed_           ? kMostTransposedDepth
+                                                          : kMostDepth);
   const int64_t most =
       std::clamp(kPackedBytes / (2 * depth_of_part_) / kBlock * kBlock, kBlock,
                  kMostColumns);
@@ -408,7 +428,8 @@ void AmxPlan::MultiplyRows(const Part& part, int64_t row, const uint16_t* a,
   const int64_t depth = RoundUp(part.depth, kBlock);
   const int64_t step = EvenPart(depth, kDepthOfBlock);
   const bool adds = part.term > 0;
-  const bool has_all_rows = !is_transposed_ && row + kBlock <= part.last_row;
+  const bool has_all_rows = !is_transposed_ && product_.finish == nullptr &&
+                            row + kBlock <= part.last_row;
   const auto is_direct = [&](int64_t n) {
     return has_all_rows && n + kBlock <= part.last_column;
   };
@@ -444,9 +465,16 @@ void AmxPlan::MultiplyRows(const Part& part, int64_t row, const uint16_t* a,
       MultiplyBlock(block);
     }
   }
+  if (product_.finish != nullptr) {
+    return (*product_.finish)({.row = row,
+                               .column = part.column,
+                               .rows = std::min(kBlock, part.last_row - row),
+                               .columns = part.last_column - part.column,
+                               .sums = work.sums,
+                               .stride = columns_of_task_});
+  }
   if (is_transposed_) {
-    WriteTransposed(part, row, work.sums);
-    return;
+    return WriteTransposed(part, row, work.sums);
   }
   for (int64_t n = part.column; n < part.last_column; n += kBlock) {
     if (!is_direct(n)) {

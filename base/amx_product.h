@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "base/product_tile.h"
+
 namespace etc::kernels {
 
 // A matrix of bfloat16 whose rows or columns are contiguous. Strides are in
@@ -22,7 +24,8 @@ struct AmxProduct {
   Bfloat16Matrix a;              // [rows, depth]
   Bfloat16Matrix b;              // [depth, columns]
   const float* bias;             // [columns], or null
-  float* result;                 // [rows, columns], contiguous
+  float* result;                 // [rows, columns], contiguous; or null, with
+  const FinishTile* finish = nullptr;  // what takes the tiles of the result
 };
 
 // How a product is computed, in two rounds of tasks: first factors are packed

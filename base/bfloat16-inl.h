@@ -1,4 +1,4 @@
-// Rounding to bfloat16. Compiled once for each SIMD target: see
+// Vectors of bfloat16 in memory. Compiled once for each SIMD target: see
 // foreach_target.h of Highway.
 
 #include <cstdint>
@@ -39,6 +39,24 @@ HWY_INLINE void StoreBfloat16(FloatVector vector, int64_t count, uint16_t* to) {
   for (int64_t i = 0; i < count; ++i) {
     to[i] = lanes[i];
   }
+}
+
+// The first `count` lanes (at most all), as floats; zeros behind.
+HWY_INLINE FloatVector LoadBfloat16(const uint16_t* from, int64_t count) {
+  const hn::RebindToUnsigned<FloatTag> uint_tag;
+  const hn::Rebind<uint16_t, FloatTag> half_tag;
+  const auto floats = [&](auto halves) HWY_ATTR {
+    return hn::BitCast(FloatTag(),
+                       hn::ShiftLeft<16>(hn::PromoteTo(uint_tag, halves)));
+  };
+  if (count == Lanes()) {
+    return floats(hn::LoadU(half_tag, from));
+  }
+  HWY_ALIGN uint16_t lanes[hn::MaxLanes(FloatTag())] = {};
+  for (int64_t i = 0; i < count; ++i) {
+    lanes[i] = from[i];
+  }
+  return floats(hn::Load(half_tag, lanes));
 }
 
 }  // namespace etc::kernels::HWY_NAMESPACE

@@ -23,6 +23,28 @@ void RoundToBfloat16Impl(int64_t count, const float* HWY_RESTRICT from,
   }
 }
 
+void RoundAndAddRowsImpl(const RoundedRows& data) {
+  const FloatTag tag;
+  const int64_t lanes = Lanes();
+  for (int64_t r = 0; r < data.rows; ++r) {
+    const float* const HWY_RESTRICT from = data.from + r * data.from_stride;
+    uint16_t* const HWY_RESTRICT to = data.to + r * data.to_stride;
+    float* const HWY_RESTRICT sums = data.sums;
+    int64_t c = 0;
+    for (; c + lanes <= data.columns; c += lanes) {
+      const FloatVector values = hn::LoadU(tag, from + c);
+      StoreBfloat16(values, lanes, to + c);
+      hn::StoreU(hn::Add(hn::LoadU(tag, sums + c), values), tag, sums + c);
+    }
+    if (c < data.columns) {
+      RoundToBfloat16Impl(data.columns - c, from + c, to + c);
+      for (; c < data.columns; ++c) {
+        sums[c] += from[c];
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace etc::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -31,9 +53,14 @@ HWY_AFTER_NAMESPACE();
 namespace etc::kernels {
 
 HWY_EXPORT(RoundToBfloat16Impl);
+HWY_EXPORT(RoundAndAddRowsImpl);
 
 void RoundToBfloat16(int64_t count, const float* from, uint16_t* to) {
   HWY_DYNAMIC_DISPATCH(RoundToBfloat16Impl)(count, from, to);
+}
+
+void RoundAndAddRows(const RoundedRows& data) {
+  HWY_DYNAMIC_DISPATCH(RoundAndAddRowsImpl)(data);
 }
 
 Bfloat16Products Bfloat16ProductsOfThisCpu() {

@@ -9,6 +9,18 @@ namespace etc::kernels {
 // even; NaN stays NaN. Nothing is checked; buffers must not overlap.
 void RoundToBfloat16(int64_t count, const float* from, uint16_t* to);
 
+// The same of rows [rows][columns], each contiguous and so many elements from
+// the next; adds them to `sums`, [columns], too.
+struct RoundedRows {
+  int64_t rows, columns;
+  const float* from;
+  int64_t from_stride;
+  uint16_t* to;
+  int64_t to_stride;
+  float* sums;
+};
+void RoundAndAddRows(const RoundedRows& data);
+
 // Support for bfloat16 matrix products on this CPU.
 enum class Bfloat16Products {
   kNone,  // not there: oneDNN makes them of AVX-512

@@ -1,25 +1,18 @@
 #include "base/linear.h"
 
-#include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/util/Exception.h>
 #include <torch/autograd.h>
 
 #include <algorithm>
-#include <iterator>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <vector>
 
-#include "base/amx.h"
-#include "base/amx_product.h"
 #include "base/apply_linear.h"
 #include "base/bfloat16.h"
-#include "base/check_shape.h"
 #include "base/large_pages.h"
-#include "base/onednn_loader.h"
-#include "base/parallel_tasks.h"
+#include "base/matrix_product.h"
 #include "base/row_chunks.h"
 
 namespace etc {
@@ -28,208 +21,6 @@ namespace {
 using Context = torch::autograd::AutogradContext;
 using Variables = torch::autograd::variable_list;
 using OptionalTensor = c10::optional<torch::Tensor>;
-
-bool IsOnCpu(const torch::Tensor& tensor, torch::ScalarType type) {
-  return tensor.device().is_cpu() && tensor.scalar_type() == type;
-}
-
-bool IsFloatOnCpu(const torch::Tensor& tensor) {
-  return IsOnCpu(tensor, torch::kFloat32);
-}
-
-bool IsRounded(const torch::Tensor& operand) {
-  return operand.scalar_type() == torch::kBFloat16;
-}
-
-const OnednnModule& Onednn() {
-  const auto& loaded = LoadedOnednn();
-  TORCH_CHECK(loaded.ok(), std::string(loaded.status().message()));
-  return **loaded;
-}
-
-// Returns `matrix` in a layout that oneDNN takes: rows or columns contiguous.
-torch::Tensor AsMatrix(const torch::Tensor& matrix) {
-  const int64_t rows = matrix.size(0);
-  const int64_t columns = matrix.size(1);
-  const bool by_rows = matrix.stride(1) == 1 && matrix.stride(0) >= columns;
-  const bool by_columns = matrix.stride(0) == 1 && matrix.stride(1) >= rows;
-  return by_rows || by_columns ? matrix : matrix.contiguous();
-}
-
-// a b + bias; none of them empty.
-struct Product {
-  torch::Tensor a, b, bias, result;
-};
-
-// Rows and columns of a result that are computed together.
-struct TileSize {
-  int64_t rows, columns;
-
-  int64_t Across(int64_t size) const { return Parts(size, columns); }
-  int64_t Tiles(const torch::Tensor& result) const {
-    return Parts(result.size(0), rows) * Across(result.size(1));
-  }
-  static int64_t Parts(int64_t size, int64_t part) {
-    return (size + part - 1) / part;
-  }
-};
-
-// The larger a tile, the less is packed twice; the more there are, the more
-// threads find work. From the sizes alone, so that bits follow from nothing
-// else. (Measured on one core with AVX-512 and depths of 768 to 4352: the
-// smallest cost up to 20 % more than the largest.)
-TileSize TileSizeFor(const torch::Tensor& result) {
-  constexpr int64_t kEnough = 24;
-  constexpr TileSize kSizes[] = {
-      {256, 768}, {128, 768}, {128, 384}, {128, 192}, {64, 192}};
-  for (const TileSize& size : kSizes) {
-    if (size.Tiles(result) >= kEnough) {
-      return size;
-    }
-  }
-  return kSizes[std::size(kSizes) - 1];
-}
-
-// The number of terms of the sums that are added at a time. Packing a factor
-// whose columns are contiguous and long reads a little of many pages, again for
-// each tile: the part read together should stay in the cache. (Measured as
-// above, depth 4096: gradients of [1536, 384] and [3072, 768] took up to 20 %
-// more at once; others, and bfloat16, gain nothing.)
-int64_t DepthOfPart(const torch::Tensor& a) {
-  constexpr int64_t kPart = 512;
-  constexpr int64_t kLong = 1024;
-  const bool is_costly = a.stride(0) == 1 && a.stride(1) >= kLong;
-  return is_costly && !IsRounded(a) ? kPart : a.size(1);
-}
-
-// The part of `matrix` that begins at a row and a column.
-OnednnMatrix PartOf(const torch::Tensor& matrix, int64_t row, int64_t column) {
-  const int64_t first = row * matrix.stride(0) + column * matrix.stride(1);
-  return {.data = static_cast<char*>(matrix.data_ptr()) +
-                  first * static_cast<int64_t>(matrix.element_size()),
-          .row_stride = matrix.stride(0),
-          .column_stride = matrix.stride(1)};
-}
-
-// The origin of a tile and of a part of its sums.
-struct TilePart {
-  int64_t row, column, term;
-};
-
-// Rows [row, row + size.rows) and columns likewise of the result, as far as it
-// goes, and terms [term, term + depth) of its sums.
-OnednnProduct PartOfTile(const Product& product, const TileSize& size,
-                         const TilePart& at, int64_t depth) {
-  return {.rows = std::min(size.rows, product.result.size(0) - at.row),
-          .depth = std::min(depth, product.a.size(1) - at.term),
-          .columns = std::min(size.columns, product.result.size(1) - at.column),
-          .is_bfloat16 = IsRounded(product.a),
-          .a = PartOf(product.a, at.row, at.term),
-          .b = PartOf(product.b, at.term, at.column),
-          .bias = product.bias.defined() && at.term == 0
-                      ? product.bias.data_ptr<float>() + at.column
-                      : nullptr,
-          .result = PartOf(product.result, at.row, at.column),
-          .adds = at.term > 0};
-}
-
-// The first error of several threads.
-struct Mistake {
-  static void Report(void* mistake, const char* message) {
-    auto* const self = static_cast<Mistake*>(mistake);
-    const std::lock_guard<std::mutex> lock(self->mutex);
-    if (self->message.empty()) {
-      self->message = message;
-    }
-  }
-
-  std::mutex mutex;
-  std::string message;
-};
-
-kernels::Bfloat16Matrix Bfloat16MatrixOf(const torch::Tensor& matrix) {
-  return {.data = static_cast<const uint16_t*>(matrix.data_ptr()),
-          .row_stride = matrix.stride(0),
-          .column_stride = matrix.stride(1)};
-}
-
-// Twice as fast as oneDNN 2.6 at the sizes of a model (bench/product_bench.cc),
-// which packs factors for each of its tiles.
-void MultiplyByAmx(const Product& product) {
-  const kernels::AmxPlan plan(
-      {.rows = product.a.size(0),
-       .depth = product.a.size(1),
-       .columns = product.b.size(1),
-       .a = Bfloat16MatrixOf(product.a),
-       .b = Bfloat16MatrixOf(product.b),
-       .bias =
-           product.bias.defined() ? product.bias.data_ptr<float>() : nullptr,
-       .result = product.result.data_ptr<float>()},
-      at::get_num_threads());
-  const torch::Tensor buffer =
-      WithLargePages(torch::empty({plan.packed_size()}, torch::kBFloat16));
-  auto* const packed = static_cast<uint16_t*>(buffer.data_ptr());
-  ForEachTask(plan.packing_tasks(), /*floats=*/0,
-              [&](int64_t task, float*) { plan.Pack(task, packed); });
-  ForEachTask(plan.tasks(), plan.workspace_size(),
-              [&](int64_t task, float* workspace) {
-                plan.Multiply(task, packed, workspace);
-              });
-}
-
-// oneDNN by itself divides long sums among threads, as OpenBLAS does: so tiles
-// of the result are products on one thread each.
-void MultiplyByOnednn(const Product& product) {
-  const OnednnModule& onednn = Onednn();
-  const TileSize size = TileSizeFor(product.result);
-  const int64_t across = size.Across(product.result.size(1));
-  const int64_t depth = DepthOfPart(product.a);
-  Mistake mistake;
-  ForEachTask(size.Tiles(product.result), /*floats=*/0,
-              [&](int64_t tile, float*) {
-                TilePart part = {.row = tile / across * size.rows,
-                                 .column = tile % across * size.columns};
-                for (; part.term < product.a.size(1); part.term += depth) {
-                  onednn.multiply(PartOfTile(product, size, part, depth),
-                                  &mistake, Mistake::Report);
-                }
-              });
-  TORCH_CHECK(mistake.message.empty(), "oneDNN: ", mistake.message);
-}
-
-void Multiply(const Product& product, ProductCode code) {
-  const bool can_be_by_amx = IsRounded(product.a) && kernels::HasAmx();
-  TORCH_CHECK(code != ProductCode::kAmx || can_be_by_amx,
-              "products by AMX are of bfloat16, on a CPU that has AMX");
-  if (can_be_by_amx && code != ProductCode::kOnednn) {
-    MultiplyByAmx(product);
-  } else {
-    MultiplyByOnednn(product);
-  }
-}
-
-// The sums of the columns of [rows, n] float32: [n].
-torch::Tensor ColumnSums(const torch::Tensor& matrix) {
-  const torch::Tensor rows = matrix.contiguous();
-  const int64_t columns = rows.size(1);
-  const float* const data = rows.data_ptr<float>();
-  return ForEachRowChunk(rows.size(0), 1, columns, [&](const RowChunk& chunk) {
-    for (int64_t r = chunk.begin; r < chunk.end; ++r) {
-      const float* const row = data + r * columns;
-      for (int64_t c = 0; c < columns; ++c) {
-        chunk.sums[c] += row[c];
-      }
-    }
-  })[0];
-}
-
-void CheckCpu() {
-  const OnednnModule& onednn = Onednn();
-  TORCH_CHECK(
-      kernels::Bfloat16ProductsOfThisCpu() != kernels::Bfloat16Products::kNone,
-      "products in bfloat16 need AVX-512, but oneDNN uses ",
-      onednn.instructions(), " on this CPU");
-}
 
 torch::Tensor AsRows(const torch::Tensor& tensor) {
   // LibTorch cannot tell how many rows a tensor without columns has.
@@ -245,6 +36,35 @@ LinearInput Factor(const torch::Tensor& value, bool rounded) {
   }
   return {.value = value,
           .operand = rounded ? ToBfloat16(value) : value.detach()};
+}
+
+void RefuseSecondGradients() {
+  TORCH_CHECK(!torch::GradMode::is_enabled(),
+              "gradients of gradients do not pass linear layers of float32 "
+              "on the CPU; use float64 for them");
+}
+
+// Rounds [rows, n] float32 into `to`, of the same shape, whose rows are
+// contiguous. Returns the sums of the columns, as ColumnSums has them.
+torch::Tensor RoundAndAdd(const torch::Tensor& matrix,
+                          const torch::Tensor& to) {
+  const torch::Tensor from = matrix.contiguous();
+  const int64_t columns = from.size(1);
+  return ForEachRowChunk(from.size(0), 1, columns, [&](const RowChunk& chunk) {
+    kernels::RoundAndAddRows(
+        {.rows = chunk.end - chunk.begin,
+         .columns = columns,
+         .from = from.data_ptr<float>() + chunk.begin * columns,
+         .from_stride = columns,
+         .to =
+             static_cast<uint16_t*>(to.data_ptr()) + chunk.begin * to.stride(0),
+         .to_stride = to.stride(0),
+         .sums = chunk.sums});
+  })[0];
+}
+
+torch::Tensor EmptyOperand(int64_t rows, int64_t columns) {
+  return WithLargePages(torch::empty({rows, columns}, torch::kBFloat16));
 }
 
 class LinearFunction : public torch::autograd::Function<LinearFunction> {
@@ -268,83 +88,89 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
   }
 
   static Variables backward(Context* context, Variables gradients) {
-    TORCH_CHECK(!torch::GradMode::is_enabled(),
-                "gradients of gradients do not pass linear layers of float32 "
-                "on the CPU; use float64 for them");
+    RefuseSecondGradients();
     const Variables saved = context->get_saved_variables();
     const torch::Tensor gradient = AsRows(gradients[0]);
-    const torch::Tensor operand = Factor(gradient, IsRounded(saved[1])).operand;
+    const bool has_bias = context->saved_data["has_bias"].toBool();
     Variables result(5);
+    torch::Tensor operand;
+    if (has_bias && IsRounded(saved[1])) {
+      operand = EmptyOperand(gradient.size(0), gradient.size(1));
+      result[2] = RoundAndAdd(gradient, operand);
+    } else {
+      operand = Factor(gradient, IsRounded(saved[1])).operand;
+      result[2] = has_bias ? ColumnSums(gradient) : torch::Tensor();
+    }
     if (context->needs_input_grad(0)) {
       result[0] = MatrixProduct(operand, saved[1]).view(saved[0].sizes());
     }
     if (context->needs_input_grad(1)) {
       result[1] = MatrixProduct(operand.t(), AsRows(saved[0]));
     }
-    if (context->saved_data["has_bias"].toBool()) {
-      result[2] = ColumnSums(gradient);
+    return result;
+  }
+};
+
+// Several layers of one input, in bfloat16.
+class RoundedLayersFunction
+    : public torch::autograd::Function<RoundedLayersFunction> {
+ public:
+  // `input`, `weights` and `biases` for their gradients, operands for products.
+  static Variables forward(Context* context, const torch::Tensor& input,
+                           at::TensorList weights, at::TensorList biases,
+                           const torch::Tensor& input_operand,
+                           at::TensorList weight_operands) {
+    Variables saved = weight_operands.vec();
+    saved.push_back(input_operand);
+    context->save_for_backward(saved);
+    const torch::Tensor rows = AsRows(input_operand);
+    std::vector<int64_t> shape = input.sizes().vec();
+    Variables outputs;
+    for (size_t i = 0; i < weights.size(); ++i) {
+      shape.back() = weights[i].size(0);
+      outputs.push_back(at::_unsafe_view(
+          MatrixProduct(rows, weight_operands[i].t(), biases[i]), shape));
+    }
+    return outputs;
+  }
+
+  static Variables backward(Context* context, Variables gradients) {
+    RefuseSecondGradients();
+    Variables operands = context->get_saved_variables();
+    const torch::Tensor input = operands.back();
+    operands.pop_back();
+    const size_t layers = operands.size();
+    const torch::Tensor weights = torch::cat(operands);  // [all outputs, n]
+    const torch::Tensor rows = AsRows(input);
+    const torch::Tensor gradient = EmptyOperand(rows.size(0), weights.size(0));
+    // Those of the input, weights, biases, and operands.
+    Variables result(2 + 3 * layers);
+    int64_t first = 0;
+    for (size_t i = 0; i < layers; ++i) {
+      const int64_t outputs = operands[i].size(0);
+      result[1 + layers + i] =
+          RoundAndAdd(AsRows(gradients[i]), gradient.narrow(1, first, outputs));
+      first += outputs;
+    }
+    if (context->needs_input_grad(0)) {
+      result[0] = MatrixProduct(gradient, weights).view(input.sizes());
+    }
+    std::vector<int64_t> outputs;
+    bool are_wanted = false;
+    for (size_t i = 0; i < layers; ++i) {
+      outputs.push_back(operands[i].size(0));
+      are_wanted = are_wanted || context->needs_input_grad(1 + i);
+    }
+    if (are_wanted) {
+      const Variables of_weights =
+          MatrixProduct(gradient.t(), rows).split_with_sizes(outputs);
+      std::copy(of_weights.begin(), of_weights.end(), result.begin() + 1);
     }
     return result;
   }
 };
 
 }  // namespace
-
-torch::Tensor ToBfloat16(const torch::Tensor& values) {
-  TORCH_CHECK(
-      IsFloatOnCpu(values),
-      "what is rounded to bfloat16 should be float32 on the CPU, but is ",
-      values.scalar_type(), " on ", values.device());
-  const torch::Tensor from = values.detach().contiguous();
-  torch::Tensor to =
-      WithLargePages(torch::empty(from.sizes(), torch::kBFloat16));
-  const float* const source = from.data_ptr<float>();
-  auto* const target = static_cast<uint16_t*>(to.data_ptr());
-  constexpr int64_t kChunk = int64_t{1} << 16;
-  const int64_t count = from.numel();
-  ForEachTask((count + kChunk - 1) / kChunk, /*floats=*/0,
-              [&](int64_t chunk, float*) {
-                const int64_t begin = chunk * kChunk;
-                kernels::RoundToBfloat16(std::min(kChunk, count - begin),
-                                         source + begin, target + begin);
-              });
-  return to;
-}
-
-torch::Tensor MatrixProduct(const torch::Tensor& a, const torch::Tensor& b,
-                            const torch::Tensor& bias, ProductCode code) {
-  TORCH_CHECK(a.dim() == 2 && b.dim() == 2 && a.size(1) == b.size(0),
-              "factors should be [m, k] and [k, n], but are ", a.sizes(),
-              " and ", b.sizes());
-  const bool rounded = IsRounded(a);
-  for (const torch::Tensor& factor : {a, b}) {
-    TORCH_CHECK(
-        IsOnCpu(factor, rounded ? torch::kBFloat16 : torch::kFloat32),
-        "factors should both be float32 or bfloat16 on the CPU, but one is ",
-        factor.scalar_type(), " on ", factor.device());
-  }
-  if (rounded) {
-    CheckCpu();
-  }
-  torch::Tensor added;
-  if (bias.defined()) {
-    ETC_CHECK_SHAPE(bias, {b.size(1)});
-    TORCH_CHECK(IsFloatOnCpu(bias), "bias should be float32 on the CPU");
-    added = bias.detach().contiguous();
-  }
-  torch::Tensor result =
-      WithLargePages(torch::empty({a.size(0), b.size(1)}, torch::kFloat32));
-  if (a.size(1) == 0) {
-    const torch::NoGradGuard no_grad;
-    return added.defined() ? result.copy_(added) : result.zero_();
-  }
-  if (result.numel() > 0) {
-    Multiply(
-        {.a = AsMatrix(a), .b = AsMatrix(b), .bias = added, .result = result},
-        code);
-  }
-  return result;
-}
 
 // The copies are tensors of normal mode also where the first product is
 // computed in InferenceMode: training may follow, and autograd keeps none of
@@ -426,19 +252,6 @@ torch::ScalarType LinearProducts::OperandType(
              : value.scalar_type();
 }
 
-ProductGradients GradientsOfProduct(const torch::Tensor& input,
-                                    const torch::Tensor& weight,
-                                    const torch::Tensor& gradient) {
-  const torch::NoGradGuard no_grad;
-  const auto product = [](const torch::Tensor& a, const torch::Tensor& b) {
-    return IsFloatOnCpu(a) || IsOnCpu(a, torch::kBFloat16)
-               ? MatrixProduct(a, b)
-               : torch::matmul(a, b);
-  };
-  return {.input = product(gradient, weight),
-          .weight = product(gradient.t(), input)};
-}
-
 LinearInput LinearProducts::Input(const torch::Tensor& value) const {
   return Factor(value, precision_ == LinearPrecision::kBfloat16);
 }
@@ -467,6 +280,32 @@ torch::Tensor LinearProducts::Apply(const LinearInput& input,
       input.value, weight.value,
       bias.defined() ? OptionalTensor(bias) : OptionalTensor(), input.operand,
       weight.operand)[0];
+}
+
+std::vector<torch::Tensor> LinearProducts::ApplyEach(
+    const LinearInput& input,
+    const std::vector<torch::nn::Linear>& layers) const {
+  const bool have_biases = std::all_of(
+      layers.begin(), layers.end(),
+      [](const torch::nn::Linear& layer) { return layer->bias.defined(); });
+  if (layers.size() < 2 || !have_biases || !input.operand.defined() ||
+      !IsRounded(input.operand)) {
+    std::vector<torch::Tensor> outputs;
+    for (const torch::nn::Linear& layer : layers) {
+      outputs.push_back(Apply(input, layer));
+    }
+    return outputs;
+  }
+  Variables weights, biases, operands;
+  for (const torch::nn::Linear& layer : layers) {
+    const LinearInput weight = Weight(layer->weight);
+    weights.push_back(weight.value);
+    biases.push_back(layer->bias);
+    operands.push_back(weight.operand);
+  }
+  return RoundedLayersFunction::apply(input.value, at::TensorList(weights),
+                                      at::TensorList(biases), input.operand,
+                                      at::TensorList(operands));
 }
 
 torch::Tensor ApplyLinear(const torch::Tensor& input,

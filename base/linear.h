@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 namespace etc {
 
@@ -16,30 +17,6 @@ namespace etc {
 // rounds the product, too, as its autocast does, before the bias is added in
 // float32. Operands of other dtypes are taken as they are.
 enum class LinearPrecision { kFloat32, kBfloat16 };
-
-// A copy of float32 values on the CPU, rounded to the nearest; contiguous.
-torch::Tensor ToBfloat16(const torch::Tensor& values);
-
-// The code of a product. kAmx: base/amx_product.h, for bfloat16 on a CPU with
-// AMX, where it is twice as fast as oneDNN 2.6; kAuto: kAmx where it can be.
-enum class ProductCode { kAuto, kOnednn, kAmx };
-
-// a b + bias, summed in float32, by oneDNN: it uses the widest registers of the
-// CPU where LibTorch's own BLAS may not (Debian's OpenBLAS reaches half of
-// oneDNN's rate on a Zen 5); or by AMX. The same at any number of threads.
-//
-//   a:        [m, k] float32 or bfloat16, rows or columns contiguous
-//             (transposed matrices cost nothing)
-//   b:        [k, n] of the same dtype, idem
-//   bias:     [n] float32; may be undefined
-//   returns:  [m, n] float32
-//
-// CPU only; not differentiable. Throws c10::Error for other shapes and dtypes,
-// for bfloat16 on a CPU that has no such products, and for kAmx in float32 or
-// without AMX.
-torch::Tensor MatrixProduct(const torch::Tensor& a, const torch::Tensor& b,
-                            const torch::Tensor& bias = {},
-                            ProductCode code = ProductCode::kAuto);
 
 // A factor, and its operand of MatrixProduct, which may serve several products:
 // itself or its rounded copy. Undefined if it is not float32 on the CPU.
@@ -54,22 +31,6 @@ struct LinearInput {
 // `value` as a factor beside `other`, in the same precision; without operand if
 // either has to be.
 LinearInput FactorBeside(const LinearInput& other, const torch::Tensor& value);
-
-// The gradients of both factors of a product.
-struct ProductGradients {
-  torch::Tensor input;   // [rows, n]
-  torch::Tensor weight;  // [outputs, n]
-};
-
-// Gradients of input weight^T, summed in float32, by operands of one precision;
-// of other dtypes and devices in those, by LibTorch. Not differentiable.
-//
-//   input:     [rows, n]
-//   weight:    [outputs, n]
-//   gradient:  that of the product, [rows, outputs]
-ProductGradients GradientsOfProduct(const torch::Tensor& input,
-                                    const torch::Tensor& weight,
-                                    const torch::Tensor& gradient);
 
 class RoundedWeights;
 
@@ -109,6 +70,13 @@ class LinearProducts {
                       const torch::nn::Linear& layer) const {
     return Apply(input, Weight(layer->weight), layer->bias);
   }
+
+  // The same of several layers of one input, one after the other. In bfloat16
+  // on the CPU their gradients are found together: that of the input is one
+  // product, not a sum of one for each layer.
+  std::vector<torch::Tensor> ApplyEach(
+      const LinearInput& input,
+      const std::vector<torch::nn::Linear>& layers) const;
 
  private:
   LinearPrecision precision_ = LinearPrecision::kFloat32;

@@ -39,4 +39,18 @@ torch::Tensor ForEachRowChunk(
   return result;
 }
 
+torch::Tensor ColumnSums(const torch::Tensor& matrix) {
+  const torch::Tensor rows = matrix.contiguous();
+  const int64_t columns = rows.size(1);
+  const float* const data = rows.data_ptr<float>();
+  return ForEachRowChunk(rows.size(0), 1, columns, [&](const RowChunk& chunk) {
+    for (int64_t r = chunk.begin; r < chunk.end; ++r) {
+      const float* const row = data + r * columns;
+      for (int64_t c = 0; c < columns; ++c) {
+        chunk.sums[c] += row[c];
+      }
+    }
+  })[0];
+}
+
 }  // namespace etc

@@ -25,6 +25,10 @@ torch::Tensor ForEachRowChunk(
     int64_t rows, int64_t sums, int64_t columns,
     const std::function<void(const RowChunk&)>& function);
 
+// The sums of the columns of [rows, n] float32 on the CPU: [n], the same at any
+// number of threads.
+torch::Tensor ColumnSums(const torch::Tensor& matrix);
+
 }  // namespace etc
 
 #endif  // ETC_BASE_ROW_CHUNKS_H_

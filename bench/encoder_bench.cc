@@ -128,7 +128,7 @@ class Encoder {
     loss.backward();
     optimizer_->Step(1e-6);
     for (const auto& [name, parameter] : parameters_) {
-      torch::Tensor(parameter).mutable_grad().zero_();
+      torch::Tensor(parameter).mutable_grad().reset();  // as training does
     }
   }
 

@@ -19,7 +19,7 @@
 
 #include "base/amx.h"
 #include "base/bfloat16.h"
-#include "base/linear.h"
+#include "base/matrix_product.h"
 #include "bench/machine.h"
 
 namespace etc {

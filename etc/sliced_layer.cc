@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/dropout_seeds.h"
+#include "base/matrix_product.h"
 #include "base/tensor_file.h"
 #include "etc/scores_in_place.h"
 

@@ -97,16 +97,16 @@ bool IsRounded(const StepOptions& options) {
 double OnCpuBytes(const EtcConfig& config, const Sizes& s,
                   const StepOptions& options) {
   // Numbers per token: residual connections; queries, keys, values and
-  // contexts; the feed-forward block before its activation; the largest score
-  // and the sum of a softmax.
+  // contexts; the largest score and the sum of a softmax.
   const double of_token = ConnectionNumbers(config, s, options.precision) +
-                          Projections(config) * s.features + s.intermediate +
-                          2 * s.heads;
-  // Operands of products. In float32 these are the outputs of the two norms,
-  // and contexts that are there already; else rounded copies of all.
-  const double operands = IsRounded(options)
-                              ? kRounded * (2 * s.hidden + s.features)
-                              : kFloat * 2 * s.hidden;
+                          Projections(config) * s.features + 2 * s.heads;
+  // The feed-forward block before its activation, and operands of products. In
+  // float32 these are the outputs of the two norms, and contexts that are there
+  // already; else rounded copies of all.
+  const double operands =
+      IsRounded(options)
+          ? kRounded * (2 * s.hidden + s.features + s.intermediate)
+          : kFloat * (2 * s.hidden + s.intermediate);
   return s.Tokens() * (kFloat * of_token + operands);
 }
 
@@ -177,15 +177,18 @@ double WorkingBytes(const Sizes& s, const StepOptions& options,
                     double carried) {
   const bool rounded = IsOnDevice(options) && IsRounded(options);
   const double operand = rounded ? kRounded : kFloat;
+  // LibTorch has both in float32, and their rounded copies.
+  const double activation = IsOnDevice(options)
+                                ? kFloat + (rounded ? kRounded : 0)
+                            : IsRounded(options) ? kRounded
+                                                 : kFloat;
   // Backward begins in the feed-forward block of the last layer, with the
   // activation and its gradient, before scores have gradients; then comes
   // attention, with the gradients of queries, keys and values of one side, when
   // what that block kept is gone.
-  const double feed_forward = (2 * kFloat + (rounded ? 2 * kRounded : 0)) *
-                              s.long_tokens * s.intermediate;
-  const double gone =
-      (kFloat + operand) * s.hidden +
-      (kFloat + (IsOnDevice(options) ? operand : 0)) * s.intermediate;
+  const double feed_forward = 2 * activation * s.long_tokens * s.intermediate;
+  const double kept = IsOnDevice(options) ? kFloat + operand : activation;
+  const double gone = (kFloat + operand) * s.hidden + kept * s.intermediate;
   double attention = s.Tokens() * (operand * 3 * s.features - gone);
   if (options.backend == StepBackend::kCudaKernels) {
     // Parts of the gradient of the relative table, one for each tile of
@@ -239,8 +242,8 @@ ActivationBytes SlicedActivations(const EtcConfig& config, const Sizes& s,
   // after, and their gradients; the residual connections.
   const double tokens =
       std::min(static_cast<double>(slices.tokens), s.Tokens());
-  const double slice =
-      tokens * kFloat * (4 * s.intermediate + 8 * s.hidden + s.features);
+  const double slice = tokens * (operand * 4 * s.intermediate +
+                                 kFloat * (8 * s.hidden + s.features));
   // Gradients of a layer's weights: their sums, those of a slice, and those of
   // both streams.
   const double weights =
@@ -349,12 +352,13 @@ double CountTrainingTraffic(const EtcConfig& config, const StepShape& shape,
   const Sizes s(config, shape);
   const double again = LayerPasses(config, options) - 3;
   const double products = Projections(config) - 1;
+  const bool rounded = options.precision == LinearPrecision::kBfloat16;
   // A norm reads change and residual and writes sum and output; its gradient
   // reads two and writes two. An omega reads and writes the residual before;
   // its gradient reads two and writes one. An alpha reads and writes the change
   // for dropout, then reads two and writes one; its gradients read three and
   // write two. Two of them, and one more gradient for each product that reads
-  // the same input, added in place.
+  // the same input, added in place; in bfloat16 for all of them together.
   const auto sublayer = SublayerFromName(config.sublayer);
   const double forward = sublayer == Sublayer::kReZero  ? 5
                          : sublayer == Sublayer::kAdmin ? 6
@@ -362,17 +366,19 @@ double CountTrainingTraffic(const EtcConfig& config, const StepShape& shape,
   const double backward = sublayer == Sublayer::kReZero  ? 5
                           : sublayer == Sublayer::kAdmin ? 7
                                                          : 4;
-  const double norms = 2 * ((1 + again) * forward + backward) + 3 * products;
-  // Sums of bias gradients, and gradients of queries, keys and values that
-  // begin with zeros.
-  const double projections = 2 * products + 1;
-  // The activation reads and writes; its gradient reads two and writes two.
-  const double activation = (1 + again) * 2 + 4;
+  const double norms =
+      2 * ((1 + again) * forward + backward) + 3 * (rounded ? 1 : products);
+  // Sums of bias gradients, which bfloat16 has while rounding them, and
+  // gradients of queries, keys and values that begin with zeros.
+  const double projections = (rounded ? 1 : 2) * products + 1;
+  // The activation reads and writes; its gradient reads two and writes two. In
+  // bfloat16 two are written of two bytes; then one is read and two written.
+  const double activation = rounded ? (1 + again) + 1.5 : (1 + again) * 2 + 4;
   const double layers = static_cast<double>(config.num_hidden_layers);
   double numbers = layers * s.Tokens() * projections * s.features +
                    ((layers - 1) * s.Tokens() + s.Outputs()) *
                        (norms * s.hidden + activation * s.intermediate);
-  if (options.precision == LinearPrecision::kBfloat16) {
+  if (rounded) {
     // Reads four bytes and writes two: inputs forward, gradients backward.
     numbers += 1.5 * layers * s.Tokens() *
                ((1 + again) * (2 * s.hidden + s.features) +

@@ -9,6 +9,7 @@
 #include "base/check_shape.h"
 #include "base/large_pages.h"
 #include "base/linear.h"
+#include "base/matrix_product.h"
 #include "base/row_chunks.h"
 #include "etc/nn/kernels/bias_gelu.h"
 #include "etc/nn/residual_norm.h"
@@ -38,10 +39,14 @@ kernels::GeluForm FormOf(Activation activation) {
                                             : kernels::GeluForm::kTanh;
 }
 
-// The operand of a product with `other`.
-torch::Tensor OperandBeside(const torch::Tensor& other,
-                            const torch::Tensor& value) {
-  return FactorBeside({.operand = other}, value).operand;
+void RefuseGradientsOfGradients() {
+  TORCH_CHECK(!torch::GradMode::is_enabled(),
+              "gradients of gradients do not pass the kernels of the "
+              "feed-forward block; use FeedForwardReference for them");
+}
+
+Activation ActivationOf(Context* context) {
+  return static_cast<Activation>(context->saved_data["activation"].toInt());
 }
 
 class GeluFunction : public torch::autograd::Function<GeluFunction> {
@@ -54,14 +59,12 @@ class GeluFunction : public torch::autograd::Function<GeluFunction> {
                            const torch::Tensor& intermediate_factor,
                            const torch::Tensor& output_factor,
                            int64_t activation) {
-    const torch::Tensor rows =
-        OperandBeside(intermediate_factor, AsRows(input));
+    const torch::Tensor rows = AsRows(input);
     const torch::Tensor before =  // [rows, F]
         MatrixProduct(rows, intermediate_factor.t());
     const torch::Tensor output =  // [rows, H]
         MatrixProduct(BiasGelu(static_cast<Activation>(activation), before,
-                               intermediate_bias.contiguous(),
-                               output_factor.scalar_type()),
+                               intermediate_bias.contiguous()),
                       output_factor.t());
     context->save_for_backward(
         {rows, intermediate_factor, intermediate_bias, output_factor, before});
@@ -71,20 +74,15 @@ class GeluFunction : public torch::autograd::Function<GeluFunction> {
   }
 
   static Variables backward(Context* context, Variables gradients) {
-    TORCH_CHECK(!torch::GradMode::is_enabled(),
-                "gradients of gradients do not pass the kernels of the "
-                "feed-forward block; use FeedForwardReference for them");
+    RefuseGradientsOfGradients();
     const Variables saved = context->get_saved_variables();
     const torch::Tensor& rows = saved[0];
     const torch::Tensor& intermediate_factor = saved[1];
     const torch::Tensor& output_factor = saved[3];
-    const torch::Tensor output_gradient =
-        OperandBeside(output_factor, AsRows(gradients[0]));
+    const torch::Tensor output_gradient = AsRows(gradients[0]);
     BiasGeluGradients middle = BiasGeluBackward_(
-        static_cast<Activation>(context->saved_data["activation"].toInt()),
-        saved[4], saved[2].contiguous(),
-        MatrixProduct(output_gradient, output_factor),
-        output_factor.scalar_type());
+        ActivationOf(context), saved[4], saved[2].contiguous(),
+        MatrixProduct(output_gradient, output_factor));
     Variables result(7);
     result[3] = MatrixProduct(output_gradient.t(), middle.output);
     middle.output.reset();  // it is large
@@ -92,6 +90,90 @@ class GeluFunction : public torch::autograd::Function<GeluFunction> {
                     .view(context->saved_data["shape"].toIntVector());
     result[1] = MatrixProduct(middle.input_gradient.t(), rows);
     result[2] = middle.bias_gradient;
+    return result;
+  }
+};
+
+torch::Tensor Bfloat16Matrix(int64_t rows, int64_t columns) {
+  return WithLargePages(torch::empty({rows, columns}, torch::kBFloat16));
+}
+
+// The first element of a tile.
+uint16_t* At(const torch::Tensor& matrix, const ProductTile& tile) {
+  return static_cast<uint16_t*>(matrix.data_ptr()) + tile.row * matrix.size(1) +
+         tile.column;
+}
+
+// The same with products in bfloat16.
+class RoundedGeluFunction
+    : public torch::autograd::Function<RoundedGeluFunction> {
+ public:
+  static Variables forward(Context* context, const torch::Tensor& input,
+                           const torch::Tensor& /*intermediate_weight*/,
+                           const torch::Tensor& intermediate_bias,
+                           const torch::Tensor& output_weight,
+                           const torch::Tensor& intermediate_factor,
+                           const torch::Tensor& output_factor,
+                           int64_t activation, bool is_differentiated) {
+    const torch::Tensor rows = ToBfloat16(AsRows(input));
+    const torch::Tensor bias = intermediate_bias.contiguous();
+    const int64_t features = bias.size(0);
+    torch::Tensor before;
+    if (is_differentiated) {
+      before = Bfloat16Matrix(rows.size(0), features);
+    }
+    const torch::Tensor middle = Bfloat16Matrix(rows.size(0), features);
+    ForEachProductTile(
+        rows, intermediate_factor.t(), [&](const ProductTile& tile) {
+          kernels::BiasGeluOfTile(
+              FormOf(static_cast<Activation>(activation)), tile,
+              {.bias = bias.data_ptr<float>() + tile.column,
+               .input = before.defined() ? At(before, tile) : nullptr,
+               .output = At(middle, tile),
+               .stride = features});
+        });
+    context->save_for_backward(
+        {rows, intermediate_factor, output_factor, before});
+    context->saved_data["shape"] = input.sizes().vec();
+    context->saved_data["activation"] = activation;
+    return {MatrixProduct(middle, output_factor.t())
+                .view(WithLast(input, output_weight.size(0)))};
+  }
+
+  static Variables backward(Context* context, Variables gradients) {
+    RefuseGradientsOfGradients();
+    const Variables saved = context->get_saved_variables();
+    const torch::Tensor& rows = saved[0];
+    const torch::Tensor& intermediate_factor = saved[1];
+    const torch::Tensor& output_factor = saved[2];
+    const torch::Tensor& before = saved[3];
+    const kernels::GeluForm form = FormOf(ActivationOf(context));
+    const int64_t features = before.size(1);
+    const torch::Tensor output_gradient = ToBfloat16(AsRows(gradients[0]));
+    torch::Tensor middle = Bfloat16Matrix(rows.size(0), features);
+    const torch::Tensor middle_gradient =
+        Bfloat16Matrix(rows.size(0), features);
+    const torch::Tensor bias_gradients = torch::empty(  // of tiles
+        {(rows.size(0) + kTileRows - 1) / kTileRows, features});
+    float* const bias_sums = bias_gradients.data_ptr<float>();
+    ForEachProductTile(
+        output_gradient, output_factor, [&](const ProductTile& tile) {
+          kernels::BiasGeluGradientOfTile(
+              form, tile,
+              {.input = At(before, tile),
+               .output = At(middle, tile),
+               .input_gradient = At(middle_gradient, tile),
+               .stride = features,
+               .bias_gradient =
+                   bias_sums + tile.row / kTileRows * features + tile.column});
+        });
+    Variables result(8);
+    result[3] = MatrixProduct(output_gradient.t(), middle);
+    middle.reset();  // it is large
+    result[0] = MatrixProduct(middle_gradient, intermediate_factor)
+                    .view(context->saved_data["shape"].toIntVector());
+    result[1] = MatrixProduct(middle_gradient.t(), rows);
+    result[2] = ColumnSums(bias_gradients);
     return result;
   }
 };
@@ -132,60 +214,20 @@ bool KernelsServe(const FeedForwardInput& input) {
          input.intermediate_weight.operand.defined();
 }
 
-// Output is float, or uint16_t for bfloat16.
-template <typename Output>
-void RunForward(kernels::GeluForm form, const torch::Tensor& input,
-                const torch::Tensor& bias, const torch::Tensor& output) {
-  const int64_t columns = input.size(1);
-  const float* const from = input.data_ptr<float>();
-  const float* const added = bias.data_ptr<float>();
-  auto* const to = static_cast<Output*>(output.data_ptr());
-  ForEachRowChunk(input.size(0), 0, 0, [&](const RowChunk& chunk) {
-    const int64_t first = chunk.begin * columns;
-    kernels::BiasGelu(
-        form, chunk.end - chunk.begin, columns,
-        kernels::BiasGeluInput<Output>{
-            .input = from + first, .bias = added, .output = to + first});
-  });
-}
-
-template <typename Output>
-void RunBackward(kernels::GeluForm form, const torch::Tensor& input,
-                 const torch::Tensor& bias,
-                 const torch::Tensor& output_gradient,
-                 BiasGeluGradients* result) {
-  const int64_t columns = input.size(1);
-  const kernels::BiasGeluRows<Output> all = {
-      .input = input.data_ptr<float>(),
-      .bias = bias.data_ptr<float>(),
-      .output_gradient = output_gradient.data_ptr<float>(),
-      .output = static_cast<Output*>(result->output.data_ptr()),
-      .input_gradient =
-          static_cast<Output*>(result->input_gradient.data_ptr())};
-  const torch::Tensor sums =
-      ForEachRowChunk(input.size(0), 1, columns, [&](const RowChunk& chunk) {
-        const int64_t first = chunk.begin * columns;
-        kernels::BiasGeluGradient(
-            form, chunk.end - chunk.begin, columns,
-            kernels::BiasGeluRows<Output>{
-                .input = all.input + first,
-                .bias = all.bias,
-                .output_gradient = all.output_gradient + first,
-                .output = all.output + first,
-                .input_gradient = all.input_gradient + first,
-                .bias_gradient = chunk.sums});
-      });
-  result->bias_gradient = sums[0];
-}
-
 torch::Tensor FeedForwardOfRows(const FeedForwardInput& input) {
   const LinearInput& intermediate = input.intermediate_weight;
   const LinearInput& output = input.output_weight;
   if (KernelsServe(input)) {
-    return GeluFunction::apply(input.input, intermediate.value,
-                               input.intermediate_bias, output.value,
-                               intermediate.operand, output.operand,
-                               static_cast<int64_t>(input.activation))[0];
+    const auto activation = static_cast<int64_t>(input.activation);
+    return intermediate.operand.scalar_type() == torch::kBFloat16
+               ? RoundedGeluFunction::apply(
+                     input.input, intermediate.value, input.intermediate_bias,
+                     output.value, intermediate.operand, output.operand,
+                     activation, torch::GradMode::is_enabled())[0]
+               : GeluFunction::apply(input.input, intermediate.value,
+                                     input.intermediate_bias, output.value,
+                                     intermediate.operand, output.operand,
+                                     activation)[0];
   }
   torch::Tensor middle =
       Activate(input.activation,
@@ -200,34 +242,42 @@ torch::Tensor FeedForwardOfRows(const FeedForwardInput& input) {
 }  // namespace
 
 torch::Tensor BiasGelu(Activation activation, const torch::Tensor& input,
-                       const torch::Tensor& bias, torch::ScalarType type) {
-  const torch::Tensor output =
-      WithLargePages(torch::empty(input.sizes(), type));
-  if (type == torch::kBFloat16) {
-    RunForward<uint16_t>(FormOf(activation), input, bias, output);
-  } else {
-    RunForward<float>(FormOf(activation), input, bias, output);
-  }
+                       const torch::Tensor& bias) {
+  const torch::Tensor output = WithLargePages(torch::empty_like(input));
+  const int64_t columns = input.size(1);
+  const float* const from = input.data_ptr<float>();
+  float* const to = output.data_ptr<float>();
+  ForEachRowChunk(input.size(0), 0, 0, [&](const RowChunk& chunk) {
+    const int64_t first = chunk.begin * columns;
+    kernels::BiasGelu(FormOf(activation), chunk.end - chunk.begin, columns,
+                      {.input = from + first,
+                       .bias = bias.data_ptr<float>(),
+                       .output = to + first});
+  });
   return output;
 }
 
 BiasGeluGradients BiasGeluBackward_(Activation activation,
                                     const torch::Tensor& input,
                                     const torch::Tensor& bias,
-                                    torch::Tensor output_gradient,
-                                    torch::ScalarType type) {
+                                    torch::Tensor output_gradient) {
   BiasGeluGradients result = {
-      .output = WithLargePages(torch::empty(input.sizes(), type))};
-  if (type == torch::kBFloat16) {
-    result.input_gradient =
-        WithLargePages(torch::empty(input.sizes(), torch::kBFloat16));
-    RunBackward<uint16_t>(FormOf(activation), input, bias, output_gradient,
-                          &result);
-  } else {
-    result.input_gradient = output_gradient;
-    RunBackward<float>(FormOf(activation), input, bias, output_gradient,
-                       &result);
-  }
+      .output = WithLargePages(torch::empty_like(input)),
+      .input_gradient = output_gradient};
+  const int64_t columns = input.size(1);
+  float* const gradient = output_gradient.data_ptr<float>();
+  result.bias_gradient =
+      ForEachRowChunk(input.size(0), 1, columns, [&](const RowChunk& chunk) {
+        const int64_t first = chunk.begin * columns;
+        kernels::BiasGeluGradient(
+            FormOf(activation), chunk.end - chunk.begin, columns,
+            {.input = input.data_ptr<float>() + first,
+             .bias = bias.data_ptr<float>(),
+             .output_gradient = gradient + first,
+             .output = result.output.data_ptr<float>() + first,
+             .input_gradient = gradient + first,
+             .bias_gradient = chunk.sums});
+      })[0];
   return result;
 }
 

@@ -30,14 +30,16 @@ struct FeedForwardInput {
 //
 // Gelu of either form between products of operands (base/linear.h) goes through
 // etc/nn/kernels/bias_gelu.h, one pass between them, forward and backward; it
-// keeps the input (rounded, if the products are in bfloat16) and the
-// activation's input, 4 F bytes for each token, and computes the activation
-// again in backward. Other activations, and dropout, go through LibTorch's
-// operations and ResidualSum (residual_norm.h). Without gradients (GradMode)
-// and dropout many rows are computed in slices: what lies between the products
-// then takes memory that does not grow with the number of tokens.
-// Differentiable in input, weights and bias; once only (c10::Error) where there
-// are operands. Throws c10::Error if shapes disagree.
+// keeps the input and the activation's input, 4 F bytes for each token, and
+// computes the activation again in backward. With products in bfloat16 the pass
+// is made while a product's tiles are in a cache, and what is kept is rounded,
+// 2 F bytes: the gradients are those of the activation's rounded input. Other
+// activations, and dropout, go through LibTorch's operations and ResidualSum
+// (residual_norm.h). Without gradients (GradMode) and dropout many rows are
+// computed in slices: what lies between the products then takes memory that
+// does not grow with the number of tokens. Differentiable in input, weights and
+// bias; once only (c10::Error) where there are operands. Throws c10::Error if
+// shapes disagree.
 torch::Tensor FeedForward(const FeedForwardInput& input);
 
 // The definition, in LibTorch's operations; of any dtype, on any device, and
@@ -50,22 +52,17 @@ torch::Tensor FeedForwardReference(const FeedForwardInput& input);
 //   activation:                      kGelu or kGeluErf
 //   input, output, output_gradient:  [rows, F]
 //   bias:                            [F]
-//   type:                            of the output: kFloat32 or kBFloat16
 torch::Tensor BiasGelu(Activation activation, const torch::Tensor& input,
-                       const torch::Tensor& bias,
-                       torch::ScalarType type = torch::kFloat32);
+                       const torch::Tensor& bias);
 struct BiasGeluGradients {
-  torch::Tensor output;  // once more
-  // [rows, F]; of float32 it is `output_gradient`, overwritten.
-  torch::Tensor input_gradient;
-  torch::Tensor bias_gradient;  // [F] float32
+  torch::Tensor output;          // once more
+  torch::Tensor input_gradient;  // `output_gradient`, overwritten
+  torch::Tensor bias_gradient;   // [F]
 };
-// `type` is that of output and input gradient.
 BiasGeluGradients BiasGeluBackward_(Activation activation,
                                     const torch::Tensor& input,
                                     const torch::Tensor& bias,
-                                    torch::Tensor output_gradient,
-                                    torch::ScalarType type = torch::kFloat32);
+                                    torch::Tensor output_gradient);
 
 }  // namespace etc
 

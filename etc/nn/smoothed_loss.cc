@@ -8,6 +8,7 @@
 
 #include "base/check_shape.h"
 #include "base/check_tensor.h"
+#include "base/matrix_product.h"
 #include "base/row_chunks.h"
 #include "etc/nn/kernels/smoothed_loss.h"
 

@@ -385,9 +385,10 @@ struct ConfigTable<TrainConfig> {
           "precision", &C::precision,
           "or `\"bf16\"`: both factors of the products of linear layers and "
           "of attention are rounded, for CPUs with AVX512-BF16 or AMX and for "
-          "[CUDA devices](cuda.md); weights, sums, softmax, scores and all "
-          "else stay float32. On a CPU without fast products of bfloat16 "
-          "attention stays float32",
+          "[CUDA devices](cuda.md); on the CPU also what backward keeps of the "
+          "input of `gelu`. Weights, sums, softmax, scores and all else stay "
+          "float32. On a CPU without fast products of bfloat16 attention stays "
+          "float32",
           {.one_of = kPrecisions}),
       Field(
           "score_storage", &C::score_storage,

@@ -10,6 +10,7 @@
 
 #include "base/amx.h"
 #include "base/linear.h"
+#include "base/matrix_product.h"
 #include "base/process_memory.h"
 #include "etc/model.h"
 #include "etc/model_size.h"

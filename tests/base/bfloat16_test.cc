@@ -50,6 +50,40 @@ TEST_P(Bfloat16Test, RoundsToTheNearest) {
   }
 }
 
+TEST_P(Bfloat16Test, AddsTheRowsThatItRounds) {
+  constexpr int64_t kRows = 5;
+  for (const int64_t columns : {1, 3, 8, 15, 16, 17, 33}) {
+    const int64_t stride = columns + 2;
+    // The last row ends where the buffer ends.
+    GuardedBuffer values = Random(kRows * stride - 2, 100.0f);
+    GuardedBuffer sums = Zeros(columns);
+    std::vector<uint16_t> rounded(static_cast<size_t>(kRows * columns));
+    std::vector<uint16_t> expected(rounded.size());
+    for (int64_t c = 0; c < columns; ++c) {
+      sums[c] = 1.0f;
+    }
+    RoundAndAddRows({.rows = kRows,
+                     .columns = columns,
+                     .from = values.data(),
+                     .from_stride = stride,
+                     .to = rounded.data(),
+                     .to_stride = columns,
+                     .sums = sums.data()});
+    for (int64_t r = 0; r < kRows; ++r) {
+      RoundToBfloat16(columns, values.data() + r * stride,
+                      expected.data() + r * columns);
+    }
+    EXPECT_EQ(rounded, expected);
+    for (int64_t c = 0; c < columns; ++c) {
+      float sum = 1.0f;
+      for (int64_t r = 0; r < kRows; ++r) {
+        sum += values[r * stride + c];
+      }
+      ASSERT_EQ(sums[c], sum);
+    }
+  }
+}
+
 TEST_P(Bfloat16Test, TakesTheEvenOneInTheMiddleAndKeepsWhatIsNoNumber) {
   GuardedBuffer values = Zeros(7);
   values[0] = std::bit_cast<float>(0x3f808000u);  // between 3f80 and 3f81

@@ -15,7 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/linear.h"
+#include "base/matrix_product.h"
 
 namespace etc {
 namespace {

@@ -14,6 +14,7 @@
 
 #include "base/apply_linear.h"
 #include "base/bfloat16.h"
+#include "base/matrix_product.h"
 #include "tests/support/tensor_matchers.h"
 
 namespace etc {
@@ -57,6 +58,7 @@ class LinearTest : public testing::TestWithParam<LinearPrecision> {
   }
 
   LinearProducts products_;
+  const torch::Tensor input_ = torch::randn({2, 9, 33});
 };
 
 INSTANTIATE_TEST_SUITE_P(Precisions, LinearTest,
@@ -166,6 +168,98 @@ TEST_P(LinearTest, AddsLongSumsUpInParts) {
 }
 
 // The gradient that nobody asked for is not computed.
+TEST_P(LinearTest, FinishesEachTileOnce) {
+  const int threads_before = at::get_num_threads();
+  // Several tiles, the last ones smaller; depths of several parts, and none.
+  for (const auto& [rows, depth, columns] :
+       {std::tuple(300, 96, 800), std::tuple(1, 33, 5),
+        std::tuple(70, 4100, 70), std::tuple(9, 0, 4), std::tuple(0, 3, 4)}) {
+    SCOPED_TRACE(testing::Message() << rows << " " << depth << " " << columns);
+    const torch::Tensor a = torch::randn({rows, depth});
+    const torch::Tensor b = torch::randn({columns, depth}).t();
+    const torch::Tensor a_operand = Operand(a);
+    const torch::Tensor b_operand = Operand(b.t()).t();
+    torch::Tensor first;
+    for (const int threads : {1, 3}) {
+      at::set_num_threads(threads);
+      const torch::Tensor found = torch::zeros({rows, columns});
+      const torch::Tensor times = torch::zeros({rows, columns});
+      ForEachProductTile(a_operand, b_operand, [&](const ProductTile& tile) {
+        EXPECT_EQ(tile.row % kTileRows, 0);
+        EXPECT_LE(tile.rows, kTileRows);
+        for (int64_t r = 0; r < tile.rows; ++r) {
+          const int64_t at = (tile.row + r) * found.size(1) + tile.column;
+          for (int64_t c = 0; c < tile.columns; ++c) {
+            found.data_ptr<float>()[at + c] = tile.sums[r * tile.stride + c];
+            times.data_ptr<float>()[at + c] += 1;
+          }
+        }
+      });
+      EXPECT_TRUE(times.eq(1).all().item<bool>());
+      ExpectProduct(found, a, b);
+      EXPECT_TRUE(threads == 1 || found.equal(first));
+      first = found;
+    }
+  }
+  at::set_num_threads(threads_before);
+}
+
+// Several layers of one input, as each of them by itself, but for the rounding
+// of a sum of products.
+TEST_P(LinearTest, AppliesSeveralLayers) {
+  const std::vector<torch::nn::Linear> layers = {torch::nn::Linear(33, 7),
+                                                 torch::nn::Linear(33, 40),
+                                                 torch::nn::Linear(33, 1)};
+  const auto run = [&](bool together) {
+    const torch::Tensor input = input_.clone().requires_grad_(true);
+    const LinearInput factor = products_.Input(input);
+    std::vector<torch::Tensor> outputs;
+    if (together) {
+      outputs = products_.ApplyEach(factor, layers);
+    } else {
+      for (const torch::nn::Linear& layer : layers) {
+        outputs.push_back(products_.Apply(factor, layer));
+      }
+    }
+    std::vector<torch::Tensor> sources = {input};
+    std::vector<torch::Tensor> gradients;
+    torch::manual_seed(4);
+    for (size_t i = 0; i < layers.size(); ++i) {
+      sources.push_back(layers[i]->weight);
+      sources.push_back(layers[i]->bias);
+      gradients.push_back(torch::randn_like(outputs[i]));
+    }
+    std::vector<torch::Tensor> results =
+        torch::autograd::grad(outputs, sources, gradients);
+    results.insert(results.end(), outputs.begin(), outputs.end());
+    return results;
+  };
+  const std::vector<torch::Tensor> each = run(/*together=*/false);
+  const std::vector<torch::Tensor> all = run(/*together=*/true);
+  ASSERT_EQ(all.size(), each.size());
+  EXPECT_EQ(all[0].sizes(), input_.sizes());
+  EXPECT_TRUE(IsClose(all[0], each[0], 1e-5));
+  for (size_t i = 1; i < each.size(); ++i) {
+    EXPECT_TRUE(all[i].equal(each[i])) << i;
+  }
+}
+
+// A layer whose output leads nowhere has gradients of zeros.
+TEST_P(LinearTest, AppliesLayersThatAreNotUsed) {
+  const std::vector<torch::nn::Linear> layers = {torch::nn::Linear(33, 7),
+                                                 torch::nn::Linear(33, 40)};
+  const torch::Tensor input = input_.clone().requires_grad_(true);
+  const torch::Tensor used =
+      products_.ApplyEach(products_.Input(input), layers)[1];
+  const std::vector<torch::Tensor> found = torch::autograd::grad(
+      {used.sum()}, {input, layers[1]->weight, layers[0]->weight}, {},
+      /*retain_graph=*/c10::nullopt, /*create_graph=*/false,
+      /*allow_unused=*/true);
+  ExpectProduct(found[0].view({18, 33}), torch::ones({18, 40}),
+                layers[1]->weight.detach());
+  EXPECT_TRUE(!found[2].defined() || found[2].eq(0).all().item<bool>());
+}
+
 TEST_P(LinearTest, HasTheGradientsThatAreAskedFor) {
   const torch::Tensor input = torch::randn({4, 33}).requires_grad_(true);
   const torch::Tensor weight = torch::randn({7, 33}).requires_grad_(true);

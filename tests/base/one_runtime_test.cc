@@ -14,7 +14,7 @@
 #include <set>
 #include <string>
 
-#include "base/linear.h"
+#include "base/matrix_product.h"
 #include "base/onednn_loader.h"
 #include "base/parallel_tasks.h"
 

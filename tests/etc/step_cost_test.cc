@@ -130,15 +130,16 @@ TEST(StepCostTest, DevicesKeepMoreActivations) {
   EXPECT_GT(operations.working, kernels.working);
 }
 
-// 34 tokens, 3 layers: two outputs of norms of 6 in float32, or these and a
-// context of 10 rounded.
+// 34 tokens, 3 layers: two outputs of norms of 6 and an activation's input of
+// 11 in float32, or these and a context of 10 rounded.
 TEST(StepCostTest, RoundedOperandsAreCopies) {
   const double in_float = Estimate(Small()).saved;
   const double rounded =
       EstimateActivations(Small(), kShape,
                           {.precision = LinearPrecision::kBfloat16})
           .saved;
-  EXPECT_EQ(rounded - in_float, 34 * 3 * (2 * (2 * 6 + 10) - 4 * 2 * 6));
+  EXPECT_EQ(rounded - in_float,
+            34 * 3 * (2 * (2 * 6 + 10 + 11) - 4 * (2 * 6 + 11)));
 }
 
 TEST(StepCostTest, CountsWhatIsReadAndWrittenBesideProducts) {
@@ -146,11 +147,14 @@ TEST(StepCostTest, CountsWhatIsReadAndWrittenBesideProducts) {
   // Shared projections: three products of one input.
   const double without = 4.0 * 3 * 34 * (25 * 6 + 7 * 10 + 6 * 11);
   EXPECT_EQ(CountTrainingTraffic(config, kShape, {}), without);
-  // Rounded: two inputs of 6 and one of 10, three gradients of 10 and two of 6.
-  EXPECT_EQ(CountTrainingTraffic(config, kShape,
-                                 {.precision = LinearPrecision::kBfloat16}) -
-                without,
-            1.5 * 4 * 3 * 34 * (2 * 6 + 10 + 3 * 10 + 2 * 6));
+  // One gradient for the three products; their bias gradients, and the
+  // activation, while they are rounded: two inputs of 6 and one of 10, three
+  // gradients of 10 and two of 6.
+  EXPECT_EQ(
+      CountTrainingTraffic(config, kShape,
+                           {.precision = LinearPrecision::kBfloat16}),
+      4.0 * 3 * 34 *
+          (19 * 6 + 4 * 10 + 2.5 * 11 + 1.5 * (2 * 6 + 10 + 3 * 10 + 2 * 6)));
   config.residual_attention = "sum";
   const double scores = 2 * 2 * (13 * (3 + 4) + 4 * (13 + 4));
   EXPECT_EQ(CountTrainingTraffic(config, kShape, {}),

@@ -98,46 +98,47 @@ HWY_INLINE void Store(FloatVector vector, int64_t count, float* to) {
     LanesBetween(0, count).Store(vector, to);
   }
 }
-HWY_INLINE void Store(FloatVector vector, int64_t count, uint16_t* to) {
-  StoreBfloat16(vector, count, to);
-}
 HWY_INLINE FloatVector Load(const float* from, int64_t count) {
   return count == Lanes() ? hn::LoadU(FloatTag(), from)
                           : LanesBetween(0, count).Load(from);
 }
 
-template <typename Form, typename Output>
-HWY_INLINE void GeluRows(int64_t rows, int64_t columns,
-                         const BiasGeluInput<Output>& data) {
+// Calls function(c, count) for the vectors of `columns` columns.
+template <typename Function>
+HWY_INLINE void ForEachColumns(int64_t columns, const Function& function) {
   const int64_t lanes = Lanes();
+  int64_t c = 0;
+  for (; c + lanes <= columns; c += lanes) {
+    function(c, lanes);
+  }
+  if (c < columns) {
+    function(c, columns - c);
+  }
+}
+
+template <typename Form>
+HWY_INLINE void GeluRows(int64_t rows, int64_t columns,
+                         const BiasGeluInput& data) {
   const float* input = data.input;
   const float* const HWY_RESTRICT bias = data.bias;
-  Output* HWY_RESTRICT output = data.output;
+  float* HWY_RESTRICT output = data.output;
   for (int64_t r = 0; r < rows; ++r) {
-    const auto vector = [&](int64_t c, int64_t count) HWY_ATTR {
+    ForEachColumns(columns, [&](int64_t c, int64_t count) HWY_ATTR {
       const FloatVector x =
           hn::Add(Load(input + c, count), Load(bias + c, count));
       Store(hn::Mul(x, Form::Of(x).share), count, output + c);
-    };
-    int64_t c = 0;
-    for (; c + lanes <= columns; c += lanes) {
-      vector(c, lanes);
-    }
-    if (c < columns) {
-      vector(c, columns - c);
-    }
+    });
     input += columns;
     output += columns;
   }
 }
 
-template <typename Form, typename Output>
+template <typename Form>
 HWY_INLINE void GeluGradientRows(int64_t rows, int64_t columns,
-                                 const BiasGeluRows<Output>& data) {
-  const int64_t lanes = Lanes();
+                                 const BiasGeluRows& data) {
   for (int64_t r = 0; r < rows; ++r) {
     const int64_t first = r * columns;
-    const auto vector = [&](int64_t c, int64_t count) HWY_ATTR {
+    ForEachColumns(columns, [&](int64_t c, int64_t count) HWY_ATTR {
       const FloatVector x = hn::Add(Load(data.input + first + c, count),
                                     Load(data.bias + c, count));
       const GeluTerms terms = Form::Of(x);
@@ -148,52 +149,79 @@ HWY_INLINE void GeluGradientRows(int64_t rows, int64_t columns,
       Store(gradient, count, data.input_gradient + first + c);
       Store(hn::Add(Load(data.bias_gradient + c, count), gradient), count,
             data.bias_gradient + c);
-    };
-    int64_t c = 0;
-    for (; c + lanes <= columns; c += lanes) {
-      vector(c, lanes);
-    }
-    if (c < columns) {
-      vector(c, columns - c);
-    }
+    });
   }
 }
 
-template <typename Output>
-void RunRows(GeluForm form, int64_t rows, int64_t columns,
-             const BiasGeluInput<Output>& data) {
+template <typename Form>
+HWY_INLINE void GeluTile(const ProductTile& tile, const RoundedGelu& data) {
+  for (int64_t r = 0; r < tile.rows; ++r) {
+    const float* const HWY_RESTRICT sums = tile.sums + r * tile.stride;
+    const int64_t first = r * data.stride;
+    ForEachColumns(tile.columns, [&](int64_t c, int64_t count) HWY_ATTR {
+      const FloatVector x =
+          hn::Add(Load(sums + c, count), Load(data.bias + c, count));
+      if (data.input != nullptr) {
+        StoreBfloat16(x, count, data.input + first + c);
+      }
+      StoreBfloat16(hn::Mul(x, Form::Of(x).share), count,
+                    data.output + first + c);
+    });
+  }
+}
+
+template <typename Form>
+HWY_INLINE void GeluGradientTile(const ProductTile& tile,
+                                 const RoundedGeluGradient& data) {
+  FillRun(0.0f, tile.columns, data.bias_gradient);
+  for (int64_t r = 0; r < tile.rows; ++r) {
+    const float* const HWY_RESTRICT sums = tile.sums + r * tile.stride;
+    const int64_t first = r * data.stride;
+    ForEachColumns(tile.columns, [&](int64_t c, int64_t count) HWY_ATTR {
+      const FloatVector x = LoadBfloat16(data.input + first + c, count);
+      const GeluTerms terms = Form::Of(x);
+      const FloatVector gradient = hn::Mul(
+          Load(sums + c, count), hn::MulAdd(x, terms.slope, terms.share));
+      StoreBfloat16(hn::Mul(x, terms.share), count, data.output + first + c);
+      StoreBfloat16(gradient, count, data.input_gradient + first + c);
+      Store(hn::Add(Load(data.bias_gradient + c, count), gradient), count,
+            data.bias_gradient + c);
+    });
+  }
+}
+
+// Calls function(a form).
+template <typename Function>
+HWY_INLINE void WithForm(GeluForm form, const Function& function) {
   if (form == GeluForm::kErf) {
-    GeluRows<ErfGelu>(rows, columns, data);
+    function(ErfGelu());
   } else {
-    GeluRows<TanhGelu>(rows, columns, data);
+    function(TanhGelu());
   }
 }
 
-template <typename Output>
-void RunGradientRows(GeluForm form, int64_t rows, int64_t columns,
-                     const BiasGeluRows<Output>& data) {
-  if (form == GeluForm::kErf) {
-    GeluGradientRows<ErfGelu>(rows, columns, data);
-  } else {
-    GeluGradientRows<TanhGelu>(rows, columns, data);
-  }
+void BiasGeluImpl(GeluForm form, int64_t rows, int64_t columns,
+                  const BiasGeluInput& data) {
+  WithForm(form, [&](auto gelu) HWY_ATTR {
+    GeluRows<decltype(gelu)>(rows, columns, data);
+  });
 }
-
-void FloatImpl(GeluForm form, int64_t rows, int64_t columns,
-               const BiasGeluInput<float>& data) {
-  RunRows(form, rows, columns, data);
+void BiasGeluGradientImpl(GeluForm form, int64_t rows, int64_t columns,
+                          const BiasGeluRows& data) {
+  WithForm(form, [&](auto gelu) HWY_ATTR {
+    GeluGradientRows<decltype(gelu)>(rows, columns, data);
+  });
 }
-void Bfloat16Impl(GeluForm form, int64_t rows, int64_t columns,
-                  const BiasGeluInput<uint16_t>& data) {
-  RunRows(form, rows, columns, data);
+void BiasGeluOfTileImpl(GeluForm form, const ProductTile& tile,
+                        const RoundedGelu& data) {
+  WithForm(form,
+           [&](auto gelu) HWY_ATTR { GeluTile<decltype(gelu)>(tile, data); });
 }
-void FloatGradientImpl(GeluForm form, int64_t rows, int64_t columns,
-                       const BiasGeluRows<float>& data) {
-  RunGradientRows(form, rows, columns, data);
-}
-void Bfloat16GradientImpl(GeluForm form, int64_t rows, int64_t columns,
-                          const BiasGeluRows<uint16_t>& data) {
-  RunGradientRows(form, rows, columns, data);
+void BiasGeluGradientOfTileImpl(GeluForm form, const ProductTile& tile,
+                                const RoundedGeluGradient& data) {
+  WithForm(form, [&](auto gelu) HWY_ATTR {
+    GeluGradientTile<decltype(gelu)>(tile, data);
+  });
 }
 
 }  // namespace
@@ -203,29 +231,29 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace etc::kernels {
 
-HWY_EXPORT(FloatImpl);
-HWY_EXPORT(Bfloat16Impl);
-HWY_EXPORT(FloatGradientImpl);
-HWY_EXPORT(Bfloat16GradientImpl);
+HWY_EXPORT(BiasGeluImpl);
+HWY_EXPORT(BiasGeluGradientImpl);
+HWY_EXPORT(BiasGeluOfTileImpl);
+HWY_EXPORT(BiasGeluGradientOfTileImpl);
 
 void BiasGelu(GeluForm form, int64_t rows, int64_t columns,
-              const BiasGeluInput<float>& data) {
-  HWY_DYNAMIC_DISPATCH(FloatImpl)(form, rows, columns, data);
-}
-
-void BiasGelu(GeluForm form, int64_t rows, int64_t columns,
-              const BiasGeluInput<uint16_t>& data) {
-  HWY_DYNAMIC_DISPATCH(Bfloat16Impl)(form, rows, columns, data);
+              const BiasGeluInput& data) {
+  HWY_DYNAMIC_DISPATCH(BiasGeluImpl)(form, rows, columns, data);
 }
 
 void BiasGeluGradient(GeluForm form, int64_t rows, int64_t columns,
-                      const BiasGeluRows<float>& data) {
-  HWY_DYNAMIC_DISPATCH(FloatGradientImpl)(form, rows, columns, data);
+                      const BiasGeluRows& data) {
+  HWY_DYNAMIC_DISPATCH(BiasGeluGradientImpl)(form, rows, columns, data);
 }
 
-void BiasGeluGradient(GeluForm form, int64_t rows, int64_t columns,
-                      const BiasGeluRows<uint16_t>& data) {
-  HWY_DYNAMIC_DISPATCH(Bfloat16GradientImpl)(form, rows, columns, data);
+void BiasGeluOfTile(GeluForm form, const ProductTile& tile,
+                    const RoundedGelu& data) {
+  HWY_DYNAMIC_DISPATCH(BiasGeluOfTileImpl)(form, tile, data);
+}
+
+void BiasGeluGradientOfTile(GeluForm form, const ProductTile& tile,
+                            const RoundedGeluGradient& data) {
+  HWY_DYNAMIC_DISPATCH(BiasGeluGradientOfTileImpl)(form, tile, data);
 }
 
 }  // namespace etc::kernels

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/check_shape.h"
+#include "base/matrix_product.h"
 #include "base/parallel_tasks.h"
 
 namespace etc {

@@ -207,6 +207,34 @@ TEST(FeedForwardTest, GivesTheSameAtAnyNumberOfThreads) {
   at::set_num_threads(threads_before);
 }
 
+TEST(FeedForwardTest, GivesTheSameAtAnyNumberOfThreadsInBfloat16) {
+  if (kernels::Bfloat16ProductsOfThisCpu() ==
+      kernels::Bfloat16Products::kNone) {
+    GTEST_SKIP() << "this CPU has no products of bfloat16";
+  }
+  const int threads_before = at::get_num_threads();
+  // Tiles of several rows and columns, the last ones smaller.
+  const Problem problem({{3, 150}, 33, 1100});
+  const auto run = [&](int threads) {
+    at::set_num_threads(threads);
+    const std::vector<torch::Tensor> leaves = problem.Leaves(torch::kFloat32);
+    const torch::Tensor output =
+        FeedForward(problem.Input(leaves, LinearPrecision::kBfloat16));
+    std::vector<torch::Tensor> results =
+        torch::autograd::grad({output}, leaves, {problem.gradient});
+    results.push_back(output);
+    return results;
+  };
+  const std::vector<torch::Tensor> first = run(1);
+  for (const int threads : {2, 3}) {
+    const std::vector<torch::Tensor> again = run(threads);
+    for (size_t i = 0; i < first.size(); ++i) {
+      EXPECT_TRUE(again[i].equal(first[i])) << i;
+    }
+  }
+  at::set_num_threads(threads_before);
+}
+
 TEST(FeedForwardTest, GivesTheSameWithoutGradients) {
   // The second has more rows than a slice, and a last slice that is shorter.
   for (const Shape& shape :

@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -32,7 +34,7 @@ TEST_P(BiasGeluTest, MatchesTheDefinition) {
       GuardedBuffer bias = Random(columns);
       GuardedBuffer output = Zeros(kRows * columns);
       BiasGelu(form, kRows, columns,
-               BiasGeluInput<float>{input.data(), bias.data(), output.data()});
+               BiasGeluInput{input.data(), bias.data(), output.data()});
       for (int64_t i = 0; i < kRows * columns; ++i) {
         const double x = static_cast<double>(input[i] + bias[i % columns]);
         // Relative, as small results should be good too.
@@ -57,16 +59,14 @@ TEST_P(BiasGeluTest, HasTheGradientsOfTheDefinition) {
       std::vector<double> expected_bias(bias_gradient.data(),
                                         bias_gradient.data() + columns);
       BiasGelu(form, kRows, columns,
-               BiasGeluInput<float>{input.data(), bias.data(),
-                                    forward_output.data()});
-      BiasGeluGradient(
-          form, kRows, columns,
-          BiasGeluRows<float>{.input = input.data(),
-                              .bias = bias.data(),
-                              .output_gradient = gradient.data(),
-                              .output = output.data(),
-                              .input_gradient = input_gradient.data(),
-                              .bias_gradient = bias_gradient.data()});
+               BiasGeluInput{input.data(), bias.data(), forward_output.data()});
+      BiasGeluGradient(form, kRows, columns,
+                       BiasGeluRows{.input = input.data(),
+                                    .bias = bias.data(),
+                                    .output_gradient = gradient.data(),
+                                    .output = output.data(),
+                                    .input_gradient = input_gradient.data(),
+                                    .bias_gradient = bias_gradient.data()});
       for (int64_t i = 0; i < kRows * columns; ++i) {
         const double x = static_cast<double>(input[i] + bias[i % columns]);
         const double expected =
@@ -80,14 +80,13 @@ TEST_P(BiasGeluTest, HasTheGradientsOfTheDefinition) {
         ASSERT_NEAR(bias_gradient[c], expected_bias[c], 1e-5);
       }
       // In place it gives the same.
-      BiasGeluGradient(
-          form, kRows, columns,
-          BiasGeluRows<float>{.input = input.data(),
-                              .bias = bias.data(),
-                              .output_gradient = gradient.data(),
-                              .output = output.data(),
-                              .input_gradient = gradient.data(),
-                              .bias_gradient = bias_gradient.data()});
+      BiasGeluGradient(form, kRows, columns,
+                       BiasGeluRows{.input = input.data(),
+                                    .bias = bias.data(),
+                                    .output_gradient = gradient.data(),
+                                    .output = output.data(),
+                                    .input_gradient = gradient.data(),
+                                    .bias_gradient = bias_gradient.data()});
       for (int64_t i = 0; i < kRows * columns; ++i) {
         ASSERT_EQ(gradient[i], input_gradient[i]);
       }
@@ -95,49 +94,115 @@ TEST_P(BiasGeluTest, HasTheGradientsOfTheDefinition) {
   }
 }
 
-// Expects the float32 results, rounded as tests/base/bfloat16_test.cc defines.
-TEST_P(BiasGeluTest, RoundsItsResultsToBfloat16) {
+std::vector<uint16_t> Rounded(GuardedBuffer* values) {
+  std::vector<uint16_t> result(values->size());
+  RoundToBfloat16(static_cast<int64_t>(values->size()), values->data(),
+                  result.data());
+  return result;
+}
+
+// A tile in the middle of a product.
+struct TileInMatrix {
+  TileInMatrix(int64_t columns, const float* sums)
+      : tile{.row = 32,
+             .column = 2,
+             .rows = kRows,
+             .columns = columns,
+             .sums = sums,
+             .stride = columns} {}
+
+  // A matrix [kRows][columns + 4] that it is in, and the tile's elements of it.
+  std::vector<uint16_t> Matrix() const {
+    return std::vector<uint16_t>(static_cast<size_t>(kRows * stride()));
+  }
+  std::vector<uint16_t> ElementsOf(const std::vector<uint16_t>& matrix) const {
+    std::vector<uint16_t> elements;
+    for (int64_t r = 0; r < kRows; ++r) {
+      const auto first = matrix.begin() + r * stride() + tile.column;
+      elements.insert(elements.end(), first, first + tile.columns);
+    }
+    return elements;
+  }
+  int64_t stride() const { return tile.columns + 4; }
+
+  ProductTile tile;
+};
+
+// Expects the float32 results of the same numbers, rounded as
+// tests/base/bfloat16_test.cc defines.
+TEST_P(BiasGeluTest, FinishesTilesInBfloat16) {
   for (const GeluForm form : kForms) {
-    const auto rounded = [](GuardedBuffer* values) {
-      std::vector<uint16_t> result(values->size());
-      RoundToBfloat16(static_cast<int64_t>(values->size()), values->data(),
-                      result.data());
-      return result;
-    };
     for (const int64_t columns : kColumns) {
-      const auto count = static_cast<size_t>(kRows * columns);
-      GuardedBuffer input = Random(kRows * columns, 4.0f);
+      GuardedBuffer sums = Random(kRows * columns, 4.0f);
       GuardedBuffer bias = Random(columns);
+      GuardedBuffer output = Zeros(kRows * columns);
+      BiasGelu(
+          form, kRows, columns,
+          {.input = sums.data(), .bias = bias.data(), .output = output.data()});
+      GuardedBuffer input = Zeros(kRows * columns);
+      for (int64_t i = 0; i < kRows * columns; ++i) {
+        input[i] = sums[i] + bias[i % columns];
+      }
+      const TileInMatrix in(columns, sums.data());
+      std::vector<uint16_t> before = in.Matrix(), after = in.Matrix();
+      BiasGeluOfTile(form, in.tile,
+                     {.bias = bias.data(),
+                      .input = before.data() + in.tile.column,
+                      .output = after.data() + in.tile.column,
+                      .stride = in.stride()});
+      EXPECT_EQ(in.ElementsOf(before), Rounded(&input));
+      EXPECT_EQ(in.ElementsOf(after), Rounded(&output));
+      EXPECT_EQ(before[0], 0);
+      std::fill(after.begin(), after.end(), uint16_t{0});
+      BiasGeluOfTile(form, in.tile,
+                     {.bias = bias.data(),
+                      .output = after.data() + in.tile.column,
+                      .stride = in.stride()});
+      EXPECT_EQ(in.ElementsOf(after), Rounded(&output));
+    }
+  }
+}
+
+TEST_P(BiasGeluTest, FinishesTilesOfGradientsInBfloat16) {
+  for (const GeluForm form : kForms) {
+    for (const int64_t columns : kColumns) {
+      GuardedBuffer input = Random(kRows * columns, 4.0f);
+      const std::vector<uint16_t> rounded = Rounded(&input);
+      for (size_t i = 0; i < rounded.size(); ++i) {
+        input[static_cast<int64_t>(i)] =
+            std::bit_cast<float>(static_cast<uint32_t>(rounded[i]) << 16);
+      }
+      GuardedBuffer bias = Zeros(columns);
       GuardedBuffer gradient = Random(kRows * columns);
       GuardedBuffer output = Zeros(kRows * columns);
       GuardedBuffer input_gradient = Zeros(kRows * columns);
       GuardedBuffer bias_gradient = Zeros(columns);
-      GuardedBuffer bias_gradient_again = Zeros(columns);
-      std::vector<uint16_t> forward(count), back(count), halves(count);
-      BiasGeluGradient(
-          form, kRows, columns,
-          BiasGeluRows<float>{.input = input.data(),
-                              .bias = bias.data(),
-                              .output_gradient = gradient.data(),
-                              .output = output.data(),
-                              .input_gradient = input_gradient.data(),
-                              .bias_gradient = bias_gradient.data()});
-      BiasGelu(
-          form, kRows, columns,
-          BiasGeluInput<uint16_t>{input.data(), bias.data(), forward.data()});
-      BiasGeluGradient(
-          form, kRows, columns,
-          BiasGeluRows<uint16_t>{.input = input.data(),
-                                 .bias = bias.data(),
-                                 .output_gradient = gradient.data(),
-                                 .output = halves.data(),
-                                 .input_gradient = back.data(),
-                                 .bias_gradient = bias_gradient_again.data()});
-      EXPECT_EQ(forward, rounded(&output));
-      EXPECT_EQ(halves, rounded(&output));
-      EXPECT_EQ(back, rounded(&input_gradient));
+      BiasGeluGradient(form, kRows, columns,
+                       {.input = input.data(),
+                        .bias = bias.data(),
+                        .output_gradient = gradient.data(),
+                        .output = output.data(),
+                        .input_gradient = input_gradient.data(),
+                        .bias_gradient = bias_gradient.data()});
+      const TileInMatrix in(columns, gradient.data());
+      std::vector<uint16_t> before = in.Matrix(), after = in.Matrix(),
+                            back = in.Matrix();
+      for (int64_t i = 0; i < kRows * columns; ++i) {
+        before[static_cast<size_t>(i / columns * in.stride() + i % columns +
+                                   in.tile.column)] =
+            rounded[static_cast<size_t>(i)];
+      }
+      GuardedBuffer of_tile = Random(columns);
+      BiasGeluGradientOfTile(form, in.tile,
+                             {.input = before.data() + in.tile.column,
+                              .output = after.data() + in.tile.column,
+                              .input_gradient = back.data() + in.tile.column,
+                              .stride = in.stride(),
+                              .bias_gradient = of_tile.data()});
+      EXPECT_EQ(in.ElementsOf(after), Rounded(&output));
+      EXPECT_EQ(in.ElementsOf(back), Rounded(&input_gradient));
       for (int64_t c = 0; c < columns; ++c) {
-        ASSERT_EQ(bias_gradient[c], bias_gradient_again[c]);
+        ASSERT_EQ(of_tile[c], bias_gradient[c]);
       }
     }
   }
@@ -155,7 +220,7 @@ TEST_P(BiasGeluTest, IsRightAtTheEndsAndKeepsNaN) {
     input[4] = -1e30f;
     input[5] = std::numeric_limits<float>::quiet_NaN();
     BiasGelu(form, 1, 6,
-             BiasGeluInput<float>{input.data(), bias.data(), output.data()});
+             BiasGeluInput{input.data(), bias.data(), output.data()});
     EXPECT_EQ(output[0], 0.0f);
     EXPECT_EQ(output[1], 100.0f);
     EXPECT_EQ(output[2], 0.0f);
@@ -183,12 +248,12 @@ TEST_P(BiasGeluTest, IsPreciseInItsTails) {
   GuardedBuffer output = Zeros(kCount);
   GuardedBuffer bias_gradient = Zeros(kCount);
   BiasGeluGradient(kForm, 1, kCount,
-                   BiasGeluRows<float>{.input = input.data(),
-                                       .bias = bias.data(),
-                                       .output_gradient = gradient.data(),
-                                       .output = output.data(),
-                                       .input_gradient = gradient.data(),
-                                       .bias_gradient = bias_gradient.data()});
+                   BiasGeluRows{.input = input.data(),
+                                .bias = bias.data(),
+                                .output_gradient = gradient.data(),
+                                .output = output.data(),
+                                .input_gradient = gradient.data(),
+                                .bias_gradient = bias_gradient.data()});
   for (int64_t i = 0; i < kCount; ++i) {
     const auto x = static_cast<double>(input[i]);
     const double expected = GeluReference(kForm, x);
