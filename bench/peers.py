@@ -70,6 +70,7 @@ import math
 import os
 import pathlib
 import platform
+import signal
 import statistics
 import subprocess
 import sys
@@ -841,6 +842,15 @@ def extrapolations(cases, results):
   return lines
 
 
+def ending(status):
+  """What a worker's exit status says of the case that it had begun."""
+  if status == UNUSABLE + 1:
+    return NOT_MEASURED
+  if status == -signal.SIGKILL:
+    return "failed: killed, as the system does where memory runs out"
+  return f"failed: left the device unusable (status {status})"
+
+
 def run_cases(arguments, changed):
   """Rows by number of case, by workers; calls `changed` after each."""
   context, results = {}, {}
@@ -870,10 +880,7 @@ def run_cases(arguments, changed):
       print(f"a worker ended with {worker.returncode} before any case began",
             file=sys.stderr)
       break
-    late = worker.returncode == UNUSABLE + 1
-    results[begun].append({
-        "what": "", "error": NOT_MEASURED if late else
-        f"failed: left the device unusable (status {worker.returncode})"})
+    results[begun].append({"what": "", "error": ending(worker.returncode)})
     changed(context, results)
   for number in left:
     results[number] = [{"what": "", "error": NOT_MEASURED}]
