@@ -24,8 +24,9 @@ struct AmxProduct {
   Bfloat16Matrix a;              // [rows, depth]
   Bfloat16Matrix b;              // [depth, columns]
   const float* bias;             // [columns], or null
-  float* result;                 // [rows, columns], contiguous; or null, with
-  const FinishTile* finish = nullptr;  // what takes the tiles of the result
+  float* result;                 // [rows, columns], contiguous; or null
+  // Takes the tiles of the result, where that is null.
+  const FinishTile* finish = nullptr;
 };
 
 // How a product is computed, in two rounds of tasks: first factors are packed

@@ -11,7 +11,6 @@
 
 #include "base/apply_linear.h"
 #include "base/bfloat16.h"
-#include "base/large_pages.h"
 #include "base/matrix_product.h"
 #include "base/row_chunks.h"
 
@@ -63,10 +62,6 @@ torch::Tensor RoundAndAdd(const torch::Tensor& matrix,
   })[0];
 }
 
-torch::Tensor EmptyOperand(int64_t rows, int64_t columns) {
-  return WithLargePages(torch::empty({rows, columns}, torch::kBFloat16));
-}
-
 class LinearFunction : public torch::autograd::Function<LinearFunction> {
  public:
   // `input` and `weight` for their gradients only.
@@ -95,7 +90,7 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
     Variables result(5);
     torch::Tensor operand;
     if (has_bias && IsRounded(saved[1])) {
-      operand = EmptyOperand(gradient.size(0), gradient.size(1));
+      operand = EmptyBfloat16(gradient.sizes());
       result[2] = RoundAndAdd(gradient, operand);
     } else {
       operand = Factor(gradient, IsRounded(saved[1])).operand;
@@ -142,7 +137,8 @@ class RoundedLayersFunction
     const size_t layers = operands.size();
     const torch::Tensor weights = torch::cat(operands);  // [all outputs, n]
     const torch::Tensor rows = AsRows(input);
-    const torch::Tensor gradient = EmptyOperand(rows.size(0), weights.size(0));
+    const torch::Tensor gradient =
+        EmptyBfloat16({rows.size(0), weights.size(0)});
     // Those of the input, weights, biases, and operands.
     Variables result(2 + 3 * layers);
     int64_t first = 0;

@@ -171,8 +171,7 @@ void MultiplyByAmx(const Product& product) {
                                            : nullptr,
        .finish = product.finish},
       at::get_num_threads());
-  const torch::Tensor buffer =
-      WithLargePages(torch::empty({plan.packed_size()}, torch::kBFloat16));
+  const torch::Tensor buffer = EmptyBfloat16({plan.packed_size()});
   auto* const packed = static_cast<uint16_t*>(buffer.data_ptr());
   ForEachTask(plan.packing_tasks(), /*floats=*/0,
               [&](int64_t task, float*) { plan.Pack(task, packed); });
@@ -259,14 +258,17 @@ bool IsRounded(const torch::Tensor& operand) {
   return operand.scalar_type() == torch::kBFloat16;
 }
 
+torch::Tensor EmptyBfloat16(at::IntArrayRef sizes) {
+  return WithLargePages(torch::empty(sizes, torch::kBFloat16));
+}
+
 torch::Tensor ToBfloat16(const torch::Tensor& values) {
   TORCH_CHECK(
       IsFloatOnCpu(values),
       "what is rounded to bfloat16 should be float32 on the CPU, but is ",
       values.scalar_type(), " on ", values.device());
   const torch::Tensor from = values.detach().contiguous();
-  torch::Tensor to =
-      WithLargePages(torch::empty(from.sizes(), torch::kBFloat16));
+  const torch::Tensor to = EmptyBfloat16(from.sizes());
   const float* const source = from.data_ptr<float>();
   auto* const target = static_cast<uint16_t*>(to.data_ptr());
   constexpr int64_t kChunk = int64_t{1} << 16;

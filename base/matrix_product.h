@@ -14,6 +14,9 @@ bool IsFloatOnCpu(const torch::Tensor& tensor);
 // Returns true of operands in bfloat16.
 bool IsRounded(const torch::Tensor& operand);
 
+// Bfloat16 on the CPU, not initialised.
+torch::Tensor EmptyBfloat16(at::IntArrayRef sizes);
+
 // A copy of float32 values on the CPU, rounded to the nearest; contiguous.
 torch::Tensor ToBfloat16(const torch::Tensor& values);
 

@@ -94,10 +94,6 @@ class GeluFunction : public torch::autograd::Function<GeluFunction> {
   }
 };
 
-torch::Tensor Bfloat16Matrix(int64_t rows, int64_t columns) {
-  return WithLargePages(torch::empty({rows, columns}, torch::kBFloat16));
-}
-
 // The first element of a tile.
 uint16_t* At(const torch::Tensor& matrix, const ProductTile& tile) {
   return static_cast<uint16_t*>(matrix.data_ptr()) + tile.row * matrix.size(1) +
@@ -120,9 +116,9 @@ class RoundedGeluFunction
     const int64_t features = bias.size(0);
     torch::Tensor before;
     if (is_differentiated) {
-      before = Bfloat16Matrix(rows.size(0), features);
+      before = EmptyBfloat16({rows.size(0), features});
     }
-    const torch::Tensor middle = Bfloat16Matrix(rows.size(0), features);
+    const torch::Tensor middle = EmptyBfloat16({rows.size(0), features});
     ForEachProductTile(
         rows, intermediate_factor.t(), [&](const ProductTile& tile) {
           kernels::BiasGeluOfTile(
@@ -150,9 +146,9 @@ class RoundedGeluFunction
     const kernels::GeluForm form = FormOf(ActivationOf(context));
     const int64_t features = before.size(1);
     const torch::Tensor output_gradient = ToBfloat16(AsRows(gradients[0]));
-    torch::Tensor middle = Bfloat16Matrix(rows.size(0), features);
+    torch::Tensor middle = EmptyBfloat16({rows.size(0), features});
     const torch::Tensor middle_gradient =
-        Bfloat16Matrix(rows.size(0), features);
+        EmptyBfloat16({rows.size(0), features});
     const torch::Tensor bias_gradients = torch::empty(  // of tiles
         {(rows.size(0) + kTileRows - 1) / kTileRows, features});
     float* const bias_sums = bias_gradients.data_ptr<float>();
