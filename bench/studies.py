@@ -104,7 +104,7 @@ SIZES = {
     "half": {"layers": 12, "updates": 4000},
     "switch": {"updates": {"rte": 130, "mrpc": 180, "stsb": 260, "sst2": 500},
                "batch": 16},
-    "hops": {"hops": (1, 2, 3, 4), "updates": 1000},
+    "hops": {"hops": (1, 2, 3, 4), "updates": 2500},
     "translation_depth": {"layers": 18, "updates": 800, "warmup": 200},
     # Epochs are those of 4.1 in doc/translation.md.
     "multi30k_tiny": {"epoch": 132, "epochs": 60, "averaged": 10,
@@ -227,6 +227,7 @@ def hops_runs(size, inputs, seeds):
                            # The rate stays: how many updates there may be
                            # changes none of them.
                            "schedule.poly_power": 0,
+                           "train.learning_rate": 5e-4,
                            "schedule.warmup_proportion": 0.05,
                            "train.evaluate_every": size["updates"] // 40 or 1},
                           size["updates"], cost=2 + hops,

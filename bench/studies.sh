@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs a study of residual scores, or goes on with it: depth, switch, robustness,
-# half, hops or translation_depth, each within an hour on two cores, or
+# half or translation_depth, each within an hour on two cores, or hops,
 # multi30k_tiny or multi30k_small, which take hours.
 #
 #   bash bench/studies.sh depth

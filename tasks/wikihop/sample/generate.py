@@ -29,13 +29,15 @@ With `--hops K FOLDER` it writes files of the same names to FOLDER instead, with
 questions that need K of their 5 K documents, K from 1 to 4:
 
     country_of mira
-    Mira learns from Odo.  +  Odo works for Lenka.  +  Lenka lives in North
-    Haven.  +  North Haven is a town in Karsia.
+    Mira learns from Odo.  +  Odo works for Lenka.  +  Lenka lives in Corvale.
+    +  Corvale is a town in Karsia.
 
 Each question has five such chains without a common name, so that a document says
 nothing about the answer until the chain that it belongs to is known. In train.json
 equally many questions begin at each distance from the country, so that a
-model can learn one step after the other; in dev.json all begin K steps away.
+model can learn one step after the other; in dev.json all begin K steps away. In
+train.json the names of the question's chain are drawn by weights, as people's towns are
+above and for the same reason.
 """
 
 import argparse
@@ -65,6 +67,11 @@ REMARKS = ["It is small.", "It lies on a river.", "The town is old."]
 # chain, from the country up.
 LINKS = ["{} is a town in {}.", "{} lives in {}.", "{} works for {}.",
          "{} learns from {}."]
+HOPS_TOWNS = """arden brackmoor corvale dunmere elswick farholt glenby hollin
+ ingmere kelder lostock marden""".split()
+# Of each link's beginning, from the country up.
+HOPS_NAMES = [HOPS_TOWNS, FIRST_NAMES[:10], LAST_NAMES[:10],
+              FIRST_NAMES[10:] + LAST_NAMES[10:]]
 NUM_HOPS_TRAIN = 8000
 NUM_HOPS_DEV = 200
 
@@ -122,17 +129,28 @@ def make_split(rng, name, homes):
                         positions[i]) for i in range(len(homes))]
 
 
-def make_chain_instance(rng, instance_id, hops, start, answer, position):
+def names_with_favourite(rng, names, count, position, weighted):
+  """`count` different names; the one at `position` is drawn first, if `weighted`
+  with 1 / its place in `names` as its weight."""
+  weights = [1 / (i + 1) if weighted else 1 for i in range(len(names))]
+  favourite = rng.choices(names, weights)[0]
+  drawn = rng.sample([name for name in names if name != favourite], count - 1)
+  drawn.insert(position, favourite)
+  return drawn
+
+
+def make_chain_instance(rng, instance_id, hops, start, answer, position,
+                        weighted):
   """One question of `--hops`: five chains of `hops` documents; the question
   begins at the `start`-th document before the country, and its chain ends at
   `answer`, which stands at `position` among the candidates."""
   candidates = rng.sample([c for c in COUNTRIES if c != answer],
                           NUM_CANDIDATES - 1)
   candidates.insert(position, answer)
-  persons = rng.sample(FIRST_NAMES + LAST_NAMES, NUM_CANDIDATES * (hops - 1))
-  levels = [candidates, rng.sample(TOWNS, NUM_CANDIDATES)]
-  for level in range(hops - 1):
-    levels.append(persons[level * NUM_CANDIDATES:(level + 1) * NUM_CANDIDATES])
+  levels = [candidates]
+  for names in HOPS_NAMES[:hops]:
+    levels.append(names_with_favourite(rng, names, NUM_CANDIDATES, position,
+                                       weighted))
   supports = [
       LINKS[level].format(levels[level + 1][chain].title(),
                           levels[level][chain].title())
@@ -151,16 +169,15 @@ def make_chains(rng, name, hops, starts):
   answers = balanced(rng, COUNTRIES, len(starts))
   positions = balanced(rng, range(NUM_CANDIDATES), len(starts))
   return [make_chain_instance(rng, f"HOPS_{hops}_{name}_{i}", hops, starts[i],
-                              answers[i], positions[i])
+                              answers[i], positions[i], name == "train")
           for i in range(len(starts))]
 
 
-def write(folder, splits, words):
+def write(folder, splits, words, towns):
   for name, records in splits:
     # One array on one line, as in the official files.
     text = json.dumps(records, separators=(",", ":"))
     (folder / f"{name}.json").write_text(text + "\n", encoding="utf-8")
-  towns = [word for words_of in TOWN_WORDS for word in words_of]
   words = SPECIAL + words + FIRST_NAMES + LAST_NAMES + towns + COUNTRIES
   assert len(words) == len(set(words))
   (folder / "vocab.txt").write_text("\n".join(words) + "\n", encoding="utf-8")
@@ -170,7 +187,8 @@ def write_sample(folder):
   rng = random.Random(SEED)
   write(folder, [(name, make_split(rng, name, homes)) for name, homes in (
       ("train", favourite_homes(rng, NUM_TRAIN)),
-      ("dev", balanced(rng, TOWNS, NUM_DEV)))], WORDS)
+      ("dev", balanced(rng, TOWNS, NUM_DEV)))], WORDS,
+        [word for words_of in TOWN_WORDS for word in words_of])
 
 
 def write_hops(folder, hops):
@@ -179,7 +197,7 @@ def write_hops(folder, hops):
                  for name, starts in (
                      ("train", balanced(rng, range(1, hops + 1),
                                         NUM_HOPS_TRAIN)),
-                     ("dev", [hops] * NUM_HOPS_DEV))], HOPS_WORDS)
+                     ("dev", [hops] * NUM_HOPS_DEV))], HOPS_WORDS, HOPS_TOWNS)
 
 
 def main():
