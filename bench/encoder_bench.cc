@@ -22,7 +22,7 @@
 //   of_gemm            share of this process's sgemm rate, at the same number
 //                      of threads, that the operations of etc/step_cost.h reach
 //   tokens_per_second  long tokens
-//   peak_bytes         beside weights, gradients and optimizer
+//   peak_bytes         beside weights and optimizer; gradients count
 //   of_matmul          on a device: share of its rate of a large product in
 //                      bfloat16 (bench/device.h), which Device/ has
 
