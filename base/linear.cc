@@ -47,14 +47,15 @@ void RefuseSecondGradients() {
 // contiguous. Returns the sums of the columns, as ColumnSums has them.
 torch::Tensor RoundAndAdd(const torch::Tensor& matrix,
                           const torch::Tensor& to) {
-  const torch::Tensor from = matrix.contiguous();
+  const torch::Tensor from =
+      matrix.stride(1) == 1 ? matrix : matrix.contiguous();
   const int64_t columns = from.size(1);
   return ForEachRowChunk(from.size(0), 1, columns, [&](const RowChunk& chunk) {
     kernels::RoundAndAddRows(
         {.rows = chunk.end - chunk.begin,
          .columns = columns,
-         .from = from.data_ptr<float>() + chunk.begin * columns,
-         .from_stride = columns,
+         .from = from.data_ptr<float>() + chunk.begin * from.stride(0),
+         .from_stride = from.stride(0),
          .to =
              static_cast<uint16_t*>(to.data_ptr()) + chunk.begin * to.stride(0),
          .to_stride = to.stride(0),
@@ -139,23 +140,20 @@ class RoundedLayersFunction
     const torch::Tensor rows = AsRows(input);
     const torch::Tensor gradient =
         EmptyBfloat16({rows.size(0), weights.size(0)});
-    // Those of the input, weights, biases, and operands.
+    std::vector<int64_t> outputs;
+    for (const torch::Tensor& operand : operands) {
+      outputs.push_back(operand.size(0));
+    }
+    const Variables parts = gradient.split_with_sizes(outputs, /*dim=*/1);
+    // Gradients of the input, weights, biases, and operands.
     Variables result(2 + 3 * layers);
-    int64_t first = 0;
+    bool are_wanted = false;  // those of weights
     for (size_t i = 0; i < layers; ++i) {
-      const int64_t outputs = operands[i].size(0);
-      result[1 + layers + i] =
-          RoundAndAdd(AsRows(gradients[i]), gradient.narrow(1, first, outputs));
-      first += outputs;
+      result[1 + layers + i] = RoundAndAdd(AsRows(gradients[i]), parts[i]);
+      are_wanted = are_wanted || context->needs_input_grad(1 + i);
     }
     if (context->needs_input_grad(0)) {
       result[0] = MatrixProduct(gradient, weights).view(input.sizes());
-    }
-    std::vector<int64_t> outputs;
-    bool are_wanted = false;
-    for (size_t i = 0; i < layers; ++i) {
-      outputs.push_back(operands[i].size(0));
-      are_wanted = are_wanted || context->needs_input_grad(1 + i);
     }
     if (are_wanted) {
       const Variables of_weights =
