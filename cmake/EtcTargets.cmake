@@ -231,8 +231,8 @@ function(etc_program)
 endfunction()
 
 # etc_test(<file> [TORCH] [THREADS] [PROGRAM] [COMMANDS] [OWN_PROGRAM]
-#          [SLOW | SLOW_CASES <filter>] [RELEASE_CHECK] [DEPS <target>...]
-#          [ENVIRONMENT <n=v>...])
+#          [THREAD_CASES <filter>] [SLOW | SLOW_CASES <filter>] [RELEASE_CHECK]
+#          [DEPS <target>...] [ENVIRONMENT <n=v>...])
 #
 # One CTest entry, a process of its own, for one test file, linked with the layer
 # that it lies in: tests/attention/... with RealETC::attention if it says TORCH,
@@ -241,7 +241,8 @@ endfunction()
 # one program (ETC_UNITY_TESTS), of which each entry runs its own file's cases;
 # OWN_PROGRAM or DEPS: this file is a program.
 # THREADS: the test runs code of ours on several threads, so the preset `tsan`
-# builds and runs it (target `threaded_tests`, label `threads`).
+# builds and runs it (target `threaded_tests`, label `threads`). THREAD_CASES: there
+# only the cases that this GoogleTest filter matches; the others compare numbers.
 # PROGRAM: the test starts `realetc`, whose path it finds in ETC_PROGRAM.
 # COMMANDS: the test runs commands of `realetc` in child processes of its own
 # (tests/support/run_realetc.h), which saves the 0.4 s of each start.
@@ -254,8 +255,8 @@ endfunction()
 # (tests/CMakeLists.txt), and all that is slow.
 function(etc_test source)
   cmake_parse_arguments(PARSE_ARGV 1 arg
-    "TORCH;THREADS;PROGRAM;COMMANDS;OWN_PROGRAM;SLOW;RELEASE_CHECK" "SLOW_CASES"
-    "DEPS;ENVIRONMENT")
+    "TORCH;THREADS;PROGRAM;COMMANDS;OWN_PROGRAM;SLOW;RELEASE_CHECK"
+    "SLOW_CASES;THREAD_CASES" "DEPS;ENVIRONMENT")
   etc_test_path("${source}" path name)
   set_property(GLOBAL APPEND PROPERTY ETC_REGISTERED_TESTS "${path}")
   if(ETC_SANITIZE AND (arg_SLOW OR name IN_LIST ETC_UNSANITIZED_TESTS))
@@ -275,14 +276,14 @@ function(etc_test source)
     set(arguments)
   endif()
   set_property(GLOBAL PROPERTY ETC_TEST_COMMAND_${name} ${target} ${arguments})
+  etc_choose_thread_cases("${arg_THREAD_CASES}" arguments)
   if(arg_SLOW_CASES)
     etc_add_test(${name} "${arg_ENVIRONMENT}"
       ${target} ${arguments} "--gtest_filter=-${arg_SLOW_CASES}")
     if(NOT ETC_SANITIZE)
       etc_add_test(${name}_slow "${arg_ENVIRONMENT}"
         ${target} ${arguments} "--gtest_filter=${arg_SLOW_CASES}")
-      set_tests_properties(${name}_slow PROPERTIES LABELS slow
-        FAIL_REGULAR_EXPRESSION "Running 0 tests")
+      set_tests_properties(${name}_slow PROPERTIES LABELS slow)
     endif()
   else()
     etc_add_test(${name} "${arg_ENVIRONMENT}" ${target} ${arguments})
@@ -297,14 +298,15 @@ function(etc_test source)
   endif()
 endfunction()
 
-# etc_tests(<name> [TORCH] [THREADS] <file>... [APART <file>...])
+# etc_tests(<name> [TORCH] [THREADS [THREAD_CASES <filter>]] <file>...
+#           [APART <file>...])
 #
 # Files of one directory, as one CTest entry: tests that need neither an
 # environment, a process nor a program of their own. GoogleTest prints "[ RUN ]"
 # and the case before it runs, so that a crash says where it was. Those APART are
 # files as the others are: names that clash do no harm (tests/join_files.py).
 function(etc_tests program)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH;THREADS" "" "APART")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH;THREADS" "THREAD_CASES" "APART")
   set(sources)
   foreach(source IN LISTS arg_UNPARSED_ARGUMENTS arg_APART)
     etc_test_path("${source}" path name)
@@ -330,6 +332,7 @@ function(etc_tests program)
     etc_add_test_program(${target} "${path}" "${kind}" "${sources}" "")
     set(arguments)
   endif()
+  etc_choose_thread_cases("${arg_THREAD_CASES}" arguments)
   etc_add_test(${name} "" ${target} ${arguments})
   if(arg_THREADS)
     etc_add_threaded_test(${name} ${target})
@@ -478,17 +481,29 @@ function(etc_add_test name environment)
   list(PREPEND environment
     ASAN_OPTIONS=detect_odr_violation=0:detect_leaks=0
     TSAN_OPTIONS=ignore_noninstrumented_modules=1)
+  # Many tests run side by side, each with LibTorch's threads: one that waits must
+  # not take a core from one that works.
+  list(PREPEND environment OMP_WAIT_POLICY=passive)
   # The limit is many times what any takes alone: a machine may have much else
   # to do. A program is skipped if all of its cases are: so GoogleTest's report
   # ends then.
   set_tests_properties(${name} PROPERTIES TIMEOUT 3600
     ENVIRONMENT "${environment}"
+    FAIL_REGULAR_EXPRESSION "Running 0 tests"
     SKIP_REGULAR_EXPRESSION
       "\\[  PASSED  \\] 0 tests\\.\n(\\[  SKIPPED \\][^\n]*\n)+$")
   list(FIND ETC_LONG_TESTS ${name} place)
   if(place GREATER_EQUAL 0)
     math(EXPR cost "500 - ${place}")
     set_tests_properties(${name} PROPERTIES COST ${cost})
+  endif()
+endfunction()
+
+# Under the thread sanitizer, adds the choice of `cases` to the arguments of a test.
+function(etc_choose_thread_cases cases arguments_variable)
+  if(ETC_SANITIZE MATCHES "thread" AND NOT cases STREQUAL "")
+    set(${arguments_variable}
+      ${${arguments_variable}} "--gtest_filter=${cases}" PARENT_SCOPE)
   endif()
 endfunction()
 

@@ -28,6 +28,7 @@
 #include "nlohmann/json.hpp"
 #include "tests/support/error_message.h"
 #include "tests/support/gradient_check.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/tensor_matchers.h"
 #include "tests/support/thread_counts.h"
@@ -82,9 +83,9 @@ TEST(EncoderDecoderTest, GradientsMatchDifferences) {
       for (const auto& parameter : model->named_parameters()) {
         variables.emplace_back(parameter.key(), parameter.value());
       }
-      EXPECT_TRUE(GradientsMatchDifferences([&] { return LossOf(model); },
-                                            variables, /*atol=*/2e-7,
-                                            /*max_elements=*/2));
+      EXPECT_TRUE(GradientsMatchDifferences(
+          [&] { return LossOf(model); }, variables, /*atol=*/2e-7,
+          /*max_elements=*/kSanitized ? 1 : 2));
     }
   }
 }

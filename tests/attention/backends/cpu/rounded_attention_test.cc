@@ -180,6 +180,28 @@ TEST_P(RoundedAttentionTest, MatchesReferenceAcrossTilesAndParts) {
   }
 }
 
+// Each thread sets up its own tiles.
+TEST_P(RoundedAttentionTest, GivesTheSameBitsOnAnyNumberOfThreads) {
+  const AttentionCase c = {.longs = 900,
+                           .globals = 100,
+                           .radius = 30,
+                           .heads = 3,
+                           .layers = 2,
+                           .dropout = 0.1};
+  for (const QuerySide side : {QuerySide::kLong, QuerySide::kGlobal}) {
+    torch::manual_seed(1);
+    const AttentionInputs attention = MakeAttention(c);
+    const AttentionStack values(c, side, attention);
+    ExpectSameOnAnyNumberOfThreads([&] {
+      torch::manual_seed(2);
+      AttentionStack stack = Rounded(values);
+      return RunLayers(&stack, AttentionImplementation::kKernel,
+                       ScoreStorage::kReverse)
+          .Tensors();
+    });
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Instructions, RoundedAttentionTest,
                          testing::Values("amx", "avx512"),
                          [](const auto& instance) { return instance.param; });
