@@ -223,13 +223,12 @@ def hops_runs(size, inputs, seeds):
                            "tokenizer.vocabulary": folder + "vocab.txt",
                            "data.train": [folder + "train.json"],
                            "data.dev": [folder + "dev.json"],
-                           "data.max_long_length": 256,
+                           "data.max_long_length": 32 * hops,
                            # The rate stays: how many updates there may be
                            # changes none of them.
                            "schedule.poly_power": 0,
-                           "train.learning_rate": 5e-4,
                            "schedule.warmup_proportion": 0.05,
-                           "train.evaluate_every": size["updates"] // 40 or 1},
+                           "train.evaluate_every": size["updates"] // 50 or 1},
                           size["updates"], cost=2 + hops,
                           target=("accuracy", 0.9))
 
@@ -314,7 +313,10 @@ def switched_score(results):
 
 
 def updates_to_target(result):
-    return result["steps"] if result["status"] == "reached" else math.inf
+    """By the evaluation that ended a run, which trains on until it is stopped."""
+    if result["status"] != "reached":
+        return math.inf
+    return result["evaluations"][-1]["step"]
 
 
 def largest_score(result):
@@ -459,10 +461,13 @@ STUDIES = {
         lambda results: (
             Measure("updates until 90 %", updates_to_target, 0, "not reached",
                     is_compared=True),
-            Measure("accuracy at the end", last_score("accuracy"), 2), SECONDS),
+            Measure("accuracy at the end", last_score("accuracy"), 2,
+                    is_compared=True), SECONDS),
         lambda results: [
             Panel("Updates until 90 % are right", "hops", ("mode",),
-                  updates_to_target, "updates")],
+                  updates_to_target, "updates"),
+            Panel("At the end", "hops", ("mode",), last_score("accuracy"),
+                  "accuracy")],
         "mode", tuple(("off", mode) for mode in MODES[1:])),
     "translation_depth": Study(
         translation_depth_runs, ("language",),
@@ -844,10 +849,10 @@ class Runner:
                 json.dumps(line) + "\n" for line in self.results))
             self.num_done += 1
             self.done_cost += self.cost_left(run)
-            line = self.progress()
+            show_progress("")
+            print("%s: %s\n  %s" % (run.name, result["status"],
+                                    self.progress()), flush=True)
         shutil.rmtree(self.folder(run))
-        show_progress("")
-        print("%s: %s\n  %s" % (run.name, result["status"], line), flush=True)
 
     def folder(self, run):
         return self.out / "runs" / run.name

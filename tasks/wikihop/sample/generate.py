@@ -26,18 +26,19 @@ Plain Python 3; the same bytes at every run:
     python3 tasks/wikihop/sample/generate.py
 
 With `--hops K FOLDER` it writes files of the same names to FOLDER instead, with
-questions that need K of their 5 K documents, K from 1 to 4:
+questions that need K of their 5 K - 4 documents, K from 1 to 4:
 
     country_of mira
     Mira learns from Odo.  +  Odo works for Lenka.  +  Lenka lives in Corvale.
     +  Corvale is a town in Karsia.
 
-Each question has five such chains without a common name, so that a document says
-nothing about the answer until the chain that it belongs to is known. In train.json
-equally many questions begin at each distance from the country, so that a
-model can learn one step after the other; in dev.json all begin K steps away. In
-train.json the names of the question's chain are drawn by weights, as people's towns are
-above and for the same reason.
+As above one document tells of the person asked for; of each further link there are
+five, in chains without a common name, so that they say nothing about the answer
+until the chain that they belong to is known. In train.json equally many questions
+begin at each distance from the country, so that a model can learn one step after
+the other; in dev.json all begin K steps away. In train.json the names of the
+question's chain are drawn by weights, as people's towns are above and for the same
+reason.
 """
 
 import argparse
@@ -72,7 +73,7 @@ HOPS_TOWNS = """arden brackmoor corvale dunmere elswick farholt glenby hollin
 # Of each link's beginning, from the country up.
 HOPS_NAMES = [HOPS_TOWNS, FIRST_NAMES[:10], LAST_NAMES[:10],
               FIRST_NAMES[10:] + LAST_NAMES[10:]]
-NUM_HOPS_TRAIN = 8000
+NUM_HOPS_TRAIN = 32000
 NUM_HOPS_DEV = 200
 
 # Words of no name, and the tokens that BERT's vocabulary begins with. WikiHop
@@ -139,22 +140,22 @@ def names_with_favourite(rng, names, count, position, weighted):
   return drawn
 
 
-def make_chain_instance(rng, instance_id, hops, start, answer, position,
-                        weighted):
-  """One question of `--hops`: five chains of `hops` documents; the question
-  begins at the `start`-th document before the country, and its chain ends at
-  `answer`, which stands at `position` among the candidates."""
+def make_chain_instance(rng, instance_id, start, answer, position, weighted):
+  """One question of `--hops`: five chains of `start` documents, of which the
+  first is kept of the question's own alone; that ends at `answer`, which stands at
+  `position` among the candidates."""
   candidates = rng.sample([c for c in COUNTRIES if c != answer],
                           NUM_CANDIDATES - 1)
   candidates.insert(position, answer)
   levels = [candidates]
-  for names in HOPS_NAMES[:hops]:
+  for names in HOPS_NAMES[:start]:
     levels.append(names_with_favourite(rng, names, NUM_CANDIDATES, position,
                                        weighted))
   supports = [
       LINKS[level].format(levels[level + 1][chain].title(),
                           levels[level][chain].title())
-      for level in range(hops) for chain in range(NUM_CANDIDATES)]
+      for level in range(start) for chain in range(NUM_CANDIDATES)
+      if level < start - 1 or chain == position]
   rng.shuffle(supports)
   return {
       "id": instance_id,
@@ -168,8 +169,8 @@ def make_chain_instance(rng, instance_id, hops, start, answer, position,
 def make_chains(rng, name, hops, starts):
   answers = balanced(rng, COUNTRIES, len(starts))
   positions = balanced(rng, range(NUM_CANDIDATES), len(starts))
-  return [make_chain_instance(rng, f"HOPS_{hops}_{name}_{i}", hops, starts[i],
-                              answers[i], positions[i], name == "train")
+  return [make_chain_instance(rng, f"HOPS_{hops}_{name}_{i}", starts[i], answers[i],
+                              positions[i], name == "train")
           for i in range(len(starts))]
 
 
