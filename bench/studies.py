@@ -1148,14 +1148,15 @@ def sentence(measure, compared, pair, results):
                              for name, value in zip(keys, key))
         found = comparison(measure, *sides)
         if found:
-            apart.append("%s at %s" % (found, where))
+            apart.append(found + (" at " + where if where else ""))
         else:
             overlapping.append(where)
     parts = []
     if apart:
         parts.append("all seeds " + ", ".join(apart))
     if overlapping:
-        parts.append("seeds overlap at " + ", ".join(overlapping))
+        places = ", ".join(filter(None, overlapping))
+        parts.append("seeds overlap" + (" at " + places if places else ""))
     return ["- %s beside %s, %s: %s." % (pair[1], pair[0], measure.title,
                                          "; ".join(parts))] if parts else []
 
