@@ -1132,6 +1132,11 @@ def sentences(study, results):
             for line in sentence(measure, study.compared, pair, results)]
 
 
+def at(places):
+    """Nothing where a study has no setting but the compared one."""
+    return " at " + ", ".join(places) if any(places) else ""
+
+
 def sentence(measure, compared, pair, results):
     """Where the runs with a pair's second value of a setting lie apart from
     those with its first; no line if there are no two sides with enough
@@ -1148,15 +1153,14 @@ def sentence(measure, compared, pair, results):
                              for name, value in zip(keys, key))
         found = comparison(measure, *sides)
         if found:
-            apart.append(found + (" at " + where if where else ""))
+            apart.append(found + at([where]))
         else:
             overlapping.append(where)
     parts = []
     if apart:
         parts.append("all seeds " + ", ".join(apart))
     if overlapping:
-        places = ", ".join(filter(None, overlapping))
-        parts.append("seeds overlap" + (" at " + places if places else ""))
+        parts.append("seeds overlap" + at(overlapping))
     return ["- %s beside %s, %s: %s." % (pair[1], pair[0], measure.title,
                                          "; ".join(parts))] if parts else []
 

@@ -477,13 +477,12 @@ endfunction()
 function(etc_add_test name environment)
   add_test(NAME ${name} COMMAND ${ARGN})
   # LibTorch keeps what it allocates once for ever, its headers are seen by
-  # sanitized and unsanitized code, and its threads are its own.
+  # sanitized and unsanitized code, and its threads are its own. Many tests run side
+  # by side: a thread that waits must not take a core from one that works.
   list(PREPEND environment
     ASAN_OPTIONS=detect_odr_violation=0:detect_leaks=0
-    TSAN_OPTIONS=ignore_noninstrumented_modules=1)
-  # Many tests run side by side, each with LibTorch's threads: one that waits must
-  # not take a core from one that works.
-  list(PREPEND environment OMP_WAIT_POLICY=passive)
+    TSAN_OPTIONS=ignore_noninstrumented_modules=1
+    OMP_WAIT_POLICY=passive)
   # The limit is many times what any takes alone: a machine may have much else
   # to do. A program is skipped if all of its cases are: so GoogleTest's report
   # ends then.
