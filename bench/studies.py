@@ -104,7 +104,9 @@ SIZES = {
     "half": {"layers": 12, "updates": 4000},
     "switch": {"updates": {"rte": 130, "mrpc": 180, "stsb": 260, "sst2": 500},
                "batch": 16},
-    "hops": {"hops": (1, 2, 3, 4), "updates": 2500},
+    # Hops, training questions.
+    "hops": {"questions": ((1, 32000), (2, 8000), (2, 32000), (3, 32000),
+                           (4, 32000)), "updates": 2500},
     "translation_depth": {"layers": 18, "updates": 800, "warmup": 200},
     # Epochs are those of 4.1 in doc/translation.md.
     "multi30k_tiny": {"epoch": 132, "epochs": 60, "averaged": 10,
@@ -125,7 +127,7 @@ QUICK_SIZES = {
                    "layers": 2, "updates": 10},
     "half": {"layers": 2, "updates": 20},
     "switch": {"updates": {"rte": 10, "stsb": 10}, "batch": 4},
-    "hops": {"hops": (1, 2), "updates": 20},
+    "hops": {"questions": ((1, 100), (2, 100), (2, 50)), "updates": 20},
     "translation_depth": {"layers": 2, "updates": 10, "warmup": 2},
     "multi30k_tiny": {"epoch": 3, "epochs": 3, "averaged": 2,
                       "fields": QUICK_TRANSLATION},
@@ -213,10 +215,11 @@ def switch_runs(size, inputs, seeds):
 
 def hops_runs(size, inputs, seeds):
     for seed in seeds:
-        for hops in size["hops"]:
-            folder = "%s/%d/" % (inputs["hops"], hops)
+        for hops, questions in size["questions"]:
+            folder = "%s/%d-%d/" % (inputs["hops"], hops, questions)
             for mode in MODES:
-                yield Run({"hops": hops, "mode": mode, "seed": seed}, "wikihop",
+                yield Run({"hops": hops, "questions": questions, "mode": mode,
+                           "seed": seed}, "wikihop",
                           {"residual_attention": mode,
                            "model.num_hidden_layers": 6,
                            "model.vocab_size": inputs["pieces"],
@@ -397,6 +400,18 @@ def values_of(results, setting):
         result["settings"][setting] for result in results))
 
 
+def hops_panels(results):
+    questions = max(values_of(results, "questions"))
+    title = "{:,} questions".format(questions)
+    until = "updates until 90 % are right"
+    return [Panel(title, "hops", ("mode",), updates_to_target, until,
+                  {"questions": questions}),
+            Panel(title, "hops", ("mode",), last_score("accuracy"),
+                  "accuracy at the end", {"questions": questions}),
+            Panel("Two documents", "questions", ("mode",), updates_to_target,
+                  until, {"hops": 2}, is_log_x=True)]
+
+
 LOSS = Measure("masked-LM loss", last_score("masked_lm_loss"),
                is_compared=True)
 SECONDS = Measure("s an update", update_seconds)
@@ -463,11 +478,7 @@ STUDIES = {
                     is_compared=True),
             Measure("accuracy at the end", last_score("accuracy"), 2,
                     is_compared=True), SECONDS),
-        lambda results: [
-            Panel("Updates until 90 % are right", "hops", ("mode",),
-                  updates_to_target, "updates"),
-            Panel("At the end", "hops", ("mode",), last_score("accuracy"),
-                  "accuracy")],
+        hops_panels,
         "mode", tuple(("off", mode) for mode in MODES[1:])),
     "translation_depth": Study(
         translation_depth_runs, ("language",),
@@ -617,11 +628,12 @@ def prepare_text(arguments, out):
 
 def prepare_hops(out, sizes):
     folder = out / "questions"
-    for hops in sizes["hops"]:
-        (folder / str(hops)).mkdir(parents=True, exist_ok=True)
+    for hops, questions in sizes["questions"]:
+        place = folder / ("%d-%d" % (hops, questions))
+        place.mkdir(parents=True, exist_ok=True)
         call([sys.executable, ROOT / "tasks/wikihop/sample/generate.py",
-              "--hops", str(hops), folder / str(hops)])
-    pieces = (folder / str(hops) / "vocab.txt").read_text(encoding="utf-8")
+              "--hops", str(hops), "--questions", str(questions), place])
+    pieces = (place / "vocab.txt").read_text(encoding="utf-8")
     return {"hops": str(folder), "pieces": len(pieces.split())}
 
 
@@ -1270,11 +1282,13 @@ def draw_line(axes, panel, label, results, colour):
 
 
 def draw_panel(axes, panel, results):
+    # A line has the colour of its settings in every panel.
+    colours = dict(zip(grouped(results, panel.line), list(COLOURS) * 2))
     results = [result for result in results if all(
         result["settings"][key] == value for key, value in panel.only.items())]
-    groups = grouped(results, panel.line)
-    for colour, (key, group) in zip(list(COLOURS) * 2, groups.items()):
-        draw_line(axes, panel, ", ".join(map(setting_text, key)), group, colour)
+    for key, group in grouped(results, panel.line).items():
+        draw_line(axes, panel, ", ".join(map(setting_text, key)), group,
+                  colours[key])
     if panel.is_log_x:
         axes.set_xscale("log")
     if panel.is_log_y:

@@ -28,7 +28,7 @@ sys.path.insert(0, str(SOURCE / 'tests/documents'))
 import stand_ins  # pylint: disable=wrong-import-position
 
 RUNS = {'depth': 2 * 2 * 6, 'robustness': 2 * 2 * 2 * 2, 'half': 2 * 2 * 2,
-        'switch': 2 * 2 * 4, 'hops': 2 * 2 * 4, 'translation_depth': 2 * 4,
+        'switch': 2 * 2 * 4, 'hops': 2 * 3 * 4, 'translation_depth': 2 * 4,
         'multi30k_tiny': 2 * 2, 'multi30k_small': 2 * 2}
 STOPPED = 75
 
@@ -216,7 +216,7 @@ class StudiesTest(unittest.TestCase):
     out = self.work / 'others'
     (out / 'hops').mkdir(parents=True)
     (out / 'hops/results.jsonl').write_text(json.dumps(
-        {'settings': {'hops': 1, 'mode': 'off', 'seed': 1}, 'config': {}})
+        {'settings': {'hops': 1, 'questions': 100, 'mode': 'off', 'seed': 1}, 'config': {}})
         + '\n')
     process = self.start(self.command('hops', out=out))
     output, _ = process.communicate()

@@ -26,7 +26,8 @@ Plain Python 3; the same bytes at every run:
     python3 tasks/wikihop/sample/generate.py
 
 With `--hops K FOLDER` it writes files of the same names to FOLDER instead, with
-questions that need K of their 5 K - 4 documents, K from 1 to 4:
+questions (32,000 for training, or as many as `--questions`) that need K of their
+5 K - 4 documents, K from 1 to 4:
 
     country_of mira
     Mira learns from Odo.  +  Odo works for Lenka.  +  Lenka lives in Corvale.
@@ -192,18 +193,18 @@ def write_sample(folder):
         [word for words_of in TOWN_WORDS for word in words_of])
 
 
-def write_hops(folder, hops):
+def write_hops(folder, hops, questions):
   rng = random.Random(SEED)
   write(folder, [(name, make_chains(rng, name, hops, starts))
                  for name, starts in (
-                     ("train", balanced(rng, range(1, hops + 1),
-                                        NUM_HOPS_TRAIN)),
+                     ("train", balanced(rng, range(1, hops + 1), questions)),
                      ("dev", [hops] * NUM_HOPS_DEV))], HOPS_WORDS, HOPS_TOWNS)
 
 
 def main():
   parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
   parser.add_argument("--hops", type=int, choices=range(1, len(LINKS) + 1))
+  parser.add_argument("--questions", type=int, default=NUM_HOPS_TRAIN)
   parser.add_argument("folder", nargs="?", type=pathlib.Path,
                       default=pathlib.Path(__file__).resolve().parent)
   arguments = parser.parse_args()
@@ -212,7 +213,7 @@ def main():
   else:
     if arguments.folder == parser.get_default("folder"):
       parser.error("--hops should have a folder of its own")
-    write_hops(arguments.folder, arguments.hops)
+    write_hops(arguments.folder, arguments.hops, arguments.questions)
 
 
 if __name__ == "__main__":
