@@ -45,6 +45,9 @@ TASK_LEVELS = [["metrics", "pages", "text", "data"],
                ["analysis"],
                ["commands"],
                ["realetc_main"]]
+# Sources that python/CMakeLists.txt does without: of their headers the types alone
+# are used.
+NOT_IN_PYTHON = {"attention/sparse_attention.cc", "base/linear.cc"}
 HEADER_ADVICE, SOURCE_ADVICE, MAX_FUNCTION = 300, 600, 60
 
 
@@ -218,6 +221,26 @@ def dumped_json(paths):
           if re.search(r"(\.|->)dump\(", line)]
 
 
+def unlisted_python_sources():
+  """Sources whose headers the Python package includes, and that it lacks."""
+  path = "python/CMakeLists.txt"
+  if not os.path.exists(path):
+    return []
+  listed = re.findall(r"^  ((?:\w+/)+\w+\.cc)\b", read(path), re.M)
+  included, waiting = set(), [name for name in listed if os.path.exists(name)]
+  while waiting:
+    for header in re.findall(r'^#include "([^"]+)"', read(waiting.pop()), re.M):
+      if header not in included and os.path.exists(header):
+        included.add(header)
+        waiting.append(header)
+  sources = {re.sub(r"\.h$", ".cc", header) for header in included}
+  return [f"{path}: does not list {source}"
+          for source in sorted(sources - set(listed) - NOT_IN_PYTHON)
+          if os.path.exists(source)] + [
+              f"{path}: {name} is not there"
+              for name in listed if not os.path.exists(name)]
+
+
 def main():
   parser = argparse.ArgumentParser(description="Measures the code's structure.")
   parser.add_argument("root", nargs="?", default=".")
@@ -232,6 +255,7 @@ def main():
       ("public headers and realetc.h differ", umbrella_differences()),
       ("functions that are too long", long_functions(paths)),
       ("JSON dumped without JsonText", dumped_json(paths)),
+      ("sources that the Python package lacks", unlisted_python_sources()),
   ]
   count = sum(1 for path in paths if path.split("/")[0] in LAYERS)
   print(f"{count} files in {', '.join(LAYERS)}; tasks: {', '.join(tasks)}; "
