@@ -32,7 +32,7 @@ try:
   import transformers
 except ImportError as error:
   print(f"skipped: {error}")
-  sys.exit(0)
+  sys.exit(77)
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
