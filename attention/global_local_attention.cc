@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "attention/some_heads.h"
 #include "base/check_shape.h"
 #include "base/check_tensor.h"
 #include "base/clone_module.h"
@@ -76,27 +77,13 @@ torch::Tensor NoHeads(const torch::Tensor& stream, const HeadRange& heads,
   return stream.new_empty({stream.size(0), heads.count, 0, head_size});
 }
 
-// Some heads of a tensor whose axis they are; of all the tensor itself, whose
-// gradient then takes no detour.
-torch::Tensor SomeHeads(const torch::Tensor& tensor, int64_t axis,
-                        const HeadRange& heads) {
-  return heads.count == tensor.size(axis)
-             ? tensor
-             : tensor.narrow(axis, heads.begin, heads.count);
-}
-
 // Gates of both blocks, of some heads. Those of a block without keys need not
 // exist.
 ResidualGates GatesOf(ResidualGates gates, const HeadRange& heads) {
   if (gates.own.defined() && !gates.other.defined()) {
     gates.other = torch::zeros_like(gates.own);
   }
-  gates.ForEachTensor([&](torch::Tensor& gate) {
-    if (gate.defined()) {
-      gate = SomeHeads(gate, 0, heads);
-    }
-  });
-  return gates;
+  return SomeHeadsOfEach(gates, 0, heads);
 }
 
 RelativeTable TableOf(const RelativePositions& relative,

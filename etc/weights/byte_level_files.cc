@@ -32,10 +32,10 @@ constexpr auto kIgnore = JsonObjectReader::UnknownFields::kIgnore;
 constexpr char kVocabJson[] = "vocab.json";
 constexpr char kMergesTxt[] = "merges.txt";
 // Bytes of a vocabulary: doc/formats.md 0.2.
-constexpr uint64_t kMostBytes = uint64_t{256} << 20;
+constexpr uint64_t kMostFileBytes = uint64_t{256} << 20;
 
 // Classes of transformers with this tokenizer, without the suffix "Fast".
-constexpr std::array<const char*, 5> kClasses = {
+constexpr std::array<const char*, 5> kTokenizerClasses = {
     "GPT2Tokenizer", "RobertaTokenizer", "BartTokenizer", "LongformerTokenizer",
     "LEDTokenizer"};
 
@@ -69,7 +69,8 @@ absl::Status CheckVocabulary(const json& vocabulary, const std::string& path) {
 // Lines of a file of merges as the field "merges" of a tokenizer.json.
 absl::StatusOr<json> ReadMerges(const std::string& path, const json& vocabulary,
                                 const std::string& vocabulary_path) {
-  ETC_ASSIGN_OR_RETURN(const std::string contents, ReadFile(path, kMostBytes));
+  ETC_ASSIGN_OR_RETURN(const std::string contents,
+                       ReadFile(path, kMostFileBytes));
   std::vector<absl::string_view> lines = absl::StrSplit(contents, '\n');
   while (!lines.empty() && (lines.back().empty() || lines.back() == "\r")) {
     lines.pop_back();
@@ -150,7 +151,8 @@ absl::Status ReadTokenizerConfig(const std::string& path,
   ETC_RETURN_IF_ERROR(reader.Finish(kIgnore));
   const absl::string_view plain = absl::StripSuffix(name, "Fast");
   if (!name.empty() &&
-      std::find(kClasses.begin(), kClasses.end(), plain) == kClasses.end()) {
+      std::find(kTokenizerClasses.begin(), kTokenizerClasses.end(), plain) ==
+          kTokenizerClasses.end()) {
     return UnsupportedTokenizer(
         reader.Where("tokenizer_class"), QuotedName(name),
         "GPT2Tokenizer, RobertaTokenizer, BartTokenizer, LongformerTokenizer "

@@ -20,7 +20,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr auto kIgnore = JsonObjectReader::UnknownFields::kIgnore;
+constexpr auto kIgnoreFields = JsonObjectReader::UnknownFields::kIgnore;
 
 // --- What is not supported --------------------------------------------------
 
@@ -32,7 +32,7 @@ absl::Status CheckType(const json& object, const std::string& where,
   JsonObjectReader reader(object, where);
   std::string type;
   reader.Required("type", &type);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnore));
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreFields));
   return type == expected ? absl::OkStatus()
                           : UnsupportedTokenizer(reader.Where("type"),
                                                  QuotedName(type), expected);
@@ -64,7 +64,7 @@ absl::Status ReadNormalizer(JsonObjectReader* file, TokenizerJson* tokenizer) {
   if (GivenField(&reader, "strip_accents") != nullptr) {
     read("strip_accents", &statements.strip_accents);
   }
-  return reader.Finish(kIgnore);
+  return reader.Finish(kIgnoreFields);
 }
 
 // The pieces by their ids.
@@ -137,7 +137,7 @@ absl::StatusOr<const json*> ModelVocabulary(const json& model,
   reader.Optional("continuing_subword_prefix", &prefix);
   reader.Optional("unk_token", &unknown);
   const json* vocabulary = reader.Raw("vocab", /*required=*/true);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnore));
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreFields));
   if (prefix != "##") {
     return UnsupportedTokenizer(reader.Where("continuing_subword_prefix"),
                                 QuotedName(prefix), "\"##\"");
@@ -147,7 +147,7 @@ absl::StatusOr<const json*> ModelVocabulary(const json& model,
                                 "\"[UNK]\"");
   }
   JsonObjectReader vocabulary_reader(*vocabulary, reader.Where("vocab"));
-  ETC_RETURN_IF_ERROR(vocabulary_reader.Finish(kIgnore));
+  ETC_RETURN_IF_ERROR(vocabulary_reader.Finish(kIgnoreFields));
   return vocabulary;
 }
 
@@ -157,7 +157,7 @@ absl::Status AddPiece(const json& added, const std::string& where,
                       TokenizerStatements* statements) {
   JsonObjectReader reader(added, where);
   const json* id = reader.Raw("id", /*required=*/true);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnore));
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreFields));
   StatedToken stated;
   stated.where = where;
   ETC_RETURN_IF_ERROR(ReadAddedToken(added, where, &stated.token));
@@ -208,7 +208,7 @@ absl::Status CheckModelType(const json& model, const std::string& where) {
   } else {
     reader.Required("type", &type);
   }
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnore));
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreFields));
   return type == "WordPiece"
              ? absl::OkStatus()
              : UnsupportedTokenizer(reader.Where("type"), QuotedName(type),
@@ -221,7 +221,7 @@ absl::StatusOr<TokenizerJson> ReadTokenizerJson(const std::string& path) {
   ETC_ASSIGN_OR_RETURN(const json contents, ReadJsonFile(path));
   JsonObjectReader reader(contents, path);
   const json* model = reader.Raw("model", /*required=*/true);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnore));
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreFields));
   const std::string where = reader.Where("model");
   ETC_RETURN_IF_ERROR(CheckModelType(*model, where));
   if (const json* splitter = GivenField(&reader, "pre_tokenizer")) {
@@ -241,12 +241,12 @@ absl::Status CheckTokenizerJsonModel(const std::string& path) {
   ETC_ASSIGN_OR_RETURN(const json contents, ReadTokenizerJsonOrByteLevel(path));
   JsonObjectReader reader(contents, path);
   const json* model = reader.Raw("model", /*required=*/true);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnore));
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreFields));
   JsonObjectReader model_reader(*model, reader.Where("model"));
   // Old files leave the type out.
   std::string type = "BPE";
   model_reader.Optional("type", &type);
-  ETC_RETURN_IF_ERROR(model_reader.Finish(kIgnore));
+  ETC_RETURN_IF_ERROR(model_reader.Finish(kIgnoreFields));
   return type == "BPE" || type == "Unigram" || type == "WordLevel" ||
                  type == "WordPiece"
              ? absl::OkStatus()
@@ -259,10 +259,10 @@ absl::StatusOr<int64_t> CountTokenizerJsonPieces(const std::string& path) {
   ETC_ASSIGN_OR_RETURN(const json contents, ReadTokenizerJsonOrByteLevel(path));
   JsonObjectReader reader(contents, path);
   const json* model = reader.Raw("model", /*required=*/true);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnore));
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreFields));
   JsonObjectReader model_reader(*model, reader.Where("model"));
   const json* pieces = model_reader.Raw("vocab", /*required=*/true);
-  ETC_RETURN_IF_ERROR(model_reader.Finish(kIgnore));
+  ETC_RETURN_IF_ERROR(model_reader.Finish(kIgnoreFields));
   int64_t size = 0;
   const auto add = [&size](const json& id) {
     if (id.is_number_unsigned()) {

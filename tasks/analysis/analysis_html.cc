@@ -45,10 +45,6 @@ std::string ColourKey(const std::string& low, const std::string& high) {
 
 // --- Tables ------------------------------------------------------------------
 
-std::string NumberCell(const std::string& text) {
-  return absl::StrCat("<td class=\"number\">", text, "</td>");
-}
-
 std::string HeadRow(const PopulationStatistics& population, size_t l,
                     size_t h) {
   const HeadStatistics& head = population.heads[l][h];

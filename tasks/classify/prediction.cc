@@ -26,7 +26,7 @@ double WithSevenDigits(double number) {
 }
 
 // exp(x) / sum of exp(x)
-std::vector<double> Softmax(absl::Span<const float> outputs) {
+std::vector<double> SoftmaxInDouble(absl::Span<const float> outputs) {
   const double largest = *std::max_element(outputs.begin(), outputs.end());
   std::vector<double> shares;
   shares.reserve(outputs.size());
@@ -47,7 +47,7 @@ ClassifyPrediction DecodeOne(absl::Span<const float> outputs,
       .answer = {.type = ClassifyType::kOne,
                  .labels = {options.labels.at(
                      static_cast<size_t>(best - outputs.begin()))}}};
-  const std::vector<double> probabilities = Softmax(outputs);
+  const std::vector<double> probabilities = SoftmaxInDouble(outputs);
   for (size_t i = 0; i < options.labels.size(); ++i) {
     prediction.probabilities.emplace_back(options.labels[i],
                                           WithSixDecimals(probabilities.at(i)));

@@ -11,7 +11,7 @@
 namespace etc {
 namespace {
 
-constexpr absl::string_view kMark = "\u2581";
+constexpr absl::string_view kWordMark = "\u2581";
 constexpr absl::string_view kUnknownWord = "<unk>";
 constexpr absl::string_view kNarrowNoBreakSpace = "\u202f";
 
@@ -89,10 +89,10 @@ DetokenizedText Detokenize(absl::string_view text,
           text.substr(static_cast<size_t>(pieces[i].begin),
                       static_cast<size_t>(pieces[i].end - pieces[i].begin)));
     }
-    if (i == 0 && absl::StartsWith(spelt, kMark)) {
-      spelt.erase(0, kMark.size());
+    if (i == 0 && absl::StartsWith(spelt, kWordMark)) {
+      spelt.erase(0, kWordMark.size());
     }
-    absl::StrReplaceAll({{kMark, " "}}, &spelt);
+    absl::StrReplaceAll({{kWordMark, " "}}, &spelt);
     result.text += spelt;
     result.piece_of_byte.resize(result.text.size(), static_cast<int64_t>(i));
   }

@@ -32,10 +32,10 @@ std::vector<size_t> IndicesOfBest(LogitRow logits) {
   return indices;
 }
 
-using Tokens = std::vector<NqScoredToken>;
+using ScoredTokens = std::vector<NqScoredToken>;
 
 // The best score, of equals the larger token.
-std::optional<NqScoredToken> Best(const Tokens& tokens) {
+std::optional<NqScoredToken> Best(const ScoredTokens& tokens) {
   std::optional<NqScoredToken> best;
   for (const NqScoredToken& token : tokens) {
     if (!best.has_value() || token.score > best->score ||
@@ -48,8 +48,8 @@ std::optional<NqScoredToken> Best(const Tokens& tokens) {
 
 // The best score of the tokens from `first` up to before `limit`, of equals the
 // first one.
-std::optional<NqScoredToken> BestWithin(const Tokens& tokens, int64_t first,
-                                        int64_t limit) {
+std::optional<NqScoredToken> BestWithin(const ScoredTokens& tokens,
+                                        int64_t first, int64_t limit) {
   std::optional<NqScoredToken> best;
   for (const NqScoredToken& token : tokens) {
     if (token.token >= first && token.token < limit &&
@@ -69,7 +69,7 @@ NqScoredSpan SpanOf(const NqScoredToken& start, const NqScoredToken& end) {
 constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
 // The best start, and the best end that goes with it.
-NqScoredSpan JointSpan(const Tokens& starts, const Tokens& ends,
+NqScoredSpan JointSpan(const ScoredTokens& starts, const ScoredTokens& ends,
                        int64_t max_length) {
   const NqScoredToken start = Best(starts).value_or(NqScoredToken());
   std::optional<NqScoredToken> end =
@@ -80,8 +80,8 @@ NqScoredSpan JointSpan(const Tokens& starts, const Tokens& ends,
 }
 
 // The best start and the best end.
-std::optional<NqScoredSpan> DisjointSpan(const Tokens& starts,
-                                         const Tokens& ends) {
+std::optional<NqScoredSpan> DisjointSpan(const ScoredTokens& starts,
+                                         const ScoredTokens& ends) {
   const auto start = Best(starts);
   const auto end = Best(ends);
   if (!start.has_value() || !end.has_value()) {
@@ -92,8 +92,8 @@ std::optional<NqScoredSpan> DisjointSpan(const Tokens& starts,
 
 // The best pair of starts and ends that are not negative and lie between two
 // tokens, or else the best of each.
-std::optional<NqScoredSpan> ExhaustiveSpan(const Tokens& starts,
-                                           const Tokens& ends,
+std::optional<NqScoredSpan> ExhaustiveSpan(const ScoredTokens& starts,
+                                           const ScoredTokens& ends,
                                            const NqScoredSpan& within,
                                            int64_t max_length) {
   std::optional<NqScoredSpan> best;
@@ -114,9 +114,9 @@ std::optional<NqScoredSpan> ExhaustiveSpan(const Tokens& starts,
 
 }  // namespace
 
-std::array<Tokens, kNqNumChannels> OfficialScoredTokens(
+std::array<ScoredTokens, kNqNumChannels> OfficialScoredTokens(
     absl::Span<const NqWindow> windows) {
-  std::array<Tokens, kNqNumChannels> tokens;
+  std::array<ScoredTokens, kNqNumChannels> tokens;
   for (const NqWindow& window : windows) {
     const std::vector<int32_t>& long_tokens = window.example->long_tokens;
     for (size_t c = 0; c < tokens.size(); ++c) {
@@ -138,13 +138,13 @@ NqSelection SelectNqSpansOfficially(absl::Span<const NqWindow> windows,
                                     NqSpanSelection method,
                                     int64_t max_short_length) {
   const auto tokens = OfficialScoredTokens(windows);
-  const auto of = [&tokens](NqChannel channel) -> const Tokens& {
+  const auto of = [&tokens](NqChannel channel) -> const ScoredTokens& {
     return tokens[static_cast<size_t>(channel)];
   };
-  const Tokens& long_starts = of(NqChannel::kLongStart);
-  const Tokens& long_ends = of(NqChannel::kLongEnd);
-  const Tokens& short_starts = of(NqChannel::kShortStart);
-  const Tokens& short_ends = of(NqChannel::kShortEnd);
+  const ScoredTokens& long_starts = of(NqChannel::kLongStart);
+  const ScoredTokens& long_ends = of(NqChannel::kLongEnd);
+  const ScoredTokens& short_starts = of(NqChannel::kShortStart);
+  const ScoredTokens& short_ends = of(NqChannel::kShortEnd);
   switch (method) {
     case NqSpanSelection::kJoint:
       return {.long_answer = JointSpan(long_starts, long_ends, kNoLimit),

@@ -103,6 +103,10 @@ std::string HtmlText(absl::string_view text) {
   return html;
 }
 
+std::string NumberCell(absl::string_view text) {
+  return absl::StrCat("<td class=\"number\">", HtmlText(text), "</td>");
+}
+
 std::string ToHtml(const HtmlPage& page) {
   return absl::StrCat(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"

@@ -12,6 +12,9 @@ namespace etc {
 // U+FFFD.
 std::string HtmlText(absl::string_view text);
 
+// A cell of a table for a number: <td class="number">, with the text escaped.
+std::string NumberCell(absl::string_view text);
+
 // One page without anything loaded from elsewhere.
 struct HtmlPage {
   std::string title;  // plain text

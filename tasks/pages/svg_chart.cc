@@ -34,7 +34,7 @@ std::string StrokeOf(size_t index) {
                           : absl::StrCat(" stroke-dasharray=\"", dashes, "\""));
 }
 
-struct Range {
+struct Extent {
   double low = std::numeric_limits<double>::infinity();
   double high = -std::numeric_limits<double>::infinity();
 
@@ -108,7 +108,7 @@ class Axes {
       y_.Add(Scaled(y));
     }
   }
-  static void Widen(Range* range, double share) {
+  static void Widen(Extent* range, double share) {
     const double width = range->high - range->low;
     if (width <= 0) {
       const double half = range->low == 0 ? 0.5 : std::abs(range->low) * 0.05;
@@ -121,8 +121,8 @@ class Axes {
   }
 
   const bool log_y_;
-  Range x_;
-  Range y_;
+  Extent x_;
+  Extent y_;
 };
 
 std::string Grid(const LineChart& chart, const Axes& axes) {

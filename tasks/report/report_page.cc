@@ -71,10 +71,6 @@ std::string Cell(const std::string& text) {
   return absl::StrCat("<td>", HtmlText(text), "</td>");
 }
 
-std::string NumberCell(const std::string& text) {
-  return absl::StrCat("<td class=\"number\">", HtmlText(text), "</td>");
-}
-
 std::string HeadCell(const std::string& text, bool is_number) {
   return absl::StrCat("<th", is_number ? " class=\"number\">" : ">",
                       HtmlText(text), "</th>");

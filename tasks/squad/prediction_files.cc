@@ -29,8 +29,8 @@ nlohmann::ordered_json CandidatesToJson(const SquadPrediction& prediction) {
   return list;
 }
 
-absl::StatusOr<SquadCandidate> ReadCandidate(const nlohmann::json& json,
-                                             const std::string& where) {
+absl::StatusOr<SquadCandidate> ReadNBestAnswer(const nlohmann::json& json,
+                                               const std::string& where) {
   return ReadObject<SquadCandidate>(
       json, where, [](JsonObjectReader& reader, SquadCandidate* candidate) {
         reader.Required("text", &candidate->text);
@@ -54,7 +54,7 @@ absl::StatusOr<SquadPrediction> ReadPrediction(const nlohmann::json& json,
   }
   ETC_ASSIGN_OR_RETURN(
       prediction.candidates,
-      ReadList<SquadCandidate>(json, where, "n-best answers", ReadCandidate));
+      ReadList<SquadCandidate>(json, where, "n-best answers", ReadNBestAnswer));
   return prediction;
 }
 

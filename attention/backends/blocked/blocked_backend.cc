@@ -8,30 +8,20 @@
 
 #include "attention/backends/blocked/blocked_softmax.h"
 #include "attention/dropout_factors.h"
+#include "attention/some_heads.h"
 #include "base/large_pages.h"
 
 namespace etc {
 namespace {
 
-// The part of some heads of a tensor whose axis 1 they are: all operands,
-// scores and contexts. Undefined tensors stay so.
+// Operands, scores and contexts have heads as their axis 1, gates as axis 0.
 torch::Tensor Part(const torch::Tensor& tensor, const HeadRange& heads) {
-  return tensor.defined() ? tensor.narrow(1, heads.begin, heads.count) : tensor;
-}
-
-ResidualGates GatesOf(const ResidualGates& gates, const HeadRange& heads) {
-  return gates.defined() ? ResidualGates{.own = gates.own.narrow(0, heads.begin,
-                                                                 heads.count),
-                                         .other = gates.other.narrow(
-                                             0, heads.begin, heads.count)}
-                         : ResidualGates();
+  return SomeHeads(tensor, 1, heads);
 }
 
 template <typename Tensors>
-Tensors PartOfEach(Tensors all, const HeadRange& heads) {
-  all.ForEachTensor(
-      [&](torch::Tensor& tensor) { tensor = Part(tensor, heads); });
-  return all;
+Tensors PartOfEach(const Tensors& all, const HeadRange& heads) {
+  return SomeHeadsOfEach(all, 1, heads);
 }
 
 // Calls function(heads) for all heads of the problem, a few at a time.
@@ -247,7 +237,8 @@ AttentionForward BlockedBackend::Forward(
       // Before the sum, which may overwrite the previous scores.
       const ScorePair logits =
           problem.gates.defined()
-              ? GatedLogits(sums, GatesOf(problem.gates, heads), previous)
+              ? GatedLogits(sums, SomeHeadsOfEach(problem.gates, 0, heads),
+                            previous)
               : carried;
       SumOf(previous, sums, /*subtract=*/false, carried);
       sums = logits;
@@ -284,7 +275,7 @@ AttentionGradients BlockedBackend::Backward(
     const ScorePair sums =
         problem.carry ? PartOfEach(problem.carried, heads) : own_scores;
     const bool has_gates = problem.gates.defined();
-    const ResidualGates gates = GatesOf(problem.gates, heads);
+    const ResidualGates gates = SomeHeadsOfEach(problem.gates, 0, heads);
     const ScorePair previous =
         has_gates ? ScorePair{.own = sums.own - own_scores.own,
                               .other = sums.other - own_scores.other}
@@ -307,7 +298,7 @@ AttentionGradients BlockedBackend::Backward(
     AddDefined(of_sums.other, carried.other);
     part.ThroughScores(of_sums);
     if (has_gates) {
-      const ResidualGates into = GatesOf(gradients.gates, heads);
+      const ResidualGates into = SomeHeadsOfEach(gradients.gates, 0, heads);
       ThroughGate(gates.own, previous.own, into.own, inner.own);
       ThroughGate(gates.other, previous.other, into.other, inner.other);
       AddDefined(inner.own, carried.own);

@@ -48,7 +48,7 @@ int32_t SplitsOf(int64_t tiles, int64_t steps) {
                  std::max<int64_t>(steps / kStepsOfASplit, 1)));
 }
 
-cuda::Rows RowsOf(const torch::Tensor& tensor) {
+cuda::Rows CudaRows(const torch::Tensor& tensor) {
   TORCH_CHECK(tensor.stride(2) <= std::numeric_limits<int32_t>::max(),
               "rows of attention's operands are ", tensor.stride(2),
               " numbers apart, more than 2^31 - 1");
@@ -116,11 +116,11 @@ struct DeviceSoftmax {
     arguments.after = size(problem.pattern.window.after);
     arguments.head_dim = size(sizes.head_dim);
     arguments.value_dim = size(sizes.value_dim);
-    arguments.query = RowsOf(operands.query);
-    arguments.key[0] = RowsOf(operands.own_key);
-    arguments.key[1] = RowsOf(operands.other_key);
-    arguments.value[0] = RowsOf(operands.own_value);
-    arguments.value[1] = RowsOf(operands.other_value);
+    arguments.query = CudaRows(operands.query);
+    arguments.key[0] = CudaRows(operands.own_key);
+    arguments.key[1] = CudaRows(operands.other_key);
+    arguments.value[0] = CudaRows(operands.own_value);
+    arguments.value[1] = CudaRows(operands.other_value);
     runs = RunsOnDevice(problem.pattern.runs, operands.query.device());
     arguments.runs = runs.data_ptr<int32_t>();
     arguments.score_scale = static_cast<float>(
@@ -257,8 +257,8 @@ class CudaBackwardPass {
     }
     arguments_.row_max = FloatsOf(forward.saved[0]);
     arguments_.row_inverse_sum = FloatsOf(forward.saved[1]);
-    arguments_.context = RowsOf(forward.context);
-    arguments_.context_gradient = RowsOf(context_gradient_);
+    arguments_.context = CudaRows(forward.context);
+    arguments_.context_gradient = CudaRows(context_gradient_);
     arguments_.context_dot = FloatsOf(context_dot_);
   }
 
@@ -308,8 +308,8 @@ class CudaBackwardPass {
         value_sums = sums(value);
       }
       cuda::BackwardArguments arguments = arguments_;
-      arguments.key_gradient = RowsOf(key_gradient);
-      arguments.value_gradient = RowsOf(value_gradient);
+      arguments.key_gradient = CudaRows(key_gradient);
+      arguments.value_gradient = CudaRows(value_gradient);
       arguments.key_splits = {.count = splits, .sums = FloatsOf(key_sums)};
       arguments.value_splits = {.count = splits, .sums = FloatsOf(value_sums)};
       kernels_.key_gradients(arguments, block, element_, stream_);
@@ -348,7 +348,7 @@ class CudaBackwardPass {
     }
     if (!IsEmpty(problem_)) {
       cuda::BackwardArguments arguments = arguments_;
-      arguments.query_gradient = RowsOf(query_gradient);
+      arguments.query_gradient = CudaRows(query_gradient);
       arguments.query_splits = {.count = splits, .sums = FloatsOf(sums)};
       arguments.embedding_gradient = FloatsOf(embedding);
       arguments.bias_gradient = FloatsOf(bias);
@@ -558,7 +558,7 @@ AttentionForward CudaBackend::Forward(const AttentionProblem& problem) const {
   cuda::ForwardArguments arguments = {.softmax = softmax.arguments,
                                       .previous = BlocksOf(problem.previous),
                                       .carried = BlocksOf(problem.carried)};
-  arguments.context = RowsOf(context);
+  arguments.context = CudaRows(context);
   arguments.row_max = FloatsOf(row_max);
   arguments.row_inverse_sum = FloatsOf(row_inverse_sum);
   const int32_t splits = SplitsOfQueries(problem);
