@@ -18,7 +18,7 @@ if [[ -z $pattern ]]; then
 fi
 cmake -G Ninja -S . -B "$build" --log-level=WARNING >/dev/null \
   -DCMAKE_BUILD_TYPE=Release -DCMAKE_EXPORT_COMPILE_COMMANDS=ON \
-  -DETC_BUILD_TESTS=OFF -DCMAKE_UNITY_BUILD_BATCH_SIZE=16 \
+  -DETC_BUILD_TESTS=OFF -DCMAKE_UNITY_BUILD_BATCH_SIZE=64 \
   -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON \
   -DCMAKE_UNITY_BUILD="$([[ -z $pattern ]] && echo ON || echo OFF)"
 
