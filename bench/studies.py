@@ -1217,9 +1217,10 @@ def report(name, results, out, fields=()):
     """The table with its sentences; the files table.md and picture.svg.
     `fields` are those of --set."""
     study = STUDIES[name]
-    lines = table(study, results) + [""] + sentences(study, results)
+    said = sentences(study, results)
     if name == "half":
-        lines += half_sentences(results)
+        said += half_sentences(results)
+    lines = table(study, results) + ([""] + said if said else [])
     text = ""
     if (out.parent / "text/source.json").exists() and "text" in study.needs:
         source = read_json(out.parent / "text/source.json")
