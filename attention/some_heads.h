@@ -18,8 +18,8 @@ inline torch::Tensor SomeHeads(const torch::Tensor& tensor, int64_t axis,
              : tensor.narrow(axis, heads.begin, heads.count);
 }
 
-// The same of tensors that begin with `axis` other ones: gates (0), operands,
-// scores and contexts (1).
+// The same of each tensor of a struct, whose axis `axis` are the heads: 0 of
+// gates, 1 of operands, scores and contexts.
 template <typename Tensors>
 Tensors SomeHeadsOfEach(Tensors all, int64_t axis, const HeadRange& heads) {
   all.ForEachTensor(

@@ -13,7 +13,7 @@ namespace etc {
 
 // Expects tensors to be off from exact ones by at most `times` as much as those
 // of a reference in the same precision, plus 1e-6 of the largest exact element
-// (sums of other order and length: LibTorch 2's are more exact than those of 1).
+// (sums of other order and length: LibTorch 2's are more exact than 1's).
 inline void ExpectAsExact(const std::vector<torch::Tensor>& actual,
                           const std::vector<torch::Tensor>& reference,
                           const std::vector<torch::Tensor>& exact, double times,
