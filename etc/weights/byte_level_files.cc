@@ -28,11 +28,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr auto kIgnore = JsonObjectReader::UnknownFields::kIgnore;
 constexpr char kVocabJson[] = "vocab.json";
 constexpr char kMergesTxt[] = "merges.txt";
-// Bytes of a vocabulary: doc/formats.md 0.2.
-constexpr uint64_t kMostFileBytes = uint64_t{256} << 20;
 
 // Classes of transformers with this tokenizer, without the suffix "Fast".
 constexpr std::array<const char*, 5> kTokenizerClasses = {
@@ -70,7 +67,7 @@ absl::Status CheckVocabulary(const json& vocabulary, const std::string& path) {
 absl::StatusOr<json> ReadMerges(const std::string& path, const json& vocabulary,
                                 const std::string& vocabulary_path) {
   ETC_ASSIGN_OR_RETURN(const std::string contents,
-                       ReadFile(path, kMostFileBytes));
+                       ReadFile(path, kMostVocabularyBytes));
   std::vector<absl::string_view> lines = absl::StrSplit(contents, '\n');
   while (!lines.empty() && (lines.back().empty() || lines.back() == "\r")) {
     lines.pop_back();
@@ -112,7 +109,7 @@ struct Statements {
 absl::Status ReadAddedTokensDecoder(JsonObjectReader* reader,
                                     Statements* statements) {
   const json* decoder = GivenField(reader, "added_tokens_decoder");
-  ETC_RETURN_IF_ERROR(reader->Finish(kIgnore));
+  ETC_RETURN_IF_ERROR(reader->Finish(kIgnoreOthers));
   if (decoder == nullptr) {
     return absl::OkStatus();
   }
@@ -126,7 +123,7 @@ absl::Status ReadAddedTokensDecoder(JsonObjectReader* reader,
     JsonObjectReader one(token, absl::StrCat(where, ".", id));
     std::string content;
     one.Required("content", &content);
-    ETC_RETURN_IF_ERROR(one.Finish(kIgnore));
+    ETC_RETURN_IF_ERROR(one.Finish(kIgnoreOthers));
     if (!absl::SimpleAtoi(id, &number)) {
       return InvalidArgument(where, " should have ids as names, but has ",
                              QuotedName(id));
@@ -148,7 +145,7 @@ absl::Status ReadTokenizerConfig(const std::string& path,
   if (GivenField(&reader, "add_prefix_space") != nullptr) {
     reader.Optional("add_prefix_space", &statements->add_prefix_space);
   }
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnore));
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
   const absl::string_view plain = absl::StripSuffix(name, "Fast");
   if (!name.empty() &&
       std::find(kTokenizerClasses.begin(), kTokenizerClasses.end(), plain) ==

@@ -51,8 +51,6 @@ constexpr char kTokenizerJson[] = "tokenizer.json";
 constexpr char kSplitPunctuation[] = "split_punctuation";
 constexpr char kSentencePiece[] = "sentencepiece";
 constexpr char kHuggingFace[] = "huggingface";
-// Bytes of a vocabulary: doc/formats.md 0.2.
-constexpr uint64_t kMostBytes = uint64_t{256} << 20;
 
 // Classes of transformers that are BERT's tokenizer under another name, without
 // the suffix "Fast"; and classes whose behaviour tokenizer.json alone defines.
@@ -220,7 +218,7 @@ absl::StatusOr<WordPieceFiles> ReadWordPieceFiles(const std::string& path) {
   const std::string json_path =
       is_json ? path : FileBesideWeights(path, kTokenizerJson);
   if (!is_json) {
-    ETC_ASSIGN_OR_RETURN(files.lines, ReadFile(path, kMostBytes));
+    ETC_ASSIGN_OR_RETURN(files.lines, ReadFile(path, kMostVocabularyBytes));
   }
   ETC_ASSIGN_OR_RETURN(files.statements, ReadWordPieceStatements(path));
   if (!json_path.empty()) {
@@ -421,7 +419,7 @@ absl::StatusOr<std::string> ReadVocabulary(const std::string& type,
     return JsonText(contents);
   }
   if (type == kSentencePiece || type == kHuggingFace) {
-    return ReadFile(path, kMostBytes);
+    return ReadFile(path, kMostVocabularyBytes);
   }
   ETC_ASSIGN_OR_RETURN(WordPieceFiles files, ReadWordPieceFiles(path));
   return std::move(files.lines);

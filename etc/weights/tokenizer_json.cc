@@ -13,14 +13,13 @@
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "etc/weights/byte_level_files.h"
+#include "etc/weights/tokenizer_statements.h"
 #include "nlohmann/json.hpp"
 
 namespace etc {
 namespace {
 
 using nlohmann::json;
-
-constexpr auto kIgnoreFields = JsonObjectReader::UnknownFields::kIgnore;
 
 // --- What is not supported --------------------------------------------------
 
@@ -32,7 +31,7 @@ absl::Status CheckType(const json& object, const std::string& where,
   JsonObjectReader reader(object, where);
   std::string type;
   reader.Required("type", &type);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreFields));
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
   return type == expected ? absl::OkStatus()
                           : UnsupportedTokenizer(reader.Where("type"),
                                                  QuotedName(type), expected);
@@ -64,7 +63,7 @@ absl::Status ReadNormalizer(JsonObjectReader* file, TokenizerJson* tokenizer) {
   if (GivenField(&reader, "strip_accents") != nullptr) {
     read("strip_accents", &statements.strip_accents);
   }
-  return reader.Finish(kIgnoreFields);
+  return reader.Finish(kIgnoreOthers);
 }
 
 // The pieces by their ids.
@@ -137,7 +136,7 @@ absl::StatusOr<const json*> ModelVocabulary(const json& model,
   reader.Optional("continuing_subword_prefix", &prefix);
   reader.Optional("unk_token", &unknown);
   const json* vocabulary = reader.Raw("vocab", /*required=*/true);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreFields));
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
   if (prefix != "##") {
     return UnsupportedTokenizer(reader.Where("continuing_subword_prefix"),
                                 QuotedName(prefix), "\"##\"");
@@ -147,7 +146,7 @@ absl::StatusOr<const json*> ModelVocabulary(const json& model,
                                 "\"[UNK]\"");
   }
   JsonObjectReader vocabulary_reader(*vocabulary, reader.Where("vocab"));
-  ETC_RETURN_IF_ERROR(vocabulary_reader.Finish(kIgnoreFields));
+  ETC_RETURN_IF_ERROR(vocabulary_reader.Finish(kIgnoreOthers));
   return vocabulary;
 }
 
@@ -157,7 +156,7 @@ absl::Status AddPiece(const json& added, const std::string& where,
                       TokenizerStatements* statements) {
   JsonObjectReader reader(added, where);
   const json* id = reader.Raw("id", /*required=*/true);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreFields));
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
   StatedToken stated;
   stated.where = where;
   ETC_RETURN_IF_ERROR(ReadAddedToken(added, where, &stated.token));
@@ -208,7 +207,7 @@ absl::Status CheckModelType(const json& model, const std::string& where) {
   } else {
     reader.Required("type", &type);
   }
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreFields));
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
   return type == "WordPiece"
              ? absl::OkStatus()
              : UnsupportedTokenizer(reader.Where("type"), QuotedName(type),
@@ -221,7 +220,7 @@ absl::StatusOr<TokenizerJson> ReadTokenizerJson(const std::string& path) {
   ETC_ASSIGN_OR_RETURN(const json contents, ReadJsonFile(path));
   JsonObjectReader reader(contents, path);
   const json* model = reader.Raw("model", /*required=*/true);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreFields));
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
   const std::string where = reader.Where("model");
   ETC_RETURN_IF_ERROR(CheckModelType(*model, where));
   if (const json* splitter = GivenField(&reader, "pre_tokenizer")) {
@@ -241,12 +240,12 @@ absl::Status CheckTokenizerJsonModel(const std::string& path) {
   ETC_ASSIGN_OR_RETURN(const json contents, ReadTokenizerJsonOrByteLevel(path));
   JsonObjectReader reader(contents, path);
   const json* model = reader.Raw("model", /*required=*/true);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreFields));
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
   JsonObjectReader model_reader(*model, reader.Where("model"));
   // Old files leave the type out.
   std::string type = "BPE";
   model_reader.Optional("type", &type);
-  ETC_RETURN_IF_ERROR(model_reader.Finish(kIgnoreFields));
+  ETC_RETURN_IF_ERROR(model_reader.Finish(kIgnoreOthers));
   return type == "BPE" || type == "Unigram" || type == "WordLevel" ||
                  type == "WordPiece"
              ? absl::OkStatus()
@@ -259,10 +258,10 @@ absl::StatusOr<int64_t> CountTokenizerJsonPieces(const std::string& path) {
   ETC_ASSIGN_OR_RETURN(const json contents, ReadTokenizerJsonOrByteLevel(path));
   JsonObjectReader reader(contents, path);
   const json* model = reader.Raw("model", /*required=*/true);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreFields));
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
   JsonObjectReader model_reader(*model, reader.Where("model"));
   const json* pieces = model_reader.Raw("vocab", /*required=*/true);
-  ETC_RETURN_IF_ERROR(model_reader.Finish(kIgnoreFields));
+  ETC_RETURN_IF_ERROR(model_reader.Finish(kIgnoreOthers));
   int64_t size = 0;
   const auto add = [&size](const json& id) {
     if (id.is_number_unsigned()) {

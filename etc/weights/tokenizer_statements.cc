@@ -18,8 +18,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr auto kIgnoreOthers = JsonObjectReader::UnknownFields::kIgnore;
-
 // --- Several files -----------------------------------------------------------
 
 std::string Text(bool value) { return value ? "true" : "false"; }

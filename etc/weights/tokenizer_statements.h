@@ -19,6 +19,10 @@ namespace etc {
 inline constexpr int64_t kHuggingFaceWordCodePoints = 100;
 // HuggingFace's file of a tokenizer's options, which ours extends.
 inline constexpr char kTokenizerConfigFile[] = "tokenizer_config.json";
+// Bytes of a vocabulary at most: doc/formats.md 0.2.
+inline constexpr uint64_t kMostVocabularyBytes = uint64_t{256} << 20;
+// Files of HuggingFace's have many fields that are not read.
+inline constexpr auto kIgnoreOthers = JsonObjectReader::UnknownFields::kIgnore;
 
 // The field `field`, or nullptr if it is absent or null.
 const nlohmann::json* GivenField(JsonObjectReader* reader,

@@ -12,6 +12,7 @@
 #include "base/status_macros.h"
 #include "tasks/classify/task.h"
 #include "tasks/task/official_json.h"
+#include "tasks/task/softmax.h"
 
 namespace etc {
 namespace {
@@ -25,21 +26,6 @@ double WithSevenDigits(double number) {
   return std::strtod(absl::StrFormat("%.7g", number).c_str(), nullptr);
 }
 
-// exp(x) / sum of exp(x)
-std::vector<double> SoftmaxInDouble(absl::Span<const float> outputs) {
-  const double largest = *std::max_element(outputs.begin(), outputs.end());
-  std::vector<double> shares;
-  shares.reserve(outputs.size());
-  double sum = 0;
-  for (const float output : outputs) {
-    sum += shares.emplace_back(std::exp(output - largest));
-  }
-  for (double& share : shares) {
-    share /= sum;
-  }
-  return shares;
-}
-
 ClassifyPrediction DecodeOne(absl::Span<const float> outputs,
                              const ClassifyOptions& options) {
   const auto best = std::max_element(outputs.begin(), outputs.end());
@@ -47,7 +33,7 @@ ClassifyPrediction DecodeOne(absl::Span<const float> outputs,
       .answer = {.type = ClassifyType::kOne,
                  .labels = {options.labels.at(
                      static_cast<size_t>(best - outputs.begin()))}}};
-  const std::vector<double> probabilities = SoftmaxInDouble(outputs);
+  const std::vector<double> probabilities = Softmax<double>(outputs);
   for (size_t i = 0; i < options.labels.size(); ++i) {
     prediction.probabilities.emplace_back(options.labels[i],
                                           WithSixDecimals(probabilities.at(i)));

@@ -7,25 +7,13 @@
 #include <tuple>
 #include <utility>
 
+#include "tasks/task/softmax.h"
+
 namespace etc {
 namespace {
 
 constexpr size_t kTop = 50;
 constexpr size_t kClasses = 3;
-
-std::vector<float> Softmax(absl::Span<const float> logits) {
-  const float largest = *std::max_element(logits.begin(), logits.end());
-  std::vector<float> probabilities;
-  float sum = 0;
-  for (const float logit : logits) {
-    probabilities.push_back(std::exp(logit - largest));
-    sum += probabilities.back();
-  }
-  for (float& probability : probabilities) {
-    probability /= sum;
-  }
-  return probabilities;
-}
 
 // The places of the largest values, the first ones of equals.
 std::vector<int64_t> TopPlaces(const std::vector<float>& values) {
@@ -67,7 +55,7 @@ TopClasses TopClassesOf(absl::Span<const float> bio, size_t length) {
   TopClasses top;
   for (size_t i = 0; i < length; ++i) {
     const std::vector<float> probabilities =
-        Softmax({bio[i], bio[stride + i], bio[2 * stride + i]});
+        Softmax<float>({bio[i], bio[stride + i], bio[2 * stride + i]});
     const auto best =
         std::max_element(probabilities.begin(), probabilities.end());
     top.classes.push_back(
@@ -129,8 +117,8 @@ std::optional<PieceSpan> BestSpan(absl::Span<const float> begin,
 std::optional<PieceSpan> BestSpanOfTop50(absl::Span<const float> begin,
                                          absl::Span<const float> end,
                                          const SpanFilter& filter) {
-  const std::vector<float> begin_probabilities = Softmax(begin);
-  const std::vector<float> end_probabilities = Softmax(end);
+  const std::vector<float> begin_probabilities = Softmax<float>(begin);
+  const std::vector<float> end_probabilities = Softmax<float>(end);
   const std::vector<int64_t> ends = TopPlaces(end_probabilities);
   Best best;
   for (const int64_t first : TopPlaces(begin_probabilities)) {

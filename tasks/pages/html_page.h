@@ -34,7 +34,7 @@ struct HtmlPage {
 //   --red --yellow --blue                    classes of medians
 //
 // Wide content goes into <div class="wide">, which scrolls by itself; numbers
-// in tables into cells with class "number".
+// in tables into cells with class "number" (NumberCell).
 std::string ToHtml(const HtmlPage& page);
 
 }  // namespace etc

@@ -108,15 +108,15 @@ class Axes {
       y_.Add(Scaled(y));
     }
   }
-  static void Widen(Extent* range, double share) {
-    const double width = range->high - range->low;
+  static void Widen(Extent* extent, double share) {
+    const double width = extent->high - extent->low;
     if (width <= 0) {
-      const double half = range->low == 0 ? 0.5 : std::abs(range->low) * 0.05;
-      range->low -= half;
-      range->high += half;
+      const double half = extent->low == 0 ? 0.5 : std::abs(extent->low) * 0.05;
+      extent->low -= half;
+      extent->high += half;
     } else {
-      range->low -= range->low == 0 ? 0 : share * width;
-      range->high += share * width;
+      extent->low -= extent->low == 0 ? 0 : share * width;
+      extent->high += share * width;
     }
   }
 
