@@ -9,9 +9,9 @@
 # (torch with its CUDA libraries is some 3 GB; an environment with any torch 2
 # serves). Ends with "N passed, N failed" and the time; where PyPI cannot be
 # reached, or there is no compiler or Highway, says so in a line that begins with
-# "Skipped", and exits with 77. Tests beside the C++ library want its programs in
-# build/release/bin: realetc, encode_by_file and attention_by_file. Those that
-# are skipped, for want of them or of a package, are listed.
+# "Skipped", and exits with 77. Tests beside the C++ library want its programs and
+# tests in build/release (bash tests/run.sh). Those that are skipped, for want of
+# them or of a package, are listed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -216,8 +216,8 @@ class StudiesTest(unittest.TestCase):
     out = self.work / 'others'
     (out / 'hops').mkdir(parents=True)
     (out / 'hops/results.jsonl').write_text(json.dumps(
-        {'settings': {'hops': 1, 'questions': 100, 'mode': 'off', 'seed': 1}, 'config': {}})
-        + '\n')
+        {'settings': {'hops': 1, 'questions': 100, 'mode': 'off', 'seed': 1},
+         'config': {}}) + '\n')
     process = self.start(self.command('hops', out=out))
     output, _ = process.communicate()
     self.assertEqual(process.returncode, 1, output)

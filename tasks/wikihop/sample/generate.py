@@ -204,16 +204,20 @@ def write_hops(folder, hops, questions):
 def main():
   parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
   parser.add_argument("--hops", type=int, choices=range(1, len(LINKS) + 1))
-  parser.add_argument("--questions", type=int, default=NUM_HOPS_TRAIN)
+  parser.add_argument("--questions", type=int)
   parser.add_argument("folder", nargs="?", type=pathlib.Path,
                       default=pathlib.Path(__file__).resolve().parent)
   arguments = parser.parse_args()
   if arguments.hops is None:
+    if arguments.questions is not None:
+      parser.error("--questions goes with --hops")
     write_sample(arguments.folder)
   else:
     if arguments.folder == parser.get_default("folder"):
       parser.error("--hops should have a folder of its own")
-    write_hops(arguments.folder, arguments.hops, arguments.questions)
+    questions = arguments.questions
+    write_hops(arguments.folder, arguments.hops,
+               NUM_HOPS_TRAIN if questions is None else questions)
 
 
 if __name__ == "__main__":
