@@ -75,12 +75,11 @@ std::vector<torch::Tensor> TensorsFromBytes(const std::string& bytes) {
 }
 
 std::vector<std::vector<torch::Tensor>> BucketsOf(
-    const std::vector<torch::Tensor>& tensors) {
-  constexpr size_t kBucketBytes = size_t{25} << 20;
+    const std::vector<torch::Tensor>& tensors, size_t bucket_bytes) {
   std::vector<std::vector<torch::Tensor>> buckets;
-  size_t bytes = kBucketBytes;
+  size_t bytes = bucket_bytes;
   for (const torch::Tensor& tensor : tensors) {
-    if (bytes >= kBucketBytes) {
+    if (bytes >= bucket_bytes) {
       buckets.emplace_back();
       bytes = 0;
     }

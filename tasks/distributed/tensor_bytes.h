@@ -3,6 +3,7 @@
 
 #include <torch/types.h>
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -15,10 +16,15 @@ std::string TensorsToBytes(const std::vector<torch::Tensor>& tensors);
 // Restores them. Throws c10::Error for bytes that TensorsToBytes did not make.
 std::vector<torch::Tensor> TensorsFromBytes(const std::string& bytes);
 
-// Tensors in the groups that are summed at a time, in their order: some 25 MB,
-// of one dtype.
+// Enough that the time of a message is that of its bytes.
+inline constexpr size_t kBucketBytes = size_t{25} << 20;
+
+// Tensors in the groups that are summed at a time, in their order: each ends
+// with the tensor that brings it to `bucket_bytes`. A group is of one dtype, if
+// the tensors are.
 std::vector<std::vector<torch::Tensor>> BucketsOf(
-    const std::vector<torch::Tensor>& tensors);
+    const std::vector<torch::Tensor>& tensors,
+    size_t bucket_bytes = kBucketBytes);
 
 }  // namespace etc
 

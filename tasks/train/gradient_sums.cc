@@ -13,7 +13,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "base/status_macros.h"
-#include "tasks/distributed/tensor_bytes.h"
 
 namespace etc {
 namespace {
@@ -46,7 +45,8 @@ int64_t PlaceInPass(const std::string& name) {
 
 }  // namespace
 
-GradientSums::GradientSums(const NamedTensors& parameters, ProcessGroup* group)
+GradientSums::GradientSums(const NamedTensors& parameters, ProcessGroup* group,
+                           size_t bucket_bytes)
     : group_(group) {
   std::vector<std::pair<int64_t, torch::Tensor>> order;
   for (const auto& [name, tensor] : parameters) {
@@ -59,7 +59,8 @@ GradientSums::GradientSums(const NamedTensors& parameters, ProcessGroup* group)
   for (const auto& [place, tensor] : order) {
     tensors.push_back(tensor);
   }
-  for (const std::vector<torch::Tensor>& bucket : BucketsOf(tensors)) {
+  for (const std::vector<torch::Tensor>& bucket :
+       BucketsOf(tensors, bucket_bytes)) {
     std::vector<Parameter*>& here = buckets_.emplace_back();
     for (const torch::Tensor& tensor : bucket) {
       parameters_.push_back(std::make_unique<Parameter>());

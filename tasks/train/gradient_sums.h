@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "etc/weights/checkpoint.h"
 #include "tasks/distributed/process_group.h"
+#include "tasks/distributed/tensor_bytes.h"
 
 namespace etc {
 
@@ -26,8 +27,10 @@ namespace etc {
 // use) is all-reduced by itself at the end.
 class GradientSums {
  public:
-  // `parameters` are the model's. `group` must outlive this.
-  GradientSums(const NamedTensors& parameters, ProcessGroup* group);
+  // `parameters` are the model's. `group` must outlive this. Buckets are those
+  // of BucketsOf (tasks/distributed/tensor_bytes.h).
+  GradientSums(const NamedTensors& parameters, ProcessGroup* group,
+               size_t bucket_bytes = kBucketBytes);
   ~GradientSums();
   GradientSums(const GradientSums&) = delete;
   GradientSums& operator=(const GradientSums&) = delete;

@@ -20,8 +20,9 @@ namespace etc {
 namespace {
 
 // One bucket each, but for the small ones.
-constexpr int64_t kLarge = 7'000'000;
+constexpr int64_t kLarge = 700;
 constexpr int64_t kSmall = 3;
+constexpr size_t kBucketBytesOfTest = kLarge * sizeof(float);
 
 class Model {
  public:
@@ -96,7 +97,7 @@ void InProcesses(int64_t count,
     auto group = ProcessGroup::Join(place, absl::Seconds(kSecondsToHang));
     ASSERT_TRUE(group.ok()) << group.status();
     Model model;
-    GradientSums sums(model.parameters, group->get());
+    GradientSums sums(model.parameters, group->get(), kBucketBytesOfTest);
     EXPECT_EQ(sums.buckets(), 4U);
     work(place, &model, &sums);
     EXPECT_TRUE((*group)->Agree(absl::OkStatus()).ok());
