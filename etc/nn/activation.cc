@@ -112,13 +112,11 @@ Activation ActivationFromName(const std::string& name) {
   if (lower == "gelu_erf") {
     return Activation::kGeluErf;
   }
-  if (lower == "tanh") {
-    return Activation::kTanh;
-  }
   TORCH_CHECK(
-      false,
+      lower == "tanh",
       "activation should be relu, gelu, gelu_erf, tanh or linear, but is ",
       name);
+  return Activation::kTanh;
 }
 
 torch::Tensor Activate(Activation activation, const torch::Tensor& input) {

@@ -13,6 +13,7 @@
 #include <torch/autograd.h>
 #include <torch/types.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
@@ -136,12 +137,9 @@ SoftmaxPattern PatternNamed(const Inputs& inputs, const std::string& name,
 ResidualAttention ModeNamed(const std::string& name) {
   const std::vector<std::string> names = {"off", "sum", "mean", "decay",
                                           "gate"};
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (names[i] == name) {
-      return static_cast<ResidualAttention>(i);
-    }
-  }
-  TORCH_CHECK(false, "no residual mode is called ", name);
+  const auto found = std::ranges::find(names, name);
+  TORCH_CHECK(found != names.end(), "no residual mode is called ", name);
+  return static_cast<ResidualAttention>(found - names.begin());
 }
 
 void Run(const std::vector<std::string>& arguments) {
