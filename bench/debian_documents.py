@@ -8,24 +8,26 @@ chapters: of which chapter of which manual is a page? Its text alone is given,
 without the navigation around it. Three answers beside each other:
 
   ETC      reads up to 4096 tokens (task `classify`), with residual scores off
-           and as a sum
-  BERT     the same sizes, reads the first 512
+           and as a sum; and the first 512 tokens alone
   TF-IDF   all words of the text, and logistic regression
 
 links: a page, and a place in it where a link was; which of eight pages is behind
 it? The others are of the same manual. ETC gets the paragraphs around the link, the
 beginning of each page, and what else is on the link's page as the documents of a
-question of WikiHop (with 512 tokens the beginnings, and little else); TF-IDF
+question of WikiHop (in 512 tokens the beginnings, and little else); TF-IDF
 compares those paragraphs, and the whole page, with each beginning and title, and
 logistic regression weighs the four.
 
-ETC and BERT begin with random weights, and are trained for masked words on the
-same pages first: nothing but Debian is needed. What is held out is held out of
-that as well.
+ETC begins with random weights, and is trained for masked words on the same pages
+first, once for both questions: nothing but Debian is needed. What is held out is
+held out of that as well. BERT is not here: with absolute positions and a budget as
+small as this it learns no more than which word is the most frequent.
 
   OUT/packages, OUT/pages, OUT/pages.jsonl
                              Debian's packages, unpacked, and their text
-  OUT/QUESTION/              train, dev, vocabulary, runs, table.md
+  OUT/vocab.txt, OUT/corpus.*, OUT/pretrained/
+                             what is trained for masked words, and on what
+  OUT/QUESTION/              train, dev, runs, table.md
 
 OUT is runs/debian_documents. Packages come by apt-get download, which needs no
 root; --packages DIR takes the .deb files that are there instead. With --quick
@@ -77,7 +79,8 @@ MODEL = {"hidden_size": 128, "num_hidden_layers": 4, "num_attention_heads": 4,
          "attention_probs_dropout_prob": 0.1}
 QUICK_MODEL = {**MODEL, "hidden_size": 32, "num_hidden_layers": 2,
                "intermediate_size": 64}
-BERT = {"preset": "bert_small", "max_absolute_position_embeddings": 512}
+UPDATES = 2000
+PRETRAINING_UPDATES = 500
 
 
 # --- Pages -------------------------------------------------------------------
@@ -277,8 +280,8 @@ def link_records(pages, quick):
     return records
 
 
-def prepare(question, pages, out, quick):
-    """Files of records, the vocabulary, and all text that is not held out."""
+def prepare_records(question, pages, out, quick):
+    """Files of the records to learn from and of those held out."""
     records = (chapter_records if question == "chapters" else link_records)(
         pages, quick)
     apart = held_out(pages)
@@ -294,6 +297,12 @@ def prepare(question, pages, out, quick):
         else:
             text = json.dumps(part)
         studies.write_atomically(out / (name + suffix(question)), text)
+    return parts
+
+
+def prepare_corpus(pages, out):
+    """The vocabulary, and all text that is not held out; the number of pieces."""
+    apart = held_out(pages)
     texts = [page.text for page in pages if page.key not in apart]
     pieces = studies.make_vocabulary(texts, WORDS)
     studies.write_atomically(out / "vocab.txt", "\n".join(pieces) + "\n")
@@ -303,7 +312,7 @@ def prepare(question, pages, out, quick):
         studies.call([studies.PROGRAM, "tokenize", out / "corpus.jsonl",
                       "--format", "jsonl", "--vocabulary", out / "vocab.txt",
                       "--output", out / "corpus.tokens"])
-    return parts, len(pieces)
+    return len(pieces)
 
 
 def suffix(question):
@@ -354,65 +363,57 @@ def tfidf_links(parts):
             for record in parts["dev"]}
 
 
-# --- ETC and BERT ------------------------------------------------------------
+# --- ETC ---------------------------------------------------------------------
 
 
 @dataclasses.dataclass
 class System:
     name: str
-    model: dict
     residual: str
     tokens: int
-    is_bert: bool = False
 
 
-def systems(question, quick):
-    model = QUICK_MODEL if quick else MODEL
-    short = {key: value for key, value in model.items()
-             if not key.startswith(("local", "relative", "share"))}
+def systems(quick):
     longest = 1024 if quick else 4096
-    found = [System("ETC, %d tokens" % longest, model, "off", longest),
-             System("ETC with the sum, %d tokens" % longest, model, "sum",
-                    longest)]
-    if question == "chapters":
-        found.append(System("BERT, 512 tokens", {**short, **BERT}, "off", 512,
-                            is_bert=True))
-    else:
-        found.append(System("ETC, 512 tokens", model, "off", 512))
-    return found
+    return [System("ETC, %d tokens" % longest, "off", longest),
+            System("ETC with the sum, %d tokens" % longest, "sum", longest),
+            System("ETC, 512 tokens", "off", 512)]
 
 
-def config_of(system, out, pieces, updates, seed):
-    lengths = ({"max_global_length": system.tokens} if system.is_bert else
-               {"max_long_length": system.tokens, "max_global_length": 256})
-    return {"model": {**system.model, "vocab_size": pieces},
+def config_of(system, out, pieces, arguments, updates, seed):
+    model = QUICK_MODEL if arguments.quick else MODEL
+    return {"model": {**model, "vocab_size": pieces},
             "residual_attention": system.residual,
             "tokenizer": {"type": "wordpiece",
                           "vocabulary": str(out / "vocab.txt")},
-            "data": lengths,
+            "data": {"max_long_length": system.tokens,
+                     "max_global_length": 256},
             "optimizer": {"type": "bert_adamw", "weight_decay": 0.01,
                           "clip_norm": 1.0},
             "schedule": {"warmup_proportion": 0.1},
             "train": {"learning_rate": 5e-4, "batch_size": 8,
                       "micro_batch_size": 2, "steps": updates,
+                      "precision": arguments.precision,
                       "evaluate_every": max(1, updates // 4),
                       "evaluation_batch_size": 4, "seeds": [seed]}}
 
 
-def pretraining(system, out, pieces, updates):
-    config = config_of(system, out, pieces, updates, 1)
+def pretraining(system, out, pieces, arguments):
+    config = config_of(system, out, pieces, arguments,
+                       arguments.pretraining_updates, 1)
     config["task"] = "pretrain"
     config["pretrain"] = {"objective": "mlm", "development_one_in": 20}
     config["data"]["train"] = [str(out / "corpus.tokens")]
     return config
 
 
-def fine_tuning(question, system, out, pieces, updates, seed, init):
-    config = config_of(system, out, pieces, updates, seed)
+def fine_tuning(system, out, pieces, arguments, seed, init):
+    question = arguments.question
+    config = config_of(system, out, pieces, arguments, arguments.updates, seed)
     config["task"] = "classify" if question == "chapters" else "wikihop"
     config["init"] = str(init)
     for part in ("train", "dev"):
-        config["data"][part] = [str(out / (part + suffix(question)))]
+        config["data"][part] = [str(out / question / (part + suffix(question)))]
     return config
 
 
@@ -426,7 +427,7 @@ def train(folder, config):
                       "another folder by --out" % folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     studies.write_atomically(seal, json.dumps(config, indent=1))
-    print("training %s" % folder.name, flush=True)
+    print("training %s/%s" % (folder.parent.name, folder.name), flush=True)
     command = [studies.PROGRAM, "train", seal, "--output", folder]
     if studies.metrics_files(folder):
         command.append("--resume")
@@ -505,26 +506,26 @@ def run(arguments):
     question = arguments.question
     quick = arguments.quick
     out = (arguments.out / ("quick" if quick else "")).resolve()
-    updates = arguments.updates or (4 if quick else 500)
     places = fetch((arguments.packages or out / "packages").resolve(), out)
+    pages = read_pages(places, out, quick)
     folder = out / question
-    parts, pieces = prepare(question, read_pages(places, out, quick), folder,
-                            quick)
+    parts = prepare_records(question, pages, folder, quick)
+    pieces = prepare_corpus(pages, out)
     print("%s: %d pages to learn from, %d held out" % (
         question, len(parts["train"]), len(parts["dev"])), flush=True)
     baseline = tfidf_chapters if question == "chapters" else tfidf_links
     records = parts["dev"]
     found = {"TF-IDF and logistic regression": [
         accuracies(question, records, baseline(parts))]}
-    for system in systems(question, quick):
+    for system in systems(quick):
         name = re.sub(r"[^a-z0-9]+", "_", system.name.lower())
-        start = folder / "runs" / (name + "_pretrained")
-        train(start, pretraining(system, folder, pieces, updates))
+        start = out / "pretrained" / name
+        train(start, pretraining(system, out, pieces, arguments))
         found[system.name] = []
         for seed in range(1, arguments.seeds + 1):
             place = folder / "runs" / ("%s_%d" % (name, seed))
-            train(place, fine_tuning(question, system, folder, pieces, updates,
-                                     seed, start))
+            train(place, fine_tuning(system, out, pieces, arguments, seed,
+                                     start))
             found[system.name].append(accuracies(
                 question, records, predictions(question, place, folder)))
     text = table(question, records, found)
@@ -549,9 +550,17 @@ def main():
                         default=ROOT / "runs/debian_documents")
     parser.add_argument("--seeds", type=positive, default=1)
     parser.add_argument("--updates", type=positive,
-                        help="of fine-tuning, and of pre-training (500)")
+                        help="of fine-tuning (%d)" % UPDATES)
+    parser.add_argument("--pretraining-updates", type=positive,
+                        help="(%d)" % PRETRAINING_UPDATES)
+    parser.add_argument("--precision", choices=("fp32", "bf16"),
+                        default="fp32")
     parser.add_argument("--quick", action="store_true")
     arguments = parser.parse_args()
+    quick = arguments.quick
+    arguments.updates = arguments.updates or (4 if quick else UPDATES)
+    arguments.pretraining_updates = arguments.pretraining_updates or (
+        4 if quick else PRETRAINING_UPDATES)
     if not os.access(studies.PROGRAM, os.X_OK):
         raise studies.Failure("there is no program %s: bash tasks/demo.sh builds it, or "
                       "REALETC names one" % studies.PROGRAM)
