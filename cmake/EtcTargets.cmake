@@ -181,14 +181,12 @@ function(etc_add_library name torch sources deps)
     target_precompile_headers(${target} REUSE_FROM etc_core_pch)
   endif()
   set(options)
-  if(ETC_SANITIZE MATCHES undefined)
-    # Minutes, in templates for many instruction sets.
+  if(ETC_SANITIZE MATCHES undefined AND name MATCHES "^(base|attention)")
+    # After etc_sanitizers, which has no checks of alignment.
+    target_link_libraries(${target} PRIVATE
+      $<BUILD_INTERFACE:etc_alignment_sanitizer>)
+    # They would take minutes in templates for many instruction sets.
     set(options "-fno-sanitize=alignment")
-    if(name MATCHES "^(base|attention)")
-      # After etc_sanitizers, which has no checks of alignment.
-      target_link_libraries(${target} PRIVATE
-        $<BUILD_INTERFACE:etc_alignment_sanitizer>)
-    endif()
   endif()
   etc_compile_each_target_apart("${sources}" "${options}")
   set_property(GLOBAL APPEND PROPERTY ETC_LIBRARIES ${target})
