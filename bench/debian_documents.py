@@ -42,6 +42,8 @@ import json
 import os
 import pathlib
 import re
+import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -424,23 +426,47 @@ def train(folder, config):
     seal = folder.with_suffix(".json")
     if seal.exists() and studies.read_json(seal) != config:
         raise studies.Failure("%s was begun with other settings: remove it, or name "
-                      "another folder by --out" % folder)
+                              "another folder by --out" % folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     studies.write_atomically(seal, json.dumps(config, indent=1))
     print("training %s/%s" % (folder.parent.name, folder.name), flush=True)
-    command = [studies.PROGRAM, "train", seal, "--output", folder]
-    if studies.metrics_files(folder):
+    command = [str(studies.PROGRAM), "train", str(seal), "--output", str(folder)]
+    if list(folder.glob("seed-*/metrics.jsonl")):
         command.append("--resume")
-    with open(folder.with_suffix(".log"), "a", encoding="utf-8") as log:
-        code = subprocess.run([str(word) for word in command], cwd=ROOT,
-                              check=False, stdin=subprocess.DEVNULL, stdout=log,
-                              stderr=subprocess.STDOUT).returncode
+    elif folder.exists():
+        shutil.rmtree(folder)  # ended before its first update
+    log_path = folder.with_suffix(".log")
+    with open(log_path, "a", encoding="utf-8") as log:
+        # A group of its own: Ctrl-C comes from here, once.
+        process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL,
+                                   stdout=log, stderr=subprocess.STDOUT,
+                                   start_new_session=True)
+        try:
+            code = wait(process, log_path)
+        except studies.Stopped:
+            process.send_signal(signal.SIGTERM)  # it saves and ends
+            process.wait()
+            raise
+        finally:
+            studies.show_progress("")
     if code == studies.STOPPED:
         raise studies.Stopped
     if code != 0:
-        raise studies.Failure("%s failed with %d: %s" % (
-            folder.name, code, studies.last_line(
-                folder.with_suffix(".log").read_text(encoding="utf-8"))))
+        raise studies.Failure("%s failed with %d: %s" % (folder.name, code,
+                                                         last_line(log_path)))
+
+
+def wait(process, log_path):
+    """The exit code of a run, whose last words are shown meanwhile."""
+    while True:
+        try:
+            return process.wait(timeout=2)
+        except subprocess.TimeoutExpired:
+            studies.show_progress(last_line(log_path))
+
+
+def last_line(log_path):
+    return studies.last_line(log_path.read_text(encoding="utf-8", errors="replace"))
 
 
 def predictions(question, folder, out):
@@ -539,6 +565,10 @@ def positive(text):
     return int(text)
 
 
+def stop(*_):
+    raise studies.Stopped
+
+
 def main():
     parser = argparse.ArgumentParser(
         prog="bench/debian_documents.sh", description=__doc__,
@@ -562,8 +592,10 @@ def main():
     arguments.pretraining_updates = arguments.pretraining_updates or (
         4 if quick else PRETRAINING_UPDATES)
     if not os.access(studies.PROGRAM, os.X_OK):
-        raise studies.Failure("there is no program %s: bash tasks/demo.sh builds it, or "
-                      "REALETC names one" % studies.PROGRAM)
+        raise studies.Failure("there is no program %s: bash tasks/demo.sh builds it, "
+                              "or REALETC names one" % studies.PROGRAM)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, stop)
     run(arguments)
 
 

@@ -10,12 +10,15 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 SOURCE, BINARIES = map(pathlib.Path, sys.argv[1:3])
 PAGES = 12  # of a chapter
+UPDATES = 200  # of a run that is stopped before it has made them
 TOPICS = {"python": ("library", "howto"), "linux": ("mm", "hwmon"),
           "postgresql": ("Chapter 1. Tables", "Chapter 2. Roles")}
 FOLDERS = {"python": ("python3.11-doc", "python3.11"),
@@ -67,14 +70,38 @@ def make_package(book, work):
                    stdout=subprocess.DEVNULL)
 
 
-def run(work, *words):
-    return subprocess.run(
+def start(work, out, *words):
+    return subprocess.Popen(
         ["bash", SOURCE / "bench/debian_documents.sh", *words, "--quick",
-         "--packages", work, "--out", work / "out"],
+         "--packages", work, "--out", work / out],
         env={**os.environ, "REALETC": str(BINARIES / "realetc"),
              "OMP_NUM_THREADS": "1"},
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        check=False)
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def run(work, *words, out="out"):
+    process = start(work, out, *words)
+    output = process.communicate()[0]
+    return subprocess.CompletedProcess(process.args, process.returncode, output)
+
+
+def check_that_it_goes_on(work):
+    """Stopped after the first updates, the same command makes those that are left."""
+    words = ("chapters", "--pretraining-updates", "%d" % UPDATES)
+    first = start(work, "stopped", *words)
+    folder = work / "stopped/quick/pretrained/etc_1024_tokens"
+    while first.poll() is None and not (folder / "seed-1/metrics.jsonl").exists():
+        time.sleep(0.02)
+    first.send_signal(signal.SIGTERM)
+    output = first.communicate()[0]
+    check(first.returncode == 75 and "the same command goes on" in output, output)
+    check(not (folder / "summary.json").exists(), output)
+    second = run(work, *words, out="stopped")
+    check(second.returncode == 0, second.stdout)
+    lines = [json.loads(line) for line in
+             (folder / "seed-1/metrics.jsonl").read_text().splitlines()]
+    steps = [line["step"] for line in lines if "loss" in line]
+    check(steps == sorted(steps) and steps[-1] == UPDATES, str(steps))
 
 
 def check(condition, message):
@@ -119,6 +146,7 @@ def main():
                 check(len({json.loads(line)[answer] for line in lines}) == 6,
                       "\n".join(lines))
                 check("go home" not in "".join(lines), "\n".join(lines))
+        check_that_it_goes_on(work)
         missing = run(work / "nothing", "links", "--updates", "0")
         check(missing.returncode == 2 and "at least 1" in missing.stdout,
               missing.stdout)
