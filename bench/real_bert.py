@@ -3,7 +3,7 @@
 
   PYTHON bench/real_bert.py finetune MODEL GLUE SQUAD OUT [--tasks rte,mrpc]
                                                           [--seeds 1,2,3]
-                                                          [--same-start]
+                                                          [--beside SYSTEM]
   PYTHON bench/real_bert.py table OUT
   PYTHON bench/real_bert.py speed MODEL OUT
 
@@ -21,9 +21,10 @@ the first 24 articles are trained on and the others are dev. `table` prints what
 there is by then, as Markdown.
 
 A seed decides the batches and the beginning of the head, and by that most of what
-becomes of a run. It says other ones on the two sides, but with `--same-start` it
-says the same: transformers begins with the head of `realetc`, takes its batches,
-and only what dropout drops is another draw.
+becomes of a run. It says other ones on the two sides, but with `--beside
+transformers-same-start` it says the same: transformers begins with the head of
+`realetc`, takes its batches, and only what dropout drops is another draw. With
+`--beside realetc-bf16` the other side is `realetc` in bf16.
 
 `speed` compares updates on texts of exactly 128 and 384 tokens, both systems in
 turns: examples a second, and seconds of CPU time, which say something on a busy
@@ -37,6 +38,7 @@ build/release/bin/realetc, or what REALETC says.
 
 import argparse
 import concurrent.futures
+import functools
 import glob
 import json
 import os
@@ -50,7 +52,9 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 REALETC = os.environ.get("REALETC",
                          os.path.join(ROOT, "build/release/bin/realetc"))
 SYSTEMS = ("realetc", "transformers")
-SAME_START = "transformers-same-start"
+# Systems to compare `realetc` in fp32 with, and their words in the table.
+OTHERS = {"transformers": "", "transformers-same-start": " from the same start",
+          "realetc-bf16": " in bf16"}
 SQUAD_ARTICLES = 24
 
 COMMON = {"batch_size": 32, "learning_rate": 5e-5}
@@ -114,7 +118,7 @@ def log_of(folder):
         return [json.loads(line) for line in file]
 
 
-def run_realetc(settings, folder, log):
+def run_realetc(settings, folder, log, precision="fp32"):
     """Fine-tunes and evaluates. Returns the seconds of each update, those of
     CPU time in all, and the scores, if there is a dev file."""
     is_squad = settings["task"] == "squad"
@@ -136,6 +140,7 @@ def run_realetc(settings, folder, log):
         "train.evaluate_every": 0,
         "train.seeds": [settings["seed"]],
         "train.threads": settings["threads"],
+        "train.precision": precision,
     }
     if "steps" in settings:
         values["train.steps"] = settings["steps"]
@@ -184,7 +189,8 @@ def run_same_start(settings, folder, log):
 
 
 RUN = {"realetc": run_realetc, "transformers": run_transformers,
-       SAME_START: run_same_start}
+       "transformers-same-start": run_same_start,
+       "realetc-bf16": functools.partial(run_realetc, precision="bf16")}
 
 
 def score(settings):
@@ -258,7 +264,7 @@ def finetune(arguments):
     order += [(task, seed) for task in tasks if task not in cheap
               for seed in arguments.seeds]
     files = {task: files_of(task, arguments) for task in tasks}
-    systems = ("realetc", SAME_START) if arguments.same_start else SYSTEMS
+    systems = ("realetc", arguments.beside)
     at_once = max(1, os.cpu_count() // arguments.threads)
     with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
         runs = [pool.submit(finetune_once, system,
@@ -282,18 +288,17 @@ def table(arguments):
     folder = os.path.join(arguments.out, "results")
     results = [read_json(os.path.join(folder, name))
                for name in sorted(os.listdir(folder)) if name.endswith(".json")]
-    print("| | `realetc` | transformers | difference | within | minutes |\n"
+    print("| | `realetc` | other | difference | within | minutes |\n"
           "| --- | --- | --- | --- | --- | --- |")
     for task, settings in TASKS.items():
-        for other, note in (("transformers", ""),
-                            (SAME_START, " from the same start")):
+        for other, note in OTHERS.items():
             pair = [[run for run in results if run["task"] == task and
                      run["system"] == system] for system in ("realetc", other)]
             if all(pair):
                 print_rows(task + note, settings, pair)
     print("\nMedian ± standard deviation (seeds), in percent; `within`: the "
           "medians differ by at most our standard deviation; minutes of CPU "
-          "time of a run, `realetc` / transformers.")
+          "time of a run. The other is transformers, or what the row says.")
 
 
 def print_rows(name, settings, pair):
@@ -384,7 +389,8 @@ def main():
                              default=2 if name == "speed" else 1)
         if name == "finetune":
             command.add_argument("--tasks", default=",".join(TASKS))
-            command.add_argument("--same-start", action="store_true")
+            command.add_argument("--beside", choices=OTHERS,
+                                 default="transformers")
             command.add_argument("--seeds", default=[1, 2, 3],
                                  type=lambda s: [int(i) for i in s.split(",")])
         if name == "speed":
