@@ -448,11 +448,14 @@ TEST_F(TrainerTest, SkipsBadRecordsOrSaysWhereTheyAre) {
 TEST_F(TrainerTest, SurvivesBeingKilled) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   constexpr char kDirectory[] = "REALETC_TEST_KILLED_RUN";
+  const std::string temporary = fs::temp_directory_path().string();
   json_["train"]["checkpoint_every"] = 1;
   FakeReporter straight;
   if (std::getenv(kDirectory) == nullptr) {
     ASSERT_TRUE(Run("straight", &straight).ok());
     setenv(kDirectory, temporary_.path().c_str(), /*overwrite=*/1);
+    // Directories of children, which cannot remove them, go with this one.
+    setenv("TMPDIR", temporary_.path().c_str(), /*overwrite=*/1);
   }
   const std::string parent = std::getenv(kDirectory);
   json_["data"]["train"] = {parent + "/train.jsonl"};
@@ -466,9 +469,7 @@ TEST_F(TrainerTest, SurvivesBeingKilled) {
             kill(getpid(), SIGKILL);
           });
           FakeReporter reporter;
-          Run("../" + fs::path(parent).filename().string() + "/killed",
-              &reporter, /*resume=*/true)
-              .IgnoreError();
+          Run("../killed", &reporter, /*resume=*/true).IgnoreError();
           killer.join();
         },
         testing::KilledBySignal(SIGKILL), "");
@@ -476,6 +477,7 @@ TEST_F(TrainerTest, SurvivesBeingKilled) {
   FakeReporter reporter;
   const auto result = Run("killed", &reporter, /*resume=*/true);
   unsetenv(kDirectory);
+  setenv("TMPDIR", temporary.c_str(), /*overwrite=*/1);
   ASSERT_TRUE(result.ok()) << result.status();
   ExpectSameRun(Output("killed/seed-1"), Output("straight/seed-1"));
 }
