@@ -44,6 +44,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -56,6 +57,8 @@ SYSTEMS = ("realetc", "transformers")
 OTHERS = {"transformers": "", "transformers-same-start": " from the same start",
           "realetc-bf16": " in bf16"}
 SQUAD_ARTICLES = 24
+STOPPED = 75  # the exit code of `realetc`, too
+PROCESSES = set()  # those that run
 
 COMMON = {"batch_size": 32, "learning_rate": 5e-5}
 GLUE = {"max_length": 128, "micro_batch_size": 32, "epochs": 3}
@@ -89,9 +92,15 @@ def call(command, log):
     """Runs a program, all of whose output goes to a log; its seconds of CPU
     time."""
     with open(log, "a", encoding="utf-8") as file:
+        # A group of its own: Ctrl-C comes from `stop`, once.
         process = subprocess.Popen(command, cwd=ROOT, stdout=file,
-                                   stderr=subprocess.STDOUT)
-        _, status, usage = os.wait4(process.pid, 0)
+                                   stderr=subprocess.STDOUT,
+                                   start_new_session=True)
+        PROCESSES.add(process.pid)
+        try:
+            _, status, usage = os.wait4(process.pid, 0)
+        finally:
+            PROCESSES.discard(process.pid)
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
         with open(log, encoding="utf-8") as file:
@@ -99,6 +108,17 @@ def call(command, log):
         sys.exit("real_bert: %s failed with %d; the end of %s: %s" %
                  (command[0], process.returncode, log, last))
     return usage.ru_utime + usage.ru_stime
+
+
+class Stopped(Exception):
+    pass
+
+
+def stop(*_):
+    """Called by signals, in the main thread."""
+    for process in list(PROCESSES):
+        os.kill(process, signal.SIGTERM)
+    raise Stopped
 
 
 def import_model(model, out):
@@ -273,10 +293,12 @@ def finetune(arguments):
                              "dev": files[task][1], "seed": seed},
                             arguments.out)
                 for task, seed in order for system in systems]
-        for run in concurrent.futures.as_completed(runs):
-            if run.exception() is not None:
-                pool.shutdown(wait=False, cancel_futures=True)
-            run.result()
+        try:
+            for run in concurrent.futures.as_completed(runs):
+                run.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     table(arguments)
 
 
@@ -397,9 +419,15 @@ def main():
             command.add_argument("--updates", type=int, default=10)
             command.add_argument("--turns", type=int, default=3)
     arguments = parser.parse_args()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, stop)
     {"finetune": finetune, "table": table, "speed": speed}[arguments.command](
         arguments)
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except Stopped:
+        print("real_bert: stopped; the same command goes on", file=sys.stderr)
+        sys.exit(STOPPED)
