@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <sstream>
 
 #include "absl/strings/match.h"
@@ -30,8 +31,8 @@ std::string ContentsOf(const std::string& path) {
 
 // A folder with a finished run, made once.
 const UserFolder& FolderWithRun() {
-  static const UserFolder* const folder = [] {
-    auto* made = new UserFolder();
+  static const std::unique_ptr<const UserFolder> folder = [] {
+    auto made = std::make_unique<UserFolder>();
     TemporaryDirectory output;
     const std::string err = output.File("err");
     EXPECT_EQ(
