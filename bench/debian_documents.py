@@ -431,7 +431,7 @@ def train(folder, config):
     studies.write_atomically(seal, json.dumps(config, indent=1))
     print("training %s/%s" % (folder.parent.name, folder.name), flush=True)
     command = [str(studies.PROGRAM), "train", str(seal), "--output", str(folder)]
-    if list(folder.glob("seed-*/metrics.jsonl")):
+    if any(folder.glob("seed-*/metrics.jsonl")):
         command.append("--resume")
     elif folder.exists():
         shutil.rmtree(folder)  # ended before its first update
@@ -452,8 +452,8 @@ def train(folder, config):
     if code == studies.STOPPED:
         raise studies.Stopped
     if code != 0:
-        raise studies.Failure("%s failed with %d: %s" % (folder.name, code,
-                                                         last_line(log_path)))
+        raise studies.Failure("%s failed with %d: %s" % (
+            folder.name, code, studies.last_line_of(log_path)))
 
 
 def wait(process, log_path):
@@ -462,11 +462,7 @@ def wait(process, log_path):
         try:
             return process.wait(timeout=2)
         except subprocess.TimeoutExpired:
-            studies.show_progress(last_line(log_path))
-
-
-def last_line(log_path):
-    return studies.last_line(log_path.read_text(encoding="utf-8", errors="replace"))
+            studies.show_progress(studies.last_line_of(log_path))
 
 
 def predictions(question, folder, out):
@@ -565,7 +561,7 @@ def positive(text):
     return int(text)
 
 
-def stop(*_):
+def stop():
     raise studies.Stopped
 
 
@@ -594,8 +590,7 @@ def main():
     if not os.access(studies.PROGRAM, os.X_OK):
         raise studies.Failure("there is no program %s: bash tasks/demo.sh builds it, "
                               "or REALETC names one" % studies.PROGRAM)
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, stop)
+    studies.on_stop(stop)
     run(arguments)
 
 

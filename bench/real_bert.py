@@ -38,6 +38,7 @@ build/release/bin/realetc, or what REALETC says.
 
 import argparse
 import concurrent.futures
+import contextlib
 import functools
 import glob
 import json
@@ -49,15 +50,14 @@ import statistics
 import subprocess
 import sys
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-REALETC = os.environ.get("REALETC",
-                         os.path.join(ROOT, "build/release/bin/realetc"))
+from studies import (PROGRAM, ROOT, STOPPED, Stopped, last_line_of, on_stop,
+                     read_json, write_atomically)
+
 SYSTEMS = ("realetc", "transformers")
 # Systems to compare `realetc` in fp32 with, and their words in the table.
 OTHERS = {"transformers": "", "transformers-same-start": " from the same start",
           "realetc-bf16": " in bf16"}
 SQUAD_ARTICLES = 24
-STOPPED = 75  # the exit code of `realetc`, too
 PROCESSES = set()  # those that run
 
 COMMON = {"batch_size": 32, "learning_rate": 5e-5}
@@ -75,19 +75,6 @@ TASKS = {
 }
 
 
-def write_atomically(path, text):
-    with open(path + ".partial", "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(path + ".partial", path)
-
-
-def read_json(path):
-    with open(path, encoding="utf-8") as file:
-        return json.load(file)
-
-
 def call(command, log):
     """Runs a program, all of whose output goes to a log; its seconds of CPU
     time."""
@@ -103,21 +90,16 @@ def call(command, log):
             PROCESSES.discard(process.pid)
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
-        with open(log, encoding="utf-8") as file:
-            last = file.read().strip().rsplit("\n", 1)[-1]
         sys.exit("real_bert: %s failed with %d; the end of %s: %s" %
-                 (command[0], process.returncode, log, last))
+                 (command[0], process.returncode, log, last_line_of(log)))
     return usage.ru_utime + usage.ru_stime
 
 
-class Stopped(Exception):
-    pass
-
-
-def stop(*_):
+def stop():
     """Called by signals, in the main thread."""
     for process in list(PROCESSES):
-        os.kill(process, signal.SIGTERM)
+        with contextlib.suppress(ProcessLookupError):  # it has ended just now
+            os.kill(process, signal.SIGTERM)
     raise Stopped
 
 
@@ -125,7 +107,7 @@ def import_model(model, out):
     """The model in our form, for its configuration; returns its folder."""
     imported = os.path.join(out, "model")
     if not os.path.exists(os.path.join(imported, "etc_config.json")):
-        call([REALETC, "import", model, imported],
+        call([PROGRAM, "import", model, imported],
              os.path.join(out, "import.log"))
     return imported
 
@@ -171,7 +153,7 @@ def run_realetc(settings, folder, log, precision="fp32"):
         values["squad.doc_stride"] = settings["doc_stride"]
     else:
         values["glue.name"] = settings["task"]
-    command = [REALETC, "finetune", config, "--output", folder]
+    command = [PROGRAM, "finetune", config, "--output", folder]
     for field, value in values.items():
         command += ["--set", "%s=%s" % (field, json.dumps(value))]
     cpu_seconds = call(command, log)
@@ -216,7 +198,7 @@ RUN = {"realetc": run_realetc, "transformers": run_transformers,
 def score(settings):
     """What `realetc score` says of the predictions."""
     is_squad = settings["task"] == "squad"
-    command = [REALETC, "score", "squad" if is_squad else "glue",
+    command = [PROGRAM, "score", "squad" if is_squad else "glue",
                settings["dev"], settings["predictions"], "--json"]
     if not is_squad:
         config = settings["predictions"] + ".config.json"
@@ -419,8 +401,7 @@ def main():
             command.add_argument("--updates", type=int, default=10)
             command.add_argument("--turns", type=int, default=3)
     arguments = parser.parse_args()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, stop)
+    on_stop(stop)
     {"finetune": finetune, "table": table, "speed": speed}[arguments.command](
         arguments)
 

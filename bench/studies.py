@@ -764,6 +764,11 @@ def last_line(text):
     return (text.strip().splitlines() or ["(no output)"])[-1]
 
 
+def last_line_of(path):
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return last_line(file.read())
+
+
 def set_fields(config, fields):
     for name, value in fields.items():
         *path, last = name.split(".")
@@ -801,6 +806,12 @@ class Stopped(Exception):
     """The user has stopped the study."""
 
 
+def on_stop(function):
+    """Has Ctrl-C, and the other signals that ask a program to end, call it."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: function())
+
+
 class Runner:
     """Makes the runs of a study, as many at once as `jobs`."""
 
@@ -822,8 +833,7 @@ class Runner:
 
     def run_all(self):
         """Returns once all are done; raises Failure or Stopped."""
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, lambda *_: self.stop.set())
+        on_stop(self.stop.set)
         self.begun = time.monotonic()
         with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
             waiting = {pool.submit(self.run_one, run) for run in self.left}
@@ -952,9 +962,8 @@ class Runner:
             return
         if self.stop.is_set():
             raise Stopped
-        log = (folder / "log").read_text(encoding="utf-8", errors="replace")
         raise Failure("%s failed with %d; %s: %s" % (
-            folder.name, code, folder / "log", last_line(log)))
+            folder.name, code, folder / "log", last_line_of(folder / "log")))
 
     def wait(self, process, folder, target):
         asked = False
