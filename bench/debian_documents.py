@@ -9,19 +9,19 @@ without the navigation around it. Three answers beside each other:
 
   ETC      reads up to 4096 tokens (task `classify`), with residual scores off
            and as a sum; and the first 512 tokens alone
+  BERT     the same sizes, the first 512 tokens
   TF-IDF   all words of the text, and logistic regression
 
 links: a page, and a place in it where a link was; which of eight pages is behind
 it? The others are of the same manual. ETC gets the paragraphs around the link, the
 beginning of each page, and what else is on the link's page as the documents of a
-question of WikiHop (in 512 tokens the beginnings, and little else); TF-IDF
-compares those paragraphs, and the whole page, with each beginning and title, and
-logistic regression weighs the four.
+question of WikiHop (in 512 tokens the beginnings, and little else); BERT, which has
+no long tokens, cannot have such questions. TF-IDF compares those paragraphs, and the
+whole page, with each beginning and title, and logistic regression weighs the four.
 
-ETC begins with random weights, and is trained for masked words on the same pages
-first, once for both questions: nothing but Debian is needed. What is held out is
-held out of that as well. BERT is not here: with absolute positions and a budget as
-small as this it learns no more than which word is the most frequent.
+ETC and BERT begin with random weights, and are trained for masked words on the
+same pages first, once for both questions: nothing but Debian is needed. What is
+held out is held out of that as well.
 
   OUT/packages, OUT/pages, OUT/pages.jsonl
                              Debian's packages, unpacked, and their text
@@ -81,6 +81,7 @@ MODEL = {"hidden_size": 128, "num_hidden_layers": 4, "num_attention_heads": 4,
          "attention_probs_dropout_prob": 0.1}
 QUICK_MODEL = {**MODEL, "hidden_size": 32, "num_hidden_layers": 2,
                "intermediate_size": 64}
+BERT = {"preset": "bert_small", "max_absolute_position_embeddings": 512}
 UPDATES = 2000
 PRETRAINING_UPDATES = 500
 
@@ -365,7 +366,7 @@ def tfidf_links(parts):
             for record in parts["dev"]}
 
 
-# --- ETC ---------------------------------------------------------------------
+# --- ETC and BERT ------------------------------------------------------------
 
 
 @dataclasses.dataclass
@@ -373,23 +374,35 @@ class System:
     name: str
     residual: str
     tokens: int
+    is_bert: bool = False
 
 
-def systems(quick):
+def systems(question, quick):
     longest = 1024 if quick else 4096
-    return [System("ETC, %d tokens" % longest, "off", longest),
-            System("ETC with the sum, %d tokens" % longest, "sum", longest),
-            System("ETC, 512 tokens", "off", 512)]
+    found = [System("ETC, %d tokens" % longest, "off", longest),
+             System("ETC with the sum, %d tokens" % longest, "sum", longest),
+             System("ETC, 512 tokens", "off", 512)]
+    if question == "chapters":
+        found.append(System("BERT, 512 tokens", "off", 512, is_bert=True))
+    return found
+
+
+def model_of(system, quick):
+    model = QUICK_MODEL if quick else MODEL
+    if not system.is_bert:
+        return model
+    return {**{key: value for key, value in model.items()
+               if not key.startswith(("local", "relative", "share"))}, **BERT}
 
 
 def config_of(system, out, pieces, arguments, updates, seed):
-    model = QUICK_MODEL if arguments.quick else MODEL
-    return {"model": {**model, "vocab_size": pieces},
+    lengths = ({"max_global_length": system.tokens} if system.is_bert else
+               {"max_long_length": system.tokens, "max_global_length": 256})
+    return {"model": {**model_of(system, arguments.quick), "vocab_size": pieces},
             "residual_attention": system.residual,
             "tokenizer": {"type": "wordpiece",
                           "vocabulary": str(out / "vocab.txt")},
-            "data": {"max_long_length": system.tokens,
-                     "max_global_length": 256},
+            "data": lengths,
             "optimizer": {"type": "bert_adamw", "weight_decay": 0.01,
                           "clip_norm": 1.0},
             "schedule": {"warmup_proportion": 0.1},
@@ -539,7 +552,7 @@ def run(arguments):
     records = parts["dev"]
     found = {"TF-IDF and logistic regression": [
         accuracies(question, records, baseline(parts))]}
-    for system in systems(quick):
+    for system in systems(question, quick):
         name = re.sub(r"[^a-z0-9]+", "_", system.name.lower())
         start = out / "pretrained" / name
         train(start, pretraining(system, out, pieces, arguments))

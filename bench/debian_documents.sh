@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A benchmark of long documents that anybody with Debian can make again: pages of
 # its documentation packages, and two questions about them, answered by ETC, by
-# ETC on the first 512 tokens, and by TF-IDF with logistic regression.
+# ETC and BERT on the first 512 tokens, and by TF-IDF with logistic regression.
 #
 #   bash bench/debian_documents.sh chapters   # of which chapter is a page?
 #   bash bench/debian_documents.sh links      # which page belongs to a link?
