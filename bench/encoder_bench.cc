@@ -21,6 +21,8 @@
 //
 //   of_gemm            share of this process's sgemm rate, at the same number
 //                      of threads, that the operations of etc/step_cost.h reach
+//   flop_per_second    of the same operations, to compare with product_bench's
+//                      in bf16
 //   tokens_per_second  long tokens
 //   peak_bytes         beside weights and optimizer; gradients count
 //   of_matmul          on a device: share of its rate of a large product in
@@ -180,9 +182,12 @@ void RunEncoder(benchmark::State& state, const Variant& variant) {
   if (!variant.plan.empty()) {
     peak = memory.Bytes();
   }
-  state.counters["of_gemm"] = benchmark::Counter(
-      FlopsOf(variant, encoder.config(), shape) / gemm_rate.Around(),
-      benchmark::Counter::kIsIterationInvariantRate);
+  const double flops = FlopsOf(variant, encoder.config(), shape);
+  state.counters["of_gemm"] =
+      benchmark::Counter(flops / gemm_rate.Around(),
+                         benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["flop_per_second"] =
+      benchmark::Counter(flops, benchmark::Counter::kIsIterationInvariantRate);
   state.counters["tokens_per_second"] =
       benchmark::Counter(static_cast<double>(shape.long_length),
                          benchmark::Counter::kIsIterationInvariantRate);
