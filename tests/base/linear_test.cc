@@ -205,7 +205,7 @@ TEST_P(LinearTest, FinishesEachTileOnce) {
 }
 
 // Several layers of one input, as each of them by itself, but for the rounding
-// of a sum of products.
+// of sums of products.
 TEST_P(LinearTest, AppliesSeveralLayers) {
   const std::vector<torch::nn::Linear> layers = {torch::nn::Linear(33, 7),
                                                  torch::nn::Linear(33, 40),
@@ -240,7 +240,12 @@ TEST_P(LinearTest, AppliesSeveralLayers) {
   EXPECT_EQ(all[0].sizes(), input_.sizes());
   EXPECT_TRUE(IsClose(all[0], each[0], 1e-5));
   for (size_t i = 1; i < each.size(); ++i) {
-    EXPECT_TRUE(all[i].equal(each[i])) << i;
+    // A library may add up the products of a column of a wider matrix in
+    // another order; oneDNN does so for a weight's gradient on a Zen 4.
+    const bool is_weight = i <= 2 * layers.size() && i % 2 == 1;
+    EXPECT_TRUE(is_weight ? IsClose(all[i], each[i], 1e-5)
+                          : all[i].equal(each[i]))
+        << i;
   }
 }
 
