@@ -318,7 +318,7 @@ SparseAttentionOutput GlobalLocalAttentionImpl::Attend(
     const torch::Tensor& rows, const HeadRange& heads, const HeadSource& source,
     SparseAttentionInput input) const {
   const int64_t tokens = stream.size(0) * stream.size(1);
-  const bool has_queries = tokens > 0 && !AsksForNone(rows);
+  const bool has_queries = stream.size(1) > 0 && !AsksForNone(rows);
   const torch::Tensor queries = DistinctRows(rows, tokens);
   if (has_queries && queries.defined()) {
     input.pattern = OnlyQueries(input.pattern, queries);

@@ -64,13 +64,12 @@ SoftmaxPattern PatternOr(const SoftmaxPattern& given,
               everything.queries, " queries and ", everything.keys,
               " keys, but is for ", given.batch, " of ", given.queries, " and ",
               given.keys());
-  if (given.runs != nullptr && !given.runs->empty()) {
-    const int64_t distance = (*given.runs)[0].max_distance;
-    TORCH_CHECK(distance == everything.max_distance,
-                "the max_distance of the pattern should be the layer's "
-                "relative_pos_max_distance, ",
-                everything.max_distance, ", but is ", distance);
-  }
+  TORCH_CHECK(!given.max_distance.has_value() ||
+                  *given.max_distance == everything.max_distance,
+              "the max_distance of the pattern should be the layer's "
+              "relative_pos_max_distance, ",
+              everything.max_distance, ", but is ",
+              given.max_distance.value_or(0));
   return given;
 }
 

@@ -26,11 +26,12 @@ namespace etc {
 //               anew from the queries and keys of layers 0 to n: the same bits
 //               as kStore, at a cost that grows with the square of the depth
 //
-// With one buffer, a layer's scores can be carried to one layer only, and are
-// valid until that layer runs; after the backward pass they are not, and
-// gradients of scores cannot be retained. Any other use, reading included
+// With one buffer, a layer's scores can be carried to one layer only, which
+// the same implementation computes, and are valid until that layer runs; after
+// the backward pass they are not. Any other use, reading included
 // (ScoreTensor), throws c10::Error, as does, with kReverse, a second backward
-// pass.
+// pass. Gradients of carried scores share a buffer too, and the pass writes
+// over them: a hook that keeps them has to copy them.
 enum class ScoreStorage { kStore, kReverse, kRecompute };
 
 class ScoreBuffer;

@@ -140,10 +140,15 @@ ScoreGradients ScoreBuffer::Gradients(int64_t layers, const ScorePair& above) {
   if (layers == 1 && !has_base_) {
     return gradients;
   }
-  if (!gradients_.defined()) {
-    gradients_ = backend_.NewScores(kept_.front());
+  if (layers == 1 && storage_ == ScoreStorage::kRecompute) {
+    // They leave the stack: a second backward pass must not write into them.
+    gradients.previous = backend_.NewScores(kept_.front());
+  } else {
+    if (!gradients_.defined()) {
+      gradients_ = backend_.NewScores(kept_.front());
+    }
+    gradients.previous = gradients_;
   }
-  gradients.previous = gradients_;
   gradients.undo = storage_ == ScoreStorage::kReverse;
   return gradients;
 }

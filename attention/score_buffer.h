@@ -33,6 +33,8 @@ class ScoreBuffer {
   }
   // The sum so far. Its values change with the next layer.
   const ScorePair& scores() const { return scores_; }
+  // Returns true if `backend` computes its layers.
+  bool IsOf(const FusedBackend& backend) const { return &backend == &backend_; }
   // Returns true if these are the buffer's own scores.
   bool Holds(const ScorePair& scores) const;
 
@@ -54,8 +56,9 @@ class ScoreBuffer {
   void ReturnTo(int64_t layers);
   // Returns the scores' part in the backward pass of the last of `layers`
   // layers, after ReturnTo(layers). `above`: gradients from the layer above.
-  // The gradients of all layers share one pair of tensors, too. Call Removed
-  // after the pass.
+  // The gradients of all layers share one pair of tensors, too; with
+  // kRecompute, which allows another pass, those of the base have their own.
+  // Call Removed after the pass.
   ScoreGradients Gradients(int64_t layers, const ScorePair& above);
   void Removed(int64_t layers);
 

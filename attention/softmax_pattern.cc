@@ -1,5 +1,6 @@
 #include "attention/softmax_pattern.h"
 
+#include <c10/core/InferenceMode.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -329,13 +330,17 @@ SoftmaxPattern PatternOfBlock(std::vector<RunSetTable> visible,
   pattern.queries = options.queries;
   (is_own ? pattern.own_keys : pattern.other_keys) = options.keys;
   pattern.window = window;
+  pattern.max_distance = options.max_distance;
   pattern.runs =
       std::make_shared<const std::vector<SoftmaxRuns>>(std::move(examples));
   pattern.masks =
       [runs = pattern.runs, options, window,
        lazy = std::make_shared<LazyMasks>()](const torch::Device& device) {
-        std::call_once(lazy->once,
-                       [&] { lazy->masks = MasksOf(*runs, options, window); });
+        std::call_once(lazy->once, [&] {
+          // A later backward pass cannot use tensors of inference mode.
+          const c10::InferenceMode normal_mode(false);
+          lazy->masks = MasksOf(*runs, options, window);
+        });
         const SoftmaxMasks& masks = lazy->masks;
         return SoftmaxMasks{.own_mask = ToDevice(masks.own_mask, device),
                             .own_ids = ToDevice(masks.own_ids, device),
@@ -449,6 +454,8 @@ SoftmaxPattern DensePattern(const torch::Tensor& mask,
   pattern.batch = options.batch;
   pattern.queries = options.queries;
   pattern.other_keys = options.keys;
+  pattern.max_distance = options.max_distance;
+  const c10::InferenceMode normal_mode(false);  // as in PatternOfBlock
   SoftmaxMasks all;
   all.own_mask =
       torch::zeros({options.batch, options.queries, 0}, torch::kBool);

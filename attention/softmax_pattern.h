@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "attention/key_runs.h"
@@ -35,6 +36,9 @@ struct SoftmaxPattern {
   KeyWindow window = kNoWindow;
   // One for each example; null if only `masks` knows the pattern.
   std::shared_ptr<const std::vector<SoftmaxRuns>> runs;
+  // m of the relative ids (KeyPatternOptions); unset where masks have ids of
+  // another kind.
+  std::optional<int64_t> max_distance;
   // Makes the masks on the given device. Thread-safe. Throws c10::Error if the
   // source of the pattern has other sizes.
   std::function<SoftmaxMasks(const torch::Device&)> masks;

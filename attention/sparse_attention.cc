@@ -270,6 +270,11 @@ std::shared_ptr<ScoreBuffer> BufferFor(const FusedBackend& backend,
                                ? buffer->Holds(problem.previous)
                                : buffer->layers() == 0;
     if (continues) {
+      TORCH_CHECK(buffer->IsOf(backend),
+                  "layers whose scores share one buffer should be computed by "
+                  "one implementation, but this one would be by ",
+                  backend.name(),
+                  "; use ScoreStorage::kStore, or choose one for all");
       return buffer;
     }
   }

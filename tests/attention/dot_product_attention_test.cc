@@ -462,6 +462,27 @@ TEST(DotProductAttentionTest, TakesBfloat16) {
   }
 }
 
+// Rows that overlap, as those of unfold(), of which a gradient is the sum.
+TEST(DotProductAttentionTest, HasTheGradientsOfRowsThatOverlap) {
+  const torch::Tensor key = torch::randn({1, 1, 3, 8});
+  std::vector<torch::Tensor> gradients;
+  for (const AttentionImplementation implementation :
+       {AttentionImplementation::kReference,
+        AttentionImplementation::kKernel}) {
+    torch::manual_seed(3);
+    const torch::Tensor source = torch::randn({1, 1, 10}).requires_grad_(true);
+    const DotProductAttentionOutput output = DotProductAttention(
+        {.query = source.unfold(2, 8, 1),
+         .key = key,
+         .value = key,
+         .pattern = AllKeysPattern({.queries = 3, .keys = 3, .batch = 1})},
+        implementation);
+    gradients.push_back(
+        torch::autograd::grad({output.context.sin().sum()}, {source})[0]);
+  }
+  EXPECT_TRUE(IsClose(gradients[1], gradients[0], 1e-5));
+}
+
 TEST(DotProductAttentionTest, RejectsWhatDoesNotFit) {
   const Case c = {.queries = 5, .keys = 7, .distance = 2};
   const DotProductAttentionInput good = Stack(c, torch::kFloat32).layer(0);

@@ -400,6 +400,15 @@ TEST(GlobalLocalAttentionTest, KeepsHiddenSizesOfBothStreams) {
   EXPECT_EQ(output.global_output.sizes(), at::IntArrayRef({2, 4, 15}));
 }
 
+TEST(GlobalLocalAttentionTest, KeepsLengthsOfAnEmptyBatch) {
+  GlobalLocalAttention attention = Make(SmallOptions());
+  const int64_t hidden = SmallOptions().long_hidden_size;
+  const GlobalLocalAttentionOutput output = attention->forward(
+      Random({0, 5, hidden}), Random({0, 3, hidden}), AttentionInputs());
+  EXPECT_EQ(output.long_output.sizes(), at::IntArrayRef({0, 5, hidden}));
+  EXPECT_EQ(output.global_output.sizes(), at::IntArrayRef({0, 3, hidden}));
+}
+
 TEST(GlobalLocalAttentionTest, DropsOnlyInTraining) {
   GlobalLocalAttentionOptions options = SmallOptions();
   options.dropout = 0.5;

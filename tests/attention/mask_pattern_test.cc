@@ -371,6 +371,24 @@ TEST(MaskPatternTest, ARunOfKeysTooManyIsForTensors) {
                c10::Error);
 }
 
+// Masks that an evaluation made serve a backward pass later.
+TEST(MaskPatternTest, MasksAreNoTensorsOfInferenceMode) {
+  const KeyPatternOptions options = {
+      .queries = 5, .keys = 5, .batch = 1, .max_distance = 2};
+  std::vector<SoftmaxMasks> masks;
+  {
+    const c10::InferenceMode inference;
+    const torch::Tensor mask = torch::ones({1, 5, 5}, torch::kBool);
+    for (const SoftmaxPattern& pattern :
+         {CausalPattern(options), DensePattern(mask, options)}) {
+      masks.push_back(pattern.masks(torch::kCPU));
+    }
+  }
+  for (const SoftmaxMasks& made : masks) {
+    EXPECT_FALSE(made.other_ids.is_inference());
+  }
+}
+
 TEST(MaskPatternTest, SaysWhatItExpected) {
   const KeyPatternOptions options = {.queries = 3, .keys = 5, .batch = 2};
   const torch::Tensor good = torch::ones({3, 5}, torch::kBool);

@@ -540,6 +540,11 @@ TEST(MultiHeadAttentionTest, SaysWhatItExpected) {
               testing::HasSubstr("the max_distance of the pattern should be "
                                  "the layer's relative_pos_max_distance, 0, "
                                  "but is 4"));
+  EXPECT_THAT(
+      message(query, key, key,
+              DensePattern(torch::ones({kBatch, kQueries, kKeys}, torch::kBool),
+                           other)),
+      testing::HasSubstr("the max_distance of the pattern should be"));
 }
 
 }  // namespace

@@ -55,6 +55,10 @@ class Layers {
                    .As(torch::kFloat32)) {}
 
   SparseAttentionInput& input(int64_t layer) { return stack_.layers[layer]; }
+  // Computes the layers from now on.
+  void set_implementation(AttentionImplementation implementation) {
+    implementation_ = implementation;
+  }
   int64_t size() const { return static_cast<int64_t>(stack_.layers.size()); }
 
   // Contexts of layers [begin, end), of which the first takes `below`.
@@ -88,7 +92,7 @@ class Layers {
   }
 
  private:
-  const AttentionImplementation implementation_;
+  AttentionImplementation implementation_;
   AttentionInputs attention_;
   AttentionStack stack_;
 };
@@ -312,6 +316,37 @@ TEST_P(ScoreStorageTest, RefusesToCarryTheSameScoresToTwoLayers) {
       EXPECT_THAT(error.what(), HasSubstr("of 1 layers, are gone"));
     }
   }
+}
+
+TEST_P(ScoreStorageTest, RefusesLayersOfTwoImplementationsInOneBuffer) {
+  for (const ScoreStorage storage : kBuffered) {
+    Layers layers(SomeLayers(2), GetParam());
+    const SparseAttentionOutput below = layers.RunOne(storage, 0, {});
+    layers.set_implementation(GetParam() == AttentionImplementation::kKernel
+                                  ? AttentionImplementation::kBlocked
+                                  : AttentionImplementation::kKernel);
+    try {
+      layers.RunOne(storage, 1, below);
+      FAIL() << "the first would be computed again by the second";
+    } catch (const c10::Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("computed by one implementation"));
+    }
+  }
+}
+
+TEST_P(ScoreStorageTest, GradientsOfScoresFromElsewhereStayAsTheyAre) {
+  Layers layers(SomeLayers(2), GetParam());
+  SparseAttentionOutput below = layers.RunOne(ScoreStorage::kStore, 0, {});
+  below.scores.own = below.scores.own->detach().requires_grad_(true);
+  below.scores.other = below.scores.other->detach().requires_grad_(true);
+  const torch::Tensor context =
+      layers.RunOne(ScoreStorage::kRecompute, 1, below).context;
+  const std::vector<torch::Tensor> leaves = {below.scores.own,
+                                             below.scores.other};
+  const auto first = Gradients(Scalar(context), leaves, /*retain_graph=*/true);
+  const torch::Tensor before = first[0].clone();
+  Gradients(Scalar(context.square()), leaves);
+  EXPECT_TRUE(first[0].equal(before));
 }
 
 TEST_P(ScoreStorageTest, RefusesToReadScoresThatAreGone) {

@@ -90,10 +90,15 @@ class BackwardPass {
         all_gradients_(
             {.operands = input.problem.operands, .gates = input.problem.gates}),
         gradients_(all_gradients_.operands) {
-    // Zeros of the same layout.
+    // Zeros of the same layout; rows that overlap have one of their own.
     const auto clear = [](torch::Tensor& tensor) {
       if (tensor.defined()) {
-        tensor = torch::zeros_like(tensor);
+        const torch::Tensor source = tensor;
+        tensor = torch::zeros_like(source);
+        if (tensor.dim() > 0 && tensor.stride(-1) != 1 &&
+            tensor.size(-1) != 1) {
+          tensor = torch::zeros_like(source, at::MemoryFormat::Contiguous);
+        }
       }
     };
     gradients_.ForEachTensor(clear);
