@@ -58,7 +58,8 @@ std::vector<AttentionPattern> PatternsOfRows(const torch::Tensor& example_ids) {
   return patterns;
 }
 
-// Returns for each token the number of tokens of its example before it.
+// Returns for each token the number of tokens of its example before it, and 0
+// for padding, which may be longer than the table of positions.
 torch::Tensor PositionsWithinExamples(const torch::Tensor& example_ids) {
   torch::Tensor positions = torch::empty_like(example_ids);
   const int64_t length = example_ids.size(1);
@@ -67,7 +68,8 @@ torch::Tensor PositionsWithinExamples(const torch::Tensor& example_ids) {
   for (int64_t b = 0; b < example_ids.size(0); ++b) {
     std::unordered_map<int64_t, int64_t> lengths;
     for (int64_t i = 0; i < length; ++i) {
-      *position++ = lengths[*id++]++;
+      *position++ = *id == 0 ? 0 : lengths[*id]++;
+      ++id;
     }
   }
   return positions;

@@ -32,8 +32,7 @@ EtcInput BertInput(const torch::Tensor& token_ids,
 // and each example has positions 0, 1, ... of its own, as if it were alone.
 //
 //   example_ids: [B, T] int64 or int32 below 2^31, equal within an example; 0
-//   for
-//                padding
+//                for padding, which has position 0
 //
 // Throws c10::Error also for ids out of range.
 EtcInput PackedBertInput(const torch::Tensor& token_ids,

@@ -21,6 +21,8 @@ constexpr char kSourceTable[] = "encoder.embed_tokens.weight";
 constexpr char kTargetTable[] = "decoder.embed_tokens.weight";
 // Options of ours among those of fairseq, named as in EncoderDecoderConfig.
 constexpr char kResidualDecay[] = "residual_decay";
+// The epsilon of every LayerNorm of fairseq.
+constexpr double kEpsilon = 1e-5;
 
 bool Has(const TensorReader& reader, const std::string& name) {
   return reader.Find(name).ok();
@@ -77,6 +79,22 @@ class OptionReader {
       } else {
         Fail(name, "a text");
       }
+    }
+  }
+  // Refuses the option `name` where it is there and is not `expected`, which
+  // holds because of `reason`.
+  void Expect(const char* name, bool expected, const char* reason) {
+    const Json* value = Find(name);
+    if (value == nullptr) {
+      return;
+    }
+    if (!value->is_boolean()) {
+      Fail(name, "true or false");
+    } else if (value->get<bool>() != expected) {
+      status_.Update(InvalidArgument(path_, ": the option ", name,
+                                     " should be ", expected ? "true" : "false",
+                                     ", but is ", expected ? "false" : "true",
+                                     ": ", reason));
     }
   }
   const absl::Status& status() const { return status_; }
@@ -148,6 +166,25 @@ absl::Status TakeSizes(const TensorReader& reader,
   return absl::OkStatus();
 }
 
+// Refuses options that contradict the tensors, or change what a model computes.
+void CheckOptions(const EncoderDecoderConfig& config, OptionReader* read) {
+  const auto expect_order = [&](const char* name, const std::string& sublayer) {
+    const bool is_pre_norm = sublayer == "pre_norm";
+    read->Expect(name, is_pre_norm,
+                 is_pre_norm
+                     ? "the stack has a LayerNorm behind its last layer"
+                     : "the stack has no LayerNorm behind its last "
+                       "layer (no_decoder_final_norm is not supported)");
+  };
+  expect_order("encoder_normalize_before", config.encoder_sublayer);
+  expect_order("decoder_normalize_before", config.decoder_sublayer);
+  for (const char* const name :
+       {"no_token_positional_embeddings", "no_scale_embedding",
+        "cross_self_attention"}) {
+    read->Expect(name, false, "no model of ours computes that");
+  }
+}
+
 // Sets what the options say. `heads` as of FairseqConfig.
 absl::Status TakeOptions(const TensorReader& reader, int64_t heads,
                          EncoderDecoderConfig* config) {
@@ -169,11 +206,14 @@ absl::Status TakeOptions(const TensorReader& reader, int64_t heads,
   read.Take("activation_fn", &config->hidden_act);
   if (config->hidden_act == "gelu") {
     config->hidden_act = "gelu_erf";
+  } else if (config->hidden_act == "gelu_accurate") {
+    config->hidden_act = "gelu";
   }
   read.Take("encoder_residual_attention", &config->encoder_residual_attention);
   read.Take("decoder_residual_attention", &config->decoder_residual_attention);
   read.Take("cross_residual_attention", &config->cross_residual_attention);
   read.Take(kResidualDecay, &config->residual_decay);
+  CheckOptions(*config, &read);
   ETC_RETURN_IF_ERROR(read.status());
   if (encoder_heads < 1 || encoder_heads != decoder_heads) {
     return InvalidArgument(
@@ -189,8 +229,20 @@ absl::Status TakeOptions(const TensorReader& reader, int64_t heads,
   return absl::OkStatus();
 }
 
+// Returns fairseq's name of an activation, where "gelu" is the exact form.
+std::string FairseqActivation(const std::string& hidden_act) {
+  return hidden_act == "gelu"       ? "gelu_accurate"
+         : hidden_act == "gelu_erf" ? "gelu"
+                                    : hidden_act;
+}
+
 // The options of a model as fairseq's argument parser would give them.
 absl::StatusOr<Json> FairseqOptions(const EncoderDecoderConfig& config) {
+  if (config.layer_norm_epsilon != kEpsilon) {
+    return InvalidArgument("fairseq has a layer_norm_epsilon of ", kEpsilon,
+                           " only, but this model has ",
+                           config.layer_norm_epsilon);
+  }
   const bool is_admin = config.encoder_sublayer == "admin";
   if (is_admin != (config.decoder_sublayer == "admin")) {
     return InvalidArgument(
@@ -203,8 +255,7 @@ absl::StatusOr<Json> FairseqOptions(const EncoderDecoderConfig& config) {
       {"task", "translation"},
       {"criterion", "label_smoothed_cross_entropy"},
       {"init_type", is_admin ? "adaptive" : "default"},
-      {"activation_fn",
-       config.hidden_act == "gelu_erf" ? "gelu" : config.hidden_act},
+      {"activation_fn", FairseqActivation(config.hidden_act)},
       {"dropout", config.hidden_dropout_prob},
       {"attention_dropout", config.attention_probs_dropout_prob},
       {"activation_dropout", config.activation_dropout_prob},

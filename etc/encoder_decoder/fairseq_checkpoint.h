@@ -30,7 +30,11 @@ bool IsFairseqTranslation(const TensorReader& reader);
 //   kInvalidArgument  tensors that are missing or that we have no model for:
 //                     learned positions, an encoder of another width or
 //                     vocabulary than the decoder; no number of heads, or one
-//                     that differs between encoder and decoder
+//                     that differs between encoder and decoder; options that
+//                     contradict the tensors (encoder_normalize_before,
+//                     decoder_normalize_before) or ask for another model
+//                     (no_token_positional_embeddings, no_scale_embedding,
+//                     cross_self_attention)
 absl::StatusOr<EncoderDecoderConfig> FairseqConfig(const TensorReader& reader,
                                                    int64_t heads = 0);
 
@@ -45,7 +49,8 @@ absl::StatusOr<EncoderDecoder> LoadFairseqCheckpoint(const std::string& path,
 // Residual attention scores are options that fairseq does not know.
 // torch.load(path, weights_only=False) opens it. Written atomically.
 //   kInvalidArgument  as of FairseqTensors; sublayer "admin" on one side only,
-//                     or "pre_norm" beside "admin"
+//                     or "pre_norm" beside "admin"; a layer_norm_epsilon
+//                     other than fairseq's 1e-5
 absl::Status WriteFairseqCheckpoint(const std::string& path,
                                     const EncoderDecoder& model);
 

@@ -59,6 +59,9 @@ std::string Difference(const torch::Tensor& there, const torch::Tensor& here) {
   if (there.scalar_type() == here.scalar_type() && torch::equal(there, here)) {
     return "";
   }
+  if (there.numel() == 0) {
+    return "empty, of another dtype";
+  }
   const torch::Tensor a = there.to(torch::kFloat64);
   const torch::Tensor b = here.to(torch::kFloat64);
   return absl::StrFormat("largest difference %.3g, norm %.6g there, %.6g here",

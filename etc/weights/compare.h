@@ -11,7 +11,8 @@ namespace etc {
 
 struct TensorDifference {
   std::string name;
-  // "only in <path>", "[2, 3] there, [3, 2] here", or how far values differ.
+  // "only in <path>", "[2, 3] there, [3, 2] here", "empty, of another dtype",
+  // or how far values differ.
   std::string what;
 };
 

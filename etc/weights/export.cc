@@ -161,7 +161,8 @@ void UndoScaling(const HuggingFaceFields& fields, NamedTensors* heads) {
 }
 
 // The TensorFlow code supports one gelu and one epsilon, ETC's Post-LN and
-// Pre-LN, and BERT's code, also HuggingFace's, Post-LN alone.
+// Pre-LN, and BERT's code, also HuggingFace's, Post-LN alone, with heads that
+// divide the width among them.
 absl::Status CheckExpressible(const EtcConfig& config, NameStyle style,
                               const std::string& source) {
   const auto sublayer = SublayerFromName(config.sublayer);
@@ -173,6 +174,16 @@ absl::Status CheckExpressible(const EtcConfig& config, NameStyle style,
         may_precede ? "before or behind" : "behind",
         " each block only, but this model has sublayer \"", config.sublayer,
         "\""));
+  }
+  if (style != NameStyle::kOfficialEtc &&
+      config.num_attention_heads * config.head_size() != config.hidden_size) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        source, ": ", NameStyleDescription(style),
+        " has heads of hidden_size / num_attention_heads only, but this model "
+        "has hidden_size ",
+        config.hidden_size, ", num_attention_heads ",
+        config.num_attention_heads, " and att_size_per_head ",
+        config.head_size()));
   }
   if (style == NameStyle::kHuggingFace) {
     return absl::OkStatus();

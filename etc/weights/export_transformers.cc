@@ -66,12 +66,17 @@ void PredictNumbersThemselves(ImportPlan* plan, NamedTensors* tensors) {
   fields.deviation = 1;
 }
 
-// Names the class by which transformers reads the vocabulary. Its longest word
-// has 100 characters, whatever the file says.
-absl::Status AddTokenizerClass(const std::string& directory) {
+// Names the class by which transformers reads the vocabulary, and the tokens to
+// which it cuts texts. Its longest word has 100 characters, whatever the file
+// says.
+absl::Status AddTokenizerClass(const TextLimits& limits,
+                               const std::string& directory) {
   const std::string path = directory + "/tokenizer_config.json";
   ETC_ASSIGN_OR_RETURN(json options, ReadJsonFile(path));
   options["tokenizer_class"] = "BertTokenizer";
+  options["model_max_length"] = limits.max_long_length > 0
+                                    ? limits.max_long_length
+                                    : limits.max_global_length;
   options.erase("max_input_chars_per_word");
   return WriteFileAtomically(path, JsonText(options, /*indent=*/2) + "\n");
 }
@@ -102,7 +107,7 @@ absl::StatusOr<std::vector<std::string>> ExportForTransformers(
         absl::StrCat(directory, "/", VocabularyFileName(plan.tokenizer.type)));
   }
   if (plan.tokenizer.type == "wordpiece") {
-    ETC_RETURN_IF_ERROR(AddTokenizerClass(directory));
+    ETC_RETURN_IF_ERROR(AddTokenizerClass(limits, directory));
   }
   for (const auto& [name, contents] : files) {
     written.push_back(absl::StrCat(directory, "/", name));

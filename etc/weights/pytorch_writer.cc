@@ -187,7 +187,8 @@ std::string PickleOf(const Json& entries,
   return std::move(pickle).Finish();
 }
 
-// Writes the archive by `write`, whose first error is returned.
+// Writes the archive by `write`, whose first error is returned. LibTorch's
+// writer is never told of it: it would throw, and once more when destroyed.
 absl::Status WriteArchive(const std::string& pickle, const TensorList& tensors,
                           const WriteFunction& write) {
   absl::Status status;
@@ -197,7 +198,7 @@ absl::Status WriteArchive(const std::string& pickle, const TensorList& tensors,
           if (status.ok()) {
             status = write({static_cast<const char*>(bytes), size});
           }
-          return status.ok() ? size : 0;
+          return size;
         });
     writer.writeRecord("data.pkl", pickle.data(), pickle.size());
     for (size_t i = 0; i < tensors.size() && status.ok(); ++i) {
@@ -207,7 +208,6 @@ absl::Status WriteArchive(const std::string& pickle, const TensorList& tensors,
     }
     writer.writeEndOfFile();
   } catch (const std::exception& error) {
-    // The writer throws where `write` fails, too.
     status.Update(absl::InternalError(error.what()));
   }
   return status;

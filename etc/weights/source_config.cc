@@ -7,11 +7,13 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/json_reader.h"
 #include "base/json_text.h"
 #include "base/path_lookup.h"
 #include "base/status_macros.h"
+#include "etc/weights/formats/tensor_source.h"
 #include "nlohmann/json.hpp"
 
 namespace etc {
@@ -21,6 +23,7 @@ namespace fs = std::filesystem;
 
 using nlohmann::json;
 
+constexpr char kBertConfigJson[] = "bert_config.json";
 constexpr char kConfigJson[] = "config.json";
 // `model_type` in config.json of ExportForTransformers.
 constexpr char kRealEtcModelType[] = "realetc";
@@ -57,6 +60,29 @@ absl::StatusOr<SourceConfig> OurConfigFromJson(json fields,
   ETC_ASSIGN_OR_RETURN(source.hugging_face,
                        HuggingFaceFieldsFromJson(fields, path));
   return source;
+}
+
+// Adds the model_type that follows from names of HuggingFace's tensors to the
+// fields of a configuration that says none.
+void AddModelType(const RecognizedNames& names, json* fields) {
+  if (!fields->is_object() || fields->contains("model_type")) {
+    return;
+  }
+  const auto classes = fields->find("architectures");
+  if (classes == fields->end() || classes->empty()) {
+    (*fields)["model_type"] =
+        absl::EndsWith(names.prefix, "roberta.") ? "roberta" : "bert";
+  }
+}
+
+// The names of the tensors at `path`, or nullopt if they cannot be recognised.
+std::optional<RecognizedNames> NamesOfTensors(const std::string& path) {
+  const auto tensors = OpenTensorSource(path);
+  if (!tensors.ok()) {
+    return std::nullopt;
+  }
+  auto names = RecognizeNames((*tensors)->names(), path);
+  return names.ok() ? std::make_optional(*std::move(names)) : std::nullopt;
 }
 
 // Files that we write for Google's code have them, too.
@@ -184,16 +210,27 @@ absl::StatusOr<SourceConfig> ReadSourceConfig(const std::string& path) {
       return OurConfigFromJson(fields, hugging_face);
     }
   }
-  return ReadBertSourceConfig(path);
+  const auto names = NamesOfTensors(path);
+  return ReadBertSourceConfig(path, names.has_value() ? &*names : nullptr);
 }
 
-absl::StatusOr<SourceConfig> ReadBertSourceConfig(const std::string& path) {
-  for (const char* name : {"bert_config.json", kConfigJson}) {
+absl::StatusOr<SourceConfig> ReadBertSourceConfig(
+    const std::string& path, const RecognizedNames* names) {
+  const bool is_hugging_face =
+      names != nullptr && names->style == NameStyle::kHuggingFace;
+  std::vector<const char*> files = {kBertConfigJson, kConfigJson};
+  if (is_hugging_face) {
+    std::swap(files[0], files[1]);
+  }
+  for (const char* name : files) {
     const std::string file = FileBesideWeights(path, name);
     if (file.empty()) {
       continue;
     }
-    ETC_ASSIGN_OR_RETURN(const json fields, ReadJsonFile(file));
+    ETC_ASSIGN_OR_RETURN(json fields, ReadJsonFile(file));
+    if (is_hugging_face) {
+      AddModelType(*names, &fields);
+    }
     return BertConfigFromJson(fields, file);
   }
   // `path` may be the prefix of a TensorFlow checkpoint.

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "etc/config.h"
+#include "etc/weights/encoder_parameters.h"
 #include "etc/weights/hugging_face_fields.h"
 #include "nlohmann/json_fwd.hpp"
 
@@ -36,14 +37,19 @@ struct SourceConfig {
 };
 
 // Reads the first that exists of etc_config.json, bert_config.json and
-// config.json, which may be that of ExportForTransformers.
+// config.json, which may be that of ExportForTransformers. Beside tensors in
+// HuggingFace's names as ReadBertSourceConfig.
 //   kNotFound         none does
 //   kInvalidArgument  it is invalid
 absl::StatusOr<SourceConfig> ReadSourceConfig(const std::string& path);
 
 // The same without etc_config.json: beside weights of BERT that may be the
-// configuration they are to be lifted to.
-absl::StatusOr<SourceConfig> ReadBertSourceConfig(const std::string& path);
+// configuration they are to be lifted to. `names` are those of the tensors,
+// where they are known. Beside HuggingFace's, config.json comes first, and
+// either file means what HuggingFace's code makes of it: the exact gelu, and
+// with the prefix "roberta." RoBERTa unless the file says BERT.
+absl::StatusOr<SourceConfig> ReadBertSourceConfig(
+    const std::string& path, const RecognizedNames* names = nullptr);
 
 // The contents of `bert_config.json` of Google's code, or of `config.json` of
 // HuggingFace's BERT or RoBERTa, told apart by fields that only the latter has.

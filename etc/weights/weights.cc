@@ -42,7 +42,7 @@ absl::Status FindConfig(const EtcConfig* assumed, WeightFile* file) {
   const bool is_bert = IsBertStyle(source.names.style);
   absl::StatusOr<SourceConfig> found = absl::NotFoundError("");
   if (is_bert) {
-    found = ReadBertSourceConfig(source.path);
+    found = ReadBertSourceConfig(source.path, &source.names);
   }
   if (absl::IsNotFound(found.status())) {
     found = ReadSourceConfig(source.path);

@@ -429,6 +429,22 @@ TEST(PackedBertInputTest, PositionsBeginAnewInEachExample) {
       torch::tensor({0, 1, 2, 0, 1, 2, 3, 3, 4}, torch::kInt64)));
 }
 
+// Padding may be longer than the table of positions.
+TEST(PackedBertInputTest, PaddingHasPositionZero) {
+  EtcModel model = SeededModel(BertLikeConfig());
+  const torch::Tensor ids = torch::ones({1, 40}, torch::kInt64);
+  const torch::Tensor example_ids = torch::zeros({1, 40}, torch::kInt64);
+  example_ids.slice(1, 0, 3).fill_(4);
+  const EtcInput input = PackedBertInput(ids, {}, example_ids);
+  EXPECT_EQ(input.global_position_ids[0][2].item<int64_t>(), 2);
+  EXPECT_TRUE(
+      input.global_position_ids[0].slice(0, 3).eq(0).all().item<bool>());
+  const torch::NoGradGuard no_grad;
+  EXPECT_TRUE(IsClose(
+      model->forward(input).global_output.slice(1, 0, 3),
+      model->forward(BertInput(ids.slice(1, 0, 3))).global_output, 2e-5));
+}
+
 // Parameters that only long tokens would read are not read, nor given gradients
 // of zeros.
 TEST(BertInputTest, LeavesTheLongStreamOut) {

@@ -1,8 +1,8 @@
 // Checkpoints of fairseq: through a file and back the configuration and the
 // model are the same to the bit, for every sublayer that fairseq has and every
-// sharing of tables; options of later versions; files that do not fit. That
-// Python's torch.load reads such a file, and we what torch.save writes, is for
-// tests/fairseq_checkpoints.py.
+// sharing of tables; options of later versions; files that do not fit; a disk
+// that is full. That Python's torch.load reads such a file, and we what
+// torch.save writes, is for tests/fairseq_checkpoints.py.
 
 #include "etc/encoder_decoder/fairseq_checkpoint.h"
 
@@ -11,8 +11,12 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include <cerrno>
+#include <filesystem>
 #include <string>
+#include <utility>
 
+#include "base/file_operations.h"
 #include "etc/encoder_decoder/admin_omegas.h"
 #include "etc/encoder_decoder/fairseq_names.h"
 #include "etc/weights/pytorch_writer.h"
@@ -142,6 +146,94 @@ TEST_F(FairseqCheckpointTest, SaysWhatDoesNotFit) {
   EXPECT_THAT(WriteFairseqCheckpoint(path_, PositiveTranslationModel(mixed, 3))
                   .message(),
               HasSubstr("in both stacks or in none"));
+}
+
+// fairseq's "gelu" is the exact form, ours the tanh form.
+TEST_F(FairseqCheckpointTest, NamesActivationsAsFairseqDoes) {
+  for (const auto& [ours, theirs] :
+       {std::pair("gelu", "gelu_accurate"), std::pair("gelu_erf", "gelu"),
+        std::pair("relu", "relu")}) {
+    EncoderDecoderConfig config = ToyTranslationConfig("off");
+    config.hidden_act = ours;
+    const EncoderDecoder model = PositiveTranslationModel(config, 3);
+    ASSERT_TRUE(WriteFairseqCheckpoint(path_, model).ok());
+    const nlohmann::json options =
+        nlohmann::json::parse(TensorReader::Open(path_)->metadata().at("args"));
+    EXPECT_EQ(options["activation_fn"], theirs);
+    const auto loaded = LoadFairseqCheckpoint(path_);
+    ASSERT_TRUE(loaded.ok()) << loaded.status();
+    EXPECT_EQ((*loaded)->config().hidden_act, ours);
+    EXPECT_TRUE(LogitsOf(*loaded).equal(LogitsOf(model)));
+  }
+}
+
+TEST_F(FairseqCheckpointTest, RefusesAnotherEpsilonThanFairseqs) {
+  EncoderDecoderConfig config = ToyTranslationConfig("off");
+  config.layer_norm_epsilon = 1e-6;
+  const absl::Status written =
+      WriteFairseqCheckpoint(path_, PositiveTranslationModel(config, 3));
+  EXPECT_EQ(written.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(written.message(), HasSubstr("layer_norm_epsilon"));
+}
+
+TEST_F(FairseqCheckpointTest, RefusesOptionsOfAnotherFunction) {
+  const auto error = [&](const char* sublayer, const std::string& option,
+                         const nlohmann::json& value) {
+    nlohmann::json args = {{"encoder_attention_heads", 2},
+                           {"decoder_attention_heads", 2}};
+    args[option] = value;
+    nlohmann::json entries;
+    entries["args"] = args;
+    return ErrorOf(*FairseqTensors(PositiveTranslationModel(
+                       ToyTranslationConfig("off", sublayer), 3)),
+                   entries);
+  };
+  for (const std::string name :
+       {"encoder_normalize_before", "decoder_normalize_before"}) {
+    EXPECT_THAT(error("post_norm", name, true),
+                HasSubstr("the option " + name + " should be false"));
+    EXPECT_THAT(error("admin", name, true), HasSubstr(name));
+    EXPECT_THAT(error("pre_norm", name, false),
+                HasSubstr("the option " + name + " should be true"));
+    EXPECT_THAT(error("post_norm", name, 1),
+                HasSubstr(name + " should be true or false"));
+  }
+  for (const std::string name :
+       {"no_token_positional_embeddings", "no_scale_embedding",
+        "cross_self_attention"}) {
+    EXPECT_THAT(error("post_norm", name, true),
+                HasSubstr("the option " + name + " should be false"));
+  }
+}
+
+// A disk on which some bytes fit.
+class FullDisk : public FileOperations {
+ public:
+  explicit FullDisk(size_t bytes) : left_(bytes) {}
+  ssize_t Write(int descriptor, const char* data, size_t size) override {
+    if (size > left_) {
+      errno = ENOSPC;
+      return -1;
+    }
+    left_ -= size;
+    return FileOperations::Write(descriptor, data, size);
+  }
+
+ private:
+  size_t left_;
+};
+
+TEST_F(FairseqCheckpointTest, LeavesNothingOnAFullDisk) {
+  const EncoderDecoder model =
+      PositiveTranslationModel(ToyTranslationConfig("off"), 3);
+  for (const size_t bytes : {0, 100, 5000}) {
+    FullDisk disk(bytes);
+    const ScopedFileOperations scope(&disk);
+    EXPECT_THAT(WriteFairseqCheckpoint(path_, model).ToString(),
+                HasSubstr("No space left"))
+        << bytes;
+    EXPECT_TRUE(std::filesystem::is_empty(directory_.path())) << bytes;
+  }
 }
 
 TEST_F(FairseqCheckpointTest, FoldedOmegasAreAPlainModel) {

@@ -346,7 +346,51 @@ TEST_F(ExportTest, ARegressionPredictsNumbersThere) {
                               2 * heads.at("head.classifier.bias") + 3));
 }
 
+// --- Configurations beside HuggingFace's tensors -----------------------------
+
+TEST_F(ExportTest, TensorsSayWhoseConfigurationItIs) {
+  for (const char* type : {"bert", "roberta"}) {
+    SCOPED_TRACE(type);
+    const std::string there =
+        WriteTheirs(ExactBert(), {}, {.model_type = type});
+    nlohmann::json config = ConfigIn(there);
+    for (const char* field : {"model_type", "architectures", "layer_norm_eps",
+                              "transformers_version", "pad_token_id"}) {
+      config.erase(field);
+    }
+    ASSERT_TRUE(
+        WriteFileAtomically(there + "/config.json", config.dump()).ok());
+    ASSERT_TRUE(
+        WriteFileAtomically(there + "/bert_config.json", "unread").ok());
+    const auto file = OpenWeights(there);
+    ASSERT_TRUE(file.ok()) << file.status();
+    EXPECT_EQ(file->source.config.hidden_act, "gelu_erf");
+    EXPECT_EQ(file->source.hugging_face.model_type, type);
+    EXPECT_EQ(file->source.first_position,
+              type == std::string("roberta") ? 2 : 0);
+    EXPECT_EQ(file->source.config.max_absolute_position_embeddings, 16);
+    const auto alone = ReadSourceConfig(there);
+    ASSERT_TRUE(alone.ok()) << alone.status();
+    EXPECT_EQ(EtcConfigToJson(alone->config),
+              EtcConfigToJson(file->source.config));
+    Remove("there");
+    Remove("ours");
+  }
+}
+
 // --- Refusals ---------------------------------------------------------------
+
+TEST_F(ExportTest, RefusesHeadsOfAnotherSizeThanBerts) {
+  EtcConfig config = BertOf();
+  config.att_size_per_head = 5;
+  const std::string ours = WriteOurs(config, {}, {});
+  for (const ExportFormat format :
+       {ExportFormat::kSafetensors, ExportFormat::kTensorFlow}) {
+    EXPECT_THAT(
+        ExportError(ours, format),
+        AllOf(HasSubstr("hidden_size 12"), HasSubstr("att_size_per_head 5")));
+  }
+}
 
 TEST_F(ExportTest, RefusesWhatIsNotFinite) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();

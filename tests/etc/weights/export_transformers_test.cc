@@ -87,8 +87,9 @@ TEST_F(ExportTransformersTest, WritesConfigurationCodeAndWeightsByOurNames) {
   }
   EXPECT_THAT(*ReadFile(out + "/modeling_realetc.py"),
               HasSubstr("class RealEtcModel("));
-  EXPECT_THAT(*ReadFile(out + "/tokenizer_config.json"),
-              HasSubstr("BertTokenizer"));
+  const json tokenizer = json::parse(*ReadFile(out + "/tokenizer_config.json"));
+  EXPECT_EQ(tokenizer["tokenizer_class"], "BertTokenizer");
+  EXPECT_EQ(tokenizer["model_max_length"], 64);
   const auto reader = TensorReader::Open(out);
   ASSERT_TRUE(reader.ok()) << reader.status();
   for (const auto& [name, tensor] : tensors_) {

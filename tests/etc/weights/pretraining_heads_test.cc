@@ -128,6 +128,27 @@ TEST_F(PretrainingHeadsTest, ComeBackToTheBitFromEveryFormat) {
   }
 }
 
+TEST_F(PretrainingHeadsTest, EmptyTensorsOfTwoTypesAreCompared) {
+  const std::string here = directory_.File("here.safetensors");
+  const std::string there = directory_.File("there.safetensors");
+  ASSERT_TRUE(WriteTensors(
+                  here,
+                  {{"same", torch::zeros({0, 2})}, {"x", torch::zeros({0, 2})}},
+                  {})
+                  .ok());
+  ASSERT_TRUE(WriteTensors(there,
+                           {{"same", torch::zeros({0, 2})},
+                            {"x", torch::zeros({0, 2}, torch::kInt64)}},
+                           {})
+                  .ok());
+  const auto compared = CompareWeights(here, there);
+  ASSERT_TRUE(compared.ok()) << compared.status();
+  EXPECT_EQ(compared->same, 1);
+  ASSERT_EQ(compared->differences.size(), 1u);
+  EXPECT_EQ(compared->differences[0].name, "x");
+  EXPECT_EQ(compared->differences[0].what, "empty, of another dtype");
+}
+
 // Heads of BertForSequenceClassification and BertForQuestionAnswering, also by
 // the names of Google's programs.
 TEST_F(PretrainingHeadsTest, OfFineTunedModelsComeBackToTheBit) {

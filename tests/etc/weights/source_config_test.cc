@@ -54,6 +54,36 @@ TEST(SourceConfigTest, ReadsTheConfigurationOfEachProject) {
   EXPECT_THAT(etc->warnings, ElementsAre(HasSubstr("\"new\" is ignored")));
 }
 
+TEST(SourceConfigTest, ReadsConfigJsonFirstBesideHuggingFacesTensors) {
+  TemporaryDirectory directory;
+  directory.Write("bert_config.json", kBert);
+  RecognizedNames names = {.style = NameStyle::kHuggingFace, .prefix = "bert."};
+  const auto only = ReadBertSourceConfig(directory.path(), &names);
+  ASSERT_TRUE(only.ok()) << only.status();
+  EXPECT_EQ(only->config.hidden_act, "gelu_erf");
+  directory.Write("config.json", kBert);
+  const auto bert = ReadBertSourceConfig(directory.path(), &names);
+  ASSERT_TRUE(bert.ok()) << bert.status();
+  EXPECT_EQ(bert->path, directory.File("config.json"));
+  EXPECT_EQ(bert->config.hidden_act, "gelu_erf");
+  EXPECT_EQ(bert->first_position, 0);
+  names.prefix = "roberta.";
+  const auto roberta = ReadBertSourceConfig(directory.path(), &names);
+  ASSERT_TRUE(roberta.ok()) << roberta.status();
+  EXPECT_TRUE(roberta->hugging_face.is_roberta());
+  EXPECT_EQ(roberta->first_position, 2);
+  EXPECT_EQ(roberta->config.max_absolute_position_embeddings, 510);
+  names = {.style = NameStyle::kGoogleBert, .prefix = "bert/"};
+  for (const RecognizedNames* other :
+       {static_cast<const RecognizedNames*>(&names),
+        static_cast<const RecognizedNames*>(nullptr)}) {
+    const auto google = ReadBertSourceConfig(directory.path(), other);
+    ASSERT_TRUE(google.ok()) << google.status();
+    EXPECT_EQ(google->path, directory.File("bert_config.json"));
+    EXPECT_EQ(google->config.hidden_act, "gelu");
+  }
+}
+
 nlohmann::json HuggingFaceConfig() {
   return {{"model_type", "roberta"},
           {"vocab_size", 50265},

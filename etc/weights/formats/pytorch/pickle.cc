@@ -34,10 +34,11 @@ class PickleStack {
     pickle_.values.push_back(std::move(value));
     return PushKnown(&pickle_.values.back());
   }
-  // The same for a value that copies the items of another. They count as
-  // pushes, or one large tuple could be copied without limit.
+  // The same for a value that copies the items and the text of another. They
+  // count as pushes, or one large tuple could be copied without limit.
   absl::Status PushCopy(PickleValue value) {
-    pushes_ += value.items.size();
+    ETC_RETURN_IF_ERROR(
+        Count(value.items.size() + value.text.size() / kBytesPerPush));
     return Push(std::move(value));
   }
 
@@ -116,6 +117,8 @@ class PickleStack {
     ETC_ASSIGN_OR_RETURN(PickleValue * object, Pop());
     stack_.push_back(object);
     if (object->Is(Kind::kOpaque) && attributes->Is(Kind::kDict)) {
+      // A copy, as in PushCopy.
+      ETC_RETURN_IF_ERROR(Count(attributes->items.size()));
       object->items = attributes->items;
     }
     return object->Is(Kind::kOrderedDict) || object->Is(Kind::kTensor) ||
@@ -127,8 +130,7 @@ class PickleStack {
   // A value with a name that may be in memory already. Its bytes count as
   // pushes, or one long name could be copied without limit.
   absl::Status PushNamed(Kind kind, std::string name) {
-    constexpr size_t kBytesPerPush = 32;
-    pushes_ += name.size() / kBytesPerPush;
+    ETC_RETURN_IF_ERROR(Count(name.size() / kBytesPerPush));
     return Push({.kind = kind, .text = std::move(name)});
   }
   // An object of which only the class or maker is kept.
@@ -152,11 +154,22 @@ class PickleStack {
   }
 
  private:
+  // Bytes of a text that count as one push.
+  static constexpr size_t kBytesPerPush = 32;
+
+  absl::Status Count(size_t pushes) {
+    pushes_ += pushes;
+    return pushes_ <= limits_.pushes ? absl::OkStatus() : LimitError();
+  }
+  absl::Status LimitError() const {
+    return Error("should need a stack of at most ", limits_.stack, " and ",
+                 limits_.pushes, " pushes (limit)");
+  }
   absl::Status PushKnown(PickleValue* value) {
-    if (stack_.size() >= limits_.stack || ++pushes_ > limits_.pushes) {
-      return Error("should need a stack of at most ", limits_.stack, " and ",
-                   limits_.pushes, " pushes (limit)");
+    if (stack_.size() >= limits_.stack) {
+      return LimitError();
     }
+    ETC_RETURN_IF_ERROR(Count(1));
     stack_.push_back(value);
     return absl::OkStatus();
   }

@@ -332,8 +332,8 @@ absl::Status TakeEntry(const PickleValue& key, const PickleValue& value,
 }
 
 // Turns a value into JSON. Lists and dictionaries may contain each other in
-// circles, and one of them may be in many places: so depth and number of values
-// are bounded.
+// circles, and one of them or a text may be in many places: so depth, number of
+// values and bytes of texts and keys are bounded.
 class JsonOfPickle {
  public:
   nlohmann::json Of(const PickleValue& value, int depth = 0) {
@@ -350,7 +350,7 @@ class JsonOfPickle {
       case Kind::kFloat:
         return value.real;
       case Kind::kString:
-        return value.text;
+        return TakeBytes(value.text) ? nlohmann::json(value.text) : nullptr;
       case Kind::kTuple:
       case Kind::kList: {
         nlohmann::json list = nlohmann::json::array();
@@ -372,23 +372,36 @@ class JsonOfPickle {
   nlohmann::json OfFields(const PickleValue& value, int depth) {
     nlohmann::json object = nlohmann::json::object();
     for (size_t i = 0; i + 1 < value.items.size(); i += 2) {
-      if (value.items[i]->Is(Kind::kString)) {
+      if (value.items[i]->Is(Kind::kString) &&
+          TakeBytes(value.items[i]->text)) {
         object[value.items[i]->text] = Of(*value.items[i + 1], depth + 1);
       }
     }
     return object;
   }
 
+  // Returns whether the text fits into what is left.
+  bool TakeBytes(const std::string& text) {
+    if (text.size() > bytes_left_) {
+      bytes_left_ = 0;
+      return false;
+    }
+    bytes_left_ -= text.size();
+    return true;
+  }
+
   int64_t values_ = 0;
+  size_t bytes_left_ = size_t{1} << 20;
 };
 
 // The entries of fairseq's options in the dictionary that was pickled.
 std::map<std::string, std::string> OptionsIn(const PickleValue& root) {
   std::map<std::string, std::string> options;
+  JsonOfPickle to_json;
   for (size_t i = 0; i + 1 < root.items.size(); i += 2) {
     const PickleValue& key = *root.items[i];
     if (key.Is(Kind::kString) && (key.text == "args" || key.text == "cfg")) {
-      options[key.text] = JsonText(JsonOfPickle().Of(*root.items[i + 1]));
+      options[key.text] = JsonText(to_json.Of(*root.items[i + 1]));
     }
   }
   return options;

@@ -238,20 +238,54 @@ TEST(PickleTest, KeepsLimits) {
   // A long name, likewise: as that of a class, and of what it makes.
   const std::string name =
       absl::StrCat(std::string("\x58\0\0\1\0", 5), std::string(65536, 'a'));
+  // And as what a parameter is made of.
   for (const char* copy : {"h\1h\1\x93"
                            "0",
-                           "h\2)R0"}) {
-    std::string copies = absl::StrCat(name, "q\1h\1\x93q\2");
+                           "h\2)R0", "h\4h\3NN\x87R0"}) {
+    std::string copies = absl::StrCat(
+        name, "q\1h\1\x93q\2)Rq\3", "0ctorch._utils\n_rebuild_parameter\nq\4");
     for (int i = 0; i < 1000; ++i) {
       absl::StrAppend(&copies, copy);
     }
     EXPECT_THAT(Unpickled(copies + ".", {.pushes = 100'000}),
                 HasSubstr("(limit)"));
   }
+  // A large dictionary, as the attributes of many objects.
+  std::string objects = "}q\1(";
+  for (int i = 0; i < 1000; ++i) {
+    objects += "NN";
+  }
+  objects += "uca\nB\nq\2]";
+  for (int i = 0; i < 1000; ++i) {
+    objects += "h\2)\x81h\1ba";
+  }
+  EXPECT_THAT(Unpickled(objects + ".", {.pushes = 100'000}),
+              HasSubstr("(limit)"));
   // A list within itself is no danger to anyone.
   const auto circle = ReadPytorchPickle(std::string("]q\0h\0a.", 7));
   ASSERT_TRUE(circle.ok()) << circle.status();
   EXPECT_EQ(circle->root->items[0], circle->root);
+}
+
+// One long text that is named a thousand times, as values and as keys.
+TEST(PytorchStateTest, OptionsHaveLittleText) {
+  const std::string text =
+      absl::StrCat(std::string("\x58\0\0\1\0", 5), std::string(65536, 'a'));
+  for (const char* item : {"h\1", "}h\1Ns"}) {
+    std::string bytes =
+        absl::StrCat("}(\x8c\5model}\x8c\4args](\x8c\5first", text, "q\1");
+    for (int i = 0; i < 1000; ++i) {
+      bytes += item;
+    }
+    const auto pickle = ReadPytorchPickle(bytes + "eu.");
+    ASSERT_TRUE(pickle.ok()) << pickle.status();
+    const auto state = ReadPytorchState(*pickle);
+    ASSERT_TRUE(state.ok()) << state.status();
+    const std::string& options = state->options.at("args");
+    EXPECT_EQ(options.find("[\"first\""), 0u);
+    EXPECT_GT(options.size(), 500'000u);
+    EXPECT_LT(options.size(), 2'000'000u);
+  }
 }
 
 }  // namespace
