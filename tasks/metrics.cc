@@ -25,6 +25,19 @@ bool IsLowerBetter(const std::string& name) {
 
 using MetricScores = std::vector<std::pair<std::string, double>>;
 
+namespace {
+
+// Returns a score for a table: a threshold with all its digits, since a setting
+// with fewer may be on the other side of the answers that it was found by.
+std::string FormatNamedScore(const std::string& name, double score) {
+  const bool is_threshold =
+      absl::EndsWith(name, "_thresh") || absl::EndsWith(name, "threshold");
+  return is_threshold && std::isfinite(score) ? JsonText(nlohmann::json(score))
+                                              : FormatScore(score);
+}
+
+}  // namespace
+
 std::string FormatScore(double score) {
   constexpr double kLeast = 1e-3;
   constexpr double kMost = 1e9;
@@ -54,7 +67,7 @@ std::string FormatScoreTable(const MetricScores& scores,
   for (const auto& [name, value] : WithMainFirst(scores, main)) {
     absl::StrAppendFormat(
         &table, "%-*s  %s%s\n", static_cast<int>(width), name,
-        FormatScore(value),
+        FormatNamedScore(name, value),
         name == main && scores.size() > 1 ? "  (main metric)" : "");
   }
   return table;

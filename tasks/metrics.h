@@ -1,6 +1,7 @@
 #ifndef ETC_TASKS_METRICS_H_
 #define ETC_TASKS_METRICS_H_
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -32,8 +33,10 @@ struct MainMetric {
   std::string name;
   bool lower_is_better = false;
 
+  // Any score is better than one that is not a number.
   bool IsBetter(double score, double than) const {
-    return lower_is_better ? score < than : score > than;
+    return std::isnan(than) ? !std::isnan(score)
+                            : (lower_is_better ? score < than : score > than);
   }
 };
 

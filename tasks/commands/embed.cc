@@ -103,14 +103,14 @@ absl::StatusOr<EmbedRecord> ReadWholeText(const std::string& path) {
 }
 
 absl::StatusOr<EmbedRecord> ReadJsonText(
-    const RecordFile& file, int64_t index,
+    const RecordFile& file, int64_t index, int64_t number,
     const std::vector<std::string>& names) {
   ETC_ASSIGN_OR_RETURN(const std::string json, file.Read(index));
   const std::string where = file.Where(index);
   return ParseObject<EmbedRecord>(
       json, where, [&](JsonObjectReader& reader, EmbedRecord* record) {
         record->where = where;
-        record->id = absl::StrCat(index);
+        record->id = absl::StrCat(number);
         reader.NameOrNumber("id", &record->id);
         std::vector<std::string> texts;
         for (const std::string& name : names) {
@@ -124,12 +124,13 @@ absl::StatusOr<EmbedRecord> ReadJsonText(
       });
 }
 
+// The record `index` of the file, which is `number` in all files.
 absl::StatusOr<EmbedRecord> ReadEmbedRecord(
-    const EmbedFile& file, int64_t index,
+    const EmbedFile& file, int64_t index, int64_t number,
     const std::vector<std::string>& names) {
   ETC_ASSIGN_OR_RETURN(EmbedRecord record,
                        file.records.has_value()
-                           ? ReadJsonText(*file.records, index, names)
+                           ? ReadJsonText(*file.records, index, number, names)
                            : ReadWholeText(file.path));
   if (!IsUtf8(record.text)) {
     return InvalidArgument(record.where, " should be UTF-8, but is not");
@@ -144,10 +145,11 @@ absl::StatusOr<EmbedRecord> ReadEmbedRecord(
 template <typename Take>
 absl::Status ForEachText(const std::vector<EmbedFile>& files,
                          const std::vector<std::string>& names, Take take) {
+  int64_t number = 0;
   for (const EmbedFile& file : files) {
     for (int64_t i = 0; i < file.size(); ++i) {
       ETC_ASSIGN_OR_RETURN(const EmbedRecord record,
-                           ReadEmbedRecord(file, i, names));
+                           ReadEmbedRecord(file, i, number++, names));
       ETC_RETURN_IF_ERROR(take(record));
     }
   }

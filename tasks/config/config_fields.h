@@ -264,7 +264,9 @@ struct ConfigTable<ScheduleConfig> {
       Field("poly_power", &C::poly_power,
             "power of the decay to 0 of `\"poly\"`", {.least = 0}),
       Field("start_warmup_step", &C::start_warmup_step,
-            "update at which the warm-up begins", {.least = 0}),
+            "update at which the warm-up begins; the rate before it is "
+            "negative, as in the official code",
+            {.least = 0}),
       Field("initial_learning_rate", &C::initial_learning_rate,
             "the rate at which the warm-up begins",
             {.least = 0, .is_later = true}),

@@ -287,6 +287,19 @@ absl::StatusOr<std::vector<SettingChange>> CheckSameSettings(
   return changes;
 }
 
+Json WithoutPaths(Json settings) {
+  for (Json& setting : settings) {
+    if (setting.is_object()) {
+      for (Json& inner : setting) {
+        inner = Compared(inner);
+      }
+    } else {
+      setting = Compared(setting);
+    }
+  }
+  return settings;
+}
+
 RunOutput OutputOf(const FinetuneConfig& config) {
   return {.directory = config.output,
           .task = config.task,

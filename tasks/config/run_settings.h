@@ -52,6 +52,10 @@ absl::StatusOr<std::vector<SettingChange>> CheckSameSettings(
     const nlohmann::json& then, const nlohmann::json& now,
     const std::vector<std::string>& allowed);
 
+// The settings without the paths of files, whose sizes and digests stay: equal
+// if nothing but places differs.
+nlohmann::json WithoutPaths(nlohmann::json settings);
+
 // The output directory of the runs of a configuration.
 RunOutput OutputOf(const FinetuneConfig& config);
 

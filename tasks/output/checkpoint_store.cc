@@ -337,11 +337,35 @@ absl::Status CheckpointStore::NoteEvaluation(const Metrics& scores,
   return Commit(std::move(record));
 }
 
-absl::Status CheckpointStore::MarkLastAsBest() {
-  const auto last = record_.checkpoints.find(record_.last);
-  return NoteEvaluation(
-      last == record_.checkpoints.end() ? Metrics() : last->second.scores,
-      /*is_best=*/true);
+absl::Status CheckpointStore::MarkAsBest(int64_t step) {
+  CheckpointRecord record = record_;
+  const auto before = record.checkpoints.find(record.best);
+  if (before != record.checkpoints.end() && before->second.step == step) {
+    return absl::OkStatus();
+  }
+  // Names of one step are in the order in which they were given.
+  for (const auto& [name, checkpoint] : record.checkpoints) {
+    if (checkpoint.step == step) {
+      record.best = name;
+    }
+  }
+  Supersede(&record);
+  return Commit(std::move(record));
+}
+
+std::vector<RecordedCheckpoint> CheckpointStore::evaluated() const {
+  const CheckpointRecord record =
+      run_.empty() ? SurveyCheckpoints(directory_).record : record_;
+  std::vector<RecordedCheckpoint> found;
+  for (const auto& [name, checkpoint] : record.checkpoints) {
+    if (!checkpoint.scores.empty()) {
+      found.push_back(checkpoint);
+    }
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const RecordedCheckpoint& a,
+                      const RecordedCheckpoint& b) { return a.step < b.step; });
+  return found;
 }
 
 std::optional<std::string> CheckpointStore::last() const {

@@ -65,7 +65,7 @@ class CheckpointStore {
 
   // Creates the directory if it does not exist, records its entries, and
   // deletes those that a killed run left behind. Must be called once, before
-  // Save and MarkLastAsBest. Errors also as of Check().
+  // Save, MarkAsBest and NoteEvaluation. Errors also as of Check().
   absl::Status TakeOver();
 
   // Checks that RemoveRun() would leave nothing behind. Changes nothing.
@@ -98,8 +98,12 @@ class CheckpointStore {
   // best. Its logits were finite: as MarkLastAsChecked.
   //   kFailedPrecondition  no checkpoint was saved yet
   absl::Status NoteEvaluation(const Metrics& scores, bool is_best);
-  // Makes the last checkpoint the best, likewise.
-  absl::Status MarkLastAsBest();
+  // Makes the newest kept checkpoint of `step` the best; does nothing if none
+  // is kept, or if one of that step is the best.
+  absl::Status MarkAsBest(int64_t step);
+  // The kept checkpoints that have scores, in the order of their steps. Before
+  // TakeOver, as checkpoints.json has them.
+  std::vector<RecordedCheckpoint> evaluated() const;
 
   // The directory of the last and of the best checkpoint; nothing if there is
   // none. Before TakeOver, as SurveyCheckpoints finds them.

@@ -110,10 +110,16 @@ absl::StatusOr<FoundCheckpoint> BestOfSeeds(
     ETC_ASSIGN_OR_RETURN(summary, ReadRunSummary(run.string()));
   }
   std::vector<std::string> names;
+  std::vector<std::string> others;
   std::optional<std::pair<double, FoundCheckpoint>> best;
   bool all_scored = true;
   for (const auto& [seed, checkpoint] : seeds) {
     names.push_back((run / absl::StrCat("seed-", seed)).string());
+    // Its score may be of other data, or by another model.
+    if (summary.other_settings.contains(seed)) {
+      others.push_back(absl::StrCat("seed-", seed));
+      continue;
+    }
     const auto score = summary.best.find(seed);
     if (score == summary.best.end()) {
       all_scored = false;
@@ -123,7 +129,7 @@ absl::StatusOr<FoundCheckpoint> BestOfSeeds(
       best.emplace(score->second, checkpoint);
     }
   }
-  if (!all_scored) {
+  if (!all_scored || !best.has_value()) {
     return absl::FailedPreconditionError(absl::StrCat(
         run.string(), " has several seeds, and ", path,
         " does not have a score of each, which the end of the run puts there; "
@@ -131,8 +137,11 @@ absl::StatusOr<FoundCheckpoint> BestOfSeeds(
         absl::StrJoin(names, ", ")));
   }
   best->second.reason = absl::StrCat(
-      "the best of ", Counted(static_cast<int64_t>(seeds.size()), "seed"),
-      " by ", summary.main_metric, ", ", FormatScore(best->first));
+      "the best of ",
+      Counted(static_cast<int64_t>(seeds.size() - others.size()), "seed"),
+      " by ", summary.main_metric, ", ", FormatScore(best->first),
+      others.empty() ? "" : "; with other settings, and not compared: ",
+      absl::StrJoin(others, ", "));
   return best->second;
 }
 

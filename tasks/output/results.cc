@@ -20,6 +20,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "base/counted.h"
+#include "base/directory.h"
 #include "base/file.h"
 #include "base/json_reader.h"
 #include "base/json_text.h"
@@ -35,7 +36,8 @@ using Json = nlohmann::json;
 
 constexpr auto kIgnoreOthers = JsonObjectReader::UnknownFields::kIgnore;
 
-// A field of summary.json that is only there with this value.
+// A field of a run in summary.json that is only there with the value true.
+constexpr char kOtherSettings[] = "other_settings";
 
 absl::StatusOr<Metrics> ReadMedians(const Json& scores,
                                     const std::string& where) {
@@ -153,6 +155,9 @@ absl::StatusOr<RunSummary> ReadRunSummary(const std::string& directory) {
     }
     ETC_RETURN_IF_ERROR(best_reader.Finish(kIgnoreOthers));
     summary.seeds.insert(seed);
+    if (run.contains(kOtherSettings)) {
+      summary.other_settings.insert(seed);
+    }
     if (has_score) {
       summary.best.emplace(seed, score);
     }
@@ -431,20 +436,22 @@ absl::StatusOr<std::vector<std::string>> WriteSummary(
   OrderedJson all = OrderedJson::array();
   std::vector<Metrics> scored;
   std::vector<std::string> messages;
-  for (const auto& [seed, run] : results.runs()) {
-    all.push_back(run);
+  for (auto [seed, run] : results.runs()) {
     const bool is_own = std::any_of(
         runs.begin(), runs.end(),
         [&, seed = seed](const RunResult& own) { return own.seed == seed; });
     const std::string difference =
         is_own ? "" : results.Difference(output, seed, runs.front().seed);
+    run.erase(kOtherSettings);
     if (difference.empty()) {
       scored.push_back(MetricsOf(run));
     } else {
+      run[kOtherSettings] = true;
       messages.push_back(absl::StrCat("the scores of summary.json are without ",
                                       SeedDirectory(output.directory, seed),
                                       ": ", difference));
     }
+    all.push_back(std::move(run));
   }
   if (scored.size() > runs.size()) {
     messages.push_back(absl::StrCat(
@@ -463,6 +470,36 @@ absl::StatusOr<std::vector<std::string>> WriteSummary(
   ETC_RETURN_IF_ERROR(
       WriteFileAtomically(output.directory + "/summary.json", Text(summary)));
   return messages;
+}
+
+absl::Status WithdrawResult(const RunOutput& output, int64_t seed) {
+  const std::string path = output.directory + "/summary.json";
+  const std::string result =
+      SeedDirectory(output.directory, seed) + "/result.json";
+  ETC_ASSIGN_OR_RETURN(const RunLock lock,
+                       RunLock::Take(output.directory, kLongestWrite));
+  ETC_ASSIGN_OR_RETURN(const RunResults results,
+                       RunResults::Read(output.directory));
+  ETC_ASSIGN_OR_RETURN(std::optional<OrderedJson> summary, ReadIfThere(path));
+  OrderedJson others = OrderedJson::array();
+  std::vector<Metrics> scored;
+  for (const auto& [other, run] : results.runs()) {
+    if (other != seed) {
+      others.push_back(run);
+      if (results.Difference(output, other, seed).empty()) {
+        scored.push_back(MetricsOf(run));
+      }
+    }
+  }
+  // First the summary: without it the result alone is read again.
+  if (summary.has_value() && others.empty()) {
+    ETC_RETURN_IF_ERROR(RemoveTree(path));
+  } else if (summary.has_value()) {
+    (*summary)["scores"] = ScoreSummariesToJson(SummarizeScores(scored));
+    (*summary)["runs"] = others;
+    ETC_RETURN_IF_ERROR(WriteFileAtomically(path, Text(*summary)));
+  }
+  return RemoveTree(result);
 }
 
 }  // namespace etc

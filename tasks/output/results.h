@@ -51,6 +51,9 @@ struct RunSummary {
   Metrics medians;                   // over all seeds
   std::vector<ScoreSummary> scores;  // the same in the order of the file
   std::set<int64_t> seeds;
+  // Of `seeds`, those that had other settings than the last start, and are in
+  // no median.
+  std::set<int64_t> other_settings;
   std::map<int64_t, double> best;  // the main metric's, by seed
 };
 
@@ -139,6 +142,12 @@ absl::Status WriteRunResult(const RunResult& run,
 absl::StatusOr<std::vector<std::string>> WriteSummary(
     const RunOutput& output, const MainMetric& main_metric,
     const std::vector<RunResult>& runs);
+
+// Takes the result of `seed` back, if there is one: its run goes on. Removes
+// result.json, and the seed from summary.json, or summary.json if it is of no
+// other.
+//   kInvalidArgument  as WriteSummary
+absl::Status WithdrawResult(const RunOutput& output, int64_t seed);
 
 }  // namespace etc
 

@@ -19,6 +19,7 @@
 #include "base/json_reader.h"
 #include "base/json_text.h"
 #include "nlohmann/json.hpp"
+#include "tasks/config/run_settings.h"
 #include "tasks/metrics.h"
 #include "tasks/output/results.h"
 
@@ -64,10 +65,10 @@ void Flatten(const Json& json, const std::string& prefix,
   }
 }
 
-std::map<std::string, std::string> FieldsOf(const RunGroup& group) {
+std::map<std::string, std::string> FieldsOf(const Json& settings) {
   std::map<std::string, std::string> fields;
-  if (!group.settings.is_null()) {
-    Flatten(group.settings, "", &fields);
+  if (!settings.is_null()) {
+    Flatten(settings, "", &fields);
   }
   return fields;
 }
@@ -362,10 +363,14 @@ std::vector<Verdict> CompareModes(absl::Span<const RunGroup> groups,
 }
 
 std::vector<DifferingField> DifferingFields(absl::Span<const RunGroup> groups) {
-  std::vector<std::map<std::string, std::string>> all;
+  // Files are shown with their paths, and compared without.
+  std::vector<std::map<std::string, std::string>> shown;
+  std::vector<std::map<std::string, std::string>> compared;
   std::set<std::string> names;
   for (const RunGroup& group : groups) {
-    for (const auto& [name, value] : all.emplace_back(FieldsOf(group))) {
+    compared.push_back(FieldsOf(WithoutPaths(group.settings)));
+    for (const auto& [name, value] :
+         shown.emplace_back(FieldsOf(group.settings))) {
       names.insert(name);
     }
   }
@@ -373,13 +378,14 @@ std::vector<DifferingField> DifferingFields(absl::Span<const RunGroup> groups) {
   for (const std::string& name : names) {
     DifferingField field = {.name = name};
     std::set<std::string> values;
-    for (const std::map<std::string, std::string>& fields : all) {
-      const auto found = fields.find(name);
-      field.values.push_back(fields.empty()          ? kUnknown
-                             : found == fields.end() ? kAbsent
-                                                     : found->second);
-      if (!fields.empty()) {
-        values.insert(field.values.back());
+    for (size_t i = 0; i < shown.size(); ++i) {
+      const auto found = shown[i].find(name);
+      field.values.push_back(shown[i].empty()          ? kUnknown
+                             : found == shown[i].end() ? kAbsent
+                                                       : found->second);
+      if (!shown[i].empty()) {
+        const auto value = compared[i].find(name);
+        values.insert(value == compared[i].end() ? kAbsent : value->second);
       }
     }
     if (values.size() > 1) {

@@ -21,6 +21,7 @@
 #include "base/json_reader.h"
 #include "base/path_lookup.h"
 #include "base/status_macros.h"
+#include "tasks/config/run_settings.h"
 #include "tasks/output/results.h"
 #include "tasks/output/sealed_json.h"
 
@@ -168,10 +169,12 @@ bool HasSeed(const RunGroup& group, int64_t seed) {
 void AddRun(LoggedRun run, const RunGroup& described, size_t first,
             std::vector<RunGroup>* groups) {
   const Json settings = WithoutSeed(run.settings);
+  const Json compared = WithoutPaths(settings);
   for (size_t i = 0; i < groups->size(); ++i) {
     RunGroup& group = (*groups)[i];
     const bool is_here = i >= first;
-    const bool has_same = !settings.is_null() && group.settings == settings;
+    const bool has_same =
+        !settings.is_null() && WithoutPaths(group.settings) == compared;
     const bool may_join =
         is_here && (settings.is_null() || group.settings.is_null());
     if ((has_same || may_join) && !HasSeed(group, run.seed)) {

@@ -771,7 +771,8 @@ std::string Notes(const Report& report) {
     if (group.settings.is_null()) {
       notes.push_back(absl::StrCat(
           group.directory,
-          " has no checkpoint yet, so that its settings are not known"));
+          " has no evaluated checkpoint yet, so that its settings are not "
+          "known"));
     }
   }
   std::string html = "<h2>Runs</h2>\n<ul>\n";

@@ -137,6 +137,10 @@ absl::StatusOr<TaskSetup> MakeSetup(const FinetuneConfig& config) {
         absl::StrCat("data.sentences is not used: ", config.task,
                      " takes the sentences that its data have, or none"));
   }
+  if (setup.entry->has_own_model && config.train.watch_scores > 0) {
+    setup.warnings.push_back(absl::StrCat(
+        "train.watch_scores is not used: ", config.task, " has no statistics"));
+  }
   return setup;
 }
 

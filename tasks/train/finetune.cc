@@ -307,6 +307,7 @@ absl::StatusOr<RunResult> SeedRuns::TrainOne(const RunPlan& plan,
       .context = options.context,
       .later_steps = options.later_steps + later_seeds * plan.num_steps,
       .program = options.program};
+  run.go_on = [&] { return WithdrawResult(OutputOf(config), plan.seed); };
   // The first one removes those of all seeds: one that is stopped can then be
   // resumed with all of them.
   if (options.overwrite && plan.seed == config.train.seeds.front()) {

@@ -57,6 +57,10 @@ struct RunOptions {
   // on rank 0 when all checks of this start have passed, before anything is
   // written. Empty: a run that is there is refused, or resumed.
   std::function<absl::Status()> remove_earlier = nullptr;
+  // Called on rank 0 when all checks of this start have passed and updates
+  // follow, before anything is written: results of an earlier end of the run
+  // are no longer its own.
+  std::function<absl::Status()> go_on = nullptr;
   // The lock of the directory, if the caller has it of ClaimRunDirectory; null:
   // the run takes it.
   const RunLock* lock = nullptr;

@@ -257,6 +257,13 @@ absl::Status Trainer::TakeOverDirectory() {
   }
   ETC_RETURN_IF_ERROR(RemoveAbandonedTemporaries(options_.directory));
   ETC_RETURN_IF_ERROR(store_.TakeOver());
+  if (options_.go_on != nullptr && !IsAtEnd()) {
+    ETC_RETURN_IF_ERROR(options_.go_on());
+  }
+  // The main metric may be another one than before.
+  if (!state_.best.empty()) {
+    ETC_RETURN_IF_ERROR(store_.MarkAsBest(state_.best_step));
+  }
   // A run that died before it noted this.
   if (state_.evaluated_step == state_.step &&
       (state_.step > 0 || !state_.evaluation.empty())) {
@@ -324,7 +331,8 @@ absl::Status Trainer::StartFrom(const std::string& checkpoint) {
   state_ = evaluated.has_value() ? evaluated->state : std::move(saved.state);
   saved_step_ = state_.step;
   ETC_ASSIGN_OR_RETURN(const std::vector<std::string> messages,
-                       GoOnWithChanges(changes, plan_, &state_));
+                       GoOnWithChanges(changes, plan_, options_.main_metric,
+                                       store_.evaluated(), &state_));
   for (const std::string& message : messages) {
     options_.context.Message(message);
   }

@@ -1,12 +1,16 @@
 #include "tasks/train/training_state.h"
 
 #include <cmath>
+#include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/counted.h"
 #include "base/json_reader.h"
 #include "base/json_text.h"
 #include "base/status_macros.h"
@@ -24,13 +28,28 @@ constexpr char kDevice[] = "device";
 constexpr char kProgram[] = "program";
 constexpr char kOptimizer[] = "optimizer.";
 
-// Pairs, because an object would not keep their order.
+// Pairs, because an object would not keep their order. JSON has no infinity.
 Json MetricPairs(const Metrics& metrics) {
   Json pairs = Json::array();
   for (const auto& [name, value] : metrics) {
-    pairs.push_back({name, value});
+    pairs.push_back(
+        {name, std::isfinite(value) ? Json(value) : Json(absl::StrCat(value))});
   }
   return pairs;
+}
+
+// Returns the number that MetricPairs wrote. Null: one that was not finite, by
+// an earlier version.
+std::optional<double> ScoreOf(const Json& json) {
+  if (json.is_number()) {
+    return json.get<double>();
+  }
+  double value = std::numeric_limits<double>::quiet_NaN();
+  const bool is_text = json.is_string() &&
+                       absl::SimpleAtod(json.get<std::string>(), &value) &&
+                       !std::isfinite(value);
+  return json.is_null() || is_text ? std::optional<double>(value)
+                                   : std::nullopt;
 }
 
 void ReadMetrics(const std::string& field, JsonObjectReader* reader,
@@ -40,12 +59,15 @@ void ReadMetrics(const std::string& field, JsonObjectReader* reader,
     return;
   }
   for (const Json& pair : *pairs) {
-    if (!pair.is_array() || pair.size() != 2 || !pair[0].is_string() ||
-        !pair[1].is_number()) {
+    const std::optional<double> score =
+        pair.is_array() && pair.size() == 2 && pair[0].is_string()
+            ? ScoreOf(pair[1])
+            : std::nullopt;
+    if (!score.has_value()) {
       reader->Fail(field, "should be pairs of a name and a number");
       return;
     }
-    metrics->emplace_back(pair[0].get<std::string>(), pair[1].get<double>());
+    metrics->emplace_back(pair[0].get<std::string>(), *score);
   }
 }
 
@@ -118,10 +140,14 @@ void CountStale(const EarlyStopping& early_stopping,
     return;
   }
   const double sign = main_metric.lower_is_better ? -1 : 1;
-  const bool improves =
-      now.has_value() && std::isfinite(*now) &&
-      (!state->improved_score.has_value() ||
-       sign * (*now - *state->improved_score) > early_stopping.improvement);
+  // Nothing was counted before it was asked for, which may be at a resume.
+  const std::optional<double> before =
+      state->improved_score.has_value() || state->best_step == state->step
+          ? state->improved_score
+          : FindMetric(state->best, main_metric.name);
+  const bool improves = now.has_value() && std::isfinite(*now) &&
+                        (!before.has_value() || !std::isfinite(*before) ||
+                         sign * (*now - *before) > early_stopping.improvement);
   state->stale_evaluations = improves ? 0 : state->stale_evaluations + 1;
   if (improves) {
     state->improved_score = now;
@@ -134,9 +160,49 @@ bool HasEndedEarly(const EarlyStopping& early_stopping,
          state.stale_evaluations >= early_stopping.evaluations;
 }
 
+namespace {
+
+// Makes the best of `evaluated` by `main_metric` that of the state; none if
+// none has that score. Returns a message about it.
+std::string ChooseBest(const std::vector<RecordedCheckpoint>& evaluated,
+                       const MainMetric& main_metric, TrainingState* state) {
+  state->best_step = 0;
+  state->best.clear();
+  std::optional<double> best;
+  const auto compare = [&](int64_t step, const Metrics& scores) {
+    const std::optional<double> score = FindMetric(scores, main_metric.name);
+    if (score.has_value() && !std::isnan(*score) &&
+        (!best.has_value() || main_metric.IsBetter(*score, *best))) {
+      best = score;
+      state->best_step = step;
+      state->best = scores;
+    }
+  };
+  for (const RecordedCheckpoint& checkpoint : evaluated) {
+    compare(checkpoint.step, checkpoint.scores);
+  }
+  if (state->evaluated_step == state->step) {  // a kill may have come between
+    compare(state->step, state->evaluation);
+  }
+  return best.has_value()
+             ? absl::StrCat("the best score so far, by the other metric, is ",
+                            main_metric.name, " ", FormatScore(*best),
+                            " after ", Counted(state->best_step, "update"))
+             : "the best score so far is forgotten: it was by another metric";
+}
+
+// True for settings that say which records are evaluated.
+bool ChangesEvaluation(const std::string& field) {
+  return field == "data.dev" || field == "data.dev_fraction" ||
+         field == "data.dev_seed" || field == "data.dev_records";
+}
+
+}  // namespace
+
 absl::StatusOr<std::vector<std::string>> GoOnWithChanges(
     const std::vector<SettingChange>& changes, const RunPlan& plan,
-    TrainingState* state) {
+    const MainMetric& main_metric,
+    const std::vector<RecordedCheckpoint>& evaluated, TrainingState* state) {
   if (state->step > plan.num_steps) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the run has made ", state->step,
@@ -147,12 +213,15 @@ absl::StatusOr<std::vector<std::string>> GoOnWithChanges(
   bool other_examples = false;
   bool other_scores = false;
   bool other_metric = false;
+  bool other_held_out = false;
   for (const SettingChange& change : changes) {
     messages.push_back(absl::StrCat("changed: ", change.field, ", from ",
                                     change.was, " to ", change.is));
     other_examples =
         other_examples || ChangesExamples(plan.example_settings, change.field);
-    other_scores = other_scores || change.field == "data.dev";
+    other_scores = other_scores || ChangesEvaluation(change.field);
+    other_held_out = other_held_out || (change.field != "data.dev" &&
+                                        ChangesEvaluation(change.field));
     other_metric = other_metric || change.field == "train.main_metric" ||
                    change.field == "train.main_metric_direction";
   }
@@ -171,11 +240,13 @@ absl::StatusOr<std::vector<std::string>> GoOnWithChanges(
     messages.emplace_back(
         "the best score so far is forgotten: it was on other data");
   }
-  if (other_metric && !other_scores) {
-    state->best_step = 0;
-    state->best.clear();
+  if (other_held_out) {
     messages.emplace_back(
-        "the best score so far is forgotten: it was by another metric");
+        "warning: of the records that are held out now the run has trained on "
+        "some, which makes its scores too good");
+  }
+  if (other_metric && !other_scores) {
+    messages.push_back(ChooseBest(evaluated, main_metric, state));
   }
   if (other_scores || other_metric) {
     state->improved_score.reset();

@@ -13,6 +13,7 @@
 #include "tasks/config/run_settings.h"
 #include "tasks/data/loader.h"
 #include "tasks/metrics.h"
+#include "tasks/output/checkpoint_record.h"
 #include "tasks/output/program_version.h"
 #include "tasks/train/run_plan.h"
 
@@ -60,13 +61,15 @@ bool HasEndedEarly(const EarlyStopping& early_stopping,
                    const TrainingState& state);
 
 // Adapts `state` to a run that goes on by `plan`, whose settings changed by
-// `changes`: other examples begin a new pass over the data, and other data to
-// evaluate on discard the best score so far. Returns what happened, a line
-// each, for people to read.
+// `changes`: other examples begin a new pass over the data, other data to
+// evaluate on discard the best score so far, and another main metric chooses it
+// anew from `evaluated`, the checkpoints that are kept. Returns what happened,
+// a line each, for people to read.
 //   kInvalidArgument  the run has made more updates already than the plan has
 absl::StatusOr<std::vector<std::string>> GoOnWithChanges(
     const std::vector<SettingChange>& changes, const RunPlan& plan,
-    TrainingState* state);
+    const MainMetric& main_metric,
+    const std::vector<RecordedCheckpoint>& evaluated, TrainingState* state);
 
 // The file training_state.safetensors of a checkpoint directory.
 struct TrainingStateFile {

@@ -115,7 +115,7 @@ TEST(CheckpointStoreTest, KeepsTheLastAndTheBest) {
   ASSERT_TRUE(store.TakeOver().ok());
 
   ASSERT_TRUE(store.Save(5, Writer("five")).ok());
-  ASSERT_TRUE(store.MarkLastAsBest().ok());
+  ASSERT_TRUE(store.NoteEvaluation({}, /*is_best=*/true).ok());
   ASSERT_TRUE(store.Save(10, Writer("ten")).ok());
   ASSERT_TRUE(store.Save(15, Writer("fifteen")).ok());
   EXPECT_THAT(
@@ -126,7 +126,7 @@ TEST(CheckpointStoreTest, KeepsTheLastAndTheBest) {
   EXPECT_EQ(*store.best(), directory + "/step-00000005");
   EXPECT_EQ(*ReadFile(directory + "/last/second"), "fifteen");
 
-  ASSERT_TRUE(store.MarkLastAsBest().ok());
+  ASSERT_TRUE(store.NoteEvaluation({}, /*is_best=*/true).ok());
   EXPECT_THAT(Names(directory),
               UnorderedElementsAre("last", "best", "owner.json",
                                    "checkpoints.json", "step-00000015"));
@@ -267,7 +267,7 @@ TEST(CheckpointStoreTest, LeavesEverythingThatItDidNotMake) {
   for (int64_t step = 1; step <= 5; ++step) {
     ASSERT_TRUE(store.Save(step, Writer("new")).ok());
   }
-  ASSERT_TRUE(store.MarkLastAsBest().ok());
+  ASSERT_TRUE(store.NoteEvaluation({}, /*is_best=*/true).ok());
   MustTakeOver(directory);
   std::set<std::string> expected = copies;
   expected.insert({"step-00000002", "step-00000003", "notes.txt",
@@ -342,7 +342,7 @@ TEST(CheckpointStoreTest, SavesOneStepTwice) {
   const TemporaryDirectory temporary;
   CheckpointStore store = MustTakeOver(temporary.path());
   ASSERT_TRUE(store.Save(5, Writer("first")).ok());
-  ASSERT_TRUE(store.MarkLastAsBest().ok());
+  ASSERT_TRUE(store.NoteEvaluation({}, /*is_best=*/true).ok());
   ASSERT_TRUE(store.Save(5, Writer("second")).ok());
   EXPECT_EQ(*ReadFile(temporary.File("last/first")), "second");
   EXPECT_EQ(*ReadFile(temporary.File("best/first")), "first");
@@ -352,10 +352,35 @@ TEST(CheckpointStoreTest, SavesOneStepTwice) {
                            "step-00000005", "step-00000005-2"));
 }
 
+TEST(CheckpointStoreTest, MarksAKeptOneAsTheBest) {
+  const TemporaryDirectory temporary;
+  CheckpointStore store(temporary.File("checkpoints"), {.last = 3});
+  ASSERT_TRUE(store.TakeOver().ok());
+  for (const int64_t step : {5, 10, 15}) {
+    ASSERT_TRUE(store.Save(step, Writer("x")).ok());
+    ASSERT_TRUE(store
+                    .NoteEvaluation({{"f1", 1.0 / static_cast<double>(step)}},
+                                    /*is_best=*/step == 5)
+                    .ok());
+  }
+  std::vector<int64_t> steps;
+  for (const RecordedCheckpoint& checkpoint : store.evaluated()) {
+    steps.push_back(checkpoint.step);
+  }
+  EXPECT_THAT(steps, testing::ElementsAre(5, 10, 15));
+  ASSERT_TRUE(store.MarkAsBest(10).ok());
+  EXPECT_EQ(*store.best(), temporary.File("checkpoints/step-00000010"));
+  EXPECT_EQ(CheckpointStore(temporary.File("checkpoints")).evaluated().size(),
+            3u);
+  ASSERT_TRUE(store.MarkAsBest(12).ok());
+  EXPECT_EQ(*store.best(), temporary.File("checkpoints/step-00000010"));
+}
+
 TEST(CheckpointStoreTest, MarksNothingBeforeTheFirstSave) {
   const TemporaryDirectory temporary;
   CheckpointStore store = MustTakeOver(temporary.path());
-  EXPECT_TRUE(absl::IsFailedPrecondition(store.MarkLastAsBest()));
+  EXPECT_TRUE(
+      absl::IsFailedPrecondition(store.NoteEvaluation({}, /*is_best=*/true)));
 }
 
 // A file system without symbolic links.
@@ -440,7 +465,7 @@ TEST(CheckpointStoreTest, SaysWhatItCannotCreate) {
   while (true) {
     ++step;
     if (!store.Save(step, Writer(absl::StrCat(step))).ok() ||
-        (step % 3 == 0 && !store.MarkLastAsBest().ok())) {
+        (step % 3 == 0 && !store.NoteEvaluation({}, /*is_best=*/true).ok())) {
       _exit(1);
     }
   }

@@ -15,6 +15,7 @@
 
 #include "nlohmann/json.hpp"
 #include "tasks/config/run_settings.h"
+#include "tasks/output/find_checkpoint.h"
 #include "tasks/output/results.h"
 #include "tasks/output/run_lock.h"
 #include "tests/tasks/train/toy_run.h"
@@ -121,6 +122,36 @@ TEST_F(RunResultsTest, HaveNoScoresOverOtherSettings) {
               Contains(AllOf(HasSubstr("without " + Output("run/seed-1")),
                              EndsWith("it had other settings"))));
   EXPECT_THAT(reporter_.messages, Not(Contains(HasSubstr("is of 2 seeds"))));
+  // Nor is its checkpoint compared.
+  const auto found = FindCheckpoint(Output("run"));
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_THAT(found->directory, HasSubstr("seed-2"));
+  EXPECT_THAT(found->reason, HasSubstr("not compared: seed-1"));
+}
+
+// A seed that goes on has no result until it ends again.
+TEST_F(RunResultsTest, AreTakenBackFromASeedThatGoesOn) {
+  Train({1, 2});
+  const double of_two = Accuracies()[1];
+  json_["train"]["steps"] = 6;
+  allow_changes_ = {"train.steps"};
+  json_["train"]["seeds"] = {1};
+  FakeReporter stopping;
+  stopping.stop_after = 4;
+  ASSERT_FALSE(Run("run", &stopping, /*resume=*/true)->finished);
+  EXPECT_FALSE(std::filesystem::exists(Output("run/seed-1/result.json")));
+  EXPECT_THAT(Seeds(), ElementsAre(2));
+  EXPECT_EQ(Median(), of_two);
+  EXPECT_THAT(FindCheckpoint(Output("run")).status().ToString(),
+              HasSubstr("does not have a score of each"));
+
+  std::filesystem::remove_all(Output("run/seed-2"));
+  Train({1}, /*resume=*/true);
+  json_["train"]["steps"] = 9;
+  FakeReporter again;
+  again.stop_after = 7;
+  ASSERT_FALSE(Run("run", &again, /*resume=*/true)->finished);
+  EXPECT_FALSE(std::filesystem::exists(Output("run/summary.json")));
 }
 
 // Files of a version that wrote a summary alone.

@@ -163,6 +163,11 @@ TEST(DifferingFieldsTest, ListsTheValuesOfEachGroup) {
   EXPECT_THAT(fields[0].values, ElementsAre("absent", "dev.json (01234567)"));
   EXPECT_EQ(fields[1].name, "residual_attention");
   EXPECT_THAT(fields[1].values, ElementsAre("off", "sum"));
+
+  // The same file elsewhere.
+  groups[0].settings["data"]["dev"] = {
+      {{"path", "/data/dev.json"}, {"digest", "sha256:0123456789ab"}}};
+  EXPECT_EQ(DifferingFields(groups).size(), 1u);
 }
 
 }  // namespace

@@ -98,6 +98,25 @@ TEST(ReadRunGroupsTest, GroupsSeedsByTheirSettings) {
   EXPECT_EQ((*groups)[0].task, "wikihop");
 }
 
+// As on two machines.
+TEST(ReadRunGroupsTest, ComparesFilesByTheirContents) {
+  WrittenRuns runs;
+  const auto settings = [](const std::string& path, const std::string& digest) {
+    nlohmann::json json = WrittenRuns::Settings("sum");
+    json["data"]["train"] = {
+        {{"path", path}, {"bytes", 5}, {"digest", digest}}};
+    return json;
+  };
+  runs.WriteSeed("here", 1, {0.5}, settings("train.json", "sha256:01"));
+  runs.WriteSeed("there", 2, {0.5}, settings("/data/train.json", "sha256:01"));
+  runs.WriteSeed("other", 3, {0.5}, settings("train.json", "sha256:02"));
+  const auto groups = ReadRunGroups(
+      {runs.Path("here"), runs.Path("there"), runs.Path("other")});
+  ASSERT_TRUE(groups.ok()) << groups.status();
+  ASSERT_EQ(groups->size(), 2u);
+  EXPECT_EQ((*groups)[0].runs.size(), 2u);
+}
+
 TEST(ReadRunGroupsTest, ReadsGridsAndSingleSeeds) {
   WrittenRuns runs;
   for (const char* mode : {"off", "sum"}) {

@@ -435,7 +435,7 @@ TEST_F(RunChoicesTest, ComparesByTheMetricAndTheDirectionThatItIsGiven) {
   EXPECT_THAT(reporter.messages, Contains(HasSubstr("updates: correct ")));
 }
 
-TEST_F(RunChoicesTest, ForgetsTheBestOnlyIfAskedForAnotherMetric) {
+TEST_F(RunChoicesTest, ChoosesTheBestAnewIfAskedForAnotherMetric) {
   FakeReporter first;
   first.stop_after = 5;
   ASSERT_TRUE(Run("run", &first).ok());
@@ -448,7 +448,19 @@ TEST_F(RunChoicesTest, ForgetsTheBestOnlyIfAskedForAnotherMetric) {
   FakeReporter second;
   ASSERT_TRUE(Run("run", &second, /*resume=*/true).ok());
   EXPECT_THAT(second.messages,
-              Contains(HasSubstr("forgotten: it was by another metric")));
+              Contains(HasSubstr("so far, by the other metric, is correct ")));
+
+  // A run that has ended keeps its scores, and a checkpoint for them.
+  json_["train"]["main_metric_direction"] = "min";
+  allow_changes_ = {"train.main_metric_direction"};
+  FakeReporter third;
+  const auto ended = Run("run", &third, /*resume=*/true);
+  ASSERT_TRUE(ended.ok()) << ended.status();
+  EXPECT_FALSE(ended->runs[0].best.empty());
+  const auto best = ReadStateAfterEvaluation(
+      Seed("run") + "/checkpoints/best/evaluation.json");
+  ASSERT_TRUE(best.ok() && best->has_value()) << best.status();
+  EXPECT_EQ((*best)->state.evaluated_step, ended->runs[0].best_step);
 }
 
 TEST_F(RunChoicesTest, RefusesAMetricThatTheTaskHasNot) {

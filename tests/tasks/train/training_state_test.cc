@@ -4,6 +4,11 @@
 
 #include <torch/types.h>
 
+#include <cmath>
+#include <limits>
+
+#include "base/json_reader.h"
+#include "base/json_text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/temporary_directory.h"
@@ -106,7 +111,8 @@ TEST(TrainingStateTest, GoesOnWithChangesWhereItCan) {
       .best_step = 8,
       .best = {{"f1", 0.2}}};
   const auto after = [&](const std::string& field, TrainingState state) {
-    const auto messages = GoOnWithChanges({{field, "1", "2"}}, plan, &state);
+    const auto messages =
+        GoOnWithChanges({{field, "1", "2"}}, plan, {"f1"}, {}, &state);
     EXPECT_TRUE(messages.ok()) << messages.status();
     EXPECT_EQ(messages->front(), "changed: " + field + ", from 1 to 2");
     return state;
@@ -126,11 +132,90 @@ TEST(TrainingStateTest, GoesOnWithChangesWhereItCan) {
   expected.best_step = 0;
   expected.best.clear();
   EXPECT_TRUE(after("data.dev", begun) == expected);
+  // Other held-out records are other data, to train on as well.
+  expected.position = {.epoch = 4};
+  for (const char* field :
+       {"data.dev_fraction", "data.dev_seed", "data.dev_records"}) {
+    EXPECT_TRUE(after(field, begun) == expected) << field;
+  }
 
   TrainingState state = begun;
-  EXPECT_THAT(
-      GoOnWithChanges({}, {.num_steps = 11}, &state).status().ToString(),
-      HasSubstr("has made 12 updates already"));
+  EXPECT_THAT(GoOnWithChanges({}, {.num_steps = 11}, {"f1"}, {}, &state)
+                  .status()
+                  .ToString(),
+              HasSubstr("has made 12 updates already"));
+}
+
+TEST(TrainingStateTest, ChoosesTheBestOfWhatIsKeptByAnotherMetric) {
+  const RunPlan plan = {.num_steps = 12};
+  const TrainingState begun = {.step = 12,
+                               .evaluated_step = 12,
+                               .evaluation = {{"f1", 0.1}, {"loss", 4}},
+                               .best_step = 8,
+                               .best = {{"f1", 0.2}, {"loss", 5}},
+                               .improved_score = 0.2,
+                               .stale_evaluations = 1};
+  const std::vector<RecordedCheckpoint> kept = {
+      {.step = 4, .scores = {{"f1", 0.15}, {"loss", std::nan("")}}},
+      {.step = 8, .scores = {{"f1", 0.2}, {"loss", 5}}}};
+  const auto best_step = [&](const MainMetric& metric, TrainingState state) {
+    const auto messages = GoOnWithChanges({{"train.main_metric", "1", "2"}},
+                                          plan, metric, kept, &state);
+    EXPECT_TRUE(messages.ok()) << messages.status();
+    EXPECT_FALSE(state.improved_score.has_value());
+    EXPECT_EQ(FindMetric(state.best, metric.name).has_value(),
+              state.best_step > 0);
+    return state.best_step;
+  };
+  const MainMetric loss = {.name = "loss", .lower_is_better = true};
+  EXPECT_EQ(best_step(loss, begun), 12);
+  // The last evaluation's checkpoint is not kept.
+  TrainingState unevaluated = begun;
+  unevaluated.evaluated_step = 10;
+  EXPECT_EQ(best_step(loss, unevaluated), 8);
+  EXPECT_EQ(best_step({.name = "accuracy"}, begun), 0);
+}
+
+TEST(TrainingStateTest, KeepsScoresThatAreNotFinite) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const TrainingState state = {
+      .evaluation = {{"perplexity", infinity}, {"f1", 0.5}},
+      .best = {{"perplexity", -infinity}, {"pearson", std::nan("")}}};
+  const std::string text = JsonText(StateToJson(state));
+  const auto read = StateFromJson(*ParseJson(text, "state"), "state");
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->evaluation, state.evaluation);
+  EXPECT_EQ(read->best[0], state.best[0]);
+  EXPECT_TRUE(std::isnan(read->best[1].second));
+  // As earlier versions wrote them.
+  nlohmann::json earlier = StateToJson(state);
+  earlier["evaluation"][0][1] = nullptr;
+  const auto null = StateFromJson(earlier, "state");
+  ASSERT_TRUE(null.ok()) << null.status();
+  EXPECT_TRUE(std::isnan(null->evaluation[0].second));
+}
+
+TEST(TrainingStateTest, TakesANumberForBetterThanNone) {
+  TrainingState state = {.step = 1};
+  EXPECT_TRUE(SetScores({{"f1", std::nan("")}}, {"f1"}, &state));
+  state.step = 2;
+  EXPECT_TRUE(SetScores({{"f1", 0.1}}, {"f1"}, &state));
+  EXPECT_FALSE(SetScores({{"f1", std::nan("")}}, {"f1"}, &state));
+  EXPECT_EQ(state.best_step, 2);
+}
+
+// Early stopping that a resume asks for counts from the best score before.
+TEST(TrainingStateTest, CountsFromTheBestThatIsKnown) {
+  const EarlyStopping early = {.evaluations = 2};
+  TrainingState state = {.step = 75};
+  SetScores({{"f1", 1.0}}, {"f1"}, &state);
+  for (const double score : {0.25, 0.5}) {
+    EXPECT_FALSE(HasEndedEarly(early, state));
+    state.step += 25;
+    SetScores({{"f1", score}}, {"f1"}, &state);
+    CountStale(early, {"f1"}, &state);
+  }
+  EXPECT_TRUE(HasEndedEarly(early, state));
 }
 
 }  // namespace
