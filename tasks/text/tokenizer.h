@@ -92,6 +92,10 @@ class Tokenizer {
   // shows it. Of a tokenizer.json alone; the other kinds have marks of their
   // own.
   virtual bool ContinuesWord(int32_t /*id*/) const { return false; }
+  // Returns true if words within a text have pieces that begin with the blank
+  // before them ("Ġthe"), and nothing stands in for it at the beginning of a
+  // text ("the"). Of a tokenizer.json alone.
+  virtual bool begins_words_with_blanks() const { return false; }
   // The special pieces around a text, as far as a tokenizer.json names them.
   virtual TextMarkIds marks() const { return {}; }
 

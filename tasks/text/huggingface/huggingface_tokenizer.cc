@@ -65,6 +65,11 @@ class HuggingFaceTokenizer : public Tokenizer {
     if (word_start_.empty() && parts_.normalizers.marks_words) {
       word_start_ = "\u2581";
     }
+    const std::string mark =
+        parts_.pre_tokenizers.is_byte_level ? " " : word_start_;
+    begins_words_with_blanks_ = !mark.empty() &&
+                                !absl::StartsWith(FirstWord("a"), mark) &&
+                                absl::StartsWith(FirstWord(" a"), mark);
   }
 
   std::vector<Token> Encode(absl::string_view text) const override {
@@ -110,9 +115,34 @@ class HuggingFaceTokenizer : public Tokenizer {
                ? !word_start_.empty() && !absl::StartsWith(piece, word_start_)
                : absl::StartsWith(piece, continuation);
   }
+  bool begins_words_with_blanks() const override {
+    return begins_words_with_blanks_;
+  }
   TextMarkIds marks() const override { return parts_.marks; }
 
  private:
+  // The first word of a text without added tokens, as the model gets it.
+  std::string FirstWord(absl::string_view text) const {
+    MappedText section(text, /*begin=*/0);
+    parts_.normalizers.Apply(&section);
+    const int64_t size = section.size();
+    if (size == 0) {
+      return "";
+    }
+    SplitText split = {.text = std::move(section),
+                       .words = {{.begin = 0, .end = size}}};
+    for (const auto& step : parts_.pre_tokenizers.steps) {
+      step->Apply(&split);
+    }
+    if (split.words.empty()) {
+      return "";
+    }
+    const ByteRange word = split.words.front();
+    return std::string(
+        split.text.text().substr(static_cast<size_t>(word.begin),
+                                 static_cast<size_t>(word.end - word.begin)));
+  }
+
   static void Append(int32_t id, ByteRange source, absl::string_view text,
                      std::vector<Token>* tokens) {
     source = WithoutWhiteSpace(text, source);
@@ -167,6 +197,7 @@ class HuggingFaceTokenizer : public Tokenizer {
   const AddedVocabulary added_;
   // The beginning of pieces that begin a word; empty if there is none.
   std::string word_start_;
+  bool begins_words_with_blanks_ = false;
 };
 
 // Marks by their usual names, where the post-processor names none. Byte-level

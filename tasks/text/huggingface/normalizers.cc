@@ -191,12 +191,14 @@ class Replace : public Normalizer {
   void Apply(MappedText* mapped) const override {
     MappedTextBuilder builder(*mapped);
     int64_t done = 0;
+    bool is_changed = false;
     pattern_->FindAll(mapped->text(), [&](ByteRange match) {
+      is_changed = true;
       builder.Copy({.begin = done, .end = match.begin});
       builder.Append(content_, match);
       done = match.end;
     });
-    if (done > 0) {
+    if (is_changed) {
       builder.Copy({.begin = done, .end = mapped->size()});
       *mapped = builder.Build();
     }

@@ -1,6 +1,7 @@
 #include "tasks/text/huggingface/pattern.h"
 
 #include <unicode/regex.h>
+#include <unicode/uchar.h>
 #include <unicode/unistr.h>
 #include <unicode/utext.h>
 
@@ -57,6 +58,9 @@ class IcuPattern : public Pattern {
 
   void FindAll(absl::string_view text,
                absl::FunctionRef<void(ByteRange match)> visit) const override {
+    if (text.empty()) {
+      return;
+    }
     UErrorCode status = U_ZERO_ERROR;
     UText bytes = UTEXT_INITIALIZER;
     utext_openUTF8(&bytes, text.data(), static_cast<int64_t>(text.size()),
@@ -65,12 +69,14 @@ class IcuPattern : public Pattern {
     if (U_SUCCESS(status)) {
       matcher->setStackLimit(0, status);
       matcher->reset(&bytes);
+      int64_t done = -1;
       while (matcher->find(status) != 0 && U_SUCCESS(status)) {
         const int64_t begin = matcher->start64(status);
         const int64_t end = matcher->end64(status);
-        if (begin < end) {
+        if (begin < end || begin != done) {
           visit({.begin = begin, .end = end});
         }
+        done = end;
       }
     }
     utext_close(&bytes);
@@ -84,6 +90,32 @@ class IcuPattern : public Pattern {
  private:
   const std::unique_ptr<icu::RegexPattern> pattern_;
 };
+
+// Returns true for the name of a general category, a script or a property of
+// Unicode, which ICU and Oniguruma know alike. POSIX's names are others: ICU's
+// XDigit has all decimal digits, its Word has marks.
+bool IsSharedProperty(absl::string_view name) {
+  std::string letters;
+  for (const char c : name) {
+    if (absl::ascii_isalnum(static_cast<unsigned char>(c))) {
+      letters += absl::ascii_tolower(static_cast<unsigned char>(c));
+    }
+  }
+  for (const char* posix :
+       {"alnum", "alpha", "blank", "cntrl", "digit", "graph", "lower", "print",
+        "punct", "space", "upper", "word", "xdigit"}) {
+    if (letters == posix) {
+      return false;
+    }
+  }
+  const std::string whole(name);
+  const UProperty property = u_getPropertyEnum(whole.c_str());
+  return u_getPropertyValueEnum(UCHAR_GENERAL_CATEGORY_MASK, whole.c_str()) !=
+             UCHAR_INVALID_CODE ||
+         u_getPropertyValueEnum(UCHAR_SCRIPT, whole.c_str()) !=
+             UCHAR_INVALID_CODE ||
+         (property >= UCHAR_BINARY_START && property < UCHAR_BINARY_LIMIT);
+}
 
 // Writes an expression of Oniguruma's Ruby syntax for ICU.
 class Translator {
@@ -155,13 +187,7 @@ class Translator {
       }
     }
     if (c == 'p' || c == 'P') {
-      const size_t end = in_.find('}', at_);
-      const absl::string_view name =
-          Rest().substr(0, end == absl::string_view::npos ? 0 : end - at_);
-      // "\p{^L}" is Oniguruma's alone.
-      return name.size() < 4 || name[2] != '{' || name[3] == '^'
-                 ? Refuse(4)
-                 : Take(name.size() + 1);
+      return Property();
     }
     const bool is_known = c == 'r' || c == 'n' || c == 't' || c == 'f' ||
                           c == 'u' || c == 'x' ||
@@ -169,26 +195,53 @@ class Translator {
     is_known ? Take(2) : Refuse(2);
   }
 
-  void Class() {
-    if (absl::StartsWith(Rest(), "[[:")) {
-      return Refuse(3);
+  void Property() {
+    const size_t end = in_.find('}', at_);
+    const absl::string_view text =
+        Rest().substr(0, end == absl::string_view::npos ? 0 : end - at_);
+    // "\p{^L}" is Oniguruma's alone.
+    if (text.size() < 4 || text[2] != '{' || text[3] == '^') {
+      return Refuse(4);
     }
+    IsSharedProperty(text.substr(3)) ? Take(text.size() + 1)
+                                     : Refuse(text.size() + 1);
+  }
+
+  // Returns the size of something in a class that ICU reads otherwise, or 0:
+  // classes of POSIX, differences, and an intersection that has one "&" or
+  // nothing at one side.
+  size_t SizeOfOtherOperator() const {
+    if (absl::StartsWith(Rest(), "[:")) {
+      const size_t end = in_.find(":]", at_ + 2);
+      return end == absl::string_view::npos ? 2 : end + 2 - at_;
+    }
+    for (const char* operation : {"--", "-[", "&[", "&&&", "&&]"}) {
+      if (absl::StartsWith(Rest(), operation)) {
+        return absl::string_view(operation).size();
+      }
+    }
+    return 0;
+  }
+
+  void Class() {
     Take(absl::StartsWith(Rest(), "[^") ? 2 : 1);
-    if (absl::StartsWith(Rest(), "]")) {
-      return Refuse(1);
+    if (absl::StartsWith(Rest(), "]") || absl::StartsWith(Rest(), "&&")) {
+      return Refuse(in_[at_] == ']' ? 1 : 2);
     }
     while (at_ < in_.size() && unsupported_.empty()) {
       const char c = in_[at_];
       if (c == ']') {
         return Take(1);
       }
-      if (c == '[') {
+      if (const size_t size = SizeOfOtherOperator(); size > 0) {
+        Refuse(size);
+      } else if (c == '[') {
         Class();
       } else if (c == '\\') {
         Escape();
-      } else if (absl::StartsWith(Rest(), "--") || c == ':') {
-        c == ':' ? Put("\\:", 1) : Refuse(2);
-      } else if (c == '{' || c == '}' || c == '$' || c == ' ') {
+      } else if (absl::StartsWith(Rest(), "&&")) {
+        Take(2);
+      } else if (c == ':' || c == '{' || c == '}' || c == '$' || c == ' ') {
         Put(absl::StrCat("\\", absl::string_view(&c, 1)), 1);
       } else {
         Take(1);
@@ -201,15 +254,20 @@ class Translator {
       return Take(1);
     }
     for (const char* known :
-         {"(?:", "(?i:", "(?=", "(?!", "(?<=", "(?<!", "(?>", "(?i)"}) {
+         {"(?:", "(?i:", "(?=", "(?!", "(?<=", "(?<!", "(?>"}) {
       if (absl::StartsWith(Rest(), known)) {
         return Take(absl::string_view(known).size());
       }
     }
+    // Ends, elsewhere, at the next alternative in ICU alone.
+    if (at_ == 0 && absl::StartsWith(Rest(), "(?i)")) {
+      return Take(4);
+    }
     Refuse(4);
   }
 
-  // "{2}+" repeats the repetition in Oniguruma, and is possessive in ICU.
+  // "{2}+" repeats the repetition in Oniguruma, and is possessive in ICU;
+  // "{2}?" makes it optional, and is lazy in ICU.
   void Repetition() {
     const size_t end = in_.find('}', at_);
     const absl::string_view text =
@@ -218,8 +276,10 @@ class Translator {
         text.size() > 1 &&
         absl::ascii_isdigit(static_cast<unsigned char>(text[1]));
     const char behind = is_plain && end + 1 < in_.size() ? in_[end + 1] : ' ';
-    is_plain&& behind != '+' && behind != '*' ? Take(text.size() + 1)
-                                              : Refuse(text.size() + 2);
+    const bool is_other =
+        behind == '+' || behind == '*' ||
+        (behind == '?' && text.find(',') == absl::string_view::npos);
+    is_plain && !is_other ? Take(text.size() + 1) : Refuse(text.size() + 2);
   }
 
   const absl::string_view in_;

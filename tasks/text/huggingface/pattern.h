@@ -18,7 +18,8 @@ class Pattern {
   virtual ~Pattern() = default;
 
   // Calls `visit` for each match in `text`, from left to right; matches do not
-  // overlap. May be called from several threads.
+  // overlap, and may be empty, but for directly behind another one. May be
+  // called from several threads.
   virtual void FindAll(
       absl::string_view text,
       absl::FunctionRef<void(ByteRange match)> visit) const = 0;

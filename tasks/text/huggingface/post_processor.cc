@@ -110,50 +110,69 @@ absl::StatusOr<std::vector<TemplatePart>> ReadTemplateParts(
   return parts;
 }
 
-// Sets `between` to the special pieces behind text A and before text B.
+bool IsSpecial(const TemplatePart& part) { return part.id >= 0; }
+
+bool HasSpecials(const std::vector<TemplatePart>& parts) {
+  return std::any_of(parts.begin(), parts.end(), IsSpecial);
+}
+
+// Sets the pieces of `marks` around a text, if there are any.
+absl::Status ReadSingleTemplate(JsonObjectReader* reader,
+                                const Vocabulary& vocabulary,
+                                TextMarkIds* marks) {
+  ETC_ASSIGN_OR_RETURN(const std::vector<TemplatePart> parts,
+                       ReadTemplateParts(reader, "single", vocabulary));
+  if (!HasSpecials(parts) && parts.size() == 1 && parts[0].text == "A") {
+    return absl::OkStatus();
+  }
+  if (parts.size() != 3 || !IsSpecial(parts[0]) || parts[1].text != "A" ||
+      !IsSpecial(parts[2])) {
+    return absl::UnimplementedError(absl::StrCat(
+        reader->Where("single"),
+        " should have one special piece before text A and one behind it, or "
+        "none at all, but has not, which is not supported"));
+  }
+  marks->first = parts[0].id;
+  marks->last = parts[2].id;
+  return absl::OkStatus();
+}
+
+// Sets `between` to the special pieces behind text A and before text B; those
+// around both should be those of `marks`.
 absl::Status ReadPairTemplate(JsonObjectReader* reader,
                               const Vocabulary& vocabulary,
                               TextMarkIds* marks) {
   ETC_ASSIGN_OR_RETURN(const std::vector<TemplatePart> parts,
                        ReadTemplateParts(reader, "pair", vocabulary));
-  const auto is_special = [](const TemplatePart& part) { return part.id >= 0; };
-  if (std::none_of(parts.begin(), parts.end(), is_special)) {
+  if (!HasSpecials(parts)) {
     return absl::OkStatus();
   }
-  const auto find = [&parts](const char* text) {
-    return std::find_if(
-        parts.begin(), parts.end(),
-        [text](const TemplatePart& part) { return part.text == text; });
-  };
-  const auto a = find("A");
-  const auto b = find("B");
-  if (a >= b || b == parts.end() || !std::all_of(a + 1, b, is_special)) {
-    return absl::UnimplementedError(
-        absl::StrCat(reader->Where("pair"),
-                     " should have text A once before text B, but has not, "
-                     "which is not supported"));
+  const size_t size = parts.size();
+  if (size < 4 || parts[1].text != "A" || parts[size - 2].text != "B" ||
+      !std::all_of(parts.begin() + 2, parts.end() - 2, IsSpecial)) {
+    return absl::UnimplementedError(absl::StrCat(
+        reader->Where("pair"),
+        " should have one special piece, text A, any special pieces, text B "
+        "and one special piece, but has not, which is not supported"));
+  }
+  if (marks->first < 0 || parts.front().id != marks->first ||
+      parts.back().id != marks->last) {
+    return absl::UnimplementedError(absl::StrCat(
+        reader->Where("pair"),
+        " should begin and end with the special pieces of ",
+        reader->Where("single"), ", but does not, which is not supported"));
   }
   marks->between.emplace();
-  std::for_each(a + 1, b, [marks](const TemplatePart& part) {
-    marks->between->push_back(part.id);
-  });
+  std::for_each(parts.begin() + 2, parts.end() - 2,
+                [marks](const TemplatePart& part) {
+                  marks->between->push_back(part.id);
+                });
   return absl::OkStatus();
 }
 
 absl::Status ReadTemplate(JsonObjectReader* reader,
                           const Vocabulary& vocabulary, TextMarkIds* marks) {
-  ETC_ASSIGN_OR_RETURN(const std::vector<TemplatePart> parts,
-                       ReadTemplateParts(reader, "single", vocabulary));
-  bool is_behind_text = false;
-  for (const TemplatePart& part : parts) {
-    if (part.id < 0) {
-      is_behind_text = true;
-    } else if (is_behind_text) {
-      marks->last = part.id;
-    } else if (marks->first < 0) {
-      marks->first = part.id;
-    }
-  }
+  ETC_RETURN_IF_ERROR(ReadSingleTemplate(reader, vocabulary, marks));
   return reader->Has("pair") ? ReadPairTemplate(reader, vocabulary, marks)
                              : absl::OkStatus();
 }
@@ -166,6 +185,11 @@ absl::Status ReadMarks(const json& object, const std::string& where,
   ETC_RETURN_IF_ERROR(reader.Finish(kIgnore));
   if (type == "ByteLevel") {
     return absl::OkStatus();
+  }
+  if (type != "Sequence" && marks->first >= 0) {
+    return absl::UnimplementedError(absl::StrCat(
+        where, " is ", QuotedName(type),
+        ", but only one post-processor with special pieces is supported"));
   }
   if (type == "BertProcessing" || type == "RobertaProcessing") {
     ETC_RETURN_IF_ERROR(ReadPiece(&reader, "cls", vocabulary, &marks->first));

@@ -12,11 +12,13 @@ namespace etc::huggingface {
 
 // Reads the field "post_processor", an object: BertProcessing,
 // RobertaProcessing, TemplateProcessing, ByteLevel, or a Sequence of them.
-// Returns the first and the last special piece of a single text, -1 for a
-// side that has none, and those between two texts: RobertaProcessing's two, or
-// those of a template `pair`; absent if it has no special pieces at all, since
-// nobody wrote a template for pairs then.
-//   kUnimplemented    another type, or a template with text B before A
+// Returns the special pieces before and behind a single text, both -1 if there
+// are none, and those between two texts: RobertaProcessing's two, or those of a
+// template `pair`; absent if it has no special pieces at all, since nobody
+// wrote a template for pairs then.
+//   kUnimplemented    another type; a template with special pieces, but not one
+//                     at each side of text A; a pair with others around it, or
+//                     with text B before A; a second one with special pieces
 //   kInvalidArgument  a mistake, or a piece that the vocabulary does not have
 absl::StatusOr<TextMarkIds> ReadPostProcessor(const nlohmann::json& object,
                                               const std::string& where,

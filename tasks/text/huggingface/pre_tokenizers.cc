@@ -105,7 +105,8 @@ void AppendWords(const std::vector<Part>& parts, Behavior behavior,
   }
 }
 
-// Splits each word by what `find_parts` makes of its text.
+// Splits each word by the matches in its text; an empty match is a part until
+// all words are made, so that others are not merged over it.
 void SplitWords(
     Behavior behavior,
     absl::FunctionRef<void(absl::string_view text,
@@ -119,18 +120,22 @@ void SplitWords(
     parts.clear();
     int64_t done = word.begin;
     const auto add = [&](ByteRange range, bool is_match) {
-      if (range.begin < range.end) {
-        parts.push_back({range, is_match != invert});
-      }
+      parts.push_back({range, is_match != invert});
       done = range.end;
     };
+    const auto add_other = [&](int64_t end) {
+      if (done < end) {
+        add({.begin = done, .end = end}, false);
+      }
+    };
     find_matches(TextOf(*split, word), [&](ByteRange match) {
-      add({.begin = done, .end = word.begin + match.begin}, false);
+      add_other(word.begin + match.begin);
       add({.begin = done, .end = word.begin + match.end}, true);
     });
-    add({.begin = done, .end = word.end}, false);
+    add_other(word.end);
     AppendWords(parts, behavior, &words);
   }
+  std::erase_if(words, [](ByteRange word) { return word.begin == word.end; });
   split->words = std::move(words);
 }
 

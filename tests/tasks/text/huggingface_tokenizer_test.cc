@@ -327,6 +327,126 @@ TEST(HuggingFaceTokenizerTest, SplitsWords) {
       ElementsAre("a", "1", "2", "½"));
 }
 
+// Expected values are those of tokenizers 0.23.
+TEST(HuggingFaceTokenizerTest, SplitsAtEmptyMatches) {
+  struct Case {
+    const char* expression;
+    const char* behavior;
+    bool invert;
+    const char* text;
+    Strings words;
+  };
+  const char* const thousands = R"((?=(\d{3})+(?!\d)))";
+  const char* const humps = "(?<=[a-z])(?=[A-Z])";
+  const Strings parts = {"Hello", "World", "Foo"};
+  const Case table[] = {
+      {thousands, "Isolated", false, "1234567", {"1", "234", "567"}},
+      {humps, "Isolated", false, "HelloWorldFoo", parts},
+      {humps, "Removed", false, "HelloWorldFoo", parts},
+      {humps, "MergedWithPrevious", false, "HelloWorldFoo", parts},
+      {humps, "MergedWithNext", false, "HelloWorldFoo", parts},
+      {humps, "Contiguous", false, "HelloWorldFoo", parts},
+      {humps, "Contiguous", true, "HelloWorldFoo", parts},
+      {humps, "Removed", true, "HelloWorldFoo", {}},
+      // No empty match stands directly behind another match.
+      {"-*", "Isolated", false, "a--b-c", {"a", "--", "b", "-", "c"}},
+      {"-*", "MergedWithPrevious", false, "a--b-c", {"a--", "b-", "c"}},
+      {"-*", "MergedWithNext", false, "a--b-c", {"a", "--b", "-c"}},
+      {"-*", "Removed", true, "a--b-c", {"--", "-"}},
+      {"-*", "MergedWithPrevious", true, "a--b-c", {"a", "--b", "-c"}},
+      {"-*", "MergedWithNext", true, "a--b-c", {"a--", "b-", "c"}},
+      {"(?=-)|b", "Isolated", false, "a--b-c", {"a", "-", "-", "b", "-c"}},
+      {"(?=-)|b", "Removed", false, "a--b-c", {"a", "-", "-", "-c"}},
+      {"(?=-)|b",
+       "MergedWithPrevious",
+       false,
+       "a--b-c",
+       {"a", "-", "-b", "-c"}},
+      {"(?=-)|b", "MergedWithNext", false, "a--b-c", {"a", "-", "-", "b-c"}},
+      {"(?=-)|b", "MergedWithPrevious", true, "a--b-c", {"a", "-", "-", "b-c"}},
+      {"x*", "Isolated", false, "\u00e9\u65e5", {"\u00e9", "\u65e5"}},
+  };
+  for (const Case& c : table) {
+    const auto tokenizer =
+        Parse(WordsFile(Split(c.expression, c.behavior, c.invert)));
+    ASSERT_NE(tokenizer, nullptr);
+    EXPECT_EQ(Parts(*tokenizer, c.text), c.words)
+        << c.expression << " " << c.behavior << " " << c.invert;
+  }
+}
+
+TEST(HuggingFaceTokenizerTest, InsertsAtEmptyMatches) {
+  const auto file = [](const char* expression, const char* content) {
+    return WordsFile({{"type", "WhitespaceSplit"}},
+                     {{"type", "Replace"},
+                      {"pattern", {{"Regex", expression}}},
+                      {"content", content}});
+  };
+  EXPECT_THAT(Parts(*Parse(file("(?=[A-Z])", " ")), "aBcB"),
+              ElementsAre("a", "Bc", "B"));
+  // The only match may be at the beginning.
+  EXPECT_THAT(Pieces(*Parse(file("(?=b)", "a")), "b"), ElementsAre("ab 0-1"));
+  EXPECT_THAT(Pieces(*Parse(file("x*", "a")), ""), ElementsAre());
+}
+
+TEST(HuggingFaceTokenizerTest, RefusesWhatIcuReadsOtherwise) {
+  const std::pair<const char*, const char*> table[] = {
+      {"[[:alpha:]]", "[:alpha:]"},
+      {"[^[:space:]]+", "[:space:]"},
+      {"[_[:alnum:]]+", "[:alnum:]"},
+      {"[a[b[:digit:]]]", "[:digit:]"},
+      {"a(?i)b|c", "(?i)"},
+      {"(?:(?i)a)|b", "(?i)"},
+      {R"([\p{L}&[ab]])", "&["},
+      {"[[a-z]-[a]]", "-["},
+      {"[&&a]", "&&"},
+      {"[a&&]", "&&]"},
+      {"[a&&&b]", "&&&"},
+      {"a{2}?", "{2}?"},
+      {R"(\p{Word})", "p{Word}"},
+      {R"(\p{XDigit})", "p{XDigit}"},
+      {R"([^\P{Alnum}])", "P{Alnum}"},
+      {R"(\p{Punct})", "p{Punct}"},
+      {R"(\p{digit})", "p{digit}"},
+      {R"(\p{IsHan})", "p{IsHan}"},
+      {R"(\p{Script=Han})", "p{Script=Han}"},
+  };
+  for (const auto& [expression, part] : table) {
+    const absl::Status status =
+        ErrorOf(WordsFile(Split(expression, "Isolated")));
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << expression;
+    EXPECT_THAT(status.message(),
+                AllOf(HasSubstr("pre_tokenizer.pattern.Regex"),
+                      HasSubstr(absl::StrCat(part, "\" is not supported"))));
+  }
+}
+
+// Expressions of published tokenizers, or parts of them, and some others.
+TEST(HuggingFaceTokenizerTest, ReadsPublishedExpressions) {
+  const char* const kimi =
+      R"([\p{Han}]+|[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*)"
+      R"([\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t)?|.)";
+  const char* const deep_seek =
+      R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|)"
+      R"([^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*)";
+  const std::pair<const char*, Strings> table[] = {
+      {kimi, {"Ab", "-", "\u65e5", "&", "c"}},
+      {deep_seek, {"Ab", "-", "\u65e5", "&c"}},
+      {R"( ?[^(\s|[.,!?]&)]+)", {"Ab-\u65e5", "&", "c"}},
+      {R"((?i:'s)|[^\r\n\p{L}\p{N}]?\p{L}+)", {"Ab", "-\u65e5", "&c"}},
+      {"(?i)a|B", {"A", "b", "-\u65e5&c"}},
+      {R"([A-Z]{1,2}?|\p{Hiragana}|\p{Alphabetic}&)",
+       {"A", "b-", "\u65e5&", "c"}},
+      {"[a-z&&[^c]]", {"A", "b", "-\u65e5&c"}},
+      {"[&:]+", {"Ab-\u65e5", "&", "c"}},
+  };
+  for (const auto& [expression, words] : table) {
+    const auto tokenizer = Parse(WordsFile(Split(expression, "Isolated")));
+    ASSERT_NE(tokenizer, nullptr);
+    EXPECT_EQ(Parts(*tokenizer, "Ab-\u65e5&c"), words) << expression;
+  }
+}
+
 TEST(HuggingFaceTokenizerTest, FindsAddedTokens) {
   json file = WordsFile({{"type", "WhitespaceSplit"}}, {{"type", "Lowercase"}});
   file["added_tokens"] = {
@@ -461,6 +581,56 @@ TEST(HuggingFaceTokenizerTest, NamesThePiecesBetweenTwoTexts) {
     processor["pair"] = TemplateOf(parts);
     EXPECT_THAT(ErrorOf(file).message(), HasSubstr("post_processor.pair"));
   }
+}
+
+// Inputs have one piece before a text and one behind it.
+TEST(HuggingFaceTokenizerTest, RefusesTemplatesOfOtherPieces) {
+  json file = WordsFile({{"type", "WhitespaceSplit"}});
+  file["model"]["vocab"]["<s>"] = 4;
+  file["model"]["vocab"]["</s>"] = 5;
+  json& processor = file["post_processor"];
+  processor = {{"type", "TemplateProcessing"},
+               {"special_tokens", json::object()}};
+  for (const auto& [name, id] : {std::pair("a", 1), std::pair("b", 2)}) {
+    processor["special_tokens"][name] = {{"id", name},
+                                         {"ids", json::array({id})}};
+  }
+  const Strings singles[] = {
+      {"a", "b", "A", "b"}, {"a", "A", "b", "a"}, {"a", "A"},     {"A", "b"},
+      {"A", "b", "a"},      {"a", "b"},           {"a", "B", "b"}};
+  for (const Strings& single : singles) {
+    processor["single"] = TemplateOf(single);
+    const absl::Status status = ErrorOf(file);
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << processor;
+    EXPECT_THAT(status.message(),
+                AllOf(HasSubstr("post_processor.single"),
+                      HasSubstr("one special piece before text A")));
+  }
+  // A template without pieces is like none.
+  processor["single"] = TemplateOf({"A"});
+  EXPECT_EQ(FindSpecialIds(*Parse(file)).cls, 4);
+  processor["pair"] = TemplateOf({"a", "A", "b", "B", "b"});
+  EXPECT_THAT(ErrorOf(file).message(), HasSubstr("post_processor.pair"));
+  processor["single"] = TemplateOf({"a", "A", "b"});
+  EXPECT_EQ(FindSpecialIds(*Parse(file)).cls, 1);
+  for (const Strings& pair :
+       {Strings({"a", "A", "b", "B", "a"}), Strings({"b", "A", "b", "B", "b"}),
+        Strings({"a", "A", "b", "B"}), Strings({"A", "b", "B", "b"}),
+        Strings({"a", "a", "A", "b", "B", "b"}),
+        Strings({"a", "A", "b", "B", "b", "b"})}) {
+    processor["pair"] = TemplateOf(pair);
+    const absl::Status status = ErrorOf(file);
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << processor;
+    EXPECT_THAT(status.message(), HasSubstr("post_processor.pair"));
+  }
+  json sequence = ByteLevelFile();
+  const json roberta = sequence["post_processor"];
+  sequence["post_processor"] = {
+      {"type", "Sequence"}, {"processors", {{{"type", "ByteLevel"}}, roberta}}};
+  EXPECT_EQ(FindSpecialIds(*Parse(sequence)).cls, 265);
+  sequence["post_processor"]["processors"].push_back(roberta);
+  EXPECT_THAT(ErrorOf(sequence).message(),
+              HasSubstr("post_processor.processors[2]"));
 }
 
 // GPT-2's files: vocab.json, with the pieces that a tokenizer.json has among
