@@ -39,7 +39,8 @@ DetokenizedText Detokenize(absl::string_view text,
 // left that do not overlap, in the same case, within words or not. With
 // WordPiece in the text itself; a span has the pieces of all unigrams that the
 // occurrence touches, or less where just some of them are the pieces of the
-// answer. With SentencePiece in the detokenized text.
+// answer. A tokenizer.json, whose ranges are exact, has instead those of them
+// with a byte of the occurrence. With SentencePiece in the detokenized text.
 class AnswerFinder {
  public:
   // `tokenizer` must outlive the finder.

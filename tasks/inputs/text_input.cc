@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "tasks/inputs/example_writer.h"
 #include "tasks/text/load_tokenizer.h"
@@ -95,6 +97,22 @@ int64_t NumMarks(const TextMarks& marks, bool two_texts) {
   return 2 + (two_texts ? NumMarksBetween(marks) : 0);
 }
 
+std::vector<Token> EncodeBehindBlank(absl::string_view part,
+                                     const Tokenizer& tokenizer) {
+  if (!tokenizer.begins_words_with_blanks() || absl::StartsWith(part, " ")) {
+    return tokenizer.Encode(part);
+  }
+  std::vector<Token> pieces = tokenizer.Encode(absl::StrCat(" ", part));
+  if (pieces.empty() || pieces.back().end <= 1) {
+    return {};  // nothing but the blank
+  }
+  for (Token& piece : pieces) {
+    piece.begin = std::max<int64_t>(piece.begin - 1, 0);
+    piece.end = std::max<int64_t>(piece.end - 1, 0);
+  }
+  return pieces;
+}
+
 void AppendText(absl::string_view text, const Tokenizer& tokenizer,
                 const InputOptions& input, SplitText* split) {
   std::vector<Token>& tokens = split->tokens;
@@ -104,8 +122,12 @@ void AppendText(absl::string_view text, const Tokenizer& tokenizer,
     return;
   }
   for (const auto& [begin, end] : input.split_sentences(text)) {
-    const std::vector<Token> pieces = tokenizer.Encode(text.substr(
-        static_cast<size_t>(begin), static_cast<size_t>(end - begin)));
+    const auto first = static_cast<size_t>(begin);
+    const absl::string_view part =
+        text.substr(first, static_cast<size_t>(end - begin));
+    const std::vector<Token> pieces = first > 0 && text[first - 1] == ' '
+                                          ? EncodeBehindBlank(part, tokenizer)
+                                          : tokenizer.Encode(part);
     if (pieces.empty()) {
       continue;
     }

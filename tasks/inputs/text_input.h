@@ -66,7 +66,15 @@ struct SplitText {
   std::vector<int32_t> sentences;
 };
 
+// The pieces that a word, or a longer part of a text, has behind a blank; none
+// if it has none itself. Bytes are those of `part`; what stands for the blank
+// alone has an empty range. Other pieces than Encode's only with a tokenizer
+// that begins_words_with_blanks().
+std::vector<Token> EncodeBehindBlank(absl::string_view part,
+                                     const Tokenizer& tokenizer);
+
 // Appends the pieces of a text, of which each sentence without any is left out.
+// A sentence behind a blank begins as there.
 void AppendText(absl::string_view text, const Tokenizer& tokenizer,
                 const InputOptions& input, SplitText* split);
 

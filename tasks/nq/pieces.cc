@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "base/status_macros.h"
+#include "tasks/inputs/text_input.h"
 
 namespace etc {
 namespace {
@@ -102,7 +103,7 @@ NqPieces NqPiecesOf(const NqRecord& record, const Tokenizer& tokenizer,
                  number, p, &pieces);
         continue;
       }
-      for (const Token& piece : tokenizer.Encode(token.text)) {
+      for (const Token& piece : EncodeBehindBlank(token.text, tokenizer)) {
         AddPiece(piece.id, number, p, &pieces);
       }
     }

@@ -3,6 +3,7 @@
 
 #include "base/status_macros.h"
 #include "tasks/inputs/example_writer.h"
+#include "tasks/inputs/text_input.h"
 #include "tasks/openkp/task.h"
 #include "tasks/text/unicode.h"
 
@@ -58,7 +59,7 @@ class PageWriter : public ExampleBuilder<Openkp> {
         options().input.max_long_length,
         options().input.max_global_length * options().fixed_block_length);
     for (const absl::string_view word : words_) {
-      const std::vector<Token> pieces = tokenizer().Encode(word);
+      const std::vector<Token> pieces = EncodeBehindBlank(word, tokenizer());
       if (example().long_length() + Size(pieces) > room || IsFullOfWords()) {
         break;
       }
@@ -133,7 +134,8 @@ class PageWriter : public ExampleBuilder<Openkp> {
     const int64_t num_words = element.end_word - element.first_word;
     int64_t total = example().long_length();
     for (int64_t w = element.first_word; w < element.end_word; ++w) {
-      pieces.push_back(tokenizer().Encode(words_[static_cast<size_t>(w)]));
+      pieces.push_back(
+          EncodeBehindBlank(words_[static_cast<size_t>(w)], tokenizer()));
       total += Size(pieces.back());
       const bool is_full =
           !options().official_compatibility &&

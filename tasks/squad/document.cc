@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "tasks/inputs/text_input.h"
 #include "tasks/text/text_folding.h"
 #include "tasks/text/unicode.h"
 
@@ -39,6 +40,38 @@ std::string CollapseWhiteSpace(absl::string_view text) {
     is_within_word = is_of_word;
   }
   return collapsed;
+}
+
+// The pieces [first, last] of words [words.first, words.last].
+SquadSpan PiecesOfWords(const std::vector<SquadPiece>& pieces,
+                        SquadSpan words) {
+  const auto first_of_word = [&pieces](int64_t word) {
+    return std::partition_point(
+               pieces.begin(), pieces.end(),
+               [word](const SquadPiece& piece) { return piece.word < word; }) -
+           pieces.begin();
+  };
+  return {.first = first_of_word(words.first),
+          .last = first_of_word(words.last + 1) - 1};
+}
+
+// The first byte of an answer that touches bytes [within.begin, within.end):
+// the one at its offset, or the first one there; -1 if there is none.
+int64_t FirstByteOf(const SquadAnswer& answer, absl::string_view context,
+                    ByteRange within) {
+  int64_t at = 0;
+  for (int64_t i = 0; i < answer.start.value_or(0) &&
+                      at < static_cast<int64_t>(context.size());
+       ++i) {
+    NextCodePoint(context, &at);
+  }
+  if (absl::StartsWith(context.substr(static_cast<size_t>(at)), answer.text)) {
+    return at;
+  }
+  const size_t found = TextOf(context, within).find(answer.text);
+  return found == absl::string_view::npos
+             ? -1
+             : within.begin + static_cast<int64_t>(found);
 }
 
 }  // namespace
@@ -99,7 +132,8 @@ std::vector<SquadPiece> SplitSquadWords(absl::string_view context,
   std::vector<SquadPiece> pieces;
   for (size_t w = 0; w < words.size(); ++w) {
     const int64_t begin = words[w].begin;
-    for (const Token& token : tokenizer.Encode(TextOf(context, words[w]))) {
+    for (const Token& token :
+         EncodeBehindBlank(TextOf(context, words[w]), tokenizer)) {
       pieces.push_back(
           {.id = token.id,
            .word = static_cast<int32_t>(w),
@@ -112,13 +146,9 @@ std::vector<SquadPiece> SplitSquadWords(absl::string_view context,
 SquadSpan FindAnswerPieces(const std::vector<SquadPiece>& pieces,
                            SquadSpan words, absl::string_view answer,
                            const Tokenizer& tokenizer) {
-  const auto first_of_word = [&pieces](int64_t word) {
-    return std::partition_point(
-        pieces.begin(), pieces.end(),
-        [word](const SquadPiece& piece) { return piece.word < word; });
-  };
-  const auto first = first_of_word(words.first);
-  const auto end = first_of_word(words.last + 1);
+  const SquadSpan whole = PiecesOfWords(pieces, words);
+  const auto first = pieces.begin() + whole.first;
+  const auto end = pieces.begin() + whole.last + 1;
   const std::vector<Token> wanted = tokenizer.Encode(answer);
   const auto found =
       wanted.empty() ? end
@@ -126,13 +156,38 @@ SquadSpan FindAnswerPieces(const std::vector<SquadPiece>& pieces,
                                    [](const auto& piece, const auto& token) {
                                      return piece.id == token.id;
                                    });
-  const int64_t whole = first - pieces.begin();
   if (found == end) {
-    return {.first = whole, .last = end - pieces.begin() - 1};
+    return whole;
   }
   const int64_t begin = found - pieces.begin();
   return {.first = begin,
           .last = begin + static_cast<int64_t>(wanted.size()) - 1};
+}
+
+SquadSpan PiecesAtAnswer(absl::string_view context, const SquadWords& words,
+                         SquadSpan answer_words, const SquadAnswer& answer,
+                         const std::vector<SquadPiece>& pieces) {
+  const SquadSpan whole = PiecesOfWords(pieces, answer_words);
+  const auto word = [&words](int64_t w) {
+    return words.words[static_cast<size_t>(w)];
+  };
+  const int64_t begin = FirstByteOf(answer, context,
+                                    {.begin = word(answer_words.first).begin,
+                                     .end = word(answer_words.last).end});
+  if (begin < 0) {
+    return whole;
+  }
+  const int64_t end = begin + static_cast<int64_t>(answer.text.size());
+  SquadSpan span = whole;
+  while (span.first <= span.last &&
+         pieces[static_cast<size_t>(span.first)].bytes.end <= begin) {
+    ++span.first;
+  }
+  while (span.first <= span.last &&
+         pieces[static_cast<size_t>(span.last)].bytes.begin >= end) {
+    --span.last;
+  }
+  return span.first <= span.last ? span : whole;
 }
 
 std::vector<SquadPart> SquadWindows(int64_t num_pieces, int64_t room,

@@ -49,7 +49,7 @@ struct SquadPiece {
   ByteRange bytes;
 };
 
-// The pieces of each word by itself, in order.
+// The pieces of each word as behind a blank (EncodeBehindBlank), in order.
 std::vector<SquadPiece> SplitSquadWords(absl::string_view context,
                                         const std::vector<ByteRange>& words,
                                         const Tokenizer& tokenizer);
@@ -60,6 +60,12 @@ std::vector<SquadPiece> SplitSquadWords(absl::string_view context,
 SquadSpan FindAnswerPieces(const std::vector<SquadPiece>& pieces,
                            SquadSpan words, absl::string_view answer,
                            const Tokenizer& tokenizer);
+
+// The same with a tokenizer whose ranges are exact: the pieces with a byte of
+// the answer, or those of the whole words if none has one.
+SquadSpan PiecesAtAnswer(absl::string_view context, const SquadWords& words,
+                         SquadSpan answer_words, const SquadAnswer& answer,
+                         const std::vector<SquadPiece>& pieces);
 
 // A part of a document: `length` pieces from `begin` on.
 struct SquadPart {

@@ -41,8 +41,12 @@ Target FindTarget(const SquadRecord& record, const SquadDocument& document,
     target.left_out = "the answer is not at its offset";
     return target;
   }
-  target.pieces = FindAnswerPieces(document.pieces, *answer_words, answer.text,
-                                   squad.tokenizer());
+  target.pieces =
+      squad.options().input.tokenizer_kind == TokenizerKind::kHuggingFace
+          ? PiecesAtAnswer(document.context, words, *answer_words, answer,
+                           document.pieces)
+          : FindAnswerPieces(document.pieces, *answer_words, answer.text,
+                             squad.tokenizer());
   if (target.pieces.last < target.pieces.first) {
     target.left_out = "the tokenizer leaves nothing of the answer";
   }

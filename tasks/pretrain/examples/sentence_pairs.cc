@@ -60,6 +60,19 @@ class PairWriter {
   }
 
  private:
+  // Puts the tokens of a sentence behind `pieces`. The first begins a word,
+  // even where its spelling does not say so: byte-level vocabularies mark the
+  // blank before a word.
+  absl::Status AppendSentence(int64_t document, int64_t sentence,
+                              Pieces* pieces) const {
+    const size_t first = pieces->ids.size();
+    ETC_RETURN_IF_ERROR(documents_.AppendSentence(document, sentence, pieces));
+    if (first < pieces->continues_word.size()) {
+      pieces->continues_word[first] = 0;
+    }
+    return absl::OkStatus();
+  }
+
   // Makes an example from sentence `begin` on. Returns where the next one
   // begins.
   absl::StatusOr<int64_t> WritePair(int64_t begin, int64_t num_sentences,
@@ -68,7 +81,7 @@ class PairWriter {
     std::vector<size_t> ends;  // of its sentences
     int64_t end = begin;
     while (end < num_sentences && (end == begin || chunk.size() < target_)) {
-      ETC_RETURN_IF_ERROR(documents_.AppendSentence(document_, end++, &chunk));
+      ETC_RETURN_IF_ERROR(AppendSentence(document_, end++, &chunk));
       ends.push_back(chunk.ids.size());
     }
     const int64_t num_chunk = end - begin;
@@ -102,8 +115,7 @@ class PairWriter {
     int64_t sentence = draws_.Integer(0, num_sentences - 1);
     Pieces pieces;
     do {
-      ETC_RETURN_IF_ERROR(
-          documents_.AppendSentence(partner, sentence++, &pieces));
+      ETC_RETURN_IF_ERROR(AppendSentence(partner, sentence++, &pieces));
     } while (sentence < num_sentences && pieces.size() < want);
     return pieces;
   }

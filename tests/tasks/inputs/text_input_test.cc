@@ -1,6 +1,7 @@
 // The special pieces around one text and two, by hand: BERT's, RoBERTa's, which
 // have two separators between texts, and templates with other numbers; and the
-// room that they leave.
+// room that they leave. Words and sentences behind blanks, with tokenizers that
+// spell them otherwise than at the beginning of a text.
 #include "tasks/inputs/text_input.h"
 
 #include <gmock/gmock.h>
@@ -8,13 +9,21 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "tasks/text/huggingface/huggingface_tokenizer.h"
+#include "tests/tasks/inputs/byte_level_tokenizer.h"
+#include "tests/tasks/text/word_tokenizer.h"
 
 namespace etc {
 namespace {
 
 using testing::ElementsAre;
+using testing::IsEmpty;
 
 InputOptions Bert() {
   return {.max_global_length = 9, .has_long_tokens = false};
@@ -74,6 +83,75 @@ TEST(TextInputTest, LeavesRoomForThem) {
   EXPECT_EQ(LengthsOfTexts(Bert(), Marks({11, 11})).global_tokens, 4);
   EXPECT_EQ(LengthsOfTexts({}, Marks({11, 11})).long_tokens, 4);
   EXPECT_EQ(LengthsOfTexts(Bert(), Marks({})).global_tokens, 3);
+}
+
+// Pieces as "spelling begin-end".
+std::vector<std::string> Spelt(const std::vector<Token>& pieces,
+                               const Tokenizer& tokenizer) {
+  std::vector<std::string> spelt;
+  for (const Token& piece : pieces) {
+    spelt.push_back(absl::StrCat(tokenizer.Piece(piece.id), " ", piece.begin,
+                                 "-", piece.end));
+  }
+  return spelt;
+}
+
+TEST(EncodeBehindBlankTest, HasThePiecesOfAWordWithinAText) {
+  const auto tokenizer = ByteLevelTokenizer({"the", "Ġthe"});
+  ASSERT_NE(tokenizer, nullptr);
+  EXPECT_TRUE(tokenizer->begins_words_with_blanks());
+  const auto pieces = [&](const std::string& word) {
+    return Spelt(EncodeBehindBlank(word, *tokenizer), *tokenizer);
+  };
+  EXPECT_THAT(pieces("the"), ElementsAre("Ġthe 0-3"));
+  EXPECT_THAT(pieces(" the"), ElementsAre("Ġthe 1-4"));
+  // The blank has a piece of its own, which stands for nothing.
+  EXPECT_THAT(pieces("ab"), ElementsAre("Ġ 0-0", "a 0-1", "b 1-2"));
+  EXPECT_THAT(pieces(""), IsEmpty());
+}
+
+TEST(EncodeBehindBlankTest, ChangesNothingWhereWordsNeedNoBlank) {
+  const auto prefixed =
+      ByteLevelTokenizer({"the", "Ġthe"}, /*add_prefix_space=*/true);
+  ASSERT_NE(prefixed, nullptr);
+  EXPECT_FALSE(prefixed->begins_words_with_blanks());
+  EXPECT_THAT(Spelt(EncodeBehindBlank("the", *prefixed), *prefixed),
+              ElementsAre("Ġthe 0-3"));
+  const WordTokenizer words({"the"});
+  EXPECT_FALSE(words.begins_words_with_blanks());
+  EXPECT_THAT(Spelt(EncodeBehindBlank("the", words), words),
+              ElementsAre("the 0-3"));
+}
+
+TEST(EncodeBehindBlankTest, KnowsMetaspaceByItsScheme) {
+  for (const std::string scheme : {"always", "first", "never"}) {
+    const nlohmann::json file = {
+        {"pre_tokenizer", {{"type", "Metaspace"}, {"prepend_scheme", scheme}}},
+        {"model",
+         {{"type", "WordLevel"},
+          {"unk_token", "[UNK]"},
+          {"vocab", {{"[UNK]", 0}, {"the", 1}, {"▁the", 2}}}}}};
+    const auto tokenizer =
+        ParseHuggingFaceTokenizer(file.dump(), "tokenizer.json");
+    ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+    EXPECT_EQ((*tokenizer)->begins_words_with_blanks(), scheme == "never");
+    EXPECT_THAT(Spelt(EncodeBehindBlank("the", **tokenizer), **tokenizer),
+                ElementsAre("▁the 0-3"))
+        << scheme;
+  }
+}
+
+TEST(AppendTextTest, BeginsALaterSentenceAsBehindItsBlank) {
+  const auto tokenizer = ByteLevelTokenizer({"It", "ĠIt"});
+  ASSERT_NE(tokenizer, nullptr);
+  InputOptions etc;
+  etc.split_sentences = SplitAtFullStops;
+  SplitText split;
+  AppendText("It. It.It.", *tokenizer, etc, &split);
+  EXPECT_THAT(
+      Spelt(split.tokens, *tokenizer),
+      ElementsAre("It 0-2", ". 2-3", "ĠIt 4-6", ". 6-7", "It 7-9", ". 9-10"));
+  EXPECT_THAT(split.sentences, ElementsAre(0, 0, 1, 1, 2, 2));
 }
 
 }  // namespace

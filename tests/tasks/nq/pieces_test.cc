@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "tasks/text/sentencepiece_tokenizer.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/tasks/inputs/byte_level_tokenizer.h"
 #include "tests/tasks/nq/page_record.h"
 #include "tests/tasks/text/tiny_sentencepiece_model.h"
 
@@ -58,6 +59,15 @@ TEST(NqPiecesTest, CountATokenOnceWhereTopLevelCandidatesOverlap) {
   EXPECT_THAT(pieces.tokens, ElementsAre(3, 4, 5, 6, 6, 7, 8, 9, 10, 11, 12, 13,
                                          14, 15, 16, 17, 0, 1, 2));
   EXPECT_EQ(pieces.candidates.back(), 3);
+}
+
+TEST(NqPiecesTest, AreThoseOfWordsBehindBlanks) {
+  const auto tokenizer = ByteLevelTokenizer({"by", "Ġby"});
+  ASSERT_NE(tokenizer, nullptr);
+  const NqPieces pieces =
+      NqPiecesOf(NqPage("<P> by by </P>", ""), *tokenizer,
+                 {.opening_tag = 1000, .closing_tag = 1001});
+  EXPECT_THAT(pieces.ids, ElementsAre(1000, 257, 257, 1001));
 }
 
 TEST(NqWindowStartsTest, AreAsManyAsInTheSpec) {  // doc/nq.md 9.2, 2.3

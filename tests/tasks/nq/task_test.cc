@@ -90,6 +90,12 @@ TEST(NqOptionsTest, DefaultToTheOfficialNumbersAndSoundRules) {
   EXPECT_FALSE(options->official_compatibility);
 }
 
+TEST(NqTaskTest, HasNoTextsInAnnotations) {
+  EXPECT_THAT(Nq().AnswerTextFields(), IsEmpty());
+  // Predicting does not look at them all the same.
+  EXPECT_THAT(Nq().AnswerFields(), testing::ElementsAre("annotations"));
+}
+
 TEST(NqOptionsTest, ReadEveryField) {
   const auto options =
       ReadTaskOptions<Nq>({{"stride", 100},

@@ -24,6 +24,7 @@
 #include "tasks/text/wordpiece_tokenizer.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/tasks/inputs/byte_level_tokenizer.h"
 #include "tests/tasks/squad/golden_data.h"
 #include "tests/tasks/text/word_tokenizer.h"
 
@@ -371,6 +372,32 @@ TEST(SquadExampleTest, GivesEtcTokensForQuestionAndSentences) {
   EXPECT_THAT(example->pattern.sentence,
               ElementsAre(0, 1, 2, 0, 3, 3, 3, 4, 4, 4, 4, 0));
   EXPECT_EQ(example->answer, (SquadSpan{.first = 7, .last = 7}));
+}
+
+TEST(SquadExampleTest, ReadsWordsAsBehindBlanksWithByteLevelPieces) {
+  const auto tokenizer = ByteLevelTokenizer({"the", "Ġthe", "cat", "Ġcat"});
+  ASSERT_NE(tokenizer, nullptr);
+  SquadOptions options = BertOptions(30);
+  options.input.tokenizer_kind = TokenizerKind::kHuggingFace;
+  const auto example_of = [&](const std::string& answer, int64_t start) {
+    SquadRecord record =
+        Record("the \u00e9 the (the cat).", {{.text = answer, .start = start}});
+    record.question = "the";
+    return SquadExamplesOf(record, options, *tokenizer).front();
+  };
+  const auto example = example_of("the", 6);
+  EXPECT_THAT(example->global_token_ids,
+              ElementsAre(10, 256, 11, 257, ' ', 0xc3, 0xa9, 257, ' ', '(', 256,
+                          259, ')', '.', 11));
+  // Answers are without the punctuation of their words.
+  EXPECT_EQ(example->answer, (SquadSpan{.first = 7, .last = 7}));
+  EXPECT_EQ(example_of("the cat", 11)->answer,
+            (SquadSpan{.first = 10, .last = 11}));
+  EXPECT_EQ(example_of("cat", 15)->answer,
+            (SquadSpan{.first = 11, .last = 11}));
+  // An offset within the right word.
+  EXPECT_EQ(example_of("cat", 16)->answer,
+            (SquadSpan{.first = 11, .last = 11}));
 }
 
 TEST(SquadExampleTest, SaysWhereLengthsHaveNoRoom) {

@@ -272,6 +272,11 @@ TEST_F(SquadFilesTest, NameWhatIsWrong) {
   }
   // Officially, what is missing is left out.
   EXPECT_TRUE(Score(gold, R"({"a": "x"})", ScoringRules::kOfficial).ok());
+  const auto none = Score(gold, R"({"z": "x"})", ScoringRules::kOfficial);
+  EXPECT_EQ(none.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(std::string(none.status().message()),
+            absl::StrCat("no record of ", gold, " has a prediction in ",
+                         directory_.File("p.json")));
   const auto doubled =
       Score(Gold(absl::StrCat(Question("a", R"("answers": [])"), ", ",
                               Question("a", R"("answers": [])"))),

@@ -214,6 +214,31 @@ TEST(CreateInstancesTest, PutsReplacedSentencesBackIntoTheNextChunk) {
   EXPECT_THAT(pairs[1].masked.labels, ElementsAre(15));
 }
 
+// Byte-level pieces mark the blank before a word, which the first word of a
+// sentence does not have.
+TEST(CreateInstancesTest, BeginsAWordWithEachSentence) {
+  const auto sentence = [](int32_t id) {
+    return Pieces{.ids = {id}, .continues_word = {1}};
+  };
+  const ListedDocuments documents({
+      {sentence(10), sentence(11), sentence(12)},
+      {sentence(20), sentence(21)},
+  });
+  SentencePairOptions options = SmallPairs(/*max_length=*/6);
+  options.mlm.whole_words = true;
+  // Room for 3: A is 10 and 11 and B is 12, each with a candidate of its own.
+  ScriptedDraws draws(nlohmann::json::parse(R"([
+    ["uniform", 0.5],
+    ["integer", 1, 2, 2], ["uniform", 0.6],
+    ["permutation", [1, 2, 0]], ["uniform", 0.1]])"));
+  const std::vector<SentencePair> pairs =
+      *CreateInstances(documents, 0, options, draws);
+  EXPECT_EQ(draws.left(), 0);
+  ASSERT_EQ(pairs.size(), 1);
+  EXPECT_THAT(pairs[0].tokens, ElementsAre(1, 10, kMaskToken, 2, 12, 2));
+  EXPECT_THAT(pairs[0].masked.labels, ElementsAre(11));
+}
+
 TEST(MaskPairTest, MasksAllPiecesOfAWordOrNone) {
   WordList words({"[CLS]", "[SEP]"});
   const Pieces pieces = words.ToPieces(
