@@ -71,6 +71,8 @@ absl::StatusOr<Line> ParseLine(const std::string& text,
     answer.type = ClassifyType::kSeveral;
     fields.Required("labels", &answer.labels);
     std::sort(answer.labels.begin(), answer.labels.end());
+    answer.labels.erase(std::unique(answer.labels.begin(), answer.labels.end()),
+                        answer.labels.end());
   } else if (fields.Has("value")) {
     answer.type = ClassifyType::kNumber;
     fields.Required("value", &answer.number);

@@ -4,10 +4,12 @@
 
 #include <CLI/CLI.hpp>
 #include <atomic>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -170,6 +172,27 @@ absl::StatusOr<int64_t> TranslateAll(
   return absl::CancelledError("the translation was stopped");
 }
 
+// Checks all lines of a file, so that a bad one is seen before the first is
+// translated.
+absl::Status CheckLines(const std::string& path, const RunContext& context,
+                        const Translator& translator) {
+  ETC_ASSIGN_OR_RETURN(const std::unique_ptr<TextFile> file,
+                       TextFile::Open(path, {.max_line_bytes = kMaxLineBytes}));
+  absl::string_view line;
+  while (!context.is_stopped()) {
+    ETC_ASSIGN_OR_RETURN(const bool has_line, file->NextLine(&line));
+    if (!has_line) {
+      return absl::OkStatus();
+    }
+    ETC_RETURN_IF_ERROR(
+        translator
+            .Encode(std::string(line),
+                    absl::StrCat(file->path(), ":", file->line_number()))
+            .status());
+  }
+  return absl::CancelledError("the translation was stopped");
+}
+
 absl::Status RunTranslate(const TranslateArguments& arguments) {
   const bool to_stream = arguments.output == kStandardStream;
   if (!to_stream) {
@@ -185,9 +208,13 @@ absl::Status RunTranslate(const TranslateArguments& arguments) {
   ETC_ASSIGN_OR_RETURN(
       Translator translator,
       Translator::Open(arguments.checkpoint, arguments.options, context));
+  // A pipe cannot be read twice.
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(arguments.input, ignored)) {
+    ETC_RETURN_IF_ERROR(CheckLines(arguments.input, context, translator));
+  }
   std::string contents;
-  ETC_ASSIGN_OR_RETURN(
-      const int64_t lines,
+  const absl::StatusOr<int64_t> lines =
       TranslateAll(arguments, context, source.get(), &translator,
                    [&](const std::string& text) -> absl::Status {
                      if (!to_stream) {
@@ -196,13 +223,30 @@ absl::Status RunTranslate(const TranslateArguments& arguments) {
                      }
                      std::cout << text;
                      return FlushStandardOutput();
-                   }));
-  if (!to_stream) {
-    ETC_RETURN_IF_ERROR(WriteFileAtomically(arguments.output, contents));
+                   });
+  // Finished translations are kept where an error ends it, but not at Ctrl-C.
+  absl::Status written;
+  if (!to_stream && (lines.ok() || (!contents.empty() &&
+                                    !absl::IsCancelled(lines.status())))) {
+    written = WriteFileAtomically(arguments.output, contents);
   }
-  std::cerr << Counted(lines, "line") << " translated" << std::endl;
+  ETC_RETURN_IF_ERROR(lines.status());
+  ETC_RETURN_IF_ERROR(written);
+  std::cerr << Counted(*lines, "line") << " translated" << std::endl;
   return absl::OkStatus();
 }
+
+constexpr char kTranslateFooter[] =
+    "Each line of the input becomes a line of the output, in order; those of\n"
+    "standard input as soon as they are known. A line that cannot be "
+    "translated\n"
+    "is refused: of a file before anything is translated. With --scores or\n"
+    "--n-best the output has the number of the line, the score and the text,\n"
+    "with tabulators.\n"
+    "\n"
+    "Examples:\n"
+    "  realetc translate runs/translation-demo --input lines.txt\n"
+    "  echo \"A man rides a bicycle.\" | realetc translate runs/multi30k";
 
 }  // namespace
 
@@ -211,17 +255,7 @@ void AddTranslateCommand(CLI::App* program, Action* action) {
   TranslatorOptions* const options = &arguments->options;
   CLI::App* command = program->add_subcommand(
       "translate", "Translate lines of text with a checkpoint");
-  command->footer(
-      "Each line of the input becomes a line of the output, in order; those "
-      "of\n"
-      "standard input as soon as they are known. With --scores or --n-best "
-      "the\n"
-      "output has the number of the line, the score and the text, with "
-      "tabulators.\n"
-      "\n"
-      "Examples:\n"
-      "  realetc translate runs/translation-demo --input lines.txt\n"
-      "  echo \"A man rides a bicycle.\" | realetc translate runs/multi30k");
+  command->footer(kTranslateFooter);
   command
       ->add_option("CHECKPOINT", arguments->checkpoint,
                    "Checkpoint directory of translation, or the output "

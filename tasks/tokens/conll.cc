@@ -49,7 +49,10 @@ class ConllReader {
       in_sentence_ = false;
       return absl::OkStatus();
     }
-    if (columns.front() == kDocumentStart) {
+    // A line without that column may be -DOCSTART- alone.
+    const std::optional<size_t> word =
+        IndexOfColumn(options_.word_column, columns.size());
+    if (columns[word.value_or(0)] == kDocumentStart) {
       has_starts_ = true;
       in_sentence_ = false;
       in_document_ = false;

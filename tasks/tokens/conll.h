@@ -23,6 +23,10 @@ struct ConllDocument {
   std::vector<int64_t> lines;
 };
 
+// The field of a record of CoNLL with ConllDocument::lines. No file has such a
+// field.
+inline constexpr char kConllLinesField[] = "\nlines";
+
 // Reads a CoNLL file: a word and its columns on each line, between tabs, or
 // else blanks; an empty line behind each sentence. Documents are those of
 // `options.document_column`, or begin with a line whose word is -DOCSTART-; in

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,9 +14,12 @@
 #include "base/json_reader.h"
 #include "base/json_text.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "tasks/task/official_json.h"
+#include "tasks/text/text_folding.h"
 #include "tasks/tokens/conll.h"
 #include "tasks/tokens/task.h"
+#include "tasks/tokens/words.h"
 
 namespace etc {
 namespace {
@@ -168,6 +174,123 @@ absl::StatusOr<TokensLine> ParseTokensLine(const std::string& text,
   return line;
 }
 
+// A document without its spans, and where its words stand.
+struct PlacedDocument {
+  std::string where;
+  TokensRecord record;
+  // Line of the first word of each sentence, if it is of CoNLL.
+  std::vector<int64_t> lines;
+};
+
+struct PlacedWord {
+  std::string text;
+  std::string place;
+};
+
+absl::StatusOr<std::vector<PlacedDocument>> PlaceDocuments(
+    const Tokens& reader, const std::vector<FileRecord>& records) {
+  std::vector<PlacedDocument> documents;
+  for (const FileRecord& record : records) {
+    if (!record.broken.empty()) {
+      continue;
+    }
+    PlacedDocument& document = documents.emplace_back();
+    document.where = record.where;
+    ETC_ASSIGN_OR_RETURN(nlohmann::json json,
+                         ParseJson(record.json, record.where));
+    for (const std::string& field : reader.AnswerFields()) {
+      json.erase(field);
+    }
+    ETC_ASSIGN_OR_RETURN(document.record,
+                         reader.RecordFromJson(json, record.where));
+    if (!document.record.sentences.empty()) {
+      document.lines = json.value(kConllLinesField, document.lines);
+    }
+  }
+  return documents;
+}
+
+std::vector<PlacedWord> PlacedWords(const PlacedDocument& document) {
+  const std::string& where = document.where;  // "gold.conll:17"
+  std::vector<PlacedWord> words;
+  for (size_t s = 0; s < document.record.sentences.size(); ++s) {
+    const std::vector<std::string>& sentence = document.record.sentences[s];
+    for (size_t i = 0; i < sentence.size(); ++i) {
+      words.push_back(
+          {sentence[i],
+           document.lines.empty()
+               ? absl::StrCat(where, ".sentences[", s, "][", i, "]")
+               : absl::StrCat(where.substr(0, where.rfind(':')), ":",
+                              document.lines[s] + static_cast<int64_t>(i))});
+    }
+  }
+  return words;
+}
+
+// Compares the words of a prediction with those of a gold document that is
+// split already.
+absl::Status CompareWords(const PlacedDocument& predicted,
+                          const PlacedDocument& gold) {
+  const std::vector<PlacedWord> words = PlacedWords(predicted);
+  const std::vector<PlacedWord> expected = PlacedWords(gold);
+  for (size_t i = 0; i < std::min(words.size(), expected.size()); ++i) {
+    if (words[i].text != expected[i].text) {
+      return InvalidArgument(words[i].place, " should have the word ",
+                             QuotedName(expected[i].text), ", as ",
+                             expected[i].place, ", but has ",
+                             QuotedName(words[i].text));
+    }
+  }
+  if (words.size() < expected.size()) {
+    const PlacedWord& next = expected[words.size()];
+    return InvalidArgument(words.back().place, " should stand before the word ",
+                           QuotedName(next.text), ", as in ", next.place,
+                           ", but is the last one of its document");
+  }
+  if (words.size() > expected.size()) {
+    const PlacedWord& more = words[expected.size()];
+    return InvalidArgument(more.place, " should have no word of this document,",
+                           " which ends at ", expected.back().place,
+                           ", but has ", QuotedName(more.text));
+  }
+  return absl::OkStatus();
+}
+
+// Compares them with a gold text as it is: each word should stand there where
+// it stands in the words with blanks between them, which spans refer to.
+absl::Status CompareWithText(const PlacedDocument& predicted,
+                             const PlacedDocument& gold) {
+  const TokensLayout layout = LayOutWords(predicted.record.sentences);
+  const std::vector<PlacedWord> words = PlacedWords(predicted);
+  const std::vector<int64_t> bytes = BytesOfCodePoints(layout.text);
+  const absl::string_view text = gold.record.text;
+  const std::vector<int64_t> of_text = BytesOfCodePoints(text);
+  const auto last = static_cast<int64_t>(of_text.size()) - 1;
+  const auto byte_at = [&](int64_t code_point) {
+    return static_cast<size_t>(
+        of_text[static_cast<size_t>(std::min(code_point, last))]);
+  };
+  size_t end = 0;
+  for (size_t i = 0; i < words.size(); ++i) {
+    const int64_t first = CodePointAt(layout.words[i].begin, bytes);
+    const size_t begin = byte_at(first);
+    end = byte_at(CodePointAt(layout.words[i].end, bytes));
+    const absl::string_view part = text.substr(begin, end - begin);
+    if (part != words[i].text) {
+      return InvalidArgument(words[i].place, " should have the word ",
+                             QuotedName(part), ", as ", gold.where,
+                             ".text from character ", first, " on, but has ",
+                             QuotedName(words[i].text));
+    }
+  }
+  const absl::string_view rest = StripWhiteSpace(text.substr(end));
+  return rest.empty()
+             ? absl::OkStatus()
+             : InvalidArgument(words.back().place, " should stand before ",
+                               QuotedName(rest), ", as in ", gold.where,
+                               ".text, but is the last one of its document");
+}
+
 }  // namespace
 
 TokensPrediction Tokens::Decode(Outputs outputs) const {
@@ -231,6 +354,43 @@ Tokens::PredictionsOr Tokens::ReadPredictions(const std::string& path) const {
                              PredictionOfSpans(*std::move(record.spans)));
   }
   return predictions;
+}
+
+absl::Status Tokens::CheckFiles(const Answers& answers,
+                                const ScoredFiles& files) const {
+  if (!IsConllName(files.predictions)) {
+    return absl::OkStatus();
+  }
+  ETC_ASSIGN_OR_RETURN(const std::vector<FileRecord> predictions,
+                       ReadFile(files.predictions, {}));
+  ETC_ASSIGN_OR_RETURN(const std::vector<PlacedDocument> predicted,
+                       PlaceDocuments(*this, predictions));
+  // Limits were checked when the gold was read.
+  constexpr uint64_t kAnyBytes = std::numeric_limits<int64_t>::max();
+  ETC_ASSIGN_OR_RETURN(
+      const std::vector<FileRecord> records,
+      ReadFiles({files.gold}, {.max_record_bytes = kAnyBytes}));
+  ETC_ASSIGN_OR_RETURN(const std::vector<PlacedDocument> documents,
+                       PlaceDocuments(*this, records));
+  std::set<absl::string_view> answered;
+  for (const auto& [id, gold] : answers.gold) {
+    answered.insert(id);
+  }
+  std::map<absl::string_view, const PlacedDocument*> scored;
+  for (const PlacedDocument& document : documents) {
+    if (answered.contains(document.record.id)) {
+      scored.emplace(document.record.id, &document);
+    }
+  }
+  for (const PlacedDocument& document : predicted) {
+    const auto gold = scored.find(document.record.id);
+    if (gold != scored.end() && !document.record.sentences.empty()) {
+      ETC_RETURN_IF_ERROR(gold->second->record.sentences.empty()
+                              ? CompareWithText(document, *gold->second)
+                              : CompareWords(document, *gold->second));
+    }
+  }
+  return absl::OkStatus();
 }
 
 std::string Tokens::PredictionJson(const std::string& id,

@@ -23,10 +23,8 @@ namespace {
 
 using nlohmann::json;
 
-// Number of a document in a CoNLL file, and the lines of its sentences. No file
-// has such fields.
+// Number of a document in a CoNLL file. No file has such a field.
 constexpr char kDocumentField[] = "\ndocument";
-constexpr char kLinesField[] = "\nlines";
 
 absl::StatusOr<std::vector<FileRecord>> RecordsOfConll(
     const std::string& path, const TokensOptions& options,
@@ -36,7 +34,7 @@ absl::StatusOr<std::vector<FileRecord>> RecordsOfConll(
   std::vector<FileRecord> records;
   records.reserve(documents.size());
   for (ConllDocument& document : documents) {
-    json record = {{kLinesField, document.lines},
+    json record = {{kConllLinesField, document.lines},
                    {"sentences", std::move(document.sentences)}};
     if (!document.tags.empty()) {
       record["tags"] = std::move(document.tags);
@@ -179,7 +177,7 @@ void ReadSplitText(JsonObjectReader& reader, const TokensOptions& options,
   ReadSentences(reader, "sentences", "words", &record->sentences);
   CheckWords(reader, record->sentences);
   std::vector<int64_t> lines;
-  reader.Optional(kLinesField, &lines);
+  reader.Optional(kConllLinesField, &lines);
   const json* tags = reader.Raw("tags", /*required=*/false);
   if (tags == nullptr || tags->is_null()) {
     return;

@@ -129,6 +129,10 @@ class Tokens final
   // tags are read as conlleval reads them unless the options are strict.
   //   kInvalidArgument  a line that is none of these, by its number
   PredictionsOr ReadPredictions(const std::string& path) const override;
+  // Checks that CoNLL has the words of the gold, of which it has the spans.
+  //   kInvalidArgument  the first that it does not have, with both places
+  absl::Status CheckFiles(const Answers& answers,
+                          const ScoredFiles& files) const override;
   std::string FileContents(const Answers& answers) const override;
   // A line of the file.
   std::string PredictionJson(const std::string& id,

@@ -23,7 +23,7 @@ class TranslationVocabulary {
   // The ids of a line of UTF-8, without the end.
   virtual std::vector<int32_t> Encode(absl::string_view line) const = 0;
   // The text of ids; those below 3, and those beyond the vocabulary, are left
-  // out.
+  // out. Pieces of SentencePiece's byte_fallback become characters.
   virtual std::string Decode(absl::Span<const int64_t> ids) const = 0;
   virtual int64_t size() const = 0;
   // Its text in the file; "" beyond the vocabulary.

@@ -583,6 +583,19 @@ TEST(ClassifyPredictionTest, IsWrittenAndReadBack) {
   }
 }
 
+TEST(ClassifyPredictionTest, CountsALabelOnce) {
+  TemporaryDirectory directory;
+  const auto scores = ScoreFiles(
+      Classify(Options({{"type", "several"}})),
+      {.gold = directory.Write(
+           "gold.jsonl", R"({"id": "a", "text": "t", "label": ["x", "y"]})"),
+       .predictions = directory.Write(
+           "p.jsonl", R"({"id": "a", "labels": ["z", "x", "z"]})")});
+  ASSERT_TRUE(scores.ok()) << scores.status();
+  // TP 1, FP 1, FN 1.
+  EXPECT_THAT(*scores, Contains(Pair("micro_f1", 0.5)));
+}
+
 ById<ClassifyPrediction> Predicted(const ById<ClassifyAnswer>& answers) {
   ById<ClassifyPrediction> predictions;
   for (const auto& [id, answer] : answers) {

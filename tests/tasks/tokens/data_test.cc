@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "nlohmann/json.hpp"
 #include "tasks/task/score_files.h"
 #include "tasks/tokens/conll.h"
@@ -212,6 +213,18 @@ TEST_F(TokensFileTest, HasDocumentsFromDocstartOn) {
   EXPECT_EQ(records[1]["sentences"], nlohmann::json::parse(R"([["Anna"]])"));
 }
 
+TEST_F(TokensFileTest, HasDocumentsFromDocstartInTheColumnOfWords) {
+  const auto records = Records(
+      "1 -DOCSTART- O\n\n2 x O\n\n3 y B-p\n4 -DOCSTART- O\n\n5 z O\n"
+      "-DOCSTART-\n-DOCSTART- w O\n",
+      {.word_column = 2});
+  ASSERT_EQ(records.size(), 3);
+  EXPECT_EQ(records[0]["sentences"],
+            nlohmann::json::parse(R"([["x"], ["y"]])"));
+  EXPECT_EQ(records[1]["sentences"], nlohmann::json::parse(R"([["z"]])"));
+  EXPECT_EQ(records[2]["sentences"], nlohmann::json::parse(R"([["w"]])"));
+}
+
 TEST_F(TokensFileTest, HasDocumentsOfAColumn) {
   const auto records = Records("a\tx\tO\na\ty z\tB-p\n\na\tw\tO\nb\tx\tO\n",
                                {.word_column = 2, .document_column = 1});
@@ -385,6 +398,51 @@ TEST_F(TokensFileTest, IsScoredAsSeqevalScores) {
       Tokens(), {gold, Write("few.jsonl", "{\"id\": \"0\", \"spans\": []}\n")},
       ScoringRules::kDefault, {}, nullptr);
   EXPECT_THAT(missing.status().message(), HasSubstr("few.jsonl"));
+}
+
+TEST_F(TokensFileTest, IsScoredWithTheWordsOfTheGoldAlone) {
+  const auto status = [&](const std::string& gold, const std::string& predicted,
+                          const std::string& name = "gold.conll") {
+    const auto scores =
+        ScoreFiles(Tokens(), {.gold = Write(name, gold),
+                              .predictions = Write("tags.conll", predicted)});
+    return absl::StrReplaceAll(scores.status().message(),
+                               {{directory_.File(""), ""}});
+  };
+  const std::string gold =
+      "-DOCSTART- O\n\nMill B-t\nLake I-t\nis O\nold O\n\nNo O\n";
+  EXPECT_EQ(status(gold,
+                   "-DOCSTART- x O\n\nMill x B-t\n\nLake x I-t\nis x O\n"
+                   "old x O\nNo x O\n"),
+            "");
+  EXPECT_EQ(
+      status(gold, "-DOCSTART- O\n\n\nMill B-t\nLake I-t\nold O\nNo O\n"),
+      "tags.conll:6 should have the word \"is\", as gold.conll:5, but has "
+      "\"old\"");
+  EXPECT_EQ(status(gold, "-DOCSTART- O\n\nMill O\nLake O\nis O\nold O\n"),
+            "tags.conll:6 should stand before the word \"No\", as in "
+            "gold.conll:8, but is the last one of its document");
+  EXPECT_EQ(status("a B-t\n\nb O\n", "a B-t\n\nb O\nc O\n"),
+            "tags.conll:4 should have no word of this document, which ends at "
+            "gold.conll:3, but has \"c\"");
+  EXPECT_EQ(status(R"({"sentences": [["a"], ["b", "c"]],
+                       "tags": [["O"], ["B-t", "O"]]})",
+                   "-DOCSTART-\n\na O\nb B-t\nd O\n", "gold.json"),
+            "tags.conll:5 should have the word \"c\", as gold.json: record "
+            "0.sentences[1][1], but has \"d\"");
+  const auto of_text = [&](const std::string& predicted) {
+    return status(R"({"text": "Z\u00fc is\nold.", "spans": []})", predicted,
+                  "gold.json");
+  };
+  EXPECT_EQ(of_text("Z\u00fc B-t\nis O\nold. O\n"), "");
+  EXPECT_EQ(
+      of_text("Z\u00fc B-t\nold. O\n"),
+      "tags.conll:2 should have the word \"is\\no\", as gold.json: record "
+      "0.text from character 3 on, but has \"old.\"");
+  EXPECT_EQ(
+      of_text("Z\u00fc B-t\nis O\n"),
+      "tags.conll:2 should stand before \"old.\", as in gold.json: record "
+      "0.text, but is the last one of its document");
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 // Training of SentencePiece models: ids of the special pieces, the same model
-// each time, text from pieces, refusals; and where Multi30k lies beside the
-// checkout the vocabulary and the counts of doc/translation.md 6, which are
-// SentencePiece 0.1.97's. How SentencePiece chooses pieces is not tested.
+// each time, text from pieces and translations, refusals; and where Multi30k
+// lies beside the checkout the vocabulary and the counts of doc/translation.md
+// 6, which are SentencePiece 0.1.97's. How SentencePiece chooses pieces is not
+// tested.
 
 #include "tasks/translation/sentencepiece_training.h"
 
@@ -17,6 +18,7 @@
 #include "absl/strings/str_split.h"
 #include "base/file.h"
 #include "tasks/text/sentencepiece_loader.h"
+#include "tasks/translation/vocabulary.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/temporary_directory.h"
 
@@ -116,6 +118,71 @@ TEST_F(SentencePieceTrainingTest, DecodesSpecialPiecesAsNothing) {
   EXPECT_EQ(
       CountPieces(**model, directory_.Write("odd", "cat\nx\u00e9\n"))->unknown,
       1);
+}
+
+TEST_F(SentencePieceTrainingTest, DecodesTranslations) {
+  const auto trained =
+      TrainSentencePiece({.files = {WriteText()}, .vocab_size = 40});
+  ASSERT_TRUE(trained.ok()) << trained.status();
+  const auto vocabulary = LoadTranslationVocabulary(
+      {.type = "sentencepiece",
+       .vocabulary = directory_.Write("m.model", trained->model)});
+  ASSERT_TRUE(vocabulary.ok()) << vocabulary.status();
+  const auto model = LoadSentencePieceModel(trained->model, "trained");
+  ASSERT_TRUE(model.ok()) << model.status();
+  const std::string mark = "\u2581";
+  const int64_t blank = (*model)->Id(mark.data(), mark.size());
+  const int64_t letter = (*model)->Id("e", 1);
+  ASSERT_NE(blank, 3);
+  ASSERT_NE(letter, 3);
+  const auto decode = [&](const std::vector<int64_t>& ids) {
+    return (*vocabulary)->Decode(ids);
+  };
+  EXPECT_EQ(decode({0, blank, letter, 2, blank, letter, 1, 40, -1}), "e e");
+  EXPECT_EQ(decode({blank, blank, letter, blank}), " e ");
+  EXPECT_EQ(decode({3, letter, 3}), " \u2047 e \u2047 ");
+  EXPECT_EQ(decode({}), "");
+}
+
+TEST_F(SentencePieceTrainingTest, DecodesBytesToCharacters) {
+  const auto module = OpenSentencePieceModule();
+  ASSERT_TRUE(module.ok()) << module.status();
+  struct Training {
+    int64_t left = 100;
+    std::string model;
+    std::string error;
+  } training;
+  const SentencePieceTrainingCalls calls = {
+      .context = &training,
+      .next =
+          [](void* context, const char** text, size_t* size) {
+            *text = "the cat sees a dog";
+            *size = 18;
+            return --static_cast<Training*>(context)->left >= 0;
+          },
+      .receive =
+          [](void* context, const char* bytes, size_t size) {
+            static_cast<Training*>(context)->model.assign(bytes, size);
+          },
+      .report =
+          [](void* context, const char* message) {
+            static_cast<Training*>(context)->error = message;
+          }};
+  ASSERT_TRUE((*module)->train(
+      "model_type=bpe vocab_size=280 bos_id=0 pad_id=1 eos_id=2 unk_id=3 "
+      "byte_fallback=true num_threads=1",
+      calls))
+      << training.error;
+  const auto vocabulary = LoadTranslationVocabulary(
+      {.type = "sentencepiece",
+       .vocabulary = directory_.Write("m.model", training.model)});
+  ASSERT_TRUE(vocabulary.ok()) << vocabulary.status();
+  for (const std::string text :
+       {"the cat", "\u65e5\u672c", "a caf\u00e9 \u65e5 dog", "\u00e9 a"}) {
+    const std::vector<int32_t> ids = (*vocabulary)->Encode(text);
+    const std::vector<int64_t> wide(ids.begin(), ids.end());
+    EXPECT_EQ((*vocabulary)->Decode(wide), text);
+  }
 }
 
 TEST_F(SentencePieceTrainingTest, RefusesWhatGivesNoVocabulary) {

@@ -91,6 +91,30 @@ TEST_F(TranslateCommandTest, TranslatesFilesAndStandardInput) {
                 "realetc translate");
 }
 
+TEST_F(TranslateCommandTest, LosesNoTranslationAtABadLine) {
+  const std::string translate = "translate " + Train();
+  const std::string bad = directory_.Write("bad", "a b\nc\ny z\nd\n");
+  // A file is refused before its first translation.
+  const Result of_file =
+      Run(absl::StrCat(translate, " --batch-size 1 --input ", bad));
+  EXPECT_EQ(of_file.code, 1);
+  EXPECT_EQ(of_file.out, "");
+  EXPECT_THAT(of_file.err, HasSubstr("bad:3: a line should have a token"));
+  const std::string output = directory_.File("translations");
+  EXPECT_EQ(
+      Run(absl::StrCat(translate, " --input ", bad, " --output ", output)).code,
+      1);
+  EXPECT_FALSE(std::filesystem::exists(output));
+  // Translations before a bad line of standard input are kept.
+  const Result of_pipe = Run(absl::StrCat(translate, " < ", bad));
+  EXPECT_EQ(of_pipe.code, 1);
+  EXPECT_EQ(Lines(of_pipe.out), 2) << of_pipe.out;
+  EXPECT_THAT(of_pipe.err, HasSubstr("stdin:3: a line should have a token"));
+  EXPECT_EQ(Run(absl::StrCat(translate, " --output ", output, " < ", bad)).code,
+            1);
+  EXPECT_EQ(Contents(output), of_pipe.out);
+}
+
 TEST_F(TranslateCommandTest, EvaluatesAndTriesRuns) {
   const std::string run = Train();
   const Result scores = Run("evaluate --bleu " + run);
