@@ -30,6 +30,7 @@
 #include "tasks/metrics.h"
 #include "tasks/runs/checkpoint_run.h"
 #include "tasks/task/task.h"
+#include "tasks/train/run_plan.h"
 #include "tasks/translation/bleu.h"
 #include "tasks/translation/dev_bleu.h"
 #include "tasks/translation/translator.h"
@@ -75,6 +76,21 @@ absl::Status RunWithOthers(
   return process.is_first() ? use(*run) : absl::OkStatus();
 }
 
+// Says how many records the model did not read to the end, if there are any.
+void PrintTruncated(const CheckpointRun& run) {
+  const int64_t count = run.evaluation.predictions == nullptr
+                            ? 0
+                            : run.evaluation.predictions->num_truncated();
+  if (count > 0) {
+    std::cerr << Counted(count, "record")
+              << (count == 1 ? " was cut: see " : " were cut: see ")
+              << (run.config.model.has_long_tokens ? "data.max_long_length, "
+                                                   : "")
+              << "data.max_global_length and the options of the task"
+              << std::endl;
+  }
+}
+
 absl::Status PrintScores(const CheckpointRun& run, bool json) {
   const EncoderDecoderConfig* const paths =
       run.config.encoder_decoder.has_value() ? &*run.config.encoder_decoder
@@ -92,9 +108,12 @@ absl::Status PrintScores(const CheckpointRun& run, bool json) {
         "predict");
   }
   const Metrics& metrics = run.evaluation.metrics;
-  std::cout << (json
-                    ? ScoresToJson(metrics) + "\n"
-                    : FormatScoreTable(metrics, run.setup.task->main_metric()));
+  std::cout << (json ? ScoresToJson(metrics) + "\n"
+                     : FormatScoreTable(
+                           metrics, MainMetricOf(run.config.train,
+                                                 run.setup.task->main_metric())
+                                        .name));
+  PrintTruncated(run);
   return absl::OkStatus();
 }
 
@@ -144,6 +163,7 @@ absl::Status WritePredictions(const CheckpointRun& run,
       "%s in %.1f s, predictions in %s%s\n",
       Counted(run.evaluation.num_examples, "example"), run.evaluation.seconds,
       output, more);
+  PrintTruncated(run);
   return absl::OkStatus();
 }
 

@@ -60,6 +60,7 @@ class ParagraphWriter : public ExampleBuilder<Hotpotqa> {
     const bool is_full =
         example().global_length() >= options().input.max_global_length;
     if (is_full && !options().official_compatibility) {
+      drops_support_ |= supports;
       example().dropped_texts +=
           1 + static_cast<int64_t>(paragraph.sentences.size());
       return;
@@ -142,6 +143,7 @@ class ParagraphWriter : public ExampleBuilder<Hotpotqa> {
       }
     }
     if (!fits) {
+      drops_support_ |= fields.supports;
       ++example().dropped_texts;
       return false;
     }
@@ -174,13 +176,18 @@ class ParagraphWriter : public ExampleBuilder<Hotpotqa> {
     } else if (is_span &&
                (spans.empty() ||
                 spans.front().last >= options().input.max_long_length)) {
-      example().left_out = "the answer is in no supporting sentence";
+      example().left_out =
+          drops_support_
+              ? "the answer is in no supporting sentence in the input"
+              : "the answer is in no supporting sentence";
     }
   }
 
   const HotpotqaTokens tokens_;
   const AnswerFinder answer_;
   FactsByTitle facts_;
+  // True if a title or sentence that supports the answer did not fit.
+  bool drops_support_ = false;
   MultihopWriter input_{&example()};
 };
 

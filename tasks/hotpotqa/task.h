@@ -53,6 +53,9 @@ class Hotpotqa final
   std::vector<std::string> AnswerFields() const override {
     return {"answer", "supporting_facts", "type", "level"};
   }
+  std::vector<std::string> AnswerTextFields() const override {
+    return {"answer", "supporting_facts"};
+  }
   // One example. Refuses nothing: what does not fit is left out, and what
   // training cannot use says so in `left_out`.
   ExamplesOr MakeExamples(Record record,

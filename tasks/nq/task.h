@@ -63,6 +63,8 @@ class Nq final : public Benchmark<NqRecord, NqExample, NqLogits, NqOptions,
   std::vector<std::string> AnswerFields() const override {
     return {"annotations"};
   }
+  // Returns none: annotations are numbers of tokens.
+  std::vector<std::string> AnswerTextFields() const override { return {}; }
   // The windows over the document, one at least. Throws c10::Error if the
   // lengths in the options are too small.
   ExamplesOr MakeExamples(Record record,

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "base/status_macros.h"
 #include "tasks/openkp/plain_document.h"
 #include "tasks/task/official_json.h"
@@ -56,15 +58,27 @@ void ReadVisualOptions(JsonObjectReader& reader,
 }
 
 // The id and the references of a record, nothing without key phrases.
-std::pair<std::string, std::optional<OpenkpReferences>> ByRecord(
-    OpenkpRecord record, ScoringRules rules) {
+std::pair<std::string, std::optional<OpenkpGold>> ByRecord(OpenkpRecord record,
+                                                           ScoringRules rules,
+                                                           bool is_plain) {
   if (!record.key_phrases.has_value()) {
     return {std::move(record.id), std::nullopt};
   }
-  OpenkpReferences references = ReferencesOf(
-      record, rules == ScoringRules::kOfficial ? EmptyPhrases::kOfficial
-                                               : EmptyPhrases::kLeftOut);
-  return {std::move(record.id), std::move(references)};
+  OpenkpGold gold = {ReferencesOf(record, rules == ScoringRules::kOfficial
+                                              ? EmptyPhrases::kOfficial
+                                              : EmptyPhrases::kLeftOut),
+                     is_plain};
+  return {std::move(record.id), std::move(gold)};
+}
+
+// The phrases with their words as a plain document has them: "c++" is "c + +".
+std::vector<std::string> SplitPhrases(const std::vector<std::string>& phrases) {
+  std::vector<std::vector<std::string>> split;
+  split.reserve(phrases.size());
+  for (const std::string& phrase : phrases) {
+    split.push_back(PlainOpenkpWords(phrase));
+  }
+  return EvaluatorPhrases(split);
 }
 
 }  // namespace
@@ -128,16 +142,16 @@ void Openkp::ReadOptions(JsonObjectReader& reader, Options* options) const {
   }
 }
 
-std::optional<OpenkpReferences> Openkp::GoldOf(const Record& record) const {
+std::optional<OpenkpGold> Openkp::GoldOf(const Record& record) const {
   if (!record.key_phrases.has_value()) {
     return std::nullopt;
   }
-  return ReferencesOf(record, rules() == ScoringRules::kOfficial
-                                  ? EmptyPhrases::kOfficial
-                                  : EmptyPhrases::kLeftOut);
+  return Gold{ReferencesOf(record, rules() == ScoringRules::kOfficial
+                                       ? EmptyPhrases::kOfficial
+                                       : EmptyPhrases::kLeftOut)};
 }
 
-absl::StatusOr<std::pair<std::string, std::optional<OpenkpReferences>>>
+absl::StatusOr<std::pair<std::string, std::optional<OpenkpGold>>>
 Openkp::ParseGold(const std::string& text, const std::string& where,
                   ScoringRules rules) const {
   using ByUrl = std::pair<std::string, std::optional<Gold>>;
@@ -150,7 +164,7 @@ Openkp::ParseGold(const std::string& text, const std::string& where,
                              ReadPlainOpenkpRecord(
                                  reader, options().input.split_sentences, read);
                            }));
-    return ByRecord(std::move(record), rules);
+    return ByRecord(std::move(record), rules, /*is_plain=*/true);
   }
   if (json.is_object() && !json.contains("VDOM")) {
     if (!json.contains("KeyPhrases")) {
@@ -163,12 +177,33 @@ Openkp::ParseGold(const std::string& text, const std::string& where,
     }
     ETC_ASSIGN_OR_RETURN(OpenkpPhraseLists lists,
                          ParseOpenkpPhraseLists(text, where));
-    return ByUrl(
-        std::move(lists.url),
-        Gold{.evaluator = EvaluatorPhrases(lists.phrases), .has_text = false});
+    return ByUrl(std::move(lists.url),
+                 Gold{{.evaluator = EvaluatorPhrases(lists.phrases),
+                       .has_text = false}});
   }
   ETC_ASSIGN_OR_RETURN(Record record, ParseRecord(text, where));
-  return ByRecord(std::move(record), rules);
+  return ByRecord(std::move(record), rules, /*is_plain=*/false);
+}
+
+Scores Openkp::Score(const Answers& answers) const {
+  ById<OpenkpReferences> gold;
+  std::set<absl::string_view> plain;
+  for (const auto& [url, references] : answers.gold) {
+    gold.emplace_back(url, references);
+    if (references.is_plain) {
+      plain.insert(url);
+    }
+  }
+  if (plain.empty()) {
+    return {.metrics = ScoreOpenkp(gold, answers.predictions)};
+  }
+  ById<Prediction> predictions = answers.predictions;
+  for (auto& [url, phrases] : predictions) {
+    if (plain.contains(url)) {
+      phrases = SplitPhrases(phrases);
+    }
+  }
+  return {.metrics = ScoreOpenkp(gold, predictions)};
 }
 
 }  // namespace etc

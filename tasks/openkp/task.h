@@ -18,11 +18,18 @@
 
 namespace etc {
 
+// The references of a document.
+struct OpenkpGold : OpenkpReferences {
+  // True of a gold file's document without "VDOM": its phrases are split into
+  // words (PlainOpenkpWords), and so are the predictions for it.
+  bool is_plain = false;
+};
+
 // OpenKP. Gold is what the references of a document are, a prediction its
 // phrases, the best first.
 class Openkp final
     : public Benchmark<OpenkpRecord, OpenkpExample, OpenkpLogits, OpenkpOptions,
-                       OpenkpReferences, std::vector<std::string>> {
+                       OpenkpGold, std::vector<std::string>> {
  public:
   using Benchmark::Benchmark;
 
@@ -82,7 +89,7 @@ class Openkp final
   }
 
   Gold GoldOf(const Example& example) const override {
-    return *example.references;
+    return {*example.references};
   }
   // By rules().
   std::optional<Gold> GoldOf(const Record& record) const override;
@@ -108,9 +115,8 @@ class Openkp final
   // The line of the file.
   std::string PredictionJson(const std::string& id,
                              const Prediction& prediction) const override;
-  Scores Score(const Answers& answers) const override {
-    return {.metrics = ScoreOpenkp(answers.gold, answers.predictions)};
-  }
+  // ScoreOpenkp, with predictions as OpenkpGold has them.
+  Scores Score(const Answers& answers) const override;
 };
 
 // A logit for each n-gram of a document's words, n = 1, ..., K = 5

@@ -305,6 +305,10 @@ class Benchmark {
   virtual void ReadRecord(JsonObjectReader& reader, R* record) const = 0;
   // The fields that predicting does without, and so does not look at.
   virtual std::vector<std::string> AnswerFields() const = 0;
+  // Names those of them that hold texts which may stand in the record.
+  virtual std::vector<std::string> AnswerTextFields() const {
+    return AnswerFields();
+  }
   // Returns the errors of MakeExamples that can be told without a tokenizer:
   // all records of has_own_files are checked before a run. `where` is the place
   // of the record and starts each message.

@@ -234,6 +234,8 @@ class BenchmarkPredictions : public TaskPredictions {
                                 answers_.gold.size());
   }
 
+  int64_t num_truncated() const override { return num_truncated_; }
+
   std::string FileContents() const override {
     return benchmark_.FileContents(answers_);
   }
@@ -279,6 +281,7 @@ class BenchmarkPredictions : public TaskPredictions {
             typename B::Prediction prediction) {
     answers_.predictions.emplace_back(example.record_id, std::move(prediction));
     has_answer_.push_back(example.has_answer);
+    num_truncated_ += benchmark_.Truncated(example).empty() ? 0 : 1;
     if (example.has_answer) {
       answers_.gold.emplace_back(example.record_id, benchmark_.GoldOf(example));
     }
@@ -287,6 +290,7 @@ class BenchmarkPredictions : public TaskPredictions {
   const B& benchmark_;
   typename B::Answers answers_;
   std::vector<bool> has_answer_;  // by prediction
+  int64_t num_truncated_ = 0;
   // By record id.
   std::map<std::string, std::vector<Copy>> incomplete_;
 };

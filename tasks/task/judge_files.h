@@ -45,6 +45,7 @@ absl::StatusOr<JudgedRecords> JudgeFiles(std::shared_ptr<const B> benchmark,
     ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ParseJson(text, where));
     judged.records.push_back(
         JudgeRecord(record.first, json, benchmark->AnswerFields(),
+                    benchmark->AnswerTextFields(),
                     benchmark->PredictionJson(record.first, *prediction)));
     answers->predictions.emplace_back(record.first, *prediction);
     answers->gold.emplace_back(std::move(record.first),

@@ -45,9 +45,17 @@ void AddTexts(const Json& json, int depth, bool in_list,
   }
 }
 
+// Leaves out answers that stand nowhere: a "no" in a text is none.
+void DropYesAndNo(std::vector<std::string>* texts) {
+  std::erase_if(*texts, [](const std::string& text) {
+    return text == "yes" || text == "no";
+  });
+}
+
 std::vector<std::string> TextsIn(const Json& json, int depth) {
   std::vector<std::string> texts;
   AddTexts(json, depth, /*in_list=*/false, &texts);
+  DropYesAndNo(&texts);
   std::sort(texts.begin(), texts.end());
   texts.erase(std::unique(texts.begin(), texts.end()), texts.end());
   return texts;
@@ -89,6 +97,25 @@ std::string AnswerText(Json json) {
     }
   }
   return JsonText(json);
+}
+
+bool Has(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// The texts of a prediction.
+std::vector<std::string> PredictedTexts(const Json& predicted) {
+  std::vector<std::string> texts;
+  if (predicted.is_object()) {
+    for (const auto& [name, value] : predicted.items()) {
+      // Objects hold other candidates and probabilities.
+      if (name != "id" && !value.is_object()) {
+        AddTexts(value, /*depth=*/0, /*in_list=*/false, &texts);
+      }
+    }
+  }
+  DropYesAndNo(&texts);
+  return texts;
 }
 
 bool IsWordByte(char byte) {
@@ -133,16 +160,19 @@ std::vector<std::pair<size_t, size_t>> FindWords(
 
 JudgedRecord JudgeRecord(std::string id, const Json& record,
                          const std::vector<std::string>& answer_fields,
+                         const std::vector<std::string>& text_fields,
                          const std::string& prediction) {
   JudgedRecord judged = {.id = std::move(id)};
   Json gold = Json::object();
+  Json gold_texts = Json::object();
   std::string document;
   std::string document_field;
   for (const auto& [name, value] : record.items()) {
-    const bool is_answer = std::find(answer_fields.begin(), answer_fields.end(),
-                                     name) != answer_fields.end();
-    if (is_answer) {
+    if (Has(answer_fields, name)) {
       gold[name] = value;
+      if (Has(text_fields, name)) {
+        gold_texts[name] = value;
+      }
     } else if (std::string text = FieldText(value, "\n");
                text.size() > document.size()) {
       document = std::move(text);
@@ -158,19 +188,13 @@ JudgedRecord JudgeRecord(std::string id, const Json& record,
     }
   }
   judged.gold = AnswerText(gold);
-  judged.gold_texts = TextsIn(gold, /*depth=*/8);
+  judged.gold_texts = TextsIn(gold_texts, /*depth=*/8);
   const Json predicted = Json::parse(prediction, /*cb=*/nullptr,
                                      /*allow_exceptions=*/false);
   judged.prediction =
       predicted.is_discarded() ? prediction : AnswerText(predicted);
-  if (predicted.is_object()) {
-    for (const auto& [name, value] : predicted.items()) {
-      // Objects hold other candidates and probabilities.
-      if (name != "id" && !value.is_object()) {
-        AddTexts(value, /*depth=*/0, /*in_list=*/false,
-                 &judged.predicted_texts);
-      }
-    }
+  if (!text_fields.empty()) {
+    judged.predicted_texts = PredictedTexts(predicted);
   }
   judged.length = CodePoints(document);
   for (const std::string& text : judged.gold_texts) {
@@ -183,6 +207,13 @@ JudgedRecord JudgeRecord(std::string id, const Json& record,
   }
   judged.text = Cut(absl::StrCat(others, "\n", document), kMostJudgedBytes);
   return judged;
+}
+
+JudgedRecord JudgeRecord(std::string id, const Json& record,
+                         const std::vector<std::string>& answer_fields,
+                         const std::string& prediction) {
+  return JudgeRecord(std::move(id), record, answer_fields,
+                     /*text_fields=*/answer_fields, prediction);
 }
 
 }  // namespace etc

@@ -46,7 +46,15 @@ struct JudgedRecords {
 };
 
 // A judged record of the JSON of an official record, whose answers are in
-// `answer_fields`, and of a prediction (Benchmark::PredictionJson).
+// `answer_fields`, and of a prediction (Benchmark::PredictionJson). Texts are
+// looked for in `text_fields` alone, some of them; without any, the prediction
+// has no texts either. "yes" and "no" are no texts.
+JudgedRecord JudgeRecord(std::string id, const nlohmann::json& record,
+                         const std::vector<std::string>& answer_fields,
+                         const std::vector<std::string>& text_fields,
+                         const std::string& prediction);
+
+// The same where all answers are texts.
 JudgedRecord JudgeRecord(std::string id, const nlohmann::json& record,
                          const std::vector<std::string>& answer_fields,
                          const std::string& prediction);

@@ -158,6 +158,11 @@ absl::StatusOr<Metrics> ScoreFiles(const B& benchmark, const ScoredFiles& files,
                    .first = read.first_unanswered};
   }
   Scores scores = benchmark.Score(answers);
+  if (scores.metrics.empty() && !answers.gold.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("no record of ", files.gold,
+                                                   " has a prediction in ",
+                                                   files.predictions));
+  }
   scores.metrics.insert(scores.metrics.end(), scores.diagnostics.begin(),
                         scores.diagnostics.end());
   return std::move(scores.metrics);

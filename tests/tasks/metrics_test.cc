@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
+#include <string>
 
 #include "nlohmann/json.hpp"
 
@@ -32,6 +34,24 @@ TEST(ScoreTableTest, HasDigitsOfSmallAndLargeScores) {
   EXPECT_EQ(FormatScore(123456.5), "123456.5000");
   EXPECT_EQ(FormatScore(1e300), "1e+300");
   EXPECT_EQ(FormatMainScore({{"mse", 1e-8}}, "mse"), "mse 1e-08");
+}
+
+// A setting of fewer digits would be on the other side of an answer's odds.
+TEST(ScoreTableTest, HasAllDigitsOfThresholds) {
+  const double odds = -0.30000000000000004;
+  const std::string table = FormatScoreTable({{"best_f1", odds},
+                                              {"best_f1_thresh", odds},
+                                              {"threshold", 0.1},
+                                              {"no_threshold_is", odds}},
+                                             "best_f1");
+  EXPECT_EQ(table,
+            "best_f1          -0.3000  (main metric)\n"
+            "best_f1_thresh   -0.30000000000000004\n"
+            "threshold        0.1\n"
+            "no_threshold_is  -0.3000\n");
+  EXPECT_EQ(std::stod("-0.30000000000000004"), odds);
+  EXPECT_EQ(FormatScoreTable({{"threshold", HUGE_VAL}}, ""),
+            "threshold  inf\n");
 }
 
 TEST(ScoreTableTest, IsJsonWhateverTheScores) {

@@ -337,6 +337,24 @@ TEST_F(PredictCommandTest, RefusesDataOfWhichNothingIsLeft) {
   EXPECT_FALSE(std::filesystem::exists(output_));
 }
 
+TEST_F(PredictCommandTest, SaysHowManyRecordsWereCut) {
+  json some = records_;
+  std::string support;
+  for (int i = 0; i < 1000; ++i) {  // 5000 pieces
+    support += "mira lives in oslo . ";
+  }
+  some[2]["supports"] = {support};
+  const std::string path = Write("some.json", some);
+  const std::string evaluate = "evaluate " + directory_.File("run");
+  const std::string message =
+      "\n1 record was cut: see data.max_long_length, data.max_global_length "
+      "and the options of the task\n";
+  EXPECT_THAT(Run(evaluate + " --data " + path).err,
+              testing::EndsWith(message));
+  EXPECT_THAT(Predict(path, output_).err, testing::EndsWith(message));
+  EXPECT_THAT(Run(evaluate).err, Not(HasSubstr("cut: ")));
+}
+
 TEST_F(PredictCommandTest, LeavesUnansweredRecordsOutOfScoresAndSaysSo) {
   json some = records_;
   some[1].erase("answer");

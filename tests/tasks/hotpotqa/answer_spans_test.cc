@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/tasks/inputs/byte_level_tokenizer.h"
 #include "tests/tasks/text/word_tokenizer.h"
 
 namespace etc {
@@ -113,6 +114,22 @@ TEST(AnswerFinderTest, FindsByPiecesWithSentencePiece) {
   EXPECT_THAT(find("oe"), ElementsAre(Span(1, 1)));
   EXPECT_THAT(find("e"), ElementsAre(Span(0, 0), Span(1, 1)));
   EXPECT_THAT(find("jane"), IsEmpty());
+}
+
+TEST(AnswerFinderTest, FindsByBytesWithATokenizerJson) {
+  const auto tokenizer = ByteLevelTokenizer({"the", "Ġthe", "cat", "Ġcat"});
+  ASSERT_NE(tokenizer, nullptr);
+  const std::string text = "the cat, (the cat).";
+  const std::vector<Token> pieces = tokenizer->Encode(text);
+  ASSERT_EQ(pieces.size(), 9u);  // the Ġcat , Ġ ( the Ġcat ) .
+  const auto find = [&](const std::string& answer) {
+    return AnswerFinder(answer, TokenizerKind::kHuggingFace, tokenizer.get())
+        .Find(text, pieces);
+  };
+  EXPECT_THAT(find("cat"), ElementsAre(Span(1, 1), Span(6, 6)));
+  EXPECT_THAT(find("the"), ElementsAre(Span(0, 0), Span(5, 5)));
+  EXPECT_THAT(find("the cat"), ElementsAre(Span(0, 1), Span(5, 6)));
+  EXPECT_THAT(find("at"), ElementsAre(Span(1, 1), Span(6, 6)));
 }
 
 }  // namespace

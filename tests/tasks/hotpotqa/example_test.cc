@@ -220,7 +220,8 @@ TEST(HotpotqaExampleTest, HasNoAnswerInWhatDoesNotFit) {  // doc/hotpotqa.md 2.5
   HotpotqaOptions options{.input = {.max_long_length = 8}};
   const auto example = Make(record, options);
   EXPECT_THAT(example->answer_spans, IsEmpty());
-  EXPECT_EQ(example->left_out, "the answer is in no supporting sentence");
+  EXPECT_EQ(example->left_out,
+            "the answer is in no supporting sentence in the input");
 
   options.official_compatibility = true;
   const auto official = Make(record, options);

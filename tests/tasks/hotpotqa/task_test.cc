@@ -63,6 +63,14 @@ std::string Message(const absl::StatusOr<std::unique_ptr<RecordTask>>& task) {
   return std::string(task.status().message());
 }
 
+TEST(HotpotqaTaskTest, HasNoTextsInTypeAndLevel) {
+  EXPECT_THAT(Hotpotqa().AnswerTextFields(),
+              testing::ElementsAre("answer", "supporting_facts"));
+  // Predicting looks at neither all the same.
+  EXPECT_THAT(Hotpotqa().AnswerFields(),
+              testing::IsSupersetOf({"type", "level"}));
+}
+
 TEST(HotpotqaOptionsTest, ReadEveryField) {
   const auto options =
       ReadTaskOptions<Hotpotqa>({{"answer_encoding", "bio"},

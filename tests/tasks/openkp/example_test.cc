@@ -15,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "tasks/openkp/task.h"
 #include "tasks/task/official_json.h"
+#include "tests/tasks/inputs/byte_level_tokenizer.h"
 #include "tests/tasks/openkp/spec_record.h"
 
 namespace etc {
@@ -76,6 +77,22 @@ TEST_P(OpenkpExampleTest, HasTheFeaturesOfTheNormalCase) {
   EXPECT_EQ(example->elements[1].parent.width, 564);
   EXPECT_EQ(example->dropped_words, 0);
   EXPECT_EQ(example->left_out, "");
+}
+
+TEST_P(OpenkpExampleTest, HasThePiecesOfWordsBehindBlanks) {
+  const auto tokenizer = ByteLevelTokenizer({"trek", "Ġtrek"});
+  ASSERT_NE(tokenizer, nullptr);
+  const OpenkpRecord record =
+      OpenkpSpecRecord({{"trek trek", kBoldFeature}}, {"trek"});
+  for (const int64_t block : {0, 4}) {
+    OpenkpOptions options = SpecOptions(GetParam());
+    options.fixed_block_length = block;
+    const auto examples =
+        Openkp(options, tokenizer.get()).MakeExamples(record, "here");
+    ASSERT_TRUE(examples.ok()) << examples.status();
+    EXPECT_THAT(examples->at(0)->long_token_ids, ElementsAre(257, 257))
+        << block;
+  }
 }
 
 // doc/openkp.md 10.4

@@ -189,6 +189,50 @@ TEST(OpenkpPredictionsTest, HaveNoScoreWithoutKeyPhrases) {
       "[\"guide\"],[\"how\"],[\"to\"]]}\n");
 }
 
+TEST(OpenkpTaskTest, SplitsPredictionsForPlainDocumentsAsTheirKeyPhrases) {
+  TemporaryDirectory directory;
+  const auto score = [&](const Json& gold, const Json& phrases) {
+    const auto scores = ScoreFiles(
+        Openkp(), {.gold = directory.Write("gold.jsonl", gold.dump() + "\n"),
+                   .predictions = directory.Write(
+                       "p.jsonl", Json{{"url", gold.value("url", "x")},
+                                       {"KeyPhrases", phrases}}
+                                          .dump() +
+                                      "\n")});
+    EXPECT_TRUE(scores.ok()) << scores.status();
+    return ToMap(*scores);
+  };
+  const Json lists = Json::parse(R"([["c++"]])");
+  const Json plain = {
+      {"id", "x"}, {"text", "learn c++ now"}, {"KeyPhrases", lists}};
+  EXPECT_EQ(score(plain, lists).at("f1@1"), 1.0);
+  EXPECT_EQ(score(plain, lists).at("etc_f1@1"), 1.0);
+  // Two spellings of one phrase are one prediction.
+  const auto both =
+      score(plain, Json::parse(R"([["C++"], ["c", "+", "+"], ["now"]])"));
+  EXPECT_EQ(both.at("p@3"), 1.0 / 3);
+  EXPECT_EQ(both.at("r@1"), 1.0);
+  // Pages are compared as they are.
+  Json page = OpenkpJson({{"learn c++ now", kBoldFeature}}, {"c++"});
+  EXPECT_EQ(score(page, lists).at("f1@1"), 1.0);
+  EXPECT_EQ(score(page, Json::parse(R"([["c + +"]])")).at("f1@1"), 0.0);
+}
+
+TEST(OpenkpPredictionsTest, CountRecordsThatWereCut) {
+  const std::string record = GreenTeaJson().dump();
+  for (const int64_t length : {4096, 4}) {
+    const auto task = etc::MakeTask<Openkp>(
+        MakeOpenkpHead, Json::object(), "f.json: openkp",
+        {.model = SmallConfig(), .max_long_length = length},
+        OpenkpSpecTokenizer());
+    ASSERT_TRUE(task.ok()) << task.status();
+    const Batch batch = MakeBatch(*(*task)->MakeExamples(record, "here"));
+    const auto predictions = (*task)->MakePredictions();
+    predictions->Add(batch, {torch::zeros({1, kOpenkpMaxPhraseLength, 10})});
+    EXPECT_EQ(predictions->num_truncated(), length == 4 ? 1 : 0);
+  }
+}
+
 // doc/openkp.md 11, trap 9
 TEST(OpenkpPredictionsTest, CannotSayPhrasesOfMoreThanFiveWords) {
   const auto task = MakeTask(Json::object());

@@ -62,6 +62,30 @@ TEST(JudgeRecordTest, JoinsTheWordsOfPhrases) {
   EXPECT_DOUBLE_EQ(judged.evidence, 20.0 / 24);
 }
 
+TEST(JudgeRecordTest, LooksForTextsWhereAnswersAreTexts) {
+  const nlohmann::json record = {
+      {"text", "No easy way: a bridge near Oslo."},
+      {"answer", "no"},
+      {"facts", nlohmann::json::parse(R"([["Oslo", 0]])")},
+      {"level", "easy"},
+      {"type", "bridge"}};
+  const std::vector<std::string> fields = {"answer", "facts", "level", "type"};
+  const std::string prediction = R"({"answer":"yes","sp":[["Oslo",0]]})";
+  const JudgedRecord judged =
+      JudgeRecord("h", record, fields, {"answer", "facts"}, prediction);
+  EXPECT_THAT(judged.gold_texts, ElementsAre("Oslo"));
+  EXPECT_THAT(judged.predicted_texts, ElementsAre("Oslo"));
+  EXPECT_DOUBLE_EQ(judged.evidence, 27.0 / 32);
+  // They are answers all the same.
+  EXPECT_THAT(judged.gold, HasSubstr("bridge"));
+  EXPECT_THAT(judged.text, Not(HasSubstr("level:")));
+
+  const JudgedRecord none = JudgeRecord("h", record, fields, {}, prediction);
+  EXPECT_THAT(none.gold_texts, IsEmpty());
+  EXPECT_THAT(none.predicted_texts, IsEmpty());
+  EXPECT_EQ(none.evidence, -1);
+}
+
 TEST(JudgeRecordTest, CutsLongTextsBetweenCharacters) {
   std::string text;
   for (int i = 0; i < 5000; ++i) {
