@@ -3,6 +3,7 @@ import math
 import typing
 
 import torch
+from torch.autograd import forward_ad
 
 from realetc import _operations
 from realetc import patterns
@@ -110,9 +111,25 @@ def _check_settings(residual, dropout, implementation):
          f"residual should be one of {', '.join(RESIDUAL_MODES)}, but is "
          f"{residual!r}")
   _check(0.0 <= dropout < 1.0, f"dropout should be in [0, 1), but is {dropout}")
+  check_implementation(implementation)
+
+
+def check_implementation(implementation):
   _check(implementation in ("auto", "reference"),
          "implementation should be auto or reference, but is "
          f"{implementation!r}")
+
+
+def _refuse_tangents(tensors):
+  """The operation would drop derivatives of forward mode in silence."""
+  # pylint: disable=protected-access
+  if torch.compiler.is_compiling() or forward_ad._current_level < 0:
+    return
+  if any(one is not None and forward_ad.unpack_dual(one).tangent is not None
+         for one in tensors):
+    raise NotImplementedError(
+        "the fused operation has no forward-mode derivatives; "
+        'implementation="reference" has')
 
 
 def two_block_attention(operands, pattern, previous, *, residual, relative,
@@ -130,6 +147,7 @@ def two_block_attention(operands, pattern, previous, *, residual, relative,
     return reference.attention(
         *operands, *relative, *previous, *gates, pattern, factor, divisor,
         dropout)
+  _refuse_tangents((*operands, *relative, *previous, *gates))
   seed = None
   if dropout > 0.0:
     seed = torch.randint(torch.iinfo(torch.int64).max, (1,))
@@ -194,6 +212,9 @@ def _check_relative(relative, pattern, query):
            f"pattern has relative ids up to {pattern.max_distance}, but "
            "relative is missing")
     return
+  _check(pattern.max_distance > 0,
+         "relative is given, but pattern has no relative ids: give it "
+         "max_distance")
   ids = relative[0].shape[0]
   _check_tensor(relative[0], "relative.embedding",
                 (ids, query.shape[1], query.shape[3]), query)
@@ -220,8 +241,9 @@ def sparse_attention(query, key, value, pattern, previous=None, residual="sum",
     query: [B, N, T, d]; key: [B, N, S, d]; value: [B, N, S, e]. On the CPU
       numbers of 16 bits are computed with in float32.
     pattern: who sees whom (realetc.patterns).
-    previous: scores of the layer below, or any additive bias: [B, N, T, S], or
-      with a window [B, N, T, before + 1 + after], where column w of row i is key
+    previous: scores of the layer below, or any additive bias, finite: to hide
+      keys is the pattern's. [B, N, T, S], or with a window
+      [B, N, T, before + 1 + after], where column w of row i is key
       i + w - before. None: zeros.
     residual: "off", "sum", "mean", "decay" or "gate".
     relative: (embedding [ids, N, d], bias [ids, N]), ids >= 2 max_distance + 4.
@@ -299,7 +321,8 @@ def residual_attention(query, key, value, previous=None, mask=None,
   Args:
     query: [B, N, T, d]; key: [B, N, S, d]; value: [B, N, S, e].
     previous: what broadcasts to [B, N, T, S]: the scores of the layer below
-      (RealFormer), or a bias for each pair of tokens, such as [N, T, S].
+      (RealFormer), or a bias for each pair of tokens, such as [N, T, S]; all
+      finite.
     mask: bool, true where attention is allowed: [T, S], [B, T, S] or
       [B, 1, T, S]; [B, 1, 1, S] for padding. A query that sees nothing gets 0.
     is_causal: query i sees the keys [0, i]; also with a mask.
@@ -320,7 +343,10 @@ def residual_attention(query, key, value, previous=None, mask=None,
            f"key, {key.shape[1]}, and value, {value.shape[1]}")
     key = key.repeat_interleave(query.shape[1] // key.shape[1], 1)
     value = value.repeat_interleave(query.shape[1] // value.shape[1], 1)
+  dtype = query.dtype
   if scale is not None:
+    if query.device.type == "cpu" and dtype in _LOW_PRECISION:
+      query = query.float()  # so that the product is not rounded
     query = query * (scale * math.sqrt(query.shape[3]))
   if previous is not None:
     shape = (*query.shape[:3], key.shape[2])
@@ -332,7 +358,8 @@ def residual_attention(query, key, value, previous=None, mask=None,
            f"queries, keys] = {list(shape)}, but is "
            f"{list(getattr(previous, 'shape', [type(previous).__name__]))}")
     previous = previous.expand(shape)
-  return sparse_attention(
+  context, scores = sparse_attention(
       query, key, value, _dense_pattern(mask, is_causal, query, key.shape[2]),
       previous, residual, gate=gate, layers=layers, decay=decay,
       dropout=dropout_p, implementation=implementation)
+  return context.to(dtype), scores

@@ -387,6 +387,9 @@ class PlainGlobalLocalAttention(nn.Module):
                if side == "long" else own_weights @ own_value)
     return (context + weights[..., own[0].shape[-1]:] @ other_value, *scores)
 
+  def _window_columns(self):
+    return self.radius + 1 + (0 if self.causal else self.radius)
+
   def _check_previous(self, previous, batch, longs, globals_):
     if previous is None:
       return
@@ -398,9 +401,8 @@ class PlainGlobalLocalAttention(nn.Module):
     if self.residual == "gate" and not hasattr(self, "g2g_gate"):
       raise ValueError('residual="gate" carries scores to this layer, which '
                        "has no gates: give it gate_init")
-    columns = self.radius + 1 + (0 if self.causal else self.radius)
     shapes = {"g2g": (globals_, globals_), "g2l": (globals_, longs),
-              "l2g": (longs, globals_), "l2l": (longs, columns)}
+              "l2g": (longs, globals_), "l2l": (longs, self._window_columns())}
     for name, shape in shapes.items():
       expected = (batch, self.num_heads, *shape)
       found = getattr(previous, name).shape
@@ -468,7 +470,8 @@ class PlainGlobalLocalAttention(nn.Module):
       batch = long_input.shape[0]
       longs = long_input
       l2l, l2g = (long_input.new_empty(batch, self.num_heads, 0, columns)
-                  for columns in (2 * self.radius + 1, global_input.shape[1]))
+                  for columns in (self._window_columns(),
+                                  global_input.shape[1]))
     globals_, g2g, g2l = self._attend("global", global_input, long_input,
                                       global_side, previous)
     if self.residual == "off":

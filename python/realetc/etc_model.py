@@ -30,6 +30,7 @@ from .etc_text import make_inputs
 from .etc_text import read_json
 from .etc_text import read_text_options
 from .etc_text import TOKENIZER_FILES
+from .etc_text import write_text_options
 
 try:
   import realetc
@@ -40,12 +41,23 @@ except ImportError as error:
   realetc = None
 
 SUBLAYERS = ("post_norm", "pre_norm", "rezero", "admin")
+
+
+# Named functions: pickle takes no lambdas.
+def _gelu(x):
+  return functional.gelu(x, approximate="tanh")
+
+
+def _linear(x):
+  return x
+
+
 ACTIVATIONS = {
     "relu": functional.relu,
-    "gelu": lambda x: functional.gelu(x, approximate="tanh"),
+    "gelu": _gelu,
     "gelu_erf": functional.gelu,
     "tanh": torch.tanh,
-    "linear": lambda x: x,
+    "linear": _linear,
 }
 
 
@@ -424,13 +436,14 @@ class Encoder:
     row 0 of a global output is of the whole text, 1 + s of sentence s.
     """
     inputs = self.inputs(texts, split_sentences)
-    was_training = self.training
+    was_training = [(module, module.training) for module in self.modules()]
     self.eval()
     try:
       with torch.no_grad():
         return self.run_texts(inputs), inputs
     finally:
-      self.train(was_training)
+      for module, training in was_training:
+        module.training = training
 
   def embed(self, texts, split_sentences=None):
     """The TextVectors of each text."""
@@ -544,15 +557,22 @@ class EtcModel(Encoder, nn.Module):
                          f"{' and more' if len(names) > 3 else ''}")
 
   def save_pretrained(self, directory):
-    """Writes a checkpoint directory of ours, which `init` in C++ takes too."""
+    """Writes a checkpoint directory of ours, which `init` in C++ takes too.
+
+    Beside it, of a model that was loaded, the vocabulary and text_options.json,
+    by which from_pretrained makes the same inputs of texts.
+    """
     safetensors = import_package(
         "safetensors.torch", "writing weights").torch
     folder = pathlib.Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
-    if self.directory is not None and folder != self.directory:
+    if self.directory is not None:
+      write_text_options(folder, self.text_options())
       for name in TOKENIZER_FILES:
-        if (self.directory / name).exists():
-          shutil.copyfile(self.directory / name, folder / name)
+        source, target = self.directory / name, folder / name
+        if source.exists() and not (
+            target.exists() and target.samefile(source)):
+          shutil.copyfile(source, target)
     safetensors.save_file(
         {_PREFIX + name: tensor.contiguous()
          for name, tensor in self.state_dict().items()},

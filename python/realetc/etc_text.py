@@ -180,28 +180,58 @@ _WORDPIECE_FILES = ("vocab.txt", "vocab_bert_uncased_english.txt")
 TOKENIZER_FILES = (*_SENTENCEPIECE_FILES, *_WORDPIECE_FILES, "tokenizer.json",
                    "tokenizer_config.json")
 _MARKS = (("[CLS]", "[SEP]"), ("<unused_63>", "<unused_2>"))
+# Of a tokenizer.json of another kind than BERT's.
+_OTHER_MARKS = (_MARKS[0], ("<s>", "</s>"), _MARKS[1])
+# BERT's control pieces, which in a text are text.
+_CONTROLS = ("[CLS]", "[SEP]", "[PAD]", "[UNK]", "[MASK]")
+# As kClasses in etc/weights/tokenizer_files.cc, without "Tokenizer".
+_BERTS_CLASSES = ("Bert", "ConvBert", "DistilBert", "DPRContextEncoder",
+                  "Electra", "DPRQuestionEncoder", "LayoutLM", "Lxmert",
+                  "MobileBert", "SqueezeBert")
+_GENERIC_CLASSES = ("PreTrainedTokenizerFast", "TokenizersBackend")
 
 
-def _find_marks(id_of, path):
-  for pair in _MARKS:
+def _find_marks(id_of, path, pairs=_MARKS):
+  for pair in pairs:
     ids = [id_of(mark) for mark in pair]
     if None not in ids:
       return ids
-  raise ValueError(
-      f'{path} should have the pieces "[CLS]" and "[SEP]", or "<unused_63>" '
-      'and "<unused_2>", but has neither pair')
+  named = ", or ".join(f'"{first}" and "{last}"' for first, last in pairs)
+  raise ValueError(f"{path} should have the pieces {named}, but has none of "
+                   "these pairs")
 
 
 class _HuggingFaceTokenizer:
-  """A tokenizer of the package tokenizers; special tokens are plain text."""
+  """A tokenizer of the package tokenizers.
 
-  def __init__(self, tokenizer, path):
+  Of BERT's, control pieces in a text are plain text; of another tokenizer.json
+  special tokens are found, and those around a text are its post-processor's.
+  """
+
+  def __init__(self, tokenizer, path, is_berts=True):
     self._tokenizer = tokenizer
-    tokenizer.encode_special_tokens = True
+    tokenizer.encode_special_tokens = is_berts
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    self.cls, self.separator = _find_marks(tokenizer.token_to_id, path)
+    around = [] if is_berts else tokenizer.encode("").ids
+    if len(around) not in (0, 2):
+      raise ValueError(f"{path}: post_processor should put one special piece "
+                       "before a text and one behind it, or none")
+    self.cls, self.separator = around or _find_marks(
+        tokenizer.token_to_id, path, _MARKS if is_berts else _OTHER_MARKS)
     self.size = tokenizer.get_vocab_size()
+    self.begins_words_with_blanks = not is_berts and any(
+        self._first_word(" a").startswith(mark) and
+        not self._first_word("a").startswith(mark)
+        for mark in ("\u0120", "\u2581"))
+
+  def _first_word(self, text):
+    """The first word of a text as the model gets it."""
+    normalizer = self._tokenizer.normalizer
+    splitter = self._tokenizer.pre_tokenizer
+    text = text if normalizer is None else normalizer.normalize_str(text)
+    words = [(text,)] if splitter is None else splitter.pre_tokenize_str(text)
+    return words[0][0] if words else ""
 
   def encode(self, text):
     found = self._tokenizer.encode(text, add_special_tokens=False)
@@ -211,6 +241,8 @@ class _HuggingFaceTokenizer:
 
 class _SentencePieceTokenizer:
   """A SentencePiece model, with ETC's rule of pieces that end in a comma."""
+
+  begins_words_with_blanks = False
 
   def __init__(self, processor, path):
     self._processor = processor
@@ -276,14 +308,13 @@ def _load_wordpiece(path, options):
       strip_accents=options.get("strip_accents"),
       lowercase=options.get("do_lower_case", not has_capitals))
   tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
-  own = ("[CLS]", "[SEP]", "[PAD]", "[UNK]", "[MASK]")
   tokenizer.add_tokens([
       tokenizers.AddedToken(
           token["content"], single_word=token.get("single_word", False),
           lstrip=token.get("lstrip", False), rstrip=token.get("rstrip", False),
           normalized=token.get("normalized", False))
       for token in options.get("added_tokens_decoder", {}).values()
-      if token["content"] not in own])
+      if token["content"] not in _CONTROLS])
   return _HuggingFaceTokenizer(tokenizer, path)
 
 
@@ -295,6 +326,38 @@ def _load_sentencepiece(path, options):
   package = import_package("sentencepiece", f"the SentencePiece model {path}")
   return _SentencePieceTokenizer(
       package.SentencePieceProcessor(model_file=str(path)), path)
+
+
+def _is_berts(whole, options):
+  """Whether C++ reads a tokenizer.json as if it were a vocab.txt."""
+  model, kind = whole.get("model") or {}, options.get("tokenizer_class")
+  is_old = "continuing_subword_prefix" in model and "merges" not in model
+  name = (kind or "BertTokenizer").removesuffix("Fast")
+  return (
+      model.get("type", "WordPiece" if is_old else None) == "WordPiece" and
+      model.get("continuing_subword_prefix", "##") == "##" and
+      model.get("unk_token", "[UNK]") == "[UNK]" and
+      all((whole.get(part) or {"type": berts}).get("type") == berts
+          for part, berts in (("normalizer", "BertNormalizer"),
+                              ("pre_tokenizer", "BertPreTokenizer"))) and
+      (kind in _GENERIC_CLASSES or
+       name.removesuffix("Tokenizer") in _BERTS_CLASSES))
+
+
+def _load_tokenizer_json(path, options):
+  """A tokenizer.json; of BERT's kind it is used as a vocab.txt would be."""
+  tokenizers = import_package("tokenizers", str(path))
+  contents = read_json(path)
+  is_berts = _is_berts(contents, options)
+  if is_berts:  # only control pieces are not found in a text
+    for token in contents.get("added_tokens") or []:
+      token["special"] = token["content"] in _CONTROLS
+  try:
+    tokenizer = tokenizers.Tokenizer.from_str(json.dumps(contents))
+  except Exception as error:  # the package raises nothing narrower
+    raise ValueError(f"{path} cannot be read by tokenizers: {error}"
+                     ) from error
+  return _HuggingFaceTokenizer(tokenizer, path, is_berts)
 
 
 def load_tokenizer(directory):
@@ -321,13 +384,7 @@ def load_tokenizer(directory):
     raise ValueError(
         f"{folder} should have a vocabulary (vocab.txt, tokenizer.model or "
         "tokenizer.json), but has none")
-  tokenizers = import_package("tokenizers", str(whole))
-  try:
-    tokenizer = tokenizers.Tokenizer.from_file(str(whole))
-  except Exception as error:  # the package raises nothing narrower
-    raise ValueError(f"{whole} cannot be read by tokenizers: {error}"
-                     ) from error
-  return _HuggingFaceTokenizer(tokenizer, whole)
+  return _load_tokenizer_json(whole, options)
 
 
 # --- Inputs -------------------------------------------------------------------
@@ -344,19 +401,39 @@ class TextOptions:
   sentences: str = "icu"
 
 
+_OPTIONS_FILE = "text_options.json"
+_STATED_OPTIONS = ("max_long_length", "max_global_length", "sentences")
+
+
+def _stated_options(folder):
+  """The object that states _STATED_OPTIONS; None if no file does."""
+  if (folder / "finetune.json").exists():
+    return read_json(folder / "finetune.json").get("data", {})
+  if (folder / _OPTIONS_FILE).exists():
+    return read_json(folder / _OPTIONS_FILE)
+  exported = folder / "config.json"  # RealEtcConfig
+  fields = read_json(exported) if exported.exists() else {}
+  return fields if fields.get("model_type") == "realetc" else None
+
+
 def read_text_options(directory, config):
-  """The options of a checkpoint: as it was fine-tuned, or by its positions."""
-  rows = config.max_absolute_position_embeddings
+  """The options of a checkpoint: as its files state, or by its positions."""
   options = TextOptions(config.has_long_tokens)
+  stated = _stated_options(pathlib.Path(directory))
+  if stated is not None:
+    return dataclasses.replace(options, **{
+        name: stated[name] for name in _STATED_OPTIONS if name in stated})
+  rows = config.max_absolute_position_embeddings
   if rows > 0:
     options.max_long_length = options.max_global_length = rows
-  trained = pathlib.Path(directory) / "finetune.json"
-  if trained.exists():
-    data = read_json(trained).get("data", {})
-    options.max_long_length = data.get("max_long_length", 4096)
-    options.max_global_length = data.get("max_global_length", 512)
-    options.sentences = data.get("sentences", "icu")
   return options
+
+
+def write_text_options(directory, options):
+  """Writes the file by which read_text_options gives the same."""
+  fields = {name: getattr(options, name) for name in _STATED_OPTIONS}
+  (pathlib.Path(directory) / _OPTIONS_FILE).write_text(
+      json.dumps(fields, indent=2) + "\n", encoding="utf-8")
 
 
 class TextInputs(dict):
@@ -386,16 +463,28 @@ class TextInputs(dict):
     return self
 
 
+def _encode_sentence(text, begin, end, tokenizer):
+  """The Pieces of text[begin:end], which with a blank before it begins so."""
+  start = begin
+  if tokenizer.begins_words_with_blanks and text[begin - 1:begin] == " ":
+    start -= 1
+  found = [Piece(p.id, max(p.begin + start, begin), p.end + start)
+           for p in tokenizer.encode(text[start:end])]
+  if start < begin and found and found[-1].end <= begin:
+    return []  # nothing but the blank
+  return found
+
+
 def _add_text(text, tokenizer, options, split, inputs):
   """Adds one text to `inputs`; returns its ids and sentences of tokens."""
   pieces, owners, spans = [], [], []
   parts = split(text) if options.has_long_tokens else [(0, len(text))]
   for begin, end in parts:
-    found = tokenizer.encode(text[begin:end])
+    found = _encode_sentence(text, begin, end, tokenizer)
     if found:
       owners += [len(spans)] * len(found)
       spans.append((begin, end))
-      pieces += [Piece(p.id, p.begin + begin, p.end + begin) for p in found]
+      pieces += found
   if not pieces:
     raise ValueError(
         f"text {len(inputs.pieces)} should have at least one piece, but is "

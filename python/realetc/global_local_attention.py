@@ -16,6 +16,7 @@ class GlobalLocalAttention(etc_attention.PlainGlobalLocalAttention):
 
   def __init__(self, hidden_size, num_heads, radius, *, implementation="auto",
                **options):
+    attention_lib.check_implementation(implementation)
     super().__init__(hidden_size, num_heads, radius, **options)
     self.implementation = implementation
 
@@ -31,15 +32,16 @@ class GlobalLocalAttention(etc_attention.PlainGlobalLocalAttention):
 
   def _sides(self, pattern, long_input, global_input):
     if pattern is None:
-      pattern = patterns.global_local(self.radius,
-                                      max_distance=self.max_distance)
+      pattern = patterns.global_local(self.radius)
     if not isinstance(pattern, patterns.GlobalLocalPattern):
       raise ValueError("pattern should be a realetc.patterns."
                        f"GlobalLocalPattern, but is {type(pattern).__name__}")
     if pattern.radius != self.radius:
       raise ValueError(f"pattern should have the layer's radius, "
                        f"{self.radius}, but has {pattern.radius}")
-    if pattern.max_distance > self.max_distance:
+    if pattern.max_distance is None:
+      pattern = pattern._replace(max_distance=self.max_distance)
+    if pattern.max_distance != self.max_distance:
       raise ValueError(
           f"pattern has relative ids up to {pattern.max_distance}, but the "
           f"layer's max_distance is {self.max_distance}")

@@ -13,6 +13,7 @@ import dataclasses
 import pathlib
 import shutil
 import typing
+import warnings
 
 import torch
 from torch import nn
@@ -93,14 +94,18 @@ class RealEtcPreTrainedModel(PreTrainedModel):
         revision=getattr(self.config, "_commit_hash", None))
 
   def save_pretrained(self, save_directory, *arguments, **options):
-    """As PreTrainedModel's, and the vocabulary beside the weights loaded."""
-    loaded = self.config._name_or_path  # pylint: disable=protected-access
+    """As PreTrainedModel's, and the vocabulary of the model loaded."""
     target = pathlib.Path(save_directory)
     target.mkdir(parents=True, exist_ok=True)
-    for name in TOKENIZER_FILES if loaded else ():
-      source = pathlib.Path(loaded) / name
-      if source.is_file() and not (target / name).exists():
-        shutil.copyfile(source, target / name)
+    if self.config._name_or_path:  # pylint: disable=protected-access
+      try:
+        loaded = pathlib.Path(self.text_directory())
+        for name in TOKENIZER_FILES:
+          source = loaded / name
+          if source.is_file() and not (target / name).exists():
+            shutil.copyfile(source, target / name)
+      except (OSError, ValueError) as error:  # no such folder, and no hub
+        warnings.warn(f"the vocabulary is not saved: {error}")
     super().save_pretrained(save_directory, *arguments, **options)
 
   def text_options(self):
@@ -171,8 +176,8 @@ class RealEtcForSequenceClassification(RealEtcPreTrainedModel):
               sentence_ids=None, labels=None, return_dict=None):
     """As RealEtcModel.forward, and with labels the loss of problem_type.
 
-    labels: int64 [B], or for several labels float [B, labels], or for a
-    regression float [B].
+    labels: int64 [B] or [B, 1], or for several labels float [B, labels], or for
+    a regression float [B].
     """
     first = self.encoder(input_ids, attention_mask, token_type_ids,
                          sentence_ids).pooler_output
@@ -189,7 +194,7 @@ class RealEtcForSequenceClassification(RealEtcPreTrainedModel):
                  "multi_label_classification" if labels.is_floating_point()
                  else "single_label_classification")
     if problem == "regression":
-      return functional.mse_loss(logits.squeeze(-1), labels.view(-1).float())
+      return functional.mse_loss(logits, labels.float().reshape(logits.shape))
     if problem == "multi_label_classification":
       return functional.binary_cross_entropy_with_logits(logits, labels.float())
-    return functional.cross_entropy(logits, labels)
+    return functional.cross_entropy(logits, labels.reshape(-1))

@@ -163,7 +163,7 @@ class GlobalLocalPattern(typing.NamedTuple):
   Made by global_local and global_local_tokens.
   """
   radius: int
-  max_distance: int = 0
+  max_distance: typing.Optional[int] = None  # the layer's
   is_causal: bool = False
   hard_l2g: bool = False
   hard_g2l: bool = False
@@ -179,24 +179,27 @@ class GlobalLocalPattern(typing.NamedTuple):
     return self._side(_GLOBAL_SIDE)
 
   def _side(self, kind):
-    return Pattern(kind, before=self.radius, max_distance=self.max_distance,
+    return Pattern(kind, before=self.radius,
+                   max_distance=self.max_distance or 0,
                    is_causal=self.is_causal, hard_l2g=self.hard_l2g,
                    hard_g2l=self.hard_g2l, first=self.longs,
                    second=self.globals)
 
 
 def global_local(radius, long_mask=None, global_mask=None, *, long_ids=None,
-                 global_ids=None, max_distance=0, causal=False):  # pylint: disable=redefined-outer-name
+                 global_ids=None, max_distance=None, causal=False):  # pylint: disable=redefined-outer-name
   """ETC's pattern: windows of `radius` to both sides, and global tokens.
 
   Long tokens see `radius` tokens to each side and all global tokens, global
   tokens see everything. Masks, bool [B, L] and [B, G], are false for padding.
   Or ids, integers [B, L] and [B, G], are equal within a document of packed rows
   and 0 for padding. `causal` restricts long tokens to the past, and global
-  tokens as attention/attention_inputs.h says.
+  tokens as attention/attention_inputs.h says. `max_distance` of relative ids is
+  by default the layer's; without a layer there are none then.
   """
   _check(radius >= 1, f"radius should be at least 1, but is {radius}")
-  _check_distance(max_distance)
+  if max_distance is not None:
+    _check_distance(max_distance)
   masks = long_mask is not None or global_mask is not None
   ids = long_ids is not None or global_ids is not None
   _check(not (masks and ids), "masks and ids are given; either should be")

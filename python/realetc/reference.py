@@ -45,7 +45,7 @@ class _OwnColumns:
 
 def _own_columns_of(pattern, query, own_keys):
   queries = query.shape[2]
-  columns = pattern.window_columns(queries, own_keys) if own_keys else None
+  columns = pattern.window_columns(queries, own_keys)
   before = (pattern.before if pattern.has_two_blocks()
             else min(pattern.before, queries))
   return _OwnColumns(queries, own_keys, before, columns, query.device)

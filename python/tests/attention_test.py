@@ -69,6 +69,32 @@ def test_reference_has_second_derivatives_and_the_operation_refuses():
     gradient.sum().backward()
 
 
+@pytest.mark.parametrize("name", ("query", "previous"))
+def test_reference_has_forward_derivatives_and_the_operation_refuses(name):
+  torch.manual_seed(0)
+  q, k, v = torch.randn(3, 1, 2, 4, 3, dtype=torch.float64)
+  bias = torch.randn(1, 2, 4, 4, dtype=torch.float64)
+
+  def attend(x, implementation):
+    given = {"query": q, "previous": bias} | {name: x}
+    return realetc.residual_attention(key=k, value=v, **given,
+                                      implementation=implementation)[0]
+
+  at = q if name == "query" else bias
+  tangent, step = torch.randn_like(at), 1e-6
+  _, found = torch.func.jvp(lambda x: attend(x, "reference"), (at,), (tangent,))
+  difference = (attend(at + step * tangent, "auto") -
+                attend(at - step * tangent, "auto")) / (2 * step)
+  torch.testing.assert_close(found, difference, rtol=1e-5, atol=1e-7)
+  for derivative in (
+      lambda f: torch.func.jvp(f, (at,), (tangent,)),
+      lambda f: torch.func.jacfwd(f)(at)):
+    with pytest.raises(NotImplementedError, match="no forward-mode deriv"):
+      derivative(lambda x: attend(x, "auto"))
+  with torch.autograd.forward_ad.dual_level():
+    attend(at, "auto")  # no tangents
+
+
 @pytest.mark.parametrize("residual", ("sum", "gate"))
 def test_views_of_any_strides_give_the_same_bits(case, residual):
   arguments = case.tensors(residual)
@@ -177,6 +203,19 @@ def test_low_precision_is_computed_in_float32():
     wide = low.detach().float()
     expected, sums = realetc.residual_attention(wide, wide, wide)
     assert torch.equal(context, expected.to(dtype))
+    assert torch.equal(scores, sums)
+    context.float().sum().backward()
+    assert low.grad.dtype == dtype
+
+
+def test_a_scale_does_not_round_queries_of_low_precision():
+  torch.manual_seed(0)
+  for dtype in (torch.bfloat16, torch.float16):
+    low = torch.randn(1, 2, 30, 8).to(dtype).requires_grad_()
+    context, scores = realetc.residual_attention(low, low, low, scale=0.3)
+    wide = low.detach().float()
+    expected, sums = realetc.residual_attention(wide, wide, wide, scale=0.3)
+    assert context.dtype == dtype and torch.equal(context, expected.to(dtype))
     assert torch.equal(scores, sums)
     context.float().sum().backward()
     assert low.grad.dtype == dtype

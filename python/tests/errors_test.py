@@ -52,6 +52,8 @@ _DENSE = realetc.residual_attention
     (_SPARSE, {"pattern": patterns.causal(3), "relative": (
         torch.randn(9, 3, 4), torch.randn(9, 3))},
      "relative should have at least 10 ids for a distance of 3, but has 9"),
+    (_SPARSE, {"relative": (torch.randn(9, 3, 4), torch.randn(9, 3))},
+     "relative is given, but pattern has no relative ids"),
     (_SPARSE, {"pattern": patterns.padding(torch.ones(2, 8).bool())},
      r"pattern: the mask of keys is \[2, 8\], but queries and keys want "
      r"\[2, 7\]"),
@@ -136,6 +138,11 @@ def _inputs():
      "pattern should have the layer's radius, 3, but has 4"),
     (lambda: _layer()(*_inputs(), patterns.global_local(3, max_distance=2)),
      "pattern has relative ids up to 2, but the layer's max_distance is 0"),
+    (lambda: _layer(max_distance=4)(*_inputs(), patterns.global_local(
+        3, max_distance=0)),
+     "pattern has relative ids up to 0, but the layer's max_distance is 4"),
+    (lambda: _layer(implementation="Refernce"),
+     "implementation should be auto or reference, but is 'Refernce'"),
     (lambda: _layer()(*_inputs(), patterns.global_local(
         3, torch.ones(2, 8).bool())),
      r"pattern: of long tokens is \[2, 8\], but .* want \[2, 9\]"),

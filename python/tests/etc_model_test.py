@@ -9,6 +9,7 @@ The program is found in ETC_ENCODE_BY_FILE or in build/release/bin (cmake --buil
 import json
 import os
 import pathlib
+import pickle
 import random
 import subprocess
 
@@ -168,6 +169,64 @@ def test_texts_are_cut_at_the_lengths_of_training(tmp_path):
   assert inputs.cut_pieces == [60 - 18] and inputs.dropped_sentences == [1]
   assert inputs["sentence_ids"].tolist() == [
       [-1, *[0] * 6, *[1] * 6, *[-1] * 7]]
+
+
+def test_lengths_and_sentences_survive_saving(tmp_path):
+  folder = _write(_model(_config()), tmp_path / "checkpoint")
+  settings = {"data": {"max_long_length": 20, "max_global_length": 3,
+                       "sentences": "tables"}}
+  (folder / "finetune.json").write_text(json.dumps(settings))
+  model = realetc.EtcModel.from_pretrained(folder)
+  model.save_pretrained(tmp_path / "saved")
+  again = realetc.EtcModel.from_pretrained(tmp_path / "saved")
+  assert not (tmp_path / "saved/finetune.json").exists()
+  assert again.text_options() == model.text_options()
+  assert again.text_options().max_long_length == 20
+  assert again.text_options().sentences == "tables"
+
+
+def test_lengths_and_sentences_of_an_export_are_read(tmp_path):
+  folder = _write(_model(_config(max_absolute_position_embeddings=64)),
+                  tmp_path / "checkpoint")
+  model = realetc.EtcModel.from_pretrained(folder)
+  path = folder / "config.json"
+  path.write_text(json.dumps({"model_type": "bert", "max_long_length": 20}))
+  assert model.text_options().max_long_length == 64
+  path.write_text(json.dumps({"model_type": "realetc", "max_long_length": 20,
+                              "sentences": "tables"}))
+  found = model.text_options()
+  assert (found.max_long_length, found.sentences) == (20, "tables")
+  # What transformers leaves out is RealEtcConfig's default.
+  assert found.max_global_length == 512
+
+
+def test_a_model_is_saved_into_its_own_folder(tmp_path):
+  folder = _write(_model(_config()), tmp_path / "checkpoint")
+  (tmp_path / "link").symlink_to(folder)
+  model = realetc.EtcModel.from_pretrained(folder)
+  expected = model.inputs(TEXTS)["input_ids"]
+  model.save_pretrained(folder)
+  model.save_pretrained(tmp_path / "link")
+  again = realetc.EtcModel.from_pretrained(folder)
+  assert torch.equal(again.inputs(TEXTS)["input_ids"], expected)
+
+
+@pytest.mark.parametrize("name", etc_model.ACTIVATIONS)
+def test_a_model_can_be_pickled(name):
+  model = _model(_config(hidden_act=name, num_hidden_layers=1)).eval()
+  again = pickle.loads(pickle.dumps(model))
+  ids = torch.arange(6).view(1, 6)
+  assert torch.equal(again(ids, ids[:, :2]).long_output,
+                     model(ids, ids[:, :2]).long_output)
+
+
+def test_encoding_keeps_the_training_flag_of_each_module(tmp_path):
+  model = realetc.EtcModel.from_pretrained(
+      _write(_model(_config()), tmp_path / "checkpoint")).train()
+  model.layers[0].eval()
+  before = [module.training for module in model.modules()]
+  model.embed(TEXTS[:1])
+  assert [module.training for module in model.modules()] == before
 
 
 def _both(fields):
@@ -331,9 +390,79 @@ def test_a_tokenizer_json_is_read(tmp_path):
   whole.enable_truncation(5)
   (folder / "vocab.txt").unlink()
   whole.save(str(folder / "tokenizer.json"))
-  found = realetc.EtcModel.from_pretrained(folder).inputs(
-      [*TEXTS[:3], TEXTS[3]])
+  model = realetc.EtcModel.from_pretrained(folder)
+  found = model.inputs([*TEXTS[:3], TEXTS[3]])
   assert torch.equal(found["input_ids"], expected["input_ids"])
+  # A control piece in a text is text, another special one is found.
+  whole.add_special_tokens(["judge"])
+  whole.save(str(folder / "tokenizer.json"))
+  model = realetc.EtcModel.from_pretrained(folder)
+  pieces = model.inputs(["[SEP]xjudgex"]).pieces[0]
+  assert VOCABULARY.index("[SEP]") not in [piece.id for piece in pieces]
+  assert VOCABULARY.index("judge") in [piece.id for piece in pieces]
+
+
+def _write_byte_level(folder, processor):
+  """RoBERTa's kind of tokenizer.json, with a piece for each byte."""
+  tokenizers = pytest.importorskip("tokenizers")
+  specials = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+  alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
+  pieces = [*specials, *alphabet, "th", "the", "\u0120the"]
+  whole = tokenizers.Tokenizer(tokenizers.models.BPE(
+      {piece: i for i, piece in enumerate(pieces)},
+      [("t", "h"), ("th", "e"),
+       ("\u0120", "the")]))
+  whole.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(
+      add_prefix_space=False)
+  if processor:
+    whole.post_processor = tokenizers.processors.RobertaProcessing(
+        ("</s>", 2), ("<s>", 0), add_prefix_space=False)
+  whole.add_special_tokens(specials)
+  folder.mkdir()
+  _model(_config(vocab_size=len(pieces), num_hidden_layers=1)).save_pretrained(
+      folder)
+  whole.save(str(folder / "tokenizer.json"))
+  return whole
+
+
+@pytest.mark.parametrize("processor", (False, True))
+def test_special_tokens_of_byte_level_pieces_are_found(processor, tmp_path):
+  whole = _write_byte_level(tmp_path / "checkpoint", processor)
+  model = realetc.EtcModel.from_pretrained(tmp_path / "checkpoint")
+  text = "the <mask> the</s>"
+  found = model.inputs([text])["input_ids"][0].tolist()
+  assert found == [0, *whole.encode(text, add_special_tokens=False).ids, 2]
+  assert found.count(4) == 1 and found.count(2) == 2
+  # A sentence behind a blank begins with it, one behind a line end does not.
+  pieces = model.inputs(["the the\nthe"], lambda _: [(0, 3), (4, 7), (8, 11)]
+                        ).pieces[0]
+  blank, none = whole.token_to_id("\u0120the"), whole.token_to_id("the")
+  assert pieces == [(none, 0, 3), (blank, 4, 7), (none, 8, 11)]
+
+
+def test_a_post_processor_with_one_special_token_is_refused(tmp_path):
+  whole = _write_byte_level(tmp_path / "checkpoint", False)
+  whole.post_processor = pytest.importorskip(
+      "tokenizers").processors.TemplateProcessing("$A </s>", None,
+                                                  [("</s>", 2)])
+  whole.save(str(tmp_path / "checkpoint/tokenizer.json"))
+  with pytest.raises(ValueError, match="one special piece before a text and"):
+    realetc.EtcModel.from_pretrained(tmp_path / "checkpoint").inputs(["the"])
+
+
+@needs_program
+def test_byte_level_pieces_are_those_of_cpp(tmp_path):
+  folder = tmp_path / "checkpoint"
+  _write_byte_level(folder, True)
+  texts = ["the rain. The <mask> of it. the judge!\nthe end. the", " the",
+           "it</s> is. <s>the. Stra\u00dfe the"]
+  found = _run_cpp(folder, texts, tmp_path)
+  inputs = realetc.EtcModel.from_pretrained(folder).inputs(texts)
+  for b, pieces in enumerate(inputs.pieces):
+    assert ([piece.id for piece in pieces] ==
+            found[f"pieces.{b}"][:, 0].tolist())
+    assert (inputs["sentence_ids"][b, 1:len(pieces) + 1].tolist() ==
+            found[f"sentences.{b}"].tolist())
 
 
 @needs_program

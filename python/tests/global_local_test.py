@@ -78,6 +78,18 @@ def test_scores_have_the_four_shapes_and_the_sum_of_layers():
   torch.testing.assert_close(first.l2g, heads[0] @ heads[1].mT / 8**0.5)
 
 
+def test_a_pattern_has_the_relative_positions_of_the_layer():
+  longs, globals_, _ = _inputs()
+  layer, = _stack(layers=1, max_distance=4)
+  mask = torch.ones(2, 23, dtype=torch.bool)
+  expected = layer(longs, globals_)
+  for pattern in (patterns.global_local(3, mask),
+                  patterns.global_local(3, mask, max_distance=4)):
+    found = layer(longs, globals_, pattern)
+    assert torch.equal(found[0], expected[0])
+    assert torch.equal(found[1], expected[1])
+
+
 def test_padding_and_packing_change_nothing_of_a_document():
   longs, globals_, mask = _inputs()
   layer, = _stack(layers=1)
@@ -124,9 +136,19 @@ def test_causal_layer_does_not_look_ahead():
                      _run(stack, changed, globals_, None)[0][:, :12])
 
 
+@pytest.mark.parametrize("causal", (False, True))
+def test_a_layer_without_long_tokens_takes_its_own_scores(causal):
+  layer, = _stack(layers=1, has_long_tokens=False, causal=causal)
+  inputs = torch.randn(2, 0, 16), torch.randn(2, 5, 16)
+  *_, first = layer(*inputs)
+  *_, second = layer(*inputs, previous=first)
+  torch.testing.assert_close(second.g2g, 2 * first.g2g)
+
+
+@pytest.mark.parametrize("implementation", ("auto", "reference"))
 @pytest.mark.parametrize("longs, globals_", ((7, 0), (0, 4)))
-def test_a_stream_may_be_empty(longs, globals_):
-  layer, = _stack(layers=1)
+def test_a_stream_may_be_empty(longs, globals_, implementation):
+  layer, = _stack(layers=1, implementation=implementation)
   x = torch.randn(2, longs, 16, requires_grad=True)
   y = torch.randn(2, globals_, 16, requires_grad=True)
   out = layer(x, y)

@@ -20,6 +20,7 @@ import pytest
 import torch
 
 import realetc
+from realetc import etc_text
 
 pytest.importorskip("transformers")
 pytest.importorskip("tokenizers")
@@ -206,6 +207,56 @@ assert model.encoder.layers[1].attention.g2g_gate.grad.abs().max() > 0
 tensors["losses"] = torch.stack(losses)
 """)["losses"]
   assert losses[-1] < losses[0]
+
+
+def _small_classifier(**fields):
+  from realetc import modeling_realetc  # pylint: disable=import-outside-toplevel
+  return modeling_realetc.RealEtcForSequenceClassification(
+      modeling_realetc.RealEtcConfig(
+          vocab_size=20, hidden_size=8, num_hidden_layers=1,
+          num_attention_heads=2, intermediate_size=8, local_radius=2, **fields))
+
+
+def test_labels_may_be_a_column():
+  logits = torch.randn(4, 3)
+  labels = torch.tensor([0, 2, 1, 1])
+  model = _small_classifier(num_labels=3)
+  loss = model._loss(logits, labels)  # pylint: disable=protected-access
+  assert torch.equal(model._loss(logits, labels.view(4, 1)), loss)  # pylint: disable=protected-access
+  assert torch.equal(loss, torch.nn.functional.cross_entropy(logits, labels))
+  model = _small_classifier(num_labels=1)
+  for numbers in (labels, labels.view(4, 1)):
+    torch.testing.assert_close(
+        model._loss(logits[:, :1], numbers),  # pylint: disable=protected-access
+        (logits[:, 0] - labels).square().mean())
+
+
+def test_a_model_of_the_hub_is_saved_with_its_vocabulary(tmp_path, monkeypatch):
+  import huggingface_hub  # pylint: disable=import-outside-toplevel
+  hub = tmp_path / "hub"
+  hub.mkdir()
+  (hub / "vocab.txt").write_text("[UNK]\n")
+  asked = []
+
+  def download(name, **options):
+    asked.append(name)
+    assert options["allow_patterns"] == list(etc_text.TOKENIZER_FILES)
+    return str(hub)
+
+  monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+  model = _small_classifier()
+  model.config._name_or_path = "somebody/court"  # pylint: disable=protected-access
+  model.save_pretrained(tmp_path / "saved")
+  assert asked == ["somebody/court"]
+  assert (tmp_path / "saved/vocab.txt").read_text() == "[UNK]\n"
+
+  def fail(name, **options):
+    raise OSError(f"no {name} with {options}")
+
+  monkeypatch.setattr(huggingface_hub, "snapshot_download", fail)
+  with pytest.warns(UserWarning, match="vocabulary is not saved: no somebody"):
+    model.save_pretrained(tmp_path / "again")
+  assert (tmp_path / "again/model.safetensors").exists()
 
 
 def test_a_new_head_has_first_values(exported, tmp_path):
