@@ -426,6 +426,35 @@ absl::Status WriteRunResult(const RunResult& run, const Json& settings) {
   return WriteFileAtomically(run.directory + "/result.json", Text(json));
 }
 
+namespace {
+
+// The results of some runs as summary.json has them.
+struct SummarizedRuns {
+  OrderedJson all = OrderedJson::array();
+  std::vector<Metrics> scored;
+  // Why others are not in `scored`, by seed.
+  std::map<int64_t, std::string> left_out;
+
+  nlohmann::ordered_json scores() const {
+    return ScoreSummariesToJson(SummarizeScores(scored));
+  }
+};
+
+// Adds a run; `difference` is empty if its scores count.
+void AddSummarized(int64_t seed, OrderedJson run, const std::string& difference,
+                   SummarizedRuns* runs) {
+  run.erase(kOtherSettings);
+  if (difference.empty()) {
+    runs->scored.push_back(MetricsOf(run));
+  } else {
+    run[kOtherSettings] = true;
+    runs->left_out[seed] = difference;
+  }
+  runs->all.push_back(std::move(run));
+}
+
+}  // namespace
+
 absl::StatusOr<std::vector<std::string>> WriteSummary(
     const RunOutput& output, const MainMetric& main_metric,
     const std::vector<RunResult>& runs) {
@@ -433,30 +462,26 @@ absl::StatusOr<std::vector<std::string>> WriteSummary(
                        RunLock::Take(output.directory, kLongestWrite));
   ETC_ASSIGN_OR_RETURN(const RunResults results,
                        RunResults::Read(output.directory));
-  OrderedJson all = OrderedJson::array();
-  std::vector<Metrics> scored;
-  std::vector<std::string> messages;
-  for (auto [seed, run] : results.runs()) {
+  SummarizedRuns summarized;
+  for (const auto& [seed, run] : results.runs()) {
     const bool is_own = std::any_of(
         runs.begin(), runs.end(),
         [&, seed = seed](const RunResult& own) { return own.seed == seed; });
-    const std::string difference =
-        is_own ? "" : results.Difference(output, seed, runs.front().seed);
-    run.erase(kOtherSettings);
-    if (difference.empty()) {
-      scored.push_back(MetricsOf(run));
-    } else {
-      run[kOtherSettings] = true;
-      messages.push_back(absl::StrCat("the scores of summary.json are without ",
-                                      SeedDirectory(output.directory, seed),
-                                      ": ", difference));
-    }
-    all.push_back(std::move(run));
+    AddSummarized(
+        seed, run,
+        is_own ? "" : results.Difference(output, seed, runs.front().seed),
+        &summarized);
   }
-  if (scored.size() > runs.size()) {
+  std::vector<std::string> messages;
+  for (const auto& [seed, difference] : summarized.left_out) {
+    messages.push_back(absl::StrCat("the scores of summary.json are without ",
+                                    SeedDirectory(output.directory, seed), ": ",
+                                    difference));
+  }
+  const auto num_scored = static_cast<int64_t>(summarized.scored.size());
+  if (num_scored > static_cast<int64_t>(runs.size())) {
     messages.push_back(absl::StrCat(
-        "summary.json is of ",
-        Counted(static_cast<int64_t>(scored.size()), "seed"), " that ",
+        "summary.json is of ", Counted(num_scored, "seed"), " that ",
         output.directory, " has, not only of those of this start"));
   }
   OrderedJson summary = {{"task", output.task},
@@ -465,8 +490,8 @@ absl::StatusOr<std::vector<std::string>> WriteSummary(
   if (main_metric.lower_is_better) {
     summary[kMainMetricDirection] = kLowerIsBetter;
   }
-  summary["scores"] = ScoreSummariesToJson(SummarizeScores(scored));
-  summary["runs"] = all;
+  summary["scores"] = summarized.scores();
+  summary["runs"] = summarized.all;
   ETC_RETURN_IF_ERROR(
       WriteFileAtomically(output.directory + "/summary.json", Text(summary)));
   return messages;
@@ -481,22 +506,19 @@ absl::Status WithdrawResult(const RunOutput& output, int64_t seed) {
   ETC_ASSIGN_OR_RETURN(const RunResults results,
                        RunResults::Read(output.directory));
   ETC_ASSIGN_OR_RETURN(std::optional<OrderedJson> summary, ReadIfThere(path));
-  OrderedJson others = OrderedJson::array();
-  std::vector<Metrics> scored;
+  SummarizedRuns others;
   for (const auto& [other, run] : results.runs()) {
     if (other != seed) {
-      others.push_back(run);
-      if (results.Difference(output, other, seed).empty()) {
-        scored.push_back(MetricsOf(run));
-      }
+      AddSummarized(other, run, results.Difference(output, other, seed),
+                    &others);
     }
   }
   // First the summary: without it the result alone is read again.
-  if (summary.has_value() && others.empty()) {
+  if (summary.has_value() && others.all.empty()) {
     ETC_RETURN_IF_ERROR(RemoveTree(path));
   } else if (summary.has_value()) {
-    (*summary)["scores"] = ScoreSummariesToJson(SummarizeScores(scored));
-    (*summary)["runs"] = others;
+    (*summary)["scores"] = others.scores();
+    (*summary)["runs"] = others.all;
     ETC_RETURN_IF_ERROR(WriteFileAtomically(path, Text(*summary)));
   }
   return RemoveTree(result);

@@ -51,8 +51,8 @@ struct RunSummary {
   Metrics medians;                   // over all seeds
   std::vector<ScoreSummary> scores;  // the same in the order of the file
   std::set<int64_t> seeds;
-  // Of `seeds`, those that had other settings than the last start, and are in
-  // no median.
+  // Seeds among those that had other settings than the last start, and so are
+  // in no median.
   std::set<int64_t> other_settings;
   std::map<int64_t, double> best;  // the main metric's, by seed
 };
