@@ -57,22 +57,6 @@ int64_t PieceFrom(const std::vector<Token>& pieces, int64_t byte) {
          pieces.begin();
 }
 
-// Returns those of the pieces of `span` that have one of the bytes, or all of
-// them if none has one.
-PieceSpan RefineByBytes(PieceSpan span, ByteRange bytes,
-                        const std::vector<Token>& pieces) {
-  PieceSpan refined = span;
-  while (refined.first <= refined.last &&
-         pieces[static_cast<size_t>(refined.first)].end <= bytes.begin) {
-    ++refined.first;
-  }
-  while (refined.first <= refined.last &&
-         pieces[static_cast<size_t>(refined.last)].begin >= bytes.end) {
-    --refined.last;
-  }
-  return refined.first <= refined.last ? refined : span;
-}
-
 }  // namespace
 
 std::vector<ByteRange> SplitUnigrams(absl::string_view text) {
@@ -151,11 +135,15 @@ std::vector<PieceSpan> AnswerFinder::FindInUnigrams(
     if (span.first > span.last) {
       continue;
     }
-    spans.push_back(kind_ == TokenizerKind::kHuggingFace
-                        ? RefineByBytes(span,
-                                        {.begin = begin, .end = last_byte + 1},
-                                        pieces)
-                        : Refine(span, pieces));
+    spans.push_back(
+        kind_ == TokenizerKind::kHuggingFace
+            ? ItemsWithBytes(
+                  span, {.begin = begin, .end = last_byte + 1},
+                  [&pieces](int64_t i) {
+                    const auto& piece = pieces[static_cast<size_t>(i)];
+                    return ByteRange{.begin = piece.begin, .end = piece.end};
+                  })
+            : Refine(span, pieces));
   }
   return spans;
 }

@@ -178,16 +178,9 @@ SquadSpan PiecesAtAnswer(absl::string_view context, const SquadWords& words,
     return whole;
   }
   const int64_t end = begin + static_cast<int64_t>(answer.text.size());
-  SquadSpan span = whole;
-  while (span.first <= span.last &&
-         pieces[static_cast<size_t>(span.first)].bytes.end <= begin) {
-    ++span.first;
-  }
-  while (span.first <= span.last &&
-         pieces[static_cast<size_t>(span.last)].bytes.begin >= end) {
-    --span.last;
-  }
-  return span.first <= span.last ? span : whole;
+  return ItemsWithBytes(
+      whole, {.begin = begin, .end = end},
+      [&pieces](int64_t i) { return pieces[static_cast<size_t>(i)].bytes; });
 }
 
 std::vector<SquadPart> SquadWindows(int64_t num_pieces, int64_t room,

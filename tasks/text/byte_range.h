@@ -13,6 +13,21 @@ struct ByteRange {
   friend bool operator==(const ByteRange&, const ByteRange&) = default;
 };
 
+// Of items `span.first` to `span.last` of a text, in order, those that have a
+// byte of `bytes`, or all of them if none has. `bytes_of(i)` gives a
+// ByteRange of item i.
+template <typename Span, typename BytesOf>
+Span ItemsWithBytes(Span span, ByteRange bytes, const BytesOf& bytes_of) {
+  Span some = span;
+  while (some.first <= some.last && bytes_of(some.first).end <= bytes.begin) {
+    ++some.first;
+  }
+  while (some.first <= some.last && bytes_of(some.last).begin >= bytes.end) {
+    --some.last;
+  }
+  return some.first <= some.last ? some : span;
+}
+
 }  // namespace etc
 
 #endif  // ETC_TASKS_TEXT_BYTE_RANGE_H_
