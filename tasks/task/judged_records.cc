@@ -209,11 +209,4 @@ JudgedRecord JudgeRecord(std::string id, const Json& record,
   return judged;
 }
 
-JudgedRecord JudgeRecord(std::string id, const Json& record,
-                         const std::vector<std::string>& answer_fields,
-                         const std::string& prediction) {
-  return JudgeRecord(std::move(id), record, answer_fields,
-                     /*text_fields=*/answer_fields, prediction);
-}
-
 }  // namespace etc

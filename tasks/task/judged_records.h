@@ -54,11 +54,6 @@ JudgedRecord JudgeRecord(std::string id, const nlohmann::json& record,
                          const std::vector<std::string>& text_fields,
                          const std::string& prediction);
 
-// The same where all answers are texts.
-JudgedRecord JudgeRecord(std::string id, const nlohmann::json& record,
-                         const std::vector<std::string>& answer_fields,
-                         const std::string& prediction);
-
 // The places in `text` where one of `words` stands, begin and end in bytes, in
 // order and apart: whole words, upper and lower case of ASCII alike. Words of
 // one byte are not looked for.

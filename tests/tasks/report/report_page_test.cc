@@ -104,7 +104,8 @@ TEST(ReportPageTest, ShowsPredictionsByLengthAndPlace) {
           {{"id", "q"},
            {"answer", "rome"},
            {"text", std::string(10 * (i + 1), 'x') + " in Rome, not Oslo"}},
-          {"answer"}, "{\"id\":\"q\",\"answer\":\"" + answer + "\"}"));
+          {"answer"}, {"answer"},
+          "{\"id\":\"q\",\"answer\":\"" + answer + "\"}"));
     }
     predictions.judged.score = [g](const std::vector<size_t>& records) {
       double right = 0;

@@ -35,8 +35,8 @@ TEST(JudgeRecordTest, TakesTheAnswersOutAndFindsTheEvidence) {
       {"answer", "Oslo"},
       {"candidates", {"Oslo", "Rome"}},
       {"supports", {"Ann is 7 years old and lives in a town.", "It is Oslo."}}};
-  const JudgedRecord judged =
-      JudgeRecord("q1", record, {"answer"}, R"({"id":"q1","answer":"Rome"})");
+  const JudgedRecord judged = JudgeRecord("q1", record, {"answer"}, {"answer"},
+                                          R"({"id":"q1","answer":"Rome"})");
   EXPECT_EQ(judged.gold, "Oslo");
   EXPECT_EQ(judged.prediction, "Rome");
   EXPECT_THAT(judged.text, Not(HasSubstr("q1")));
@@ -55,7 +55,7 @@ TEST(JudgeRecordTest, JoinsTheWordsOfPhrases) {
       {"text", "a wool pillow and a drum"},
       {"KeyPhrases", {{"wool", "pillow"}, {"drum"}}}};
   const JudgedRecord judged =
-      JudgeRecord("u", record, {"KeyPhrases"},
+      JudgeRecord("u", record, {"KeyPhrases"}, {"KeyPhrases"},
                   R"({"KeyPhrases":[["a","drum"]],"nbest":[{"text":"x y"}]})");
   EXPECT_THAT(judged.gold_texts, ElementsAre("drum", "wool pillow"));
   EXPECT_THAT(judged.predicted_texts, ElementsAre("a drum"));
@@ -91,7 +91,7 @@ TEST(JudgeRecordTest, CutsLongTextsBetweenCharacters) {
   for (int i = 0; i < 5000; ++i) {
     text += "\xC3\xB6";
   }
-  const JudgedRecord judged = JudgeRecord("u", {{"text", text}}, {}, "{}");
+  const JudgedRecord judged = JudgeRecord("u", {{"text", text}}, {}, {}, "{}");
   EXPECT_LE(judged.text.size(), kMostJudgedBytes + 4);
   EXPECT_EQ(judged.length, 5000);
   EXPECT_EQ(judged.evidence, -1);
