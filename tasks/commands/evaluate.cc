@@ -78,16 +78,9 @@ absl::Status RunWithOthers(
 
 // Says how many records the model did not read to the end, if there are any.
 void PrintTruncated(const CheckpointRun& run) {
-  const int64_t count = run.evaluation.predictions == nullptr
-                            ? 0
-                            : run.evaluation.predictions->num_truncated();
-  if (count > 0) {
-    std::cerr << Counted(count, "record")
-              << (count == 1 ? " was cut: see " : " were cut: see ")
-              << (run.config.model.has_long_tokens ? "data.max_long_length, "
-                                                   : "")
-              << "data.max_global_length and the options of the task"
-              << std::endl;
+  const std::string text = TruncatedText(run.evaluation.skipped);
+  if (!text.empty()) {
+    std::cerr << text << std::endl;
   }
 }
 

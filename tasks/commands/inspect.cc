@@ -225,6 +225,10 @@ absl::Status CountExamples(const InspectArguments& arguments,
   for (const auto& [reason, left_out] : count.skipped.left_out) {
     std::cout << left_out << " more left out: " << reason << "\n";
   }
+  const std::string truncated = TruncatedText(count.skipped);
+  if (!truncated.empty()) {
+    std::cout << truncated << "\n";
+  }
   if (count.skipped.count > 0) {
     std::cout << Counted(count.skipped.count, "bad record")
               << (count.skipped.count == 1 ? ": " : ", the first of them: ")

@@ -38,6 +38,8 @@ struct Example {
   // The reason why training leaves the example out although its record is
   // correct ("the answer is not in the input"); empty: it is used.
   std::string left_out;
+  // True if it lacks some of the record's text, because the input was full.
+  bool is_truncated = false;
   // An error of the record for training alone, as the end of a message that
   // begins with its place (".answers should have one answer"); empty: none. To
   // training, the record is a bad one.

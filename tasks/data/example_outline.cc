@@ -16,7 +16,7 @@ using Json = nlohmann::json;
 Json OutlineToJson(const ExampleOutline& outline) {
   return {outline.request.record, outline.request.key,   outline.number,
           outline.long_length,    outline.global_length, outline.bytes,
-          outline.left_out};
+          outline.left_out,       outline.is_truncated};
 }
 
 ExampleOutline OutlineFromJson(const Json& json) {
@@ -27,6 +27,7 @@ ExampleOutline OutlineFromJson(const Json& json) {
           .global_length = json.at(4).get<int64_t>(),
           .bytes = json.at(5).get<int64_t>(),
           .left_out = json.at(6).get<std::string>(),
+          .is_truncated = json.at(7).get<bool>(),
           .example = nullptr};
 }
 
@@ -59,6 +60,7 @@ absl::StatusOr<ExampleOutlines> OutlinesOf(
                         .global_length = example->global_length(),
                         .bytes = ExampleBytes(*example),
                         .left_out = example->left_out,
+                        .is_truncated = example->is_truncated,
                         .example = example});
   }
   return outlines;

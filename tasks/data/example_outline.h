@@ -21,8 +21,9 @@ struct ExampleOutline {
   int64_t number = 0;
   int64_t long_length = 0;
   int64_t global_length = 0;
-  int64_t bytes = 0;     // ExampleBytes
-  std::string left_out;  // Example::left_out
+  int64_t bytes = 0;          // ExampleBytes
+  std::string left_out;       // Example::left_out
+  bool is_truncated = false;  // Example::is_truncated
   // Null where it was not made yet.
   std::shared_ptr<const Example> example;
 };

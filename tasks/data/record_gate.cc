@@ -1,10 +1,13 @@
 #include "tasks/data/record_gate.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "base/counted.h"
 
 namespace etc {
 namespace {
@@ -22,6 +25,16 @@ absl::Status KnownDefect(const std::string& message) {
 
 bool IsKnownDefect(const absl::Status& status) {
   return status.GetPayload(kKnownDefect).has_value();
+}
+
+std::string TruncatedText(const SkippedRecords& skipped) {
+  return skipped.truncated == 0
+             ? ""
+             : absl::StrCat(
+                   Counted(skipped.truncated, "record"),
+                   skipped.truncated == 1 ? " was" : " were",
+                   " cut: see data.max_long_length, data.max_global_length and "
+                   "the options of the task");
 }
 
 RecordGate::RecordGate(RecordUse use, OnBadRecord on_bad_record,
@@ -51,6 +64,11 @@ absl::StatusOr<ExampleOutlines> RecordGate::Pass(
       }
       return !example.left_out.empty();
     });
+  }
+  if (examples.ok() && is_new &&
+      std::any_of(examples->begin(), examples->end(),
+                  [](const ExampleOutline& e) { return e.is_truncated; })) {
+    ++skipped_.truncated;
   }
   return examples;
 }

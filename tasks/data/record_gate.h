@@ -21,8 +21,8 @@ enum class OnBadRecord { kError, kSkip };
 absl::Status KnownDefect(const std::string& message);
 bool IsKnownDefect(const absl::Status& status);
 
-// Counts of unused records and examples, each record counted once however often
-// it is read.
+// Counts of records and examples that are not used, or not whole, each record
+// counted once however often it is read.
 struct SkippedRecords {
   // Bad records, with OnBadRecord::kSkip or KnownDefect.
   int64_t count = 0;
@@ -30,7 +30,12 @@ struct SkippedRecords {
   std::string first_message;
   // Examples that training leaves out, by the reason (Example::left_out).
   std::map<std::string, int64_t> left_out;
+  // Records of which an example that is used is_truncated.
+  int64_t truncated = 0;
 };
+
+// "2 records were cut ...", with the settings to look at; empty if none were.
+std::string TruncatedText(const SkippedRecords& skipped);
 
 // The purpose for which records are read. For a prediction, answers are not
 // read: any value may stand in their place.

@@ -129,7 +129,7 @@ class WindowMaker {
         pieces_(pieces),
         options_(options) {}
 
-  std::shared_ptr<const NqExample> Window(int64_t window, int64_t start) const {
+  std::shared_ptr<NqExample> Window(int64_t window, int64_t start) const {
     auto example = std::make_shared<NqExample>();
     example->document = document_;
     example->record_id = absl::StrCat(document_->example_id);
@@ -277,7 +277,7 @@ Nq::ExamplesOr Nq::MakeExamples(Record record,
                  .num_pieces = pieces.size(),
                  .num_windows = static_cast<int64_t>(starts.size())});
   const WindowMaker windows(document, std::move(question), pieces, options);
-  std::vector<std::shared_ptr<const NqExample>> examples;
+  std::vector<std::shared_ptr<NqExample>> examples;
   examples.reserve(starts.size());
   for (const int64_t start : starts) {
     examples.push_back(

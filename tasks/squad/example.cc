@@ -251,7 +251,7 @@ Squad::ExamplesOr Squad::MakeExamples(Record record,
   document->words = std::move(words.words);
 
   const WindowWriter writer(document, std::move(question), options());
-  std::vector<std::shared_ptr<const SquadExample>> examples;
+  std::vector<std::shared_ptr<SquadExample>> examples;
   examples.reserve(parts.size());
   for (size_t w = 0; w < parts.size(); ++w) {
     auto example = std::make_shared<SquadExample>();

@@ -239,7 +239,7 @@ class Benchmark {
 
   using HeadPtr = std::shared_ptr<BenchmarkHead<E, L>>;
   // The examples of a record, or why there are none.
-  using ExamplesOr = absl::StatusOr<std::vector<std::shared_ptr<const E>>>;
+  using ExamplesOr = absl::StatusOr<std::vector<std::shared_ptr<E>>>;
   // An example with its logits, which must outlive it.
   using Output = ExampleLogits<E, L, LogitRow>;
   using Outputs = absl::Span<const Output>;

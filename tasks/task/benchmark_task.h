@@ -234,8 +234,6 @@ class BenchmarkPredictions : public TaskPredictions {
                                 answers_.gold.size());
   }
 
-  int64_t num_truncated() const override { return num_truncated_; }
-
   std::string FileContents() const override {
     return benchmark_.FileContents(answers_);
   }
@@ -281,7 +279,6 @@ class BenchmarkPredictions : public TaskPredictions {
             typename B::Prediction prediction) {
     answers_.predictions.emplace_back(example.record_id, std::move(prediction));
     has_answer_.push_back(example.has_answer);
-    num_truncated_ += benchmark_.Truncated(example).empty() ? 0 : 1;
     if (example.has_answer) {
       answers_.gold.emplace_back(example.record_id, benchmark_.GoldOf(example));
     }
@@ -290,7 +287,6 @@ class BenchmarkPredictions : public TaskPredictions {
   const B& benchmark_;
   typename B::Answers answers_;
   std::vector<bool> has_answer_;  // by prediction
-  int64_t num_truncated_ = 0;
   // By record id.
   std::map<std::string, std::vector<Copy>> incomplete_;
 };
@@ -432,6 +428,9 @@ class BenchmarkTask : public RecordTask, public PredictingTask {
                                       const std::string& where) const {
     ETC_ASSIGN_OR_RETURN(const auto examples,
                          benchmark_.MakeExamples(std::move(record), where));
+    for (const auto& example : examples) {
+      example->is_truncated = !benchmark_.Truncated(*example).empty();
+    }
     return Examples(examples.begin(), examples.end());
   }
 

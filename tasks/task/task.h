@@ -136,9 +136,6 @@ class TaskPredictions {
   // The number of added records that have no answer, and so are in none of the
   // scores.
   virtual int64_t num_unanswered() const { return 0; }
-  // The number of added records whose input lacks some of their text, because
-  // it was full.
-  virtual int64_t num_truncated() const { return 0; }
   // Contents of the prediction file in the official format; empty: the task has
   // none.
   virtual std::string FileContents() const = 0;

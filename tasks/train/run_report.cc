@@ -130,6 +130,10 @@ absl::Status RunReport::ReportUpdate(int64_t step,
   if (step == plan.num_steps) {
     ReportLeftOut(skipped);
   }
+  // As soon as all records were seen.
+  if (step == plan.num_steps || epoch >= 1) {
+    ReportTruncated("training", skipped, &truncated_train_);
+  }
   return absl::OkStatus();
 }
 
@@ -159,6 +163,7 @@ absl::Status RunReport::ReportEvaluation(const TrainingState& state,
       FormatMainScore(evaluation.metrics, main), comparison,
       Counted(evaluation.num_examples, "example"), evaluation.seconds));
   ReportSkipped("evaluation", evaluation.skipped, &skipped_dev_);
+  ReportTruncated("evaluation", evaluation.skipped, &truncated_dev_);
   return absl::OkStatus();
 }
 
@@ -170,6 +175,14 @@ void RunReport::ReportSkipped(const std::string& data,
         data, ": skipped ", Counted(skipped.count, "bad record"),
         skipped.count == 1 ? ": " : ", the first: ", skipped.first_message));
     *reported = skipped.count;
+  }
+}
+
+void RunReport::ReportTruncated(const std::string& data,
+                                const SkippedRecords& skipped, bool* reported) {
+  if (skipped.truncated > 0 && !*reported) {
+    options_.context.Message(absl::StrCat(data, ": ", TruncatedText(skipped)));
+    *reported = true;
   }
 }
 

@@ -46,6 +46,7 @@ class RunReport {
   void ReportUnused(const SkippedRecords& skipped) {
     ReportSkipped("training", skipped, &skipped_train_);
     ReportLeftOut(skipped);
+    ReportTruncated("training", skipped, &truncated_train_);
   }
 
   // Puts the lines so far on disk.
@@ -62,6 +63,9 @@ class RunReport {
   // A message, if more records were skipped than `*reported`.
   void ReportSkipped(const std::string& data, const SkippedRecords& skipped,
                      int64_t* reported);
+  // A message, if records were cut and none before has said so.
+  void ReportTruncated(const std::string& data, const SkippedRecords& skipped,
+                       bool* reported);
   // A message for each reason to leave out training examples.
   void ReportLeftOut(const SkippedRecords& skipped);
 
@@ -73,6 +77,8 @@ class RunReport {
   int warned_of_model_ = 0;  // the highest severity so far
   int64_t skipped_train_ = 0;
   int64_t skipped_dev_ = 0;
+  bool truncated_train_ = false;
+  bool truncated_dev_ = false;
 };
 
 }  // namespace etc

@@ -17,6 +17,7 @@ namespace {
 using ::testing::HasSubstr;
 
 // Record i has i % 3 examples, of which training leaves out one of record 5.
+// Truncated are that one, another of record 2, and both of record 8.
 class FakeSource : public ExampleSource {
  public:
   explicit FakeSource(int64_t size) : size_(size) {}
@@ -32,6 +33,8 @@ class FakeSource : public ExampleSource {
     for (int64_t i = 0; i < record % 3; ++i) {
       auto example = std::make_shared<Example>();
       example->left_out = record == 5 && i == 0 ? "too long" : "";
+      example->is_truncated =
+          record == 8 || (record == 5 && i == 0) || (record == 2 && i == 1);
       examples.push_back(std::move(example));
     }
     return examples;
@@ -56,6 +59,11 @@ TEST(CountTrainingExamplesTest, CountsAllAndTellsOfEachRecord) {
   EXPECT_EQ(count->examples, 6);
   EXPECT_EQ(count->skipped.count, 1);
   EXPECT_EQ(count->skipped.left_out.at("too long"), 1);
+  // 2 alone: of 5 the example that was cut is not used, 8 is a bad record.
+  EXPECT_EQ(count->skipped.truncated, 1);
+  EXPECT_THAT(TruncatedText(count->skipped),
+              testing::StartsWith("1 record was cut: see data.max_long_"));
+  EXPECT_EQ(TruncatedText({}), "");
   EXPECT_THAT(reported, testing::ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 9));
   EXPECT_EQ(CountTrainingExamples(source, {}).status(),
             absl::InvalidArgumentError("bad record"));

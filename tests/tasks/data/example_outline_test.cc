@@ -33,6 +33,7 @@ TEST(ExampleOutlineTest, ComesThroughAsItWas) {
                                  .key = std::numeric_limits<uint64_t>::max()};
   const std::shared_ptr<Example> example = ExampleOf(9, 2);
   example->left_out = "\xff is not the answer";
+  example->is_truncated = true;
   const absl::StatusOr<ExampleOutlines> outlines =
       OutlinesOf(request, Examples{ExampleOf(3, 1), example});
   ASSERT_THAT(*outlines, SizeIs(2));
@@ -53,6 +54,7 @@ TEST(ExampleOutlineTest, ComesThroughAsItWas) {
     EXPECT_EQ(outline.global_length, expected.global_length);
     EXPECT_EQ(outline.bytes, expected.bytes);
     EXPECT_EQ(outline.left_out, expected.left_out);
+    EXPECT_EQ(outline.is_truncated, i == 1);
     EXPECT_EQ(outline.example, nullptr);
   }
   EXPECT_EQ((*outlines)[1].global_length, 2);

@@ -22,7 +22,7 @@ namespace {
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
-using Windows = std::vector<std::shared_ptr<const NqExample>>;
+using Windows = std::vector<std::shared_ptr<NqExample>>;
 
 NqOptions SpecOptions() {
   return {.input = {.max_long_length = 16, .max_global_length = 8},

@@ -28,8 +28,8 @@ using ::testing::HasSubstr;
 
 // Logits without a pattern, for windows padded by `padding`.
 std::vector<OwnedNqWindow> RandomWindows(
-    const std::vector<std::shared_ptr<const NqExample>>& examples,
-    size_t padding, std::mt19937* random) {
+    const std::vector<std::shared_ptr<NqExample>>& examples, size_t padding,
+    std::mt19937* random) {
   std::uniform_real_distribution<float> uniform(-3, 3);
   std::vector<OwnedNqWindow> windows;
   for (const auto& example : examples) {

@@ -218,7 +218,7 @@ TEST(OpenkpTaskTest, SplitsPredictionsForPlainDocumentsAsTheirKeyPhrases) {
   EXPECT_EQ(score(page, Json::parse(R"([["c + +"]])")).at("f1@1"), 0.0);
 }
 
-TEST(OpenkpPredictionsTest, CountRecordsThatWereCut) {
+TEST(OpenkpTest, MarksExamplesThatWereCut) {
   const std::string record = GreenTeaJson().dump();
   for (const int64_t length : {4096, 4}) {
     const auto task = etc::MakeTask<Openkp>(
@@ -226,10 +226,9 @@ TEST(OpenkpPredictionsTest, CountRecordsThatWereCut) {
         {.model = SmallConfig(), .max_long_length = length},
         OpenkpSpecTokenizer());
     ASSERT_TRUE(task.ok()) << task.status();
-    const Batch batch = MakeBatch(*(*task)->MakeExamples(record, "here"));
-    const auto predictions = (*task)->MakePredictions();
-    predictions->Add(batch, {torch::zeros({1, kOpenkpMaxPhraseLength, 10})});
-    EXPECT_EQ(predictions->num_truncated(), length == 4 ? 1 : 0);
+    const auto examples = (*task)->MakeExamples(record, "here");
+    ASSERT_TRUE(examples.ok()) << examples.status();
+    EXPECT_EQ(examples->front()->is_truncated, length == 4);
   }
 }
 

@@ -33,7 +33,7 @@ inline std::vector<SquadRecord> ReadSquadRecords(const std::string& path) {
   return records;
 }
 
-using SquadExamples = std::vector<std::shared_ptr<const SquadExample>>;
+using SquadExamples = std::vector<std::shared_ptr<SquadExample>>;
 
 inline SquadExamples SquadExamplesOf(const SquadRecord& record,
                                      const SquadOptions& options,

@@ -26,7 +26,8 @@
 namespace etc {
 
 // A benchmark small enough to train on in a test: does token 7 occur? A record
-// is {"id": "3", "tokens": [2, 7, 9]}, and may say "has_answer": false.
+// is {"id": "3", "tokens": [2, 7, 9]}, and may say "has_answer": false and
+// "is_truncated": true.
 struct ToyExample : public Example {
   int64_t label = 0;
 };
@@ -123,6 +124,7 @@ class ToyTask : public RecordTask {
     reader.Required("id", &example->record_id);
     reader.Required("tokens", &tokens);
     reader.Optional("has_answer", &example->has_answer);
+    reader.Optional("is_truncated", &example->is_truncated);
     ETC_RETURN_IF_ERROR(reader.Finish());
     for (const int64_t token : tokens) {
       example->long_token_ids.push_back(static_cast<int32_t>(token));

@@ -445,6 +445,25 @@ TEST_F(TrainerTest, SkipsBadRecordsOrSaysWhereTheyAre) {
 }
 
 // The child process is killed at a moment that differs from round to round.
+TEST_F(TrainerTest, SaysOnceHowManyRecordsWereCut) {
+  const auto cut = [](const char* id) {
+    return absl::StrCat("{\"id\": \"", id,
+                        "\", \"tokens\": [7, 2], \"is_truncated\": true}\n");
+  };
+  temporary_.Write("train.jsonl", ToyRecords(22, 1) + cut("a") + cut("b"));
+  temporary_.Write("dev.jsonl", ToyRecords(10, 2) + cut("c"));
+  FakeReporter reporter;
+  ASSERT_TRUE(Run("cut", &reporter).ok());  // 12 updates, 4 passes
+  std::vector<std::string> said;
+  for (const std::string& message : reporter.messages) {
+    if (message.find(" cut: ") != std::string::npos) {
+      said.push_back(message.substr(0, message.find(" cut: ")));
+    }
+  }
+  EXPECT_THAT(said, testing::ElementsAre("training: 2 records were",
+                                         "evaluation: 1 record was"));
+}
+
 TEST_F(TrainerTest, SurvivesBeingKilled) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   constexpr char kDirectory[] = "REALETC_TEST_KILLED_RUN";
