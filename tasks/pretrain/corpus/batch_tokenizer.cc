@@ -126,7 +126,7 @@ absl::Status BatchTokenizer::AddPiece(absl::string_view text,
   }
   switch (options_->format) {
     case CorpusFormat::kBert:
-      AddSentence(text, result);
+      AddSentence(text, /*is_behind_blank=*/false, result);
       return absl::OkStatus();
     case CorpusFormat::kText:
       AddRunningText(text, result);
@@ -154,17 +154,22 @@ absl::Status BatchTokenizer::AddJson(absl::string_view text,
 void BatchTokenizer::AddRunningText(absl::string_view text,
                                     TokenizedBatch* result) {
   for (const ByteRange& sentence : options_->split_sentences(text)) {
+    const auto begin = static_cast<size_t>(sentence.begin);
     AddSentence(StripWhiteSpace(text.substr(
-                    static_cast<size_t>(sentence.begin),
-                    static_cast<size_t>(sentence.end - sentence.begin))),
+                    begin, static_cast<size_t>(sentence.end - sentence.begin))),
+                /*is_behind_blank=*/begin > 0 && text[begin - 1] == ' ',
                 result);
   }
 }
 
-void BatchTokenizer::AddSentence(absl::string_view text,
+void BatchTokenizer::AddSentence(absl::string_view text, bool is_behind_blank,
                                  TokenizedBatch* result) {
   const size_t before = result->ids.size();
-  cache_.Encode(text, &result->ids);
+  if (is_behind_blank && tokenizer_->tokenizer->begins_words_with_blanks()) {
+    cache_.Encode(absl::StrCat(" ", text), &result->ids);
+  } else {
+    cache_.Encode(text, &result->ids);
+  }
   if (result->ids.size() > before) {
     result->sentences.push_back(
         {.end = result->ids.size(), .text_hash = HashText(text)});

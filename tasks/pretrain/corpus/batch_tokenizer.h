@@ -72,7 +72,10 @@ class BatchTokenizer {
   absl::Status AddJson(absl::string_view text, const std::string& where,
                        TokenizedBatch* result);
   void AddRunningText(absl::string_view text, TokenizedBatch* result);
-  void AddSentence(absl::string_view text, TokenizedBatch* result);
+  // A sentence of running text that stands behind a blank is encoded with it by
+  // tokenizers that begin words so, as in a task's input (EncodeBehindBlank).
+  void AddSentence(absl::string_view text, bool is_behind_blank,
+                   TokenizedBatch* result);
 
   const CorpusTokenizer* const tokenizer_;
   const BatchTokenizerOptions* const options_;

@@ -12,14 +12,17 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/file.h"
 #include "base/random.h"
+#include "nlohmann/json.hpp"
 #include "tasks/pretrain/corpus/text_hash.h"
 #include "tasks/pretrain/corpus/token_store.h"
+#include "tasks/text/huggingface/huggingface_tokenizer.h"
 #include "tasks/text/wordpiece_tokenizer.h"
 #include "tests/support/gzip_member.h"
 #include "tests/support/temporary_directory.h"
@@ -125,6 +128,36 @@ TEST_F(TokenizeCorpusTest, SplitsRunningText) {
       DocumentsOf(text, options),
       ElementsAre("the cat sat ./mr . dog ran/a cat ./a dog .", "the dog ."));
   EXPECT_EQ((*TokenStore::Open(Store()))->settings().sentences, "icu");
+}
+
+TEST_F(TokenizeCorpusTest, BeginsSentencesBehindBlanksAsOtherWords) {
+  nlohmann::json vocabulary = {{"<mask>", 0}};
+  for (const char* piece : {"A", "n", "B", "e", ".", "\u0120", "An", "Be",
+                            "\u0120An", "\u0120Be"}) {
+    vocabulary[piece] = vocabulary.size();
+  }
+  const std::string path = directory_.Write(
+      "tokenizer.json",
+      nlohmann::json{{"added_tokens",
+                      {{{"id", 0}, {"content", "<mask>"}, {"special", true}}}},
+                     {"pre_tokenizer",
+                      {{"type", "ByteLevel"}, {"add_prefix_space", false}}},
+                     {"model",
+                      {{"type", "BPE"},
+                       {"vocab", vocabulary},
+                       {"merges", {"A n", "B e", "\u0120 An", "\u0120 Be"}}}}}
+          .dump());
+  auto tokenizer = LoadHuggingFaceTokenizer(path);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+  auto made = MakeCorpusTokenizer({.type = "huggingface", .vocabulary = path},
+                                  *std::move(tokenizer));
+  ASSERT_TRUE(made.ok()) << made.status();
+  TokenizeOptions options;
+  options.corpus = {
+      .files = {directory_.Write("corpus.txt", "An Be. Be An.\nBe.")},
+      .format = CorpusFormat::kText};
+  EXPECT_THAT(Documents(options, *made),
+              ElementsAre("+An \u0120Be +./\u0120Be \u0120An +./+Be +."));
 }
 
 TEST_F(TokenizeCorpusTest, TakesDocumentsFromJson) {
