@@ -43,12 +43,6 @@ bool IsHuggingFace(const json& fields) {
           fields.contains("transformers_version"));
 }
 
-// config.json of ExportForTransformers, or what transformers made of it.
-bool IsOfTransformersExport(const json& fields) {
-  return fields.is_object() && fields.contains("model_type") &&
-         fields["model_type"] == kRealEtcModelType;
-}
-
 absl::StatusOr<SourceConfig> OurConfigFromJson(json fields,
                                                const std::string& path) {
   SourceConfig source{.path = path};
@@ -182,6 +176,11 @@ json CommonFields(const EtcConfig& config) {
 }
 
 }  // namespace
+
+bool IsOfTransformersExport(const json& fields) {
+  return fields.is_object() && fields.contains("model_type") &&
+         fields["model_type"] == kRealEtcModelType;
+}
 
 std::string FileBesideWeights(const std::string& path,
                               const std::string& name) {

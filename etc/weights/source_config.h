@@ -43,6 +43,10 @@ struct SourceConfig {
 //   kInvalidArgument  it is invalid
 absl::StatusOr<SourceConfig> ReadSourceConfig(const std::string& path);
 
+// Returns true for the contents of config.json of ExportForTransformers, or
+// what transformers made of it.
+bool IsOfTransformersExport(const nlohmann::json& fields);
+
 // The same without etc_config.json: beside weights of BERT that may be the
 // configuration they are to be lifted to. `names` are those of the tensors,
 // where they are known. Beside HuggingFace's, config.json comes first, and

@@ -381,20 +381,11 @@ void WarnOfResidualScores(const std::string& source, bool is_tensorflow) {
       ": elsewhere its outputs are others")});
 }
 
-// How texts become inputs of the model: of a checkpoint of fine-tuning as it
-// was trained, else as many tokens as it has positions.
+// How texts become inputs of the model.
 absl::StatusOr<TextLimits> LimitsOf(const std::string& source) {
-  DataConfig data;
   ETC_ASSIGN_OR_RETURN(const WeightFile file, OpenWeights(source));
   const EtcConfig& config = file.source.config;
-  if (FindCheckpoint(source).ok()) {
-    ETC_ASSIGN_OR_RETURN(const FinetuneConfig trained,
-                         ReadTaskModelConfig(source));
-    data = trained.data;
-  } else if (config.max_absolute_position_embeddings > 0) {
-    data.max_long_length = config.max_absolute_position_embeddings;
-    data.max_global_length = config.max_absolute_position_embeddings;
-  }
+  ETC_ASSIGN_OR_RETURN(const DataConfig data, ReadTextData(source, config));
   const bool has_own_tables =
       config.has_long_tokens && data.sentences != kIcuSentences;
   if (has_own_tables) {

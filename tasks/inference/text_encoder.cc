@@ -10,6 +10,7 @@
 #include "base/out_of_memory.h"
 #include "base/path_lookup.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "etc/residual_choice.h"
 #include "etc/weights/convert.h"
 #include "etc/weights/source_config.h"
@@ -86,23 +87,26 @@ absl::Status LoadTokenizerOf(const LoadEncoderOptions& options,
                              loaded->config.vocab_size, &loaded->warnings);
 }
 
-// Sets the lengths and the sentence splitter: of a checkpoint of fine-tuning
-// as it was trained.
+// Sets the lengths and the sentence splitter. Only a checkpoint of fine-tuning
+// has its tables of sentences with it.
 absl::Status SetTextOptions(bool is_checkpoint, LoadedEncoder* loaded) {
   const EtcConfig& config = loaded->config;
-  DataConfig data;
-  if (is_checkpoint) {
-    ETC_ASSIGN_OR_RETURN(const FinetuneConfig trained,
-                         ReadTaskModelConfig(loaded->path));
-    data = trained.data;
-  } else if (config.max_absolute_position_embeddings > 0) {
-    data.max_long_length = config.max_absolute_position_embeddings;
-    data.max_global_length = config.max_absolute_position_embeddings;
-  }
+  ETC_ASSIGN_OR_RETURN(const DataConfig data,
+                       ReadTextData(loaded->path, config));
   loaded->max_long_length = config.has_long_tokens ? data.max_long_length : 0;
   loaded->max_global_length = data.max_global_length;
-  ETC_ASSIGN_OR_RETURN(loaded->split_sentences,
-                       LoadSentenceSplitter(data.sentences));
+  absl::StatusOr<SentenceSplitter> split = LoadSentenceSplitter(data.sentences);
+  if (!split.ok() && !is_checkpoint) {
+    if (config.has_long_tokens) {
+      loaded->warnings.push_back(absl::StrCat(
+          loaded->path, " was trained with the sentences of Punkt's tables (",
+          QuotedName(data.sentences), "), which cannot be read here: ",
+          "sentences are ICU's unless LoadedEncoder::split_sentences is set"));
+    }
+    split = SentenceSplitter(SplitSentences);
+  }
+  ETC_RETURN_IF_ERROR(split.status());
+  loaded->split_sentences = *std::move(split);
   return absl::OkStatus();
 }
 

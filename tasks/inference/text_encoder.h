@@ -56,8 +56,10 @@ struct LoadedEncoder {
   // Splits texts into sentences, for ETC.
   SentenceSplitter split_sentences;
   // Tokens of each stream that EncodeTexts makes at most; may be changed. Of a
-  // fine-tuned model as in its training, else all that the table of positions
-  // has, or without one 4,096 and 512. BERT has no long tokens: 0.
+  // fine-tuned model as in its training; as text_options.json says, which the
+  // Python package saves, or config.json of an export for transformers; else
+  // all that the table of positions has, or without one 4,096 and 512. BERT has
+  // no long tokens: 0.
   int64_t max_long_length = 0;
   int64_t max_global_length = 0;
   // `missing` are the parameters that are random; `notices` say where gates

@@ -158,6 +158,41 @@ absl::StatusOr<FinetuneConfig> ReadTaskModelConfig(
   return config;
 }
 
+absl::StatusOr<DataConfig> ReadTextData(const std::string& weights,
+                                        const EtcConfig& model) {
+  const std::string trained = FileBesideWeights(weights, "finetune.json");
+  if (!trained.empty()) {
+    ETC_ASSIGN_OR_RETURN(
+        FinetuneConfig config,
+        ReadTaskModelConfig(std::filesystem::path(trained).parent_path()));
+    return std::move(config.data);
+  }
+  DataConfig data;
+  for (const char* name : {"text_options.json", "config.json"}) {
+    const std::string path = FileBesideWeights(weights, name);
+    if (path.empty()) {
+      continue;
+    }
+    ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonFile(path));
+    if (absl::string_view(name) == "config.json" &&
+        !IsOfTransformersExport(json)) {
+      continue;
+    }
+    JsonObjectReader reader(json, path);
+    reader.Optional("max_long_length", &data.max_long_length);
+    reader.Optional("max_global_length", &data.max_global_length);
+    reader.Optional("sentences", &data.sentences);
+    ETC_RETURN_IF_ERROR(
+        reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+    return data;
+  }
+  if (model.max_absolute_position_embeddings > 0) {
+    data.max_long_length = model.max_absolute_position_embeddings;
+    data.max_global_length = model.max_absolute_position_embeddings;
+  }
+  return data;
+}
+
 absl::StatusOr<TaskModel> LoadTaskModel(const std::string& directory,
                                         const FinetuneConfig& config,
                                         const Task& task,

@@ -55,6 +55,17 @@ absl::Status WriteTaskModel(const TaskModelFiles& files,
 absl::StatusOr<FinetuneConfig> ReadTaskModelConfig(
     const std::string& directory);
 
+// How texts become inputs of the encoder at `weights`, a directory or a file:
+// max_long_length, max_global_length and sentences. As was trained where
+// finetune.json stands beside it; as text_options.json says, which the Python
+// package saves, or config.json of an export for transformers; else as many
+// tokens as `model` has positions. `sentences` may name tables that are not
+// there.
+//   kInvalidArgument  a mistake in such a file
+// and errors of ReadTaskModelConfig.
+absl::StatusOr<DataConfig> ReadTextData(const std::string& weights,
+                                        const EtcConfig& model);
+
 // The model in `directory`, in evaluation mode, on `device`. `config` and
 // `task` are those of ReadTaskModelConfig; another residual attention may have
 // been set since: gates of the file that it has no use for are left out, and

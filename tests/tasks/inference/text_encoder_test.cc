@@ -21,6 +21,7 @@
 #include "base/file.h"
 #include "etc/bert_input.h"
 #include "etc/weights/convert.h"
+#include "etc/weights/export_transformers.h"
 #include "etc/weights/hugging_face_fields.h"
 #include "tasks/run_task.h"
 #include "tests/etc/weights/random_model.h"
@@ -30,6 +31,7 @@ namespace etc {
 namespace {
 
 using testing::AllOf;
+using testing::Contains;
 using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -240,6 +242,37 @@ TEST_F(TextEncoderTest, TakesTheBestCheckpointOfARun) {
     EXPECT_EQ(loaded.special_ids.cls, 7);
     Encode(loaded, {"Mira lives in Oslo ."});
   }
+}
+
+// text_options.json is the Python package's (write_text_options).
+TEST_F(TextEncoderTest, TakesLengthsAndSentencesFromTheFilesBesideTheWeights) {
+  const std::string saved = Write(RandomModel(SmallEtc()), "saved");
+  const std::string options = directory_.Write(
+      "saved/text_options.json",
+      R"({"max_long_length": 12, "max_global_length": 3, "sentences": "icu"})");
+  LoadedEncoder loaded = Load(saved);
+  EXPECT_EQ(loaded.max_long_length, 12);
+  EXPECT_EQ(loaded.max_global_length, 3);
+  EXPECT_EQ(Load(saved + "/model.safetensors").max_global_length, 3);
+  EXPECT_THAT(loaded.warnings, Not(Contains(HasSubstr("Punkt"))));
+
+  const std::string exported = directory_.File("exported");
+  ASSERT_TRUE(
+      ExportForTransformers(
+          saved,
+          {.max_long_length = 11, .max_global_length = 2, .sentences = "punkt"},
+          exported)
+          .ok());
+  loaded = Load(exported);
+  EXPECT_EQ(loaded.max_long_length, 11);
+  EXPECT_EQ(loaded.max_global_length, 2);
+  EXPECT_THAT(loaded.warnings,
+              Contains(AllOf(HasSubstr(exported), HasSubstr("\"punkt\""))));
+  Encode(loaded, kTexts);
+
+  directory_.Write("saved/text_options.json", R"({"max_long_length": "12"})");
+  EXPECT_THAT(LoadEncoder(saved).status().ToString(),
+              HasSubstr(options + ": max_long_length should be"));
 }
 
 TEST_F(TextEncoderTest, OptionsTakeAnotherVocabularyAndResidualAttention) {
