@@ -125,16 +125,19 @@ void ForEachTensor(Inputs& inputs, const Function& function) {
   }
 }
 
-// `given` with masks of bool and ids of int64.
+// Copies of `given`, with masks of bool and ids of int64: what the caller
+// changes later reaches no layer.
 ExplicitInputs Checked(ExplicitInputs given) {
+  // A later backward pass cannot use tensors of inference mode.
+  const c10::InferenceMode normal_mode(false);
   const auto check = [&](torch::Tensor& mask, torch::Tensor& ids,
                          const std::string& name) {
     if (mask.defined()) {
-      mask = AsBoolMask(mask, name + "_mask");
+      mask = AsBoolMask(mask, name + "_mask").clone();
     }
     if (ids.defined()) {
       CheckIntegers(ids, name + "_ids");
-      ids = ids.to(torch::kInt64);
+      ids = ids.to(torch::kInt64).clone();
     }
   };
   check(given.l2l_mask, given.l2l_ids, "l2l");
@@ -396,6 +399,15 @@ AttentionInputs AttentionInputs::WithDistance(int64_t max_distance) const {
   return copy;
 }
 
+std::optional<int64_t> AttentionInputs::max_distance() const {
+  if (patterns_ == nullptr) {
+    return cache_->max_distance;
+  }
+  return patterns_->empty()
+             ? std::nullopt
+             : std::optional(patterns_->front().relative_pos_max_distance);
+}
+
 bool AttentionInputs::has_tensors() const {
   bool any = false;
   ForEachTensor(cache_->given, [&](const torch::Tensor& tensor) {
@@ -528,9 +540,11 @@ ExplicitInputs AttentionInputs::Tensors(int64_t batch, int64_t long_length,
   ExplicitInputs given = cache_->given;
   const int64_t distance = cache_->max_distance.value_or(0);
   if (patterns_ != nullptr || cache_->has_documents()) {
-    given =
-        Materialize(PatternsOf(batch, long_length, global_length, local_radius),
-                    long_length, global_length);
+    const std::vector<AttentionPattern> patterns =
+        PatternsOf(batch, long_length, global_length, local_radius);
+    if (batch > 0) {
+      given = Materialize(patterns, long_length, global_length);
+    }
   } else if (distance > 0) {
     given = WithIdsOfEverything(given, batch,
                                 UnrestrictedPattern(long_length, global_length,

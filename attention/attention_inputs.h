@@ -36,10 +36,11 @@ struct ExplicitInputs {
   torch::Tensor g2l_mask, g2l_ids;  // [B, G, L]
 };
 
-// Makes tensors of one pattern for each example of a batch of long length `L`
-// and global length `G`; both at least those of every pattern. All masks are
-// defined, and ids unless the distance is 0. Patterns agree in radius and
-// distance. On the CPU. Throws c10::Error otherwise.
+// Makes tensors of one pattern for each example, of which there is at least
+// one, of a batch of long length `L` and global length `G`; both at least those
+// of every pattern. All masks are defined, and ids unless the distance is 0.
+// Patterns agree in radius and distance. On the CPU. Throws c10::Error
+// otherwise.
 ExplicitInputs Materialize(const std::vector<AttentionPattern>& patterns,
                            int64_t long_length, int64_t global_length);
 
@@ -52,10 +53,11 @@ class AttentionInputs {
   AttentionInputs();
   // One pattern for each example. Throws c10::Error (CheckPattern).
   explicit AttentionInputs(std::vector<AttentionPattern> patterns);
-  // Throws c10::Error on masks and ids of other dtypes. Masks without ids may
-  // have relative ids by `max_distance`, those of UnrestrictedPattern; then,
-  // and without any ids, the fused kernels take them too, if they are on the
-  // CPU and no query sees keys in more runs than MostRuns (softmax_pattern.h).
+  // Copies the tensors. Throws c10::Error on masks and ids of other dtypes.
+  // Masks without ids may have relative ids by `max_distance`, those of
+  // UnrestrictedPattern; then, and without any ids, the fused kernels take them
+  // too, if they are on the CPU and no query sees keys in more runs than
+  // MostRuns (softmax_pattern.h).
   explicit AttentionInputs(ExplicitInputs tensors, int64_t max_distance = 0);
   // Everything visible (UnrestrictedPattern) in examples of any number and
   // length, none of it padding, with relative ids up to `max_distance`; 0:
@@ -96,6 +98,11 @@ class AttentionInputs {
   // The same with relative ids up to `max_distance` where that was left open:
   // by AttentionInputs(), without arguments, Padded or Packed.
   AttentionInputs WithDistance(int64_t max_distance) const;
+
+  // The largest distance of relative ids, those of patterns too. 0: there are
+  // no ids, or they are tensors. No value: left open, or a batch of no
+  // patterns.
+  std::optional<int64_t> max_distance() const;
 
   // The patterns, or null when there are none.
   const std::vector<AttentionPattern>* patterns() const {

@@ -2,7 +2,9 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 
 #include "attention/dropout_factors.h"
 #include "attention/pattern.h"
@@ -81,6 +83,66 @@ void CheckScores(const ScorePair& scores, const AttentionProblem& problem,
   }
 }
 
+// Returns the first query that sees a key of `now`, of those in the window,
+// that it does not see in `below`; -1: there is none.
+int64_t FirstWithOtherKeys(const RunSetTable& now, const RunSetTable& below,
+                           const KeyWindow& window) {
+  for (size_t i = 0; i < now.first.size(); ++i) {
+    const auto query = static_cast<int64_t>(i);
+    int32_t before = below.first[i];
+    for (int32_t r = now.first[i]; r < now.last[i]; ++r) {
+      const KeyRun run = now.runs[static_cast<size_t>(r)];
+      int64_t begin = run.begin;
+      int64_t end = run.end;
+      if (window.is_restricted()) {
+        begin = std::max(begin, query - window.before);
+        end = std::min(end, query + window.after + 1);
+      }
+      if (begin >= end) {
+        continue;
+      }
+      while (before < below.last[i] &&
+             below.runs[static_cast<size_t>(before)].end < end) {
+        ++before;
+      }
+      if (before == below.last[i] ||
+          below.runs[static_cast<size_t>(before)].begin > begin) {
+        return query;
+      }
+    }
+  }
+  return -1;
+}
+
+// Throws unless each query sees only keys that it saw in the layer below: the
+// scores of other pairs were not computed. Layers that share a pattern need no
+// comparison.
+void CheckSeenKeys(const SeenKeys& below, const SoftmaxPattern& pattern) {
+  if (below.runs == nullptr || pattern.runs == nullptr ||
+      below.runs == pattern.runs) {
+    return;
+  }
+  TORCH_CHECK(below.window.before == pattern.window.before,
+              "carried scores should be of the same window, ",
+              pattern.window.before, " keys before a query, but are of ",
+              below.window.before);
+  for (size_t b = 0; b < pattern.runs->size(); ++b) {
+    const SoftmaxRuns& now = (*pattern.runs)[b];
+    const SoftmaxRuns& seen = (*below.runs)[b];
+    int64_t query =
+        FirstWithOtherKeys(now.own.visible, seen.own.visible, pattern.window);
+    if (query < 0) {
+      query =
+          FirstWithOtherKeys(now.other.visible, seen.other.visible, kNoWindow);
+    }
+    TORCH_CHECK(query < 0,
+                "carried scores should be of a layer in which each query saw "
+                "all keys that it sees now, but query ",
+                query, " of example ", b,
+                " did not: its scores with the others are unknown");
+  }
+}
+
 // Sets the factors of the input's residual mode.
 void SetResidual(const SparseAttentionInput& input, AttentionProblem* problem) {
   const int64_t below = input.previous.layers;
@@ -135,6 +197,9 @@ AttentionProblem MakeAttentionProblem(const SparseAttentionInput& input) {
   const ScorePair previous = {.own = input.previous.own,
                               .other = input.previous.other};
   CheckScores(previous, problem, "previous scores");
+  if (previous.defined()) {
+    CheckSeenKeys(input.previous.own.live().seen, problem.pattern);
+  }
   CheckScores(input.dropout_factors, problem, "dropout factors");
   problem.carry = input.residual != ResidualAttention::kOff;
   TORCH_CHECK(problem.carry || !previous.defined(),

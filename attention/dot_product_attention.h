@@ -36,7 +36,8 @@ struct DotProductAttentionInput {
   RelativeTable relative;
 
   ResidualAttention residual = ResidualAttention::kOff;
-  // Scores of the layer below.
+  // Scores of the layer below, in which each query saw at least the keys that
+  // it sees here (ResidualScores).
   ResidualKeyScores previous;
   // [N], of kGate: needed where there are previous scores.
   torch::Tensor gate;

@@ -1,3 +1,5 @@
+#include <c10/util/Exception.h>
+
 #include <algorithm>
 
 #include "attention/attention_inputs.h"
@@ -94,6 +96,9 @@ torch::Tensor WindowIds(int64_t radius, int64_t distance) {
 
 ExplicitInputs Materialize(const std::vector<AttentionPattern>& patterns,
                            int64_t long_length, int64_t global_length) {
+  TORCH_CHECK(!patterns.empty(),
+              "there should be at least one pattern, whose radius is that of "
+              "the tensors");
   CheckPatterns(patterns, long_length, global_length);
   const int64_t batch = static_cast<int64_t>(patterns.size());
   const int64_t radius = patterns[0].local_radius;

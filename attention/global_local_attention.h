@@ -89,6 +89,8 @@ struct GlobalLocalAttentionOptions {
 // Scores carried from the layers below.
 struct CarriedScores {
   ResidualAttention mode = ResidualAttention::kOff;
+  // Of a layer in which each token saw at least the tokens that it sees in this
+  // one (ResidualScores).
   ResidualScores previous;
   ScoreStorage storage = ScoreStorage::kStore;
   // beta of kDecay.
@@ -143,8 +145,9 @@ class GlobalLocalAttentionImpl : public torch::nn::Module {
   explicit GlobalLocalAttentionImpl(const GlobalLocalAttentionOptions& options);
 
   // Inputs [B, L, long_hidden_size] and [B, G, global_hidden_size]; L, G >= 0.
-  // Throws c10::Error if shapes, dtypes or devices disagree, and with kGate for
-  // carried scores that meet a layer without gates.
+  // Throws c10::Error if shapes, dtypes or devices disagree, for carried scores
+  // of a layer in which a token did not see all that it sees in this one, and
+  // with kGate for carried scores that meet a layer without gates.
   GlobalLocalAttentionOutput forward(const torch::Tensor& long_input,
                                      const torch::Tensor& global_input,
                                      const AttentionInputs& attention,
@@ -206,7 +209,8 @@ class GlobalLocalAttentionImpl : public torch::nn::Module {
   }
   // Precision of the projections; kFloat32 unless set. On other devices than
   // the CPU it applies also to the products of attention, whose scores, softmax
-  // and sums stay float32.
+  // and sums stay float32. Setting it again forgets rounded copies of weights
+  // (LinearProducts).
   void set_linear_precision(LinearPrecision precision) {
     products_.set_precision(precision);
   }

@@ -45,6 +45,8 @@ struct MultiHeadAttentionOptions {
 // Scores carried from the layers below, over one block of keys.
 struct CarriedKeyScores {
   ResidualAttention mode = ResidualAttention::kOff;
+  // Of a layer in which each query saw at least the keys that it sees in this
+  // one (ResidualScores).
   ResidualKeyScores previous;
   ScoreStorage storage = ScoreStorage::kStore;
   // beta of kDecay.
@@ -89,8 +91,9 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
   // layer (AllKeysPattern, CausalPattern, ...; attention/softmax_pattern.h); by
   // default every query sees every key. True in its masks means allowed, unlike
   // in torch's key_padding_mask. Throws c10::Error if shapes, dtypes, devices
-  // or distances disagree, and with kGate for carried scores that meet a layer
-  // without a gate.
+  // or distances disagree, for carried scores of a layer in which a query did
+  // not see all keys that it sees in this one, and with kGate for carried
+  // scores that meet a layer without a gate.
   MultiHeadAttentionOutput forward(const torch::Tensor& query,
                                    const torch::Tensor& key,
                                    const torch::Tensor& value,

@@ -64,7 +64,6 @@ void CheckPattern(const AttentionPattern& pattern) {
 
 void CheckPatterns(const std::vector<AttentionPattern>& patterns,
                    int64_t long_length, int64_t global_length) {
-  TORCH_CHECK(!patterns.empty(), "a batch should have at least one pattern");
   for (const AttentionPattern& pattern : patterns) {
     CheckPattern(pattern);
     TORCH_CHECK(pattern.local_radius == patterns[0].local_radius,

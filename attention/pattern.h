@@ -103,8 +103,8 @@ AttentionPattern UnrestrictedPattern(int64_t long_length, int64_t global_length,
 // the distance at least 0.
 void CheckPattern(const AttentionPattern& pattern);
 
-// Throws c10::Error unless there is at least one pattern, all are right, have
-// one radius and one distance, and fit `long_length` and `global_length`.
+// Throws c10::Error unless all patterns are right, have one radius and one
+// distance, and fit `long_length` and `global_length`.
 void CheckPatterns(const std::vector<AttentionPattern>& patterns,
                    int64_t long_length, int64_t global_length);
 

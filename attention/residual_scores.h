@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
+#include "attention/key_runs.h"
 #include "attention/residual_attention.h"
 
 namespace etc {
@@ -34,6 +36,12 @@ namespace etc {
 // over them: a hook that keeps them has to copy them.
 enum class ScoreStorage { kStore, kReverse, kRecompute };
 
+// The keys that the queries of a layer see (SoftmaxPattern); null: not known.
+struct SeenKeys {
+  std::shared_ptr<const std::vector<SoftmaxRuns>> runs;
+  KeyWindow window = kNoWindow;
+};
+
 class ScoreBuffer;
 // Scores in a buffer, after `layers` layers, of which the last was the
 // `pass`-th that the buffer has seen; null: in tensors of their own.
@@ -41,6 +49,7 @@ struct LiveScores {
   std::shared_ptr<ScoreBuffer> buffer;
   int64_t layers = 0;
   int64_t pass = 0;
+  SeenKeys seen;  // by the last layer
 };
 
 // Carried scores of one block. They may lie in a buffer, whose values change
@@ -63,7 +72,7 @@ class ScoreTensor {
     return **this;
   }
 
-  // The buffer that the next layer continues in.
+  // The buffer that the next layer continues in, and the keys that were seen.
   const LiveScores& live() const { return live_; }
 
  private:
@@ -87,8 +96,10 @@ struct ResidualPair {
 // each (q . k + q . E[id] + bias[id]) / sqrt(head_dim) summed over the layers
 // so far (kDecay: times its factor c of each layer): never masked, never
 // divided. Undefined tensors mean zeros: nothing carried yet. Those of pairs
-// that may not see each other are unspecified, but finite: no result depends on
-// them. From plain tensors the next layer begins a buffer of its own.
+// that may not see each other are unspecified, but finite: a query of the next
+// layer may see fewer keys than in this one, and no others (c10::Error;
+// unchecked where scores are plain tensors or a pattern has no runs). From
+// plain tensors the next layer begins a buffer of its own.
 //
 // With B batch, N heads, L long length, G global length and W = 2r + 1, of
 // causal layers r + 1:

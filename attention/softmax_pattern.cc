@@ -199,7 +199,7 @@ torch::Tensor OfPairs(const SoftmaxPattern& pattern,
       .unfold(1, window.columns(), 1);
 }
 
-// `ids` [B, length] as int32 on the CPU.
+// A copy of `ids` [B, length] as int32 on the CPU.
 torch::Tensor DocumentIds(const torch::Tensor& ids, const char* name,
                           int64_t batch, int64_t length) {
   CheckIntegers(ids, name);
@@ -213,7 +213,10 @@ torch::Tensor DocumentIds(const torch::Tensor& ids, const char* name,
                 name, " should be from 0 to 2^31 - 1, but is from ", lowest,
                 " to ", highest);
   }
-  return ids.to(torch::kCPU, torch::kInt32).contiguous();
+  return ids
+      .to(ids.options().device(torch::kCPU).dtype(torch::kInt32),
+          /*non_blocking=*/false, /*copy=*/true)
+      .contiguous();
 }
 
 // The runs of the keys of each document of one row.
@@ -459,8 +462,8 @@ SoftmaxPattern DensePattern(const torch::Tensor& mask,
   SoftmaxMasks all;
   all.own_mask =
       torch::zeros({options.batch, options.queries, 0}, torch::kBool);
-  all.other_mask =
-      ExpandMask(mask, "mask", options.batch, options.queries, options.keys);
+  all.other_mask = ExpandMask(mask.defined() ? mask.clone() : mask, "mask",
+                              options.batch, options.queries, options.keys);
   if (options.max_distance > 0) {
     all.own_ids =
         torch::zeros({options.batch, options.queries, 0}, torch::kInt64);
@@ -480,8 +483,8 @@ SoftmaxPattern OnlyKeys(const SoftmaxPattern& pattern,
                         const torch::Tensor& mask) {
   CheckOneBlock(pattern);
   TORCH_CHECK(mask.defined(), "mask is undefined");
-  const torch::Tensor keys =
-      AsBoolMask(mask, "mask").to(torch::kCPU).contiguous();
+  const torch::Tensor keys =  // a copy
+      AsBoolMask(mask, "mask").to(torch::kCPU).clone().contiguous();
   TORCH_CHECK(keys.sizes() == at::IntArrayRef({pattern.batch, pattern.keys()}),
               "mask should be [batch, keys] = ",
               at::IntArrayRef({pattern.batch, pattern.keys()}), ", but is ",

@@ -300,15 +300,18 @@ std::string KernelUnsupportedReason(const SparseAttentionInput& input) {
 SparseAttentionOutput SparseAttention(const SparseAttentionInput& input,
                                       AttentionImplementation implementation) {
   const int64_t layers = input.previous.layers + 1;
+  const SeenKeys seen = {.runs = input.pattern.runs,
+                         .window = input.pattern.window};
   AttentionProblem problem = MakeAttentionProblem(input);
   const AttentionBackend& backend = PickBackend(problem, implementation);
   const FusedBackend* const fused = backend.fused();
   if (fused == nullptr) {
     const AttentionForward result = backend.Forward(problem);
-    return {.context = result.context,
-            .scores = {.own = result.scores.own,
-                       .other = result.scores.other,
-                       .layers = problem.carry ? layers : 0}};
+    return {
+        .context = result.context,
+        .scores = {.own = ScoreTensor(result.scores.own, {.seen = seen}),
+                   .other = ScoreTensor(result.scores.other, {.seen = seen}),
+                   .layers = problem.carry ? layers : 0}};
   }
   fused->Prepare(&problem);
   if (problem.dropout > 0.0) {
@@ -326,8 +329,10 @@ SparseAttentionOutput SparseAttention(const SparseAttentionInput& input,
   SparseAttentionOutput output;
   output.context = results[0].to(input.operands.query.scalar_type());
   if (results.size() > 1) {
-    output.scores = {.own = ScoreTensor(results[1], call->live),
-                     .other = ScoreTensor(results[2], call->live),
+    LiveScores live = call->live;
+    live.seen = seen;
+    output.scores = {.own = ScoreTensor(results[1], live),
+                     .other = ScoreTensor(results[2], live),
                      .layers = layers};
   }
   return output;

@@ -39,8 +39,9 @@ struct SparseAttentionInput {
   SoftmaxPattern pattern;
 
   ResidualAttention residual = ResidualAttention::kOff;
-  // Scores of the layer below, with the number of layers in them; undefined:
-  // zeros, of none.
+  // Scores of the layer below, in which each query saw at least the keys that
+  // it sees here (ResidualScores), with the number of layers in them;
+  // undefined: zeros, of none.
   ResidualPair previous;
   // Gates of kGate: needed where there are previous scores, else not read.
   ResidualGates gates;
@@ -69,7 +70,7 @@ struct SparseAttentionInput {
 // Context and scores are both differentiable: the next layer sends a gradient
 // into the scores too. Scores of pairs that may not see each other are
 // unspecified, but finite (the kernels do not compute them and carry 0); they
-// affect no result, since masks are the same in all layers.
+// affect no result, since no query of the next layer sees other keys.
 struct SparseAttentionOutput {
   torch::Tensor context;  // [B, N, T, e], dtype of the query
   // Scores for the layer above, with one layer more in them; undefined with
@@ -83,8 +84,9 @@ struct SparseAttentionOutput {
 // LibTorch's CPU generator (DrawDropoutSeed): the same ones on every device.
 //
 // Throws c10::Error if shapes disagree, for inputs that the backend does not
-// support, if the buffer of the previous scores no longer holds them, and from
-// the backward pass of a fused backend if that should be differentiable.
+// support, for previous scores of a layer in which a query did not see a key
+// that it sees here, if their buffer no longer holds them, and from the
+// backward pass of a fused backend if that should be differentiable.
 SparseAttentionOutput SparseAttention(
     const SparseAttentionInput& input,
     AttentionImplementation implementation = AttentionImplementation::kAuto);

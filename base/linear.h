@@ -36,10 +36,13 @@ class RoundedWeights;
 
 // x W^T + bias of several linear layers in one precision: MatrixProduct where
 // that can be, else LibTorch's own. Keeps bfloat16 copies of weights until they
-// change (by LibTorch's count of their versions); weights made in InferenceMode
-// have no such count and are rounded for every product. Several threads may
-// compute at once, while none sets the precision or changes a weight. A copy
-// has the precision and rounds for itself.
+// change: by LibTorch's count of their versions, or by 256 numbers of each,
+// which tell of writes to a weight as a whole that are not counted
+// (p.data().add_(...), data_ptr, a flat buffer). After such writes to a part of
+// a weight set the precision again, which forgets all copies. Weights made in
+// InferenceMode are rounded for every product. Several threads may compute at
+// once, while none sets the precision or changes a weight. A copy has the
+// precision and rounds for itself.
 class LinearProducts {
  public:
   LinearProducts();
@@ -47,7 +50,8 @@ class LinearProducts {
   LinearProducts& operator=(const LinearProducts& other);
   ~LinearProducts();
 
-  // Products of the CPU throw c10::Error where it has none in that precision.
+  // Forgets the copies of weights. Products of the CPU throw c10::Error where
+  // it has none in that precision.
   void set_precision(LinearPrecision precision);
   LinearPrecision precision() const { return precision_; }
   // The dtype of the operand of such a value, or of the value where it has

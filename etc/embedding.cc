@@ -4,6 +4,7 @@
 #include <torch/autograd.h>
 
 #include <cmath>
+#include <string>
 #include <vector>
 
 #include "base/apply_linear.h"
@@ -65,9 +66,10 @@ EmbeddingTableImpl::EmbeddingTableImpl(int64_t rows, int64_t width,
 }
 
 torch::Tensor EmbeddingTableImpl::forward(const torch::Tensor& ids,
-                                          const torch::Tensor& mask) {
-  CheckIntegers(ids, "ids");
-  CheckSameDevice(ids, "ids", weight_, "the table");
+                                          const torch::Tensor& mask,
+                                          const std::string& name) {
+  CheckIntegers(ids, name);
+  CheckSameDevice(ids, name, weight_, "the table");
   torch::Tensor allowed_ids = ids;
   if (mask.defined()) {
     allowed_ids = ids.masked_fill(AsBoolMask(mask, "mask").logical_not(), 0);
@@ -76,8 +78,8 @@ torch::Tensor EmbeddingTableImpl::forward(const torch::Tensor& ids,
   if (allowed_ids.numel() > 0 && allowed_ids.is_cpu()) {
     const int64_t lowest = allowed_ids.min().item<int64_t>();
     const int64_t highest = allowed_ids.max().item<int64_t>();
-    TORCH_CHECK(lowest >= 0 && highest < weight_.size(0),
-                "ids should be in [0, ", weight_.size(0), "), but range from ",
+    TORCH_CHECK(lowest >= 0 && highest < weight_.size(0), name,
+                " should be in [0, ", weight_.size(0), "), but range from ",
                 lowest, " to ", highest);
   }
   torch::Tensor vectors = torch::embedding(weight_, allowed_ids);
@@ -121,6 +123,7 @@ EtcEmbeddingImpl::EtcEmbeddingImpl(const EtcConfig& config)
 
 // The inputs and modules of one of the two streams.
 struct EtcEmbeddingImpl::Stream {
+  std::string prefix;  // of the names of its tensors in EtcInput
   torch::Tensor token_ids;
   torch::Tensor segment_ids;
   int64_t default_segment;
@@ -157,7 +160,7 @@ torch::Tensor EtcEmbeddingImpl::NormedStream(const Stream& stream) {
   torch::Tensor segment_ids = stream.segment_ids;
   if (segment_ids.defined()) {
     ETC_CHECK_SHAPE(segment_ids, {batch, length});
-    CheckIntegers(segment_ids, "segment ids");
+    CheckIntegers(segment_ids, stream.prefix + "segment_ids");
   } else {
     segment_ids = torch::full_like(stream.token_ids, stream.default_segment);
   }
@@ -168,7 +171,8 @@ torch::Tensor EtcEmbeddingImpl::NormedStream(const Stream& stream) {
   }
   EmbeddingTable position = stream.position;
   torch::Tensor sum =  // [B, length, H]
-      token_->forward(stream.token_ids) +
+      token_->forward(stream.token_ids, /*mask=*/{},
+                      stream.prefix + "token_ids") +
       segment_->forward(segment_ids, segment_ids.ge(0).logical_and(
                                          segment_ids.lt(segment_vocab_size_)));
   if (!stream.position.is_empty()) {
@@ -179,7 +183,8 @@ torch::Tensor EtcEmbeddingImpl::NormedStream(const Stream& stream) {
                          .expand({batch, length});
     }
     ETC_CHECK_SHAPE(position_ids, {batch, length});
-    sum = sum + position->forward(position_ids);
+    sum = sum + position->forward(position_ids, /*mask=*/{},
+                                  stream.prefix + "position_ids");
   } else {
     TORCH_CHECK(!stream.position_ids.defined(),
                 "position ids are given, but max_absolute_position_embeddings "
@@ -209,7 +214,8 @@ EmbeddedInput EtcEmbeddingImpl::forward(const EtcInput& input,
               input.token_ids.size(1),
               " long tokens, but has_long_tokens is false");
   return {
-      .long_input = EmbedStream({.token_ids = input.token_ids,
+      .long_input = EmbedStream({.prefix = "",
+                                 .token_ids = input.token_ids,
                                  .segment_ids = input.segment_ids,
                                  .default_segment = kDefaultLongSegment,
                                  .position_ids = input.position_ids,
@@ -217,7 +223,8 @@ EmbeddedInput EtcEmbeddingImpl::forward(const EtcInput& input,
                                  .position = long_position_,
                                  .norm = long_norm_},
                                 recomputes),
-      .global_input = EmbedStream({.token_ids = input.global_token_ids,
+      .global_input = EmbedStream({.prefix = "global_",
+                                   .token_ids = input.global_token_ids,
                                    .segment_ids = input.global_segment_ids,
                                    .default_segment = kDefaultGlobalSegment,
                                    .position_ids = input.global_position_ids,

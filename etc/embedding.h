@@ -8,6 +8,7 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <string>
 
 #include "etc/config.h"
 
@@ -25,10 +26,11 @@ class EmbeddingTableImpl : public torch::nn::Module {
 
   // ids int64 of any shape, each in [0, rows) where `mask` (same shape, bool,
   // may be undefined) is true. Returns [..., width or projection_size], exactly
-  // 0 where the mask is false. Throws c10::Error for ids out of range, of other
-  // dtypes or on another device.
+  // 0 where the mask is false. Throws c10::Error, with `name` for the ids, for
+  // ids out of range, of other dtypes or on another device.
   torch::Tensor forward(const torch::Tensor& ids,
-                        const torch::Tensor& mask = {});
+                        const torch::Tensor& mask = {},
+                        const std::string& name = "ids");
 
   const torch::Tensor& weight() const { return weight_; }
 

@@ -167,6 +167,32 @@ void EtcEncoderLayerImpl::set_linear_precision(LinearPrecision precision) {
   global_feed_forward_->set_linear_precision(precision);
 }
 
+LayerModes EtcEncoderLayerImpl::modes() const {
+  LayerModes modes = {.is_training = {is_training()},
+                      .implementation = attention_->options().implementation,
+                      .precision = attention_->products().precision()};
+  for (const auto& module : modules(/*include_self=*/false)) {
+    modes.is_training.push_back(module->is_training());
+  }
+  return modes;
+}
+
+void EtcEncoderLayerImpl::CheckModes(const LayerModes& of_forward) const {
+  const auto check = [](bool is_same, const char* what) {
+    TORCH_CHECK(is_same, what,
+                " changed between the forward and the backward pass, which "
+                "computes layers again (gradient checkpointing, layers in "
+                "slices); it should change after backward()");
+  };
+  const LayerModes now = modes();
+  check(now.is_training == of_forward.is_training,
+        "the training mode (train(), eval())");
+  check(now.implementation == of_forward.implementation,
+        "the implementation of attention");
+  check(now.precision == of_forward.precision,
+        "the precision of linear layers");
+}
+
 AttentionView EtcEncoderLayerImpl::Inspect(const EncoderState& state,
                                            const AttentionInputs& attention,
                                            const ResidualOptions& residual,

@@ -92,6 +92,13 @@ struct EncoderState {
   ResidualScores scores;
 };
 
+// Settings of a layer that change its numbers.
+struct LayerModes {
+  std::vector<bool> is_training;  // of the layer and of each module in it
+  AttentionImplementation implementation = AttentionImplementation::kAuto;
+  LinearPrecision precision = LinearPrecision::kFloat32;
+};
+
 // One layer of the encoder (doc/model.md 4.2): attention of both streams in one
 // residual block, then the feed-forward block of each.
 class EtcEncoderLayerImpl : public torch::nn::Module {
@@ -151,6 +158,11 @@ class EtcEncoderLayerImpl : public torch::nn::Module {
   GlobalLocalAttention& attention() { return attention_; }
   // Precision of all linear layers.
   void set_linear_precision(LinearPrecision precision);
+
+  // The settings of now. A backward pass that computes the layer again throws
+  // c10::Error by CheckModes unless they are those of the forward pass.
+  LayerModes modes() const;
+  void CheckModes(const LayerModes& of_forward) const;
 
  private:
   EtcEncoderLayerOptions options_;

@@ -247,6 +247,8 @@ torch::Tensor EtcModelImpl::token_embedding_table() const {
 
 struct EtcModelImpl::Pass {
   AttentionInputs attention;
+  // Those of the forward pass, in recomputations too.
+  ResidualOptions residual;
   OutputRows outputs;
   Inspection inspect;
   // Null once nothing is to be inspected any more: where a chain is recomputed.
@@ -265,10 +267,10 @@ std::vector<LayerStatistics> EtcModelImpl::TakeStatistics() {
 }
 
 void EtcModelImpl::Visit(const EncoderState& state, const Pass& pass,
-                         const ResidualOptions& residual, int64_t layer) {
+                         int64_t layer) {
   LayerVisit visit = {.layer = layer, .here = [&](QuerySide side) {
                         return layers_[layer]->Softmax(
-                            side, state, pass.attention, residual);
+                            side, state, pass.attention, pass.residual);
                       }};
   if (layer > 0) {
     visit.below = [&](QuerySide side) {
@@ -277,7 +279,7 @@ void EtcModelImpl::Visit(const EncoderState& state, const Pass& pass,
           {.long_states = pass.below->long_states,
            .global_states = pass.below->global_states,
            .scores = state.scores},
-          pass.attention, residual);
+          pass.attention, pass.residual);
     };
   }
   pass.inspect.visit(visit);
@@ -285,15 +287,8 @@ void EtcModelImpl::Visit(const EncoderState& state, const Pass& pass,
                  .global_states = state.global_states.detach()};
 }
 
-ResidualOptions EtcModelImpl::residual_options() const {
-  return {.mode = residual_attention(),
-          .decay = config_.residual_decay,
-          .storage = score_storage_};
-}
-
 EncoderState EtcModelImpl::RunChain(EncoderState state, const Pass& pass,
                                     int64_t begin, int64_t end) {
-  const ResidualOptions residual = residual_options();
   for (int64_t i = begin; i < end; ++i) {
     ThrowIfStopped();
     ThrowIfStoppedInBackward(state.long_states.size(1) > 0
@@ -302,19 +297,19 @@ EncoderState EtcModelImpl::RunChain(EncoderState state, const Pass& pass,
     const AttentionSelection part = PartOf(pass.inspect, i);
     if (pass.inspected != nullptr && (part.probabilities || part.scores)) {
       pass.inspected->layers[i] =
-          layers_[i]->Inspect(state, pass.attention, residual, part);
+          layers_[i]->Inspect(state, pass.attention, pass.residual, part);
     }
     if (pass.inspected != nullptr && pass.inspect.visit) {
-      Visit(state, pass, residual, i);
+      Visit(state, pass, i);
     }
     if (pass.statistics != nullptr) {
       pass.statistics->push_back(layers_[i]->Measure(
-          state, pass.attention, residual,
+          state, pass.attention, pass.residual,
           {.longs = SpreadRows(state.long_states, statistics_rows_),
            .globals = SpreadRows(state.global_states, statistics_rows_)}));
     }
     const bool is_last = i + 1 == config_.num_hidden_layers;
-    state = layers_[i]->forward(state, pass.attention, residual,
+    state = layers_[i]->forward(state, pass.attention, pass.residual,
                                 is_last ? pass.outputs : OutputRows(),
                                 pass.profile);
     if (pass.inspected != nullptr) {
@@ -328,15 +323,20 @@ EncoderState EtcModelImpl::RecomputeChain(const EncoderState& state,
                                           const Pass& pass, int64_t begin,
                                           int64_t end) {
   std::vector<torch::Tensor> parameters;
+  std::vector<LayerModes> modes;
   for (int64_t i = begin; i < end; ++i) {
     const std::vector<torch::Tensor> of_layer = layers_[i]->parameters();
     parameters.insert(parameters.end(), of_layer.begin(), of_layer.end());
+    modes.push_back(layers_[i]->modes());
   }
   return CheckpointLayers(
       state, {.run =
                   [=, this](EncoderState below, bool is_again) {
                     Pass once = pass;
                     if (is_again) {
+                      for (int64_t i = begin; i < end; ++i) {
+                        layers_[i]->CheckModes(modes[i - begin]);
+                      }
                       once.inspected = nullptr;
                       once.statistics = nullptr;
                     }
@@ -344,7 +344,7 @@ EncoderState EtcModelImpl::RecomputeChain(const EncoderState& state,
                   },
               .parameters = std::move(parameters),
               .count = end - begin,
-              .storage = score_storage_});
+              .storage = pass.residual.storage});
 }
 
 EncoderState EtcModelImpl::RunChains(EncoderState state, const Pass& pass) {
@@ -380,8 +380,8 @@ EncoderState EtcModelImpl::RunSlices(EncoderState state, const Pass& pass) {
   TORCH_CHECK(state.global_states.is_cpu(),
               "layers in slices need a model on the CPU, but this is on ",
               state.global_states.device());
-  TORCH_CHECK(residual_attention() == ResidualAttention::kOff ||
-                  score_storage_ == ScoreStorage::kReverse,
+  TORCH_CHECK(pass.residual.mode == ResidualAttention::kOff ||
+                  pass.residual.storage == ScoreStorage::kReverse,
               "layers in slices need the score storage \"reverse\"");
   TORCH_CHECK(pass.statistics == nullptr && !pass.inspect.visit &&
                   !pass.inspect.hidden_states &&
@@ -396,7 +396,7 @@ EncoderState EtcModelImpl::RunSlices(EncoderState state, const Pass& pass) {
                                  ? sliced.long_states
                                  : sliced.global_states);
     const bool is_last = i + 1 == config_.num_hidden_layers;
-    sliced = RunInSlices(layers_[i], sliced, pass.attention, residual_options(),
+    sliced = RunInSlices(layers_[i], sliced, pass.attention, pass.residual,
                          is_last ? pass.outputs : OutputRows(), *slices_);
     if (measures_scores_ && i + 2 >= config_.num_hidden_layers) {
       for (const ResidualScores& scores : sliced.scores) {
@@ -442,12 +442,21 @@ EtcOutput EtcModelImpl::forward(const EtcInput& input) {
 EtcOutput EtcModelImpl::Run(const EtcInput& input, AdminProfile* profile) {
   const AttentionInputs attention =
       input.attention.WithDistance(config_.relative_pos_max_distance);
+  const int64_t distance = attention.max_distance().value_or(0);
+  TORCH_CHECK(distance == 0 || distance == config_.relative_pos_max_distance,
+              "input.attention should have the model's "
+              "relative_pos_max_distance, ",
+              config_.relative_pos_max_distance,
+              ", or 0 for no relative ids, but has ", distance);
   CheckInspection(input.inspect);
   Inspected inspected;
   EncoderState below;
   std::vector<LayerStatistics> statistics;
   const Pass pass = {
       .attention = attention,
+      .residual = {.mode = residual_attention(),
+                   .decay = config_.residual_decay,
+                   .storage = score_storage_},
       .outputs = input.outputs,
       .inspect = input.inspect,
       .inspected = &inspected,

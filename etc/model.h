@@ -31,7 +31,6 @@ class EtcEmbeddingImpl;
 class EtcEncoderLayerImpl;
 struct AdminProfile;
 struct EncoderState;
-struct ResidualOptions;
 
 // "off", "sum", "mean", "decay" and "gate". Throws c10::Error for other names.
 ResidualAttention ResidualAttentionFromName(const std::string& name);
@@ -94,7 +93,8 @@ struct EtcInput {
   // none is padding; long tokens see their window and all global ones, which
   // see everything, with the relative ids of their distances
   // (AttentionInputs::Everything, relative_pos_max_distance). Padded and Packed
-  // have that distance where it is left out.
+  // have that distance where it is left out. Given distances, those of patterns
+  // too, are the model's, or 0 for no relative ids.
   AttentionInputs attention;
 
   // Each may be undefined.
@@ -133,8 +133,15 @@ class EtcModelImpl : public torch::nn::Module {
  public:
   explicit EtcModelImpl(const EtcConfig& config);
 
-  // Throws c10::Error on tensors of other shapes, dtypes and devices, ids out
-  // of range, and layers, heads and rows to inspect that are not there.
+  // Throws c10::Error on tensors of other shapes, dtypes and devices, ids of
+  // tokens and positions out of range (a segment out of range has a vector of
+  // zeros), other relative distances than the model's, and layers, heads and
+  // rows to inspect that are not there.
+  //
+  // Where the backward pass computes layers again (gradient checkpointing,
+  // layers in slices) it throws c10::Error unless training mode, implementation
+  // and precision still are those of the forward pass. It has the residual
+  // attention and the storage of scores of the forward pass in any case.
   EtcOutput forward(const EtcInput& input);
 
   // Sets the configuration's `residual_attention`; parameters stay as they are.
@@ -150,7 +157,8 @@ class EtcModelImpl : public torch::nn::Module {
 
   // Precision of the linear layers of all encoder layers; kFloat32 unless set.
   // Parameters stay float32. On a CPU without such products forward then throws
-  // c10::Error.
+  // c10::Error. Setting it again forgets rounded copies of weights, as writes
+  // to a part of one that LibTorch does not count need (LinearProducts).
   void set_linear_precision(LinearPrecision precision);
   LinearPrecision linear_precision() const { return linear_precision_; }
 
@@ -223,10 +231,8 @@ class EtcModelImpl : public torch::nn::Module {
                               int64_t begin, int64_t end);
   // All layers, each in slices.
   EncoderState RunSlices(EncoderState state, const Pass& pass);
-  ResidualOptions residual_options() const;
   // Calls Inspection::visit before `layer` runs on `state`.
-  void Visit(const EncoderState& state, const Pass& pass,
-             const ResidualOptions& residual, int64_t layer);
+  void Visit(const EncoderState& state, const Pass& pass, int64_t layer);
   void CheckInspection(const Inspection& inspect) const;
   bool has_gates() const;
 

@@ -12,6 +12,7 @@
 #include "base/dropout_seeds.h"
 #include "base/matrix_product.h"
 #include "base/tensor_file.h"
+#include "etc/nn/gradient_checkpoint.h"
 #include "etc/scores_in_place.h"
 
 namespace etc {
@@ -168,6 +169,7 @@ class SlicedPass : public torch::CustomClassHolder {
         residual_(residual),
         rows_(std::move(rows)),
         slices_(slices),
+        modes_(layer_->modes()),
         parameters_(layer_->parameters()) {
     const int64_t heads = options().num_heads;
     const int64_t step = std::min(slices.heads, heads);
@@ -211,6 +213,7 @@ class SlicedPass : public torch::CustomClassHolder {
   // Frees contexts and gradients where it can.
   Variables Backward(Streams streams, Streams contexts, Streams above,
                      const std::vector<Variables>& scores_above) {
+    layer_->CheckModes(modes_);
     gradients_of_parameters_ = Variables(parameters_.size());
     if (!contexts.globals.defined()) {
       for (HeadGroup& group : groups_) {
@@ -283,8 +286,7 @@ class SlicedPass : public torch::CustomClassHolder {
       const RecordDropoutSeeds seeds(&attention_seeds_);
       run();
     } else {
-      const ReplayDropoutSeeds seeds(attention_seeds_);
-      run();
+      RunWithSeeds(attention_seeds_, run);
     }
     group.scores.Left(contexts.scores);
     return contexts;
@@ -571,6 +573,7 @@ class SlicedPass : public torch::CustomClassHolder {
   const ResidualOptions residual_;
   const OutputRows rows_;
   const LayerSlices slices_;
+  const LayerModes modes_;  // of the forward pass
   const Variables parameters_;
   std::vector<HeadGroup> groups_;
   std::optional<TensorFile> kept_longs_, kept_contexts_;
@@ -593,10 +596,14 @@ class SlicedLayerFunction
     Streams contexts;
     *above =
         pass->Forward({.longs = tensors[0], .globals = tensors[1]}, &contexts);
-    context->save_for_backward(
+    Variables saved =
         pass->KeepInFiles(tensors[0], contexts.longs)
-            ? Variables{tensors[1], contexts.globals}
-            : Variables{tensors[1], torch::Tensor(), tensors[0]});
+            ? Variables{torch::Tensor(), tensors[1], contexts.globals}
+            : Variables{tensors[0], tensors[1], torch::Tensor()};
+    // For LibTorch's check that they do not change before the backward pass.
+    saved.insert(saved.end(), pass->parameters().begin(),
+                 pass->parameters().end());
+    context->save_for_backward(saved);
     context->set_materialize_grads(false);
     context->saved_data["pass"] = c10::IValue::make_capsule(pass);
     Variables results = {above->long_states, above->global_states};
@@ -618,14 +625,14 @@ class SlicedLayerFunction
       const auto begin = gradients.begin() + static_cast<int64_t>(i);
       scores.emplace_back(begin, begin + kBlocks);
     }
-    Streams contexts = {.globals = std::move(saved[1])};
+    Streams contexts = {.globals = std::move(saved[2])};
     if (contexts.globals.defined()) {
-      saved.push_back(pass->KeptLongs());
+      saved[0] = pass->KeptLongs();
       contexts.longs = pass->KeptContexts();
     }
     Variables results(2);  // of the pass and of `above`
     const Variables found = pass->Backward(
-        {.longs = std::move(saved[2]), .globals = std::move(saved[0])},
+        {.longs = std::move(saved[0]), .globals = std::move(saved[1])},
         std::move(contexts),
         {.longs = std::move(gradients[0]), .globals = std::move(gradients[1])},
         scores);

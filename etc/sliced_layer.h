@@ -39,9 +39,10 @@ struct SlicedState {
 //
 // The same numbers as EtcEncoderLayer::forward up to rounding, in training too:
 // the same seeds are drawn and the same elements dropped. Scores should be
-// stored in ScoreStorage::kReverse. Gradients of gradients are refused
-// (c10::Error). Without gradients (GradMode) nothing is kept. Throws
-// TensorFileError where files cannot be (base/tensor_file.h).
+// stored in ScoreStorage::kReverse. Refused (c10::Error) are gradients of
+// gradients, and a backward pass after parameters changed in place or the
+// layer's modes did (LayerModes). Without gradients (GradMode) nothing is kept.
+// Throws TensorFileError where files cannot be (base/tensor_file.h).
 SlicedState RunInSlices(const std::shared_ptr<EtcEncoderLayerImpl>& layer,
                         const SlicedState& below,
                         const AttentionInputs& attention,

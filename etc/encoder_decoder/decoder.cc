@@ -10,6 +10,7 @@
 
 #include "base/check_shape.h"
 #include "base/check_tensor.h"
+#include "base/clone_module.h"
 #include "base/initializers.h"
 #include "base/stop_guard.h"
 #include "etc/embedding.h"
@@ -21,37 +22,55 @@
 namespace etc {
 
 TransformerDecoderImpl::TransformerDecoderImpl(
-    const EncoderDecoderConfig& unchecked, TokenEmbedding shared_embedding)
-    : dropout_(unchecked.hidden_dropout_prob),
-      max_positions_(unchecked.max_target_positions),
-      decay_(unchecked.residual_decay),
+    const EncoderDecoderConfig& config, TokenEmbedding shared_embedding)
+    : config_(CheckedForModules(config)),
+      self_mode_(ResidualAttentionFromName(config_.decoder_residual_attention)),
+      cross_mode_(ResidualAttentionFromName(config_.cross_residual_attention)),
+      shares_embedding_(!shared_embedding.is_empty()),
       embedding_(std::move(shared_embedding)) {
-  const EncoderDecoderConfig config = CheckedForModules(unchecked);
-  self_mode_ = ResidualAttentionFromName(config.decoder_residual_attention);
-  cross_mode_ = ResidualAttentionFromName(config.cross_residual_attention);
-  if (embedding_.is_empty()) {
+  if (!shares_embedding_) {
     embedding_ = register_module(
-        "embedding",
-        TokenEmbedding(config.vocab_size, config.hidden_size, max_positions_));
+        "embedding", TokenEmbedding(config_.vocab_size, config_.hidden_size,
+                                    config_.max_target_positions));
   }
-  if (config.share_embeddings == "none") {
+  if (config_.share_embeddings == "none") {
     torch::Tensor output =
-        torch::empty({config.vocab_size, config.hidden_size});
-    Normal_(output, 1.0 / std::sqrt(static_cast<double>(config.hidden_size)));
+        torch::empty({config_.vocab_size, config_.hidden_size});
+    Normal_(output, 1.0 / std::sqrt(static_cast<double>(config_.hidden_size)));
     output_ = register_parameter("output", output);
   }
   torch::nn::ModuleList list;
-  for (int64_t i = 0; i < config.num_decoder_layers; ++i) {
-    layers_.push_back(std::make_shared<TransformerDecoderLayerImpl>(config, i));
+  for (int64_t i = 0; i < config_.num_decoder_layers; ++i) {
+    layers_.push_back(
+        std::make_shared<TransformerDecoderLayerImpl>(config_, i));
     list->push_back(layers_.back());
   }
   register_module("layers", list);
-  if (config.decoder_sublayer == "pre_norm") {
+  if (config_.decoder_sublayer == "pre_norm") {
     final_norm_ = register_module(
         "final_norm",
-        MakeLayerNorm(config.hidden_size, config.layer_norm_epsilon));
+        MakeLayerNorm(config_.hidden_size, config_.layer_norm_epsilon));
   }
   FillOmegas(Omegas());
+}
+
+std::shared_ptr<torch::nn::Module> TransformerDecoderImpl::clone(
+    const c10::optional<torch::Device>& device) const {
+  TORCH_CHECK(!shares_embedding_,
+              "a decoder whose embedding is shared cannot be cloned alone, but "
+              "with the owner of the embedding (EncoderDecoder)");
+  return CloneModule(*this, device, [this] {
+    auto copy = std::make_shared<TransformerDecoderImpl>(config_);
+    copy->set_score_storage(storage_);
+    copy->set_attention_implementation(implementation_);
+    copy->set_linear_precision(products_.precision());
+    return copy;
+  });
+}
+
+void TransformerDecoderImpl::clone_(
+    torch::nn::Module& other, const c10::optional<torch::Device>& device) {
+  BecomeCloneOf(other, device, this);
 }
 
 const torch::Tensor& TransformerDecoderImpl::output_table() const {
@@ -83,11 +102,12 @@ torch::Tensor TransformerDecoderImpl::forward(const DecoderMemory& memory,
                                               ProfiledStream* profile) {
   CheckMemory(memory);
   TransformerDecoderState state = {
-      .states = embedding_->forward(ids, is_training() ? dropout_ : 0.0)};
+      .states = embedding_->forward(
+          ids, is_training() ? config_.hidden_dropout_prob : 0.0)};
   const int64_t batch = ids.size(0);
   const int64_t length = ids.size(1);
-  TORCH_CHECK(length <= max_positions_, "targets should have at most ",
-              max_positions_, " tokens, but one has ", length);
+  TORCH_CHECK(length <= max_positions(), "targets should have at most ",
+              max_positions(), " tokens, but one has ", length);
   TORCH_CHECK(batch == memory.states.size(0), "ids should be of ",
               memory.states.size(0), " sentences, as the memory, but are of ",
               batch);
@@ -102,10 +122,10 @@ torch::Tensor TransformerDecoderImpl::forward(const DecoderMemory& memory,
                                          .batch = batch}),
                          memory.mask),
       .self_residual = {.mode = self_mode_,
-                        .decay = decay_,
+                        .decay = config_.residual_decay,
                         .storage = storage_},
       .cross_residual = {.mode = cross_mode_,
-                         .decay = decay_,
+                         .decay = config_.residual_decay,
                          .storage = storage_},
       .profile = profile};
   for (const auto& layer : layers_) {
@@ -156,8 +176,8 @@ torch::Tensor TransformerDecoderImpl::Step(const torch::Tensor& ids,
               "the cache should be of this decoder, with ", layers_.size(),
               " layers, but has ", cache->layers.size());
   ETC_CHECK_SHAPE(ids, {cache->rows});
-  TORCH_CHECK(cache->length < max_positions_, "targets should have at most ",
-              max_positions_, " tokens, but have ", cache->length + 1);
+  TORCH_CHECK(cache->length < max_positions(), "targets should have at most ",
+              max_positions(), " tokens, but have ", cache->length + 1);
   const torch::NoGradGuard no_grad;
   TransformerDecoderState state = {
       .states = embedding_->At(ids, cache->length)};  // [rows, 1, d]
@@ -171,10 +191,11 @@ torch::Tensor TransformerDecoderImpl::Step(const torch::Tensor& ids,
                .batch = cache->sentences}),
           cache->memory_mask),
       .self_residual = {.mode = self_mode_,
-                        .decay = decay_,
+                        .decay = config_.residual_decay,
                         .storage = storage_},
-      .cross_residual = {
-          .mode = cross_mode_, .decay = decay_, .storage = storage_}};
+      .cross_residual = {.mode = cross_mode_,
+                         .decay = config_.residual_decay,
+                         .storage = storage_}};
   for (size_t i = 0; i < layers_.size(); ++i) {
     ThrowIfStopped();
     state = layers_[i]->forward(state, pass, &cache->layers[i]);
@@ -194,6 +215,7 @@ std::vector<torch::Tensor> TransformerDecoderImpl::Omegas() const {
 
 void TransformerDecoderImpl::set_attention_implementation(
     AttentionImplementation implementation) {
+  implementation_ = implementation;
   for (const auto& layer : layers_) {
     layer->set_attention_implementation(implementation);
   }

@@ -62,7 +62,7 @@ class TransformerDecoderImpl : public torch::nn::Module {
   torch::Tensor Step(const torch::Tensor& ids, DecoderCache* cache);
 
   // The most tokens of a sequence.
-  int64_t max_positions() const { return max_positions_; }
+  int64_t max_positions() const { return config_.max_target_positions; }
   int64_t vocab_size() const { return output_table().size(0); }
   // [vocab_size, d].
   const torch::Tensor& output_table() const;
@@ -74,15 +74,24 @@ class TransformerDecoderImpl : public torch::nn::Module {
   // Precision of the layers, the logits and the loss.
   void set_linear_precision(LinearPrecision precision);
 
+  // The same module, in the same mode, with parameters of its own, on `device`
+  // if that is given. Draws no random numbers; gradients are not copied. Throws
+  // c10::Error with a shared embedding, whose owner is to be cloned.
+  std::shared_ptr<torch::nn::Module> clone(
+      const c10::optional<torch::Device>& device = c10::nullopt) const override;
+
  private:
+  void clone_(torch::nn::Module& other,
+              const c10::optional<torch::Device>& device) override;
+
   void CheckMemory(const DecoderMemory& memory) const;
   torch::Tensor FinalNorm(const torch::Tensor& states);
 
-  double dropout_;
-  int64_t max_positions_;
+  EncoderDecoderConfig config_;
   ResidualAttention self_mode_, cross_mode_;
-  double decay_;
+  bool shares_embedding_;
   ScoreStorage storage_ = ScoreStorage::kReverse;
+  AttentionImplementation implementation_ = AttentionImplementation::kAuto;
   TokenEmbedding embedding_ = nullptr;
   torch::Tensor output_;  // undefined: the table of the embedding
   LinearProducts products_;

@@ -7,14 +7,14 @@ namespace {
 
 // The rows of keys and values, along their first axis.
 KeyValueHeads SelectedHeads(const KeyValueHeads& heads,
-                            const torch::Tensor& rows) {
+                            const torch::Tensor& indices) {
+  const torch::Tensor rows = indices.to(heads.key.device());
   return {.key = heads.key.index_select(0, rows),
           .value = heads.value.index_select(0, rows)};
 }
 
-// `indices` on the device of `like`.
-torch::Tensor CheckedIndices(const torch::Tensor& indices, const char* name,
-                             int64_t count, const torch::Tensor& like) {
+void CheckIndices(const torch::Tensor& indices, const char* name,
+                  int64_t count) {
   TORCH_CHECK(indices.dim() == 1 && indices.scalar_type() == torch::kInt64 &&
                   indices.is_cpu(),
               name, " should be [n] int64 on the CPU, but are ",
@@ -22,7 +22,6 @@ torch::Tensor CheckedIndices(const torch::Tensor& indices, const char* name,
   TORCH_CHECK(indices.numel() == 0 || (indices.min().item<int64_t>() >= 0 &&
                                        indices.max().item<int64_t>() < count),
               name, " should be in [0, ", count, "), but are ", indices);
-  return indices.to(like.device());
 }
 
 bool IsIdentity(const torch::Tensor& indices, int64_t count) {
@@ -34,6 +33,12 @@ bool IsIdentity(const torch::Tensor& indices, int64_t count) {
 
 void DecoderCache::Select(const torch::Tensor& parents,
                           const torch::Tensor& kept) {
+  if (parents.defined()) {
+    CheckIndices(parents, "parents", rows);
+  }
+  if (kept.defined()) {
+    CheckIndices(kept, "kept", sentences);
+  }
   const int64_t new_rows = parents.defined() ? parents.numel() : rows;
   const int64_t new_sentences = kept.defined() ? kept.numel() : sentences;
   TORCH_CHECK(new_sentences > 0 ? new_rows % new_sentences == 0 : new_rows == 0,
@@ -42,17 +47,13 @@ void DecoderCache::Select(const torch::Tensor& parents,
   if (parents.defined() && !IsIdentity(parents, rows)) {
     for (DecoderLayerCache& layer : layers) {
       if (layer.self.key.defined()) {
-        layer.self = SelectedHeads(
-            layer.self,
-            CheckedIndices(parents, "parents", rows, layer.self.key));
+        layer.self = SelectedHeads(layer.self, parents);
       }
     }
   }
   if (kept.defined() && !IsIdentity(kept, sentences)) {
     for (DecoderLayerCache& layer : layers) {
-      layer.memory = SelectedHeads(
-          layer.memory,
-          CheckedIndices(kept, "kept", sentences, layer.memory.key));
+      layer.memory = SelectedHeads(layer.memory, kept);
     }
     if (memory_mask.defined()) {
       memory_mask = memory_mask.index_select(0, kept.to(memory_mask.device()));

@@ -62,9 +62,10 @@ class ScaleFunction : public torch::autograd::Function<ScaleFunction> {
   }
 
   static Variables backward(Context* context, Variables gradients) {
-    TORCH_CHECK(!torch::GradMode::is_enabled(),
-                "gradients of gradients do not pass ScaleColumns; use "
-                "ScaleColumnsReference for them");
+    TORCH_CHECK(
+        !torch::GradMode::is_enabled(),
+        "gradients of gradients do not pass the kernels of the residual "
+        "connection; use float64 for them");
     const Variables saved = context->get_saved_variables();
     const torch::Tensor gradient = gradients[0].contiguous();
     torch::Tensor input_gradient = torch::empty_like(gradient);

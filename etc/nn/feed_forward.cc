@@ -42,7 +42,7 @@ kernels::GeluForm FormOf(Activation activation) {
 void RefuseGradientsOfGradients() {
   TORCH_CHECK(!torch::GradMode::is_enabled(),
               "gradients of gradients do not pass the kernels of the "
-              "feed-forward block; use FeedForwardReference for them");
+              "feed-forward block; use float64 for them");
 }
 
 Activation ActivationOf(Context* context) {

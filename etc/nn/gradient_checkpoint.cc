@@ -76,10 +76,8 @@ class CheckpointFunction
     }
 
     Variables outputs;
-    {
-      const ReplayDropoutSeeds replay(again->dropout_seeds);
-      outputs = again->function(inputs);
-    }
+    RunWithSeeds(again->dropout_seeds,
+                 [&] { outputs = again->function(inputs); });
     Variables roots, root_gradients;
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (gradients[i].defined() && outputs[i].requires_grad()) {
@@ -122,6 +120,20 @@ std::vector<torch::Tensor> CheckpointGradients(
   again->changed_again = changed.again;
   tensors.insert(tensors.end(), parameters.begin(), parameters.end());
   return CheckpointFunction::apply(again, at::TensorList(tensors));
+}
+
+void RunWithSeeds(const std::vector<uint64_t>& seeds,
+                  const std::function<void()>& function) {
+  std::vector<uint64_t> drawn;
+  {
+    const ReplayDropoutSeeds replay(seeds);
+    const RecordDropoutSeeds record(&drawn);
+    function();
+  }
+  TORCH_CHECK(drawn.size() == seeds.size(), "a recomputation should draw the ",
+              seeds.size(), " seeds of dropout of the forward pass, but draws ",
+              drawn.size(),
+              ": train() and eval() should be called after backward()");
 }
 
 std::vector<std::pair<int64_t, int64_t>> CheckpointChains(int64_t layers,

@@ -33,11 +33,17 @@ struct ChangedInputs {
 //   changed:     what it is called with behind `inputs`
 //
 // All tensors are defined, those that the function returns too. Double backward
-// is refused (c10::Error).
+// is refused (c10::Error), as are inputs and parameters that changed in place,
+// and a second call that does not draw all seeds of the first (RunWithSeeds).
 std::vector<torch::Tensor> CheckpointGradients(
     const TensorFunction& function, const std::vector<torch::Tensor>& inputs,
     const std::vector<torch::Tensor>& parameters,
     const ChangedInputs& changed = {});
+
+// Calls `function`, which draws `seeds` (ReplayDropoutSeeds), all of them: else
+// c10::Error.
+void RunWithSeeds(const std::vector<uint64_t>& seeds,
+                  const std::function<void()>& function);
 
 // Groups `layers` layers in chains for gradient checkpointing (doc/model.md
 // 4.4): [begin, end) of each. The first holds the remainder of layers / period;

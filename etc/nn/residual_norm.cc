@@ -112,8 +112,7 @@ NormForward RunNorm(const Problem& problem, const NormParameters& norm,
 void RefuseSecondGradient() {
   TORCH_CHECK(!torch::GradMode::is_enabled(),
               "gradients of gradients do not pass the kernels of the residual "
-              "connection; use ResidualSumReference or ResidualNormReference "
-              "for them");
+              "connection; use float64 for them");
 }
 
 // State of both backward passes beside tensors.

@@ -35,6 +35,34 @@ TEST(AttentionInputsTest, TakesMasksOfBoolAndOfZerosAndOnes) {
   }
 }
 
+// Of no dtype are they the caller's memory, whenever a backend reads them.
+TEST(AttentionInputsTest, KeepsTensorsAsTheyWereGiven) {
+  for (const auto type : {torch::kBool, torch::kInt32, torch::kInt64}) {
+    torch::Tensor mask = torch::zeros({1, kLong, kGlobal}, type);
+    const AttentionInputs inputs({.l2g_mask = mask});
+    mask.fill_(1);
+    EXPECT_FALSE(inputs.Tensors(1, kLong, kGlobal, kRadius, torch::kCPU)
+                     .l2g_mask.any()
+                     .item<bool>())
+        << type;
+    const SoftmaxPattern pattern =
+        inputs.Softmax(QuerySide::kLong, 1, kLong, kGlobal, kRadius);
+    ASSERT_NE(pattern.runs, nullptr);
+    EXPECT_TRUE((*pattern.runs)[0].other.visible.runs.empty()) << type;
+  }
+  for (const auto type : {torch::kInt32, torch::kInt64}) {
+    torch::Tensor l2l = torch::zeros({1, kLong, kWindow}, type);
+    torch::Tensor l2g = torch::zeros({1, kLong, kGlobal}, type);
+    const AttentionInputs inputs({.l2l_ids = l2l, .l2g_ids = l2g});
+    l2l.fill_(1);
+    l2g.fill_(1);
+    const ExplicitInputs all =
+        inputs.Tensors(1, kLong, kGlobal, kRadius, torch::kCPU);
+    EXPECT_TRUE(all.l2l_ids.eq(0).all().item<bool>()) << type;
+    EXPECT_TRUE(all.l2g_ids.eq(0).all().item<bool>()) << type;
+  }
+}
+
 TEST(AttentionInputsTest, RefusesMasksThatAreAddedToScores) {
   const torch::Tensor added = torch::zeros({1, kLong, kGlobal});
   added[0][1][2] = -std::numeric_limits<float>::infinity();

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "tests/support/attention_case.h"
+#include "tests/support/error_message.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/random_attention.h"
 #include "tests/support/tensor_matchers.h"
@@ -335,6 +336,37 @@ TEST(GlobalLocalAttentionTest, CarriesUnmaskedScores) {
   EXPECT_TRUE(IsClose(a.scores.g2l, b.scores.g2l, 0.0));
 }
 
+// Tokens may see fewer others than in the layer below, and no more.
+TEST(GlobalLocalAttentionTest, CarriesScoresToTokensThatSeeLess) {
+  torch::manual_seed(5);
+  GlobalLocalAttention attention = Make(SmallOptions());
+  attention->to(torch::kFloat32);
+  const torch::Tensor longs = torch::randn({1, 8, 6});
+  const torch::Tensor globals = torch::randn({1, 3, 6});
+  const AttentionInputs everything = AttentionInputs::Everything(2);
+  torch::Tensor ids = torch::ones({1, 8}, torch::kInt64);
+  ids.narrow(1, 4, 4).fill_(2);
+  const AttentionInputs documents = AttentionInputs::Packed(
+      ids, torch::ones({1, 3}, torch::kInt64), /*max_distance=*/2);
+  const auto run = [&](const AttentionInputs& first,
+                       const AttentionInputs& second) {
+    CarriedScores carried{.mode = ResidualAttention::kSum};
+    carried.previous = attention(longs, globals, first, carried).scores;
+    return attention(longs, globals, second, carried).long_output;
+  };
+  attention->set_implementation(AttentionImplementation::kReference);
+  const torch::Tensor expected = run(everything, documents);
+  for (const AttentionImplementation implementation :
+       {AttentionImplementation::kReference, AttentionImplementation::kBlocked,
+        AttentionImplementation::kKernel}) {
+    attention->set_implementation(implementation);
+    EXPECT_TRUE(IsClose(run(everything, documents), expected, 1e-5));
+    EXPECT_NO_THROW(run(everything, AttentionInputs::Everything(2)));
+    EXPECT_THAT(MessageOf([&] { run(documents, everything); }),
+                testing::HasSubstr("query 2 of example 0 did not"));
+  }
+}
+
 TEST(GlobalLocalAttentionTest, MeanInTheFirstLayerEqualsOff) {
   torch::manual_seed(6);
   GlobalLocalAttention attention = Make(SmallOptions());
@@ -403,10 +435,16 @@ TEST(GlobalLocalAttentionTest, KeepsHiddenSizesOfBothStreams) {
 TEST(GlobalLocalAttentionTest, KeepsLengthsOfAnEmptyBatch) {
   GlobalLocalAttention attention = Make(SmallOptions());
   const int64_t hidden = SmallOptions().long_hidden_size;
-  const GlobalLocalAttentionOutput output = attention->forward(
-      Random({0, 5, hidden}), Random({0, 3, hidden}), AttentionInputs());
-  EXPECT_EQ(output.long_output.sizes(), at::IntArrayRef({0, 5, hidden}));
-  EXPECT_EQ(output.global_output.sizes(), at::IntArrayRef({0, 3, hidden}));
+  for (const AttentionImplementation implementation :
+       {AttentionImplementation::kReference,
+        AttentionImplementation::kBlocked}) {
+    attention->set_implementation(implementation);
+    const GlobalLocalAttentionOutput output =
+        attention->forward(Random({0, 5, hidden}), Random({0, 3, hidden}),
+                           AttentionInputs::Everything(2));
+    EXPECT_EQ(output.long_output.sizes(), at::IntArrayRef({0, 5, hidden}));
+    EXPECT_EQ(output.global_output.sizes(), at::IntArrayRef({0, 3, hidden}));
+  }
 }
 
 TEST(GlobalLocalAttentionTest, DropsOnlyInTraining) {

@@ -372,6 +372,23 @@ TEST(MaskPatternTest, ARunOfKeysTooManyIsForTensors) {
 }
 
 // Masks that an evaluation made serve a backward pass later.
+TEST(MaskPatternTest, KeepsTensorsAsTheyWereGiven) {
+  const KeyPatternOptions options = {.queries = 4, .keys = 4, .batch = 1};
+  const SoftmaxPattern all = AllKeysPattern(options);
+  torch::Tensor mask = torch::zeros({1, 4, 4}, torch::kBool);
+  torch::Tensor keys = torch::zeros({1, 4}, torch::kBool);
+  torch::Tensor ids = torch::zeros({1, 4}, torch::kInt32);
+  const SoftmaxPattern patterns[] = {
+      DensePattern(mask, options), PatternFromMask(mask, options),
+      OnlyKeys(all, keys), OnlyDocuments(all, ids, ids)};
+  mask.fill_(true);
+  keys.fill_(true);
+  ids.fill_(1);
+  for (const SoftmaxPattern& pattern : patterns) {
+    EXPECT_FALSE(MaskOfScores(pattern).any().item<bool>());
+  }
+}
+
 TEST(MaskPatternTest, MasksAreNoTensorsOfInferenceMode) {
   const KeyPatternOptions options = {
       .queries = 5, .keys = 5, .batch = 1, .max_distance = 2};

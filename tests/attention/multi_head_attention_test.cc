@@ -358,6 +358,62 @@ TEST(MultiHeadAttentionTest, BackendsAgree) {
   ExpectBackendsAgree(kQueries);
 }
 
+// Queries may see fewer keys than in the layer below, and no others, whose
+// scores the kernels did not compute.
+TEST(MultiHeadAttentionTest, CarriesScoresToQueriesThatSeeFewerKeys) {
+  torch::manual_seed(8);
+  MultiHeadAttention attention = Make(SmallOptions());
+  const torch::Tensor tokens = torch::randn({kBatch, kKeys, kHidden});
+  const KeyPatternOptions sizes = {
+      .queries = kKeys, .keys = kKeys, .batch = kBatch};
+  const SoftmaxPattern everything = AllKeysPattern(sizes);
+  const SoftmaxPattern causal = CausalPattern(sizes);
+  const SoftmaxPattern some = OnlyKeys(
+      causal,
+      torch::arange(kBatch * kKeys).view({kBatch, kKeys}).remainder(3).ne(1));
+  const auto run = [&](const std::vector<SoftmaxPattern>& patterns) {
+    torch::Tensor stream = tokens.clone().requires_grad_(true);
+    const torch::Tensor leaf = stream;
+    CarriedKeyScores carried = {.mode = ResidualAttention::kSum,
+                                .storage = ScoreStorage::kReverse};
+    for (const SoftmaxPattern& pattern : patterns) {
+      const MultiHeadAttentionOutput output =
+          attention(stream, stream, stream, pattern, carried);
+      stream = stream + output.output;
+      carried.previous = output.scores;
+    }
+    const torch::Tensor gradient =
+        torch::autograd::grad({stream.sin().sum()}, {leaf})[0];
+    return std::vector<torch::Tensor>{stream.detach(), gradient};
+  };
+  attention->set_implementation(AttentionImplementation::kReference);
+  const auto expected = run({everything, causal, some});
+  for (const AttentionImplementation implementation : kImplementations) {
+    SCOPED_TRACE(static_cast<int>(implementation));
+    attention->set_implementation(implementation);
+    const auto actual = run({everything, causal, some});
+    EXPECT_TRUE(IsClose(actual[0], expected[0], 1e-4));
+    EXPECT_TRUE(IsClose(actual[1], expected[1], 1e-4));
+    // Made anew for a layer, the same keys.
+    EXPECT_NO_THROW(run({causal, CausalPattern(sizes)}));
+    EXPECT_THAT(MessageOf([&] {
+                  run({causal, everything});
+                }),
+                testing::HasSubstr("query 0 of example 0 did not"));
+    EXPECT_THAT(MessageOf([&] {
+                  run({everything, some, causal});
+                }),
+                testing::HasSubstr("carried scores should be of a layer in "
+                                   "which each query saw all keys"));
+    // As many columns of scores, of other keys.
+    EXPECT_THAT(MessageOf([&] {
+                  run({WindowPattern(sizes, {.before = 1, .after = 1}),
+                       WindowPattern(sizes, {.before = 2, .after = 0})});
+                }),
+                testing::HasSubstr("should be of the same window"));
+  }
+}
+
 TEST(MultiHeadAttentionTest, HasTheRightGradients) {
   torch::manual_seed(5);
   MultiHeadAttentionOptions options = SmallOptions();

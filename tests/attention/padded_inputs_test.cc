@@ -10,6 +10,7 @@
 #include <torch/types.h>
 
 #include <cmath>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -188,6 +189,47 @@ TEST(PaddedInputsTest, TokensGetWhatTheyGetAlone) {
                   alone.global_output, 1e-6));
     }
   }
+}
+
+// Every kind of input for no example, on each backend.
+TEST(PaddedInputsTest, AnEmptyBatchHasAnEmptyOutput) {
+  GlobalLocalAttention attention = MakeAttention();
+  const torch::Tensor longs = torch::randn({0, kLong, 6});
+  const torch::Tensor globals = torch::randn({0, kGlobal, 6});
+  const auto ids = [](std::vector<int64_t> shape) {
+    return torch::zeros(shape, torch::kInt64);
+  };
+  const AttentionInputs inputs[] = {
+      AttentionInputs(),
+      AttentionInputs::Everything(3),
+      AttentionInputs::Padded(ids({0, kLong}), {}, 3),
+      AttentionInputs::Packed(ids({0, kLong}), ids({0, kGlobal}), 3),
+      AttentionInputs(std::vector<AttentionPattern>()),
+      AttentionInputs({.g2l_mask = ids({0, kGlobal, kLong})}, 3),
+      AttentionInputs({.l2l_ids = ids({0, kLong, 2 * kRadius + 1}),
+                       .l2g_ids = ids({0, kLong, kGlobal}),
+                       .g2g_ids = ids({0, kGlobal, kGlobal}),
+                       .g2l_ids = ids({0, kGlobal, kLong})})};
+  for (const AttentionImplementation implementation : kImplementations) {
+    attention->set_implementation(implementation);
+    for (size_t i = 0; i < std::size(inputs); ++i) {
+      for (const AttentionInputs& given : {inputs[i], inputs[i].Causal()}) {
+        SCOPED_TRACE(i);
+        GlobalLocalAttentionOutput output;
+        EXPECT_EQ(MessageOf([&] {
+                    output = attention(
+                        longs, globals, given,
+                        CarriedScores{.mode = ResidualAttention::kSum});
+                  }),
+                  "nothing was thrown");
+        EXPECT_EQ(output.long_output.sizes(), longs.sizes());
+        EXPECT_EQ(output.global_output.sizes(), globals.sizes());
+      }
+    }
+  }
+  EXPECT_THROW(attention(torch::randn({1, kLong, 6}),
+                         torch::randn({1, kGlobal, 6}), inputs[4]),
+               c10::Error);
 }
 
 // Values at padding and holes, even infinite ones, reach no token.

@@ -374,6 +374,32 @@ TEST(SparseAttentionTest, RejectsWhatDoesNotFit) {
   EXPECT_THROW(SparseAttention(bad), c10::Error);
 }
 
+TEST(SparseAttentionTest, AnEmptyBatchHasAnEmptyContext) {
+  const auto tokens = [](int64_t length, int64_t size) {
+    return torch::zeros({0, kHeads, length, size});
+  };
+  SparseAttentionInput input;
+  input.operands = {
+      .query = tokens(5, kHeadDim),
+      .own_key = tokens(5, kHeadDim),
+      .own_value = tokens(5, kValueDim),
+      .other_key = tokens(2, kHeadDim),
+      .other_value = tokens(2, kValueDim),
+      .relative = {.embedding = torch::zeros({8, kHeads, kHeadDim}),
+                   .bias = torch::zeros({8, kHeads})}};
+  input.pattern = AttentionInputs::Everything(kMaxDistance)
+                      .Softmax(QuerySide::kLong, 0, 5, 2, 1);
+  input.residual = ResidualAttention::kSum;
+  for (const AttentionImplementation implementation :
+       {AttentionImplementation::kReference, AttentionImplementation::kBlocked,
+        AttentionImplementation::kKernel}) {
+    const SparseAttentionOutput output = SparseAttention(input, implementation);
+    EXPECT_EQ(output.context.sizes(),
+              at::IntArrayRef({0, kHeads, 5, kValueDim}));
+    EXPECT_EQ(output.scores.own->sizes(), at::IntArrayRef({0, kHeads, 5, 3}));
+  }
+}
+
 TEST(SparseAttentionTest, TakesDropoutFactorsInTheReferenceAlone) {
   const Case c = {.longs = 9, .globals = 2, .radius = 1};
   std::mt19937_64 random(1);

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 #include <torch/autograd.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "base/apply_linear.h"
@@ -291,6 +292,34 @@ TEST_P(LinearTest, SeesThatAWeightChanged) {
   EXPECT_TRUE(operand().equal(expected()));
   weight.set_data(torch::randn({5, 4}));
   EXPECT_TRUE(operand().equal(expected()));
+}
+
+// Writes that LibTorch does not count: to the whole weight they are seen, to a
+// part of it when the precision is set again.
+TEST_P(LinearTest, SeesThatAWeightWasWrittenToUncounted) {
+  torch::Tensor weight = torch::randn({30, 40});
+  const auto expect_current = [&](const char* written) {
+    EXPECT_TRUE(products_.Weight(weight).operand.equal(
+        IsRounded() ? weight.to(torch::kBFloat16) : weight))
+        << written;
+  };
+  expect_current("nothing");
+  const auto version = weight._version();
+  weight.data().add_(0.5);
+  expect_current(".data()");
+  auto* const numbers = weight.data_ptr<float>();
+  std::transform(numbers, numbers + weight.numel(), numbers,
+                 [](float number) { return 2 * number; });
+  expect_current("data_ptr");
+  EXPECT_EQ(weight._version(), version);
+  torch::Tensor flat = torch::randn({1300});
+  weight.set_data(flat.narrow(0, 100, 1200).view({30, 40}));
+  expect_current("a flat buffer");
+  flat.mul_(1.5);
+  expect_current("the flat buffer in place");
+  flat[105] = 7.0;
+  products_.set_precision(GetParam());
+  expect_current("one number");
 }
 
 TEST_P(LinearTest, TakesOtherDtypesAsTheyAre) {

@@ -309,6 +309,23 @@ TEST(BertInputTest, NeedsNoMaskAndNoTypes) {
   }
 }
 
+TEST(BertInputTest, TakesAnEmptyBatch) {
+  EtcConfig config = BertLikeConfig();
+  config.residual_attention = "sum";
+  EtcModel model = SeededModel(config);
+  const torch::Tensor ids = torch::zeros({0, 6}, torch::kInt64);
+  for (const AttentionImplementation implementation :
+       {AttentionImplementation::kReference, AttentionImplementation::kBlocked,
+        AttentionImplementation::kKernel}) {
+    model->set_attention_implementation(implementation);
+    for (const EtcInput& input : {BertInput(ids), BertInput(ids, ids, ids),
+                                  PackedBertInput(ids, {}, ids)}) {
+      EXPECT_EQ(model->forward(input).global_output.sizes(),
+                at::IntArrayRef({0, 6, kHidden}));
+    }
+  }
+}
+
 TEST(BertInputTest, APatternEndsWithTheLastToken) {
   const BertExample example = RandomExample();
   const EtcInput input = BertInput(example.ids, example.types, example.mask);

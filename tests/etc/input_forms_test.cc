@@ -3,6 +3,7 @@
 // bits as the long forms.
 
 #include <c10/util/Exception.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/autograd.h>
 #include <torch/types.h>
@@ -11,6 +12,7 @@
 
 #include "etc/bert_input.h"
 #include "etc/model.h"
+#include "tests/support/error_message.h"
 #include "tests/support/tensor_matchers.h"
 #include "tests/support/toy_model.h"
 
@@ -105,6 +107,46 @@ TEST(InputFormsTest, AMaskIsAPatternWithTheSizesOfTheModel) {
 
   input.attention = AttentionInputs::Padded(mask.narrow(1, 0, 11));
   EXPECT_THROW(model(input), c10::Error);
+}
+
+// The table has rows for more ids than the model's distance needs.
+TEST(InputFormsTest, RefusesOtherRelativeDistancesThanTheModels) {
+  EtcConfig config = ToyConfig();
+  config.relative_vocab_size = 32;
+  EtcModel model(config);
+  const torch::NoGradGuard no_grad;
+  EtcInput input = Input();
+  input.position_ids = input.global_position_ids = torch::Tensor();
+  input.outputs = {};
+  const auto message = [&](const AttentionInputs& attention) {
+    input.attention = attention;
+    return MessageOf([&] { model(input); });
+  };
+  const auto patterns = [&](int64_t distance) {
+    return AttentionInputs(std::vector(
+        2, UnrestrictedPattern(12, 3, config.local_radius, distance)));
+  };
+  const torch::Tensor mask = torch::ones({2, 12}, torch::kBool);
+  for (const int64_t distance : {0, 2}) {
+    for (const AttentionInputs& attention :
+         {patterns(distance), patterns(distance).Causal(),
+          AttentionInputs::Everything(distance),
+          AttentionInputs::Padded(mask, {}, distance),
+          AttentionInputs(ExplicitInputs{.g2l_mask = mask.unsqueeze(1)},
+                          distance)}) {
+      EXPECT_EQ(message(attention), "nothing was thrown");
+    }
+  }
+  EXPECT_EQ(message(AttentionInputs::Padded(mask)), "nothing was thrown");
+  for (const AttentionInputs& attention :
+       {patterns(12), patterns(12).Causal(), AttentionInputs::Everything(12),
+        AttentionInputs::Padded(mask, {}, 12),
+        AttentionInputs(ExplicitInputs{.g2l_mask = mask.unsqueeze(1)}, 12)}) {
+    EXPECT_THAT(message(attention),
+                testing::HasSubstr("should have the model's "
+                                   "relative_pos_max_distance, 2, or 0 for no "
+                                   "relative ids, but has 12"));
+  }
 }
 
 TEST(InputFormsTest, CausalInputsMakeAModelCausal) {

@@ -5,10 +5,13 @@
 #include "etc/model.h"
 
 #include <c10/util/Exception.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/autograd.h>
 #include <torch/types.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,11 +20,14 @@
 #include "base/bfloat16.h"
 #include "base/linear.h"
 #include "etc/embedding.h"
+#include "tests/support/error_message.h"
 #include "tests/support/tensor_matchers.h"
 #include "tests/support/toy_model.h"
 
 namespace etc {
 namespace {
+
+using testing::HasSubstr;
 
 constexpr double kTolerance = 1e-6;
 
@@ -279,6 +285,65 @@ TEST(EtcModelTest, IsCloseWithLinearLayersInBfloat16) {
   }
 }
 
+// Settings that change between the forward and the backward pass, which
+// computes layers again: it has the residual attention and the storage of the
+// forward pass, and refuses other modes of modules.
+TEST(EtcModelTest, ComputesLayersAgainAsTheForwardPassDid) {
+  for (const int64_t period : {1, 2}) {
+    SCOPED_TRACE(period);
+    EtcConfig config = ToyConfig();
+    config.num_hidden_layers = 4;
+    config.hidden_dropout_prob = 0.3;
+    config.attention_probs_dropout_prob = 0.3;
+    config.initializer_range = 0.3;
+    config.residual_attention = "sum";
+    config.grad_checkpointing_period = period;
+    torch::manual_seed(1);
+    EtcModel model(config);
+    const auto gradient = [&](const std::function<void()>& change) {
+      model->zero_grad();
+      torch::manual_seed(2);
+      const torch::Tensor loss =
+          model->forward(ToyInput()).long_output.sin().sum();
+      change();
+      loss.backward();
+      return model->token_embedding_table().grad().clone();
+    };
+    const torch::Tensor expected = gradient([] {});
+    EXPECT_TRUE(gradient([&] {
+                  model->set_residual_attention(ResidualAttention::kMean);
+                }).equal(expected));
+    model->set_residual_attention(ResidualAttention::kSum);
+    EXPECT_TRUE(gradient([&] {
+                  model->set_score_storage(ScoreStorage::kStore);
+                }).equal(expected));
+    model->set_score_storage(ScoreStorage::kReverse);
+    const auto message = [&](const std::function<void()>& change) {
+      return MessageOf([&] { gradient(change); });
+    };
+    EXPECT_THAT(message([&] { model->eval(); }),
+                HasSubstr("the training mode (train(), eval()) changed"));
+    model->train();
+    EXPECT_THAT(message([&] {
+                  model->set_linear_precision(LinearPrecision::kBfloat16);
+                }),
+                HasSubstr("the precision of linear layers changed"));
+    model->set_linear_precision(LinearPrecision::kFloat32);
+    EXPECT_THAT(message([&] {
+                  model->set_attention_implementation(
+                      AttentionImplementation::kReference);
+                }),
+                HasSubstr("the implementation of attention changed"));
+    model->set_attention_implementation(AttentionImplementation::kAuto);
+    // A pass in evaluation mode between the two is fine.
+    EXPECT_TRUE(gradient([&] {
+                  model->eval();
+                  model->forward(ToyInput());
+                  model->train();
+                }).equal(expected));
+  }
+}
+
 TEST(EtcModelTest, UsesPositionsSegmentsAndAdders) {
   EtcConfig config = ToyConfig();
   config.max_absolute_position_embeddings = 7;
@@ -428,6 +493,47 @@ TEST(EtcModelTest, MeasuresTheScoresThatSayHowExactReversalIs) {
     EXPECT_GT(model->largest_score(), 0.8 * largest);
     EXPECT_LE(model->largest_score(), largest);
   }
+}
+
+TEST(EtcModelTest, HasGradientsOfGradientsInFloat64ByTheReference) {
+  EtcModel model = ToyModel(ToyConfig());
+  model->set_attention_implementation(AttentionImplementation::kReference);
+  const auto gradient = [&](torch::ScalarType type) {
+    EtcInput input = ToyInput();
+    input.long_embedding_adder =
+        torch::ones({1, 7, 4}).to(type).requires_grad_(true);
+    const torch::Tensor loss = model->forward(input).long_output.sin().sum();
+    return torch::autograd::grad({loss}, {input.long_embedding_adder}, {},
+                                 /*retain_graph=*/true,
+                                 /*create_graph=*/true)[0];
+  };
+  EXPECT_TRUE(gradient(torch::kFloat64).requires_grad());
+  model->to(torch::kFloat32);
+  EXPECT_THAT(MessageOf([&] { gradient(torch::kFloat32); }),
+              HasSubstr("use float64 for them"));
+}
+
+TEST(EtcModelTest, NamesTheIdsThatAreOutOfRange) {
+  EtcConfig config = ToyConfig();
+  config.max_absolute_position_embeddings = 5;
+  EtcModel model(config);
+  EtcInput input = ToyInput();
+  const auto message = [&] {
+    return MessageOf([&] { model->forward(input); });
+  };
+  EXPECT_THAT(message(), HasSubstr("position_ids should be in [0, 5), but "
+                                   "range from 0 to 6"));
+  input.position_ids = torch::zeros({1, 7}, torch::kInt64);
+  EXPECT_EQ(message(), "nothing was thrown");
+  input.global_position_ids = torch::full({1, 3}, 5, torch::kInt64);
+  EXPECT_THAT(message(), HasSubstr("global_position_ids should be in [0, 5)"));
+  input.token_ids[0][3] = 11;
+  EXPECT_THAT(message(), testing::StartsWith("token_ids should be in [0, 11)"));
+  input = ToyInput();
+  input.position_ids = torch::zeros({1, 7}, torch::kInt64);
+  input.global_token_ids.fill_(-1);
+  EXPECT_THAT(message(),
+              testing::StartsWith("global_token_ids should be in [0, 11)"));
 }
 
 TEST(EtcModelTest, RejectsWhatDoesNotFit) {

@@ -9,6 +9,7 @@
 #include <torch/types.h>
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -246,6 +247,64 @@ TEST(SlicedLayerTest, IsForTraining) {
   model->set_layer_slices(LayerSlices{.heads = 0});
   EXPECT_THAT(MessageOf([&] { model->forward(input); }),
               HasSubstr("at least 1 head and 1 token"));
+}
+
+// A model with layers in slices, and what its backward pass says after
+// `change`.
+std::string MessageAfter(const LayerSlices& slices,
+                         const std::function<void(EtcModel)>& change) {
+  EtcConfig config = ToyConfig();
+  config.hidden_dropout_prob = 0.3;
+  config.attention_probs_dropout_prob = 0.3;
+  config.residual_attention = "sum";
+  torch::manual_seed(1);
+  EtcModel model(config);
+  model->set_layer_slices(slices);
+  model->train();
+  const torch::Tensor loss = model->forward(ToyInput()).long_output.sin().sum();
+  change(model);
+  return MessageOf([&] { loss.backward(); });
+}
+
+TEST(SlicedLayerTest, RefusesABackwardPassOfParametersThatChanged) {
+  const TemporaryDirectory directory;
+  for (const std::string& place : {std::string(), directory.path()}) {
+    const auto message = [&](const char* name) {
+      return MessageAfter(
+          {.heads = 1, .directory = place}, [&](EtcModel model) {
+            const torch::NoGradGuard no_grad;
+            torch::Tensor weight = model->named_parameters()[name];
+            weight.mul_(1.3);
+          });
+    };
+    for (const char* name : {"layers.0.attention.long_query.weight",
+                             "layers.1.feed_forward.intermediate.bias"}) {
+      EXPECT_THAT(message(name), HasSubstr("modified by an inplace operation"))
+          << name << " in \"" << place << "\"";
+    }
+  }
+}
+
+TEST(SlicedLayerTest, RefusesABackwardPassInOtherModes) {
+  const LayerSlices slices = {.heads = 1};
+  EXPECT_EQ(MessageAfter(slices, [](EtcModel /*model*/) {}),
+            "nothing was thrown");
+  EXPECT_THAT(MessageAfter(slices, [](EtcModel model) { model->eval(); }),
+              HasSubstr("the training mode (train(), eval()) changed"));
+  EXPECT_THAT(
+      MessageAfter(slices,
+                   [](EtcModel model) {
+                     model->set_linear_precision(LinearPrecision::kBfloat16);
+                   }),
+      HasSubstr("the precision of linear layers changed"));
+  // Those of the forward pass hold.
+  EXPECT_EQ(
+      MessageAfter(slices,
+                   [](EtcModel model) {
+                     model->set_residual_attention(ResidualAttention::kOff);
+                     model->set_score_storage(ScoreStorage::kStore);
+                   }),
+      "nothing was thrown");
 }
 
 TEST(SlicedLayerTest, RefusesGradientsOfGradients) {

@@ -42,7 +42,9 @@ AttentionForward ReferenceBackend::Forward(
        .key = torch::cat({operands.own_key, operands.other_key}, 2),
        .value = torch::cat({operands.own_value, operands.other_value}, 2),
        .mask = join(masks.own_mask, masks.other_mask),
-       .relative_ids = join(masks.own_ids, masks.other_ids),
+       .relative_ids = problem.pattern.has_no_ids()
+                           ? torch::Tensor()  // of an empty batch, too
+                           : join(masks.own_ids, masks.other_ids),
        .relative = operands.relative,
        .previous = join(problem.previous.own, problem.previous.other),
        .score_factor = problem.score_factor,

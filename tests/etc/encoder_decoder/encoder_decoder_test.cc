@@ -245,6 +245,17 @@ TEST(EncoderDecoderTest, CachesFollowHypothesesAndSentences) {
                 cache.Select(torch::tensor({0, 6}), {});
               }),
               HasSubstr("parents should be in [0, 6)"));
+  // Before the first token, too.
+  DecoderCache fresh = decoder->Begin(memory);
+  EXPECT_THAT(MessageOf([&] {
+                fresh.Select(torch::tensor({0, 1, 7}), {});
+              }),
+              HasSubstr("parents should be in [0, 3)"));
+  EXPECT_THAT(MessageOf([&] {
+                fresh.Select(torch::tensor({0, 1}), torch::tensor({0, 3}));
+              }),
+              HasSubstr("kept should be in [0, 3)"));
+  EXPECT_EQ(fresh.rows, 3);
 }
 
 TEST(EncoderDecoderTest, StoragesAndImplementationsAgree) {
@@ -369,6 +380,36 @@ TEST(EncoderDecoderTest, ClonesHaveParametersOfTheirOwn) {
     EXPECT_TRUE(
         model->forward(batch.source_ids, batch.decoder_ids).equal(expected));
   }
+}
+
+TEST(EncoderDecoderTest, ADecoderIsClonedUnlessItsEmbeddingIsShared) {
+  for (const char* const sharing : {"all", "none"}) {
+    EncoderDecoderConfig config = ToyTranslationConfig("gate");
+    config.share_embeddings = sharing;
+    torch::manual_seed(4);
+    TransformerDecoder decoder(config);
+    decoder->to(torch::kFloat64);
+    decoder->set_attention_implementation(AttentionImplementation::kReference);
+    decoder->eval();
+    const auto clone =
+        std::dynamic_pointer_cast<TransformerDecoderImpl>(decoder->clone());
+    ASSERT_NE(clone, nullptr);
+    EXPECT_FALSE(clone->is_training());
+    const torch::NoGradGuard no_grad;
+    const DecoderMemory memory = {.states =
+                                      torch::randn({1, 3, 4}, torch::kFloat64)};
+    const torch::Tensor ids = ToyIds("2785");
+    const torch::Tensor expected =
+        decoder->Logits(decoder->forward(memory, ids));
+    EXPECT_TRUE(clone->Logits(clone->forward(memory, ids)).equal(expected));
+    for (torch::Tensor& parameter : clone->parameters()) {
+      parameter.add_(0.5);
+    }
+    EXPECT_TRUE(decoder->Logits(decoder->forward(memory, ids)).equal(expected));
+  }
+  EncoderDecoder whole(ToyTranslationConfig());
+  EXPECT_THAT(MessageOf([&] { whole->decoder()->clone(); }),
+              HasSubstr("with the owner of the embedding"));
 }
 
 TEST(EncoderDecoderTest, DecodesTheOutputOfAnEtcEncoder) {

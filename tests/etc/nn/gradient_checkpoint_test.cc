@@ -8,7 +8,9 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include "base/dropout_seeds.h"
 #include "etc/model.h"
+#include "tests/support/error_message.h"
 #include "tests/support/tensor_matchers.h"
 #include "tests/support/toy_model.h"
 
@@ -147,6 +149,26 @@ TEST(GradientCheckpointTest, RunsTheFunctionAgainInTheBackwardPassOnly) {
   const torch::NoGradGuard no_grad;
   CheckpointGradients(square, {x}, {});
   EXPECT_EQ(calls, 3);
+}
+
+// A function in another mode than that of its first call.
+TEST(GradientCheckpointTest, RefusesASecondCallThatDrawsOtherSeeds) {
+  for (const int64_t again : {0, 1, 3}) {
+    int64_t draws = 2;
+    const torch::Tensor x = torch::full({1}, 3.0).requires_grad_(true);
+    const torch::Tensor y = CheckpointGradients(
+        [&](const std::vector<torch::Tensor>& inputs) {
+          for (int64_t i = 0; i < draws; ++i) {
+            DrawDropoutSeed();
+          }
+          return std::vector<torch::Tensor>{inputs[0] * inputs[0]};
+        },
+        {x}, {})[0];
+    draws = again;
+    EXPECT_THAT(MessageOf([&] { y.backward(); }),
+                testing::HasSubstr("seeds of"))
+        << again;
+  }
 }
 
 TEST(GradientCheckpointTest, RefusesDoubleBackward) {
