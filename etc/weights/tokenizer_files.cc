@@ -267,13 +267,14 @@ WordPieceOptions OptionsOf(const WordPieceFiles& files) {
 
 // --- Capitals ----------------------------------------------------------------
 
+// Returns true if lower-casing changes the piece. A capital without a lower
+// case, as in "\u211D", stands in lower-cased text as it is.
 bool HasCapital(absl::string_view piece) {
   const auto size = static_cast<int32_t>(piece.size());
   for (int32_t at = 0; at < size;) {
     UChar32 c = 0;
     U8_NEXT(piece.data(), at, size, c);
-    if (c >= 0 && (u_charType(c) == U_UPPERCASE_LETTER ||
-                   u_charType(c) == U_TITLECASE_LETTER)) {
+    if (c >= 0 && u_tolower(c) != c) {
       return true;
     }
   }

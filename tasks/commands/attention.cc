@@ -88,10 +88,13 @@ void AddDataOptions(CLI::App* command, AttentionArguments* arguments) {
                     "--text outputs of earlier analyses");
   command->add_option("--data", options->data,
                       "Official data file of the checkpoint's task");
-  command->add_option("--text", options->text,
-                      "File of plain text instead: each line is a text");
-  command->add_flag("--paragraphs", options->paragraphs,
-                    "Each text has all lines up to one without text");
+  CLI::Option* text =
+      command->add_option("--text", options->text,
+                          "File of plain text instead: each line is a text");
+  command
+      ->add_flag("--paragraphs", options->paragraphs,
+                 "Each text has all lines up to one without text")
+      ->needs(text);
   command
       ->add_option("--output", options->output,
                    "Directory of the files that are written")
@@ -99,10 +102,10 @@ void AddDataOptions(CLI::App* command, AttentionArguments* arguments) {
   command->add_flag("--overwrite", options->overwrite,
                     "Replace the files if they are there");
   command->add_option("--max-examples", options->max_examples,
-                      "Examples at most, drawn by the seed (default: all)");
+                      "Examples at most, drawn by the seed (default 0: all)");
   command->add_option("--max-rows", options->max_rows,
                       "Rows of each stream of an example at most, drawn by the "
-                      "seed (default: all)");
+                      "seed (default 0: all)");
   command->add_option("--seed", options->seed, "Seed of both (default 1)");
 }
 

@@ -15,7 +15,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -128,17 +127,9 @@ absl::StatusOr<EmbedRecord> ReadJsonText(
 absl::StatusOr<EmbedRecord> ReadEmbedRecord(
     const EmbedFile& file, int64_t index, int64_t number,
     const std::vector<std::string>& names) {
-  ETC_ASSIGN_OR_RETURN(EmbedRecord record,
-                       file.records.has_value()
-                           ? ReadJsonText(*file.records, index, number, names)
-                           : ReadWholeText(file.path));
-  if (!IsUtf8(record.text)) {
-    return InvalidArgument(record.where, " should be UTF-8, but is not");
-  }
-  if (absl::StripAsciiWhitespace(record.text).empty()) {
-    return InvalidArgument(record.where, " should have a text, but has none");
-  }
-  return record;
+  return file.records.has_value()
+             ? ReadJsonText(*file.records, index, number, names)
+             : ReadWholeText(file.path);
 }
 
 // Calls `take` with each record.
@@ -387,15 +378,30 @@ absl::StatusOr<LoadedEncoder> OpenEncoder(const EmbedArguments& arguments) {
   return loaded;
 }
 
+// Checks all records, so that mistakes are seen before the first one is
+// embedded, and returns their number.
+absl::StatusOr<int64_t> CheckTexts(const std::vector<EmbedFile>& files,
+                                   const std::vector<std::string>& names,
+                                   const LoadedEncoder& loaded) {
+  IdPlaces ids;
+  int64_t records = 0;
+  ETC_RETURN_IF_ERROR(
+      ForEachText(files, names, [&](const EmbedRecord& record) -> absl::Status {
+        ++records;
+        ETC_RETURN_IF_ERROR(ids.Add(record.id, record.where));
+        return NamingOutOfMemory(
+            [&] { return absl::StrCat("reading ", record.where); },
+            [&] { return CheckEncodable(loaded, record.text, record.where); });
+      }));
+  return records;
+}
+
 absl::StatusOr<EmbeddedText> EmbedRecordText(const LoadedEncoder& loaded,
                                              const EmbedRecord& record,
                                              const EmbedOptions& options) {
   absl::StatusOr<EmbeddedText> vectors = NamingOutOfMemory(
       [&] { return absl::StrCat("embedding ", record.where); },
       [&] { return EmbedText(loaded, record.text, options); });
-  if (absl::IsInvalidArgument(vectors.status())) {
-    return InvalidArgument(record.where, ": ", vectors.status().message());
-  }
   ETC_RETURN_IF_ERROR(vectors.status());
   if (!vectors->document.isfinite().all().item<bool>() ||
       !vectors->parts.isfinite().all().item<bool>()) {
@@ -409,18 +415,12 @@ absl::Status RunEmbed(const EmbedArguments& arguments) {
   ETC_ASSIGN_OR_RETURN(const std::vector<EmbedFile> files,
                        OpenEmbedFiles(arguments.data));
   ETC_RETURN_IF_ERROR(CheckEmbedArguments(arguments, files));
-  // Mistakes in any record are seen before the first one is embedded.
-  IdPlaces ids;
-  int64_t records = 0;
-  ETC_RETURN_IF_ERROR(
-      ForEachText(files, arguments.fields, [&](const EmbedRecord& record) {
-        ++records;
-        return ids.Add(record.id, record.where);
-      }));
   if (arguments.threads > 0) {
     at::set_num_threads(static_cast<int>(arguments.threads));
   }
   ETC_ASSIGN_OR_RETURN(const LoadedEncoder loaded, OpenEncoder(arguments));
+  ETC_ASSIGN_OR_RETURN(const int64_t records,
+                       CheckTexts(files, arguments.fields, loaded));
   const char* const kind = loaded.config.has_long_tokens ? "sentence" : "chunk";
   const std::string parts = absl::StrCat(kind, "s");
   VectorWriter writer(arguments.output,

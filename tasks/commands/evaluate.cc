@@ -124,10 +124,14 @@ absl::Status AddBleu(const EvaluateArguments& arguments, CheckpointRun* run) {
                                         {.device = arguments.run.device,
                                          .threads = arguments.run.threads},
                                         context));
+  const DataRequest data = {
+      .patterns = run->config.data.dev,
+      .use = RecordUse::kEvaluation,
+      .max_record_bytes = MaxRecordBytesOf(run->config.data)};
   const BleuOptions options;
   ETC_ASSIGN_OR_RETURN(
       const BleuScore bleu,
-      TranslateAndScore(run->config.data.dev, options, context, &translator));
+      TranslateAndScore(*run->setup.task, data, options, context, &translator));
   std::cerr << "BLEU " << BleuSignature(options) << std::endl;
   run->evaluation.metrics.emplace_back("bleu", bleu.score);
   return absl::OkStatus();
@@ -135,10 +139,11 @@ absl::Status AddBleu(const EvaluateArguments& arguments, CheckpointRun* run) {
 
 absl::Status RunEvaluate(const EvaluateArguments& arguments) {
   return RunWithOthers(arguments.run, [&](CheckpointRun& run) -> absl::Status {
-    if (arguments.bleu) {
-      ETC_RETURN_IF_ERROR(AddBleu(arguments, &run));
-    }
-    return PrintScores(run, arguments.json);
+    // The other scores are known where BLEU has an error.
+    const absl::Status bleu =
+        arguments.bleu ? AddBleu(arguments, &run) : absl::OkStatus();
+    ETC_RETURN_IF_ERROR(PrintScores(run, arguments.json));
+    return bleu;
   });
 }
 

@@ -9,7 +9,9 @@
 #include <deque>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "base/json_text.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
@@ -18,6 +20,7 @@ namespace etc {
 namespace {
 
 constexpr int kPollMilliseconds = 200;
+constexpr absl::string_view kUtf8ByteOrderMark = "\xEF\xBB\xBF";
 
 // True if nobody reads `output` any more.
 bool IsClosed(const pollfd& output) {
@@ -29,11 +32,11 @@ bool IsClosed(const pollfd& output) {
 absl::StatusOr<std::optional<std::string>> LineReader::Next(Wait wait) {
   while (true) {
     if (std::optional<std::string> line = TakeLine(); line.has_value()) {
+      StripEnds(&*line);
       return line;
     }
     if (is_at_end_) {
-      return begun_.empty() ? std::nullopt
-                            : std::optional(std::exchange(begun_, ""));
+      return std::nullopt;
     }
     ETC_ASSIGN_OR_RETURN(const bool has_more, Fill(wait));
     if (!has_more && !is_at_end_) {
@@ -46,12 +49,27 @@ std::optional<std::string> LineReader::TakeLine() {
   if (taken_ == lines_.size()) {
     lines_.clear();
     taken_ = 0;
-    return std::nullopt;
+    return is_at_end_ && !begun_.empty()
+               ? std::optional(std::exchange(begun_, ""))
+               : std::nullopt;
   }
   const size_t end = lines_.find('\n', taken_);
   std::string line = lines_.substr(taken_, end - taken_);
   taken_ = end + 1;
   return line;
+}
+
+void LineReader::StripEnds(std::string* line) {
+  const bool is_first = std::exchange(is_first_, false);
+  if (line->size() > max_bytes_) {
+    return;
+  }
+  if (absl::EndsWith(*line, "\r")) {
+    line->pop_back();
+  }
+  if (is_first && absl::StartsWith(*line, kUtf8ByteOrderMark)) {
+    line->erase(0, kUtf8ByteOrderMark.size());
+  }
 }
 
 bool LineReader::WaitForInput(Wait wait) {

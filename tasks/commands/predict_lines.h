@@ -25,16 +25,19 @@ class LineReader {
       : input_(input), output_(output), max_bytes_(max_bytes), stop_(stop) {}
 
   enum class Wait { kNo, kUntilLine };
-  // The next line without its newline; nothing at the end of the input (then
-  // is_at_end()), or if none is there yet and `wait` is kNo. The last line need
-  // not end with a newline.
+  // The next line without the line feed or carriage return and line feed that
+  // end it, the first without a byte order mark; nothing at the end of the
+  // input (then is_at_end()), or if none is there yet and `wait` is kNo. The
+  // last line need not end with a newline.
   // The system's errors of read(2).
   absl::StatusOr<std::optional<std::string>> Next(Wait wait);
   bool is_at_end() const { return is_at_end_; }
 
  private:
-  // A whole line of the buffer.
+  // A whole line of the buffer, or at the end of the input the last one.
   std::optional<std::string> TakeLine();
+  // Removes from a line that is not cut what is not of its text.
+  void StripEnds(std::string* line);
   // Reads what is there; waits for something if `wait` says so. False: nothing.
   absl::StatusOr<bool> Fill(Wait wait);
   // Waits until there is input, or a reason to end.
@@ -49,6 +52,7 @@ class LineReader {
   std::string begun_;  // a line without its end yet
   size_t taken_ = 0;   // bytes of lines_
   bool is_at_end_ = false;
+  bool is_first_ = true;  // no line was given yet
 };
 
 // The result of PredictLines.

@@ -5,12 +5,15 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
+#include <cstdint>
 #include <exception>
 #include <iostream>
+#include <limits>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/interrupt.h"
 #include "base/json_reader.h"
@@ -70,6 +73,35 @@ std::string UnknownCommand(const CLI::App& program, int argc, char** argv) {
                       nearest.empty()
                           ? "see realetc --help"
                           : absl::StrCat("did you mean \"", nearest, "\"?"));
+}
+
+// The mistake in the text of a whole number of type T; empty: there is none.
+template <typename T>
+std::string MistakeInNumber(const std::string& text) {
+  T value = 0;
+  if (absl::SimpleAtoi(text, &value) && absl::StrCat(value) == text) {
+    return "";
+  }
+  return absl::StrCat("should be a whole number from ",
+                      std::numeric_limits<T>::min(), " to ",
+                      std::numeric_limits<T>::max(), ", but is ", text);
+}
+
+// Makes all options of `command` and its subcommands refuse whole numbers that
+// they have no room for: CLI11 takes others in their place.
+void CheckWholeNumbers(CLI::App* command) {
+  for (CLI::Option* option : command->get_options()) {
+    const std::string type = option->get_type_name();
+    if (type.starts_with("INT")) {
+      option->check(MistakeInNumber<int64_t>);
+    } else if (type.starts_with("UINT")) {
+      option->check(MistakeInNumber<uint64_t>);
+    }
+  }
+  for (CLI::App* subcommand :
+       command->get_subcommands([](const CLI::App*) { return true; })) {
+    CheckWholeNumbers(subcommand);
+  }
 }
 
 // Ends the program in the place of an abort, after an exception where none may
@@ -158,6 +190,7 @@ int RunProgram(int argc, char** argv, const std::string& commit) {
   const ProgramVersion version = VersionOfProgram(commit);
   Action action;
   AddCommands(version, &program, &action);
+  CheckWholeNumbers(&program);
 
   if (const std::string message = UnknownCommand(program, argc, argv);
       !message.empty()) {

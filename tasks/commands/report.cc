@@ -30,7 +30,8 @@ namespace {
 struct ReportArguments {
   std::vector<std::string> runs;
   std::string output;
-  // Official file with answers; empty: that of the configuration.
+  // Official file with answers, or a pattern; empty: those of the
+  // configuration.
   std::string data;
   std::string metric;
   bool overwrite = false;
@@ -45,31 +46,66 @@ absl::Status CheckNew(const ReportArguments& arguments) {
              : absl::OkStatus();
 }
 
-// The evaluation file of a run's settings; empty: none, several, or another one
-// than then.
-std::string EvaluationFile(const nlohmann::json& settings) {
+std::string PredictionsOf(const LoggedRun& run) {
+  return run.checkpoint + "/predictions.json";
+}
+
+// Returns true if a file of a run's settings has the size that it had then.
+bool HasItsSize(const nlohmann::json& file) {
+  if (!file.is_object() || !file.contains("path") ||
+      !file["path"].is_string() || !file.contains("bytes") ||
+      !file["bytes"].is_number_unsigned()) {
+    return false;
+  }
+  const absl::StatusOr<RandomAccessFile> opened =
+      RandomAccessFile::Open(file["path"].get<std::string>());
+  return opened.ok() && opened->size() == file["bytes"].get<uint64_t>();
+}
+
+// The evaluation files of a run's settings, in their order; empty: none, or one
+// that is another than then.
+std::vector<std::string> EvaluationFiles(const nlohmann::json& settings) {
   if (!settings.is_object() || !settings.contains("data") ||
       !settings["data"].is_object() || !settings["data"].contains("dev")) {
-    return "";
+    return {};
   }
-  const nlohmann::json& files = settings["data"]["dev"];
-  const bool is_one =
-      files.is_array() && files.size() == 1 && files[0].is_object() &&
-      files[0].contains("path") && files[0]["path"].is_string() &&
-      files[0].contains("bytes") && files[0]["bytes"].is_number_unsigned();
-  if (!is_one) {
-    return "";
+  std::vector<std::string> paths;
+  for (const nlohmann::json& file : settings["data"]["dev"]) {
+    if (!HasItsSize(file)) {
+      return {};
+    }
+    paths.push_back(file["path"].get<std::string>());
   }
-  const std::string path = files[0]["path"].get<std::string>();
-  const absl::StatusOr<RandomAccessFile> file = RandomAccessFile::Open(path);
-  return file.ok() && file->size() == files[0]["bytes"].get<uint64_t>() ? path
-                                                                        : "";
+  return paths;
+}
+
+// The predictions of the best checkpoint of `run` beside the gold in `data`,
+// one file at least.
+absl::StatusOr<JudgedRecords> JudgeRun(const LoggedRun& run,
+                                       const nlohmann::json& settings,
+                                       const TaskEntry& task,
+                                       const std::vector<std::string>& data) {
+  const nlohmann::json options =
+      settings.is_object() && settings.contains(task.name) ? settings[task.name]
+                                                           : nlohmann::json();
+  GoldReading reading;
+  reading.more_files.assign(data.begin() + 1, data.end());
+  // A checkpoint has its own copy of the tables of data.sentences.
+  const std::string tables = run.checkpoint + "/punkt";
+  ETC_ASSIGN_OR_RETURN(const bool has_tables, PathExists(tables));
+  if (has_tables) {
+    reading.sentences = tables;
+  }
+  return task.judge({.gold = data.front(), .predictions = PredictionsOf(run)},
+                    options, run.directory, reading);
 }
 
 // Adds the predictions of the middle seed of each group, or a note that says
 // why there are none.
+//   the error of `judge`  --data is given and serves no group
 absl::Status AddPredictions(const ReportArguments& arguments,
                             const TaskEntry& task, Report* report) {
+  absl::Status refused;
   for (size_t g = 0; g < report->groups.size(); ++g) {
     const RunGroup& group = report->groups[g];
     const std::optional<size_t> middle = MiddleRun(group, report->metric);
@@ -82,39 +118,34 @@ absl::Status AddPredictions(const ReportArguments& arguments,
       continue;
     }
     const LoggedRun& run = group.runs[*middle];
-    const std::string predictions = run.checkpoint + "/predictions.json";
-    ETC_ASSIGN_OR_RETURN(const bool has_predictions, PathExists(predictions));
+    ETC_ASSIGN_OR_RETURN(const bool has_predictions,
+                         PathExists(PredictionsOf(run)));
     if (!has_predictions) {
-      note(absl::StrCat(predictions, " is not there"));
+      note(absl::StrCat(PredictionsOf(run), " is not there"));
       continue;
     }
-    const std::string data = arguments.data.empty()
-                                 ? EvaluationFile(group.settings)
-                                 : arguments.data;
+    const std::vector<std::string> data =
+        arguments.data.empty() ? EvaluationFiles(group.settings)
+                               : std::vector<std::string>{arguments.data};
     if (data.empty()) {
       note(
-          "its evaluation data are not one file that is still as it was; name "
-          "them by --data");
+          "its evaluation data are not in files that are still as they were; "
+          "name them by --data");
       continue;
     }
-    const nlohmann::json options =
-        group.settings.is_object() && group.settings.contains(task.name)
-            ? group.settings[task.name]
-            : nlohmann::json();
     absl::StatusOr<JudgedRecords> judged =
-        task.judge({.gold = data, .predictions = predictions}, options,
-                   absl::StrCat(run.directory, ": ", task.name), {});
+        JudgeRun(run, group.settings, task, data);
     if (!judged.ok()) {
-      if (!arguments.data.empty()) {
-        return judged.status();
-      }
+      refused.Update(judged.status());
       note(std::string(judged.status().message()));
       continue;
     }
     report->predictions.push_back(
         {.group = g, .seed = run.seed, .judged = *std::move(judged)});
   }
-  return absl::OkStatus();
+  return arguments.data.empty() || !report->predictions.empty()
+             ? absl::OkStatus()
+             : refused;
 }
 
 absl::Status WriteReport(const ReportArguments& arguments) {
@@ -177,8 +208,8 @@ void AddReportCommand(CLI::App* program, Action* action) {
                     "Replace the file if it exists");
   command->add_option("--data", arguments->data,
                       "Official file with answers for the predictions, or a "
-                      "pattern of the names of several (default: the dev file "
-                      "of the configuration)");
+                      "pattern of the names of several (default: the dev "
+                      "files of the configuration)");
   command->add_option("--metric", arguments->metric,
                       "Metric by which runs are compared (default: the task's "
                       "main metric)");

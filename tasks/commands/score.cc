@@ -132,8 +132,8 @@ void AddTranslation(CLI::App* score, Action* action) {
 // Adds the options that decide how a task is scored.
 void AddTaskOptions(CLI::App* command, ScoreArguments* arguments) {
   command->add_option("--config", arguments->config,
-                      "Configuration whose options of the task decide how it "
-                      "is scored");
+                      "Configuration whose options of the task, and "
+                      "data.sentences, decide how it is scored");
   command
       ->add_option("--set", arguments->overrides,
                    "FIELD=VALUE: an option of the task, with or without a "

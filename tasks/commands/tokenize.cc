@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -40,25 +41,50 @@ struct TokenizeArguments {
   std::string output;
   std::string vocabulary;
   bool cased = false;
+  bool uncased = false;
   bool split_punctuation = false;
   std::string mask_piece;
   std::string format;
-  std::string field = CorpusOptions().field;
-  std::string sentences = std::string(kIcuSentences);
+  std::optional<std::string> field;
+  std::optional<std::string> sentences;
   std::string documents = "file";
   bool glue_files = false;
   std::string invalid_utf8 = "replace";
   int64_t threads = 0;
 };
 
+// Refuses the options that decide nothing for a vocabulary of this type.
+absl::Status CheckVocabularyOptions(const TokenizeArguments& arguments,
+                                    const TokenizerFiles& found) {
+  struct Option {
+    const char* name;
+    bool is_given;
+    const char* type;
+  };
+  for (const Option& option :
+       {Option{"--cased", arguments.cased, "wordpiece"},
+        Option{"--uncased", arguments.uncased, "wordpiece"},
+        Option{"--split-punctuation", arguments.split_punctuation,
+               "sentencepiece"}}) {
+    if (option.is_given && found.type != option.type) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(option.name, " is for a vocabulary of ", option.type,
+                       ", but ", found.vocabulary, " is one of ", found.type));
+    }
+  }
+  return absl::OkStatus();
+}
+
 // The vocabulary of a checkpoint or model, which knows its options, or a file.
 absl::StatusOr<TokenizerConfig> TokenizerOf(
     const TokenizeArguments& arguments) {
   ETC_ASSIGN_OR_RETURN(TokenizerFiles found,
                        DescribeTokenizerAt(arguments.vocabulary));
-  if (arguments.cased) {
-    ETC_RETURN_IF_ERROR(
-        SetCase(/*lower_case=*/false, "--cased is given", &found));
+  ETC_RETURN_IF_ERROR(CheckVocabularyOptions(arguments, found));
+  if (arguments.cased || arguments.uncased) {
+    ETC_RETURN_IF_ERROR(SetCase(
+        arguments.uncased,
+        arguments.uncased ? "--uncased is given" : "--cased is given", &found));
   }
   PrintWarnings(TokenizerWarnings(found));
   return TokenizerConfig{.type = found.type,
@@ -89,8 +115,19 @@ absl::Status SetCorpus(const TokenizeArguments& arguments,
   options->format = arguments.format == "bert"   ? CorpusFormat::kBert
                     : arguments.format == "text" ? CorpusFormat::kText
                                                  : CorpusFormat::kJsonLines;
-  options->field = arguments.field;
+  options->field = arguments.field.value_or(options->field);
   options->glue_files = arguments.glue_files;
+  if (arguments.field.has_value() &&
+      options->format != CorpusFormat::kJsonLines) {
+    return absl::InvalidArgumentError(
+        "--field is for --format jsonl, whose lines have fields");
+  }
+  if (arguments.sentences.has_value() &&
+      options->format == CorpusFormat::kBert) {
+    return absl::InvalidArgumentError(
+        "--sentences is for --format text and jsonl, which have running text; "
+        "a line of --format bert is a sentence");
+  }
   if (options->glue_files && options->format != CorpusFormat::kBert) {
     return absl::InvalidArgumentError(
         "--glue-files is for --format bert, where files may end within a "
@@ -114,8 +151,10 @@ absl::Status SetOptions(const TokenizeArguments& arguments,
                               : InvalidUtf8::kReplace;
   options->threads =
       arguments.threads > 0 ? arguments.threads : CpusOfProcess();
-  options->sentences = arguments.sentences == kIcuSentences ? "icu" : "punkt";
-  const auto splitter = LoadSentenceSplitter(arguments.sentences);
+  const std::string sentences =
+      arguments.sentences.value_or(std::string(kIcuSentences));
+  options->sentences = sentences == kIcuSentences ? "icu" : "punkt";
+  const auto splitter = LoadSentenceSplitter(sentences);
   if (!splitter.ok()) {
     return absl::Status(
         splitter.status().code(),
@@ -225,7 +264,9 @@ absl::Status Tokenize(const TokenizeArguments& arguments) {
   ETC_ASSIGN_OR_RETURN(
       const CorpusTokenizer tokenizer,
       MakeCorpusTokenizer(config, loaded, arguments.mask_piece));
-  std::vector<std::string> read = FilesAt(arguments.vocabulary);
+  // Another store may lie beside the vocabulary.
+  std::vector<std::string> read = FilesBesideVocabulary(config.vocabulary);
+  read.push_back(config.vocabulary);
   read.insert(read.end(), options.corpus.files.begin(),
               options.corpus.files.end());
   ETC_RETURN_IF_ERROR(CheckOutputFile("--output", arguments.output, read));
@@ -333,10 +374,14 @@ void AddTokenizeCommand(CLI::App* program, Action* action) {
                    "SentencePiece model (.model), "
                    "or a directory of a checkpoint that has one")
       ->required();
-  command->add_flag(
+  CLI::Option* const cased = command->add_flag(
       "--cased", arguments->cased,
       "WordPiece: keep upper case and accents, where no file beside "
       "the vocabulary says do_lower_case");
+  command
+      ->add_flag("--uncased", arguments->uncased,
+                 "WordPiece: fold to lower case and strip accents, likewise")
+      ->excludes(cased);
   command->add_flag(
       "--split-punctuation", arguments->split_punctuation,
       "SentencePiece: split at white space and punctuation first");

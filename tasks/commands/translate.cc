@@ -28,6 +28,7 @@
 #include "tasks/commands/output_file.h"
 #include "tasks/commands/predict_lines.h"
 #include "tasks/data/text_file.h"
+#include "tasks/output/find_checkpoint.h"
 #include "tasks/translation/translator.h"
 
 namespace etc {
@@ -92,9 +93,6 @@ class StandardInput final : public LineSource {
                                      : LineReader::Wait::kNo));
       if (!line.has_value()) {
         break;
-      }
-      if (!line->empty() && line->back() == '\r') {
-        line->pop_back();
       }
       lines.push_back(*std::move(line));
     }
@@ -196,8 +194,11 @@ absl::Status CheckLines(const std::string& path, const RunContext& context,
 absl::Status RunTranslate(const TranslateArguments& arguments) {
   const bool to_stream = arguments.output == kStandardStream;
   if (!to_stream) {
-    ETC_RETURN_IF_ERROR(
-        CheckOutputFile("--output", arguments.output, {arguments.input}));
+    ETC_ASSIGN_OR_RETURN(const FoundCheckpoint found,
+                         FindCheckpoint(arguments.checkpoint));
+    std::vector<std::string> read = FilesAt(found.directory);
+    read.push_back(arguments.input);
+    ETC_RETURN_IF_ERROR(CheckOutputFile("--output", arguments.output, read));
   }
   StreamReporter reporter = ConsoleReporter();
   const RunContext context = {.reporter = &reporter, .stop = StopAtInterrupt()};

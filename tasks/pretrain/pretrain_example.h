@@ -18,6 +18,9 @@ struct PretrainExample : Example {
   // (BERT), and the ids that stood there: [M] each.
   std::vector<int32_t> masked_positions;
   std::vector<int32_t> masked_labels;
+  // Tokens that were to be masked (NumPredictions), of which whole words may
+  // leave some (MaskTokens).
+  int64_t masks_wanted = 0;
   // BERT: 0 if B follows A, 1 if it is random; -1: not asked for.
   int32_t next_sentence = -1;
   // CPC: the global tokens of the hidden sentences, ascending: [H]. All long

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/json_reader.h"
 #include "base/status_macros.h"
+#include "nlohmann/json.hpp"
 #include "tasks/config/config_fields.h"
 
 namespace etc {
@@ -38,6 +39,33 @@ void RefuseFields(const std::vector<std::string>& fields,
       reader->Fail(field, absl::StrCat("decides nothing ", reason));
     }
   }
+}
+
+// Refuses fields of other objects of the configuration that decide nothing.
+absl::Status CheckOtherObjects(const FinetuneConfig& config) {
+  if (config.tokenizer.split_punctuation &&
+      config.tokenizer.type != "sentencepiece") {
+    return absl::InvalidArgumentError(absl::StrCat(
+        config.source,
+        ": tokenizer.split_punctuation should be false with tokenizer.type \"",
+        config.tokenizer.type, "\": it is for \"sentencepiece\""));
+  }
+  if (config.data.on_bad_record != DataConfig().on_bad_record) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        config.source, ": data.on_bad_record should be \"",
+        DataConfig().on_bad_record, "\" for pre-training, but is \"",
+        config.data.on_bad_record, "\": token stores have no bad records"));
+  }
+  const nlohmann::json data =
+      config.json.value("data", nlohmann::json::object());
+  JsonObjectReader reader(data, absl::StrCat(config.source, ": data"));
+  if (ReadsPairs(config)) {
+    RefuseFields({"max_long_length"},
+                 "where model.has_long_tokens is false; max_global_length is "
+                 "the length of a pair",
+                 &reader);
+  }
+  return reader.Finish(JsonObjectReader::UnknownFields::kIgnore);
 }
 
 void SetDefaultsOf(const std::string& objective, PretrainOptions* options) {
@@ -79,7 +107,15 @@ absl::StatusOr<PretrainOptions> ReadPretrainOptions(
   const char* const where = pairs ? "where model.has_long_tokens is false"
                                   : "where model.has_long_tokens is true";
   RefuseFields(pairs ? PackingFields() : PairFields(), where, &reader);
+  if (options.max_sentences > 0 &&
+      options.max_sentences < options.min_sentences) {
+    reader.Fail("max_sentences",
+                absl::StrCat("should be at least min_sentences, ",
+                             options.min_sentences, ", or 0, but is ",
+                             options.max_sentences));
+  }
   ETC_RETURN_IF_ERROR(reader.Finish());
+  ETC_RETURN_IF_ERROR(CheckOtherObjects(config));
   if (!config.train.steps.has_value()) {
     return absl::InvalidArgumentError(absl::StrCat(
         config.source,

@@ -34,8 +34,8 @@ struct PretrainOptions {
 
   // Documents with fewer sentences are left out.
   int64_t min_sentences = 1;
-  // Longer documents are divided into documents of this many sentences, as if
-  // the text had them; 0: they are not.
+  // Longer documents are divided into documents of this many sentences, at
+  // least min_sentences, as if the text had them; 0: they are not.
   int64_t max_sentences = 0;
   // If data.dev is empty, one document in this many is held out of data.train
   // for evaluations; 0: none.
@@ -157,8 +157,8 @@ inline bool ReadsPairs(const FinetuneConfig& config) {
 // `min_sentences` and `mlm_weight` depend on the objective: true, 7 and 0.8 for
 // mlm_cpc.
 //   kInvalidArgument  a field that does not exist, a wrong type or value, an
-//                     objective that is not for the model,
-//                     a field that decides nothing for the objective; no
+//                     objective that is not for the model, a field that decides
+//                     nothing for the objective, the model or the tokenizer; no
 //                     train.steps
 absl::StatusOr<PretrainOptions> ReadPretrainOptions(
     const FinetuneConfig& config);

@@ -16,6 +16,7 @@
 #include "tasks/pretrain/examples/packed_source.h"
 #include "tasks/pretrain/examples/pair_source.h"
 #include "tasks/pretrain/examples/unigram_baseline.h"
+#include "tasks/pretrain/examples/whole_word_masks.h"
 #include "tasks/pretrain/heads/pretrain_head.h"
 #include "tasks/task/benchmark.h"
 #include "tasks/task/benchmark_head.h"
@@ -112,22 +113,36 @@ absl::StatusOr<std::unique_ptr<ExampleSource>> PretrainTask::Open(
   } else if (config_.data.dev.empty()) {
     part.one_in = options_.development_one_in;
   }
-  std::vector<std::unique_ptr<ExampleSource>> sources;
-  std::vector<std::string> descriptions;
+  std::vector<std::string> paths;
   if (!held_out || holds_out()) {
     ETC_ASSIGN_OR_RETURN(
-        const std::vector<std::string> paths,
-        FindDataFiles(held_out ? config_.data.train : request.patterns));
-    for (const std::string& path : paths) {
-      absl::StatusOr<Opened> opened = OpenPart(path, part);
-      if (!opened.ok()) {
-        return opened.status();
-      }
-      sources.push_back(std::move(opened->source));
+        paths, FindDataFiles(held_out ? config_.data.train : request.patterns));
+  }
+  return OpenParts(paths, part);
+}
+
+absl::StatusOr<std::unique_ptr<ExampleSource>> PretrainTask::OpenParts(
+    const std::vector<std::string>& paths, const Part& part) const {
+  std::vector<std::unique_ptr<ExampleSource>> sources;
+  std::vector<std::string> descriptions;
+  absl::Status without_documents;  // of the first such store
+  for (const std::string& path : paths) {
+    ETC_ASSIGN_OR_RETURN(std::shared_ptr<const TokenStore> store,
+                         OpenStore(path));
+    absl::StatusOr<Opened> opened = OpenPart(std::move(store), part);
+    const char* const use = part.development ? "evaluation: " : "training: ";
+    if (absl::IsFailedPrecondition(opened.status())) {
+      without_documents.Update(opened.status());
       descriptions.push_back(
-          absl::StrCat(part.development ? "evaluation: " : "training: ", path,
-                       ": ", opened->description));
+          absl::StrCat(use, "left out ", opened.status().message()));
+      continue;
     }
+    ETC_RETURN_IF_ERROR(opened.status());
+    sources.push_back(std::move(opened->source));
+    descriptions.push_back(absl::StrCat(use, path, ": ", opened->description));
+  }
+  if (sources.empty() && !without_documents.ok()) {
+    return without_documents;
   }
   return std::make_unique<JoinedSource>(std::move(sources),
                                         std::move(descriptions));
@@ -142,10 +157,23 @@ absl::StatusOr<std::shared_ptr<const TokenStore>> PretrainTask::OpenStore(
   return store;
 }
 
+absl::StatusOr<std::shared_ptr<const TokenStore>> PretrainTask::FirstStoreWith(
+    const CorpusPartOptions& part) const {
+  ETC_ASSIGN_OR_RETURN(const std::vector<std::string> paths,
+                       FindDataFiles(config_.data.train));
+  std::shared_ptr<const TokenStore> store;
+  for (const std::string& path : paths) {
+    ETC_ASSIGN_OR_RETURN(store, OpenStore(path));
+    CorpusCounts ignored;
+    if (SelectDocuments(*store, part, &ignored).ok()) {
+      break;
+    }
+  }
+  return store;
+}
+
 absl::StatusOr<PretrainTask::Opened> PretrainTask::OpenPart(
-    const std::string& path, const Part& part) const {
-  ETC_ASSIGN_OR_RETURN(std::shared_ptr<const TokenStore> store,
-                       OpenStore(path));
+    std::shared_ptr<const TokenStore> store, const Part& part) const {
   return ReadsPairs(config_) ? OpenPairs(std::move(store), part)
                              : OpenPacked(std::move(store), part);
 }
@@ -203,21 +231,26 @@ absl::StatusOr<std::vector<std::string>> PretrainTask::DescribeData(
                    joined->descriptions().end());
     }
   }
+  if (options_.whole_words) {
+    ETC_ASSIGN_OR_RETURN(std::string warning, CheckWholeWordMasks(train));
+    if (!warning.empty()) {
+      lines.push_back(std::move(warning));
+    }
+  }
   if (dev.size() == 0) {
     return lines;
   }
-  ETC_ASSIGN_OR_RETURN(const std::vector<std::string> paths,
-                       FindDataFiles(config_.data.train));
-  ETC_ASSIGN_OR_RETURN(const std::shared_ptr<const TokenStore> store,
-                       OpenStore(paths.front()));
   const bool holds_some = config_.data.dev.empty();
+  const CorpusPartOptions training =
+      PartOf(options_, /*development=*/false,
+             holds_some ? options_.development_one_in : 0);
+  ETC_ASSIGN_OR_RETURN(const std::shared_ptr<const TokenStore> store,
+                       FirstStoreWith(training));
   ETC_ASSIGN_OR_RETURN(
       const UnigramBaseline baseline,
       ComputeUnigramBaseline(
           *store, dev,
-          {.corpus = PartOf(options_, /*development=*/false,
-                            holds_some ? options_.development_one_in : 0),
-           .max_training_tokens = kTokensCounted}));
+          {.corpus = training, .max_training_tokens = kTokensCounted}));
   lines.push_back(absl::StrFormat(
       "always answering \"%s\" gives masked_lm_accuracy %.4f",
       tokenizer_.tokenizer->Piece(baseline.token), baseline.accuracy));

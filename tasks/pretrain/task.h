@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "tasks/pretrain/corpus/corpus_tokenizer.h"
 #include "tasks/pretrain/corpus/token_store.h"
+#include "tasks/pretrain/examples/corpus_part.h"
 #include "tasks/pretrain/pretrain_options.h"
 #include "tasks/pretrain/special_tokens.h"
 #include "tasks/task/task.h"
@@ -26,13 +27,16 @@ class PretrainTask final : public Task {
   static absl::StatusOr<std::unique_ptr<Task>> Make(
       const FinetuneConfig& config, std::shared_ptr<const Tokenizer> tokenizer);
 
+  // Stores of which no document is left are left out where another has some.
   //   kFailedPrecondition  a store has another vocabulary, or no document is
-  //                        left of it
+  //                        left of all of them
   absl::StatusOr<std::unique_ptr<ExampleSource>> Open(
       const DataRequest& request) const override;
   bool holds_out() const override { return options_.development_one_in > 0; }
   // Describes the documents left out of each store, and the accuracy of always
-  // answering the most frequent token of the first.
+  // answering the most frequent token of the first; warns if whole words leave
+  // few masks.
+  //   kFailedPrecondition  CheckWholeWordMasks
   absl::StatusOr<std::vector<std::string>> DescribeData(
       const ExampleSource& train, const ExampleSource& dev) const override;
   std::shared_ptr<TaskHead> MakeHead() const override;
@@ -58,7 +62,12 @@ class PretrainTask final : public Task {
   };
   absl::StatusOr<std::shared_ptr<const TokenStore>> OpenStore(
       const std::string& path) const;
-  absl::StatusOr<Opened> OpenPart(const std::string& path,
+  // The first store of data.train that has a document of the part.
+  absl::StatusOr<std::shared_ptr<const TokenStore>> FirstStoreWith(
+      const CorpusPartOptions& part) const;
+  absl::StatusOr<std::unique_ptr<ExampleSource>> OpenParts(
+      const std::vector<std::string>& paths, const Part& part) const;
+  absl::StatusOr<Opened> OpenPart(std::shared_ptr<const TokenStore> store,
                                   const Part& part) const;
   absl::StatusOr<Opened> OpenPairs(std::shared_ptr<const TokenStore> store,
                                    const Part& part) const;

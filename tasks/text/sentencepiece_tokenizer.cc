@@ -299,6 +299,9 @@ class SentencePieceTokenizer : public Tokenizer {
     twice.insert(twice.end(), twice.begin(), twice.end());
     if (Id(kMark) >= 0 && ids(" a  a ") == twice && ids("a a") == twice) {
       places.blanks = " ";
+      // A mark that the text has itself may be left out at the end of a word,
+      // as the blank that it stands for is.
+      places.joining.emplace_back(kMark);
     }
     return places;
   }

@@ -2,35 +2,38 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <utility>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "tasks/data/record_source.h"
+#include "tasks/data/example_source.h"
 #include "tasks/translation/parallel_text.h"
 
 namespace etc {
 
-absl::StatusOr<BleuScore> TranslateAndScore(
-    const std::vector<std::string>& files, const BleuOptions& options,
-    const RunContext& context, Translator* translator) {
-  std::vector<std::vector<int32_t>> sources;
-  std::vector<std::string> references;
-  ETC_ASSIGN_OR_RETURN(const auto pairs, FindParallelFiles(files));
-  for (const auto& [source, target] : pairs) {
-    ETC_ASSIGN_OR_RETURN(const ParallelLines lines,
-                         ReadParallelLines(source, target, {}));
-    for (size_t i = 0; i < lines.sources.size(); ++i) {
-      ETC_ASSIGN_OR_RETURN(
-          std::vector<int32_t> ids,
-          translator->Encode(lines.sources[i],
-                             absl::StrCat(source, ":", i + 1)));
-      sources.push_back(std::move(ids));
-    }
-    references.insert(references.end(), lines.targets.begin(),
-                      lines.targets.end());
+absl::StatusOr<BleuScore> TranslateAndScore(const Task& task,
+                                            const DataRequest& data,
+                                            const BleuOptions& options,
+                                            const RunContext& context,
+                                            Translator* translator) {
+  ETC_ASSIGN_OR_RETURN(const std::unique_ptr<ExampleSource> opened,
+                       task.Open(data));
+  const auto& pairs = dynamic_cast<const ParallelText&>(*opened);
+  for (const std::string& line : pairs.descriptions()) {
+    context.Message(absl::StrCat("BLEU of ", line));
   }
+  std::vector<std::vector<int32_t>> sources;
+  for (int64_t i = 0; i < pairs.size(); ++i) {
+    ETC_ASSIGN_OR_RETURN(const Examples pair,
+                         pairs.Make(RequestForEvaluation(i)));
+    sources.push_back(
+        static_cast<const TranslationExample&>(*pair.front()).source);
+  }
+  ETC_ASSIGN_OR_RETURN(const std::vector<std::string> references,
+                       pairs.ReadTargets(data));
   std::vector<std::string> translations(sources.size());
   ETC_RETURN_IF_ERROR(translator->Translate(
       sources, context,

@@ -68,7 +68,8 @@ inline constexpr char kFirstBatch[] = "first_batch";
 
 // The options in `config.task_options`.
 //   kInvalidArgument  a field that does not exist, a wrong type or value;
-//                     train.micro_batch_size is not 1
+//                     train.micro_batch_size is not 1; a field of "tokenizer"
+//                     or "data" that decides nothing
 absl::StatusOr<TranslationOptions> ReadTranslationOptions(
     const FinetuneConfig& config);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -44,8 +45,8 @@ absl::StatusOr<std::vector<std::string>> ReadSentences(
   }
 }
 
-}  // namespace
-
+// The files that patterns of sources and of targets, in turns, name: pairs of a
+// file of sources and one of targets.
 absl::StatusOr<std::vector<std::pair<std::string, std::string>>>
 FindParallelFiles(const std::vector<std::string>& patterns) {
   if (patterns.size() % 2 != 0) {
@@ -74,6 +75,12 @@ FindParallelFiles(const std::vector<std::string>& patterns) {
   return pairs;
 }
 
+// The lines of two files, without their ends.
+struct ParallelLines {
+  std::vector<std::string> sources;
+  std::vector<std::string> targets;
+};
+
 absl::StatusOr<ParallelLines> ReadParallelLines(const std::string& source,
                                                 const std::string& target,
                                                 const DataRequest& request) {
@@ -88,6 +95,8 @@ absl::StatusOr<ParallelLines> ReadParallelLines(const std::string& source,
   }
   return lines;
 }
+
+}  // namespace
 
 // The pairs of one pair of files.
 struct ParallelText::Reading {
@@ -245,6 +254,27 @@ absl::StatusOr<Examples> ParallelText::Make(RecordRequest request) const {
   pair->source.assign(ids + ends_[i], ids + middles_[i]);
   pair->target.assign(ids + middles_[i], ids + ends_[i + 1]);
   return Examples{std::move(pair)};
+}
+
+absl::StatusOr<std::vector<std::string>> ParallelText::ReadTargets(
+    const DataRequest& request) const {
+  std::vector<std::string> targets;
+  std::vector<std::string> lines;
+  int32_t files = -1;  // of `lines`
+  for (const Place& place : places_) {
+    const std::string& path = files_[static_cast<size_t>(place.files)].target;
+    if (place.files != files) {
+      ETC_ASSIGN_OR_RETURN(lines, ReadSentences(path, request));
+      files = place.files;
+    }
+    if (place.line > std::ssize(lines)) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(path, ": there was a line ", place.line,
+                       " before, but now there are only ", lines.size()));
+    }
+    targets.push_back(lines[static_cast<size_t>(place.line) - 1]);
+  }
+  return targets;
 }
 
 std::string ParallelText::Where(int64_t record) const {

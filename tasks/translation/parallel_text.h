@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -50,25 +49,6 @@ struct ParallelTextOptions {
   OnBadRecord on_bad_record = OnBadRecord::kError;
 };
 
-// The files that patterns of sources and of targets, in turns, name: pairs of a
-// file of sources and one of targets.
-//   kInvalidArgument  an odd number of patterns, or two that name other numbers
-//                     of files
-absl::StatusOr<std::vector<std::pair<std::string, std::string>>>
-FindParallelFiles(const std::vector<std::string>& patterns);
-
-// The lines of two files (ParallelText::Open), without their ends.
-struct ParallelLines {
-  std::vector<std::string> sources;
-  std::vector<std::string> targets;
-};
-// Reads them; `request` has the longest line and the listener.
-//   kInvalidArgument  other numbers of lines, or one that is not UTF-8
-// and the errors of reading a file.
-absl::StatusOr<ParallelLines> ReadParallelLines(const std::string& source,
-                                                const std::string& target,
-                                                const DataRequest& request);
-
 // All pairs of pairs of files, as ids in memory.
 class ParallelText final : public ExampleSource {
  public:
@@ -92,6 +72,13 @@ class ParallelText final : public ExampleSource {
   }
   absl::StatusOr<Examples> Make(RecordRequest request) const override;
   std::string Where(int64_t record) const override;
+
+  // The targets of all pairs as they stand in their files, which are read
+  // again as `request` said.
+  //   kFailedPrecondition  a file has changed
+  // and the errors of reading a file.
+  absl::StatusOr<std::vector<std::string>> ReadTargets(
+      const DataRequest& request) const;
 
   // Lines about the files and the pairs that are not used.
   const std::vector<std::string>& descriptions() const { return descriptions_; }

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
@@ -44,8 +45,14 @@ class Training {
                 },
             .report =
                 [](void* context, const char* message) {
+                  // By the names that `realetc vocabulary` has for options.
                   static_cast<Training*>(context)->reason_ =
-                      SentencePieceReason(message);
+                      absl::StrReplaceAll(
+                          SentencePieceReason(message),
+                          {{"vocab_size", "--size"},
+                           {"character_coverage with --character_coverage "
+                            "option",
+                            "--coverage"}});
                 }};
   }
 

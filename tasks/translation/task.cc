@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "base/counted.h"
 #include "base/status_macros.h"
+#include "etc/encoder_decoder/beam_search.h"
 #include "etc/encoder_decoder/config.h"
 #include "tasks/config/field_list.h"
 #include "tasks/train/run_plan.h"
@@ -89,6 +90,11 @@ absl::StatusOr<std::unique_ptr<Task>> TranslationTask::Make(
                      vocabulary->size(), ", the ids of ",
                      config.tokenizer.vocabulary, ", but is ", rows));
   }
+  ETC_RETURN_IF_ERROR(
+      CheckBeamSearchOptions({.beam_size = options.beam_size,
+                              .length_penalty = options.length_penalty,
+                              .max_length = options.max_length},
+                             rows, config.source + ": translation"));
   // The constructor is private: make_unique cannot see it.
   return std::unique_ptr<Task>(
       new TranslationTask(config, std::move(options), std::move(vocabulary)));

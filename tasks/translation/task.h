@@ -22,7 +22,8 @@ namespace etc {
 class TranslationTask final : public Task, public ModelTask {
  public:
   //   kInvalidArgument  ReadTranslationOptions, LoadTranslationVocabulary; a
-  //                     model with fewer rows than the vocabulary has ids
+  //                     model with fewer rows than the vocabulary has ids; a
+  //                     beam of as many hypotheses as the model has rows
   static absl::StatusOr<std::unique_ptr<Task>> Make(
       const FinetuneConfig& config, std::shared_ptr<const Tokenizer> tokenizer);
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
@@ -27,6 +28,21 @@ BeamSearchOptions BeamOf(const TranslatorOptions& options) {
           .unknown_penalty = options.unknown_penalty,
           .max_length = *options.max_length,
           .num_best = options.num_best};
+}
+
+// CheckBeamSearchOptions, with the names that `realetc translate` has for them.
+absl::Status CheckTranslatorOptions(const TranslatorOptions& options,
+                                    int64_t vocabulary) {
+  const absl::Status status =
+      CheckBeamSearchOptions(BeamOf(options), vocabulary, "translate");
+  return absl::Status(
+      status.code(),
+      absl::StrReplaceAll(status.message(),
+                          {{"beam_size", "--beam"},
+                           {"length_penalty", "--length-penalty"},
+                           {"unknown_penalty", "--unknown-penalty"},
+                           {"max_length", "--max-length"},
+                           {"num_best", "--n-best"}}));
 }
 
 }  // namespace
@@ -61,8 +77,8 @@ absl::StatusOr<Translator> Translator::Open(const std::string& checkpoint,
   used.beam_size = options.beam_size.value_or(trained.beam_size);
   used.length_penalty = options.length_penalty.value_or(trained.length_penalty);
   used.max_length = options.max_length.value_or(trained.max_length);
-  ETC_RETURN_IF_ERROR(CheckBeamSearchOptions(
-      BeamOf(used), config.encoder_decoder->vocab_size, found.directory));
+  ETC_RETURN_IF_ERROR(
+      CheckTranslatorOptions(used, config.encoder_decoder->vocab_size));
   config.train.device = options.device;
   config.train.threads = options.threads.value_or(config.train.threads);
   ETC_ASSIGN_OR_RETURN(

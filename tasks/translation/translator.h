@@ -49,7 +49,8 @@ class Translator {
   // best one is taken. Sets LibTorch's threads. Messages go to `context`.
   //   kNotFound         there is none
   //   kInvalidArgument  it is of another task, whose model has no decoder;
-  //                     options out of range, such as a beam of more than V - 1
+  //                     options out of range, such as a beam of more than V -
+  //                     1, by their names in `realetc translate`
   // and the errors of loading.
   static absl::StatusOr<Translator> Open(const std::string& checkpoint,
                                          const TranslatorOptions& options,

@@ -66,6 +66,19 @@ absl::Status NoText(const nlohmann::json& record, const std::string& field,
                    "in the field ", QuotedName(field), ", but ", found));
 }
 
+// The number of lines in front of that of the first ill-formed sequence.
+int64_t LinesBeforeIllFormed(absl::string_view text) {
+  int64_t lines = 0;
+  for (int64_t at = 0; at < static_cast<int64_t>(text.size());) {
+    const CodePoint c = NextCodePoint(text, &at);
+    if (c < 0) {
+      break;
+    }
+    lines += c == '\n' ? 1 : 0;
+  }
+  return lines;
+}
+
 }  // namespace
 
 ReplacedText ReplaceIllFormed(absl::string_view text) {
@@ -94,8 +107,7 @@ absl::StatusOr<TokenizedBatch> BatchTokenizer::Tokenize(
         absl::string_view(batch.text)
             .substr(piece.begin, piece.end - piece.begin);
     if (!text.empty()) {
-      ETC_RETURN_IF_ERROR(
-          AddPiece(text, absl::StrCat(batch.path, ":", piece.line), &result));
+      ETC_RETURN_IF_ERROR(AddPiece(text, batch.path, piece.line, &result));
     }
     if (piece.ends_document) {
       if (result.sentences.empty()) {
@@ -112,13 +124,14 @@ absl::StatusOr<TokenizedBatch> BatchTokenizer::Tokenize(
 }
 
 absl::Status BatchTokenizer::AddPiece(absl::string_view text,
-                                      const std::string& where,
+                                      const std::string& path, int64_t line,
                                       TokenizedBatch* result) {
   ReplacedText replaced;
   if (!IsUtf8(text)) {
     if (options_->invalid_utf8 == InvalidUtf8::kError) {
       return absl::InvalidArgumentError(absl::StrCat(
-          where, ": the text should be UTF-8, but has bytes that are not"));
+          path, ":", line + LinesBeforeIllFormed(text),
+          ": the text should be UTF-8, but has bytes that are not"));
     }
     replaced = ReplaceIllFormed(text);
     result->replaced += replaced.replaced;
@@ -132,7 +145,7 @@ absl::Status BatchTokenizer::AddPiece(absl::string_view text,
       AddRunningText(text, result);
       return absl::OkStatus();
     case CorpusFormat::kJsonLines:
-      return AddJson(text, where, result);
+      return AddJson(text, absl::StrCat(path, ":", line), result);
   }
   return absl::OkStatus();
 }

@@ -67,8 +67,9 @@ class BatchTokenizer {
   absl::StatusOr<TokenizedBatch> Tokenize(const CorpusBatch& batch);
 
  private:
-  absl::Status AddPiece(absl::string_view text, const std::string& where,
-                        TokenizedBatch* result);
+  // `line` is the number of the first line of `text`.
+  absl::Status AddPiece(absl::string_view text, const std::string& path,
+                        int64_t line, TokenizedBatch* result);
   absl::Status AddJson(absl::string_view text, const std::string& where,
                        TokenizedBatch* result);
   void AddRunningText(absl::string_view text, TokenizedBatch* result);

@@ -83,7 +83,7 @@ MaskedTokens MaskTokens(const MaskCandidates& candidates, int64_t want,
     }
   }
   std::sort(masked.begin(), masked.end());
-  MaskedTokens result;
+  MaskedTokens result{.wanted = want};
   for (const auto& [position, token] : masked) {
     result.positions.push_back(position);
     result.labels.push_back(token);

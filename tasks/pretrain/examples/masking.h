@@ -58,6 +58,8 @@ class MaskCandidates {
 struct MaskedTokens {
   std::vector<int32_t> positions;
   std::vector<int32_t> labels;
+  // Positions that were asked for: at least M.
+  int64_t wanted = 0;
 };
 
 // Masks `want` of the tokens, if the candidates allow: goes through them in

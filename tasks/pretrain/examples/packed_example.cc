@@ -106,6 +106,7 @@ void PackedExampleWriter::MaskWords(const DocumentPart& part,
       static_cast<int64_t>(candidates.positions().size()), options_->mlm);
   const MaskedTokens masked = MaskTokens(candidates, want, options_->mlm, draws,
                                          example.long_token_ids);
+  example.masks_wanted += masked.wanted;
   example.masked_positions.insert(example.masked_positions.end(),
                                   masked.positions.begin(),
                                   masked.positions.end());

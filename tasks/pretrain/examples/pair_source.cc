@@ -64,6 +64,7 @@ std::shared_ptr<PretrainExample> ToExample(SentencePair pair,
   example->global_type_ids = std::move(pair.types);
   example->masked_positions = std::move(pair.masked.positions);
   example->masked_labels = std::move(pair.masked.labels);
+  example->masks_wanted = pair.masked.wanted;
   if (options.next_sentence) {
     example->next_sentence = pair.random_next ? 1 : 0;
   }

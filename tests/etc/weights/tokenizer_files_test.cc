@@ -14,6 +14,7 @@
 #include "etc/weights/tokenizer_json.h"
 #include "etc/weights/vocabulary_size.h"
 #include "nlohmann/json.hpp"
+#include "tests/support/shared_data.h"
 #include "tests/support/temporary_directory.h"
 
 namespace etc {
@@ -527,6 +528,9 @@ TEST_F(StatementsTest, AVocabularyWithCapitalsIsCasedUnlessAFileSaysOtherwise) {
   EXPECT_THAT(TokenizerWarnings(Find()), IsEmpty());
   // Capitals in pieces that stand for no text do not count.
   EXPECT_TRUE(lower_cases("[PAD]\n[unused0]\n<S>\n[ENT0]\n"));
+  // Nor do those that have no lower case, and stay in lower-cased text.
+  EXPECT_TRUE(lower_cases(std::string(kPieces) + "\u211D\n##\u211D\n"));
+  EXPECT_THAT(TokenizerWarnings(Find()), IsEmpty());
   for (const std::string capital :
        {"Bank", "##A", "\u00c9cole", "\u041c\u043e\u0441\u043a\u0432\u0430"}) {
     EXPECT_FALSE(lower_cases(kPieces + capital + "\n")) << capital;
@@ -537,6 +541,15 @@ TEST_F(StatementsTest, AVocabularyWithCapitalsIsCasedUnlessAFileSaysOtherwise) {
   Write("tokenizer_config.json", {{"do_lower_case", true}});
   EXPECT_TRUE(Options().lower_case);
   EXPECT_THAT(TokenizerWarnings(Find()), IsEmpty());
+}
+
+TEST(TokenizerFilesTest, TakesBertsUncasedVocabularyForWhatItIs) {
+  ETC_SHARED_DATA_OR_SKIP(const std::string official,
+                          "data/vocab/bert-uncased/vocab.txt");
+  const auto found = DescribeTokenizer("wordpiece", official);
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_TRUE(found->wordpiece.lower_case);
+  EXPECT_THAT(TokenizerWarnings(*found), IsEmpty());
 }
 
 TEST_F(StatementsTest, TheUserDecidesWhatNoFileSays) {

@@ -212,12 +212,43 @@ TEST_F(AttentionCommandTest, RefusesMistakes) {
                 "should have text, but has none");
   ExpectRefusal(checkpoint_ + output + data + " --max-examples -1",
                 "--max-examples should be at least 0, but is -1");
+  ExpectMistake("attention " + checkpoint_ + output + data + " --paragraphs",
+                "--text", /*code=*/2);
   EXPECT_FALSE(std::filesystem::exists(Output("none")));
   std::filesystem::create_directory(Output("there"));
   directory_.Write("there/attention_jsd.csv", "x");
   ExpectRefusal(checkpoint_ + data + " --output " + Output("there"),
                 "attention_jsd.csv is there already; --overwrite replaces it");
   EXPECT_EQ(Contents(Output("there") + "/attention_jsd.csv"), "x");
+}
+
+// For all commands.
+TEST_F(AttentionCommandTest, RefusesNumbersThatAnOptionHasNoRoomFor) {
+  const std::string attention =
+      absl::StrCat("attention ", checkpoint_, " --data ", data_, " --output ",
+                   Output("none"));
+  for (const char* seed : {"-1", "18446744073709551616", "99999999999999999999",
+                           "0x10", "010", "1.5", "x"}) {
+    ExpectMistake(absl::StrCat(attention, " --seed ", seed),
+                  absl::StrCat("--seed: should be a whole number from 0 to "
+                               "18446744073709551615, but is ",
+                               seed),
+                  /*code=*/2);
+  }
+  ExpectMistake(attention + " --max-rows 9223372036854775808",
+                "--max-rows: should be a whole number from "
+                "-9223372036854775808 to 9223372036854775807, but is "
+                "9223372036854775808",
+                /*code=*/2);
+  const std::string document =
+      absl::StrCat("document ", checkpoint_, " --data ", data_, " --output ",
+                   Output("none"));
+  ExpectMistake(document + " --record 99999999999999999999", "--record: should",
+                /*code=*/2);
+  ExpectMistake(document + " --layers 0,99999999999999999999",
+                "--layers: should", /*code=*/2);
+  const Result largest = Run(attention + " --seed 18446744073709551615");
+  EXPECT_EQ(largest.code, 0) << largest.err;
 }
 
 }  // namespace

@@ -24,7 +24,8 @@ TEST_F(FieldsCommandTest, PrintsFieldsOfAllAndOfTasks) {
                     HasSubstr("model.num_hidden_layers  ("),
                     HasSubstr("pretrain.mask_rate  ("),
                     HasSubstr("squad.doc_stride  (whole number; default 128; "
-                              "at least 1)\n")));
+                              "at least 1, at most 2147483647)\n"),
+                    HasSubstr("parent_leaf, parent_bold, each once)\n")));
   const Result some = Run("fields 'wikihop.*hard*' --format markdown");
   ASSERT_EQ(some.code, 0) << some.err;
   EXPECT_EQ(Lines(some.out), 2);

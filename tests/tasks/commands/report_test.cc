@@ -69,6 +69,58 @@ TEST_F(ReportCommandTest, WritesAPageAboutRunsWithTheirPredictions) {
   EXPECT_THAT(data.err, HasSubstr("empty.json"));
 }
 
+// Both dev files of MNLI number their rows from 0.
+TEST_F(ReportCommandTest, ShowsPredictionsForSeveralFiles) {
+  const std::string header = "index\tsentence1\tsentence2\tgold_label\n";
+  const std::string matched =
+      directory_.Write("dev_matched.tsv", header + "0\trome\tlima\tneutral\n");
+  const std::string mismatched = directory_.Write(
+      "dev_mismatched.tsv",
+      header + "0\toslo\tmira\tentailment\n1\tlima\trome\tneutral\n");
+  nlohmann::json config = Config();
+  config["task"] = "glue";
+  config["glue"] = {{"name", "mnli"}};
+  const nlohmann::json files = {mismatched, matched};
+  config["data"] = {{"train", files}, {"dev", files}};
+  ASSERT_EQ(Run("finetune " + WriteConfig(config)).code, 0);
+  const std::string run = directory_.File("run");
+  const Result both = Report(run);
+  ASSERT_EQ(both.code, 0) << both.err;
+  EXPECT_THAT(Contents(directory_.File("report.html")),
+              AllOf(HasSubstr(" for 3 records with an answer"),
+                    HasSubstr("<strong>0 (2)</strong>"),
+                    Not(HasSubstr("No predictions"))));
+
+  // Those of a file alone cannot be told from the others.
+  const Result one = Report(absl::StrCat(run, " --overwrite --data ", matched));
+  EXPECT_EQ(one.code, 1);
+  EXPECT_THAT(one.err, HasSubstr("predictions.json has ids that come again"));
+
+  // A file that is another one than then, which --data may name.
+  directory_.Write("dev_matched.tsv", header);
+  const Result changed = Report(run + " --overwrite");
+  EXPECT_EQ(changed.code, 0) << changed.err;
+  EXPECT_THAT(Contents(directory_.File("report.html")),
+              HasSubstr("are not in files that are still as they were"));
+}
+
+// Data that serve one of two groups of runs.
+TEST_F(ReportCommandTest, NotesWhyAGroupHasNoPredictions) {
+  const std::string off = Train("off");
+  const std::string sum = Train("sum");
+  for (const int seed : {1, 2}) {
+    directory_.Write(
+        absl::StrCat("off/seed-", seed, "/checkpoints/best/predictions.json"),
+        "[]");
+  }
+  const Result result = Report(
+      absl::StrCat(off, " ", sum, " --data ", directory_.File("data.json")));
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(Contents(directory_.File("report.html")),
+              AllOf(HasSubstr("No predictions of off: "),
+                    HasSubstr("<h2>Predictions</h2>")));
+}
+
 TEST_F(ReportCommandTest, RefusesWhatIsNoRun) {
   const std::string folder = directory_.File("folder");
   std::filesystem::create_directories(folder + "/seed-1");

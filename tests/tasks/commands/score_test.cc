@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -84,9 +85,61 @@ TEST_F(ScoreCommandTest, TakesOptionsOfTheTask) {
                         "the task, tokens.NAME"));
 }
 
-TEST_F(ScoreCommandTest, RefusesRecordsThatAreTooLong) {
+// One annotator decides, but by the official rules two have to agree.
+TEST_F(ScoreCommandTest, TakesTheRulesOfTheConfiguration) {
+  const std::string answer =
+      R"("long_answer":{"start_token":1,"end_token":3},)"
+      R"("short_answers":[{"start_token":1,"end_token":2}],)"
+      R"("yes_no_answer":"NONE")";
+  const std::string gold = directory_.Write(
+      "gold.jsonl",
+      absl::StrCat(R"({"example_id":1,"annotations":[{)", answer, "}]}"));
+  const std::string predictions = directory_.Write(
+      "p.json",
+      absl::StrCat(R"({"predictions":[{"example_id":1,)", answer,
+                   R"(,"long_answer_score":1,"short_answers_score":1}]})"));
   const std::string config = directory_.Write(
-      "run.json", R"({"data": {"max_record_megabytes": 1}, "classify": {}})");
+      "nq.json", R"({"task": "nq", "nq": {"official_compatibility": true}})");
+  const auto f1 = [&](const std::string& options) {
+    const Result result = Run(
+        absl::StrCat("score --json nq ", gold, " ", predictions, " ", options));
+    EXPECT_EQ(result.code, 0) << result.err;
+    return nlohmann::json::parse(result.out).value("average_f1", -1.0);
+  };
+  EXPECT_EQ(f1(""), 1);
+  EXPECT_EQ(f1("--as-official"), 0);
+  EXPECT_EQ(f1("--set nq.official_compatibility=true"), 0);
+  EXPECT_EQ(f1("--config " + config), 0);
+  const std::string sound = " --set nq.official_compatibility=false";
+  EXPECT_EQ(f1(absl::StrCat("--config ", config, sound)), 1);
+  EXPECT_EQ(f1(absl::StrCat("--as-official", sound)), 0);
+}
+
+// Gold phrases of plain documents depend on them.
+TEST_F(ScoreCommandTest, TakesTheSentencesOfTheConfiguration) {
+  const std::string gold = directory_.Write(
+      "gold.jsonl",
+      R"({"id": "x", "text": "green tea", "KeyPhrases": ["green tea"]})");
+  const std::string predictions = directory_.Write(
+      "p.jsonl", R"({"url": "x", "KeyPhrases": [["green tea"]]})");
+  const std::string tables = directory_.File("tables");
+  const std::string config = directory_.Write(
+      "f.json", absl::StrCat(R"({"data": {"sentences": ")", tables, "\"}}"));
+  const std::string command =
+      absl::StrCat("score openkp ", gold, " ", predictions);
+  EXPECT_EQ(Run(command).code, 0);
+  const Result refused = Run(command + " --config " + config);
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("data.sentences: " + tables));
+  EXPECT_EQ(Run(absl::StrCat(command, " --config ", config,
+                             " --set data.sentences=icu"))
+                .code,
+            0);
+}
+
+TEST_F(ScoreCommandTest, RefusesRecordsThatAreTooLong) {
+  const std::string config =
+      directory_.Write("run.json", R"({"data": {"max_record_megabytes": 1}})");
   const std::string text(1'100'000, 'a');
   const std::string rows =
       directory_.Write("dev.csv", absl::StrCat("text,label\n", text, ",x\n"));

@@ -77,7 +77,8 @@ class TokenizeTest : public RealetcTest {
   }
 };
 
-// The program, the option --cased and the files beside a vocabulary.
+// The program, the options --cased and --uncased and the files beside a
+// vocabulary.
 TEST_F(TokenizeTest, UsesTheVocabularyAsItsFilesSay) {
   directory_.Write("vocab.txt",
                    "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nThe\nA\ncat\ndog\nsat\n"
@@ -87,6 +88,11 @@ TEST_F(TokenizeTest, UsesTheVocabularyAsItsFilesSay) {
   EXPECT_THAT(cased.out, HasSubstr("0.000 %"));
   EXPECT_THAT(cased.err, HasSubstr("taken for a cased one"));
   EXPECT_THAT(Run(Arguments("--cased")).err, IsEmpty());
+  const Result uncased = Run(Arguments("--uncased"));
+  EXPECT_EQ(uncased.code, 0) << uncased.err;
+  EXPECT_THAT(uncased.out, Not(HasSubstr("0.000 %")));
+  EXPECT_THAT(uncased.err, HasSubstr("never used"));
+  EXPECT_EQ(Run(Arguments("--cased --uncased")).code, 2);
   directory_.Write("tokenizer_config.json", R"({"do_lower_case": true})");
   const Result folded = Run(Arguments());
   EXPECT_EQ(folded.code, 0) << folded.err;
@@ -157,12 +163,30 @@ TEST_F(TokenizeTest, ReplacesAStoreButNoOtherFile) {
   EXPECT_EQ(Contents(Store()), "a diary");
 }
 
+// The vocabulary is named by its directory, as that of a checkpoint.
+TEST_F(TokenizeTest, ReplacesAStoreBesideTheVocabularyButNotTheVocabulary) {
+  const std::string folder = directory_.File("model");
+  std::filesystem::create_directory(folder);
+  std::filesystem::copy(directory_.File("vocab.txt"), folder);
+  const auto tokenize = [&](const std::string& name) {
+    return Run(absl::StrCat("tokenize ", directory_.File("corpus.txt"),
+                            " --format bert --vocabulary ", folder,
+                            " --output ", folder, "/", name));
+  };
+  EXPECT_EQ(tokenize("corpus.tokens").code, 0);
+  const Result again = tokenize("corpus.tokens");
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_THAT(tokenize("vocab.txt").err,
+              HasSubstr("--output should not replace what is read"));
+}
+
 TEST_F(TokenizeTest, ReportsMistakesOnOneLine) {
   directory_.Write("unmasked.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\nthe\n");
   directory_.Write("doubled.txt",
                    "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\nthe\n");
   directory_.Write("empty.txt", "\n \n");
   directory_.Write("broken.gz", GzipMember("the cat\n").substr(0, 20));
+  directory_.Write("a.model", "x");
   const std::string json =
       directory_.Write("a.jsonl", "{\"text\": \"a\"}\n{\"txt\": \"b\"}\n");
   // All but the vocabulary, the files and the format.
@@ -201,6 +225,16 @@ TEST_F(TokenizeTest, ReportsMistakesOnOneLine) {
        "--glue-files is for --format bert"},
       {with("vocab.txt", corpus + " --format text --sentences /nowhere"),
        "--sentences: "},
+      {with("vocab.txt", corpus + " --format bert --field text"),
+       "--field is for --format jsonl"},
+      {with("vocab.txt", corpus + " --format bert --sentences icu"),
+       "--sentences is for --format text and jsonl"},
+      {with("vocab.txt", corpus + " --format bert --split-punctuation"),
+       "--split-punctuation is for a vocabulary of sentencepiece, but "},
+      {with("a.model", corpus + " --format bert --cased"),
+       "--cased is for a vocabulary of wordpiece, but "},
+      {with("a.model", corpus + " --format bert --uncased"),
+       "--uncased is for a vocabulary of wordpiece, but "},
       {absl::StrCat("tokenize ", corpus, " --format bert --vocabulary ",
                     directory_.File("vocab.txt"),
                     " --output /nowhere/corpus.tokens"),

@@ -15,6 +15,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 class VocabularyCommandTest : public RealetcTest {
@@ -76,6 +77,10 @@ TEST_F(VocabularyCommandTest, RefusesSizesThatTheTextDoesNotGive) {
   // Sizes below the number of characters.
   ExpectMistake(text_ + output_ + " --size 10",
                 "no vocabulary of 10 pieces can be made of 16 lines: ");
+  // By the command's own names.
+  EXPECT_THAT(
+      Run(absl::StrCat("vocabulary ", text_, output_, " --size 10")).err,
+      AllOf(HasSubstr("--size"), Not(HasSubstr("character_coverage"))));
   for (const char* const size : {"4", "0", "-5", "1000001"}) {
     ExpectMistake(absl::StrCat(text_, output_, " --size ", size),
                   absl::StrCat("should be in [5, 1000000], but is ", size));

@@ -70,6 +70,18 @@ class PretrainProgramTest : public RealetcTest {
     return directory_.Write("bert.json", config.dump());
   }
 
+  // A store of one document of two sentences.
+  std::string LoneStore() {
+    const std::string lone = directory_.File("lone.tokens");
+    const std::string text = directory_.Write(
+        "lone.txt", "Mira Dolan lives in North Haven.\nIt is small.\n");
+    const Result result =
+        Run(absl::StrCat("tokenize ", text, " --format bert --vocabulary ",
+                         kVocabulary, " --output ", lone));
+    EXPECT_EQ(result.code, 0) << result.err;
+    return lone;
+  }
+
   std::string Weights(const std::string& name) const {
     return Contents(
         directory_.File(name + "/seed-1/checkpoints/last/model.safetensors"));
@@ -190,6 +202,52 @@ TEST_F(PretrainProgramTest, GoesOnBitForBitAfterSigkill) {
   }
 }
 
+// A store of few documents, of which none is held out, or is long enough.
+TEST_F(PretrainProgramTest, LeavesOutStoresWithoutDocuments) {
+  const std::string lone = LoneStore();
+  const std::string stores = absl::StrCat(lone, "\", \"", Store());
+  const std::map<std::string, std::string> configs = {{"etc", kDemo},
+                                                      {"bert", BertConfig()}};
+  for (const auto& [model, config] : configs) {
+    const Result trained = Run(Pretrain(config, stores, model));
+    EXPECT_EQ(trained.code, 0) << trained.err;
+    EXPECT_THAT(trained.err, AllOf(HasSubstr("training: left out " + lone),
+                                   HasSubstr("evaluation: left out " + lone),
+                                   HasSubstr("always answering \".\" gives")));
+  }
+}
+
+// Words of 96 pieces, of which 26 of a window may be masked.
+TEST_F(PretrainProgramTest, SaysThatNoWholeWordIsMasked) {
+  std::string text;
+  for (int document = 0; document < 16; ++document) {
+    for (int line = 0; line < 8; ++line) {
+      std::string word(96, 'a');
+      word[static_cast<size_t>(document)] = 'b';
+      absl::StrAppend(&text, word, "\n");
+    }
+    text += "\n";
+  }
+  const std::string vocabulary = directory_.Write(
+      "letters.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n##a\nb\n##b\n");
+  const std::string store = directory_.File("letters.tokens");
+  ASSERT_EQ(Run(absl::StrCat("tokenize ", directory_.Write("letters", text),
+                             " --format bert --vocabulary ", vocabulary,
+                             " --output ", store))
+                .code,
+            0);
+  const std::string run = absl::StrCat(
+      Pretrain(kDemo, store, "masked"),
+      " --set pretrain.development_one_in=0 --set tokenizer.vocabulary=",
+      vocabulary);
+  const Result refused = Run(run);
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("realetc: pretrain.whole_words should be "
+                                     "false for these data"));
+  const Result trained = Run(run + " --set pretrain.whole_words=false");
+  EXPECT_EQ(trained.code, 0) << trained.err;
+}
+
 TEST_F(PretrainProgramTest, SaysWhatIsWrong) {
   const std::string store = Store();
   const auto expect = [&](const std::string& arguments,
@@ -211,6 +269,17 @@ TEST_F(PretrainProgramTest, SaysWhatIsWrong) {
   expect(run + " --set pretrain.objective=cpc", "should be \"mlm_nsp\"");
   expect(run + " --set pretrain.mask_rat=0.2", "mask_rate");
   expect(run + " --set pretrain.min_sentences=1000000", "min_sentences");
+  expect(run + " --set pretrain.max_sentences=3",
+         "max_sentences should be at least min_sentences, 7, or 0, but is 3");
+  expect(run + " --set tokenizer.split_punctuation=true",
+         "tokenizer.split_punctuation should be false with tokenizer.type "
+         "\"wordpiece\"");
+  expect(run + " --set data.on_bad_record=skip",
+         "data.on_bad_record should be \"error\" for pre-training");
+  expect(
+      Pretrain(BertConfig(), store, "run") + " --set data.max_long_length=128",
+      "data.max_long_length decides nothing where model.has_long_tokens is "
+      "false");
   expect(run + " --set pretrain.development_one_in=1000000000",
          "realetc: " + store + ": of 4000 documents none is held out");
   expect(run + " --set data.dev='[\"missing.tokens\"]'", "missing.tokens");
@@ -243,14 +312,7 @@ TEST_F(PretrainProgramTest, SaysWhatIsWrong) {
   expect("evaluate " + directory_.File("run"), "names no dev files");
 
   // One document: no random next sentence.
-  const std::string lone = directory_.File("lone.tokens");
-  const std::string text = directory_.Write(
-      "lone.txt", "Mira Dolan lives in North Haven.\nIt is small.\n");
-  ASSERT_EQ(Run("tokenize " + text + " --format bert --vocabulary " +
-                kVocabulary + " --output " + lone)
-                .code,
-            0);
-  expect(Pretrain(BertConfig(), lone, "other") +
+  expect(Pretrain(BertConfig(), LoneStore(), "other") +
              " --set pretrain.development_one_in=0",
          "document");
 }

@@ -8,8 +8,10 @@
 #include <gtest/gtest.h>
 #include <torch/utils.h>
 
+#include <cmath>
 #include <filesystem>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "etc/encoder_decoder/admin_omegas.h"
@@ -118,6 +120,30 @@ TEST_F(TranslationTrainingTest, StartsFromTheWeightsOfACheckpoint) {
             MetricsLines(Seed("first")).front()["loss"]);
 }
 
+TEST_F(TranslationTrainingTest, RefusesABeamOfTheWholeVocabulary) {
+  json_["translation"]["beam_size"] = 20;
+  FinetuneConfig config = ConfigOf(json_);
+  EXPECT_EQ(std::string(SetUpTraining(&config).status().message()),
+            "run.json: translation: beam_size should be from 1 to 19 (the "
+            "vocabulary but one), but is 20");
+}
+
+TEST_F(TranslationTrainingTest, RefusesFieldsThatDecideNothing) {
+  for (const auto& [object, field] :
+       {std::pair("tokenizer", "lower_case"),
+        std::pair("tokenizer", "split_punctuation"),
+        std::pair("data", "max_long_length"),
+        std::pair("data", "max_global_length")}) {
+    nlohmann::json json = json_;
+    json[object][field] = object == std::string("data") ? nlohmann::json(100)
+                                                        : nlohmann::json(false);
+    EXPECT_EQ(
+        std::string(ReadTranslationOptions(ConfigOf(json)).status().message()),
+        absl::StrCat("run.json: ", object, ".", field,
+                     " decides nothing for translation"));
+  }
+}
+
 TEST_F(TranslationTrainingTest, RefusesAModelWithTooFewRows) {
   json_["model"]["vocab_size"] = 19;
   FinetuneConfig config = ConfigOf(json_);
@@ -183,8 +209,15 @@ TEST_F(TranslatorTest, RefusesLinesAndOptionsByName) {
   }
   EXPECT_THAT(message(translator->Encode(long_line, "in:9")),
               HasSubstr("in:9: a line should have at most 1024 tokens"));
-  EXPECT_THAT(message(Open({.beam_size = 20})), HasSubstr("beam_size"));
-  EXPECT_THAT(message(Open({.num_best = 6})), HasSubstr("num_best"));
+  EXPECT_EQ(message(Open({.beam_size = 20})),
+            "translate: --beam should be from 1 to 19 (the vocabulary but "
+            "one), but is 20");
+  EXPECT_EQ(message(Open({.num_best = 6})),
+            "translate: --n-best should be from 1 to --beam, 5, but is 6");
+  EXPECT_THAT(message(Open({.length_penalty = NAN})),
+              HasSubstr("translate: --length-penalty should be"));
+  EXPECT_THAT(message(Open({.unknown_penalty = NAN})),
+              HasSubstr("translate: --unknown-penalty should be"));
 }
 
 }  // namespace

@@ -74,7 +74,7 @@ TEST_F(TranslateCommandTest, TranslatesFilesAndStandardInput) {
   EXPECT_THAT(best.out, StartsWith("1\t-"));
 
   ExpectMistake(absl::StrCat(translate, " --input ", input, " --beam 20"),
-                "beam_size");
+                "--beam should be from 1 to 19");
   ExpectMistake(
       absl::StrCat(translate, " --input ", input, " --output ", input),
       "--output");
@@ -89,6 +89,38 @@ TEST_F(TranslateCommandTest, TranslatesFilesAndStandardInput) {
   ExpectMistake(absl::StrCat("predict ", run,
                              "/seed-1/checkpoints/last --data x --output y"),
                 "realetc translate");
+}
+
+// A byte order mark and carriage returns are no text.
+TEST_F(TranslateCommandTest, ReadsStandardInputAsItReadsFiles) {
+  const std::string translate = "translate " + Train();
+  const std::string marked =
+      directory_.Write("marked", "\xEF\xBB\xBF\r\na b\r\nc");
+  const Result of_pipe = Run(absl::StrCat(translate, " < ", marked));
+  EXPECT_EQ(of_pipe.code, 0) << of_pipe.err;
+  EXPECT_EQ(of_pipe.out,
+            Run(absl::StrCat(translate, " --input ",
+                             directory_.Write("plain", "\na b\nc\n")))
+                .out);
+  directory_.Write("marked",
+                   "\xEF\xBB\xBF"
+                   "a");
+  EXPECT_EQ(Run(absl::StrCat(translate, " < ", marked)).out,
+            Run(absl::StrCat(translate, " --input ", marked)).out);
+}
+
+TEST_F(TranslateCommandTest, ReplacesNoFileOfTheCheckpoint) {
+  const std::string run = Train();
+  const std::string input = directory_.Write("lines", "a b c\n");
+  for (const char* const file : {"model.safetensors", "dict.txt"}) {
+    const std::string path = run + "/seed-1/checkpoints/best/" + file;
+    const std::string before = Contents(path);
+    ExpectMistake(
+        absl::StrCat("translate ", run, "/seed-1/checkpoints/best --input ",
+                     input, " --output ", path),
+        "--output should not replace what is read");
+    EXPECT_TRUE(Contents(path) == before) << file;
+  }
 }
 
 TEST_F(TranslateCommandTest, LosesNoTranslationAtABadLine) {
@@ -136,9 +168,33 @@ TEST_F(TranslateCommandTest, EvaluatesAndTriesRuns) {
   ExpectMistake("finetune " + config, "which `realetc train` trains");
 }
 
+// Bad pairs, and those that are longer than the model's positions, are left out
+// of the loss and of BLEU. "y z" is nothing that the vocabulary knows.
+TEST_F(TranslateCommandTest, ScoresThePairsOfTheLoss) {
+  config_["model"]["max_source_positions"] = 8;
+  config_["data"]["on_bad_record"] = "skip";
+  const std::string run = Train();
+  const std::string targets =
+      directory_.Write("odd.tgt", "C B A\nA\nB A\nA\nD\n");
+  const Result scores = Run(absl::StrCat(
+      "evaluate --bleu ", run, " --data ",
+      directory_.Write("odd.src", "a b c\n\ny z\na a a a a a a a a\nd\n"), " ",
+      targets));
+  EXPECT_EQ(scores.code, 0) << scores.err;
+  EXPECT_THAT(scores.out, AllOf(HasSubstr("loss"), HasSubstr("bleu")));
+  EXPECT_THAT(scores.err, ContainsRegex("BLEU of .*odd.tgt: 3 pairs, skipped "
+                                        "1, .*, left out 1 of more than 8"));
+}
+
 TEST_F(TranslateCommandTest, RefusesAModelWithoutADecoder) {
   const std::string config = WriteConfig(Config());
   ASSERT_EQ(Run("train " + config).code, 0);
+  // What is known is printed before the error.
+  const Result scores =
+      Run("evaluate --bleu " + directory_.File("run/seed-1/checkpoints/last"));
+  EXPECT_EQ(scores.code, 1);
+  EXPECT_THAT(scores.out, HasSubstr("accuracy"));
+  EXPECT_THAT(scores.err, HasSubstr("--bleu is for translation"));
   ExpectMistake(absl::StrCat("translate ", directory_.File("run"),
                              "/seed-1/checkpoints/last --input ",
                              directory_.Write("lines", "mira lives\n")),

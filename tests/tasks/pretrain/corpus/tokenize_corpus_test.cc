@@ -214,6 +214,12 @@ TEST_F(TokenizeCorpusTest, RefusesWhatIsNotUtf8IfAsked) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(status.message(), HasSubstr("corpus.txt:3: the text should be "
                                           "UTF-8"));
+  // The line within a paragraph.
+  EXPECT_THAT(StatusOf("a\n\nthe cat\nsat.\nA d\xFFog\n\xFF\n",
+                       {.corpus = {.format = CorpusFormat::kText},
+                        .invalid_utf8 = InvalidUtf8::kError})
+                  .message(),
+              HasSubstr("corpus.txt:5: the text should be UTF-8"));
 }
 
 // --- Threads ----------------------------------------------------------------

@@ -34,48 +34,24 @@ std::vector<int32_t> Ids(const Tokenizer& tokenizer, absl::string_view text) {
   return ids;
 }
 
-// Words, marks, capitals, accents, ideographs, white space of all kinds,
-// controls, a final sigma, marks that combine with what is before them, and
-// bytes that are not UTF-8.
+// Words, marks, capitals, accents, ideographs, white space of all kinds and
+// SentencePiece's own, controls, a final sigma, marks that combine with what is
+// before them, and bytes that are not UTF-8.
 const std::vector<std::string>& Parts() {
   static const std::vector<std::string>& parts = *new std::vector<std::string>{
-      " ",
-      " ",
-      " ",
-      "\n",
-      "\t",
-      "\r\n",
-      "a",
-      "b",
-      "the",
-      "The",
-      "ab",
-      "12",
-      "12,",
-      ",",
-      ".",
-      "(",
-      "é",
-      "e\u0301",
-      "\u0301",
-      "\u0323",
-      "博",
-      "推",
-      "\u00A0",
-      "\u3000",
-      "\u2028",
-      "\u200B",
-      "\x01",
-      "\v",
-      "ΣΑΣ",
-      "Σ",
-      "İ",
-      "\uFFFD",
-      "\xFF",
-      "\xE5\x8D",
-      "don't",
-      "a-b",
-      "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"};
+      " ",      " ",      " ",
+      "\n",     "\t",     "\r\n",
+      "a",      "b",      "the",
+      "The",    "ab",     "12",
+      "12,",    ",",      ".",
+      "(",      "é",      "e\u0301",
+      "\u0301", "\u0323", "博",
+      "推",     "\u00A0", "\u3000",
+      "\u2028", "\u200B", "▁",
+      "the▁",   "\x01",   "\v",
+      "ΣΑΣ",    "Σ",      "İ",
+      "\uFFFD", "\xFF",   "\xE5\x8D",
+      "don't",  "a-b",    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"};
   return parts;
 }
 
@@ -152,7 +128,7 @@ TEST(WordCacheTest, HasTheIdsOfSentencePieceWithWholeScores) {
     const auto tokenizer = TinySentencePiece(pieces);
     EXPECT_EQ(tokenizer->cutting_places().blanks, " ");
     EXPECT_EQ(tokenizer->cutting_places().joining,
-              std::vector<std::string>{"ab"});
+              (std::vector<std::string>{"ab", "▁"}));
     ExpectSameIds(*tokenizer);
     // All pieces consist of marks.
     pieces.emplace_back("▁▁", 0.0F);
