@@ -6,25 +6,34 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "tasks/classify/records.h"
 #include "tasks/classify/task.h"
+#include "tasks/data/hold_out.h"
 #include "tasks/task/benchmark.h"
 
 namespace etc {
 namespace {
 
-// Calls `take` with the answer of each record of data.train or data.dev that
-// has one, and its place. With on_bad_record "skip", records with a mistake and
-// errors of `take` are passed over.
-absl::Status ForEachAnswer(
-    const DataConfig& data, const Classify& classify, ClassifyFileUse use,
-    const std::function<absl::Status(const ClassifyAnswer& answer,
-                                     const std::string& where)>& take) {
+// The records of data.train or data.dev, in their order.
+struct RecordAnswers {
+  // Nothing for a record without an answer or, with on_bad_record "skip", with
+  // a mistake.
+  std::vector<std::optional<ClassifyAnswer>> answers;
+  // The strata by which data.dev_fraction divides them.
+  std::vector<std::string> strata;
+};
+
+absl::StatusOr<RecordAnswers> ReadAnswers(const DataConfig& data,
+                                          const Classify& classify,
+                                          ClassifyFileUse use) {
   const bool skips = data.on_bad_record == "skip";
   ETC_ASSIGN_OR_RETURN(
       const std::vector<FileRecord> records,
@@ -34,21 +43,22 @@ absl::Status ForEachAnswer(
             return ReadClassifyFile(path, classify.options(), use, limits);
           },
           /*listener=*/nullptr, RecordLimitsOf(data)));
+  RecordAnswers read;
   for (const FileRecord& file_record : records) {
     const std::string& where = file_record.where;
     const auto record = classify.ParseRecord(file_record.json, where);
-    absl::Status status = record.status();
-    if (status.ok() && record->answer.has_value()) {
-      status = take(*record->answer, where);
-    }
+    read.strata.push_back(record.ok() ? classify.Stratum(*record) : "");
+    const absl::Status status =
+        record.ok() ? classify.CheckRecord(*record, where) : record.status();
     if (!skips) {
       ETC_RETURN_IF_ERROR(status);
     }
+    read.answers.push_back(status.ok() ? record->answer : std::nullopt);
   }
-  return absl::OkStatus();
+  return read;
 }
 
-// Statistics of the answers of the training data.
+// Statistics of answers.
 struct Collected {
   int64_t documents = 0;
   std::map<std::string, int64_t> documents_of_label;
@@ -66,9 +76,9 @@ struct Collected {
 };
 
 absl::StatusOr<std::vector<std::string>> LabelsOf(
-    const Collected& train, const ClassifyOptions& options,
+    const Collected& all, const ClassifyOptions& options,
     const std::string& files) {
-  const auto num_labels = static_cast<int64_t>(train.documents_of_label.size());
+  const auto num_labels = static_cast<int64_t>(all.documents_of_label.size());
   const int64_t least = options.type == ClassifyType::kOne ? 2 : 1;
   if (num_labels < least) {
     return InvalidArgument(
@@ -76,21 +86,20 @@ absl::StatusOr<std::vector<std::string>> LabelsOf(
         least == 2 ? "two different labels" : "one label", ", but ",
         num_labels == 0
             ? "has none"
-            : absl::StrCat("has only ",
-                           train.documents_of_label.begin()->first));
+            : absl::StrCat("has only ", all.documents_of_label.begin()->first));
   }
   // Fewer may be a first try.
   constexpr int64_t kFew = 20;
-  if (num_labels > kFew && 2 * num_labels > train.documents) {
+  if (num_labels > kFew && 2 * num_labels > all.documents) {
     return InvalidArgument(
         files, ": the field \"", options.label, "\" has ", num_labels,
-        " different labels in ", train.documents,
+        " different labels in ", all.documents,
         " documents; classify.label should name the field of the labels, or, "
         "where this is it, classify.labels list them");
   }
   std::vector<std::string> labels;
-  labels.reserve(train.documents_of_label.size());
-  for (const auto& [label, documents] : train.documents_of_label) {
+  labels.reserve(all.documents_of_label.size());
+  for (const auto& [label, documents] : all.documents_of_label) {
     labels.push_back(label);
   }
   return labels;
@@ -119,6 +128,11 @@ absl::StatusOr<nlohmann::json> BalancedWeights(
 // Returns mean and standard deviation of numbers, at least one; a deviation of
 // 1 if they are equal.
 std::pair<double, double> Moments(const std::vector<double>& numbers) {
+  // The mean of equal numbers may differ from them in the last bit.
+  if (std::adjacent_find(numbers.begin(), numbers.end(),
+                         std::not_equal_to<>()) == numbers.end()) {
+    return {numbers.front(), 1.0};
+  }
   const auto size = static_cast<double>(numbers.size());
   const double mean =
       std::accumulate(numbers.begin(), numbers.end(), 0.0) / size;
@@ -150,34 +164,34 @@ absl::Status Classify::CompleteOptions(const DataConfig& data,
     return absl::OkStatus();  // training says so
   }
   const std::string files = absl::StrJoin(data.train, ", ");
+  ETC_ASSIGN_OR_RETURN(const RecordAnswers read,
+                       ReadAnswers(data, *this, ClassifyFileUse::kTraining));
+  const std::vector<bool> is_held_out =
+      ChooseHeldOut(read.strata, HoldOutOptionsOf(data));
+  Collected all;
+  Collected train;  // what is not held out, which has each label, too
+  for (size_t i = 0; i < read.answers.size(); ++i) {
+    if (const std::optional<ClassifyAnswer>& answer = read.answers[i]) {
+      all.Add(*answer);
+      if (!is_held_out[i]) {
+        train.Add(*answer);
+      }
+    }
+  }
   Options completed = options();
-  const auto check = [&](const ClassifyAnswer& answer,
-                         const std::string& where) {
-    return IndicesOfLabels(answer, completed, where).status();
-  };
-  Collected train;
-  ETC_RETURN_IF_ERROR(ForEachAnswer(
-      data, *this, ClassifyFileUse::kTraining,
-      [&](const ClassifyAnswer& answer, const std::string& where) {
-        // Listed labels are all that there may be.
-        absl::Status status =
-            options().labels.empty() ? absl::OkStatus() : check(answer, where);
-        if (status.ok()) {
-          train.Add(answer);
-        }
-        return status;
-      }));
   if (options().type == ClassifyType::kNumber) {
     ETC_RETURN_IF_ERROR(AddNumbers(train, options(), files, json));
   } else if (options().labels.empty()) {
-    ETC_ASSIGN_OR_RETURN(completed.labels, LabelsOf(train, options(), files));
+    ETC_ASSIGN_OR_RETURN(completed.labels, LabelsOf(all, options(), files));
     (*json)["labels"] = completed.labels;
   }
   if (options().balances_classes) {
     ETC_ASSIGN_OR_RETURN((*json)["class_weights"],
                          BalancedWeights(train, completed.labels, files));
   }
-  return ForEachAnswer(data, *this, ClassifyFileUse::kAny, check);
+  return ReadAnswers(data, Classify(std::move(completed)),
+                     ClassifyFileUse::kAny)
+      .status();
 }
 
 }  // namespace etc

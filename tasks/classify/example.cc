@@ -44,6 +44,9 @@ Classify::ExamplesOr Classify::MakeExamples(Record record,
   const bool is_pair = record.text_b.has_value();
   SplitText a = SplitTexts(record.texts, *this);
   SplitText b = is_pair ? SplitTexts({*record.text_b}, *this) : SplitText();
+  if (a.tokens.empty() && b.tokens.empty()) {
+    example->left_out = "the tokenizer leaves nothing of the text";
+  }
   example->dropped_pieces =
       CutLongerText(RoomForPieces(options().input, options().marks, is_pair),
                     &a.tokens, &b.tokens);

@@ -1,9 +1,11 @@
 #include "tasks/classify/options.h"
 
 #include <cmath>
+#include <map>
 #include <set>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -11,6 +13,7 @@
 #include "base/utf8.h"
 #include "nlohmann/json.hpp"
 #include "tasks/classify/task.h"
+#include "tasks/text/text_folding.h"
 
 namespace etc {
 namespace {
@@ -45,9 +48,21 @@ void ReadOptionalNumber(JsonObjectReader& reader, const std::string& field,
   }
 }
 
+// Notes a mistake if a field is there that has a use under `condition` alone.
+void CheckHasUse(JsonObjectReader& reader, const std::string& field,
+                 bool has_use, absl::string_view condition) {
+  if (reader.Has(field) && !has_use) {
+    reader.Fail(field, absl::StrCat("should be absent unless ", condition));
+  }
+}
+
 void ReadDelimiter(JsonObjectReader& reader, ClassifyOptions* options) {
   std::string delimiter;
   reader.Optional("delimiter", &delimiter);
+  CheckHasUse(reader, "delimiter",
+              options->format == ClassifyFormat::kByName ||
+                  options->format == ClassifyFormat::kCsv,
+              "format is \"csv\" or absent");
   if (!reader.Has("delimiter")) {
     return;
   }
@@ -64,6 +79,41 @@ void ReadDelimiter(JsonObjectReader& reader, ClassifyOptions* options) {
   options->delimiter = delimiter[0];
 }
 
+// `field`, or the default one unless another option names that.
+std::optional<std::string> FieldOrDefault(
+    const ClassifyOptions& options, const std::optional<std::string>& field,
+    const char* default_field) {
+  const bool is_taken = absl::c_linear_search(options.text, default_field) ||
+                        options.text_b == default_field ||
+                        options.id == default_field ||
+                        options.label == default_field;
+  return field.has_value() || is_taken ? field : default_field;
+}
+
+// Notes a mistake if two of the options name the same field.
+void CheckFieldsDiffer(JsonObjectReader& reader,
+                       const ClassifyOptions& options) {
+  std::map<std::string, std::string> named_by = {{options.label, "label"}};
+  const auto add = [&](const std::string& option, const std::string& field) {
+    const auto [earlier, is_new] = named_by.try_emplace(field, option);
+    if (!is_new) {
+      reader.Fail(
+          option,
+          absl::StrCat("should name another field than classify.",
+                       earlier->second, ", but both name ", QuotedName(field)));
+    }
+  };
+  for (const std::string& field : options.text) {
+    add("text", field);
+  }
+  if (options.text_b.has_value()) {
+    add("text_b", *options.text_b);
+  }
+  if (options.id.has_value()) {
+    add("id", *options.id);
+  }
+}
+
 void ReadFields(JsonObjectReader& reader, ClassifyOptions* options) {
   reader.OneOrMore("text", &options->text);
   reader.Optional("text_b", &options->text_b);
@@ -74,6 +124,7 @@ void ReadFields(JsonObjectReader& reader, ClassifyOptions* options) {
   if (different.empty() || different.size() < options->text.size()) {
     reader.Fail("text", "should name at least one field, each once");
   }
+  CheckFieldsDiffer(reader, *options);
 }
 
 void ReadLabels(JsonObjectReader& reader, ClassifyOptions* options) {
@@ -87,7 +138,9 @@ void ReadLabels(JsonObjectReader& reader, ClassifyOptions* options) {
   if (options->type == ClassifyType::kNumber) {
     reader.Fail("labels", "should be absent where type is \"number\"");
   } else if (different.size() < least || different.size() < labels.size() ||
-             different.contains("")) {
+             absl::c_any_of(labels, [](const std::string& label) {
+               return StripWhiteSpace(label).empty();
+             })) {
     reader.Fail("labels", absl::StrCat("should name at least ",
                                        least == 2 ? "two labels" : "one label",
                                        ", each once, and none empty"));
@@ -100,10 +153,8 @@ void ReadClassWeights(JsonObjectReader& reader, ClassifyOptions* options) {
   if (weights == nullptr) {
     return;
   }
-  if (options->type != ClassifyType::kOne) {
-    reader.Fail("class_weights", "should be absent unless type is \"one\"");
-    return;
-  }
+  CheckHasUse(reader, "class_weights", options->type == ClassifyType::kOne,
+              "type is \"one\"");
   if (*weights == "balanced") {
     options->balances_classes = true;
     return;
@@ -129,7 +180,44 @@ void ReadClassWeights(JsonObjectReader& reader, ClassifyOptions* options) {
   }
 }
 
+void ReadOptionsOfSeveral(JsonObjectReader& reader, ClassifyOptions* options) {
+  for (const char* field : {"label_separator", "threshold"}) {
+    CheckHasUse(reader, field, options->type == ClassifyType::kSeveral,
+                "type is \"several\"");
+  }
+  reader.Optional("label_separator", &options->label_separator);
+  if (options->label_separator.empty()) {
+    reader.Fail("label_separator", "should not be empty");
+  }
+  reader.Optional("threshold", &options->threshold);
+  if (!(options->threshold > 0 && options->threshold < 1)) {
+    reader.Fail("threshold", absl::StrCat("should be in (0, 1), but is ",
+                                          options->threshold));
+  }
+}
+
+void ReadOptionsOfNumbers(JsonObjectReader& reader, ClassifyOptions* options) {
+  for (const char* field : {"mean", "deviation"}) {
+    CheckHasUse(reader, field, options->type == ClassifyType::kNumber,
+                "type is \"number\"");
+  }
+  ReadOptionalNumber(reader, "mean", &options->mean);
+  ReadOptionalNumber(reader, "deviation", &options->deviation);
+  if (!(options->deviation.value_or(1) > 0)) {
+    reader.Fail("deviation", absl::StrCat("should be more than 0, but is ",
+                                          *options->deviation));
+  }
+}
+
 }  // namespace
+
+std::optional<std::string> ClassifyOptions::text_b_or_default() const {
+  return FieldOrDefault(*this, text_b, "text_b");
+}
+
+std::optional<std::string> ClassifyOptions::id_or_default() const {
+  return FieldOrDefault(*this, id, "id");
+}
 
 absl::Span<const OptionField> Classify::OptionFields() const {
   static constexpr OptionField kFields[] = {
@@ -177,21 +265,8 @@ void Classify::ReadOptions(JsonObjectReader& reader, Options* options) const {
   ReadFields(reader, options);
   ReadLabels(reader, options);
   ReadClassWeights(reader, options);
-  reader.Optional("label_separator", &options->label_separator);
-  if (options->label_separator.empty()) {
-    reader.Fail("label_separator", "should not be empty");
-  }
-  reader.Optional("threshold", &options->threshold);
-  if (!(options->threshold > 0 && options->threshold < 1)) {
-    reader.Fail("threshold", absl::StrCat("should be in (0, 1), but is ",
-                                          options->threshold));
-  }
-  ReadOptionalNumber(reader, "mean", &options->mean);
-  ReadOptionalNumber(reader, "deviation", &options->deviation);
-  if (!(options->deviation.value_or(1) > 0)) {
-    reader.Fail("deviation", absl::StrCat("should be more than 0, but is ",
-                                          *options->deviation));
-  }
+  ReadOptionsOfSeveral(reader, options);
+  ReadOptionsOfNumbers(reader, options);
 }
 
 }  // namespace etc

@@ -24,9 +24,9 @@ struct ClassifyOptions {
   ClassifyFormat format = ClassifyFormat::kByName;
   // The character between the fields of a CSV file; absent: a comma.
   std::optional<char> delimiter = std::nullopt;
-  // Names of columns or JSON fields: of the texts, which are read one after the
-  // other; of the second text of pairs (absent: "text_b", if there is one); of
-  // the id (absent: "id", if there is one); of the answer.
+  // Names of columns or JSON fields, each once: of the texts, which are read
+  // one after the other; of the second text of pairs (absent: "text_b", if
+  // there is one); of the id (absent: "id", if there is one); of the answer.
   std::vector<std::string> text = {"text"};
   std::optional<std::string> text_b = std::nullopt;
   std::optional<std::string> id = std::nullopt;
@@ -48,8 +48,10 @@ struct ClassifyOptions {
   std::optional<double> mean = std::nullopt;
   std::optional<double> deviation = std::nullopt;
 
-  std::string text_b_or_default() const { return text_b.value_or("text_b"); }
-  std::string id_or_default() const { return id.value_or("id"); }
+  // The fields of the second text and of the id that are read if they are
+  // there; nothing: none, since another option names the default one.
+  std::optional<std::string> text_b_or_default() const;
+  std::optional<std::string> id_or_default() const;
 };
 
 }  // namespace etc

@@ -6,12 +6,12 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "base/json_reader.h"
 #include "base/json_text.h"
@@ -20,6 +20,7 @@
 #include "tasks/classify/table.h"
 #include "tasks/classify/task.h"
 #include "tasks/data/read_text.h"
+#include "tasks/text/text_folding.h"
 
 namespace etc {
 namespace {
@@ -29,6 +30,8 @@ using nlohmann::json;
 // The number of a row of a table without ids, from 0 on. No column has such a
 // name.
 constexpr char kRowField[] = "\nrow";
+
+bool IsBlank(absl::string_view text) { return StripWhiteSpace(text).empty(); }
 
 absl::StatusOr<ClassifyFormat> FormatOf(const std::string& path,
                                         const ClassifyOptions& options) {
@@ -60,9 +63,13 @@ absl::StatusOr<std::map<std::string, size_t>> ColumnsOf(
   for (const std::string& text : options.text) {
     needed[text] = true;
   }
-  needed.emplace(options.text_b_or_default(), options.text_b.has_value());
-  needed.emplace(options.id_or_default(), options.id.has_value());
-  needed.emplace(options.label, use == ClassifyFileUse::kTraining);
+  if (const auto text_b = options.text_b_or_default()) {
+    needed[*text_b] = options.text_b.has_value();
+  }
+  if (const auto id = options.id_or_default()) {
+    needed[*id] = options.id.has_value();
+  }
+  needed[options.label] = use == ClassifyFileUse::kTraining;
   std::map<std::string, size_t> columns;
   for (const auto& [name, is_needed] : needed) {
     if (const std::optional<size_t> column = table.Find(name)) {
@@ -82,6 +89,8 @@ absl::StatusOr<std::vector<FileRecord>> ReadTable(
       TableReader table,
       TableReader::Open(text, format, path, options.delimiter.value_or(',')));
   ETC_ASSIGN_OR_RETURN(const auto columns, ColumnsOf(table, options, use));
+  const std::optional<std::string> text_b = options.text_b_or_default();
+  const std::optional<std::string> id = options.id_or_default();
   std::vector<FileRecord> records;
   while (true) {
     ETC_ASSIGN_OR_RETURN(const auto row, table.Next());
@@ -92,14 +101,13 @@ absl::StatusOr<std::vector<FileRecord>> ReadTable(
     for (const auto& [name, column] : columns) {
       record[name] = (*row)[column];
     }
-    if (!columns.contains(options.id_or_default())) {
+    if (!id.has_value() || !columns.contains(*id)) {
       record[kRowField] = absl::StrCat(records.size());
     }
     // A table has no other way to say that there is no second text.
-    const std::string text_b = options.text_b_or_default();
-    if (columns.contains(text_b) &&
-        record[text_b].get_ref<const std::string&>().empty()) {
-      record.erase(text_b);
+    if (text_b.has_value() && columns.contains(*text_b) &&
+        (*row)[columns.at(*text_b)].empty()) {
+      record[*text_b] = nullptr;
     }
     records.push_back({.json = JsonText(record), .where = table.Where()});
   }
@@ -125,6 +133,21 @@ std::optional<std::string> ScalarOf(const json& value) {
   return std::nullopt;
 }
 
+void ReadId(JsonObjectReader& reader, const std::string& field, bool required,
+            ClassifyRecord* record) {
+  const json* value = reader.Raw(field, required);
+  if (value == nullptr) {
+    return;
+  }
+  record->has_id = true;
+  if (const std::optional<std::string> id = ScalarOf(*value)) {
+    record->id = *id;
+  } else {
+    reader.Fail(field, absl::StrCat("should be a string or a number",
+                                    value->is_number() ? kOfScalar : ""));
+  }
+}
+
 void ReadOne(JsonObjectReader& reader, const ClassifyOptions& options,
              const json& value, ClassifyRecord* record) {
   const std::optional<std::string> label = ScalarOf(value);
@@ -132,7 +155,7 @@ void ReadOne(JsonObjectReader& reader, const ClassifyOptions& options,
     reader.Fail(options.label,
                 absl::StrCat("should be a label, but is no string",
                              value.is_number() ? kOfScalar : ""));
-  } else if (!label->empty()) {
+  } else if (!IsBlank(*label)) {
     record->answer = {.type = ClassifyType::kOne, .labels = {*label}};
   }
 }
@@ -143,7 +166,7 @@ void ReadSeveral(JsonObjectReader& reader, const ClassifyOptions& options,
   if (value.is_array()) {
     for (const json& element : value) {
       labels.push_back(ScalarOf(element).value_or(""));
-      if (labels.back().empty()) {
+      if (IsBlank(labels.back())) {
         reader.Fail(options.label,
                     absl::StrCat("should be a list of labels",
                                  element.is_number() ? kOfScalar : ""));
@@ -152,7 +175,7 @@ void ReadSeveral(JsonObjectReader& reader, const ClassifyOptions& options,
   } else if (const std::optional<std::string> list = ScalarOf(value)) {
     for (const absl::string_view label :
          absl::StrSplit(*list, options.label_separator)) {
-      labels.emplace_back(absl::StripAsciiWhitespace(label));
+      labels.emplace_back(StripWhiteSpace(label));
     }
     std::erase(labels, "");
   } else {
@@ -167,7 +190,7 @@ void ReadSeveral(JsonObjectReader& reader, const ClassifyOptions& options,
 void ReadNumber(JsonObjectReader& reader, const ClassifyOptions& options,
                 const json& value, ClassifyRecord* record) {
   const std::string text = value.is_string() ? value.get<std::string>() : "";
-  if (value.is_string() && text.empty()) {
+  if (value.is_string() && IsBlank(text)) {
     return;
   }
   double number = value.is_number() ? value.get<double>() : 0;
@@ -208,12 +231,14 @@ void ReadTexts(JsonObjectReader& reader, const ClassifyOptions& options,
       reader.OneOrMore(field, &texts);
     }
     for (std::string& text : texts) {
-      has_text = has_text || !absl::StripAsciiWhitespace(text).empty();
+      has_text = has_text || !IsBlank(text);
       record->texts.push_back(std::move(text));
     }
   }
-  const std::string text_b = options.text_b_or_default();
-  reader.Optional(text_b, &record->text_b);
+  if (const auto text_b = options.text_b_or_default()) {
+    reader.Raw(*text_b, /*required=*/options.text_b.has_value());
+    reader.Optional(*text_b, &record->text_b);
+  }
   if (!has_text) {
     reader.Fail(absl::StrJoin(options.text, " and "),
                 "should have a text, but has none");
@@ -241,16 +266,8 @@ void Classify::ReadRecord(JsonObjectReader& reader, Record* record) const {
   // "dev.jsonl: record 17"
   record->id = reader.where().substr(reader.where().rfind(' ') + 1);
   reader.Optional(kRowField, &record->id);
-  const std::string id = options().id_or_default();
-  if (const json* value = reader.Raw(id, options().id.has_value())) {
-    const std::optional<std::string> text = ScalarOf(*value);
-    record->has_id = true;
-    if (text.has_value()) {
-      record->id = *text;
-    } else {
-      reader.Fail(id, absl::StrCat("should be a string or a number",
-                                   value->is_number() ? kOfScalar : ""));
-    }
+  if (const auto field = options().id_or_default()) {
+    ReadId(reader, *field, /*required=*/options().id.has_value(), record);
   }
   ReadTexts(reader, options(), record);
   ReadAnswer(reader, options(), record);

@@ -56,10 +56,11 @@ class Classify final
     return FindTextMarks(tokenizer, &options->marks);
   }
   // Adds to `json`, which options() were read from, what it does not say and
-  // the training data do: the labels, sorted; weights n / (C n_c) of the labels
-  // for "balanced", with n_c of n documents having label c of C; mean and
-  // standard deviation of numbers. Reads all files of `data` once, so that
-  // mistakes in them are seen before the training, and keeps nothing of them.
+  // the training data do: the labels, sorted; of documents that are not held
+  // out, weights n / (C n_c) of the labels for "balanced", with n_c of n
+  // documents having label c of C, or mean and standard deviation of numbers.
+  // Reads all files of `data` once, so that mistakes in them are seen before
+  // the training, and keeps nothing of them.
   //   kInvalidArgument  a mistake in a record (none if `data.on_bad_record` is
   //                     "skip"), such as a label in dev that training does not
   //                     have; fewer than two labels; more than half as many

@@ -9,7 +9,6 @@
 #include <string_view>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 
@@ -57,7 +56,7 @@ absl::Status EvaluationLoader::CheckId(int64_t record,
       break;
     case Example::IdKind::kNumber:
       if (!options_.predicts) {
-        return ids_.Add(absl::StrCat(FileOfPlace(where), " ", id), where);
+        return ids_.AddWithinFile(id, where);
       }
       break;
     case Example::IdKind::kOfText:

@@ -4,19 +4,34 @@
 #include "base/utf8.h"
 
 namespace etc {
+namespace {
+
+// The file of a place: "dev.csv" of "dev.csv:7", "dev.jsonl" of "dev.jsonl:
+// record 7".
+std::string FileOfPlace(const std::string& where) {
+  return where.substr(0, where.rfind(':'));
+}
+
+}  // namespace
 
 absl::Status IdPlaces::Add(const std::string& id, const std::string& where) {
-  const auto [place, is_new] = places_.try_emplace(id, where);
+  return AddTo(/*file=*/"", id, where);
+}
+
+absl::Status IdPlaces::AddWithinFile(const std::string& id,
+                                     const std::string& where) {
+  return AddTo(FileOfPlace(where), id, where);
+}
+
+absl::Status IdPlaces::AddTo(const std::string& file, const std::string& id,
+                             const std::string& where) {
+  const auto [place, is_new] = places_.try_emplace({file, id}, where);
   if (is_new) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(absl::StrCat(
       where, ": the id ", QuotedName(id), " should occur once, but is that of ",
       place->second, " too"));
-}
-
-std::string FileOfPlace(absl::string_view where) {
-  return std::string(where.substr(0, where.rfind(':')));
 }
 
 }  // namespace etc

@@ -3,9 +3,9 @@
 
 #include <map>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 
 namespace etc {
 
@@ -18,14 +18,17 @@ class IdPlaces {
   //   kInvalidArgument  "<where>: the id "q1" should occur once, but is that of
   //                     <earlier place> too"
   absl::Status Add(const std::string& id, const std::string& where);
+  // The same of an id that tells the records of its file apart: that of a
+  // record of another file is another one.
+  absl::Status AddWithinFile(const std::string& id, const std::string& where);
 
  private:
-  std::map<std::string, std::string> places_;
-};
+  absl::Status AddTo(const std::string& file, const std::string& id,
+                     const std::string& where);
 
-// The file of a place: "dev.csv" of "dev.csv:7", "dev.jsonl" of "dev.jsonl:
-// record 7".
-std::string FileOfPlace(absl::string_view where);
+  // By file (empty: all files) and id.
+  std::map<std::pair<std::string, std::string>, std::string> places_;
+};
 
 }  // namespace etc
 

@@ -12,6 +12,7 @@
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tasks/data/data_files.h"
+#include "tasks/data/id_places.h"
 #include "tasks/data/record_gate.h"
 
 namespace etc {
@@ -245,10 +246,12 @@ absl::StatusOr<std::vector<FileRecord>> ReadAllFiles(
 }
 
 FileRecordSource::FileRecordSource(std::vector<FileRecord> records,
-                                   ExampleMaker maker, RecordChecker checker)
+                                   ExampleMaker maker, RecordChecker checker,
+                                   RecordIdReader id_reader)
     : records_(std::move(records)),
       maker_(std::move(maker)),
-      checker_(std::move(checker)) {}
+      checker_(std::move(checker)),
+      id_reader_(std::move(id_reader)) {}
 
 int64_t FileRecordSource::size() const {
   return static_cast<int64_t>(records_.size());
@@ -271,6 +274,24 @@ absl::Status FileRecordSource::CheckRecords() const {
   for (const FileRecord& record : records_) {
     if (record.broken.empty()) {
       ETC_RETURN_IF_ERROR(checker_(record.json, record.where));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FileRecordSource::CheckIds() const {
+  if (id_reader_ == nullptr) {
+    return absl::OkStatus();
+  }
+  IdPlaces ids;
+  for (const FileRecord& record : records_) {
+    if (!record.broken.empty()) {
+      continue;
+    }
+    if (const auto id = id_reader_(record.json, record.where)) {
+      ETC_RETURN_IF_ERROR(id->is_of_all_files
+                              ? ids.Add(id->id, record.where)
+                              : ids.AddWithinFile(id->id, record.where));
     }
   }
   return absl::OkStatus();

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -92,11 +93,24 @@ absl::StatusOr<std::vector<FileRecord>> ReadAllFiles(
 using RecordChecker = std::function<absl::Status(const std::string& record,
                                                  const std::string& where)>;
 
+// The id of a record, which evaluations tell it apart by.
+struct RecordId {
+  std::string id;
+  // True if it is known to be one in all files (Example::IdKind::kUnique);
+  // false: it is one in its file.
+  bool is_of_all_files = false;
+};
+
+// Reads it without making examples; nothing for a record with a mistake.
+using RecordIdReader = std::function<std::optional<RecordId>(
+    const std::string& record, const std::string& where)>;
+
 // A data set of such records.
 class FileRecordSource final : public ExampleSource {
  public:
   FileRecordSource(std::vector<FileRecord> records, ExampleMaker maker,
-                   RecordChecker checker = nullptr);
+                   RecordChecker checker = nullptr,
+                   RecordIdReader id_reader = nullptr);
 
   int64_t size() const override;
   absl::StatusOr<Examples> Make(RecordRequest request) const override;
@@ -107,11 +121,15 @@ class FileRecordSource final : public ExampleSource {
   const std::vector<FileRecord>& records() const { return records_; }
   // The first mistake that the checker finds in any record.
   absl::Status CheckRecords() const;
+  // Checks that no id comes again, as an EvaluationLoader of the records does.
+  //   kInvalidArgument  one does
+  absl::Status CheckIds() const;
 
  private:
   const std::vector<FileRecord> records_;
   const ExampleMaker maker_;
   const RecordChecker checker_;
+  const RecordIdReader id_reader_;
 };
 
 // A data set that a task is to open.

@@ -141,13 +141,23 @@ absl::Status Trial::TryMicroBatch() {
   return absl::OkStatus();
 }
 
-// Evaluates the model on one batch of the evaluation data.
+// Evaluates the model on one batch of the evaluation data, and checks that it
+// has the scores that the run needs.
 absl::Status TryEvaluation(const FinetuneConfig& config, const Task& task,
                            const RunData& data, const RunContext& context,
                            TrainableModel* model, DryRun* result) {
   EvaluateOptions options = EvaluateOptionsFromConfig(config);
   options.context = context;
   options.context.reporter = nullptr;
+  if (NeedsMainMetric(config.train)) {
+    const FirstRecords probed(data.dev.get(), kProbedRecords);
+    ETC_ASSIGN_OR_RETURN(const Evaluation probe,
+                         Evaluate(model, task, probed, options));
+    if (!probe.metrics.empty()) {
+      const MainMetric metric = MainMetricOf(config.train, task.main_metric());
+      ETC_RETURN_IF_ERROR(CheckHasMainMetric(probe.metrics, metric.name));
+    }
+  }
   const FirstRecords records(data.dev.get(), options.batch_size);
   const double begin = SteadySeconds();
   ETC_ASSIGN_OR_RETURN(const Evaluation evaluation,

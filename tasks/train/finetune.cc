@@ -40,15 +40,6 @@
 namespace etc {
 namespace {
 
-// Records that are evaluated before a run to know the names of its scores.
-constexpr int64_t kProbedRecords = 8;
-
-// Returns true if a run needs its main metric for more than the best
-// checkpoint, which a run without one does not have.
-bool NeedsMainMetric(const TrainConfig& config) {
-  return !config.main_metric.empty() || config.early_stopping > 0;
-}
-
 // Checks that there are evaluations if a field asks for them.
 absl::Status CheckEvaluations(const FinetuneConfig& config,
                               int64_t num_records) {

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "base/status_macros.h"
 #include "tasks/data/first_records.h"
 #include "tasks/data/loader.h"
@@ -48,6 +50,13 @@ absl::Status CheckRecords(const DataConfig& config, const ExampleSource& data) {
              : absl::OkStatus();
 }
 
+// Returns the error of evaluations of data that are in memory about an id that
+// comes again.
+absl::Status CheckIds(const ExampleSource& data) {
+  const auto* records = dynamic_cast<const FileRecordSource*>(&data);
+  return records != nullptr ? records->CheckIds() : absl::OkStatus();
+}
+
 // An error if there is nothing to train on, a warning if nothing to evaluate.
 absl::Status CheckData(const DataConfig& config, const RunData& data,
                        const RunContext& context) {
@@ -69,6 +78,17 @@ absl::Status CheckData(const DataConfig& config, const RunData& data,
                                  " have no answers", kNoBest));
   }
   return absl::OkStatus();
+}
+
+// OpenRecords of the files that `field` names.
+absl::StatusOr<std::unique_ptr<ExampleSource>> OpenField(
+    absl::string_view field, const std::vector<std::string>& patterns,
+    const Task& task, const OpenOptions& options) {
+  auto records = OpenRecords(patterns, task, options);
+  return absl::IsNotFound(records.status())
+             ? absl::NotFoundError(
+                   absl::StrCat(field, ": ", records.status().message()))
+             : std::move(records);
 }
 
 }  // namespace
@@ -108,12 +128,14 @@ absl::StatusOr<std::unique_ptr<RunData>> OpenRunData(
                       .context = context,
                       .max_record_bytes = MaxRecordBytesOf(config)};
   ETC_ASSIGN_OR_RETURN(data->train_records,
-                       OpenRecords(config.train, task, open));
+                       OpenField("data.train", config.train, task, open));
   open.use = RecordUse::kEvaluation;
-  ETC_ASSIGN_OR_RETURN(data->dev_records, OpenRecords(config.dev, task, open));
+  ETC_ASSIGN_OR_RETURN(data->dev_records,
+                       OpenField("data.dev", config.dev, task, open));
   for (const auto* records : {&data->train_records, &data->dev_records}) {
     ETC_RETURN_IF_ERROR(CheckRecords(config, **records));
   }
+  ETC_RETURN_IF_ERROR(CheckIds(*data->dev_records));
   const ExampleSource* train = data->train_records.get();
   if (run.train.max_examples > 0) {
     data->first_records =

@@ -4,7 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "base/counted.h"
+#include "base/json_reader.h"
 #include "base/json_text.h"
 #include "base/status_macros.h"
 #include "etc/model_size.h"
@@ -67,6 +69,33 @@ MainMetric MainMetricOf(const TrainConfig& config, const std::string& of_task) {
                                ? IsLowerBetter(metric.name)
                                : config.main_metric_direction == "min";
   return metric;
+}
+
+bool NeedsMainMetric(const TrainConfig& config) {
+  return !config.main_metric.empty() || config.early_stopping > 0;
+}
+
+absl::Status CheckHasMainMetric(const Metrics& scores,
+                                const std::string& metric) {
+  if (FindMetric(scores, metric).has_value()) {
+    return absl::OkStatus();
+  }
+  if (scores.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "there is no score \"", metric,
+        "\", which train.main_metric or train.early_stopping need: no record "
+        "of the evaluation data has an answer"));
+  }
+  std::vector<std::string> names;
+  for (const auto& [name, value] : scores) {
+    names.push_back(name);
+  }
+  const std::string nearest = NearestName(metric, names);
+  return absl::InvalidArgumentError(absl::StrCat(
+      "train.main_metric should be \"", absl::StrJoin(names, "\" or \""),
+      "\", the scores of an evaluation, but is \"", metric, "\"",
+      nearest.empty() ? ""
+                      : absl::StrCat("; did you mean \"", nearest, "\"?")));
 }
 
 absl::StatusOr<RunPlan> PlanRun(const FinetuneConfig& config,

@@ -78,6 +78,18 @@ absl::StatusOr<RunPlan> PlanRun(const FinetuneConfig& config,
 // Task::main_metric), or the one that it names.
 MainMetric MainMetricOf(const TrainConfig& config, const std::string& of_task);
 
+// Returns true if a run needs its main metric for more than the best
+// checkpoint, which a run without one does not have.
+bool NeedsMainMetric(const TrainConfig& config);
+
+// Records that are evaluated before a run to know the names of its scores.
+inline constexpr int64_t kProbedRecords = 8;
+
+// Checks that `scores`, of an evaluation, have the main metric `metric`.
+//   kInvalidArgument  they have not, or there are none
+absl::Status CheckHasMainMetric(const Metrics& scores,
+                                const std::string& metric);
+
 // Checks that the run has an update, and its warm-up not more updates than it.
 // Errors as of PlanRun.
 absl::Status CheckHasUpdate(const FinetuneConfig& config, int64_t num_records,

@@ -124,17 +124,21 @@ absl::Status RunReport::ReportUpdate(int64_t step,
     options_.context.Message(update.model_warning.text);
     warned_of_model_ = update.model_warning.severity;
   }
-  if (step == plan.num_steps || skipped_train_ == 0) {
-    ReportSkipped("training", skipped, &skipped_train_);
-  }
   if (step == plan.num_steps) {
-    ReportLeftOut(skipped);
-  }
-  // As soon as all records were seen.
-  if (step == plan.num_steps || epoch >= 1) {
-    ReportTruncated("training", skipped, &truncated_train_);
+    ReportUnused(skipped);
+  } else {
+    ReportUnusedSoFar(skipped, epoch);
   }
   return absl::OkStatus();
+}
+
+void RunReport::ReportUnusedSoFar(const SkippedRecords& skipped, double epoch) {
+  if (skipped_train_ == 0) {
+    ReportSkipped("training", skipped, &skipped_train_);
+  }
+  if (epoch >= 1) {  // all records were seen
+    ReportTruncated("training", skipped, &truncated_train_);
+  }
 }
 
 absl::Status RunReport::ReportEvaluation(const TrainingState& state,

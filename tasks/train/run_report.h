@@ -60,6 +60,8 @@ class RunReport {
   // Ends events_ with a message if `status` is an error: a full disk does not
   // end the training as long as metrics.jsonl can be written.
   void NoteEvents(const absl::Status& status);
+  // Messages before the last update, each once.
+  void ReportUnusedSoFar(const SkippedRecords& skipped, double epoch);
   // A message, if more records were skipped than `*reported`.
   void ReportSkipped(const std::string& data, const SkippedRecords& skipped,
                      int64_t* reported);

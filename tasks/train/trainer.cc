@@ -9,12 +9,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "base/counted.h"
 #include "base/directory.h"
 #include "base/file.h"
-#include "base/json_reader.h"
 #include "base/out_of_memory.h"
 #include "base/process_memory.h"
 #include "base/random.h"
@@ -362,26 +360,9 @@ absl::Status Trainer::CheckMainMetric() {
 }
 
 absl::Status Trainer::CheckHasMainMetric(const Metrics& scores) const {
-  const std::string& metric = options_.main_metric.name;
-  if (options_.probe == nullptr || FindMetric(scores, metric).has_value()) {
-    return absl::OkStatus();
-  }
-  if (scores.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "there is no score \"", metric,
-        "\", which train.main_metric or train.early_stopping need: no record "
-        "of the evaluation data has an answer"));
-  }
-  std::vector<std::string> names;
-  for (const auto& [name, value] : scores) {
-    names.push_back(name);
-  }
-  const std::string nearest = NearestName(metric, names);
-  return absl::InvalidArgumentError(absl::StrCat(
-      "train.main_metric should be \"", absl::StrJoin(names, "\" or \""),
-      "\", the scores of an evaluation, but is \"", metric, "\"",
-      nearest.empty() ? ""
-                      : absl::StrCat("; did you mean \"", nearest, "\"?")));
+  return options_.probe == nullptr
+             ? absl::OkStatus()
+             : etc::CheckHasMainMetric(scores, options_.main_metric.name);
 }
 
 bool Trainer::EvaluationIsDue() const {

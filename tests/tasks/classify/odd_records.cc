@@ -31,10 +31,13 @@ json ClassifyOddOptions(OddRecords* odd) {
   if (odd->OneIn(4)) {
     return {{"type", "number"}};
   }
-  return {{"type", odd->OneIn(2) ? "one" : "several"},
-          {"threshold", 0.1 + 0.2 * static_cast<double>(odd->Below(5))},
-          {"labels",
-           odd->OneIn(2) ? json{"yes", "no"} : json{"no", "\u2581", "yes"}}};
+  json options = {{"type", odd->OneIn(2) ? "one" : "several"},
+                  {"labels", odd->OneIn(2) ? json{"yes", "no"}
+                                           : json{"no", "\u2581", "yes"}}};
+  if (options["type"] == "several") {
+    options["threshold"] = 0.1 + 0.2 * static_cast<double>(odd->Below(5));
+  }
+  return options;
 }
 
 void ClassifyOddFit(OddRecords*, FinetuneConfig* config) {

@@ -23,6 +23,7 @@
 #include "tasks/classify/prediction.h"
 #include "tasks/classify/table.h"
 #include "tasks/classify/task.h"
+#include "tasks/data/hold_out.h"
 #include "tasks/task/benchmark.h"
 #include "tasks/task/score_files.h"
 #include "tasks/text/wordpiece_tokenizer.h"
@@ -182,7 +183,7 @@ TEST(ClassifyRecordsTest, AreTheSameFromTablesAndJson) {
   const std::string json =
       R"({"key": 7, "title": "A, b", "body": ["say \"c\""], "also": "d", "topic": "food"})"
       "\n"
-      R"({"key": "8", "title": "e", "body": "", "topic": null})";
+      R"({"key": "8", "title": "e", "body": "", "also": null, "topic": null})";
   const nlohmann::json options = {{"text", {"title", "body"}},
                                   {"text_b", "also"},
                                   {"id", "key"},
@@ -250,6 +251,50 @@ TEST(ClassifyRecordsTest, HaveSeveralLabelsOrANumber) {
             std::nullopt);
 }
 
+TEST(ClassifyRecordsTest, ReadADefaultFieldOnlyForOneThing) {
+  for (const auto& [name, text] :
+       {std::pair("d.csv", "text,text_b,id\na,b,7\n"),
+        std::pair("d.jsonl", R"({"text": "a", "text_b": "b", "id": "7"})")}) {
+    const auto pair = Read(name, text, nlohmann::json::object());
+    ASSERT_TRUE(pair.ok()) << pair.status();
+    EXPECT_EQ(pair->front().text_b, "b");
+    const auto texts = Read(name, text, {{"text", {"text", "text_b"}}});
+    ASSERT_TRUE(texts.ok()) << texts.status();
+    EXPECT_THAT(texts->front().texts, ElementsAre("a", "b"));
+    EXPECT_EQ(texts->front().text_b, std::nullopt);
+    EXPECT_TRUE(texts->front().has_id);
+    const auto numbered = Read(name, text, {{"label", "id"}});
+    ASSERT_TRUE(numbered.ok()) << numbered.status();
+    EXPECT_THAT(numbered->front().answer->labels, ElementsAre("7"));
+    EXPECT_FALSE(numbered->front().has_id);
+    EXPECT_EQ(numbered->front().id, "0");
+  }
+}
+
+TEST(ClassifyRecordsTest, HaveNoLabelOfWhiteSpaceAlone) {
+  const std::string blank = " \u00a0\u3000";
+  const auto answer = [&](const char* type) {
+    const auto records =
+        Read("d.csv", "text,label\nx," + blank + "\n", {{"type", type}});
+    EXPECT_TRUE(records.ok()) << records.status();
+    return records->front().answer;
+  };
+  EXPECT_EQ(answer("one"), std::nullopt);
+  EXPECT_EQ(answer("number"), std::nullopt);
+  EXPECT_THAT(answer("several")->labels, IsEmpty());
+  EXPECT_THAT(
+      Read("d.csv", "text,label\nx,b;\u00a0a\u3000\n", {{"type", "several"}})
+          ->front()
+          .answer->labels,
+      ElementsAre("a", "b"));
+  EXPECT_THAT(
+      Message(Read("d.jsonl",
+                   R"({"text": "x", "label": ["a", ")" + blank + R"("]})",
+                   {{"type", "several"}})
+                  .status()),
+      HasSubstr("record 0.label should be a list of labels"));
+}
+
 TEST(ClassifyRecordsTest, SayWhatIsWrongWithThem) {
   struct Case {
     const char* name;
@@ -272,6 +317,12 @@ TEST(ClassifyRecordsTest, SayWhatIsWrongWithThem) {
             "has no column \"b\""},
            {"d.csv", "text,label\nx,y\n \t,y\n", none,
             "d.csv:3: text should have a text, but has none"},
+           {"d.csv", "text,label\n\u00a0\u3000,y\n", none,
+            "d.csv:2: text should have a text, but has none"},
+           {"d.jsonl",
+            R"({"text": "x"})",
+            {{"text_b", "b"}},
+            "d.jsonl: record 0.b is missing"},
            {"d.csv",
             "text,label\nx,high\n",
             {{"type", "number"}},
@@ -318,6 +369,35 @@ TEST(ClassifyOptionsTest, SayWhatIsWrongWithThem) {
            {{{"labels", {"a"}}}, "labels should name at least two labels"},
            {{{"labels", {"a", "a"}}}, "labels should name at least two"},
            {{{"labels", {"a", "b", ""}}}, "each once, and none empty"},
+           {{{"labels", {"a", "b", " "}}}, "each once, and none empty"},
+           {{{"text", {"text", "label"}}},
+            "c.json: classify.text should name another field than "
+            "classify.label, but both name \"label\""},
+           {{{"text_b", "label"}},
+            "text_b should name another field than classify.label, but"},
+           {{{"text_b", "text"}},
+            "text_b should name another field than classify.text, but"},
+           {{{"id", "label"}},
+            "id should name another field than classify.label, but"},
+           {{{"id", "text"}},
+            "id should name another field than classify.text, but"},
+           {{{"id", "key"}, {"text_b", "key"}},
+            "id should name another field than classify.text_b, but"},
+           {{{"label", "text"}},
+            "text should name another field than classify.label, but"},
+           {{{"format", "tsv"}, {"delimiter", ";"}},
+            "delimiter should be absent unless format is \"csv\" or absent"},
+           {{{"format", "json"}, {"delimiter", ";"}},
+            "delimiter should be absent unless format is"},
+           {{{"threshold", 0.3}},
+            "threshold should be absent unless type is \"several\""},
+           {{{"threshold", 0.3}, {"type", "number"}},
+            "threshold should be absent unless type is \"several\""},
+           {{{"label_separator", ","}},
+            "label_separator should be absent unless type is \"several\""},
+           {{{"mean", 1}}, "mean should be absent unless type is \"number\""},
+           {{{"deviation", 1}, {"type", "several"}},
+            "deviation should be absent unless type is \"number\""},
            {{{"labels", {"a", "b"}}, {"type", "number"}}, "labels should be"},
            {{{"class_weights", 2}}, "class_weights should be \"balanced\""},
            {{{"class_weights", "balanced"}, {"type", "several"}},
@@ -325,9 +405,12 @@ TEST(ClassifyOptionsTest, SayWhatIsWrongWithThem) {
            {{{"labels", {"a", "b"}}, {"class_weights", {{"c", 1}}}},
             "class_weights.c is the weight of no label"},
            {{{"class_weights", {{"c", -1}}}}, "class_weights.c should be a"},
-           {{{"threshold", 1}}, "threshold should be in (0, 1), but is 1"},
-           {{{"label_separator", ""}}, "label_separator should not be empty"},
-           {{{"deviation", 0}}, "deviation should be more than 0"},
+           {{{"threshold", 1}, {"type", "several"}},
+            "threshold should be in (0, 1), but is 1"},
+           {{{"label_separator", ""}, {"type", "several"}},
+            "label_separator should not be empty"},
+           {{{"deviation", 0}, {"type", "number"}},
+            "deviation should be more than 0"},
            {{{"lable", "x"}}, "did you mean \"label\"?"}}) {
     EXPECT_THAT(message(json), HasSubstr(words)) << json;
   }
@@ -409,13 +492,26 @@ class ClassifyCompletionTest : public testing::Test {
     const Classify classify(Options(json));
     DataConfig data = {.on_bad_record = on_bad_record_};
     data.train = {directory_.Write("train.csv", train_)};
-    data.dev = {directory_.Write("dev.csv", dev_)};
+    data.dev_fraction = dev_fraction_;
+    if (dev_fraction_ == 0) {
+      data.dev = {directory_.Write("dev.csv", dev_)};
+    }
     ETC_RETURN_IF_ERROR(classify.CompleteOptions(data, &json));
     return json;
   }
 
+  // `row` so many times.
+  static std::string RepeatedRow(const std::string& row, int times) {
+    std::string rows;
+    for (int i = 0; i < times; ++i) {
+      rows += row;
+    }
+    return rows;
+  }
+
   TemporaryDirectory directory_;
   std::string on_bad_record_ = "error";
+  double dev_fraction_ = 0;
   std::string train_ = "text,label\nx,b\ny,a\nz,b\nu,b\n";
   std::string dev_ = "text,label\nx,a\n";
 };
@@ -445,6 +541,42 @@ TEST_F(ClassifyCompletionTest, MeasuresNumbers) {
   EXPECT_EQ(
       (*Complete({{"type", "number"}, {"mean", 0}, {"deviation", 1}})),
       (nlohmann::json{{"type", "number"}, {"mean", 0}, {"deviation", 1}}));
+}
+
+TEST_F(ClassifyCompletionTest, HasADeviationOfOneWhereNumbersAreEqual) {
+  // Their mean by a sum is another number.
+  train_ = absl::StrCat("text,label\n", RepeatedRow("x,0.1\n", 8));
+  dev_ = "text\nx\n";
+  const auto json = Complete({{"type", "number"}});
+  ASSERT_TRUE(json.ok()) << json.status();
+  EXPECT_EQ((*json)["mean"], 0.1);
+  EXPECT_EQ((*json)["deviation"], 1);
+}
+
+TEST_F(ClassifyCompletionTest, LeavesOutWhatIsHeldOut) {
+  dev_fraction_ = 0.25;
+  train_ = "text,label\n";
+  for (int i = 0; i < 16; ++i) {
+    absl::StrAppend(&train_, "x,", i * i, "\n");
+  }
+  const std::vector<bool> is_held_out =
+      ChooseHeldOut(std::vector<std::string>(16), {.fraction = dev_fraction_});
+  double sum = 0;
+  for (int i = 0; i < 16; ++i) {
+    sum += is_held_out[static_cast<size_t>(i)] ? 0 : i * i;
+  }
+  const auto numbers = Complete({{"type", "number"}});
+  ASSERT_TRUE(numbers.ok()) << numbers.status();
+  EXPECT_EQ((*numbers)["mean"], sum / 12);
+
+  // 3 of 9 documents and 2 of 7 stay.
+  dev_fraction_ = 0.7;
+  train_ = absl::StrCat("text,label\n", RepeatedRow("x,a\n", 9),
+                        RepeatedRow("x,b\n", 7));
+  EXPECT_EQ(
+      *Complete({{"class_weights", "balanced"}}),
+      (nlohmann::json{{"labels", {"a", "b"}},
+                      {"class_weights", {{"a", 5.0 / 6}, {"b", 5.0 / 4}}}}));
 }
 
 TEST_F(ClassifyCompletionTest, SaysWhatIsWrongWithTheData) {

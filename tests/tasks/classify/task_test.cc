@@ -27,6 +27,7 @@
 #include "tasks/task/benchmark_head.h"
 #include "tasks/task/benchmark_task.h"
 #include "tasks/task/score_files.h"
+#include "tasks/text/wordpiece_tokenizer.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/tasks/text/word_tokenizer.h"
 
@@ -138,6 +139,28 @@ TEST(ClassifyExampleTest, CutsTheLongerText) {
   EXPECT_THAT(
       ExampleOf(R"({"text": "a. b. c."})", Settings(5))->pattern.sentence,
       ElementsAre(0, 1, 1, 2, 0));
+}
+
+// Invisible characters are no white space, but no tokenizer has a piece for
+// them.
+TEST(ClassifyExampleTest, IsLeftOutWhereTheTokenizerLeavesNothing) {
+  const auto left_out = [](const std::string& line) {
+    const auto task = MakeClassify(
+        kLabels, Settings(),
+        *ParseWordPieceTokenizer("[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n", "v"));
+    EXPECT_TRUE(task.ok()) << task.status();
+    const auto examples = (*task)->MakeExamples(line, "f: record 3");
+    EXPECT_TRUE(examples.ok()) << examples.status();
+    return examples->front()->left_out;
+  };
+  EXPECT_EQ(left_out(R"({"text": "\u200b", "label": "yes"})"),
+            "the tokenizer leaves nothing of the text");
+  EXPECT_EQ(left_out(R"({"text": "a", "label": "yes"})"), "");
+  EXPECT_EQ(left_out(R"({"text": "\u200b", "text_b": "a", "label": "yes"})"),
+            "");
+  // Nor is one left out whose texts have no room.
+  EXPECT_EQ(ExampleOf(R"({"text": "a", "text_b": "b"})", Settings(3))->left_out,
+            "");
 }
 
 TEST(ClassifyExampleTest, IsOneSequenceForBert) {
@@ -563,6 +586,37 @@ TEST_F(ClassifyRunTest, ChecksAllRecordsBeforeTheFirstUpdate) {
       FinetuneTask({.config = WriteConfig(nlohmann::json::object()),
                     .overrides = {"data.on_bad_record=skip"}});
   EXPECT_TRUE(skipped.ok()) << skipped.status();
+}
+
+TEST_F(ClassifyRunTest, FindsIdsThatComeAgainBeforeTheFirstUpdate) {
+  // Ids of training data are of no use, and may be the same.
+  directory_.Write("train.csv", "id,text,label\n7,a,x\n7,b,y\n");
+  directory_.Write("dev.tsv", "id\ttext\tlabel\n1\ta\tx\n1\tb\ty\n");
+  const std::string config = WriteConfig(nlohmann::json::object());
+  const std::string message = absl::StrCat(
+      directory_.File("dev.tsv:3: the id \"1\" should occur once, but is that "
+                      "of "),
+      directory_.File("dev.tsv:2 too"));
+  for (const char* on_bad_record : {"error", "skip"}) {
+    const auto tuned = FinetuneTask(
+        {.config = config,
+         .overrides = {absl::StrCat("data.on_bad_record=", on_bad_record)}});
+    EXPECT_THAT(Message(tuned.status()), HasSubstr(message));
+    EXPECT_FALSE(std::filesystem::exists(directory_.File("run")));
+  }
+  // Not those of records that are skipped, nor numbers of two files.
+  directory_.Write("dev.tsv", "id\ttext\tlabel\n1\ta\tx\n1\t \ty\n2\tb\ty\n");
+  const auto skipped = FinetuneTask(
+      {.config = config, .overrides = {"data.on_bad_record=skip"}});
+  EXPECT_TRUE(skipped.ok()) << skipped.status();
+  const std::string numbered = directory_.Write("dev.csv", "text,label\na,x\n");
+  const std::string more = directory_.Write("more.csv", "text,label\nb,y\n");
+  const auto tuned =
+      FinetuneTask({.config = config,
+                    .overrides = {absl::StrCat("data.dev=[\"", numbered,
+                                               "\",\"", more, "\"]"),
+                                  "output=" + directory_.File("numbered")}});
+  EXPECT_TRUE(tuned.ok()) << tuned.status();
 }
 
 TEST_F(ClassifyRunTest, RefusesRecordsThatAreTooLong) {

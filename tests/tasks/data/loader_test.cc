@@ -342,10 +342,11 @@ class TwoFiles : public ExampleSource {
     return Examples{example, example};
   }
   std::string Where(int64_t record) const override {
-    return absl::StrCat(record < 3 ? "a.csv:" : "b.csv:", record % 3);
+    return absl::StrCat(record < 3 ? "a.csv" : second, ":", record % 3);
   }
 
   int64_t differs = -1;
+  std::string second = "b.csv";
 
  private:
   const Example::IdKind id_kind_;
@@ -375,9 +376,13 @@ TEST(EvaluationLoaderTest, RefusesIdsThatComeAgain) {
   EXPECT_EQ(StatusOf(unique, /*predicts=*/false), again);
   EXPECT_EQ(StatusOf(unique, /*predicts=*/true), again);
   // Numbers are those of a file each, but a file of predictions has no files.
-  const TwoFiles numbered(Example::IdKind::kNumber);
+  TwoFiles numbered(Example::IdKind::kNumber);
   EXPECT_EQ(StatusOf(numbered, /*predicts=*/false), absl::OkStatus());
   EXPECT_EQ(StatusOf(numbered, /*predicts=*/true), again);
+  numbered.second = "a.csv";
+  EXPECT_EQ(StatusOf(numbered, /*predicts=*/false),
+            absl::InvalidArgumentError("a.csv:0: the id \"q0\" should occur "
+                                       "once, but is that of a.csv:0 too"));
   TwoFiles texts(Example::IdKind::kOfText);
   EXPECT_EQ(StatusOf(texts, /*predicts=*/true), absl::OkStatus());
   texts.differs = 3;

@@ -1,6 +1,6 @@
 // RecordSource finds the records of several files, named by patterns and opened
 // at once, in their order; tells how far opening has come; and names the first
-// file that cannot be opened.
+// file that cannot be opened. FileRecordSource finds ids that come again.
 
 #include "tasks/data/record_source.h"
 
@@ -9,10 +9,12 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/random.h"
 #include "tests/support/gzip_member.h"
@@ -128,6 +130,41 @@ TEST_F(RecordSourceTest, NamesAPatternWithoutFiles) {
   std::vector<std::string> seen;
   EXPECT_EQ(RecordSource::Open({Shards()}, Remember(&seen)).status().message(),
             "there is no file that matches " + Shards());
+}
+
+// Records "id" or, with an id of all files, "=id"; one that begins with "!" has
+// a mistake.
+absl::Status StatusOfIds(const std::vector<FileRecord>& records) {
+  std::vector<std::string> seen;
+  return FileRecordSource(
+             records, Remember(&seen), /*checker=*/nullptr,
+             [](const std::string& record,
+                const std::string& where) -> std::optional<RecordId> {
+               EXPECT_NE(where, "");
+               if (absl::StartsWith(record, "!")) {
+                 return std::nullopt;
+               }
+               const bool is_of_all_files = absl::StartsWith(record, "=");
+               return RecordId{.id = record.substr(is_of_all_files ? 1 : 0),
+                               .is_of_all_files = is_of_all_files};
+             })
+      .CheckIds();
+}
+
+TEST(FileRecordSourceTest, RefusesIdsThatComeAgain) {
+  EXPECT_TRUE(StatusOfIds({{"=0", "a.csv:2"},
+                           {"0", "a.csv:3"},
+                           {"0", "b.csv:2"},
+                           {"!=0", "b.csv:3"},
+                           {"=0", "b.csv:4", "known to be broken"}})
+                  .ok());
+  EXPECT_EQ(StatusOfIds({{"=0", "a.csv:2"}, {"=0", "b.csv:2"}}),
+            absl::InvalidArgumentError("b.csv:2: the id \"0\" should occur "
+                                       "once, but is that of a.csv:2 too"));
+  EXPECT_EQ(StatusOfIds({{"0", "a.json: record 0"}, {"0", "a.json: record 1"}}),
+            absl::InvalidArgumentError(
+                "a.json: record 1: the id \"0\" should occur once, but is "
+                "that of a.json: record 0 too"));
 }
 
 TEST_F(RecordSourceTest, IsScannedOnceByAllProcesses) {

@@ -126,7 +126,7 @@ TEST(MemoryPlanTest, RefusesWhatCannotBe) {
 
 // The directory was there when the run began.
 TEST(MemoryPlanTest, AnUpdateWithoutItsDirectoryIsAnError) {
-  auto config = FinetuneConfigFromJson(ToyConfigJson("", "", ""), "toy");
+  auto config = FinetuneConfigFromJson(ToyConfigJson("a", "b", ""), "toy");
   ASSERT_TRUE(config.ok()) << config.status();
   config->train.memory_plan = "files";
   config->train.memory_directory = "/nowhere/at/all";
@@ -146,7 +146,7 @@ TEST(MemoryPlanTest, AnUpdateWithoutItsDirectoryIsAnError) {
 
 TEST(MemoryPlanTest, UpdatesAreTheSameByAllPlans) {
   const TemporaryDirectory directory;
-  auto config = FinetuneConfigFromJson(ToyConfigJson("", "", ""), "toy");
+  auto config = FinetuneConfigFromJson(ToyConfigJson("a", "b", ""), "toy");
   ASSERT_TRUE(config.ok()) << config.status();
   config->residual_attention = "sum";
   config->train.memory_directory = directory.path();

@@ -327,11 +327,17 @@ TEST_F(RunChoicesTest, TriesARunWithTheErrorsThatItWouldHave) {
   json_["train"]["frozen"] = {"no.such.parameter"};
   EXPECT_THAT(error(), HasSubstr("no.such.parameter"));
   json_["train"].erase("frozen");
+  json_["train"]["main_metric"] = "acuracy";
+  EXPECT_THAT(error(), HasSubstr("did you mean \"accuracy\"?"));
+  json_["train"]["main_metric"] = "correct";
+  EXPECT_EQ(error(), "");
+  json_["train"].erase("main_metric");
   json_["train"]["batch_size"] = 38;
   EXPECT_THAT(error(), HasSubstr("less than one batch of 38"));
   json_["train"]["batch_size"] = 8;
   json_["data"]["train"] = {temporary_.File("missing.jsonl")};
-  EXPECT_THAT(error(), HasSubstr("missing.jsonl"));
+  EXPECT_THAT(error(),
+              AllOf(StartsWith("data.train: "), HasSubstr("missing.jsonl")));
   EXPECT_FALSE(fs::exists(Output("other")));
 }
 

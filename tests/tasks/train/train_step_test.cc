@@ -30,7 +30,7 @@ using ::testing::HasSubstr;
 class TrainStepTest : public testing::Test {
  protected:
   TrainStepTest() {
-    auto config = FinetuneConfigFromJson(ToyConfigJson("", "", ""), "toy");
+    auto config = FinetuneConfigFromJson(ToyConfigJson("a", "b", ""), "toy");
     EXPECT_TRUE(config.ok()) << config.status();
     config_ = *std::move(config);
     SetDropout(0);
