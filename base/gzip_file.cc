@@ -182,4 +182,26 @@ absl::StatusOr<std::string> GzipFile::Read(uint64_t offset,
   return bytes;
 }
 
+absl::StatusOr<std::string> ReadUnpackedFile(const std::string& path,
+                                             uint64_t max_bytes) {
+  ETC_ASSIGN_OR_RETURN(RandomAccessFile file, RandomAccessFile::Open(path));
+  ETC_ASSIGN_OR_RETURN(const bool is_gzip, GzipFile::IsGzip(file));
+  if (!is_gzip) {
+    return ReadFile(path, max_bytes);
+  }
+  std::string contents;
+  const auto append = [&](absl::string_view piece, uint64_t) {
+    if (piece.size() > max_bytes - contents.size()) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat(path, " should have at most ", max_bytes,
+                       " bytes when it is unpacked, but has more"));
+    }
+    absl::StrAppend(&contents, piece);
+    return absl::OkStatus();
+  };
+  ETC_RETURN_IF_ERROR(
+      GzipFile::Open(std::move(file), append, GzipFile::Options{}).status());
+  return contents;
+}
+
 }  // namespace etc

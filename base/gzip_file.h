@@ -78,6 +78,14 @@ class GzipFile {
   std::unique_ptr<Contents> contents_;
 };
 
+// The whole of a regular file, unpacked if its first bytes are those of gzip.
+//   kDataLoss           as of GzipFile::Open
+//   kResourceExhausted  it has more than `max_bytes`, unpacked
+// and errors of RandomAccessFile::Open.
+absl::StatusOr<std::string> ReadUnpackedFile(const std::string& path,
+                                             uint64_t max_bytes = uint64_t{1}
+                                                                  << 30);
+
 }  // namespace etc
 
 #endif  // ETC_BASE_GZIP_FILE_H_

@@ -197,6 +197,10 @@ void JsonObjectReader::Optional(const std::string& field,
   TakeArray(field, value);
 }
 void JsonObjectReader::Optional(const std::string& field,
+                                std::vector<double>* value) {
+  TakeArray(field, value);
+}
+void JsonObjectReader::Optional(const std::string& field,
                                 std::optional<int64_t>* value) {
   TakeField(field, value);
 }

@@ -54,6 +54,7 @@ class JsonObjectReader {
   void Optional(const std::string& field, std::string* value);
   void Optional(const std::string& field, std::vector<std::string>* value);
   void Optional(const std::string& field, std::vector<int64_t>* value);
+  void Optional(const std::string& field, std::vector<double>* value);
   void Optional(const std::string& field, std::optional<int64_t>* value);
   void Optional(const std::string& field, std::optional<std::string>* value);
 

@@ -1,5 +1,7 @@
 #include "base/json_text.h"
 
+#include <map>
+
 #include "nlohmann/json.hpp"
 
 namespace etc {
@@ -24,6 +26,25 @@ std::string JsonAsciiText(const nlohmann::json& value, int indent) {
 }
 std::string JsonAsciiText(const nlohmann::ordered_json& value, int indent) {
   return Dump(value, indent, /*ensure_ascii=*/true);
+}
+
+nlohmann::ordered_json JsonObjectOf(
+    std::vector<std::pair<std::string, nlohmann::ordered_json>> fields) {
+  using Json = nlohmann::ordered_json;
+  Json object = Json::object();
+  auto& members = object.get_ref<Json::object_t&>();
+  members.reserve(fields.size());  // so that values stay in their places
+  std::map<std::string, Json*> values;
+  for (auto& [name, value] : fields) {
+    Json*& place = values[name];
+    if (place == nullptr) {
+      members.emplace_back(std::move(name), std::move(value));
+      place = &members.back().second;
+    } else {
+      *place = std::move(value);
+    }
+  }
+  return object;
 }
 
 }  // namespace etc

@@ -2,6 +2,8 @@
 #define ETC_BASE_JSON_TEXT_H_
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "nlohmann/json_fwd.hpp"
 
@@ -17,6 +19,12 @@ std::string JsonText(const nlohmann::ordered_json& json, int indent = -1);
 // The same with escapes in the place of all that is not ASCII.
 std::string JsonAsciiText(const nlohmann::json& json, int indent = -1);
 std::string JsonAsciiText(const nlohmann::ordered_json& json, int indent = -1);
+
+// An object of these fields in their order; a name that comes again has its
+// last value, at its first place. For many fields: to assign to the fields of
+// an ordered_json takes time quadratic in their number.
+nlohmann::ordered_json JsonObjectOf(
+    std::vector<std::pair<std::string, nlohmann::ordered_json>> fields);
 
 }  // namespace etc
 

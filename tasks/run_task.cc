@@ -1,7 +1,6 @@
 #include "tasks/run_task.h"
 
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <utility>
 
@@ -12,7 +11,7 @@
 #include "base/json_reader.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
-#include "tasks/config/config_fields.h"
+#include "tasks/config/config.h"
 #include "tasks/config/grid.h"
 #include "tasks/output/grid_results.h"
 #include "tasks/output/results.h"
@@ -50,18 +49,11 @@ class CallbackReporter final : public RunReporter {
   const TaskCallbacks& callbacks_;
 };
 
-// data.max_record_megabytes of a configuration, in bytes.
-absl::StatusOr<uint64_t> RecordBytesSaidBy(const nlohmann::json& config,
-                                           const std::string& source) {
-  JsonObjectReader reader(config, source);
-  DataConfig data;
-  if (const nlohmann::json* object = reader.Raw("data", /*required=*/false)) {
-    JsonObjectReader fields(*object, reader.Where("data"));
-    ReadFields(&fields, &data);
-    ETC_RETURN_IF_ERROR(fields.Finish());
-  }
-  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
-  return MaxRecordBytesOf(data);
+// Returns true if an override decides anything about scores.
+bool DecidesScores(const std::string& override_text, const std::string& task) {
+  return absl::StartsWith(override_text, task + ".") ||
+         absl::StartsWith(override_text, "data.max_record_megabytes=") ||
+         absl::StartsWith(override_text, "data.sentences=");
 }
 
 }  // namespace
@@ -132,8 +124,8 @@ absl::StatusOr<TaskScores> ScoreTask(
         absl::StrCat(task, " has no prediction files"));
   }
   nlohmann::json options;
-  RecordLimits limits = {.max_record_field =
-                             "data.max_record_megabytes, of --config"};
+  GoldReading reading = {
+      .limits = {.max_record_field = "data.max_record_megabytes, of --config"}};
   const std::string source =
       overrides.empty()
           ? config
@@ -144,22 +136,21 @@ absl::StatusOr<TaskScores> ScoreTask(
       ETC_ASSIGN_OR_RETURN(json, ReadJsonFile(config));
     }
     for (const std::string& override_text : overrides) {
-      if (!absl::StartsWith(override_text, task + ".") &&
-          !absl::StartsWith(override_text, "data.")) {
-        return InvalidArgument("--set ", override_text,
-                               " should set an option of the task, ", task,
-                               ".NAME=VALUE");
+      if (!DecidesScores(override_text, task)) {
+        return InvalidArgument(
+            "--set ", override_text, " should set an option of the task, ",
+            task, ".NAME=VALUE, data.max_record_megabytes or data.sentences");
       }
       ETC_RETURN_IF_ERROR(ApplyOverride(override_text, &json));
     }
-    ETC_ASSIGN_OR_RETURN(limits.max_record_bytes,
-                         RecordBytesSaidBy(json, source));
-    options = json.is_object() && json.contains(task)
-                  ? json.at(task)
-                  : nlohmann::json::object();
+    ETC_ASSIGN_OR_RETURN(ScoringConfig scoring,
+                         ReadScoringConfig(json, source, task));
+    reading.limits.max_record_bytes = MaxRecordBytesOf(scoring.data);
+    reading.sentences = std::move(scoring.data.sentences);
+    options = std::move(scoring.task_options);
   }
   return entry->score({.gold = gold, .predictions = predictions}, rules,
-                      options, absl::StrCat(source, ": ", task), limits);
+                      options, source, reading);
 }
 
 absl::StatusOr<Metrics> ScoreRuns(const std::string& task,

@@ -112,8 +112,9 @@ absl::StatusOr<EvaluateTaskResult> EvaluateTask(
 // options decide how they are scored, or empty; `overrides` are applied to it
 // as by ReadTaskConfig.
 //   kNotFound         there is no such task or file
-//   kInvalidArgument  the task has no prediction files; a mistake in a file, or
-//                     records without prediction
+//   kInvalidArgument  the task has no prediction files; a configuration of
+//                     another task; an override that decides nothing; a mistake
+//                     in a file, or records without prediction
 absl::StatusOr<TaskScores> ScoreTask(
     const std::string& task, const std::string& gold,
     const std::string& predictions, ScoringRules rules = ScoringRules::kDefault,

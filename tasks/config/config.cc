@@ -247,7 +247,8 @@ absl::Status CheckIsTokenizer(const JsonObjectReader& reader,
              ? absl::OkStatus()
              : absl::InvalidArgumentError(absl::StrCat(
                    reader.Where("tokenizer"),
-                   ".type should be \"wordpiece\" or \"sentencepiece\" for ",
+                   ".type should be \"wordpiece\", \"sentencepiece\" or "
+                   "\"huggingface\" for ",
                    config.task, ", but is \"dictionary\""));
 }
 
@@ -384,6 +385,31 @@ absl::StatusOr<FinetuneConfig> FinetuneConfigFromJson(
   ETC_RETURN_IF_ERROR(ReadModelAndResidual(&reader, &config));
   ETC_RETURN_IF_ERROR(reader.Finish());
   return config;
+}
+
+absl::StatusOr<ScoringConfig> ReadScoringConfig(const Json& json,
+                                                const std::string& source,
+                                                const std::string& task) {
+  FinetuneConfig config = {.task = task};
+  JsonObjectReader reader(json, source);
+  ReadFields(&reader, &config);
+  if (config.task != task) {
+    reader.Fail("task", absl::StrCat("should be \"", task, "\", but is \"",
+                                     config.task, "\""));
+  }
+  const Json* const options = reader.Raw(task, /*required=*/false);
+  for (const char* object :
+       {ConfigTable<TokenizerConfig>::kObject,
+        ConfigTable<OptimizerConfig>::kObject,
+        ConfigTable<ScheduleConfig>::kObject, ConfigTable<TrainConfig>::kObject,
+        "grid", "model"}) {
+    reader.Raw(object, /*required=*/false);
+  }
+  ETC_RETURN_IF_ERROR(ReadObject(&reader, &config.data));
+  ETC_RETURN_IF_ERROR(reader.Finish());
+  return ScoringConfig{
+      .task_options = options == nullptr ? Json::object() : *options,
+      .data = std::move(config.data)};
 }
 
 absl::StatusOr<FinetuneConfig> ReadFinetuneConfig(

@@ -267,6 +267,23 @@ absl::StatusOr<FinetuneConfig> FinetuneConfigFromJson(
     nlohmann::json json, const std::string& source,
     const TaskNameCheck& check_task = nullptr);
 
+// The parts of a configuration that decide how predictions are scored.
+struct ScoringConfig {
+  // As of FinetuneConfig.
+  nlohmann::json task_options = nlohmann::json::object();
+  DataConfig data;
+};
+
+// Reads those of `json`, a configuration of `task` or a part of one, in which
+// also "task" may be missing. Of its other objects the names alone are checked:
+// the files that they name need not be here.
+//   kInvalidArgument  another task, a field outside of the objects that does
+//                     not exist (with the nearest one that does), mistakes in
+//                     "data"
+absl::StatusOr<ScoringConfig> ReadScoringConfig(const nlohmann::json& json,
+                                                const std::string& source,
+                                                const std::string& task);
+
 // The name of the task whose model is an encoder-decoder.
 inline constexpr char kTranslationTask[] = "translation";
 // File of a checkpoint directory with the configuration of that model.

@@ -81,6 +81,19 @@ void CheckRule(const FieldRule& rule, const std::string& field,
                                                            nearest, "\"?")));
 }
 
+void CheckRule(const FieldRule& rule, const std::string& field,
+               const std::vector<std::string>& values,
+               JsonObjectReader* reader) {
+  for (const std::string& value : values) {
+    if (rule.names_files && value.empty()) {
+      reader->Fail(field,
+                   "should name files, but has an empty name; [] names "
+                   "none");
+    }
+    CheckRule(rule, field, value, reader);
+  }
+}
+
 void ReadFactors(const std::string& field, JsonObjectReader* reader,
                  std::vector<LearningRateFactor>* factors) {
   const nlohmann::json* list = reader->Raw(field, /*required=*/false);

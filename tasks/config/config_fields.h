@@ -478,6 +478,9 @@ void CheckRule(const FieldRule& rule, const std::string& field, double value,
                JsonObjectReader* reader);
 void CheckRule(const FieldRule& rule, const std::string& field,
                const std::string& value, JsonObjectReader* reader);
+void CheckRule(const FieldRule& rule, const std::string& field,
+               const std::vector<std::string>& values,
+               JsonObjectReader* reader);
 
 // Each element, or the value if there is one.
 template <typename T>

@@ -45,8 +45,9 @@ bool IsPredictionOf(const GlueTask& task, const GluePrediction& prediction) {
 Glue::PredictionsOr Glue::ReadPredictions(const std::string& path) const {
   ETC_ASSIGN_OR_RETURN(const std::unique_ptr<TextFile> file,
                        TextFile::Open(path, {}));
+  // Ids may come again: those of several dev files do, which a run evaluates at
+  // once. CheckFiles refuses them in the files of `score`.
   ById<GluePrediction> predictions;
-  IdPlaces ids;
   absl::string_view line;
   while (true) {
     ETC_ASSIGN_OR_RETURN(const bool is_line, file->NextLine(&line));
@@ -77,7 +78,6 @@ Glue::PredictionsOr Glue::ReadPredictions(const std::string& path) const {
       prediction.score = std::numeric_limits<double>::quiet_NaN();
     }
     predictions.emplace_back(std::string(cells.first), std::move(prediction));
-    ETC_RETURN_IF_ERROR(ids.Add(predictions.back().first, where));
   }
   if (file->line_number() == 0) {
     return InvalidArgument(path,
@@ -109,6 +109,11 @@ std::string Glue::FileContents(const Answers& answers) const {
 
 absl::Status Glue::CheckFiles(const Answers& answers,
                               const ScoredFiles& files) const {
+  IdPlaces ids;
+  for (size_t i = 0; i < answers.predictions.size(); ++i) {
+    ETC_RETURN_IF_ERROR(
+        ids.Add(answers.predictions[i].first, LineOf(files, i)));
+  }
   if (answers.gold.empty()) {
     return absl::OkStatus();
   }

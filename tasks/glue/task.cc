@@ -120,7 +120,7 @@ void Glue::ReadOptions(JsonObjectReader& reader, Options* options) const {
   }
   options->task = *task;
   options->labels = (*task)->labels;
-  reader.Optional("labels", &options->labels);
+  reader.OneOrMore("labels", &options->labels);
   if (!std::is_permutation(options->labels.begin(), options->labels.end(),
                            (*task)->labels.begin(), (*task)->labels.end())) {
     reader.Fail("labels",

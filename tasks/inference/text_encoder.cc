@@ -154,34 +154,42 @@ absl::Status CheckRoom(const LoadedEncoder& loaded, const InputOptions& input) {
                needed.global_tokens);
 }
 
-absl::Status CheckText(absl::string_view text, size_t index) {
+absl::Status CheckBytes(absl::string_view text, const std::string& name) {
   if (text.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max())) {
-    return InvalidArgument("text ", index, " should have less than 2 GiB");
+    return InvalidArgument(name, " should have less than 2 GiB");
   }
   const auto size = static_cast<int64_t>(text.size());
   for (int64_t at = 0; at < size;) {
     const int64_t begin = at;
     if (NextCodePoint(text, &at) < 0) {
-      return InvalidArgument("text ", index,
-                             " should be UTF-8, but is not at byte ", begin);
+      return InvalidArgument(name, " should be UTF-8, but is not at byte ",
+                             begin);
     }
   }
   return absl::OkStatus();
 }
 
-// Writes the tokens of a text into `example`, and what they are into `encoded`.
-absl::Status WriteText(const std::string& text, size_t index,
-                       const LoadedEncoder& loaded, const InputOptions& input,
-                       EncodedText* encoded, Example* example) {
-  ETC_RETURN_IF_ERROR(CheckText(text, index));
+// The pieces of a text, of which there is one at least.
+absl::StatusOr<SplitText> PiecesOfText(const std::string& text,
+                                       const std::string& name,
+                                       const Tokenizer& tokenizer,
+                                       const InputOptions& input) {
+  ETC_RETURN_IF_ERROR(CheckBytes(text, name));
   SplitText split;
-  AppendText(text, *loaded.tokenizer, input, &split);
+  AppendText(text, tokenizer, input, &split);
   if (split.tokens.empty()) {
     return InvalidArgument(
-        "text ", index, " should have at least one piece, but is ",
+        name, " should have at least one piece, but is ",
         text.empty() ? "empty"
                      : "white space, or characters that the tokenizer drops");
   }
+  return split;
+}
+
+// Writes the tokens of a text into `example`, and what they are into `encoded`.
+void WriteText(SplitText split, const LoadedEncoder& loaded,
+               const InputOptions& input, EncodedText* encoded,
+               Example* example) {
   std::vector<Token> none;
   const TextMarks marks = {.cls = loaded.special_ids.cls,
                            .separator = loaded.special_ids.separator};
@@ -192,7 +200,19 @@ absl::Status WriteText(const std::string& text, size_t index,
   WriteTexts(pieces, /*b=*/std::nullopt, marks, input, example);
   encoded->pieces = std::move(split.tokens);
   encoded->sentences = std::move(pieces.sentences);
-  return absl::OkStatus();
+}
+
+// The input options of texts, checked against the model and the vocabulary.
+absl::StatusOr<InputOptions> InputOf(const LoadedEncoder& loaded) {
+  TextMarks marks;
+  ETC_RETURN_IF_ERROR(FindTextMarks(*loaded.tokenizer, &marks));
+  InputOptions input =
+      InputOptionsOf({.model = loaded.config,
+                      .max_long_length = loaded.max_long_length,
+                      .max_global_length = loaded.max_global_length,
+                      .split_sentences = loaded.split_sentences});
+  ETC_RETURN_IF_ERROR(CheckRoom(loaded, input));
+  return input;
 }
 
 }  // namespace
@@ -208,26 +228,27 @@ absl::StatusOr<EncodedTexts> EncodeTexts(
   if (texts.empty()) {
     return InvalidArgument("there should be at least one text to encode");
   }
-  TextMarks marks;
-  ETC_RETURN_IF_ERROR(FindTextMarks(*loaded.tokenizer, &marks));
-  const InputOptions input =
-      InputOptionsOf({.model = loaded.config,
-                      .max_long_length = loaded.max_long_length,
-                      .max_global_length = loaded.max_global_length,
-                      .split_sentences = loaded.split_sentences});
-  ETC_RETURN_IF_ERROR(CheckRoom(loaded, input));
+  ETC_ASSIGN_OR_RETURN(const InputOptions input, InputOf(loaded));
   EncodedTexts encoded;
   std::vector<std::shared_ptr<const Example>> examples;
   for (size_t i = 0; i < texts.size(); ++i) {
     const auto example = std::make_shared<Example>();
-    ETC_RETURN_IF_ERROR(WriteText(texts[i], i, loaded, input,
-                                  &encoded.texts.emplace_back(),
-                                  example.get()));
+    ETC_ASSIGN_OR_RETURN(SplitText split,
+                         PiecesOfText(texts[i], absl::StrCat("text ", i),
+                                      *loaded.tokenizer, input));
+    WriteText(std::move(split), loaded, input, &encoded.texts.emplace_back(),
+              example.get());
     examples.push_back(example);
   }
   const torch::Device device = loaded.encoder->token_embedding_table().device();
   encoded.input = MakeBatch(std::move(examples), device).input;
   return encoded;
+}
+
+absl::Status CheckEncodable(const LoadedEncoder& loaded,
+                            const std::string& text, const std::string& name) {
+  ETC_ASSIGN_OR_RETURN(const InputOptions input, InputOf(loaded));
+  return PiecesOfText(text, name, *loaded.tokenizer, input).status();
 }
 
 }  // namespace etc

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "etc/config.h"
 #include "etc/model.h"
@@ -114,12 +115,18 @@ struct EncodedTexts {
 
 // Makes the input of the encoder from a batch of texts, as tasks on whole texts
 // read them (doc/glue.md 4 and 11).
-//   kInvalidArgument  no texts; a text that is empty or white space, is not
-//                     UTF-8, or has 2 GiB; the message has its index and byte.
-//                     A vocabulary without [CLS] and [SEP], a model without
-//                     rows for the types of tokens, lengths that it has not
+//   kInvalidArgument  no texts; a text of which the tokenizer leaves nothing,
+//                     that is not UTF-8, or that has 2 GiB; the message has its
+//                     index ("text 0") and byte. A vocabulary without [CLS] and
+//                     [SEP], a model without rows for the types of tokens,
+//                     lengths that it has not
 absl::StatusOr<EncodedTexts> EncodeTexts(const LoadedEncoder& loaded,
                                          const std::vector<std::string>& texts);
+
+// Checks that EncodeTexts can encode a text, which messages call `name`.
+//   kInvalidArgument  it cannot, as there
+absl::Status CheckEncodable(const LoadedEncoder& loaded,
+                            const std::string& text, const std::string& name);
 
 }  // namespace etc
 

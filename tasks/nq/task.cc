@@ -13,8 +13,8 @@ constexpr double kUnanswerableFactor = 4;
 void ReadExampleOptions(JsonObjectReader& reader, NqOptions* options) {
   bool fixed_blocks = false;
   int64_t fixed_block_size = 27;
-  reader.Optional("stride", &options->stride);
-  reader.Optional("question_len", &options->max_question_length);
+  ReadCount(reader, "stride", 1, &options->stride);
+  ReadCount(reader, "question_len", 0, &options->max_question_length);
   reader.Optional("predict_la_when_no_sa", &options->predict_long_as_short);
   reader.Optional("include_unknown_rate", &options->include_unknown_rate);
   options->include_unknown_rate_for_unanswerable =
@@ -23,22 +23,20 @@ void ReadExampleOptions(JsonObjectReader& reader, NqOptions* options) {
                   &options->include_unknown_rate_for_unanswerable);
   reader.Optional("include_unknown_seed", &options->unknown_seed);
   reader.Optional("fixed_blocks", &fixed_blocks);
-  reader.Optional("fixed_block_size", &fixed_block_size);
+  ReadCount(reader, "fixed_block_size", 1, &fixed_block_size);
   options->fixed_block_length = fixed_blocks ? fixed_block_size : 0;
-  CheckAtLeast(reader, "stride", options->stride, 1);
-  CheckAtLeast(reader, "question_len", options->max_question_length, 0);
   CheckAtLeast(reader, "include_unknown_rate", options->include_unknown_rate,
                0);
   CheckAtLeast(reader, "include_unknown_rate_for_unanswerable",
                options->include_unknown_rate_for_unanswerable, 0);
-  CheckAtLeast(reader, "fixed_block_size", fixed_block_size, 1);
 }
 
 void ReadDecodingOptions(JsonObjectReader& reader, NqOptions* options) {
   std::string method = "joint";
   reader.Optional("span_selection_method", &method);
   reader.Optional("consider_answer_type", &options->consider_answer_type);
-  reader.Optional("max_short_answer_len", &options->max_short_answer_length);
+  ReadCount(reader, "max_short_answer_len", 1,
+            &options->max_short_answer_length);
   if (method == "disjoint") {
     options->span_selection = NqSpanSelection::kDisjoint;
   } else if (method == "joint_exhaustive") {
@@ -49,17 +47,15 @@ void ReadDecodingOptions(JsonObjectReader& reader, NqOptions* options) {
                              "\"joint_exhaustive\", but is \"",
                              method, "\""));
   }
-  CheckAtLeast(reader, "max_short_answer_len", options->max_short_answer_length,
-               1);
 }
 
 }  // namespace
 
 absl::Span<const OptionField> Nq::OptionFields() const {
   static constexpr OptionField kFields[] = {
-      {"stride", "whole number", "`2048`", "at least 1",
+      {"stride", "whole number", "`2048`", "at least 1, at most 2147483647",
        "pieces from window to window"},
-      {"question_len", "whole number", "`32`", "at least 0",
+      {"question_len", "whole number", "`32`", "at least 0, at most 2147483647",
        "pieces of the question that are read"},
       {"include_unknown_rate", "number", "`1`", "at least 0",
        "share of the windows without answer that training keeps, of pages with "
@@ -74,8 +70,8 @@ absl::Span<const OptionField> Nq::OptionFields() const {
       {"fixed_blocks", "true or false", "`false`", "",
        "ablation: a global token for every `fixed_block_size` long ones in "
        "place of question and candidates"},
-      {"fixed_block_size", "whole number", "`27`", "at least 1",
-       "long tokens of such a block"},
+      {"fixed_block_size", "whole number", "`27`",
+       "at least 1, at most 2147483647", "long tokens of such a block"},
       {"mask_long_output", "true or false", "`true`; officially `false`", "",
        "softmax over `[CLS]` and the document only"},
       {"span_selection_method", "text", "`\"joint\"`",
@@ -84,8 +80,8 @@ absl::Span<const OptionField> Nq::OptionFields() const {
        "answer is found"},
       {"consider_answer_type", "true or false", "`true`", "",
        "whether yes, no and \"long alone\" replace the short answer"},
-      {"max_short_answer_len", "whole number", "`32`", "at least 1",
-       "tokens of the longest short answer"},
+      {"max_short_answer_len", "whole number", "`32`",
+       "at least 1, at most 2147483647", "tokens of the longest short answer"},
       {"official_compatibility", "true or false", "`false`", "",
        "do as the official program also where that is of no use"}};
   return kFields;

@@ -65,6 +65,9 @@ class Nq final : public Benchmark<NqRecord, NqExample, NqLogits, NqOptions,
   }
   // Returns none: annotations are numbers of tokens.
   std::vector<std::string> AnswerTextFields() const override { return {}; }
+  std::vector<std::string> DocumentFields() const override {
+    return {"document_text", "document_tokens"};
+  }
   // The windows over the document, one at least. Throws c10::Error if the
   // lengths in the options are too small.
   ExamplesOr MakeExamples(Record record,

@@ -17,15 +17,14 @@ namespace {
 
 void ReadRange(JsonObjectReader& reader, const std::string& field,
                ValueRange* range) {
-  std::vector<int64_t> ends = {static_cast<int64_t>(range->min),
-                               static_cast<int64_t>(range->max)};
+  std::vector<double> ends = {range->min, range->max};
   reader.Optional(field, &ends);
   if (ends.size() != 2 || ends[0] >= ends[1]) {
     reader.Fail(field, absl::StrCat("should be [minimum, maximum], but is [",
                                     absl::StrJoin(ends, ", "), "]"));
     return;
   }
-  *range = {static_cast<double>(ends[0]), static_cast<double>(ends[1])};
+  *range = {ends[0], ends[1]};
 }
 
 void ReadVisualOptions(JsonObjectReader& reader,
@@ -36,7 +35,7 @@ void ReadVisualOptions(JsonObjectReader& reader,
   ReadRange(reader, "y_range", &features.y);
   ReadRange(reader, "width_range", &features.width);
   ReadRange(reader, "height_range", &features.height);
-  reader.Optional("indicators_to_cross", &features.crossed_indicators);
+  reader.OneOrMore("indicators_to_cross", &features.crossed_indicators);
   if (options->extra_dense_layers < 0 || options->extra_dense_layers > 1) {
     reader.Fail(
         "extra_dense_feature_layers",
@@ -102,13 +101,16 @@ absl::Span<const OptionField> Openkp::OptionFields() const {
       {"height_range", "list of numbers", "`[0, 18000]`", "[minimum, maximum]",
        "heights that are scaled to [-1, 1]"},
       {"indicators_to_cross", "list of texts", "block, heading, bold",
-       "some of OpenkpIndicatorNames(), each once",
+       "some of block, inline, heading, leaf, bold, parent_heading, "
+       "parent_leaf, parent_bold, each once",
        "features whose combinations are features, too"},
-      {"max_kp_predictions", "whole number", "`5`", "at least 1",
-       "phrases a page"},
-      {"max_position_predictions", "whole number", "`100`", "at least 1",
+      {"max_kp_predictions", "whole number", "`5`",
+       "at least 1, at most 2147483647", "phrases a page"},
+      {"max_position_predictions", "whole number", "`100`",
+       "at least 1, at most 2147483647",
        "places of n-grams that are looked at for phrases"},
-      {"fixed_block_length", "whole number", "`0`", "at least 0",
+      {"fixed_block_length", "whole number", "`0`",
+       "at least 0, at most 2147483647",
        "tokens for each global instead of elements; without visual features"},
       {"official_compatibility", "true or false", "`false`", "",
        "do as the official program also where that is of no use"}};
@@ -124,17 +126,14 @@ void Openkp::ReadOptions(JsonObjectReader& reader, Options* options) const {
   reader.Optional("use_visual_features_in_global",
                   &options->use_visual_features_in_global);
   ReadVisualOptions(reader, &options->visual);
-  reader.Optional("max_kp_predictions", &options->max_phrases);
-  reader.Optional("max_position_predictions", &options->max_positions);
-  reader.Optional("fixed_block_length", &fixed_block_length);
+  ReadCount(reader, "max_kp_predictions", 1, &options->max_phrases);
+  ReadCount(reader, "max_position_predictions", 1, &options->max_positions);
+  ReadCount(reader, "fixed_block_length", 0, &fixed_block_length);
   if (options->additive_smoothing_mass < 0) {
     reader.Fail("additive_smoothing_mass",
                 absl::StrCat("should not be negative, but is ",
                              options->additive_smoothing_mass));
   }
-  CheckAtLeast(reader, "max_kp_predictions", options->max_phrases, 1);
-  CheckAtLeast(reader, "max_position_predictions", options->max_positions, 1);
-  CheckAtLeast(reader, "fixed_block_length", fixed_block_length, 0);
   if (fixed_block_length > 0 && options->has_visual_features()) {
     reader.Fail("fixed_block_length",
                 "leaves no elements of the page: use_visual_features_in_long "

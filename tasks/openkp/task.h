@@ -39,7 +39,8 @@ class Openkp final
                 "OpenKP: find the key phrases of a web page, or of your own "
                 "documents",
             .prediction_unit = "line",
-            .splits_sentences = true};
+            .splits_sentences = true,
+            .has_gold_by_sentence = true};
   }
   std::string main_metric() const override { return "f1@3"; }
   ScoringRules rules() const override {
@@ -63,6 +64,8 @@ class Openkp final
   std::vector<std::string> AnswerFields() const override {
     return {"KeyPhrases"};
   }
+  // Not "VDOM", which is longer.
+  std::vector<std::string> DocumentFields() const override { return {"text"}; }
   // Makes the example; tokens beyond `max_long_length` or `max_global_length`
   // are left out.
   //   kInvalidArgument  only with official_compatibility: a url of more than

@@ -740,7 +740,8 @@ std::string Predictions(const Report& report) {
       "class=\"faint\">Predictions of the seed with the middle score of each "
       "for ",
       Counted(static_cast<int64_t>(judged.records.size()), "record"),
-      " with an answer. The document is the longest field of a record.</p>\n",
+      " with an answer. The document is the field of a record that has its "
+      "text, most often the longest.</p>\n",
       PartTable(report, "length, characters", LengthParts(judged)));
   const std::vector<RecordPart> evidence = EvidenceParts(judged);
   if (!evidence.empty()) {

@@ -1,8 +1,10 @@
 #include "tasks/squad/metric.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "tasks/text/answer_normalization.h"
@@ -42,10 +44,10 @@ double F1OrBothEmpty(const std::string& text, const std::string& gold) {
 struct Scored {
   bool has_answer = false;
   double null_odds = 0;
-  // Scores of the text, and of the best text.
+  // Scores of the text, of the best text, and of no answer.
   PairScores scores;
   PairScores best;
-  bool best_is_empty = false;
+  PairScores unanswered;
 };
 
 // The answers that count: those that are something after normalization, or no
@@ -67,7 +69,7 @@ Scored ScoreQuestion(const SquadGold& gold, const SquadVerdict& verdict,
                    .null_odds = verdict.null_odds.value_or(0),
                    .scores = BestOf(verdict.text, answers, F1OrBothEmpty),
                    .best = BestOf(verdict.best_text, answers, F1OrBothEmpty),
-                   .best_is_empty = verdict.best_text.empty()};
+                   .unanswered = BestOf("", answers, F1OrBothEmpty)};
   if (threshold.has_value() && scored.null_odds > *threshold) {
     const double right = scored.has_answer ? 0 : 1;
     scored.scores = {.exact = right, .f1 = right};
@@ -98,24 +100,44 @@ void AddMeans(const std::string& prefix, const std::vector<Scored>& all,
   }
 }
 
+// Sets the scores by which the official program looks for a threshold: of a
+// question without answer only a text that is empty before normalization is
+// right.
+void ScoreOfficially(const SquadVerdict& verdict, Scored* scored) {
+  if (!scored->has_answer) {
+    const double right = verdict.best_text.empty() ? 1 : 0;
+    scored->best = {.exact = right, .f1 = right};
+  }
+  const double right = scored->has_answer ? 0 : 1;
+  scored->unanswered = {.exact = right, .f1 = right};
+}
+
 // The best mean of score `name` that a threshold can give, and the threshold.
-// `sorted` by null odds.
+// `sorted` by null odds. The official program does not group questions of equal
+// odds, and its threshold is 0 where no question is to be answered.
 void AddBestThreshold(const std::string& name, double PairScores::*score,
-                      const std::vector<Scored>& sorted, Metrics* metrics) {
+                      const std::vector<Scored>& sorted, ScoringRules rules,
+                      Metrics* metrics) {
+  const bool official = rules == ScoringRules::kOfficial;
   // Starts with nothing answered, then answers one question more each time.
   double running = 0;
   for (const Scored& scored : sorted) {
-    running += scored.has_answer ? 0 : 1;
+    running += scored.unanswered.*score;
   }
   double best = running;
-  double threshold = 0;
-  for (const Scored& scored : sorted) {
-    running += scored.has_answer      ? scored.best.*score
-               : scored.best_is_empty ? 0
-                                      : -1;
-    if (running > best) {
+  const double least = sorted.front().null_odds;
+  double threshold =
+      official ? 0
+               : std::min(least - 1,
+                          std::nextafter(
+                              least, -std::numeric_limits<double>::infinity()));
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    running += sorted[i].best.*score - sorted[i].unanswered.*score;
+    const bool is_last_of_equals =
+        i + 1 == sorted.size() || sorted[i + 1].null_odds > sorted[i].null_odds;
+    if (running > best && (official || is_last_of_equals)) {
       best = running;
-      threshold = scored.null_odds;
+      threshold = sorted[i].null_odds;
     }
   }
   metrics->emplace_back(
@@ -146,7 +168,7 @@ Metrics ScoreSquad1(const ById<SquadGold>& gold,
 }
 
 Metrics ScoreSquad2(const ById<SquadGold>& gold,
-                    const ById<SquadVerdict>& verdicts,
+                    const ById<SquadVerdict>& verdicts, ScoringRules rules,
                     std::optional<double> threshold) {
   const auto by_id = LastOfEachId(verdicts);
   std::vector<Scored> all;
@@ -154,6 +176,9 @@ Metrics ScoreSquad2(const ById<SquadGold>& gold,
   for (const auto& [id, question] : gold) {
     if (const SquadVerdict* verdict = FindById(by_id, id)) {
       all.push_back(ScoreQuestion(question, *verdict, threshold));
+      if (rules == ScoringRules::kOfficial) {
+        ScoreOfficially(*verdict, &all.back());
+      }
       has_null_odds &= verdict->null_odds.has_value();
     }
   }
@@ -171,8 +196,8 @@ Metrics ScoreSquad2(const ById<SquadGold>& gold,
                      [](const Scored& a, const Scored& b) {
                        return a.null_odds < b.null_odds;
                      });
-    AddBestThreshold("exact", &PairScores::exact, all, &metrics);
-    AddBestThreshold("f1", &PairScores::f1, all, &metrics);
+    AddBestThreshold("exact", &PairScores::exact, all, rules, &metrics);
+    AddBestThreshold("f1", &PairScores::f1, all, rules, &metrics);
   }
   return metrics;
 }

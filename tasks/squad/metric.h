@@ -44,11 +44,15 @@ Metrics ScoreSquad1(const ById<SquadGold>& gold,
 // `best_text` counts where the odds are not above. Officially they are made
 // from `text`; the two are equal if every question was answered.
 //
+// By the official rules a threshold may give less than its score: questions of
+// equal odds are not grouped, it is 0 where no question is to be answered, and
+// a text without words is a wrong answer to a question without one.
+//
 // With `threshold`, the question of a prediction with null odds above it counts
 // as not answered: --na-prob-thresh of the official program. Without, `text`
 // alone counts.
 Metrics ScoreSquad2(const ById<SquadGold>& gold,
-                    const ById<SquadVerdict>& verdicts,
+                    const ById<SquadVerdict>& verdicts, ScoringRules rules,
                     std::optional<double> threshold = std::nullopt);
 
 }  // namespace etc

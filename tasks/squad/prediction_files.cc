@@ -61,22 +61,22 @@ absl::StatusOr<SquadPrediction> ReadPrediction(const nlohmann::json& json,
 }  // namespace
 
 std::string SquadCandidatesToJson(const ById<SquadPrediction>& predictions) {
-  auto json = nlohmann::ordered_json::object();
+  ById<nlohmann::ordered_json> fields;
   for (const auto& [id, prediction] : predictions) {
-    json[id] = CandidatesToJson(prediction);
+    fields.emplace_back(id, CandidatesToJson(prediction));
   }
-  return Dump(json);
+  return Dump(JsonObjectOf(std::move(fields)));
 }
 
 std::string SquadNullOddsToJson(const ById<SquadPrediction>& predictions) {
-  auto json = nlohmann::ordered_json::object();
+  ById<nlohmann::ordered_json> fields;
   for (const auto& [id, prediction] : predictions) {
     const SquadVerdict verdict = JudgeSquad(prediction, /*threshold=*/0);
     if (verdict.null_odds.has_value()) {
-      json[id] = *verdict.null_odds;
+      fields.emplace_back(id, *verdict.null_odds);
     }
   }
-  return Dump(json);
+  return Dump(JsonObjectOf(std::move(fields)));
 }
 
 std::string Squad::PredictionJson(const std::string& id,
@@ -92,11 +92,11 @@ std::string Squad::PredictionJson(const std::string& id,
 }
 
 std::string Squad::FileContents(const Answers& answers) const {
-  auto json = nlohmann::ordered_json::object();
+  ById<nlohmann::ordered_json> fields;
   for (const auto& [id, prediction] : answers.predictions) {
-    json[id] = prediction.text;
+    fields.emplace_back(id, prediction.text);
   }
-  return Dump(json);
+  return Dump(JsonObjectOf(std::move(fields)));
 }
 
 Squad::PredictionsOr Squad::ReadPredictions(const std::string& path) const {

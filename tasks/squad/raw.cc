@@ -1,10 +1,14 @@
 #include <cstddef>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "base/gzip_file.h"
 #include "base/json_reader.h"
 #include "base/json_text.h"
 #include "base/status_macros.h"
@@ -34,6 +38,39 @@ absl::Status ForEachObject(const json& object, const std::string& where,
   return absl::OkStatus();
 }
 
+// The beginning of each record that AddQuestions makes.
+constexpr absl::string_view kContextBegin = "{\"context\":\"";
+
+// The JSON of a question with the context of its paragraph first. `context` is
+// a JSON string: a long one is escaped once, not for each question.
+std::string WithContext(json question, absl::string_view context) {
+  question.erase("context");
+  const std::string fields = JsonText(question);  // "{...}"
+  absl::ConsumePrefix(&context, "\"");
+  return absl::StrCat(kContextBegin, context, question.empty() ? "" : ",",
+                      absl::string_view(fields).substr(1));
+}
+
+// A record without the context that AddQuestions puts first; others as they
+// are.
+std::string WithoutContext(const std::string& record) {
+  absl::string_view rest = record;
+  if (!absl::ConsumePrefix(&rest, kContextBegin)) {
+    return record;
+  }
+  constexpr char kQuoteOrEscape[] = "\"\\";
+  size_t end = rest.find_first_of(kQuoteOrEscape);
+  while (end != absl::string_view::npos && rest[end] == '\\') {
+    end = rest.find_first_of(kQuoteOrEscape, end + 2);
+  }
+  if (end == absl::string_view::npos) {
+    return record;
+  }
+  rest.remove_prefix(end + 1);
+  absl::ConsumePrefix(&rest, ",");
+  return absl::StrCat("{", rest);
+}
+
 // The questions of a paragraph.
 absl::Status AddQuestions(const json& paragraph, const std::string& where,
                           std::vector<FileRecord>* records) {
@@ -41,6 +78,7 @@ absl::Status AddQuestions(const json& paragraph, const std::string& where,
   std::string context;
   reader.Required("context", &context);
   ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  const std::string context_json = JsonText(json(context));
   return ForEachObject(
       paragraph, where, "qas",
       [&](const json& question, const std::string& place) -> absl::Status {
@@ -48,9 +86,8 @@ absl::Status AddQuestions(const json& paragraph, const std::string& where,
           return absl::InvalidArgumentError(
               absl::StrCat(place, " should be an object"));
         }
-        json record = question;
-        record["context"] = context;
-        records->push_back({.json = JsonText(record), .where = place});
+        records->push_back(
+            {.json = WithContext(question, context_json), .where = place});
         return absl::OkStatus();
       });
 }
@@ -64,11 +101,29 @@ absl::StatusOr<SquadAnswer> ReadSquadAnswer(const json& answer,
       });
 }
 
+// Reads the fields of a record that scores need.
+void ReadIdAndAnswers(JsonObjectReader& reader, SquadRecord* record) {
+  reader.Required("id", &record->id);
+  if (const json* answers = reader.Raw("answers", /*required=*/false)) {
+    reader.Assign(ReadList<SquadAnswer>(*answers, reader.Where("answers"),
+                                        "objects", ReadSquadAnswer),
+                  &record->answers.emplace());
+  }
+  if (reader.Has("is_impossible")) {
+    reader.Required("is_impossible", &record->is_impossible.emplace());
+  }
+}
+
+absl::StatusOr<json> ReadSquadFile(const std::string& path) {
+  ETC_ASSIGN_OR_RETURN(const std::string text, ReadUnpackedFile(path));
+  return ParseJson(text, path);
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<FileRecord>> Squad::ReadFile(
     const std::string& path, const RecordLimits& /*limits*/) const {
-  ETC_ASSIGN_OR_RETURN(const json file, ReadJsonFile(path));
+  ETC_ASSIGN_OR_RETURN(const json file, ReadSquadFile(path));
   std::vector<FileRecord> records;
   ETC_RETURN_IF_ERROR(ForEachObject(
       file, path, "data", [&](const json& article, const std::string& where) {
@@ -82,17 +137,19 @@ absl::StatusOr<std::vector<FileRecord>> Squad::ReadFile(
 }
 
 void Squad::ReadRecord(JsonObjectReader& reader, Record* record) const {
-  reader.Required("id", &record->id);
+  ReadIdAndAnswers(reader, record);
   reader.Required("question", &record->question);
   reader.Required("context", &record->context);
-  if (const json* answers = reader.Raw("answers", /*required=*/false)) {
-    reader.Assign(ReadList<SquadAnswer>(*answers, reader.Where("answers"),
-                                        "objects", ReadSquadAnswer),
-                  &record->answers.emplace());
-  }
-  if (reader.Has("is_impossible")) {
-    reader.Required("is_impossible", &record->is_impossible.emplace());
-  }
+}
+
+absl::StatusOr<std::pair<std::string, std::optional<SquadGold>>>
+Squad::ParseGold(const std::string& text, const std::string& where,
+                 ScoringRules /*rules*/) const {
+  ETC_ASSIGN_OR_RETURN(
+      Record record,
+      ParseObject<Record>(WithoutContext(text), where, ReadIdAndAnswers));
+  std::optional<Gold> gold = GoldOf(record);
+  return std::pair(std::move(record.id), std::move(gold));
 }
 
 }  // namespace etc

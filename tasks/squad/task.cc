@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -26,18 +25,6 @@ void ReadChoice(JsonObjectReader& reader, const std::string& field,
   } else if (name != first) {
     reader.Fail(field, absl::StrCat("should be \"", first, "\" or \"", second,
                                     "\", but is \"", name, "\""));
-  }
-}
-
-// Reads a whole number from `least` to the largest length.
-void ReadCount(JsonObjectReader& reader, const std::string& field,
-               int64_t least, int64_t* value) {
-  reader.Optional(field, value);
-  CheckAtLeast(reader, field, *value, least);
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  if (*value > kMost) {
-    reader.Fail(field,
-                absl::StrCat("should be at most ", kMost, ", but is ", *value));
   }
 }
 
@@ -100,14 +87,15 @@ absl::Span<const OptionField> Squad::OptionFields() const {
   static constexpr OptionField kFields[] = {
       {"version", "text", "`\"1.1\"`", "\"1.1\" or \"2.0\"",
        "`\"2.0\"`: questions may have no answer (`version_2_with_negative`)"},
-      {"doc_stride", "whole number", "`128`", "at least 1",
+      {"doc_stride", "whole number", "`128`", "at least 1, at most 2147483647",
        "pieces from the beginning of a window to that of the next one"},
-      {"max_query_length", "whole number", "`64`", "at least 0",
+      {"max_query_length", "whole number", "`64`",
+       "at least 0, at most 2147483647",
        "pieces of the question that are read"},
-      {"n_best_size", "whole number", "`20`", "at least 1",
+      {"n_best_size", "whole number", "`20`", "at least 1, at most 2147483647",
        "starts, ends and answers that are considered"},
-      {"max_answer_length", "whole number", "`30`", "at least 1",
-       "pieces of the longest answer"},
+      {"max_answer_length", "whole number", "`30`",
+       "at least 1, at most 2147483647", "pieces of the longest answer"},
       {"null_score_diff_threshold", "number", "`0`", "",
        "null odds above it mean no answer"},
       {"several_answers", "text", "`\"error\"`", "\"error\" or \"first\"",
@@ -187,8 +175,9 @@ Scores Squad::Score(const Answers& answers) const {
       options().version == SquadVersion::k2 ||
       std::any_of(answers.gold.begin(), answers.gold.end(),
                   [](const auto& gold) { return gold.second.is_version_2; });
-  return {.metrics = is_version_2 ? ScoreSquad2(answers.gold, verdicts)
-                                  : ScoreSquad1(answers.gold, verdicts)};
+  return {.metrics = is_version_2
+                         ? ScoreSquad2(answers.gold, verdicts, answers.rules)
+                         : ScoreSquad1(answers.gold, verdicts)};
 }
 
 }  // namespace etc

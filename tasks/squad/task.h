@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -49,9 +50,9 @@ class Squad final : public Benchmark<SquadRecord, SquadExample, SquadLogits,
   // The records of a file as SQuAD has it, {"data": [{"paragraphs":
   // [{"context": "...", "qas": [{"id": "...", ...}, ...]}, ...]}, ...]}: each
   // question with the context of its paragraph. They are called "train.json:
-  // data[3].paragraphs[2].qas[0]".
+  // data[3].paragraphs[2].qas[0]". Plain or packed by gzip.
   //   kInvalidArgument  it is not that, with the place and what was expected
-  // and those of ReadJsonFile.
+  // and those of ReadUnpackedFile.
   absl::StatusOr<std::vector<FileRecord>> ReadFile(
       const std::string& path, const RecordLimits& limits) const override;
   // Reads one of them. Other fields are ignored, `plausible_answers` among
@@ -91,6 +92,10 @@ class Squad final : public Benchmark<SquadRecord, SquadExample, SquadLogits,
   }
   // Returns what the metric needs of a record; nothing if it lacks its answers.
   std::optional<Gold> GoldOf(const Record& record) const override;
+  // Reads the id and the answers alone: contexts may be long.
+  absl::StatusOr<std::pair<std::string, std::optional<Gold>>> ParseGold(
+      const std::string& text, const std::string& where,
+      ScoringRules rules) const override;
   // Reads {"ID": "text", ...} or the n-best answers of SquadCandidatesToJson,
   // by id.
   //   kInvalidArgument  a value is neither a text nor a list of candidates, one

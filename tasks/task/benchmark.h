@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -182,6 +183,19 @@ void CheckAtLeast(JsonObjectReader& reader, const std::string& field,
   }
 }
 
+// Reads a whole number from `least` to the largest length: sums and products of
+// two of them fit in 64 bits.
+inline void ReadCount(JsonObjectReader& reader, const std::string& field,
+                      int64_t least, int64_t* value) {
+  reader.Optional(field, value);
+  CheckAtLeast(reader, field, *value, least);
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  if (*value > kMost) {
+    reader.Fail(field,
+                absl::StrCat("should be at most ", kMost, ", but is ", *value));
+  }
+}
+
 // The description of a benchmark that does not depend on options.
 struct BenchmarkInfo {
   // The directory, the field "task" and the object with its options.
@@ -198,6 +212,8 @@ struct BenchmarkInfo {
   // The field data.sentences decides how texts are split
   // (InputOptions::split_sentences).
   bool splits_sentences = false;
+  // Gold depends on these sentences, too. Only with splits_sentences.
+  bool has_gold_by_sentence = false;
   // BERT, a model without long tokens, can read its examples.
   bool serves_bert = false;
   // The records of its files are not JSON objects: ReadFile reads them.
@@ -266,8 +282,8 @@ class Benchmark {
   virtual BenchmarkInfo info() const = 0;
   // The metric by which checkpoints are compared.
   virtual std::string main_metric() const = 0;
-  // The rules of scores in training: official with the option
-  // `official_compatibility`, where there is one.
+  // The rules of scores: official with the option `official_compatibility`,
+  // where there is one.
   virtual ScoringRules rules() const { return ScoringRules::kDefault; }
 
   // Reads the fields of the object of its name; `options->input` is there.
@@ -309,6 +325,9 @@ class Benchmark {
   virtual std::vector<std::string> AnswerTextFields() const {
     return AnswerFields();
   }
+  // Names the fields that may hold the text of the document for people: the
+  // first of them that a record has does. Without one the longest field does.
+  virtual std::vector<std::string> DocumentFields() const { return {}; }
   // Returns the errors of MakeExamples that can be told without a tokenizer:
   // all records of has_own_files are checked before a run. `where` is the place
   // of the record and starts each message.
@@ -353,10 +372,12 @@ class Benchmark {
   // The gold of a record; nothing if it lacks its answer.
   virtual std::optional<G> GoldOf(const R& record) const = 0;
   // The id and the gold of a record, given its JSON text.
+  //   kInvalidArgument  what ParseRecord and CheckRecord say
   virtual absl::StatusOr<std::pair<std::string, std::optional<G>>> ParseGold(
       const std::string& text, const std::string& where,
       ScoringRules /*rules*/) const {
     ETC_ASSIGN_OR_RETURN(R record, ParseRecord(text, where));
+    ETC_RETURN_IF_ERROR(CheckRecord(record, where));
     std::optional<G> gold = GoldOf(record);
     return std::pair(std::move(record.id), std::move(gold));
   }
@@ -386,6 +407,11 @@ class Benchmark {
   virtual Scores Score(const Answers& answers) const = 0;
 
   // --- of all benchmarks -----------------------------------------------------
+
+  // The rules by which files are scored: official if `asked` or rules() are.
+  ScoringRules RulesOfFiles(ScoringRules asked = ScoringRules::kDefault) const {
+    return asked == ScoringRules::kOfficial ? asked : rules();
+  }
 
   // The records of the files that `patterns` name, all in memory
   // (info().has_own_files).

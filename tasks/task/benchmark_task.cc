@@ -29,6 +29,17 @@ absl::Status NoAnswer(absl::string_view where, absl::string_view id) {
       absl::StrCat(where, " (", id, ") has no answer, which training needs"));
 }
 
+absl::StatusOr<SentenceSplitter> LoadSentencesOfConfig(
+    const std::string& sentences, const std::string& source) {
+  absl::StatusOr<SentenceSplitter> split = LoadSentenceSplitter(sentences);
+  if (!split.ok()) {
+    return absl::Status(
+        split.status().code(),
+        absl::StrCat(source, ": data.sentences: ", split.status().message()));
+  }
+  return split;
+}
+
 absl::StatusOr<std::unique_ptr<ExampleSource>> RecordTask::Open(
     const DataRequest& request) const {
   const auto make = [this, use = request.use](
@@ -67,6 +78,9 @@ absl::StatusOr<std::unique_ptr<ExampleSource>> RecordTask::Open(
         [this, use = request.use](const std::string& record,
                                   const std::string& where) {
           return CheckRecord(record, where, use);
+        },
+        [this](const std::string& record, const std::string& where) {
+          return IdOf(record, where);
         });
   }
   return RecordSource::Open(request.patterns, make, request.listener, limits,

@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -48,6 +49,11 @@ void AddTruncated(absl::Span<const TruncatedPart> parts, std::string* json);
 // That a record lacks the answer that training needs; `where` is its place.
 absl::Status NoAnswer(absl::string_view where, absl::string_view id);
 
+// LoadSentenceSplitter of the field data.sentences of the configuration
+// `source`, which starts each message.
+absl::StatusOr<SentenceSplitter> LoadSentencesOfConfig(
+    const std::string& sentences, const std::string& source);
+
 // One of the benchmarks, whose data are official files of JSON records. Written
 // with types of its own: see tasks/task/benchmark.h.
 class RecordTask : public Task {
@@ -71,6 +77,12 @@ class RecordTask : public Task {
                                    const std::string& /*where*/,
                                    RecordUse /*use*/) const {
     return absl::OkStatus();
+  }
+
+  // The id of a record; nothing for one with a mistake.
+  virtual std::optional<RecordId> IdOf(const std::string& /*record*/,
+                                       const std::string& /*where*/) const {
+    return std::nullopt;
   }
 
   absl::StatusOr<std::unique_ptr<ExampleSource>> Open(
@@ -384,6 +396,20 @@ class BenchmarkTask : public RecordTask, public PredictingTask {
                                                  : NoAnswer(where, parsed.id);
   }
 
+  std::optional<RecordId> IdOf(const std::string& record,
+                               const std::string& where) const override {
+    absl::StatusOr<typename B::Record> parsed =
+        benchmark_.ParseRecord(record, where);
+    if (!parsed.ok() || !benchmark_.CheckRecord(*parsed, where).ok()) {
+      return std::nullopt;
+    }
+    RecordId id = {.id = std::move(parsed->id)};
+    if constexpr (requires { parsed->has_id; }) {
+      id.is_of_all_files = parsed->has_id;
+    }
+    return id;
+  }
+
   std::shared_ptr<TaskHead> MakeHead() const override {
     return make_head_(model_, benchmark_.options());
   }
@@ -466,14 +492,9 @@ absl::StatusOr<std::unique_ptr<Task>> MakeTaskOfConfig(
     std::shared_ptr<const Tokenizer> tokenizer) {
   TaskSettings settings = TaskSettingsOf(config);
   if (B().info().splits_sentences) {
-    absl::StatusOr<SentenceSplitter> split =
-        LoadSentenceSplitter(config.data.sentences);
-    if (!split.ok()) {
-      return absl::Status(split.status().code(),
-                          absl::StrCat(config.source, ": data.sentences: ",
-                                       split.status().message()));
-    }
-    settings.split_sentences = *std::move(split);
+    ETC_ASSIGN_OR_RETURN(
+        settings.split_sentences,
+        LoadSentencesOfConfig(config.data.sentences, config.source));
   }
   ETC_ASSIGN_OR_RETURN(
       std::unique_ptr<RecordTask> task,
@@ -525,20 +546,38 @@ absl::Status CompleteConfig(FinetuneConfig* config) {
                                             : absl::OkStatus();
 }
 
+// The benchmark that reads gold and predictions; arguments and errors as of
+// TaskEntry::score.
+template <typename B>
+absl::StatusOr<std::shared_ptr<const B>> BenchmarkOfFiles(
+    const nlohmann::json& json, const std::string& source,
+    const GoldReading& reading) {
+  const BenchmarkInfo info = B().info();
+  typename B::Options options;
+  if (!json.is_null()) {
+    ETC_ASSIGN_OR_RETURN(
+        options,
+        ReadTaskOptions<B>(json, absl::StrCat(source, ": ", info.name)));
+  }
+  if (info.has_gold_by_sentence) {
+    ETC_ASSIGN_OR_RETURN(options.input.split_sentences,
+                         LoadSentencesOfConfig(reading.sentences, source));
+  }
+  return std::make_shared<const B>(std::move(options));
+}
+
 template <typename B>
 absl::StatusOr<TaskScores> ScoreFilesOfTask(const ScoredFiles& files,
                                             ScoringRules rules,
                                             const nlohmann::json& json,
                                             const std::string& source,
-                                            const RecordLimits& limits) {
-  typename B::Options options;
-  if (!json.is_null()) {
-    ETC_ASSIGN_OR_RETURN(options, ReadTaskOptions<B>(json, source));
-  }
-  const B benchmark(std::move(options));
-  TaskScores scores = {.main_metric = benchmark.main_metric()};
-  ETC_ASSIGN_OR_RETURN(scores.metrics, ScoreFiles(benchmark, files, rules,
-                                                  limits, &scores.unanswered));
+                                            const GoldReading& reading) {
+  ETC_ASSIGN_OR_RETURN(const std::shared_ptr<const B> benchmark,
+                       BenchmarkOfFiles<B>(json, source, reading));
+  TaskScores scores = {.main_metric = benchmark->main_metric()};
+  ETC_ASSIGN_OR_RETURN(
+      scores.metrics,
+      ScoreFiles(*benchmark, files, rules, reading.limits, &scores.unanswered));
   return scores;
 }
 
@@ -546,13 +585,14 @@ template <typename B>
 absl::StatusOr<JudgedRecords> JudgeFilesOfTask(const ScoredFiles& files,
                                                const nlohmann::json& json,
                                                const std::string& source,
-                                               const RecordLimits& limits) {
-  typename B::Options options;
-  if (!json.is_null()) {
-    ETC_ASSIGN_OR_RETURN(options, ReadTaskOptions<B>(json, source));
-  }
-  return JudgeFiles<B>(std::make_shared<const B>(std::move(options)), files,
-                       limits);
+                                               const GoldReading& reading) {
+  ETC_ASSIGN_OR_RETURN(const std::shared_ptr<const B> benchmark,
+                       BenchmarkOfFiles<B>(json, source, reading));
+  std::vector<std::string> gold = {files.gold};
+  gold.insert(gold.end(), reading.more_files.begin(), reading.more_files.end());
+  return JudgeFiles<B>(
+      benchmark, {.gold = std::move(gold), .predictions = files.predictions},
+      reading.limits);
 }
 
 // The entry of benchmark B in the registry, with the function that makes its

@@ -103,6 +103,35 @@ bool Has(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+struct JudgedDocument {
+  std::string field;
+  std::string text;
+};
+
+// The document of a record, as JudgedFields has it.
+JudgedDocument DocumentOf(const Json& record, const JudgedFields& fields) {
+  for (const std::string& name : fields.documents) {
+    const auto field = record.find(name);
+    if (field == record.end()) {
+      continue;
+    }
+    const bool is_of_words =
+        field->is_array() && !field->empty() && field->front().is_object();
+    std::string text = FieldText(*field, is_of_words ? " " : "\n");
+    if (!text.empty()) {
+      return {.field = name, .text = std::move(text)};
+    }
+  }
+  JudgedDocument longest;
+  for (const auto& [name, value] : record.items()) {
+    std::string text = FieldText(value, "\n");
+    if (!Has(fields.answers, name) && text.size() > longest.text.size()) {
+      longest = {.field = name, .text = std::move(text)};
+    }
+  }
+  return longest;
+}
+
 // The texts of a prediction.
 std::vector<std::string> PredictedTexts(const Json& predicted) {
   std::vector<std::string> texts;
@@ -159,30 +188,25 @@ std::vector<std::pair<size_t, size_t>> FindWords(
 }
 
 JudgedRecord JudgeRecord(std::string id, const Json& record,
-                         const std::vector<std::string>& answer_fields,
-                         const std::vector<std::string>& text_fields,
+                         const JudgedFields& fields,
                          const std::string& prediction) {
   JudgedRecord judged = {.id = std::move(id)};
   Json gold = Json::object();
   Json gold_texts = Json::object();
-  std::string document;
-  std::string document_field;
   for (const auto& [name, value] : record.items()) {
-    if (Has(answer_fields, name)) {
+    if (Has(fields.answers, name)) {
       gold[name] = value;
-      if (Has(text_fields, name)) {
+      if (Has(fields.answer_texts, name)) {
         gold_texts[name] = value;
       }
-    } else if (std::string text = FieldText(value, "\n");
-               text.size() > document.size()) {
-      document = std::move(text);
-      document_field = name;
     }
   }
+  const auto [document_field, document] = DocumentOf(record, fields);
   std::string others;
   for (const auto& [name, value] : record.items()) {
     const bool is_id = value.is_string() && value == judged.id;
-    if (name != document_field && !is_id && !gold.contains(name)) {
+    if (name != document_field && !is_id && !gold.contains(name) &&
+        FieldText(value, "\n").size() <= document.size()) {
       absl::StrAppend(&others, name, ": ", Cut(FieldText(value, " | "), 600),
                       "\n");
     }
@@ -193,7 +217,7 @@ JudgedRecord JudgeRecord(std::string id, const Json& record,
                                      /*allow_exceptions=*/false);
   judged.prediction =
       predicted.is_discarded() ? prediction : AnswerText(predicted);
-  if (!text_fields.empty()) {
+  if (!fields.answer_texts.empty()) {
     judged.predicted_texts = PredictedTexts(predicted);
   }
   judged.length = CodePoints(document);

@@ -16,9 +16,11 @@ namespace etc {
 
 // A record with an answer and the prediction for it, for people.
 struct JudgedRecord {
+  // Of records with one id, all but the first have their number behind it:
+  // "17 (2)".
   std::string id;
-  // Its short fields, a line each, then its document, the longest field,
-  // without answers; at most kMostJudgedBytes.
+  // Its shorter fields, a line each, then its document, without answers; at
+  // most kMostJudgedBytes.
   std::string text = {};
   // The answers of the record, and the prediction, as JSON without its id; one
   // text as it is.
@@ -45,13 +47,24 @@ struct JudgedRecords {
   std::function<Metrics(const std::vector<size_t>& records)> score;
 };
 
-// A judged record of the JSON of an official record, whose answers are in
-// `answer_fields`, and of a prediction (Benchmark::PredictionJson). Texts are
-// looked for in `text_fields` alone, some of them; without any, the prediction
-// has no texts either. "yes" and "no" are no texts.
+// The fields of an official record by their use, as the Benchmark has them.
+struct JudgedFields {
+  // AnswerFields.
+  std::vector<std::string> answers = {};
+  // AnswerTextFields: texts are looked for in these alone; without any, the
+  // prediction has no texts either.
+  std::vector<std::string> answer_texts = {};
+  // DocumentFields: the document is the first of them that has a text, or else
+  // the longest field. Its texts are on lines of their own, those of a list of
+  // objects (words) between blanks.
+  std::vector<std::string> documents = {};
+};
+
+// A judged record of the JSON of an official record and of a prediction
+// (Benchmark::PredictionJson). Fields longer than the document, which have it
+// in another form, are left out. "yes" and "no" are no texts.
 JudgedRecord JudgeRecord(std::string id, const nlohmann::json& record,
-                         const std::vector<std::string>& answer_fields,
-                         const std::vector<std::string>& text_fields,
+                         const JudgedFields& fields,
                          const std::string& prediction);
 
 // The places in `text` where one of `words` stands, begin and end in bytes, in

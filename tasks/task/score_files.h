@@ -1,7 +1,9 @@
 #ifndef ETC_TASKS_TASK_SCORE_FILES_H_
 #define ETC_TASKS_TASK_SCORE_FILES_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -77,6 +79,26 @@ class GoldCollector {
   GoldRecords<B> records_;
 };
 
+// Calls `read` with the JSON text of each record of the gold files that
+// `pattern` names, as ForEachRecord does; broken records are left out.
+template <typename B>
+absl::Status ForEachGoldRecord(
+    const B& benchmark, const std::string& pattern, const RecordLimits& limits,
+    const std::function<absl::Status(const std::string& text,
+                                     const std::string& where)>& read) {
+  if (!benchmark.info().has_own_files) {
+    return ForEachRecord(pattern, read, limits);
+  }
+  ETC_ASSIGN_OR_RETURN(const std::vector<FileRecord> records,
+                       benchmark.ReadFiles({pattern}, limits));
+  for (const FileRecord& record : records) {
+    if (record.broken.empty()) {
+      ETC_RETURN_IF_ERROR(read(record.json, record.where));
+    }
+  }
+  return absl::OkStatus();
+}
+
 // All records of the files that `pattern` names.
 //   kInvalidArgument  what GoldCollector says
 template <typename B>
@@ -85,22 +107,11 @@ absl::StatusOr<GoldRecords<B>> ReadGold(const B& benchmark,
                                         ScoringRules rules,
                                         const RecordLimits& limits = {}) {
   GoldCollector<B> collector(benchmark, rules);
-  if (benchmark.info().has_own_files) {
-    ETC_ASSIGN_OR_RETURN(const std::vector<FileRecord> records,
-                         benchmark.ReadFiles({pattern}, limits));
-    for (const FileRecord& record : records) {
-      if (record.broken.empty()) {
-        ETC_RETURN_IF_ERROR(collector.Add(record.json, record.where));
-      }
-    }
-  } else {
-    ETC_RETURN_IF_ERROR(ForEachRecord(
-        pattern,
-        [&](const std::string& text, const std::string& where) {
-          return collector.Add(text, where);
-        },
-        limits));
-  }
+  ETC_RETURN_IF_ERROR(
+      ForEachGoldRecord(benchmark, pattern, limits,
+                        [&](const std::string& text, const std::string& where) {
+                          return collector.Add(text, where);
+                        }));
   return collector.Take();
 }
 
@@ -129,8 +140,9 @@ absl::Status CheckIds(const B& benchmark, const typename B::Answers& answers,
                                 : absl::OkStatus();
 }
 
-// All scores of a prediction file by the metric of a benchmark. Records without
-// an answer are left out, with their predictions.
+// All scores of a prediction file by the metric of a benchmark, by
+// RulesOfFiles(rules). Records without an answer are left out, with their
+// predictions.
 //   kInvalidArgument  either is not as its format has it; no record has an
 //                     answer; files that do not belong together
 template <typename B>
@@ -139,11 +151,11 @@ absl::StatusOr<Metrics> ScoreFiles(const B& benchmark, const ScoredFiles& files,
                                    const RecordLimits& limits = {},
                                    UnansweredRecords* unanswered = nullptr) {
   // The small file first: its mistakes should not take long to be seen.
-  typename B::Answers answers = {.rules = rules};
+  typename B::Answers answers = {.rules = benchmark.RulesOfFiles(rules)};
   ETC_ASSIGN_OR_RETURN(answers.predictions,
                        benchmark.ReadPredictions(files.predictions));
   ETC_ASSIGN_OR_RETURN(GoldRecords<B> read,
-                       ReadGold(benchmark, files.gold, rules, limits));
+                       ReadGold(benchmark, files.gold, answers.rules, limits));
   answers.gold = std::move(read.gold);
   if (answers.gold.empty() && !read.unanswered.empty()) {
     return NothingToScore(files, read.first_unanswered);

@@ -10,13 +10,25 @@
 #include "nlohmann/json.hpp"
 #include "tasks/config/config.h"
 #include "tasks/config/field_list.h"
+#include "tasks/data/record_scanner.h"
 #include "tasks/output/results.h"
 #include "tasks/task/judged_records.h"
 #include "tasks/task/scoring.h"
 #include "tasks/task/task.h"
+#include "tasks/text/sentence_splitter.h"
 #include "tasks/text/tokenizer.h"
 
 namespace etc {
+
+// Reading of gold files, as the object "data" of a configuration says.
+struct GoldReading {
+  RecordLimits limits = {};
+  // data.sentences, for tasks whose gold depends on them.
+  std::string sentences = std::string(kIcuSentences);
+  // For `judge`: the files of data.dev after the first, which is
+  // ScoredFiles::gold, in their order.
+  std::vector<std::string> more_files = {};
+};
 
 // One benchmark that this program knows, or pre-training. All but `make` can be
 // used without a tokenizer.
@@ -53,19 +65,19 @@ struct TaskEntry {
       const FinetuneConfig& config)>
       make_head;
   // The official scores of a prediction file; null if there are none. `options`
-  // is the object of the task's name in a configuration, or null, and `source`
-  // starts each message about it. No record of the gold may be longer than
-  // `limits` say.
+  // is the object of the task's name in a configuration, or null, and `source`,
+  // that configuration, starts each message about it. The rules are official if
+  // `rules` or the options say so (Benchmark::RulesOfFiles).
   std::function<absl::StatusOr<TaskScores>(
       const ScoredFiles& files, ScoringRules rules,
       const nlohmann::json& options, const std::string& source,
-      const RecordLimits& limits)>
+      const GoldReading& reading)>
       score;
   // The records of a gold file beside the predictions for them, for people;
   // null if `score` is. Arguments and errors as there.
   std::function<absl::StatusOr<JudgedRecords>(
       const ScoredFiles& files, const nlohmann::json& options,
-      const std::string& source, const RecordLimits& limits)>
+      const std::string& source, const GoldReading& reading)>
       judge = nullptr;
   // The overall score of a benchmark that has several tasks, of runs on all of
   // them: last, after the numbers that it is made of. Null if it has none.

@@ -1,8 +1,11 @@
 #include "tasks/tokens/conll.h"
 
+#include <limits>
 #include <memory>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -24,6 +27,36 @@ std::vector<std::string> ColumnsOfLine(absl::string_view line) {
                    absl::StrSplit(line, ' ', absl::SkipEmpty()));
 }
 
+bool EndsIn(absl::string_view path, absl::string_view ending) {
+  absl::ConsumeSuffix(&path, ".gz");
+  return absl::EndsWithIgnoreCase(path, ending);
+}
+
+// Returns true for the id of a range of words ("1-2") or an empty node ("8.1")
+// of CoNLL-U.
+bool IsIdOfNoWord(absl::string_view id) {
+  const std::vector<absl::string_view> numbers =
+      absl::StrSplit(id, absl::ByAnyChar("-."));
+  return numbers.size() == 2 &&
+         absl::c_all_of(numbers, [](absl::string_view number) {
+           return !number.empty() &&
+                  absl::c_all_of(number, absl::ascii_isdigit);
+         });
+}
+
+// Returns true if a line begins an object of JSON ("{" and a name, maybe on the
+// next line) or a list of them. A bracket that is a word has another column
+// behind it.
+bool BeginsJson(absl::string_view line) {
+  line = absl::StripAsciiWhitespace(line);
+  const bool is_list = absl::ConsumePrefix(&line, "[");
+  if (!is_list && !absl::ConsumePrefix(&line, "{")) {
+    return false;
+  }
+  line = absl::StripLeadingAsciiWhitespace(line);
+  return line.empty() || line.front() == (is_list ? '{' : '"');
+}
+
 // Index of a column, given from 1 on or from -1 on; nothing if it is not there.
 std::optional<size_t> IndexOfColumn(int64_t column, size_t columns) {
   const auto size = static_cast<int64_t>(columns);
@@ -37,7 +70,7 @@ std::optional<size_t> IndexOfColumn(int64_t column, size_t columns) {
 class ConllReader {
  public:
   ConllReader(const std::string& path, const TokensOptions& options)
-      : path_(path), options_(options) {}
+      : path_(path), options_(options), is_conllu_(EndsIn(path, ".conllu")) {}
 
   absl::Status Add(absl::string_view line, int64_t number) {
     if (!IsUtf8(line)) {
@@ -52,6 +85,10 @@ class ConllReader {
     // A line without that column may be -DOCSTART- alone.
     const std::optional<size_t> word =
         IndexOfColumn(options_.word_column, columns.size());
+    if (is_conllu_ && (absl::StartsWith(line, "#") ||
+                       (word != size_t{0} && IsIdOfNoWord(columns[0])))) {
+      return absl::OkStatus();
+    }
     if (columns[word.value_or(0)] == kDocumentStart) {
       has_starts_ = true;
       in_sentence_ = false;
@@ -72,7 +109,8 @@ class ConllReader {
                              " should have a word in column ", *word_ + 1,
                              ", but has none");
     }
-    Place(columns, number);
+    Place(columns);
+    documents_.back().lines.push_back(number);
     documents_.back().sentences.back().push_back(std::move(columns[*word_]));
     if (label_.has_value()) {
       documents_.back().tags.back().push_back(std::move(columns[*label_]));
@@ -86,10 +124,13 @@ class ConllReader {
     }
     std::vector<ConllDocument> sentences;
     for (ConllDocument& all : documents_) {
+      auto line = all.lines.begin();
       for (size_t i = 0; i < all.sentences.size(); ++i) {
         ConllDocument& one = sentences.emplace_back();
+        const auto end = line + static_cast<int64_t>(all.sentences[i].size());
+        one.lines.assign(line, end);
+        line = end;
         one.sentences.push_back(std::move(all.sentences[i]));
-        one.lines.push_back(all.lines[i]);
         if (label_.has_value()) {
           one.tags.push_back(std::move(all.tags[i]));
         }
@@ -105,8 +146,8 @@ class ConllReader {
     word_ = IndexOfColumn(options_.word_column, columns);
     label_ = IndexOfColumn(options_.label_column, columns);
     document_ = IndexOfColumn(options_.document_column, columns);
-    if (label_ == word_) {
-      label_.reset();  // a file of words alone
+    if (label_ == word_ || label_ == document_) {
+      label_.reset();  // a file without labels
     }
     const auto missing = [&](const char* field, int64_t column) {
       return InvalidArgument(path_, ":", number, " should have column ", column,
@@ -116,13 +157,23 @@ class ConllReader {
     if (!word_.has_value()) {
       return missing("word_column", options_.word_column);
     }
-    return options_.document_column == 0 || document_.has_value()
-               ? absl::OkStatus()
-               : missing("document_column", options_.document_column);
+    if (options_.document_column != 0 && !document_.has_value()) {
+      return missing("document_column", options_.document_column);
+    }
+    if (document_ == word_) {
+      return InvalidArgument(
+          path_, ":", number, ": tokens.document_column (",
+          options_.document_column,
+          ") should be another column than tokens.word_column (",
+          options_.word_column, "), but of ",
+          Counted(static_cast<int64_t>(columns), "column"),
+          " they are the same");
+    }
+    return absl::OkStatus();
   }
 
   // Begins a document and a sentence where the line says so.
-  void Place(const std::vector<std::string>& columns, int64_t number) {
+  void Place(const std::vector<std::string>& columns) {
     if (document_.has_value() && in_document_ &&
         documents_.back().id != columns[*document_]) {
       in_document_ = false;
@@ -137,7 +188,6 @@ class ConllReader {
     }
     if (!in_sentence_) {
       documents_.back().sentences.emplace_back();
-      documents_.back().lines.push_back(number);
       if (label_.has_value()) {
         documents_.back().tags.emplace_back();
       }
@@ -147,6 +197,7 @@ class ConllReader {
 
   const std::string& path_;
   const TokensOptions& options_;
+  const bool is_conllu_;
   // Columns and number of the first line; 0 before it.
   size_t num_columns_ = 0;
   int64_t first_line_ = 0;
@@ -180,15 +231,22 @@ absl::StatusOr<std::vector<ConllDocument>> ReadConllFile(
 }
 
 bool IsConllName(const std::string& path) {
-  absl::string_view name = path;
-  absl::ConsumeSuffix(&name, ".gz");
-  for (const char* ending :
-       {".conll", ".conllu", ".iob", ".iob2", ".bio", ".tsv", ".txt"}) {
-    if (absl::EndsWithIgnoreCase(name, ending)) {
-      return true;
+  return absl::c_any_of(
+      kConllEndings, [&](const char* ending) { return EndsIn(path, ending); });
+}
+
+absl::StatusOr<bool> HasConll(const std::string& path) {
+  // A list of records may be one line.
+  constexpr uint64_t kAnyBytes = std::numeric_limits<int64_t>::max();
+  ETC_ASSIGN_OR_RETURN(const std::unique_ptr<TextFile> file,
+                       TextFile::Open(path, {.max_line_bytes = kAnyBytes}));
+  absl::string_view line;
+  while (true) {
+    ETC_ASSIGN_OR_RETURN(const bool has_line, file->NextLine(&line));
+    if (!has_line || !absl::StripAsciiWhitespace(line).empty()) {
+      return !has_line || !BeginsJson(line);
     }
   }
-  return false;
 }
 
 }  // namespace etc

@@ -22,6 +22,26 @@ void ReadColumn(JsonObjectReader& reader, const std::string& field,
   }
 }
 
+// Notes a mistake if two of the columns have the same number.
+void CheckColumnsDiffer(JsonObjectReader& reader,
+                        const TokensOptions& options) {
+  const std::pair<const char*, int64_t> columns[] = {
+      {"word_column", options.word_column},
+      {"label_column", options.label_column},
+      {"document_column", options.document_column}};
+  for (const auto& [field, column] : columns) {
+    for (const auto& [other, column_of_other] : columns) {
+      if (other == field) {
+        break;
+      }
+      if (column == column_of_other) {
+        reader.Fail(field, absl::StrCat("should be another column than ", other,
+                                        ", but both are ", column));
+      }
+    }
+  }
+}
+
 void ReadTags(JsonObjectReader& reader, TagReading* tags) {
   constexpr std::pair<const char*, TagReading> kReadings[] = {
       {"iob2", TagReading::kIob2},
@@ -104,6 +124,7 @@ void Tokens::ReadOptions(JsonObjectReader& reader, Options* options) const {
              &options->label_column);
   ReadColumn(reader, "document_column", /*may_miss=*/true,
              &options->document_column);
+  CheckColumnsDiffer(reader, *options);
   ReadTags(reader, &options->tags);
   ReadTokenLabels(reader, &options->labels);
 }

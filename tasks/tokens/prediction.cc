@@ -15,6 +15,7 @@
 #include "base/json_text.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "tasks/data/data_files.h"
 #include "tasks/task/official_json.h"
 #include "tasks/text/text_folding.h"
 #include "tasks/tokens/conll.h"
@@ -170,6 +171,14 @@ absl::StatusOr<TokensLine> ParseTokensLine(const std::string& text,
     return InvalidArgument(fields.Where("spans"), " should be a list, but is ",
                            "null");
   }
+  for (size_t i = 0; i < spans->size(); ++i) {
+    const TokensSpan& span = (*spans)[i];
+    if (span.start < 0 || span.start >= span.end) {
+      return InvalidArgument(fields.Where("spans"), "[", i,
+                             "] should have 0 <= start < end, but is from ",
+                             span.start, " to ", span.end);
+    }
+  }
   line.second = PredictionOfSpans(*std::move(spans));
   return line;
 }
@@ -178,7 +187,7 @@ absl::StatusOr<TokensLine> ParseTokensLine(const std::string& text,
 struct PlacedDocument {
   std::string where;
   TokensRecord record;
-  // Line of the first word of each sentence, if it is of CoNLL.
+  // Line of each word, if it is of CoNLL.
   std::vector<int64_t> lines;
 };
 
@@ -218,10 +227,10 @@ std::vector<PlacedWord> PlacedWords(const PlacedDocument& document) {
     for (size_t i = 0; i < sentence.size(); ++i) {
       words.push_back(
           {sentence[i],
-           document.lines.empty()
-               ? absl::StrCat(where, ".sentences[", s, "][", i, "]")
-               : absl::StrCat(where.substr(0, where.rfind(':')), ":",
-                              document.lines[s] + static_cast<int64_t>(i))});
+           words.size() < document.lines.size()
+               ? absl::StrCat(where.substr(0, where.rfind(':')), ":",
+                              document.lines[words.size()])
+               : absl::StrCat(where, ".sentences[", s, "][", i, "]")});
     }
   }
   return words;
@@ -291,6 +300,21 @@ absl::Status CompareWithText(const PlacedDocument& predicted,
                                ".text, but is the last one of its document");
 }
 
+// Returns the contents of prediction files, whatever they are called: `predict`
+// writes JSON lines under any name.
+absl::StatusOr<bool> ArePredictionsConll(const std::string& pattern) {
+  ETC_ASSIGN_OR_RETURN(const std::vector<std::string> paths,
+                       FindDataFiles({pattern}));
+  return HasConll(paths.front());
+}
+
+// The documents of a prediction file that is CoNLL.
+absl::StatusOr<std::vector<FileRecord>> ReadConllPredictions(
+    const std::string& path, TokensOptions options) {
+  options.format = TokensFormat::kConll;
+  return Tokens(std::move(options)).ReadFile(path, {});
+}
+
 }  // namespace
 
 TokensPrediction Tokens::Decode(Outputs outputs) const {
@@ -329,7 +353,8 @@ TokensPrediction Tokens::Decode(Outputs outputs) const {
 }
 
 Tokens::PredictionsOr Tokens::ReadPredictions(const std::string& path) const {
-  if (!IsConllName(path)) {
+  ETC_ASSIGN_OR_RETURN(const bool is_conll, ArePredictionsConll(path));
+  if (!is_conll) {
     return ReadById<Prediction>(path, ParseTokensLine);
   }
   // Other programs' tags, which may begin spans as they like.
@@ -338,9 +363,9 @@ Tokens::PredictionsOr Tokens::ReadPredictions(const std::string& path) const {
     lenient.tags = TagReading::kConlleval;
   }
   lenient.labels.clear();
-  const Tokens reader(std::move(lenient));
   ETC_ASSIGN_OR_RETURN(const std::vector<FileRecord> records,
-                       reader.ReadFile(path, {}));
+                       ReadConllPredictions(path, lenient));
+  const Tokens reader(std::move(lenient));
   ById<Prediction> predictions;
   for (const FileRecord& file_record : records) {
     ETC_ASSIGN_OR_RETURN(
@@ -358,11 +383,13 @@ Tokens::PredictionsOr Tokens::ReadPredictions(const std::string& path) const {
 
 absl::Status Tokens::CheckFiles(const Answers& answers,
                                 const ScoredFiles& files) const {
-  if (!IsConllName(files.predictions)) {
+  ETC_ASSIGN_OR_RETURN(const bool is_conll,
+                       ArePredictionsConll(files.predictions));
+  if (!is_conll) {
     return absl::OkStatus();
   }
   ETC_ASSIGN_OR_RETURN(const std::vector<FileRecord> predictions,
-                       ReadFile(files.predictions, {}));
+                       ReadConllPredictions(files.predictions, options()));
   ETC_ASSIGN_OR_RETURN(const std::vector<PlacedDocument> predicted,
                        PlaceDocuments(*this, predictions));
   // Limits were checked when the gold was read.

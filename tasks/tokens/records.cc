@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/counted.h"
 #include "base/json_text.h"
@@ -81,18 +82,18 @@ void ReadSentences(JsonObjectReader& reader, const std::string& field,
   }
 }
 
-// The name of word `word` of sentence `sentence` in messages: its line, or its
-// place in the field "tags".
+// The name of word `word` of sentence `sentence`, whose first one is word
+// `first` of the document, in messages: its line, or its place in the field
+// "tags".
 std::string NameOfTag(const JsonObjectReader& reader,
-                      absl::Span<const int64_t> lines, size_t sentence,
-                      size_t word) {
-  if (sentence >= lines.size()) {
+                      absl::Span<const int64_t> lines, size_t first,
+                      size_t sentence, size_t word) {
+  if (first + word >= lines.size()) {
     return absl::StrCat(reader.Where("tags"), "[", sentence, "][", word, "]");
   }
   const std::string& where = reader.where();  // "train.conll:17"
   return absl::StrCat(where.substr(0, where.rfind(':')), ":",
-                      lines[sentence] + static_cast<int64_t>(word),
-                      ": the label");
+                      lines[first + word], ": the label");
 }
 
 // Checks the tags of one sentence; `name` gives the name of each.
@@ -140,7 +141,7 @@ absl::StatusOr<std::vector<TokensSpan>> SpansOfSentences(
           ", one for each word, but has ", tags[s].size());
     }
     ETC_RETURN_IF_ERROR(CheckTags(tags[s], options, [&](size_t i) {
-      return NameOfTag(reader, lines, s, i);
+      return NameOfTag(reader, lines, first, s, i);
     }));
     for (const TagSpan& span : SpansOfTags(tags[s], options.tags)) {
       const auto word = [&](int64_t i) {
@@ -172,14 +173,23 @@ void CheckWords(JsonObjectReader& reader,
   }
 }
 
+// Returns true if the field has a value.
+bool IsGiven(JsonObjectReader& reader, const std::string& field) {
+  const json* value = reader.Raw(field, /*required=*/false);
+  return value != nullptr && !value->is_null();
+}
+
 void ReadSplitText(JsonObjectReader& reader, const TokensOptions& options,
                    TokensRecord* record) {
+  if (IsGiven(reader, "text")) {
+    reader.Fail("text",
+                "should not stand beside sentences, whose words are the text");
+  }
   ReadSentences(reader, "sentences", "words", &record->sentences);
   CheckWords(reader, record->sentences);
   std::vector<int64_t> lines;
   reader.Optional(kConllLinesField, &lines);
-  const json* tags = reader.Raw("tags", /*required=*/false);
-  if (tags == nullptr || tags->is_null()) {
+  if (!IsGiven(reader, "tags")) {
     return;
   }
   std::vector<std::vector<std::string>> of_words;
@@ -192,6 +202,25 @@ void ReadSplitText(JsonObjectReader& reader, const TokensOptions& options,
       SpansOfSentences(reader, options, lines, record->sentences, of_words),
       &spans);
   record->spans = std::move(spans);
+}
+
+// Reads the spans, which may stand beside tags if they are the same: lines of
+// predictions have both.
+void ReadSpansOrCompare(JsonObjectReader& reader, TokensRecord* record) {
+  std::optional<std::vector<TokensSpan>> spans;
+  ReadTokensSpans(reader, &spans);
+  if (!record->spans.has_value()) {
+    record->spans = std::move(spans);
+    return;
+  }
+  if (spans.has_value()) {
+    absl::c_stable_sort(*spans, [](const TokensSpan& a, const TokensSpan& b) {
+      return a.start < b.start;
+    });
+    if (spans != record->spans) {
+      reader.Fail("spans", "should be those of tags, or not stand beside them");
+    }
+  }
 }
 
 void ReadIdOfTokens(JsonObjectReader& reader, TokensRecord* record) {
@@ -249,9 +278,9 @@ absl::StatusOr<std::vector<FileRecord>> Tokens::ReadFile(
       format = TokensFormat::kJson;
     } else {
       return InvalidArgument(
-          path,
-          " should end in .conll, .iob, .tsv, .txt, .jsonl or .json, or "
-          "in one of them and .gz; or tokens.format should say what it is");
+          path, " should end in ", absl::StrJoin(kConllEndings, ", "),
+          ", .jsonl or .json, or in one of them and .gz; or tokens.format "
+          "should say what it is");
     }
   }
   return format == TokensFormat::kJson
@@ -265,10 +294,13 @@ void Tokens::ReadRecord(JsonObjectReader& reader, Record* record) const {
     ReadSplitText(reader, options(), record);
   } else {
     reader.Required("text", &record->text);
+    if (IsGiven(reader, "tags")) {
+      reader.Fail("tags",
+                  "should stand beside sentences, whose words have tags, but "
+                  "stands beside text");
+    }
   }
-  if (!record->spans.has_value()) {
-    ReadTokensSpans(reader, &record->spans);
-  }
+  ReadSpansOrCompare(reader, record);
 }
 
 }  // namespace etc

@@ -82,8 +82,9 @@ class Tokens final
   // ...], "tags": [["B-ORG", ...], ...]}.
   absl::StatusOr<std::vector<FileRecord>> ReadFile(
       const std::string& path, const RecordLimits& limits) const override;
-  // Reads {"text": ..., "spans": [...]} or {"sentences": ..., "tags": ...}.
-  // Mistakes in tags are noted with their line, if they are of CoNLL.
+  // Reads {"text": ..., "spans": [...]} or {"sentences": ..., "tags": ...}, not
+  // both; spans beside tags should be those of the tags. Mistakes in tags are
+  // noted with their line, if they are of CoNLL.
   void ReadRecord(JsonObjectReader& reader, Record* record) const override;
   std::vector<std::string> AnswerFields() const override {
     return {"spans", "tags"};
@@ -125,9 +126,11 @@ class Tokens final
   //   "Anna", "probability": 0.98}, ...]}
   //
   // and "tags" if its text was split already. Reading does without the text and
-  // the probability; it reads CoNLL as well, by the name of the file, whose
-  // tags are read as conlleval reads them unless the options are strict.
-  //   kInvalidArgument  a line that is none of these, by its number
+  // the probability; it reads CoNLL as well (HasConll), whatever the name of
+  // the file, whose tags are read as conlleval reads them unless the options
+  // are strict.
+  //   kInvalidArgument  a line that is none of these, by its number; a span
+  //                     without characters
   PredictionsOr ReadPredictions(const std::string& path) const override;
   // Checks that CoNLL has the words of the gold, of which it has the spans.
   //   kInvalidArgument  the first that it does not have, with both places

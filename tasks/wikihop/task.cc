@@ -217,11 +217,11 @@ std::string Wikihop::PredictionJson(const std::string& id,
 }
 
 std::string Wikihop::FileContents(const Answers& answers) const {
-  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  ById<nlohmann::ordered_json> fields;
   for (const auto& [id, answer] : answers.predictions) {
-    json[id] = answer;
+    fields.emplace_back(id, answer);
   }
-  return AsciiLine(json);
+  return AsciiLine(JsonObjectOf(std::move(fields)));
 }
 
 Scores Wikihop::Score(const Answers& answers) const {

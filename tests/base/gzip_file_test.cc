@@ -289,6 +289,24 @@ TEST_F(GzipFileTest, SaysThatAFileHasChanged) {
   EXPECT_THAT(std::string(read.status().message()), HasSubstr("a.gz"));
 }
 
+TEST_F(GzipFileTest, ReadsWholeFilesOfBothKindsUpToALimit) {
+  const std::string text = Text(5000, 2);
+  const std::string plain = directory_.Write("plain", text);
+  const std::string packed =
+      directory_.Write("packed", GzipMember(text) + GzipMember("end"));
+  EXPECT_EQ(*ReadUnpackedFile(plain, 5000), text);
+  EXPECT_EQ(*ReadUnpackedFile(packed, 5003), text + "end");
+  const absl::Status longer = ReadUnpackedFile(packed, 5002).status();
+  EXPECT_EQ(longer.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(longer.message()),
+              HasSubstr("packed should have at most 5002 bytes when it is "
+                        "unpacked, but has more"));
+  EXPECT_EQ(ReadUnpackedFile(plain, 4999).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(ReadUnpackedFile(directory_.File("none")).status().code(),
+            absl::StatusCode::kNotFound);
+}
+
 // 5,000 files of some members and zeros, of which half are damaged. A file
 // that opens must be readable, with the contents that went by.
 TEST_F(GzipFileTest, SurvivesDamagedFiles) {

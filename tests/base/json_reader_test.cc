@@ -105,6 +105,17 @@ TEST(ReadJsonFileTest, NamesTheFile) {
             absl::StatusCode::kNotFound);
 }
 
+TEST(JsonObjectReaderTest, ReadsListsOfNumbers) {
+  const json object = json::parse(R"({"range": [-50.5, 3], "bad": [1, "2"]})");
+  std::vector<double> numbers;
+  JsonObjectReader reader(object, "x.json");
+  reader.Optional("range", &numbers);
+  EXPECT_THAT(numbers, ElementsAre(-50.5, 3));
+  reader.Optional("bad", &numbers);
+  EXPECT_EQ(reader.Finish().message(),
+            "x.json: bad[1] should be a number, but is \"2\"");
+}
+
 TEST(JsonObjectReaderTest, TakesASingleValueForAListWhereThatIsMeant) {
   const json object = json::parse(
       R"({"name": "a", "names": ["b", "c"], "count": 3, "bad": {}})");

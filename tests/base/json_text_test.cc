@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "nlohmann/json.hpp"
 
 namespace etc {
@@ -23,6 +27,17 @@ TEST(JsonTextTest, KeepsTheOrderAndIndents) {
   EXPECT_EQ(JsonText(json, /*indent=*/2),
             "{\n  \"b\": 1,\n  \"a\": \"\u00E9\"\n}");
   EXPECT_EQ(JsonAsciiText(json), "{\"b\":1,\"a\":\"\\u00e9\"}");
+}
+
+TEST(JsonTextTest, MakesObjectsAsAssignmentDoes) {
+  const std::vector<std::pair<std::string, nlohmann::ordered_json>> fields = {
+      {"b", 1}, {"a", {2, 3}}, {"b", "\u00E9"}, {"", nullptr}};
+  auto expected = nlohmann::ordered_json::object();
+  for (const auto& [name, value] : fields) {
+    expected[name] = value;
+  }
+  EXPECT_EQ(JsonText(JsonObjectOf(fields)), JsonText(expected));
+  EXPECT_EQ(JsonText(JsonObjectOf({})), "{}");
 }
 
 }  // namespace

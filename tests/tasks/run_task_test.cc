@@ -153,6 +153,43 @@ TEST_F(RunTaskTest, SaysWhatIsWrong) {
             absl::StatusCode::kNotFound);
 }
 
+TEST_F(RunTaskTest, ScoresByConfigurationsOfTheTaskAlone) {
+  const std::string gold = WriteData();
+  const std::string predictions =
+      directory_.Write("p.json", R"({"q0": "oslo"})");
+  const auto message = [&](const json& config,
+                           const std::vector<std::string>& overrides = {}) {
+    const auto scored =
+        ScoreTask("wikihop", gold, predictions, ScoringRules::kDefault,
+                  directory_.Write("run.json", config.dump()), overrides);
+    return std::string(scored.status().message());
+  };
+  // Nothing that a configuration names need be here.
+  json config = Config();
+  config["init"] = "gone";
+  config["model"] = {{"path", "gone.json"}};
+  config["grid"] = {{"train.epochs", {1, 2}}};
+  EXPECT_EQ(message(config), "");
+  EXPECT_EQ(message({{"wikihop", json::object()}}), "");
+  EXPECT_EQ(message(config, {"data.max_record_megabytes=1"}), "");
+
+  EXPECT_THAT(message({{"task", "squad"}, {"squad", json::object()}}),
+              HasSubstr("run.json: task should be \"wikihop\", but is "
+                        "\"squad\""));
+  EXPECT_THAT(message({{"wikihpo", json::object()}}),
+              HasSubstr("run.json has no field \"wikihpo\"; did you mean "
+                        "\"wikihop\"?"));
+  EXPECT_THAT(message({{"squad", json::object()}}),
+              HasSubstr("run.json has no field \"squad\""));
+  EXPECT_THAT(message({{"q0", "oslo"}}),
+              HasSubstr("run.json has no field \"q0\""));
+  EXPECT_THAT(message(json::array({config})),
+              HasSubstr("run.json should be an object"));
+  EXPECT_THAT(message(config, {"data.max_long_length=7"}),
+              HasSubstr("--set data.max_long_length=7 should set an option of "
+                        "the task, wikihop.NAME"));
+}
+
 // Scores the random files that tests/random_metrics.py or random_spans.py made,
 // which compare them with those of other implementations: one process for a
 // thousand files.

@@ -328,6 +328,9 @@ TEST(GlueOptionsTest, SayWhatIsMissingOrWrong) {
   EXPECT_THAT(
       mistake({{"name", "rte"}, {"labels", {"entailment"}}}),
       HasSubstr("glue.labels should be the labels of RTE in any order"));
+  EXPECT_THAT(
+      mistake({{"name", "rte"}, {"labels", "entailment"}}),
+      HasSubstr("glue.labels should be the labels of RTE in any order"));
   EXPECT_THAT(mistake({{"name", "stsb"}, {"labels", {"0", "1"}}}),
               HasSubstr("glue.labels should not be given"));
   const auto options =

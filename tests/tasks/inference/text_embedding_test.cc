@@ -226,7 +226,13 @@ TEST_F(TextEmbeddingTest, CommandRefusesMistakes) {
         directory_.Write("bad.jsonl", "{\"text\": \"Mira\"}\n{\"txt\": 1}\n"),
         into, "bad.jsonl: record 1.text is missing");
   fails(model, directory_.Write("empty.jsonl", "{\"text\": \" \"}\n"), into,
-        "empty.jsonl: record 0 should have a text, but has none");
+        "empty.jsonl: record 0 should have at least one piece, but is white "
+        "space");
+  // The tokenizer drops it.
+  fails(model,
+        directory_.Write("dropped.jsonl",
+                         "{\"text\": \"Mira\"}\n{\"text\": \"\\u200b\"}\n"),
+        into, "dropped.jsonl: record 1 should have at least one piece");
   fails(model, directory_.Write("odd.txt", "a\xff"), into,
         "odd.txt should be UTF-8, but is not");
   fails(model,

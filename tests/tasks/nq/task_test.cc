@@ -13,6 +13,7 @@
 #include <torch/utils.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -149,6 +150,13 @@ TEST(MakeNqTaskTest, RefusesOptionsThatMakeNoSense) {
               HasSubstr("fixed_block_size should be at least 1"));
   EXPECT_THAT(Message(MakeTask({{"max_short_answer_len", 0}})),
               HasSubstr("max_short_answer_len should be at least 1"));
+  for (const char* count :
+       {"stride", "question_len", "fixed_block_size", "max_short_answer_len"}) {
+    EXPECT_THAT(Message(MakeTask({{count, INT64_MAX}})),
+                HasSubstr(absl::StrCat("nq.", count,
+                                       " should be at most 2147483647, but is "
+                                       "9223372036854775807")));
+  }
   EXPECT_THAT(Message(MakeTask({{"span_selection_method", "best"}})),
               HasSubstr("but is \"best\""));
 }

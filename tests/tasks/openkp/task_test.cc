@@ -16,6 +16,7 @@
 #include <torch/utils.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -23,6 +24,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
 #include "tasks/task/benchmark_task.h"
 #include "tasks/task/score_files.h"
@@ -111,6 +113,29 @@ TEST(OpenkpOptionsTest, ReadEveryField) {
   EXPECT_TRUE(options->official_compatibility);
 }
 
+TEST(OpenkpOptionsTest, ReadNumbersAndASingleName) {
+  const auto options = ReadTaskOptions<Openkp>(
+      {{"x_range", {-50.5, 1500}}, {"indicators_to_cross", "leaf"}},
+      "f.json: openkp");
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->visual.features.x.min, -50.5);
+  EXPECT_EQ(options->visual.features.x.max, 1500);
+  EXPECT_THAT(options->visual.features.crossed_indicators, ElementsAre("leaf"));
+}
+
+TEST(OpenkpOptionsTest, NameAllIndicatorsForPeople) {
+  const auto fields = Openkp().OptionFields();
+  const auto field =
+      std::find_if(fields.begin(), fields.end(), [](const OptionField& option) {
+        return option.name == "indicators_to_cross";
+      });
+  ASSERT_NE(field, fields.end());
+  EXPECT_EQ(
+      field->bounds,
+      absl::StrCat("some of ", absl::StrJoin(OpenkpIndicatorNames(), ", "),
+                   ", each once"));
+}
+
 TEST(MakeOpenkpTaskTest, RefusesWhatMakesNoSense) {
   EXPECT_THAT(Message(MakeTask({{"x_rang", {0, 1}}})),
               HasSubstr("did you mean \"x_range\"?"));
@@ -127,6 +152,13 @@ TEST(MakeOpenkpTaskTest, RefusesWhatMakesNoSense) {
               HasSubstr("but has fat"));
   EXPECT_THAT(Message(MakeTask({{"max_kp_predictions", 0}})),
               HasSubstr("should be at least 1"));
+  for (const char* count : {"max_kp_predictions", "max_position_predictions",
+                            "fixed_block_length"}) {
+    EXPECT_THAT(Message(MakeTask({{count, INT64_MAX}})),
+                HasSubstr(absl::StrCat("openkp.", count,
+                                       " should be at most 2147483647, but is "
+                                       "9223372036854775807")));
+  }
   EXPECT_THAT(Message(MakeTask({{"additive_smoothing_mass", -1}})),
               HasSubstr("should not be negative"));
   EXPECT_THAT(Message(MakeTask({{"fixed_block_length", 4}})),
@@ -216,6 +248,29 @@ TEST(OpenkpTaskTest, SplitsPredictionsForPlainDocumentsAsTheirKeyPhrases) {
   Json page = OpenkpJson({{"learn c++ now", kBoldFeature}}, {"c++"});
   EXPECT_EQ(score(page, lists).at("f1@1"), 1.0);
   EXPECT_EQ(score(page, Json::parse(R"([["c + +"]])")).at("f1@1"), 0.0);
+}
+
+// Gold phrases of plain documents depend on them.
+TEST(OpenkpTaskTest, ScoresPlainDocumentsByTheSentencesOfTheConfiguration) {
+  TemporaryDirectory directory;
+  const ScoredFiles files = {
+      .gold = directory.Write(
+          "gold.jsonl",
+          R"({"id": "x", "text": "green tea", "KeyPhrases": ["green tea"]})"),
+      .predictions = directory.Write(
+          "p.jsonl", R"({"url": "x", "KeyPhrases": [["green tea"]]})")};
+  const TaskEntry entry = BenchmarkEntry<Openkp>(MakeOpenkpHead);
+  const auto scores =
+      entry.score(files, ScoringRules::kDefault, Json::object(), "f.json", {});
+  ASSERT_TRUE(scores.ok()) << scores.status();
+  EXPECT_EQ(ToMap(scores->metrics).at("etc_r@1"), 1.0);
+  EXPECT_THAT(
+      std::string(entry
+                      .score(files, ScoringRules::kDefault, nullptr, "f.json",
+                             {.sentences = directory.File("none")})
+                      .status()
+                      .message()),
+      HasSubstr("f.json: data.sentences: "));
 }
 
 TEST(OpenkpTest, MarksExamplesThatWereCut) {

@@ -104,7 +104,7 @@ TEST(ReportPageTest, ShowsPredictionsByLengthAndPlace) {
           {{"id", "q"},
            {"answer", "rome"},
            {"text", std::string(10 * (i + 1), 'x') + " in Rome, not Oslo"}},
-          {"answer"}, {"answer"},
+          {.answers = {"answer"}, .answer_texts = {"answer"}},
           "{\"id\":\"q\",\"answer\":\"" + answer + "\"}"));
     }
     predictions.judged.score = [g](const std::vector<size_t>& records) {

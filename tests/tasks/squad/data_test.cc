@@ -22,6 +22,7 @@
 #include "tasks/squad/task.h"
 #include "tasks/text/answer_projection.h"
 #include "tasks/text/wordpiece_tokenizer.h"
+#include "tests/support/gzip_member.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/tasks/inputs/byte_level_tokenizer.h"
@@ -488,6 +489,70 @@ TEST(SquadFileTest, NamesTheQuestionsByTheirPlace) {
     EXPECT_THAT(std::string(read(contents).status().message()),
                 HasSubstr(message));
   }
+}
+
+TEST(SquadFileTest, MayBePackedByGzip) {
+  TemporaryDirectory directory;
+  const std::string contents = R"({"data": [{"paragraphs": [{"context": "a",
+      "qas": [{"id": "x", "question": "b"}]}]}]})";
+  const auto packed = Squad().ReadFile(
+      directory.Write("f.json", GzipMember(contents)), /*limits=*/{});
+  ASSERT_TRUE(packed.ok()) << packed.status();
+  ASSERT_EQ(packed->size(), 1u);
+  const auto plain =
+      Squad().ReadFile(directory.Write("g.json", contents), /*limits=*/{});
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  EXPECT_EQ(packed->front().json, plain->front().json);
+  const auto cut = Squad().ReadFile(
+      directory.Write("h.json", GzipMember(contents).substr(0, 40)),
+      /*limits=*/{});
+  EXPECT_EQ(cut.status().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST(SquadFileTest, GivesEachQuestionTheContextOfItsParagraph) {
+  TemporaryDirectory directory;
+  const std::string context = "a \"b\" \\ \t\u00e9 \\\"";
+  const json file = {
+      {"data",
+       {{{"paragraphs",
+          {{{"context", context},
+            {"qas",
+             {{{"id", "x"},
+               {"question", "q"},
+               {"context", "another"},
+               {"answers", {{{"text", "b"}, {"answer_start", 3}}}}},
+              {{"id", "y"}, {"question", "q"}, {"is_impossible", true}},
+              json::object()}}}}}}}}};
+  const auto records =
+      Squad().ReadFile(directory.Write("f.json", file.dump()), /*limits=*/{});
+  ASSERT_TRUE(records.ok()) << records.status();
+  ASSERT_EQ(records->size(), 3u);
+  const auto first = Squad().ParseRecord((*records)[0].json, "here");
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(first->context, context);
+  EXPECT_EQ(first->answers->at(0).start, 3);
+  EXPECT_EQ(json::parse((*records)[2].json), json({{"context", context}}));
+
+  const auto gold = [&](size_t record) {
+    return Squad().ParseGold((*records)[record].json, "f: here",
+                             ScoringRules::kDefault);
+  };
+  ASSERT_TRUE(gold(0).ok()) << gold(0).status();
+  EXPECT_EQ(gold(0)->first, "x");
+  EXPECT_THAT(gold(0)->second->answers, ElementsAre("b"));
+  ASSERT_TRUE(gold(1).ok()) << gold(1).status();
+  EXPECT_EQ(gold(1)->second, std::nullopt);
+  EXPECT_EQ(gold(2).status().message(), "f: here.id is missing");
+}
+
+// Contexts may be long, and scores do without them.
+TEST(SquadFileTest, ScoresWithoutReadingTheContext) {
+  const auto gold =
+      Squad().ParseGold(R"({"context":"not \q JSON \\","id":"x","answers":[]})",
+                        "f: here", ScoringRules::kDefault);
+  ASSERT_TRUE(gold.ok()) << gold.status();
+  EXPECT_EQ(gold->first, "x");
+  EXPECT_TRUE(gold->second->is_version_2);
 }
 
 TEST(SquadFileTest, NamesTheFieldOfARecord) {

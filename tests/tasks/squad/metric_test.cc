@@ -9,8 +9,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -47,8 +49,9 @@ Metrics ScoreOne(const std::string& gold, const std::string& text,
   const ById<SquadGold> golds = {{"q", {.answers = {gold}}}};
   const ById<SquadVerdict> verdicts = {
       {"q", {.text = text, .best_text = text}}};
-  return version == SquadVersion::k2 ? ScoreSquad2(golds, verdicts)
-                                     : ScoreSquad1(golds, verdicts);
+  return version == SquadVersion::k2
+             ? ScoreSquad2(golds, verdicts, ScoringRules::kDefault)
+             : ScoreSquad1(golds, verdicts);
 }
 
 TEST(SquadMetricTest, HasTheGoldenPairs) {  // doc/squad.md 13.4
@@ -127,13 +130,14 @@ TEST(SquadMetricTest, HasTheGoldenTotals) {
       GoldOfFile(GoldenPath("squad_metrics_v2_data.json"));
   const std::string predictions =
       GoldenPath("squad_metrics_v2_predictions.json");
-  ExpectTotals(ScoreSquad2(gold, VerdictsOfFiles(predictions, "")),
+  constexpr auto kOfficial = ScoringRules::kOfficial;
+  ExpectTotals(ScoreSquad2(gold, VerdictsOfFiles(predictions, ""), kOfficial),
                totals["v2.0, no na file"]);
   const ById<SquadVerdict> with_odds =
       VerdictsOfFiles(predictions, GoldenPath("squad_metrics_v2_na_prob.json"));
-  ExpectTotals(ScoreSquad2(gold, with_odds, 1.0),
+  ExpectTotals(ScoreSquad2(gold, with_odds, kOfficial, 1.0),
                totals["v2.0, na file, threshold 1.0"]);
-  ExpectTotals(ScoreSquad2(gold, with_odds, -2.5),
+  ExpectTotals(ScoreSquad2(gold, with_odds, kOfficial, -2.5),
                totals["v2.0, na file, threshold -2.5"]);
 }
 
@@ -143,11 +147,13 @@ TEST(SquadMetricTest, FindsTheBestThresholds) {
                                 {"c", {.answers = {"x"}}},
                                 {"d", {.answers = {}}}};
   // Sorted by odds: c is right, a half right, b and d should not be answered.
-  const Metrics metrics = ScoreSquad2(
-      gold, {{"a", {.text = "", .best_text = "x z", .null_odds = 1}},
-             {"b", {.text = "", .best_text = "x", .null_odds = 2}},
-             {"c", {.text = "x", .best_text = "x", .null_odds = -3}},
-             {"d", {.text = "", .best_text = "x", .null_odds = 5}}});
+  const Metrics metrics =
+      ScoreSquad2(gold,
+                  {{"a", {.text = "", .best_text = "x z", .null_odds = 1}},
+                   {"b", {.text = "", .best_text = "x", .null_odds = 2}},
+                   {"c", {.text = "x", .best_text = "x", .null_odds = -3}},
+                   {"d", {.text = "", .best_text = "x", .null_odds = 5}}},
+                  ScoringRules::kDefault);
   EXPECT_THAT(metrics,
               ElementsAre(Pair("exact", 75), Pair("f1", 75), Pair("total", 4),
                           Pair("HasAns_exact", 50), Pair("HasAns_f1", 50),
@@ -157,14 +163,71 @@ TEST(SquadMetricTest, FindsTheBestThresholds) {
                           Pair("best_f1", 87.5), Pair("best_f1_thresh", 1)));
 }
 
+// Expects a best score, exact and F1, its threshold, and that the threshold
+// gives the score.
+void ExpectBestThreshold(const ById<SquadGold>& gold,
+                         const ById<SquadVerdict>& verdicts, double exact,
+                         double threshold) {
+  const Metrics metrics = ScoreSquad2(gold, verdicts, ScoringRules::kDefault);
+  EXPECT_EQ(Metric(metrics, "best_exact"), exact);
+  EXPECT_EQ(Metric(metrics, "best_f1"), exact);
+  EXPECT_EQ(Metric(metrics, "best_f1_thresh"), threshold);
+  ById<SquadVerdict> judged = verdicts;
+  for (auto& [id, verdict] : judged) {
+    verdict.text = verdict.null_odds > threshold ? "" : verdict.best_text;
+  }
+  const Metrics with = ScoreSquad2(gold, judged, ScoringRules::kDefault);
+  EXPECT_EQ(Metric(with, "exact"), exact);
+  EXPECT_EQ(Metric(with, "f1"), exact);
+}
+
+TEST(SquadMetricTest, FindsThresholdsThatGiveTheirScores) {
+  const ById<SquadGold> gold = {{"a", {.answers = {"x"}}},
+                                {"b", {.answers = {}}},
+                                {"c", {.answers = {}}}};
+  // Answers are all wrong: none should be given.
+  const ById<SquadVerdict> wrong = {{"a", {.best_text = "y", .null_odds = -4}},
+                                    {"b", {.best_text = "y", .null_odds = -3}},
+                                    {"c", {.best_text = "y", .null_odds = 2}}};
+  ExpectBestThreshold(gold, wrong, 100 * (2.0 / 3), -5);
+  // The answer to "a" is right, but "b" and "c" go with it.
+  const ById<SquadVerdict> equal = {{"a", {.best_text = "x", .null_odds = -4}},
+                                    {"b", {.best_text = "y", .null_odds = -4}},
+                                    {"c", {.best_text = "y", .null_odds = -4}}};
+  ExpectBestThreshold(gold, equal, 100 * (2.0 / 3), -5);
+  // A text without words is no answer.
+  const ById<SquadVerdict> article = {
+      {"a", {.best_text = "x", .null_odds = -4}},
+      {"b", {.best_text = "the", .null_odds = -4}},
+      {"c", {.best_text = "y", .null_odds = 2}}};
+  ExpectBestThreshold(gold, article, 100, -4);
+  // Odds of which 1 is no part.
+  ById<SquadVerdict> large = wrong;
+  for (auto& [id, verdict] : large) {
+    verdict.null_odds = -1e30;
+  }
+  ExpectBestThreshold(gold, large, 100 * (2.0 / 3),
+                      std::nextafter(-1e30, -HUGE_VAL));
+
+  const auto official = [&](const ById<SquadVerdict>& verdicts) {
+    const Metrics metrics =
+        ScoreSquad2(gold, verdicts, ScoringRules::kOfficial);
+    return std::pair(Metric(metrics, "best_f1"),
+                     Metric(metrics, "best_f1_thresh"));
+  };
+  EXPECT_EQ(official(wrong), std::pair(100 * (2.0 / 3), 0.0));
+  EXPECT_EQ(official(equal), std::pair(100.0, -4.0));
+}
+
 TEST(SquadMetricTest, CountsMissingPredictionsInVersion1Only) {
   const ById<SquadGold> gold = {{"a", {.answers = {"x"}}},
                                 {"b", {.answers = {"y"}}}};
   const ById<SquadVerdict> one = {{"a", {.text = "x"}},
                                   {"other", {.text = "y"}}};
   EXPECT_EQ(Metric(ScoreSquad1(gold, one), "f1"), 50);
-  EXPECT_EQ(Metric(ScoreSquad2(gold, one), "f1"), 100);
-  EXPECT_EQ(Metric(ScoreSquad2(gold, one), "total"), 1);
+  const Metrics second = ScoreSquad2(gold, one, ScoringRules::kDefault);
+  EXPECT_EQ(Metric(second, "f1"), 100);
+  EXPECT_EQ(Metric(second, "total"), 1);
 }
 
 // Scoring of files: gold with one answerable and one impossible question.
@@ -254,6 +317,13 @@ TEST_F(SquadFilesTest, ComeBackAsTheyWereWritten) {
   const auto lists = LastOfEachId(*nbest);
   EXPECT_EQ(FindById(lists, "z")->candidates.at(0).end_logit, -2);
   EXPECT_EQ(JudgeSquad(*FindById(lists, "a"), 0).null_odds, 2);
+}
+
+TEST_F(SquadFilesTest, KeepTheLastOfEqualIdsAtThePlaceOfTheFirst) {
+  const ById<SquadPrediction> predictions = {
+      {"b", {.text = "x"}}, {"a", {.text = "y"}}, {"b", {.text = "z"}}};
+  EXPECT_EQ(Squad().FileContents({.predictions = predictions}),
+            "{\n    \"b\": \"z\",\n    \"a\": \"y\"\n}\n");
 }
 
 TEST_F(SquadFilesTest, NameWhatIsWrong) {

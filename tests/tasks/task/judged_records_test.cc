@@ -35,8 +35,9 @@ TEST(JudgeRecordTest, TakesTheAnswersOutAndFindsTheEvidence) {
       {"answer", "Oslo"},
       {"candidates", {"Oslo", "Rome"}},
       {"supports", {"Ann is 7 years old and lives in a town.", "It is Oslo."}}};
-  const JudgedRecord judged = JudgeRecord("q1", record, {"answer"}, {"answer"},
-                                          R"({"id":"q1","answer":"Rome"})");
+  const JudgedRecord judged = JudgeRecord(
+      "q1", record, {.answers = {"answer"}, .answer_texts = {"answer"}},
+      R"({"id":"q1","answer":"Rome"})");
   EXPECT_EQ(judged.gold, "Oslo");
   EXPECT_EQ(judged.prediction, "Rome");
   EXPECT_THAT(judged.text, Not(HasSubstr("q1")));
@@ -54,9 +55,9 @@ TEST(JudgeRecordTest, JoinsTheWordsOfPhrases) {
   const nlohmann::json record = {
       {"text", "a wool pillow and a drum"},
       {"KeyPhrases", {{"wool", "pillow"}, {"drum"}}}};
-  const JudgedRecord judged =
-      JudgeRecord("u", record, {"KeyPhrases"}, {"KeyPhrases"},
-                  R"({"KeyPhrases":[["a","drum"]],"nbest":[{"text":"x y"}]})");
+  const JudgedRecord judged = JudgeRecord(
+      "u", record, {.answers = {"KeyPhrases"}, .answer_texts = {"KeyPhrases"}},
+      R"({"KeyPhrases":[["a","drum"]],"nbest":[{"text":"x y"}]})");
   EXPECT_THAT(judged.gold_texts, ElementsAre("drum", "wool pillow"));
   EXPECT_THAT(judged.predicted_texts, ElementsAre("a drum"));
   EXPECT_DOUBLE_EQ(judged.evidence, 20.0 / 24);
@@ -71,8 +72,9 @@ TEST(JudgeRecordTest, LooksForTextsWhereAnswersAreTexts) {
       {"type", "bridge"}};
   const std::vector<std::string> fields = {"answer", "facts", "level", "type"};
   const std::string prediction = R"({"answer":"yes","sp":[["Oslo",0]]})";
-  const JudgedRecord judged =
-      JudgeRecord("h", record, fields, {"answer", "facts"}, prediction);
+  const JudgedRecord judged = JudgeRecord(
+      "h", record, {.answers = fields, .answer_texts = {"answer", "facts"}},
+      prediction);
   EXPECT_THAT(judged.gold_texts, ElementsAre("Oslo"));
   EXPECT_THAT(judged.predicted_texts, ElementsAre("Oslo"));
   EXPECT_DOUBLE_EQ(judged.evidence, 27.0 / 32);
@@ -80,10 +82,31 @@ TEST(JudgeRecordTest, LooksForTextsWhereAnswersAreTexts) {
   EXPECT_THAT(judged.gold, HasSubstr("bridge"));
   EXPECT_THAT(judged.text, Not(HasSubstr("level:")));
 
-  const JudgedRecord none = JudgeRecord("h", record, fields, {}, prediction);
+  const JudgedRecord none =
+      JudgeRecord("h", record, {.answers = fields}, prediction);
   EXPECT_THAT(none.gold_texts, IsEmpty());
   EXPECT_THAT(none.predicted_texts, IsEmpty());
   EXPECT_EQ(none.evidence, -1);
+}
+
+TEST(JudgeRecordTest, TakesTheNamedFieldForTheDocument) {
+  const nlohmann::json words = nlohmann::json::parse(
+      R"([{"token": "buy", "start": 0}, {"token": "wool", "start": 4}])");
+  const nlohmann::json record = {{"url", "x.org"},
+                                 {"text", ""},
+                                 {"words", words},
+                                 {"layout", R"([{"text": "buy wool"}])"},
+                                 {"answer", "wool"}};
+  JudgedFields fields = {.answers = {"answer"},
+                         .answer_texts = {"answer"},
+                         .documents = {"none", "text", "words"}};
+  const JudgedRecord named = JudgeRecord("u", record, fields, "{}");
+  EXPECT_EQ(named.text, "text: \nurl: x.org\n\nbuy wool");
+  EXPECT_EQ(named.length, 8);
+  EXPECT_DOUBLE_EQ(named.evidence, 0.5);
+  fields.documents = {"none"};
+  EXPECT_THAT(JudgeRecord("u", record, fields, "{}").text,
+              testing::EndsWith(R"([{"text": "buy wool"}])"));
 }
 
 TEST(JudgeRecordTest, CutsLongTextsBetweenCharacters) {
@@ -91,7 +114,7 @@ TEST(JudgeRecordTest, CutsLongTextsBetweenCharacters) {
   for (int i = 0; i < 5000; ++i) {
     text += "\xC3\xB6";
   }
-  const JudgedRecord judged = JudgeRecord("u", {{"text", text}}, {}, {}, "{}");
+  const JudgedRecord judged = JudgeRecord("u", {{"text", text}}, {}, "{}");
   EXPECT_LE(judged.text.size(), kMostJudgedBytes + 4);
   EXPECT_EQ(judged.length, 5000);
   EXPECT_EQ(judged.evidence, -1);

@@ -1,7 +1,7 @@
 // Files to records, words and tags to spans, and the metric: how CoNLL's
-// columns and documents are read, every mistake with its file and line, spans
-// in code points, units where pieces and words do not agree, and what the data
-// say of the labels.
+// columns and documents are read, and CoNLL and JSON told apart, every mistake
+// with its file and line, spans in code points, units where pieces and words do
+// not agree, and what the data say of the labels.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "nlohmann/json.hpp"
+#include "tasks/metrics.h"
 #include "tasks/task/score_files.h"
 #include "tasks/tokens/conll.h"
 #include "tasks/tokens/task.h"
@@ -146,6 +147,27 @@ TEST(TokensUnitsTest, JoinWordsThatHaveAPieceInCommon) {
       ElementsAre(TokensUnit{.piece = 1, .first_word = 3, .last_word = 3}));
 }
 
+TEST(TokensOptionsTest, RefuseOneColumnForTwoThings) {
+  const auto mistake = [](const nlohmann::json& json) {
+    return std::string(
+        ReadTaskOptions<Tokens>(json, "f.json: tokens").status().message());
+  };
+  EXPECT_EQ(mistake({{"label_column", 1}}),
+            "f.json: tokens.label_column should be another column than "
+            "word_column, but both are 1");
+  EXPECT_EQ(mistake({{"word_column", -1}}),
+            "f.json: tokens.label_column should be another column than "
+            "word_column, but both are -1");
+  EXPECT_EQ(mistake({{"document_column", 1}}),
+            "f.json: tokens.document_column should be another column than "
+            "word_column, but both are 1");
+  EXPECT_EQ(mistake({{"label_column", 3}, {"document_column", 3}}),
+            "f.json: tokens.document_column should be another column than "
+            "label_column, but both are 3");
+  EXPECT_EQ(mistake({{"word_column", 2}, {"document_column", 1}}), "");
+  EXPECT_EQ(mistake(nlohmann::json::object()), "");
+}
+
 class TokensFileTest : public testing::Test {
  protected:
   std::string Write(const std::string& name, const std::string& contents) {
@@ -247,6 +269,37 @@ TEST_F(TokensFileTest, MayHaveWordsAlone) {
   ASSERT_EQ(records.size(), 1);
   EXPECT_FALSE(records[0].contains("tags"));
   EXPECT_FALSE(Records("x N\n", {.label_column = 4})[0].contains("tags"));
+  // The last column is the documents'.
+  EXPECT_FALSE(Records("x N a\n", {.document_column = 3})[0].contains("tags"));
+}
+
+TEST_F(TokensFileTest, LeavesOutWhatIsNoWordOfConllu) {
+  const std::string contents =
+      "# sent_id = 1\n# text = Im Haus\n1-2\tIm\t_\n1\tIn\tO\n2\tdem\tO\n"
+      "3\tHaus\tB-p\n\n# sent_id = 2\n1\tx\tO\n1.1\ty\t_\n2\t3.5\t";
+  const Tokens tokens(TokensOptions{.word_column = 2});
+  const auto records =
+      tokens.ReadFile(Write("t.conllu", contents + "B-p\n"), {});
+  ASSERT_TRUE(records.ok()) << records.status();
+  ASSERT_EQ(records->size(), 2);
+  const auto field = [](const FileRecord& record, const char* name) {
+    return nlohmann::json::parse(record.json)[name];
+  };
+  EXPECT_EQ(field((*records)[0], "sentences"),
+            nlohmann::json::parse(R"([["In", "dem", "Haus"]])"));
+  EXPECT_EQ(field((*records)[0], "tags"),
+            nlohmann::json::parse(R"([["O", "O", "B-p"]])"));
+  EXPECT_EQ(field((*records)[1], "sentences"),
+            nlohmann::json::parse(R"([["x", "3.5"]])"));
+  // Lines are those of the file.
+  EXPECT_THAT(Mistake(contents + "I-p\n", {.word_column = 2}, "t.conllu"),
+              StartsWith("t.conllu:11: the label is \"I-p\""));
+  // A first column of words has no ids.
+  const auto of_words =
+      Tokens().ReadFile(Write("w.conllu", "# x\n3.5 O\n1-2 B-p\n"), {});
+  ASSERT_TRUE(of_words.ok()) << of_words.status();
+  EXPECT_EQ(field(of_words->at(0), "sentences"),
+            nlohmann::json::parse(R"([["3.5", "1-2"]])"));
 }
 
 TEST_F(TokensFileTest, HasSpansInCodePointsOfItsWords) {
@@ -282,10 +335,14 @@ TEST_F(TokensFileTest, RefusesMistakesByFileAndLine) {
   EXPECT_EQ(Mistake("x O\n", {.document_column = 4}),
             "t.conll:1 should have column 4 (tokens.document_column), but has "
             "2 columns");
+  EXPECT_EQ(Mistake("x O\n", {.word_column = -2, .document_column = 1}),
+            "t.conll:1: tokens.document_column (1) should be another column "
+            "than tokens.word_column (-2), but of 2 columns they are the same");
   EXPECT_EQ(Mistake("\tO\n"),
             "t.conll:1 should have a word in column 1, but has none");
   EXPECT_THAT(Mistake("x", {}, "t.xml"),
-              StartsWith("t.xml should end in .conll, "));
+              StartsWith("t.xml should end in .conll, .conllu, .iob, .iob2, "
+                         ".bio, .tsv, .txt, .jsonl or .json, "));
 }
 
 TEST_F(TokensFileTest, RefusesMistakesInJson) {
@@ -334,6 +391,33 @@ TEST_F(TokensFileTest, RefusesMistakesInJson) {
                         "of words"));
   EXPECT_THAT(mistake(R"({"sentences": []})"),
               HasSubstr("sentences should have a word, but has none"));
+  EXPECT_EQ(mistake(R"({"text": "a", "sentences": [["a"]]})"),
+            "t.jsonl: record 0.text should not stand beside sentences, whose "
+            "words are the text");
+  EXPECT_EQ(mistake(R"({"text": "a", "tags": [["O"]], "spans": []})"),
+            "t.jsonl: record 0.tags should stand beside sentences, whose words "
+            "have tags, but stands beside text");
+  EXPECT_EQ(mistake(R"({"sentences": [["a"]], "tags": [["B-p"]],
+                        "spans": []})"),
+            "t.jsonl: record 0.spans should be those of tags, or not stand "
+            "beside them");
+}
+
+TEST_F(TokensFileTest, TakesSpansBesideTheSameTags) {
+  // As the line of a prediction has them, and absent fields as null.
+  const auto record = Tokens().ParseRecord(
+      R"({"text": null, "sentences": [["a", "b"], ["c"]],
+          "tags": [["O", "B-p"], ["B-q"]],
+          "spans": [{"start": 4, "end": 5, "label": "q", "probability": 0.5},
+                    {"start": 2, "end": 3, "label": "p", "text": "b"}]})",
+      "t.jsonl: record 0");
+  ASSERT_TRUE(record.ok()) << record.status();
+  EXPECT_THAT(*record->spans,
+              ElementsAre(TokensSpan{"p", 2, 3}, TokensSpan{"q", 4, 5}));
+  EXPECT_TRUE(
+      Tokens()
+          .ParseRecord(R"({"text": "a", "tags": null})", "t.jsonl: record 0")
+          .ok());
 }
 
 TEST_F(TokensFileTest, SaysWhichLabelsThereAre) {
@@ -398,6 +482,71 @@ TEST_F(TokensFileTest, IsScoredAsSeqevalScores) {
       Tokens(), {gold, Write("few.jsonl", "{\"id\": \"0\", \"spans\": []}\n")},
       ScoringRules::kDefault, {}, nullptr);
   EXPECT_THAT(missing.status().message(), HasSubstr("few.jsonl"));
+}
+
+TEST_F(TokensFileTest, IsScoredByTheContentsOfPredictions) {
+  const auto f1 = [&](const std::string& gold, const std::string& predicted,
+                      TokensFormat format = TokensFormat::kByName) {
+    const auto scores = ScoreFiles(Tokens(TokensOptions{.format = format}),
+                                   {.gold = gold, .predictions = predicted});
+    EXPECT_TRUE(scores.ok()) << scores.status();
+    return scores.ok() ? FindMetric(*scores, "f1").value_or(-1) : -1;
+  };
+  const std::string lines =
+      R"({"id": "0", "spans": [{"start": 0, "end": 1, "label": "p"}]})";
+  const std::string tags = "x I-p\ny O\n";
+  const std::string conll = Write("gold.conll", "x B-p\ny O\n");
+  const std::string json = Write(
+      "gold.jsonl",
+      R"({"text": "x y", "spans": [{"start": 0, "end": 1, "label": "p"}]})");
+  for (const std::string& gold : {conll, json}) {
+    EXPECT_EQ(f1(gold, Write("p.txt", lines)), 1);
+    EXPECT_EQ(f1(gold, Write("p.data", "\xef\xbb\xbf \n" + lines)), 1);
+    EXPECT_EQ(f1(gold, Write("p.conll", "[\n" + lines + "]\n")), 1);
+    EXPECT_EQ(f1(gold, Write("p.data", tags)), 1);
+    EXPECT_EQ(f1(gold, Write("p.jsonl", "\n" + tags)), 1);
+  }
+  EXPECT_EQ(f1(json, Write("p.conll", tags), TokensFormat::kJson), 1);
+  EXPECT_EQ(f1(conll, Write("p.jsonl", lines), TokensFormat::kConll), 1);
+  // Brackets are words.
+  EXPECT_EQ(f1(Write("gold.conll", "{ B-p\n\" O\n\n[ O\n"),
+               Write("p.conll", "{ B-p\n\" O\n\n[ O\n")),
+            1);
+  EXPECT_EQ(f1(Write("gold.conll", "[ [ B-p\n"), Write("p.conll", "[ [ B-p\n")),
+            1);
+  EXPECT_EQ(f1(Write("gold.conll", "{ { B-p\n"), Write("p.conll", "{ { B-p\n")),
+            1);
+}
+
+TEST_F(TokensFileTest, IsScoredWithSpansThatCanBe) {
+  const auto mistake = [&](const std::string& gold_spans,
+                           const std::string& predicted_spans) {
+    const auto scores = ScoreFiles(
+        Tokens(),
+        {.gold = Write("gold.jsonl",
+                       R"({"text": "a b", "spans": [)" + gold_spans + "]}\n"),
+         .predictions = Write("p.jsonl", R"({"id": "0", "spans": [)" +
+                                             predicted_spans + "]}\n")});
+    return absl::StrReplaceAll(scores.status().message(),
+                               {{directory_.File(""), ""}});
+  };
+  const auto span = [](int start, int end) {
+    return absl::StrCat("{\"start\": ", start, ", \"end\": ", end,
+                        ", \"label\": \"p\"}");
+  };
+  EXPECT_EQ(mistake(span(0, 1), span(0, 3)), "");
+  EXPECT_EQ(mistake(span(0, 9), span(0, 1)),
+            "gold.jsonl: record 0.spans[0] should be a part of the text, which "
+            "has 3 characters, but is from 0 to 9");
+  EXPECT_EQ(mistake(span(0, 1) + "," + span(0, 1), span(0, 1)),
+            "gold.jsonl: record 0.spans[1], from 0 to 1, overlaps spans[0], "
+            "from 0 to 1");
+  EXPECT_EQ(mistake(span(0, 1), span(0, 1) + "," + span(-1, 1)),
+            "p.jsonl: record 0.spans[1] should have 0 <= start < end, but is "
+            "from -1 to 1");
+  EXPECT_EQ(mistake(span(0, 1), span(3, 2)),
+            "p.jsonl: record 0.spans[0] should have 0 <= start < end, but is "
+            "from 3 to 2");
 }
 
 TEST_F(TokensFileTest, IsScoredWithTheWordsOfTheGoldAlone) {
