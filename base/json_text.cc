@@ -29,7 +29,7 @@ std::string JsonAsciiText(const nlohmann::ordered_json& value, int indent) {
 }
 
 nlohmann::ordered_json JsonObjectOf(
-    std::vector<std::pair<std::string, nlohmann::ordered_json>> fields) {
+    std::vector<std::pair<std::string, nlohmann::ordered_json>>&& fields) {
   using Json = nlohmann::ordered_json;
   Json object = Json::object();
   auto& members = object.get_ref<Json::object_t&>();

@@ -24,7 +24,7 @@ std::string JsonAsciiText(const nlohmann::ordered_json& json, int indent = -1);
 // last value, at its first place. For many fields: to assign to the fields of
 // an ordered_json takes time quadratic in their number.
 nlohmann::ordered_json JsonObjectOf(
-    std::vector<std::pair<std::string, nlohmann::ordered_json>> fields);
+    std::vector<std::pair<std::string, nlohmann::ordered_json>>&& fields);
 
 }  // namespace etc
 

@@ -385,14 +385,14 @@ absl::StatusOr<int64_t> CheckTexts(const std::vector<EmbedFile>& files,
                                    const LoadedEncoder& loaded) {
   IdPlaces ids;
   int64_t records = 0;
-  ETC_RETURN_IF_ERROR(
-      ForEachText(files, names, [&](const EmbedRecord& record) -> absl::Status {
-        ++records;
-        ETC_RETURN_IF_ERROR(ids.Add(record.id, record.where));
-        return NamingOutOfMemory(
-            [&] { return absl::StrCat("reading ", record.where); },
-            [&] { return CheckEncodable(loaded, record.text, record.where); });
-      }));
+  const auto check = [&](const EmbedRecord& record) -> absl::Status {
+    ++records;
+    ETC_RETURN_IF_ERROR(ids.Add(record.id, record.where));
+    return NamingOutOfMemory(
+        [&] { return absl::StrCat("reading ", record.where); },
+        [&] { return CheckEncodable(loaded, record.text, record.where); });
+  };
+  ETC_RETURN_IF_ERROR(ForEachText(files, names, check));
   return records;
 }
 

@@ -30,13 +30,13 @@ TEST(JsonTextTest, KeepsTheOrderAndIndents) {
 }
 
 TEST(JsonTextTest, MakesObjectsAsAssignmentDoes) {
-  const std::vector<std::pair<std::string, nlohmann::ordered_json>> fields = {
+  std::vector<std::pair<std::string, nlohmann::ordered_json>> fields = {
       {"b", 1}, {"a", {2, 3}}, {"b", "\u00E9"}, {"", nullptr}};
   auto expected = nlohmann::ordered_json::object();
   for (const auto& [name, value] : fields) {
     expected[name] = value;
   }
-  EXPECT_EQ(JsonText(JsonObjectOf(fields)), JsonText(expected));
+  EXPECT_EQ(JsonText(JsonObjectOf(std::move(fields))), JsonText(expected));
   EXPECT_EQ(JsonText(JsonObjectOf({})), "{}");
 }
 
