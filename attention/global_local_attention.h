@@ -89,8 +89,8 @@ struct GlobalLocalAttentionOptions {
 // Scores carried from the layers below.
 struct CarriedScores {
   ResidualAttention mode = ResidualAttention::kOff;
-  // Of a layer in which each token saw at least the tokens that it sees in this
-  // one (ResidualScores).
+  // Come from a layer in which each token saw at least the tokens that it sees
+  // in this one (ResidualScores).
   ResidualScores previous;
   ScoreStorage storage = ScoreStorage::kStore;
   // beta of kDecay.

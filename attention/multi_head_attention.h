@@ -45,8 +45,8 @@ struct MultiHeadAttentionOptions {
 // Scores carried from the layers below, over one block of keys.
 struct CarriedKeyScores {
   ResidualAttention mode = ResidualAttention::kOff;
-  // Of a layer in which each query saw at least the keys that it sees in this
-  // one (ResidualScores).
+  // Come from a layer in which each query saw at least the keys that it sees in
+  // this one (ResidualScores).
   ResidualKeyScores previous;
   ScoreStorage storage = ScoreStorage::kStore;
   // beta of kDecay.

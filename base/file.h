@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -107,6 +108,9 @@ class ByteReader {
   absl::string_view bytes_;
   size_t position_ = 0;
 };
+
+// A limit of bytes that no file reaches.
+inline constexpr uint64_t kAnyBytes = std::numeric_limits<int64_t>::max();
 
 // The whole of a regular file. kResourceExhausted if it holds more than
 // `max_bytes`.

@@ -8,6 +8,9 @@
 
 namespace etc {
 
+// The bytes in front of a text that some programs write.
+inline constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
 // Returns true if `text` is well-formed UTF-8 (Unicode 15, table 3-7): no
 // overlong forms, no surrogates, nothing beyond U+10FFFF.
 bool IsUtf8(absl::string_view text);

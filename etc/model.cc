@@ -247,7 +247,7 @@ torch::Tensor EtcModelImpl::token_embedding_table() const {
 
 struct EtcModelImpl::Pass {
   AttentionInputs attention;
-  // Those of the forward pass, in recomputations too.
+  // Is that of the forward pass in recomputations too.
   ResidualOptions residual;
   OutputRows outputs;
   Inspection inspect;

@@ -388,7 +388,7 @@ absl::StatusOr<TokenizerFiles> DescribeSentencePiece(
 }  // namespace
 
 std::vector<absl::string_view> VocabularyLines(absl::string_view contents) {
-  absl::ConsumePrefix(&contents, "\xEF\xBB\xBF");  // byte order mark
+  absl::ConsumePrefix(&contents, kByteOrderMark);
   std::vector<absl::string_view> lines;
   while (!contents.empty()) {
     const size_t end = contents.find('\n');

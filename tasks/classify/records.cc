@@ -13,13 +13,13 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "base/gzip_file.h"
 #include "base/json_reader.h"
 #include "base/json_text.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "tasks/classify/table.h"
 #include "tasks/classify/task.h"
-#include "tasks/data/read_text.h"
 #include "tasks/text/text_folding.h"
 
 namespace etc {
@@ -84,7 +84,8 @@ absl::StatusOr<std::map<std::string, size_t>> ColumnsOf(
 absl::StatusOr<std::vector<FileRecord>> ReadTable(
     const std::string& path, TableFormat format, const ClassifyOptions& options,
     ClassifyFileUse use) {
-  ETC_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path));
+  ETC_ASSIGN_OR_RETURN(const std::string text,
+                       ReadUnpackedFile(path, kAnyBytes));
   ETC_ASSIGN_OR_RETURN(
       TableReader table,
       TableReader::Open(text, format, path, options.delimiter.value_or(',')));

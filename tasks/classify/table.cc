@@ -16,8 +16,6 @@
 namespace etc {
 namespace {
 
-constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
-
 constexpr absl::string_view kLonelyCarriageReturn =
     "the line ends with a carriage return alone, as old Macintosh programs "
     "write it; line ends should be LF or CR LF (`tr '\\r' '\\n'` makes them)";

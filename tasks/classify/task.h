@@ -111,6 +111,9 @@ class Classify final
   std::optional<Gold> GoldOf(const Record& record) const override {
     return record.answer;
   }
+  bool HasIdOfAllFiles(const Record& record) const override {
+    return record.has_id;
+  }
   // Reads and, as FileContents, writes a line for each document:
   //
   //   {"id": "7", "label": "food", "probabilities": {"food": 0.93, "music":

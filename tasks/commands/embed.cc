@@ -20,6 +20,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/counted.h"
+#include "base/gzip_file.h"
 #include "base/json_text.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
@@ -31,7 +32,6 @@
 #include "tasks/commands/output_file.h"
 #include "tasks/data/data_files.h"
 #include "tasks/data/id_places.h"
-#include "tasks/data/read_text.h"
 #include "tasks/data/record_file.h"
 #include "tasks/inference/text_embedding.h"
 #include "tasks/inference/text_encoder.h"
@@ -97,7 +97,7 @@ absl::StatusOr<std::vector<EmbedFile>> OpenEmbedFiles(
 
 absl::StatusOr<EmbedRecord> ReadWholeText(const std::string& path) {
   EmbedRecord record = {.id = path, .where = path};
-  ETC_ASSIGN_OR_RETURN(record.text, ReadTextFile(path));
+  ETC_ASSIGN_OR_RETURN(record.text, ReadUnpackedFile(path, kAnyBytes));
   return record;
 }
 

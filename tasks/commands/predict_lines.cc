@@ -9,18 +9,17 @@
 #include <deque>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/json_text.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
+#include "tasks/data/text_file.h"
 
 namespace etc {
 namespace {
 
 constexpr int kPollMilliseconds = 200;
-constexpr absl::string_view kUtf8ByteOrderMark = "\xEF\xBB\xBF";
 
 // True if nobody reads `output` any more.
 bool IsClosed(const pollfd& output) {
@@ -64,12 +63,9 @@ void LineReader::StripEnds(std::string* line) {
   if (line->size() > max_bytes_) {
     return;
   }
-  if (absl::EndsWith(*line, "\r")) {
-    line->pop_back();
-  }
-  if (is_first && absl::StartsWith(*line, kUtf8ByteOrderMark)) {
-    line->erase(0, kUtf8ByteOrderMark.size());
-  }
+  absl::string_view text = *line;
+  StripLineEnds(is_first, &text);
+  *line = std::string(text);
 }
 
 bool LineReader::WaitForInput(Wait wait) {

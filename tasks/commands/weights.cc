@@ -33,7 +33,6 @@
 #include "tasks/commands/model_options.h"
 #include "tasks/commands/output_file.h"
 #include "tasks/commands/translation_weights.h"
-#include "tasks/output/find_checkpoint.h"
 #include "tasks/runs/task_setup.h"
 #include "tasks/text/sentence_splitter.h"
 #include "tasks/train/model_files.h"

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "base/memory_limit.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 
 namespace etc {
 namespace {
@@ -39,8 +40,6 @@ std::string Quoted(char byte) {
   return std::isprint(code) ? absl::StrCat("'", std::string(1, byte), "'")
                             : absl::StrFormat("byte 0x%02x", code);
 }
-
-constexpr absl::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 }  // namespace
 

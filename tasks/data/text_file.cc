@@ -8,14 +8,21 @@
 #include "absl/strings/strip.h"
 #include "base/gzip_file.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 
 namespace etc {
 namespace {
 
 constexpr size_t kFillBytes = size_t{1} << 20;
-constexpr absl::string_view kUtf8ByteOrderMark = "\xEF\xBB\xBF";
 
 }  // namespace
+
+void StripLineEnds(bool is_first, absl::string_view* line) {
+  absl::ConsumeSuffix(line, "\r");
+  if (is_first) {
+    absl::ConsumePrefix(line, kByteOrderMark);
+  }
+}
 
 TextFile::TextFile(RandomAccessFile file, const Options& options)
     : file_(std::move(file)), options_(options) {}
@@ -94,10 +101,7 @@ absl::StatusOr<bool> TextFile::NextLine(absl::string_view* line) {
                      ", but this one has more"));
   }
   *line = absl::string_view(buffer_).substr(begin_, end - begin_);
-  absl::ConsumeSuffix(line, "\r");
-  if (line_number_ == 1) {
-    absl::ConsumePrefix(line, kUtf8ByteOrderMark);
-  }
+  StripLineEnds(/*is_first=*/line_number_ == 1, line);
   begin_ = is_last ? end : end + 1;
   return true;
 }

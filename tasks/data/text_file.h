@@ -13,6 +13,10 @@
 
 namespace etc {
 
+// Removes from a line without its line feed the carriage return at its end, and
+// from the first of a text the byte order mark.
+void StripLineEnds(bool is_first, absl::string_view* line);
+
 // The lines of a text file from front to back: plain, or compressed by gzip,
 // which its first bytes decide, not its name. Memory: the longest line, and
 // 1 MiB.

@@ -89,15 +89,15 @@ class Glue final : public Benchmark<GlueRecord, GlueExample, GlueLogits,
     return record.has_label ? std::optional<Gold>(record.gold) : std::nullopt;
   }
   // A file of the GLUE server (doc/glue.md 8): "index<TAB>prediction", and a
-  // line for each row, each row once. Scores are in it with 3 decimals, and
-  // from 0 to 5.
+  // line for each row. Scores are in it with 3 decimals, and from 0 to 5. Rows
+  // of several evaluation files may have the same numbers.
   PredictionsOr ReadPredictions(const std::string& path) const override;
   std::string FileContents(const Answers& answers) const override;
   // {"id": "0", "label": "entailment"}, of STS-B {"id": "0", "score": 3.214}.
   std::string PredictionJson(const std::string& id,
                              const Prediction& prediction) const override;
-  // Checks that each prediction is a label of the task, or a number if the task
-  // is a regression.
+  // Checks that each row has one prediction, which is a label of the task, or a
+  // number if the task is a regression.
   absl::Status CheckFiles(const Answers& answers,
                           const ScoredFiles& files) const override;
   // The metrics of the task (GlueMetrics). MNLI has "accuracy" of all rows, and

@@ -337,6 +337,9 @@ class Benchmark {
   }
   // The same of Example::training_error; empty: there is none.
   virtual std::string TrainingError(const R& /*record*/) const { return ""; }
+  // Returns true if the id of a record is known to be one in all files; false:
+  // it is one in its file.
+  virtual bool HasIdOfAllFiles(const R& /*record*/) const { return false; }
   // The text by whose values data.dev_fraction divides records
   // (info().holds_out_records).
   virtual std::string Stratum(const R& /*record*/) const { return ""; }

@@ -403,11 +403,9 @@ class BenchmarkTask : public RecordTask, public PredictingTask {
     if (!parsed.ok() || !benchmark_.CheckRecord(*parsed, where).ok()) {
       return std::nullopt;
     }
-    RecordId id = {.id = std::move(parsed->id)};
-    if constexpr (requires { parsed->has_id; }) {
-      id.is_of_all_files = parsed->has_id;
-    }
-    return id;
+    const bool is_of_all_files = benchmark_.HasIdOfAllFiles(*parsed);
+    return RecordId{.id = std::move(parsed->id),
+                    .is_of_all_files = is_of_all_files};
   }
 
   std::shared_ptr<TaskHead> MakeHead() const override {

@@ -16,8 +16,7 @@ namespace etc {
 
 // A record with an answer and the prediction for it, for people.
 struct JudgedRecord {
-  // Of records with one id, all but the first have their number behind it:
-  // "17 (2)".
+  // Has a number behind it where an earlier record has the same: "17 (2)".
   std::string id;
   // Its shorter fields, a line each, then its document, without answers; at
   // most kMostJudgedBytes.

@@ -13,9 +13,9 @@ struct ByteRange {
   friend bool operator==(const ByteRange&, const ByteRange&) = default;
 };
 
-// Of items `span.first` to `span.last` of a text, in order, those that have a
-// byte of `bytes`, or all of them if none has. `bytes_of(i)` gives a
-// ByteRange of item i.
+// Returns those of the items `span.first` to `span.last` of a text, in order,
+// that have a byte of `bytes`, or all of them if none has. `bytes_of(i)` gives
+// the ByteRange of item i.
 template <typename Span, typename BytesOf>
 Span ItemsWithBytes(Span span, ByteRange bytes, const BytesOf& bytes_of) {
   Span some = span;

@@ -1,6 +1,5 @@
 #include "tasks/tokens/conll.h"
 
-#include <limits>
 #include <memory>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/counted.h"
+#include "base/file.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "tasks/data/text_file.h"
@@ -237,7 +237,6 @@ bool IsConllName(const std::string& path) {
 
 absl::StatusOr<bool> HasConll(const std::string& path) {
   // A list of records may be one line.
-  constexpr uint64_t kAnyBytes = std::numeric_limits<int64_t>::max();
   ETC_ASSIGN_OR_RETURN(const std::unique_ptr<TextFile> file,
                        TextFile::Open(path, {.max_line_bytes = kAnyBytes}));
   absl::string_view line;

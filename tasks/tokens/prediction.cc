@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -11,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/file.h"
 #include "base/json_reader.h"
 #include "base/json_text.h"
 #include "base/status_macros.h"
@@ -393,7 +393,6 @@ absl::Status Tokens::CheckFiles(const Answers& answers,
   ETC_ASSIGN_OR_RETURN(const std::vector<PlacedDocument> predicted,
                        PlaceDocuments(*this, predictions));
   // Limits were checked when the gold was read.
-  constexpr uint64_t kAnyBytes = std::numeric_limits<int64_t>::max();
   ETC_ASSIGN_OR_RETURN(
       const std::vector<FileRecord> records,
       ReadFiles({files.gold}, {.max_record_bytes = kAnyBytes}));

@@ -120,6 +120,9 @@ class Tokens final
   std::optional<Gold> GoldOf(const Record& record) const override {
     return record.spans;
   }
+  bool HasIdOfAllFiles(const Record& record) const override {
+    return record.has_id;
+  }
   // Reads and, as FileContents, writes a line for each document:
   //
   //   {"id": "7", "spans": [{"start": 0, "end": 4, "label": "PER", "text":

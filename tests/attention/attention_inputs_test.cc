@@ -35,7 +35,7 @@ TEST(AttentionInputsTest, TakesMasksOfBoolAndOfZerosAndOnes) {
   }
 }
 
-// Of no dtype are they the caller's memory, whenever a backend reads them.
+// Changes the caller's tensors, of any dtype, before a backend reads them.
 TEST(AttentionInputsTest, KeepsTensorsAsTheyWereGiven) {
   for (const auto type : {torch::kBool, torch::kInt32, torch::kInt64}) {
     torch::Tensor mask = torch::zeros({1, kLong, kGlobal}, type);

@@ -297,7 +297,7 @@ TEST(SlicedLayerTest, RefusesABackwardPassInOtherModes) {
                      model->set_linear_precision(LinearPrecision::kBfloat16);
                    }),
       HasSubstr("the precision of linear layers changed"));
-  // Those of the forward pass hold.
+  // Residual options are those of the forward pass.
   EXPECT_EQ(
       MessageAfter(slices,
                    [](EtcModel model) {

@@ -91,7 +91,7 @@ TEST_F(ReportCommandTest, ShowsPredictionsForSeveralFiles) {
                     HasSubstr("<strong>0 (2)</strong>"),
                     Not(HasSubstr("No predictions"))));
 
-  // Those of a file alone cannot be told from the others.
+  // Predictions for one file alone cannot be told from the others.
   const Result one = Report(absl::StrCat(run, " --overwrite --data ", matched));
   EXPECT_EQ(one.code, 1);
   EXPECT_THAT(one.err, HasSubstr("predictions.json has ids that come again"));

@@ -189,7 +189,7 @@ TEST_F(TranslateCommandTest, ScoresThePairsOfTheLoss) {
 TEST_F(TranslateCommandTest, RefusesAModelWithoutADecoder) {
   const std::string config = WriteConfig(Config());
   ASSERT_EQ(Run("train " + config).code, 0);
-  // What is known is printed before the error.
+  // The scores that are known are printed before the error.
   const Result scores =
       Run("evaluate --bleu " + directory_.File("run/seed-1/checkpoints/last"));
   EXPECT_EQ(scores.code, 1);

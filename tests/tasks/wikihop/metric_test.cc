@@ -38,7 +38,7 @@ TEST(WikihopPredictionsTest, AreTheOfficialSubmission) {
                                                     {"WH_dev_0", "a \"b\""}}}),
             "{\"WH_dev_1\":\"z\\u00fcrich\",\"WH_dev_0\":\"a \\\"b\\\"\"}\n");
   EXPECT_EQ(Wikihop().FileContents({}), "{}\n");
-  // Of an id that comes again the last answer counts, at its first place.
+  // The last answer for an id counts, at its first place.
   EXPECT_EQ(Wikihop().FileContents(
                 {.predictions = {{"b", "x"}, {"a", "y"}, {"b", "z"}}}),
             "{\"b\":\"z\",\"a\":\"y\"}\n");
