@@ -1,6 +1,7 @@
 // `realetc attention`: entropy and divergence of attention over a data set.
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -109,6 +110,24 @@ void AddDataOptions(CLI::App* command, AttentionArguments* arguments) {
   command->add_option("--seed", options->seed, "Seed of both (default 1)");
 }
 
+// Refuses options of an analysis where none is made: files of earlier ones are
+// compared as they are.
+void CheckComparedFiles(const CLI::App& command,
+                        const AttentionArguments& arguments) {
+  constexpr std::array kOptionsOfAnalyses = {
+      "--max-examples", "--max-rows", "--seed",    "--jsd-distance",
+      "--colour-scale", "--device",   "--residual"};
+  if (!arguments.compare || !arguments.analysis.data.empty() ||
+      !arguments.analysis.text.empty()) {
+    return;
+  }
+  for (const char* option : kOptionsOfAnalyses) {
+    if (command.count(option) > 0) {
+      throw CLI::RequiresError(option, "--data or --text");
+    }
+  }
+}
+
 }  // namespace
 
 void AddAttentionCommand(CLI::App* program, Action* action) {
@@ -140,6 +159,7 @@ void AddAttentionCommand(CLI::App* program, Action* action) {
                     "Mode of residual attention (default: as the weights say)",
                     &options->residual_attention);
   command->callback([=] {
+    CheckComparedFiles(*command, *arguments);
     arguments->analysis.normalised_colours = *scale == "normalised";
     *action = [arguments] { return Analyse(*arguments); };
   });

@@ -3,6 +3,9 @@
 
 #include <string>
 
+#include "absl/status/status.h"
+#include "etc/weights/tokenizer_files.h"
+
 namespace CLI {
 class App;
 }  // namespace CLI
@@ -16,6 +19,13 @@ void AddResidualOption(CLI::App* command, const std::string& help,
 
 // Adds --device: a device of tasks/config/device_choice.h, "auto" by default.
 void AddDeviceOption(CLI::App* command, std::string* device);
+
+// Checks that an option which is given is for a vocabulary of this type:
+// "wordpiece", "sentencepiece".
+//   kInvalidArgument  the vocabulary is of another
+absl::Status CheckVocabularyOption(const std::string& option,
+                                   const std::string& type,
+                                   const TokenizerFiles& vocabulary);
 
 }  // namespace etc
 

@@ -56,23 +56,14 @@ struct TokenizeArguments {
 // Refuses the options that decide nothing for a vocabulary of this type.
 absl::Status CheckVocabularyOptions(const TokenizeArguments& arguments,
                                     const TokenizerFiles& found) {
-  struct Option {
-    const char* name;
-    bool is_given;
-    const char* type;
-  };
-  for (const Option& option :
-       {Option{"--cased", arguments.cased, "wordpiece"},
-        Option{"--uncased", arguments.uncased, "wordpiece"},
-        Option{"--split-punctuation", arguments.split_punctuation,
-               "sentencepiece"}}) {
-    if (option.is_given && found.type != option.type) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(option.name, " is for a vocabulary of ", option.type,
-                       ", but ", found.vocabulary, " is one of ", found.type));
-    }
+  if (arguments.cased || arguments.uncased) {
+    ETC_RETURN_IF_ERROR(CheckVocabularyOption(
+        arguments.cased ? "--cased" : "--uncased", "wordpiece", found));
   }
-  return absl::OkStatus();
+  return arguments.split_punctuation
+             ? CheckVocabularyOption("--split-punctuation", "sentencepiece",
+                                     found)
+             : absl::OkStatus();
 }
 
 // The vocabulary of a checkpoint or model, which knows its options, or a file.

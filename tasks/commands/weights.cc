@@ -78,10 +78,15 @@ absl::Status OverrideTokenizer(const ImportArguments& arguments,
   }
   if (arguments.cased) {
     ETC_RETURN_IF_ERROR(
+        CheckVocabularyOption("--cased", "wordpiece", *tokenizer));
+    ETC_RETURN_IF_ERROR(
         SetCase(/*lower_case=*/false, "--cased is given", tokenizer));
   }
-  tokenizer->split_punctuation =
-      tokenizer->split_punctuation || arguments.split_punctuation;
+  if (arguments.split_punctuation) {
+    ETC_RETURN_IF_ERROR(CheckVocabularyOption("--split-punctuation",
+                                              "sentencepiece", *tokenizer));
+    tokenizer->split_punctuation = true;
+  }
   return absl::OkStatus();
 }
 
@@ -287,8 +292,7 @@ absl::Status CheckDirectory(const std::string& directory,
 absl::Status ImportFairseq(const ImportArguments& arguments) {
   const ImportOptions& options = arguments.options;
   if (options.lift || !options.residual_attention.empty() || !options.heads ||
-      arguments.segments != "first" || arguments.cased ||
-      arguments.split_punctuation || arguments.verbose) {
+      arguments.cased || arguments.split_punctuation || arguments.verbose) {
     return absl::InvalidArgumentError(absl::StrCat(
         options.source,
         " is a translation model of fairseq, which is imported with "
@@ -475,9 +479,10 @@ void AddImportCommand(CLI::App* program, Action* action) {
                         "be done, but write nothing");
   command->add_flag("--verbose", arguments->verbose,
                     "A line for each parameter");
-  command->add_flag("--lift", arguments->options.lift,
-                    "Make ETC of BERT or RoBERTa: relative positions, "
-                    "projections for long and global tokens");
+  CLI::Option* lift =
+      command->add_flag("--lift", arguments->options.lift,
+                        "Make ETC of BERT or RoBERTa: relative positions, "
+                        "projections for long and global tokens");
   AddResidualOption(command,
                     "Residual attention scores of the training, where the "
                     "source does not say",
@@ -486,7 +491,8 @@ void AddImportCommand(CLI::App* program, Action* action) {
       ->add_option("--segments", arguments->segments,
                    "With --lift: every segment from BERT's row 0 (first), or "
                    "row by row (rows)")
-      ->check(CLI::IsMember({"first", "rows"}));
+      ->check(CLI::IsMember({"first", "rows"}))
+      ->needs(lift);
   command->add_option(
       "--vocabulary", arguments->vocabulary,
       "vocab.txt, tokenizer.json, vocab.json, SentencePiece .model or "

@@ -69,22 +69,27 @@ void Wikihop::ReadOptions(JsonObjectReader& reader, Options* options) const {
 
 absl::Status Wikihop::UseVocabulary(const Tokenizer& tokenizer,
                                     Options* options) const {
-  // Candidates are in lower case: with such a vocabulary, names would never be
-  // found (doc/wikihop.md 3.4). [UNK] is the mark of WordPiece.
-  if (options->mention_alignment == MentionAlignment::kPieces &&
-      options->input.tokenizer_kind == TokenizerKind::kHuggingFace &&
-      !tokenizer.lower_cases()) {
+  // doc/wikihop.md 3.4
+  constexpr char kReason[] =
+      "candidates are in lower case, so pieces with capitals would never match "
+      "them";
+  if (options->mention_alignment != MentionAlignment::kPieces ||
+      tokenizer.lower_cases()) {
+    return absl::OkStatus();
+  }
+  if (options->input.tokenizer_kind == TokenizerKind::kHuggingFace) {
     return InvalidArgument(
         "wikihop.mention_alignment should be \"characters\" with a "
-        "tokenizer.json that does not lower-case");
+        "tokenizer.json that does not lower-case: ",
+        kReason);
   }
-  if (options->mention_alignment == MentionAlignment::kPieces &&
-      !tokenizer.lower_cases() && tokenizer.Id("[UNK]") >= 0) {
-    return InvalidArgument(
-        "tokenizer.lower_case should be true with WordPiece and "
-        "wikihop.mention_alignment \"pieces\"");
-  }
-  return absl::OkStatus();
+  // [UNK] is the mark of WordPiece.
+  return tokenizer.Id("[UNK]") < 0
+             ? absl::OkStatus()
+             : InvalidArgument(
+                   "tokenizer.lower_case should be true with WordPiece, or "
+                   "wikihop.mention_alignment \"characters\": ",
+                   kReason);
 }
 
 void Wikihop::ReadRecord(JsonObjectReader& reader, Record* record) const {

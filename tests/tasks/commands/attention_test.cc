@@ -176,6 +176,14 @@ TEST_F(AttentionCommandTest, PutsModelsSideBySide) {
   ExpectRefusal(absl::StrCat("--compare ", checkpoint_, " ", Output("again"),
                              " --output ", Output("none")),
                 "run/attention.json should be an analysis");
+  for (const char* option :
+       {"--max-examples 1", "--max-rows 1", "--seed 1", "--jsd-distance",
+        "--colour-scale absolute", "--device cpu", "--residual off"}) {
+    ExpectMistake(absl::StrCat("attention --compare ", Output("both"), "/1 ",
+                               Output("both"), "/2 --output ", Output("none"),
+                               " ", option),
+                  "requires --data or --text", /*code=*/2);
+  }
   ExpectRefusal(
       absl::StrCat(models, " --data ", data_, " --output ", Output("both")),
       "comparison.html is there already; --overwrite replaces it");

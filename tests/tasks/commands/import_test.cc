@@ -218,6 +218,20 @@ TEST_F(ImportCommandTest, RefusesAVocabularyThatItCannotUse) {
   EXPECT_EQ(other.code, 0) << other.err;
 }
 
+TEST_F(ImportCommandTest, RefusesOptionsThatDecideNothing) {
+  const std::string import = "import " + source_ + " --dry-run ";
+  const Result split = Run(import + "--split-punctuation");
+  EXPECT_EQ(split.code, 1);
+  EXPECT_THAT(split.err, HasSubstr("--split-punctuation is for a vocabulary of "
+                                   "sentencepiece, but "));
+  ExpectMistake(import + "--segments rows", "--segments requires --lift",
+                /*code=*/2);
+  LeaveTokenizerJson("Other");
+  EXPECT_THAT(Run(import + "--cased").err,
+              HasSubstr("--cased is for a vocabulary of wordpiece, but there "
+                        "is none"));
+}
+
 TEST_F(ImportCommandTest, TakesTheDirectoryOfARun) {
   const std::string run = directory_.File("run");
   const std::string best = run + "/seed-1/checkpoints/best";

@@ -122,9 +122,12 @@ TEST(MakeWikihopTaskTest, RefusesTablesThatAreTooSmall) {
 }
 
 TEST(MakeWikihopTaskTest, RefusesCasedWordPieceUnlessAlignedByCharacters) {
-  EXPECT_THAT(Message(MakeTask(nlohmann::json::object(), BertConfig(),
-                               SmallTokenizer(/*lower_cases=*/false))),
-              HasSubstr("tokenizer.lower_case should be true"));
+  EXPECT_THAT(
+      Message(MakeTask(nlohmann::json::object(), BertConfig(),
+                       SmallTokenizer(/*lower_cases=*/false))),
+      HasSubstr("tokenizer.lower_case should be true with WordPiece, or "
+                "wikihop.mention_alignment \"characters\": candidates "
+                "are in lower case"));
   EXPECT_TRUE(MakeTask({{"mention_alignment", "characters"}}, BertConfig(),
                        SmallTokenizer(/*lower_cases=*/false))
                   .ok());
