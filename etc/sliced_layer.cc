@@ -108,53 +108,62 @@ torch::Tensor ShapeOf(const torch::Tensor& tensor) {
 // heads by heads, and what follows from them once all are there.
 class ProjectionGradients {
  public:
-  // Takes those of some heads: `leaves` are all products of this stream, always
-  // the same projections. `type` is that of operands of products.
+  // Takes those of the heads behind the ones before: `leaves` are all products
+  // of this stream, always the same projections. `type` is that of operands of
+  // products.
   void Put(const std::vector<HeadProjection>& leaves,
-           const Variables& gradients, const HeadRange& heads,
-           torch::ScalarType type) {
+           const Variables& gradients, torch::ScalarType type) {
+    Variables of_heads, biases;
     for (size_t i = 0; i < leaves.size(); ++i) {
       const torch::Tensor& leaf = leaves[i].heads;
-      const int64_t size = leaf.size(3);
-      const int64_t features = leaves[i].projection->weight.size(0);
+      // [B, heads, length, d] as [B * length, heads * d].
+      const torch::Tensor rows =
+          (gradients[i].defined() ? gradients[i] : torch::zeros_like(leaf))
+              .transpose(1, 2)
+              .reshape(
+                  {leaf.size(0) * leaf.size(2), leaf.size(1) * leaf.size(3)});
       if (i == projections_.size()) {
         projections_.push_back(leaves[i].projection);
-        biases_.push_back(torch::zeros_like(leaves[i].projection->bias));
       }
-      if (!all_.defined()) {
-        all_ = torch::empty({leaf.size(0) * leaf.size(2),
-                             static_cast<int64_t>(leaves.size()) * features},
-                            leaf.options().dtype(type));
-      }
-      const int64_t begin = heads.begin * size;
-      const int64_t count = heads.count * size;
-      torch::Tensor place =
-          all_.narrow(1, static_cast<int64_t>(i) * features + begin, count);
-      if (gradients[i].defined()) {
-        const torch::Tensor some =
-            gradients[i].transpose(1, 2).reshape({all_.size(0), count});
-        place.copy_(some);
-        biases_[i].narrow(0, begin, count).copy_(some.sum(0));
-      } else {
-        place.zero_();
-      }
+      of_heads.push_back(rows.to(type));
+      biases.push_back(rows.sum(0));
+    }
+    if (!leaves.empty()) {
+      groups_.push_back(std::move(of_heads));
+      biases_.push_back(std::move(biases));
     }
   }
 
   // True until there is one.
-  bool IsEmpty() const { return !all_.defined() || all_.numel() == 0; }
-  // Gradients of products, [tokens, projections * features].
-  const torch::Tensor& all() const { return all_; }
+  bool IsEmpty() const {
+    return groups_.empty() || groups_.front().front().numel() == 0;
+  }
+  // Gradients of products of some tokens, [count, projections * features].
+  torch::Tensor Rows(int64_t begin, int64_t count) const {
+    Variables columns;
+    for (size_t i = 0; i < projections_.size(); ++i) {
+      for (const Variables& of_heads : groups_) {
+        columns.push_back(of_heads[i].narrow(0, begin, count));
+      }
+    }
+    return torch::cat(columns, 1);
+  }
   const std::vector<torch::nn::Linear>& projections() const {
     return projections_;
   }
-  // Their sums over tokens, those of the biases: [features] each.
-  const Variables& biases() const { return biases_; }
+  // The sum over tokens, of the bias of a projection: [features].
+  torch::Tensor Bias(size_t projection) const {
+    Variables parts;
+    for (const Variables& of_heads : biases_) {
+      parts.push_back(of_heads[projection]);
+    }
+    return torch::cat(parts);
+  }
 
  private:
   std::vector<torch::nn::Linear> projections_;
-  torch::Tensor all_;
-  Variables biases_;
+  // Of each group of heads those of each projection.
+  std::vector<Variables> groups_, biases_;
 };
 
 // One layer in one pass of the model.
@@ -222,7 +231,8 @@ class SlicedPass : public torch::CustomClassHolder {
       std::vector<ResidualScores> scores;
       contexts = Attend(streams, &scores);
     }
-    Streams gradients, of_contexts;
+    Streams gradients;
+    OfBoth<Variables> of_contexts;
     for (const QuerySide side : kSides) {
       gradients[side] =
           FinishGradients(side, streams, contexts[side], std::move(above[side]),
@@ -356,12 +366,11 @@ class SlicedPass : public torch::CustomClassHolder {
   }
 
   // The gradient of the stream by all that follows attention, in the memory of
-  // `above` if nobody else holds that; and that of contexts, undefined if there
-  // is none.
+  // `above` if nobody else holds that; and those of the contexts of each group
+  // of heads, [tokens, features], none if there are none.
   torch::Tensor FinishGradients(QuerySide side, const Streams& streams,
                                 const torch::Tensor& contexts,
-                                torch::Tensor above,
-                                torch::Tensor* of_contexts) {
+                                torch::Tensor above, Variables* of_contexts) {
     const torch::Tensor before = WantedRows(side, streams);
     if (before.size(0) == 0 || !above.defined()) {
       return torch::zeros_like(streams[side]);
@@ -372,8 +381,11 @@ class SlicedPass : public torch::CustomClassHolder {
     above.reset();
     torch::Tensor gradient =
         is_ours ? above_rows : torch::empty_like(above_rows);
-    *of_contexts =
-        torch::empty({before.size(0), contexts.size(1)}, before.options());
+    for (const HeadGroup& group : groups_) {
+      of_contexts->push_back(
+          torch::empty_like(HeadsOf(contexts, group.heads), before.options(),
+                            torch::MemoryFormat::Contiguous));
+    }
     ForEachSlice(before.size(0), [&](int64_t begin, int64_t count) {
       const torch::AutoGradMode with_gradients(true);
       const ReplayDropoutSeeds seeds(finish_seeds_[side]);
@@ -387,7 +399,11 @@ class SlicedPass : public torch::CustomClassHolder {
       const Variables found =
           GradientsOf({after}, {above_rows.narrow(0, begin, count)}, sources);
       const torch::NoGradGuard no_grad;
-      of_contexts->narrow(0, begin, count).copy_(found[0]);
+      for (size_t i = 0; i < groups_.size(); ++i) {
+        (*of_contexts)[i]
+            .narrow(0, begin, count)
+            .copy_(HeadsOf(found[0], groups_[i].heads));
+      }
       gradient.narrow(0, begin, count).copy_(found[1]);
       AddParameterGradients(found.begin() + 2);
     });
@@ -407,7 +423,7 @@ class SlicedPass : public torch::CustomClassHolder {
 
   // Adds the gradients of the streams by attention, given those of contexts, to
   // `gradients`, and appends those of the scores from below.
-  void AttentionGradients(Streams streams, Streams of_contexts,
+  void AttentionGradients(Streams streams, OfBoth<Variables> of_contexts,
                           const std::vector<Variables>& scores_above,
                           Streams* gradients, Variables* result) {
     OfBoth<AttentionSource> sources;
@@ -427,11 +443,17 @@ class SlicedPass : public torch::CustomClassHolder {
     }
     OfBoth<ProjectionGradients> products;
     for (size_t i = 0; i < groups_.size(); ++i) {
-      GroupGradients(factors, of_contexts, i,
+      Variables of_group(2);
+      for (const QuerySide side : kSides) {
+        if (!of_contexts[side].empty()) {
+          of_group[side == QuerySide::kLong ? 0 : 1] =
+              std::exchange(of_contexts[side][i], {});
+        }
+      }
+      GroupGradients(factors, std::move(of_group), i,
                      scores_above.empty() ? Variables() : scores_above[i],
                      &products, result);
     }
-    of_contexts = {};
     if (of_longs.has_value()) {
       gradients->longs = of_longs->Read();
     }
@@ -469,22 +491,19 @@ class SlicedPass : public torch::CustomClassHolder {
   // Computes one group of heads again: adds its part of `products` and the
   // gradients of gates and relative tables, appends those of the scores from
   // below.
-  void GroupGradients(const AttentionStreams& factors,
-                      const Streams& of_contexts, size_t index,
-                      const Variables& scores_above,
+  void GroupGradients(const AttentionStreams& factors, Variables of_contexts,
+                      size_t index, const Variables& scores_above,
                       OfBoth<ProjectionGradients>* products,
                       Variables* result) {
     const torch::AutoGradMode with_gradients(true);
-    const HeadRange& heads = groups_[index].heads;
     const Variables scores = groups_[index].scores.TakeAgain();
     std::vector<HeadProjection> leaves;
     HeadContexts some = RunGroup(factors, index, &leaves);
     Variables roots = {some.longs, some.globals};
-    Variables root_gradients(2);
-    for (const QuerySide side : kSides) {
-      if (of_contexts[side].defined()) {
-        const size_t i = side == QuerySide::kLong ? 0 : 1;
-        root_gradients[i] = HeadsOf(of_contexts[side], heads).view_as(roots[i]);
+    Variables root_gradients = std::move(of_contexts);
+    for (size_t i = 0; i < root_gradients.size(); ++i) {
+      if (root_gradients[i].defined()) {
+        root_gradients[i] = root_gradients[i].view_as(roots[i]);
       }
     }
     const Variables scores_left = ScoreTensors(some.scores);
@@ -512,7 +531,7 @@ class SlicedPass : public torch::CustomClassHolder {
     }
     for (const QuerySide side : kSides) {
       const LinearInput& factor = FactorOf(factors, side);
-      (*products)[side].Put(leaves_of[side], found_of[side], heads,
+      (*products)[side].Put(leaves_of[side], found_of[side],
                             this->products().OperandType(factor.value));
     }
   }
@@ -537,9 +556,8 @@ class SlicedPass : public torch::CustomClassHolder {
     torch::Tensor sum_rows = TokenRows(*sum);
     torch::Tensor of_weight;
     ForEachSlice(rows.size(0), [&](int64_t begin, int64_t count) {
-      const ProductGradients found =
-          GradientsOfProduct(rows.narrow(0, begin, count), weight,
-                             gradients.all().narrow(0, begin, count));
+      const ProductGradients found = GradientsOfProduct(
+          rows.narrow(0, begin, count), weight, gradients.Rows(begin, count));
       sum_rows.narrow(0, begin, count).add_(found.input);
       AddTo(&of_weight, found.weight);
     });
@@ -549,7 +567,7 @@ class SlicedPass : public torch::CustomClassHolder {
       AddParameterGradient(
           projection->weight,
           of_weight.narrow(0, static_cast<int64_t>(i) * features, features));
-      AddParameterGradient(projection->bias, gradients.biases()[i]);
+      AddParameterGradient(projection->bias, gradients.Bias(i));
     }
   }
 

@@ -227,17 +227,26 @@ ActivationBytes SlicedActivations(const EtcConfig& config, const Sizes& s,
   bytes.saved = layers * in_memory * of_token + s.Tokens() * embedded;
   bytes.residual_scores = 2 * CarriedBytes(config, s);
   bytes.attention_inputs = InputBytes(s, options);
-  // A stream has the layer's input as an operand, the gradients of its output
-  // (which files hold meanwhile), of contexts and of projections. Of some
-  // heads: queries, keys and values, contexts by tokens and by heads, and the
-  // gradients of all.
+  // Of each token, what is there at once: autograd holds the gradient of the
+  // layer's output to the end; files hold that of its input while heads are
+  // computed. Of some heads: queries, keys and values, contexts by tokens and
+  // by heads, and the gradients of all; the gradients of contexts make way for
+  // those of projections, heads by heads.
+  const bool in_files = !slices.directory.empty();
   const double heads =
       std::min(static_cast<double>(slices.heads), s.heads) / s.heads;
   const double projections = Projections(config) - 1;
-  const double stream =
-      kFloat * ((slices.directory.empty() ? 2 : 1) * s.hidden + s.features) +
-      operand * (s.hidden + projections * s.features) +
-      kFloat * 2 * (projections + 2) * heads * s.features;
+  const double state = kFloat * s.hidden;
+  const double contexts = kFloat * s.features;
+  const double products = operand * projections * s.features;
+  const double by_tokens =
+      2 * state + contexts + operand * s.features + (in_files ? state : 0);
+  const double by_heads =
+      (in_files ? 1 : 2) * state + operand * s.hidden +
+      kFloat * 2 * (projections + 2) * heads * s.features +
+      std::max(contexts, heads * contexts + (1 - heads) * products);
+  const double at_end = 2 * state + operand * s.hidden + products;
+  const double stream = std::max({by_tokens, by_heads, at_end});
   // A token in a slice has the feed-forward block's activation before and
   // after, and their gradients; the residual connections.
   const double tokens =
