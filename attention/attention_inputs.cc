@@ -4,7 +4,6 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
-#include <limits>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -237,17 +236,7 @@ torch::Tensor Documents(const torch::Tensor& ids, const std::string& name) {
   }
   TORCH_CHECK(ids.dim() == 2, name, " should be [batch, length], but is ",
               ids.sizes());
-  if (ids.numel() > 0 && ids.scalar_type() != torch::kBool) {
-    const auto lowest = ids.min().item<int64_t>();
-    const auto highest = ids.max().item<int64_t>();
-    TORCH_CHECK(lowest >= 0 && highest <= std::numeric_limits<int32_t>::max(),
-                name, " should be from 0 to 2^31 - 1, but is from ", lowest,
-                " to ", highest);
-  }
-  const torch::Tensor documents =
-      ids.to(ids.options().device(torch::kCPU).dtype(torch::kInt32),
-             /*non_blocking=*/false, /*copy=*/true)
-          .contiguous();
+  const torch::Tensor documents = DocumentIds(ids, name);
   return documents.masked_fill(documents.eq(0), -1);
 }
 

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstddef>
 
-#include "attention/dropout_factors.h"
 #include "attention/pattern.h"
 #include "attention/sparse_attention.h"
 #include "base/check_shape.h"
@@ -243,11 +242,20 @@ void CheckRelativeTable(const AttentionProblem& problem) {
               ", but has ", ids);
 }
 
-void MaterializeDropout(uint64_t seed, SparseAttentionInput* input) {
-  input->dropout_factors = DropoutFactors(
-      input->pattern,
-      {.begin = input->first_head, .count = input->operands.query.size(1)},
-      seed, input->dropout, torch::kFloat32);
+torch::Tensor GatesOfKeys(const AttentionProblem& problem) {
+  if (!problem.gates.defined()) {
+    return {};
+  }
+  // The type of the scores.
+  const auto of_block = [&](const torch::Tensor& gate, int64_t keys) {
+    return gate.to(problem.operands.query.scalar_type())
+        .unsqueeze(1)
+        .expand({-1, keys});
+  };
+  return torch::cat(
+      {of_block(problem.gates.own, problem.operands.own_key.size(2)),
+       of_block(problem.gates.other, problem.operands.other_key.size(2))},
+      1);
 }
 
 }  // namespace etc

@@ -57,6 +57,11 @@ AttentionProblem MakeAttentionProblem(const SparseAttentionInput& input);
 // that read the table without looking at each id.
 void CheckRelativeTable(const AttentionProblem& problem);
 
+// The factor of previous scores in the logits for each head and key, own keys
+// first: [N, own + other keys] in the dtype of the queries; undefined without
+// gates.
+torch::Tensor GatesOfKeys(const AttentionProblem& problem);
+
 }  // namespace etc
 
 #endif  // ETC_ATTENTION_ATTENTION_PROBLEM_H_

@@ -34,7 +34,7 @@ RunSetTable UpTo(const RunSetTable& visible,
       past.last[i] = past.last[i - 1];
       continue;
     }
-    past.first[i] = static_cast<int32_t>(past.runs.size());
+    past.first[i] = RunCount(past);
     for (int32_t r = visible.first[i]; r < visible.last[i]; ++r) {
       const KeyRun run = visible.runs[static_cast<size_t>(r)];
       bool is_open = false;
@@ -48,7 +48,7 @@ RunSetTable UpTo(const RunSetTable& visible,
         is_open = is_past;
       }
     }
-    past.last[i] = static_cast<int32_t>(past.runs.size());
+    past.last[i] = RunCount(past);
   }
   return past;
 }

@@ -2,6 +2,7 @@
 
 #include <c10/util/Exception.h>
 
+#include "attention/dropout_factors.h"
 #include "attention/inspection.h"
 
 namespace etc {

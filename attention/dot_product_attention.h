@@ -75,10 +75,6 @@ DotProductAttentionOutput DotProductAttention(
     const DotProductAttentionInput& input,
     AttentionImplementation implementation = AttentionImplementation::kAuto);
 
-// The dropout factors that kKernel uses after drawing `seed`
-// (DrawDropoutSeed), for the reference.
-void MaterializeDropout(uint64_t seed, DotProductAttentionInput* input);
-
 }  // namespace etc
 
 #endif  // ETC_ATTENTION_DOT_PRODUCT_ATTENTION_H_

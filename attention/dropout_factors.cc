@@ -1,5 +1,6 @@
 #include "attention/dropout_factors.h"
 
+#include "attention/sparse_attention.h"
 #include "base/random.h"
 #include "base/to_device.h"
 
@@ -78,6 +79,13 @@ ScorePair DropoutFactors(const SoftmaxPattern& pattern, const HeadRange& heads,
   return {.own = factors(0, own_keys.bitwise_and(kLow32)),
           .other = factors(
               1, torch::arange(pattern.other_keys, integers).unsqueeze(0))};
+}
+
+void MaterializeDropout(uint64_t seed, SparseAttentionInput* input) {
+  input->dropout_factors = DropoutFactors(
+      input->pattern,
+      {.begin = input->first_head, .count = input->operands.query.size(1)},
+      seed, input->dropout, torch::kFloat32);
 }
 
 }  // namespace etc

@@ -10,6 +10,9 @@
 
 namespace etc {
 
+struct DotProductAttentionInput;
+struct SparseAttentionInput;
+
 // Factors of the attention weights of heads: 0 if dropped, else 1 / (1 -
 // probability); [B, heads, T, ...] as ScorePair, in the dtype and on the device
 // of `options`. base/random.h defines which weights are dropped, so that the
@@ -18,6 +21,11 @@ namespace etc {
 ScorePair DropoutFactors(const SoftmaxPattern& pattern, const HeadRange& heads,
                          uint64_t seed, double probability,
                          const torch::TensorOptions& options);
+
+// Gives an input the dropout factors that fused backends use after drawing
+// `seed` (DrawDropoutSeed, base/dropout_seeds.h), for the reference.
+void MaterializeDropout(uint64_t seed, SparseAttentionInput* input);
+void MaterializeDropout(uint64_t seed, DotProductAttentionInput* input);
 
 }  // namespace etc
 

@@ -436,7 +436,7 @@ GlobalLocalAttentionImpl::InspectedSides(const torch::Tensor& long_input,
 SparseAttentionInput GlobalLocalAttentionImpl::Softmax(
     QuerySide side, const torch::Tensor& long_input,
     const torch::Tensor& global_input, const AttentionInputs& attention,
-    const CarriedScores& carried) {
+    const CarriedScores& carried) const {
   const torch::NoGradGuard no_grad;
   CheckInputs(long_input, global_input);
   SparseAttentionInput input =
@@ -453,7 +453,7 @@ SparseAttentionInput GlobalLocalAttentionImpl::Softmax(
 AttentionView GlobalLocalAttentionImpl::Inspect(
     const torch::Tensor& long_input, const torch::Tensor& global_input,
     const AttentionInputs& attention, const CarriedScores& carried,
-    const AttentionSelection& which) {
+    const AttentionSelection& which) const {
   const torch::NoGradGuard no_grad;
   const SidesToInspect sides =
       InspectedSides(long_input, global_input, attention, carried, which.rows);
@@ -480,7 +480,7 @@ AttentionView GlobalLocalAttentionImpl::Inspect(
 LayerStatistics GlobalLocalAttentionImpl::Measure(
     const torch::Tensor& long_input, const torch::Tensor& global_input,
     const AttentionInputs& attention, const CarriedScores& carried,
-    const OutputRows& rows) {
+    const OutputRows& rows) const {
   const torch::NoGradGuard no_grad;
   const SidesToInspect sides =
       InspectedSides(long_input, global_input, attention, carried, rows);
@@ -538,12 +538,7 @@ std::vector<torch::nn::Linear> GlobalLocalAttentionImpl::ProjectionsOf(
 
 GlobalLocalAttentionImpl::HeadSource GlobalLocalAttentionImpl::ProductsTogether(
     const AttentionStreams& streams, const OutputRows& rows) const {
-  struct Product {
-    torch::nn::Linear projection;
-    QuerySide stream;
-    torch::Tensor heads;
-  };
-  std::vector<Product> products;
+  std::vector<HeadProjection> products;
   for (const QuerySide side : {QuerySide::kLong, QuerySide::kGlobal}) {
     const LinearInput& stream =
         side == QuerySide::kLong ? streams.longs : streams.globals;
@@ -564,7 +559,7 @@ GlobalLocalAttentionImpl::HeadSource GlobalLocalAttentionImpl::ProductsTogether(
           others = ProductsOf(streams, AllHeads())](
              const torch::nn::Linear& projection, QuerySide stream,
              const torch::Tensor& of_rows) {
-    for (const Product& product : products) {
+    for (const HeadProjection& product : products) {
       if (!of_rows.defined() && product.stream == stream &&
           product.projection.get() == projection.get()) {
         return product.heads;

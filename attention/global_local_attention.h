@@ -185,14 +185,14 @@ class GlobalLocalAttentionImpl : public torch::nn::Module {
                         const torch::Tensor& global_input,
                         const AttentionInputs& attention,
                         const CarriedScores& carried = {},
-                        const AttentionSelection& which = {});
+                        const AttentionSelection& which = {}) const;
 
   // One softmax of `forward` on the same inputs, for InspectAttention: without
   // values, with the queries and keys of all tokens. In all else as Inspect.
   SparseAttentionInput Softmax(QuerySide side, const torch::Tensor& long_input,
                                const torch::Tensor& global_input,
                                const AttentionInputs& attention,
-                               const CarriedScores& carried = {});
+                               const CarriedScores& carried = {}) const;
 
   // Statistics of the scores and attention weights of `forward` on the same
   // inputs, over the queries `rows`: see MeasureAttention. In all else as
@@ -201,7 +201,7 @@ class GlobalLocalAttentionImpl : public torch::nn::Module {
                           const torch::Tensor& global_input,
                           const AttentionInputs& attention,
                           const CarriedScores& carried = {},
-                          const OutputRows& rows = {});
+                          const OutputRows& rows = {}) const;
 
   const GlobalLocalAttentionOptions& options() const { return options_; }
   void set_implementation(AttentionImplementation implementation) {

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
+#include "attention/pattern_runs.h"
 #include "attention/softmax_pattern.h"
 #include "base/check_tensor.h"
 
@@ -53,12 +55,12 @@ int64_t RunsOfExample(const torch::Tensor& mask, const KeyWindow& window,
       table->last[query] = table->last[query - 1];
       continue;
     }
-    table->first[query] = static_cast<int32_t>(table->runs.size());
+    table->first[query] = RunCount(*table);
     if (!AppendRuns(row, columns, has_window ? window.before - i : 0, keys,
                     &table->runs)) {
       return i;
     }
-    table->last[query] = static_cast<int32_t>(table->runs.size());
+    table->last[query] = RunCount(*table);
   }
   return -1;
 }
@@ -84,6 +86,20 @@ torch::Tensor ExpandMask(const torch::Tensor& mask, const char* name,
   return whole.expand({-1, -1, keys})
       .contiguous()
       .expand({batch, queries, keys});
+}
+
+torch::Tensor DocumentIds(const torch::Tensor& ids, const std::string& name) {
+  if (ids.numel() > 0 && ids.scalar_type() != torch::kBool) {
+    const auto lowest = ids.min().item<int64_t>();
+    const auto highest = ids.max().item<int64_t>();
+    TORCH_CHECK(lowest >= 0 && highest <= std::numeric_limits<int32_t>::max(),
+                name, " should be from 0 to 2^31 - 1, but is from ", lowest,
+                " to ", highest);
+  }
+  return ids
+      .to(ids.options().device(torch::kCPU).dtype(torch::kInt32),
+          /*non_blocking=*/false, /*copy=*/true)
+      .contiguous();
 }
 
 MaskRuns RunsOfMask(const torch::Tensor& mask, const KeyWindow& window) {

@@ -4,6 +4,7 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "attention/key_runs.h"
@@ -16,6 +17,11 @@ namespace etc {
 // as AsBoolMask does.
 torch::Tensor ExpandMask(const torch::Tensor& mask, const char* name,
                          int64_t batch, int64_t queries, int64_t keys);
+
+// Documents of tokens as int32 of their own on the CPU, contiguous: integers
+// from 0 to 2^31 - 1, or bool. Throws c10::Error, which begins with `name`, for
+// other numbers.
+torch::Tensor DocumentIds(const torch::Tensor& ids, const std::string& name);
 
 // A mask as runs of keys, one table for each example.
 struct MaskRuns {

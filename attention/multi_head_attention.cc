@@ -57,10 +57,10 @@ SoftmaxPattern PatternOr(const SoftmaxPattern& given,
   if (given.masks == nullptr) {
     return AllKeysPattern(everything);
   }
-  TORCH_CHECK(given.has_one_block() && given.batch == everything.batch &&
+  TORCH_CHECK(given.has_one_block() && given.batch == *everything.batch &&
                   given.queries == everything.queries &&
                   given.keys() == everything.keys,
-              "the pattern should be for ", everything.batch, " examples of ",
+              "the pattern should be for ", *everything.batch, " examples of ",
               everything.queries, " queries and ", everything.keys,
               " keys, but is for ", given.batch, " of ", given.queries, " and ",
               given.keys());

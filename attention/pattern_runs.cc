@@ -1,6 +1,9 @@
 #include "attention/pattern_runs.h"
 
+#include <c10/util/Exception.h>
+
 #include <algorithm>
+#include <limits>
 #include <unordered_map>
 
 namespace etc {
@@ -179,6 +182,13 @@ void SetRelativeIds(const AttentionPattern& pattern, int64_t long_length,
 }
 
 }  // namespace
+
+int32_t RunCount(const RunSetTable& table) {
+  TORCH_CHECK(table.runs.size() <=
+                  static_cast<size_t>(std::numeric_limits<int32_t>::max()),
+              "the sets of keys of an example have 2^31 runs or more");
+  return static_cast<int32_t>(table.runs.size());
+}
 
 PatternRuns MakePatternRuns(const AttentionPattern& pattern,
                             int64_t long_length, int64_t global_length) {

@@ -16,6 +16,10 @@ struct PatternRuns {
   SoftmaxRuns global_side;  // own keys g2g, other keys g2l
 };
 
+// Number of runs of a table of one example. Throws c10::Error if there are 2^31
+// or more, which its sets could not refer to.
+int32_t RunCount(const RunSetTable& table);
+
 // The runs of a pattern in a batch of `long_length` and `global_length` tokens,
 // which the pattern must fit; tokens beyond it have empty sets.
 PatternRuns MakePatternRuns(const AttentionPattern& pattern,

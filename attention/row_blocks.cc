@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "attention/backends/reference/reference_backend.h"
+#include "base/check_tensor.h"
 #include "base/to_device.h"
 
 namespace etc {
@@ -30,18 +30,9 @@ torch::Tensor CheckedRows(const torch::Tensor& rows, int64_t count) {
   if (!rows.defined()) {
     return torch::arange(count, torch::kInt64);
   }
-  TORCH_CHECK(rows.dim() == 1 && (rows.scalar_type() == torch::kInt64 ||
-                                  rows.scalar_type() == torch::kInt32),
-              "rows to look at should be [R] int64 or int32, but are ",
-              rows.sizes(), " ", rows.scalar_type());
-  const torch::Tensor here = rows.to(torch::kCPU, torch::kInt64);
-  if (here.numel() > 0) {
-    const auto first = here.min().item<int64_t>();
-    const auto last = here.max().item<int64_t>();
-    TORCH_CHECK(first >= 0 && last < count, "rows to look at should be in [0, ",
-                count, "), but are from ", first, " to ", last);
-  }
-  return here;
+  const torch::Tensor here = rows.to(torch::kCPU);
+  CheckRows(here, count, "rows to look at");
+  return here.to(torch::kInt64);
 }
 
 }  // namespace

@@ -4,13 +4,13 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
-#include <limits>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
 
 #include "attention/mask_runs.h"
 #include "attention/pattern.h"
+#include "attention/pattern_runs.h"
 #include "base/check_shape.h"
 #include "base/check_tensor.h"
 #include "base/to_device.h"
@@ -25,12 +25,15 @@ void CheckOptions(const KeyPatternOptions& options) {
   TORCH_CHECK(options.max_distance >= 0,
               "max_distance should be at least 0, but is ",
               options.max_distance);
-  TORCH_CHECK(options.batch >= 0, "batch should be at least 0, but is ",
-              options.batch);
-  TORCH_CHECK(options.batch == 0 || options.lengths.empty() ||
-                  options.batch == static_cast<int64_t>(options.lengths.size()),
-              "there should be a length for each of ", options.batch,
-              " examples, but there are ", options.lengths.size());
+  if (options.batch.has_value()) {
+    TORCH_CHECK(*options.batch >= 0, "batch should be at least 0, but is ",
+                *options.batch);
+    TORCH_CHECK(
+        options.lengths.empty() ||
+            *options.batch == static_cast<int64_t>(options.lengths.size()),
+        "there should be a length for each of ", *options.batch,
+        " examples, but there are ", options.lengths.size());
+  }
   for (const SequenceLengths& length : options.lengths) {
     TORCH_CHECK(length.queries >= 0 && length.queries <= options.queries &&
                     length.keys >= 0 && length.keys <= options.keys,
@@ -39,17 +42,24 @@ void CheckOptions(const KeyPatternOptions& options) {
   }
 }
 
+int64_t BatchOf(const KeyPatternOptions& options) {
+  TORCH_CHECK(options.batch.has_value() || !options.lengths.empty(),
+              "batch should be the number of examples, but is unset, and there "
+              "are no lengths");
+  return options.batch.value_or(static_cast<int64_t>(options.lengths.size()));
+}
+
 // The lengths of all examples.
 std::vector<SequenceLengths> LengthsOf(const KeyPatternOptions& options) {
   return options.lengths.empty()
              ? std::vector<SequenceLengths>(
-                   static_cast<size_t>(options.batch),
+                   static_cast<size_t>(BatchOf(options)),
                    {.queries = options.queries, .keys = options.keys})
              : options.lengths;
 }
 
 void CheckRuns(const RunSetTable& table, const KeyPatternOptions& options) {
-  const auto runs = static_cast<int32_t>(table.runs.size());
+  const int32_t runs = RunCount(table);
   TORCH_CHECK(static_cast<int64_t>(table.first.size()) == options.queries &&
                   static_cast<int64_t>(table.last.size()) == options.queries,
               "there should be a set of keys for each of ", options.queries,
@@ -199,24 +209,14 @@ torch::Tensor OfPairs(const SoftmaxPattern& pattern,
       .unfold(1, window.columns(), 1);
 }
 
-// A copy of `ids` [B, length] as int32 on the CPU.
-torch::Tensor DocumentIds(const torch::Tensor& ids, const char* name,
+// DocumentIds of `ids`, which should be [B, length].
+torch::Tensor DocumentsOf(const torch::Tensor& ids, const char* name,
                           int64_t batch, int64_t length) {
   CheckIntegers(ids, name);
   TORCH_CHECK(ids.sizes() == at::IntArrayRef({batch, length}), name,
               " should be [batch, length] = ", at::IntArrayRef({batch, length}),
               ", but is ", ids.sizes());
-  if (ids.numel() > 0) {
-    const auto lowest = ids.min().item<int64_t>();
-    const auto highest = ids.max().item<int64_t>();
-    TORCH_CHECK(lowest >= 0 && highest <= std::numeric_limits<int32_t>::max(),
-                name, " should be from 0 to 2^31 - 1, but is from ", lowest,
-                " to ", highest);
-  }
-  return ids
-      .to(ids.options().device(torch::kCPU).dtype(torch::kInt32),
-          /*non_blocking=*/false, /*copy=*/true)
-      .contiguous();
+  return DocumentIds(ids, name);
 }
 
 // The runs of the keys of each document of one row.
@@ -274,17 +274,14 @@ RunSetTable CommonRuns(const RunSetTable& visible, const int32_t* ids,
       common.last[i] = common.last[i - 1];
       continue;
     }
-    common.first[i] = static_cast<int32_t>(common.runs.size());
+    common.first[i] = RunCount(common);
     const auto document = documents.find(ids[i]);
     if (document != documents.end()) {
       AppendCommon(visible.runs.data() + visible.first[i],
                    visible.runs.data() + visible.last[i], document->second,
                    &common.runs);
     }
-    TORCH_CHECK(common.runs.size() <=
-                    static_cast<size_t>(std::numeric_limits<int32_t>::max()),
-                "the sets of keys of an example have 2^31 runs or more");
-    common.last[i] = static_cast<int32_t>(common.runs.size());
+    common.last[i] = RunCount(common);
   }
   return common;
 }
@@ -425,12 +422,12 @@ SoftmaxPattern WindowPattern(const KeyPatternOptions& options,
       const int64_t end =
           i < length.keys ? i + std::min(length.keys - i - 1, window.after) + 1
                           : length.keys;
-      table.first[query] = static_cast<int32_t>(table.runs.size());
+      table.first[query] = RunCount(table);
       if (begin < end) {
         table.runs.push_back(
             {static_cast<int32_t>(begin), static_cast<int32_t>(end)});
       }
-      table.last[query] = static_cast<int32_t>(table.runs.size());
+      table.last[query] = RunCount(table);
     }
     visible.push_back(std::move(table));
   }
@@ -441,7 +438,7 @@ SoftmaxPattern PatternFromMask(const torch::Tensor& mask,
                                const KeyPatternOptions& options) {
   CheckOptions(options);
   MaskRuns runs = RunsOfMask(
-      ExpandMask(mask, "mask", options.batch, options.queries, options.keys)
+      ExpandMask(mask, "mask", BatchOf(options), options.queries, options.keys)
           .to(torch::kCPU));
   TORCH_CHECK(runs.fit(), "query ", runs.query, " of example ", runs.example,
               " sees keys in more than ", MostRuns(options.keys),
@@ -453,22 +450,21 @@ SoftmaxPattern PatternFromMask(const torch::Tensor& mask,
 SoftmaxPattern DensePattern(const torch::Tensor& mask,
                             const KeyPatternOptions& options) {
   CheckOptions(options);
+  const int64_t batch = BatchOf(options);
   SoftmaxPattern pattern;
-  pattern.batch = options.batch;
+  pattern.batch = batch;
   pattern.queries = options.queries;
   pattern.other_keys = options.keys;
   pattern.max_distance = options.max_distance;
   const c10::InferenceMode normal_mode(false);  // as in PatternOfBlock
   SoftmaxMasks all;
-  all.own_mask =
-      torch::zeros({options.batch, options.queries, 0}, torch::kBool);
+  all.own_mask = torch::zeros({batch, options.queries, 0}, torch::kBool);
   all.other_mask = ExpandMask(mask.defined() ? mask.clone() : mask, "mask",
-                              options.batch, options.queries, options.keys);
+                              batch, options.queries, options.keys);
   if (options.max_distance > 0) {
-    all.own_ids =
-        torch::zeros({options.batch, options.queries, 0}, torch::kInt64);
-    all.other_ids = DistanceIds(options).expand(
-        {options.batch, options.queries, options.keys});
+    all.own_ids = torch::zeros({batch, options.queries, 0}, torch::kInt64);
+    all.other_ids =
+        DistanceIds(options).expand({batch, options.queries, options.keys});
   }
   pattern.masks = [all](const torch::Device& device) {
     return SoftmaxMasks{.own_mask = ToDevice(all.own_mask, device),
@@ -510,9 +506,9 @@ SoftmaxPattern OnlyDocuments(const SoftmaxPattern& pattern,
                              const torch::Tensor& key_ids) {
   CheckOneBlock(pattern);
   const torch::Tensor of_queries =
-      DocumentIds(query_ids, "query_ids", pattern.batch, pattern.queries);
+      DocumentsOf(query_ids, "query_ids", pattern.batch, pattern.queries);
   const torch::Tensor of_keys =
-      DocumentIds(key_ids, "key_ids", pattern.batch, pattern.keys());
+      DocumentsOf(key_ids, "key_ids", pattern.batch, pattern.keys());
   std::vector<SoftmaxRuns> examples = RunsOf(pattern);
   for (size_t b = 0; b < examples.size(); ++b) {
     const auto row = static_cast<int64_t>(b);

@@ -72,9 +72,9 @@ struct SequenceLengths {
 struct KeyPatternOptions {
   int64_t queries = 0;  // T
   int64_t keys = 0;     // S
-  // Examples, where `lengths` is empty: all of T queries and S keys.
-  int64_t batch = 0;
-  // One for each example.
+  // Batch size. May stay unset if `lengths` has an entry for each example.
+  std::optional<int64_t> batch;
+  // One for each example; empty: all have T queries and S keys.
   std::vector<SequenceLengths> lengths;
   // m: the relative id of query i and key j is RelativeId(j - i, m)
   // (attention/pattern.h); 0: no relative ids.
@@ -82,8 +82,8 @@ struct KeyPatternOptions {
 };
 
 // Every query sees every key: a dense encoder, or cross attention. This and the
-// next ones throw c10::Error on lengths that do not fit T and S, and on
-// negative sizes and distances.
+// next ones throw c10::Error on lengths that do not fit T and S, on negative
+// sizes and distances, and where neither the batch size nor lengths are given.
 SoftmaxPattern AllKeysPattern(const KeyPatternOptions& options);
 
 // Query i sees the keys [0, i]: a decoder.
@@ -119,9 +119,9 @@ SoftmaxPattern PatternFromMask(const torch::Tensor& mask,
 SoftmaxPattern DensePattern(const torch::Tensor& mask,
                             const KeyPatternOptions& options);
 
-// Any sets of keys, one table of T sets for each example; `options.lengths` is
-// not used. Throws c10::Error also for runs that touch, descend or reach beyond
-// the keys.
+// Any sets of keys, one table of T sets for each example; batch size and
+// lengths of `options` are not used. Throws c10::Error also for runs that
+// touch, descend or reach beyond the keys.
 SoftmaxPattern PatternFromRuns(std::vector<RunSetTable> visible,
                                const KeyPatternOptions& options);
 

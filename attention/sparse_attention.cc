@@ -19,6 +19,8 @@
 #include "attention/backends/cuda/cuda_backend.h"
 #include "attention/backends/reference/reference_backend.h"
 #include "attention/score_buffer.h"
+#include "base/check_tensor.h"
+#include "base/dropout_seeds.h"
 
 namespace etc {
 namespace {
@@ -170,9 +172,8 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
   }
 
   static Variables backward(Context* context, Variables gradients) {
-    TORCH_CHECK(!torch::GradMode::is_enabled(),
-                "gradients of gradients do not pass fused attention; use "
-                "AttentionImplementation::kReference for them");
+    RefuseSecondGradients("fused attention",
+                          "AttentionImplementation::kReference");
     const c10::intrusive_ptr<Call> call =
         c10::static_intrusive_pointer_cast<Call>(
             context->saved_data["call"].toCapsule());

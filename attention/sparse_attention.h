@@ -81,7 +81,7 @@ struct SparseAttentionOutput {
 // Computes, for each query, the definition in
 // backends/reference/dense_attention.h over its own and other keys. With fused
 // backends the weights that are dropped follow from one number drawn from
-// LibTorch's CPU generator (DrawDropoutSeed): the same ones on every device.
+// LibTorch's CPU generator: the same ones on every device.
 //
 // Throws c10::Error if shapes disagree, for inputs that the backend does not
 // support, for previous scores of a layer in which a query did not see a key
@@ -101,13 +101,6 @@ std::string UnfusedReason(const torch::Device& device, int64_t head_size);
 // does, and is what kAuto picks. Computes nothing. Throws c10::Error if shapes
 // disagree.
 std::string KernelUnsupportedReason(const SparseAttentionInput& input);
-
-// Draws the seed of dropout. (Gradient checkpointing keeps it, and draws it
-// again in its recomputation.)
-uint64_t DrawDropoutSeed();
-// The dropout factors that fused backends use after drawing `seed`, for the
-// reference.
-void MaterializeDropout(uint64_t seed, SparseAttentionInput* input);
 
 }  // namespace etc
 

@@ -1,5 +1,6 @@
 #include "base/check_tensor.h"
 
+#include <c10/core/GradMode.h>
 #include <c10/util/Exception.h>
 
 namespace etc {
@@ -26,10 +27,11 @@ torch::Tensor AsBoolMask(const torch::Tensor& mask, const std::string& name) {
 }
 
 void CheckIntegers(const torch::Tensor& ids, const std::string& name) {
-  TORCH_CHECK(ids.defined(), name, " should be int64, but is undefined");
+  TORCH_CHECK(ids.defined(), name,
+              " should be int64 or int32, but is undefined");
   TORCH_CHECK(
       ids.scalar_type() == torch::kInt64 || ids.scalar_type() == torch::kInt32,
-      name, " should be int64, but is ", ids.scalar_type());
+      name, " should be int64 or int32, but is ", ids.scalar_type());
 }
 
 void CheckFloating(const torch::Tensor& values, const std::string& name) {
@@ -38,11 +40,32 @@ void CheckFloating(const torch::Tensor& values, const std::string& name) {
               values.scalar_type());
 }
 
+void CheckRows(const torch::Tensor& rows, int64_t count,
+               const std::string& name) {
+  TORCH_CHECK(rows.dim() == 1 && (rows.scalar_type() == torch::kInt64 ||
+                                  rows.scalar_type() == torch::kInt32),
+              name, " should be [R] int64 or int32, but are ", rows.sizes(),
+              " ", rows.scalar_type());
+  if (rows.device().is_cpu() && rows.numel() > 0) {
+    const auto first = rows.min().item<int64_t>();
+    const auto last = rows.max().item<int64_t>();
+    TORCH_CHECK(first >= 0 && last < count, name, " should be in [0, ", count,
+                "), but are from ", first, " to ", last);
+  }
+}
+
 void CheckSameDevice(const torch::Tensor& tensor, const std::string& name,
                      const torch::Tensor& other, const char* other_name) {
   TORCH_CHECK(tensor.device() == other.device(), name, " should be on ",
               other.device(), ", as ", other_name, ", but is on ",
               tensor.device());
+}
+
+void RefuseSecondGradients(const std::string& what,
+                           const std::string& instead) {
+  TORCH_CHECK(!c10::GradMode::is_enabled(),
+              "gradients of gradients do not pass ", what,
+              instead.empty() ? "" : "; use " + instead + " for them");
 }
 
 }  // namespace etc

@@ -30,11 +30,6 @@ namespace fs = std::filesystem;
 constexpr char kTemporaryMark[] = ".realetc-";
 constexpr char kTemporaryEnd[] = ".tmp";
 
-absl::Status Failure(int error, absl::string_view action,
-                     absl::string_view path) {
-  return absl::ErrnoToStatus(error, absl::StrCat("cannot ", action, " ", path));
-}
-
 // The entries of `directory`, read before any of them is changed.
 absl::StatusOr<std::vector<fs::path>> EntriesOf(const std::string& directory) {
   std::vector<fs::path> entries;
@@ -44,14 +39,14 @@ absl::StatusOr<std::vector<fs::path>> EntriesOf(const std::string& directory) {
     entries.push_back(entry->path());
   }
   if (error) {
-    return Failure(error.value(), "list", directory);
+    return ErrnoStatus(error.value(), "list", directory);
   }
   return entries;
 }
 
 absl::Status Unlink(const std::string& path) {
   if (FileOperations::Current().Unlink(path) != 0 && errno != ENOENT) {
-    return Failure(errno, "remove", path);
+    return ErrnoStatus(errno, "remove", path);
   }
   return absl::OkStatus();
 }
@@ -100,7 +95,7 @@ absl::Status CheckWritableDirectory(const std::string& directory) {
     return absl::InvalidArgumentError(absl::StrCat(there, " is no directory"));
   }
   if (access(there.c_str(), W_OK | X_OK) != 0) {
-    return Failure(errno, "write", there);
+    return ErrnoStatus(errno, "write", there);
   }
   return absl::OkStatus();
 }
@@ -110,18 +105,18 @@ absl::Status SyncDirectory(const std::string& directory) {
   const int descriptor =
       operations.Open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
   if (descriptor < 0) {
-    return Failure(errno, "open", directory);
+    return ErrnoStatus(errno, "open", directory);
   }
   const int error = operations.Sync(descriptor) == 0 ? 0 : errno;
   operations.Close(descriptor);
   // EINVAL: this file system does not sync directories.
   return error == 0 || error == EINVAL ? absl::OkStatus()
-                                       : Failure(error, "sync", directory);
+                                       : ErrnoStatus(error, "sync", directory);
 }
 
 absl::Status RenameEntry(const std::string& from, const std::string& to) {
   if (FileOperations::Current().Rename(from, to) != 0) {
-    return Failure(errno, absl::StrCat("rename ", from, " to"), to);
+    return ErrnoStatus(errno, absl::StrCat("rename ", from, " to"), to);
   }
   return SyncDirectory(FolderOf(to));
 }
@@ -140,7 +135,7 @@ absl::Status RemoveTree(const std::string& path) {
     ETC_RETURN_IF_ERROR(RemoveTree(entry.string()));
   }
   if (FileOperations::Current().RemoveDirectory(path) != 0) {
-    return Failure(errno, "remove directory", path);
+    return ErrnoStatus(errno, "remove directory", path);
   }
   return absl::OkStatus();
 }
@@ -149,7 +144,7 @@ absl::Status ReplaceLink(const std::string& path, const std::string& target,
                          const std::string& temporary) {
   ETC_RETURN_IF_ERROR(Unlink(temporary));
   if (FileOperations::Current().SymbolicLink(target, temporary) != 0) {
-    return Failure(errno, "create the link", temporary);
+    return ErrnoStatus(errno, "create the link", temporary);
   }
   return RenameEntry(temporary, path);
 }

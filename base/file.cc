@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <utility>
@@ -17,14 +16,6 @@
 
 namespace etc {
 namespace {
-
-// Linux moves at most 2^31 - 4096 bytes a call.
-constexpr uint64_t kLargestTransfer = uint64_t{1} << 30;
-
-absl::Status ErrnoStatus(int error, absl::string_view action,
-                         absl::string_view path) {
-  return absl::ErrnoToStatus(error, absl::StrCat("cannot ", action, " ", path));
-}
 
 absl::Status CheckRange(const RandomAccessFile& file, uint64_t offset,
                         uint64_t length) {
@@ -85,23 +76,12 @@ absl::StatusOr<RandomAccessFile> RandomAccessFile::Open(
 absl::Status RandomAccessFile::Read(uint64_t offset, uint64_t length,
                                     char* destination) const {
   ETC_RETURN_IF_ERROR(CheckRange(*this, offset, length));
-  uint64_t done = 0;
-  while (done < length) {
-    const ssize_t read = pread(descriptor_, destination + done,
-                               std::min(length - done, kLargestTransfer),
-                               static_cast<off_t>(offset + done));
-    if (read < 0) {
-      if (errno == EINTR) {
-        continue;
-      }
-      return ErrnoStatus(errno, "read", path_);
-    }
-    if (read == 0) {
-      return absl::DataLossError(absl::StrCat(path_, ": had ", size_,
-                                              " bytes, but now ends at byte ",
-                                              offset + done));
-    }
-    done += static_cast<uint64_t>(read);
+  ETC_ASSIGN_OR_RETURN(const uint64_t done,
+                       ReadAt(descriptor_, offset, length, destination, path_));
+  if (done < length) {
+    return absl::DataLossError(absl::StrCat(path_, ": had ", size_,
+                                            " bytes, but now ends at byte ",
+                                            offset + done));
   }
   return absl::OkStatus();
 }

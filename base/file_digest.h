@@ -33,8 +33,7 @@ struct FileDigestOptions {
 // Bytes that DigestFile reads of a file of `bytes`.
 uint64_t BytesToDigest(uint64_t bytes, const FileDigestOptions& options = {});
 
-// Hears of every MiB or so that was read; its error ends the reading and is
-// returned.
+// Called after each MiB read; an error ends the reading and is returned.
 using DigestListener = std::function<absl::Status(uint64_t bytes)>;
 
 // The digest of the regular file at `path`. `listener` may be null.

@@ -4,10 +4,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdio>
+
+#include "absl/strings/str_cat.h"
 
 namespace etc {
 namespace {
+
+// Linux moves at most 2^31 - 4096 bytes a call.
+constexpr uint64_t kLargestTransfer = uint64_t{1} << 30;
 
 // Per thread and not per process: a test that replaces the operations must not
 // see those of other threads.
@@ -63,5 +70,46 @@ ScopedFileOperations::ScopedFileOperations(FileOperations* operations)
 }
 
 ScopedFileOperations::~ScopedFileOperations() { replaced = before_; }
+
+absl::Status ErrnoStatus(int error, absl::string_view action,
+                         absl::string_view object) {
+  return absl::ErrnoToStatus(error,
+                             absl::StrCat("cannot ", action, " ", object));
+}
+
+absl::Status WriteAll(int descriptor, absl::string_view contents,
+                      absl::string_view path) {
+  while (!contents.empty()) {
+    const ssize_t written = FileOperations::Current().Write(
+        descriptor, contents.data(),
+        std::min<uint64_t>(contents.size(), kLargestTransfer));
+    if (written >= 0) {
+      contents.remove_prefix(static_cast<size_t>(written));
+    } else if (errno != EINTR) {
+      return ErrnoStatus(errno, "write", path);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<uint64_t> ReadAt(int descriptor, uint64_t offset,
+                                uint64_t length, char* destination,
+                                absl::string_view path) {
+  uint64_t done = 0;
+  while (done < length) {
+    const ssize_t read = pread(descriptor, destination + done,
+                               std::min(length - done, kLargestTransfer),
+                               static_cast<off_t>(offset + done));
+    if (read == 0) {
+      break;
+    }
+    if (read > 0) {
+      done += static_cast<uint64_t>(read);
+    } else if (errno != EINTR) {
+      return ErrnoStatus(errno, "read", path);
+    }
+  }
+  return done;
+}
 
 }  // namespace etc

@@ -4,7 +4,12 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 namespace etc {
 
@@ -44,6 +49,22 @@ class ScopedFileOperations {
  private:
   FileOperations* const before_;
 };
+
+// "cannot <action> <object>" and the reason, of a system call that failed with
+// `error`, one of errno.
+absl::Status ErrnoStatus(int error, absl::string_view action,
+                         absl::string_view object);
+
+// Writes all of `contents` by FileOperations of the calling thread. `path`
+// names the file in errors.
+absl::Status WriteAll(int descriptor, absl::string_view contents,
+                      absl::string_view path);
+
+// Reads `length` bytes from byte `offset` on into `destination`. Returns how
+// many there were: fewer if the file ends before.
+absl::StatusOr<uint64_t> ReadAt(int descriptor, uint64_t offset,
+                                uint64_t length, char* destination,
+                                absl::string_view path);
 
 }  // namespace etc
 

@@ -13,6 +13,7 @@
 
 #include "base/apply_linear.h"
 #include "base/bfloat16.h"
+#include "base/check_tensor.h"
 #include "base/matrix_product.h"
 #include "base/random.h"
 #include "base/row_chunks.h"
@@ -60,12 +61,6 @@ uint64_t HashOfSome(const torch::Tensor& weight) {
   return hash;
 }
 
-void RefuseSecondGradients() {
-  TORCH_CHECK(!torch::GradMode::is_enabled(),
-              "gradients of gradients do not pass linear layers of float32 "
-              "on the CPU; use float64 for them");
-}
-
 // Rounds [rows, n] float32 into `to`, of the same shape, whose rows are
 // contiguous. Returns the sums of the columns, as ColumnSums has them.
 torch::Tensor RoundAndAdd(const torch::Tensor& matrix,
@@ -107,7 +102,7 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
   }
 
   static Variables backward(Context* context, Variables gradients) {
-    RefuseSecondGradients();
+    RefuseSecondGradients("linear layers of float32 on the CPU", "float64");
     const Variables saved = context->get_saved_variables();
     const torch::Tensor gradient = AsRows(gradients[0]);
     const bool has_bias = context->saved_data["has_bias"].toBool();
@@ -154,7 +149,7 @@ class RoundedLayersFunction
   }
 
   static Variables backward(Context* context, Variables gradients) {
-    RefuseSecondGradients();
+    RefuseSecondGradients("linear layers of float32 on the CPU", "float64");
     Variables operands = context->get_saved_variables();
     const torch::Tensor input = operands.back();
     operands.pop_back();

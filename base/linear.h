@@ -18,8 +18,9 @@ namespace etc {
 // float32. Operands of other dtypes are taken as they are.
 enum class LinearPrecision { kFloat32, kBfloat16 };
 
-// A factor, and its operand of MatrixProduct, which may serve several products:
-// itself or its rounded copy. Undefined if it is not float32 on the CPU.
+// A factor of products: `value`, and `operand`, the form that MatrixProduct
+// reads (itself or its bfloat16 copy), made once for several products.
+// `operand` is undefined unless `value` is float32 on the CPU.
 struct LinearInput {
   torch::Tensor value;    // [..., n]
   torch::Tensor operand;  // idem, without gradient
@@ -28,8 +29,8 @@ struct LinearInput {
   bool is_rounded = false;
 };
 
-// `value` as a factor beside `other`, in the same precision; without operand if
-// either has to be.
+// `value` prepared as the other factor of a product with `other`: in the same
+// precision; without operand if either has none.
 LinearInput FactorBeside(const LinearInput& other, const torch::Tensor& value);
 
 class RoundedWeights;

@@ -2,10 +2,7 @@
 
 #include <c10/util/Exception.h>
 #include <fcntl.h>
-#include <sys/types.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
 
@@ -17,14 +14,9 @@
 namespace etc {
 namespace {
 
-// Linux moves at most 2^31 - 4096 bytes a call.
-constexpr uint64_t kMostBytes = uint64_t{1} << 30;
-
-[[noreturn]] void Fail(const char* action, const std::string& directory,
-                       int error) {
-  throw TensorFileError(absl::ErrnoToStatus(
-      error,
-      absl::StrCat("cannot ", action, " a temporary file in ", directory)));
+// A file of `directory` in messages.
+std::string FileIn(const std::string& directory) {
+  return absl::StrCat("a temporary file in ", directory);
 }
 
 // A new file, which loses its name at once.
@@ -39,7 +31,7 @@ int CreateIn(const std::string& directory) {
         operations.Open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   } while (descriptor < 0 && errno == EEXIST);
   if (descriptor < 0) {
-    Fail("create", directory, errno);
+    throw TensorFileError(ErrnoStatus(errno, "create", FileIn(directory)));
   }
   operations.Unlink(path);
   return descriptor;
@@ -57,20 +49,14 @@ TensorFile::TensorFile(const std::string& directory,
               "on the CPU, but is on ",
               tensor.device());
   const torch::Tensor elements = tensor.detach().contiguous();
-  const char* next = static_cast<const char*>(elements.data_ptr());
-  auto left = static_cast<uint64_t>(elements.nbytes());
   descriptor_ = CreateIn(directory);
-  FileOperations& operations = FileOperations::Current();
-  while (left > 0) {
-    const ssize_t written =
-        operations.Write(descriptor_, next, std::min(left, kMostBytes));
-    if (written < 0 && errno != EINTR) {
-      const int error = errno;
-      operations.Close(descriptor_);
-      Fail("write", directory, error);
-    }
-    next += std::max<ssize_t>(written, 0);
-    left -= static_cast<uint64_t>(std::max<ssize_t>(written, 0));
+  absl::Status written = WriteAll(
+      descriptor_,
+      {static_cast<const char*>(elements.data_ptr()), elements.nbytes()},
+      FileIn(directory));
+  if (!written.ok()) {
+    FileOperations::Current().Close(descriptor_);
+    throw TensorFileError(std::move(written));
   }
 }
 
@@ -78,21 +64,15 @@ TensorFile::~TensorFile() { FileOperations::Current().Close(descriptor_); }
 
 torch::Tensor TensorFile::Read() const {
   torch::Tensor tensor = WithLargePages(torch::empty(sizes_, type_));
-  char* next = static_cast<char*>(tensor.data_ptr());
-  auto left = static_cast<uint64_t>(tensor.nbytes());
-  off_t place = 0;
-  while (left > 0) {
-    const ssize_t read =
-        pread(descriptor_, next, std::min(left, kMostBytes), place);
-    if (read < 0 && errno == EINTR) {
-      continue;
-    }
-    if (read <= 0) {
-      Fail("read", directory_, read < 0 ? errno : EIO);
-    }
-    next += read;
-    place += read;
-    left -= static_cast<uint64_t>(read);
+  const std::string file = FileIn(directory_);
+  const absl::StatusOr<uint64_t> read =
+      ReadAt(descriptor_, 0, tensor.nbytes(),
+             static_cast<char*>(tensor.data_ptr()), file);
+  if (!read.ok()) {
+    throw TensorFileError(read.status());
+  }
+  if (*read < tensor.nbytes()) {
+    throw TensorFileError(ErrnoStatus(EIO, "read", file));
   }
   return tensor;
 }

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/check_tensor.h"
 #include "base/dropout_seeds.h"
 #include "base/matrix_product.h"
 #include "base/tensor_file.h"
@@ -633,8 +634,7 @@ class SlicedLayerFunction
   }
 
   static Variables backward(Context* context, Variables gradients) {
-    TORCH_CHECK(!torch::GradMode::is_enabled(),
-                "gradients of gradients do not pass layers in slices");
+    RefuseSecondGradients("layers in slices");
     const auto pass = c10::static_intrusive_pointer_cast<SlicedPass>(
         context->saved_data["pass"].toCapsule());
     Variables saved = context->get_saved_variables();

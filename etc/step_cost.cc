@@ -205,10 +205,6 @@ double WorkingBytes(const Sizes& s, const StepOptions& options,
   return std::max({feed_forward - carried, attention, 0.0});
 }
 
-}  // namespace
-
-namespace {
-
 // Layers in slices (etc/sliced_layer.cc), where their backward pass begins: all
 // that is kept, and scores with their gradients.
 ActivationBytes SlicedActivations(const EtcConfig& config, const Sizes& s,

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "absl/strings/ascii.h"
+#include "base/check_tensor.h"
 #include "base/parallel_tasks.h"
 
 namespace etc {
@@ -76,9 +77,7 @@ class ActivationFunction
   }
 
   static Variables backward(Context* context, Variables gradients) {
-    TORCH_CHECK(!torch::GradMode::is_enabled(),
-                "gradients of gradients do not pass activations of float32 on "
-                "the CPU; use float64 for them");
+    RefuseSecondGradients("activations of float32 on the CPU", "float64");
     const auto activation =
         static_cast<Activation>(context->saved_data["activation"].toInt());
     const torch::Tensor kept = context->get_saved_variables()[0];

@@ -6,6 +6,8 @@
 #include <cstdint>
 
 #include "base/check_shape.h"
+#include "base/check_tensor.h"
+#include "base/matrix_product.h"
 #include "base/row_chunks.h"
 
 namespace etc {
@@ -16,8 +18,7 @@ using Variables = torch::autograd::variable_list;
 using OptionalTensor = c10::optional<torch::Tensor>;
 
 bool IsFast(const torch::Tensor& tensor) {
-  return !tensor.defined() ||
-         (tensor.device().is_cpu() && tensor.scalar_type() == torch::kFloat32);
+  return !tensor.defined() || IsFloatOnCpu(tensor);
 }
 
 void CheckInput(const torch::Tensor& input, const torch::Tensor& factors,
@@ -62,10 +63,7 @@ class ScaleFunction : public torch::autograd::Function<ScaleFunction> {
   }
 
   static Variables backward(Context* context, Variables gradients) {
-    TORCH_CHECK(
-        !torch::GradMode::is_enabled(),
-        "gradients of gradients do not pass the kernels of the residual "
-        "connection; use float64 for them");
+    RefuseSecondGradients("the kernels of the residual connection", "float64");
     const Variables saved = context->get_saved_variables();
     const torch::Tensor gradient = gradients[0].contiguous();
     torch::Tensor input_gradient = torch::empty_like(gradient);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check_shape.h"
+#include "base/check_tensor.h"
 #include "base/large_pages.h"
 #include "base/linear.h"
 #include "base/matrix_product.h"
@@ -39,12 +40,6 @@ kernels::GeluForm FormOf(Activation activation) {
                                             : kernels::GeluForm::kTanh;
 }
 
-void RefuseGradientsOfGradients() {
-  TORCH_CHECK(!torch::GradMode::is_enabled(),
-              "gradients of gradients do not pass the kernels of the "
-              "feed-forward block; use float64 for them");
-}
-
 Activation ActivationOf(Context* context) {
   return static_cast<Activation>(context->saved_data["activation"].toInt());
 }
@@ -74,7 +69,7 @@ class GeluFunction : public torch::autograd::Function<GeluFunction> {
   }
 
   static Variables backward(Context* context, Variables gradients) {
-    RefuseGradientsOfGradients();
+    RefuseSecondGradients("the kernels of the feed-forward block", "float64");
     const Variables saved = context->get_saved_variables();
     const torch::Tensor& rows = saved[0];
     const torch::Tensor& intermediate_factor = saved[1];
@@ -137,7 +132,7 @@ class RoundedGeluFunction
   }
 
   static Variables backward(Context* context, Variables gradients) {
-    RefuseGradientsOfGradients();
+    RefuseSecondGradients("the kernels of the feed-forward block", "float64");
     const Variables saved = context->get_saved_variables();
     const torch::Tensor& rows = saved[0];
     const torch::Tensor& intermediate_factor = saved[1];
@@ -198,13 +193,9 @@ void CheckInput(const FeedForwardInput& input) {
       "the operands of both weights should be of one dtype");
 }
 
-bool KernelsServe(const FeedForwardInput& input) {
-  for (const torch::Tensor& tensor : {input.input, input.intermediate_bias}) {
-    if (!tensor.device().is_cpu() || tensor.scalar_type() != torch::kFloat32) {
-      return false;
-    }
-  }
-  return input.dropout == 0.0 &&
+bool HasGeluKernels(const FeedForwardInput& input) {
+  return IsFloatOnCpu(input.input) && IsFloatOnCpu(input.intermediate_bias) &&
+         input.dropout == 0.0 &&
          (input.activation == Activation::kGelu ||
           input.activation == Activation::kGeluErf) &&
          input.intermediate_weight.operand.defined();
@@ -213,7 +204,7 @@ bool KernelsServe(const FeedForwardInput& input) {
 torch::Tensor FeedForwardOfRows(const FeedForwardInput& input) {
   const LinearInput& intermediate = input.intermediate_weight;
   const LinearInput& output = input.output_weight;
-  if (KernelsServe(input)) {
+  if (HasGeluKernels(input)) {
     const auto activation = static_cast<int64_t>(input.activation);
     return intermediate.operand.scalar_type() == torch::kBFloat16
                ? RoundedGeluFunction::apply(

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "base/check_tensor.h"
 #include "base/dropout_seeds.h"
 
 namespace etc {
@@ -41,8 +42,7 @@ class CheckpointFunction
   }
 
   static Variables backward(Context* context, Variables gradients) {
-    TORCH_CHECK(!torch::GradMode::is_enabled(),
-                "gradients of gradients do not pass gradient checkpointing");
+    RefuseSecondGradients("gradient checkpointing");
     const c10::intrusive_ptr<Recomputation> again =
         c10::static_intrusive_pointer_cast<Recomputation>(
             context->saved_data["again"].toCapsule());

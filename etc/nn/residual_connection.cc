@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "base/parallel_tasks.h"
-#include "etc/embedding.h"
 #include "etc/nn/column_scale.h"
 
 namespace etc {

@@ -6,9 +6,10 @@
 #include <array>
 #include <vector>
 
-#include "attention/sparse_attention.h"
 #include "base/check_shape.h"
+#include "base/check_tensor.h"
 #include "base/dropout_seeds.h"
+#include "base/matrix_product.h"
 #include "base/random.h"
 #include "base/row_chunks.h"
 #include "etc/nn/kernels/residual_norm.h"
@@ -109,12 +110,6 @@ NormForward RunNorm(const Problem& problem, const NormParameters& norm,
   return result;
 }
 
-void RefuseSecondGradient() {
-  TORCH_CHECK(!torch::GradMode::is_enabled(),
-              "gradients of gradients do not pass the kernels of the residual "
-              "connection; use float64 for them");
-}
-
 // State of both backward passes beside tensors.
 struct Dropped {
   explicit Dropped(Context* context)
@@ -167,7 +162,7 @@ class SumFunction : public torch::autograd::Function<SumFunction> {
   }
 
   static Variables backward(Context* context, Variables gradients) {
-    RefuseSecondGradient();
+    RefuseSecondGradients("the kernels of the residual connection", "float64");
     const Dropped dropped(context);
     const torch::Tensor sum_gradient = gradients[0].contiguous();
     const torch::Tensor change_gradient = dropped.ChangeGradient(sum_gradient);
@@ -205,7 +200,7 @@ class NormFunction : public torch::autograd::Function<NormFunction> {
   }
 
   static Variables backward(Context* context, Variables gradients) {
-    RefuseSecondGradient();
+    RefuseSecondGradients("the kernels of the residual connection", "float64");
     const Dropped dropped(context);
     const Variables saved = context->get_saved_variables();
     const torch::Tensor& sum = saved[0];
@@ -260,13 +255,12 @@ void CheckInput(const ResidualInput& input) {
               "dropout should be in [0, 1), but is ", input.dropout);
 }
 
-bool KernelsServe(const ResidualInput& input,
-                  const std::vector<torch::Tensor>& others) {
+bool HasResidualKernels(const ResidualInput& input,
+                        const std::vector<torch::Tensor>& others) {
   std::vector<torch::Tensor> all = others;
   all.insert(all.end(), {input.change, input.bias, input.residual});
   for (const torch::Tensor& tensor : all) {
-    if (tensor.defined() && (!tensor.device().is_cpu() ||
-                             tensor.scalar_type() != torch::kFloat32)) {
+    if (tensor.defined() && !IsFloatOnCpu(tensor)) {
       return false;
     }
   }
@@ -291,9 +285,13 @@ OptionalTensor Optional(const torch::Tensor& tensor) {
 
 }  // namespace
 
+torch::nn::LayerNorm MakeLayerNorm(int64_t size, double epsilon) {
+  return torch::nn::LayerNorm(torch::nn::LayerNormOptions({size}).eps(epsilon));
+}
+
 torch::Tensor ResidualSum(const ResidualInput& input) {
   CheckInput(input);
-  if (!KernelsServe(input, {})) {
+  if (!HasResidualKernels(input, {})) {
     return ResidualSumReference(input);
   }
   return SumFunction::apply(input.change, Optional(input.bias),
@@ -306,7 +304,7 @@ torch::Tensor ResidualNorm(const ResidualInput& input,
   CheckInput(input);
   ETC_CHECK_SHAPE(norm.weight, {input.change.size(-1)});
   ETC_CHECK_SHAPE(norm.bias, {input.change.size(-1)});
-  if (!KernelsServe(input, {norm.weight, norm.bias})) {
+  if (!HasResidualKernels(input, {norm.weight, norm.bias})) {
     return ResidualNormReference(input, norm);
   }
   if (!WantsGradient(

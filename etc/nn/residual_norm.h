@@ -48,6 +48,9 @@ torch::Tensor ResidualSum(const ResidualInput& input);
 torch::Tensor ResidualNorm(const ResidualInput& input,
                            const NormParameters& norm);
 
+// LayerNorm over the last axis (doc/model.md 0).
+torch::nn::LayerNorm MakeLayerNorm(int64_t size, double epsilon);
+
 // LayerNorm of `input`, [..., H], alone: ResidualNorm of a change without a
 // residual. Where gradients are wanted it keeps the input itself.
 torch::Tensor ApplyLayerNorm(const torch::Tensor& input,
@@ -62,7 +65,7 @@ torch::Tensor ResidualNormReference(const ResidualInput& input,
                                     const NormParameters& norm);
 
 // The dropout factors of the fast path for a shape [..., H], float32, if `seed`
-// is what DrawDropoutSeed (attention/sparse_attention.h) gave it.
+// is what DrawDropoutSeed (base/dropout_seeds.h) gave it.
 torch::Tensor ResidualDropoutFactors(uint64_t seed, at::IntArrayRef shape,
                                      double dropout);
 

@@ -116,9 +116,8 @@ class SmoothedLossFunction
   }
 
   static LossVariables backward(LossContext* context, LossVariables gradients) {
-    TORCH_CHECK(!torch::GradMode::is_enabled(),
-                "gradients of gradients do not pass SmoothedCrossEntropy; use "
-                "SmoothedCrossEntropyReference for them");
+    RefuseSecondGradients("SmoothedCrossEntropy",
+                          "SmoothedCrossEntropyReference");
     const LossVariables saved = context->get_saved_variables();
     LossVariables result(6);
     for (const size_t i : {0, 1}) {

@@ -41,7 +41,7 @@ SoftmaxPattern MatrixPattern(const torch::Tensor& matrix,
                              const KeyPatternOptions& options) {
   TORCH_CHECK(matrix.defined(), "a pattern of a matrix has no matrix");
   MaskRuns runs = RunsOfMask(
-      ExpandMask(matrix, "mask", options.batch, options.queries, options.keys)
+      ExpandMask(matrix, "mask", *options.batch, options.queries, options.keys)
           .to(torch::kCPU));
   return runs.fit() ? PatternFromRuns(std::move(runs.tables), options)
                     : DensePattern(matrix, options);

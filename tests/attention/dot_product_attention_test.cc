@@ -24,6 +24,8 @@
 #include <utility>
 #include <vector>
 
+#include "attention/dropout_factors.h"
+#include "base/dropout_seeds.h"
 #include "tests/support/attention_stack.h"
 #include "tests/support/exactness.h"
 #include "tests/support/gradient_check.h"

@@ -438,14 +438,28 @@ TEST(MaskPatternTest, SaysWhatItExpected) {
       testing::HasSubstr("query_ids should be [batch, length] = [2, 3]"));
   EXPECT_THAT(MessageOf([&] { OnlyDocuments(all, query_ids, -ids); }),
               testing::HasSubstr("key_ids should be from 0 to 2^31 - 1"));
-  EXPECT_THROW(OnlyDocuments(all, query_ids, ids.to(torch::kFloat32)),
-               c10::Error);
+  EXPECT_THAT(
+      MessageOf(
+          [&] { OnlyDocuments(all, query_ids, ids.to(torch::kFloat32)); }),
+      testing::HasSubstr("key_ids should be int64 or int32, but is Float"));
   EXPECT_THROW(WindowPattern(options, {.before = -1}), c10::Error);
   EXPECT_THROW(AllKeysPattern({.queries = 3, .keys = 5, .batch = -1}),
                c10::Error);
   EXPECT_THROW(AllKeysPattern(
                    {.queries = 3, .keys = 5, .batch = 2, .lengths = {{3, 5}}}),
                c10::Error);
+  EXPECT_THROW(AllKeysPattern(
+                   {.queries = 3, .keys = 5, .batch = 0, .lengths = {{3, 5}}}),
+               c10::Error);
+  const KeyPatternOptions unset = {.queries = 3, .keys = 5};
+  for (const auto& make : std::vector<std::function<void()>>{
+           [&] { AllKeysPattern(unset); }, [&] { CausalPattern(unset); },
+           [&] { WindowPattern(unset, {.before = 1}); },
+           [&] { PatternFromMask(good, unset); },
+           [&] { DensePattern(good, unset); }}) {
+    EXPECT_THAT(MessageOf(make),
+                testing::HasSubstr("batch should be the number of examples"));
+  }
 }
 
 }  // namespace

@@ -7,7 +7,9 @@
 
 #include <string>
 
+#include "attention/dropout_factors.h"
 #include "attention/sparse_attention.h"
+#include "base/dropout_seeds.h"
 #include "tests/support/attention_stack.h"
 #include "tests/support/exactness.h"
 

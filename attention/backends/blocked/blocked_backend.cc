@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "attention/backends/blocked/blocked_softmax.h"
+#include "attention/backends/tensor_layout.h"
 #include "attention/dropout_factors.h"
 #include "attention/some_heads.h"
 #include "base/large_pages.h"
@@ -63,7 +64,7 @@ void Sum(const torch::Tensor& previous, const torch::Tensor& scores,
   }
 }
 
-// gate += sum of inner * previous over all but the heads; inner *= gate.
+// into += sum of inner * previous over all but the heads; inner *= gate.
 void ThroughGate(const torch::Tensor& gate, const torch::Tensor& previous,
                  const torch::Tensor& into, torch::Tensor inner) {
   torch::Tensor(into).add_((inner * previous).sum({0, 2, 3}));
@@ -207,15 +208,9 @@ void BlockedBackend::Prepare(AttentionProblem* problem) const {
 }
 
 ScorePair BlockedBackend::NewScores(const AttentionProblem& problem) const {
-  const AttentionSizes sizes(problem);
-  const auto scores = [&](int64_t columns) {
-    return WithLargePages(
-        torch::empty({sizes.batch, sizes.heads, sizes.queries, columns},
-                     problem.operands.query.options()
-                         .dtype(ScoreType(problem))
-                         .requires_grad(false)));
-  };
-  return {.own = scores(sizes.own_columns), .other = scores(sizes.other_keys)};
+  return EmptyScores(
+      AttentionSizes(problem),
+      problem.operands.query.options().dtype(ScoreType(problem)));
 }
 
 AttentionForward BlockedBackend::Forward(

@@ -40,6 +40,10 @@ struct PrivateRows {
 
 // Queries [begin, end), or keys.
 struct TokenRange {
+  KeyRun AsRun() const {
+    return {static_cast<int32_t>(begin), static_cast<int32_t>(end)};
+  }
+
   int64_t begin = 0;
   int64_t end = 0;
 };
@@ -322,15 +326,8 @@ class BackwardPass {
     }
   }
 
-  struct Keys {
-    int64_t begin;
-    int64_t end;
-    KeyRun AsRun() const {
-      return {static_cast<int32_t>(begin), static_cast<int32_t>(end)};
-    }
-  };
-
-  kernels::BackwardInputs Inputs(const Part& part, Keys own, Keys other) const {
+  kernels::BackwardInputs Inputs(const Part& part, const TokenRange& own,
+                                 const TokenRange& other) const {
     const int64_t batch = part.batch;
     const int64_t head = part.head;
     const ScorePair& carried = problem_.carried;

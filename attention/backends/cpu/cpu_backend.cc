@@ -150,25 +150,15 @@ void CpuBackend::Prepare(AttentionProblem* problem) const {
 }
 
 ScorePair CpuBackend::NewScores(const AttentionProblem& problem) const {
-  const AttentionSizes sizes(problem);
-  const auto scores = [&](int64_t columns) {
-    return WithLargePages(
-        torch::empty({sizes.batch, sizes.heads, sizes.queries, columns},
-                     problem.operands.query.options()));
-  };
-  return {.own = scores(sizes.own_columns), .other = scores(sizes.other_keys)};
+  return EmptyScores(AttentionSizes(problem), problem.operands.query.options());
 }
 
 AttentionForward CpuBackend::Forward(const AttentionProblem& problem) const {
   const AttentionSizes sizes(problem);
   const torch::TensorOptions options = problem.operands.query.options();
   ForwardOutputs outputs;
-  // Heads of a token side by side, as the output projection wants them.
-  outputs.context = torch::empty_strided(
-      {sizes.batch, sizes.heads, sizes.queries, sizes.value_dim},
-      {sizes.queries * sizes.heads * sizes.value_dim, sizes.value_dim,
-       sizes.heads * sizes.value_dim, 1},
-      options);
+  outputs.context = EmptyHeadRows(
+      {sizes.batch, sizes.heads, sizes.queries, sizes.value_dim}, options);
   SoftmaxSums& sums = outputs.sums;
   sums.row_max =
       torch::empty({sizes.batch, sizes.heads, sizes.queries}, options);

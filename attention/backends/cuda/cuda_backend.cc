@@ -217,16 +217,6 @@ torch::Tensor NewFloats(const AttentionProblem& problem,
                                  .requires_grad(false));
 }
 
-// Heads of a token side by side, as projections make and want them.
-torch::Tensor NewRows(const torch::Tensor& like) {
-  const int64_t heads = like.size(1);
-  const int64_t rows = like.size(2);
-  const int64_t columns = like.size(3);
-  return torch::empty_strided(
-      like.sizes(), {rows * heads * columns, columns, heads * columns, 1},
-      like.options().requires_grad(false));
-}
-
 class CudaBackwardPass {
  public:
   CudaBackwardPass(const AttentionProblem& problem,
@@ -291,8 +281,9 @@ class CudaBackwardPass {
         block == 0 ? operands.own_key : operands.other_key;
     const torch::Tensor& value =
         block == 0 ? operands.own_value : operands.other_value;
-    torch::Tensor key_gradient = NewRows(key);
-    torch::Tensor value_gradient = NewRows(value);
+    torch::Tensor key_gradient = EmptyHeadRows(key.sizes(), key.options());
+    torch::Tensor value_gradient =
+        EmptyHeadRows(value.sizes(), value.options());
     if (IsEmpty(problem_)) {
       key_gradient.zero_();
       value_gradient.zero_();
@@ -325,7 +316,8 @@ class CudaBackwardPass {
 
   void RunQueries() {
     const torch::Tensor& query = problem_.operands.query;
-    torch::Tensor query_gradient = NewRows(query);
+    torch::Tensor query_gradient =
+        EmptyHeadRows(query.sizes(), query.options());
     const int32_t splits = SplitsOfQueries(problem_);
     const int64_t ids = softmax_.arguments.ids;
     const bool is_gated = problem_.gates.defined();
@@ -524,12 +516,8 @@ void CudaBackend::Prepare(AttentionProblem* problem) const {
 }
 
 ScorePair CudaBackend::NewScores(const AttentionProblem& problem) const {
-  const AttentionSizes sizes(problem);
-  const auto scores = [&](int64_t columns) {
-    return NewFloats(problem,
-                     {sizes.batch, sizes.heads, sizes.queries, columns});
-  };
-  return {.own = scores(sizes.own_columns), .other = scores(sizes.other_keys)};
+  return EmptyScores(AttentionSizes(problem),
+                     problem.operands.query.options().dtype(torch::kFloat32));
 }
 
 AttentionForward CudaBackend::Forward(const AttentionProblem& problem) const {
@@ -537,11 +525,9 @@ AttentionForward CudaBackend::Forward(const AttentionProblem& problem) const {
   const c10::DeviceGuard guard(problem.operands.query.device());
   const AttentionSizes sizes(problem);
   const torch::Tensor& query = problem.operands.query;
-  const torch::Tensor context = torch::empty_strided(
-      {sizes.batch, sizes.heads, sizes.queries, sizes.value_dim},
-      {sizes.queries * sizes.heads * sizes.value_dim, sizes.value_dim,
-       sizes.heads * sizes.value_dim, 1},
-      query.options().requires_grad(false));
+  const torch::Tensor context =
+      EmptyHeadRows({sizes.batch, sizes.heads, sizes.queries, sizes.value_dim},
+                    query.options());
   const torch::Tensor row_max =
       NewFloats(problem, {sizes.batch, sizes.heads, sizes.queries});
   const torch::Tensor row_inverse_sum = torch::empty_like(row_max);

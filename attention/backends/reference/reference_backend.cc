@@ -5,22 +5,6 @@
 
 namespace etc {
 
-torch::Tensor GatesOfKeys(const AttentionProblem& problem) {
-  if (!problem.gates.defined()) {
-    return {};
-  }
-  // The type of the scores.
-  const auto of_block = [&](const torch::Tensor& gate, int64_t keys) {
-    return gate.to(problem.operands.query.scalar_type())
-        .unsqueeze(1)
-        .expand({-1, keys});
-  };
-  return torch::cat(
-      {of_block(problem.gates.own, problem.operands.own_key.size(2)),
-       of_block(problem.gates.other, problem.operands.other_key.size(2))},
-      1);
-}
-
 AttentionForward ReferenceBackend::Forward(
     const AttentionProblem& problem) const {
   const AttentionOperands& operands = problem.operands;

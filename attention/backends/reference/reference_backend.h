@@ -7,11 +7,6 @@
 
 namespace etc {
 
-// The factor of previous scores in the logits for each head and key, own keys
-// first: [N, own + other keys] in the dtype of the queries; undefined without
-// gates.
-torch::Tensor GatesOfKeys(const AttentionProblem& problem);
-
 // The definition of sparse attention: DenseAttention over own and other keys at
 // once, [B, N, T, own keys + other keys]. Tensor operations: any floating
 // dtype, any device, every problem.

@@ -8,13 +8,13 @@
 #include "etc/nn/kernels/adam.h"
 #include "hwy/highway.h"
 
-#ifndef ETC_TASKS_TRAIN_KERNELS_ADAM_ROW_
-#define ETC_TASKS_TRAIN_KERNELS_ADAM_ROW_
+#ifndef ETC_ETC_NN_KERNELS_ADAM_ROW_
+#define ETC_ETC_NN_KERNELS_ADAM_ROW_
 namespace etc::kernels {
 // Elements whose squares are summed in float.
 inline constexpr int64_t kSquaresRow = 1024;
 }  // namespace etc::kernels
-#endif  // ETC_TASKS_TRAIN_KERNELS_ADAM_ROW_
+#endif  // ETC_ETC_NN_KERNELS_ADAM_ROW_
 
 HWY_BEFORE_NAMESPACE();
 namespace etc::kernels::HWY_NAMESPACE {

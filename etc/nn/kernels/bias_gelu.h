@@ -10,8 +10,9 @@ namespace etc::kernels {
 // Rows of activations: a bias for each column, then gelu (Hendrycks and Gimpel
 // 2016; doc/model.md 0),
 //
-//   kTanh:  gelu(x) = x / (1 + exp(-2 u)),   u = sqrt(2 / pi) (x + 0.044715
-//   x^3) kErf:   gelu(x) = x (1 + erf(x / sqrt(2))) / 2
+//   kTanh:  gelu(x) = x / (1 + exp(-2 u))
+//           with u = sqrt(2 / pi) (x + 0.044715 x^3)
+//   kErf:   gelu(x) = x (1 + erf(x / sqrt(2))) / 2
 //
 // Plain pointers, no allocation, no threads, float32; nothing is checked. Rows
 // are contiguous, `columns` apart. Buffers must not overlap, but for those that

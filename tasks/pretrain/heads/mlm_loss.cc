@@ -5,9 +5,12 @@
 #include <torch/utils.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <vector>
 
 #include "base/check_shape.h"
+#include "base/check_tensor.h"
 #include "base/matrix_product.h"
 #include "base/parallel_tasks.h"
 
@@ -16,10 +19,24 @@ namespace {
 
 constexpr int64_t kMostSliceRows = 4096;
 
-}  // namespace
+// A slice of the logits: rows and columns, ends exclusive.
+struct LogitSlice {
+  int64_t first_row, rows;
+  int64_t first_column, columns;
 
-std::vector<LogitSlice> SlicesOf(int64_t rows, int64_t columns,
-                                 int64_t elements) {
+  torch::Tensor Rows(const torch::Tensor& tensor) const {
+    return tensor.narrow(0, first_row, rows);
+  }
+  torch::Tensor Columns(const torch::Tensor& tensor) const {
+    return tensor.narrow(0, first_column, columns);
+  }
+};
+
+// Slices by columns, and each of them by rows: the parts of a column then come
+// together, and no sum over all rows waits for its end. Slices have at most
+// `elements`, but at least one column of at most kMostSliceRows.
+std::vector<LogitSlice> LogitSlicesOf(int64_t rows, int64_t columns,
+                                      int64_t elements) {
   std::vector<LogitSlice> slices;
   const int64_t height = std::min(rows, kMostSliceRows);
   if (height == 0) {
@@ -38,10 +55,15 @@ std::vector<LogitSlice> SlicesOf(int64_t rows, int64_t columns,
   return slices;
 }
 
+// Returns true if it is float32 on the CPU.
 bool IsDoneByParts(const torch::Tensor& tensor) {
   return tensor.is_cpu() && tensor.scalar_type() == torch::kFloat32;
 }
 
+// Calls function(begin, size) for parts of the indices of dimension `dim` of a
+// slice. Float32 on the CPU goes in parts on several threads: LibTorch's own
+// division among threads differs in the last bits from one number of threads to
+// another (etc/nn/activation.cc).
 void ForEachSlicePart(const torch::Tensor& slice, int64_t dim,
                       const std::function<void(int64_t, int64_t)>& function) {
   const int64_t count = slice.size(dim);
@@ -60,6 +82,24 @@ void ForEachSlicePart(const torch::Tensor& slice, int64_t dim,
   ForEachTask((count + size - 1) / size, /*floats=*/0, do_part);
 }
 
+// Running sums of the losses over the columns so far, [rows] each.
+struct RunningLosses {
+  torch::Tensor maximum;
+  torch::Tensor sum;          // of exp(logit - maximum)
+  torch::Tensor best;         // first column of the maximum
+  torch::Tensor label_logit;  // 0 until its column has come
+
+  static RunningLosses Of(int64_t rows, const torch::TensorOptions& floating,
+                          const torch::TensorOptions& integer);
+
+  RunningLosses Rows(int64_t begin, int64_t size) const;
+
+  // Adds columns from `first_column` on, of all rows. Labels count from that
+  // column. The logits become exp(logit - maximum), with the new maximum.
+  void Add(const torch::Tensor& logits, const torch::Tensor& labels,
+           int64_t first_column) const;
+};
+
 RunningLosses RunningLosses::Of(int64_t rows,
                                 const torch::TensorOptions& floating,
                                 const torch::TensorOptions& integer) {
@@ -75,8 +115,6 @@ RunningLosses RunningLosses::Rows(int64_t begin, int64_t size) const {
           best.narrow(0, begin, size), label_logit.narrow(0, begin, size)};
 }
 
-// Adds columns from `first_column` on, of all rows. Labels count from that
-// column. The logits are overwritten.
 void RunningLosses::Add(const torch::Tensor& logits,
                         const torch::Tensor& labels,
                         int64_t first_column) const {
@@ -92,7 +130,14 @@ void RunningLosses::Add(const torch::Tensor& logits,
   sum.add_(logits.sub_(larger.unsqueeze(1)).exp_().sum(1));
   maximum.copy_(larger);
 }
-LogSums Finish(const RunningLosses& running) {
+
+// Logarithms of the sums of exponentials of all rows' logits, and the losses.
+struct LogSums {
+  torch::Tensor log_sums;
+  torch::Tensor losses;
+};
+
+LogSums FinishLosses(const RunningLosses& running) {
   const LogSums result = {torch::empty_like(running.sum),
                           torch::empty_like(running.sum)};
   const torch::Tensor rows = running.sum.unsqueeze(1);
@@ -104,8 +149,6 @@ LogSums Finish(const RunningLosses& running) {
   });
   return result;
 }
-
-namespace {
 
 using MlmContext = torch::autograd::AutogradContext;
 using MlmVariables = torch::autograd::variable_list;
@@ -245,7 +288,7 @@ class MlmLossFunction : public torch::autograd::Function<MlmLossFunction> {
         rows, hidden.options().dtype(decoder.sum_type()), labels.options());
     KeptSlices kept = {.most_bytes = kept_bytes};
     for (const LogitSlice& slice :
-         SlicesOf(rows, table.size(0), slice_elements)) {
+         LogitSlicesOf(rows, table.size(0), slice_elements)) {
       const torch::Tensor logits = decoder.Logits(slice);
       const torch::Tensor columns = slice.Rows(labels) - slice.first_column;
       ForEachSlicePart(logits, 0, [&](int64_t begin, int64_t size) {
@@ -255,7 +298,7 @@ class MlmLossFunction : public torch::autograd::Function<MlmLossFunction> {
       });
       kept.Add(logits, slice.Rows(running.maximum));
     }
-    const auto [log_sums, losses] = Finish(running);
+    const auto [log_sums, losses] = FinishLosses(running);
     const torch::Tensor correct = running.best.eq(labels);
     context->save_for_backward({hidden, table, bias, labels, log_sums});
     context->saved_data["exponentials"] = kept.exponentials;
@@ -267,9 +310,8 @@ class MlmLossFunction : public torch::autograd::Function<MlmLossFunction> {
   }
 
   static MlmVariables backward(MlmContext* context, MlmVariables gradients) {
-    TORCH_CHECK(!torch::GradMode::is_enabled(),
-                "gradients of gradients do not pass the sliced loss of masked "
-                "tokens; use ComputeMlmLossesReference for them");
+    RefuseSecondGradients("the sliced loss of masked tokens",
+                          "ComputeMlmLossesReference");
     const MlmVariables saved = context->get_saved_variables();
     const torch::Tensor &hidden = saved[0], &table = saved[1], &bias = saved[2];
     const auto zeros_if_needed = [&](size_t input, const torch::Tensor& like) {
@@ -288,8 +330,8 @@ class MlmLossFunction : public torch::autograd::Function<MlmLossFunction> {
     const KeptSlices kept = TakeKept(context);
     size_t next = 0;
     for (const LogitSlice& slice :
-         SlicesOf(hidden.size(0), table.size(0),
-                  context->saved_data["slice_elements"].toInt())) {
+         LogitSlicesOf(hidden.size(0), table.size(0),
+                       context->saved_data["slice_elements"].toInt())) {
       const size_t i = next++;
       const bool is_kept = i < kept.exponentials.size();
       const torch::Tensor logits =

@@ -4,8 +4,6 @@
 #include <torch/types.h>
 
 #include <cstdint>
-#include <functional>
-#include <vector>
 
 #include "base/linear.h"
 
@@ -65,63 +63,6 @@ MlmLosses ComputeMlmLosses(const MlmDecoderInput& input,
 
 // The definition, with all logits at once; of any dtype, differentiable twice.
 MlmLosses ComputeMlmLossesReference(const MlmDecoderInput& input);
-
-// Slices of the [M, V] logits of masked tokens, and running sums over the
-// slices.
-
-// A slice of the logits: rows and columns, ends exclusive.
-struct LogitSlice {
-  int64_t first_row, rows;
-  int64_t first_column, columns;
-
-  torch::Tensor Rows(const torch::Tensor& tensor) const {
-    return tensor.narrow(0, first_row, rows);
-  }
-  torch::Tensor Columns(const torch::Tensor& tensor) const {
-    return tensor.narrow(0, first_column, columns);
-  }
-};
-
-// Slices by columns, and each of them by rows: the parts of a column then come
-// together, and no sum over all rows waits for its end. Slices have at most
-// `elements`, but at least one column of at most 4096 rows.
-std::vector<LogitSlice> SlicesOf(int64_t rows, int64_t columns,
-                                 int64_t elements);
-
-// Returns true if it is float32 on the CPU.
-bool IsDoneByParts(const torch::Tensor& tensor);
-
-// Calls function(begin, size) for parts of the indices of dimension `dim` of a
-// slice. Float32 on the CPU goes in parts on several threads: LibTorch's own
-// division among threads differs in the last bits from one number of threads to
-// another (etc/nn/activation.cc).
-void ForEachSlicePart(const torch::Tensor& slice, int64_t dim,
-                      const std::function<void(int64_t, int64_t)>& function);
-
-// Running sums of the losses over the columns so far, [rows] each.
-struct RunningLosses {
-  torch::Tensor maximum;
-  torch::Tensor sum;          // of exp(logit - maximum)
-  torch::Tensor best;         // first column of the maximum
-  torch::Tensor label_logit;  // 0 until its column has come
-
-  static RunningLosses Of(int64_t rows, const torch::TensorOptions& floating,
-                          const torch::TensorOptions& integer);
-
-  RunningLosses Rows(int64_t begin, int64_t size) const;
-
-  // Adds columns from `first_column` on, of all rows. Labels count from that
-  // column. The logits become exp(logit - maximum), with the new maximum.
-  void Add(const torch::Tensor& logits, const torch::Tensor& labels,
-           int64_t first_column) const;
-};
-
-// Logarithms of the sums of exponentials of all rows' logits, and the losses.
-struct LogSums {
-  torch::Tensor log_sums;
-  torch::Tensor losses;
-};
-LogSums Finish(const RunningLosses& running);
 
 }  // namespace etc
 

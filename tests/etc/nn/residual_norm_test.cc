@@ -15,7 +15,7 @@
 
 #include <vector>
 
-#include "attention/sparse_attention.h"
+#include "base/dropout_seeds.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/tensor_matchers.h"
 

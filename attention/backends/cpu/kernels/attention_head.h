@@ -83,6 +83,8 @@ constexpr int64_t RelativeIdOfColumn(int64_t column, int64_t m) {
   }
   return column >= m ? column - m : 2 * m - column;
 }
+// Number of columns.
+constexpr int64_t RelativeColumns(int64_t m) { return 2 * m + 4; }
 
 }  // namespace etc::kernels
 

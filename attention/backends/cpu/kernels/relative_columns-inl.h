@@ -20,11 +20,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace etc::kernels::HWY_NAMESPACE {
 
-// Columns of a query's products with the relative table: see
-// RelativeIdOfColumn.
-HWY_INLINE int64_t RelativeColumns(int64_t max_distance) {
-  return 2 * max_distance + 4;
-}
+// Columns of RelativeIdOfColumn behind those of distances, which end with 2m:
+// offsets from it.
 enum RelativeColumn { kNotLinked = 1, kLinked = 2, kOtherSegment = 3 };
 
 // Splits keys [begin, end) by the relative column that query i has for them:

@@ -67,9 +67,10 @@ struct TileSizes {
         value(RoundUp(attention.value_dim, kPadding)),
         head_depth(RoundUp(attention.head_dim, kRoundedDepth)),
         value_depth(RoundUp(attention.value_dim, kRoundedDepth)),
-        relative(attention.relative == nullptr
-                     ? 0
-                     : RoundUp(2 * attention.max_distance + 4, kPadding)),
+        relative(
+            attention.relative == nullptr
+                ? 0
+                : RoundUp(RelativeColumns(attention.max_distance), kPadding)),
         relative_depth(RoundUp(relative, kRoundedDepth)) {
     // Rounded products begin at a multiple of their columns.
     const int64_t queries = attention.rounded == nullptr

@@ -154,6 +154,8 @@ struct BackwardArguments {
 inline constexpr int32_t kTile = 64;
 inline constexpr int32_t kStep = 32;
 inline constexpr int32_t kThreads = 128;
+// Rows of a block of threads in the kernels that give each row a warp.
+inline constexpr int32_t kWarpRows = kThreads / 32;
 
 constexpr int32_t TilesOf(int32_t rows) { return (rows + kTile - 1) / kTile; }
 

@@ -190,9 +190,6 @@ ETC_KERNEL void ETC_BLOCKS(kColumns <= 64 ? 4 : 3)
   ForwardPass<E, kColumns>(arguments).Run();
 }
 
-// Number of rows of a block of threads in which a warp has one.
-inline constexpr int kWarpRows = kThreads / 32;
-
 // Context and statistics from those of the splits, a warp for each query.
 template <typename E>
 ETC_KERNEL void JoinSplitsKernel(ForwardArguments arguments) {

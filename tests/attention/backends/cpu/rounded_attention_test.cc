@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "attention/backends/cpu/kernels/rounded_products.h"
+#include "attention/dropout_factors.h"
 #include "attention/sparse_attention.h"
+#include "base/dropout_seeds.h"
 #include "tests/support/attention_case.h"
 #include "tests/support/attention_stack.h"
 #include "tests/support/thread_counts.h"
