@@ -20,13 +20,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kActivations[] = {"relu", "gelu", "gelu_erf", "tanh",
-                                        "linear"};
-constexpr const char* kResidualModes[] = {"off", "sum", "mean", "decay",
-                                          "gate"};
-
-constexpr const char* kSublayers[] = {"post_norm", "pre_norm", "rezero",
-                                      "admin"};  // as in the enum
 constexpr char kPreActivationOrder[] = "use_pre_activation_order";
 
 // Ids and lengths are 32 bits wide, and products of two sizes fit 64; beyond
@@ -141,23 +134,6 @@ void CheckStreams(const EtcConfig& config, FieldChecker& checker) {
     checker.Check(config.has_long_tokens || is_shared, field,
                   "true where has_long_tokens is false", "false");
   }
-}
-
-// The least beta whose powers stay in their bound is that of the deepest layer.
-void CheckDecay(const EtcConfig& config, FieldChecker& checker) {
-  const double decay = config.residual_decay;
-  checker.Check(decay > 0 && decay < 1, "residual_decay", "above 0 and below 1",
-                decay);
-  if (config.residual_attention != "decay" || config.num_hidden_layers < 2) {
-    return;
-  }
-  const double least =
-      std::pow(kLargestDecayFactor,
-               -1.0 / static_cast<double>(config.num_hidden_layers - 1));
-  checker.Check(decay > least, "residual_decay",
-                absl::StrCat("above ", least, " for ", config.num_hidden_layers,
-                             " layers, so that its powers stay exact"),
-                decay);
 }
 
 constexpr int64_t kBertVocabulary = 30522;  // uncased
@@ -333,11 +309,13 @@ absl::Status CheckEtcConfig(const EtcConfig& config,
   checker.Size("grad_checkpointing_period", config.grad_checkpointing_period, 0,
                kMostLayers);
   checker.OneOf("sublayer", kSublayers, config.sublayer);
-  checker.OneOf("residual_attention", kResidualModes,
-                config.residual_attention);
   checker.Check(std::isfinite(config.residual_gate_init), "residual_gate_init",
                 "a finite number", config.residual_gate_init);
-  CheckDecay(config, checker);
+  const double decay = config.residual_decay;
+  checker.Check(decay > 0 && decay < 1, "residual_decay", "above 0 and below 1",
+                decay);
+  checker.ResidualPath("residual_attention", config.residual_attention,
+                       config.num_hidden_layers, decay);
   checker.Check(
       config.layer_norm_epsilon > 0 && std::isfinite(config.layer_norm_epsilon),
       "layer_norm_epsilon", "above 0", config.layer_norm_epsilon);

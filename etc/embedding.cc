@@ -35,7 +35,12 @@ class DropoutFunction : public torch::autograd::Function<DropoutFunction> {
                                       .bernoulli_(1.0 - probability)
                                       .div_(1.0 - probability);
     context->save_for_backward({factors.to(torch::kBool)});
-    context->saved_data["factor"] = factors.max().item<double>();
+    // The factor of a kept element, rounded as it is, without a wait for the
+    // device.
+    context->saved_data["factor"] =
+        torch::ones({1}, input.options().device(torch::kCPU))
+            .div_(1.0 - probability)
+            .item<double>();
     return input * factors;
   }
 
@@ -47,10 +52,6 @@ class DropoutFunction : public torch::autograd::Function<DropoutFunction> {
 };
 
 }  // namespace
-
-torch::nn::LayerNorm MakeLayerNorm(int64_t size, double epsilon) {
-  return torch::nn::LayerNorm(torch::nn::LayerNormOptions({size}).eps(epsilon));
-}
 
 EmbeddingTableImpl::EmbeddingTableImpl(int64_t rows, int64_t width,
                                        int64_t projection_size,

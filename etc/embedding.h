@@ -58,9 +58,9 @@ class EtcEmbeddingImpl : public torch::nn::Module {
  public:
   explicit EtcEmbeddingImpl(const EtcConfig& config);
 
-  // With `recomputes` a training pass keeps a byte for each number for the
-  // backward pass, which looks tokens up once more, in place of twice four. The
-  // same numbers.
+  // With `recomputes`, a training pass saves 1 byte per element (the dropout
+  // mask) instead of 8 and computes lookup and LayerNorm again in backward.
+  // Results are the same.
   EmbeddedInput forward(const EtcInput& input, bool recomputes = false);
 
   const torch::Tensor& token_table() const;
@@ -81,9 +81,6 @@ class EtcEmbeddingImpl : public torch::nn::Module {
   torch::nn::LayerNorm long_norm_ = nullptr, global_norm_ = nullptr;
 };
 TORCH_MODULE(EtcEmbedding);
-
-// LayerNorm over the last axis (doc/model.md 0).
-torch::nn::LayerNorm MakeLayerNorm(int64_t size, double epsilon);
 
 }  // namespace etc
 

@@ -32,13 +32,6 @@ CarriedScores ScoresFor(const EncoderState& state,
           .decay = residual.decay};
 }
 
-Sublayer SublayerOf(const EtcConfig& config) {
-  const std::optional<Sublayer> sublayer = SublayerFromName(config.sublayer);
-  TORCH_CHECK(sublayer.has_value(), "there is no sublayer \"", config.sublayer,
-              "\"");
-  return *sublayer;
-}
-
 // GPT-2 (Radford et al. 2019): each layer adds two terms to the stream, which
 // so has the same variance at any depth.
 double OutputFactor(const EtcConfig& config) {
@@ -49,6 +42,12 @@ double OutputFactor(const EtcConfig& config) {
 }
 
 }  // namespace
+
+Sublayer SublayerNamed(const std::string& name) {
+  const std::optional<Sublayer> sublayer = SublayerFromName(name);
+  TORCH_CHECK(sublayer.has_value(), "there is no sublayer \"", name, "\"");
+  return *sublayer;
+}
 
 EtcEncoderLayerOptions EncoderLayerOptions(const EtcConfig& config) {
   return {.attention = {.long_hidden_size = config.hidden_size,
@@ -74,7 +73,7 @@ EtcEncoderLayerOptions EncoderLayerOptions(const EtcConfig& config) {
           .global_intermediate_size = config.intermediate_size,
           .share_feed_forward = config.share_feed_forward_params,
           .activation = ActivationFromName(config.hidden_act),
-          .sublayer = SublayerOf(config),
+          .sublayer = SublayerNamed(config.sublayer),
           .hidden_dropout = config.hidden_dropout_prob,
           .layer_norm_epsilon = config.layer_norm_epsilon};
 }
@@ -193,10 +192,9 @@ void EtcEncoderLayerImpl::CheckModes(const LayerModes& of_forward) const {
         "the precision of linear layers");
 }
 
-AttentionView EtcEncoderLayerImpl::Inspect(const EncoderState& state,
-                                           const AttentionInputs& attention,
-                                           const ResidualOptions& residual,
-                                           const AttentionSelection& which) {
+AttentionView EtcEncoderLayerImpl::Inspect(
+    const EncoderState& state, const AttentionInputs& attention,
+    const ResidualOptions& residual, const AttentionSelection& which) const {
   const torch::NoGradGuard no_grad;
   return attention_->Inspect(long_connection_.Begin(state.long_states),
                              global_connection_.Begin(state.global_states),
@@ -205,7 +203,7 @@ AttentionView EtcEncoderLayerImpl::Inspect(const EncoderState& state,
 
 SparseAttentionInput EtcEncoderLayerImpl::Softmax(
     QuerySide side, const EncoderState& state, const AttentionInputs& attention,
-    const ResidualOptions& residual) {
+    const ResidualOptions& residual) const {
   const torch::NoGradGuard no_grad;
   return attention_->Softmax(side, long_connection_.Begin(state.long_states),
                              global_connection_.Begin(state.global_states),
@@ -215,7 +213,7 @@ SparseAttentionInput EtcEncoderLayerImpl::Softmax(
 LayerStatistics EtcEncoderLayerImpl::Measure(const EncoderState& state,
                                              const AttentionInputs& attention,
                                              const ResidualOptions& residual,
-                                             const OutputRows& rows) {
+                                             const OutputRows& rows) const {
   const torch::NoGradGuard no_grad;
   return attention_->Measure(long_connection_.Begin(state.long_states),
                              global_connection_.Begin(state.global_states),

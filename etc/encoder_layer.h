@@ -46,6 +46,9 @@ struct ResidualOptions {
   ScoreStorage storage = ScoreStorage::kStore;
 };
 
+// The sublayer of that name; throws c10::Error for any other.
+Sublayer SublayerNamed(const std::string& name);
+
 // The options that a configuration asks for, the same for all its layers but
 // for the first of a model with gates, which has none.
 EtcEncoderLayerOptions EncoderLayerOptions(const EtcConfig& config);
@@ -140,20 +143,20 @@ class EtcEncoderLayerImpl : public torch::nn::Module {
   AttentionView Inspect(const EncoderState& state,
                         const AttentionInputs& attention,
                         const ResidualOptions& residual,
-                        const AttentionSelection& which);
+                        const AttentionSelection& which) const;
 
   // One softmax of that attention (GlobalLocalAttention), likewise. With the
   // state of a layer that has run, and the scores that it carried on, it is one
   // for InspectPastAttention.
   SparseAttentionInput Softmax(QuerySide side, const EncoderState& state,
                                const AttentionInputs& attention,
-                               const ResidualOptions& residual);
+                               const ResidualOptions& residual) const;
 
   // Statistics of that attention over the queries `rows`, likewise.
   LayerStatistics Measure(const EncoderState& state,
                           const AttentionInputs& attention,
                           const ResidualOptions& residual,
-                          const OutputRows& rows);
+                          const OutputRows& rows) const;
 
   GlobalLocalAttention& attention() { return attention_; }
   // Precision of all linear layers.

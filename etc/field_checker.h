@@ -1,6 +1,7 @@
 #ifndef ETC_ETC_FIELD_CHECKER_H_
 #define ETC_ETC_FIELD_CHECKER_H_
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -10,8 +11,18 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "attention/residual_attention.h"
 
 namespace etc {
+
+// Names of values in both configurations, EtcConfig and EncoderDecoderConfig;
+// of the first two in the order of the enums ResidualAttention and Sublayer.
+inline constexpr const char* kResidualModes[] = {"off", "sum", "mean", "decay",
+                                                 "gate"};
+inline constexpr const char* kSublayers[] = {"post_norm", "pre_norm", "rezero",
+                                             "admin"};
+inline constexpr const char* kActivations[] = {"relu", "gelu", "gelu_erf",
+                                               "tanh", "linear"};
 
 // Checks of the fields of a configuration, of which the first that fails is
 // kept. Messages name the source, the field, what was expected and what was
@@ -58,6 +69,22 @@ class FieldChecker {
     }
     Check(found, field, absl::StrCat("one of ", absl::StrJoin(names, ", ")),
           absl::StrCat("\"", value, "\""));
+  }
+
+  // Residual attention on one path of `layers` layers: the mode, and that
+  // `decay`, in (0, 1), is large enough for the deepest layer.
+  void ResidualPath(absl::string_view field, const std::string& mode,
+                    int64_t layers, double decay) {
+    OneOf(field, kResidualModes, mode);
+    if (mode != "decay" || layers < 2) {
+      return;
+    }
+    const double least =
+        std::pow(kLargestDecayFactor, -1.0 / static_cast<double>(layers - 1));
+    Check(decay > least, "residual_decay",
+          absl::StrCat("above ", least, " for ", layers,
+                       " layers, so that its powers stay exact"),
+          decay);
   }
 
   // kInvalidArgument for the first failure.

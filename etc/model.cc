@@ -4,18 +4,21 @@
 #include <torch/nn/modules/container/modulelist.h>
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_join.h"
 #include "base/clone_module.h"
 #include "base/stop_guard.h"
 #include "etc/admin_pass.h"
 #include "etc/embedding.h"
 #include "etc/encoder_checkpoint.h"
 #include "etc/encoder_layer.h"
+#include "etc/field_checker.h"
 #include "etc/nn/gradient_checkpoint.h"
 #include "etc/nn/residual_norm.h"
 #include "etc/sliced_layer.h"
@@ -99,39 +102,16 @@ void CheckIndices(const char* name, const std::vector<int64_t>& indices,
 }  // namespace
 
 ResidualAttention ResidualAttentionFromName(const std::string& name) {
-  if (name == "off") {
-    return ResidualAttention::kOff;
-  }
-  if (name == "sum") {
-    return ResidualAttention::kSum;
-  }
-  if (name == "mean") {
-    return ResidualAttention::kMean;
-  }
-  if (name == "decay") {
-    return ResidualAttention::kDecay;
-  }
-  TORCH_CHECK(name == "gate",
-              "residual_attention should be off, sum, mean, decay or gate, but "
-              "is ",
-              name);
-  return ResidualAttention::kGate;
+  const auto* const found =
+      std::find(std::begin(kResidualModes), std::end(kResidualModes), name);
+  TORCH_CHECK(found != std::end(kResidualModes),
+              "residual_attention should be one of ",
+              absl::StrJoin(kResidualModes, ", "), ", but is ", name);
+  return static_cast<ResidualAttention>(found - std::begin(kResidualModes));
 }
 
 const char* ResidualAttentionName(ResidualAttention mode) {
-  switch (mode) {
-    case ResidualAttention::kOff:
-      return "off";
-    case ResidualAttention::kSum:
-      return "sum";
-    case ResidualAttention::kMean:
-      return "mean";
-    case ResidualAttention::kDecay:
-      return "decay";
-    case ResidualAttention::kGate:
-      return "gate";
-  }
-  TORCH_CHECK(false, "no such residual attention");
+  return kResidualModes[static_cast<size_t>(mode)];
 }
 
 ScoreStorage ScoreStorageFromName(const std::string& name) {
@@ -197,6 +177,12 @@ void EtcModelImpl::set_residual_attention(ResidualAttention mode) {
       config_.residual_attention, ", and has no gates");
   EtcConfig config = config_;
   config.residual_attention = ResidualAttentionName(mode);
+  config_ = Checked(config);
+}
+
+void EtcModelImpl::set_grad_checkpointing_period(int64_t period) {
+  EtcConfig config = config_;
+  config.grad_checkpointing_period = period;
   config_ = Checked(config);
 }
 

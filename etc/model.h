@@ -178,10 +178,8 @@ class EtcModelImpl : public torch::nn::Module {
   }
 
   // Replaces that of the configuration: layers that backward computes again at
-  // a time; 0: none.
-  void set_grad_checkpointing_period(int64_t period) {
-    config_.grad_checkpointing_period = period;
-  }
+  // a time; 0: none. Throws c10::Error for one that CheckEtcConfig refuses.
+  void set_grad_checkpointing_period(int64_t period);
 
   // Sets whether forward passes measure the carried residual scores, which
   // reads those of two layers once; off unless set. Not while a pass runs.

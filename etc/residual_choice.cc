@@ -1,25 +1,20 @@
 #include "etc/residual_choice.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <iterator>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "etc/field_checker.h"
 
 namespace etc {
-namespace {
-
-constexpr std::array<absl::string_view, 5> kModes = {"off", "sum", "mean",
-                                                     "decay", "gate"};
-
-}  // namespace
-
 absl::StatusOr<ResidualChoice> ParseResidualChoice(absl::string_view text) {
   const size_t sign = text.find('=');
   const absl::string_view mode = text.substr(0, sign);
-  bool is_good = std::find(kModes.begin(), kModes.end(), mode) != kModes.end();
+  bool is_good = std::find(std::begin(kResidualModes), std::end(kResidualModes),
+                           mode) != std::end(kResidualModes);
   ResidualChoice choice{.mode = std::string(mode)};
   if (sign != absl::string_view::npos) {
     double value = 0;

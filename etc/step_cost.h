@@ -30,8 +30,8 @@ struct StepShape {
 //
 //   kCpu             the fused kernels of the CPU
 //   kCudaKernels     fused attention on a CUDA device
-//   (attention/backends/cuda),
-//                    LibTorch's operations for all else
+//                    (attention/backends/cuda), LibTorch's operations for all
+//                    else
 //   kCudaOperations  LibTorch's operations, for attention those of
 //                    attention/backends/blocked
 enum class StepBackend { kCpu, kCudaKernels, kCudaOperations };

@@ -90,9 +90,9 @@ struct AdminBlocks {
 AdminBlocks AdminBlocksOf(const EncoderDecoderConfig& config);
 
 // Reads such a file.
-//   kInvalidArgument  "<path>:<line>: ..." for other lines, indices, values
-//   that
-//                     are not above 0, and for fewer or more lines than blocks
+//   kInvalidArgument  "<path>:<line>: ..." for malformed lines, bad indices,
+//                     values not above 0, or a number of lines other than of
+//                     blocks
 //   others            those of reading a file
 absl::StatusOr<AdminOmegas> ReadAdminOmegas(const std::string& path,
                                             const AdminBlocks& blocks);

@@ -171,9 +171,9 @@ class SentenceStep {
   const int64_t step_;
 };
 
-// The step that the open sentences, `open`, ask for. `widths` and `places` are
-// of the step before: hypotheses of a sentence, and the place of each open
-// sentence.
+// The step that the open sentences, `open`, ask for. `places` and
+// `width_before` are of the step before: the place of each open sentence, and
+// the hypotheses of a sentence.
 BeamStep StepOf(const std::vector<SentenceSearch>& searches,
                 const std::vector<size_t>& open,
                 const std::vector<int64_t>& places, int64_t width_before) {

@@ -18,11 +18,6 @@ namespace etc {
 namespace {
 
 constexpr const char* kEmbeddingSharing[] = {"all", "decoder", "none"};
-constexpr const char* kBlockSublayers[] = {"post_norm", "pre_norm", "rezero",
-                                           "admin"};
-constexpr const char* kPathModes[] = {"off", "sum", "mean", "decay", "gate"};
-constexpr const char* kBlockActivations[] = {"relu", "gelu", "gelu_erf", "tanh",
-                                             "linear"};
 // As those of EtcConfig.
 constexpr int64_t kMostVocabulary = int64_t{1} << 24;
 constexpr int64_t kMostPositions = int64_t{1} << 20;
@@ -78,21 +73,6 @@ void CheckSizes(const EncoderDecoderConfig& config, FieldChecker* checker) {
                 kMostPositions);
 }
 
-// Residual attention on one path of `layers` layers.
-void CheckPath(const char* field, const std::string& mode, int64_t layers,
-               double decay, FieldChecker* checker) {
-  checker->OneOf(field, kPathModes, mode);
-  if (mode != "decay" || layers < 2) {
-    return;
-  }
-  const double least =
-      std::pow(kLargestDecayFactor, -1.0 / static_cast<double>(layers - 1));
-  checker->Check(decay > least, "residual_decay",
-                 absl::StrCat("above ", least, " for ", layers,
-                              " layers, so that its powers stay exact"),
-                 decay);
-}
-
 }  // namespace
 
 absl::StatusOr<EncoderDecoderConfig> EncoderDecoderConfigFromJson(
@@ -130,25 +110,28 @@ absl::Status CheckEncoderDecoderConfig(const EncoderDecoderConfig& config,
   FieldChecker checker(source);
   CheckSizes(config, &checker);
   checker.OneOf("share_embeddings", kEmbeddingSharing, config.share_embeddings);
-  checker.OneOf("hidden_act", kBlockActivations, config.hidden_act);
+  checker.OneOf("hidden_act", kActivations, config.hidden_act);
   checker.Probability("hidden_dropout_prob", config.hidden_dropout_prob);
   checker.Probability("attention_probs_dropout_prob",
                       config.attention_probs_dropout_prob);
   checker.Probability("activation_dropout_prob",
                       config.activation_dropout_prob);
-  checker.OneOf("encoder_sublayer", kBlockSublayers, config.encoder_sublayer);
-  checker.OneOf("decoder_sublayer", kBlockSublayers, config.decoder_sublayer);
+  checker.OneOf("encoder_sublayer", kSublayers, config.encoder_sublayer);
+  checker.OneOf("decoder_sublayer", kSublayers, config.decoder_sublayer);
   checker.Check(std::isfinite(config.residual_gate_init), "residual_gate_init",
                 "a finite number", config.residual_gate_init);
   const double decay = config.residual_decay;
   checker.Check(decay > 0 && decay < 1, "residual_decay", "above 0 and below 1",
                 decay);
-  CheckPath("encoder_residual_attention", config.encoder_residual_attention,
-            config.num_encoder_layers, decay, &checker);
-  CheckPath("decoder_residual_attention", config.decoder_residual_attention,
-            config.num_decoder_layers, decay, &checker);
-  CheckPath("cross_residual_attention", config.cross_residual_attention,
-            config.num_decoder_layers, decay, &checker);
+  checker.ResidualPath("encoder_residual_attention",
+                       config.encoder_residual_attention,
+                       config.num_encoder_layers, decay);
+  checker.ResidualPath("decoder_residual_attention",
+                       config.decoder_residual_attention,
+                       config.num_decoder_layers, decay);
+  checker.ResidualPath("cross_residual_attention",
+                       config.cross_residual_attention,
+                       config.num_decoder_layers, decay);
   checker.Check(
       config.layer_norm_epsilon > 0 && std::isfinite(config.layer_norm_epsilon),
       "layer_norm_epsilon", "above 0", config.layer_norm_epsilon);

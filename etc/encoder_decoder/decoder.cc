@@ -13,7 +13,6 @@
 #include "base/clone_module.h"
 #include "base/initializers.h"
 #include "base/stop_guard.h"
-#include "etc/embedding.h"
 #include "etc/encoder_decoder/admin_omegas.h"
 #include "etc/encoder_decoder/layers.h"
 #include "etc/model.h"

@@ -8,7 +8,6 @@
 #include "base/check_shape.h"
 #include "base/check_tensor.h"
 #include "base/stop_guard.h"
-#include "etc/embedding.h"
 #include "etc/encoder_decoder/admin_omegas.h"
 #include "etc/encoder_decoder/layers.h"
 #include "etc/nn/residual_norm.h"
@@ -56,29 +55,22 @@ DecoderMemory MemoryOfEtc(const EtcOutput& output,
               1)};
 }
 
-SoftmaxPattern WithoutPadding(const SoftmaxPattern& pattern,
-                              const torch::Tensor& mask) {
-  return !mask.defined() || mask.all().item<bool>() ? pattern
-                                                    : OnlyKeys(pattern, mask);
-}
-
 TransformerEncoderImpl::TransformerEncoderImpl(
     const EncoderDecoderConfig& config, TokenEmbedding embedding)
-    : dropout_(config.hidden_dropout_prob),
-      max_positions_(config.max_source_positions),
-      mode_(ResidualAttentionFromName(config.encoder_residual_attention)),
-      decay_(config.residual_decay),
+    : config_(CheckedForModules(config)),
+      mode_(ResidualAttentionFromName(config_.encoder_residual_attention)),
       embedding_(std::move(embedding)) {
   torch::nn::ModuleList list;
-  for (int64_t i = 0; i < config.num_encoder_layers; ++i) {
-    layers_.push_back(std::make_shared<TransformerEncoderLayerImpl>(config, i));
+  for (int64_t i = 0; i < config_.num_encoder_layers; ++i) {
+    layers_.push_back(
+        std::make_shared<TransformerEncoderLayerImpl>(config_, i));
     list->push_back(layers_.back());
   }
   register_module("layers", list);
-  if (config.encoder_sublayer == "pre_norm") {
+  if (config_.encoder_sublayer == "pre_norm") {
     final_norm_ = register_module(
         "final_norm",
-        MakeLayerNorm(config.hidden_size, config.layer_norm_epsilon));
+        MakeLayerNorm(config_.hidden_size, config_.layer_norm_epsilon));
   }
   FillOmegas(Omegas());
 }
@@ -86,11 +78,13 @@ TransformerEncoderImpl::TransformerEncoderImpl(
 DecoderMemory TransformerEncoderImpl::forward(const torch::Tensor& ids,
                                               ProfiledStream* profile) {
   TransformerEncoderState state = {
-      .states = embedding_->forward(ids, is_training() ? dropout_ : 0.0)};
+      .states = embedding_->forward(
+          ids, is_training() ? config_.hidden_dropout_prob : 0.0)};
   const torch::Tensor mask = TokensIn(ids);
   const int64_t length = ids.size(1);
-  TORCH_CHECK(length <= max_positions_, "sources should have at most ",
-              max_positions_, " tokens, but one has ", length);
+  TORCH_CHECK(length <= config_.max_source_positions,
+              "sources should have at most ", config_.max_source_positions,
+              " tokens, but one has ", length);
   const SoftmaxPattern pattern = WithoutPadding(
       AllKeysPattern({.queries = length, .keys = length, .batch = ids.size(0)}),
       mask);
@@ -98,7 +92,8 @@ DecoderMemory TransformerEncoderImpl::forward(const torch::Tensor& ids,
     ThrowIfStopped();
     ThrowIfStoppedInBackward(state.states);
     state = layer->forward(
-        state, pattern, {.mode = mode_, .decay = decay_, .storage = storage_},
+        state, pattern,
+        {.mode = mode_, .decay = config_.residual_decay, .storage = storage_},
         profile);
   }
   return {.states = final_norm_.is_empty()

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "attention/residual_scores.h"
-#include "attention/softmax_pattern.h"
 #include "attention/sparse_attention.h"
 #include "base/linear.h"
 #include "etc/encoder_decoder/config.h"
@@ -37,17 +36,13 @@ DecoderMemory MemoryOfEtc(const EtcOutput& output,
                           const torch::Tensor& global_mask,
                           const torch::Tensor& long_mask);
 
-// `pattern` without keys that `mask` [B, S] says are none; with an undefined
-// mask, or one of tokens alone, the pattern itself.
-SoftmaxPattern WithoutPadding(const SoftmaxPattern& pattern,
-                              const torch::Tensor& mask);
-
 // The dense encoder (doc/translation.md 1): embeddings, layers, and with
 // sublayer "pre_norm" a LayerNorm. Modules `layers` and `final_norm`; the
 // embedding is registered by its owner.
 class TransformerEncoderImpl : public torch::nn::Module {
  public:
-  // `config` has passed CheckEncoderDecoderConfig.
+  // Throws c10::Error on a configuration that CheckEncoderDecoderConfig
+  // refuses, and without vocab_size.
   TransformerEncoderImpl(const EncoderDecoderConfig& config,
                          TokenEmbedding embedding);
 
@@ -65,10 +60,8 @@ class TransformerEncoderImpl : public torch::nn::Module {
   void set_linear_precision(LinearPrecision precision);
 
  private:
-  double dropout_;
-  int64_t max_positions_;
-  ResidualAttention mode_;
-  double decay_;
+  const EncoderDecoderConfig config_;
+  const ResidualAttention mode_;
   ScoreStorage storage_ = ScoreStorage::kReverse;
   TokenEmbedding embedding_;
   std::vector<std::shared_ptr<TransformerEncoderLayerImpl>> layers_;

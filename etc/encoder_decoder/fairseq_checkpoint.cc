@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/json_reader.h"
 #include "base/status_macros.h"
 #include "etc/encoder_decoder/fairseq_names.h"
 #include "etc/weights/pytorch_writer.h"
+#include "etc/weights/tokenizer_statements.h"
 #include "nlohmann/json.hpp"
 
 namespace etc {
@@ -48,71 +50,26 @@ Json OptionsOf(const TensorReader& reader) {
   return Json::object();
 }
 
-// Reads options into fields, and keeps the first mistake.
-class OptionReader {
- public:
-  OptionReader(const Json& options, std::string path)
-      : options_(options), path_(std::move(path)) {}
+// Reads an option if it is there and not null, which stands for none.
+template <typename T>
+void TakeOption(const char* name, JsonObjectReader* options, T* field) {
+  if (GivenField(options, name) != nullptr) {
+    options->Optional(name, field);
+  }
+}
 
-  void Take(const char* name, int64_t* field) {
-    if (const Json* value = Find(name)) {
-      if (value->is_number_integer()) {
-        *field = value->get<int64_t>();
-      } else {
-        Fail(name, "a whole number");
-      }
-    }
-  }
-  void Take(const char* name, double* field) {
-    if (const Json* value = Find(name)) {
-      if (value->is_number()) {
-        *field = value->get<double>();
-      } else {
-        Fail(name, "a number");
-      }
-    }
-  }
-  void Take(const char* name, std::string* field) {
-    if (const Json* value = Find(name)) {
-      if (value->is_string()) {
-        *field = value->get<std::string>();
-      } else {
-        Fail(name, "a text");
-      }
-    }
-  }
-  // Refuses the option `name` where it is there and is not `expected`, which
-  // holds because of `reason`.
-  void Expect(const char* name, bool expected, const char* reason) {
-    const Json* value = Find(name);
-    if (value == nullptr) {
-      return;
-    }
-    if (!value->is_boolean()) {
-      Fail(name, "true or false");
-    } else if (value->get<bool>() != expected) {
-      status_.Update(InvalidArgument(path_, ": the option ", name,
-                                     " should be ", expected ? "true" : "false",
-                                     ", but is ", expected ? "false" : "true",
+// Refuses the option `name` where it is there and is not `expected`, which
+// holds because of `reason`.
+void ExpectOption(const char* name, bool expected, const char* reason,
+                  JsonObjectReader* options) {
+  bool value = expected;
+  TakeOption(name, options, &value);
+  if (value != expected) {
+    options->Fail(name, absl::StrCat("should be ", expected ? "true" : "false",
+                                     ", but is ", value ? "true" : "false",
                                      ": ", reason));
-    }
   }
-  const absl::Status& status() const { return status_; }
-
- private:
-  const Json* Find(const char* name) const {
-    const auto found = options_.find(name);
-    return found == options_.end() || found->is_null() ? nullptr : &*found;
-  }
-  void Fail(const char* name, const char* expected) {
-    status_.Update(
-        InvalidArgument(path_, ": the option ", name, " should be ", expected));
-  }
-
-  const Json& options_;
-  const std::string path_;
-  absl::Status status_;
-};
+}
 
 int64_t CountLayers(const TensorReader& reader, const std::string& stack) {
   int64_t layers = 0;
@@ -167,21 +124,22 @@ absl::Status TakeSizes(const TensorReader& reader,
 }
 
 // Refuses options that contradict the tensors, or change what a model computes.
-void CheckOptions(const EncoderDecoderConfig& config, OptionReader* read) {
+void CheckOptions(const EncoderDecoderConfig& config,
+                  JsonObjectReader* options) {
   const auto expect_order = [&](const char* name, const std::string& sublayer) {
     const bool is_pre_norm = sublayer == "pre_norm";
-    read->Expect(name, is_pre_norm,
-                 is_pre_norm
-                     ? "the stack has a LayerNorm behind its last layer"
-                     : "the stack has no LayerNorm behind its last "
-                       "layer (no_decoder_final_norm is not supported)");
+    ExpectOption(name, is_pre_norm,
+                 is_pre_norm ? "the stack has a LayerNorm behind its last layer"
+                             : "the stack has no LayerNorm behind its last "
+                               "layer (no_decoder_final_norm is not supported)",
+                 options);
   };
   expect_order("encoder_normalize_before", config.encoder_sublayer);
   expect_order("decoder_normalize_before", config.decoder_sublayer);
   for (const char* const name :
        {"no_token_positional_embeddings", "no_scale_embedding",
         "cross_self_attention"}) {
-    read->Expect(name, false, "no model of ours computes that");
+    ExpectOption(name, false, "no model of ours computes that", options);
   }
 }
 
@@ -189,32 +147,35 @@ void CheckOptions(const EncoderDecoderConfig& config, OptionReader* read) {
 absl::Status TakeOptions(const TensorReader& reader, int64_t heads,
                          EncoderDecoderConfig* config) {
   const Json options = OptionsOf(reader);
-  OptionReader read(options, reader.path());
+  JsonObjectReader fields(options, absl::StrCat(reader.path(), ": options"));
+  const auto take = [&fields](const char* name, auto* field) {
+    TakeOption(name, &fields, field);
+  };
   int64_t encoder_heads = heads;
   int64_t decoder_heads = heads;
   if (heads == 0) {
-    read.Take("encoder_attention_heads", &encoder_heads);
-    read.Take("decoder_attention_heads", &decoder_heads);
+    take("encoder_attention_heads", &encoder_heads);
+    take("decoder_attention_heads", &decoder_heads);
   }
-  read.Take("dropout", &config->hidden_dropout_prob);
-  read.Take("attention_dropout", &config->attention_probs_dropout_prob);
+  take("dropout", &config->hidden_dropout_prob);
+  take("attention_dropout", &config->attention_probs_dropout_prob);
   // Names of fairseq before and since 2019.
-  read.Take("relu_dropout", &config->activation_dropout_prob);
-  read.Take("activation_dropout", &config->activation_dropout_prob);
-  read.Take("max_source_positions", &config->max_source_positions);
-  read.Take("max_target_positions", &config->max_target_positions);
-  read.Take("activation_fn", &config->hidden_act);
+  take("relu_dropout", &config->activation_dropout_prob);
+  take("activation_dropout", &config->activation_dropout_prob);
+  take("max_source_positions", &config->max_source_positions);
+  take("max_target_positions", &config->max_target_positions);
+  take("activation_fn", &config->hidden_act);
   if (config->hidden_act == "gelu") {
     config->hidden_act = "gelu_erf";
   } else if (config->hidden_act == "gelu_accurate") {
     config->hidden_act = "gelu";
   }
-  read.Take("encoder_residual_attention", &config->encoder_residual_attention);
-  read.Take("decoder_residual_attention", &config->decoder_residual_attention);
-  read.Take("cross_residual_attention", &config->cross_residual_attention);
-  read.Take(kResidualDecay, &config->residual_decay);
-  CheckOptions(*config, &read);
-  ETC_RETURN_IF_ERROR(read.status());
+  take("encoder_residual_attention", &config->encoder_residual_attention);
+  take("decoder_residual_attention", &config->decoder_residual_attention);
+  take("cross_residual_attention", &config->cross_residual_attention);
+  take(kResidualDecay, &config->residual_decay);
+  CheckOptions(*config, &fields);
+  ETC_RETURN_IF_ERROR(fields.Finish(kIgnoreOthers));
   if (encoder_heads < 1 || encoder_heads != decoder_heads) {
     return InvalidArgument(
         reader.path(),

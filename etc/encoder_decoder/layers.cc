@@ -42,12 +42,6 @@ void DrawWeights(torch::nn::Module* module, int64_t hidden_size) {
   }
 }
 
-Sublayer SublayerNamed(const std::string& name) {
-  const std::optional<Sublayer> sublayer = SublayerFromName(name);
-  TORCH_CHECK(sublayer.has_value(), "there is no sublayer \"", name, "\"");
-  return *sublayer;
-}
-
 const std::string& SublayerOfStack(const EncoderDecoderConfig& config,
                                    Stack stack) {
   return stack == Stack::kEncoder ? config.encoder_sublayer
@@ -146,6 +140,12 @@ EncoderDecoderConfig CheckedForModules(const EncoderDecoderConfig& config) {
   TORCH_CHECK(config.vocab_size > 0,
               "EncoderDecoderConfig: vocab_size should be given");
   return config;
+}
+
+SoftmaxPattern WithoutPadding(const SoftmaxPattern& pattern,
+                              const torch::Tensor& mask) {
+  return !mask.defined() || mask.all().item<bool>() ? pattern
+                                                    : OnlyKeys(pattern, mask);
 }
 
 TransformerEncoderLayerImpl::TransformerEncoderLayerImpl(

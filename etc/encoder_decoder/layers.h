@@ -2,7 +2,6 @@
 #define ETC_ETC_ENCODER_DECODER_LAYERS_H_
 
 #include <torch/nn/module.h>
-#include <torch/nn/pimpl.h>
 #include <torch/types.h>
 
 #include <cstdint>
@@ -22,6 +21,11 @@ namespace etc {
 // `config`, of which modules can be built. Throws c10::Error for one that
 // CheckEncoderDecoderConfig refuses, and without vocab_size.
 EncoderDecoderConfig CheckedForModules(const EncoderDecoderConfig& config);
+
+// `pattern` without keys that `mask` [B, S] says are none; with an undefined
+// mask, or one of tokens alone, the pattern itself.
+SoftmaxPattern WithoutPadding(const SoftmaxPattern& pattern,
+                              const torch::Tensor& mask);
 
 // The stream of an encoder, and the scores carried past it.
 struct TransformerEncoderState {
@@ -56,7 +60,6 @@ class TransformerEncoderLayerImpl : public torch::nn::Module {
   ResidualConnection self_connection_;
   FeedForwardBlock feed_forward_ = nullptr;
 };
-TORCH_MODULE(TransformerEncoderLayer);
 
 // The stream of a decoder, and the scores carried past it on both paths.
 struct TransformerDecoderState {
@@ -76,7 +79,7 @@ struct DecoderPass {
 
 // One layer of the decoder (doc/translation.md 1.5): self attention, cross
 // attention over the encoder's output, feed-forward block. Weights as in
-// TransformerEncoderLayer.
+// TransformerEncoderLayerImpl.
 class TransformerDecoderLayerImpl : public torch::nn::Module {
  public:
   TransformerDecoderLayerImpl(const EncoderDecoderConfig& config,
@@ -115,7 +118,6 @@ class TransformerDecoderLayerImpl : public torch::nn::Module {
   ResidualConnection self_connection_, cross_connection_;
   FeedForwardBlock feed_forward_ = nullptr;
 };
-TORCH_MODULE(TransformerDecoderLayer);
 
 }  // namespace etc
 

@@ -8,13 +8,11 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/file.h"
 #include "base/json_reader.h"
-#include "base/json_text.h"
 #include "base/path_lookup.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
@@ -42,11 +40,7 @@ absl::Status CheckVocabulary(const json& vocabulary, const std::string& path) {
                            vocabulary.type_name());
   }
   for (const auto& [piece, id] : vocabulary.items()) {
-    if (!id.is_number_unsigned()) {
-      return InvalidArgument(path, ": the id of ", QuotedName(piece),
-                             " should be a whole number from 0, but is ",
-                             JsonText(id));
-    }
+    ETC_RETURN_IF_ERROR(CheckTokenId(id, piece, path));
   }
   for (int byte = 0; byte < 256; ++byte) {
     const std::string& piece = ByteCharacter(static_cast<uint8_t>(byte));
@@ -102,37 +96,8 @@ absl::StatusOr<json> ReadMerges(const std::string& path, const json& vocabulary,
 // Statements of the files beside a vocabulary.
 struct Statements {
   bool add_prefix_space = false;
-  // As in a tokenizer.json, by their contents.
-  json added_tokens = json::object();
+  std::vector<StatedToken> added_tokens;
 };
-
-absl::Status ReadAddedTokensDecoder(JsonObjectReader* reader,
-                                    Statements* statements) {
-  const json* decoder = GivenField(reader, "added_tokens_decoder");
-  ETC_RETURN_IF_ERROR(reader->Finish(kIgnoreOthers));
-  if (decoder == nullptr) {
-    return absl::OkStatus();
-  }
-  const std::string where = reader->Where("added_tokens_decoder");
-  if (!decoder->is_object()) {
-    return InvalidArgument(where, " should be an object, but is ",
-                           decoder->type_name());
-  }
-  for (const auto& [id, token] : decoder->items()) {
-    int64_t number = 0;
-    JsonObjectReader one(token, absl::StrCat(where, ".", id));
-    std::string content;
-    one.Required("content", &content);
-    ETC_RETURN_IF_ERROR(one.Finish(kIgnoreOthers));
-    if (!absl::SimpleAtoi(id, &number)) {
-      return InvalidArgument(where, " should have ids as names, but has ",
-                             QuotedName(id));
-    }
-    json& added = statements->added_tokens[content] = token;
-    added["id"] = number;
-  }
-  return absl::OkStatus();
-}
 
 absl::Status ReadTokenizerConfig(const std::string& path,
                                  Statements* statements) {
@@ -155,26 +120,7 @@ absl::Status ReadTokenizerConfig(const std::string& path,
         "GPT2Tokenizer, RobertaTokenizer, BartTokenizer, LongformerTokenizer "
         "or LEDTokenizer with vocab.json and merges.txt");
   }
-  return ReadAddedTokensDecoder(&reader, statements);
-}
-
-absl::Status ReadAddedTokens(const std::string& path, Statements* statements) {
-  ETC_ASSIGN_OR_RETURN(const json contents, ReadJsonFile(path));
-  if (!contents.is_object()) {
-    return InvalidArgument(path, " should be an object of tokens, but is ",
-                           contents.type_name());
-  }
-  for (const auto& [content, id] : contents.items()) {
-    if (!id.is_number_unsigned()) {
-      return InvalidArgument(path, ": the id of ", QuotedName(content),
-                             " should be a whole number from 0, but is ",
-                             JsonText(id));
-    }
-    if (!statements->added_tokens.contains(content)) {
-      statements->added_tokens[content] = {{"id", id}, {"content", content}};
-    }
-  }
-  return absl::OkStatus();
+  return ReadAddedTokensDecoder(&reader, &statements->added_tokens);
 }
 
 absl::StatusOr<Statements> ReadStatements(const std::string& vocabulary) {
@@ -187,7 +133,7 @@ absl::StatusOr<Statements> ReadStatements(const std::string& vocabulary) {
   if (const std::string path =
           FileBesideWeights(vocabulary, "added_tokens.json");
       !path.empty()) {
-    ETC_RETURN_IF_ERROR(ReadAddedTokens(path, &statements));
+    ETC_RETURN_IF_ERROR(ReadAddedTokensFile(path, &statements.added_tokens));
   }
   return statements;
 }
@@ -197,28 +143,47 @@ bool IsRoberta(const json& vocabulary) {
 }
 
 // Adds the special pieces that the vocabulary has and no file states.
-void AddSpecialTokens(const json& vocabulary, json* added_tokens) {
+void AddSpecialTokens(const json& vocabulary,
+                      std::vector<StatedToken>* added_tokens) {
   const std::vector<std::string> names =
       IsRoberta(vocabulary)
           ? std::vector<std::string>{"<s>", "<pad>", "</s>", "<unk>", "<mask>"}
           : std::vector<std::string>{"<|endoftext|>"};
   for (const std::string& name : names) {
-    if (vocabulary.contains(name) && !added_tokens->contains(name)) {
-      (*added_tokens)[name] = {{"id", vocabulary[name]},
-                               {"content", name},
-                               {"lstrip", name == "<mask>"},
-                               {"normalized", false},
-                               {"special", true}};
+    const auto id = vocabulary.find(name);
+    if (id != vocabulary.end() &&
+        std::none_of(added_tokens->begin(), added_tokens->end(),
+                     [&name](const StatedToken& stated) {
+                       return stated.token.content == name;
+                     })) {
+      StatedToken added;
+      added.token = {.id = id->get<int64_t>(),
+                     .content = name,
+                     .lstrip = name == "<mask>",
+                     .special = true};
+      added_tokens->push_back(std::move(added));
     }
   }
 }
 
-// The values of an object in the order of their ids.
-json SortedById(const json& added_tokens) {
-  std::vector<json> all(added_tokens.begin(), added_tokens.end());
-  std::sort(all.begin(), all.end(),
-            [](const json& a, const json& b) { return a["id"] < b["id"]; });
-  return all;
+// The field "added_tokens" of a tokenizer.json: tokens in the order of ids.
+json AddedTokensField(std::vector<StatedToken> tokens) {
+  std::sort(tokens.begin(), tokens.end(),
+            [](const StatedToken& a, const StatedToken& b) {
+              return a.token.id < b.token.id;
+            });
+  json field = json::array();
+  for (const StatedToken& stated : tokens) {
+    const AddedToken& token = stated.token;
+    field.push_back({{"id", token.id},
+                     {"content", token.content},
+                     {"single_word", token.single_word},
+                     {"lstrip", token.lstrip},
+                     {"rstrip", token.rstrip},
+                     {"normalized", token.normalized},
+                     {"special", token.special}});
+  }
+  return field;
 }
 
 // The tokenizer.json that is equivalent to a vocab.json with its merges.
@@ -237,7 +202,7 @@ absl::StatusOr<json> EquivalentTokenizerJson(json vocabulary,
   json contents = {{"version", "1.0"},
                    {"truncation", nullptr},
                    {"padding", nullptr},
-                   {"added_tokens", SortedById(statements.added_tokens)},
+                   {"added_tokens", AddedTokensField(statements.added_tokens)},
                    {"normalizer", nullptr},
                    {"pre_tokenizer",
                     {{"type", "ByteLevel"},

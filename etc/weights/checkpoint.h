@@ -90,7 +90,7 @@ struct LoadReport {
   std::vector<std::string> missing;     // in the destination only
   std::vector<std::string> unexpected;  // in the file only
   std::vector<std::string> converted;   // of another floating dtype
-  // Messages for people; of LoadEncoder (convert.h) alone.
+  // Messages for people; of LoadEncoderWeights (convert.h) alone.
   std::vector<std::string> notices;
 };
 

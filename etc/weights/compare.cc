@@ -8,7 +8,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "base/json_text.h"
 #include "base/status_macros.h"
 #include "etc/weights/import_plan.h"
@@ -47,14 +46,11 @@ absl::StatusOr<Side> AsEncoder(const WeightFile& file) {
   return side;
 }
 
-std::string Shape(const torch::Tensor& tensor) {
-  return absl::StrCat("[", absl::StrJoin(tensor.sizes(), ", "), "]");
-}
-
 // Empty if they are the same.
 std::string Difference(const torch::Tensor& there, const torch::Tensor& here) {
   if (there.sizes() != here.sizes()) {
-    return absl::StrCat(Shape(there), " there, ", Shape(here), " here");
+    return absl::StrCat(ShapeText(there.sizes()), " there, ",
+                        ShapeText(here.sizes()), " here");
   }
   if (there.scalar_type() == here.scalar_type() && torch::equal(there, here)) {
     return "";

@@ -2,8 +2,6 @@
 
 #include <torch/utils.h>
 
-#include <algorithm>
-#include <system_error>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -184,8 +182,8 @@ absl::Status ImportWeights(const ImportOptions& options,
   return WriteImport(plan, options.seed, directory);
 }
 
-absl::StatusOr<LoadReport> LoadEncoder(const std::string& path,
-                                       const EtcModel& model) {
+absl::StatusOr<LoadReport> LoadEncoderWeights(const std::string& path,
+                                              const EtcModel& model) {
   ETC_ASSIGN_OR_RETURN(
       const FilledEncoder filled,
       FillEncoder(path, model->config(), ModuleTensors(*model)));

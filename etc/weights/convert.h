@@ -56,8 +56,8 @@ absl::Status ImportWeights(const ImportOptions& options,
 //   kNotFound         there are no weights at `path`
 //   kInvalidArgument  sizes differ, or weights are missing, malformed or of
 //                     another shape
-absl::StatusOr<LoadReport> LoadEncoder(const std::string& path,
-                                       const EtcModel& model);
+absl::StatusOr<LoadReport> LoadEncoderWeights(const std::string& path,
+                                              const EtcModel& model);
 
 // File formats of an export: those of HuggingFace and of TensorFlow.
 enum class ExportFormat { kSafetensors, kTensorFlow };

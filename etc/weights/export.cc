@@ -149,17 +149,6 @@ NamedTensors AsRoberta(const NamedTensors& bert, bool classifies_texts,
   return result;
 }
 
-// Makes the outputs of a regression the numbers that they stand for.
-void UndoScaling(const HuggingFaceFields& fields, NamedTensors* heads) {
-  const auto weight = heads->find("head.classifier.weight");
-  const auto bias = heads->find("head.classifier.bias");
-  const bool is_scaled = fields.mean != 0 || fields.deviation != 1;
-  if (is_scaled && weight != heads->end() && bias != heads->end()) {
-    weight->second = weight->second * fields.deviation;
-    bias->second = bias->second * fields.deviation + fields.mean;
-  }
-}
-
 // The TensorFlow code supports one gelu and one epsilon, ETC's Post-LN and
 // Pre-LN, and BERT's code, also HuggingFace's, Post-LN alone, with heads that
 // divide the width among them.
@@ -249,8 +238,8 @@ absl::StatusOr<NamedTensors> TensorsInStyle(const NamedTensors& encoder,
     const std::string& name = NameInStyle(parameter, style);
     if (name.empty()) {
       return absl::InvalidArgumentError(
-          absl::StrCat(NameStyleDescription(style), " has no name for ",
-                       parameter.name, ", which it does not have"));
+          absl::StrCat(NameStyleDescription(style), " cannot express ",
+                       parameter.name, ": it has no such parameter"));
     }
     TORCH_CHECK(encoder.contains(parameter.name), "the encoder has no ",
                 parameter.name);

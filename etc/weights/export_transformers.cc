@@ -9,6 +9,8 @@
 #include "base/json_text.h"
 #include "base/status_macros.h"
 #include "etc/weights/import_plan.h"
+#include "etc/weights/pretraining_heads.h"
+#include "etc/weights/source_config.h"
 #include "etc/weights/transformers_code.h"
 #include "nlohmann/json.hpp"
 
@@ -18,8 +20,6 @@ namespace {
 using nlohmann::json;
 
 constexpr char kTransformersConfig[] = "config.json";
-// By this ReadSourceConfig knows such a file.
-constexpr char kModelType[] = "realetc";
 constexpr char kClassifierClass[] = "RealEtcForSequenceClassification";
 constexpr char kEncoderClass[] = "RealEtcModel";
 
@@ -37,7 +37,7 @@ std::string TransformersConfig(const ImportPlan& plan,
   object.update(HuggingFaceFieldsToJson(
       plan.hugging_face,
       classifies ? NumClassifierOutputs(plan.file.source) : 0));
-  object["model_type"] = kModelType;
+  object["model_type"] = kRealEtcModelType;
   object["architectures"] = {classifies ? kClassifierClass : kEncoderClass};
   object["auto_map"] = {
       {"AutoConfig", InCode("RealEtcConfig")},
@@ -53,15 +53,7 @@ std::string TransformersConfig(const ImportPlan& plan,
 // weights and in what the files say about them.
 void PredictNumbersThemselves(ImportPlan* plan, NamedTensors* tensors) {
   HuggingFaceFields& fields = plan->hugging_face;
-  if (fields.mean == 0 && fields.deviation == 1) {
-    return;
-  }
-  const auto weight = tensors->find("head.classifier.weight");
-  const auto bias = tensors->find("head.classifier.bias");
-  if (weight != tensors->end() && bias != tensors->end()) {
-    weight->second = weight->second * fields.deviation;
-    bias->second = bias->second * fields.deviation + fields.mean;
-  }
+  UndoScaling(fields, tensors);
   fields.mean = 0;
   fields.deviation = 1;
 }

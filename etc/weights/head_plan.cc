@@ -13,10 +13,6 @@
 namespace etc {
 namespace {
 
-std::string HeadShapeText(const std::vector<int64_t>& shape) {
-  return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
-}
-
 // Returns the members of `names` that the file has.
 std::vector<std::string> InFile(const SourceWeights& source,
                                 const std::vector<std::string>& names) {
@@ -33,19 +29,10 @@ std::vector<std::string> InFile(const SourceWeights& source,
 absl::Status CheckHeadTensor(const SourceWeights& source,
                              const EncoderParameter& parameter,
                              const std::string& stored) {
-  const TensorInfo& info = source.tensors.at(stored);
-  const auto expected = ShapeInStyle(parameter, source.names.style);
-  if (info.shape != expected) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        source.path, ": tensor ", QuotedName(stored), " should be ",
-        HeadShapeText(expected), ", but is ", HeadShapeText(info.shape)));
-  }
-  if (!IsFloating(info.dtype)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(source.path, ": tensor ", QuotedName(stored),
-                     " should hold floating numbers, but is ", info.dtype));
-  }
-  return absl::OkStatus();
+  const std::string mistake = StoredTensorMistake(
+      source, stored, ShapeInStyle(parameter, source.names.style));
+  return mistake.empty() ? absl::OkStatus()
+                         : InvalidArgument(source.path, ": ", mistake);
 }
 
 // The names of a parameter of a head that the file has and that are to be read.
@@ -69,24 +56,13 @@ std::vector<std::string> FoundNames(const SourceWeights& source,
 
 // True if the file has a parameter of the head.
 bool HasSome(const SourceWeights& source, PretrainingHead head) {
-  for (const auto& parameters : {PretrainingParameters(source.config),
-                                 TaskHeadParameters(source.config, 1)}) {
-    for (const PretrainingParameter& parameter : parameters) {
-      if (parameter.head == head && !FoundNames(source, parameter).empty()) {
-        return true;
-      }
+  for (const PretrainingParameter& parameter :
+       AllHeadParameters(source.config)) {
+    if (parameter.head == head && !FoundNames(source, parameter).empty()) {
+      return true;
     }
   }
   return false;
-}
-
-std::vector<PretrainingParameter> AllParameters(const EtcConfig& config,
-                                                int64_t outputs) {
-  std::vector<PretrainingParameter> all = PretrainingParameters(config);
-  for (PretrainingParameter& parameter : TaskHeadParameters(config, outputs)) {
-    all.push_back(std::move(parameter));
-  }
-  return all;
 }
 
 class HeadPlanner {
@@ -95,8 +71,8 @@ class HeadPlanner {
               const HeadPlanOptions& options)
       : source_(source),
         options_(options),
-        from_(AllParameters(source.config, OutputsOf(source))),
-        to_(AllParameters(
+        from_(AllHeadParameters(source.config, OutputsOf(source))),
+        to_(AllHeadParameters(
             target, options.output_rows.empty()
                         ? OutputsOf(source)
                         : static_cast<int64_t>(options.output_rows.size()))) {}

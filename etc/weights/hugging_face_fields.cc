@@ -22,12 +22,10 @@ using nlohmann::json;
 
 constexpr char kKey[] = "hugging_face";
 
-std::string Placeholder(size_t index) { return absl::StrCat("LABEL_", index); }
-
 // True if all labels are HuggingFace's placeholders, LABEL_0, LABEL_1, ...
 bool ArePlaceholders(const std::vector<std::string>& labels) {
   for (size_t i = 0; i < labels.size(); ++i) {
-    if (labels[i] != Placeholder(i)) {
+    if (labels[i] != PlaceholderLabel(i)) {
       return false;
     }
   }
@@ -148,6 +146,10 @@ void ReadNumber(JsonObjectReader* reader, const std::string& field,
 
 }  // namespace
 
+std::string PlaceholderLabel(size_t index) {
+  return absl::StrCat("LABEL_", index);
+}
+
 bool HuggingFaceFields::classifies_tokens() const {
   return absl::EndsWith(architecture, "ForTokenClassification");
 }
@@ -208,8 +210,9 @@ json HuggingFaceFieldsToJson(const HuggingFaceFields& fields,
   }
   for (int64_t i = 0; i < num_outputs; ++i) {
     const auto index = static_cast<size_t>(i);
-    const std::string name = index < fields.labels.size() ? fields.labels[index]
-                                                          : Placeholder(index);
+    const std::string name = index < fields.labels.size()
+                                 ? fields.labels[index]
+                                 : PlaceholderLabel(index);
     result["id2label"][absl::StrCat(i)] = name;
     result["label2id"][name] = i;
   }
@@ -245,7 +248,8 @@ absl::StatusOr<HuggingFaceFields> HuggingFaceFieldsFromMetadata(
   reader.Optional("deviation", &fields.deviation);
   if (!std::isfinite(fields.mean) || !std::isfinite(fields.deviation) ||
       fields.deviation <= 0) {
-    reader.Fail("deviation", "and the mean should be finite, and it above 0");
+    reader.Fail("deviation",
+                "and mean should be finite, and deviation above 0");
   }
   ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
   return fields;

@@ -1,6 +1,7 @@
 #ifndef ETC_ETC_WEIGHTS_HUGGING_FACE_FIELDS_H_
 #define ETC_ETC_WEIGHTS_HUGGING_FACE_FIELDS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -43,6 +44,9 @@ struct HuggingFaceFields {
 
   bool operator==(const HuggingFaceFields&) const = default;
 };
+
+// HuggingFace's name of an output that was given none: "LABEL_0", ...
+std::string PlaceholderLabel(size_t index);
 
 // Reads them from the contents of a config.json. Without `model_type` an
 // architecture "Roberta..." decides. `source` starts each message.

@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/utf8.h"
+#include "etc/weights/hugging_face_fields.h"
 
 namespace etc {
 namespace {
@@ -73,11 +74,10 @@ std::string Outputs(const std::vector<std::string>& labels,
   return absl::StrCat(text, labels.size() > kShown ? ", ..." : "");
 }
 
-// HuggingFace's names of outputs that were given none.
 std::vector<std::string> Placeholders(int64_t count) {
   std::vector<std::string> names;
   for (int64_t i = 0; i < count; ++i) {
-    names.push_back(absl::StrCat("LABEL_", i));
+    names.push_back(PlaceholderLabel(static_cast<size_t>(i)));
   }
   return names;
 }

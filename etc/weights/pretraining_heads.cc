@@ -18,13 +18,10 @@ namespace {
 std::vector<PretrainingHead> HeadsOf(const EtcConfig& config,
                                      const NamedTensors& tensors) {
   std::vector<PretrainingHead> heads;
-  for (const auto& parameters :
-       {PretrainingParameters(config), TaskHeadParameters(config, 1)}) {
-    for (const PretrainingParameter& parameter : parameters) {
-      if (tensors.contains(parameter.parameter.name) &&
-          (heads.empty() || heads.back() != parameter.head)) {
-        heads.push_back(parameter.head);
-      }
+  for (const PretrainingParameter& parameter : AllHeadParameters(config)) {
+    if (tensors.contains(parameter.parameter.name) &&
+        (heads.empty() || heads.back() != parameter.head)) {
+      heads.push_back(parameter.head);
     }
   }
   return heads;
@@ -33,7 +30,6 @@ std::vector<PretrainingHead> HeadsOf(const EtcConfig& config,
 absl::Status CopyHeads(const WeightFile& file, const HeadPlan& plan,
                        const NamedTensors& heads) {
   const TensorReader reader(file.tensors);
-  ETC_RETURN_IF_ERROR(CheckCopies(reader, CopiesOf(plan.steps), heads));
   ETC_RETURN_IF_ERROR(CheckTiedTensors(reader, plan));
   return CopyTensors(reader, CopiesOf(plan.steps), heads);
 }
@@ -85,19 +81,26 @@ absl::StatusOr<NamedTensors> ReadHeads(const WeightFile& file,
 NamedTensors HeadsInStyle(const NamedTensors& heads, const EtcConfig& config,
                           NameStyle style) {
   NamedTensors result;
-  for (const auto& parameters :
-       {PretrainingParameters(config), TaskHeadParameters(config, 1)}) {
-    for (const auto& [head, parameter, others] : parameters) {
-      const auto found = heads.find(parameter.name);
-      const std::string& name = NameInStyle(parameter, style);
-      if (found != heads.end() && !name.empty()) {
-        const torch::Tensor tensor = found->second.detach();
-        result.emplace(
-            name, IsTransposedInStyle(parameter, style) ? tensor.t() : tensor);
-      }
+  for (const auto& [head, parameter, others] : AllHeadParameters(config)) {
+    const auto found = heads.find(parameter.name);
+    const std::string& name = NameInStyle(parameter, style);
+    if (found != heads.end() && !name.empty()) {
+      const torch::Tensor tensor = found->second.detach();
+      result.emplace(
+          name, IsTransposedInStyle(parameter, style) ? tensor.t() : tensor);
     }
   }
   return result;
+}
+
+void UndoScaling(const HuggingFaceFields& fields, NamedTensors* heads) {
+  const auto weight = heads->find("head.classifier.weight");
+  const auto bias = heads->find("head.classifier.bias");
+  const bool is_scaled = fields.mean != 0 || fields.deviation != 1;
+  if (is_scaled && weight != heads->end() && bias != heads->end()) {
+    weight->second = weight->second * fields.deviation;
+    bias->second = bias->second * fields.deviation + fields.mean;
+  }
 }
 
 }  // namespace etc

@@ -11,6 +11,7 @@
 #include "etc/weights/checkpoint.h"
 #include "etc/weights/encoder_parameters.h"
 #include "etc/weights/head_plan.h"
+#include "etc/weights/hugging_face_fields.h"
 #include "etc/weights/weights.h"
 
 namespace etc {
@@ -44,6 +45,10 @@ absl::StatusOr<NamedTensors> ReadHeads(const WeightFile& file,
 // result may share their memory. Tensors of other names are left out.
 NamedTensors HeadsInStyle(const NamedTensors& heads, const EtcConfig& config,
                           NameStyle style);
+
+// Makes the outputs of a regression's classifier, if `heads` has one, the
+// numbers that they stand for by `fields.mean` and `fields.deviation`.
+void UndoScaling(const HuggingFaceFields& fields, NamedTensors* heads);
 
 }  // namespace etc
 

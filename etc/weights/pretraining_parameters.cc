@@ -185,6 +185,15 @@ std::vector<PretrainingParameter> TaskHeadParameters(const EtcConfig& config,
   return all;
 }
 
+std::vector<PretrainingParameter> AllHeadParameters(const EtcConfig& config,
+                                                    int64_t outputs) {
+  std::vector<PretrainingParameter> all = PretrainingParameters(config);
+  for (PretrainingParameter& parameter : TaskHeadParameters(config, outputs)) {
+    all.push_back(std::move(parameter));
+  }
+  return all;
+}
+
 std::vector<std::string> NamesInFile(const PretrainingParameter& parameter,
                                      const RecognizedNames& names) {
   std::vector<std::string> spellings;
@@ -213,13 +222,9 @@ std::vector<std::string> DecoderNamesInFile(const RecognizedNames& names) {
 std::map<std::string, PretrainingHead> PretrainingTensors(
     const EtcConfig& config, const RecognizedNames& names) {
   std::map<std::string, PretrainingHead> tensors;
-  // Names do not depend on the number of outputs.
-  for (const auto& parameters :
-       {PretrainingParameters(config), TaskHeadParameters(config, 1)}) {
-    for (const PretrainingParameter& parameter : parameters) {
-      for (const std::string& name : NamesInFile(parameter, names)) {
-        tensors.emplace(name, parameter.head);
-      }
+  for (const PretrainingParameter& parameter : AllHeadParameters(config)) {
+    for (const std::string& name : NamesInFile(parameter, names)) {
+      tensors.emplace(name, parameter.head);
     }
   }
   for (const std::string& name : DecoderNamesInFile(names)) {

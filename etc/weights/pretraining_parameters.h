@@ -60,10 +60,13 @@ std::vector<PretrainingParameter> PretrainingParameters(
 // span. ETC's code has no names for them.
 std::vector<PretrainingParameter> TaskHeadParameters(const EtcConfig& config,
                                                      int64_t outputs);
+// Both, one after the other. Names do not depend on the number of outputs.
+std::vector<PretrainingParameter> AllHeadParameters(const EtcConfig& config,
+                                                    int64_t outputs = 1);
 
-// The names that a file may have for `parameter`, the usual one first, none if
-// its style has none, if
-// RecognizeNames found `names` in it: a prefix before that of the encoder
+// Names of `parameter` in a file whose names RecognizeNames describes by
+// `names`, the usual one first; empty if that style has none. A prefix before
+// that of the encoder
 // ("module.bert.") is before the heads too ("module.cls."), the pooler shares
 // that of the encoder, and older files of HuggingFace end LayerNorms as
 // TensorFlow does.

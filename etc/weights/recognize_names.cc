@@ -10,6 +10,7 @@
 #include "absl/strings/strip.h"
 #include "base/utf8.h"
 #include "etc/weights/encoder_parameters.h"
+#include "etc/weights/formats/tensorflow/tensorflow_checkpoint.h"
 
 namespace etc {
 namespace {
@@ -28,8 +29,6 @@ constexpr Anchor kAnchors[] = {
     {NameStyle::kHuggingFace, "embeddings.word_embeddings.weight", '.'},
 };
 
-constexpr char kObjectGraph[] = "_CHECKPOINTABLE_OBJECT_GRAPH";
-
 // The name as EncoderParameters spells it. Older HuggingFace files call the
 // last component of LayerNorms as TensorFlow does (doc/formats.md 3.3).
 std::string Respelt(NameStyle style, absl::string_view name) {
@@ -43,7 +42,7 @@ std::string Respelt(NameStyle style, absl::string_view name) {
 
 absl::Status NotRecognized(const std::vector<std::string>& names,
                            const std::string& source) {
-  if (std::find(names.begin(), names.end(), kObjectGraph) != names.end()) {
+  if (std::find(names.begin(), names.end(), kObjectGraphKey) != names.end()) {
     return absl::InvalidArgumentError(absl::StrCat(
         source,
         ": an object-based TensorFlow 2 checkpoint, whose keys are paths of "

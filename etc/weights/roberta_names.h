@@ -1,7 +1,6 @@
 #ifndef ETC_ETC_WEIGHTS_ROBERTA_NAMES_H_
 #define ETC_ETC_WEIGHTS_ROBERTA_NAMES_H_
 
-#include <cstdint>
 #include <string>
 
 namespace etc {

@@ -7,9 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/json_reader.h"
-#include "base/json_text.h"
 #include "base/status_macros.h"
-#include "base/utf8.h"
+#include "etc/weights/tokenizer_statements.h"
 #include "nlohmann/json.hpp"
 
 namespace etc {
@@ -63,11 +62,7 @@ absl::StatusOr<std::vector<int64_t>> RobertaRows(
         absl::StrCat(vocab_json, ": expected an object of pieces"));
   }
   for (const auto& [piece, row] : json.items()) {
-    if (!row.is_number_unsigned()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          vocab_json, ": the row of ", QuotedName(piece),
-          " should be a whole number from 0, but is ", JsonText(row)));
-    }
+    ETC_RETURN_IF_ERROR(CheckTokenId(row, piece, vocab_json));
   }
   std::vector<int64_t> rows;
   for (const std::string& piece : pieces) {

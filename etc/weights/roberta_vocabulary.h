@@ -22,7 +22,7 @@ const std::string& ByteCharacter(uint8_t byte);
 // Returns, for each piece of a SentencePiece vocabulary, the row of RoBERTa's
 // token table with the same text, or -1. `vocab_json` is the path of RoBERTa's
 // vocab.json, which maps texts to rows.
-//   kInvalidArgument  it is no object of whole numbers from 0
+//   kInvalidArgument  it is no object of whole numbers in [0, 2^31)
 absl::StatusOr<std::vector<int64_t>> RobertaRows(
     const std::string& vocab_json, const std::vector<std::string>& pieces);
 

@@ -25,8 +25,6 @@ using nlohmann::json;
 
 constexpr char kBertConfigJson[] = "bert_config.json";
 constexpr char kConfigJson[] = "config.json";
-// `model_type` in config.json of ExportForTransformers.
-constexpr char kRealEtcModelType[] = "realetc";
 // RoBERTa numbers positions from pad_token_id + 1, and pad_token_id is 1.
 constexpr int64_t kRobertaPadding = 1;
 

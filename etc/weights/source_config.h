@@ -43,10 +43,6 @@ struct SourceConfig {
 //   kInvalidArgument  it is invalid
 absl::StatusOr<SourceConfig> ReadSourceConfig(const std::string& path);
 
-// Returns true for the contents of config.json of ExportForTransformers, or
-// what transformers made of it.
-bool IsOfTransformersExport(const nlohmann::json& fields);
-
 // The same without etc_config.json: beside weights of BERT that may be the
 // configuration they are to be lifted to. `names` are those of the tensors,
 // where they are known. Beside HuggingFace's, config.json comes first, and
@@ -54,6 +50,12 @@ bool IsOfTransformersExport(const nlohmann::json& fields);
 // with the prefix "roberta." RoBERTa unless the file says BERT.
 absl::StatusOr<SourceConfig> ReadBertSourceConfig(
     const std::string& path, const RecognizedNames* names = nullptr);
+
+// `model_type` in config.json of ExportForTransformers.
+inline constexpr char kRealEtcModelType[] = "realetc";
+// Returns true for the contents of config.json of ExportForTransformers, or
+// what transformers made of it.
+bool IsOfTransformersExport(const nlohmann::json& fields);
 
 // The contents of `bert_config.json` of Google's code, or of `config.json` of
 // HuggingFace's BERT or RoBERTa, told apart by fields that only the latter has.

@@ -4,12 +4,15 @@
 #include <unicode/utf8.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <filesystem>
 #include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -74,6 +77,9 @@ bool Contains(const List& list, absl::string_view name) {
   return std::find(std::begin(list), std::end(list), name) != std::end(list);
 }
 
+// A set of pieces, views of others' texts.
+using PieceSet = absl::flat_hash_set<absl::string_view>;
+
 // --- WordPiece ---------------------------------------------------------------
 
 // A vocabulary with all statements about it.
@@ -97,6 +103,15 @@ absl::Status CheckClass(const WordPieceFiles& files) {
       "BertTokenizer (or a class that is the same under another name)");
 }
 
+// Views of the contents of added tokens, which must outlive the set.
+PieceSet ContentsOf(const std::vector<StatedToken>& tokens) {
+  PieceSet contents;
+  for (const StatedToken& stated : tokens) {
+    contents.insert(stated.token.content);
+  }
+  return contents;
+}
+
 // Checks that vocab.txt has the pieces of the tokenizer.json beside it, but for
 // added ones at the end.
 absl::Status CheckSamePieces(const std::string& vocabulary,
@@ -108,17 +123,11 @@ absl::Status CheckSamePieces(const std::string& vocabulary,
   const auto quoted = [](const std::vector<absl::string_view>& list, size_t i) {
     return i < list.size() ? QuotedName(list[i]) : std::string("missing");
   };
-  const auto is_added = [&json](absl::string_view piece) {
-    return std::any_of(json.statements.added_tokens.begin(),
-                       json.statements.added_tokens.end(),
-                       [piece](const StatedToken& added) {
-                         return added.token.content == piece;
-                       });
-  };
+  const PieceSet added = ContentsOf(json.statements.added_tokens);
   for (size_t i = 0; i < std::max(pieces.size(), others.size()); ++i) {
     const bool same = i < pieces.size()
                           ? i < others.size() && pieces[i] == others[i]
-                          : is_added(others[i]);
+                          : added.contains(others[i]);
     if (!same) {
       return absl::InvalidArgumentError(absl::StrCat(
           vocabulary, ":", i + 1, ": the piece is ", quoted(pieces, i),
@@ -136,30 +145,20 @@ absl::Status AppendAddedTokens(WordPieceFiles* files) {
             [](const StatedToken& a, const StatedToken& b) {
               return a.token.id < b.token.id;
             });
-  const std::string lines = files->lines;
-  const std::vector<absl::string_view> pieces = VocabularyLines(lines);
-  auto size = static_cast<int64_t>(pieces.size());
-  if (std::none_of(added.begin(), added.end(), [size](const auto& stated) {
-        return stated.token.id >= size;
-      })) {
-    size = -1;  // the lines stay as they are
-  } else {
-    files->lines.clear();
-    for (const absl::string_view piece : pieces) {
-      absl::StrAppend(&files->lines, piece, "\n");
-    }
-  }
+  const std::vector<absl::string_view> pieces = VocabularyLines(files->lines);
+  const PieceSet known(pieces.begin(), pieces.end());
+  const auto size = static_cast<int64_t>(pieces.size());
+  int64_t next = size;
+  std::string appended;
   for (StatedToken& stated : added) {
     AddedToken& token = stated.token;
-    const bool is_known =
-        token.id >= 0 && token.id < static_cast<int64_t>(pieces.size());
-    const bool is_same = is_known && pieces[token.id] == token.content;
-    if (is_same) {
+    const bool is_known = token.id < size;
+    if (is_known && pieces[token.id] == token.content) {
       continue;
     }
-    if (is_known || token.id != size ||
+    if (is_known || token.id != next ||
         token.content.find_first_of("\r\n") != std::string::npos ||
-        Contains(pieces, token.content)) {
+        known.contains(token.content)) {
       return absl::InvalidArgumentError(
           absl::StrCat(stated.where, ": the added token ",
                        QuotedName(token.content), " has the id ", token.id,
@@ -169,9 +168,16 @@ absl::Status AppendAddedTokens(WordPieceFiles* files) {
                                   "the next one behind "
                                   "it"));
     }
-    absl::StrAppend(&files->lines, token.content, "\n");
+    absl::StrAppend(&appended, token.content, "\n");
     token.outside = true;
-    ++size;
+    ++next;
+  }
+  if (next > size) {
+    std::string lines;
+    for (const absl::string_view piece : pieces) {
+      absl::StrAppend(&lines, piece, "\n");
+    }
+    files->lines = lines + appended;
   }
   return absl::OkStatus();
 }
@@ -182,27 +188,38 @@ absl::Status FindSpecialTokens(WordPieceFiles* files) {
   if (all.special_tokens.empty()) {
     return absl::OkStatus();
   }
-  const std::vector<absl::string_view> pieces = VocabularyLines(files->lines);
+  absl::flat_hash_map<absl::string_view, int64_t> ids;
+  int64_t line = 0;
+  for (const absl::string_view piece : VocabularyLines(files->lines)) {
+    // The first of equal pieces counts.
+    ids.emplace(piece, line);
+    ++line;
+  }
+  // Indices of added tokens by their contents.
+  absl::flat_hash_map<std::string, size_t> added_tokens;
+  for (size_t i = 0; i < all.added_tokens.size(); ++i) {
+    added_tokens.emplace(all.added_tokens[i].token.content, i);
+  }
   for (const Stated<std::string>& special : all.special_tokens) {
-    const auto known = std::find_if(
-        all.added_tokens.begin(), all.added_tokens.end(),
-        [&](const auto& a) { return a.token.content == special.value; });
-    if (known != all.added_tokens.end()) {
-      if (!known->has_flags) {
-        known->token.special = true;
-        known->token.normalized = false;
+    const auto [known, is_new] =
+        added_tokens.emplace(special.value, all.added_tokens.size());
+    if (!is_new) {
+      StatedToken& stated = all.added_tokens[known->second];
+      if (!stated.has_flags) {
+        stated.token.special = true;
+        stated.token.normalized = false;
       }
       continue;
     }
-    const auto piece = std::find(pieces.begin(), pieces.end(), special.value);
-    if (piece == pieces.end()) {
+    const auto piece = ids.find(special.value);
+    if (piece == ids.end()) {
       return absl::InvalidArgumentError(absl::StrCat(
           special.where, " has ", QuotedName(special.value),
           ", which is no piece of the vocabulary: tokenizer.json, "
           "added_tokens.json or added_tokens_decoder should give its id"));
     }
     StatedToken added;
-    added.token.id = piece - pieces.begin();
+    added.token.id = piece->second;
     added.token.content = special.value;
     added.token.special = true;
     added.where = special.where;
@@ -289,18 +306,13 @@ bool IsInBrackets(absl::string_view piece) {
 
 // The pieces that lower-cased text never has.
 std::vector<absl::string_view> PiecesWithCapitals(const WordPieceFiles& files) {
+  const PieceSet added = ContentsOf(files.statements.added_tokens);
   std::vector<absl::string_view> found;
   for (const absl::string_view piece : VocabularyLines(files.lines)) {
-    if (HasCapital(piece) && !IsInBrackets(piece)) {
+    if (HasCapital(piece) && !IsInBrackets(piece) && !added.contains(piece)) {
       found.push_back(piece);
     }
   }
-  std::erase_if(found, [&files](absl::string_view piece) {
-    const auto& added = files.statements.added_tokens;
-    return std::any_of(added.begin(), added.end(), [piece](const auto& a) {
-      return a.token.content == piece;
-    });
-  });
   return found;
 }
 
@@ -339,20 +351,19 @@ bool IsNoWord(absl::string_view piece) {
 std::string LinesToWrite(const WordPieceOptions& options,
                          const std::string& vocabulary) {
   int64_t kept = std::numeric_limits<int64_t>::max();
+  PieceSet added;
   for (const AddedToken& token : options.added_tokens) {
+    added.insert(token.content);
     if (token.outside && !IsNoWord(token.content)) {
       kept = std::min(kept, token.id);
     }
   }
   const std::vector<absl::string_view> lines = VocabularyLines(vocabulary);
   const auto size = static_cast<int64_t>(lines.size());
-  const auto is_added = [&options](absl::string_view piece) {
-    return std::any_of(
-        options.added_tokens.begin(), options.added_tokens.end(),
-        [piece](const AddedToken& token) { return token.content == piece; });
-  };
-  if (kept >= size ||
-      !std::all_of(lines.begin() + kept, lines.end(), is_added)) {
+  if (kept >= size || !std::all_of(lines.begin() + kept, lines.end(),
+                                   [&added](absl::string_view line) {
+                                     return added.contains(line);
+                                   })) {
     return vocabulary;
   }
   return absl::StrCat(absl::StrJoin(lines.begin(), lines.begin() + kept, "\n"),

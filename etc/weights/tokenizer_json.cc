@@ -264,7 +264,8 @@ absl::StatusOr<int64_t> CountTokenizerJsonPieces(const std::string& path) {
   ETC_RETURN_IF_ERROR(model_reader.Finish(kIgnoreOthers));
   int64_t size = 0;
   const auto add = [&size](const json& id) {
-    if (id.is_number_unsigned()) {
+    // Other ids are refused when the tokenizer is loaded.
+    if (id.is_number_unsigned() && id.get<uint64_t>() < kEndOfTokenIds) {
       size = std::max(size, id.get<int64_t>() + 1);
     }
   };

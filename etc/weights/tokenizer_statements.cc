@@ -1,9 +1,11 @@
 #include "etc/weights/tokenizer_statements.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <iterator>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/json_reader.h"
@@ -44,42 +46,61 @@ absl::Status AddStatement(const std::optional<Stated<T>>& other,
   return absl::OkStatus();
 }
 
-absl::Status AddToken(const StatedToken& other, std::vector<StatedToken>* all) {
-  for (StatedToken& known : *all) {
-    const bool same_content = known.token.content == other.token.content;
-    if (known.token.id == other.token.id && !same_content) {
-      return Contradiction(known.where, QuotedName(known.token.content),
-                           other.where, QuotedName(other.token.content));
-    }
-    if (!same_content) {
-      continue;
-    }
-    const std::string of =
-        absl::StrCat(" of ", QuotedName(known.token.content), " in ");
-    if (known.token.id != other.token.id) {
-      return Contradiction(
-          absl::StrCat("the id", of, known.where), Text(known.token.id),
-          absl::StrCat("the id", of, other.where), Text(other.token.id));
-    }
-    const bool outside = known.token.outside || other.token.outside;
-    if (!known.has_flags) {
-      known = other;
-      known.token.outside = outside;
-      return absl::OkStatus();
-    }
-    known.token.outside = outside;
-    for (const auto& [field, member] :
-         {std::pair("single_word", &AddedToken::single_word),
-          std::pair("normalized", &AddedToken::normalized)}) {
-      if (other.has_flags && known.token.*member != other.token.*member) {
-        return Contradiction(
-            absl::StrCat(field, of, known.where), Text(known.token.*member),
-            absl::StrCat(field, of, other.where), Text(other.token.*member));
-      }
-    }
+// Adds what another file says of the token with the same content.
+absl::Status MergeToken(const StatedToken& other, StatedToken* known) {
+  const std::string of =
+      absl::StrCat(" of ", QuotedName(known->token.content), " in ");
+  if (known->token.id != other.token.id) {
+    return Contradiction(
+        absl::StrCat("the id", of, known->where), Text(known->token.id),
+        absl::StrCat("the id", of, other.where), Text(other.token.id));
+  }
+  const bool outside = known->token.outside || other.token.outside;
+  if (!known->has_flags) {
+    *known = other;
+    known->token.outside = outside;
     return absl::OkStatus();
   }
-  all->push_back(other);
+  known->token.outside = outside;
+  for (const auto& [field, member] :
+       {std::pair("single_word", &AddedToken::single_word),
+        std::pair("normalized", &AddedToken::normalized)}) {
+    if (other.has_flags && known->token.*member != other.token.*member) {
+      return Contradiction(
+          absl::StrCat(field, of, known->where), Text(known->token.*member),
+          absl::StrCat(field, of, other.where), Text(other.token.*member));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AddTokens(const std::vector<StatedToken>& others,
+                       std::vector<StatedToken>* all) {
+  // Indices into `all`.
+  absl::flat_hash_map<std::string, size_t> by_content;
+  absl::flat_hash_map<int64_t, size_t> by_id;
+  for (size_t i = 0; i < all->size(); ++i) {
+    by_content.emplace((*all)[i].token.content, i);
+    by_id.emplace((*all)[i].token.id, i);
+  }
+  for (const StatedToken& other : others) {
+    const auto same_id = by_id.find(other.token.id);
+    if (same_id != by_id.end()) {
+      const StatedToken& known = (*all)[same_id->second];
+      if (known.token.content != other.token.content) {
+        return Contradiction(known.where, QuotedName(known.token.content),
+                             other.where, QuotedName(other.token.content));
+      }
+    }
+    const auto [known, is_new] =
+        by_content.try_emplace(other.token.content, all->size());
+    if (is_new) {
+      by_id.emplace(other.token.id, all->size());
+      all->push_back(other);
+    } else {
+      ETC_RETURN_IF_ERROR(MergeToken(other, &(*all)[known->second]));
+    }
+  }
   return absl::OkStatus();
 }
 
@@ -170,30 +191,6 @@ absl::Status ReadSpecialTokens(JsonObjectReader* reader,
   return absl::OkStatus();
 }
 
-// added_tokens_decoder: the tokens by their ids, which are strings there.
-absl::Status ReadDecoder(JsonObjectReader* reader,
-                         TokenizerStatements* statements) {
-  constexpr char kField[] = "added_tokens_decoder";
-  const json* decoder = GivenField(reader, kField);
-  if (decoder == nullptr) {
-    return absl::OkStatus();
-  }
-  const std::string where = reader->Where(kField);
-  JsonObjectReader object(*decoder, where);
-  ETC_RETURN_IF_ERROR(object.Finish(kIgnoreOthers));
-  for (const auto& [id, token] : decoder->items()) {
-    StatedToken stated;
-    stated.where = absl::StrCat(where, "[", QuotedName(id), "]");
-    if (!absl::SimpleAtoi(id, &stated.token.id)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          where, " should have ids for keys, but has ", QuotedName(id)));
-    }
-    ETC_RETURN_IF_ERROR(ReadAddedToken(token, stated.where, &stated.token));
-    ETC_RETURN_IF_ERROR(AddToken(stated, &statements->added_tokens));
-  }
-  return absl::OkStatus();
-}
-
 // --- The files ---------------------------------------------------------------
 
 absl::StatusOr<TokenizerStatements> ReadTokenizerConfig(
@@ -220,7 +217,8 @@ absl::StatusOr<TokenizerStatements> ReadTokenizerConfig(
   ETC_RETURN_IF_ERROR(CheckUnsupported(&reader));
   ETC_RETURN_IF_ERROR(CheckRoles(&reader));
   ETC_RETURN_IF_ERROR(ReadSpecialTokens(&reader, &statements));
-  ETC_RETURN_IF_ERROR(ReadDecoder(&reader, &statements));
+  ETC_RETURN_IF_ERROR(
+      ReadAddedTokensDecoder(&reader, &statements.added_tokens));
   return statements;
 }
 
@@ -235,27 +233,10 @@ absl::StatusOr<TokenizerStatements> ReadSpecialTokensMap(
   return statements;
 }
 
-// Ids by contents.
-absl::StatusOr<TokenizerStatements> ReadAddedTokens(const std::string& path) {
-  ETC_ASSIGN_OR_RETURN(const json contents, ReadJsonFile(path));
-  JsonObjectReader reader(contents, path);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+absl::StatusOr<TokenizerStatements> ReadAddedTokensJson(
+    const std::string& path) {
   TokenizerStatements statements;
-  for (const auto& [content, id] : contents.items()) {
-    if (!id.is_number_unsigned() || content.empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path, ": the id of ", QuotedName(content),
-                       " should be a whole number from 0, but is ",
-                       id.is_number() ? JsonText(id) : id.type_name()));
-    }
-    StatedToken added;
-    added.token.id = id.get<int64_t>();
-    added.token.content = content;
-    added.token.normalized = true;
-    added.has_flags = false;
-    added.where = path;
-    ETC_RETURN_IF_ERROR(AddToken(added, &statements.added_tokens));
-  }
+  ETC_RETURN_IF_ERROR(ReadAddedTokensFile(path, &statements.added_tokens));
   return statements;
 }
 
@@ -306,6 +287,68 @@ absl::Status ReadAddedToken(const json& object, const std::string& where,
   return reader.Finish(kIgnoreOthers);
 }
 
+absl::Status CheckTokenId(const json& id, const std::string& piece,
+                          const std::string& where) {
+  if (id.is_number_unsigned() && id.get<uint64_t>() < kEndOfTokenIds) {
+    return absl::OkStatus();
+  }
+  return InvalidArgument(where, ": the id of ", QuotedName(piece),
+                         " should be a whole number from 0 to ",
+                         kEndOfTokenIds - 1, ", but is ",
+                         id.is_number() ? JsonText(id) : id.type_name());
+}
+
+absl::Status ReadAddedTokensDecoder(JsonObjectReader* config,
+                                    std::vector<StatedToken>* all) {
+  constexpr char kField[] = "added_tokens_decoder";
+  const json* decoder = GivenField(config, kField);
+  if (decoder == nullptr) {
+    return absl::OkStatus();
+  }
+  const std::string where = config->Where(kField);
+  JsonObjectReader object(*decoder, where);
+  ETC_RETURN_IF_ERROR(object.Finish(kIgnoreOthers));
+  std::vector<StatedToken> tokens;
+  for (const auto& [id, token] : decoder->items()) {
+    StatedToken stated;
+    stated.where = absl::StrCat(where, "[", QuotedName(id), "]");
+    uint64_t number = 0;
+    if (!absl::SimpleAtoi(id, &number) || number >= kEndOfTokenIds) {
+      return InvalidArgument(where,
+                             " should have ids for keys, whole numbers from 0 "
+                             "to ",
+                             kEndOfTokenIds - 1, ", but has ", QuotedName(id));
+    }
+    stated.token.id = static_cast<int64_t>(number);
+    ETC_RETURN_IF_ERROR(ReadAddedToken(token, stated.where, &stated.token));
+    tokens.push_back(std::move(stated));
+  }
+  return AddTokens(tokens, all);
+}
+
+absl::Status ReadAddedTokensFile(const std::string& path,
+                                 std::vector<StatedToken>* all) {
+  ETC_ASSIGN_OR_RETURN(const json contents, ReadJsonFile(path));
+  JsonObjectReader reader(contents, path);
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  std::vector<StatedToken> tokens;
+  for (const auto& [content, id] : contents.items()) {
+    ETC_RETURN_IF_ERROR(CheckTokenId(id, content, path));
+    if (content.empty()) {
+      return InvalidArgument(path,
+                             " should have tokens for keys, but has \"\"");
+    }
+    StatedToken added;
+    added.token.id = id.get<int64_t>();
+    added.token.content = content;
+    added.token.normalized = true;
+    added.has_flags = false;
+    added.where = path;
+    tokens.push_back(std::move(added));
+  }
+  return AddTokens(tokens, all);
+}
+
 absl::Status AddStatements(const TokenizerStatements& other,
                            TokenizerStatements* all) {
   ETC_RETURN_IF_ERROR(AddStatement(other.lower_case, &all->lower_case));
@@ -319,9 +362,7 @@ absl::Status AddStatements(const TokenizerStatements& other,
       AddStatement(other.split_punctuation, &all->split_punctuation));
   ETC_RETURN_IF_ERROR(
       AddStatement(other.tokenizer_class, &all->tokenizer_class));
-  for (const StatedToken& token : other.added_tokens) {
-    ETC_RETURN_IF_ERROR(AddToken(token, &all->added_tokens));
-  }
+  ETC_RETURN_IF_ERROR(AddTokens(other.added_tokens, &all->added_tokens));
   std::copy(other.special_tokens.begin(), other.special_tokens.end(),
             std::back_inserter(all->special_tokens));
   return absl::OkStatus();
@@ -351,7 +392,7 @@ absl::StatusOr<TokenizerStatements> ReadWordPieceStatements(
   constexpr std::pair<const char*, Reader> kFiles[] = {
       {kTokenizerConfigFile, ReadTokenizerConfig},
       {"special_tokens_map.json", ReadSpecialTokensMap},
-      {"added_tokens.json", ReadAddedTokens},
+      {"added_tokens.json", ReadAddedTokensJson},
       {"config.json", ReadModelConfig},
   };
   TokenizerStatements all;

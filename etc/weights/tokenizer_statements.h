@@ -21,6 +21,8 @@ inline constexpr int64_t kHuggingFaceWordCodePoints = 100;
 inline constexpr char kTokenizerConfigFile[] = "tokenizer_config.json";
 // Bytes of a vocabulary at most: doc/formats.md 0.2.
 inline constexpr uint64_t kMostVocabularyBytes = uint64_t{256} << 20;
+// Ids of tokens end before this: models take them as int32.
+inline constexpr uint64_t kEndOfTokenIds = uint64_t{1} << 31;
 // Files of HuggingFace's have many fields that are not read.
 inline constexpr auto kIgnoreOthers = JsonObjectReader::UnknownFields::kIgnore;
 
@@ -84,9 +86,26 @@ absl::Status UnsupportedTokenizer(const std::string& where,
                                   absl::string_view expected,
                                   const std::string& advice = "");
 
+// Checks the id of a piece, which should be a whole number in
+// [0, kEndOfTokenIds); `where` is the file, for the message.
+absl::Status CheckTokenId(const nlohmann::json& id, const std::string& piece,
+                          const std::string& where);
+
 // Reads an added token of HuggingFace's files, but for its id.
 absl::Status ReadAddedToken(const nlohmann::json& json,
                             const std::string& where, AddedToken* token);
+
+// Adds the tokens of `added_tokens_decoder` of tokenizer_config.json, which has
+// them by their ids, to `all`.
+//   kInvalidArgument  no such ids or tokens, or they contradict those of `all`
+absl::Status ReadAddedTokensDecoder(JsonObjectReader* config,
+                                    std::vector<StatedToken>* all);
+
+// Adds the tokens of an added_tokens.json, {"[ENT0]": 30522}, to `all`.
+//   kInvalidArgument  no object of such ids, or they contradict those of `all`
+// and the errors of ReadJsonFile.
+absl::Status ReadAddedTokensFile(const std::string& path,
+                                 std::vector<StatedToken>* all);
 
 }  // namespace etc
 

@@ -21,10 +21,6 @@ namespace {
 
 constexpr char kFresh[] = "freshly initialised";
 
-std::string ShapeText(const std::vector<int64_t>& shape) {
-  return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
-}
-
 // Collects mistakes for one message, which shows the first few.
 class Mistakes {
  public:
@@ -247,20 +243,13 @@ class Planner {
   }
 
   void CheckTensor(const EncoderParameter& from, const std::string& stored) {
-    const TensorInfo& info = source_.tensors.at(stored);
     std::vector<int64_t> expected = ShapeInStyle(from, source_.names.style);
     if (from.role == ParameterRole::kPositionTable) {
       expected[0] += source_.first_position;
     }
-    if (info.shape != expected) {
-      mistakes_.Add(absl::StrCat("tensor ", QuotedName(stored), " should be ",
-                                 ShapeText(expected), ", but is ",
-                                 ShapeText(info.shape)));
-    }
-    if (!IsFloating(info.dtype)) {
-      mistakes_.Add(absl::StrCat("tensor ", QuotedName(stored),
-                                 " should hold floating numbers, but is ",
-                                 info.dtype));
+    std::string mistake = StoredTensorMistake(source_, stored, expected);
+    if (!mistake.empty()) {
+      mistakes_.Add(std::move(mistake));
     }
   }
 
@@ -445,6 +434,21 @@ int64_t WeightPlan::NumNewGates() const {
   return std::count_if(steps.begin(), steps.end(), [](const WeightStep& step) {
     return step.source.empty() && step.target.role == ParameterRole::kGate;
   });
+}
+
+std::string StoredTensorMistake(const SourceWeights& source,
+                                const std::string& stored,
+                                const std::vector<int64_t>& expected) {
+  const TensorInfo& info = source.tensors.at(stored);
+  const std::string tensor = absl::StrCat("tensor ", QuotedName(stored));
+  if (info.shape != expected) {
+    return absl::StrCat(tensor, " should be ", ShapeText(expected), ", but is ",
+                        ShapeText(info.shape));
+  }
+  return IsFloating(info.dtype)
+             ? ""
+             : absl::StrCat(tensor, " should hold floating numbers, but is ",
+                            info.dtype);
 }
 
 std::vector<TensorCopy> CopiesOf(const std::vector<WeightStep>& steps) {

@@ -38,6 +38,12 @@ struct SourceWeights {
   HuggingFaceFields hugging_face;
 };
 
+// Describes the mistake in a tensor of the source that should hold floating
+// numbers of the shape `expected`; empty if there is none.
+std::string StoredTensorMistake(const SourceWeights& source,
+                                const std::string& stored,
+                                const std::vector<int64_t>& expected);
+
 // One tensor of a file that is copied into one of a model (CopyTensors).
 struct TensorCopy {
   std::string source;      // name in the file

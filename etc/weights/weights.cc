@@ -105,10 +105,6 @@ absl::Status FindHuggingFaceFields(WeightFile* file) {
   return absl::OkStatus();
 }
 
-std::string SizesText(at::IntArrayRef shape) {
-  return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
-}
-
 // Returns true if LibTorch can compute the strides of an empty tensor like
 // [2^62, 0], for which it multiplies the other dimensions.
 bool HasStrides(const std::vector<int64_t>& shape) {
@@ -138,8 +134,8 @@ std::string Mismatch(const TensorInfo& source, const TensorCopy& copy,
     expected[0] = source.shape[0];
   }
   if (source.shape != expected) {
-    return absl::StrCat("should be ", SizesText(expected), ", but is ",
-                        SizesText(source.shape));
+    return absl::StrCat("should be ", ShapeText(expected), ", but is ",
+                        ShapeText(source.shape));
   }
   const auto type = ScalarTypeOf(source.dtype);
   if (type == destination.scalar_type() ||
@@ -323,7 +319,7 @@ absl::StatusOr<torch::Tensor> TensorReader::Read(
   }
   if (!HasStrides(info->shape)) {
     return error("has no elements, but too large a shape, ",
-                 SizesText(info->shape));
+                 ShapeText(info->shape));
   }
   const torch::Tensor tensor =
       torch::empty(info->shape, torch::dtype(*type).device(torch::kCPU));

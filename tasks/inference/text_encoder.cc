@@ -125,7 +125,8 @@ absl::StatusOr<LoadedEncoder> Load(const std::string& path,
   ETC_RETURN_IF_ERROR(LoadTokenizerOf(options, &loaded));
   ETC_RETURN_IF_ERROR(SetTextOptions(found.ok(), &loaded));
   loaded.encoder = EtcModel(loaded.config);
-  ETC_ASSIGN_OR_RETURN(loaded.report, LoadEncoder(loaded.path, loaded.encoder));
+  ETC_ASSIGN_OR_RETURN(loaded.report,
+                       LoadEncoderWeights(loaded.path, loaded.encoder));
   loaded.encoder->to(options.device);
   loaded.encoder->eval();
   return loaded;

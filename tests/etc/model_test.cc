@@ -583,6 +583,11 @@ TEST(EtcModelTest, RejectsWhatDoesNotFit) {
   config.relative_vocab_size = 7;  // needs 2m + 4 = 8
   EXPECT_THROW(EtcModel{config}, c10::Error);
   EXPECT_THROW(ResidualAttentionFromName("on"), c10::Error);
+  for (const int64_t period : {-1, 1'000'000}) {
+    EXPECT_THROW(model->set_grad_checkpointing_period(period), c10::Error);
+  }
+  EXPECT_EQ(model->config().grad_checkpointing_period,
+            ToyConfig().grad_checkpointing_period);
 }
 
 }  // namespace

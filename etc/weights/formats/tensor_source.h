@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
 namespace etc {
 
@@ -66,9 +67,14 @@ struct TensorInfo {
   std::vector<int64_t> shape;
 };
 
+// "[2, 3]".
+inline std::string ShapeText(absl::Span<const int64_t> shape) {
+  return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
+}
+
 // "F32 [2, 3]".
 inline std::string Describe(const TensorInfo& info) {
-  return absl::StrCat(info.dtype, " [", absl::StrJoin(info.shape, ", "), "]");
+  return absl::StrCat(info.dtype, " ", ShapeText(info.shape));
 }
 
 // The named tensors of a model in some file format. All descriptions in the

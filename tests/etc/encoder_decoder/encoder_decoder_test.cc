@@ -653,6 +653,15 @@ TEST(EncoderDecoderTest, RefusesBadInput) {
               HasSubstr("evaluation mode"));
   EXPECT_THAT(MessageOf([] { EncoderDecoder empty(EncoderDecoderConfig{}); }),
               HasSubstr("vocab_size should be given"));
+  config.encoder_sublayer = "none";
+  EXPECT_THAT(MessageOf([&] {
+                TransformerEncoder alone(
+                    config,
+                    TokenEmbedding(config.vocab_size, config.hidden_size,
+                                   config.max_source_positions));
+              }),
+              HasSubstr("EncoderDecoderConfig: encoder_sublayer should be one "
+                        "of post_norm"));
 }
 
 }  // namespace

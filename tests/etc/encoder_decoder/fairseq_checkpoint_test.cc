@@ -134,7 +134,7 @@ TEST_F(FairseqCheckpointTest, SaysWhatDoesNotFit) {
   EXPECT_THAT(ErrorOf(tensors, options({{"decoder_attention_heads", 1}})),
               HasSubstr("but have 2 and 1"));
   EXPECT_THAT(ErrorOf(tensors, options({{"dropout", "much"}})),
-              HasSubstr("the option dropout should be a number"));
+              HasSubstr("options.dropout should be a number"));
   EXPECT_THAT(ErrorOf(tensors, options({{"activation_fn", "swish"}})),
               HasSubstr("swish"));
   NamedTensors incomplete = tensors;
@@ -191,10 +191,10 @@ TEST_F(FairseqCheckpointTest, RefusesOptionsOfAnotherFunction) {
   for (const std::string name :
        {"encoder_normalize_before", "decoder_normalize_before"}) {
     EXPECT_THAT(error("post_norm", name, true),
-                HasSubstr("the option " + name + " should be false"));
+                HasSubstr("options." + name + " should be false"));
     EXPECT_THAT(error("admin", name, true), HasSubstr(name));
     EXPECT_THAT(error("pre_norm", name, false),
-                HasSubstr("the option " + name + " should be true"));
+                HasSubstr("options." + name + " should be true"));
     EXPECT_THAT(error("post_norm", name, 1),
                 HasSubstr(name + " should be true or false"));
   }
@@ -202,7 +202,7 @@ TEST_F(FairseqCheckpointTest, RefusesOptionsOfAnotherFunction) {
        {"no_token_positional_embeddings", "no_scale_embedding",
         "cross_self_attention"}) {
     EXPECT_THAT(error("post_norm", name, true),
-                HasSubstr("the option " + name + " should be false"));
+                HasSubstr("options." + name + " should be false"));
   }
 }
 

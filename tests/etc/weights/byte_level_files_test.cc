@@ -120,12 +120,19 @@ TEST_F(ByteLevelFilesTest, ObeyTheFilesBesideThem) {
 
   const std::pair<const char*, const char*> mistakes[] = {
       {"added_tokens.json", R"({"<newer>": "266"})"},
+      {"added_tokens.json", R"({"<newer>": 18446744073709551615})"},
       {"added_tokens.json", "[]"},
       {"tokenizer_config.json", R"({"tokenizer_class": "CLIPTokenizer"})"},
       {"tokenizer_config.json", R"({"add_prefix_space": 1})"},
       {"tokenizer_config.json", R"({"added_tokens_decoder": []})"},
       {"tokenizer_config.json", R"({"added_tokens_decoder": {"a":
-          {"content": "b"}}})"}};
+          {"content": "b"}}})"},
+      {"tokenizer_config.json", R"({"added_tokens_decoder": {"-1":
+          {"content": "b"}}})"},
+      {"tokenizer_config.json", R"({"added_tokens_decoder": {"265":
+          {"content": "b", "lstrip": "yes"}}})"},
+      {"tokenizer_config.json", R"({"added_tokens_decoder": {
+          "265": {"content": "b"}, "266": {"content": "b"}}})"}};
   for (const auto& [file, contents] : mistakes) {
     directory_.Write("added_tokens.json", "{}");
     directory_.Write("tokenizer_config.json", "{}");
@@ -155,7 +162,8 @@ TEST_F(ByteLevelFilesTest, NameTheLineOfAMistake) {
   Write(vocabulary);
   EXPECT_THAT(Error().message(),
               AllOf(HasSubstr("vocab.json"), HasSubstr("\"th\""),
-                    HasSubstr("whole number from 0, but is -1")));
+                    HasSubstr("whole number from 0 to 2147483647, but is "
+                              "-1")));
   Write(json::array());
   EXPECT_THAT(Error().message(), HasSubstr("should be an object of pieces"));
 }

@@ -212,7 +212,7 @@ TEST_F(ConvertTest, FillsAModelAndSaysWith) {
       ExportWeights(Write(bert, "ours"), ExportFormat::kTensorFlow, source)
           .ok());
   EtcModel same(bert->config());
-  auto report = LoadEncoder(source, same);
+  auto report = LoadEncoderWeights(source, same);
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_TRUE(SameTensors(ModuleTensors(*same), ModuleTensors(*bert)));
   EXPECT_EQ(report->loaded.size(), ModuleTensors(*bert).size());
@@ -221,7 +221,7 @@ TEST_F(ConvertTest, FillsAModelAndSaysWith) {
   EXPECT_THAT(report->converted, IsEmpty());
 
   EtcModel lifted(LiftedConfig(bert->config()));
-  report = LoadEncoder(source, lifted);
+  report = LoadEncoderWeights(source, lifted);
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_TRUE(torch::equal(
       ModuleTensors(*lifted).at("layers.1.attention.g2l_key.weight"),
@@ -230,7 +230,7 @@ TEST_F(ConvertTest, FillsAModelAndSaysWith) {
               Contains("layers.0.attention.long_relative.embedding"));
   EXPECT_THAT(report->unexpected,
               ElementsAre("bert/embeddings/position_embeddings"));
-  EXPECT_EQ(LoadEncoder(directory_.File("none"), same).status().code(),
+  EXPECT_EQ(LoadEncoderWeights(directory_.File("none"), same).status().code(),
             absl::StatusCode::kNotFound);
 }
 
@@ -394,7 +394,7 @@ TEST_F(ConvertTest, RefusesToExportAlphasAndOmegas) {
       }
       // Ours hold them.
       const EtcModel again = EtcModel(config);
-      const auto report = LoadEncoder(ours, again);
+      const auto report = LoadEncoderWeights(ours, again);
       ASSERT_TRUE(report.ok()) << report.status();
       EXPECT_TRUE(report->missing.empty());
       EXPECT_TRUE(report->unexpected.empty());
@@ -480,7 +480,7 @@ std::pair<EtcModel, std::vector<std::string>> Filled(const std::string& path,
   torch::manual_seed(3);
   EtcModel model(config);
   model->eval();
-  const auto report = LoadEncoder(path, model);
+  const auto report = LoadEncoderWeights(path, model);
   EXPECT_TRUE(report.ok()) << report.status();
   EXPECT_THAT(report->missing, IsEmpty());
   return {model, report->notices};
@@ -531,7 +531,7 @@ TEST_F(ConvertTest, OurFilesKeepGates) {
 
   // Another mode, also where only the configuration says so.
   EtcModel sum(InMode(ToyConfig(), "sum"));
-  const auto report = LoadEncoder(ours, sum);
+  const auto report = LoadEncoderWeights(ours, sum);
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(report->unexpected.size(), 4u);
   EXPECT_THAT(report->notices, ElementsAre(HasSubstr("are left out")));

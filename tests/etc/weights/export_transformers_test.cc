@@ -111,7 +111,7 @@ TEST_F(ExportTransformersTest, IsACheckpointOfOurs) {
   EXPECT_THAT(file->source.hugging_face.labels,
               testing::ElementsAre("owner", "retrial", "tenant"));
   EtcModel loaded(file->source.config);
-  ASSERT_TRUE(LoadEncoder(out, loaded).ok());
+  ASSERT_TRUE(LoadEncoderWeights(out, loaded).ok());
   EXPECT_TRUE(SameTensors(ModuleTensors(*loaded), ModuleTensors(*model_)));
 }
 

@@ -44,6 +44,12 @@ TEST(HuggingFaceFieldsTest, ComeBackFromJsonAndMetadata) {
 
   EXPECT_THAT(MetadataOf({}), IsEmpty());
   EXPECT_EQ(*HuggingFaceFieldsFromMetadata({}, "f"), HuggingFaceFields());
+  EXPECT_EQ(HuggingFaceFieldsFromMetadata(
+                {{"hugging_face", R"({"deviation": 0})"}}, "f")
+                .status()
+                .message(),
+            "f: metadata hugging_face.deviation and mean should be finite, and "
+            "deviation above 0");
   EXPECT_EQ(HuggingFaceFieldsFromMetadata({{"hugging_face", "{"}}, "f")
                 .status()
                 .code(),

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "tests/support/temporary_directory.h"
 
 namespace etc {
@@ -30,10 +31,18 @@ TEST(RobertaVocabularyTest, FindsRowsByText) {
   ASSERT_TRUE(rows.ok()) << rows.status();
   EXPECT_THAT(*rows, ElementsAre(5, 0, -1, 9));
   EXPECT_FALSE(RobertaRows(directory.Write("a.json", "[]"), {}).ok());
-  EXPECT_THAT(RobertaRows(directory.Write("b.json", R"({"x": -1})"), {})
-                  .status()
-                  .ToString(),
-              HasSubstr("should be a whole number"));
+  // 2^64 - 1 would be the -1 that no row has.
+  for (const char* row : {"-1", "18446744073709551615", "2147483648"}) {
+    EXPECT_THAT(RobertaRows(directory.Write("b.json",
+                                            absl::StrCat("{\"x\": ", row, "}")),
+                            {"x"})
+                    .status()
+                    .ToString(),
+                HasSubstr(absl::StrCat(
+                    "the id of \"x\" should be a whole number from 0 "
+                    "to 2147483647, but is ",
+                    row)));
+  }
 }
 
 }  // namespace

@@ -8,8 +8,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <filesystem>
+#include <limits>
 
+#include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "etc/weights/tokenizer_json.h"
 #include "etc/weights/vocabulary_size.h"
@@ -293,6 +296,15 @@ TEST_F(TokenizerJsonTest, IsFoundBesideWeightsThatHaveNoOtherVocabulary) {
   EXPECT_THAT(found->unsupported, HasSubstr("\"Other\""));
 }
 
+// One more than 2^63 - 1 is no number, and nothing has that many pieces.
+TEST_F(TokenizerJsonTest, CountsNoPiecesByIdsThatCannotBe) {
+  json bpe = Bert();
+  bpe["model"]["type"] = "BPE";
+  bpe["added_tokens"][1]["id"] = std::numeric_limits<int64_t>::max();
+  const std::string path = directory_.Write("tokenizer.json", bpe.dump());
+  EXPECT_EQ(*CountTokenizerJsonPieces(path), 5);
+}
+
 TEST_F(TokenizerJsonTest, OfAnotherKindIsHuggingFaces) {
   json bpe = Bert();
   bpe["model"]["type"] = "BPE";
@@ -508,6 +520,8 @@ TEST_F(StatementsTest, AddedTokensThatCannotBeAreRefused) {
       {{{"[ENT0]", 4}}, "has the id 4, which is that of \"b\""},
       {{{"zebra", 5}}, "\"zebra\" has the id 5"},
       {{{"[ENT0]", -1}}, "a whole number from 0"},
+      {{{"[ENT0]", std::numeric_limits<uint64_t>::max()}},
+       "a whole number from 0 to 2147483647, but is 18446744073709551615"},
       {{{"[ENT0]", "5"}}, "a whole number from 0"},
       {{{"a\nb", 5}}, "the added token"},
       {{{"a", 5}, {"b2", 5}}, "they should say the same"},
@@ -517,6 +531,30 @@ TEST_F(StatementsTest, AddedTokensThatCannotBeAreRefused) {
     EXPECT_THAT(Error(),
                 AllOf(HasSubstr("added_tokens.json"), HasSubstr(message)));
   }
+}
+
+TEST_F(StatementsTest, IdsOfTheDecoderAreWholeNumbersFrom0) {
+  for (const char* id : {"-1", "2147483648", "18446744073709551615", "a"}) {
+    Write("tokenizer_config.json",
+          {{"added_tokens_decoder", {{id, {{"content", "newword"}}}}}});
+    EXPECT_THAT(
+        Error(),
+        AllOf(HasSubstr("tokenizer_config.json: added_tokens_decoder"),
+              HasSubstr("whole numbers from 0 to 2147483647"), HasSubstr(id)));
+  }
+}
+
+TEST_F(StatementsTest, ManyAddedTokensStandBehindTheVocabulary) {
+  json tokens = json::object();
+  std::string lines = kPieces;
+  for (int i = 0; i < 50'000; ++i) {
+    const std::string content = absl::StrCat("[ENT", i, "]");
+    tokens[content] = 5 + i;
+    absl::StrAppend(&lines, content, "\n");
+  }
+  Write("added_tokens.json", tokens);
+  EXPECT_EQ(Options().added_tokens.size(), 50'000u);
+  EXPECT_EQ(*ReadVocabulary("wordpiece", directory_.File("vocab.txt")), lines);
 }
 
 TEST_F(StatementsTest, AVocabularyWithCapitalsIsCasedUnlessAFileSaysOtherwise) {

@@ -91,7 +91,7 @@ class TextEncoderTest : public RealetcTest {
     const auto config = ReadEtcConfig(directory + "/etc_config.json", &unknown);
     EXPECT_TRUE(config.ok()) << config.status();
     EtcModel model(*config);
-    const auto report = LoadEncoder(directory, model);
+    const auto report = LoadEncoderWeights(directory, model);
     EXPECT_TRUE(report.ok()) << report.status();
     model->eval();
     return model;

@@ -16,11 +16,6 @@ namespace {
 using Kind = PickleValue::Kind;
 using Items = std::vector<const PickleValue*>;
 
-template <typename... Parts>
-absl::Status Error(const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat(parts...));
-}
-
 absl::Status Truncated() {
   return absl::OutOfRangeError("ends before it is complete");
 }
@@ -45,7 +40,7 @@ class PickleStack {
   // Takes nothing from below the last mark.
   absl::StatusOr<PickleValue*> Pop() {
     if (stack_.size() <= (marks_.empty() ? 0 : marks_.back())) {
-      return Error("finds too little on the stack");
+      return InvalidArgument("finds too little on the stack");
     }
     PickleValue* top = stack_.back();
     stack_.pop_back();
@@ -61,7 +56,8 @@ class PickleStack {
 
   absl::Status PushMark() {
     if (marks_.size() >= limits_.stack) {
-      return Error("should set at most ", limits_.stack, " marks (limit)");
+      return InvalidArgument("should set at most ", limits_.stack,
+                             " marks (limit)");
     }
     marks_.push_back(stack_.size());
     return absl::OkStatus();
@@ -69,7 +65,7 @@ class PickleStack {
   // Takes all values above the last mark, and the mark.
   absl::StatusOr<Items> PopToMark() {
     if (marks_.empty()) {
-      return Error("finds no mark on the stack");
+      return InvalidArgument("finds no mark on the stack");
     }
     Items items(stack_.data() + marks_.back(), stack_.data() + stack_.size());
     stack_.resize(marks_.back());
@@ -86,10 +82,10 @@ class PickleStack {
       return absl::OkStatus();
     }
     if (is_list && !top->Is(Kind::kList)) {
-      return Error("should add to a list");
+      return InvalidArgument("should add to a list");
     }
     if (!is_list && (!top->IsDict() || items.size() % 2 != 0)) {
-      return Error("should add keys and values to a dictionary");
+      return InvalidArgument("should add keys and values to a dictionary");
     }
     top->items.insert(top->items.end(), items.begin(), items.end());
     return absl::OkStatus();
@@ -102,13 +98,15 @@ class PickleStack {
     memo_[index] = top;
     return memo_.size() <= limits_.memo
                ? absl::OkStatus()
-               : Error("should memorise at most ", limits_.memo, " (limit)");
+               : InvalidArgument("should memorise at most ", limits_.memo,
+                                 " (limit)");
   }
   absl::Status MemoriseNext() { return Memorise(memo_.size()); }
   absl::Status PushMemorised(uint64_t index) {
     const auto found = memo_.find(index);
-    return found != memo_.end() ? PushKnown(found->second)
-                                : Error("nothing was memorised as ", index);
+    return found != memo_.end()
+               ? PushKnown(found->second)
+               : InvalidArgument("nothing was memorised as ", index);
   }
 
   // Gives the attributes on top to an opaque object, and drops those of others.
@@ -124,7 +122,7 @@ class PickleStack {
     return object->Is(Kind::kOrderedDict) || object->Is(Kind::kTensor) ||
                    object->Is(Kind::kOpaque)
                ? absl::OkStatus()
-               : Error("should set attributes of an object only");
+               : InvalidArgument("should set attributes of an object only");
   }
 
   // A value with a name that may be in memory already. Its bytes count as
@@ -146,8 +144,9 @@ class PickleStack {
   // All values, if exactly one is on the stack.
   absl::StatusOr<Pickle> Finish() {
     if (stack_.size() != 1 || !marks_.empty()) {
-      return Error("should leave one object on the stack, but there are ",
-                   stack_.size(), " and ", marks_.size(), " marks");
+      return InvalidArgument(
+          "should leave one object on the stack, but there are ", stack_.size(),
+          " and ", marks_.size(), " marks");
     }
     pickle_.root = stack_.back();
     return std::move(pickle_);
@@ -162,8 +161,8 @@ class PickleStack {
     return pushes_ <= limits_.pushes ? absl::OkStatus() : LimitError();
   }
   absl::Status LimitError() const {
-    return Error("should need a stack of at most ", limits_.stack, " and ",
-                 limits_.pushes, " pushes (limit)");
+    return InvalidArgument("should need a stack of at most ", limits_.stack,
+                           " and ", limits_.pushes, " pushes (limit)");
   }
   absl::Status PushKnown(PickleValue* value) {
     if (stack_.size() >= limits_.stack) {
@@ -262,10 +261,10 @@ class Machine {
     if (!text) {
       return Truncated();
     }
-    return IsUtf8(*text)
-               ? stack_.Push(
-                     {.kind = Kind::kString, .text = std::string(*text)})
-               : Error("a string should be UTF-8, but is ", QuotedName(*text));
+    return IsUtf8(*text) ? stack_.Push({.kind = Kind::kString,
+                                        .text = std::string(*text)})
+                         : InvalidArgument("a string should be UTF-8, but is ",
+                                           QuotedName(*text));
   }
 
   absl::Status PushGlobal(absl::string_view module, absl::string_view name) {
@@ -285,8 +284,8 @@ class Machine {
       }
       line.push_back(*c);
     }
-    return Error("the name of a module or class should have at most ", kLongest,
-                 " bytes");
+    return InvalidArgument("the name of a module or class should have at most ",
+                           kLongest, " bytes");
   }
 
   // Calls nothing: the result of an unknown callable is opaque.
@@ -296,7 +295,7 @@ class Machine {
     const bool is_global = callable->Is(Kind::kGlobal);
     if ((!is_global && !callable->Is(Kind::kOpaque)) ||
         !arguments->Is(Kind::kTuple)) {
-      return Error("should call something with a tuple of arguments");
+      return InvalidArgument("should call something with a tuple of arguments");
     }
     if (!is_global || !globals_.is_known(callable->text)) {
       return stack_.PushOpaque(callable->text);
@@ -312,7 +311,7 @@ class Machine {
     ETC_ASSIGN_OR_RETURN(const PickleValue* type, stack_.Pop());
     return type->Is(Kind::kGlobal) || type->Is(Kind::kOpaque)
                ? stack_.PushOpaque(type->text)
-               : Error("should make an object of a class");
+               : InvalidArgument("should make an object of a class");
   }
 
   ByteReader reader_;
@@ -440,7 +439,8 @@ absl::Status Machine::DoObject(char opcode) {
       ETC_ASSIGN_OR_RETURN(const Items names, stack_.Pop(2));
       return names[0]->Is(Kind::kString) && names[1]->Is(Kind::kString)
                  ? PushGlobal(names[0]->text, names[1]->text)
-                 : Error("the names of a module and a class should be strings");
+                 : InvalidArgument(
+                       "the names of a module and a class should be strings");
     }
     case 'R':  // REDUCE
       return Reduce();
@@ -450,7 +450,7 @@ absl::Status Machine::DoObject(char opcode) {
       ETC_ASSIGN_OR_RETURN(const PickleValue* id, stack_.Pop());
       return id->Is(Kind::kTuple)
                  ? stack_.PushCopy({.kind = Kind::kStorage, .items = id->items})
-                 : Error("a persistent id should be a tuple");
+                 : InvalidArgument("a persistent id should be a tuple");
     }
     case '\x81':  // NEWOBJ
       return NewObject(1);
@@ -470,7 +470,7 @@ absl::Status Machine::DoStack(char opcode) {
     case '2':  // DUP
       return stack_.Duplicate();
     default:
-      return Error("the opcode is not allowed");
+      return InvalidArgument("the opcode is not allowed");
   }
 }
 
@@ -478,10 +478,11 @@ absl::Status Machine::Step(char opcode) {
   if (opcode == '\x80') {  // PROTO
     constexpr int kLatest = 5;
     const auto version = reader_.TakeFixed<uint8_t>();
-    return !version              ? Truncated()
-           : *version <= kLatest ? absl::OkStatus()
-                                 : Error("the protocol should be at most ",
-                                         kLatest, ", but is ", *version);
+    return !version ? Truncated()
+           : *version <= kLatest
+               ? absl::OkStatus()
+               : InvalidArgument("the protocol should be at most ", kLatest,
+                                 ", but is ", *version);
   }
   if (opcode == '\x95') {  // FRAME
     return reader_.Take(sizeof(uint64_t)) ? absl::OkStatus() : Truncated();

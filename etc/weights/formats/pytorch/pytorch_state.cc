@@ -6,7 +6,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/json_text.h"
 #include "base/status_macros.h"
@@ -34,11 +33,6 @@ constexpr absl::string_view kRebuildParameterWithState =
 constexpr absl::string_view kRebuildFromType[] = {
     "torch._tensor._rebuild_from_type_v2", "torch._tensor._rebuild_from_type",
     "torch.tensor._rebuild_from_type"};
-
-template <typename... Parts>
-absl::Status StateError(const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat(parts...));
-}
 
 // Classes of storages whose elements LibTorch or we do not read, but whose
 // sizes are known.
@@ -90,12 +84,12 @@ absl::StatusOr<PickleValue> MakeOrderedDict(
   }
   const PickleValue& pairs = *arguments[0];
   if (arguments.size() != 1 || !pairs.Is(Kind::kList)) {
-    return StateError("an OrderedDict should be made of a list of pairs");
+    return InvalidArgument("an OrderedDict should be made of a list of pairs");
   }
   for (const PickleValue* pair : pairs.items) {
     if ((!pair->Is(Kind::kTuple) && !pair->Is(Kind::kList)) ||
         pair->items.size() != 2) {
-      return StateError("an OrderedDict should be made of pairs");
+      return InvalidArgument("an OrderedDict should be made of pairs");
     }
     dict.items.insert(dict.items.end(), pair->items.begin(), pair->items.end());
   }
@@ -110,8 +104,8 @@ absl::StatusOr<PickleValue> MakeParameter(
   const size_t expected = global == kRebuildParameter ? 3 : 4;
   if (arguments.size() != expected ||
       (!arguments[0]->Is(Kind::kTensor) && !arguments[0]->Is(Kind::kOpaque))) {
-    return StateError("should not call ", global, " with these ",
-                      arguments.size(), " arguments");
+    return InvalidArgument("should not call ", global, " with these ",
+                           arguments.size(), " arguments");
   }
   return *arguments[0];
 }
@@ -123,8 +117,8 @@ absl::StatusOr<PickleValue> MakeFromType(
     const std::vector<const PickleValue*>& arguments) {
   if (arguments.size() != 4 || !arguments[0]->Is(Kind::kGlobal) ||
       !arguments[2]->Is(Kind::kTuple)) {
-    return StateError("should not call ", global, " with these ",
-                      arguments.size(), " arguments");
+    return InvalidArgument("should not call ", global, " with these ",
+                           arguments.size(), " arguments");
   }
   const std::string& maker = arguments[0]->text;
   if (maker == kRebuildTensor) {
@@ -151,8 +145,8 @@ absl::StatusOr<PickleValue> Call(
   if (IsRebuildFromType(global)) {
     return MakeFromType(global, arguments);
   }
-  return StateError("should not call ", global, " with these ",
-                    arguments.size(), " arguments");
+  return InvalidArgument("should not call ", global, " with these ",
+                         arguments.size(), " arguments");
 }
 
 bool IsStorageKey(const PickleValue& value) {
@@ -172,13 +166,13 @@ absl::Status AddStorage(const std::vector<const PickleValue*>& id,
       !IsStorageKey(*id[2]) || !id[3]->Is(Kind::kString) ||
       !id[4]->Is(Kind::kInteger) || id[4]->integer < 0 ||
       (id.size() == 6 && !id[5]->Is(Kind::kNone))) {
-    return StateError(
+    return InvalidArgument(
         "a persistent id should be a torch storage: \"storage\", its "
         "type, key, location and number of elements, no view");
   }
   if (!absl::StartsWith(id[1]->text, "torch.") ||
       !absl::EndsWith(id[1]->text, "Storage")) {
-    return StateError(
+    return InvalidArgument(
         "a persistent id should be of a torch storage, but is of ",
         QuotedName(id[1]->text));
   }
@@ -186,8 +180,9 @@ absl::Status AddStorage(const std::vector<const PickleValue*>& id,
   const std::string& key = id[2]->text;
   const auto count = static_cast<uint64_t>(id[4]->integer);
   if (count > kMostElements) {
-    return StateError("storage ", key, " should hold at most ", kMostElements,
-                      " numbers, but is ", count, " of ", id[1]->text);
+    return InvalidArgument("storage ", key, " should hold at most ",
+                           kMostElements, " numbers, but is ", count, " of ",
+                           id[1]->text);
   }
   const PytorchStorage storage = {
       .dtype = dtype == nullptr ? "" : std::string(dtype->name),
@@ -195,22 +190,22 @@ absl::Status AddStorage(const std::vector<const PickleValue*>& id,
   const auto [known, is_new] = storages->try_emplace(key, storage);
   if (!is_new && (known->second.dtype != storage.dtype ||
                   known->second.count != storage.count)) {
-    return StateError("storage ", key, " is ", known->second.count, " ",
-                      known->second.dtype, " and also ", count, " ",
-                      storage.dtype);
+    return InvalidArgument("storage ", key, " is ", known->second.count, " ",
+                           known->second.dtype, " and also ", count, " ",
+                           storage.dtype);
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<int64_t>> ReadSizes(const PickleValue& value) {
   if (!value.Is(Kind::kTuple) || value.items.size() > kLargestRank) {
-    return StateError("sizes and strides should be tuples of at most ",
-                      kLargestRank, " numbers");
+    return InvalidArgument("sizes and strides should be tuples of at most ",
+                           kLargestRank, " numbers");
   }
   std::vector<int64_t> sizes;
   for (const PickleValue* item : value.items) {
     if (!item->Is(Kind::kInteger) || item->integer < 0) {
-      return StateError("sizes and strides should be numbers from 0 on");
+      return InvalidArgument("sizes and strides should be numbers from 0 on");
     }
     sizes.push_back(item->integer);
   }
@@ -235,11 +230,10 @@ absl::Status CheckView(const PytorchTensor& tensor, uint64_t count) {
   const bool fits = elements == 0 ? tensor.offset <= count
                                   : elements <= count && last < count;
   if (overflows || !fits) {
-    return StateError("size [", absl::StrJoin(tensor.shape, ", "),
-                      "], strides [", absl::StrJoin(tensor.strides, ", "),
-                      "], offset ", tensor.offset,
-                      " should lie within storage ", tensor.storage, " of ",
-                      count, " elements");
+    return InvalidArgument("size ", ShapeText(tensor.shape), ", strides ",
+                           ShapeText(tensor.strides), ", offset ",
+                           tensor.offset, " should lie within storage ",
+                           tensor.storage, " of ", count, " elements");
   }
   return absl::OkStatus();
 }
@@ -253,7 +247,7 @@ absl::StatusOr<PytorchTensor> ReadTensor(
   if (arguments.size() < 6 || arguments.size() > 7 ||
       !arguments[0]->Is(Kind::kStorage) || !arguments[1]->Is(Kind::kInteger) ||
       arguments[1]->integer < 0) {
-    return StateError(
+    return InvalidArgument(
         "should be made of a storage, an offset, sizes, strides, "
         "requires_grad and hooks");
   }
@@ -267,8 +261,8 @@ absl::StatusOr<PytorchTensor> ReadTensor(
   ETC_ASSIGN_OR_RETURN(tensor.shape, ReadSizes(*arguments[2]));
   ETC_ASSIGN_OR_RETURN(tensor.strides, ReadSizes(*arguments[3]));
   if (tensor.shape.size() != tensor.strides.size()) {
-    return StateError("has ", tensor.shape.size(), " sizes, but ",
-                      tensor.strides.size(), " strides");
+    return InvalidArgument("has ", tensor.shape.size(), " sizes, but ",
+                           tensor.strides.size(), " strides");
   }
   const PytorchStorage& storage = storages.find(tensor.storage)->second;
   if (!storage.is_known()) {
@@ -301,8 +295,8 @@ absl::Status TakeEntry(const PickleValue& key, const PickleValue& value,
     return absl::OkStatus();
   }
   if (key.text.size() > kLongestName) {
-    return StateError("the names of tensors should be strings of at most ",
-                      kLongestName, " bytes");
+    return InvalidArgument("the names of tensors should be strings of at most ",
+                           kLongestName, " bytes");
   }
   const std::string name = QuotedName(key.text);
   if (value.Is(Kind::kOpaque)) {
@@ -321,12 +315,12 @@ absl::Status TakeEntry(const PickleValue& key, const PickleValue& value,
     return absl::OkStatus();
   }
   if (!tensor.ok()) {
-    return StateError("tensor ", name, ": ", tensor.status().message());
+    return InvalidArgument("tensor ", name, ": ", tensor.status().message());
   }
   if (!state->tensors.try_emplace(key.text, *std::move(tensor)).second ||
       state->tensors.size() > kMostTensors) {
-    return StateError("tensor ", name, " is there twice, or one of more than ",
-                      kMostTensors);
+    return InvalidArgument(
+        "tensor ", name, " is there twice, or one of more than ", kMostTensors);
   }
   return absl::OkStatus();
 }
@@ -438,7 +432,7 @@ absl::StatusOr<PytorchState> ReadPytorchState(const Pickle& pickle) {
   }
   const PickleValue& root = *pickle.root;
   if (!root.IsDict()) {
-    return StateError(
+    return InvalidArgument(
         "the pickled object should be a dictionary of tensors",
         root.Is(Kind::kOpaque) || root.Is(Kind::kGlobal)
             ? absl::StrCat(", but it is ", QuotedName(root.text),

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "etc/weights/formats/safetensors/safetensors_header.h"
@@ -105,16 +104,16 @@ absl::StatusOr<uint64_t> SafetensorsDataBytes(
     if (dimension < 0 ||
         __builtin_mul_overflow(elements, static_cast<uint64_t>(dimension),
                                &elements)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "the number of elements of shape [", absl::StrJoin(shape, ", "),
-          "] overflows (doc/formats.md 1.4.11)"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("the number of elements of shape ", ShapeText(shape),
+                       " overflows (doc/formats.md 1.4.11)"));
     }
   }
   uint64_t size = 0;
   if (__builtin_mul_overflow(elements, bits, &size)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the size of ", dtype, " [", absl::StrJoin(shape, ", "),
-                     "] overflows (doc/formats.md 1.4.11)"));
+        absl::StrCat("the size of ", dtype, " ", ShapeText(shape),
+                     " overflows (doc/formats.md 1.4.11)"));
   }
   if (unit == 8) {
     return size;

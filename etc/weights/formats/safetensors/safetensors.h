@@ -49,10 +49,6 @@ class SafetensorsFile final : public TensorSource {
   static absl::StatusOr<SafetensorsFile> Open(
       const std::string& path, const SafetensorsLimits& limits = {});
 
-  const std::map<std::string, SafetensorsEntry>& entries() const {
-    return entries_;
-  }
-
   // Points to a SafetensorsEntry. kNotFound (doc/formats.md 1.4.14).
   absl::StatusOr<const TensorInfo*> Find(
       const std::string& name) const override;

@@ -4,7 +4,6 @@
 #include <bit>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "etc/weights/formats/tensorflow/protobuf_wire.h"
@@ -24,11 +23,6 @@ std::string DtypeName(int64_t number) {
     }
   }
   return absl::StrCat("DT_", number);
-}
-
-template <typename... Parts>
-absl::Status RecordError(const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat(parts...));
 }
 
 absl::Status ReadInt64(const ProtoField& field, int64_t* value) {
@@ -61,7 +55,7 @@ absl::Status ReadBadConsumer(const ProtoField& field, Version* version) {
   while (packed.left() > 0) {
     const auto bad = packed.TakeVarint64();
     if (!bad) {
-      return RecordError("bad_consumers should be varints");
+      return InvalidArgument("bad_consumers should be varints");
     }
     version->is_bad |= static_cast<uint32_t>(*bad) == kBundleFormatVersion;
   }
@@ -102,8 +96,8 @@ absl::Status ReadDimension(const ProtoField& field,
   shape->push_back(size);
   return shape->size() <= kMostDimensions
              ? absl::OkStatus()
-             : RecordError("should have at most ", kMostDimensions,
-                           " dimensions");
+             : InvalidArgument("should have at most ", kMostDimensions,
+                               " dimensions");
 }
 
 absl::Status ReadShape(const ProtoField& field, std::vector<int64_t>* shape,
@@ -140,8 +134,8 @@ absl::Status ReadExtent(const ProtoField& field, BundleSlice* slice) {
   slice->push_back(extent);
   return slice->size() <= kMostDimensions
              ? absl::OkStatus()
-             : RecordError("a slice should have at most ", kMostDimensions,
-                           " dimensions");
+             : InvalidArgument("a slice should have at most ", kMostDimensions,
+                               " dimensions");
 }
 
 absl::Status ReadSlice(const ProtoField& field,
@@ -155,7 +149,7 @@ absl::Status ReadSlice(const ProtoField& field,
   slices->push_back(std::move(slice));
   return slices->size() <= kMostSlices
              ? absl::OkStatus()
-             : RecordError("should have at most ", kMostSlices, " slices");
+             : InvalidArgument("should have at most ", kMostSlices, " slices");
 }
 
 // Appends a number to a key so that keys sort as the numbers do: as many bytes
@@ -205,24 +199,27 @@ absl::StatusOr<int64_t> ParseBundleHeader(absl::string_view record) {
         }
       });
   if (!status.ok()) {
-    return RecordError("header: ", status.message(), " (doc/formats.md 2.5.7)");
+    return InvalidArgument("header: ", status.message(),
+                           " (doc/formats.md 2.5.7)");
   }
   if (shards < 1 || shards > kMostShards) {
-    return RecordError("header: should have 1 to ", kMostShards,
-                       " shards, but has ", shards, " (doc/formats.md 2.5.7)");
+    return InvalidArgument("header: should have 1 to ", kMostShards,
+                           " shards, but has ", shards,
+                           " (doc/formats.md 2.5.7)");
   }
   if (endianness != 0) {
-    return RecordError("header: data should be little-endian (0), but are ",
-                       endianness == 1 ? "big-endian" : "of unknown endianness",
-                       " (", endianness, ") (doc/formats.md 2.5.7)");
+    return InvalidArgument(
+        "header: data should be little-endian (0), but are ",
+        endianness == 1 ? "big-endian" : "of unknown endianness", " (",
+        endianness, ") (doc/formats.md 2.5.7)");
   }
   if (version.producer < 0 || version.min_consumer > kBundleFormatVersion ||
       version.is_bad) {
-    return RecordError("header: format version ", kBundleFormatVersion,
-                       " should be able to read it, but the producer, version ",
-                       version.producer, ", asks for ", version.min_consumer,
-                       version.is_bad ? " and excludes it" : "",
-                       " (doc/formats.md 2.5.7)");
+    return InvalidArgument(
+        "header: format version ", kBundleFormatVersion,
+        " should be able to read it, but the producer, version ",
+        version.producer, ", asks for ", version.min_consumer,
+        version.is_bad ? " and excludes it" : "", " (doc/formats.md 2.5.7)");
   }
   return shards;
 }
@@ -253,11 +250,11 @@ absl::StatusOr<BundleEntry> ParseBundleEntry(absl::string_view record) {
     }
   });
   if (status.ok()) {
-    status = is_unknown_rank ? RecordError("should have a known rank")
+    status = is_unknown_rank ? InvalidArgument("should have a known rank")
                              : CheckBundleShape(entry.shape);
   }
   if (!status.ok()) {
-    return RecordError(status.message(), " (doc/formats.md 2.5.8)");
+    return InvalidArgument(status.message(), " (doc/formats.md 2.5.8)");
   }
   entry.dtype = DtypeName(dtype);
   return entry;
@@ -268,16 +265,16 @@ absl::Status CheckBundleShape(const std::vector<int64_t>& shape) {
   for (const int64_t dimension : shape) {
     if (dimension < 0 ||
         __builtin_mul_overflow(elements, dimension, &elements)) {
-      return RecordError("shape [", absl::StrJoin(shape, ", "), "] ",
-                         dimension < 0 ? "has a negative dimension"
-                                       : "has too many elements to count");
+      return InvalidArgument("shape ", ShapeText(shape), " ",
+                             dimension < 0 ? "has a negative dimension"
+                                           : "has too many elements to count");
     }
   }
   return elements <= kMostBundleElements
              ? absl::OkStatus()
-             : RecordError("shape [", absl::StrJoin(shape, ", "),
-                           "] should have at ", "most ", kMostBundleElements,
-                           " elements");
+             : InvalidArgument("shape ", ShapeText(shape),
+                               " should have at most ", kMostBundleElements,
+                               " elements");
 }
 
 int64_t BundleDtypeBytes(absl::string_view dtype) {

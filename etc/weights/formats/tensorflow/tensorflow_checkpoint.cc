@@ -21,7 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kObjectGraphKey = "_CHECKPOINTABLE_OBJECT_GRAPH";
 constexpr absl::string_view kIndexSuffix = ".index";
 constexpr uint64_t kMostStateBytes = 16 << 20;
 // Small enough that the checksum is computed while the data are in the cache.
@@ -239,8 +238,7 @@ absl::Status TensorFlowCheckpoint::CheckEntries() {
   for (const std::string& name : names()) {
     ETC_RETURN_IF_ERROR(CheckSlices(name, entries_.find(name)->second));
   }
-  is_object_based_ = entries_.contains(kObjectGraphKey);
-  if (is_object_based_) {
+  if (entries_.contains(kObjectGraphKey)) {
     AddWarning(absl::StrCat(
         index,
         ": written by TensorFlow 2 objects; its names are paths through "

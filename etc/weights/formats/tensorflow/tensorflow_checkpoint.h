@@ -14,6 +14,11 @@
 
 namespace etc {
 
+// The tensor that TensorFlow 2 adds if it writes a checkpoint from objects: the
+// names then are paths of attributes, not names of variables (doc/formats.md
+// 2.8).
+inline constexpr char kObjectGraphKey[] = "_CHECKPOINTABLE_OBJECT_GRAPH";
+
 // The largest checkpoint that is read (doc/formats.md 0.2).
 struct TensorFlowLimits {
   SortedTableLimits index;
@@ -38,12 +43,6 @@ class TensorFlowCheckpoint final : public TensorSource {
   // kInvalidArgument for doc/formats.md 2.5.1 to 2.5.10 and 2.5.12.
   static absl::StatusOr<TensorFlowCheckpoint> Open(
       const std::string& path, const TensorFlowLimits& limits = {});
-
-  // The result of TensorFlowCheckpointPrefix.
-  const std::string& prefix() const { return prefix_; }
-  // Returns true if TensorFlow 2 wrote it from objects: the names then are
-  // paths of attributes, not names of variables (doc/formats.md 2.8).
-  bool is_object_based() const { return is_object_based_; }
 
   // Points to a BundleEntry.
   absl::StatusOr<const TensorInfo*> Find(
@@ -76,7 +75,6 @@ class TensorFlowCheckpoint final : public TensorSource {
   // Tensors and slices of them, by key.
   std::map<std::string, BundleEntry> entries_;
   uint64_t all_names_bytes_ = 0;
-  bool is_object_based_ = false;
 };
 
 }  // namespace etc

@@ -231,6 +231,30 @@ TEST(ShardsTest, WarnsOfWhatIsUnusual) {
   }
 }
 
+// A type that is listed, but not read, has a size too.
+TEST(ShardsTest, CountsTheBytesOfTypesThatSafetensorsLacks) {
+  TemporaryDirectory directory;
+  // {"x": a tensor of one complex number of 16 bytes}
+  const std::string pickle =
+      "}\x8c\1xctorch._utils\n_rebuild_tensor_v2\n((\x8c\7storage"
+      "ctorch\nComplexDoubleStorage\n\x8c\1"
+      "0\x8c\3cpuK\1tQK" +
+      std::string(1, '\0') + "K\1\x85K\1\x85\x89NtRs.";
+  directory.Write(
+      "x1", ZipBytes({{.name = "m/data.pkl", .data = pickle},
+                      {.name = "m/data/0", .data = std::string(16, '\0')}}));
+  for (const bool is_right : {true, false}) {
+    directory.Write("pytorch_model.bin.index.json",
+                    std::string(R"({"metadata": {"total_size": )") +
+                        (is_right ? "16" : "8") +
+                        R"(}, "weight_map": {"x": "x1"}})");
+    const auto tensors = OpenTensorSource(directory.path());
+    ASSERT_TRUE(tensors.ok()) << tensors.status();
+    EXPECT_EQ((*(*tensors)->Find("x"))->dtype, "DT_COMPLEX128");
+    EXPECT_EQ((*tensors)->warnings().empty(), is_right);
+  }
+}
+
 TEST(ShardsTest, RefusesABadIndex) {
   TemporaryDirectory directory;
   WriteShard(directory.File("x1"), {"a", "both"});
