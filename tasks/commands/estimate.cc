@@ -134,6 +134,14 @@ void ForEachPlan(const FinetuneConfig& config, StepBackend backend,
   }
 }
 
+void PrintParameterMemory(const StepMemory& memory) {
+  PrintLine("weights", FormatBytes(memory.weights));
+  if (memory.rounded_weights > 0) {
+    PrintLine("weights in bfloat16", FormatBytes(memory.rounded_weights));
+  }
+  PrintLine("gradients", FormatBytes(memory.gradients));
+}
+
 void PrintMemory(const FinetuneConfig& config, int64_t parameters,
                  const EstimatedDevice& on) {
   const StepMemory memory =
@@ -149,11 +157,7 @@ void PrintMemory(const FinetuneConfig& config, int64_t parameters,
   if (is_cpu) {
     PrintLine("program", FormatBytes(memory.program));
   }
-  PrintLine("weights", FormatBytes(memory.weights));
-  if (memory.rounded_weights > 0) {
-    PrintLine("weights in bfloat16", FormatBytes(memory.rounded_weights));
-  }
-  PrintLine("gradients", FormatBytes(memory.gradients));
+  PrintParameterMemory(memory);
   PrintLine("gradients of token table", FormatBytes(memory.table_gradients));
   PrintLine("optimizer", FormatBytes(memory.optimizer));
   PrintLine("activations", FormatBytes(memory.activations.saved));
@@ -321,17 +325,14 @@ absl::Status EstimateTranslation(FinetuneConfig config) {
                                                                : 3) *
                         model.vocab_size * model.hidden_size));
   PrintLine("total", FormatCount(parameters));
-  const StepMemory memory = EstimateStepMemory(config, parameters);
-  const double activations = TranslationActivationBytes(model, options);
+  const StepMemory memory = EstimateEncoderDecoderMemory(
+      config, parameters, TranslationActivationBytes(model, options));
   std::cout << "\nMemory on the CPU\n";
   PrintLine("program", FormatBytes(memory.program));
-  PrintLine("weights", FormatBytes(memory.weights));
-  PrintLine("gradients", FormatBytes(memory.gradients));
+  PrintParameterMemory(memory);
   PrintLine("optimizer", FormatBytes(memory.optimizer));
-  PrintLine("activations, about", FormatBytes(activations));
-  PrintLine("peak, about",
-            FormatBytes(memory.program + memory.weights + memory.gradients +
-                        memory.optimizer + activations));
+  PrintLine("activations, about", FormatBytes(memory.activations.saved));
+  PrintLine("peak, about", FormatBytes(memory.without_cache()));
   std::cout << "\n`realetc train CONFIG --dry-run` measures the time\n";
   return absl::OkStatus();
 }
@@ -346,6 +347,10 @@ absl::Status Estimate(const EstimateArguments& arguments) {
   ETC_ASSIGN_OR_RETURN(const TaskEntry* entry, FindTask(config.task));
   ETC_ASSIGN_OR_RETURN(const torch::Device device, DeviceOfEstimate(config));
   ETC_RETURN_IF_ERROR(CheckMemoryPlan(config, device.is_cpu()));
+  if (const std::string warning = PrecisionWarning(device, config);
+      !warning.empty()) {
+    PrintWarnings({warning});
+  }
   if (entry->has_own_model) {
     if (!device.is_cpu()) {
       PrintWarnings({absl::StrCat("memory is estimated for the CPU, not for ",

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/counted.h"
 #include "base/interrupt.h"
@@ -26,6 +25,7 @@
 #include "tasks/commands/process_run.h"
 #include "tasks/metrics.h"
 #include "tasks/output/grid_results.h"
+#include "tasks/output/results.h"
 #include "tasks/runs/grid_run.h"
 #include "tasks/runs/task_setup.h"
 
@@ -129,19 +129,22 @@ absl::Status CheckCommand(const FinetuneConfig& config, Trained trained) {
                    "\", which `realetc ", command, "` trains"));
 }
 
-// True if `path` is in the directory of a seed, which a run creates anew: in
-// OUTPUT/seed-N, or OUTPUT/SETTING/seed-N of a grid.
-bool IsInSeed(const std::string& path, const std::string& output) {
+// True if `path` is a file that a run writes, or in the directory of a seed,
+// which it creates anew: OUTPUT/seed-N, or OUTPUT/SETTING/seed-N of a grid.
+bool IsOfRun(const std::string& path, const std::string& output) {
   std::error_code error;
   const fs::path below =
       fs::weakly_canonical(path, error)
           .lexically_relative(fs::weakly_canonical(output, error));
+  if (below == "summary.json" || below == "grid.json" || below == "lock") {
+    return true;
+  }
   int depth = 0;
   for (const fs::path& part : below) {
     if (part == ".." || depth > 1) {
       return false;
     }
-    if (absl::StartsWith(part.string(), "seed-")) {
+    if (SeedOf(part.string()).has_value()) {
       return true;
     }
     ++depth;
@@ -149,8 +152,7 @@ bool IsInSeed(const std::string& path, const std::string& output) {
   return false;
 }
 
-// Checks that no input of a new run is in the directory of a seed, where the
-// run writes its own files.
+// Checks that no input of a new run is where the run writes its own files.
 absl::Status CheckInputs(const FinetuneConfig& config) {
   std::vector<std::pair<const char*, std::string>> inputs = {
       {"init", config.init},
@@ -162,7 +164,7 @@ absl::Status CheckInputs(const FinetuneConfig& config) {
     inputs.emplace_back("data.dev", pattern);
   }
   for (const auto& [field, path] : inputs) {
-    if (!path.empty() && IsInSeed(path, config.output)) {
+    if (!path.empty() && IsOfRun(path, config.output)) {
       return absl::InvalidArgumentError(absl::StrCat(
           field, " names ", path, ", which is in ", config.output,
           ", where this run puts its own files: give it another output"));
@@ -272,7 +274,7 @@ absl::Status RunTraining(const TrainArguments& arguments, Trained trained) {
                                        : Train(arguments, config, process));
 }
 
-// The differences between the two commands.
+// The differences of `train`, `finetune` and `pretrain`.
 struct TrainingCommand {
   const char* name;
   const char* description;

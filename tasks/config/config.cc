@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/bfloat16.h"
 #include "base/json_reader.h"
 #include "base/status_macros.h"
 #include "etc/weights/source_config.h"
@@ -313,28 +312,6 @@ absl::Status ReadTokenizerConfig(JsonObjectReader* reader,
   return absl::OkStatus();
 }
 
-// --- The machine ------------------------------------------------------------
-
-void WarnOfPrecision(FinetuneConfig* config) {
-  if (config->train.precision != "bf16") {
-    return;
-  }
-  switch (kernels::Bfloat16ProductsOfThisCpu()) {
-    case kernels::Bfloat16Products::kFast:
-      return;
-    case kernels::Bfloat16Products::kSlow:
-      config->warnings.push_back(
-          "train.precision is bf16, which is slower than fp32 on this CPU: it "
-          "has neither AVX512-BF16 nor AMX");
-      return;
-    case kernels::Bfloat16Products::kNone:
-      config->warnings.push_back(
-          "train.precision is bf16, but on this CPU fp32 is used: oneDNN has "
-          "no AVX-512 here");
-      return;
-  }
-}
-
 }  // namespace
 
 std::string ModelToJson(const FinetuneConfig& config) {
@@ -372,7 +349,6 @@ absl::StatusOr<FinetuneConfig> FinetuneConfigFromJson(
     config.train.batch_size = 1;
   }
   ETC_RETURN_IF_ERROR(ReadObject(&reader, &config.train));
-  WarnOfPrecision(&config);
   if (const Json* options = reader.Raw(config.task, /*required=*/false)) {
     config.task_options = *options;
   }
@@ -385,6 +361,19 @@ absl::StatusOr<FinetuneConfig> FinetuneConfigFromJson(
   ETC_RETURN_IF_ERROR(ReadModelAndResidual(&reader, &config));
   ETC_RETURN_IF_ERROR(reader.Finish());
   return config;
+}
+
+absl::Status RefuseFields(const FinetuneConfig& config, const std::string& name,
+                          const std::vector<std::string>& fields,
+                          const std::string& reason) {
+  const Json object = config.json.value(name, Json::object());
+  JsonObjectReader reader(object, absl::StrCat(config.source, ": ", name));
+  for (const std::string& field : fields) {
+    if (reader.Has(field)) {
+      reader.Fail(field, absl::StrCat("decides nothing ", reason));
+    }
+  }
+  return reader.Finish(JsonObjectReader::UnknownFields::kIgnore);
 }
 
 absl::StatusOr<ScoringConfig> ReadScoringConfig(const Json& json,

@@ -267,6 +267,13 @@ absl::StatusOr<FinetuneConfig> FinetuneConfigFromJson(
     nlohmann::json json, const std::string& source,
     const TaskNameCheck& check_task = nullptr);
 
+// Refuses fields of the object `name` of a configuration ("data") that decide
+// nothing; `reason` says where ("for translation").
+//   kInvalidArgument  the object has one of them
+absl::Status RefuseFields(const FinetuneConfig& config, const std::string& name,
+                          const std::vector<std::string>& fields,
+                          const std::string& reason);
+
 // The parts of a configuration that decide how predictions are scored.
 struct ScoringConfig {
   // As of FinetuneConfig.

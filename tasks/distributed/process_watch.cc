@@ -112,7 +112,10 @@ absl::Status ProcessWatch::Run(SignalPipe* signals) {
     SendDueSignal();
   }
   WriteRest(signals);
-  return result_.ok() ? output_status_ : result_;
+  absl::Status status = result_;
+  status.Update(out_.status);
+  status.Update(err_.status);
+  return status;
 }
 
 void ProcessWatch::TakeSignals(SignalPipe* signals) {
@@ -142,8 +145,12 @@ void ProcessWatch::WriteRest(SignalPipe* signals) {
     }
     if (poll(polled.data(), polled.size(),
              passed_on_.empty() ? -1 : kPatience) == 0) {
-      output_status_ = absl::UnavailableError(
-          absl::StrCat(kCannotWrite, ": nobody reads it"));
+      for (Sink* sink : {&out_, &err_}) {
+        if (!sink->unwritten.empty()) {
+          sink->status = absl::UnavailableError(
+              absl::StrCat(kCannotWrite, ": nobody reads it"));
+        }
+      }
       return;
     }
     TakeSignals(signals);
@@ -231,7 +238,7 @@ void ProcessWatch::ReadRest(Stream* stream) {
 }
 
 void ProcessWatch::Write(const Stream& stream, const std::string& lines) {
-  if (output_status_.ok()) {
+  if (stream.sink->status.ok()) {
     stream.sink->unwritten += lines;
     WriteNow(stream.sink);
   }
@@ -247,14 +254,13 @@ void ProcessWatch::WriteNow(Sink* sink) {
     } else if (errno == EAGAIN) {
       break;
     } else if (errno != EINTR) {
-      output_status_ = absl::ErrnoToStatus(errno, kCannotWrite);
+      sink->status = absl::ErrnoToStatus(errno, kCannotWrite);
       // A run goes on if nobody reads its output any more.
       if (errno != EPIPE) {
         was_ended_for_output_ = true;
         EndAllAfter(0);
       }
-      out_.unwritten.clear();
-      err_.unwritten.clear();
+      sink->unwritten.clear();
       return;
     }
   }

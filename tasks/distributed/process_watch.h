@@ -101,16 +101,18 @@ class ProcessWatch {
   //   kAborted      a process failed: the first of them
   //   kCancelled    the same after a signal was passed on
   //   others        output cannot be written; the processes were ended, unless
-  //                 it is a pipe without reader, whose output is dropped
+  //                 it is a pipe without reader, whose lines alone are dropped
   absl::Status Run(SignalPipe* signals);
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  // A descriptor for lines, and lines that it has not taken yet.
+  // A descriptor for lines, lines that it has not taken yet, and the error
+  // after which it gets no more.
   struct Sink {
     int descriptor;
     std::string unwritten;
+    absl::Status status;
   };
   struct Stream {
     Descriptor source;
@@ -155,7 +157,6 @@ class ProcessWatch {
   int64_t running_ = 0;
   std::vector<int> passed_on_;
   absl::Status result_;
-  absl::Status output_status_;
   bool was_ended_for_output_ = false;
   // The signal that ends all, and when it is due.
   int next_signal_ = 0;  // 0: nothing has failed

@@ -16,12 +16,12 @@ std::string TensorsToBytes(const std::vector<torch::Tensor>& tensors);
 // Restores them. Throws c10::Error for bytes that TensorsToBytes did not make.
 std::vector<torch::Tensor> TensorsFromBytes(const std::string& bytes);
 
-// Enough that the time of a message is that of its bytes.
+// Bucket size from which bandwidth, not latency, decides the time of an
+// all-reduce.
 inline constexpr size_t kBucketBytes = size_t{25} << 20;
 
-// Tensors in the groups that are summed at a time, in their order: each ends
-// with the tensor that brings it to `bucket_bytes`. A group is of one dtype, if
-// the tensors are.
+// Splits tensors, in order, into buckets that each end with the tensor that
+// reaches `bucket_bytes`. A bucket is of one dtype, if the tensors are.
 std::vector<std::vector<torch::Tensor>> BucketsOf(
     const std::vector<torch::Tensor>& tensors,
     size_t bucket_bytes = kBucketBytes);

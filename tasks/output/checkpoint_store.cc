@@ -180,19 +180,22 @@ absl::StatusOr<RecordedCheckpoint> CheckpointStore::Recorded(
 absl::Status CheckpointStore::FillRecord(const CheckpointSurvey& found) {
   CheckpointRecord record = found.record;
   record.run = run_;
-  if (record.checkpoints.count(found.last) == 0) {
-    ETC_ASSIGN_OR_RETURN(record.checkpoints[found.last], Recorded(found.last));
-  }
-  // A last one that is lost or damaged is not superseded by an older one, nor
-  // any by one that may be worth nothing.
-  const std::string& before = found.record.last;
-  if (!before.empty() && before != found.last && before != found.best &&
-      StepOfCheckpoint(before) < StepOfCheckpoint(found.last) &&
-      record.checkpoints[found.last].check == LossCheck::kFinite) {
-    record.superseded.insert(before);
-  }
   record.last = found.last;
   record.best = found.best;
+  std::erase_if(record.checkpoints, [&](const auto& entry) {
+    return !IsThere(PathOf(entry.first));
+  });
+  const bool is_recorded = record.checkpoints.contains(found.last);
+  for (const std::string& name : {found.last, found.best}) {
+    if (!name.empty() && !record.checkpoints.contains(name)) {
+      ETC_ASSIGN_OR_RETURN(record.checkpoints[name], Recorded(name));
+    }
+  }
+  // As the Save would have done that was killed before it recorded this one.
+  // The others stay: the caller may want one of them for the best.
+  if (!is_recorded) {
+    Supersede(&record);
+  }
   record_ = found.record;
   return Commit(std::move(record));
 }
@@ -253,19 +256,11 @@ void CheckpointStore::Supersede(CheckpointRecord* record) const {
       record->superseded.insert(name);
     }
   }
+  std::erase_if(record->checkpoints,
+                [&](const auto& entry) { return !kept.contains(entry.first); });
 }
 
 absl::Status CheckpointStore::Commit(CheckpointRecord record) {
-  std::map<std::string, RecordedCheckpoint> kept;
-  for (const std::string& name : KeptNames(record)) {
-    const auto before = record.checkpoints.find(name);
-    if (before != record.checkpoints.end()) {
-      kept[name] = before->second;
-    } else {
-      ETC_ASSIGN_OR_RETURN(kept[name], Recorded(name));
-    }
-  }
-  record.checkpoints = std::move(kept);
   std::erase_if(record.superseded, [&](const std::string& name) {
     return record.checkpoints.contains(name) || !IsThere(PathOf(name));
   });
@@ -353,12 +348,39 @@ absl::Status CheckpointStore::MarkAsBest(int64_t step) {
   return Commit(std::move(record));
 }
 
+absl::Status CheckpointStore::ForgetScores() {
+  CheckpointRecord record = record_;
+  for (auto& [name, checkpoint] : record.checkpoints) {
+    checkpoint.scores.clear();
+  }
+  return Commit(std::move(record));
+}
+
+bool CheckpointStore::HasCheckpoint(int64_t step) const {
+  std::set<std::string> names;
+  if (run_.empty()) {
+    const CheckpointSurvey found = SurveyCheckpoints(directory_);
+    names = {found.last, found.best};
+    for (const auto& [name, checkpoint] : found.record.checkpoints) {
+      names.insert(name);
+    }
+  } else {
+    for (const auto& [name, checkpoint] : record_.checkpoints) {
+      names.insert(name);
+    }
+  }
+  names.erase("");
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+    return StepOfCheckpoint(name) == step && IsThere(PathOf(name));
+  });
+}
+
 std::vector<RecordedCheckpoint> CheckpointStore::evaluated() const {
   const CheckpointRecord record =
       run_.empty() ? SurveyCheckpoints(directory_).record : record_;
   std::vector<RecordedCheckpoint> found;
   for (const auto& [name, checkpoint] : record.checkpoints) {
-    if (!checkpoint.scores.empty()) {
+    if (!checkpoint.scores.empty() && IsThere(PathOf(name))) {
       found.push_back(checkpoint);
     }
   }
@@ -403,11 +425,12 @@ void CheckpointStore::PointLink(const std::string& link,
   }
 }
 
-bool CheckpointStore::IsOurCheckpoint(const std::string& name) const {
+bool CheckpointStore::IsCheckpointOf(const std::string& name,
+                                     const std::string& run) const {
   const absl::StatusOr<CheckpointOwner> owner =
       ReadCheckpointOwner(PathOf(name));
   return absl::StartsWith(name, "step-") && IsPlainBaseName(name) &&
-         IsKnownDirectory(PathOf(name)) && owner.ok() && owner->run == run_ &&
+         IsKnownDirectory(PathOf(name)) && owner.ok() && owner->run == run &&
          owner->name == name;
 }
 
@@ -423,9 +446,7 @@ bool CheckpointStore::IsRemovable(const std::string& name,
   if (absl::EndsWith(name, UnfinishedCheckpoint("", run))) {
     return true;
   }
-  const absl::StatusOr<CheckpointOwner> owner = ReadCheckpointOwner(path);
-  return absl::StartsWith(name, "step-") && IsKnownDirectory(path) &&
-         owner.ok() && owner->run == run && owner->name == name;
+  return IsCheckpointOf(name, run);
 }
 
 absl::Status CheckpointStore::CheckRemovable() const {
@@ -458,7 +479,7 @@ absl::Status CheckpointStore::RemoveRun() {
   CheckpointRecord record;
   record.run = run_;
   for (const std::string& name : names) {
-    if (IsOurCheckpoint(name)) {
+    if (IsCheckpointOf(name, run_)) {
       record.superseded.insert(name);
     }
   }
@@ -497,7 +518,7 @@ absl::Status CheckpointStore::DeleteSuperseded() const {
     }
   }
   for (const std::string& name : record_.superseded) {
-    if (linked.count(name) != 0 || !IsOurCheckpoint(name)) {
+    if (linked.count(name) != 0 || !IsCheckpointOf(name, run_)) {
       continue;
     }
     // Renamed first: should the deletion be interrupted, the new name still

@@ -64,8 +64,9 @@ class CheckpointStore {
   absl::Status Check() const { return SurveyCheckpoints(directory_).refusal; }
 
   // Creates the directory if it does not exist, records its entries, and
-  // deletes those that a killed run left behind. Must be called once, before
-  // Save, MarkAsBest and NoteEvaluation. Errors also as of Check().
+  // deletes those that a killed run left behind. Recorded ones beyond `kept`
+  // stay until the next Save, MarkAsBest or NoteEvaluation. Must be called
+  // once, before these. Errors also as of Check().
   absl::Status TakeOver();
 
   // Checks that RemoveRun() would leave nothing behind. Changes nothing.
@@ -101,8 +102,14 @@ class CheckpointStore {
   // Makes the newest kept checkpoint of `step` the best; does nothing if none
   // is kept, or if one of that step is the best.
   absl::Status MarkAsBest(int64_t step);
-  // The kept checkpoints that have scores, in the order of their steps. Before
-  // TakeOver, as checkpoints.json has them.
+  // Removes the scores of all checkpoints: they are of other data than those to
+  // come.
+  absl::Status ForgetScores();
+  // Returns true if a checkpoint of `step` is there. Before TakeOver, as
+  // SurveyCheckpoints finds them.
+  bool HasCheckpoint(int64_t step) const;
+  // The kept checkpoints that have scores and are there, in the order of their
+  // steps. Before TakeOver, as checkpoints.json has them.
   std::vector<RecordedCheckpoint> evaluated() const;
 
   // The directory of the last and of the best checkpoint; nothing if there is
@@ -140,12 +147,14 @@ class CheckpointStore {
   std::string LastChecked(const CheckpointRecord& record) const;
   // The names of the checkpoints of `record` that are kept.
   std::set<std::string> KeptNames(const CheckpointRecord& record) const;
-  // Marks the other checkpoints of `record` as superseded.
+  // Moves the other checkpoints of `record` to the superseded ones.
   void Supersede(CheckpointRecord* record) const;
   // Writes record_, points the links accordingly, and deletes superseded
   // entries.
   absl::Status Commit(CheckpointRecord record);
-  bool IsOurCheckpoint(const std::string& name) const;
+  // Returns true if `name` is a checkpoint of `run` under the name that it was
+  // given.
+  bool IsCheckpointOf(const std::string& name, const std::string& run) const;
   void PointLink(const std::string& link, const std::string& name);
   // Returns true if `name` is an entry that RemoveRun() deletes. `run` is the
   // run's id.

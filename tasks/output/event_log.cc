@@ -310,9 +310,9 @@ absl::StatusOr<KeptPart> FindKeptPart(const std::string& path,
       return absl::DataLossError(
           absl::StrCat(path, ": ", event.status().message()));
     }
-    const int64_t last =
-        event->is_evaluation ? start.evaluated_step : start.step;
-    if (event->has_metrics && event->step > last) {
+    const bool is_made_again = event->is_evaluation && !start.is_evaluated &&
+                               event->step == start.step;
+    if (event->has_metrics && (event->step > start.step || is_made_again)) {
       return kept;
     }
     kept.has_metrics |= event->has_metrics;

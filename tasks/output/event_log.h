@@ -28,10 +28,10 @@ class EventLog {
  public:
   // The place from which a run goes on.
   struct Start {
-    // Updates made, and the updates before the last evaluation; -1: there was
-    // none.
+    // Updates made.
     int64_t step = 0;
-    int64_t evaluated_step = -1;
+    // True if the evaluation after them, if there is one, was made too.
+    bool is_evaluated = false;
     // Markdown; written where no earlier process of the run has.
     std::string configuration;
   };

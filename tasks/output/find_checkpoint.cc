@@ -10,15 +10,14 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "base/counted.h"
 #include "base/path_lookup.h"
 #include "base/status_macros.h"
 #include "tasks/metrics.h"
 #include "tasks/output/checkpoint_survey.h"
+#include "tasks/output/grid_results.h"
 #include "tasks/output/results.h"
 
 namespace etc {
@@ -83,17 +82,8 @@ std::optional<FoundCheckpoint> CheckpointOfSeed(const fs::path& directory) {
 // The directories seed-N of a run that have a checkpoint, by seed.
 std::map<int64_t, FoundCheckpoint> CheckpointsOfSeeds(const fs::path& run) {
   std::map<int64_t, FoundCheckpoint> found;
-  std::error_code error;
-  for (auto entry = fs::directory_iterator(run, error);
-       !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    absl::string_view number = name;
-    int64_t seed = 0;
-    if (!absl::ConsumePrefix(&number, "seed-") ||
-        !absl::SimpleAtoi(number, &seed)) {
-      continue;
-    }
-    if (auto checkpoint = CheckpointOfSeed(entry->path())) {
+  for (const auto& [seed, directory] : SeedDirectories(run.string())) {
+    if (auto checkpoint = CheckpointOfSeed(directory)) {
       found.emplace(seed, *std::move(checkpoint));
     }
   }

@@ -1,10 +1,11 @@
 #include "tasks/output/grid_results.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <iterator>
 #include <optional>
+#include <set>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -12,9 +13,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/counted.h"
 #include "base/file.h"
 #include "base/json_reader.h"
 #include "base/json_text.h"
+#include "base/path_lookup.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tasks/metrics.h"
@@ -159,18 +162,18 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 constexpr auto kIgnoreOtherFields = JsonObjectReader::UnknownFields::kIgnore;
-// Others write in a moment; but a machine may have much else to do.
-constexpr std::chrono::minutes kLongestGridWrite(5);
 
-std::string PathOf(const RunOutput& output) {
-  return output.directory + "/grid.json";
+std::string GridFileIn(const std::string& directory) {
+  return directory + "/grid.json";
 }
 
-// The contents of the grid.json that an earlier start wrote.
-struct EarlierGrid {
+// The contents of a grid.json.
+struct StoredGrid {
   std::string task;
   std::string main_metric;
-  // Settings with names, values and the way they diverged.
+  bool lower_is_better = false;
+  // Settings with names, values and the way they diverged; finished if they
+  // have scores, which stay in the file.
   std::vector<SettingResult> settings;
 };
 
@@ -224,6 +227,7 @@ absl::StatusOr<SettingResult> ReadSetting(const Json& json,
   const Json* values = reader.Raw("values", /*required=*/true);
   reader.Required("directory", &setting.name);
   reader.Optional("diverged", &setting.diverged);
+  const Json* scores = reader.Raw("scores", /*required=*/false);
   ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOtherFields));
   if (!values->is_object() || !IsPlainBaseName(setting.name)) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -232,22 +236,26 @@ absl::StatusOr<SettingResult> ReadSetting(const Json& json,
         "beside the file"));
   }
   setting.values = *values;
+  setting.result.finished = scores != nullptr && !scores->is_null();
   return setting;
 }
 
 // Returns nothing if there is no file.
-absl::StatusOr<std::optional<EarlierGrid>> ReadEarlier(
-    const RunOutput& output) {
-  const std::string path = PathOf(output);
-  std::error_code ignored;
-  if (!fs::exists(path, ignored)) {
+absl::StatusOr<std::optional<StoredGrid>> ReadStoredGrid(
+    const std::string& directory) {
+  const std::string path = GridFileIn(directory);
+  ETC_ASSIGN_OR_RETURN(const bool exists, PathExists(path));
+  if (!exists) {
     return std::nullopt;
   }
   ETC_ASSIGN_OR_RETURN(const Json json, ReadJsonFile(path));
-  EarlierGrid grid;
+  StoredGrid grid;
+  std::string direction;
   JsonObjectReader reader(json, path);
   reader.Required("task", &grid.task);
   reader.Required("main_metric", &grid.main_metric);
+  reader.Optional(kMainMetricDirection, &direction);
+  grid.lower_is_better = direction == kLowerIsBetter;
   const Json* settings = reader.Raw("settings", /*required=*/true);
   ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOtherFields));
   if (!settings->is_array()) {
@@ -264,15 +272,19 @@ absl::StatusOr<std::optional<EarlierGrid>> ReadEarlier(
 // A setting as its directory has it.
 struct StoredSetting {
   SettingResult setting;
-  bool has_all_seeds = false;
+  std::set<int64_t> seeds;
+
+  bool has_all(const std::vector<int64_t>& wanted) const {
+    return std::all_of(wanted.begin(), wanted.end(),
+                       [&](int64_t seed) { return seeds.contains(seed); });
+  }
 };
 
-absl::StatusOr<StoredSetting> ReadStored(const RunOutput& output,
+absl::StatusOr<StoredSetting> ReadStored(const std::string& output,
                                          const SettingResult& described) {
   StoredSetting stored = {
       .setting = {.name = described.name, .values = described.values}};
-  const std::string directory =
-      absl::StrCat(output.directory, "/", described.name);
+  const std::string directory = absl::StrCat(output, "/", described.name);
   std::error_code ignored;
   if (!fs::exists(directory + "/summary.json", ignored)) {
     return stored;
@@ -280,15 +292,13 @@ absl::StatusOr<StoredSetting> ReadStored(const RunOutput& output,
   ETC_ASSIGN_OR_RETURN(const RunSummary summary, ReadRunSummary(directory));
   stored.setting.result.finished = true;
   stored.setting.result.scores = summary.scores;
-  stored.has_all_seeds =
-      std::all_of(output.seeds.begin(), output.seeds.end(),
-                  [&](int64_t seed) { return summary.seeds.count(seed) > 0; });
+  stored.seeds = summary.seeds;
   return stored;
 }
 
 absl::Status CheckSameTask(const RunOutput& output,
                            const std::string& main_metric,
-                           const std::optional<EarlierGrid>& earlier) {
+                           const std::optional<StoredGrid>& earlier) {
   if (!earlier.has_value() ||
       (earlier->task == output.task && earlier->main_metric == main_metric)) {
     return absl::OkStatus();
@@ -301,19 +311,57 @@ absl::Status CheckSameTask(const RunOutput& output,
 
 }  // namespace
 
+absl::StatusOr<FoundRun> FindRun(const std::string& path) {
+  ETC_ASSIGN_OR_RETURN(const std::optional<StoredGrid> file,
+                       ReadStoredGrid(path));
+  if (!file.has_value()) {
+    return FoundRun{.directory = path};
+  }
+  GridResult grid = {.main_metric = file->main_metric,
+                     .lower_is_better = file->lower_is_better};
+  for (const SettingResult& described : file->settings) {
+    if (described.result.finished) {
+      ETC_ASSIGN_OR_RETURN(StoredSetting stored, ReadStored(path, described));
+      if (stored.setting.result.finished) {
+        grid.settings.push_back(std::move(stored.setting));
+      }
+    }
+  }
+  const std::optional<size_t> best = BestSetting(grid);
+  if (!best.has_value()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path,
+                     " is of a grid of which no setting has scores yet; name "
+                     "the directory of one, in it"));
+  }
+  const int64_t all = std::ssize(file->settings);
+  const int64_t finished = std::ssize(grid.settings);
+  const SettingResult& setting = grid.settings[*best];
+  return FoundRun{
+      .directory = absl::StrCat(path, "/", setting.name),
+      .reason = absl::StrCat(
+          "the best of ",
+          finished == all ? Counted(all, "setting")
+                          : absl::StrCat("the ", finished, " finished of ", all,
+                                         " settings"),
+          ", median ", grid.main_metric, " ",
+          FormatScore(MainScore(grid, setting)->median))};
+}
+
 absl::Status CheckGridFile(const RunOutput& output,
                            const std::string& main_metric) {
-  ETC_ASSIGN_OR_RETURN(const std::optional<EarlierGrid> earlier,
-                       ReadEarlier(output));
+  ETC_ASSIGN_OR_RETURN(const std::optional<StoredGrid> earlier,
+                       ReadStoredGrid(output.directory));
   return CheckSameTask(output, main_metric, earlier);
 }
 
 absl::StatusOr<int64_t> WriteGridFile(const RunOutput& output,
-                                      const GridResult& grid) {
+                                      const GridResult& grid,
+                                      EarlierScores earlier_scores) {
   ETC_ASSIGN_OR_RETURN(const RunLock lock,
-                       RunLock::Take(output.directory, kLongestGridWrite));
-  ETC_ASSIGN_OR_RETURN(const std::optional<EarlierGrid> earlier,
-                       ReadEarlier(output));
+                       RunLock::Take(output.directory, kLongestWrite));
+  ETC_ASSIGN_OR_RETURN(const std::optional<StoredGrid> earlier,
+                       ReadStoredGrid(output.directory));
   ETC_RETURN_IF_ERROR(CheckSameTask(output, grid.main_metric, earlier));
   const std::vector<SettingResult> before =
       StillThere(output, earlier.has_value() ? earlier->settings
@@ -322,7 +370,8 @@ absl::StatusOr<int64_t> WriteGridFile(const RunOutput& output,
                     .main_metric = grid.main_metric,
                     .lower_is_better = grid.lower_is_better};
   for (const SettingResult* described : InOrder(before, grid.settings)) {
-    ETC_ASSIGN_OR_RETURN(StoredSetting stored, ReadStored(output, *described));
+    ETC_ASSIGN_OR_RETURN(StoredSetting stored,
+                         ReadStored(output.directory, *described));
     const SettingResult* const now = Find(grid.settings, described->name);
     const SettingResult* const then = Find(before, described->name);
     std::string diverged = now == nullptr ? "" : now->diverged;
@@ -331,16 +380,19 @@ absl::StatusOr<int64_t> WriteGridFile(const RunOutput& output,
     if (!is_new && then != nullptr) {
       diverged = then->diverged;
     }
-    if (!diverged.empty()) {
+    const bool is_withdrawn = earlier_scores == EarlierScores::kWithdrawn &&
+                              now != nullptr && !is_new;
+    if (is_withdrawn || !diverged.empty()) {
       stored.setting.result = FinetuneResult();
       stored.setting.diverged = diverged;
     }
-    all.finished = all.finished && (now == nullptr || stored.has_all_seeds ||
-                                    !diverged.empty());
+    all.finished =
+        all.finished && !is_withdrawn &&
+        (now == nullptr || stored.has_all(output.seeds) || !diverged.empty());
     all.settings.push_back(std::move(stored.setting));
   }
   ETC_RETURN_IF_ERROR(WriteFileAtomically(
-      PathOf(output),
+      GridFileIn(output.directory),
       JsonText(GridToJson(all, output.task), /*indent=*/2) + "\n"));
   return static_cast<int64_t>(all.settings.size() - grid.settings.size());
 }

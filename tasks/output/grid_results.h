@@ -72,6 +72,20 @@ std::string FormatGridTable(const GridResult& result);
 // directory has, whichever start ran them: those of this start's grid, and
 // those of earlier grids there, which stay where they are in it.
 
+// A directory that may be that of a grid.
+struct FoundRun {
+  std::string directory;
+  // "the best of 4 settings, median accuracy 0.7921"; empty without a grid.
+  std::string reason;
+};
+
+// `path` itself or, if it has grid.json, the directory of the best setting in
+// it: of those with scores in grid.json, by the scores that their summary.json
+// has now, for a setting may have gone on alone since.
+//   kFailedPrecondition  no setting has scores yet
+//   kInvalidArgument     grid.json or a summary.json is damaged
+absl::StatusOr<FoundRun> FindRun(const std::string& path);
+
 // Checks that the output directory has no grid.json, or a valid one of the same
 // task and main metric.
 //   kInvalidArgument  the file is damaged
@@ -79,13 +93,18 @@ std::string FormatGridTable(const GridResult& result);
 absl::Status CheckGridFile(const RunOutput& output,
                            const std::string& main_metric);
 
+// Scores of settings that this start has not finished yet. They are withdrawn
+// if it allows changes: they may be of other data or fewer updates.
+enum class EarlierScores { kKept, kWithdrawn };
+
 // Writes the file anew from the results on disk, under the directory's lock
 // (RunLock): scores are those of each setting's summary.json. `grid` has the
 // settings of this start as far as it has come; an earlier divergence of a
 // setting that this start has not begun is kept. Returns the number of other
 // settings in the file. Errors as of CheckGridFile.
 absl::StatusOr<int64_t> WriteGridFile(const RunOutput& output,
-                                      const GridResult& grid);
+                                      const GridResult& grid,
+                                      EarlierScores earlier_scores);
 
 }  // namespace etc
 

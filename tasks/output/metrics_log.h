@@ -17,7 +17,8 @@ class MetricsLog {
  public:
   // Opens `path` to append after its first `bytes` bytes; the rest is removed
   // (AppendedFile). A resumed run passes size() as of its checkpoint, a new one
-  // 0.
+  // 0. Of a shorter file, as in a copy that was cut, the whole lines are kept:
+  // size() is less than `bytes` then.
   static absl::StatusOr<MetricsLog> Open(const std::string& path,
                                          int64_t bytes);
 

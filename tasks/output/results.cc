@@ -1,7 +1,6 @@
 #include "tasks/output/results.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -24,7 +23,6 @@
 #include "base/file.h"
 #include "base/json_reader.h"
 #include "base/json_text.h"
-#include "base/path_lookup.h"
 #include "base/status_macros.h"
 #include "tasks/metrics.h"
 #include "tasks/output/run_lock.h"
@@ -84,37 +82,6 @@ absl::Status CheckIsList(const Json& json, const std::string& where) {
                                absl::StrCat(where, " should be a list"));
 }
 
-// The settings of a grid.json that are finished, and all.
-struct GridSettings {
-  int64_t finished = 0;
-  int64_t all = 0;
-  Metrics of_best;
-};
-
-absl::StatusOr<GridSettings> ReadSettings(const Json& json,
-                                          const std::string& where,
-                                          const std::string& best) {
-  ETC_RETURN_IF_ERROR(CheckIsList(json, where));
-  GridSettings settings;
-  for (const Json& setting : json) {
-    JsonObjectReader reader(setting, where);
-    std::string directory;
-    reader.Required("directory", &directory);
-    const Json* scores = reader.Raw("scores", /*required=*/true);
-    ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
-    ++settings.all;
-    if (scores->is_null()) {
-      continue;
-    }
-    ++settings.finished;
-    if (directory == best) {
-      ETC_ASSIGN_OR_RETURN(settings.of_best,
-                           ReadMedians(*scores, reader.Where("scores")));
-    }
-  }
-  return settings;
-}
-
 }  // namespace
 
 absl::StatusOr<RunSummary> ReadRunSummary(const std::string& directory) {
@@ -165,47 +132,6 @@ absl::StatusOr<RunSummary> ReadRunSummary(const std::string& directory) {
   return summary;
 }
 
-absl::StatusOr<FoundRun> FindRun(const std::string& path) {
-  const std::string file = path + "/grid.json";
-  ETC_ASSIGN_OR_RETURN(const bool is_grid, PathExists(file));
-  if (!is_grid) {
-    return FoundRun{.directory = path};
-  }
-  ETC_ASSIGN_OR_RETURN(const Json json, ReadJsonFile(file));
-  JsonObjectReader reader(json, file);
-  std::string main_metric;
-  std::optional<std::string> best;
-  reader.Required("main_metric", &main_metric);
-  reader.Required("best", &best);
-  const Json* settings_json = reader.Raw("settings", /*required=*/true);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
-  if (!best.has_value()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(path,
-                     " is of a grid of which no setting has scores yet; name "
-                     "the directory of one, in it"));
-  }
-  if (!IsPlainBaseName(*best)) {
-    reader.Fail("best", "should be the name of a directory beside it");
-    return reader.Finish(kIgnoreOthers);
-  }
-  ETC_ASSIGN_OR_RETURN(
-      const GridSettings settings,
-      ReadSettings(*settings_json, reader.Where("settings"), *best));
-  std::string reason = absl::StrCat(
-      "the best of ",
-      settings.finished == settings.all
-          ? Counted(settings.all, "setting")
-          : absl::StrCat("the ", settings.finished, " finished of ",
-                         settings.all, " settings"));
-  if (const auto median = FindMetric(settings.of_best, main_metric)) {
-    absl::StrAppend(&reason, ", median ", main_metric, " ",
-                    FormatScore(*median));
-  }
-  return FoundRun{.directory = absl::StrCat(path, "/", *best),
-                  .reason = std::move(reason)};
-}
-
 ScoreSummary SummarizeScore(std::string name, std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const size_t count = values.size();
@@ -245,9 +171,6 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
-
-// Others write in a moment; but a machine may have much else to do.
-constexpr std::chrono::minutes kLongestWrite(5);
 
 std::string Text(const OrderedJson& json) {
   return JsonText(json, /*indent=*/2) + "\n";
@@ -297,29 +220,33 @@ absl::StatusOr<std::optional<OrderedJson>> ReadIfThere(
   if (!json.is_object()) {
     return absl::InvalidArgumentError(absl::StrCat(
         path,
-        " should be a JSON object, but is damaged: remove it, and the "
+        " should be a JSON object, but is damaged: move it away, and the "
         "end of a run makes it anew"));
   }
   return json;
 }
 
-// The seeds that have a directory in `output`.
-std::vector<int64_t> SeedsIn(const std::string& output) {
-  std::vector<int64_t> seeds;
-  std::error_code error;
-  for (auto entry = fs::directory_iterator(output, error);
-       !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    absl::string_view number = name;
-    int64_t seed = 0;
-    if (absl::ConsumePrefix(&number, "seed-") &&
-        absl::SimpleAtoi(number, &seed)) {
-      seeds.push_back(seed);
-    }
-  }
-  std::sort(seeds.begin(), seeds.end());
-  return seeds;
+std::string SummaryFile(const std::string& output) {
+  return output + "/summary.json";
 }
+
+absl::StatusOr<std::optional<OrderedJson>> ReadSummaryIfThere(
+    const std::string& output) {
+  ETC_ASSIGN_OR_RETURN(std::optional<OrderedJson> summary,
+                       ReadIfThere(SummaryFile(output)));
+  if (summary.has_value() &&
+      (!summary->contains("task") || !summary->contains("main_metric") ||
+       !summary->contains("runs") || !(*summary)["runs"].is_array())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        SummaryFile(output),
+        " should have task, main_metric and a list of runs, as a run writes "
+        "them, but has not: move it away, and the end of a run makes it "
+        "anew"));
+  }
+  return summary;
+}
+
+constexpr char kSeedPrefix[] = "seed-";
 
 // Results of the seeds in the directory of a run, read from disk.
 class RunResults {
@@ -342,16 +269,15 @@ absl::StatusOr<RunResults> RunResults::Read(const std::string& output) {
   RunResults results;
   std::map<int64_t, OrderedJson> earlier;
   ETC_ASSIGN_OR_RETURN(const std::optional<OrderedJson> summary,
-                       ReadIfThere(output + "/summary.json"));
-  if (summary.has_value() && summary->contains("runs")) {
+                       ReadSummaryIfThere(output));
+  if (summary.has_value()) {
     for (const OrderedJson& run : (*summary)["runs"]) {
       if (IsRun(run)) {
         earlier[run["seed"].get<int64_t>()] = run;
       }
     }
   }
-  for (const int64_t seed : SeedsIn(output)) {
-    const std::string directory = SeedDirectory(output, seed);
+  for (const auto& [seed, directory] : SeedDirectories(output)) {
     const std::string path = directory + "/result.json";
     ETC_ASSIGN_OR_RETURN(std::optional<OrderedJson> result, ReadIfThere(path));
     if (result.has_value() && !IsRun(*result)) {
@@ -417,7 +343,33 @@ std::vector<ScoreSummary> SummarizeScores(const std::vector<Metrics>& runs) {
 }
 
 std::string SeedDirectory(const std::string& output, int64_t seed) {
-  return absl::StrCat(output, "/seed-", seed);
+  return absl::StrCat(output, "/", kSeedPrefix, seed);
+}
+
+std::optional<int64_t> SeedOf(const std::string& directory) {
+  const std::string name = fs::path(directory).filename().string();
+  absl::string_view number = name;
+  int64_t seed = 0;
+  // No other spelling of the number: "seed-01" is nothing that a run makes.
+  return absl::ConsumePrefix(&number, kSeedPrefix) &&
+                 absl::SimpleAtoi(number, &seed) && number == absl::StrCat(seed)
+             ? std::optional(seed)
+             : std::nullopt;
+}
+
+std::map<int64_t, std::string> SeedDirectories(const std::string& output) {
+  std::map<int64_t, std::string> directories;
+  std::error_code error;
+  for (fs::directory_iterator entry(output, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string path = entry->path().string();
+    std::error_code ignored;
+    if (const auto seed = SeedOf(path);
+        seed.has_value() && entry->is_directory(ignored)) {
+      directories.emplace(*seed, path);
+    }
+  }
+  return directories;
 }
 
 absl::Status WriteRunResult(const RunResult& run, const Json& settings) {
@@ -454,6 +406,12 @@ void AddSummarized(int64_t seed, OrderedJson run, const std::string& difference,
 }
 
 }  // namespace
+
+absl::Status CheckSummary(const std::string& output) {
+  const absl::Status status = ReadSummaryIfThere(output).status();
+  // Another run may take it back after the look at whether it is there.
+  return absl::IsNotFound(status) ? absl::OkStatus() : status;
+}
 
 absl::StatusOr<std::vector<std::string>> WriteSummary(
     const RunOutput& output, const MainMetric& main_metric,
@@ -493,19 +451,19 @@ absl::StatusOr<std::vector<std::string>> WriteSummary(
   summary["scores"] = summarized.scores();
   summary["runs"] = summarized.all;
   ETC_RETURN_IF_ERROR(
-      WriteFileAtomically(output.directory + "/summary.json", Text(summary)));
+      WriteFileAtomically(SummaryFile(output.directory), Text(summary)));
   return messages;
 }
 
 absl::Status WithdrawResult(const RunOutput& output, int64_t seed) {
-  const std::string path = output.directory + "/summary.json";
   const std::string result =
       SeedDirectory(output.directory, seed) + "/result.json";
   ETC_ASSIGN_OR_RETURN(const RunLock lock,
                        RunLock::Take(output.directory, kLongestWrite));
   ETC_ASSIGN_OR_RETURN(const RunResults results,
                        RunResults::Read(output.directory));
-  ETC_ASSIGN_OR_RETURN(std::optional<OrderedJson> summary, ReadIfThere(path));
+  ETC_ASSIGN_OR_RETURN(std::optional<OrderedJson> summary,
+                       ReadSummaryIfThere(output.directory));
   SummarizedRuns others;
   for (const auto& [other, run] : results.runs()) {
     if (other != seed) {
@@ -515,11 +473,12 @@ absl::Status WithdrawResult(const RunOutput& output, int64_t seed) {
   }
   // First the summary: without it the result alone is read again.
   if (summary.has_value() && others.all.empty()) {
-    ETC_RETURN_IF_ERROR(RemoveTree(path));
+    ETC_RETURN_IF_ERROR(RemoveTree(SummaryFile(output.directory)));
   } else if (summary.has_value()) {
     (*summary)["scores"] = others.scores();
     (*summary)["runs"] = others.all;
-    ETC_RETURN_IF_ERROR(WriteFileAtomically(path, Text(*summary)));
+    ETC_RETURN_IF_ERROR(
+        WriteFileAtomically(SummaryFile(output.directory), Text(*summary)));
   }
   return RemoveTree(result);
 }

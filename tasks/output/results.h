@@ -60,18 +60,6 @@ struct RunSummary {
 // Reads summary.json in the directory of a run.
 absl::StatusOr<RunSummary> ReadRunSummary(const std::string& directory);
 
-// A directory that may be that of a grid.
-struct FoundRun {
-  std::string directory;
-  // "the best of 4 settings, median accuracy 0.7921"; empty without a grid.
-  std::string reason;
-};
-
-// `path` itself or, if it has grid.json, the directory of the best setting in
-// it.
-//   kFailedPrecondition  no setting has scores yet
-absl::StatusOr<FoundRun> FindRun(const std::string& path);
-
 // The end of the run of one seed (tasks/train/trainer.h).
 struct RunResult {
   // False: the run was stopped and can be resumed.
@@ -125,6 +113,11 @@ struct RunOutput {
 
 // The directory of the run of one seed.
 std::string SeedDirectory(const std::string& output, int64_t seed);
+// The seed of the run in a directory, by its name alone; nothing if it is not
+// as SeedDirectory names them.
+std::optional<int64_t> SeedOf(const std::string& directory);
+// The directories of seeds in `output`, by seed; none if it cannot be read.
+std::map<int64_t, std::string> SeedDirectories(const std::string& output);
 
 // Every score that all of `runs` have, over them.
 std::vector<ScoreSummary> SummarizeScores(const std::vector<Metrics>& runs);
@@ -134,11 +127,16 @@ std::vector<ScoreSummary> SummarizeScores(const std::vector<Metrics>& runs);
 absl::Status WriteRunResult(const RunResult& run,
                             const nlohmann::json& settings);
 
+// Checks that `output` has no summary.json, or one that runs wrote: a JSON
+// object with task, main_metric and runs.
+//   kInvalidArgument  it is anything else, which a run must not replace
+absl::Status CheckSummary(const std::string& output);
+
 // Writes <output.directory>/summary.json, when `runs` have their result.json.
 // Its scores are over `runs` and over those seeds beside them that had the same
 // settings. Returns a line for each of the other seeds, to say why it is not
 // among these.
-//   kInvalidArgument  a result.json or summary.json that is there is damaged
+//   kInvalidArgument  a result.json is damaged, or as of CheckSummary
 absl::StatusOr<std::vector<std::string>> WriteSummary(
     const RunOutput& output, const MainMetric& main_metric,
     const std::vector<RunResult>& runs);

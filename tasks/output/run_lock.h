@@ -10,6 +10,10 @@
 
 namespace etc {
 
+// Patience with another holder that writes a file, which takes a moment; but a
+// machine may have much else to do.
+inline constexpr std::chrono::minutes kLongestWrite(5);
+
 // The exclusive right to change the directory of a run: a lock (flock) on the
 // file "lock" in it, which the system releases when the process ends, however
 // it ends. The file names its holder:

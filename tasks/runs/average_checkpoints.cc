@@ -11,7 +11,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/string_view.h"
 #include "base/counted.h"
 #include "base/directory.h"
 #include "base/file.h"
@@ -21,6 +20,7 @@
 #include "nlohmann/json.hpp"
 #include "tasks/output/checkpoint_files.h"
 #include "tasks/output/checkpoint_survey.h"
+#include "tasks/output/results.h"
 
 namespace etc {
 namespace {
@@ -29,17 +29,15 @@ namespace fs = std::filesystem;
 
 constexpr char kModelFile[] = "model.safetensors";
 constexpr char kStateFile[] = "training_state.safetensors";
-constexpr char kCheckpointPrefix[] = "step-";
 
-// The names of the directories in `directory` that begin with `prefix`, sorted.
-std::vector<std::string> DirectoriesIn(const fs::path& directory,
-                                       absl::string_view prefix) {
+// The names of the checkpoints in `directory`, sorted.
+std::vector<std::string> StepDirectories(const fs::path& directory) {
   std::vector<std::string> names;
   std::error_code error;
   for (fs::directory_iterator entry(directory, error), end;
        !error && entry != end; entry.increment(error)) {
     const std::string name = entry->path().filename().string();
-    if (absl::StartsWith(name, prefix) && entry->is_directory()) {
+    if (absl::StartsWith(name, "step-") && entry->is_directory()) {
       names.push_back(name);
     }
   }
@@ -58,13 +56,14 @@ absl::StatusOr<fs::path> FindStore(const std::string& path) {
   }
   std::vector<fs::path> found;
   for (const fs::path& candidate : {given, given / "checkpoints"}) {
-    if (!DirectoriesIn(candidate, kCheckpointPrefix).empty()) {
+    if (!StepDirectories(candidate).empty()) {
       return candidate;
     }
   }
-  for (const std::string& seed : DirectoriesIn(given, "seed-")) {
-    if (fs::is_directory(given / seed / "checkpoints", ignored)) {
-      found.push_back(given / seed / "checkpoints");
+  for (const auto& [seed, directory] : SeedDirectories(given.string())) {
+    const fs::path checkpoints = fs::path(directory) / "checkpoints";
+    if (fs::is_directory(checkpoints, ignored)) {
+      found.push_back(checkpoints);
     }
   }
   if (found.empty()) {
@@ -195,7 +194,7 @@ absl::StatusOr<CheckpointsToAverage> FindCheckpointsToAverage(
   }
   ETC_ASSIGN_OR_RETURN(const fs::path store, FindStore(options.directory));
   std::map<int64_t, std::string> by_step;
-  for (const std::string& name : DirectoriesIn(store, kCheckpointPrefix)) {
+  for (const std::string& name : StepDirectories(store)) {
     const std::string path = (store / name).string();
     const absl::StatusOr<CheckpointOwner> owner = ReadCheckpointOwner(path);
     const int64_t step = StepOfCheckpoint(name);
@@ -234,7 +233,8 @@ absl::Status AverageCheckpoints(const CheckpointsToAverage& checkpoints,
         absl::StrCat(output, " is there already: choose another directory"));
   }
   const std::string name = named.filename().string();
-  const std::string unfinished = named.string() + ".unfinished";
+  // Left by a process that was killed and had the id of this one.
+  const std::string unfinished = TemporaryName(named.string(), /*number=*/0);
   ETC_RETURN_IF_ERROR(RemoveTree(unfinished));
   const absl::Status written = WriteAverage(checkpoints, name, unfinished);
   if (!written.ok()) {

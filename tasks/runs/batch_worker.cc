@@ -92,7 +92,7 @@ void BatchWorker::Run() {
   const torch::NoGradGuard no_grad;
   const CurrentDevice current(options_.device);
   // OpenMP's number belongs to the thread that sets it.
-  const absl::Status started = SetThreads(options_.threads).status();
+  const absl::Status started = SetThreads(options_.threads, "threads").status();
   while (true) {
     const std::vector<Item> batch = TakeBatch();
     if (batch.empty()) {
@@ -201,7 +201,9 @@ void BatchWorker::Answer(
       Request& request = *batch[b].request;
       request.logits_[batch[b].index] = std::move(rows[b]);
       request.status_.Update(statuses[b]);
-      request.thrown_ = thrown;
+      if (thrown != nullptr) {
+        request.thrown_ = thrown;
+      }
       --request.missing_;
     }
   }

@@ -105,7 +105,7 @@ absl::StatusOr<FinetuneConfig> ConfigOfRun(
 
 namespace {
 
-// The model of any task, likewise.
+// Loads the model of any task, with a message about memory that runs out.
 absl::StatusOr<std::unique_ptr<TrainableModel>> LoadAnyModel(
     const std::string& directory, const FinetuneConfig& config,
     const Task& task, const torch::Device& device) {
@@ -254,7 +254,10 @@ absl::StatusOr<CheckpointRun> RunCheckpoint(
       DeviceOfRun(run.config, CudaDevicesOf(options.context.group),
                   /*field=*/"--device"));
   const CurrentDevice current(device.device);
-  ETC_RETURN_IF_ERROR(SetThreads(run.config.train.threads).status());
+  ETC_RETURN_IF_ERROR(
+      SetThreads(run.config.train.threads,
+                 options.threads.has_value() ? "--threads" : "train.threads")
+          .status());
   ETC_ASSIGN_OR_RETURN(const std::unique_ptr<TrainableModel> model,
                        LoadAnyModel(checkpoint.directory, run.config,
                                     *run.setup.task, device.device));

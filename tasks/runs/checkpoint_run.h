@@ -74,7 +74,8 @@ absl::StatusOr<TaskModel> LoadModelOfRun(const std::string& directory,
                                          const Task& task,
                                          const torch::Device& device);
 
-// Runs it. Errors also as of DeviceOfRun.
+// Evaluates or predicts as `options` say. Errors also as of DeviceOfRun and
+// SetThreads.
 absl::StatusOr<CheckpointRun> RunCheckpoint(
     const CheckpointRunOptions& options);
 

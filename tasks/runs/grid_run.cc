@@ -147,7 +147,9 @@ absl::StatusOr<GridResult> FinetuneAlone(FinetuneConfig config,
   ETC_RETURN_IF_ERROR(CheckWithoutData(config, options));
   ETC_RETURN_IF_ERROR(OnRankZero(options.context.group, [&] {
     const absl::Status checked = CheckKindOfDirectory(config);
-    return checked.ok() && options.resume ? CheckHasRun(config) : checked;
+    return checked.ok() && options.resume
+               ? CheckHasRun(config.output, {config.output})
+               : checked;
   }));
   // Before the data are read, which may take long.
   ETC_ASSIGN_OR_RETURN(const RunClaims claims, ClaimRuns(config, options));
@@ -185,8 +187,14 @@ absl::Status CheckGridWithoutData(const FinetuneConfig& config,
                                   const std::vector<GridSetting>& settings,
                                   const FinetuneOptions& options) {
   return OnRankZero(options.context.group, [&]() -> absl::Status {
-    if (options.resume) {
-      ETC_RETURN_IF_ERROR(CheckHasRun(config));
+    ETC_RETURN_IF_ERROR(CheckKindOfDirectory(config));
+    std::error_code ignored;
+    if (options.resume && !std::filesystem::exists(GridFile(config), ignored)) {
+      std::vector<std::string> directories;
+      for (const GridSetting& setting : settings) {
+        directories.push_back(setting.config.output);
+      }
+      ETC_RETURN_IF_ERROR(CheckHasRun(config.output, directories));
     }
     for (const GridSetting& setting : settings) {
       ETC_RETURN_IF_ERROR(CheckSettingWithoutData(setting, options));
@@ -245,7 +253,7 @@ absl::Status GridRun::Prepare(GridSetting setting) {
   ETC_ASSIGN_OR_RETURN(prepared.checked,
                        CheckRuns(config, *prepared.opened->setup.task,
                                  prepared.opened->data.get(), options_));
-  later_steps_ += prepared.checked.num_steps;
+  later_steps_ += prepared.checked.steps_left;
   result_.settings.push_back({.name = name, .values = prepared.setting.values});
   settings_.push_back(std::move(prepared));
   return absl::OkStatus();
@@ -302,9 +310,8 @@ absl::StatusOr<GridResult> GridRun::Run() {
 }
 
 absl::StatusOr<std::vector<size_t>> GridRun::OrderOfSettings() const {
-  // Progress of the grid's directory itself, and then of each setting's. Rank 0
-  // alone has them.
-  std::string progress(1, ProgressOf(config_));
+  // Progress of each setting; rank 0 alone has it.
+  std::string progress;
   for (const PreparedSetting& prepared : settings_) {
     progress += ProgressOf(prepared.setting.config);
   }
@@ -313,22 +320,16 @@ absl::StatusOr<std::vector<size_t>> GridRun::OrderOfSettings() const {
                          options_.context.group->Gather(progress));
     progress = all.front();
   }
-  if (progress.size() != settings_.size() + 1) {
+  if (progress.size() != settings_.size()) {
     return absl::FailedPreconditionError(absl::StrCat(
         "this process and process 0 should have the same configuration, but "
         "differ: grid has ",
-        settings_.size(), " settings here and ", progress.size() - 1,
-        " there"));
-  }
-  if (progress[0] != kNotBegun) {
-    return absl::AlreadyExistsError(absl::StrCat(
-        config_.output,
-        " has a run without a grid: choose another output directory"));
+        settings_.size(), " settings here and ", progress.size(), " there"));
   }
   std::vector<size_t> order(settings_.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return progress[a + 1] > progress[b + 1];
+    return progress[a] > progress[b];
   });
   return order;
 }
@@ -339,7 +340,7 @@ absl::Status GridRun::RunSetting(size_t index) {
   options_.context.Message(absl::StrCat("setting ", index + 1, " of ",
                                         settings_.size(), ": ",
                                         prepared.setting.name));
-  later_steps_ -= prepared.checked.num_steps;
+  later_steps_ -= prepared.checked.steps_left;
   FinetuneOptions options = options_;
   options.later_steps = later_steps_;
   absl::StatusOr<FinetuneResult> run =
@@ -354,14 +355,13 @@ absl::Status GridRun::RunSetting(size_t index) {
   } else {
     ETC_ASSIGN_OR_RETURN(result.result, std::move(run));
   }
-  if (!IsDone(result)) {
-    return absl::OkStatus();
-  }
   result_.finished =
       std::all_of(result_.settings.begin(), result_.settings.end(), IsDone);
   return OnRankZero(options_.context.group, [&] {
-    const absl::StatusOr<int64_t> others =
-        WriteGridFile(OutputOf(config_), result_);
+    const absl::StatusOr<int64_t> others = WriteGridFile(
+        OutputOf(config_), result_,
+        options_.allow_changes.empty() ? EarlierScores::kKept
+                                       : EarlierScores::kWithdrawn);
     others_ = others.value_or(0);
     return others.status();
   });
@@ -413,12 +413,9 @@ absl::StatusOr<std::vector<TriedSetting>> TryGrid(
       ETC_ASSIGN_OR_RETURN(const TaskSetup setup,
                            SetUpTraining(&setting.config));
       warnings.Add(setup.warnings);
-      const std::string metric =
-          MainMetricOf(setting.config.train, setup.task->main_metric()).name;
       ETC_ASSIGN_OR_RETURN(DryRun run,
                            TryFinetune(setting.config, *setup.task, options));
-      tried.push_back(
-          {.name = setting.name, .main_metric = metric, .run = std::move(run)});
+      tried.push_back({.name = setting.name, .run = std::move(run)});
       return absl::OkStatus();
     };
     if (const absl::Status status = try_setting(); !status.ok()) {

@@ -20,8 +20,8 @@ namespace etc {
 //
 // All settings are checked before the first run begins. Settings with the same
 // examples share the opened data. <output>/grid.json (WriteGridFile) is written
-// after each setting. A setting that diverges is left
-// (SettingResult::diverged), and the grid goes on with the others.
+// after each setting, also after one that was stopped. A setting that diverges
+// is left (SettingResult::diverged), and the grid goes on with the others.
 //
 // A grid that is resumed runs settings that are not finished, and those added
 // to it since; a setting that has diverged is tried again from its last
@@ -38,7 +38,6 @@ absl::StatusOr<GridResult> FinetuneGrid(
 // A setting of a grid that was tried; without a grid its name is empty.
 struct TriedSetting {
   std::string name;
-  std::string main_metric;
   DryRun run;
 };
 

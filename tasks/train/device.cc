@@ -69,6 +69,24 @@ std::optional<DeviceMemory> MemoryOf(const torch::Device& device) {
                       .total = static_cast<int64_t>(total)};
 }
 
+std::string PrecisionWarning(const torch::Device& device,
+                             const FinetuneConfig& config) {
+  if (!device.is_cpu() || config.train.precision != "bf16") {
+    return "";
+  }
+  switch (kernels::Bfloat16ProductsOfThisCpu()) {
+    case kernels::Bfloat16Products::kFast:
+      break;
+    case kernels::Bfloat16Products::kSlow:
+      return "train.precision is bf16, which is slower than fp32 on this CPU: "
+             "it has neither AVX512-BF16 nor AMX";
+    case kernels::Bfloat16Products::kNone:
+      return "train.precision is bf16, but on this CPU fp32 is used: oneDNN "
+             "has no AVX-512 here";
+  }
+  return "";
+}
+
 std::string AttentionOn(const torch::Device& device, int64_t head_size) {
   const std::string reason = UnfusedReason(device, head_size);
   return reason.empty()
@@ -84,6 +102,10 @@ absl::StatusOr<RunDevice> DeviceOfRun(const FinetuneConfig& config,
   RunDevice run = {.message = absl::StrCat("device: ", chosen.name(), " (",
                                            chosen.reason, ")")};
   if (!chosen.cuda.has_value()) {
+    if (const std::string warning = PrecisionWarning(run.device, config);
+        !warning.empty()) {
+      absl::StrAppend(&run.message, "; ", warning);
+    }
     return run;
   }
   const auto index = static_cast<size_t>(*chosen.cuda);

@@ -25,9 +25,14 @@ CudaDevices FindCudaDevices(int64_t local_rank = 0);
 struct RunDevice {
   torch::Device device = torch::kCPU;
   // The choice and its reason, a line for people: 'device: cpu (train.device is
-  // ...)'; of a CUDA device with AttentionOn.
+  // ...)', and PrecisionWarning; of a CUDA device with AttentionOn.
   std::string message;
 };
+
+// Warns of a train.precision "bf16" that `device`, a CPU, computes slowly or in
+// float32 (PrecisionOn); empty: there is nothing to warn of.
+std::string PrecisionWarning(const torch::Device& device,
+                             const FinetuneConfig& config);
 
 // Describes for people how a model on a CUDA device computes attention of heads
 // with `head_size` features: "attention by fused kernels", or "attention by
@@ -72,7 +77,7 @@ class CurrentDevice {
 torch::Device DeviceOf(const NamedTensors& parameters);
 
 // The precision of a model on `device`: `train.precision`, but float32 on a CPU
-// that has no bfloat16 products; the configuration has a warning then.
+// that has no bfloat16 products.
 LinearPrecision PrecisionOn(const torch::Device& device,
                             const FinetuneConfig& config);
 

@@ -17,6 +17,7 @@
 #include "tasks/data/first_records.h"
 #include "tasks/data/loader.h"
 #include "tasks/distributed/process_group.h"
+#include "tasks/output/results.h"
 #include "tasks/train/device.h"
 #include "tasks/train/estimate.h"
 #include "tasks/train/evaluate.h"
@@ -38,6 +39,7 @@ namespace {
 // Checks the directories of all seeds as ClaimRuns does, and changes none.
 absl::Status CheckDirectories(const FinetuneConfig& config,
                               const FinetuneOptions& options) {
+  ETC_RETURN_IF_ERROR(CheckSummary(config.output));
   for (const int64_t seed : config.train.seeds) {
     const std::string directory = SeedDirectory(config.output, seed);
     ETC_RETURN_IF_ERROR(CheckRunDirectory(directory, EarlierRunOf(options)));
@@ -186,13 +188,12 @@ double EstimateSeconds(const RunPlan& plan, int64_t processes,
 
 StepMemory EstimateMemory(const FinetuneConfig& config, const Task& task,
                           int64_t parameters) {
-  StepMemory memory =
-      EstimateStepMemory(WithPlanOfLargest(config, parameters), parameters);
-  if (const ModelTask* const model_task = AsModelTask(task)) {
-    memory.activations = {.saved = model_task->ActivationBytes()};
-    memory.table_gradients = 0;
-  }
-  return memory;
+  const ModelTask* const model_task = AsModelTask(task);
+  return model_task == nullptr
+             ? EstimateStepMemory(WithPlanOfLargest(config, parameters),
+                                  parameters)
+             : EstimateEncoderDecoderMemory(config, parameters,
+                                            model_task->ActivationBytes());
 }
 
 // The most evaluations of a run.

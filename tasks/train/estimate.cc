@@ -29,6 +29,22 @@ constexpr double kRounded = 2;  // bfloat16
 // Measured.
 constexpr double kProgramBesideLibraries = 30e6;
 
+// The parts that do not depend on the model's layers.
+StepMemory MemoryOfParameters(const FinetuneConfig& config, int64_t parameters,
+                              StepBackend backend) {
+  const double weights = sizeof(float) * static_cast<double>(parameters);
+  StepMemory memory = {
+      .weights = weights,
+      .gradients = weights,
+      .optimizer = static_cast<double>(kOptimizerBytesPerElement * parameters)};
+  if (backend == StepBackend::kCpu) {
+    memory.program =
+        static_cast<double>(ResidentBytesAtStart()) + kProgramBesideLibraries;
+    memory.cache = 1e6 * static_cast<double>(config.data.cache_megabytes);
+  }
+  return memory;
+}
+
 }  // namespace
 
 StepShape LargestMicroBatch(const FinetuneConfig& config) {
@@ -61,28 +77,30 @@ StepMemory EstimateStepMemory(const FinetuneConfig& config, int64_t parameters,
 
 StepMemory EstimateStepMemory(const FinetuneConfig& config, int64_t parameters,
                               const StepShape& shape, StepBackend backend) {
-  const double weights = sizeof(float) * static_cast<double>(parameters);
   const ParameterCounts counts = CountParameters(config.model);
   const StepOptions options = StepOptionsOf(config, backend);
-  StepMemory memory = {
-      .weights = weights,
-      .gradients = weights,
-      .optimizer = static_cast<double>(
-          OptimizerBytesPerElement(config.optimizer) * parameters),
-      // In addition to activations, although most of these are freed by then:
-      // fragmented as they are, no block as large as the table fits.
-      .table_gradients =
-          2 * sizeof(float) * static_cast<double>(counts.token_embedding),
-      .activations = EstimateActivations(config.model, shape, options)};
-  if (backend != StepBackend::kCpu) {
-    return memory;
-  }
-  memory.program =
-      static_cast<double>(ResidentBytesAtStart()) + kProgramBesideLibraries;
-  memory.cache = 1e6 * static_cast<double>(config.data.cache_megabytes);
-  if (options.precision == LinearPrecision::kBfloat16) {
+  StepMemory memory = MemoryOfParameters(config, parameters, backend);
+  // In addition to activations, although most of these are freed by then:
+  // fragmented as they are, no block as large as the table fits.
+  memory.table_gradients =
+      2 * sizeof(float) * static_cast<double>(counts.token_embedding);
+  memory.activations = EstimateActivations(config.model, shape, options);
+  if (backend == StepBackend::kCpu &&
+      options.precision == LinearPrecision::kBfloat16) {
     memory.rounded_weights =
         kRounded * static_cast<double>(counts.attention + counts.feed_forward);
+  }
+  return memory;
+}
+
+StepMemory EstimateEncoderDecoderMemory(const FinetuneConfig& config,
+                                        int64_t parameters,
+                                        double activation_bytes) {
+  StepMemory memory = MemoryOfParameters(config, parameters, StepBackend::kCpu);
+  memory.activations = {.saved = activation_bytes};
+  // Linear layers and the output table, which are nearly all parameters.
+  if (PrecisionOn(torch::kCPU, config) == LinearPrecision::kBfloat16) {
+    memory.rounded_weights = kRounded * static_cast<double>(parameters);
   }
   return memory;
 }

@@ -101,6 +101,12 @@ StepMemory EstimateStepMemory(const FinetuneConfig& config, int64_t parameters,
                               const StepShape& shape,
                               StepBackend backend = StepBackend::kCpu);
 
+// The same of an encoder-decoder on the CPU, about, if the activations of a
+// micro-batch take `activation_bytes`.
+StepMemory EstimateEncoderDecoderMemory(const FinetuneConfig& config,
+                                        int64_t parameters,
+                                        double activation_bytes);
+
 // The examples of one micro-batch, as large as the configuration allows.
 StepShape LargestMicroBatch(const FinetuneConfig& config);
 

@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <utility>
 
@@ -25,6 +26,7 @@
 #include "tasks/data/example_count.h"
 #include "tasks/data/first_records.h"
 #include "tasks/data/loader.h"
+#include "tasks/output/checkpoint_record.h"
 #include "tasks/output/results.h"
 #include "tasks/train/device.h"
 #include "tasks/train/estimate.h"
@@ -232,6 +234,26 @@ absl::Status Summarize(const FinetuneConfig& config,
   });
 }
 
+// Updates that the seeds of a configuration, from the one with index `first`
+// on, have left of `num_steps` each, by their checkpoints.
+int64_t StepsLeft(const FinetuneConfig& config, const FinetuneOptions& options,
+                  size_t first, int64_t num_steps) {
+  const std::vector<int64_t>& seeds = config.train.seeds;
+  int64_t left = 0;
+  for (size_t i = first; i < seeds.size(); ++i) {
+    int64_t done = 0;
+    if (options.resume) {
+      const absl::StatusOr<CheckpointRecord> record = ReadCheckpointRecord(
+          SeedDirectory(config.output, seeds[i]) + "/checkpoints");
+      if (record.ok() && record->checkpoints.contains(record->last)) {
+        done = record->checkpoints.at(record->last).step;
+      }
+    }
+    left += std::max<int64_t>(0, num_steps - done);
+  }
+  return left;
+}
+
 // The runs of a configuration, one seed after the other. Everything referred to
 // must outlive it.
 struct SeedRuns {
@@ -248,9 +270,9 @@ struct SeedRuns {
   absl::StatusOr<FinetuneResult> Train(const RunFiles& files) const;
   // Removes the runs that they replace.
   absl::Status RemoveEarlier() const;
-  // Trains one of them; `later_seeds` follow it.
+  // Trains one of them, before `later_steps` updates of other seeds.
   absl::StatusOr<RunResult> TrainOne(const RunPlan& plan,
-                                     int64_t later_seeds) const;
+                                     int64_t later_steps) const;
 };
 
 absl::StatusOr<RunFiles> SeedRuns::Announce(int64_t threads) const {
@@ -279,7 +301,7 @@ absl::Status SeedRuns::RemoveEarlier() const {
 }
 
 absl::StatusOr<RunResult> SeedRuns::TrainOne(const RunPlan& plan,
-                                             int64_t later_seeds) const {
+                                             int64_t later_steps) const {
   EvaluateOptions evaluation = EvaluateOptionsFromConfig(config);
   evaluation.context = options.context;
   const auto evaluate = [&](TrainableModel* model) {
@@ -296,7 +318,7 @@ absl::StatusOr<RunResult> SeedRuns::TrainOne(const RunPlan& plan,
       .lock = claims.Find(SeedDirectory(config.output, plan.seed)),
       .allow_changes = options.allow_changes,
       .context = options.context,
-      .later_steps = options.later_steps + later_seeds * plan.num_steps,
+      .later_steps = options.later_steps + later_steps,
       .program = options.program};
   run.go_on = [&] { return WithdrawResult(OutputOf(config), plan.seed); };
   // The first one removes those of all seeds: one that is stopped can then be
@@ -329,7 +351,6 @@ absl::StatusOr<FinetuneResult> SeedRuns::Train(const RunFiles& files) const {
   }
   FinetuneResult result;
   const int64_t num_examples = EpochExamples(task, *data.train, config);
-  auto later_seeds = static_cast<int64_t>(config.train.seeds.size());
   for (const int64_t seed : config.train.seeds) {
     options.context.Message(absl::StrCat("seed ", seed));
     ETC_ASSIGN_OR_RETURN(const RunPlan plan,
@@ -337,7 +358,10 @@ absl::StatusOr<FinetuneResult> SeedRuns::Train(const RunFiles& files) const {
                                           .num_records = data.train->size(),
                                           .num_examples = num_examples,
                                           .files = files}));
-    ETC_ASSIGN_OR_RETURN(RunResult run, TrainOne(plan, --later_seeds));
+    const size_t next = result.runs.size() + 1;
+    ETC_ASSIGN_OR_RETURN(
+        RunResult run,
+        TrainOne(plan, StepsLeft(config, options, next, plan.num_steps)));
     result.runs.push_back(std::move(run));
     if (!result.runs.back().finished) {
       return result;
@@ -354,7 +378,12 @@ absl::StatusOr<FinetuneResult> SeedRuns::Train(const RunFiles& files) const {
 
 }  // namespace
 
-absl::StatusOr<int64_t> SetThreads(int64_t threads) {
+absl::StatusOr<int64_t> SetThreads(int64_t threads, const std::string& field) {
+  constexpr int64_t kMostThreads = 1024;
+  if (threads > kMostThreads) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        field, " should be at most ", kMostThreads, ", but is ", threads));
+  }
   const int64_t wanted = threads > 0 ? threads : DefaultThreads();
   // OpenMP starts wanted - 1 threads, and so does a pool of LibTorch's own,
   // which at::set_num_threads fills.
@@ -362,7 +391,7 @@ absl::StatusOr<int64_t> SetThreads(int64_t threads) {
       !start.ok()) {
     return absl::Status(
         start.code(),
-        absl::StrCat("train.threads is ", wanted,
+        absl::StrCat(field, " is ", wanted,
                      threads > 0
                          ? ""
                          : ", by OMP_NUM_THREADS or the cores of this process",
@@ -447,8 +476,8 @@ absl::StatusOr<CheckedRuns> CheckRuns(const FinetuneConfig& config,
   const int64_t num_examples = EpochExamples(task, *data->train, config);
   ETC_RETURN_IF_ERROR(
       CheckHasUpdate(config, data->train->size(), num_examples));
-  checked.num_steps = NumStepsOf(config, num_examples) *
-                      static_cast<int64_t>(config.train.seeds.size());
+  checked.steps_left =
+      StepsLeft(config, options, /*first=*/0, NumStepsOf(config, num_examples));
   return checked;
 }
 

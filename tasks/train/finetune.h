@@ -19,9 +19,12 @@ namespace etc {
 
 // Sets the CPU threads of LibTorch, and starts them; 0: as many as
 // OMP_NUM_THREADS says, by which launchers divide the cores, or as there are
-// cores. Returns how many it works with.
+// cores. Returns how many it works with. `field` is their name in messages:
+// "train.threads", or "--threads" where that set them.
+//   kInvalidArgument    more than 1024, as train.threads may be
 //   kResourceExhausted  the system starts fewer
-absl::StatusOr<int64_t> SetThreads(int64_t threads);
+absl::StatusOr<int64_t> SetThreads(int64_t threads,
+                                   const std::string& field = "train.threads");
 
 // Checks the options as far as possible before anything is read.
 absl::Status CheckWithoutData(const FinetuneConfig& config,
@@ -55,8 +58,8 @@ absl::StatusOr<FinetuneResult> FinetuneClaimed(const FinetuneConfig& config,
 struct CheckedRuns {
   const RunData* data = nullptr;
   RunDevice device;
-  // Updates of all seeds.
-  int64_t num_steps = 0;
+  // Updates that all seeds together have left.
+  int64_t steps_left = 0;
 };
 
 // Checks device, memory and data as far as possible before the first update.

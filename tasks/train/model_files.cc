@@ -259,19 +259,6 @@ absl::StatusOr<ModelWithFiles> MakeModel(const FinetuneConfig& config,
                                : model_task->MakeModel(config, device);
 }
 
-std::function<std::unique_ptr<BatchLoader>(const TrainingLoaderOptions&,
-                                           LoaderPosition)>
-LoaderMakerOf(const Task& task, const ExampleSource& train) {
-  const ModelTask* const model_task = AsModelTask(task);
-  if (model_task == nullptr) {
-    return nullptr;
-  }
-  return [model_task, &train](const TrainingLoaderOptions& options,
-                              LoaderPosition start) {
-    return model_task->MakeLoader(train, options, start);
-  };
-}
-
 absl::StatusOr<ModelWithFiles> MakeModelWithFiles(const FinetuneConfig& config,
                                                   const Task& task,
                                                   const torch::Device& device) {

@@ -3,8 +3,6 @@
 
 #include <torch/types.h>
 
-#include <functional>
-#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
@@ -15,8 +13,6 @@
 #include "etc/weights/wordpiece_options.h"
 #include "tasks/config/config.h"
 #include "tasks/data/batch.h"
-#include "tasks/data/example_source.h"
-#include "tasks/data/loader.h"
 #include "tasks/task/task.h"
 #include "tasks/text/punkt_tables.h"
 #include "tasks/train/task_model.h"
@@ -88,10 +84,6 @@ absl::Status LoadTaskModelWeights(const std::string& directory,
 absl::StatusOr<ModelWithFiles> MakeModel(const FinetuneConfig& config,
                                          const Task& task,
                                          const torch::Device& device);
-// The loader of a ModelTask (RunOptions::make_loader); empty for other tasks.
-std::function<std::unique_ptr<BatchLoader>(const TrainingLoaderOptions&,
-                                           LoaderPosition)>
-LoaderMakerOf(const Task& task, const ExampleSource& train);
 
 // Makes the model of a run as MakeTaskModel does. Reads the vocabulary and the
 // tables of sentences, of which each checkpoint gets a copy: WriteTaskModel

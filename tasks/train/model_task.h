@@ -4,6 +4,7 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -58,6 +59,23 @@ class ModelTask {
 // `task`, if it is one; else null.
 inline const ModelTask* AsModelTask(const Task& task) {
   return dynamic_cast<const ModelTask*>(&task);
+}
+
+// Makes the loader of training batches.
+using LoaderMaker = std::function<std::unique_ptr<BatchLoader>(
+    const TrainingLoaderOptions& options, LoaderPosition start)>;
+
+// The loader of a ModelTask on `train`, which must outlive it; empty for other
+// tasks.
+inline LoaderMaker LoaderMakerOf(const Task& task, const ExampleSource& train) {
+  const ModelTask* const model_task = AsModelTask(task);
+  if (model_task == nullptr) {
+    return nullptr;
+  }
+  return [model_task, &train](const TrainingLoaderOptions& options,
+                              LoaderPosition start) {
+    return model_task->MakeLoader(train, options, start);
+  };
 }
 
 // Examples that count as an epoch of `train`: CountUnits, or those that the

@@ -96,10 +96,6 @@ class RunReporter {
   virtual void Opening(const OpeningProgress& progress) = 0;
   // Called after every record whose examples are counted.
   virtual void Counting(const CountingProgress& /*progress*/) {}
-  // Called after every record or text whose attention is analysed.
-  virtual void Analysing(const CountingProgress& /*progress*/) {}
-  // Called after every batch of text that is tokenized.
-  virtual void Tokenizing(const TokenizingProgress& /*progress*/) {}
   // Called after every update.
   virtual void Update(const Progress& progress) = 0;
   // Called after every batch of an evaluation.
@@ -129,8 +125,10 @@ class StreamReporter : public RunReporter {
   // These are silent for the first second: small files are read by then.
   void Opening(const OpeningProgress& progress) override;
   void Counting(const CountingProgress& progress) override;
-  void Analysing(const CountingProgress& progress) override;
-  void Tokenizing(const TokenizingProgress& progress) override;
+  // After every record or text whose attention is analysed.
+  void Analysing(const CountingProgress& progress);
+  // After every batch of text that is tokenized.
+  void Tokenizing(const TokenizingProgress& progress);
   void Update(const Progress& progress) override;
   void Evaluating(const EvaluationProgress& progress) override;
 

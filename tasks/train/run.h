@@ -10,11 +10,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tasks/data/example_source.h"
-#include "tasks/data/loader.h"
 #include "tasks/metrics.h"
 #include "tasks/output/program_version.h"
 #include "tasks/output/run_lock.h"
 #include "tasks/train/evaluate.h"
+#include "tasks/train/model_task.h"
 #include "tasks/train/run_context.h"
 #include "tasks/train/run_plan.h"
 #include "tasks/train/task_model.h"
@@ -26,10 +26,8 @@ namespace etc {
 struct RunOptions {
   const RunPlan& plan;
   const ExampleSource& train;
-  // Makes the loader of training batches; empty: a TrainingLoader.
-  std::function<std::unique_ptr<BatchLoader>(const TrainingLoaderOptions&,
-                                             LoaderPosition start)>
-      make_loader = nullptr;
+  // Empty: a TrainingLoader.
+  LoaderMaker make_loader = nullptr;
   // Makes the model, with random weights from LibTorch's generator. Called
   // once, when the generator has been seeded for the run.
   std::function<absl::StatusOr<ModelWithFiles>()> make_model;

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <memory>
@@ -9,10 +10,7 @@
 #include <system_error>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
 #include "base/directory.h"
 #include "base/file.h"
 #include "base/file_operations.h"
@@ -54,24 +52,6 @@ absl::Status CheckSettings(const FinetuneConfig& config, int64_t seed,
       .status();
 }
 
-// True if the directory of a run has a directory seed-N, which is made when the
-// run begins.
-bool HasSeed(const fs::path& directory) {
-  std::error_code error;
-  for (fs::directory_iterator entry(directory, error), end;
-       !error && entry != end; entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    absl::string_view number = name;
-    int64_t seed = 0;
-    std::error_code ignored;
-    if (absl::ConsumePrefix(&number, "seed-") &&
-        absl::SimpleAtoi(number, &seed) && entry->is_directory(ignored)) {
-      return true;
-    }
-  }
-  return false;
-}
-
 }  // namespace
 
 absl::Status CheckRunDirectory(const std::string& directory,
@@ -107,6 +87,7 @@ absl::StatusOr<std::vector<std::string>> RemoveRuns(
     const FinetuneConfig& config) {
   FileOperations& operations = FileOperations::Current();
   std::vector<std::string> removed;
+  ETC_RETURN_IF_ERROR(CheckSummary(config.output));
   for (const int64_t seed : config.train.seeds) {
     const CheckpointStore store(
         CheckpointsIn(SeedDirectory(config.output, seed)));
@@ -228,6 +209,7 @@ absl::StatusOr<std::unique_ptr<RunClaims::Claim>> RunClaims::TakeOne(
 
 absl::StatusOr<RunClaims> RunClaims::Take(const FinetuneConfig& config,
                                           const ClaimOptions& options) {
+  ETC_RETURN_IF_ERROR(CheckSummary(config.output));
   RunClaims claims;
   for (const int64_t seed : config.train.seeds) {
     ETC_ASSIGN_OR_RETURN(claims.claims_.emplace_back(),
@@ -250,6 +232,7 @@ const RunLock* RunClaims::Find(const std::string& directory) const {
 
 absl::Status CheckLaterRuns(const FinetuneConfig& config,
                             const ClaimOptions& options) {
+  ETC_RETURN_IF_ERROR(CheckSummary(config.output));
   for (const int64_t seed : config.train.seeds) {
     if (Exists(SeedDirectory(config.output, seed))) {
       ETC_RETURN_IF_ERROR(RunClaims::TakeOne(config, seed, options).status());
@@ -258,20 +241,19 @@ absl::Status CheckLaterRuns(const FinetuneConfig& config,
   return CheckWritableDirectory(config.output);
 }
 
-absl::Status CheckHasRun(const FinetuneConfig& config) {
-  std::error_code error;
-  bool found = HasSeed(config.output);
-  for (fs::directory_iterator entry(config.output, error), end;
-       !found && !error && entry != end; entry.increment(error)) {
-    found = HasSeed(entry->path());
-  }
-  if (found) {
+absl::Status CheckHasRun(const std::string& output,
+                         const std::vector<std::string>& directories) {
+  // The directory of a seed is made when its run begins.
+  if (std::any_of(directories.begin(), directories.end(),
+                  [](const std::string& directory) {
+                    return !SeedDirectories(directory).empty();
+                  })) {
     return absl::OkStatus();
   }
   return absl::NotFoundError(absl::StrCat(
-      config.output,
-      Exists(config.output) ? " has no run to resume: no seed was begun there"
-                            : " does not exist: there is no run to resume",
+      output,
+      Exists(output) ? " has no run to resume: no seed was begun there"
+                     : " does not exist: there is no run to resume",
       "; without --resume a new run begins"));
 }
 

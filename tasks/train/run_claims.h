@@ -42,7 +42,8 @@ absl::StatusOr<RunLock> ClaimRunDirectory(const std::string& directory,
 // Removes the runs of the configuration's seeds, whose directories the caller
 // has claimed, and the summary beside them: checkpoints, metrics.jsonl,
 // result.json, summary.json, and nothing else. Seeds that the configuration
-// does not have stay. Returns the directories of runs that were there.
+// does not have stay. Returns the directories of runs that were there. Errors
+// also as of CheckSummary.
 absl::StatusOr<std::vector<std::string>> RemoveRuns(
     const FinetuneConfig& config);
 
@@ -70,7 +71,7 @@ class RunClaims {
   // have had the same settings; those of files, and those that the task
   // completes from the data, are compared later.
   //   kFailedPrecondition  it had others
-  // Errors also as of ClaimRunDirectory.
+  // Errors also as of ClaimRunDirectory and CheckSummary.
   static absl::StatusOr<RunClaims> Take(const FinetuneConfig& config,
                                         const ClaimOptions& options);
 
@@ -92,10 +93,11 @@ class RunClaims {
 absl::Status CheckLaterRuns(const FinetuneConfig& config,
                             const ClaimOptions& options);
 
-// Checks that the output directory of the configuration has a run to resume:
-// that of a seed, or of a setting of its grid.
-//   kNotFound  there is none; the message says what is there
-absl::Status CheckHasRun(const FinetuneConfig& config);
+// Checks that one of `directories` has the run of a seed to resume: the output
+// directory `output` itself or, of a grid, those of its settings in it.
+//   kNotFound  none has; the message says what is at `output`
+absl::Status CheckHasRun(const std::string& output,
+                         const std::vector<std::string>& directories);
 
 }  // namespace etc
 

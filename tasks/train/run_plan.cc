@@ -156,24 +156,19 @@ uint64_t MaxRecordBytesOf(const DataConfig& config) {
   return static_cast<uint64_t>(kMegabyte * config.max_record_megabytes);
 }
 
-int64_t OptimizerBytesPerElement(const OptimizerConfig& /*config*/) {
-  return 2 * sizeof(float);
-}
-
 absl::Status CheckModelFits(const FinetuneConfig& config, int64_t memory) {
-  const double bytes = static_cast<double>(
-      2 * sizeof(float) + OptimizerBytesPerElement(config.optimizer));
+  constexpr double kBytes = 2 * sizeof(float) + kOptimizerBytesPerElement;
   const int64_t parameters = config.encoder_decoder.has_value()
                                  ? CountParameters(*config.encoder_decoder)
                                  : CountParameters(config.model).total();
-  if (bytes * static_cast<double>(parameters) <= static_cast<double>(memory)) {
+  if (kBytes * static_cast<double>(parameters) <= static_cast<double>(memory)) {
     return absl::OkStatus();
   }
   return absl::ResourceExhaustedError(absl::StrFormat(
       "the model has %d parameters; their weights, gradients and the two "
       "moments of the optimizer take %.1f GB, and this process may have %.1f "
       "GB; see realetc estimate",
-      parameters, 1e-9 * bytes * static_cast<double>(parameters),
+      parameters, 1e-9 * kBytes * static_cast<double>(parameters),
       1e-9 * static_cast<double>(memory)));
 }
 

@@ -107,9 +107,9 @@ TrainingLoaderOptions LoaderOptionsOf(const FinetuneConfig& config,
 int64_t CacheBytesOf(const DataConfig& config);
 uint64_t MaxRecordBytesOf(const DataConfig& config);
 
-// The bytes that an optimizer (tasks/train/optimizer.h) keeps for each element
-// of a parameter: all types have two float32 moments.
-int64_t OptimizerBytesPerElement(const OptimizerConfig& config);
+// Bytes that an optimizer (tasks/train/optimizer.h) keeps for each element of a
+// parameter: all types have two float32 moments.
+inline constexpr int64_t kOptimizerBytesPerElement = 2 * sizeof(float);
 
 // Checks that a process with `memory` bytes can hold the model's weights, their
 // gradients and the optimizer's state, whatever the batch.

@@ -72,7 +72,7 @@ class Trainer {
   absl::Status InFirst(const std::function<absl::Status()>& action) const {
     return OnRankZero(options_.context.group, action);
   }
-  // The right to the run's directory.
+  // Takes the run's lock, unless the caller holds it.
   absl::Status TakeLock();
   absl::Status MakeModel();
   // Starts from the last checkpoint, or fresh.
@@ -94,6 +94,11 @@ class Trainer {
   }
   // The end of the run, once IsAtEnd().
   absl::StatusOr<RunResult> Finish();
+  // Returns true if the weights as they are were evaluated.
+  bool IsEvaluated() const {
+    return state_.evaluated_step == state_.step &&
+           (state_.step > 0 || !state_.evaluation.empty());
+  }
   bool EvaluationIsDue() const;
   absl::StatusOr<bool> SaveIsDue() const;
   // Sets the weights of a new run that depend on data by those of its first
@@ -120,6 +125,8 @@ class Trainer {
   // weights are written unchecked.
   absl::Status WriteCheckpoint();
   absl::Status Save();
+  // Save; if it fails, adds the last checkpoint to the error.
+  absl::Status SaveOrNameLast();
   // Passes on the store's messages.
   void ReportStore();
   RunResult Result(bool finished) const;
@@ -146,6 +153,8 @@ class Trainer {
 
   // The step of the last checkpoint.
   std::optional<int64_t> saved_step_;
+  // The checkpoints have scores of other data than the run is evaluated on.
+  bool forgets_scores_ = false;
   // The time of the last checkpoint by this start, or of the start.
   double saved_seconds_;
   bool has_evaluated_start_ = false;
@@ -250,11 +259,18 @@ absl::Status Trainer::LoadOptimizerState() {
 }
 
 absl::Status Trainer::TakeOverDirectory() {
+  // From here on an earlier run loses files.
+  if (options_.context.is_stopped()) {
+    return absl::CancelledError("the start of the run was stopped");
+  }
   if (options_.remove_earlier != nullptr) {
     ETC_RETURN_IF_ERROR(options_.remove_earlier());
   }
   ETC_RETURN_IF_ERROR(RemoveAbandonedTemporaries(options_.directory));
   ETC_RETURN_IF_ERROR(store_.TakeOver());
+  if (forgets_scores_) {
+    ETC_RETURN_IF_ERROR(store_.ForgetScores());
+  }
   if (options_.go_on != nullptr && !IsAtEnd()) {
     ETC_RETURN_IF_ERROR(options_.go_on());
   }
@@ -263,8 +279,7 @@ absl::Status Trainer::TakeOverDirectory() {
     ETC_RETURN_IF_ERROR(store_.MarkAsBest(state_.best_step));
   }
   // A run that died before it noted this.
-  if (state_.evaluated_step == state_.step &&
-      (state_.step > 0 || !state_.evaluation.empty())) {
+  if (IsEvaluated()) {
     ETC_RETURN_IF_ERROR(store_.NoteEvaluation(
         state_.evaluation, state_.best_step == state_.step &&
                                (state_.step > 0 || !state_.best.empty())));
@@ -275,9 +290,14 @@ absl::Status Trainer::TakeOverDirectory() {
         *store_.last(),
         " was saved unchecked, for lack of memory: the next update checks it"));
   }
+  const std::string metrics = options_.directory + "/metrics.jsonl";
   ETC_ASSIGN_OR_RETURN(MetricsLog log,
-                       MetricsLog::Open(options_.directory + "/metrics.jsonl",
-                                        state_.metrics_bytes));
+                       MetricsLog::Open(metrics, state_.metrics_bytes));
+  if (log.size() < state_.metrics_bytes) {
+    options_.context.Message(absl::StrCat(
+        "warning: ", metrics, " lacks lines from before the checkpoint: of ",
+        state_.metrics_bytes, " bytes ", log.size(), " are left"));
+  }
   std::optional<EventLog> events;
   if (plan_.tensorboard) {
     ETC_ASSIGN_OR_RETURN(EventLog opened, OpenEvents());
@@ -292,11 +312,10 @@ absl::StatusOr<EventLog> Trainer::OpenEvents() const {
   // As Markdown takes a text as it is.
   const std::string configuration = absl::StrCat(
       "    ", absl::StrReplaceAll(plan_.configuration, {{"\n", "\n    "}}));
-  return EventLog::Open(
-      options_.directory + "/tensorboard",
-      {.step = state_.step,
-       .evaluated_step = state_.evaluation.empty() ? -1 : state_.evaluated_step,
-       .configuration = configuration});
+  return EventLog::Open(options_.directory + "/tensorboard",
+                        {.step = state_.step,
+                         .is_evaluated = IsEvaluated(),
+                         .configuration = configuration});
 }
 
 absl::Status Trainer::StartFresh() {
@@ -328,10 +347,18 @@ absl::Status Trainer::StartFrom(const std::string& checkpoint) {
   ForgetUntrained(*model_.model, &optimizer_state_);
   state_ = evaluated.has_value() ? evaluated->state : std::move(saved.state);
   saved_step_ = state_.step;
-  ETC_ASSIGN_OR_RETURN(const std::vector<std::string> messages,
+  ETC_ASSIGN_OR_RETURN(ChangedRun run,
                        GoOnWithChanges(changes, plan_, options_.main_metric,
                                        store_.evaluated(), &state_));
-  for (const std::string& message : messages) {
+  forgets_scores_ = run.forgets_scores;
+  if (run.forgets_optimizer) {
+    optimizer_state_.clear();
+  }
+  if (!state_.best.empty() && !store_.HasCheckpoint(state_.best_step)) {
+    run.messages.push_back(
+        ReplaceLostBest(options_.main_metric, store_.evaluated(), &state_));
+  }
+  for (const std::string& message : run.messages) {
     options_.context.Message(message);
   }
   if (!saved.device.empty() && saved.device != DeviceName()) {
@@ -422,11 +449,7 @@ absl::StatusOr<RunResult> Trainer::Run() {
     // Before the evaluation: if that fails, the updates are not lost.
     ETC_ASSIGN_OR_RETURN(const bool save_is_due, SaveIsDue());
     if (save_is_due || (evaluation_is_due && saved_step_ != state_.step)) {
-      if (const absl::Status saved = Save(); !saved.ok()) {
-        return absl::IsAborted(saved)
-                   ? saved
-                   : WithLast(saved, /*has_all_updates=*/false);
-      }
+      ETC_RETURN_IF_ERROR(SaveOrNameLast());
     }
     if (evaluation_is_due) {
       const absl::Status evaluated = Evaluate();
@@ -446,7 +469,7 @@ absl::StatusOr<RunResult> Trainer::Run() {
   if (saved_step_ != state_.step) {
     // A large model takes a while to write.
     options_.context.Message("stopping: saving what was trained so far");
-    ETC_RETURN_IF_ERROR(Save());
+    ETC_RETURN_IF_ERROR(SaveOrNameLast());
   }
   ETC_RETURN_IF_ERROR(InFirst([this] { return reported_; }));
   options_.context.Message(absl::StrCat(
@@ -679,6 +702,14 @@ absl::Status Trainer::Save() {
   saved_step_ = state_.step;
   saved_seconds_ = SteadySeconds();
   return absl::OkStatus();
+}
+
+absl::Status Trainer::SaveOrNameLast() {
+  const absl::Status saved = Save();
+  // The error of weights that have diverged names it already.
+  return saved.ok() || absl::IsAborted(saved)
+             ? saved
+             : WithLast(saved, /*has_all_updates=*/false);
 }
 
 absl::StatusOr<LossCheck> Trainer::CheckWeights() {

@@ -134,11 +134,13 @@ bool SetScores(const Metrics& metrics, const MainMetric& main_metric,
 
 void CountStale(const EarlyStopping& early_stopping,
                 const MainMetric& main_metric, TrainingState* state) {
-  const std::optional<double> now =
-      FindMetric(state->evaluation, main_metric.name);
   if (early_stopping.evaluations == 0) {
+    state->improved_score.reset();
+    state->stale_evaluations = 0;
     return;
   }
+  const std::optional<double> now =
+      FindMetric(state->evaluation, main_metric.name);
   const double sign = main_metric.lower_is_better ? -1 : 1;
   // Nothing was counted before it was asked for, which may be at a resume.
   const std::optional<double> before =
@@ -163,7 +165,8 @@ bool HasEndedEarly(const EarlyStopping& early_stopping,
 namespace {
 
 // Makes the best of `evaluated` by `main_metric` that of the state; none if
-// none has that score. Returns a message about it.
+// none has that score. Returns it as text: "accuracy 0.5000 after 8 updates",
+// or "".
 std::string ChooseBest(const std::vector<RecordedCheckpoint>& evaluated,
                        const MainMetric& main_metric, TrainingState* state) {
   state->best_step = 0;
@@ -185,10 +188,26 @@ std::string ChooseBest(const std::vector<RecordedCheckpoint>& evaluated,
     compare(state->step, state->evaluation);
   }
   return best.has_value()
-             ? absl::StrCat("the best score so far, by the other metric, is ",
-                            main_metric.name, " ", FormatScore(*best),
+             ? absl::StrCat(main_metric.name, " ", FormatScore(*best),
                             " after ", Counted(state->best_step, "update"))
-             : "the best score so far is forgotten: it was by another metric";
+             : "";
+}
+
+// Chooses the best score by another metric than before. Returns a line about
+// it.
+std::string ChangeMetric(const std::vector<RecordedCheckpoint>& evaluated,
+                         const MainMetric& main_metric, TrainingState* state) {
+  const std::string best = ChooseBest(evaluated, main_metric, state);
+  return best.empty()
+             ? "the best score so far is forgotten: it was by another metric"
+             : "the best score so far, by the other metric, is " + best;
+}
+
+void ForgetEvaluations(TrainingState* state) {
+  state->evaluated_step = 0;
+  state->evaluation.clear();
+  state->best_step = 0;
+  state->best.clear();
 }
 
 // True for settings that say which records are evaluated.
@@ -199,7 +218,7 @@ bool ChangesEvaluation(const std::string& field) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> GoOnWithChanges(
+absl::StatusOr<ChangedRun> GoOnWithChanges(
     const std::vector<SettingChange>& changes, const RunPlan& plan,
     const MainMetric& main_metric,
     const std::vector<RecordedCheckpoint>& evaluated, TrainingState* state) {
@@ -209,9 +228,9 @@ absl::StatusOr<std::vector<std::string>> GoOnWithChanges(
         " updates already, but train.steps or train.epochs come to ",
         plan.num_steps));
   }
-  std::vector<std::string> messages;
+  ChangedRun run;
+  std::vector<std::string>& messages = run.messages;
   bool other_examples = false;
-  bool other_scores = false;
   bool other_metric = false;
   bool other_held_out = false;
   for (const SettingChange& change : changes) {
@@ -219,7 +238,9 @@ absl::StatusOr<std::vector<std::string>> GoOnWithChanges(
                                     change.was, " to ", change.is));
     other_examples =
         other_examples || ChangesExamples(plan.example_settings, change.field);
-    other_scores = other_scores || ChangesEvaluation(change.field);
+    run.forgets_scores = run.forgets_scores || ChangesEvaluation(change.field);
+    run.forgets_optimizer =
+        run.forgets_optimizer || change.field == "optimizer.type";
     other_held_out = other_held_out || (change.field != "data.dev" &&
                                         ChangesEvaluation(change.field));
     other_metric = other_metric || change.field == "train.main_metric" ||
@@ -232,11 +253,13 @@ absl::StatusOr<std::vector<std::string>> GoOnWithChanges(
         "training goes on with a new pass over the data, because the place "
         "where it stopped was in other examples or batches");
   }
-  if (other_scores) {
-    state->evaluated_step = 0;
-    state->evaluation.clear();
-    state->best_step = 0;
-    state->best.clear();
+  if (run.forgets_optimizer) {
+    messages.emplace_back(
+        "the optimizer begins anew: its moments were of another "
+        "optimizer.type");
+  }
+  if (run.forgets_scores) {
+    ForgetEvaluations(state);
     messages.emplace_back(
         "the best score so far is forgotten: it was on other data");
   }
@@ -245,14 +268,25 @@ absl::StatusOr<std::vector<std::string>> GoOnWithChanges(
         "warning: of the records that are held out now the run has trained on "
         "some, which makes its scores too good");
   }
-  if (other_metric && !other_scores) {
-    messages.push_back(ChooseBest(evaluated, main_metric, state));
+  if (other_metric && !run.forgets_scores) {
+    messages.push_back(ChangeMetric(evaluated, main_metric, state));
   }
-  if (other_scores || other_metric) {
+  if (run.forgets_scores || other_metric) {
     state->improved_score.reset();
     state->stale_evaluations = 0;
   }
-  return messages;
+  return run;
+}
+
+std::string ReplaceLostBest(const MainMetric& main_metric,
+                            const std::vector<RecordedCheckpoint>& evaluated,
+                            TrainingState* state) {
+  const std::string lost =
+      absl::StrCat("the checkpoint of the best score, after ",
+                   Counted(state->best_step, "update"), ", is not there: ");
+  const std::string best = ChooseBest(evaluated, main_metric, state);
+  return best.empty() ? lost + "the score is forgotten"
+                      : lost + "the best of those that are is " + best;
 }
 
 absl::Status WriteTrainingState(const TrainingStateFile& contents,

@@ -52,7 +52,8 @@ absl::StatusOr<TrainingState> StateFromJson(const nlohmann::json& json,
 bool SetScores(const Metrics& metrics, const MainMetric& main_metric,
                TrainingState* state);
 
-// Counts the last evaluation of `state` towards the end by early stopping.
+// Counts the last evaluation of `state` towards the end by early stopping;
+// where that is off, forgets what was counted.
 void CountStale(const EarlyStopping& early_stopping,
                 const MainMetric& main_metric, TrainingState* state);
 
@@ -60,16 +61,31 @@ void CountStale(const EarlyStopping& early_stopping,
 bool HasEndedEarly(const EarlyStopping& early_stopping,
                    const TrainingState& state);
 
+// How a run goes on whose settings changed.
+struct ChangedRun {
+  // A line each, for people to read.
+  std::vector<std::string> messages;
+  // The scores of all its checkpoints are those of other data.
+  bool forgets_scores = false;
+  // The optimizer is of another type, and begins without a state.
+  bool forgets_optimizer = false;
+};
+
 // Adapts `state` to a run that goes on by `plan`, whose settings changed by
 // `changes`: other examples begin a new pass over the data, other data to
 // evaluate on discard the best score so far, and another main metric chooses it
-// anew from `evaluated`, the checkpoints that are kept. Returns what happened,
-// a line each, for people to read.
+// anew from `evaluated`, the checkpoints that are kept.
 //   kInvalidArgument  the run has made more updates already than the plan has
-absl::StatusOr<std::vector<std::string>> GoOnWithChanges(
+absl::StatusOr<ChangedRun> GoOnWithChanges(
     const std::vector<SettingChange>& changes, const RunPlan& plan,
     const MainMetric& main_metric,
     const std::vector<RecordedCheckpoint>& evaluated, TrainingState* state);
+
+// Chooses the best score of `state` anew from `evaluated`, the checkpoints that
+// are kept, because that of the best one is lost. Returns a line about it.
+std::string ReplaceLostBest(const MainMetric& main_metric,
+                            const std::vector<RecordedCheckpoint>& evaluated,
+                            TrainingState* state);
 
 // The file training_state.safetensors of a checkpoint directory.
 struct TrainingStateFile {

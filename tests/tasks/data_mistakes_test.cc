@@ -226,6 +226,20 @@ TEST(DataMistakesTest, InCheckpointsAreClear) {
       {AfterRun(),
        "finetune run.json --resume --output rum",
        {"rum does not exist"}},
+      // Above a run.
+      {AfterRun(),
+       "finetune run.json --resume --output .",
+       {"no run to resume"}},
+      {[](UserFolder* folder) {
+         folder->Write("summary.json", "{\"runs\": []}");
+       },
+       "finetune run.json --output .",
+       {"summary.json should have task, main_metric", "move it away"}},
+      {[](UserFolder* folder) {
+         folder->Write("summary.json", folder->Read("data.json"));
+       },
+       "finetune run.json --output . --set data.dev='[\"summary.json\"]'",
+       {"data.dev names ", "summary.json", "give it another output"}},
       {AfterRun(),
        "finetune run.json --resume --set train.learning_rate=1",
        {"train.learning_rate"}},

@@ -263,9 +263,9 @@ TEST_F(MemoryLimitsTest, SaysHowTheLongestExamplesWouldFit) {
               AllOf(HasSubstr("an update of 1048576 long and "),
                     HasSubstr("may have 1.5 GB: set train.memory_directory to "
                               "a directory")));
-  EXPECT_THAT(message("0", "layers"),
+  EXPECT_THAT(message("0", "slices"),
               AllOf(HasSubstr("an update of 1048576 long and "),
-                    HasSubstr("of 4.0 GB by train.memory_plan \"layers\"")));
+                    HasSubstr("of 4.0 GB by train.memory_plan \"slices\"")));
   ASSERT_EQ(End(Begin(data, {"output=" + directory_.File("short")})), 0)
       << Contents(err);
   EXPECT_THAT(Contents(err), Not(HasSubstr("an update of ")));

@@ -98,9 +98,9 @@ TEST_F(GridCommandTest, ScoresGlueAsAWhole) {
     absl::StrAppend(&directories, " ", directory_.File(task));
   }
   directory_.Write("rte/grid.json",
-                   R"({"main_metric": "accuracy", "best": "train.epochs=3",
-          "settings": [{"directory": "train.epochs=2", "scores": {}},
-                       {"directory": "train.epochs=3", "scores": {}}]})");
+                   R"({"task": "glue", "main_metric": "accuracy", "settings": [
+          {"values": {}, "directory": "train.epochs=2", "scores": {}},
+          {"values": {}, "directory": "train.epochs=3", "scores": {}}]})");
   const Result overall = Run("score glue --overall" + directories);
   EXPECT_EQ(overall.code, 0) << overall.err;
   // (0.5 + 0.9 + 0.85 + 0.75 + 0.85 + 0.8 + 0.6 + 0.9 + 0.7) / 9

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/bfloat16.h"
 #include "tests/support/temporary_directory.h"
 
 namespace etc {
@@ -421,22 +420,6 @@ INSTANTIATE_TEST_SUITE_P(
                   {"train.precision", "bf16"}},
         BadConfig{R"({"train": {"score_storage": "keep"}})",
                   {"train.score_storage", "reverse"}}));
-
-TEST(FinetuneConfigTest, WarnsOfBfloat16WhereItIsNotFast) {
-  const auto config =
-      FinetuneConfigFromJson(nlohmann::json::parse(
-                                 R"({"task": "toy", "model": {"vocab_size": 5},
-              "train": {"precision": "bf16"}})"),
-                             "test");
-  ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_EQ(config->train.precision, "bf16");
-  if (kernels::Bfloat16ProductsOfThisCpu() ==
-      kernels::Bfloat16Products::kFast) {
-    EXPECT_THAT(config->warnings, IsEmpty());
-  } else {
-    EXPECT_THAT(config->warnings, ElementsAre(HasSubstr("train.precision")));
-  }
-}
 
 TEST(FinetuneConfigTest, RejectsWhatIsNoObject) {
   for (const char* text : {"[]", "3", "null"}) {

@@ -229,6 +229,19 @@ TEST_F(LauncherTest, GoesOnWhenNobodyIsLeftToRead) {
   close(ends[1]);
 }
 
+TEST_F(LauncherTest, WritesErrorsWhenNobodyIsLeftToReadTheOutput) {
+  std::array<int, 2> ends = {};
+  ASSERT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
+  close(ends[0]);
+  signal(SIGPIPE, SIG_IGN);
+  LaunchOptions options = Script(1, "echo line; echo why >&2; exit 3");
+  options.out_fd = ends[1];
+  EXPECT_EQ(Launch(options).message(), "process 0 of 1 ended with exit code 3");
+  EXPECT_EQ(Err(), "[0] why\n");
+  signal(SIGPIPE, SIG_DFL);
+  close(ends[1]);
+}
+
 TEST_F(LauncherTest, SaysWhatCannotBeStarted) {
   LaunchOptions options = Script(2, "");
   options.program = "/nowhere/program";

@@ -46,6 +46,15 @@ std::set<std::string> Names(const std::string& directory) {
   return names;
 }
 
+// Names of checkpoints.
+std::set<std::string> StepNames(const std::string& directory) {
+  std::set<std::string> names = Names(directory);
+  std::erase_if(names, [](const std::string& name) {
+    return !name.starts_with("step-");
+  });
+  return names;
+}
+
 // A checkpoint of two files that both hold `text`.
 auto Writer(const std::string& text) {
   return [text](const std::string& directory) {
@@ -67,13 +76,7 @@ TEST(CheckpointStoreTest, KeepsAsManyAsItIsAskedTo) {
       .last = 3,
       .best = 2,
       .metric = {.name = "loss", .lower_is_better = true}};
-  const auto steps = [&] {
-    std::set<std::string> names = Names(directory);
-    std::erase_if(names, [](const std::string& name) {
-      return !name.starts_with("step-");
-    });
-    return names;
-  };
+  const auto steps = [&] { return StepNames(directory); };
   {
     CheckpointStore store(directory, kept);
     ASSERT_TRUE(store.TakeOver().ok());
@@ -97,12 +100,72 @@ TEST(CheckpointStoreTest, KeepsAsManyAsItIsAskedTo) {
               ElementsAre("step-00000002", "step-00000003", "step-00000005",
                           "step-00000006", "step-00000007"));
   EXPECT_THAT(store.TakeMessages(), IsEmpty());
-  // With fewer to keep the others go.
+  // With fewer to keep the others go, but not before the caller can choose the
+  // best of them.
   CheckpointStore fewer(directory);
   ASSERT_TRUE(fewer.TakeOver().ok());
+  EXPECT_EQ(steps().size(), 5u);
+  ASSERT_TRUE(fewer.MarkAsBest(5).ok());
+  EXPECT_THAT(steps(), ElementsAre("step-00000005", "step-00000007"));
   ASSERT_TRUE(fewer.Save(8, Writer("x")).ok());
-  EXPECT_EQ(steps().count("step-00000002"), 1u);
-  EXPECT_EQ(steps().count("step-00000008"), 1u);
+  EXPECT_THAT(steps(), ElementsAre("step-00000005", "step-00000008"));
+}
+
+TEST(CheckpointStoreTest, DeletesTheOnesThatALowerLimitKeepsNoLonger) {
+  const TemporaryDirectory temporary;
+  {
+    CheckpointStore store(temporary.path(), {.last = 4});
+    ASSERT_TRUE(store.TakeOver().ok());
+    for (int64_t step = 1; step <= 4; ++step) {
+      ASSERT_TRUE(store.Save(step, Writer("x")).ok());
+    }
+  }
+  CheckpointStore fewer(temporary.path());
+  ASSERT_TRUE(fewer.TakeOver().ok());
+  ASSERT_TRUE(fewer.Save(5, Writer("x")).ok());
+  EXPECT_THAT(StepNames(temporary.path()), ElementsAre("step-00000005"));
+}
+
+TEST(CheckpointStoreTest, DeletesTheOnesThatOnlyForgottenScoresKept) {
+  const TemporaryDirectory temporary;
+  CheckpointStore store(temporary.path(),
+                        {.best = 3, .metric = {.name = "f1"}});
+  ASSERT_TRUE(store.TakeOver().ok());
+  for (int64_t step = 1; step <= 3; ++step) {
+    ASSERT_TRUE(store.Save(step, Writer("x")).ok());
+    ASSERT_TRUE(
+        store.NoteEvaluation({{"f1", 0.5}}, /*is_best=*/step == 1).ok());
+  }
+  EXPECT_EQ(StepNames(temporary.path()).size(), 3u);
+  ASSERT_TRUE(store.ForgetScores().ok());
+  ASSERT_TRUE(store.Save(4, Writer("x")).ok());
+  EXPECT_THAT(StepNames(temporary.path()),
+              ElementsAre("step-00000001", "step-00000004"));
+}
+
+// The checkpoint has its name, but is not in the record.
+TEST(CheckpointStoreTest, KeepsNoMoreAfterASaveThatWasNotRecorded) {
+  const TemporaryDirectory temporary;
+  const KeptCheckpoints kept = {.last = 3};
+  {
+    CheckpointStore store(temporary.path(), kept);
+    ASSERT_TRUE(store.TakeOver().ok());
+    for (int64_t step = 1; step <= 4; ++step) {
+      ASSERT_TRUE(store.Save(step, Writer("x")).ok());
+    }
+    RecordedOperations operations(temporary.path());
+    operations.failing_call = "write checkpoints.json";
+    operations.failing_error = ENOSPC;
+    const ScopedFileOperations scope(&operations);
+    EXPECT_FALSE(store.Save(5, Writer("x")).ok());
+  }
+  CheckpointStore store(temporary.path(), kept);
+  ASSERT_TRUE(store.TakeOver().ok());
+  EXPECT_THAT(StepNames(temporary.path()),
+              ElementsAre("step-00000003", "step-00000004", "step-00000005"));
+  ASSERT_TRUE(store.Save(6, Writer("x")).ok());
+  EXPECT_THAT(StepNames(temporary.path()),
+              ElementsAre("step-00000004", "step-00000005", "step-00000006"));
 }
 
 TEST(CheckpointStoreTest, KeepsTheLastAndTheBest) {
@@ -138,13 +201,7 @@ TEST(CheckpointStoreTest, KeepsTheLastAndTheBest) {
 TEST(CheckpointStoreTest, KeepsTheLastCheckedOneUntilALaterOneIs) {
   const TemporaryDirectory temporary;
   const std::string directory = temporary.File("checkpoints");
-  const auto steps = [&] {
-    std::set<std::string> names = Names(directory);
-    std::erase_if(names, [](const std::string& name) {
-      return !name.starts_with("step-");
-    });
-    return names;
-  };
+  const auto steps = [&] { return StepNames(directory); };
   const absl::Status diverged = absl::AbortedError("the loss is nan");
   {
     CheckpointStore store(directory);
@@ -503,6 +560,9 @@ TEST(CheckpointStoreTest, KeepsAWholeCheckpointWheneverItsWriterIsKilled) {
     }
   }
   EXPECT_GT(steps["last"], 3);
+  // A start deletes all that the killed ones left.
+  MustTakeOver(temporary.path());
+  EXPECT_LE(StepNames(temporary.path()).size(), 2u);
 }
 
 }  // namespace

@@ -279,8 +279,7 @@ TEST(EventLogTest, GoesOnBehindACheckpointWithoutDuplicates) {
   WriteRun(directory, 5);
   EXPECT_EQ(StepsIn(directory), "1 2 e2 3 4 e4 5");
   // Saved after update 4, and killed before its evaluation was noted.
-  auto log = EventLog::Open(
-      directory, {.step = 4, .evaluated_step = 2, .configuration = "again"});
+  auto log = EventLog::Open(directory, {.step = 4, .configuration = "again"});
   ASSERT_TRUE(log.ok()) << log.status();
   EXPECT_EQ(StepsIn(directory), "1 2 e2 3 4");
   ASSERT_TRUE(log->Write(AnEvaluation(4)).ok());
@@ -293,6 +292,25 @@ TEST(EventLogTest, GoesOnBehindACheckpointWithoutDuplicates) {
   const auto session = Fields(payloads[1]);
   EXPECT_EQ(session.find(2)->second.value, 5u);
   EXPECT_EQ(session.find(7)->second.bytes, "\x08\x01");
+}
+
+// Also where there are no scores: of the evaluations only one that is made
+// again goes.
+TEST(EventLogTest, KeepsTheEvaluationsBeforeAStart) {
+  for (const auto& [start, kept] : std::map<int64_t, std::string>{
+           {3, "1 2 e2 3"}, {4, "1 2 e2 3 4"}, {5, "1 2 e2 3 4 e4 5"}}) {
+    TemporaryDirectory temporary;
+    const std::string directory = temporary.File("tensorboard");
+    WriteRun(directory, 5);
+    ASSERT_TRUE(EventLog::Open(directory, {.step = start}).ok());
+    EXPECT_EQ(StepsIn(directory), kept);
+  }
+  TemporaryDirectory temporary;
+  const std::string directory = temporary.File("tensorboard");
+  WriteRun(directory, 5);
+  ASSERT_TRUE(
+      EventLog::Open(directory, {.step = 4, .is_evaluated = true}).ok());
+  EXPECT_EQ(StepsIn(directory), "1 2 e2 3 4 e4");
 }
 
 TEST(EventLogTest, BeginsAnewWhereNothingIsKept) {
@@ -334,7 +352,7 @@ TEST(EventLogTest, NamesTheRecordThatIsDamaged) {
   std::string damaged = *ReadFile(path);
   damaged[damaged.size() - 6] ^= 1;  // in the payload of the last record
   ASSERT_TRUE(WriteFileAtomically(path, damaged).ok());
-  const auto log = EventLog::Open(directory, {.step = 2, .evaluated_step = 2});
+  const auto log = EventLog::Open(directory, {.step = 2, .is_evaluated = true});
   EXPECT_EQ(log.status().code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(log.status().message()),
               testing::AllOf(HasSubstr(path), HasSubstr("the payload of the "

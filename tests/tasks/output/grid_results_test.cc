@@ -1,12 +1,19 @@
-// Reports of the settings of a grid: the best one, the table, and grid.json.
+// Reports of the settings of a grid: the best one, the table, and grid.json,
+// also beside results of settings that have gone on since.
 #include "tasks/output/grid_results.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "base/file.h"
 #include "nlohmann/json.hpp"
+#include "tests/support/temporary_directory.h"
 
 namespace etc {
 namespace {
@@ -101,6 +108,91 @@ TEST(GridResultTest, HasAllScoresInJson) {
   const GridResult none = {.main_metric = "accuracy",
                            .settings = {Setting(3, std::nullopt)}};
   EXPECT_TRUE(GridToJson(none, "toy")["best"].is_null());
+}
+
+// The directory of a grid with two settings.
+class GridFileTest : public testing::Test {
+ protected:
+  // Writes the summary of a setting; without a score removes it.
+  void Summarize(int epochs, std::optional<double> accuracy) {
+    const std::string name = "train.epochs=" + std::to_string(epochs);
+    std::filesystem::create_directories(directory_.File(name));
+    if (!accuracy.has_value()) {
+      std::filesystem::remove(directory_.File(name + "/summary.json"));
+      return;
+    }
+    const json run = {{"seed", 1}, {"best", {{"accuracy", *accuracy}}}};
+    directory_.Write(name + "/summary.json",
+                     json{{"task", "toy"},
+                          {"main_metric", "accuracy"},
+                          {"scores", {{"accuracy", {{"median", *accuracy}}}}},
+                          {"runs", json::array({run})}}
+                         .dump());
+  }
+
+  // Writes grid.json of a start that has come to `settings`, and returns it.
+  json WriteGrid(std::vector<SettingResult> settings,
+                 EarlierScores earlier_scores) {
+    const auto written = WriteGridFile({.directory = directory_.path(),
+                                        .task = "toy",
+                                        .task_options = {},
+                                        .seeds = {1},
+                                        .has_same_settings = {}},
+                                       {.finished = true,
+                                        .main_metric = "accuracy",
+                                        .settings = std::move(settings)},
+                                       earlier_scores);
+    EXPECT_TRUE(written.ok()) << written.status();
+    return json::parse(*ReadFile(directory_.File("grid.json")));
+  }
+
+  std::string Reason() const {
+    const auto found = FindRun(directory_.path());
+    return found.ok() ? found->directory + ": " + found->reason
+                      : std::string(found.status().message());
+  }
+
+  TemporaryDirectory directory_;
+};
+
+TEST_F(GridFileTest, StandsForTheBestSettingAsItIsNow) {
+  Summarize(2, 0.75);
+  Summarize(3, 0.25);
+  WriteGrid({Setting(2, 0.75), Setting(3, 0.25)}, EarlierScores::kKept);
+  EXPECT_EQ(Reason(), directory_.File("train.epochs=2") +
+                          ": the best of 2 settings, median accuracy 0.7500");
+  // It has gone on alone.
+  Summarize(3, 1.0);
+  EXPECT_EQ(Reason(), directory_.File("train.epochs=3") +
+                          ": the best of 2 settings, median accuracy 1.0000");
+  // It goes on, and has no result until it ends.
+  Summarize(3, std::nullopt);
+  EXPECT_EQ(Reason(), directory_.File("train.epochs=2") +
+                          ": the best of the 1 finished of 2 settings, median "
+                          "accuracy 0.7500");
+  Summarize(2, std::nullopt);
+  EXPECT_THAT(Reason(), testing::HasSubstr("no setting has scores yet"));
+}
+
+TEST_F(GridFileTest, WithdrawsScoresThatMayBeOfOtherData) {
+  Summarize(2, 0.25);
+  Summarize(3, 0.75);
+  const SettingResult to_come = Setting(3, std::nullopt);
+  const json kept =
+      WriteGrid({Setting(2, 0.25), to_come}, EarlierScores::kKept);
+  EXPECT_EQ(kept["finished"], true);
+  EXPECT_EQ(kept["best"], "train.epochs=3");
+  const json withdrawn =
+      WriteGrid({Setting(2, 0.25), to_come}, EarlierScores::kWithdrawn);
+  EXPECT_EQ(withdrawn["finished"], false);
+  EXPECT_EQ(withdrawn["best"], "train.epochs=2");
+  EXPECT_TRUE(withdrawn["settings"][1]["scores"].is_null());
+  EXPECT_EQ(Reason(), directory_.File("train.epochs=2") +
+                          ": the best of the 1 finished of 2 settings, median "
+                          "accuracy 0.2500");
+  EXPECT_EQ(WriteGrid({Setting(2, 0.25), Setting(3, 0.75)},
+                      EarlierScores::kWithdrawn),
+            kept);
 }
 
 }  // namespace

@@ -41,12 +41,22 @@ TEST(MetricsLogTest, CutsBackToItsSizeAtACheckpointAndGoesOn) {
   EXPECT_EQ(log->size(), 11 + 24);
 }
 
-TEST(MetricsLogTest, TakesAShorterFileAsItIs) {
+// A copy of the run may lack the end of the file, or all of it.
+TEST(MetricsLogTest, GoesOnBehindTheLastWholeLineOfAShorterFile) {
   TemporaryDirectory temporary;
-  const std::string path = temporary.Write("metrics.jsonl", "{\"step\":1}\n");
-  auto log = MetricsLog::Open(path, 100);
-  ASSERT_TRUE(log.ok());
-  EXPECT_EQ(log->size(), 11);
+  const std::string whole = "{\"step\":1}\n";
+  for (const std::string rest : {"", "{", "{\"step\":2}"}) {
+    const std::string path = temporary.Write("metrics.jsonl", whole + rest);
+    auto log = MetricsLog::Open(path, 100);
+    ASSERT_TRUE(log.ok()) << log.status();
+    EXPECT_EQ(log->size(), 11) << rest;
+    ASSERT_TRUE(log->Write({{"step", 3}}).ok());
+    EXPECT_EQ(*ReadFile(path), whole + "{\"step\":3}\n") << rest;
+  }
+  const std::string cut = temporary.Write("cut.jsonl", "{\"step");
+  EXPECT_EQ(MetricsLog::Open(cut, 100)->size(), 0);
+  EXPECT_EQ(*ReadFile(cut), "");
+  EXPECT_EQ(MetricsLog::Open(temporary.File("new.jsonl"), 100)->size(), 0);
 }
 
 TEST(MetricsLogTest, BeginsAnewAtZero) {

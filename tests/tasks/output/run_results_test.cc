@@ -32,6 +32,16 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 
+TEST(SeedOfTest, ReadsTheNamesThatSeedDirectoryGives) {
+  for (const int64_t seed : {0, 1, 12, 2147483647}) {
+    EXPECT_EQ(SeedOf(SeedDirectory("runs/a", seed)), seed);
+  }
+  for (const char* name : {"seed-", "seed-x", "seed-1x", "seed-01", "seed- 1",
+                           "seed-1/checkpoints", "1", ""}) {
+    EXPECT_EQ(SeedOf(name), std::nullopt) << name;
+  }
+}
+
 class RunResultsTest : public ToyRunTest {
  protected:
   RunResultsTest() {
@@ -187,6 +197,27 @@ TEST_F(RunResultsTest, WaitForAnotherThatWrites) {
   lock.reset();
   writer.join();
   EXPECT_THAT(Seeds(), ElementsAre(1, 2));
+}
+
+// Before anything is read or written.
+TEST_F(RunResultsTest, ReplaceNoFileOfSomebodyElse) {
+  std::filesystem::create_directory(Output("run"));
+  json_["data"]["train"] = {Output("missing.jsonl")};
+  for (const char* text :
+       {"my notes", "{\"notes\": \"my own\", \"runs\": []}",
+        "{\"task\": \"toy\", \"main_metric\": \"f1\", \"runs\": {}}"}) {
+    temporary_.Write("run/summary.json", text);
+    for (const bool overwrite : {false, true}) {
+      overwrite_ = overwrite;
+      const absl::Status status = Run("run", &reporter_).status();
+      EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+      EXPECT_THAT(std::string(status.message()),
+                  AllOf(HasSubstr(Output("run/summary.json should ")),
+                        HasSubstr("move it away")));
+      EXPECT_EQ(*ReadFile(Output("run/summary.json")), text);
+      EXPECT_FALSE(std::filesystem::exists(Output("run/seed-1")));
+    }
+  }
 }
 
 TEST_F(RunResultsTest, NameAFileThatIsDamaged) {

@@ -29,7 +29,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class AverageCheckpointsTest : public ::testing::Test {
  protected:
@@ -66,6 +68,13 @@ class AverageCheckpointsTest : public ::testing::Test {
     return found.ok() ? AverageCheckpoints(*found, output_) : found.status();
   }
 
+  // Expects no file that was being written.
+  void ExpectNoTemporary() const {
+    for (const auto& entry : fs::directory_iterator(directory_.path())) {
+      EXPECT_THAT(entry.path().filename().string(), Not(EndsWith(".tmp")));
+    }
+  }
+
   static std::string MessageOf(const absl::Status& status,
                                absl::StatusCode code) {
     EXPECT_EQ(status.code(), code) << status;
@@ -100,7 +109,16 @@ TEST_F(AverageCheckpointsTest, TakesTheMeanOfTheLastOnes) {
   EXPECT_THAT(*ReadFile(output_ + "/average.json"), HasSubstr("step-00000020"));
   EXPECT_TRUE(CheckCheckpointFiles(output_).ok());
   EXPECT_EQ(ReadCheckpointOwner(output_)->name, "average");
-  EXPECT_FALSE(fs::exists(output_ + ".unfinished"));
+  ExpectNoTemporary();
+}
+
+TEST_F(AverageCheckpointsTest, LeavesADirectoryOfASimilarName) {
+  Save(1, 1);
+  const std::string notes = output_ + ".unfinished/notes.txt";
+  ASSERT_TRUE(CreateDirectories(output_ + ".unfinished").ok());
+  ASSERT_TRUE(WriteFileAtomically(notes, "mine").ok());
+  ASSERT_TRUE(Average({.directory = run_, .last = 1}).ok());
+  EXPECT_EQ(*ReadFile(notes), "mine");
 }
 
 TEST_F(AverageCheckpointsTest, FindsARunsCheckpointsByAnyOfItsDirectories) {
@@ -121,6 +139,14 @@ TEST_F(AverageCheckpointsTest, FindsARunsCheckpointsByAnyOfItsDirectories) {
       FindCheckpointsToAverage({.directory = run_, .last = 2, .up_to_step = 3})
           ->steps,
       ElementsAre(1, 2));
+}
+
+TEST_F(AverageCheckpointsTest, TakesADirectoryOfNoSeedForNone) {
+  Save(1, 1);
+  Save(1, 1, "seed-data");
+  const auto found = FindCheckpointsToAverage({.directory = run_, .last = 1});
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->seed_directory, run_ + "/seed-1");
 }
 
 TEST_F(AverageCheckpointsTest, SaysWhatIsMissing) {
@@ -176,7 +202,7 @@ TEST_F(AverageCheckpointsTest, RefusesWhatHasNoMeanAndLeavesNothing) {
   EXPECT_THAT(MessageOf(Average({.directory = run_, .last = 1}), kDataLoss),
               HasSubstr("model.safetensors"));
   EXPECT_FALSE(fs::exists(output_));
-  EXPECT_FALSE(fs::exists(output_ + ".unfinished"));
+  ExpectNoTemporary();
   ASSERT_TRUE(CreateDirectories(output_).ok());
   EXPECT_THAT(
       MessageOf(Average({.directory = run_, .last = 1}), kAlreadyExists),

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <set>
 #include <string>
@@ -87,6 +88,7 @@ class GridRunTest : public RealetcTest {
     }
     return FinetuneGrid(*config,
                         {.resume = resume,
+                         .allow_changes = allow_changes_,
                          .context = {.reporter = reporter,
                                      .stop = &reporter->stop,
                                      .group = group}},
@@ -160,6 +162,7 @@ class GridRunTest : public RealetcTest {
   }
 
   json json_;
+  std::vector<std::string> allow_changes_;
 };
 
 // First: a process that is forked should have no threads yet.
@@ -279,6 +282,31 @@ TEST_F(GridRunTest, LosesNoScoreWhenAResumedOneIsStopped) {
   EXPECT_EQ(FindCheckpoint(Output("grid"))->directory, best);
 }
 
+// With more updates: the first of two settings has them, the second goes on.
+TEST_F(GridRunTest, WithdrawsTheScoresOfSettingsThatGoOn) {
+  json_["grid"] = {{"train.learning_rate", {0.01, 0.02}}};
+  json_["train"]["steps"] = 2;
+  TrainAll("grid");
+  json_["train"]["steps"] = 4;
+  allow_changes_ = {"train.steps"};
+  GridReporter reporter(2 * 2 + 1);
+  const auto stopped = Train("grid", &reporter, /*resume=*/true);
+  ASSERT_TRUE(stopped.ok()) << stopped.status();
+  EXPECT_FALSE(stopped->finished);
+  const json grid = json::parse(Contents(Output("grid/grid.json")));
+  EXPECT_EQ(grid["finished"], false);
+  EXPECT_EQ(grid["best"], "train.learning_rate=0.01");
+  EXPECT_FALSE(grid["settings"][0]["scores"].is_null());
+  EXPECT_TRUE(grid["settings"][1]["scores"].is_null());
+  EXPECT_THAT(FindCheckpoint(Output("grid"))->reason,
+              HasSubstr("the best of the 1 finished of 2 settings"));
+
+  EXPECT_EQ(TrainAll("grid", /*resume=*/true), 3u);
+  const json whole = json::parse(Contents(Output("grid/grid.json")));
+  EXPECT_EQ(whole["finished"], true);
+  EXPECT_FALSE(whole["settings"][1]["scores"].is_null());
+}
+
 // A part of the grid, and other values in the same directory.
 TEST_F(GridRunTest, DescribesAllThatItsDirectoryHas) {
   TrainAll("grid");
@@ -385,15 +413,54 @@ TEST_F(GridRunTest, FailsIfAllSettingsDiverge) {
 }
 
 TEST_F(GridRunTest, KnowsHowLongAllOfItTakes) {
-  GridReporter reporter;
-  ASSERT_TRUE(Train("grid", &reporter).ok());
-  size_t later = kAllUpdates;
-  for (const Progress& progress : reporter.updates) {
-    later -= progress.step == 1 ? static_cast<size_t>(progress.num_steps) : 0;
-    EXPECT_EQ(progress.later_steps, static_cast<int64_t>(later));
-    EXPECT_EQ(progress.seconds_left_in_all > progress.seconds_left, later > 0);
-  }
-  EXPECT_EQ(later, 0u);
+  // `left`: updates of all runs that a start has to make.
+  const auto expect_times = [&](const std::string& name, size_t left,
+                                GridReporter* reporter, bool resume) {
+    ASSERT_TRUE(Train(name, reporter, resume).ok());
+    auto later = static_cast<int64_t>(left);
+    int64_t previous = std::numeric_limits<int64_t>::max();
+    for (const Progress& progress : reporter->updates) {
+      const bool is_first = progress.step <= previous;
+      later -= is_first ? progress.num_steps - progress.step + 1 : 0;
+      previous = progress.step;
+      EXPECT_EQ(progress.later_steps, later);
+      EXPECT_EQ(progress.seconds_left_in_all > progress.seconds_left,
+                later > 0);
+    }
+  };
+  GridReporter whole;
+  expect_times("grid", kAllUpdates, &whole, /*resume=*/false);
+  EXPECT_EQ(whole.updates.size(), kAllUpdates);
+  // What earlier starts have made does not count.
+  GridReporter stopped(kUpdatesToStop);
+  expect_times("stopped", kAllUpdates, &stopped, /*resume=*/false);
+  GridReporter resumed;
+  expect_times("stopped", kAllUpdates - kUpdatesToStop, &resumed,
+               /*resume=*/true);
+  EXPECT_EQ(resumed.updates.back().later_steps, 0);
+}
+
+TEST_F(GridRunTest, IsResumedInItsOwnDirectoryAlone) {
+  const json grid = {{"train.steps", {1}}};
+  json_.erase("grid");
+  json_["train"]["steps"] = 1;
+  TrainAll("above/run");
+  const auto refused = [&] {
+    GridReporter reporter;
+    const absl::Status status =
+        Train("above", &reporter, /*resume=*/true).status();
+    EXPECT_TRUE(absl::IsNotFound(status)) << status;
+    EXPECT_THAT(std::string(status.message()),
+                StartsWith(Output("above") + " has no run to resume"));
+    EXPECT_THAT(reporter.updates, IsEmpty());
+  };
+  refused();
+  json_["grid"] = grid;
+  refused();
+  TrainAll("above/grid");
+  refused();
+  json_.erase("grid");
+  refused();
 }
 
 TEST_F(GridRunTest, IsRefusedWhereThereAreOtherRuns) {
@@ -422,6 +489,9 @@ TEST_F(GridRunTest, IsRefusedWhereThereAreOtherRuns) {
   EXPECT_THAT(
       refused("run", /*resume=*/true),
       EndsWith(" has a run without a grid: choose another output directory"));
+  // Before the data are read.
+  json_["data"]["train"] = {Output("missing.json")};
+  EXPECT_THAT(refused("run", /*resume=*/true), HasSubstr("without a grid"));
 }
 
 TEST_F(GridRunTest, IsCheckedToItsLastValueBeforeItBegins) {
@@ -450,11 +520,13 @@ TEST_F(GridRunTest, IsCheckedToItsLastValueBeforeItBegins) {
 TEST_F(GridRunTest, StandsForTheBestCheckpointOfItsBestSetting) {
   json_["grid"] = {{"train.steps", {1, 2}}};
   TrainAll("grid");
-  const std::string path = Output("grid/grid.json");
-  json grid = json::parse(Contents(path));
-  grid["best"] = "train.steps=2";
-  grid["settings"][1]["scores"]["accuracy"]["median"] = 0.75;
-  directory_.Write("grid/grid.json", grid.dump());
+  for (const auto& [setting, median] :
+       {std::pair("train.steps=1", 0.5), std::pair("train.steps=2", 0.75)}) {
+    const std::string file = absl::StrCat("grid/", setting, "/summary.json");
+    json summary = json::parse(Contents(Output(file)));
+    summary["scores"]["accuracy"]["median"] = median;
+    directory_.Write(file, summary.dump());
+  }
   const Result best = Run("evaluate " + Output("grid"));
   EXPECT_EQ(best.code, 0) << best.err;
   EXPECT_THAT(best.err,
@@ -473,17 +545,21 @@ TEST_F(GridRunTest, StandsForTheBestCheckpointOfItsBestSetting) {
   EXPECT_EQ(config->init, FindCheckpoint(Output("grid"))->directory);
   EXPECT_EQ(config->model.hidden_size, 8);
 
-  grid["best"] = nullptr;
+  json grid = json::parse(Contents(Output("grid/grid.json")));
+  for (json& setting : grid["settings"]) {
+    setting["scores"] = nullptr;
+  }
   directory_.Write("grid/grid.json", grid.dump());
   const Result none = Run("evaluate " + Output("grid"));
   EXPECT_EQ(none.code, 1);
   EXPECT_THAT(none.err, HasSubstr("no setting has scores yet"));
   EXPECT_THAT(FinetuneConfigFromJson(next, "next.json").status().ToString(),
               HasSubstr("next.json: init: "));
-  grid["best"] = "../run";
+  grid["settings"][1]["directory"] = "../run";
   directory_.Write("grid/grid.json", grid.dump());
   EXPECT_THAT(Run("evaluate " + Output("grid")).err,
-              HasSubstr("grid.json: best should be the name of a directory"));
+              HasSubstr("settings should have an object of values, and the "
+                        "name of a directory beside the file"));
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 
 #include <string>
 
+#include "absl/strings/match.h"
+#include "base/bfloat16.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -15,6 +17,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
 FinetuneConfig Config(const std::string& device,
@@ -62,6 +65,26 @@ TEST(DeviceOfRunTest, RefusesBfloat16WhereThereIsNone) {
               HasSubstr("capability 8.0, but cuda:0"), HasSubstr("has 7.x"),
               HasSubstr("\"fp32\", or train.device to another device")));
   }
+}
+
+// On a device the CPU's lack of bfloat16 does not matter.
+TEST(DeviceOfRunTest, WarnsOfBfloat16OnACpuWhereItIsNotFast) {
+  const bool is_fast =
+      kernels::Bfloat16ProductsOfThisCpu() == kernels::Bfloat16Products::kFast;
+  const auto warns = [](const std::string& device, const std::string& of) {
+    return absl::StrContains(DeviceOfRun(Config(device, of), kTwo)->message,
+                             "train.precision is bf16");
+  };
+  EXPECT_EQ(warns("cpu", "bf16"), !is_fast);
+  EXPECT_FALSE(warns("cpu", "fp32"));
+  EXPECT_FALSE(warns("cuda:1", "bf16"));
+  auto config = FinetuneConfigFromJson(
+      {{"task", "toy"},
+       {"model", {{"vocab_size", 5}}},
+       {"train", {{"device", "cuda"}, {"precision", "bf16"}}}},
+      "test");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_THAT(config->warnings, IsEmpty());
 }
 
 TEST(MemoryOfTest, IsNotAskedOfTheCpu) {

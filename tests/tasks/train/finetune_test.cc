@@ -27,6 +27,14 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
+TEST(SetThreadsTest, NamesTheFieldOfThreadsThatAreTooMany) {
+  const absl::Status status =
+      SetThreads(int64_t{1} << 33, "--threads").status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_EQ(status.message(),
+            "--threads should be at most 1024, but is 8589934592");
+}
+
 TEST(CheckRunsTest, CountsTheExamplesOfSharedDataOnce) {
   auto config = FinetuneConfigFromJson(ToyConfigJson("a", "b", "c"), "toy");
   ASSERT_TRUE(config.ok()) << config.status();
@@ -38,7 +46,7 @@ TEST(CheckRunsTest, CountsTheExamplesOfSharedDataOnce) {
   data.train = std::move(records);
   const auto first = CheckRuns(*config, task, &data, {});
   ASSERT_TRUE(first.ok()) << first.status();
-  EXPECT_EQ(first->num_steps, 2 * 12);
+  EXPECT_EQ(first->steps_left, 2 * 12);
   const int64_t made = source.made;
   EXPECT_GT(made, 0);
   for (const int64_t batch_size : {8, 4}) {

@@ -195,6 +195,25 @@ TEST_F(LostCheckpointsTest, RememberOnWhichDataTheyWereEvaluated) {
                     HasSubstr("other.jsonl")));
 }
 
+// Of the others, one is the best now.
+TEST_F(LostCheckpointsTest, LeaveTheBestOfThoseThatAreThere) {
+  json_["train"]["keep_last"] = 9;
+  FakeReporter first;
+  ASSERT_TRUE(Run("run", &first).ok());
+  const std::string best = Output("run") + "/seed-1/checkpoints/best";
+  const std::string lost = fs::canonical(best);
+  fs::remove_all(lost);
+  json_["train"]["steps"] = 14;
+  allow_changes_ = {"train.steps"};
+  FakeReporter second;
+  const auto resumed = Run("run", &second, /*resume=*/true);
+  ASSERT_TRUE(resumed.ok()) << resumed.status();
+  EXPECT_THAT(second.messages,
+              Contains(HasSubstr("the checkpoint of the best score, after ")));
+  ASSERT_TRUE(fs::exists(best));
+  EXPECT_NE(fs::canonical(best).string(), lost);
+}
+
 // The data are not even there.
 TEST_F(LostCheckpointsTest, AreRefusedBeforeDataAreRead) {
   FakeReporter first;

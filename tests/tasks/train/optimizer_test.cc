@@ -230,8 +230,7 @@ TEST(OptimizerTest, KeepsAsManyBytesAsEstimatesSay) {
                    ? static_cast<int64_t>(tensor.nbytes())
                    : 0;  // the number of updates
     }
-    EXPECT_EQ(bytes, OptimizerBytesPerElement({.type = type}) * kernel.numel())
-        << type;
+    EXPECT_EQ(bytes, kOptimizerBytesPerElement * kernel.numel()) << type;
   }
 }
 

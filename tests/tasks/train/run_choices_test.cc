@@ -266,6 +266,18 @@ TEST_F(RunChoicesTest, ReplacesNothingUnlessAllChecksPass) {
   EXPECT_THAT(refusal(), HasSubstr("missing.jsonl"));
 }
 
+TEST_F(RunChoicesTest, ReplacesNothingIfItIsStoppedBefore) {
+  FakeReporter first;
+  ASSERT_TRUE(Run("run", &first).ok());
+  ASSERT_TRUE(Run("same", &first).ok());
+  overwrite_ = true;
+  FakeReporter stopped;
+  stopped.stop_at_message = "seed 1";
+  EXPECT_TRUE(absl::IsCancelled(Run("run", &stopped).status()));
+  ExpectSameRun(Seed("run"), Seed("same"));
+  EXPECT_TRUE(fs::exists(Output("run") + "/summary.json"));
+}
+
 TEST_F(RunChoicesTest, OverwritesWhereThereIsNoRun) {
   FakeReporter first;
   ASSERT_TRUE(Run("plain", &first).ok());
@@ -467,6 +479,44 @@ TEST_F(RunChoicesTest, ChoosesTheBestAnewIfAskedForAnotherMetric) {
       Seed("run") + "/checkpoints/best/evaluation.json");
   ASSERT_TRUE(best.ok() && best->has_value()) << best.status();
   EXPECT_EQ((*best)->state.evaluated_step, ended->runs[0].best_step);
+}
+
+// Scores of the data before are not chosen from.
+TEST_F(RunChoicesTest, ChoosesNoScoreOfOtherDataByAnotherMetric) {
+  json_["train"]["keep_last"] = 9;
+  FakeReporter first;
+  first.stop_after = 9;
+  ASSERT_TRUE(Run("run", &first).ok());
+  json_["data"]["dev"] = temporary_.Write("other.jsonl", ToyRecords(11, 5));
+  allow_changes_ = {"data.dev"};
+  FakeReporter second;
+  second.stop_after = 10;
+  ASSERT_TRUE(Run("run", &second, /*resume=*/true).ok());
+  EXPECT_THAT(second.messages,
+              Contains(HasSubstr("is forgotten: it was on other data")));
+  json_["train"]["main_metric"] = "correct";
+  allow_changes_ = {"train.main_metric"};
+  FakeReporter third;
+  const auto ended = Run("run", &third, /*resume=*/true);
+  ASSERT_TRUE(ended.ok()) << ended.status();
+  EXPECT_GE(ended->runs[0].best_step, 10);
+}
+
+// The state that one kept is of no use to another.
+TEST_F(RunChoicesTest, BeginsAnotherOptimizerAnew) {
+  FakeReporter first;
+  first.stop_after = 5;
+  ASSERT_TRUE(Run("run", &first).ok());
+  allow_changes_ = {"optimizer.type"};
+  for (const char* type : {"adamw", "bert_adamw"}) {
+    json_["optimizer"]["type"] = type;
+    FakeReporter reporter;
+    reporter.stop_after = std::string(type) == "adamw" ? 7 : -1;
+    const auto resumed = Run("run", &reporter, /*resume=*/true);
+    ASSERT_TRUE(resumed.ok()) << resumed.status();
+    EXPECT_THAT(reporter.messages,
+                Contains(HasSubstr("the optimizer begins anew")));
+  }
 }
 
 TEST_F(RunChoicesTest, RefusesAMetricThatTheTaskHasNot) {

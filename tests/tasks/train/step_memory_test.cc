@@ -203,6 +203,19 @@ class StepMemoryTest : public testing::Test {
   }
 };
 
+// FinetuneConfig::model is not used then.
+TEST(EncoderDecoderMemoryTest, CountsNothingOfTheDefaultEncoder) {
+  constexpr int64_t kParameters = 1000;
+  FinetuneConfig config;
+  config.train.precision = "bf16";
+  const StepMemory memory =
+      EstimateEncoderDecoderMemory(config, kParameters, /*activations=*/5e6);
+  EXPECT_EQ(memory.weights, 4 * kParameters);
+  EXPECT_LE(memory.rounded_weights, 2 * kParameters);
+  EXPECT_EQ(memory.table_gradients, 0);
+  EXPECT_EQ(memory.activations.total(), 5e6);
+}
+
 // Weights and what goes with them are most of it.
 TEST_F(StepMemoryTest, IsCloseOnShortInputs) {
   for (const int64_t length : {256, 1024}) {

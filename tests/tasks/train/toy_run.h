@@ -21,11 +21,16 @@
 
 namespace etc {
 
-// Remembers messages; sets `stop` after the update `stop_after`, or before the
-// second batch of the evaluation after it.
+// Remembers messages; sets `stop` after the update `stop_after`, before the
+// second batch of the evaluation after it, or at a message.
 class FakeReporter : public RunReporter {
  public:
-  void Message(absl::string_view text) override { messages.emplace_back(text); }
+  void Message(absl::string_view text) override {
+    messages.emplace_back(text);
+    if (text == stop_at_message) {
+      stop = true;
+    }
+  }
   void Opening(const OpeningProgress&) override {}
   void Update(const Progress& progress) override {
     updates.push_back(progress);
@@ -42,6 +47,7 @@ class FakeReporter : public RunReporter {
 
   int64_t stop_after = -1;
   int64_t stop_after_evaluation_batch = -1;
+  std::string stop_at_message;
   int64_t evaluation_batches = 0;
   std::atomic<bool> stop = false;
   std::vector<std::string> messages;

@@ -196,6 +196,30 @@ TEST_F(TrainerFailureTest, GoesOnWithoutEventsThatCannotBeWritten) {
   EXPECT_THAT(reporter.messages, testing::Contains(is_warning).Times(1));
 }
 
+// A stop on a disk that is full.
+TEST_F(TrainerFailureTest, NamesTheLastCheckpointWhenAStopCannotSave) {
+  class FullDisk : public FileOperations {
+   public:
+    int MakeDirectory(const std::string& path) override {
+      if (path.find("step-00000006") != std::string::npos) {
+        errno = ENOSPC;
+        return -1;
+      }
+      return FileOperations::MakeDirectory(path);
+    }
+  };
+  FullDisk full;
+  const ScopedFileOperations scope(&full);
+  FakeReporter reporter;
+  reporter.stop_after = 6;
+  const absl::Status status = Run("run", &reporter).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("; the last checkpoint is " +
+                        Output("run/seed-1/checkpoints/step-00000004") +
+                        ": the same command with --resume goes on from there"));
+}
+
 // A mistake of a task, which throws.
 TEST_F(TrainerFailureTest, SavesWhatWasTrainedBeforeAnInternalError) {
   class Throws : public FakeReporter {

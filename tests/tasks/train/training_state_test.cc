@@ -114,10 +114,14 @@ TEST(TrainingStateTest, GoesOnWithChangesWhereItCan) {
     const auto messages =
         GoOnWithChanges({{field, "1", "2"}}, plan, {"f1"}, {}, &state);
     EXPECT_TRUE(messages.ok()) << messages.status();
-    EXPECT_EQ(messages->front(), "changed: " + field + ", from 1 to 2");
+    EXPECT_EQ(messages->messages.front(),
+              "changed: " + field + ", from 1 to 2");
+    EXPECT_EQ(messages->forgets_scores, field.starts_with("data.dev"));
+    EXPECT_EQ(messages->forgets_optimizer, field == "optimizer.type");
     return state;
   };
   EXPECT_TRUE(after("train.learning_rate", begun) == begun);
+  EXPECT_TRUE(after("optimizer.type", begun) == begun);
 
   TrainingState expected = begun;
   expected.position = {.epoch = 4};
@@ -176,6 +180,23 @@ TEST(TrainingStateTest, ChoosesTheBestOfWhatIsKeptByAnotherMetric) {
   EXPECT_EQ(best_step({.name = "accuracy"}, begun), 0);
 }
 
+TEST(TrainingStateTest, ReplacesABestOneThatIsLost) {
+  TrainingState state = {.step = 12,
+                         .evaluated_step = 12,
+                         .evaluation = {{"f1", 0.1}},
+                         .best_step = 8,
+                         .best = {{"f1", 0.2}}};
+  EXPECT_EQ(
+      ReplaceLostBest({"f1"}, {{.step = 4, .scores = {{"f1", 0.15}}}}, &state),
+      "the checkpoint of the best score, after 8 updates, is not there: "
+      "the best of those that are is f1 0.1500 after 4 updates");
+  EXPECT_EQ(state.best_step, 4);
+  state.evaluated_step = 0;
+  EXPECT_THAT(ReplaceLostBest({"f1"}, {}, &state),
+              HasSubstr("the score is forgotten"));
+  EXPECT_TRUE(state.best.empty());
+}
+
 TEST(TrainingStateTest, KeepsScoresThatAreNotFinite) {
   const double infinity = std::numeric_limits<double>::infinity();
   const TrainingState state = {
@@ -216,6 +237,16 @@ TEST(TrainingStateTest, CountsFromTheBestThatIsKnown) {
     CountStale(early, {"f1"}, &state);
   }
   EXPECT_TRUE(HasEndedEarly(early, state));
+
+  // Switched off for a while, and on again: the best one counts.
+  state.step += 25;
+  SetScores({{"f1", 0.75}}, {"f1"}, &state);
+  CountStale({}, {"f1"}, &state);
+  EXPECT_FALSE(HasEndedEarly(early, state));
+  state.step += 25;
+  SetScores({{"f1", 0.875}}, {"f1"}, &state);
+  CountStale(early, {"f1"}, &state);
+  EXPECT_EQ(state.stale_evaluations, 1);
 }
 
 }  // namespace

@@ -1,0 +1,60 @@
+// The result of a request whose examples run in several batches.
+#include "tasks/runs/batch_worker.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "tests/tasks/train/toy_task.h"
+
+namespace etc {
+namespace {
+
+// A mistake of a task: throws for the record "bad".
+class ThrowingHead final : public ToyHead {
+ public:
+  using ToyHead::ToyHead;
+
+  std::vector<torch::Tensor> forward(const EtcOutput& encoded,
+                                     const Batch& batch) override {
+    for (const auto& example : batch.examples) {
+      if (example->record_id == "bad") {
+        throw std::runtime_error("a broken promise");
+      }
+    }
+    return ToyHead::forward(encoded, batch);
+  }
+};
+
+// Returns the example of the record `id`.
+std::shared_ptr<const Example> ExampleOf(const ToyTask& task,
+                                         const std::string& id) {
+  const auto made = task.MakeExamples(
+      R"({"tokens": [2, 7, 9], "id": ")" + id + R"("})", "test");
+  EXPECT_TRUE(made.ok()) << made.status();
+  return made->front();
+}
+
+TEST(BatchWorkerTest, RethrowsAnErrorThatALaterBatchDoesNotHave) {
+  const auto config =
+      FinetuneConfigFromJson(ToyConfigJson("train", "dev", "output"), "toy");
+  ASSERT_TRUE(config.ok()) << config.status();
+  const ToyTask task(config->model);
+  BatchWorker worker(
+      TaskModel(EtcModel(config->model),
+                std::make_shared<ThrowingHead>(config->model.hidden_size)),
+      {.batch_size = 1, .threads = 1});
+  const auto bad = ExampleOf(task, "bad");
+  const auto good = ExampleOf(task, "good");
+  const auto requests = worker.Submit({{bad, good}, {good, good}});
+  EXPECT_THROW(static_cast<void>(requests[0]->Wait()), std::runtime_error);
+  const auto logits = requests[1]->Wait();
+  ASSERT_TRUE(logits.ok()) << logits.status();
+  EXPECT_EQ(logits->size(), 2u);
+}
+
+}  // namespace
+}  // namespace etc
