@@ -8,7 +8,6 @@
 #include <map>
 #include <string>
 #include <unordered_set>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +16,7 @@
 #include "base/utf8.h"
 #include "tasks/classify/task.h"
 #include "tasks/data/record_source.h"
+#include "tasks/task/label_table.h"
 #include "tasks/text/text_folding.h"
 
 namespace etc {
@@ -72,29 +72,6 @@ Summary Summarize(const std::vector<FileRecord>& records,
   return summary;
 }
 
-// "labels "food" 400, "music" 320": the most frequent first.
-std::string LabelText(const Summary& summary) {
-  constexpr size_t kMostShown = 20;
-  std::vector<std::pair<std::string, int64_t>> labels(
-      summary.documents_of_label.begin(), summary.documents_of_label.end());
-  std::stable_sort(
-      labels.begin(), labels.end(),
-      [](const auto& a, const auto& b) { return a.second > b.second; });
-  std::vector<std::string> parts;
-  for (const auto& [label, count] : labels) {
-    if (parts.size() == kMostShown) {
-      break;
-    }
-    parts.push_back(absl::StrCat(QuotedName(label), " ", count));
-  }
-  return absl::StrCat(
-      Counted(static_cast<int64_t>(labels.size()), "label"), ": ",
-      absl::StrJoin(parts, ", "),
-      labels.size() > kMostShown
-          ? absl::StrCat(" and ", labels.size() - kMostShown, " others")
-          : "");
-}
-
 std::string LineOf(const char* set, const Summary& summary,
                    const ClassifyOptions& options) {
   std::string line =
@@ -105,30 +82,18 @@ std::string LineOf(const char* set, const Summary& summary,
   if (summary.without_answer == summary.documents) {
     return line;
   }
-  return options.type == ClassifyType::kNumber
-             ? absl::StrCat(line, ", numbers from ", summary.least, " to ",
-                            summary.most)
-             : absl::StrCat(line, ", ", LabelText(summary));
+  if (options.type == ClassifyType::kNumber) {
+    return absl::StrCat(line, ", numbers from ", summary.least, " to ",
+                        summary.most);
+  }
+  const auto labels = static_cast<int64_t>(summary.documents_of_label.size());
+  return absl::StrCat(line, ", ", Counted(labels, "label"), ": ",
+                      FrequencyText(summary.documents_of_label));
 }
 
 // A label without what people do not see, or do not mean.
 std::string Folded(const std::string& label) {
-  std::string folded;
-  bool is_space = false;
-  const std::string lower = LowerCase(label);
-  for (int64_t at = 0; at < static_cast<int64_t>(lower.size());) {
-    const CodePoint c = NextCodePoint(lower, &at);
-    is_space = is_space || IsPythonSpace(c);
-    if (IsPythonSpace(c) || c < 0) {
-      continue;
-    }
-    if (is_space && !folded.empty()) {
-      folded += ' ';
-    }
-    is_space = false;
-    AppendUtf8(c, &folded);
-  }
-  return folded;
+  return absl::StrJoin(SplitWhiteSpace(LowerCase(label)), " ");
 }
 
 void AddLabelWarnings(const Summary& train, const ClassifyOptions& options,

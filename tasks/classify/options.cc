@@ -3,7 +3,6 @@
 #include <cmath>
 #include <map>
 #include <set>
-#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
@@ -17,27 +16,6 @@
 
 namespace etc {
 namespace {
-
-// One of a few names for values of T.
-template <typename T>
-void ReadName(JsonObjectReader& reader, const std::string& field,
-              const std::vector<std::pair<std::string, T>>& names, T* value) {
-  std::string name;
-  reader.Optional(field, &name);
-  if (!reader.Has(field)) {
-    return;
-  }
-  std::string choices;
-  for (const auto& [choice, meaning] : names) {
-    if (choice == name) {
-      *value = meaning;
-      return;
-    }
-    absl::StrAppend(&choices, choices.empty() ? "" : ", ", "\"", choice, "\"");
-  }
-  reader.Fail(field, absl::StrCat("should be one of ", choices, ", but is \"",
-                                  name, "\""));
-}
 
 void ReadOptionalNumber(JsonObjectReader& reader, const std::string& field,
                         std::optional<double>* value) {
@@ -251,17 +229,17 @@ absl::Span<const OptionField> Classify::OptionFields() const {
 }
 
 void Classify::ReadOptions(JsonObjectReader& reader, Options* options) const {
-  ReadName<ClassifyFormat>(reader, "format",
-                           {{"json", ClassifyFormat::kJson},
-                            {"csv", ClassifyFormat::kCsv},
-                            {"tsv", ClassifyFormat::kTsv}},
-                           &options->format);
+  ReadChoice(reader, "format",
+             {{"json", ClassifyFormat::kJson},
+              {"csv", ClassifyFormat::kCsv},
+              {"tsv", ClassifyFormat::kTsv}},
+             &options->format);
   ReadDelimiter(reader, options);
-  ReadName<ClassifyType>(reader, "type",
-                         {{"one", ClassifyType::kOne},
-                          {"several", ClassifyType::kSeveral},
-                          {"number", ClassifyType::kNumber}},
-                         &options->type);
+  ReadChoice(reader, "type",
+             {{"one", ClassifyType::kOne},
+              {"several", ClassifyType::kSeveral},
+              {"number", ClassifyType::kNumber}},
+             &options->type);
   ReadFields(reader, options);
   ReadLabels(reader, options);
   ReadClassWeights(reader, options);

@@ -9,8 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/json_reader.h"
+#include "base/json_text.h"
 #include "base/status_macros.h"
 #include "tasks/classify/task.h"
+#include "tasks/task/label_table.h"
 #include "tasks/task/official_json.h"
 #include "tasks/task/softmax.h"
 
@@ -83,21 +85,6 @@ absl::StatusOr<Line> ParseLine(const std::string& text,
   return line;
 }
 
-// JSON without spaces, ASCII with escapes.
-std::string JsonText(const nlohmann::json& value) {
-  std::string text = AsciiLine(value);
-  text.pop_back();  // the line end
-  return text;
-}
-
-// The shortest that has 6 decimals; nlohmann writes some of these numbers with
-// 17 digits.
-std::string ProbabilityText(double probability) {
-  std::string text = absl::StrFormat("%.6f", probability);
-  text.resize(text.find_last_not_of('0') + 1);
-  return text + (text.ends_with('.') ? "0" : "");
-}
-
 std::string NumberText(double number) {
   const std::string text = absl::StrFormat("%.7g", number);
   return text + (text.find_first_of(".e") == std::string::npos ? ".0" : "");
@@ -106,13 +93,16 @@ std::string NumberText(double number) {
 std::string LineOf(const std::string& id,
                    const ClassifyPrediction& prediction) {
   const ClassifyAnswer& answer = prediction.answer;
-  std::string line = absl::StrCat("{\"id\":", JsonText(id));
+  std::string line =
+      absl::StrCat("{\"id\":", JsonAsciiText(nlohmann::json(id)));
   switch (answer.type) {
     case ClassifyType::kOne:
-      absl::StrAppend(&line, ",\"label\":", JsonText(answer.labels.at(0)));
+      absl::StrAppend(&line, ",\"label\":",
+                      JsonAsciiText(nlohmann::json(answer.labels.at(0))));
       break;
     case ClassifyType::kSeveral:
-      absl::StrAppend(&line, ",\"labels\":", JsonText(answer.labels));
+      absl::StrAppend(
+          &line, ",\"labels\":", JsonAsciiText(nlohmann::json(answer.labels)));
       break;
     case ClassifyType::kNumber:
       return absl::StrCat(line, ",\"value\":", NumberText(answer.number), "}");
@@ -120,8 +110,8 @@ std::string LineOf(const std::string& id,
   absl::StrAppend(&line, ",\"probabilities\":{");
   const char* separator = "";
   for (const auto& [label, probability] : prediction.probabilities) {
-    absl::StrAppend(&line, separator, JsonText(label), ":",
-                    ProbabilityText(probability));
+    absl::StrAppend(&line, separator, JsonAsciiText(nlohmann::json(label)), ":",
+                    SixDecimals(probability));
     separator = ",";
   }
   return line + "}}";

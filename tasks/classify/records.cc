@@ -20,6 +20,7 @@
 #include "base/utf8.h"
 #include "tasks/classify/table.h"
 #include "tasks/classify/task.h"
+#include "tasks/data/id_places.h"
 #include "tasks/text/text_folding.h"
 
 namespace etc {
@@ -264,8 +265,7 @@ absl::StatusOr<std::vector<FileRecord>> Classify::ReadFile(
 }
 
 void Classify::ReadRecord(JsonObjectReader& reader, Record* record) const {
-  // "dev.jsonl: record 17"
-  record->id = reader.where().substr(reader.where().rfind(' ') + 1);
+  record->id = NumberOfPlace(reader.where());
   reader.Optional(kRowField, &record->id);
   if (const auto field = options().id_or_default()) {
     ReadId(reader, *field, /*required=*/options().id.has_value(), record);

@@ -26,13 +26,14 @@ absl::StatusOr<std::vector<std::string>> FindDataFiles(
 // and is returned. By one thread at a time.
 using FilesListener =
     std::function<absl::Status(uint64_t bytes, uint64_t num_bytes)>;
+// Called with the bytes read since the last call.
+using BytesListener = std::function<absl::Status(uint64_t bytes)>;
 
 // Reads files, on as many threads as there are cores: calls read(i, report) for
 // 0 <= i < num_files, beginning in this order. `read` calls `report` with the
 // bytes that it has read since the last call, and ends with the error that it
 // returns. After an error no other file is begun. Returns the error of the
 // first file that has one.
-using BytesListener = std::function<absl::Status(uint64_t bytes)>;
 absl::Status ReadInParallel(
     size_t num_files, uint64_t num_bytes, const FilesListener& listener,
     const std::function<absl::Status(size_t file, const BytesListener& report)>&

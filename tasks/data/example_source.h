@@ -16,7 +16,7 @@ namespace etc {
 
 using Examples = std::vector<std::shared_ptr<const Example>>;
 
-// About the memory that they take, in bytes.
+// Approximate memory, in bytes.
 int64_t ExampleBytes(const Example& example);
 int64_t ExampleBytes(const Examples& examples);
 

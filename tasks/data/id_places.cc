@@ -4,15 +4,14 @@
 #include "base/utf8.h"
 
 namespace etc {
-namespace {
 
-// The file of a place: "dev.csv" of "dev.csv:7", "dev.jsonl" of "dev.jsonl:
-// record 7".
 std::string FileOfPlace(const std::string& where) {
   return where.substr(0, where.rfind(':'));
 }
 
-}  // namespace
+std::string NumberOfPlace(const std::string& where) {
+  return where.substr(where.rfind(' ') + 1);
+}
 
 absl::Status IdPlaces::Add(const std::string& id, const std::string& where) {
   return AddTo(/*file=*/"", id, where);

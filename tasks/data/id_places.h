@@ -9,6 +9,18 @@
 
 namespace etc {
 
+// The place of a record names it in messages:
+//
+//   "dev.jsonl: record 7"   the eighth JSON object of a file; "record 7" of no
+//                           file
+//   "dev.csv:7"             the record that begins in line 7, from 1 on
+//   "dev.json: data[3]..."  an element of nested lists
+//
+// The file of a place: "dev.csv"; of no file, the place as it is.
+std::string FileOfPlace(const std::string& where);
+// The number of a JSON object in its file, from 0 on: "7".
+std::string NumberOfPlace(const std::string& where);
+
 // The ids of a data set or of a file of predictions, each with the place of its
 // record. Gold and predictions are matched by them, so an id that comes again
 // is a mistake, in one file as over several.

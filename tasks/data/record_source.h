@@ -75,8 +75,7 @@ struct FileRecord {
 absl::StatusOr<std::vector<FileRecord>> ReadJsonRecords(
     const std::string& path, const RecordLimits& limits);
 
-// All records of a file; of one with records as JSON objects, none is longer
-// than `limits` say.
+// Reads all records of a file. For files of JSON objects it enforces `limits`.
 using FileReader = std::function<absl::StatusOr<std::vector<FileRecord>>(
     const std::string& path, const RecordLimits& limits)>;
 

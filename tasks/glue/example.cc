@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "tasks/data/id_places.h"
 #include "tasks/glue/task.h"
 
 namespace etc {
@@ -31,7 +32,7 @@ void Glue::ReadRecord(JsonObjectReader& reader, Record* record) const {
   if (own == nullptr || reader.Has("task")) {
     reader.Required("task", &task);
   }
-  record->id = reader.where().substr(reader.where().rfind(' ') + 1);
+  record->id = NumberOfPlace(reader.where());
   reader.Optional("id", &record->id);
   reader.Required("text", &record->text);
   reader.Optional("text_b", &record->text_b);

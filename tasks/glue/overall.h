@@ -15,8 +15,7 @@ namespace etc {
 // not count. `runs` has one for each of the eight tasks. The score "overall"
 // comes last, after the nine numbers that it is the mean of.
 //   kInvalidArgument  a task has no run or several; a run is of no such task,
-//   or
-//                     has not all metrics
+//                     or has not all metrics
 absl::StatusOr<Metrics> GlueOverall(const std::vector<RunSummary>& runs);
 
 }  // namespace etc

@@ -114,26 +114,26 @@ class Sums {
   std::map<std::string, int64_t> kinds_;
 };
 
+// The prediction by threshold number `threshold`; the one as it is without a
+// number.
+const HotpotqaPrediction& AtThreshold(const HotpotqaPrediction& prediction,
+                                      std::optional<size_t> threshold) {
+  return threshold.has_value() ? prediction.by_threshold.at(*threshold)
+                               : prediction;
+}
+
 Sums SumsOf(const ById<HotpotqaGold>& gold,
-            const ById<HotpotqaPrediction>& predictions) {
+            const ById<HotpotqaPrediction>& predictions,
+            std::optional<size_t> threshold) {
   const std::vector<const HotpotqaPrediction*> found =
       PredictionsFor(gold, predictions);
+  const HotpotqaPrediction none;
   Sums sums;
   for (size_t i = 0; i < gold.size(); ++i) {
-    sums.Add(found[i] == nullptr ? HotpotqaPrediction() : *found[i],
+    sums.Add(found[i] == nullptr ? none : AtThreshold(*found[i], threshold),
              gold[i].second);
   }
   return sums;
-}
-
-// The predictions by threshold number `index`.
-ById<HotpotqaPrediction> AtThreshold(
-    const ById<HotpotqaPrediction>& predictions, size_t index) {
-  ById<HotpotqaPrediction> chosen;
-  for (const auto& [id, prediction] : predictions) {
-    chosen.emplace_back(id, prediction.by_threshold.at(index));
-  }
-  return chosen;
 }
 
 // Returns nothing if there is no choice.
@@ -146,8 +146,8 @@ std::optional<size_t> BestThreshold(
   }
   size_t best = 0;
   double best_f1 = -1;
-  for (size_t i = 0; i < HotpotqaThresholds().size(); ++i) {
-    const double f1 = SumsOf(gold, AtThreshold(predictions, i)).JointF1();
+  for (size_t i = 0; i < kHotpotqaThresholds.size(); ++i) {
+    const double f1 = SumsOf(gold, predictions, i).JointF1();
     if (f1 > best_f1) {
       best = i;
       best_f1 = f1;
@@ -195,12 +195,10 @@ HotpotqaPartScore JointHotpotqaScore(const HotpotqaPartScore& answer,
 Scores Hotpotqa::Score(const Answers& answers) const {
   const std::optional<size_t> best =
       BestThreshold(answers.gold, answers.predictions);
-  const Sums sums = SumsOf(
-      answers.gold, best.has_value() ? AtThreshold(answers.predictions, *best)
-                                     : answers.predictions);
+  const Sums sums = SumsOf(answers.gold, answers.predictions, best);
   Scores scores = {.metrics = sums.Means(), .diagnostics = sums.Diagnostics()};
   if (best.has_value()) {
-    scores.metrics.emplace_back("threshold", HotpotqaThresholds()[*best]);
+    scores.metrics.emplace_back("threshold", kHotpotqaThresholds[*best]);
   }
   return scores;
 }
@@ -209,7 +207,11 @@ ById<HotpotqaPrediction> WithBestHotpotqaThreshold(
     const ById<HotpotqaGold>& gold,
     const ById<HotpotqaPrediction>& predictions) {
   const std::optional<size_t> best = BestThreshold(gold, predictions);
-  return best.has_value() ? AtThreshold(predictions, *best) : predictions;
+  ById<HotpotqaPrediction> chosen;
+  for (const auto& [id, prediction] : predictions) {
+    chosen.emplace_back(id, AtThreshold(prediction, best));
+  }
+  return chosen;
 }
 
 }  // namespace etc

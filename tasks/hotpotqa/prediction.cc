@@ -116,22 +116,11 @@ nlohmann::json FactsToJson(const HotpotqaPrediction& prediction) {
 
 }  // namespace
 
-const std::vector<double>& HotpotqaThresholds() {
-  static const auto* thresholds = [] {
-    auto* tenths = new std::vector<double>;
-    for (int tenth = 0; tenth <= 10; ++tenth) {
-      tenths->push_back(tenth / 10.0);
-    }
-    return tenths;
-  }();
-  return *thresholds;
-}
-
 HotpotqaPrediction Hotpotqa::Decode(Outputs outputs) const {
   const Output& output = outputs.front();
   Prediction prediction = DecodeAt(options().supporting_fact_threshold, output);
   if (options().search_threshold) {
-    for (const double threshold : HotpotqaThresholds()) {
+    for (const double threshold : kHotpotqaThresholds) {
       prediction.by_threshold.push_back(DecodeAt(threshold, output));
     }
   }

@@ -1,6 +1,7 @@
 #ifndef ETC_TASKS_HOTPOTQA_PREDICTION_H_
 #define ETC_TASKS_HOTPOTQA_PREDICTION_H_
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -26,8 +27,9 @@ struct HotpotqaLogits {
                       &HotpotqaLogits::answer_type, &HotpotqaLogits::answer);
 };
 
-// The thresholds that the official program tries: 0.0, 0.1, ..., 1.0.
-const std::vector<double>& HotpotqaThresholds();
+// The thresholds that the official program tries.
+inline constexpr std::array<double, 11> kHotpotqaThresholds = {
+    0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0};
 
 }  // namespace etc
 

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "base/json_text.h"
 #include "base/status_macros.h"
 #include "tasks/hotpotqa/task.h"
 #include "tasks/task/official_json.h"
@@ -13,8 +14,7 @@ namespace {
 absl::Status Error(const std::string& where, absl::string_view expected,
                    const nlohmann::json& found) {
   constexpr size_t kShown = 60;
-  std::string text = AsciiLine(found);
-  text.pop_back();  // the line end
+  const std::string text = JsonAsciiText(found);
   return InvalidArgument(where, " should be ", expected, ", but is ",
                          text.substr(0, kShown),
                          text.size() > kShown ? "..." : "");

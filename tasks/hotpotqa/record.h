@@ -48,7 +48,7 @@ struct HotpotqaRecord {
 struct HotpotqaPrediction {
   std::optional<std::string> answer;
   std::optional<std::vector<HotpotqaFact>> facts;
-  // The same by each of HotpotqaThresholds(), where the best of them is looked
+  // The same by each of kHotpotqaThresholds, where the best of them is looked
   // for.
   std::vector<HotpotqaPrediction> by_threshold = {};
 };

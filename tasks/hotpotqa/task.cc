@@ -20,7 +20,8 @@ absl::Span<const OptionField> Hotpotqa::OptionFields() const {
       {"flat_sequence", "true or false", "`false`", "",
        "ablation: one sequence without paragraphs"},
       {"official_compatibility", "true or false", "`false`", "",
-       "do as the official program also where that is of no use"}};
+       "reproduce the official program, its mistakes included (the task's page "
+       "lists them)"}};
   return kFields;
 }
 
@@ -35,20 +36,15 @@ absl::Status Hotpotqa::UseVocabulary(const Tokenizer& tokenizer,
 
 void Hotpotqa::ReadOptions(JsonObjectReader& reader, Options* options) const {
   reader.Optional("official_compatibility", &options->official_compatibility);
-  std::string encoding = "span";
-  reader.Optional("answer_encoding", &encoding);
+  ReadChoice(reader, "answer_encoding",
+             {{"span", HotpotqaAnswerEncoding::kSpan},
+              {"bio", HotpotqaAnswerEncoding::kBio}},
+             &options->answer_encoding);
   reader.Optional("supporting_fact_threshold",
                   &options->supporting_fact_threshold);
   reader.Optional("search_threshold", &options->search_threshold);
   reader.Optional("max_answer_length", &options->max_answer_length);
   reader.Optional("flat_sequence", &options->flat_sequence);
-  if (encoding == "bio") {
-    options->answer_encoding = HotpotqaAnswerEncoding::kBio;
-  } else if (encoding != "span") {
-    reader.Fail("answer_encoding",
-                absl::StrCat("should be \"span\" or \"bio\", but is \"",
-                             encoding, "\""));
-  }
   if (options->supporting_fact_threshold < 0 ||
       options->supporting_fact_threshold > 1) {
     reader.Fail("supporting_fact_threshold",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <system_error>
 
@@ -28,10 +29,19 @@ struct Predictor::Model {
 };
 
 struct Predictor::Pending::State {
+  // Makes the examples of the record at `of_place`; there is no request yet.
+  State(std::shared_ptr<const Model> of_model, std::string of_place,
+        const std::function<absl::StatusOr<Examples>()>& make_examples)
+      : model(std::move(of_model)),
+        place(std::move(of_place)),
+        examples(NamingOutOfMemory(
+            [this] { return absl::StrCat("making examples of ", place); },
+            make_examples)) {}
+
   std::shared_ptr<const Model> model;
   std::string place;
   // Or the reason why there is no request.
-  absl::StatusOr<Examples> examples = Examples();
+  absl::StatusOr<Examples> examples;
   std::shared_ptr<BatchWorker::Request> request;
 };
 
@@ -139,33 +149,36 @@ absl::StatusOr<RecordPrediction> Predictor::Pending::Get() {
       });
 }
 
-namespace {
-
-absl::StatusOr<Examples> ExamplesOf(const PredictingTask& task,
-                                    const std::string& record,
-                                    const std::string& place) {
-  return NamingOutOfMemory(
-      [&] { return absl::StrCat("making examples of ", place); },
-      [&] { return task.MakeExamplesToPredict(record, place); });
+Predictor::Pending Predictor::Prepare(absl::string_view record,
+                                      const std::string& place) const {
+  return Pending(std::make_shared<Pending::State>(
+      model_, place, [&]() -> absl::StatusOr<Examples> {
+        ETC_RETURN_IF_ERROR(CheckLength(record, place, max_record_bytes()));
+        return model_->task->MakeExamplesToPredict(std::string(record), place);
+      }));
 }
 
-}  // namespace
+void Predictor::Submit(absl::Span<const Pending> records) const {
+  std::vector<Examples> examples;
+  for (const Pending& record : records) {
+    if (record.state_->examples.ok()) {
+      examples.push_back(*record.state_->examples);
+    }
+  }
+  const auto requests = model_->worker->Submit(examples);
+  auto request = requests.begin();
+  for (const Pending& record : records) {
+    if (record.state_->examples.ok()) {
+      record.state_->request = *request++;
+    }
+  }
+}
 
 Predictor::Pending Predictor::Start(absl::string_view record,
                                     const std::string& place) const {
-  auto state = std::make_shared<Pending::State>();
-  state->model = model_;
-  state->place = place;
-  if (absl::Status status = CheckLength(record, place, max_record_bytes());
-      !status.ok()) {
-    state->examples = std::move(status);
-    return Pending(std::move(state));
-  }
-  state->examples = ExamplesOf(*model_->task, std::string(record), place);
-  if (state->examples.ok()) {
-    state->request = model_->worker->Submit({*state->examples}).front();
-  }
-  return Pending(std::move(state));
+  Pending pending = Prepare(record, place);
+  Submit({pending});
+  return pending;
 }
 
 absl::StatusOr<RecordPrediction> Predictor::Predict(
@@ -175,15 +188,12 @@ absl::StatusOr<RecordPrediction> Predictor::Predict(
 
 absl::StatusOr<RecordPrediction> Predictor::PredictAny(
     const std::any& record) const {
-  auto state = std::make_shared<Pending::State>();
-  state->model = model_;
-  state->place = "record 0";
-  state->examples = NamingOutOfMemory(
-      [] { return "making examples of a record"; },
-      [&] { return model_->task->MakeExamplesOf(record, state->place); });
-  ETC_RETURN_IF_ERROR(state->examples.status());
-  state->request = model_->worker->Submit({*state->examples}).front();
-  return Pending(std::move(state)).Get();
+  const std::string place = "record 0";
+  Pending pending(std::make_shared<Pending::State>(model_, place, [&] {
+    return model_->task->MakeExamplesOf(record, place);
+  }));
+  Submit({pending});
+  return pending.Get();
 }
 
 // Several batches of records at a time: the examples of the next ones are made
@@ -202,29 +212,11 @@ std::vector<absl::StatusOr<RecordPrediction>> Predictor::Predict(
   };
   for (size_t begin = 0; begin < records.size(); begin += step) {
     std::vector<Pending> next;
-    std::vector<Examples> examples;
     const size_t end = std::min(records.size(), begin + step);
     for (size_t i = begin; i < end; ++i) {
-      auto state = std::make_shared<Pending::State>();
-      state->model = model_;
-      state->place = absl::StrCat("record ", i);
-      const absl::Status status =
-          CheckLength(records[i], state->place, max_record_bytes());
-      state->examples =
-          status.ok() ? ExamplesOf(*model_->task, records[i], state->place)
-                      : absl::StatusOr<Examples>(status);
-      if (state->examples.ok()) {
-        examples.push_back(*state->examples);
-      }
-      next.push_back(Pending(std::move(state)));
+      next.push_back(Prepare(records[i], absl::StrCat("record ", i)));
     }
-    auto requests = model_->worker->Submit(examples);
-    auto request = requests.begin();
-    for (Pending& pending : next) {
-      if (pending.state_->examples.ok()) {
-        pending.state_->request = std::move(*request++);
-      }
-    }
+    Submit(next);
     finish();
     running = std::move(next);
   }

@@ -53,8 +53,8 @@ struct PredictorOptions {
 //
 // or it is the struct of its task, from tasks/<task>/record.h: WikihopRecord,
 // HotpotqaRecord, NqRecord, OpenkpRecord, ClassifyRecord, TokensRecord,
-// GlueRecord, SquadRecord. Answers in records are not read. Predictions, as
-// JSON:
+// GlueRecord, SquadRecord. Answers in JSON records are not read; those of
+// structs should be left empty, as they are checked. Predictions, as JSON:
 //
 //   wikihop   {"id": "...", "answer": "..."}
 //   hotpotqa  {"id": "...", "answer": "...", "sp": [["title", 0], ...]}
@@ -148,6 +148,10 @@ class Predictor {
   explicit Predictor(std::shared_ptr<const Model> model)
       : model_(std::move(model)) {}
   absl::StatusOr<RecordPrediction> PredictAny(const std::any& record) const;
+  // Makes the input of the model for a record given as JSON text.
+  Pending Prepare(absl::string_view record, const std::string& place) const;
+  // Queues records that are not wrong for the model.
+  void Submit(absl::Span<const Pending> records) const;
 
   std::shared_ptr<const Model> model_;
 };

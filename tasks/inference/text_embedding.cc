@@ -129,12 +129,13 @@ EmbeddedText EmbedByBert(const LoadedEncoder& loaded,
 absl::StatusOr<EmbeddedText> EmbedText(const LoadedEncoder& loaded,
                                        const std::string& text,
                                        const EmbedOptions& options) {
-  // Also checks the text; of BERT it has the first chunk alone.
-  ETC_ASSIGN_OR_RETURN(const EncodedTexts encoded, EncodeTexts(loaded, {text}));
   const torch::NoGradGuard no_gradients;
   if (loaded.config.has_long_tokens) {
+    ETC_ASSIGN_OR_RETURN(const EncodedTexts encoded,
+                         EncodeTexts(loaded, {text}));
     return EmbedByEtc(loaded, encoded, options.pooling);
   }
+  ETC_RETURN_IF_ERROR(CheckEncodable(loaded, text, "text 0"));
   const InputOptions input =
       InputOptionsOf({.model = loaded.config,
                       .max_long_length = loaded.max_long_length,

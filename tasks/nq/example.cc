@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/random.h"
+#include "base/status_macros.h"
 #include "tasks/inputs/example_writer.h"
 #include "tasks/nq/task.h"
 
@@ -232,6 +233,23 @@ class WindowMaker {
   const NqOptions& options_;
 };
 
+// Checks that candidates are tokens of the document: those of a struct, which
+// no reader has checked, need not be.
+absl::Status CheckCandidates(const NqRecord& record, const std::string& where) {
+  const auto num_tokens = static_cast<int64_t>(record.tokens.size());
+  for (size_t i = 0; i < record.candidates.size(); ++i) {
+    const NqSpan& span = record.candidates[i].span;
+    if (span.start_token < 0 || span.end_token < span.start_token ||
+        span.end_token > num_tokens) {
+      return InvalidArgument(where, ".candidates[", i,
+                             "] should be tokens within [0, ", num_tokens,
+                             "), but is [", span.start_token, ", ",
+                             span.end_token, ")");
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 int64_t NqExample::TaskBytes() const {
@@ -248,8 +266,8 @@ int64_t NqExample::TaskBytes() const {
                               sizeof(int32_t));
 }
 
-Nq::ExamplesOr Nq::MakeExamples(Record record,
-                                const std::string& /*where*/) const {
+Nq::ExamplesOr Nq::MakeExamples(Record record, const std::string& where) const {
+  ETC_RETURN_IF_ERROR(CheckCandidates(record, where));
   const NqOptions& options = this->options();
   const int64_t max_long_length = options.input.max_long_length;
   const int64_t max_global_length = options.input.max_global_length;
@@ -261,6 +279,7 @@ Nq::ExamplesOr Nq::MakeExamples(Record record,
               " are too small for questions of ", options.max_question_length,
               " pieces and a stride of ", options.stride);
   std::vector<Token> question = tokenizer().Encode(record.question);
+  const size_t all_pieces = question.size();
   question.resize(std::min(question.size(),
                            static_cast<size_t>(options.max_question_length)));
   const NqPieces pieces = NqPiecesOf(record, tokenizer(), options.tokens);
@@ -272,6 +291,8 @@ Nq::ExamplesOr Nq::MakeExamples(Record record,
   const auto document = std::make_shared<const NqDocument>(
       NqDocument{.example_id = record.example_id,
                  .question = std::move(record.question),
+                 .dropped_question_pieces =
+                     static_cast<int64_t>(all_pieces - question.size()),
                  .candidates = std::move(record.candidates),
                  .annotations = std::move(record.annotations),
                  .num_pieces = pieces.size(),

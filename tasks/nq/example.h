@@ -65,6 +65,8 @@ struct NqOptions {
 struct NqDocument {
   int64_t example_id = 0;
   std::string question;
+  // Pieces of the question that no window has.
+  int64_t dropped_question_pieces = 0;
   std::vector<NqCandidate> candidates;
   std::vector<NqAnnotation> annotations;
   // Pieces in top-level candidates, and windows over them; at least one.

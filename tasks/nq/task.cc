@@ -32,21 +32,14 @@ void ReadExampleOptions(JsonObjectReader& reader, NqOptions* options) {
 }
 
 void ReadDecodingOptions(JsonObjectReader& reader, NqOptions* options) {
-  std::string method = "joint";
-  reader.Optional("span_selection_method", &method);
+  ReadChoice(reader, "span_selection_method",
+             {{"joint", NqSpanSelection::kJoint},
+              {"disjoint", NqSpanSelection::kDisjoint},
+              {"joint_exhaustive", NqSpanSelection::kJointExhaustive}},
+             &options->span_selection);
   reader.Optional("consider_answer_type", &options->consider_answer_type);
   ReadCount(reader, "max_short_answer_len", 1,
             &options->max_short_answer_length);
-  if (method == "disjoint") {
-    options->span_selection = NqSpanSelection::kDisjoint;
-  } else if (method == "joint_exhaustive") {
-    options->span_selection = NqSpanSelection::kJointExhaustive;
-  } else if (method != "joint") {
-    reader.Fail("span_selection_method",
-                absl::StrCat("should be \"joint\", \"disjoint\" or "
-                             "\"joint_exhaustive\", but is \"",
-                             method, "\""));
-  }
 }
 
 }  // namespace
@@ -83,7 +76,8 @@ absl::Span<const OptionField> Nq::OptionFields() const {
       {"max_short_answer_len", "whole number", "`32`",
        "at least 1, at most 2147483647", "tokens of the longest short answer"},
       {"official_compatibility", "true or false", "`false`", "",
-       "do as the official program also where that is of no use"}};
+       "reproduce the official program, its mistakes included (the task's page "
+       "lists them)"}};
   return kFields;
 }
 
@@ -125,12 +119,6 @@ Nq::PredictionsOr Nq::ReadPredictions(const std::string& path) const {
                        std::move(prediction));
   }
   return by_id;
-}
-
-std::vector<TruncatedPart> Nq::Truncated(const Example& example) const {
-  const auto all = static_cast<int64_t>(
-      tokenizer().Encode(example.document->question).size());
-  return PartsOf({{"question_pieces", all - example.question_length}});
 }
 
 std::string Nq::PredictionJson(const std::string& /*id*/,

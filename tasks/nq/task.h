@@ -63,8 +63,6 @@ class Nq final : public Benchmark<NqRecord, NqExample, NqLogits, NqOptions,
   std::vector<std::string> AnswerFields() const override {
     return {"annotations"};
   }
-  // Returns none: annotations are numbers of tokens.
-  std::vector<std::string> AnswerTextFields() const override { return {}; }
   std::vector<std::string> DocumentFields() const override {
     return {"document_text", "document_tokens"};
   }
@@ -73,7 +71,10 @@ class Nq final : public Benchmark<NqRecord, NqExample, NqLogits, NqOptions,
   ExamplesOr MakeExamples(Record record,
                           const std::string& where) const override;
   // Windows have all of the page, so only the question can be cut.
-  std::vector<TruncatedPart> Truncated(const Example& example) const override;
+  std::vector<TruncatedPart> Truncated(const Example& example) const override {
+    return PartsOf(
+        {{"question_pieces", example.document->dropped_question_pieces}});
+  }
   std::vector<GlobalTokenName> GlobalTokenNames() const override {
     return {{"question", kNqGlobalQuestionToken},
             {options().fixed_block_length > 0 ? "block" : "candidate",
@@ -116,9 +117,8 @@ class Nq final : public Benchmark<NqRecord, NqExample, NqLogits, NqOptions,
 // Two linear layers (doc/nq.md 4). With B examples, L long tokens, x the long
 // output of the encoder:
 //
-//   ends         x w + b, each long token            [B, 4, L], see NqChannel
-//   answer type  x[0] w + b, that of the long [CLS]   [B, 5], see
-//   NqAnswerType
+//   ends         x w + b, each long token            [B, 4, L], by NqChannel
+//   answer type  x[0] w + b, that of the long [CLS]  [B, 5], by NqAnswerType
 //
 // w are truncated normal with a standard deviation of 0.02, whatever the
 // encoder's. With `mask_long_output` the ends are -1e9 where they take no

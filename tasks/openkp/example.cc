@@ -22,17 +22,13 @@ absl::string_view FirstWords(absl::string_view text, int64_t num_words) {
   return text.substr(0, end);
 }
 
-EmptyPhrases EmptyPhrasesIn(const OpenkpOptions& options) {
-  return options.official_compatibility ? EmptyPhrases::kOfficial
-                                        : EmptyPhrases::kLeftOut;
-}
-
 // The two sequences, from left to right (doc/openkp.md 3.3, 3.7).
 class PageWriter : public ExampleBuilder<Openkp> {
  public:
   PageWriter(const OpenkpRecord& record, const Openkp& openkp)
       : ExampleBuilder(openkp),
         record_(record),
+        rules_(openkp.rules()),
         words_(OpenkpWords(record.text)) {}
 
   void AddElements() {
@@ -83,7 +79,7 @@ class PageWriter : public ExampleBuilder<Openkp> {
       const bool anywhere =
           options().fixed_block_length > 0 && options().official_compatibility;
       example().labels = FindPhrases(
-          EtcKeyPhrases(record_, EmptyPhrasesIn(options())), label_texts_,
+          EtcKeyPhrases(record_, rules_), label_texts_,
           anywhere ? PhraseMatch::kAnywhere : PhraseMatch::kWholeWords);
     }
     if (sentences_.empty()) {
@@ -169,12 +165,30 @@ class PageWriter : public ExampleBuilder<Openkp> {
   }
 
   const OpenkpRecord& record_;
+  const ScoringRules rules_;
   const std::vector<absl::string_view> words_;
   std::vector<int32_t> sentences_;  // [L]: the global token of each long one
   int64_t num_globals_ = 0;
   int64_t first_word_ = 0;  // of the element that was added last
   std::vector<PhraseText> label_texts_;
 };
+
+// Checks that elements are words of the document: those of a struct, which no
+// reader has checked, need not be.
+absl::Status CheckElements(const OpenkpRecord& record,
+                           const std::string& where) {
+  const auto num_words = static_cast<int64_t>(OpenkpWords(record.text).size());
+  for (size_t i = 0; i < record.elements.size(); ++i) {
+    const OpenkpElement& element = record.elements[i];
+    if (element.first_word < 0 || element.end_word < element.first_word ||
+        element.end_word > num_words) {
+      return InvalidArgument(
+          where, ".elements[", i, "] should be words within [0, ", num_words,
+          "), but is [", element.first_word, ", ", element.end_word, ")");
+    }
+  }
+  return absl::OkStatus();
+}
 
 // Applies the type checks of the official program.
 absl::Status CheckOfficially(const OpenkpRecord& record,
@@ -227,6 +241,7 @@ Openkp::ExamplesOr Openkp::MakeExamples(Record record,
   if (options().official_compatibility) {
     ETC_RETURN_IF_ERROR(CheckOfficially(record, where));
   }
+  ETC_RETURN_IF_ERROR(CheckElements(record, where));
   PageWriter writer(record, *this);
   if (options().fixed_block_length > 0) {
     writer.AddFixedBlocks();
@@ -245,7 +260,7 @@ Openkp::ExamplesOr Openkp::MakeExamples(Record record,
   example->text = record.text;
   example->has_answer = record.key_phrases.has_value();
   if (example->has_answer) {
-    example->references = ReferencesOf(record, EmptyPhrasesIn(options()));
+    example->references = ReferencesOf(record, rules());
     if (options().official_compatibility) {
       example->references->is_removed = example->labels.empty();
     }

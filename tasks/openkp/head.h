@@ -8,9 +8,9 @@
 
 namespace etc {
 
-// The parts of the head (Openkp::MakeHead) by themselves.
+// The parts of the head (MakeOpenkpHead) by themselves.
 
-// The logit of a document's places that does not exist.
+// The logit of n-grams that do not exist.
 inline constexpr double kOpenkpNoNgramLogit = -10000.0;
 
 // The sums of long vectors by word: [B, W, H]; words without tokens and

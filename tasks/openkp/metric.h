@@ -11,7 +11,7 @@
 
 namespace etc {
 
-// After how many predictions is scored.
+// The k of P@k, R@k and F1@k.
 inline constexpr std::array<int64_t, 3> kOpenkpDepths = {1, 3, 5};
 using DepthScores = std::array<F1Scores, kOpenkpDepths.size()>;
 

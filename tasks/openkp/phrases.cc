@@ -38,7 +38,7 @@ absl::string_view WithoutTrailingSpace(absl::string_view text) {
 }  // namespace
 
 std::vector<std::string> ValidKeyPhrases(const OpenkpRecord& record,
-                                         EmptyPhrases empty) {
+                                         ScoringRules rules) {
   std::vector<std::string> phrases;
   if (!record.key_phrases.has_value()) {
     return phrases;
@@ -55,7 +55,7 @@ std::vector<std::string> ValidKeyPhrases(const OpenkpRecord& record,
     std::string phrase = absl::StrJoin(kept, " ");
     const bool is_valid =
         phrase.empty()
-            ? empty == EmptyPhrases::kOfficial && HasEmptyPhrase(record.text)
+            ? rules == ScoringRules::kOfficial && HasEmptyPhrase(record.text)
             : text.find(Wrapped(LowerCase(phrase))) != std::string::npos;
     if (is_valid) {
       phrases.push_back(std::move(phrase));
@@ -65,10 +65,10 @@ std::vector<std::string> ValidKeyPhrases(const OpenkpRecord& record,
 }
 
 std::vector<std::string> EtcKeyPhrases(const OpenkpRecord& record,
-                                       EmptyPhrases empty) {
+                                       ScoringRules rules) {
   std::set<std::string> different;
   int64_t count = 0;
-  for (const std::string& phrase : ValidKeyPhrases(record, empty)) {
+  for (const std::string& phrase : ValidKeyPhrases(record, rules)) {
     if (count++ < kOpenkpMaxKeyPhrases) {
       different.insert(LowerCase(phrase));
     }
@@ -142,14 +142,15 @@ std::vector<std::string> EvaluatorPhrases(
   return normalized;
 }
 
-OpenkpReferences ReferencesOf(const OpenkpRecord& record, EmptyPhrases empty) {
-  OpenkpReferences references = {.text = std::hash<std::string>()(record.text)};
+OpenkpReferences ReferencesOf(const OpenkpRecord& record, ScoringRules rules) {
+  OpenkpReferences references = {.text_hash =
+                                     std::hash<std::string>()(record.text)};
   if (record.key_phrases.has_value()) {
     references.evaluator = EvaluatorPhrases(*record.key_phrases);
   }
-  references.etc = EtcKeyPhrases(record, empty);
+  references.etc = EtcKeyPhrases(record, rules);
   references.num_valid =
-      static_cast<int64_t>(ValidKeyPhrases(record, empty).size());
+      static_cast<int64_t>(ValidKeyPhrases(record, rules).size());
   references.is_removed = FindPhrases(references.etc, ElementTexts(record),
                                       PhraseMatch::kWholeWords)
                               .empty();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "tasks/metrics.h"
 #include "tasks/openkp/raw.h"
 
 namespace etc {
@@ -25,20 +26,18 @@ struct PhrasePosition {
                          const PhrasePosition&) = default;
 };
 
-// Treatment of a key phrase without words. kOfficial: it occurs in a text that
-// is empty, ends with a blank or has two of them side by side (doc/openkp.md
-// 2), and counts like others.
-enum class EmptyPhrases { kLeftOut, kOfficial };
-
 // The key phrases that occur in the text as whole words, in any case, each with
 // its words joined by a blank; in the order of the file (doc/openkp.md 2).
+// Those without words are left out; by the official rules one occurs in a text
+// that is empty, ends with a blank or has two of them side by side, and counts
+// like others.
 std::vector<std::string> ValidKeyPhrases(
-    const OpenkpRecord& record, EmptyPhrases empty = EmptyPhrases::kLeftOut);
+    const OpenkpRecord& record, ScoringRules rules = ScoringRules::kDefault);
 
 // The different phrases in lower case, at most kOpenkpMaxKeyPhrases of the
 // given ones, sorted: ETC trains for and scores with these.
 std::vector<std::string> EtcKeyPhrases(
-    const OpenkpRecord& record, EmptyPhrases empty = EmptyPhrases::kLeftOut);
+    const OpenkpRecord& record, ScoringRules rules = ScoringRules::kDefault);
 
 // A part of a document to look for phrases in; they do not reach beyond it.
 struct PhraseText {
@@ -79,13 +78,12 @@ struct OpenkpReferences {
   // True if the record has the text and elements that all but the first of
   // these need.
   bool has_text = true;
-  // A hash of the text.
-  size_t text = 0;
+  size_t text_hash = 0;
 };
 
 // The references of a record with key phrases, which was not cut off.
 OpenkpReferences ReferencesOf(const OpenkpRecord& record,
-                              EmptyPhrases empty = EmptyPhrases::kLeftOut);
+                              ScoringRules rules = ScoringRules::kDefault);
 
 // Phrases as the official evaluator compares them: words in lower case, joined
 // by a blank, without white space at the end; empty ones and repetitions left

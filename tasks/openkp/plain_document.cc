@@ -91,18 +91,8 @@ void ReadPlainId(JsonObjectReader& reader, OpenkpRecord* record) {
 
 std::vector<std::string> PlainOpenkpWords(absl::string_view text) {
   std::vector<std::string> words;
-  const auto size = static_cast<int64_t>(text.size());
-  int64_t begin = 0;
-  for (int64_t at = 0; at <= size;) {
-    const int64_t here = at;
-    const bool is_end = at == size || IsPythonSpace(NextCodePoint(text, &at));
-    if (is_end) {
-      AppendRun(text.substr(static_cast<size_t>(begin),
-                            static_cast<size_t>(here - begin)),
-                &words);
-      begin = at;
-    }
-    at += here == size ? 1 : 0;
+  for (const absl::string_view run : SplitWhiteSpace(text)) {
+    AppendRun(run, &words);
   }
   return words;
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
+#include "base/json_text.h"
 #include "base/status_macros.h"
 #include "tasks/openkp/task.h"
 #include "tasks/task/official_json.h"
@@ -47,6 +48,18 @@ std::vector<Candidate> Candidates(const OpenkpExample& example, LogitRow ngrams,
   return candidates;
 }
 
+// {"url": "http://x.org", "KeyPhrases": [["green tea"], ["tea"]]}
+nlohmann::ordered_json OpenkpPredictionToJson(
+    const std::string& url, const std::vector<std::string>& phrases) {
+  nlohmann::ordered_json json = {{"url", url}};
+  nlohmann::ordered_json& lists = json["KeyPhrases"] =
+      nlohmann::ordered_json::array();
+  for (const std::string& phrase : phrases) {
+    lists.push_back(nlohmann::ordered_json::array({phrase}));
+  }
+  return json;
+}
+
 }  // namespace
 
 std::vector<std::string> DecodeKeyPhrases(const OpenkpExample& example,
@@ -80,9 +93,7 @@ std::vector<std::string> DecodeKeyPhrases(const OpenkpExample& example,
 
 std::string Openkp::PredictionJson(const std::string& id,
                                    const Prediction& prediction) const {
-  std::string line = OpenkpPredictionLines({{id, prediction}});
-  line.pop_back();  // the line end
-  return line;
+  return JsonAsciiText(OpenkpPredictionToJson(id, prediction));
 }
 
 std::string OpenkpPredictionLines(
@@ -95,15 +106,7 @@ std::string OpenkpPredictionLines(
       of_pages.emplace_back(url, *last.at(url));
     }
   }
-  return AsciiLines(of_pages, [](const auto& url, const auto& phrases) {
-    nlohmann::ordered_json json = {{"url", url}};
-    nlohmann::ordered_json& lists = json["KeyPhrases"] =
-        nlohmann::ordered_json::array();
-    for (const std::string& phrase : phrases) {
-      lists.push_back(nlohmann::ordered_json::array({phrase}));
-    }
-    return json;
-  });
+  return AsciiLines(of_pages, OpenkpPredictionToJson);
 }
 
 Openkp::PredictionsOr Openkp::ReadPredictions(const std::string& path) const {

@@ -56,18 +56,13 @@ void ReadVisualOptions(JsonObjectReader& reader,
   }
 }
 
-// The id and the references of a record, nothing without key phrases.
-std::pair<std::string, std::optional<OpenkpGold>> ByRecord(OpenkpRecord record,
-                                                           ScoringRules rules,
-                                                           bool is_plain) {
+// The gold of a record; nothing without key phrases.
+std::optional<OpenkpGold> GoldByRules(const OpenkpRecord& record,
+                                      ScoringRules rules, bool is_plain) {
   if (!record.key_phrases.has_value()) {
-    return {std::move(record.id), std::nullopt};
+    return std::nullopt;
   }
-  OpenkpGold gold = {ReferencesOf(record, rules == ScoringRules::kOfficial
-                                              ? EmptyPhrases::kOfficial
-                                              : EmptyPhrases::kLeftOut),
-                     is_plain};
-  return {std::move(record.id), std::move(gold)};
+  return OpenkpGold{ReferencesOf(record, rules), is_plain};
 }
 
 // The phrases with their words as a plain document has them: "c++" is "c + +".
@@ -113,7 +108,8 @@ absl::Span<const OptionField> Openkp::OptionFields() const {
        "at least 0, at most 2147483647",
        "tokens for each global instead of elements; without visual features"},
       {"official_compatibility", "true or false", "`false`", "",
-       "do as the official program also where that is of no use"}};
+       "reproduce the official program, its mistakes included (the task's page "
+       "lists them)"}};
   return kFields;
 }
 
@@ -142,12 +138,7 @@ void Openkp::ReadOptions(JsonObjectReader& reader, Options* options) const {
 }
 
 std::optional<OpenkpGold> Openkp::GoldOf(const Record& record) const {
-  if (!record.key_phrases.has_value()) {
-    return std::nullopt;
-  }
-  return Gold{ReferencesOf(record, rules() == ScoringRules::kOfficial
-                                       ? EmptyPhrases::kOfficial
-                                       : EmptyPhrases::kLeftOut)};
+  return GoldByRules(record, rules(), /*is_plain=*/false);
 }
 
 absl::StatusOr<std::pair<std::string, std::optional<OpenkpGold>>>
@@ -155,17 +146,9 @@ Openkp::ParseGold(const std::string& text, const std::string& where,
                   ScoringRules rules) const {
   using ByUrl = std::pair<std::string, std::optional<Gold>>;
   ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ParseJson(text, where));
-  if (json.is_object() && !json.contains("VDOM") && json.contains("text")) {
-    ETC_ASSIGN_OR_RETURN(
-        Record record,
-        ReadObject<Record>(json, where,
-                           [this](JsonObjectReader& reader, Record* read) {
-                             ReadPlainOpenkpRecord(
-                                 reader, options().input.split_sentences, read);
-                           }));
-    return ByRecord(std::move(record), rules, /*is_plain=*/true);
-  }
-  if (json.is_object() && !json.contains("VDOM")) {
+  const bool is_plain =
+      json.is_object() && !json.contains("VDOM") && json.contains("text");
+  if (json.is_object() && !json.contains("VDOM") && !is_plain) {
     if (!json.contains("KeyPhrases")) {
       JsonObjectReader reader(json, where);
       std::string url;
@@ -180,8 +163,16 @@ Openkp::ParseGold(const std::string& text, const std::string& where,
                  Gold{{.evaluator = EvaluatorPhrases(lists.phrases),
                        .has_text = false}});
   }
-  ETC_ASSIGN_OR_RETURN(Record record, ParseRecord(text, where));
-  return ByRecord(std::move(record), rules, /*is_plain=*/false);
+  const auto read = [&](JsonObjectReader& reader, Record* record) {
+    if (is_plain) {
+      ReadPlainOpenkpRecord(reader, options().input.split_sentences, record);
+    } else {
+      ReadRecord(reader, record);
+    }
+  };
+  ETC_ASSIGN_OR_RETURN(Record record, ReadObject<Record>(json, where, read));
+  std::optional<Gold> gold = GoldByRules(record, rules, is_plain);
+  return ByUrl(std::move(record.id), std::move(gold));
 }
 
 Scores Openkp::Score(const Answers& answers) const {

@@ -64,6 +64,9 @@ class Openkp final
   std::vector<std::string> AnswerFields() const override {
     return {"KeyPhrases"};
   }
+  std::vector<std::string> AnswerTextFields() const override {
+    return {"KeyPhrases"};
+  }
   // Not "VDOM", which is longer.
   std::vector<std::string> DocumentFields() const override { return {"text"}; }
   // Makes the example; tokens beyond `max_long_length` or `max_global_length`
@@ -102,11 +105,12 @@ class Openkp final
   absl::StatusOr<std::pair<std::string, std::optional<Gold>>> ParseGold(
       const std::string& text, const std::string& where,
       ScoringRules rules) const override;
-  // True if both have a text, and the same one. The official dev file has some
-  // pages twice (doc/openkp.md 8.3), and the official program has a rule for
-  // them (ScoreOpenkp).
+  // True if both have a text, and the same one (by hash). The official dev file
+  // has some pages twice (doc/openkp.md 8.3), and the official program has a
+  // rule for them (ScoreOpenkp).
   bool MayRepeat(const Gold& earlier, const Gold& later) const override {
-    return earlier.has_text && later.has_text && earlier.text == later.text;
+    return earlier.has_text && later.has_text &&
+           earlier.text_hash == later.text_hash;
   }
   // Phrases as the official evaluator compares them (EvaluatorPhrases).
   //   kInvalidArgument  what ParseOpenkpPhraseLists says of a line; a url that

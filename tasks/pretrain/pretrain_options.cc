@@ -1,11 +1,8 @@
 #include "tasks/pretrain/pretrain_options.h"
 
-#include <vector>
-
 #include "absl/strings/str_cat.h"
 #include "base/json_reader.h"
 #include "base/status_macros.h"
-#include "nlohmann/json.hpp"
 #include "tasks/config/config_fields.h"
 
 namespace etc {
@@ -13,32 +10,30 @@ namespace {
 
 static_assert(HasAllFields<PretrainOptions>());
 
-// Fields that only some objectives or inputs have.
-const std::vector<std::string>& PairFields() {
-  static const auto* const fields = new std::vector<std::string>{
-      "short_sequence_rate", "static_versions", "mixed_documents"};
-  return *fields;
-}
-const std::vector<std::string>& PackingFields() {
-  static const auto* const fields = new std::vector<std::string>{
-      "max_sentence_share", "packing_full", "packing_open"};
-  return *fields;
-}
-const std::vector<std::string>& CpcFields() {
-  static const auto* const fields =
-      new std::vector<std::string>{"cpc_rate", "cpc_global_id", "cpc_score",
-                                   "cpc_temperature", "cpc_weight"};
-  return *fields;
-}
-
-// A field that decides nothing is a mistake, not a detail.
-void RefuseFields(const std::vector<std::string>& fields,
-                  const std::string& reason, JsonObjectReader* reader) {
-  for (const std::string& field : fields) {
-    if (reader->Has(field)) {
-      reader->Fail(field, absl::StrCat("decides nothing ", reason));
-    }
+// Refuses fields of the task's object that decide nothing with its objective or
+// input: that is a mistake, not a detail.
+absl::Status RefuseUnusedFields(const FinetuneConfig& config,
+                                const std::string& objective) {
+  constexpr char kObject[] = "pretrain";
+  const std::string with = absl::StrCat("with objective ", objective);
+  if (objective != "mlm_cpc") {
+    ETC_RETURN_IF_ERROR(RefuseFields(config, kObject,
+                                     {"cpc_rate", "cpc_global_id", "cpc_score",
+                                      "cpc_temperature", "cpc_weight"},
+                                     with));
   }
+  if (objective != "mlm_nsp") {
+    ETC_RETURN_IF_ERROR(RefuseFields(config, kObject, {"nsp_weight"}, with));
+  }
+  return ReadsPairs(config)
+             ? RefuseFields(
+                   config, kObject,
+                   {"max_sentence_share", "packing_full", "packing_open"},
+                   "where model.has_long_tokens is false")
+             : RefuseFields(config, kObject,
+                            {"short_sequence_rate", "static_versions",
+                             "mixed_documents"},
+                            "where model.has_long_tokens is true");
 }
 
 // Refuses fields of other objects of the configuration that decide nothing.
@@ -56,16 +51,11 @@ absl::Status CheckOtherObjects(const FinetuneConfig& config) {
         DataConfig().on_bad_record, "\" for pre-training, but is \"",
         config.data.on_bad_record, "\": token stores have no bad records"));
   }
-  const nlohmann::json data =
-      config.json.value("data", nlohmann::json::object());
-  JsonObjectReader reader(data, absl::StrCat(config.source, ": data"));
-  if (ReadsPairs(config)) {
-    RefuseFields({"max_long_length"},
-                 "where model.has_long_tokens is false; max_global_length is "
-                 "the length of a pair",
-                 &reader);
-  }
-  return reader.Finish(JsonObjectReader::UnknownFields::kIgnore);
+  return ReadsPairs(config)
+             ? RefuseFields(config, "data", {"max_long_length"},
+                            "where model.has_long_tokens is false; "
+                            "max_global_length is the length of a pair")
+             : absl::OkStatus();
 }
 
 void SetDefaultsOf(const std::string& objective, PretrainOptions* options) {
@@ -97,16 +87,6 @@ absl::StatusOr<PretrainOptions> ReadPretrainOptions(
                 "mlm_cpc hides the long tokens of sentences: "
                 "model.has_long_tokens should be true");
   }
-  const std::string with = absl::StrCat("with objective ", options.objective);
-  if (options.objective != "mlm_cpc") {
-    RefuseFields(CpcFields(), with, &reader);
-  }
-  if (options.objective != "mlm_nsp") {
-    RefuseFields({"nsp_weight"}, with, &reader);
-  }
-  const char* const where = pairs ? "where model.has_long_tokens is false"
-                                  : "where model.has_long_tokens is true";
-  RefuseFields(pairs ? PackingFields() : PairFields(), where, &reader);
   if (options.max_sentences > 0 &&
       options.max_sentences < options.min_sentences) {
     reader.Fail("max_sentences",
@@ -115,6 +95,7 @@ absl::StatusOr<PretrainOptions> ReadPretrainOptions(
                              options.max_sentences));
   }
   ETC_RETURN_IF_ERROR(reader.Finish());
+  ETC_RETURN_IF_ERROR(RefuseUnusedFields(config, options.objective));
   ETC_RETURN_IF_ERROR(CheckOtherObjects(config));
   if (!config.train.steps.has_value()) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -14,22 +14,24 @@ namespace etc {
 // (doc/model.md 9.4; PackedExampleOptions).
 struct SpecialTokens {
   int32_t mask_id = -1;
-  // -1 if the vocabulary has none; BERT needs both.
+  // Both or neither, which is -1; BERT needs them.
   int32_t cls_id = -1;
   int32_t separator_id = -1;
   int32_t vocab_size = 0;
 };
 
-// Finds [MASK], [CLS] and [SEP] of BERT's vocabularies, or else <mask>, <s> and
-// </s> of RoBERTa's. `mask_piece`, if not empty, is the piece that masks: that
-// of a SentencePiece model whose pieces have other names.
+// Finds the pieces that FindSpecialIds (tasks/text/load_tokenizer.h) finds, so
+// that fine-tuning reads what pre-training wrote; where that has no [CLS] and
+// [SEP], <s> and </s>. `mask_piece`, if not empty, is the piece that masks:
+// that of a SentencePiece model whose pieces have other names.
 //   kInvalidArgument  the vocabulary has no piece that masks; the message names
 //                     those that were looked for
 absl::StatusOr<SpecialTokens> FindSpecialTokens(
     const Tokenizer& tokenizer, const std::string& mask_piece = "");
 
 // The same for BERT.
-//   kInvalidArgument  also if [CLS] or [SEP] is missing
+//   kInvalidArgument  also if there is no piece to begin an input or to end a
+//                     text with
 absl::StatusOr<SpecialTokens> FindPairTokens(
     const Tokenizer& tokenizer, const std::string& mask_piece = "");
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "tasks/inputs/text_input.h"
 #include "tasks/text/text_folding.h"
 #include "tasks/text/unicode.h"
@@ -22,24 +23,6 @@ bool IsSquadSpace(CodePoint c) {
 absl::string_view TextOf(absl::string_view text, ByteRange bytes) {
   return text.substr(static_cast<size_t>(bytes.begin),
                      static_cast<size_t>(bytes.end - bytes.begin));
-}
-
-// Python's " ".join(text.split()).
-std::string CollapseWhiteSpace(absl::string_view text) {
-  std::string collapsed;
-  bool is_within_word = false;
-  for (int64_t at = 0; at < static_cast<int64_t>(text.size());) {
-    const CodePoint c = NextCodePoint(text, &at);
-    const bool is_of_word = c >= 0 && !IsPythonSpace(c);
-    if (is_of_word) {
-      if (!is_within_word && !collapsed.empty()) {
-        collapsed += ' ';
-      }
-      AppendUtf8(c, &collapsed);
-    }
-    is_within_word = is_of_word;
-  }
-  return collapsed;
 }
 
 // The pieces [first, last] of words [words.first, words.last].
@@ -120,7 +103,7 @@ std::optional<SquadSpan> FindAnswerWords(absl::string_view context,
       .last = words.word_of[static_cast<size_t>(start + length - 1)]};
   if (span.first < 0 ||
       !absl::StrContains(JoinSquadWords(context, words.words, span),
-                         CollapseWhiteSpace(answer.text))) {
+                         absl::StrJoin(SplitWhiteSpace(answer.text), " "))) {
     return std::nullopt;
   }
   return span;

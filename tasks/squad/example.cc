@@ -53,14 +53,16 @@ Target FindTarget(const SquadRecord& record, const SquadDocument& document,
   return target;
 }
 
+// The pieces of the question that are read; counts the others in `dropped`.
 std::vector<int32_t> QuestionIds(const std::string& question,
-                                 const Squad& squad) {
+                                 const Squad& squad, int64_t* dropped) {
   std::vector<int32_t> ids;
   for (const Token& token : squad.tokenizer().Encode(question)) {
-    if (static_cast<int64_t>(ids.size()) == squad.options().max_query_length) {
-      break;
+    if (static_cast<int64_t>(ids.size()) < squad.options().max_query_length) {
+      ids.push_back(token.id);
+    } else {
+      ++*dropped;
     }
-    ids.push_back(token.id);
   }
   return ids;
 }
@@ -228,7 +230,8 @@ Squad::ExamplesOr Squad::MakeExamples(Record record,
   SquadWords words = FindSquadWords(document->context);
   document->pieces =
       SplitSquadWords(document->context, words.words, tokenizer());
-  std::vector<int32_t> question = QuestionIds(record.question, *this);
+  std::vector<int32_t> question =
+      QuestionIds(record.question, *this, &document->dropped_question_pieces);
   const int64_t room = RoomForPieces(options().input, options().marks,
                                      /*two_texts=*/true) -
                        static_cast<int64_t>(question.size());

@@ -51,6 +51,8 @@ inline constexpr int32_t kSquadQuestionToken = 3;
 // Shared by the windows over a context.
 struct SquadDocument {
   std::string question;
+  // Pieces of the question that no window has.
+  int64_t dropped_question_pieces = 0;
   std::string context;
   std::vector<ByteRange> words;
   // Empty if the words have none.

@@ -12,22 +12,6 @@
 namespace etc {
 namespace {
 
-// Reads a field that names one of two values, the second of which is `*value`
-// by then.
-template <typename Enum>
-void ReadChoice(JsonObjectReader& reader, const std::string& field,
-                const char* first, const char* second, Enum chosen,
-                Enum* value) {
-  std::string name = first;
-  reader.Optional(field, &name);
-  if (name == second) {
-    *value = chosen;
-  } else if (name != first) {
-    reader.Fail(field, absl::StrCat("should be \"", first, "\" or \"", second,
-                                    "\", but is \"", name, "\""));
-  }
-}
-
 // Text token `position` of an example, the answer in brackets.
 std::string WithAnswer(const SquadExample& example, int64_t position,
                        const std::string& piece) {
@@ -105,7 +89,8 @@ absl::Span<const OptionField> Squad::OptionFields() const {
 }
 
 void Squad::ReadOptions(JsonObjectReader& reader, Options* options) const {
-  ReadChoice(reader, "version", "1.1", "2.0", SquadVersion::k2,
+  ReadChoice(reader, "version",
+             {{"1.1", SquadVersion::k1}, {"2.0", SquadVersion::k2}},
              &options->version);
   ReadCount(reader, "doc_stride", 1, &options->doc_stride);
   ReadCount(reader, "max_query_length", 0, &options->max_query_length);
@@ -113,8 +98,10 @@ void Squad::ReadOptions(JsonObjectReader& reader, Options* options) const {
   ReadCount(reader, "max_answer_length", 1, &options->max_answer_length);
   reader.Optional("null_score_diff_threshold",
                   &options->null_score_diff_threshold);
-  ReadChoice(reader, "several_answers", "error", "first",
-             SquadSeveralAnswers::kFirst, &options->several_answers);
+  ReadChoice(reader, "several_answers",
+             {{"error", SquadSeveralAnswers::kError},
+              {"first", SquadSeveralAnswers::kFirst}},
+             &options->several_answers);
 }
 
 std::string Squad::Describe(const Example& example) const {
@@ -143,12 +130,6 @@ std::string Squad::Describe(const Example& example) const {
            Counted(static_cast<int64_t>(document.pieces.size()), "piece"),
            " in the context; ", DescribeLengths(example))},
       {.kind_width = 9, .kind = kind, .token = token});
-}
-
-std::vector<TruncatedPart> Squad::Truncated(const Example& example) const {
-  const auto all = static_cast<int64_t>(
-      tokenizer().Encode(example.document->question).size());
-  return PartsOf({{"question_pieces", all - example.question_length}});
 }
 
 SquadPrediction Squad::Decode(Outputs windows) const {

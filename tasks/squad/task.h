@@ -61,6 +61,9 @@ class Squad final : public Benchmark<SquadRecord, SquadExample, SquadLogits,
   std::vector<std::string> AnswerFields() const override {
     return {"answers", "is_impossible"};
   }
+  std::vector<std::string> AnswerTextFields() const override {
+    return {"answers"};
+  }
   // Returns the error in the answers of a training record, to be appended to
   // the record's place in a message; empty: there is none.
   std::string TrainingError(const Record& record) const override;
@@ -70,7 +73,10 @@ class Squad final : public Benchmark<SquadRecord, SquadExample, SquadLogits,
   ExamplesOr MakeExamples(Record record,
                           const std::string& where) const override;
   // Windows have all of the context, so only the question can be cut.
-  std::vector<TruncatedPart> Truncated(const Example& example) const override;
+  std::vector<TruncatedPart> Truncated(const Example& example) const override {
+    return PartsOf(
+        {{"question_pieces", example.document->dropped_question_pieces}});
+  }
   std::vector<GlobalTokenName> GlobalTokenNames() const override {
     std::vector<GlobalTokenName> names =
         GlobalTokensOfTexts(options().input.has_long_tokens);

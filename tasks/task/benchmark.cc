@@ -22,10 +22,10 @@ absl::Status CheckTables(const EtcConfig& model, const TableSizes& needed,
                          int64_t pieces, const std::string& source) {
   const int64_t tokens = std::max(pieces, needed.tokens);
   if (model.vocab_size < tokens) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(source, ": model.vocab_size should be at least ", tokens,
-                     ", for the vocabulary and ", needed.token_names,
-                     ", but is ", model.vocab_size));
+    return absl::InvalidArgumentError(absl::StrCat(
+        source, ": model.vocab_size should be at least ", tokens, ", for ",
+        pieces >= needed.tokens ? "the vocabulary" : needed.token_names,
+        ", but is ", model.vocab_size));
   }
   if (model.segment_vocab_size < needed.types) {
     return absl::InvalidArgumentError(absl::StrCat(

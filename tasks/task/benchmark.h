@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -196,6 +197,32 @@ inline void ReadCount(JsonObjectReader& reader, const std::string& field,
   }
 }
 
+// Reads one of a few names, each with the value that it stands for; an absent
+// field leaves `*value` as it is. The mistake is
+//   "<field> should be "joint" or "disjoint", but is "both""
+template <typename T>
+void ReadChoice(
+    JsonObjectReader& reader, const std::string& field,
+    std::initializer_list<std::pair<const char*, std::type_identity_t<T>>>
+        choices,
+    T* value) {
+  std::string given;
+  reader.Optional(field, &given);
+  if (!reader.Has(field)) {
+    return;
+  }
+  std::string names;
+  for (const auto& [name, meaning] : choices) {
+    if (name == given) {
+      *value = meaning;
+      return;
+    }
+    absl::StrAppend(&names, names.empty() ? "" : " or ", "\"", name, "\"");
+  }
+  reader.Fail(field,
+              absl::StrCat("should be ", names, ", but is \"", given, "\""));
+}
+
 // The description of a benchmark that does not depend on options.
 struct BenchmarkInfo {
   // The directory, the field "task" and the object with its options.
@@ -321,10 +348,9 @@ class Benchmark {
   virtual void ReadRecord(JsonObjectReader& reader, R* record) const = 0;
   // The fields that predicting does without, and so does not look at.
   virtual std::vector<std::string> AnswerFields() const = 0;
-  // Names those of them that hold texts which may stand in the record.
-  virtual std::vector<std::string> AnswerTextFields() const {
-    return AnswerFields();
-  }
+  // Names those of them that hold texts which may stand in the record; labels
+  // and numbers are none.
+  virtual std::vector<std::string> AnswerTextFields() const { return {}; }
   // Names the fields that may hold the text of the document for people: the
   // first of them that a record has does. Without one the longest field does.
   virtual std::vector<std::string> DocumentFields() const { return {}; }
@@ -339,7 +365,7 @@ class Benchmark {
   virtual std::string TrainingError(const R& /*record*/) const { return ""; }
   // Returns true if the id of a record is known to be one in all files; false:
   // it is one in its file.
-  virtual bool HasIdOfAllFiles(const R& /*record*/) const { return false; }
+  virtual bool HasIdOfAllFiles(const R& /*record*/) const { return true; }
   // The text by whose values data.dev_fraction divides records
   // (info().holds_out_records).
   virtual std::string Stratum(const R& /*record*/) const { return ""; }

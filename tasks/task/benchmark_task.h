@@ -46,7 +46,7 @@ namespace etc {
 // fields; nothing without parts.
 void AddTruncated(absl::Span<const TruncatedPart> parts, std::string* json);
 
-// That a record lacks the answer that training needs; `where` is its place.
+// The error of a training record without an answer; `where` is its place.
 absl::Status NoAnswer(absl::string_view where, absl::string_view id);
 
 // LoadSentenceSplitter of the field data.sentences of the configuration

@@ -103,6 +103,10 @@ bool Has(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+// True of a field that the reader of a file adds for the task, such as the
+// lines of words ("\nlines"): no file has such a name.
+bool IsOfReader(const std::string& name) { return name.starts_with('\n'); }
+
 struct JudgedDocument {
   std::string field;
   std::string text;
@@ -125,7 +129,8 @@ JudgedDocument DocumentOf(const Json& record, const JudgedFields& fields) {
   JudgedDocument longest;
   for (const auto& [name, value] : record.items()) {
     std::string text = FieldText(value, "\n");
-    if (!Has(fields.answers, name) && text.size() > longest.text.size()) {
+    if (!IsOfReader(name) && !Has(fields.answers, name) &&
+        text.size() > longest.text.size()) {
       longest = {.field = name, .text = std::move(text)};
     }
   }
@@ -205,7 +210,8 @@ JudgedRecord JudgeRecord(std::string id, const Json& record,
   std::string others;
   for (const auto& [name, value] : record.items()) {
     const bool is_id = value.is_string() && value == judged.id;
-    if (name != document_field && !is_id && !gold.contains(name) &&
+    if (name != document_field && !is_id && !IsOfReader(name) &&
+        !gold.contains(name) &&
         FieldText(value, "\n").size() <= document.size()) {
       absl::StrAppend(&others, name, ": ", Cut(FieldText(value, " | "), 600),
                       "\n");

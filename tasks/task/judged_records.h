@@ -61,7 +61,8 @@ struct JudgedFields {
 
 // A judged record of the JSON of an official record and of a prediction
 // (Benchmark::PredictionJson). Fields longer than the document, which have it
-// in another form, are left out. "yes" and "no" are no texts.
+// in another form, are left out, and so are those whose name begins with a line
+// feed, which readers of files add. "yes" and "no" are no texts.
 JudgedRecord JudgeRecord(std::string id, const nlohmann::json& record,
                          const JudgedFields& fields,
                          const std::string& prediction);

@@ -1,11 +1,17 @@
 #include "tasks/task/label_table.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "tasks/task/official_json.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/json_text.h"
+#include "base/utf8.h"
 #include "tasks/task/scoring.h"
 
 namespace etc {
@@ -26,12 +32,7 @@ std::string LabelInName(const std::string& label) {
   const bool is_plain =
       label.find_first_of(",[]\"\\") == std::string::npos &&
       std::none_of(label.begin(), label.end(), absl::ascii_iscntrl);
-  if (is_plain) {
-    return label;
-  }
-  std::string name = AsciiLine(nlohmann::json(label));
-  name.pop_back();  // the line end
-  return name;
+  return is_plain ? label : JsonAsciiText(nlohmann::json(label));
 }
 
 Metrics LabelTable(const std::map<std::string, LabelCounts>& labels) {
@@ -47,6 +48,31 @@ Metrics LabelTable(const std::map<std::string, LabelCounts>& labels) {
     add("support", static_cast<double>(counts.gold));
   }
   return table;
+}
+
+std::string FrequencyText(const std::map<std::string, int64_t>& frequencies) {
+  constexpr size_t kMostShown = 20;
+  std::vector<std::pair<std::string, int64_t>> labels(frequencies.begin(),
+                                                      frequencies.end());
+  std::stable_sort(
+      labels.begin(), labels.end(),
+      [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < std::min(labels.size(), kMostShown); ++i) {
+    parts.push_back(
+        absl::StrCat(QuotedName(labels[i].first), " ", labels[i].second));
+  }
+  return absl::StrCat(
+      absl::StrJoin(parts, ", "),
+      labels.size() > kMostShown
+          ? absl::StrCat(" and ", labels.size() - kMostShown, " others")
+          : "");
+}
+
+std::string SixDecimals(double probability) {
+  std::string text = absl::StrFormat("%.6f", probability);
+  text.resize(text.find_last_not_of('0') + 1);
+  return text + (text.ends_with('.') ? "0" : "");
 }
 
 }  // namespace etc

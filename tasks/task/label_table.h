@@ -29,6 +29,15 @@ std::string LabelInName(const std::string& label);
 // each label.
 Metrics LabelTable(const std::map<std::string, LabelCounts>& labels);
 
+// Frequencies of labels for people, the most frequent first, at most 20 of
+// them: "\"food\" 400, \"music\" 320 and 3 others".
+std::string FrequencyText(const std::map<std::string, int64_t>& frequencies);
+
+// A probability in a prediction file: rounded to 6 decimals, without zeros
+// behind the first of them ("0.93", "1.0"). nlohmann writes some of these
+// numbers with 17 digits.
+std::string SixDecimals(double probability);
+
 }  // namespace etc
 
 #endif  // ETC_TASKS_TASK_LABEL_TABLE_H_

@@ -1,7 +1,5 @@
 #include "tasks/text/added_tokens.h"
 
-#include <unicode/uchar.h>
-
 #include <algorithm>
 
 #include "tasks/text/unicode.h"
@@ -9,18 +7,9 @@
 namespace etc {
 namespace {
 
-// "\\w" of regular expressions (Unicode Technical Standard 18, annex C).
-bool IsWordCharacter(CodePoint c) {
-  constexpr uint32_t kCategories = U_GC_M_MASK | U_GC_ND_MASK | U_GC_PC_MASK;
-  return c >= 0 && (u_hasBinaryProperty(c, UCHAR_ALPHABETIC) != 0 ||
-                    u_hasBinaryProperty(c, UCHAR_JOIN_CONTROL) != 0 ||
-                    (U_GET_GC_MASK(c) & kCategories) != 0);
-}
-
 bool HasWhiteSpace(absl::string_view text) {
   for (int64_t at = 0; at < static_cast<int64_t>(text.size());) {
-    const CodePoint c = NextCodePoint(text, &at);
-    if (c >= 0 && u_isUWhiteSpace(c) != 0) {
+    if (IsWhiteSpace(NextCodePoint(text, &at))) {
       return true;
     }
   }

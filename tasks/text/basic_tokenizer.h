@@ -81,7 +81,7 @@ NormalizedText NormalizeText(absl::string_view text,
 // side.
 const CuttingPlaces& CuttingPlacesOfBasicWords();
 
-// The texts of those words.
+// The texts of VisitBasicWords' words.
 std::vector<std::string> BasicWords(absl::string_view text,
                                     const BasicTokenizerOptions& options = {});
 

@@ -128,8 +128,6 @@ std::string WithoutLineEnds(absl::string_view text) {
   return result;
 }
 
-bool IsSpace(CodePoint c) { return c >= 0 && u_isUWhiteSpace(c) != 0; }
-
 bool IsOpeningBracket(CodePoint c) {
   return c >= 0 && u_charType(c) == U_START_PUNCTUATION;
 }
@@ -243,10 +241,10 @@ std::vector<ByteRange> SplitSentences(absl::string_view original) {
   const absl::string_view text = plain;
   const auto size = static_cast<int64_t>(text.size());
   std::vector<ByteRange> sentences;
-  int64_t begin = SkipForward(text, 0, size, IsSpace);
+  int64_t begin = SkipForward(text, 0, size, IsWhiteSpace);
   for (const int64_t icu_end : IcuSentenceEnds(text)) {
-    int64_t end = SkipBackward(text, begin, icu_end, IsSpace);
-    int64_t next = SkipForward(text, icu_end, size, IsSpace);
+    int64_t end = SkipBackward(text, begin, icu_end, IsWhiteSpace);
+    int64_t next = SkipForward(text, icu_end, size, IsWhiteSpace);
     if (end == icu_end && next < size) {
       // UAX 29 takes an opening bracket behind the mark for a closing one.
       end = SkipBackward(text, begin, end, IsOpeningBracket);

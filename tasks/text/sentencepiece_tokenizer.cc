@@ -30,12 +30,6 @@ namespace {
 
 constexpr absl::string_view kMark = "\u2581";
 
-// A piece with its text, which need not be one of the vocabulary.
-struct SpeltPiece {
-  std::string text;
-  Token piece;
-};
-
 // Returns true if the digit-comma rule applies to this piece: two code points
 // or more, the last a comma, the one before it a digit in the sense of Python's
 // isdigit.
@@ -143,6 +137,9 @@ class SentencePieceTokenizer : public Tokenizer {
   }
 
   bool lower_cases() const override { return false; }
+  bool ContinuesWord(int32_t id) const override {
+    return !absl::StartsWith(Piece(id), kMark);
+  }
 
  private:
   std::vector<Token> EncodeWords(absl::string_view text) const {
@@ -199,48 +196,32 @@ class SentencePieceTokenizer : public Tokenizer {
     }
   }
 
-  // The digit-comma rule (doc/formats.md 4.7) on a piece of `text`.
+  // The digit-comma rule on a piece of `text`.
   void TakeApart(absl::string_view spelt, const Token& piece,
                  absl::string_view text, std::vector<Token>* pieces) const {
     const bool had_mark = absl::StartsWith(spelt, kMark);
     const std::string bare = absl::StrReplaceAll(spelt, {{kMark, ""}});
-    std::vector<SpeltPiece> parts;
+    std::vector<Token> parts;
     EncodePlainly(absl::string_view(bare).substr(0, bare.size() - 1), &parts,
                   [](void* context, const SentencePiece& part) {
-                    static_cast<std::vector<SpeltPiece>*>(context)->push_back(
-                        {std::string(part.text, part.text_size),
-                         {part.id, part.begin, part.end}});
+                    static_cast<std::vector<Token>*>(context)->push_back(
+                        {part.id, part.begin, part.end});
                   });
-    if (options_.digit_comma_mark == SentencePieceOptions::NewMark::kDrop &&
-        !had_mark && !parts.empty() && absl::StartsWith(parts[0].text, kMark)) {
-      DropMark(&parts);
-    }
     const auto bare_size = static_cast<int64_t>(bare.size());
-    parts.push_back({",", {model_->Id(",", 1), bare_size - 1, bare_size}});
+    parts.push_back({model_->Id(",", 1), bare_size - 1, bare_size});
 
     // If nothing was normalized, the bytes of `bare` stand at the end of the
     // piece's range, behind the white space of its mark.
     const bool is_literal =
         absl::EndsWith(text.substr(piece.begin, piece.end - piece.begin), bare);
     const int64_t shift = piece.end - bare_size;
-    for (const SpeltPiece& part : parts) {
-      pieces->push_back(is_literal
-                            ? Token{part.piece.id, part.piece.begin + shift,
-                                    part.piece.end + shift}
-                            : Token{part.piece.id, piece.begin, piece.end});
+    for (const Token& part : parts) {
+      pieces->push_back(
+          is_literal ? Token{part.id, part.begin + shift, part.end + shift}
+                     : Token{part.id, piece.begin, piece.end});
     }
     if (is_literal && had_mark) {
       (*pieces)[pieces->size() - parts.size()].begin = piece.begin;
-    }
-  }
-
-  void DropMark(std::vector<SpeltPiece>* parts) const {
-    SpeltPiece& first = parts->front();
-    first.text.erase(0, kMark.size());
-    if (first.text.empty()) {
-      parts->erase(parts->begin());
-    } else {
-      first.piece.id = model_->Id(first.text.data(), first.text.size());
     }
   }
 

@@ -15,20 +15,17 @@ struct SentencePieceOptions {
   // trained so (doc/model.md 9.4).
   bool split_punctuation = false;
 
-  // A piece such as "12," is taken apart into the pieces of "12" and ",". When
-  // it stands within a word, encoding "12" anew puts a mark U+2581 in front.
-  // kKeep is the official code's behaviour, which its checkpoints know
-  // (doc/wikihop.md 2.2), kDrop its intention (doc/formats.md 4.7).
-  enum class NewMark { kKeep, kDrop };
-  NewMark digit_comma_mark = NewMark::kKeep;
-
   // File of the module that holds SentencePiece; empty: where build and
   // installation put it.
   std::string module_path;
 };
 
-// SentencePiece with ETC's digit-comma rule (doc/model.md 9.4). `path` is a
-// .model file; its own normalizer is all the cleaning there is.
+// SentencePiece with ETC's digit-comma rule (doc/model.md 9.4): a piece such as
+// "12," is taken apart into the pieces of "12" and ",". Where it stands within
+// a word, encoding "12" anew puts a mark U+2581 in front, which stays as in the
+// official code, whose checkpoints know it (doc/wikihop.md 2.2), though the
+// rule of doc/formats.md 4.7 drops it. `path` is a .model file; its own
+// normalizer is all the cleaning there is.
 //
 // A piece's range has the white space that its U+2581 stands for; it is empty
 // for a mark that nothing in the text stands for. Pieces made by the

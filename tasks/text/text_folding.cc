@@ -4,15 +4,23 @@
 #include <unicode/casemap.h>
 #include <unicode/edits.h>
 #include <unicode/stringpiece.h>
-#include <unicode/utf8.h>
 
-#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <limits>
+#include <stdexcept>
+
+#include "absl/strings/str_cat.h"
 
 namespace etc {
 namespace {
 
 // `edits` may be null.
 std::string LowerCaseNotingEdits(absl::string_view text, icu::Edits* edits) {
+  if (text.size() > std::numeric_limits<int32_t>::max()) {
+    throw std::length_error(
+        absl::StrCat("a text of ", text.size(), " bytes is too long for ICU"));
+  }
   std::string lower;
   icu::StringByteSink<std::string> sink(&lower);
   // Fails only if memory does.
@@ -34,24 +42,40 @@ bool IsPythonSpace(CodePoint c) {
 }
 
 absl::string_view StripWhiteSpace(absl::string_view text) {
-  const auto* bytes = reinterpret_cast<const uint8_t*>(text.data());
-  int32_t begin = 0;
-  int32_t end = static_cast<int32_t>(text.size());
-  UChar32 c = 0;
-  for (int32_t next = begin; begin < end; begin = next) {
-    U8_NEXT(bytes, next, end, c);
-    if (!IsPythonSpace(c)) {
+  int64_t begin = 0;
+  int64_t end = std::ssize(text);
+  for (int64_t next = begin; begin < end; begin = next) {
+    if (!IsPythonSpace(NextCodePoint(text, &next))) {
       break;
     }
   }
-  for (int32_t previous = end; begin < end; end = previous) {
-    U8_PREV(bytes, begin, previous, c);
-    if (!IsPythonSpace(c)) {
+  for (int64_t previous = end; begin < end; end = previous) {
+    if (!IsPythonSpace(PreviousCodePoint(text, &previous))) {
       break;
     }
   }
   return text.substr(static_cast<size_t>(begin),
                      static_cast<size_t>(end - begin));
+}
+
+std::vector<absl::string_view> SplitWhiteSpace(absl::string_view text) {
+  std::vector<absl::string_view> words;
+  int64_t begin = -1;
+  for (int64_t at = 0; at < std::ssize(text);) {
+    const int64_t here = at;
+    const bool is_space = IsPythonSpace(NextCodePoint(text, &at));
+    if (is_space && begin >= 0) {
+      words.push_back(text.substr(static_cast<size_t>(begin),
+                                  static_cast<size_t>(here - begin)));
+      begin = -1;
+    } else if (!is_space && begin < 0) {
+      begin = here;
+    }
+  }
+  if (begin >= 0) {
+    words.push_back(text.substr(static_cast<size_t>(begin)));
+  }
+  return words;
 }
 
 std::string LowerCase(absl::string_view text) {

@@ -89,8 +89,7 @@ class Tokenizer {
   virtual PartScore ScoreOf(absl::string_view /*part*/) const { return {}; }
 
   // Returns true if the piece stands within a word, as far as its spelling
-  // shows it. Of a tokenizer.json alone; the other kinds have marks of their
-  // own.
+  // shows it: "##able", or "able" where words begin with "▁" or "Ġ".
   virtual bool ContinuesWord(int32_t /*id*/) const { return false; }
   // Returns true if words within a text have pieces that begin with the blank
   // before them ("Ġthe"), and nothing stands in for it at the beginning of a

@@ -48,6 +48,15 @@ int64_t CountIllFormedUtf8(absl::string_view text) {
   return count;
 }
 
+bool IsWhiteSpace(CodePoint c) { return c >= 0 && u_isUWhiteSpace(c) != 0; }
+
+bool IsWordCharacter(CodePoint c) {
+  constexpr uint32_t kCategories = U_GC_M_MASK | U_GC_ND_MASK | U_GC_PC_MASK;
+  return c >= 0 && (u_hasBinaryProperty(c, UCHAR_ALPHABETIC) != 0 ||
+                    u_hasBinaryProperty(c, UCHAR_JOIN_CONTROL) != 0 ||
+                    (U_GET_GC_MASK(c) & kCategories) != 0);
+}
+
 bool IsBertSpace(CodePoint c) {
   return c == ' ' || c == '\t' || c == '\n' || c == '\r' ||
          u_charType(c) == U_SPACE_SEPARATOR;

@@ -31,6 +31,11 @@ int64_t CountCodePoints(absl::string_view text);
 // The tokenizers drop these silently; count them to report them.
 int64_t CountIllFormedUtf8(absl::string_view text);
 
+// Property White_Space.
+bool IsWhiteSpace(CodePoint c);
+// "\\w" of regular expressions (Unicode Technical Standard 18, annex C).
+bool IsWordCharacter(CodePoint c);
+
 // The classes of characters that BERT's tokenizer distinguishes
 // (doc/formats.md 4.2). Together with ICU's Unicode data they are its whole
 // knowledge.

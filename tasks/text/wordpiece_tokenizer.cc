@@ -8,6 +8,7 @@
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/status_macros.h"
@@ -74,6 +75,9 @@ class WordPieceTokenizer : public Tokenizer {
     return id >= 0 ? id : outside_.Id(piece);
   }
   bool lower_cases() const override { return options_.lower_case; }
+  bool ContinuesWord(int32_t id) const override {
+    return absl::StartsWith(pieces_.at(id), kContinuation);
+  }
   const WordPieceOptions* wordpiece_options() const override {
     return &options_;
   }

@@ -1,6 +1,5 @@
 // Labels and statistics of the data of a run.
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -14,6 +13,7 @@
 #include "base/counted.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "tasks/task/label_table.h"
 #include "tasks/tokens/task.h"
 #include "tasks/tokens/words.h"
 
@@ -30,10 +30,12 @@ struct TokensSummary {
 
   void Add(const TokensRecord& record) {
     ++documents;
-    const size_t count = record.sentences.empty()
-                             ? FindTokensWords(record.text).size()
-                             : LayOutWords(record.sentences).words.size();
-    words += static_cast<int64_t>(count);
+    size_t count = 0;
+    for (const std::vector<std::string>& sentence : record.sentences) {
+      count += sentence.size();
+    }
+    words += static_cast<int64_t>(
+        record.sentences.empty() ? FindTokensWords(record.text).size() : count);
     if (!record.spans.has_value()) {
       ++without_answer;
       return;
@@ -75,23 +77,9 @@ std::string LineOfTokensSet(const char* set, const TokensSummary& summary) {
   if (summary.without_answer == summary.documents) {
     return line;
   }
-  std::vector<std::pair<std::string, int64_t>> labels(
-      summary.spans_of_label.begin(), summary.spans_of_label.end());
-  std::stable_sort(
-      labels.begin(), labels.end(),
-      [](const auto& a, const auto& b) { return a.second > b.second; });
-  constexpr size_t kMostShown = 20;
-  std::vector<std::string> parts;
-  for (size_t i = 0; i < std::min(labels.size(), kMostShown); ++i) {
-    parts.push_back(
-        absl::StrCat(QuotedName(labels[i].first), " ", labels[i].second));
-  }
-  return absl::StrCat(
-      line, ", ", Counted(summary.spans, "span"), parts.empty() ? "" : ": ",
-      absl::StrJoin(parts, ", "),
-      labels.size() > kMostShown
-          ? absl::StrCat(" and ", labels.size() - kMostShown, " others")
-          : "");
+  return absl::StrCat(line, ", ", Counted(summary.spans, "span"),
+                      summary.spans_of_label.empty() ? "" : ": ",
+                      FrequencyText(summary.spans_of_label));
 }
 
 }  // namespace

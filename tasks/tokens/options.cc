@@ -42,26 +42,6 @@ void CheckColumnsDiffer(JsonObjectReader& reader,
   }
 }
 
-void ReadTags(JsonObjectReader& reader, TagReading* tags) {
-  constexpr std::pair<const char*, TagReading> kReadings[] = {
-      {"iob2", TagReading::kIob2},
-      {"conlleval", TagReading::kConlleval},
-      {"strict_iob2", TagReading::kStrictIob2},
-      {"strict_iobes", TagReading::kStrictIobes}};
-  std::string given = kReadings[0].first;
-  reader.Optional("tags", &given);
-  for (const auto& [name, reading] : kReadings) {
-    if (given == name) {
-      *tags = reading;
-      return;
-    }
-  }
-  reader.Fail("tags", absl::StrCat("should be \"iob2\", \"conlleval\", "
-                                   "\"strict_iob2\" or \"strict_iobes\", but "
-                                   "is \"",
-                                   given, "\""));
-}
-
 void ReadTokenLabels(JsonObjectReader& reader,
                      std::vector<std::string>* labels) {
   reader.Optional("labels", labels);
@@ -108,24 +88,21 @@ absl::Span<const OptionField> Tokens::OptionFields() const {
 }
 
 void Tokens::ReadOptions(JsonObjectReader& reader, Options* options) const {
-  std::string format;
-  reader.Optional("format", &format);
-  if (format == "conll") {
-    options->format = TokensFormat::kConll;
-  } else if (format == "json") {
-    options->format = TokensFormat::kJson;
-  } else if (reader.Has("format")) {
-    reader.Fail("format",
-                absl::StrCat("should be \"conll\" or \"json\", but is \"",
-                             format, "\""));
-  }
+  ReadChoice(reader, "format",
+             {{"conll", TokensFormat::kConll}, {"json", TokensFormat::kJson}},
+             &options->format);
   ReadColumn(reader, "word_column", /*may_miss=*/false, &options->word_column);
   ReadColumn(reader, "label_column", /*may_miss=*/false,
              &options->label_column);
   ReadColumn(reader, "document_column", /*may_miss=*/true,
              &options->document_column);
   CheckColumnsDiffer(reader, *options);
-  ReadTags(reader, &options->tags);
+  ReadChoice(reader, "tags",
+             {{"iob2", TagReading::kIob2},
+              {"conlleval", TagReading::kConlleval},
+              {"strict_iob2", TagReading::kStrictIob2},
+              {"strict_iobes", TagReading::kStrictIobes}},
+             &options->tags);
   ReadTokenLabels(reader, &options->labels);
 }
 

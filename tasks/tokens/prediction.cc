@@ -9,13 +9,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "base/file.h"
 #include "base/json_reader.h"
 #include "base/json_text.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "tasks/data/data_files.h"
+#include "tasks/data/id_places.h"
+#include "tasks/task/label_table.h"
 #include "tasks/task/official_json.h"
 #include "tasks/text/text_folding.h"
 #include "tasks/tokens/conll.h"
@@ -117,13 +118,6 @@ std::vector<std::vector<std::string>> TagsOfWords(
   return of_sentences;
 }
 
-// The shortest that has 6 decimals.
-std::string SixDecimals(double probability) {
-  std::string text = absl::StrFormat("%.6f", probability);
-  text.resize(text.find_last_not_of('0') + 1);
-  return text + (text.ends_with('.') ? "0" : "");
-}
-
 std::string LineOfTokens(const std::string& id,
                          const TokensPrediction& prediction) {
   std::string line = absl::StrCat("{\"id\":", JsonAsciiText(nlohmann::json(id)),
@@ -220,7 +214,6 @@ absl::StatusOr<std::vector<PlacedDocument>> PlaceDocuments(
 }
 
 std::vector<PlacedWord> PlacedWords(const PlacedDocument& document) {
-  const std::string& where = document.where;  // "gold.conll:17"
   std::vector<PlacedWord> words;
   for (size_t s = 0; s < document.record.sentences.size(); ++s) {
     const std::vector<std::string>& sentence = document.record.sentences[s];
@@ -228,9 +221,9 @@ std::vector<PlacedWord> PlacedWords(const PlacedDocument& document) {
       words.push_back(
           {sentence[i],
            words.size() < document.lines.size()
-               ? absl::StrCat(where.substr(0, where.rfind(':')), ":",
+               ? absl::StrCat(FileOfPlace(document.where), ":",
                               document.lines[words.size()])
-               : absl::StrCat(where, ".sentences[", s, "][", i, "]")});
+               : absl::StrCat(document.where, ".sentences[", s, "][", i, "]")});
     }
   }
   return words;

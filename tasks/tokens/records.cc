@@ -14,6 +14,7 @@
 #include "base/json_text.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "tasks/data/id_places.h"
 #include "tasks/task/official_json.h"
 #include "tasks/tokens/conll.h"
 #include "tasks/tokens/task.h"
@@ -91,9 +92,8 @@ std::string NameOfTag(const JsonObjectReader& reader,
   if (first + word >= lines.size()) {
     return absl::StrCat(reader.Where("tags"), "[", sentence, "][", word, "]");
   }
-  const std::string& where = reader.where();  // "train.conll:17"
-  return absl::StrCat(where.substr(0, where.rfind(':')), ":",
-                      lines[first + word], ": the label");
+  return absl::StrCat(FileOfPlace(reader.where()), ":", lines[first + word],
+                      ": the label");
 }
 
 // Checks the tags of one sentence; `name` gives the name of each.
@@ -224,8 +224,7 @@ void ReadSpansOrCompare(JsonObjectReader& reader, TokensRecord* record) {
 }
 
 void ReadIdOfTokens(JsonObjectReader& reader, TokensRecord* record) {
-  // "dev.jsonl: record 17"
-  record->id = reader.where().substr(reader.where().rfind(' ') + 1);
+  record->id = NumberOfPlace(reader.where());
   reader.Optional(kDocumentField, &record->id);
   record->has_id = reader.Has("id");
   reader.NameOrNumber("id", &record->id);

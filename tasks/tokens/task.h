@@ -89,6 +89,9 @@ class Tokens final
   std::vector<std::string> AnswerFields() const override {
     return {"spans", "tags"};
   }
+  std::vector<std::string> DocumentFields() const override {
+    return {"text", "sentences"};
+  }
   //   kInvalidArgument  a text without words; a span that lies outside of the
   //                     text, overlaps another one, begins or ends with white
   //                     space, or has none of the options' labels

@@ -81,7 +81,6 @@ TokensLayout LayOutWords(absl::Span<const std::vector<std::string>> sentences) {
     }
     layout.text += layout.text.empty() ? "" : "\n";
     const auto begin = static_cast<int64_t>(layout.text.size());
-    layout.first_words.push_back(static_cast<int64_t>(layout.words.size()));
     const char* blank = "";
     for (const std::string& word : sentence) {
       layout.text += blank;

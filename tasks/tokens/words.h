@@ -26,8 +26,6 @@ struct TokensLayout {
   std::string text;
   std::vector<ByteRange> words;
   std::vector<ByteRange> sentences;
-  // [sentences]: index of the first word.
-  std::vector<int64_t> first_words;
 };
 TokensLayout LayOutWords(absl::Span<const std::vector<std::string>> sentences);
 

@@ -24,27 +24,6 @@ namespace {
 
 constexpr int kOrders = 4;
 
-// The words of `text` as Python's str.split() has them.
-std::vector<absl::string_view> SplitAtWhiteSpace(absl::string_view text) {
-  std::vector<absl::string_view> words;
-  int64_t begin = -1;
-  int64_t at = 0;
-  while (at < std::ssize(text)) {
-    const int64_t here = at;
-    const bool is_space = IsPythonSpace(NextCodePoint(text, &at));
-    if (is_space && begin >= 0) {
-      words.push_back(text.substr(begin, here - begin));
-      begin = -1;
-    } else if (!is_space && begin < 0) {
-      begin = here;
-    }
-  }
-  if (begin >= 0) {
-    words.push_back(text.substr(begin));
-  }
-  return words;
-}
-
 // The characters of the class [\{-\~\[-\` -\&\(-\+\:-\@\/].
 bool Is13aSeparator(char c) {
   return absl::ascii_ispunct(static_cast<unsigned char>(c))
@@ -84,7 +63,7 @@ class WordNumbers {
   // The numbers of the words of a sentence.
   std::vector<int32_t> Of(absl::string_view text) {
     std::vector<int32_t> numbers;
-    for (const absl::string_view word : SplitAtWhiteSpace(text)) {
+    for (const absl::string_view word : SplitWhiteSpace(text)) {
       const auto next = static_cast<int32_t>(numbers_.size());
       numbers.push_back(
           numbers_.try_emplace(std::string(word), next).first->second);
@@ -207,7 +186,7 @@ std::string Tokenize13a(absl::string_view text) {
   spaced = ReplacePairs(spaced, IsPoint, is_no_digit, " ", "");
   spaced = ReplacePairs(
       spaced, IsDigit, [](char c) { return c == '-'; }, "", " ");
-  return absl::StrJoin(SplitAtWhiteSpace(spaced), " ");
+  return absl::StrJoin(SplitWhiteSpace(spaced), " ");
 }
 
 std::string SplitCompounds(absl::string_view text) {

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "tasks/data/example_source.h"
+#include "tasks/task/benchmark_head.h"
 #include "tasks/translation/parallel_text.h"
 
 namespace etc {
@@ -29,8 +30,7 @@ absl::StatusOr<BleuScore> TranslateAndScore(const Task& task,
   for (int64_t i = 0; i < pairs.size(); ++i) {
     ETC_ASSIGN_OR_RETURN(const Examples pair,
                          pairs.Make(RequestForEvaluation(i)));
-    sources.push_back(
-        static_cast<const TranslationExample&>(*pair.front()).source);
+    sources.push_back(ExampleAs<TranslationExample>(*pair.front()).source);
   }
   ETC_ASSIGN_OR_RETURN(const std::vector<std::string> references,
                        pairs.ReadTargets(data));

@@ -18,16 +18,13 @@
 #include "etc/encoder_decoder/fairseq_names.h"
 #include "etc/weights/tokenizer_files.h"
 #include "tasks/output/checkpoint_files.h"
+#include "tasks/task/benchmark_head.h"
 #include "tasks/text/tokenizer.h"
 #include "tasks/train/device.h"
 #include "tasks/translation/parallel_text.h"
 
 namespace etc {
 namespace {
-
-const TranslationExample& PairOf(const Example& example) {
-  return static_cast<const TranslationExample&>(example);
-}
 
 // [rows, width] of padding.
 torch::Tensor PaddingIds(size_t rows, size_t width) {
@@ -60,13 +57,15 @@ TranslationInput MakeTranslationInput(const Examples& pairs,
   std::vector<std::vector<int32_t>> sources;
   size_t longest = 0;
   for (const auto& pair : pairs) {
-    sources.push_back(PairOf(*pair).source);
-    longest = std::max(longest, PairOf(*pair).target.size());
+    sources.push_back(ExampleAs<TranslationExample>(*pair).source);
+    longest =
+        std::max(longest, ExampleAs<TranslationExample>(*pair).target.size());
   }
   const torch::Tensor decoder_ids = PaddingIds(pairs.size(), longest);
   const torch::Tensor targets = PaddingIds(pairs.size(), longest);
   for (size_t i = 0; i < pairs.size(); ++i) {
-    const std::vector<int32_t>& target = PairOf(*pairs[i]).target;
+    const std::vector<int32_t>& target =
+        ExampleAs<TranslationExample>(*pairs[i]).target;
     std::copy(target.begin(), target.end(), Row(targets, i));
     Row(decoder_ids, i)[0] = kEndId;
     std::copy(target.begin(), target.end() - 1, Row(decoder_ids, i) + 1);
@@ -116,7 +115,8 @@ std::vector<torch::Tensor> TranslationModel::Forward(const Batch& batch) {
 LossTotals TranslationModel::Totals(const Examples& examples) const {
   int64_t tokens = 0;
   for (const auto& example : examples) {
-    tokens += static_cast<int64_t>(PairOf(*example).target.size());
+    tokens += static_cast<int64_t>(
+        ExampleAs<TranslationExample>(*example).target.size());
   }
   return {static_cast<double>(tokens)};
 }

@@ -57,10 +57,11 @@ class ParallelText final : public ExampleSource {
   // and of which line i is the translation of line i. Encodes them on all
   // cores. With OnBadRecord::kSkip lines that are empty or longer than
   // max_tokens are skipped and counted.
-  //   kInvalidArgument  patterns that come to no pairs; two files with other
-  //                     numbers of lines, both of which the message says; a
-  //                     line that is not UTF-8, is empty, or is longer than
-  //                     max_tokens, by its file and number
+  //   kInvalidArgument  an odd number of patterns, or two that name different
+  //                     numbers of files; two files with other numbers of
+  //                     lines, both of which the message says; a line that is
+  //                     not UTF-8, is empty, or is longer than max_tokens, by
+  //                     its file and number
   //   kCancelled        `request.listener` said so
   // and the errors of reading a file.
   static absl::StatusOr<std::unique_ptr<ParallelText>> Open(

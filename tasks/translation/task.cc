@@ -12,6 +12,7 @@
 #include "etc/encoder_decoder/beam_search.h"
 #include "etc/encoder_decoder/config.h"
 #include "tasks/config/field_list.h"
+#include "tasks/task/benchmark_head.h"
 #include "tasks/train/run_plan.h"
 #include "tasks/translation/model.h"
 #include "tasks/translation/parallel_text.h"
@@ -139,7 +140,7 @@ std::unique_ptr<TaskPredictions> TranslationTask::MakePredictions() const {
 }
 
 std::string TranslationTask::Describe(const Example& example) const {
-  const auto& pair = static_cast<const TranslationExample&>(example);
+  const auto& pair = ExampleAs<TranslationExample>(example);
   std::string text;
   for (const auto& [name, ids] :
        {std::pair("source", &pair.source), std::pair("target", &pair.target)}) {
@@ -176,10 +177,11 @@ std::unique_ptr<BatchLoader> TranslationTask::MakeLoader(
 
 int64_t TranslationTask::CountUnits(const ExampleSource& train,
                                     int64_t batch_size) const {
+  const absl::StatusOr<std::vector<PairLengths>> lengths = LengthsOf(train);
+  TORCH_CHECK(lengths.ok(), lengths.status().ToString());
   // Their number does not depend on the order of pairs of equal lengths.
   const auto batches = static_cast<int64_t>(
-      MakeTokenBatches(LengthsOf(train), BatchOptionsOf(options_), /*seed=*/1)
-          .size());
+      MakeTokenBatches(*lengths, BatchOptionsOf(options_), /*seed=*/1).size());
   return (batches + batch_size - 1) / batch_size * batch_size;
 }
 

@@ -76,11 +76,13 @@ std::vector<std::vector<int64_t>> MakeTokenBatches(
   return batches;
 }
 
-std::vector<PairLengths> LengthsOf(const ExampleSource& source) {
+absl::StatusOr<std::vector<PairLengths>> LengthsOf(
+    const ExampleSource& source) {
   std::vector<PairLengths> lengths;
   for (int64_t i = 0; i < source.size(); ++i) {
-    const absl::StatusOr<Examples> made = source.Make(RequestForEvaluation(i));
-    const auto& pair = static_cast<const TranslationExample&>(*made->front());
+    ETC_ASSIGN_OR_RETURN(const Examples made,
+                         source.Make(RequestForEvaluation(i)));
+    const auto& pair = dynamic_cast<const TranslationExample&>(*made.front());
     lengths.push_back({.source = static_cast<int64_t>(pair.source.size()),
                        .target = static_cast<int64_t>(pair.target.size())});
   }
@@ -98,8 +100,9 @@ TokenBatchLoader::TokenBatchLoader(const ExampleSource* source,
 
 absl::Status TokenBatchLoader::Prepare() {
   if (batches_.empty()) {
-    batches_ =
-        MakeTokenBatches(LengthsOf(*source_), batch_options_, options_.seed);
+    ETC_ASSIGN_OR_RETURN(const std::vector<PairLengths> lengths,
+                         LengthsOf(*source_));
+    batches_ = MakeTokenBatches(lengths, batch_options_, options_.seed);
   }
   const auto count = static_cast<int64_t>(batches_.size());
   if (next_.batch < 0 || next_.batch * options_.batch_size >= count) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "tasks/data/example_source.h"
 #include "tasks/data/loader.h"
 #include "tasks/translation/parallel_text.h"
@@ -39,7 +40,7 @@ std::vector<std::vector<int64_t>> MakeTokenBatches(
 // epoch, in another order. All of it follows from seed and position.
 class TokenBatchLoader final : public BatchLoader {
  public:
-  // `source` gives SentencePairs, one of each record; it must outlive the
+  // `source` gives TranslationExamples, one of each record; it must outlive the
   // loader.
   TokenBatchLoader(const ExampleSource* source,
                    const TokenBatchOptions& batches,
@@ -64,8 +65,8 @@ class TokenBatchLoader final : public BatchLoader {
   SkippedRecords skipped_;
 };
 
-// The lengths of the pairs of a source.
-std::vector<PairLengths> LengthsOf(const ExampleSource& source);
+// The lengths of the pairs of a source, or its error.
+absl::StatusOr<std::vector<PairLengths>> LengthsOf(const ExampleSource& source);
 
 }  // namespace etc
 

@@ -36,8 +36,8 @@ class TranslationVocabulary {
 // 4 on, for lines of tokens with white space between them; decoding joins the
 // parts of subword-nmt, "@@ ".
 //   kInvalidArgument     no file is named, another type, a file that is
-//   neither,
-//                        a model whose first pieces are not the four above
+//                        neither, a model whose first pieces are not the four
+//                        above
 //   kFailedPrecondition  as LoadSentencePieceModel
 // and the errors of reading a file.
 absl::StatusOr<std::shared_ptr<const TranslationVocabulary>>

@@ -47,15 +47,10 @@ void Wikihop::ReadOptions(JsonObjectReader& reader, Options* options) const {
                   &options->candidate_ignore_hard_g2l);
   reader.Optional("query_ignore_hard_g2l", &options->query_ignore_hard_g2l);
   reader.Optional("enable_l2g_linking", &options->enable_l2g_linking);
-  std::string alignment = "pieces";
-  reader.Optional("mention_alignment", &alignment);
-  if (alignment == "characters") {
-    options->mention_alignment = MentionAlignment::kCharacters;
-  } else if (alignment != "pieces") {
-    reader.Fail("mention_alignment",
-                absl::StrCat("should be \"pieces\" or \"characters\", but is ",
-                             "\"", alignment, "\""));
-  }
+  ReadChoice(reader, "mention_alignment",
+             {{"pieces", MentionAlignment::kPieces},
+              {"characters", MentionAlignment::kCharacters}},
+             &options->mention_alignment);
   if (options->label_smoothing < 0 || options->label_smoothing >= 1) {
     reader.Fail("label_smoothing", absl::StrCat("should be in [0, 1), but is ",
                                                 options->label_smoothing));

@@ -59,6 +59,9 @@ class Wikihop final
   // them.
   void ReadRecord(JsonObjectReader& reader, Record* record) const override;
   std::vector<std::string> AnswerFields() const override { return {"answer"}; }
+  std::vector<std::string> AnswerTextFields() const override {
+    return {"answer"};
+  }
   //   kInvalidArgument  a candidate or query without pieces; candidates and
   //                     query alone longer than `max_long_length`; more global
   //                     tokens than `max_global_length`

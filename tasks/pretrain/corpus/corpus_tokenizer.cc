@@ -3,31 +3,16 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/file.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "etc/weights/wordpiece_options.h"
+#include "tasks/text/load_tokenizer.h"
 
 namespace etc {
 namespace {
-
-constexpr absl::string_view kWordContinuation = "##";
-constexpr absl::string_view kWordStart = "\u2581";
-
-// The id of the first of `names` that the vocabulary has, or -1.
-int32_t FirstId(const Tokenizer& tokenizer,
-                const std::vector<std::string>& names) {
-  for (const std::string& name : names) {
-    if (const int32_t id = tokenizer.Id(name); id >= 0) {
-      return id;
-    }
-  }
-  return -1;
-}
 
 // Digest of the pieces, so that a tokenizer.json and the vocab.txt that is
 // equivalent are the same vocabulary.
@@ -62,23 +47,10 @@ std::string WordPieceText(const Tokenizer& tokenizer) {
 }
 
 // The pieces that stand within words, by their ids.
-std::vector<uint8_t> Continuations(const Tokenizer& tokenizer,
-                                   TokenizerKind kind) {
+std::vector<uint8_t> Continuations(const Tokenizer& tokenizer) {
   std::vector<uint8_t> result;
   for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
-    bool continues = false;
-    switch (kind) {
-      case TokenizerKind::kWordPiece:
-        continues = absl::StartsWith(tokenizer.Piece(id), kWordContinuation);
-        break;
-      case TokenizerKind::kSentencePiece:
-        continues = !absl::StartsWith(tokenizer.Piece(id), kWordStart);
-        break;
-      case TokenizerKind::kHuggingFace:
-        continues = tokenizer.ContinuesWord(id);
-        break;
-    }
-    result.push_back(static_cast<uint8_t>(continues));
+    result.push_back(static_cast<uint8_t>(tokenizer.ContinuesWord(id)));
   }
   return result;
 }
@@ -106,31 +78,24 @@ absl::StatusOr<CorpusTokenizer> MakeCorpusTokenizer(
     ETC_ASSIGN_OR_RETURN(settings.vocabulary_sha256,
                          DigestOfFile(config.vocabulary));
   }
-  std::vector<std::string> masks = {"[MASK]"};
-  if (!mask_piece.empty()) {
-    masks = {mask_piece};
-  } else if (!is_wordpiece) {
-    masks.emplace_back("<mask>");
-  }
-  settings.mask_id = FirstId(*tokenizer, masks);
+  const SpecialIds ids = FindSpecialIds(*tokenizer);
+  settings.mask_id = mask_piece.empty() ? ids.mask : tokenizer->Id(mask_piece);
   if (settings.mask_id < 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         config.vocabulary, ": the vocabulary (", settings.vocab_size,
         " pieces) should have ",
-        absl::StrJoin(masks, " or ",
-                      [](std::string* out, const std::string& name) {
-                        *out += QuotedName(name);
-                      }),
+        mask_piece.empty() ? "\"[MASK]\" or \"<mask>\""
+                           : QuotedName(mask_piece),
         ", which stands for masked tokens in pre-training, but has not"));
   }
-  settings.unknown_id = FirstId(*tokenizer, {"[UNK]", "<unk>"});
-  settings.cls_id = FirstId(*tokenizer, {"[CLS]"});
-  settings.sep_id = FirstId(*tokenizer, {"[SEP]"});
+  settings.unknown_id = ids.unknown;
+  settings.cls_id = tokenizer->Id("[CLS]");
+  settings.sep_id = tokenizer->Id("[SEP]");
   if (is_huggingface) {
     settings.cls_id = tokenizer->marks().first;
     settings.sep_id = tokenizer->marks().last;
   }
-  made.is_continuation = Continuations(*tokenizer, settings.tokenizer_kind);
+  made.is_continuation = Continuations(*tokenizer);
   made.tokenizer = std::move(tokenizer);
   return made;
 }

@@ -26,8 +26,8 @@ struct CorpusTokenizer {
 // Returns the settings of a store for a tokenizer that was loaded by `config`;
 // also to compare a run with the settings of a store (CheckSameTokenizer).
 //
-//   mask_piece  the piece that stands for a masked token; empty: "[MASK]", and
-//               for SentencePiece also "<mask>"
+//   mask_piece  the piece that stands for a masked token; empty: "[MASK]"
+//               or "<mask>"
 //   kInvalidArgument  the vocabulary does not have it
 // and what reading the file of a SentencePiece model says.
 absl::StatusOr<CorpusTokenizer> MakeCorpusTokenizer(

@@ -10,7 +10,6 @@
 #include "base/file.h"
 #include "base/json_reader.h"
 #include "base/json_text.h"
-#include "base/sha256.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 
@@ -234,7 +233,6 @@ nlohmann::json ToJson(const TokenStoreSettings& settings) {
       {"cls_id", settings.cls_id},
       {"sep_id", settings.sep_id},
       {"mask_id", settings.mask_id}};
-  // Stores of the defaults have the digests that they always had.
   if (!settings.wordpiece_options.empty()) {
     json[kWordPieceOptions] = settings.wordpiece_options;
   }
@@ -255,14 +253,6 @@ void ReadSpecialId(JsonObjectReader& reader, const std::string& field,
 }
 
 }  // namespace
-
-std::string TokenizerDigest(const TokenStoreSettings& settings) {
-  nlohmann::json json = ToJson(settings);
-  json.erase("sentences");
-  Sha256 digest;
-  digest.Update(JsonText(json));
-  return digest.HexDigest();
-}
 
 std::string TokenStoreSettingsToJson(const TokenStoreSettings& settings) {
   return JsonText(ToJson(settings));

@@ -38,10 +38,6 @@ struct TokenStoreSettings {
   bool operator==(const TokenStoreSettings&) const = default;
 };
 
-// SHA-256, as 64 hexadecimal digits, of all settings but `sentences`: stores
-// with the same digest have ids of the same meaning.
-std::string TokenizerDigest(const TokenStoreSettings& settings);
-
 // One JSON object, and back. `source` starts each message.
 //   kInvalidArgument  no such object
 std::string TokenStoreSettingsToJson(const TokenStoreSettings& settings);
@@ -67,7 +63,7 @@ absl::Status CheckSameTokenizer(const TokenStoreSettings& store,
 //               16  uint64 documents       44  uint32 bytes of the settings
 //               48  uint32 CRC-32C of each section; for tokens and flags, of
 //                   the checksums of its blocks
-//               64  the settings, as JSON (token_store_settings.h)
+//               64  the settings, as JSON (TokenStoreSettingsToJson)
 //             4092  uint32 CRC-32C of what stands before it
 //   tokens     [tokens] ids, uint16 if the vocabulary has at most 65,536
 //              pieces, else uint32

@@ -11,10 +11,9 @@
 namespace etc {
 namespace {
 
-// Fills in the token and its share.
-absl::Status CountTrainingTokens(const TokenStore& store,
-                                 const UnigramBaselineOptions& options,
-                                 UnigramBaseline* baseline) {
+// The most frequent token of the training part.
+absl::StatusOr<int32_t> MostFrequentTrainingToken(
+    const TokenStore& store, const UnigramBaselineOptions& options) {
   CorpusPartOptions training = options.corpus;
   training.development = false;
   CorpusCounts counts;
@@ -36,11 +35,7 @@ absl::Status CountTrainingTokens(const TokenStore& store,
     num_tokens += end - begin;
   }
   const auto most = std::max_element(frequencies.begin(), frequencies.end());
-  baseline->token = static_cast<int32_t>(most - frequencies.begin());
-  baseline->training_share =
-      static_cast<double>(*most) /
-      static_cast<double>(std::max<int64_t>(num_tokens, 1));
-  return absl::OkStatus();
+  return static_cast<int32_t>(most - frequencies.begin());
 }
 
 }  // namespace
@@ -49,7 +44,8 @@ absl::StatusOr<UnigramBaseline> ComputeUnigramBaseline(
     const TokenStore& store, const ExampleSource& development,
     const UnigramBaselineOptions& options) {
   UnigramBaseline baseline;
-  ETC_RETURN_IF_ERROR(CountTrainingTokens(store, options, &baseline));
+  ETC_ASSIGN_OR_RETURN(baseline.token,
+                       MostFrequentTrainingToken(store, options));
   int64_t hits = 0;
   for (int64_t record = 0; record < development.size(); ++record) {
     ETC_ASSIGN_OR_RETURN(const Examples examples,

@@ -15,8 +15,6 @@ namespace etc {
 // most frequent token of the training part.
 struct UnigramBaseline {
   int32_t token = 0;
-  // Its share of the tokens of the training part.
-  double training_share = 0;
   // Its share of the labels at the masked positions of the development
   // examples: the accuracy of that answer, in [0, 1].
   double accuracy = 0;

@@ -6,7 +6,6 @@
 #include "base/apply_linear.h"
 #include "base/check_shape.h"
 #include "base/initializers.h"
-#include "etc/embedding.h"
 #include "etc/nn/activation.h"
 #include "etc/nn/residual_norm.h"
 #include "tasks/inputs/text_head.h"

@@ -64,9 +64,8 @@ class AddedVocabulary {
 
 // Reads the field "added_tokens", a list, and adds the tokens that are no
 // pieces of the model to `vocabulary`; `where` names it in messages.
-//   kInvalidArgument  another id than that of the same piece of the model or,
-//   of
-//                     a new one, than the next
+//   kInvalidArgument  another id than that of the same piece of the model, or
+//                     than the next if the piece is new
 absl::StatusOr<std::vector<AddedToken>> ReadAddedTokens(
     const nlohmann::json& list, const std::string& where,
     Vocabulary* vocabulary);

@@ -96,6 +96,9 @@ class BpeModel : public Model {
 
  private:
   static constexpr uint32_t kNoRank = std::numeric_limits<uint32_t>::max();
+  // Parts of a word above which a heap is faster than to look at all pairs each
+  // time.
+  static constexpr size_t kShort = 40;
 
   int32_t IdOf(absl::string_view piece) const {
     const auto found = ids_.find(piece);
@@ -221,8 +224,6 @@ class BpeModel : public Model {
   }
 
   void MergeParts(size_t first, std::vector<WordPart>* parts) const {
-    // Above, a heap is faster than to look at all pairs each time.
-    constexpr size_t kShort = 40;
     if (parts->size() - first <= kShort) {
       MergeFew(first, parts);
     } else {
@@ -231,7 +232,7 @@ class BpeModel : public Model {
   }
 
   void MergeFew(size_t first, std::vector<WordPart>* parts) const {
-    std::array<Merge, 64> pairs;
+    std::array<Merge, kShort> pairs;
     WordPart* const begin = parts->data() + first;
     size_t size = parts->size() - first;
     for (size_t i = 0; i + 1 < size; ++i) {

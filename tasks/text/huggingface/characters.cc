@@ -106,20 +106,11 @@ int64_t EndOfGpt2Word(absl::string_view text, int64_t begin) {
 
 }  // namespace
 
-bool IsWhiteSpace(CodePoint c) { return c >= 0 && u_isUWhiteSpace(c) != 0; }
-
 bool IsNumber(CodePoint c) {
   return c >= 0 && (U_GET_GC_MASK(c) & U_GC_N_MASK) != 0;
 }
 
 bool IsPunctuation(CodePoint c) { return c >= 0 && IsBertPunctuation(c); }
-
-bool IsWordCharacter(CodePoint c) {
-  constexpr uint32_t kCategories = U_GC_M_MASK | U_GC_ND_MASK | U_GC_PC_MASK;
-  return c >= 0 && (u_hasBinaryProperty(c, UCHAR_ALPHABETIC) != 0 ||
-                    u_hasBinaryProperty(c, UCHAR_JOIN_CONTROL) != 0 ||
-                    (U_GET_GC_MASK(c) & kCategories) != 0);
-}
 
 ByteRange WithoutWhiteSpace(absl::string_view text, ByteRange range) {
   ByteRange rest = range;

@@ -13,14 +13,10 @@
 
 namespace etc::huggingface {
 
-// Property White_Space.
-bool IsWhiteSpace(CodePoint c);
 // Category N: decimal digits, letter-like and other numbers.
 bool IsNumber(CodePoint c);
 // ASCII punctuation and category P.
 bool IsPunctuation(CodePoint c);
-// "\\w" of regular expressions (Unicode Technical Standard 18, annex C).
-bool IsWordCharacter(CodePoint c);
 
 // `text` without the white space at both ends of `range`; `range` itself if
 // there is nothing else. `text` is valid UTF-8.

@@ -20,9 +20,8 @@ class PrecompiledMap {
  public:
   // Reads the bytes of such a file: the size of the trie in bytes, 32 bits,
   // little endian; the trie; the replacements.
-  //   kInvalidArgument  it is cut off, or its replacements are no UTF-8;
-  //   `where`
-  //                     names it
+  //   kInvalidArgument  it is cut off, or its replacements are no UTF-8; the
+  //                     message names it by `where`
   static absl::StatusOr<PrecompiledMap> Parse(absl::string_view bytes,
                                               const std::string& where);
 

@@ -103,7 +103,7 @@ class UnigramModel : public Model {
     return best;
   }
 
-  // Unknown text that is a piece after all, or as its bytes.
+  // Replaces unknown runs by the piece of that text, or by byte pieces.
   void FindUnknown(absl::string_view word, size_t first,
                    std::vector<WordPart>* parts) const {
     if (std::none_of(parts->begin() + static_cast<std::ptrdiff_t>(first),

@@ -359,10 +359,10 @@ TEST(ClassifyOptionsTest, SayWhatIsWrongWithThem) {
   };
   for (const auto& [json, words] :
        std::vector<std::pair<nlohmann::json, std::string>>{
-           {{{"format", "xls"}}, "format should be one of \"json\", \"csv\""},
+           {{{"format", "xls"}}, "format should be \"json\" or \"csv\" or"},
            {{{"delimiter", ", "}}, "delimiter should be one character"},
            {{{"delimiter", "x"}}, "delimiter should be one character"},
-           {{{"type", "two"}}, "type should be one of \"one\", \"several\""},
+           {{{"type", "two"}}, "type should be \"one\" or \"several\" or"},
            {{{"text", nlohmann::json::array()}}, "text should name at least"},
            {{{"text", {"a", "a"}}},
             "text should name at least one field, each"},

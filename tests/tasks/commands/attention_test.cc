@@ -192,7 +192,7 @@ TEST_F(AttentionCommandTest, PutsModelsSideBySide) {
   std::filesystem::remove(Output("both") + "/comparison.csv");
   ExpectRefusal(
       absl::StrCat(models, " --data ", data_, " --output ", Output("both")),
-      "both/1/attention.json is there already");
+      "both/1/entropy_long.svg is there already");
   config["model"]["num_hidden_layers"] = 3;
   config["output"] = directory_.File("deep");
   ASSERT_EQ(Run("finetune " + WriteConfig(config)).code, 0);

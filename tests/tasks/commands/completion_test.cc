@@ -70,6 +70,13 @@ TEST_F(CompletionTest, ProposesFilesAndWordsOfArguments) {
   EXPECT_THAT(Complete({"score", "wikihop", "run"}), ElementsAre("run.json"));
   EXPECT_THAT(Complete({"completion", ""}), ElementsAre("bash", "zsh"));
   EXPECT_THAT(Complete({"fields", "--format", "m"}), ElementsAre("markdown"));
+  EXPECT_THAT(
+      Complete({"export", "run", "out", "--format", ""}),
+      ElementsAre("tensorflow", "safetensors", "huggingface", "fairseq"));
+  EXPECT_THAT(Complete({"embed", "run", "--pooling", ""}),
+              ElementsAre("first", "mean"));
+  EXPECT_THAT(Complete({"tokenize", "--invalid-utf8", "r"}),
+              ElementsAre("replace"));
 }
 
 TEST_F(CompletionTest, ProposesFieldsAndTheirValues) {

@@ -121,6 +121,48 @@ TEST_F(ReportCommandTest, NotesWhyAGroupHasNoPredictions) {
                     HasSubstr("<h2>Predictions</h2>")));
 }
 
+TEST_F(ReportCommandTest, ReplacesNothingThatItReads) {
+  const std::string run = Train("off");
+  const std::string data = directory_.File("data.json");
+  const std::string seed = run + "/seed-1";
+  for (const std::string& file :
+       {data, seed + "/metrics.jsonl", seed + "/result.json",
+        run + "/summary.json", seed + "/checkpoints/best/predictions.json"}) {
+    const std::string before = Contents(file);
+    ASSERT_NE(before, "") << file;
+    ExpectMistake(absl::StrCat("report ", run, " --overwrite --output ", file),
+                  "--output should not replace what is read");
+    EXPECT_EQ(Contents(file), before) << file;
+  }
+  const std::string gold = directory_.Write("gold.json", Contents(data));
+  ExpectMistake(absl::StrCat("report ", run, " --data ", gold,
+                             " --overwrite --output ", gold),
+                "--output should not replace what is read");
+  EXPECT_EQ(Contents(gold), Contents(data));
+}
+
+TEST_F(ReportCommandTest, RefusesRunsOfSeveralTasks) {
+  for (const std::string task : {"wikihop", "squad"}) {
+    const std::string folder = task + "/seed-1";
+    std::filesystem::create_directories(directory_.File(folder));
+    directory_.Write(folder + "/metrics.jsonl", "{\"step\":1,\"loss\":1.0}\n");
+    directory_.Write(
+        folder + "/result.json",
+        absl::StrCat("{\"settings\": {\"task\": \"", task, "\"}}"));
+  }
+  const std::string runs =
+      absl::StrCat(directory_.File("wikihop"), " ", directory_.File("squad"));
+  const Result result = Report(runs);
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.err, HasSubstr(absl::StrCat(
+                              "a report should have runs of one task, but ",
+                              directory_.File("wikihop"), " is of wikihop and ",
+                              directory_.File("squad"), " of squad")));
+  const Result metrics = Run("metrics " + runs);
+  EXPECT_EQ(metrics.code, 0) << metrics.err;
+  EXPECT_EQ(Lines(metrics.out), 3) << metrics.out;
+}
+
 TEST_F(ReportCommandTest, RefusesWhatIsNoRun) {
   const std::string folder = directory_.File("folder");
   std::filesystem::create_directories(folder + "/seed-1");

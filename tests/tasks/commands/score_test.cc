@@ -192,6 +192,22 @@ TEST_F(ScoreCommandTest, PrintsBleuWithItsSignature) {
             "nrefs:1|case:mixed|eff:no|tok:none|smooth:none");
 }
 
+TEST_F(ScoreCommandTest, RefusesOptionsThatDecideNothing) {
+  for (const char* option :
+       {"--set glue.name=cola", "--config run.json", "--as-official"}) {
+    ExpectMistake(absl::StrCat("score glue ", option, " --overall a b"),
+                  "--overall", /*code=*/2);
+  }
+  const std::string text = directory_.Write("text", "a\n");
+  const std::string translation =
+      absl::StrCat(" translation ", text, " ", text);
+  EXPECT_EQ(Run("score" + translation).code, 0);
+  for (const char* option : {"--json", "--as-official", "--set a=b"}) {
+    ExpectMistake(absl::StrCat("score ", option, translation),
+                  " excludes translation", /*code=*/2);
+  }
+}
+
 TEST_F(ScoreCommandTest, RefusesTranslationsThatAreNoPairs) {
   const std::string three = directory_.Write("three", "a\nb\nc\n");
   const std::string two = directory_.Write("two", "a\nb\n");

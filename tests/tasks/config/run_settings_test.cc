@@ -214,6 +214,10 @@ TEST(RunSettingsTest, KnowsTheNamesOfFields) {
                                        "model.local_radius", "toy",
                                        "toy.margin", "residual_attention"})
                   .ok());
+  // Names that CheckSameSettings may advise: of options that the task takes
+  // from the data, or that were removed since.
+  EXPECT_TRUE(CheckFieldNames(config, {"toy.labels"}).ok());
+  EXPECT_FALSE(CheckFieldNames(config, {"toys.labels"}).ok());
   EXPECT_EQ(CheckFieldNames(config, {"train.precison"}).message(),
             "there is no field \"train.precison\"; did you mean "
             "\"train.precision\"?");

@@ -242,6 +242,8 @@ TEST_F(TextEmbeddingTest, CommandRefusesMistakes) {
         into, "twice.jsonl: record 1: the id \"1\" should occur once");
   fails(bert, good, into + " --max-long-length 8",
         "--max-long-length is for ETC");
+  fails(model, good, into + " --threads 5000000000",
+        "--threads should be at most 1024, but is 5000000000");
 }
 
 }  // namespace

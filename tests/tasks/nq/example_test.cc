@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "c10/util/Exception.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -145,6 +147,7 @@ TEST(NqExampleTest, CutsTheQuestion) {
   options.max_question_length = 2;
   const Windows windows = Make(NqSpecRecord(), options);
   EXPECT_EQ(windows[0]->question_length, 2);
+  EXPECT_EQ(windows[0]->document->dropped_question_pieces, 1);
   EXPECT_THAT(windows[0]->long_token_ids,
               ElementsAre(101, 200, 201, 102, 107, 202, 203, 204, 205, 206, 207,
                           208, 209, 108, 107, 102));
@@ -155,6 +158,7 @@ TEST(NqExampleTest, CutsTheQuestion) {
   }
   const Windows whole = Make(NqPage("<P> by </P>", question), {});
   EXPECT_EQ(whole[0]->question_length, 32);
+  EXPECT_EQ(whole[0]->document->dropped_question_pieces, 8);
   EXPECT_EQ(whole[0]->long_length(), 32 + 3 + 3);
   EXPECT_EQ(whole[0]->global_length(), 32 + 2 + 2);
 }
@@ -361,6 +365,23 @@ TEST(NqExampleTest, SharesTheDocumentAmongWindows) {
   }
   EXPECT_GT(bytes, 100000 * static_cast<int64_t>(sizeof(NqCandidate)));
   EXPECT_LT(bytes, 2 * 100000 * static_cast<int64_t>(sizeof(NqCandidate)));
+}
+
+// Records that programs give have been read by nobody.
+TEST(NqExampleTest, RefusesCandidatesBeyondTheTokens) {
+  const NqRecord good = NqSpecRecord();
+  const NqSpecTokenizer tokenizer;
+  for (const auto& [start, end] : {std::pair(0, 19), {-1, 2}, {2, 1}}) {
+    NqRecord record = good;
+    record.candidates[1].span = NqTokenSpan(start, end);
+    EXPECT_EQ(Nq(SpecOptions(), &tokenizer)
+                  .MakeExamples(std::move(record), "here")
+                  .status()
+                  .message(),
+              absl::StrCat("here.candidates[1] should be tokens within [0, "
+                           "18), but is [",
+                           start, ", ", end, ")"));
+  }
 }
 
 TEST(NqExampleTest, RefusesLengthsThatHoldNoWindow) {

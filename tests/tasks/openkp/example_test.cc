@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -214,6 +215,25 @@ TEST(OpenkpPhantomWordsTest, AreNotThere) {
   EXPECT_THAT(example->labels, ElementsAre(Position{1, 2}));
   EXPECT_EQ(example->num_words, 3);
   EXPECT_EQ(example->global_length(), 3);
+}
+
+// Records that programs give have been read by nobody.
+TEST(OpenkpChecksTest, RefuseElementsBeyondTheWords) {
+  const OpenkpRecord good =
+      OpenkpSpecRecord({{"star trek", kBoldFeature}}, {"trek"});
+  const auto tokenizer = OpenkpSpecTokenizer();
+  for (const auto& [first, end] : {std::pair(0, 3), {-1, 2}, {2, 1}}) {
+    OpenkpRecord record = good;
+    record.elements[0].first_word = first;
+    record.elements[0].end_word = end;
+    EXPECT_EQ(Openkp(SpecOptions(), tokenizer.get())
+                  .MakeExamples(record, "here")
+                  .status()
+                  .message(),
+              absl::StrCat("here.elements[0] should be words within [0, 2), "
+                           "but is [",
+                           first, ", ", end, ")"));
+  }
 }
 
 TEST(OpenkpChecksTest, RefuseOnlyOfficially) {  // doc/openkp.md 3.1

@@ -37,14 +37,14 @@ TEST(ValidKeyPhrasesTest, AreWholeWordsInAnyCase) {
 TEST(ValidKeyPhrasesTest, AreOfficiallyEmptyOnesWhereBlanksAre) {
   for (const char* text : {"", "a ", "a  b", " "}) {
     const auto record = Record({{text, kBoldFeature}}, {{" ", ""}});
-    EXPECT_THAT(ValidKeyPhrases(record, EmptyPhrases::kOfficial),
+    EXPECT_THAT(ValidKeyPhrases(record, ScoringRules::kOfficial),
                 ElementsAre(""))
         << text;
     EXPECT_THAT(ValidKeyPhrases(record), IsEmpty()) << text;
   }
   for (const char* text : {"a", " a", "a b"}) {
     const auto record = Record({{text, kBoldFeature}}, {{}});
-    EXPECT_THAT(ValidKeyPhrases(record, EmptyPhrases::kOfficial), IsEmpty())
+    EXPECT_THAT(ValidKeyPhrases(record, ScoringRules::kOfficial), IsEmpty())
         << text;
   }
 }
@@ -52,11 +52,11 @@ TEST(ValidKeyPhrasesTest, AreOfficiallyEmptyOnesWhereBlanksAre) {
 TEST(EtcKeyPhrasesTest, AreOfficiallyLessForAnEmptyOne) {
   const auto record =
       Record({{"a  b c", kBoldFeature}}, {{}, {"a"}, {"b"}, {"c"}});
-  EXPECT_THAT(EtcKeyPhrases(record, EmptyPhrases::kOfficial),
+  EXPECT_THAT(EtcKeyPhrases(record, ScoringRules::kOfficial),
               ElementsAre("", "a", "b"));
   EXPECT_THAT(EtcKeyPhrases(record), ElementsAre("a", "b", "c"));
   const OpenkpReferences references =
-      ReferencesOf(record, EmptyPhrases::kOfficial);
+      ReferencesOf(record, ScoringRules::kOfficial);
   EXPECT_THAT(references.etc, ElementsAre("", "a", "b"));
   EXPECT_EQ(references.num_valid, 4);
 }

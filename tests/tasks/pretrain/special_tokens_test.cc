@@ -4,6 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tasks/text/load_tokenizer.h"
 #include "tasks/text/wordpiece_tokenizer.h"
 #include "tests/tasks/text/word_tokenizer.h"
 
@@ -34,6 +35,19 @@ TEST(SpecialTokensTest, FindsThoseOfRobertaAndNamedOnes) {
   EXPECT_EQ(FindSpecialTokens(roberta, "<unused_7>")->mask_id, 13);
 }
 
+TEST(SpecialTokensTest, FindsThoseThatFineTuningReads) {
+  const WordTokenizer tokenizer(
+      {"[CLS]", "[SEP]", "<begin>", "<end>", "[MASK]"},
+      /*lower_cases=*/true, {.first = 12, .last = 13});
+  const auto tokens = FindPairTokens(tokenizer);
+  ASSERT_TRUE(tokens.ok()) << tokens.status();
+  EXPECT_EQ(tokens->cls_id, FindSpecialIds(tokenizer).cls);
+  EXPECT_EQ(tokens->separator_id, FindSpecialIds(tokenizer).separator);
+  EXPECT_EQ(tokens->cls_id, 12);
+  EXPECT_EQ(tokens->separator_id, 13);
+  EXPECT_EQ(tokens->mask_id, 14);
+}
+
 TEST(SpecialTokensTest, NamesThePieceThatIsMissing) {
   const auto message = [](const auto& tokens) {
     EXPECT_EQ(tokens.status().code(), absl::StatusCode::kInvalidArgument);
@@ -46,9 +60,9 @@ TEST(SpecialTokensTest, NamesThePieceThatIsMissing) {
       HasSubstr("a piece <unused_9> to put in the place"));
   EXPECT_TRUE(FindSpecialTokens(WordTokenizer({"[MASK]"})).ok());
   EXPECT_THAT(message(FindPairTokens(WordTokenizer({"[MASK]", "[SEP]"}))),
-              HasSubstr("a piece [CLS] or <s>"));
+              HasSubstr("pieces [CLS] and [SEP], or <s> and </s>"));
   EXPECT_THAT(message(FindPairTokens(WordTokenizer({"[MASK]", "[CLS]"}))),
-              HasSubstr("a piece [SEP] or </s>"));
+              HasSubstr("pieces [CLS] and [SEP], or <s> and </s>"));
 }
 
 }  // namespace

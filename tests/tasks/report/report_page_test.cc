@@ -2,6 +2,7 @@
 
 #include "tasks/report/report_page.h"
 
+#include <array>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -89,7 +90,9 @@ TEST(ReportPageTest, SaysThatNothingWasEvaluatedYet) {
   EXPECT_THAT(page, Not(HasSubstr("new<b>")));
 }
 
-TEST(ReportPageTest, ShowsPredictionsByLengthAndPlace) {
+// TwoModes with predictions, whose scores are the shares of right answers times
+// `whole` of the group.
+Report WithPredictions(const std::array<double, 2>& whole) {
   Report report = TwoModes();
   for (size_t g = 0; g < 2; ++g) {
     GroupPredictions& predictions = report.predictions.emplace_back();
@@ -107,21 +110,37 @@ TEST(ReportPageTest, ShowsPredictionsByLengthAndPlace) {
           {.answers = {"answer"}, .answer_texts = {"answer"}},
           "{\"id\":\"q\",\"answer\":\"" + answer + "\"}"));
     }
-    predictions.judged.score = [g](const std::vector<size_t>& records) {
+    predictions.judged.score = [g, whole](const std::vector<size_t>& records) {
       double right = 0;
       for (const size_t record : records) {
         right += g == 1 || record < 4 ? 1 : 0;
       }
-      return Metrics{{"accuracy", right / static_cast<double>(records.size())}};
+      return Metrics{
+          {"accuracy", whole[g] * right / static_cast<double>(records.size())}};
     };
   }
-  const std::string page = ReportPage(report);
+  return report;
+}
+
+TEST(ReportPageTest, ShowsPredictionsByLengthAndPlace) {
+  const std::string page = ReportPage(WithPredictions({1, 1}));
   EXPECT_THAT(page, HasSubstr("<td>28 to 38</td>"
                               "<td class=\"number\">2</td>"));
   EXPECT_THAT(page, HasSubstr("last third"));
   EXPECT_THAT(page, HasSubstr("Where the runs differ most"));
   EXPECT_THAT(page, HasSubstr("<mark class=\"both\">Rome</mark>, not "
                               "<mark class=\"predicted\">Oslo</mark>"));
+  EXPECT_THAT(page, HasSubstr("1.0000<span class=\"bar\" "
+                              "style=\"width:5.0rem"));
+}
+
+// Percentages are told by the largest of a table, not by each.
+TEST(ReportPageTest, DrawsTheBarsOfATableInOneUnit) {
+  const std::string page = ReportPage(WithPredictions({0.9, 100}));
+  EXPECT_THAT(page, HasSubstr("100.0000<span class=\"bar\" "
+                              "style=\"width:5.0rem"));
+  EXPECT_THAT(page, HasSubstr("0.9000<span class=\"bar\" "
+                              "style=\"width:0.0rem"));
 }
 
 }  // namespace

@@ -283,6 +283,17 @@ TEST(SquadExampleTest, TrainsOnTheAnswerWhereTheWindowHasIt) {
   EXPECT_EQ(windows[0]->document->num_windows, 2);
 }
 
+TEST(SquadExampleTest, CountsThePiecesThatTheQuestionLoses) {
+  SquadRecord record = Record("a b c d a", {});
+  const auto dropped = [&record] {
+    return SquadExamplesOf(record, BertOptions(8), Words())[0]
+        ->document->dropped_question_pieces;
+  };
+  EXPECT_EQ(dropped(), 0);
+  record.question = "who q a b c";
+  EXPECT_EQ(dropped(), 3);
+}
+
 TEST(SquadExampleTest, HasTwoSeparatorsForRoberta) {
   SquadOptions options = BertOptions(9);
   options.marks.between = {11, 11};

@@ -134,6 +134,27 @@ TEST(SquadDataTest, IsCheckedWithoutATokenizer) {
       HasSubstr("qas[1].id should be a string"));
 }
 
+TEST(SquadDataTest, HasEachIdOnceInAllFiles) {
+  TemporaryDirectory directory;
+  const std::string file = R"({"data": [{"paragraphs": [{"context": "c d a",
+      "qas": [{"id": "q", "question": "a", "answers": []}]}]}]})";
+  const auto task = MakeSquad(/*is_bert=*/true);
+  ASSERT_TRUE(task.ok()) << task.status();
+  const auto source =
+      (*task)->Open({.patterns = {directory.Write("dev_a.json", file),
+                                  directory.Write("dev_b.json", file)}});
+  ASSERT_TRUE(source.ok()) << source.status();
+  EXPECT_THAT(
+      std::string(
+          dynamic_cast<const FileRecordSource&>(**source).CheckIds().message()),
+      HasSubstr("dev_b.json: data[0].paragraphs[0].qas[0]: the id \"q\" should "
+                "occur once"));
+}
+
+TEST(SquadDataTest, HasTextsInAnswersAlone) {
+  EXPECT_THAT(Squad().AnswerTextFields(), testing::ElementsAre("answers"));
+}
+
 class SquadHeadTest : public testing::TestWithParam<bool> {
  protected:
   SquadHeadTest() {

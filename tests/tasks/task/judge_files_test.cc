@@ -22,6 +22,7 @@
 #include "tasks/task/benchmark.h"
 #include "tasks/task/judged_records.h"
 #include "tasks/task/score_files.h"
+#include "tasks/tokens/task.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/tasks/nq/spec_record.h"
 #include "tests/tasks/openkp/spec_record.h"
@@ -32,6 +33,7 @@ namespace {
 using testing::AllOf;
 using testing::EndsWith;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Not;
 
 std::shared_ptr<const Glue> Mnli() {
@@ -78,6 +80,7 @@ TEST_F(JudgeSeveralFilesTest, TakesPredictionsWhoseIdsComeAgainInOrder) {
   EXPECT_EQ(judged->records[2].id, "0 (2)");
   EXPECT_EQ(judged->records[2].gold, "entailment");
   EXPECT_EQ(judged->records[2].prediction, "entailment");
+  EXPECT_THAT(judged->records[2].gold_texts, IsEmpty());
   EXPECT_EQ(FindMetric(judged->score({2}), "accuracy"), 1.0);
   EXPECT_EQ(FindMetric(judged->score({3}), "accuracy"), 0.0);
   const Metrics scores = judged->score({0, 1, 2, 3});
@@ -176,6 +179,27 @@ TEST(JudgeFilesTest, ShowsTheTextOfPagesInPlaceOfTheirLayout) {
   EXPECT_EQ(tea.length, 45);
   // "brew green tea" begins after 23 characters.
   EXPECT_DOUBLE_EQ(tea.evidence, 23.0 / 45);
+}
+
+// The lines of its words are longer than this text, whose word is also the name
+// of a label.
+TEST(JudgeFilesTest, ShowsTheTextOfConll) {
+  TemporaryDirectory directory;
+  const auto judged = JudgeFiles(
+      std::make_shared<const Tokens>(),
+      {.gold = {directory.Write("gold.conll",
+                                "-DOCSTART- O\n\nan O\nx B-an\n\ny O\nz O\n")},
+       .predictions = directory.Write(
+           "p.jsonl",
+           R"({"id": "0", "spans": [{"start": 3, "end": 4, "label": "an"}]})")},
+      {});
+  ASSERT_TRUE(judged.ok()) << judged.status();
+  const JudgedRecord& record = judged->records.at(0);
+  EXPECT_EQ(record.text, "\nan x\ny z");
+  EXPECT_EQ(record.length, 8);
+  EXPECT_THAT(record.gold_texts, IsEmpty());
+  EXPECT_THAT(record.predicted_texts, IsEmpty());
+  EXPECT_EQ(record.evidence, -1);
 }
 
 }  // namespace

@@ -109,6 +109,16 @@ TEST(JudgeRecordTest, TakesTheNamedFieldForTheDocument) {
               testing::EndsWith(R"([{"text": "buy wool"}])"));
 }
 
+TEST(JudgeRecordTest, LeavesOutWhatAReaderAdds) {
+  const nlohmann::json record = {{"\nlines", {10001, 10002}},
+                                 {"\nrow", "3"},
+                                 {"set", "b"},
+                                 {"text", "a b"}};
+  const JudgedRecord judged = JudgeRecord("r", record, {}, "{}");
+  EXPECT_EQ(judged.text, "set: b\n\na b");
+  EXPECT_EQ(judged.length, 3);
+}
+
 TEST(JudgeRecordTest, CutsLongTextsBetweenCharacters) {
   std::string text;
   for (int i = 0; i < 5000; ++i) {

@@ -26,9 +26,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr SentencePieceOptions::NewMark kDrop =
-    SentencePieceOptions::NewMark::kDrop;
-
 class SentencePieceTokenizerTest : public testing::Test {
  protected:
   std::unique_ptr<Tokenizer> Load(const SentencePieceOptions& options = {}) {
@@ -107,23 +104,9 @@ TEST_F(SentencePieceTokenizerTest, KeepsTheNewMarkWithinAWordAsTheOriginal) {
   const auto tokenizer = Load();
   EXPECT_THAT(Show(*tokenizer, "a12,"),
               ElementsAre("▁a@0-1", "▁12@1-3", ",@3-4"));
-}
-
-TEST_F(SentencePieceTokenizerTest, DropsTheNewMarkOnDemand) {
-  const auto tokenizer = Load({.digit_comma_mark = kDrop});
-  EXPECT_THAT(Show(*tokenizer, "a12,"),
-              ElementsAre("▁a@0-1", "12@1-3", ",@3-4"));
-  // The mark that was there stays.
-  EXPECT_THAT(Show(*tokenizer, "a 12,"),
-              ElementsAre("▁a@0-1", "▁12@1-4", ",@4-5"));
-}
-
-TEST_F(SentencePieceTokenizerTest, DropsTheNewMarkAlsoWhereItIsAPiece) {
   // "²" is a digit for Python; its mark is a piece of its own.
-  EXPECT_THAT(Show(*Load(), "a²,"),
+  EXPECT_THAT(Show(*tokenizer, "a²,"),
               ElementsAre("▁a@0-1", "▁@1-1", "²@1-3", ",@3-4"));
-  EXPECT_THAT(Show(*Load({.digit_comma_mark = kDrop}), "a²,"),
-              ElementsAre("▁a@0-1", "²@1-3", ",@3-4"));
 }
 
 TEST_F(SentencePieceTokenizerTest, EncodesWordsOnTheirOwnOnDemand) {

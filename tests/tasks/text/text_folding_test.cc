@@ -6,6 +6,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
 #include <string>
 
 namespace etc {
@@ -28,6 +32,23 @@ TEST(StripWhiteSpaceTest, LeavesWhatPythonDoesNotCallSpace) {
 TEST(StripWhiteSpaceTest, MakesSpaceAloneEmpty) {
   EXPECT_EQ(StripWhiteSpace(""), "");
   EXPECT_EQ(StripWhiteSpace(" \u3000 "), "");
+}
+
+TEST(SplitWhiteSpaceTest, GivesWhatPythonSplits) {
+  EXPECT_THAT(SplitWhiteSpace("\u00a0the \t old\u3000town\x1f"),
+              ElementsAre("the", "old", "town"));
+  EXPECT_THAT(SplitWhiteSpace("a\u200b \xff"), ElementsAre("a\u200b", "\xff"));
+  EXPECT_THAT(SplitWhiteSpace(" \u2028"), ElementsAre());
+  EXPECT_THAT(SplitWhiteSpace(""), ElementsAre());
+}
+
+// ICU's texts have at most 2^31 - 1 bytes. The pages of this one are never
+// read.
+TEST(LowerCaseTest, RefusesTextsThatAreTooLong) {
+  const absl::string_view text(
+      "", static_cast<size_t>(std::numeric_limits<int32_t>::max()) + 1);
+  EXPECT_THROW(LowerCase(text), std::length_error);
+  EXPECT_THROW(LowerCaseWithOrigin(text), std::length_error);
 }
 
 TEST(LowerCaseTest, IsFullAndIndependentOfLanguage) {

@@ -168,6 +168,19 @@ TEST(TokensOptionsTest, RefuseOneColumnForTwoThings) {
   EXPECT_EQ(mistake(nlohmann::json::object()), "");
 }
 
+TEST(TokensOptionsTest, RefuseNamesThatAreNone) {
+  const auto mistake = [](const nlohmann::json& json) {
+    return std::string(
+        ReadTaskOptions<Tokens>(json, "f.json: tokens").status().message());
+  };
+  EXPECT_EQ(mistake({{"format", "csv"}}),
+            "f.json: tokens.format should be \"conll\" or \"json\", but is "
+            "\"csv\"");
+  EXPECT_EQ(mistake({{"tags", "bio"}}),
+            "f.json: tokens.tags should be \"iob2\" or \"conlleval\" or "
+            "\"strict_iob2\" or \"strict_iobes\", but is \"bio\"");
+}
+
 class TokensFileTest : public testing::Test {
  protected:
   std::string Write(const std::string& name, const std::string& contents) {

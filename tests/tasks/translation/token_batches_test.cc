@@ -9,9 +9,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
 #include <set>
+#include <typeinfo>
+#include <utility>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "base/random.h"
 
 namespace etc {
@@ -96,6 +101,26 @@ class PairsOfLengths final : public ExampleSource {
  private:
   const std::vector<PairLengths> lengths_;
 };
+
+// A source of one record that cannot be read, or is no pair.
+class NoPair final : public ExampleSource {
+ public:
+  explicit NoPair(absl::StatusOr<Examples> made) : made_(std::move(made)) {}
+  int64_t size() const override { return 1; }
+  absl::StatusOr<Examples> Make(RecordRequest /*request*/) const override {
+    return made_;
+  }
+
+ private:
+  const absl::StatusOr<Examples> made_;
+};
+
+TEST(TokenBatchesTest, TakeLengthsOfPairsAlone) {
+  EXPECT_EQ(LengthsOf(NoPair(absl::DataLossError("disk on fire"))).status(),
+            absl::DataLossError("disk on fire"));
+  const NoPair other(Examples{std::make_shared<Example>()});
+  EXPECT_THROW(static_cast<void>(LengthsOf(other)), std::bad_cast);
+}
 
 // The numbers of the pairs by micro-batch.
 std::vector<std::vector<int32_t>> Numbers(const TrainingBatch& batch) {

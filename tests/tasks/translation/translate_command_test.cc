@@ -3,7 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -91,6 +94,30 @@ TEST_F(TranslateCommandTest, TranslatesFilesAndStandardInput) {
                 "realetc translate");
 }
 
+// `... | realetc translate ... --output FILE 2>&1 | head -1`, after `head`.
+TEST_F(TranslateCommandTest, WritesTheWholeFileWhereNobodyReadsItsMessages) {
+  const std::string translate = "translate " + Train();
+  const std::string input = directory_.Write("lines", "a b c\nd\n");
+  const std::string output = directory_.File("translations");
+  std::array<int, 2> ends = {};
+  ASSERT_EQ(pipe(ends.data()), 0);
+  close(ends[0]);
+  const std::string command = absl::StrCat(
+      "cat ", input, " | ", ETC_PROGRAM, " ", translate, " --output ", output);
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], STDERR_FILENO);
+    execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+    _exit(1);
+  }
+  close(ends[1]);
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(Contents(output),
+            Run(absl::StrCat(translate, " --input ", input)).out);
+  EXPECT_EQ(Lines(Contents(output)), 2);
+}
+
 // A byte order mark and carriage returns are no text.
 TEST_F(TranslateCommandTest, ReadsStandardInputAsItReadsFiles) {
   const std::string translate = "translate " + Train();
@@ -145,6 +172,18 @@ TEST_F(TranslateCommandTest, LosesNoTranslationAtABadLine) {
   EXPECT_EQ(Run(absl::StrCat(translate, " --output ", output, " < ", bad)).code,
             1);
   EXPECT_EQ(Contents(output), of_pipe.out);
+}
+
+TEST_F(TranslateCommandTest, InspectsItsModel) {
+  const Result shown = Run("inspect " + Train());
+  EXPECT_EQ(shown.code, 0) << shown.err;
+  EXPECT_THAT(
+      shown.out,
+      AllOf(HasSubstr("encoder-decoder: 2 and 2 layers (admin, admin)"),
+            HasSubstr("residual attention: encoder mean, decoder mean, cross "
+                      "mean"),
+            HasSubstr("encoder_decoder.json: {"),
+            testing::Not(HasSubstr("There is no configuration"))));
 }
 
 TEST_F(TranslateCommandTest, EvaluatesAndTriesRuns) {

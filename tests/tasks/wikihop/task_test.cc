@@ -110,11 +110,16 @@ TEST(MakeWikihopTaskTest, RefusesOptionsThatMakeNoSense) {
               HasSubstr("should be an object"));
 }
 
+TEST(WikihopTaskTest, HasATextInItsAnswer) {
+  EXPECT_THAT(Wikihop().AnswerTextFields(), testing::ElementsAre("answer"));
+}
+
 TEST(MakeWikihopTaskTest, RefusesTablesThatAreTooSmall) {
   EtcConfig config = BertConfig();
   config.vocab_size = 14;
   EXPECT_THAT(Message(MakeTask(nlohmann::json::object(), config)),
-              HasSubstr("vocab_size should be at least 15"));
+              HasSubstr("vocab_size should be at least 15, for the "
+                        "vocabulary, but is 14"));
   config = BertConfig();
   config.segment_vocab_size = 7;
   EXPECT_THAT(Message(MakeTask(nlohmann::json::object(), config)),

@@ -417,7 +417,6 @@ TEST_F(TokenStoreTest, TellsAnotherTokenizer) {
   TokenStoreSettings same = ours;
   same.sentences = "icu";
   EXPECT_TRUE(CheckSameTokenizer(ours, same, "store").ok());
-  EXPECT_EQ(TokenizerDigest(ours), TokenizerDigest(same));
 
   TokenStoreSettings cased = ours;
   cased.lower_case = false;
@@ -427,13 +426,11 @@ TEST_F(TokenStoreTest, TellsAnotherTokenizer) {
               HasSubstr("a.tokens: the store was made with another tokenizer "
                         "than the run's: its lower_case is true, the run's "
                         "false"));
-  EXPECT_NE(TokenizerDigest(ours), TokenizerDigest(cased));
 
   TokenStoreSettings other = ours;
   other.vocabulary_sha256 = std::string(64, 'b');
   EXPECT_THAT(CheckSameTokenizer(ours, other, "a.tokens").message(),
               HasSubstr("its vocabulary_sha256 is \"aaaa"));
-  EXPECT_NE(TokenizerDigest(ours), TokenizerDigest(other));
 }
 
 }  // namespace

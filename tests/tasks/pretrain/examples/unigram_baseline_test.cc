@@ -2,6 +2,9 @@
 
 #include "tasks/pretrain/examples/unigram_baseline.h"
 
+#include <cstdint>
+#include <map>
+
 #include "gtest/gtest.h"
 #include "tasks/pretrain/examples/packed_source.h"
 #include "tests/support/temporary_directory.h"
@@ -38,7 +41,6 @@ TEST(UnigramBaselineTest, IsTheShareOfTheMostFrequentTrainingToken) {
   auto baseline = ComputeUnigramBaseline(*store, development, options);
   ASSERT_TRUE(baseline.ok()) << baseline.status();
   EXPECT_EQ(baseline->token, 10);
-  EXPECT_DOUBLE_EQ(baseline->training_share, 9.0 / 13);
   EXPECT_DOUBLE_EQ(baseline->accuracy, 3.0 / 6);
   EXPECT_EQ(baseline->num_labels, 6);
 
@@ -46,7 +48,6 @@ TEST(UnigramBaselineTest, IsTheShareOfTheMostFrequentTrainingToken) {
   options.max_training_tokens = 4;
   baseline = ComputeUnigramBaseline(*store, development, options);
   EXPECT_EQ(baseline->token, 20);
-  EXPECT_DOUBLE_EQ(baseline->training_share, 3.0 / 5);
   EXPECT_DOUBLE_EQ(baseline->accuracy, 2.0 / 6);
 
   const auto none =
@@ -70,17 +71,16 @@ TEST(UnigramBaselineTest, CountsTrainingDocumentsOnly) {
       ComputeUnigramBaseline(*store, **development, {.corpus = options.corpus});
   ASSERT_TRUE(baseline.ok()) << baseline.status();
   options.corpus.development = false;
-  int64_t num_tokens = 0;
-  int64_t hits = 0;
+  std::map<int32_t, int64_t> counts;
   for (const SentenceRange& d : DocumentsOf(*store, options.corpus)) {
     for (int64_t t = store->first_token(d.begin); t < store->first_token(d.end);
          ++t) {
-      hits += store->token(t) == baseline->token ? 1 : 0;
-      ++num_tokens;
+      ++counts[store->token(t)];
     }
   }
-  EXPECT_DOUBLE_EQ(baseline->training_share,
-                   static_cast<double>(hits) / static_cast<double>(num_tokens));
+  for (const auto& [token, count] : counts) {
+    EXPECT_LE(count, counts[baseline->token]) << token;
+  }
 }
 
 }  // namespace
