@@ -21,16 +21,9 @@ def _own_columns(own_keys, pattern):
   kind, before, after, _, causal, _, _ = pattern
   if kind == 4:  # the long side of ETC
     return before + 1 + (0 if causal else before)
-  if kind == 2:  # a window, if own keys are used: else there are none
+  if kind == 2 and own_keys > 0:  # a window; one over other keys has none
     return min(before, own_keys) + 1 + min(after, own_keys)
   return own_keys
-
-
-def _own_columns_or_none(own_keys, pattern):
-  # A window over other keys has no own keys, and so no columns.
-  if pattern[0] == 2 and own_keys == 0:
-    return 0
-  return _own_columns(own_keys, pattern)
 
 
 @torch.library.register_fake("realetc::attention_forward")
@@ -51,7 +44,7 @@ def _fake_forward(query, own_key, own_value, other_key, other_value,
     own = query.new_empty((0,), dtype=torch.float32)
     other = query.new_empty((0,), dtype=torch.float32)
   else:
-    columns = _own_columns_or_none(own_key.shape[2], pattern)
+    columns = _own_columns(own_key.shape[2], pattern)
     own = query.new_empty((batch, heads, queries, columns), dtype=dtype)
     other = query.new_empty((batch, heads, queries, other_key.shape[2]),
                             dtype=dtype)
@@ -88,7 +81,7 @@ def _fake_backward(query, own_key, own_value, other_key, other_value,
 def _fake_masks(query, own_keys, other_keys, first, second, pattern):
   del first, second
   batch, _, queries, _ = query.shape
-  columns = _own_columns_or_none(own_keys, pattern)
+  columns = _own_columns(own_keys, pattern)
 
   def block(keys):
     mask = query.new_empty((batch, queries, keys), dtype=torch.bool)

@@ -433,7 +433,8 @@ class Encoder:
     """The EtcOutput of texts, and their inputs: without gradients or dropout.
 
     Row b of the long output, of BERT the global one, has the tokens of text b;
-    row 0 of a global output is of the whole text, 1 + s of sentence s.
+    row 0 of a global output is of the whole text, 1 + s of sentence s. All
+    texts are one batch, padded to the longest; its memory grows with them.
     """
     inputs = self.inputs(texts, split_sentences)
     was_training = [(module, module.training) for module in self.modules()]
@@ -445,11 +446,18 @@ class Encoder:
       for module, training in was_training:
         module.training = training
 
-  def embed(self, texts, split_sentences=None):
-    """The TextVectors of each text."""
-    output, inputs = self.encode(texts, split_sentences)
-    return [TextVectors(rows[0], rows[1:1 + len(spans)], spans)
-            for rows, spans in zip(output.global_output, inputs.sentences)]
+  def embed(self, texts, split_sentences=None, batch_size=8):
+    """The TextVectors of each text; `batch_size` of them are encoded at once."""
+    if batch_size < 1:
+      raise ValueError(f"batch_size should be at least 1, but is {batch_size}")
+    vectors = []
+    for start in range(0, len(texts), batch_size):
+      output, inputs = self.encode(texts[start:start + batch_size],
+                                   split_sentences)
+      vectors += [TextVectors(rows[0], rows[1:1 + len(spans)], spans)
+                  for rows, spans in zip(output.global_output,
+                                         inputs.sentences)]
+    return vectors
 
 
 _WEIGHTS = "model.safetensors"

@@ -309,6 +309,24 @@ def test_embed_gives_rows_of_the_global_output(tmp_path):
   torch.testing.assert_close(alone.document, vectors[2].document)
 
 
+def test_embed_takes_batches(tmp_path, monkeypatch):
+  model = realetc.EtcModel.from_pretrained(
+      _write(_model(_config()), tmp_path / "checkpoint"))
+  texts = [*TEXTS, *TEXTS][:5]
+  whole = model.embed(texts, batch_size=5)
+  sizes = []
+  encode = model.encode
+  monkeypatch.setattr(model, "encode", lambda batch, split: (
+      sizes.append(len(batch)), encode(batch, split))[1])
+  for one, expected in zip(model.embed(texts, batch_size=2), whole):
+    torch.testing.assert_close(one.document, expected.document)
+    torch.testing.assert_close(one.sentences, expected.sentences)
+    assert one.spans == expected.spans
+  assert sizes == [2, 2, 1]
+  with pytest.raises(ValueError, match="batch_size should be at least 1"):
+    model.embed(texts, batch_size=0)
+
+
 def test_a_splitter_of_ones_own(tmp_path):
   model = realetc.EtcModel.from_pretrained(
       _write(_model(_config()), tmp_path / "checkpoint"))

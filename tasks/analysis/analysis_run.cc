@@ -40,20 +40,26 @@
 namespace etc {
 namespace {
 
-constexpr std::array kAnalysisFiles = {"attention.json",
-                                       "attention_entropy.csv",
-                                       "attention_jsd.csv",
-                                       "attention_masses.csv",
-                                       "attention_positions.csv",
-                                       "attention_similarity.csv",
-                                       "attention_correlation.csv",
-                                       "attention.html",
-                                       "entropy_all.svg",
-                                       "jsd_all.svg",
-                                       "entropy_long.svg",
-                                       "jsd_long.svg",
-                                       "entropy_global.svg",
-                                       "jsd_global.svg"};
+struct AnalysisFile {
+  const char* name;
+  std::string (*contents)(const AttentionAnalysis& analysis);
+};
+
+// The files that each analysis has, in the order in which they are written.
+constexpr std::array kAnalysisFiles = {
+    AnalysisFile{"attention_entropy.csv", EntropyCsv},
+    AnalysisFile{"attention_jsd.csv", DivergenceCsv},
+    AnalysisFile{"attention_masses.csv", MassCsv},
+    AnalysisFile{"attention_positions.csv", PositionCsv},
+    AnalysisFile{"attention_similarity.csv", SimilarityCsv},
+    AnalysisFile{"attention_correlation.csv", CorrelationCsv},
+    AnalysisFile{"attention.html", AnalysisHtml},
+    AnalysisFile{"attention.json", AnalysisJson}};
+
+// All names of AnalysisPictures, which an analysis has some of.
+constexpr std::array kPictureNames = {"entropy_all.svg",    "jsd_all.svg",
+                                      "entropy_long.svg",   "jsd_long.svg",
+                                      "entropy_global.svg", "jsd_global.svg"};
 
 std::string FileOf(const AttentionAnalysisOptions& options,
                    const std::string& name) {
@@ -395,23 +401,18 @@ absl::StatusOr<AttentionAnalysis> AnalyseAndWrite(
                                                        ? AnalyseRecords(options)
                                                        : AnalyseTexts(options));
   ETC_RETURN_IF_ERROR(CreateDirectories(options.output));
-  std::vector<std::pair<std::string, std::string>> files =
-      AnalysisPictures(analysis);
-  files.emplace_back("attention_entropy.csv", EntropyCsv(analysis));
-  files.emplace_back("attention_jsd.csv", DivergenceCsv(analysis));
-  files.emplace_back("attention_masses.csv", MassCsv(analysis));
-  files.emplace_back("attention_positions.csv", PositionCsv(analysis));
-  files.emplace_back("attention_similarity.csv", SimilarityCsv(analysis));
-  files.emplace_back("attention_correlation.csv", CorrelationCsv(analysis));
-  files.emplace_back("attention.html", AnalysisHtml(analysis));
-  files.emplace_back("attention.json", AnalysisJson(analysis));
-  for (const auto& [name, contents] : files) {
+  std::vector<std::string> pictures;
+  for (const auto& [name, contents] : AnalysisPictures(analysis)) {
     ETC_RETURN_IF_ERROR(WriteFileAtomically(FileOf(options, name), contents));
+    pictures.push_back(name);
   }
-  // Files of an earlier analysis that this one has not.
-  for (const std::string name : kAnalysisFiles) {
-    if (std::none_of(files.begin(), files.end(),
-                     [&](const auto& file) { return file.first == name; })) {
+  for (const auto& [name, contents] : kAnalysisFiles) {
+    ETC_RETURN_IF_ERROR(
+        WriteFileAtomically(FileOf(options, name), contents(analysis)));
+  }
+  // Pictures of an earlier analysis that this one has not.
+  for (const std::string name : kPictureNames) {
+    if (std::find(pictures.begin(), pictures.end(), name) == pictures.end()) {
       FileOperations::Current().Unlink(FileOf(options, name));
     }
   }
@@ -437,7 +438,11 @@ absl::Status CheckAnalysisOptions(const AttentionAnalysisOptions& options) {
   if (options.output.empty()) {
     return InvalidArgument("--output should name a directory, but is empty");
   }
-  for (const char* name : kAnalysisFiles) {
+  std::vector<std::string> names(kPictureNames.begin(), kPictureNames.end());
+  for (const AnalysisFile& file : kAnalysisFiles) {
+    names.emplace_back(file.name);
+  }
+  for (const std::string& name : names) {
     ETC_ASSIGN_OR_RETURN(const bool is_there,
                          PathExists(FileOf(options, name)));
     if (is_there && !options.overwrite) {

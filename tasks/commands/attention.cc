@@ -17,6 +17,7 @@
 #include "tasks/commands/console.h"
 #include "tasks/commands/model_options.h"
 #include "tasks/commands/output_file.h"
+#include "tasks/train/finetune.h"
 #include "tasks/train/progress.h"
 
 namespace etc {
@@ -69,6 +70,7 @@ absl::Status Analyse(AttentionArguments arguments) {
     read.insert(read.end(), files.begin(), files.end());
   }
   ETC_RETURN_IF_ERROR(CheckOutputDirectory("--output", options.output, read));
+  ETC_RETURN_IF_ERROR(SetThreads(/*threads=*/0, "threads").status());
   options.callbacks.stop = StopAtInterrupt();
   StreamReporter reporter = ConsoleReporter();
   options.progress = [&reporter](int64_t done, int64_t all) {

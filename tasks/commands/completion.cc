@@ -59,15 +59,30 @@ std::vector<std::string> TaskNames() {
   return names;
 }
 
-// The value of the option or argument `name` of a command.
+// The words that CLI::IsMember allows an option, whose type is then
+// "TEXT:{bash,zsh}"; none: it has no such check.
+std::vector<std::string> MembersOf(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  const size_t begin = type.find(":{");
+  const size_t end = type.find('}', begin);
+  if (begin == std::string::npos || end == std::string::npos) {
+    return {};
+  }
+  return absl::StrSplit(type.substr(begin + 2, end - begin - 2), ',');
+}
+
+// The value of an option or argument of a command, which is called `name`.
 Value ValueOf(const std::string& command, const std::string& name,
-              bool is_flag) {
-  Value value = {.name = name};
+              const CLI::Option& option) {
+  Value value = {.name = name, .summary = option.get_description()};
+  value.takes_several = option.get_items_expected_max() > 1 && name != "--set";
   const auto words = [&](std::vector<std::string> all) {
     value.kind = ValueKind::kWords;
     value.words = std::move(all);
   };
-  if (is_flag) {
+  if (std::vector<std::string> members = MembersOf(option); !members.empty()) {
+    words(std::move(members));
+  } else if (option.get_items_expected_max() == 0) {
     value.kind = ValueKind::kNone;
   } else if (name == "--set") {
     value.kind = ValueKind::kSetting;
@@ -76,10 +91,6 @@ Value ValueOf(const std::string& command, const std::string& name,
     value.kind = ValueKind::kField;
   } else if (name == "TASK") {
     words(TaskNames());
-  } else if (name == "SHELL") {
-    words({"bash", "zsh"});
-  } else if (command == "fields" && name == "--format") {
-    words({"text", "markdown", "json"});
   } else if (name == "--device") {
     words({"auto", "cpu", "cuda"});
   } else if (name == "--residual") {
@@ -96,21 +107,16 @@ std::vector<Command> CommandsOf(const CLI::App& program) {
                        .summary = app->get_description()};
     for (const CLI::Option* option :
          app->get_options([](const CLI::Option*) { return true; })) {
-      const bool is_flag = option->get_items_expected_max() == 0;
       const bool is_argument = option->get_positional();
       if (!is_argument && option->get_lnames().empty()) {
         continue;
       }
-      Value value =
-          ValueOf(command.name,
-                  is_argument ? option->get_name(/*positional=*/true)
-                              : absl::StrCat("--", option->get_lnames()[0]),
-                  is_flag);
-      value.summary = option->get_description();
-      value.takes_several =
-          option->get_items_expected_max() > 1 && value.name != "--set";
       (is_argument ? command.arguments : command.options)
-          .push_back(std::move(value));
+          .push_back(ValueOf(command.name,
+                             is_argument
+                                 ? option->get_name(/*positional=*/true)
+                                 : absl::StrCat("--", option->get_lnames()[0]),
+                             *option));
     }
     commands.push_back(std::move(command));
   }

@@ -14,6 +14,7 @@
 #include "tasks/commands/console.h"
 #include "tasks/commands/model_options.h"
 #include "tasks/commands/output_file.h"
+#include "tasks/train/finetune.h"
 
 namespace etc {
 namespace {
@@ -22,6 +23,7 @@ absl::Status Document(const DocumentPageOptions& options) {
   std::vector<std::string> read = FilesAt(options.checkpoint);
   read.push_back(options.data);
   ETC_RETURN_IF_ERROR(CheckOutputFile("--output", options.output, read));
+  ETC_RETURN_IF_ERROR(SetThreads(/*threads=*/0, "threads").status());
   ETC_ASSIGN_OR_RETURN(const DocumentPage page, WriteDocumentPage(options));
   std::cout << options.output << ": "
             << Counted(static_cast<int64_t>(page.layers.size()), "layer")

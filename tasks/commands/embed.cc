@@ -1,7 +1,5 @@
 // `realetc embed`: vectors of texts and of their sentences.
 
-#include <ATen/Parallel.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
@@ -38,6 +36,7 @@
 #include "tasks/task/official_json.h"
 #include "tasks/text/unicode.h"
 #include "tasks/train/device.h"
+#include "tasks/train/finetune.h"
 #include "tasks/train/progress.h"
 
 namespace etc {
@@ -415,9 +414,7 @@ absl::Status RunEmbed(const EmbedArguments& arguments) {
   ETC_ASSIGN_OR_RETURN(const std::vector<EmbedFile> files,
                        OpenEmbedFiles(arguments.data));
   ETC_RETURN_IF_ERROR(CheckEmbedArguments(arguments, files));
-  if (arguments.threads > 0) {
-    at::set_num_threads(static_cast<int>(arguments.threads));
-  }
+  ETC_RETURN_IF_ERROR(SetThreads(arguments.threads, "--threads").status());
   ETC_ASSIGN_OR_RETURN(const LoadedEncoder loaded, OpenEncoder(arguments));
   ETC_ASSIGN_OR_RETURN(const int64_t records,
                        CheckTexts(files, arguments.fields, loaded));

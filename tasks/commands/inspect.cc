@@ -23,6 +23,7 @@
 #include "tasks/commands/commands.h"
 #include "tasks/commands/console.h"
 #include "tasks/commands/find_weights.h"
+#include "tasks/commands/translation_weights.h"
 #include "tasks/config/config.h"
 #include "tasks/data/data_files.h"
 #include "tasks/data/example_count.h"
@@ -120,6 +121,9 @@ absl::Status InspectCheckpoint(const std::string& checkpoint) {
   for (const auto& [key, value] : reader.metadata()) {
     std::cout << "metadata " << Printable(key) << ": " << Printable(value)
               << "\n";
+  }
+  if (IsEncoderDecoder(checkpoint)) {
+    return PrintEncoderDecoder(checkpoint);
   }
   const absl::StatusOr<SourceConfig> config = ReadSourceConfig(checkpoint);
   if (absl::IsNotFound(config.status())) {

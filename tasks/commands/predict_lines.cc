@@ -38,7 +38,7 @@ absl::StatusOr<std::optional<std::string>> LineReader::Next(Wait wait) {
       return std::nullopt;
     }
     ETC_ASSIGN_OR_RETURN(const bool has_more, Fill(wait));
-    if (!has_more && !is_at_end_) {
+    if (!has_more && !is_at_end_ && wait == Wait::kNo) {
       return std::nullopt;
     }
   }

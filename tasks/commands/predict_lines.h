@@ -18,8 +18,8 @@ namespace etc {
 class LineReader {
  public:
   // Lines of more than `max_bytes` are cut to one byte more. `stop` becoming
-  // true, and a closed reader of the descriptor `output`, end the input as its
-  // own end does.
+  // true, and a closed reader of the descriptor `output` (-1: none), end the
+  // input as its own end does.
   LineReader(int input, int output, uint64_t max_bytes,
              const std::atomic<bool>* stop)
       : input_(input), output_(output), max_bytes_(max_bytes), stop_(stop) {}

@@ -12,12 +12,14 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/counted.h"
+#include "base/directory.h"
 #include "base/file.h"
 #include "base/path_lookup.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tasks/commands/commands.h"
 #include "tasks/commands/output_file.h"
+#include "tasks/data/data_files.h"
 #include "tasks/registry.h"
 #include "tasks/report/comparison.h"
 #include "tasks/report/logged_run.h"
@@ -37,13 +39,22 @@ struct ReportArguments {
   bool overwrite = false;
 };
 
-absl::Status CheckNew(const ReportArguments& arguments) {
-  ETC_RETURN_IF_ERROR(CheckOutputFile("--output", arguments.output, {}));
-  ETC_ASSIGN_OR_RETURN(const bool exists, PathExists(arguments.output));
-  return exists && !arguments.overwrite
-             ? absl::AlreadyExistsError(absl::StrCat(
-                   arguments.output, " exists: --overwrite replaces it"))
-             : absl::OkStatus();
+// The task of all groups; empty while nothing says it.
+absl::StatusOr<std::string> TaskOfRuns(const std::vector<RunGroup>& groups) {
+  const RunGroup* first = nullptr;
+  for (const RunGroup& group : groups) {
+    if (group.task.empty()) {
+      continue;
+    }
+    if (first != nullptr && first->task != group.task) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a report should have runs of one task, but ",
+                       first->directory, " is of ", first->task, " and ",
+                       group.directory, " of ", group.task));
+    }
+    first = &group;
+  }
+  return first == nullptr ? "" : first->task;
 }
 
 std::string PredictionsOf(const LoggedRun& run) {
@@ -77,6 +88,32 @@ std::vector<std::string> EvaluationFiles(const nlohmann::json& settings) {
     paths.push_back(file["path"].get<std::string>());
   }
   return paths;
+}
+
+// Checks that the page replaces nothing that it is made of, and with
+// --overwrite alone a file that is there.
+absl::Status CheckReportFile(const ReportArguments& arguments,
+                             const std::vector<RunGroup>& groups) {
+  std::vector<std::string> read;
+  if (!arguments.data.empty()) {
+    ETC_ASSIGN_OR_RETURN(read, FindDataFiles({arguments.data}));
+  }
+  for (const RunGroup& group : groups) {
+    const std::vector<std::string> data = EvaluationFiles(group.settings);
+    read.insert(read.end(), data.begin(), data.end());
+    for (const LoggedRun& run : group.runs) {
+      read.push_back(FolderOf(run.directory) + "/summary.json");
+      read.push_back(run.directory + "/metrics.jsonl");
+      read.push_back(run.directory + "/result.json");
+      read.push_back(PredictionsOf(run));
+    }
+  }
+  ETC_RETURN_IF_ERROR(CheckOutputFile("--output", arguments.output, read));
+  ETC_ASSIGN_OR_RETURN(const bool exists, PathExists(arguments.output));
+  return exists && !arguments.overwrite
+             ? absl::AlreadyExistsError(absl::StrCat(
+                   arguments.output, " exists: --overwrite replaces it"))
+             : absl::OkStatus();
 }
 
 // The predictions of the best checkpoint of `run` beside the gold in `data`,
@@ -149,15 +186,12 @@ absl::Status AddPredictions(const ReportArguments& arguments,
 }
 
 absl::Status WriteReport(const ReportArguments& arguments) {
-  ETC_RETURN_IF_ERROR(CheckNew(arguments));
   Report report;
   ETC_ASSIGN_OR_RETURN(report.groups, ReadRunGroups(arguments.runs));
+  ETC_RETURN_IF_ERROR(CheckReportFile(arguments, report.groups));
+  ETC_ASSIGN_OR_RETURN(const std::string task_name, TaskOfRuns(report.groups));
   ETC_ASSIGN_OR_RETURN(report.metric,
                        ComparedMetric(report.groups, arguments.metric));
-  std::string task_name;
-  for (const RunGroup& group : report.groups) {
-    task_name = task_name.empty() ? group.task : task_name;
-  }
   if (!task_name.empty()) {
     ETC_ASSIGN_OR_RETURN(const TaskEntry* task, FindTask(task_name));
     if (task->judge != nullptr) {

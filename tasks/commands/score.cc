@@ -129,21 +129,39 @@ void AddTranslation(CLI::App* score, Action* action) {
       [=] { *action = [arguments] { return ScoreTranslations(*arguments); }; });
 }
 
-// Adds the options that decide how a task is scored.
-void AddTaskOptions(CLI::App* command, ScoreArguments* arguments) {
-  command->add_option("--config", arguments->config,
-                      "Configuration whose options of the task, and "
-                      "data.sentences, decide how it is scored");
+// Adds the options that decide how the files of a task are scored; `overall`
+// reads no such files.
+void AddTaskOptions(CLI::App* command, CLI::Option* overall,
+                    ScoreArguments* arguments) {
+  command
+      ->add_option("--config", arguments->config,
+                   "Configuration whose options of the task, and "
+                   "data.sentences, decide how it is scored")
+      ->excludes(overall);
   command
       ->add_option("--set", arguments->overrides,
                    "FIELD=VALUE: an option of the task, with or without a "
                    "configuration: tokens.tags=strict_iob2; may be repeated")
-      ->allow_extra_args(false);
-  command->add_flag("--as-official", arguments->as_official,
-                    "Score as the official program also where that is of no "
-                    "use: nq with one annotator a page, for whom no page has "
-                    "an answer then, empty key phrases of openkp, and "
-                    "questions of squad without a prediction");
+      ->allow_extra_args(false)
+      ->excludes(overall);
+  command
+      ->add_flag("--as-official", arguments->as_official,
+                 "Score as the official program also where that is of no "
+                 "use: nq with one annotator a page, for whom no page has "
+                 "an answer then, empty key phrases of openkp, and "
+                 "questions of squad without a prediction")
+      ->excludes(overall);
+}
+
+// Refuses options of tasks before `realetc score translation`, which has its
+// own.
+void CheckBeforeSubcommand(const CLI::App& score) {
+  const CLI::App& subcommand = *score.get_subcommands().front();
+  for (const CLI::Option* option : score.get_options()) {
+    if (!option->empty()) {
+      throw CLI::ExcludesError(option->get_name(), subcommand.get_name());
+    }
+  }
 }
 
 }  // namespace
@@ -178,12 +196,13 @@ void AddScoreCommand(CLI::App* program, Action* action) {
                        "prints their average as the papers have it, without "
                        "GOLD and PREDICTIONS")
           ->excludes(gold);
-  AddTaskOptions(command, arguments.get());
+  AddTaskOptions(command, overall, arguments.get());
   command->add_flag("--json", arguments->json,
                     "One JSON object with all digits");
   AddTranslation(command, action);
   command->callback([=] {
     if (!command->get_subcommands().empty()) {
+      CheckBeforeSubcommand(*command);
       return;
     }
     if (task->empty()) {

@@ -109,9 +109,9 @@ absl::StatusOr<std::unique_ptr<LineSource>> OpenInput(
     const TranslateArguments& arguments, int64_t batch_size,
     const std::atomic<bool>* stop) {
   if (arguments.input == kStandardStream) {
-    const int watched =
-        arguments.output == kStandardStream ? STDOUT_FILENO : STDERR_FILENO;
-    return std::make_unique<StandardInput>(watched, batch_size, stop);
+    const bool to_stream = arguments.output == kStandardStream;
+    return std::make_unique<StandardInput>(to_stream ? STDOUT_FILENO : -1,
+                                           batch_size, stop);
   }
   ETC_ASSIGN_OR_RETURN(
       std::unique_ptr<TextFile> file,

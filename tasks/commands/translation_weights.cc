@@ -182,7 +182,7 @@ absl::StatusOr<FinetuneConfig> ConfigOfImport(const EncoderDecoderConfig& model,
       source);
 }
 
-absl::StatusOr<EncoderDecoder> LoadEncoderDecoder(
+absl::StatusOr<EncoderDecoderConfig> ReadEncoderDecoderConfig(
     const std::string& directory) {
   const std::string path = In(directory, kEncoderDecoderFile);
   ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonFile(path));
@@ -191,6 +191,13 @@ absl::StatusOr<EncoderDecoder> LoadEncoderDecoder(
   if (config.vocab_size == 0) {
     return InvalidArgument(path, ": vocab_size should be given");
   }
+  return config;
+}
+
+absl::StatusOr<EncoderDecoder> LoadEncoderDecoder(
+    const std::string& directory) {
+  ETC_ASSIGN_OR_RETURN(const EncoderDecoderConfig config,
+                       ReadEncoderDecoderConfig(directory));
   EncoderDecoder model(config);
   ETC_ASSIGN_OR_RETURN(const TensorReader reader,
                        TensorReader::Open(In(directory, kModelWeights)));
@@ -283,6 +290,17 @@ bool IsFairseqFile(const std::string& path) {
 
 bool IsEncoderDecoder(const std::string& directory) {
   return IsFile(In(directory, kEncoderDecoderFile));
+}
+
+absl::Status PrintEncoderDecoder(const std::string& directory) {
+  ETC_ASSIGN_OR_RETURN(const EncoderDecoderConfig config,
+                       ReadEncoderDecoderConfig(directory));
+  std::cout << "\n";
+  PrintModel(config);
+  std::cout << "\n"
+            << In(directory, kEncoderDecoderFile) << ": "
+            << EncoderDecoderConfigToJson(config);
+  return absl::OkStatus();
 }
 
 absl::Status ImportTranslation(const TranslationImport& arguments) {

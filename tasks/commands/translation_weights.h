@@ -14,6 +14,11 @@ bool IsFairseqFile(const std::string& path);
 // Returns true if the directory has an encoder-decoder of ours.
 bool IsEncoderDecoder(const std::string& directory);
 
+// Prints the sizes, the residual attention and the configuration of the
+// encoder-decoder of ours in a directory.
+//   kInvalidArgument  a mistake in its configuration
+absl::Status PrintEncoderDecoder(const std::string& directory);
+
 struct TranslationImport {
   std::string source;
   // Empty with `dry_run`.

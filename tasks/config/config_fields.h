@@ -508,8 +508,8 @@ nlohmann::json FieldToJson(const Value& value) {
   }
 }
 
-// Reads a list of objects {"parameters": "head.*", "factor": 0.1}, or one of
-// them, if it is there; factors should be more than 0.
+// Reads the list of objects {"parameters": "head.*", "factor": 0.1} at `field`,
+// if it is there; factors should be above 0.
 void ReadFactors(const std::string& field, JsonObjectReader* reader,
                  std::vector<LearningRateFactor>* factors);
 

@@ -344,7 +344,9 @@ absl::Status CheckFieldNames(const FinetuneConfig& config,
     }
   }
   for (const std::string& name : names) {
-    if (known.count(name) == 0) {
+    // The task may complete its options from the data, and a run that is
+    // resumed may have had others.
+    if (known.count(name) == 0 && !IsWithin(name, config.task)) {
       const std::string nearest = NearestName(
           name, std::vector<std::string>(known.begin(), known.end()));
       return absl::InvalidArgumentError(absl::StrCat(

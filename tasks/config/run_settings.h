@@ -70,7 +70,8 @@ bool ChangesExamples(const std::vector<std::string>& example_settings,
                      const std::string& field);
 
 // Checks that each of `names` is a field of a configuration, or an object in
-// it.
+// it. Of the object of the task, which the data may complete, any name is
+// taken.
 //   kInvalidArgument  with the nearest name that is
 absl::Status CheckFieldNames(const FinetuneConfig& config,
                              const std::vector<std::string>& names);

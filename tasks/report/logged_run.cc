@@ -13,15 +13,13 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
 #include "base/directory.h"
 #include "base/json_reader.h"
 #include "base/path_lookup.h"
 #include "base/status_macros.h"
 #include "tasks/config/run_settings.h"
+#include "tasks/output/find_checkpoint.h"
 #include "tasks/output/results.h"
 #include "tasks/output/sealed_json.h"
 
@@ -79,6 +77,14 @@ std::string TextField(const Json& json, const std::string& field) {
   return has_it ? json[field].get<std::string>() : "";
 }
 
+// The directory of the checkpoint "last" or "best" of a seed's directory; empty
+// if there is none.
+std::string CheckpointIn(const std::string& directory, const char* name) {
+  const absl::StatusOr<FoundCheckpoint> found =
+      FindCheckpoint(absl::StrCat(directory, "/checkpoints/", name));
+  return found.ok() ? found->directory : "";
+}
+
 // The run in the directory of a seed; nothing if it has no update yet.
 absl::StatusOr<std::optional<LoggedRun>> ReadRun(const std::string& directory,
                                                  int64_t seed) {
@@ -94,32 +100,15 @@ absl::StatusOr<std::optional<LoggedRun>> ReadRun(const std::string& directory,
   }
   const std::string result = directory + "/result.json";
   ETC_ASSIGN_OR_RETURN(run.finished, IsFile(result));
-  std::vector<std::string> sources = {
-      directory + "/checkpoints/last/evaluation.json",
-      directory + "/checkpoints/best/evaluation.json"};
-  if (run.finished) {
-    sources.insert(sources.begin(), result);
-  }
-  for (const std::string& source : sources) {
-    if (run.settings.is_null()) {
-      run.settings = SettingsIn(source);
+  run.settings = SettingsIn(result);
+  run.checkpoint = CheckpointIn(directory, "best");
+  for (const std::string& checkpoint :
+       {CheckpointIn(directory, "last"), run.checkpoint}) {
+    if (run.settings.is_null() && !checkpoint.empty()) {
+      run.settings = SettingsIn(checkpoint + "/evaluation.json");
     }
   }
-  const std::string best = directory + "/checkpoints/best";
-  ETC_ASSIGN_OR_RETURN(const bool has_best, IsDirectory(best));
-  run.checkpoint = has_best ? best : "";
   return run;
-}
-
-// The number behind "seed-", or nothing.
-std::optional<int64_t> SeedOf(const fs::path& path) {
-  const std::string name = path.filename().string();
-  absl::string_view number = name;
-  int64_t seed = 0;
-  return absl::ConsumePrefix(&number, "seed-") &&
-                 absl::SimpleAtoi(number, &seed)
-             ? std::optional<int64_t>(seed)
-             : std::nullopt;
 }
 
 // Directories in `directory`, sorted by their names.
@@ -202,19 +191,14 @@ absl::StatusOr<bool> AddDirectory(const std::string& directory,
                                   bool* has_updates) {
   RunGroup described = {.directory = directory};
   ETC_RETURN_IF_ERROR(ReadNames(directory + "/summary.json", &described));
-  std::vector<std::pair<int64_t, std::string>> seeds;
+  std::map<int64_t, std::string> seeds;
   if (const std::optional<int64_t> own = SeedOf(directory)) {
-    seeds.emplace_back(*own, directory);
+    seeds = {{*own, directory}};
     ETC_RETURN_IF_ERROR(
         ReadNames(FolderOf(directory) + "/summary.json", &described));
   } else {
-    for (const fs::path& path : DirectoriesIn(directory)) {
-      if (const std::optional<int64_t> seed = SeedOf(path)) {
-        seeds.emplace_back(*seed, path.string());
-      }
-    }
+    seeds = SeedDirectories(directory);
   }
-  std::sort(seeds.begin(), seeds.end());
   const size_t first = groups->size();
   for (const auto& [seed, path] : seeds) {
     ETC_ASSIGN_OR_RETURN(std::optional<LoggedRun> run, ReadRun(path, seed));
@@ -270,29 +254,13 @@ absl::Status AddPath(std::string path, std::vector<RunGroup>* groups) {
                    "an update"));
 }
 
-absl::Status CheckOneTask(const std::vector<RunGroup>& groups) {
-  const RunGroup* first = nullptr;
-  for (const RunGroup& group : groups) {
-    if (group.task.empty()) {
-      continue;
-    }
-    if (first != nullptr && first->task != group.task) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("a report should have runs of one task, but ",
-                       first->directory, " is of ", first->task, " and ",
-                       group.directory, " of ", group.task));
-    }
-    first = &group;
-  }
-  return absl::OkStatus();
-}
-
 void NameGroups(std::vector<RunGroup>* groups) {
   const auto last_part = [](const std::string& directory) {
     const fs::path path = fs::path(directory).lexically_normal();
     const fs::path name =
         path.has_filename() ? path.filename() : path.parent_path().filename();
-    return SeedOf(name).has_value() && path.parent_path().has_filename()
+    return SeedOf(name.string()).has_value() &&
+                   path.parent_path().has_filename()
                ? (path.parent_path().filename() / name).string()
                : name.string();
   };
@@ -361,7 +329,6 @@ absl::StatusOr<std::vector<RunGroup>> ReadRunGroups(
     }
     ETC_RETURN_IF_ERROR(AddPath(path, &groups));
   }
-  ETC_RETURN_IF_ERROR(CheckOneTask(groups));
   NameGroups(&groups);
   return groups;
 }

@@ -90,7 +90,7 @@ struct RunGroup {
 // different groups.
 //   kNotFound            a path is not there, or is the directory of no run
 //   kFailedPrecondition  none of the seeds of a path has an update yet
-//   kInvalidArgument     runs of different tasks; a path twice; a damaged file
+//   kInvalidArgument     a path twice; a damaged file
 absl::StatusOr<std::vector<RunGroup>> ReadRunGroups(
     const std::vector<std::string>& paths);
 

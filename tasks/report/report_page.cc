@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -467,6 +468,20 @@ std::vector<RecordPart> EvidenceParts(const JudgedRecords& judged) {
   return any_found ? parts : std::vector<RecordPart>();
 }
 
+// The score of a group on the records of a part; nothing if it has none of
+// them.
+std::optional<double> PartScore(const GroupPredictions& group,
+                                const RecordPart& part) {
+  std::vector<size_t> records;
+  for (size_t i = 0; i < group.judged.records.size(); ++i) {
+    if (part.ids.contains(group.judged.records[i].id)) {
+      records.push_back(i);
+    }
+  }
+  return records.empty() ? std::nullopt
+                         : std::optional(ScoreOf(group.judged, records));
+}
+
 std::string PartTable(const Report& report, const std::string& heading,
                       const std::vector<RecordPart>& parts) {
   std::string html =
@@ -478,28 +493,30 @@ std::string PartTable(const Report& report, const std::string& heading,
         false);
   }
   html += "</tr>\n";
+  std::vector<std::vector<std::optional<double>>> scores;  // [part][group]
+  double full = 1;  // the score of a whole bar; of percentages 100
   for (const RecordPart& part : parts) {
-    absl::StrAppend(&html, "<tr>", Cell(part.name),
-                    NumberCell(absl::StrCat(part.ids.size())));
+    std::vector<std::optional<double>>& row = scores.emplace_back();
     for (const GroupPredictions& group : report.predictions) {
-      std::vector<size_t> records;
-      for (size_t i = 0; i < group.judged.records.size(); ++i) {
-        if (part.ids.contains(group.judged.records[i].id)) {
-          records.push_back(i);
-        }
-      }
-      if (records.empty()) {
+      row.push_back(PartScore(group, part));
+      full = row.back().value_or(0) > 1 ? 100 : full;
+    }
+  }
+  for (size_t p = 0; p < parts.size(); ++p) {
+    absl::StrAppend(&html, "<tr>", Cell(parts[p].name),
+                    NumberCell(absl::StrCat(parts[p].ids.size())));
+    for (size_t g = 0; g < report.predictions.size(); ++g) {
+      if (!scores[p][g].has_value()) {
         html += Cell("-");
         continue;
       }
-      const double score = ScoreOf(group.judged, records);
-      const double share = score > 1 ? score / 100 : score;
       absl::StrAppendFormat(
           &html,
           "<td style=\"white-space:nowrap\">%s<span class=\"bar\" "
           "style=\"width:%.1frem;background:var(--series-%d)\"></span></td>",
-          FormatScore(score), 5 * std::clamp(share, 0.0, 1.0),
-          group.group % 8 + 1);
+          FormatScore(*scores[p][g]),
+          5 * std::clamp(*scores[p][g] / full, 0.0, 1.0),
+          report.predictions[g].group % 8 + 1);
     }
     html += "</tr>\n";
   }

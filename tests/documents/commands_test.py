@@ -43,6 +43,9 @@ PREPARATION = {
         f'residual_attention={mode} --set train.steps=4 --set '
         f'train.evaluate_every=4 --output runs/{name}'
         for mode, name in [('sum', 'demo'), ('off', 'off'), ('sum', 'sum')]],
+    'doc/predicting.md': [
+        'realetc finetune tasks/wikihop/configs/demo.json --set train.steps=4 '
+        '--set train.evaluate_every=4 --output runs/demo'],
     'doc/reports.md': [
         f'realetc finetune tasks/wikihop/configs/demo.json --set '
         f'residual_attention={mode} --set train.steps=4 --set '
