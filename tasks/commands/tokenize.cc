@@ -25,6 +25,7 @@
 #include "etc/weights/tokenizer_files.h"
 #include "tasks/commands/commands.h"
 #include "tasks/commands/console.h"
+#include "tasks/commands/model_options.h"
 #include "tasks/commands/output_file.h"
 #include "tasks/data/data_files.h"
 #include "tasks/pretrain/corpus/corpus_tokenizer.h"

@@ -48,9 +48,10 @@ std::string WordPieceText(const Tokenizer& tokenizer) {
 
 // The pieces that stand within words, by their ids.
 std::vector<uint8_t> Continuations(const Tokenizer& tokenizer) {
-  std::vector<uint8_t> result;
-  for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
-    result.push_back(static_cast<uint8_t>(tokenizer.ContinuesWord(id)));
+  const auto size = static_cast<size_t>(tokenizer.vocab_size());
+  std::vector<uint8_t> result(size);
+  for (size_t id = 0; id < size; ++id) {
+    result[id] = tokenizer.ContinuesWord(static_cast<int32_t>(id)) ? 1 : 0;
   }
   return result;
 }
