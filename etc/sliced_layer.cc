@@ -163,7 +163,7 @@ class ProjectionGradients {
 
  private:
   std::vector<torch::nn::Linear> projections_;
-  // Of each group of heads those of each projection.
+  // [groups of heads][projections]
   std::vector<Variables> groups_, biases_;
 };
 
@@ -444,11 +444,10 @@ class SlicedPass : public torch::CustomClassHolder {
     }
     OfBoth<ProjectionGradients> products;
     for (size_t i = 0; i < groups_.size(); ++i) {
-      Variables of_group(2);
+      Streams of_group;
       for (const QuerySide side : kSides) {
         if (!of_contexts[side].empty()) {
-          of_group[side == QuerySide::kLong ? 0 : 1] =
-              std::exchange(of_contexts[side][i], {});
+          of_group[side] = std::exchange(of_contexts[side][i], {});
         }
       }
       GroupGradients(factors, std::move(of_group), i,
@@ -492,7 +491,7 @@ class SlicedPass : public torch::CustomClassHolder {
   // Computes one group of heads again: adds its part of `products` and the
   // gradients of gates and relative tables, appends those of the scores from
   // below.
-  void GroupGradients(const AttentionStreams& factors, Variables of_contexts,
+  void GroupGradients(const AttentionStreams& factors, Streams of_contexts,
                       size_t index, const Variables& scores_above,
                       OfBoth<ProjectionGradients>* products,
                       Variables* result) {
@@ -501,7 +500,8 @@ class SlicedPass : public torch::CustomClassHolder {
     std::vector<HeadProjection> leaves;
     HeadContexts some = RunGroup(factors, index, &leaves);
     Variables roots = {some.longs, some.globals};
-    Variables root_gradients = std::move(of_contexts);
+    Variables root_gradients = {std::move(of_contexts.longs),
+                                std::move(of_contexts.globals)};
     for (size_t i = 0; i < root_gradients.size(); ++i) {
       if (root_gradients[i].defined()) {
         root_gradients[i] = root_gradients[i].view_as(roots[i]);

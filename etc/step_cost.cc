@@ -223,11 +223,11 @@ ActivationBytes SlicedActivations(const EtcConfig& config, const Sizes& s,
   bytes.saved = layers * in_memory * of_token + s.Tokens() * embedded;
   bytes.residual_scores = 2 * CarriedBytes(config, s);
   bytes.attention_inputs = InputBytes(s, options);
-  // Of each token, what is there at once: autograd holds the gradient of the
-  // layer's output to the end; files hold that of its input while heads are
-  // computed. Of some heads: queries, keys and values, contexts by tokens and
-  // by heads, and the gradients of all; the gradients of contexts make way for
-  // those of projections, heads by heads.
+  // Bytes of a token at once. Autograd holds the gradient of the layer's output
+  // to the end; files hold that of its input while heads are computed. Some
+  // heads have queries, keys and values, contexts by tokens and by heads, and
+  // the gradients of all; the gradients of contexts make way for those of
+  // projections, heads by heads.
   const bool in_files = !slices.directory.empty();
   const double heads =
       std::min(static_cast<double>(slices.heads), s.heads) / s.heads;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/status_macros.h"
@@ -30,6 +31,22 @@ class PageWriter : public ExampleBuilder<Openkp> {
         record_(record),
         rules_(openkp.rules()),
         words_(OpenkpWords(record.text)) {}
+
+  // Checks that elements are words of the document: those of a struct, which no
+  // reader has checked, need not be.
+  absl::Status CheckElements(const std::string& where) const {
+    const int64_t num_words = std::ssize(words_);
+    for (size_t i = 0; i < record_.elements.size(); ++i) {
+      const OpenkpElement& element = record_.elements[i];
+      if (element.first_word < 0 || element.end_word < element.first_word ||
+          element.end_word > num_words) {
+        return InvalidArgument(
+            where, ".elements[", i, "] should be words within [0, ", num_words,
+            "), but is [", element.first_word, ", ", element.end_word, ")");
+      }
+    }
+    return absl::OkStatus();
+  }
 
   void AddElements() {
     const std::vector<PhraseText> texts = ElementTexts(record_);
@@ -173,23 +190,6 @@ class PageWriter : public ExampleBuilder<Openkp> {
   std::vector<PhraseText> label_texts_;
 };
 
-// Checks that elements are words of the document: those of a struct, which no
-// reader has checked, need not be.
-absl::Status CheckElements(const OpenkpRecord& record,
-                           const std::string& where) {
-  const auto num_words = static_cast<int64_t>(OpenkpWords(record.text).size());
-  for (size_t i = 0; i < record.elements.size(); ++i) {
-    const OpenkpElement& element = record.elements[i];
-    if (element.first_word < 0 || element.end_word < element.first_word ||
-        element.end_word > num_words) {
-      return InvalidArgument(
-          where, ".elements[", i, "] should be words within [0, ", num_words,
-          "), but is [", element.first_word, ", ", element.end_word, ")");
-    }
-  }
-  return absl::OkStatus();
-}
-
 // Applies the type checks of the official program.
 absl::Status CheckOfficially(const OpenkpRecord& record,
                              const std::string& where) {
@@ -241,8 +241,8 @@ Openkp::ExamplesOr Openkp::MakeExamples(Record record,
   if (options().official_compatibility) {
     ETC_RETURN_IF_ERROR(CheckOfficially(record, where));
   }
-  ETC_RETURN_IF_ERROR(CheckElements(record, where));
   PageWriter writer(record, *this);
+  ETC_RETURN_IF_ERROR(writer.CheckElements(where));
   if (options().fixed_block_length > 0) {
     writer.AddFixedBlocks();
   } else {

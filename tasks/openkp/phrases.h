@@ -28,7 +28,7 @@ struct PhrasePosition {
 
 // The key phrases that occur in the text as whole words, in any case, each with
 // its words joined by a blank; in the order of the file (doc/openkp.md 2).
-// Those without words are left out; by the official rules one occurs in a text
+// Leaves out phrases without words; by the official rules one occurs in a text
 // that is empty, ends with a blank or has two of them side by side, and counts
 // like others.
 std::vector<std::string> ValidKeyPhrases(

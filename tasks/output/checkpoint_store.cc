@@ -356,31 +356,34 @@ absl::Status CheckpointStore::ForgetScores() {
   return Commit(std::move(record));
 }
 
-bool CheckpointStore::HasCheckpoint(int64_t step) const {
-  std::set<std::string> names;
+std::map<std::string, RecordedCheckpoint> CheckpointStore::Present() const {
+  CheckpointRecord record = record_;
   if (run_.empty()) {
-    const CheckpointSurvey found = SurveyCheckpoints(directory_);
-    names = {found.last, found.best};
-    for (const auto& [name, checkpoint] : found.record.checkpoints) {
-      names.insert(name);
+    CheckpointSurvey found = SurveyCheckpoints(directory_);
+    record = std::move(found.record);
+    for (const std::string& name : {found.last, found.best}) {
+      record.checkpoints.try_emplace(
+          name, RecordedCheckpoint{.step = StepOfCheckpoint(name)});
     }
-  } else {
-    for (const auto& [name, checkpoint] : record_.checkpoints) {
-      names.insert(name);
-    }
+    record.checkpoints.erase("");
   }
-  names.erase("");
-  return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
-    return StepOfCheckpoint(name) == step && IsThere(PathOf(name));
+  std::erase_if(record.checkpoints, [&](const auto& entry) {
+    return !IsThere(PathOf(entry.first));
+  });
+  return std::move(record.checkpoints);
+}
+
+bool CheckpointStore::HasCheckpoint(int64_t step) const {
+  const auto present = Present();
+  return std::any_of(present.begin(), present.end(), [step](const auto& entry) {
+    return entry.second.step == step;
   });
 }
 
 std::vector<RecordedCheckpoint> CheckpointStore::evaluated() const {
-  const CheckpointRecord record =
-      run_.empty() ? SurveyCheckpoints(directory_).record : record_;
   std::vector<RecordedCheckpoint> found;
-  for (const auto& [name, checkpoint] : record.checkpoints) {
-    if (!checkpoint.scores.empty() && IsThere(PathOf(name))) {
+  for (const auto& [name, checkpoint] : Present()) {
+    if (!checkpoint.scores.empty()) {
       found.push_back(checkpoint);
     }
   }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -106,7 +107,7 @@ class CheckpointStore {
   // come.
   absl::Status ForgetScores();
   // Returns true if a checkpoint of `step` is there. Before TakeOver, as
-  // SurveyCheckpoints finds them.
+  // checkpoints.json, `last` and `best` have them.
   bool HasCheckpoint(int64_t step) const;
   // The kept checkpoints that have scores and are there, in the order of their
   // steps. Before TakeOver, as checkpoints.json has them.
@@ -145,6 +146,9 @@ class CheckpointStore {
   // The newest checkpoint of `record` of which the loss was checked; empty if
   // there is none.
   std::string LastChecked(const CheckpointRecord& record) const;
+  // The recorded checkpoints that are there. Before TakeOver, as
+  // SurveyCheckpoints finds them, with the last and the best one.
+  std::map<std::string, RecordedCheckpoint> Present() const;
   // The names of the checkpoints of `record` that are kept.
   std::set<std::string> KeptNames(const CheckpointRecord& record) const;
   // Moves the other checkpoints of `record` to the superseded ones.

@@ -126,7 +126,7 @@ std::vector<fs::path> DirectoriesIn(const std::string& directory) {
   return found;
 }
 
-// The task and the main metric, of a summary.json or a grid.json.
+// Reads the task and the main metric of a summary.json, if it is there.
 absl::Status ReadNames(const std::string& path, RunGroup* group) {
   ETC_ASSIGN_OR_RETURN(const bool exists, IsFile(path));
   if (exists) {

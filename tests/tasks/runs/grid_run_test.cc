@@ -431,7 +431,7 @@ TEST_F(GridRunTest, KnowsHowLongAllOfItTakes) {
   GridReporter whole;
   expect_times("grid", kAllUpdates, &whole, /*resume=*/false);
   EXPECT_EQ(whole.updates.size(), kAllUpdates);
-  // What earlier starts have made does not count.
+  // Updates of earlier starts do not count.
   GridReporter stopped(kUpdatesToStop);
   expect_times("stopped", kAllUpdates, &stopped, /*resume=*/false);
   GridReporter resumed;

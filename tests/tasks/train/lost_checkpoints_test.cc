@@ -195,7 +195,7 @@ TEST_F(LostCheckpointsTest, RememberOnWhichDataTheyWereEvaluated) {
                     HasSubstr("other.jsonl")));
 }
 
-// Of the others, one is the best now.
+// The best is chosen among the others.
 TEST_F(LostCheckpointsTest, LeaveTheBestOfThoseThatAreThere) {
   json_["train"]["keep_last"] = 9;
   FakeReporter first;
