@@ -244,6 +244,11 @@ const json* JsonObjectReader::Raw(const std::string& field, bool required) {
   return Find(field);
 }
 
+const json* JsonObjectReader::Given(const std::string& field) {
+  const json* value = Find(field);
+  return value == nullptr || value->is_null() ? nullptr : value;
+}
+
 std::string JsonObjectReader::Where(const std::string& field) const {
   // "file.json" has no path within it yet, "file.json: train" has.
   const bool has_path =

@@ -78,6 +78,8 @@ class JsonObjectReader {
   bool Has(const std::string& field) const;
   // The field as it stands, or nullptr (with a mistake noted when `required`).
   const nlohmann::json* Raw(const std::string& field, bool required);
+  // The field as it stands, or nullptr if it is absent or null.
+  const nlohmann::json* Given(const std::string& field);
   // The prefix of messages.
   const std::string& where() const { return where_; }
   // The prefix for a nested field: "finetune.json: train.optimizer".

@@ -11,7 +11,6 @@
 #include "base/status_macros.h"
 #include "etc/encoder_decoder/fairseq_names.h"
 #include "etc/weights/pytorch_writer.h"
-#include "etc/weights/tokenizer_statements.h"
 #include "nlohmann/json.hpp"
 
 namespace etc {
@@ -53,7 +52,7 @@ Json OptionsOf(const TensorReader& reader) {
 // Reads an option if it is there and not null, which stands for none.
 template <typename T>
 void TakeOption(const char* name, JsonObjectReader* options, T* field) {
-  if (GivenField(options, name) != nullptr) {
+  if (options->Given(name) != nullptr) {
     options->Optional(name, field);
   }
 }
@@ -175,7 +174,7 @@ absl::Status TakeOptions(const TensorReader& reader, int64_t heads,
   take("cross_residual_attention", &config->cross_residual_attention);
   take(kResidualDecay, &config->residual_decay);
   CheckOptions(*config, &fields);
-  ETC_RETURN_IF_ERROR(fields.Finish(kIgnoreOthers));
+  ETC_RETURN_IF_ERROR(fields.Finish(JsonObjectReader::UnknownFields::kIgnore));
   if (encoder_heads < 1 || encoder_heads != decoder_heads) {
     return InvalidArgument(
         reader.path(),

@@ -104,10 +104,10 @@ absl::Status ReadTokenizerConfig(const std::string& path,
   ETC_ASSIGN_OR_RETURN(const json contents, ReadJsonFile(path));
   JsonObjectReader reader(contents, path);
   std::string name;
-  if (GivenField(&reader, "tokenizer_class") != nullptr) {
+  if (reader.Given("tokenizer_class") != nullptr) {
     reader.Optional("tokenizer_class", &name);
   }
-  if (GivenField(&reader, "add_prefix_space") != nullptr) {
+  if (reader.Given("add_prefix_space") != nullptr) {
     reader.Optional("add_prefix_space", &statements->add_prefix_space);
   }
   ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));

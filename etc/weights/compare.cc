@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/json_text.h"
+#include "base/shape_text.h"
 #include "base/status_macros.h"
 #include "etc/weights/import_plan.h"
 #include "etc/weights/pretraining_heads.h"

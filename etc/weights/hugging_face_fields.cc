@@ -136,8 +136,7 @@ void ReadBothLabels(const json& object, HuggingFaceFields* fields) {
 // A number or null.
 void ReadNumber(JsonObjectReader* reader, const std::string& field,
                 std::optional<double>* value) {
-  const json* raw = reader->Raw(field, /*required=*/false);
-  if (raw != nullptr && !raw->is_null()) {
+  if (reader->Given(field) != nullptr) {
     double number = 0;
     reader->Optional(field, &number);
     *value = number;
@@ -162,8 +161,7 @@ absl::StatusOr<HuggingFaceFields> HuggingFaceFieldsFromJson(
     const json& object, const std::string& source) {
   HuggingFaceFields fields;
   JsonObjectReader reader(object, source);
-  const auto* classes = reader.Raw("architectures", /*required=*/false);
-  if (classes != nullptr && !classes->is_null()) {
+  if (reader.Given("architectures") != nullptr) {
     std::vector<std::string> architectures;
     reader.OneOrMore("architectures", &architectures);
     fields.architecture = architectures.empty() ? "" : architectures.front();

@@ -44,7 +44,7 @@ absl::Status CheckType(const json& object, const std::string& where,
 absl::Status ReadNormalizer(JsonObjectReader* file, TokenizerJson* tokenizer) {
   const std::string where = file->Where("normalizer");
   TokenizerStatements& statements = tokenizer->statements;
-  const json* normalizer = GivenField(file, "normalizer");
+  const json* normalizer = file->Given("normalizer");
   if (normalizer == nullptr) {
     tokenizer->has_normalizer = false;
     statements.lower_case = {false, absl::StrCat(where, ".lowercase")};
@@ -60,7 +60,7 @@ absl::Status ReadNormalizer(JsonObjectReader* file, TokenizerJson* tokenizer) {
   read("clean_text", &statements.clean_text);
   read("handle_chinese_chars", &statements.tokenize_chinese_chars);
   read("lowercase", &statements.lower_case);
-  if (GivenField(&reader, "strip_accents") != nullptr) {
+  if (reader.Given("strip_accents") != nullptr) {
     read("strip_accents", &statements.strip_accents);
   }
   return reader.Finish(kIgnoreOthers);
@@ -177,7 +177,7 @@ absl::Status AddPiece(const json& added, const std::string& where,
 absl::StatusOr<std::string> ReadLines(JsonObjectReader* file,
                                       const json& vocabulary,
                                       TokenizerStatements* statements) {
-  const json* added = GivenField(file, "added_tokens");
+  const json* added = file->Given("added_tokens");
   const std::string where = file->Where("added_tokens");
   if (added != nullptr && !added->is_array()) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -223,7 +223,7 @@ absl::StatusOr<TokenizerJson> ReadTokenizerJson(const std::string& path) {
   ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
   const std::string where = reader.Where("model");
   ETC_RETURN_IF_ERROR(CheckModelType(*model, where));
-  if (const json* splitter = GivenField(&reader, "pre_tokenizer")) {
+  if (const json* splitter = reader.Given("pre_tokenizer")) {
     ETC_RETURN_IF_ERROR(CheckType(*splitter, reader.Where("pre_tokenizer"),
                                   "BertPreTokenizer"));
   }
@@ -274,7 +274,7 @@ absl::StatusOr<int64_t> CountTokenizerJsonPieces(const std::string& path) {
   } else if (pieces->is_object()) {
     std::for_each(pieces->begin(), pieces->end(), add);
   }
-  const json* added = GivenField(&reader, "added_tokens");
+  const json* added = reader.Given("added_tokens");
   for (size_t i = 0; added != nullptr && i < added->size(); ++i) {
     if (const json& token = (*added)[i];
         token.is_object() && token.contains("id")) {

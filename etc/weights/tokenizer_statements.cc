@@ -109,7 +109,7 @@ absl::Status AddTokens(const std::vector<StatedToken>& others,
 template <typename T>
 void ReadStated(JsonObjectReader* reader, const std::string& field,
                 std::optional<Stated<T>>* stated) {
-  if (GivenField(reader, field) != nullptr) {
+  if (reader->Given(field) != nullptr) {
     *stated = {T(), reader->Where(field)};
     reader->Optional(field, &(*stated)->value);
   }
@@ -132,7 +132,7 @@ constexpr std::pair<const char*, const char*> kRoles[] = {
 
 absl::Status CheckRoles(JsonObjectReader* reader) {
   for (const auto& [role, piece] : kRoles) {
-    const json* token = GivenField(reader, role);
+    const json* token = reader->Given(role);
     if (token != nullptr && ContentOf(*token) != piece) {
       return UnsupportedTokenizer(reader->Where(role),
                                   QuotedName(ContentOf(*token)),
@@ -151,7 +151,7 @@ absl::Status CheckUnsupported(JsonObjectReader* reader) {
       {"word_tokenizer_type", "basic"}, {"subword_tokenizer_type", "wordpiece"},
   };
   for (const auto& [field, value] : only) {
-    const json* found = GivenField(reader, field);
+    const json* found = reader->Given(field);
     if (found != nullptr && *found != value) {
       return UnsupportedTokenizer(reader->Where(field),
                                   found->is_string()
@@ -169,7 +169,7 @@ absl::Status ReadSpecialTokens(JsonObjectReader* reader,
                                TokenizerStatements* statements) {
   for (const char* field :
        {"additional_special_tokens", "extra_special_tokens"}) {
-    const json* tokens = GivenField(reader, field);
+    const json* tokens = reader->Given(field);
     if (tokens == nullptr) {
       continue;
     }
@@ -257,11 +257,6 @@ absl::StatusOr<TokenizerStatements> ReadModelConfig(const std::string& path) {
 
 }  // namespace
 
-const json* GivenField(JsonObjectReader* reader, const std::string& field) {
-  const json* value = reader->Raw(field, /*required=*/false);
-  return value == nullptr || value->is_null() ? nullptr : value;
-}
-
 absl::Status UnsupportedTokenizer(const std::string& where,
                                   absl::string_view found,
                                   absl::string_view expected,
@@ -301,7 +296,7 @@ absl::Status CheckTokenId(const json& id, const std::string& piece,
 absl::Status ReadAddedTokensDecoder(JsonObjectReader* config,
                                     std::vector<StatedToken>* all) {
   constexpr char kField[] = "added_tokens_decoder";
-  const json* decoder = GivenField(config, kField);
+  const json* decoder = config->Given(kField);
   if (decoder == nullptr) {
     return absl::OkStatus();
   }

@@ -26,10 +26,6 @@ inline constexpr uint64_t kEndOfTokenIds = uint64_t{1} << 31;
 // Files of HuggingFace's have many fields that are not read.
 inline constexpr auto kIgnoreOthers = JsonObjectReader::UnknownFields::kIgnore;
 
-// The field `field`, or nullptr if it is absent or null.
-const nlohmann::json* GivenField(JsonObjectReader* reader,
-                                 const std::string& field);
-
 // A value of a file, and where it stands: "<file>: <field>".
 template <typename T>
 struct Stated {

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "base/shape_text.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "etc/weights/pretraining_parameters.h"

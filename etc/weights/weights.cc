@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/shape_text.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "etc/weights/head_plan.h"

@@ -210,8 +210,8 @@ void ReadNumber(JsonObjectReader& reader, const ClassifyOptions& options,
 
 void ReadAnswer(JsonObjectReader& reader, const ClassifyOptions& options,
                 ClassifyRecord* record) {
-  const json* value = reader.Raw(options.label, /*required=*/false);
-  if (value == nullptr || value->is_null()) {
+  const json* value = reader.Given(options.label);
+  if (value == nullptr) {
     return;
   }
   switch (options.type) {

@@ -10,7 +10,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "base/machine_description.h"
 #include "tasks/train/device.h"
 
@@ -87,10 +86,6 @@ std::string FormatSeconds(double seconds) {
     }
   }
   return "";
-}
-
-std::string FormatShape(const std::vector<int64_t>& shape) {
-  return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
 }
 
 ProgramVersion VersionOfProgram(const std::string& commit) {

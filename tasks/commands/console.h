@@ -26,9 +26,6 @@ std::string FormatBytes(double bytes);
 // "0.25 s", "1.5 min", "12 h" or "3.5 days".
 std::string FormatSeconds(double seconds);
 
-// "[30522, 768]"
-std::string FormatShape(const std::vector<int64_t>& shape);
-
 // The version of this program; `commit` as of ProgramVersion.
 ProgramVersion VersionOfProgram(const std::string& commit);
 

@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "base/counted.h"
 #include "base/printable.h"
+#include "base/shape_text.h"
 #include "base/status_macros.h"
 #include "etc/residual_choice.h"
 #include "etc/weights/checkpoint.h"
@@ -60,7 +61,7 @@ absl::Status PrintTensors(const TensorReader& reader) {
     const absl::StatusOr<torch::Tensor> read = reader.Read(name);
     if (absl::IsInvalidArgument(read.status())) {
       std::cout << absl::StreamFormat("%-60s %-16s %-8s not numbers\n",
-                                      Printable(name), FormatShape(info->shape),
+                                      Printable(name), ShapeText(info->shape),
                                       info->dtype);
       continue;
     }
@@ -69,10 +70,10 @@ absl::Status PrintTensors(const TensorReader& reader) {
     const torch::Tensor wide = tensor.to(torch::kFloat64);
     parameters += tensor.numel();
     bytes += static_cast<int64_t>(tensor.nbytes());
-    std::cout << absl::StreamFormat(
-        "%-60s %-16s %-8s norm %.6g\n", Printable(name),
-        FormatShape(tensor.sizes().vec()), c10::toString(tensor.scalar_type()),
-        wide.norm().item<double>());
+    std::cout << absl::StreamFormat("%-60s %-16s %-8s norm %.6g\n",
+                                    Printable(name), ShapeText(tensor.sizes()),
+                                    c10::toString(tensor.scalar_type()),
+                                    wide.norm().item<double>());
     if (const absl::Status finite = CheckFinite(reader.path(), {{name, wide}});
         !finite.ok()) {
       warnings.emplace_back(finite.message());

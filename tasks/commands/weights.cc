@@ -17,6 +17,7 @@
 #include "base/counted.h"
 #include "base/directory.h"
 #include "base/printable.h"
+#include "base/shape_text.h"
 #include "base/status_macros.h"
 #include "etc/residual_choice.h"
 #include "etc/weights/convert.h"
@@ -154,17 +155,17 @@ void PrintParameters(const ImportPlan& plan) {
   std::cout << absl::StreamFormat(kLine, "parameter", "shape", "from", "how");
   for (const WeightStep& step : plan.plan.steps) {
     std::cout << absl::StreamFormat(
-        kLine, step.target.name, FormatShape(step.target.shape),
+        kLine, step.target.name, ShapeText(step.target.shape),
         step.source.empty() ? "-" : Printable(step.source), step.how);
   }
   for (const WeightStep& step : plan.heads.steps) {
     std::cout << absl::StreamFormat(kLine, step.target.name,
-                                    FormatShape(step.target.shape),
+                                    ShapeText(step.target.shape),
                                     Printable(step.source), step.how);
   }
   for (const DroppedTensor& tensor : plan.plan.dropped) {
     std::cout << absl::StreamFormat(
-        kLine, "-", FormatShape(plan.file.source.tensors.at(tensor.name).shape),
+        kLine, "-", ShapeText(plan.file.source.tensors.at(tensor.name).shape),
         Printable(tensor.name), absl::StrCat("dropped: ", tensor.why));
   }
   std::cout << "\n";

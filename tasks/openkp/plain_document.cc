@@ -57,8 +57,8 @@ bool IsPhrase(const nlohmann::json& phrase) {
 
 void ReadPlainPhrases(JsonObjectReader& reader, OpenkpRecord* record) {
   constexpr char kField[] = "KeyPhrases";
-  const nlohmann::json* phrases = reader.Raw(kField, /*required=*/false);
-  if (phrases == nullptr || phrases->is_null()) {
+  const nlohmann::json* phrases = reader.Given(kField);
+  if (phrases == nullptr) {
     return;
   }
   if (!phrases->is_array()) {

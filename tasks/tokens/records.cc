@@ -173,15 +173,9 @@ void CheckWords(JsonObjectReader& reader,
   }
 }
 
-// Returns true if the field has a value.
-bool IsGiven(JsonObjectReader& reader, const std::string& field) {
-  const json* value = reader.Raw(field, /*required=*/false);
-  return value != nullptr && !value->is_null();
-}
-
 void ReadSplitText(JsonObjectReader& reader, const TokensOptions& options,
                    TokensRecord* record) {
-  if (IsGiven(reader, "text")) {
+  if (reader.Given("text") != nullptr) {
     reader.Fail("text",
                 "should not stand beside sentences, whose words are the text");
   }
@@ -189,7 +183,7 @@ void ReadSplitText(JsonObjectReader& reader, const TokensOptions& options,
   CheckWords(reader, record->sentences);
   std::vector<int64_t> lines;
   reader.Optional(kConllLinesField, &lines);
-  if (!IsGiven(reader, "tags")) {
+  if (reader.Given("tags") == nullptr) {
     return;
   }
   std::vector<std::vector<std::string>> of_words;
@@ -293,7 +287,7 @@ void Tokens::ReadRecord(JsonObjectReader& reader, Record* record) const {
     ReadSplitText(reader, options(), record);
   } else {
     reader.Required("text", &record->text);
-    if (IsGiven(reader, "tags")) {
+    if (reader.Given("tags") != nullptr) {
       reader.Fail("tags",
                   "should stand beside sentences, whose words have tags, but "
                   "stands beside text");

@@ -12,6 +12,7 @@
 #include "base/counted.h"
 #include "base/file.h"
 #include "base/json_reader.h"
+#include "base/shape_text.h"
 #include "base/status_macros.h"
 #include "etc/config.h"
 #include "etc/residual_choice.h"
@@ -74,8 +75,8 @@ absl::StatusOr<std::string> UnusableHeadReason(const TensorReader& reader,
     }
     ETC_ASSIGN_OR_RETURN(const std::vector<int64_t> shape, reader.Shape(name));
     if (tensor.sizes() != shape) {
-      return absl::StrCat("has one with ", name, " of shape [",
-                          absl::StrJoin(shape, ", "), "]");
+      return absl::StrCat("has one with ", name, " of shape ",
+                          ShapeText(shape));
     }
   }
   return std::string();

@@ -11,9 +11,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/json_reader.h"
+#include "base/shape_text.h"
 #include "base/status_macros.h"
 #include "etc/weights/encoder_parameters.h"
 #include "tasks/train/adam_update.h"
@@ -155,10 +155,9 @@ absl::StatusOr<std::map<std::string, Slots>> AdamOptimizer::ParseState(
     const torch::IntArrayRef shape =
         kind == "updates" ? torch::IntArrayRef() : parameter->second.sizes();
     if (tensor.sizes() != shape) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("optimizer state: \"", key, "\" should have shape [",
-                       absl::StrJoin(shape, ", "), "], but has [",
-                       absl::StrJoin(tensor.sizes(), ", "), "]"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "optimizer state: \"", key, "\" should have shape ", ShapeText(shape),
+          ", but has ", ShapeText(tensor.sizes())));
     }
     Slots& slots = result[name];
     if (kind == "updates") {

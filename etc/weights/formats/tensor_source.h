@@ -11,9 +11,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
+#include "base/shape_text.h"
 
 namespace etc {
 
@@ -66,11 +65,6 @@ struct TensorInfo {
   std::string dtype;  // Dtype::name, or "DT_" and an unknown number
   std::vector<int64_t> shape;
 };
-
-// "[2, 3]".
-inline std::string ShapeText(absl::Span<const int64_t> shape) {
-  return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
-}
 
 // "F32 [2, 3]".
 inline std::string Describe(const TensorInfo& info) {

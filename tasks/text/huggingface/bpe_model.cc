@@ -386,7 +386,7 @@ absl::StatusOr<BpeModel::Merges> ReadMerges(const json& list,
 
 // Options that are not supported together, or not at all.
 absl::Status CheckBpe(JsonObjectReader* reader, const BpeOptions& options) {
-  const json* dropout = GivenField(reader, "dropout");
+  const json* dropout = reader->Given("dropout");
   if (dropout != nullptr && *dropout != 0.0) {
     return UnsupportedTokenizer(reader->Where("dropout"), JsonText(*dropout),
                                 "null");

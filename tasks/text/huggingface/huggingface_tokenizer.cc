@@ -226,12 +226,12 @@ absl::StatusOr<Parts> ReadParts(const json& contents,
   const json* model = reader.Raw("model", /*required=*/true);
   ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
   Parts parts;
-  if (const json* normalizer = GivenField(&reader, "normalizer")) {
+  if (const json* normalizer = reader.Given("normalizer")) {
     ETC_ASSIGN_OR_RETURN(
         parts.normalizers,
         ReadNormalizers(*normalizer, reader.Where("normalizer")));
   }
-  if (const json* splitter = GivenField(&reader, "pre_tokenizer")) {
+  if (const json* splitter = reader.Given("pre_tokenizer")) {
     ETC_ASSIGN_OR_RETURN(
         parts.pre_tokenizers,
         ReadPreTokenizers(*splitter, reader.Where("pre_tokenizer")));
@@ -241,12 +241,12 @@ absl::StatusOr<Parts> ReadParts(const json& contents,
                                  parts.pre_tokenizers.is_byte_level));
   parts.vocabulary = std::move(read.vocabulary);
   parts.model = std::move(read.model);
-  if (const json* added = GivenField(&reader, "added_tokens")) {
+  if (const json* added = reader.Given("added_tokens")) {
     ETC_ASSIGN_OR_RETURN(parts.added_tokens,
                          ReadAddedTokens(*added, reader.Where("added_tokens"),
                                          &parts.vocabulary));
   }
-  if (const json* processor = GivenField(&reader, "post_processor")) {
+  if (const json* processor = reader.Given("post_processor")) {
     ETC_ASSIGN_OR_RETURN(
         parts.marks,
         ReadPostProcessor(*processor, reader.Where("post_processor"),

@@ -290,7 +290,7 @@ absl::Status ReadBertNormalizer(JsonObjectReader* reader, Normalizers* all) {
   reader->Optional("clean_text", &clean_text);
   reader->Optional("handle_chinese_chars", &handle_chinese_chars);
   reader->Optional("lowercase", &lowercase);
-  if (GivenField(reader, "strip_accents") != nullptr) {
+  if (reader->Given("strip_accents") != nullptr) {
     reader->Optional("strip_accents", &strip_accents);
   } else {
     strip_accents = lowercase;
@@ -344,7 +344,7 @@ absl::Status ReadStrip(JsonObjectReader* reader, Normalizers* all) {
 
 absl::Status ReadPrecompiled(JsonObjectReader* reader, Normalizers* all) {
   constexpr char kField[] = "precompiled_charsmap";
-  if (GivenField(reader, kField) == nullptr) {
+  if (reader->Given(kField) == nullptr) {
     return absl::OkStatus();  // a model without rules
   }
   std::string encoded;

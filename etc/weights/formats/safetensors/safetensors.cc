@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/shape_text.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "etc/weights/formats/safetensors/safetensors_header.h"

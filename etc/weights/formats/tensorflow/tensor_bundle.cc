@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/shape_text.h"
 #include "base/status_macros.h"
 #include "etc/weights/formats/tensorflow/protobuf_wire.h"
 
