@@ -84,7 +84,10 @@ absl::StatusOr<Translator> Translator::Open(const std::string& checkpoint,
   ETC_ASSIGN_OR_RETURN(
       const RunDevice device,
       DeviceOfRun(config, FindCudaDevices(), /*field=*/"--device"));
-  ETC_RETURN_IF_ERROR(SetThreads(config.train.threads).status());
+  ETC_RETURN_IF_ERROR(
+      SetThreads(config.train.threads,
+                 options.threads.has_value() ? "--threads" : "train.threads")
+          .status());
   ETC_ASSIGN_OR_RETURN(std::shared_ptr<const TranslationVocabulary> vocabulary,
                        LoadTranslationVocabulary(config.tokenizer));
   ETC_ASSIGN_OR_RETURN(
