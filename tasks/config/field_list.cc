@@ -2,10 +2,12 @@
 
 #include <fnmatch.h>
 
+#include <cmath>
 #include <type_traits>
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -97,9 +99,15 @@ constexpr ModelField kModelFields[] = {
      "kernels that write into the residual stream begin smaller, as in "
      "GPT-2"}};
 
-// The text of a number as people write it: 5e-5, 1, 0.1.
+// The text of a number as people write it: 5e-5, 1, 0.1, 1048576.
 std::string NumberText(double number) {
   std::string text = absl::StrCat(number);
+  constexpr double kWholeBelow = 1e15;
+  if (double read = 0; absl::SimpleAtod(text, &read) && read != number &&
+                       std::abs(number) < kWholeBelow &&
+                       number == std::trunc(number)) {
+    text = absl::StrCat(static_cast<int64_t>(number));
+  }
   return absl::StrReplaceAll(text, {{"e-0", "e-"}, {"e+0", "e"}, {"e+", "e"}});
 }
 

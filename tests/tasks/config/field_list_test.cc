@@ -54,6 +54,12 @@ TEST(FieldListTest, EveryFieldHasASentence) {
   }
 }
 
+TEST(FieldListTest, BoundsAreExact) {
+  const auto fields = SelectFields(ConfigFields(), "data.max_long_length");
+  ASSERT_TRUE(fields.ok()) << fields.status();
+  EXPECT_THAT(fields->front().bounds, HasSubstr("at most 1048576"));
+}
+
 TEST(FieldListTest, HasEveryFieldOfTheModel) {
   std::set<std::string> expected = {"model.preset", "model.path"};
   const auto defaults = nlohmann::json::parse(EtcConfigToJson(EtcConfig()));
