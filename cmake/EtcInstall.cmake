@@ -47,7 +47,7 @@ install(FILES "${PROJECT_SOURCE_DIR}/cmake/completions/realetc"
 install(FILES "${PROJECT_SOURCE_DIR}/cmake/completions/_realetc"
   DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions"
   COMPONENT program)
-foreach(task IN LISTS ETC_TASKS ITEMS pretrain)
+foreach(task IN LISTS ETC_TASKS ITEMS pretrain translation)
   install(DIRECTORY
     "${PROJECT_SOURCE_DIR}/tasks/${task}/configs"
     "${PROJECT_SOURCE_DIR}/tasks/${task}/sample"

@@ -104,10 +104,11 @@ struct ConfigTable<FinetuneConfig> {
             "`\"tokens\"` (labels of parts of them, such as names, CoNLL or "
             "JSON, [tasks/tokens](../tasks/tokens/README.md)), "
             "`\"glue\"` ([tasks/glue](../tasks/glue/README.md)), `\"squad\"` "
-            "(SQuAD v1.1 and v2.0, [tasks/squad](../tasks/squad/README.md)) or "
+            "(SQuAD v1.1 and v2.0, [tasks/squad](../tasks/squad/README.md)), "
             "`\"translation\"` ([tasks/translation]"
-            "(../tasks/translation/README.md)); "
-            "the object of this name holds the task's own options"),
+            "(../tasks/translation/README.md)) or `\"pretrain\"` "
+            "([tasks/pretrain](../tasks/pretrain/README.md)); the object of "
+            "this name holds the task's own options"),
       Field("init", &FinetuneConfig::init,
             "weights to start from ([of any origin](weights.md)); their model "
             "is used if `model` says nothing",
@@ -318,7 +319,7 @@ struct ConfigTable<TrainConfig> {
             {.least = 1, .most = 1e12}),
       Field("num_train_examples", &C::num_train_examples,
             "number of examples that `epochs` refers to; if absent, all there "
-            "are",
+            "are (`realetc inspect --config CONFIG --count` counts them)",
             {.least = 1, .most = 1e12}),
       Field("max_examples", &C::max_examples,
             "for quick trials: only the first so many records of `data.train` "
@@ -381,14 +382,15 @@ struct ConfigTable<TrainConfig> {
             "`\"cpu\"`, `\"cuda\"` or, for the second CUDA device, "
             "`\"cuda:1\"`; `\"auto\"` is CUDA where there is a device, else "
             "the CPU; of several processes on a machine each takes a device of "
-            "its own. A run says which it took ([more](cuda.md))",
+            "its own. A run says which it took (see [CUDA devices](cuda.md))",
             {.may_change = "a run may be moved", .is_local = true}),
       Field(
           "precision", &C::precision,
           "or `\"bf16\"`: both factors of the products of linear layers and "
           "of attention are rounded, for CPUs with AVX512-BF16 or AMX and for "
           "[CUDA devices](cuda.md); on the CPU also what backward keeps of the "
-          "input of `gelu`. Weights, sums, softmax, scores and all else stay "
+          "input of `gelu`, on CUDA devices the results of linear layers. "
+          "Weights, sums, softmax, scores and all else stay "
           "float32. On a CPU without fast products of bfloat16 attention stays "
           "float32",
           {.one_of = kPrecisions}),
@@ -408,7 +410,8 @@ struct ConfigTable<TrainConfig> {
           "computed some heads or tokens at a time (`\"slices\"`); or the same "
           "in files (`\"files\"`). `\"auto\"` takes, "
           "for each micro-batch, the first of these that fits in memory; on "
-          "CUDA devices, and for `translation`, all is kept",
+          "CUDA devices it keeps all, and `\"layers\"` may be asked for; "
+          "`translation` has `\"kept\"` alone",
           {.one_of = kMemoryPlans, .may_change = "it changes rounding alone"}),
       Field(
           "memory_gigabytes", &C::memory_gigabytes,
@@ -431,7 +434,8 @@ struct ConfigTable<TrainConfig> {
             {.least = 0, .may_change = "it trains nothing"}),
       Field("tensorboard", &C::tensorboard,
             "writes the metrics for TensorBoard, too: scalars, the "
-            "configuration, a histogram of gates ([more](#tensorboard))",
+            "configuration, a histogram of gates (see "
+            "[TensorBoard](#tensorboard))",
             {.may_change = "it trains nothing"}),
       Field("shard_optimizer", &C::shard_optimizer,
             "[several processes](distributed.md): each rank keeps the "

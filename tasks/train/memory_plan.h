@@ -40,9 +40,10 @@ std::optional<LayerSlices> SlicesOf(const FinetuneConfig& config);
 std::vector<MemoryPlan> AllowedPlans(const FinetuneConfig& config,
                                      StepBackend backend = StepBackend::kCpu);
 
-// Returns an error if train.memory_plan cannot be: on a device, for an
-// encoder-decoder, with train.watch_scores or another storage of residual
-// scores, without a directory that can be written to.
+// Returns an error if train.memory_plan cannot be: slices or files on a device,
+// any but kKept for an encoder-decoder, slices or files with train.watch_scores
+// or another storage of residual scores, files without a directory that can be
+// written to.
 absl::Status CheckMemoryPlan(const FinetuneConfig& config, bool is_cpu);
 
 // Bytes that training may take: train.memory_gigabytes, or MemoryOfProcess.
