@@ -352,6 +352,9 @@ void RegisterAll() {
       }
     }
   }
+  // An hour, and 60 GB of files.
+  Register({.training = true, .precision = "bf16", .plan = "files"},
+           {{12, 1048576, 256, 2}});
   for (const char* size : {"base", "large"}) {
     // All layers of base; as many of large as take about as long.
     const int64_t layers = std::string(size) == "base" ? 12 : 6;
