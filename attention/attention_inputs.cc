@@ -103,15 +103,13 @@ void CheckFit(const std::vector<AttentionPattern>& patterns, int64_t batch,
   TORCH_CHECK(static_cast<int64_t>(patterns.size()) == batch, "a batch of ",
               batch, " should have as many patterns, but has ",
               patterns.size());
-  // All patterns have the same radius (CheckPatterns); without long tokens it
-  // means nothing.
-  TORCH_CHECK(patterns.empty() || patterns[0].local_radius == local_radius ||
-                  std::all_of(patterns.begin(), patterns.end(),
-                              [](const AttentionPattern& pattern) {
-                                return pattern.long_length() == 0;
-                              }),
-              "patterns should have the layer's local_radius, ", local_radius,
-              ", but have ", patterns[0].local_radius);
+  for (const AttentionPattern& pattern : patterns) {
+    // Without long tokens the radius means nothing.
+    TORCH_CHECK(
+        pattern.local_radius == local_radius || pattern.long_length() == 0,
+        "patterns should have the layer's local_radius, ", local_radius,
+        ", but have ", pattern.local_radius);
+  }
 }
 
 // Calls function(tensor) for each of the masks and ids.

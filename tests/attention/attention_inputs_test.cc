@@ -10,10 +10,12 @@
 #include <torch/types.h>
 
 #include <limits>
+#include <string>
 
 #include "attention/global_local_attention.h"
 #include "attention/output_rows.h"
 #include "attention/pattern_builders.h"
+#include "tests/support/error_message.h"
 
 namespace etc {
 namespace {
@@ -117,6 +119,54 @@ TEST(AttentionInputsTest, EverythingIsAnUnrestrictedPatternOfEachExample) {
     ASSERT_NE(runs.runs, nullptr);
     EXPECT_EQ(runs.has_no_ids(), distance == 0);
   }
+}
+
+// Layers may differ in radius: column w of row i is key i + w - radius.
+TEST(AttentionInputsTest, GiveEachLayerTheMasksOfItsRadius) {
+  for (const AttentionInputs& inputs :
+       {AttentionInputs::Everything(2),
+        AttentionInputs::Padded(torch::ones({1, kLong}, torch::kBool))}) {
+    for (const int64_t radius : {1, 2, 1}) {
+      const torch::Tensor key = torch::arange(kLong).unsqueeze(1) +
+                                torch::arange(2 * radius + 1) - radius;
+      EXPECT_TRUE(inputs.Tensors(1, kLong, kGlobal, radius, torch::kCPU)
+                      .l2l_mask[0]
+                      .equal(key.ge(0).logical_and(key.lt(kLong))))
+          << radius;
+    }
+  }
+}
+
+TEST(AttentionInputsTest, PatternsOfABatchHaveOneRadiusAndDistance) {
+  const auto message = [](const AttentionPattern& first,
+                          const AttentionPattern& second) {
+    const AttentionInputs inputs({first, second});
+    const std::string runs = MessageOf(
+        [&] { inputs.Softmax(QuerySide::kLong, 2, kLong, kGlobal, kRadius); });
+    EXPECT_EQ(runs, MessageOf([&] {
+                inputs.Tensors(2, kLong, kGlobal, kRadius, torch::kCPU);
+              }));
+    return runs;
+  };
+  const auto pattern = [](int64_t longs, int64_t radius, int64_t distance) {
+    return UnrestrictedPattern(longs, kGlobal, radius, distance);
+  };
+  const AttentionPattern good = pattern(kLong, kRadius, 3);
+  EXPECT_EQ(message(good, pattern(3, kRadius, 3)), "nothing was thrown");
+  EXPECT_THAT(message(good, pattern(kLong, kRadius, 4)),
+              testing::HasSubstr("should have one relative_pos_max_distance, "
+                                 "but have 3 and 4"));
+  EXPECT_THAT(message(good, pattern(kLong, 1, 3)),
+              testing::HasSubstr("should have the layer's local_radius, 2, "
+                                 "but have 1"));
+  // Without long tokens there are no windows.
+  EXPECT_EQ(message(good, pattern(0, 1, 3)), "nothing was thrown");
+  EXPECT_EQ(message(pattern(0, 1, 3), good), "nothing was thrown");
+  EXPECT_THAT(MessageOf([&] {
+                Materialize({good, pattern(kLong, 1, 3)}, kLong, kGlobal);
+              }),
+              testing::HasSubstr("should have one local_radius, but have 2 "
+                                 "and 1"));
 }
 
 // The tensors of the attention module and of the operation itself.

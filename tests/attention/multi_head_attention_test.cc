@@ -22,6 +22,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/bfloat16.h"
+#include "base/linear.h"
 #include "tests/support/attention_case.h"
 #include "tests/support/error_message.h"
 #include "tests/support/exactness.h"
@@ -507,6 +509,28 @@ TEST(MultiHeadAttentionTest, IsClonedSavedLoadedMovedAndPrinted) {
                   "value_size=12, num_heads=3, head_size=4, "
                   "relative_pos_max_distance=3, dropout=0)"));
   EXPECT_THAT(text.str(), testing::HasSubstr("(relative): "));
+}
+
+TEST(MultiHeadAttentionTest, IsClonedWithItsPrecision) {
+  torch::manual_seed(7);
+  MultiHeadAttention attention = Make(SmallOptions());
+  const torch::Tensor tokens = torch::randn({kBatch, kQueries, kHidden});
+  const auto run = [&](MultiHeadAttentionImpl& module) {
+    return module.forward(tokens, tokens, tokens).output;
+  };
+  const torch::Tensor in_float = run(*attention);
+  attention->set_linear_precision(LinearPrecision::kBfloat16);
+  const auto clone =
+      std::dynamic_pointer_cast<MultiHeadAttentionImpl>(attention->clone());
+  ASSERT_NE(clone, nullptr);
+  if (kernels::Bfloat16ProductsOfThisCpu() ==
+      kernels::Bfloat16Products::kNone) {
+    EXPECT_THROW(run(*attention), c10::Error);
+    EXPECT_THROW(run(*clone), c10::Error);
+    return;
+  }
+  EXPECT_TRUE(run(*clone).equal(run(*attention)));
+  EXPECT_FALSE(run(*clone).equal(in_float));
 }
 
 TEST(MultiHeadAttentionTest, AttendsToKeysThatWereProjectedBefore) {

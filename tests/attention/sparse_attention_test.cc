@@ -12,6 +12,7 @@
 #include "attention/sparse_attention.h"
 
 #include <c10/util/Exception.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/autograd.h>
 #include <torch/types.h>
@@ -26,7 +27,9 @@
 #include "attention/backends/blocked/blocked_backend.h"
 #include "attention/backends/reference/dense_attention.h"
 #include "attention/backends/reference/reference_backend.h"
+#include "attention/dropout_factors.h"
 #include "tests/support/attention_case.h"
+#include "tests/support/error_message.h"
 #include "tests/support/random_attention.h"
 #include "tests/support/tensor_matchers.h"
 
@@ -273,6 +276,28 @@ TEST(SparseAttentionTest, BlockedMatchesReferenceWithItsOwnBlockLength) {
                                  .residual = ResidualAttention::kMean});
 }
 
+// Heads that are computed one after the other drop weights of their own.
+TEST(SparseAttentionTest, BlockedDropsTheWeightsOfEachHead) {
+  constexpr uint64_t kSeed = 0x123456789abcdef0u;
+  constexpr double kProbability = 0.4;
+  const Case c = {.longs = 23, .globals = 5, .radius = 3, .block = 4};
+  torch::manual_seed(6);
+  std::mt19937_64 random(6);
+  const Leaves leaves(c, RandomInputs(c, &random));
+  const BlockedBackend blocked({.block_length = c.block, .scores_at_once = 1});
+  for (const SparseAttentionInput& input : leaves.layers) {
+    AttentionProblem problem = MakeAttentionProblem(input);
+    problem.dropout = kProbability;
+    problem.dropout_seed = kSeed;
+    problem.first_head = 3;
+    // For the reference.
+    problem.dropout_factors =
+        DropoutFactors(problem.pattern, {.begin = 3, .count = kHeads}, kSeed,
+                       kProbability, torch::kFloat64);
+    ExpectPassesMatch(blocked, problem);
+  }
+}
+
 TEST(SparseAttentionTest, ExplicitTensorsAndPatternsAgree) {
   const Case c = {.longs = 11, .globals = 4, .radius = 2, .hard = true};
   torch::manual_seed(3);
@@ -372,6 +397,27 @@ TEST(SparseAttentionTest, RejectsWhatDoesNotFit) {
   EXPECT_NO_THROW(SparseAttention(bad));
   bad.residual = ResidualAttention::kOff;
   EXPECT_THROW(SparseAttention(bad), c10::Error);
+}
+
+// A distance of 2 has the ids 0 to 7.
+TEST(SparseAttentionTest, KernelsRefuseARelativeTableThatIsTooShort) {
+  const Case c = {.longs = 5, .globals = 2, .radius = 2};
+  std::mt19937_64 random(1);
+  SparseAttentionInput input = Leaves(c, RandomInputs(c, &random)).layers[0];
+  input.operands.ForEachTensor([](torch::Tensor& tensor) {
+    tensor = tensor.detach().to(torch::kFloat32);
+  });
+  const auto message = [&] {
+    return MessageOf(
+        [&] { SparseAttention(input, AttentionImplementation::kKernel); });
+  };
+  EXPECT_EQ(message(), "nothing was thrown");
+  RelativeTable& table = input.operands.relative;
+  table = {.embedding = table.embedding.narrow(0, 0, 7),
+           .bias = table.bias.narrow(0, 0, 7)};
+  EXPECT_THAT(message(),
+              testing::HasSubstr("the relative table should have at least 8 "
+                                 "ids for a distance of 2, but has 7"));
 }
 
 TEST(SparseAttentionTest, AnEmptyBatchHasAnEmptyContext) {
