@@ -87,6 +87,16 @@ TEST_F(DirectoryTest, SaysWhatFailedAndLeavesTheOldFile) {
   }
 }
 
+// File systems over a network or in user space may not sync directories.
+TEST_F(DirectoryTest, WritesWhereDirectoriesAreNotSynced) {
+  operations_.failing_call = "sync .";
+  operations_.failing_error = EINVAL;
+  EXPECT_TRUE(WriteFileAtomically(directory_.File("f"), "text").ok());
+  EXPECT_EQ(*ReadFile(directory_.File("f")), "text");
+  operations_.failing_error = EIO;
+  EXPECT_FALSE(WriteFileAtomically(directory_.File("f"), "text").ok());
+}
+
 // The number of a process that has ended.
 pid_t DeadProcess() {
   const pid_t child = fork();
@@ -128,6 +138,32 @@ TEST_F(DirectoryTest, RemovesTheTemporariesOfDeadProcessesOnly) {
   }
   EXPECT_TRUE(fs::exists(directory_.File(folder)));
   EXPECT_TRUE(RemoveAbandonedTemporaries(directory_.File("nowhere")).ok());
+}
+
+// A process that is not root may not send signals to those of root: to the
+// parent, if that is root, or to the first process.
+TEST_F(DirectoryTest, KeepsTheTemporariesOfOtherUsers) {
+  fs::permissions(directory_.path(), fs::perms(0777));
+  const auto name = [](pid_t process) {
+    return absl::StrCat("f.realetc-", HostName(), "-", process, "-0.tmp");
+  };
+  const std::string dead = directory_.Write(name(DeadProcess()), "");
+  const std::string of_parent = directory_.Write(name(getpid()), "");
+  const std::string of_first = directory_.Write(name(1), "");
+  const pid_t child = fork();
+  if (child == 0) {
+    if (geteuid() == 0 && setuid(65534) != 0) {
+      _exit(2);
+    }
+    _exit(RemoveAbandonedTemporaries(directory_.path()).ok() ? 0 : 1);
+  }
+  ASSERT_GT(child, 0);
+  int ended = 0;
+  ASSERT_EQ(waitpid(child, &ended, 0), child);
+  EXPECT_EQ(ended, 0);
+  EXPECT_FALSE(fs::exists(dead));
+  EXPECT_TRUE(fs::exists(of_parent));
+  EXPECT_TRUE(fs::exists(of_first));
 }
 
 TEST(CheckWritableDirectoryTest, AsksOfTheNearestDirectoryAndMakesNothing) {

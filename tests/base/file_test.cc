@@ -10,11 +10,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <random>
 #include <thread>
 
+#include "base/file_operations.h"
 #include "tests/support/temporary_directory.h"
 
 namespace etc {
@@ -146,6 +149,31 @@ TEST(WriteFileAtomicallyTest, WritesPiecesInOrder) {
   EXPECT_EQ(*ReadFile(path), "one two three");
 }
 
+// Each write is interrupted by a signal once, then takes three bytes.
+class InterruptedWrites : public FileOperations {
+ public:
+  ssize_t Write(int descriptor, const char* data, size_t size) override {
+    if (++calls % 2 == 1) {
+      errno = EINTR;
+      return -1;
+    }
+    return FileOperations::Write(descriptor, data, std::min<size_t>(size, 3));
+  }
+
+  int calls = 0;
+};
+
+TEST(WriteFileAtomicallyTest, GoesOnAfterASignal) {
+  TemporaryDirectory directory;
+  const std::string path = directory.File("f");
+  InterruptedWrites operations;
+  const ScopedFileOperations scope(&operations);
+  const absl::Status status = WriteFileAtomically(path, "0123456789");
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(*ReadFile(path), "0123456789");
+  EXPECT_EQ(operations.calls, 8);
+}
+
 TEST(WriteFileAtomicallyTest, LeavesTheOldFileWhenTheProducerFails) {
   TemporaryDirectory directory;
   const std::string path = directory.Write("f", "old");
@@ -212,6 +240,24 @@ TEST(CreateDirectoriesTest, CreatesParentsAndAcceptsWhatIsThere) {
       CreateDirectories(directory.Write("file", "") + "/below");
   EXPECT_FALSE(status.ok());
   EXPECT_THAT(status.message(), HasSubstr("file/below"));
+}
+
+// Another process makes each directory just before this one.
+class FasterProcess : public FileOperations {
+ public:
+  int MakeDirectory(const std::string& path) override {
+    EXPECT_EQ(FileOperations::MakeDirectory(path), 0);
+    return FileOperations::MakeDirectory(path);
+  }
+};
+
+TEST(CreateDirectoriesTest, AcceptsWhatAnotherProcessMadeMeanwhile) {
+  TemporaryDirectory directory;
+  FasterProcess operations;
+  const ScopedFileOperations scope(&operations);
+  const absl::Status status = CreateDirectories(directory.File("a/b"));
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_TRUE(std::filesystem::is_directory(directory.File("a/b")));
 }
 
 }  // namespace

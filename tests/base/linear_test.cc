@@ -294,6 +294,18 @@ TEST_P(LinearTest, SeesThatAWeightChanged) {
   EXPECT_TRUE(operand().equal(expected()));
 }
 
+// Counted writes to a part of a weight, wherever it is.
+TEST_P(LinearTest, SeesThatOneNumberOfAWeightChanged) {
+  torch::Tensor weight = torch::randn({30, 40});
+  for (int64_t column = 0; column < weight.size(1); ++column) {
+    products_.Weight(weight);
+    weight[3][column].add_(1.0);
+    EXPECT_TRUE(products_.Weight(weight).operand.equal(
+        IsRounded() ? weight.to(torch::kBFloat16) : weight))
+        << column;
+  }
+}
+
 // Writes that LibTorch does not count: to the whole weight they are seen, to a
 // part of it when the precision is set again.
 TEST_P(LinearTest, SeesThatAWeightWasWrittenToUncounted) {

@@ -18,12 +18,13 @@ TEST(MemoryLimitDeathTest, IsWhatTheProcessMayHave) {
   if (kSanitized) {
     GTEST_SKIP() << "a sanitizer reserves more addresses than can be allowed";
   }
-  const auto set_limit = [] {
+  const auto set_limit = [](decltype(RLIMIT_AS) resource) {
     const struct rlimit limit = {200'000'000, 200'000'000};
-    setrlimit(RLIMIT_AS, &limit);
+    setrlimit(resource, &limit);
     _exit(MemoryOfProcess() == 200'000'000 ? 0 : 1);
   };
-  EXPECT_EXIT(set_limit(), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(set_limit(RLIMIT_AS), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(set_limit(RLIMIT_DATA), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

@@ -51,5 +51,18 @@ TEST(ParallelTasksTest, UsesAsManyThreadsAsThereAre) {
   }
 }
 
+// One thread for each task is no setting for what comes behind.
+TEST(ParallelTasksTest, LeaveTheNumberOfThreadsAsItWas) {
+  for (const int threads : {1, 3}) {
+    at::set_num_threads(threads);
+    for (const int64_t tasks : {0, 1, 2, 100}) {
+      ForEachTask(tasks, 1, [](int64_t, float*) {});
+      EXPECT_EQ(at::get_num_threads(), threads) << tasks;
+    }
+    OnOneThread([] { EXPECT_EQ(at::get_num_threads(), 1); });
+    EXPECT_EQ(at::get_num_threads(), threads);
+  }
+}
+
 }  // namespace
 }  // namespace etc

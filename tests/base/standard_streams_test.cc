@@ -7,12 +7,16 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
 #include <functional>
 #include <ostream>
 #include <string>
@@ -111,6 +115,45 @@ TEST(StandardStreamsTest, SayWhatCouldNotBeWritten) {
   DescriptorBuffer buffer(pipe.ends[1], Buffering::kNone, IsNeverStopped);
   std::ostream(&buffer) << "text";
   EXPECT_EQ(buffer.error(), EPIPE);
+}
+
+TEST(StandardStreamsTest, RememberThatTextIsMissing) {
+  const int descriptor = open("/dev/full", O_WRONLY | O_CLOEXEC);
+  DescriptorBuffer buffer(descriptor, Buffering::kNone, IsNeverStopped);
+  std::ostream stream(&buffer);
+  stream << "lost" << std::flush;
+  ASSERT_EQ(buffer.error(), ENOSPC);
+  // Now there is room.
+  const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  ASSERT_EQ(dup2(null, descriptor), descriptor);
+  stream << "written" << std::flush;
+  EXPECT_EQ(buffer.error(), ENOSPC);
+  close(null);
+  close(descriptor);
+}
+
+// A counter that has room for a 1, so that poll() finds it writable, but not
+// for the text, which is a larger number.
+TEST(StandardStreamsTest, WaitWhereAWriteWouldBlock) {
+  const int counter = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  ASSERT_GE(counter, 0);
+  const uint64_t almost_full = UINT64_MAX - 2;
+  ASSERT_EQ(write(counter, &almost_full, sizeof(almost_full)), 8);
+  uint64_t before = 0;
+  std::thread reader([&] {
+    // Meanwhile the text is tried.
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    EXPECT_EQ(read(counter, &before, sizeof(before)), 8);
+  });
+  DescriptorBuffer buffer(counter, Buffering::kNone, IsNeverStopped);
+  std::ostream(&buffer) << "the text" << std::flush;
+  reader.join();
+  EXPECT_EQ(buffer.error(), 0);
+  EXPECT_EQ(before, almost_full);
+  std::array<char, 8> text = {};
+  EXPECT_EQ(read(counter, text.data(), text.size()), 8);
+  EXPECT_EQ(std::memcmp(text.data(), "the text", text.size()), 0);
+  close(counter);
 }
 
 // Runs `work` in a child process and returns its result.

@@ -7,15 +7,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <string>
 
 #include "base/file.h"
+#include "base/file_operations.h"
 #include "tests/support/temporary_directory.h"
 
 namespace etc {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 TEST(TemporaryFileTest, BecomesTheTargetWhenItIsMoved) {
@@ -53,6 +56,28 @@ TEST(TemporaryFileTest, NamesWhereItCannotBe) {
   TemporaryFile file("/nowhere/a");
   EXPECT_THAT(file.Create().message(),
               HasSubstr("cannot create a temporary file beside /nowhere/a"));
+}
+
+// A file system that reports a failed write when the file is closed, as NFS.
+class ErrorsOfClose : public FileOperations {
+ public:
+  int Close(int descriptor) override {
+    FileOperations::Close(descriptor);
+    errno = EIO;
+    return -1;
+  }
+};
+
+TEST(TemporaryFileTest, SaysThatOverwritingFailedWhenTheFileWasClosed) {
+  TemporaryDirectory directory;
+  TemporaryFile file(directory.File("a"));
+  ASSERT_TRUE(file.Create().ok());
+  ASSERT_TRUE(file.Write("....tail").ok());
+  ErrorsOfClose operations;
+  const ScopedFileOperations scope(&operations);
+  EXPECT_THAT(file.Overwrite("head").message(),
+              AllOf(HasSubstr("cannot close " + file.path()),
+                    HasSubstr("Input/output error")));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/types.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -89,6 +90,27 @@ TEST(TensorFileTest, NamesTheDirectoryWhoseDiskIsFull) {
             HasSubstr("No space left")));
   EXPECT_EQ(disk.closed, 1);
   EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
+}
+
+// Remembers the file, which has no name.
+class LastOpened : public FileOperations {
+ public:
+  int Open(const std::string& path, int flags, mode_t mode) override {
+    descriptor = FileOperations::Open(path, flags, mode);
+    return descriptor;
+  }
+
+  int descriptor = -1;
+};
+
+TEST(TensorFileTest, RefusesAFileThatLostItsEnd) {
+  const TemporaryDirectory directory;
+  LastOpened operations;
+  const ScopedFileOperations scope(&operations);
+  const TensorFile file(directory.path(), torch::ones({100}));
+  ASSERT_EQ(ftruncate(operations.descriptor, 399), 0);
+  EXPECT_THAT(WhatOf<TensorFileError>([&] { file.Read(); }),
+              HasSubstr("cannot read a temporary file in " + directory.path()));
 }
 
 }  // namespace

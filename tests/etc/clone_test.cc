@@ -7,6 +7,8 @@
 #include <torch/types.h>
 
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "attention/global_local_attention.h"
 #include "etc/model.h"
@@ -88,6 +90,30 @@ TEST(CloneTest, HasTheSettingsOfTheOriginal) {
   }
 }
 
+TEST(CloneTest, ComputesItsLayersInSlicesToo) {
+  EtcModel model(ToyConfig());
+  model->set_residual_attention(ResidualAttention::kMean);
+  model->set_layer_slices(LayerSlices{.heads = 1, .tokens = 3});
+  const auto clone = CloneOf(*model);
+  // Without slices the scores are there.
+  EXPECT_FALSE(clone->forward(ToyInput()).scores.l2l.defined());
+  clone->set_layer_slices(std::nullopt);
+  EXPECT_TRUE(clone->forward(ToyInput()).scores.l2l.defined());
+}
+
+TEST(CloneTest, MeasuresTheStatisticsOfTheOriginal) {
+  EtcModel model(ToyConfig());
+  EXPECT_TRUE(CloneOf(*model)->TakeStatistics().empty());
+  model->set_statistics_rows(2);
+  const auto clone = CloneOf(*model);
+  clone->forward(ToyInput());
+  // By layer.
+  const std::vector<LayerStatistics> statistics = clone->TakeStatistics();
+  ASSERT_EQ(statistics.size(), 2u);
+  EXPECT_GT(statistics[1].global_entropy.rows, 0);
+  EXPECT_TRUE(model->TakeStatistics().empty());
+}
+
 TEST(CloneTest, DrawsNoRandomNumbers) {
   const EtcModel model = Model(false, 0);
   torch::manual_seed(3);
@@ -119,6 +145,20 @@ TEST(CloneTest, TheAttentionModuleGivesTheSame) {
   }
   EXPECT_TRUE(
       clone->forward(longs, globals, inputs).long_output.equal(expected));
+}
+
+TEST(CloneTest, TheAttentionModuleKeepsItsPrecision) {
+  GlobalLocalAttention attention(
+      GlobalLocalAttentionOptions{.long_hidden_size = 4,
+                                  .global_hidden_size = 4,
+                                  .num_heads = 2,
+                                  .head_size = 2,
+                                  .local_radius = 2});
+  for (const LinearPrecision precision :
+       {LinearPrecision::kFloat32, LinearPrecision::kBfloat16}) {
+    attention->set_linear_precision(precision);
+    EXPECT_EQ(CloneOf(*attention)->products().precision(), precision);
+  }
 }
 
 TEST(CloneTest, RelativePositionsAreTheSame) {

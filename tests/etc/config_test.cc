@@ -384,6 +384,7 @@ TEST(EtcConfigPresetTest, HasThePublishedSizes) {
   ASSERT_TRUE(large.ok()) << large.status();
   EXPECT_EQ(CheckEtcConfig(*large, "large"), absl::OkStatus());
   EXPECT_EQ(large->local_radius, 169);
+  EXPECT_EQ(large->relative_pos_max_distance, 24);
   EXPECT_EQ(large->head_size(), 64);
   EXPECT_NEAR(ParameterCount(*large), 558.57e6, 0.005e6);
   large->relative_vocab_size = 52;

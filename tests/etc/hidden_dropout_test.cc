@@ -16,6 +16,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "attention/pattern_builders.h"
 #include "etc/config.h"
@@ -171,6 +172,40 @@ TEST_P(HiddenDropoutTest, IsOffOutsideOfTraining) {
 TEST_P(HiddenDropoutTest, FollowsFromTheSeed) {
   EXPECT_TRUE(torch::equal(Factors(3), Factors(3)));
   EXPECT_FALSE(torch::equal(Factors(3), Factors(4)));
+}
+
+// A layer has both probabilities of the configuration, each in its place.
+TEST(HiddenDropoutOfALayerTest, IsThatOfTheConfiguration) {
+  EtcConfig config;
+  config.hidden_size = kHidden;
+  config.num_attention_heads = 4;
+  config.initializer_range = 0.3;
+  config.hidden_dropout_prob = 0.25;
+  config.attention_probs_dropout_prob = 0.5;
+  const EtcEncoderLayerOptions options = EncoderLayerOptions(config);
+  EXPECT_EQ(options.hidden_dropout, 0.25);
+  EXPECT_EQ(options.attention.dropout, 0.5);
+
+  torch::manual_seed(6);
+  const EncoderState input = {
+      .long_states = torch::randn({kBatch, kLength, kHidden}),
+      .global_states = torch::randn({kBatch, kLength, kHidden})};
+  for (const auto& [of_hidden, of_attention] :
+       {std::pair(0.0, 0.0), std::pair(0.25, 0.0), std::pair(0.0, 0.5)}) {
+    config.hidden_dropout_prob = of_hidden;
+    config.attention_probs_dropout_prob = of_attention;
+    EtcEncoderLayer layer(EncoderLayerOptions(config));
+    const auto run = [&] {
+      return layer->forward(input, AttentionInputs::Everything(12));
+    };
+    const EncoderState first = run();
+    const EncoderState second = run();
+    const bool is_same = of_hidden + of_attention == 0.0;
+    EXPECT_EQ(first.long_states.equal(second.long_states), is_same)
+        << of_hidden << ", " << of_attention;
+    EXPECT_EQ(first.global_states.equal(second.global_states), is_same)
+        << of_hidden << ", " << of_attention;
+  }
 }
 
 // Two calls in a row, and the two streams of one call, draw their own numbers.

@@ -11,6 +11,7 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <string>
@@ -493,6 +494,75 @@ TEST(EtcModelTest, MeasuresTheScoresThatSayHowExactReversalIs) {
     EXPECT_GT(model->largest_score(), 0.8 * largest);
     EXPECT_LE(model->largest_score(), largest);
   }
+}
+
+// Queries (3, 0) and keys (-2, 0) in each head: each layer adds -6 / sqrt(2) to
+// the scores of all pairs.
+TEST(EtcModelTest, MeasuresTheMagnitudeOfNegativeScores) {
+  EtcConfig config = ToyConfig();
+  config.residual_attention = "sum";
+  EtcModel model(config);
+  {
+    const torch::NoGradGuard no_grad;
+    for (const auto& parameter : model->named_parameters()) {
+      const std::string& name = parameter.key();
+      const auto is_of = [&](const char* projection) {
+        return name.find(projection) != std::string::npos;
+      };
+      torch::Tensor value = parameter.value();
+      if (is_of("_query.") || is_of("_key.") || is_of("_relative.")) {
+        value.zero_();
+      }
+      if (is_of("_query.bias")) {
+        value.copy_(torch::tensor({3.0, 0.0, 3.0, 0.0}));
+      } else if (is_of("_key.bias")) {
+        value.copy_(torch::tensor({-2.0, 0.0, -2.0, 0.0}));
+      }
+    }
+  }
+  model->set_measures_scores(true);
+  for (const bool in_slices : {false, true}) {
+    const auto measured =
+        std::dynamic_pointer_cast<EtcModelImpl>(model->clone());
+    if (in_slices) {
+      measured->set_layer_slices(LayerSlices{.heads = 1, .tokens = 3});
+    }
+    measured->forward(ToyInput());
+    EXPECT_NEAR(measured->largest_score(), 2 * 6 / std::sqrt(2.0), 1e-5)
+        << in_slices;
+  }
+}
+
+// A final LayerNorm gives each token the mean and the deviation of its own
+// stream's bias and scale.
+TEST(EtcModelTest, EndsEachStreamWithItsOwnNorm) {
+  EtcConfig config = ToyConfig();
+  config.sublayer = "pre_norm";
+  config.final_layer_norm = true;
+  config.initializer_range = 0.3;
+  torch::manual_seed(1);
+  EtcModel model(config);
+  {
+    const torch::NoGradGuard no_grad;
+    const auto parameters = model->named_parameters();
+    const auto fill = [&](const char* name, double value) {
+      torch::Tensor(parameters[name]).fill_(value);
+    };
+    fill("long_final_norm.weight", 2.0);
+    fill("long_final_norm.bias", 5.0);
+    fill("global_final_norm.weight", 3.0);
+    fill("global_final_norm.bias", -1.0);
+  }
+  const EtcOutput output = model->forward(ToyInput());
+  const auto expect_moments = [](const torch::Tensor& states, double mean,
+                                 double deviation) {
+    const torch::Tensor centred = states - mean;
+    EXPECT_LT(centred.mean(-1).abs().max().item<double>(), 1e-4);
+    const torch::Tensor found = centred.square().mean(-1).sqrt();
+    EXPECT_LT((found - deviation).abs().max().item<double>(), 1e-4);
+  };
+  expect_moments(output.long_output, 5.0, 2.0);
+  expect_moments(output.global_output, -1.0, 3.0);
 }
 
 TEST(EtcModelTest, HasGradientsOfGradientsInFloat64ByTheReference) {

@@ -6,6 +6,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/autograd.h>
 #include <torch/types.h>
 
 #include <filesystem>
@@ -223,6 +224,27 @@ TEST(SlicedLayerTest, GivesTheSameBitsOnAnyNumberOfThreads) {
         found, [](const torch::Tensor& tensor) { return !tensor.defined(); });
     return found;
   });
+}
+
+// The gradient of an output may be that of other tensors too.
+TEST(SlicedLayerTest, LeavesTheGradientThatItIsGiven) {
+  for (const torch::ScalarType dtype : {torch::kFloat32, torch::kFloat64}) {
+    torch::manual_seed(1);
+    EtcModel model(ToyConfig());
+    model->to(dtype);
+    model->set_layer_slices(LayerSlices{.heads = 1, .tokens = 3});
+    model->train();
+    const EtcOutput output = model->forward(ToyInput());
+    const std::vector<torch::Tensor> given = {
+        torch::randn_like(output.long_output),
+        torch::randn_like(output.global_output)};
+    const std::vector<torch::Tensor> before = {given[0].clone(),
+                                               given[1].clone()};
+    torch::autograd::backward({output.long_output, output.global_output},
+                              given);
+    EXPECT_TRUE(given[0].equal(before[0]));
+    EXPECT_TRUE(given[1].equal(before[1]));
+  }
 }
 
 // Evaluations compute layers at once, and may inspect them.

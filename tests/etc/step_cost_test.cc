@@ -82,6 +82,16 @@ TEST(StepCostTest, CountsBackwardTwiceAndRecomputedLayersOnceMore) {
                    3 * forward + forward / 3);
 }
 
+// One forward pass more, and contexts, half of one, unless files keep them.
+TEST(StepCostTest, CountsWhatLayersInSlicesComputeAgain) {
+  EXPECT_EQ(LayerPasses(Small()), 3);
+  EXPECT_EQ(LayerPasses(Small(), {.slices = LayerSlices{}}), 4.5);
+  const StepOptions in_files = {.slices = LayerSlices{.directory = "/files"}};
+  EXPECT_EQ(LayerPasses(Small(), in_files), 4);
+  EXPECT_EQ(CountTrainingFlops(Small(), kShape, in_files),
+            4 * CountForwardFlops(Small(), kShape).total());
+}
+
 TEST(StepCostTest, ResidualScoresCostOnlyWhenOn) {
   EtcConfig config = Small();
   EXPECT_EQ(Estimate(config).residual_scores, 0);

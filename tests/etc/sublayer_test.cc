@@ -504,6 +504,23 @@ TEST(InitializeAdminTest, DependsOnNothingButTokens) {
   EXPECT_GT(expected.back(), 1.0);
 }
 
+// In training, where layers are computed in slices, too.
+TEST(InitializeAdminTest, SetsTheSameOmegasForLayersInSlices) {
+  std::vector<double> omegas;
+  for (const bool in_slices : {false, true}) {
+    torch::manual_seed(9);
+    EtcModel model(SublayerConfig("admin", true));
+    model->train();
+    if (in_slices) {
+      model->set_layer_slices(LayerSlices{.heads = 1, .tokens = 3});
+    }
+    InitializeAdmin(model, ToyInput());
+    EXPECT_FALSE(HasUnitOmegas(model));
+    omegas.push_back(OmegaOf(model, "layers.1.feed_forward.omega"));
+  }
+  EXPECT_EQ(omegas[0], omegas[1]);
+}
+
 TEST(InitializeAdminTest, IsForAdminAndOnePassOnly) {
   EtcModel post(SublayerConfig("post_norm", true));
   EXPECT_THROW(InitializeAdmin(post, ToyInput()), c10::Error);

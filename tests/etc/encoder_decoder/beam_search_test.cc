@@ -387,10 +387,11 @@ TEST(BeamSearchTest, LimitsLengths) {
       length({.beam = {.beam_size = 1, .min_length = 4, .max_length = 4}}), 5u);
   EXPECT_EQ(
       length({.beam = {.beam_size = 1, .min_length = 7, .max_length = 7}}), 8u);
-  // floor(0.5 * 5 + 1) = 3.
-  EXPECT_LE(length({.beam = {.beam_size = 1, .max_length = 1},
-                    .max_length_per_source = 0.5}),
-            4u);
+  // floor(0.5 * 5 + 1) = 3 tokens, all unknown: the end is never better.
+  EXPECT_EQ(
+      length({.beam = {.beam_size = 1, .unknown_penalty = -50, .max_length = 1},
+              .max_length_per_source = 0.5}),
+      4u);
   // The model's positions are the last limit.
   EncoderDecoderConfig config = ToyTranslationConfig();
   config.max_target_positions = 5;

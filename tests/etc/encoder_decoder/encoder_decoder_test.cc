@@ -24,6 +24,7 @@
 #include "etc/encoder_decoder/admin_omegas.h"
 #include "etc/encoder_decoder/model.h"
 #include "etc/encoder_decoder/translate.h"
+#include "etc/encoder_layer.h"
 #include "etc/model.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/error_message.h"
@@ -342,6 +343,55 @@ TEST(EncoderDecoderTest, DropoutFollowsTheGenerator) {
   }
 }
 
+// Elements of `dropped` are 0 with that probability, and else those of `whole`
+// divided by the probability of staying.
+void ExpectDroppedElements(const torch::Tensor& dropped,
+                           const torch::Tensor& whole, double dropout) {
+  const torch::Tensor stays = dropped.ne(0);
+  EXPECT_NEAR(stays.to(torch::kFloat64).mean().item<double>(), 1 - dropout,
+              0.05);
+  EXPECT_TRUE(IsClose(dropped, whole.mul(stays).div(1 - dropout), 1e-5));
+}
+
+// New layers of sublayer rezero pass on the embeddings as they are.
+TEST(EncoderDecoderTest, DropsEmbeddingsOfBothStacks) {
+  EncoderDecoderConfig config = ToyTranslationConfig("off", "rezero");
+  config.hidden_dropout_prob = 0.4;
+  torch::manual_seed(5);
+  EncoderDecoder model(config);
+  const torch::NoGradGuard no_grad;
+  const torch::Tensor ids =
+      torch::randint(kUnknownId, config.vocab_size, {100, 5}, torch::kInt64);
+  model->eval();
+  const DecoderMemory memory = model->encoder()->forward(ids);
+  const torch::Tensor target = model->decoder()->forward(memory, ids);
+  model->train();
+  ExpectDroppedElements(model->encoder()->forward(ids).states, memory.states,
+                        0.4);
+  ExpectDroppedElements(model->decoder()->forward(memory, ids), target, 0.4);
+}
+
+// A block of sublayer pre_norm adds what it drops elements of to its input, 0.
+TEST(EncoderDecoderTest, DropsOutputsOfFeedForwardBlocks) {
+  EncoderDecoderConfig config = ToyTranslationConfig("off", "pre_norm");
+  config.hidden_dropout_prob = 0.4;
+  EncoderDecoder model = RandomModelOf(config);
+  const torch::NoGradGuard no_grad;
+  const torch::Tensor input = torch::zeros({1, 500, config.hidden_size});
+  for (const char* const name :
+       {"encoder.layers.1.feed_forward", "decoder.layers.2.feed_forward"}) {
+    SCOPED_TRACE(name);
+    const auto block = std::dynamic_pointer_cast<FeedForwardBlockImpl>(
+        model->named_modules()[name]);
+    ASSERT_NE(block, nullptr);
+    block->eval();
+    const torch::Tensor whole = block->forward(input);
+    block->train();
+    torch::manual_seed(5);
+    ExpectDroppedElements(block->forward(input), whole, 0.4);
+  }
+}
+
 TEST(EncoderDecoderTest, IsTheSameOnAnyNumberOfThreads) {
   EncoderDecoderConfig config = ToyTranslationConfig("mean", "admin");
   config.hidden_dropout_prob = 0.1;
@@ -380,6 +430,21 @@ TEST(EncoderDecoderTest, ClonesHaveParametersOfTheirOwn) {
     EXPECT_TRUE(
         model->forward(batch.source_ids, batch.decoder_ids).equal(expected));
   }
+}
+
+TEST(EncoderDecoderTest, ClonesRoundProductsToo) {
+  if (kernels::Bfloat16ProductsOfThisCpu() ==
+      kernels::Bfloat16Products::kNone) {
+    GTEST_SKIP() << "this CPU has no products of bfloat16";
+  }
+  EncoderDecoder model = RandomModelOf(ToyTranslationConfig("mean"));
+  const double exact = LossOf(model).item<double>();
+  model->set_linear_precision(LinearPrecision::kBfloat16);
+  const double rounded = LossOf(model).item<double>();
+  ASSERT_NE(rounded, exact);
+  const EncoderDecoder clone(
+      std::dynamic_pointer_cast<EncoderDecoderImpl>(model->clone()));
+  EXPECT_EQ(LossOf(clone).item<double>(), rounded);
 }
 
 TEST(EncoderDecoderTest, ADecoderIsClonedUnlessItsEmbeddingIsShared) {

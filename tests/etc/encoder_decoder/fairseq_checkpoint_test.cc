@@ -58,7 +58,9 @@ TEST_F(FairseqCheckpointTest, KeepsModelAndConfiguration) {
       config.share_embeddings = sharing;
       config.hidden_dropout_prob = 0.3;
       config.activation_dropout_prob = 0.15;
+      config.max_source_positions = 66;
       config.max_target_positions = 77;
+      config.residual_decay = 0.8;
       config.hidden_act = "gelu_erf";
       const EncoderDecoder model = PositiveTranslationModel(config, 3);
       const absl::Status written = WriteFairseqCheckpoint(path_, model);
@@ -110,6 +112,22 @@ TEST_F(FairseqCheckpointTest, ReadsOptionsOfLaterVersions) {
   EXPECT_EQ(FairseqConfig(*TensorReader::Open(path_), /*heads=*/1)
                 ->num_attention_heads,
             1);
+}
+
+// Before 2019 activation_dropout was relu_dropout.
+TEST_F(FairseqCheckpointTest, ReadsOptionsOfEarlierVersions) {
+  const EncoderDecoder model =
+      PositiveTranslationModel(ToyTranslationConfig("off"), 3);
+  ASSERT_TRUE(WritePytorchFile(path_,
+                               {{"args",
+                                 {{"encoder_attention_heads", 2},
+                                  {"decoder_attention_heads", 2},
+                                  {"relu_dropout", 0.15}}}},
+                               {}, "model", *FairseqTensors(model))
+                  .ok());
+  const auto config = FairseqConfig(*TensorReader::Open(path_));
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->activation_dropout_prob, 0.15);
 }
 
 TEST_F(FairseqCheckpointTest, SaysWhatDoesNotFit) {

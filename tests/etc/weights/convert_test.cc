@@ -17,6 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/file_operations.h"
 #include "etc/bert_input.h"
 #include "etc/model.h"
 #include "etc/weights/checkpoint.h"
@@ -27,6 +28,7 @@
 #include "etc/weights/weights.h"
 #include "nlohmann/json.hpp"
 #include "tests/etc/weights/random_model.h"
+#include "tests/support/recorded_operations.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/tensor_matchers.h"
 #include "tests/support/toy_model.h"
@@ -203,6 +205,13 @@ TEST_F(ConvertTest, LiftsBertAndKeepsWhatItHasNot) {
                   .ok());
   EXPECT_TRUE(
       SameTensors(to, ModuleTensors(*Load(directory_.File("at once")))));
+  // Another seed, other random numbers.
+  ASSERT_TRUE(WriteImport(*plan, 4, directory_.File("other")).ok());
+  const EtcModel other = Load(directory_.File("other"));
+  EXPECT_FALSE(torch::equal(
+      ModuleTensors(*other).at(p + "long_relative.embedding"), fresh));
+  EXPECT_TRUE(torch::equal(ModuleTensors(*other).at(p + "l2l_key.weight"),
+                           from.at(p + "l2l_key.weight")));
 }
 
 TEST_F(ConvertTest, FillsAModelAndSaysWith) {
@@ -328,6 +337,32 @@ TEST_F(ConvertTest, RefusesToOverwrite) {
   EXPECT_EQ(
       ExportWeights(ours, ExportFormat::kSafetensors, ours).status().code(),
       absl::StatusCode::kAlreadyExists);
+  const std::string other = directory_.File("other");
+  for (const EtcConfig& config : {BertOf(), ToyConfig()}) {
+    const std::string source =
+        Write(RandomModel(config), absl::StrCat("source", config.vocab_size));
+    ASSERT_TRUE(ExportWeights(source, ExportFormat::kTensorFlow, other).ok());
+    EXPECT_EQ(
+        ExportWeights(source, ExportFormat::kTensorFlow, other).status().code(),
+        absl::StatusCode::kAlreadyExists);
+  }
+}
+
+// Weights come last: a directory that has them is whole.
+TEST_F(ConvertTest, LeavesNoWeightsWhereAnImportFailed) {
+  const std::string ours = Write(RandomModel(ToyConfig()), "ours");
+  const std::string target = directory_.File("target");
+  RecordedOperations operations(directory_.path());
+  operations.failing_call = "rename to target/etc_config.json";
+  {
+    const ScopedFileOperations scope(&operations);
+    const absl::Status status = ImportWeights({.source = ours}, target);
+    EXPECT_THAT(status.message(), HasSubstr("Input/output error"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(target + "/model.safetensors"));
+  const absl::Status again = ImportWeights({.source = ours}, target);
+  EXPECT_TRUE(again.ok()) << again;
+  EXPECT_TRUE(std::filesystem::exists(target + "/model.safetensors"));
 }
 
 TEST_F(ConvertTest, RefusesWhatOthersCannotCompute) {

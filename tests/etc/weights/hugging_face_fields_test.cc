@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 
 #include "nlohmann/json.hpp"
 
@@ -41,6 +42,16 @@ TEST(HuggingFaceFieldsTest, ComeBackFromJsonAndMetadata) {
   unscaled.mean = 0;
   unscaled.deviation = 1;
   EXPECT_EQ(FieldsOf(HuggingFaceFieldsToJson(fields, 3)), unscaled);
+
+  // A scaling may have either alone.
+  for (const auto& [mean, deviation] :
+       {std::pair(2.0, 1.0), std::pair(0.0, 0.5)}) {
+    unscaled.mean = mean;
+    unscaled.deviation = deviation;
+    EXPECT_EQ(*HuggingFaceFieldsFromMetadata(MetadataOf(unscaled), "f"),
+              unscaled)
+        << mean << ", " << deviation;
+  }
 
   EXPECT_THAT(MetadataOf({}), IsEmpty());
   EXPECT_EQ(*HuggingFaceFieldsFromMetadata({}, "f"), HuggingFaceFields());

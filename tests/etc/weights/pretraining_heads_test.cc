@@ -149,6 +149,49 @@ TEST_F(PretrainingHeadsTest, EmptyTensorsOfTwoTypesAreCompared) {
   EXPECT_EQ(compared->differences[0].what, "empty, of another dtype");
 }
 
+TEST_F(PretrainingHeadsTest, NumbersOfTwoTypesAreNotTheSame) {
+  const std::string here = directory_.File("here.safetensors");
+  const std::string there = directory_.File("there.safetensors");
+  const torch::Tensor numbers = torch::tensor({3.0, -4.0}, torch::kFloat32);
+  ASSERT_TRUE(WriteTensors(here, {{"x", numbers}}, {}).ok());
+  ASSERT_TRUE(
+      WriteTensors(there, {{"x", numbers.to(torch::kBFloat16)}}, {}).ok());
+  const auto compared = CompareWeights(here, there);
+  ASSERT_TRUE(compared.ok()) << compared.status();
+  EXPECT_EQ(compared->same, 0);
+  ASSERT_EQ(compared->differences.size(), 1u);
+  EXPECT_EQ(compared->differences[0].what,
+            "largest difference 0, norm 5 there, 5 here");
+}
+
+TEST_F(PretrainingHeadsTest, TensorsOfOneSideAreNamed) {
+  const std::string here = directory_.File("here.safetensors");
+  const std::string there = directory_.File("there.safetensors");
+  const torch::Tensor one = torch::ones({1});
+  ASSERT_TRUE(WriteTensors(here, {{"both", one}, {"mine", one}}, {}).ok());
+  ASSERT_TRUE(WriteTensors(there, {{"both", one}, {"other", one}}, {}).ok());
+  const auto compared = CompareWeights(here, there);
+  ASSERT_TRUE(compared.ok()) << compared.status();
+  EXPECT_EQ(compared->same, 1);
+  ASSERT_EQ(compared->differences.size(), 2u);
+  EXPECT_EQ(compared->differences[0].name, "mine");
+  EXPECT_EQ(compared->differences[0].what, "only in " + here);
+  EXPECT_EQ(compared->differences[1].name, "other");
+  EXPECT_EQ(compared->differences[1].what, "only in " + there);
+}
+
+// The same weights may compute two functions.
+TEST_F(PretrainingHeadsTest, ConfigurationsAreCompared) {
+  const std::string here = Write(RandomModel(BertOf()), {}, "here");
+  const std::string there = Write(RandomModel(BertOf("sum")), {}, "there");
+  const auto compared = CompareWeights(here, there);
+  ASSERT_TRUE(compared.ok()) << compared.status();
+  EXPECT_THAT(compared->differences, IsEmpty());
+  EXPECT_THAT(compared->config_differences,
+              ElementsAre("residual_attention: \"sum\" there, \"off\" here"));
+  EXPECT_THAT(CompareWeights(here, here)->config_differences, IsEmpty());
+}
+
 // Heads of BertForSequenceClassification and BertForQuestionAnswering, also by
 // the names of Google's programs.
 TEST_F(PretrainingHeadsTest, OfFineTunedModelsComeBackToTheBit) {

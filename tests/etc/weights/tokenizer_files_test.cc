@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
@@ -325,6 +327,29 @@ TEST_F(TokenizerJsonTest, OfAnotherKindIsHuggingFaces) {
   }
 }
 
+// --- The number of pieces ---------------------------------------------------
+
+// Tables are rounded up to multiples of 128 at most.
+TEST(VocabularySizeTest, IsThatOfTheTableOrALittleLess) {
+  const auto status = [](int64_t pieces, size_t expected_warnings) {
+    std::vector<std::string> warnings;
+    const absl::Status checked =
+        CheckVocabularySize("vocab.txt", pieces, 1024, &warnings);
+    EXPECT_EQ(warnings.size(), expected_warnings) << pieces;
+    return checked;
+  };
+  EXPECT_TRUE(status(1024, 0).ok());
+  EXPECT_TRUE(status(1023, 1).ok());
+  EXPECT_TRUE(status(897, 1).ok());
+  for (const int64_t pieces : {0, 896, 1025}) {
+    const absl::Status refused = status(pieces, 0);
+    EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(refused.message(),
+                AllOf(HasSubstr(absl::StrCat("vocab.txt has ", pieces)),
+                      HasSubstr("vocab_size is 1024")));
+  }
+}
+
 // --- What several files say
 // ---------------------------------------------------
 
@@ -512,6 +537,19 @@ TEST_F(StatementsTest, AddedTokensAreFoundInEachFile) {
       Options().added_tokens,
       ElementsAre(AddedToken{.id = 1, .content = "zebra", .special = true}));
   EXPECT_EQ(*ReadVocabulary("wordpiece", vocabulary), kPieces);
+}
+
+// A change of any of these is one of the tokens of a text.
+TEST_F(StatementsTest, AllFilesBesideAVocabularyAreKnown) {
+  const std::string vocabulary = directory_.File("vocab.txt");
+  EXPECT_THAT(FilesBesideVocabulary(vocabulary), IsEmpty());
+  std::vector<std::string> files;
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json",
+                           "special_tokens_map.json", "added_tokens.json"}) {
+    files.push_back(directory_.Write(name, "{}"));
+    EXPECT_THAT(FilesBesideVocabulary(vocabulary),
+                testing::UnorderedElementsAreArray(files));
+  }
 }
 
 TEST_F(StatementsTest, AddedTokensThatCannotBeAreRefused) {
