@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -110,6 +111,35 @@ TEST_F(RunTaskTest, GivesTheScoresOfAGrid) {
   }
   const bool is_first = grid["best"] == grid["settings"][0]["directory"];
   EXPECT_EQ(tuned.scores, tuned.settings[is_first ? 0 : 1].medians);
+}
+
+// Equal models, and two dev files that want opposite answers: one setting has
+// the accuracy 1, the other 0, and in one of the orders the second has 1.
+TEST_F(RunTaskTest, GivesTheScoresOfTheBestSettingOfAGrid) {
+  const auto wanting = [&](const std::string& town) {
+    const json record = {{"id", "q"},
+                         {"query", "town_of mira"},
+                         {"answer", town},
+                         {"candidates", {"oslo", "rome"}},
+                         {"supports", {"mira lives in oslo ."}}};
+    return directory_.Write(town + ".json", json::array({record}).dump());
+  };
+  const std::string oslo = wanting("oslo");
+  const std::string rome = wanting("rome");
+  for (const auto& [first, second] :
+       {std::pair(oslo, rome), std::pair(rome, oslo)}) {
+    const json values = {json::array({first}), json::array({second})};
+    const FinetuneTaskResult tuned =
+        Tuned({"train.steps=1", absl::StrCat("grid.data.dev=", values.dump()),
+               absl::StrCat("output=",
+                            directory_.File(first == oslo ? "oslo" : "rome"))});
+    EXPECT_TRUE(tuned.finished);
+    ASSERT_EQ(tuned.settings.size(), 2u);
+    EXPECT_EQ(AsJson(tuned.settings[0].medians).value("accuracy", -1.0) +
+                  AsJson(tuned.settings[1].medians).value("accuracy", -1.0),
+              1);
+    EXPECT_EQ(AsJson(tuned.scores).value("accuracy", -1.0), 1);
+  }
 }
 
 TEST_F(RunTaskTest, WarnsOfScoresThatTheModelWasNotTrainedWith) {

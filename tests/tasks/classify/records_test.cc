@@ -687,6 +687,11 @@ TEST(ClassifyPredictionTest, IsDecodedByType) {
               ElementsAre(Pair("yes", 0.5), Pair("no", 0.268941)));
   EXPECT_THAT(DecodeClassify({-2.F, 1e30F}, options).answer.labels,
               ElementsAre("no"));
+  // A logit of 0 is a probability of 0.5: the least one that is enough.
+  options = Options(
+      {{"type", "several"}, {"labels", {"yes", "no"}}, {"threshold", 0.5}});
+  EXPECT_THAT(DecodeClassify({0.F, -0.01F}, options).answer.labels,
+              ElementsAre("yes"));
   options = Options({{"type", "number"}, {"mean", 3}, {"deviation", 0.1}});
   EXPECT_EQ(DecodeClassify({2.F}, options).answer.number, 3.2);
 }

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
 #include <filesystem>
+#include <set>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -134,6 +136,33 @@ TEST_F(AttentionCommandTest, ReadsPlainText) {
   EXPECT_EQ(examples("--paragraphs"), 2);
   EXPECT_FALSE(std::filesystem::exists(Output("text") + "/entropy_all.svg"));
   EXPECT_EQ(examples("--max-examples 1 --max-rows 2"), 1);
+}
+
+// One of six texts, which differ in their numbers of tokens.
+TEST_F(AttentionCommandTest, DrawsExamplesByTheSeed) {
+  std::string texts;
+  std::string text;
+  for (int i = 0; i < 6; ++i) {
+    text += "mira ";
+    texts += text + "\n";
+  }
+  const std::string path = directory_.Write("texts.txt", texts);
+  const auto rows = [&](int seed) {
+    const Result result = Attention(absl::StrCat(
+        checkpoint_, " --text ", path, " --output ", Output("drawn"),
+        " --overwrite --max-examples 1 --seed ", seed));
+    EXPECT_EQ(result.code, 0) << result.err;
+    return nlohmann::json::parse(Contents(Output("drawn") + "/attention.json"))
+        .at("populations")
+        .at(0)
+        .at("rows")
+        .get<int64_t>();
+  };
+  std::set<int64_t> drawn;
+  for (int seed = 1; seed <= 8; ++seed) {
+    drawn.insert(rows(seed));
+  }
+  EXPECT_GT(drawn.size(), 1u);
 }
 
 TEST_F(AttentionCommandTest, PutsModelsSideBySide) {

@@ -82,5 +82,30 @@ TEST_F(TrainCommandTest, ReplacesARunWhenAsked) {
   EXPECT_THAT(of_grid.err, HasSubstr("this configuration has a grid"));
 }
 
+// --overwrite would remove them before they are read.
+TEST_F(TrainCommandTest, RefusesInputsInTheDirectoriesThatItReplaces) {
+  ASSERT_EQ(Run("finetune " + WriteConfig(Config())).code, 0);
+  const std::string weights = run_ + "/seed-1/checkpoints/last";
+  const std::string before = Contents(weights + "/model.safetensors");
+  ASSERT_NE(before, "");
+  nlohmann::json config = Config();
+  config.erase("model");
+  config["init"] = weights;
+  ExpectMistake("finetune --overwrite " + WriteConfig(config),
+                "init names " + run_ + "/seed-1/");
+  EXPECT_EQ(Contents(weights + "/model.safetensors"), before);
+
+  for (const std::string field : {"train", "dev"}) {
+    config = Config();
+    const std::string data =
+        directory_.Write("run/seed-1/" + field + ".json",
+                         Contents(directory_.File("data.json")));
+    config["data"][field] = {data};
+    ExpectMistake("finetune --overwrite " + WriteConfig(config),
+                  "data." + field + " names " + data + ", which is in " + run_);
+    EXPECT_TRUE(fs::exists(data));
+  }
+}
+
 }  // namespace
 }  // namespace etc

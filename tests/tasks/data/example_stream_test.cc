@@ -263,6 +263,33 @@ TEST(CachedSourceTest, KeepsWhatFitsItsBudget) {
   EXPECT_EQ(source.calls, 3);
 }
 
+struct MegabyteExample : public Example {
+  int64_t TaskBytes() const override { return 1'000'000; }
+};
+
+// Four records of a megabyte, which a task keeps beside the tokens.
+class MegabyteSource : public ExampleSource {
+ public:
+  int64_t size() const override { return 4; }
+  absl::StatusOr<Examples> Make(RecordRequest /*request*/) const override {
+    ++calls;
+    return Examples{std::make_shared<MegabyteExample>()};
+  }
+
+  mutable std::atomic<int64_t> calls = 0;
+};
+
+TEST(CachedSourceTest, CountsThePartsOfTasks) {
+  const MegabyteSource source;
+  const CachedSource cached(&source, 2'500'000);
+  for (int round = 0; round < 2; ++round) {
+    for (int64_t record = 0; record < source.size(); ++record) {
+      ASSERT_TRUE(cached.Make({.record = record}).ok());
+    }
+  }
+  EXPECT_EQ(source.calls, 4 + 2);  // two of them are kept
+}
+
 TEST(CachedSourceTest, KeepsNoErrors) {
   SlowSource source(3);
   source.bad_record = 1;

@@ -43,6 +43,7 @@ class FakeSource : public ExampleSource {
       if (left_out.contains(example->record_id)) {
         example->left_out = left_out.at(example->record_id);
       }
+      example->is_truncated = truncated.contains(example->record_id);
       examples.push_back(std::move(example));
     }
     return examples;
@@ -55,6 +56,7 @@ class FakeSource : public ExampleSource {
   int64_t unreadable_record = -1;
   // Reasons by example.
   std::map<std::string, std::string> left_out;
+  std::set<std::string> truncated;  // examples
 
  private:
   int64_t size_;

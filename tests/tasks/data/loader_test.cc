@@ -12,6 +12,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -27,6 +28,7 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
 
 std::vector<std::string> Ids(const TrainingBatch& batch) {
   std::vector<std::string> ids;
@@ -152,6 +154,24 @@ TEST(TrainingLoaderTest, PutsExamplesOfLikeLengthTogether) {
   EXPECT_FALSE(std::is_sorted(lengths.begin(), lengths.end()));
 }
 
+TEST(TrainingLoaderTest, OrdersTheBatchesOfAPoolAnewInEachEpoch) {
+  // Ten batches of one length each, in one pool.
+  const FakeSource source(40, {1});
+  TrainingLoaderOptions options = kOptions;
+  options.bucket_batches = 10;
+  TrainingLoader loader(&source, options);
+  std::vector<std::vector<int64_t>> lengths(2);  // by epoch
+  for (std::vector<int64_t>& of_epoch : lengths) {
+    for (int i = 0; i < 10; ++i) {
+      const auto batch = loader.Next();
+      ASSERT_TRUE(batch.ok());
+      of_epoch.push_back(batch->micro_batches[0][0]->long_length());
+    }
+    EXPECT_THAT(of_epoch, UnorderedElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
+  }
+  EXPECT_NE(lengths[0], lengths[1]);
+}
+
 TEST(TrainingLoaderTest, CutsMicroBatchesInOrderOfLength) {
   const FakeSource source(40, {1});
   TrainingLoaderOptions options = kOptions;
@@ -196,13 +216,24 @@ TEST(TrainingLoaderTest, LeavesOutWhatCannotBeTrainedOnAndCountsItOnce) {
   options.batch_size = 7;
   TrainingLoader loader(&source, options);
   for (const auto& batch : Take(loader, 3)) {  // three epochs
-    EXPECT_THAT(batch, testing::UnorderedElementsAre("0/1", "1/0", "1/1", "2/0",
-                                                     "2/1", "4/0", "4/1"));
+    EXPECT_THAT(batch, UnorderedElementsAre("0/1", "1/0", "1/1", "2/0", "2/1",
+                                            "4/0", "4/1"));
   }
   EXPECT_THAT(
       loader.skipped().left_out,
       ElementsAre(testing::Pair("empty", 2), testing::Pair("too long", 1)));
   EXPECT_EQ(loader.skipped().count, 0);
+}
+
+TEST(TrainingLoaderTest, CountsARecordThatWasCutOnce) {
+  FakeSource source(5, {2});
+  source.truncated = {"1/0", "1/1", "3/0", "4/1"};
+  source.left_out = {{"4/1", "too long"}};
+  TrainingLoaderOptions options = kOptions;
+  options.batch_size = 9;
+  TrainingLoader loader(&source, options);
+  EXPECT_THAT(Take(loader, 3), Each(SizeIs(9)));  // three epochs
+  EXPECT_EQ(loader.skipped().truncated, 2);
 }
 
 TEST(EvaluationLoaderTest, KeepsWhatTrainingLeavesOut) {

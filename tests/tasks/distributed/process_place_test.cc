@@ -150,6 +150,16 @@ TEST(ProcessPlaceTest, ReadsTheVariablesOfTorchrun) {
        {{{"RANK", "0"}, {"WORLD_SIZE", "1"}}, {.launcher = "torchrun"}}});
 }
 
+TEST(ProcessPlaceTest, ReadsHowManyProcessesAMachineHas) {
+  EXPECT_EQ(Find(Torchrun())->local_world_size, 4);
+  EXPECT_EQ(
+      Find(With(Torchrun(), {{"LOCAL_WORLD_SIZE", "2"}}))->local_world_size, 2);
+  EXPECT_EQ(Find(OpenMpi())->local_world_size, 4);
+  // Not known.
+  EXPECT_EQ(
+      Find(With(Torchrun(), {{"LOCAL_WORLD_SIZE", "-"}}))->local_world_size, 0);
+}
+
 TEST(ProcessPlaceTest, NamesWhatIsWrongWithThoseOfTorchrun) {
   const auto with = [](const Variables& changes) {
     return With(Torchrun(), changes);

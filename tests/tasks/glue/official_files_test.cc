@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
@@ -176,6 +177,20 @@ TEST(GlueFileTest, OfMnliHasItsLabelLastAndItsSetInItsName) {
     ASSERT_THAT(records, SizeIs(1));
     EXPECT_EQ(nlohmann::json::parse(records[0].json).value("set", ""), set);
     EXPECT_THAT(records[0].where, HasSubstr(name + ":2"));
+  }
+}
+
+TEST(GlueFileTest, OfMnliHasNotItsSetInTheNameOfItsDirectory) {
+  TemporaryDirectory directory;
+  std::filesystem::create_directory(directory.File("mismatched"));
+  for (const auto& [name, set] : std::map<std::string, std::string>{
+           {"dev_matched.tsv", "matched"}, {"train.tsv", ""}}) {
+    const auto records =
+        ReadOrFail(directory.Write("mismatched/" + name,
+                                   "index\tsentence1\tsentence2\n7\ta\tb\n"),
+                   "mnli");
+    ASSERT_THAT(records, SizeIs(1));
+    EXPECT_EQ(nlohmann::json::parse(records[0].json).value("set", ""), set);
   }
 }
 

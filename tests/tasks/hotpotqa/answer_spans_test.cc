@@ -47,6 +47,12 @@ TEST(AnswerFinderTest, MatchesTheGoldenValues) {  // doc/hotpotqa.md 10.3
               ElementsAre(Span(1, 1), Span(2, 3)));
 }
 
+TEST(AnswerFinderTest, FindsThePiecesAtTheEndOfAUnigram) {
+  EXPECT_THAT(Find("John Smith 1895-1943 was the leader", "1943"),
+              ElementsAre(Span(4, 4)));
+  EXPECT_THAT(Find("He was (1895", "1895"), ElementsAre(Span(3, 3)));
+}
+
 TEST(AnswerFinderTest, RespectsCase) {  // doc/hotpotqa.md 11, trap 8
   EXPECT_THAT(Find("I know the leader", "The"), IsEmpty());
   EXPECT_THAT(Find("I know the leader", "the leader"), ElementsAre(Span(2, 3)));

@@ -100,6 +100,13 @@ TEST(DecodeHotpotqaOfficialTest, HasNoAnswerWithoutSupportingSentence) {
   EXPECT_EQ(model.Answer(/*official=*/false), "Jane Roe");
 }
 
+TEST(DecodeHotpotqaDefaultTest, LimitsTheLengthWithoutSupportingSentenceToo) {
+  Model model = SpecModel();
+  model.facts.assign(15, kLow);
+  EXPECT_EQ(model.Predict().answer, "Jane Roe");
+  EXPECT_EQ(model.Predict({.max_answer_length = 1}).answer, "Jane");
+}
+
 // doc/hotpotqa.md 10.5
 TEST_P(DecodeHotpotqaTest, NamesSupportingSentencesOnly) {
   Model model;
@@ -229,6 +236,16 @@ TEST_P(DecodeHotpotqaTest, ReadsMarkedTokens) {
   EXPECT_EQ(model.Answer(GetParam()), "Jane");
   model.bio = BioLogits("OOOOOOOOOOOOOOOOOOOOOOOOOOOOO");
   EXPECT_EQ(model.Answer(GetParam()), "");
+}
+
+TEST_P(DecodeHotpotqaTest, TakesTheSurestMarkedSpanNotTheLongest) {
+  Model model = SpecModel();
+  // "Acme was" with e^2 / (e^2 + 2), 0.79, each; "started" with 0.99.
+  //                      0         1         2
+  //                      01234567890123456789012345678
+  model.bio = BioLogits("OOOOOOOOOOOOOOOOOOBIBOOOOOOOO");
+  model.bio[20] = 5;
+  EXPECT_EQ(model.Answer(GetParam()), "started");
 }
 
 // doc/hotpotqa.md 6

@@ -258,6 +258,30 @@ TEST_F(PredictorTest, AnswersTheOthersBesideABadRecord) {
   EXPECT_THAT(predictor_->Predict(std::vector<std::string>()), IsEmpty());
 }
 
+// More records than run at a time: 16 batches of one.
+TEST_F(PredictorTest, NamesARecordByItsPlaceAmongAll) {
+  const Predictor predictor = OpenOrFail(*checkpoint_, {.batch_size = 1});
+  EXPECT_EQ(predictor.batch_size(), 1);
+  std::vector<std::string> records(18, R"({"text": "a"})");
+  records[16] = "no JSON";
+  const auto predictions = predictor.Predict(records);
+  ASSERT_EQ(predictions.size(), 18u);
+  EXPECT_THAT(predictions[16].status().ToString(), HasSubstr("record 16"));
+  ASSERT_TRUE(predictions[17].ok()) << predictions[17].status();
+  EXPECT_EQ(predictions[17]->id, "17");
+}
+
+TEST_F(PredictorTest, TakesAnotherBatchSizeThanTheTraining) {
+  const int64_t trained = predictor_->batch_size();
+  EXPECT_EQ(OpenOrFail(*checkpoint_, {.batch_size = trained + 3}).batch_size(),
+            trained + 3);
+  CheckpointRunOptions options;
+  options.batch_size = trained + 5;
+  const auto config = ConfigOfRun(*checkpoint_, options);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->train.evaluation_batch_size, trained + 5);
+}
+
 TEST_F(PredictorTest, OutlivesWhatIsPending) {
   auto copy = std::make_unique<Predictor>(*predictor_);
   Predictor::Pending pending = copy->Start(R"({"text": "a"})", "here 7");

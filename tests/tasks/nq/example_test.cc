@@ -197,6 +197,8 @@ TEST(NqExampleTest, MergesShortAnswers) {  // doc/nq.md 10, trap 8
   NqRecord record = NqSpecRecord();
   record.annotations[0].short_answers = {NqTokenSpan(4, 5), NqTokenSpan(8, 10)};
   EXPECT_EQ(Make(record)[0]->short_answer, (NqTarget{6, 12}));
+  record.annotations[0].short_answers = {NqTokenSpan(8, 10), NqTokenSpan(4, 5)};
+  EXPECT_EQ(Make(record)[0]->short_answer, (NqTarget{6, 12}));
 }
 
 TEST(NqExampleTest, UsesTheFirstAnnotationOnly) {  // doc/nq.md 10, trap 8

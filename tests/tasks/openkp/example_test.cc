@@ -154,6 +154,20 @@ TEST(OpenkpTruncationTest, CutsNoWord) {
   EXPECT_THAT(example->left_out, HasSubstr("no key phrase"));
 }
 
+TEST(OpenkpTruncationTest, EndsTheDocumentAtTheCut) {
+  // "trek" would fit behind the element that "isaacs" cuts.
+  OpenkpOptions options = SpecOptions();
+  options.input.max_long_length = 2;
+  const auto example =
+      Make(OpenkpSpecRecord(
+               {{"star isaacs", kBoldFeature}, {"trek", kBoldFeature}}, {}),
+           options);
+  EXPECT_THAT(example->long_token_ids, ElementsAre(3));
+  EXPECT_EQ(example->num_words, 1);
+  EXPECT_EQ(example->global_length(), 1);
+  EXPECT_EQ(example->dropped_words, 2);
+}
+
 TEST(OpenkpFixedBlocksTest, HaveGlobalsForRunsOfTokens) {  // doc/openkp.md 10.6
   OpenkpOptions options = SpecOptions(/*official=*/true);
   options.fixed_block_length = 4;

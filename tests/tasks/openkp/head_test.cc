@@ -327,6 +327,26 @@ TEST(OpenkpHeadTest, CountsPlacesThatDoNotExistOfficially) {
               std::log(6) + 1e-4 * 10000 * (494. / 500), 1e-3);
 }
 
+TEST(OpenkpHeadTest, SmoothsTargetsByTheMassOfTheOptions) {
+  const auto example = ExampleOfWords({0, 1, 2});
+  example->labels = {{1, 2}};
+  const Batch batch = MakeBatch({example});
+  // 6 n-grams exist: of logit 2 the key phrase, of 0 the others.
+  torch::Tensor logits = torch::full({1, 5, 5}, kOpenkpNoNgramLogit);
+  for (int64_t n = 1; n <= 3; ++n) {
+    logits[0][n - 1].narrow(0, 0, 4 - n).zero_();
+  }
+  logits[0][1][1] = 2;
+  for (const double mass : {1e-4, 1.0}) {
+    const auto head =
+        MakeOpenkpHead(SmallConfig(), {.additive_smoothing_mass = mass});
+    const double target = (1 + mass / 6) / (1 + mass);
+    EXPECT_NEAR(head->Losses({logits}, batch).item<double>(),
+                std::log(std::exp(2.0) + 5) - 2 * target, 1e-5)
+        << mass;
+  }
+}
+
 TEST(OpenkpHeadTest, RefusesDocumentsWithoutKeyPhrases) {
   const auto example = ExampleOf({{"star", kBoldFeature}}, {});
   example->has_answer = false;

@@ -114,6 +114,13 @@ TEST(OpenkpPredictionLinesTest, IsAsTheOfficialScriptReadsIt) {
             "{\"url\":\"u\",\"KeyPhrases\":[]}\n");
 }
 
+// The score counts the last one, too.
+TEST(OpenkpPredictionLinesTest, HaveTheLastPredictionOfEachUrl) {
+  EXPECT_EQ(OpenkpPredictionLines({{"u", {"a"}}, {"v", {"b"}}, {"u", {"c"}}}),
+            "{\"url\":\"u\",\"KeyPhrases\":[[\"c\"]]}\n"
+            "{\"url\":\"v\",\"KeyPhrases\":[[\"b\"]]}\n");
+}
+
 TEST(ParseOpenkpPhraseListsTest, ReadsWhatWasWritten) {
   const auto lists =
       ParseOpenkpPhraseLists(OpenkpPredictionLines({{"u", {"a b", "c"}}}), "p");

@@ -111,6 +111,19 @@ TEST_F(CheckpointFilesTest, NamesTheFileThatIsNotAsItWasWritten) {
               HasSubstr("finetune.json is not there"));
 }
 
+TEST_F(CheckpointFilesTest, SeesAFlipInTheLastByteOfALongFile) {
+  std::string weights((size_t{3} << 20) + 5, 'w');
+  temporary_.Write("model.safetensors", weights);
+  ASSERT_TRUE(WriteCheckpointOwner("step-1", "run-1", temporary_.path()).ok());
+  EXPECT_TRUE(CheckCheckpointFiles(temporary_.path()).ok());
+  weights.back() = 'x';
+  temporary_.Write("model.safetensors", weights);
+  const absl::Status status = CheckCheckpointFiles(temporary_.path());
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("model.safetensors is damaged"));
+}
+
 TEST_F(CheckpointFilesTest, ChecksNothingWhereNothingIsNoted) {
   const std::string owner = *ReadFile(temporary_.File("owner.json"));
   temporary_.Write("model.safetensors", "other weights");

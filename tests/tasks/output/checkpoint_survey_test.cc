@@ -222,6 +222,30 @@ TEST(CheckpointSurveyTest, TakesACheckpointThatLacksOnlyItsName) {
   EXPECT_FALSE(fs::exists(directory + "/" + unfinished));
 }
 
+// Killed when it had given a superseded one another name, to delete it.
+TEST(CheckpointSurveyTest, TakesNoCheckpointThatWasBeingDeleted) {
+  const TemporaryDirectory temporary;
+  const std::string directory = temporary.File("checkpoints");
+  MakeStore(directory);
+  auto record = ReadCheckpointRecord(directory);
+  ASSERT_TRUE(record.ok()) << record.status();
+  record->last = "step-00000004";
+  record->checkpoints.erase("step-00000008");
+  record->superseded.insert("step-00000008");
+  ASSERT_TRUE(WriteCheckpointRecord(*record, directory).ok());
+  fs::rename(
+      directory + "/step-00000008",
+      directory + "/" + UnfinishedCheckpoint("step-00000008", record->run));
+  EXPECT_EQ(SurveyCheckpoints(directory).last, "step-00000004");
+  CheckpointStore store(directory);
+  ASSERT_TRUE(store.TakeOver().ok());
+  EXPECT_EQ(*store.last(), directory + "/step-00000004");
+  for (const auto& entry : fs::directory_iterator(directory)) {
+    EXPECT_THAT(entry.path().filename().string(),
+                Not(HasSubstr("step-00000008")));
+  }
+}
+
 // Earlier versions left links, but no record and no list of files.
 TEST(CheckpointSurveyTest, TakesARunThatHasOnlyLinks) {
   const TemporaryDirectory temporary;

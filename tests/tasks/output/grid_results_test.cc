@@ -140,6 +140,7 @@ class GridFileTest : public testing::Test {
                                         .has_same_settings = {}},
                                        {.finished = true,
                                         .main_metric = "accuracy",
+                                        .lower_is_better = lower_is_better_,
                                         .settings = std::move(settings)},
                                        earlier_scores);
     EXPECT_TRUE(written.ok()) << written.status();
@@ -153,7 +154,22 @@ class GridFileTest : public testing::Test {
   }
 
   TemporaryDirectory directory_;
+  bool lower_is_better_ = false;
 };
+
+TEST_F(GridFileTest, StandsForTheLowestWhereLowerIsBetter) {
+  lower_is_better_ = true;
+  Summarize(2, 0.75);
+  Summarize(3, 0.25);
+  Summarize(4, 0.5);
+  const json grid =
+      WriteGrid({Setting(2, 0.75), Setting(3, 0.25), Setting(4, 0.5)},
+                EarlierScores::kKept);
+  EXPECT_EQ(grid["main_metric_direction"], "min");
+  EXPECT_EQ(grid["best"], "train.epochs=3");
+  EXPECT_EQ(Reason(), directory_.File("train.epochs=3") +
+                          ": the best of 3 settings, median accuracy 0.2500");
+}
 
 TEST_F(GridFileTest, StandsForTheBestSettingAsItIsNow) {
   Summarize(2, 0.75);

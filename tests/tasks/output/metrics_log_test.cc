@@ -2,7 +2,12 @@
 
 #include "tasks/output/metrics_log.h"
 
+#include <sys/types.h>
+
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
+#include <string>
 
 #include "base/file.h"
 #include "base/file_operations.h"
@@ -93,6 +98,42 @@ TEST(MetricsLogTest, SaysWhatItCannotWrite) {
               testing::AllOf(HasSubstr(temporary.File("metrics.jsonl")),
                              HasSubstr("File too large")));
   EXPECT_EQ(log->size(), 0);
+}
+
+// A file system that takes a few bytes at a time, until it is full.
+class NearlyFullDisk : public FileOperations {
+ public:
+  explicit NearlyFullDisk(size_t room) : room_(room) {}
+
+  ssize_t Write(int descriptor, const char* data, size_t size) override {
+    if (room_ == 0) {
+      errno = ENOSPC;
+      return -1;
+    }
+    const ssize_t written = FileOperations::Write(
+        descriptor, data, std::min({size, size_t{3}, room_}));
+    room_ -= static_cast<size_t>(std::max<ssize_t>(written, 0));
+    return written;
+  }
+
+ private:
+  size_t room_;
+};
+
+TEST(MetricsLogTest, WritesWhatAShortWriteLeaves) {
+  const TemporaryDirectory temporary;
+  NearlyFullDisk disk(/*room=*/11 + 5);
+  const ScopedFileOperations scope(&disk);
+  const std::string path = temporary.File("metrics.jsonl");
+  auto log = MetricsLog::Open(path, 0);
+  ASSERT_TRUE(log.ok()) << log.status();
+  ASSERT_TRUE(log->Write({{"step", 1}}).ok());
+  EXPECT_EQ(*ReadFile(path), "{\"step\":1}\n");
+  EXPECT_EQ(log->size(), 11);
+  const absl::Status status = log->Write({{"step", 2}});
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("No space left on device"));
+  EXPECT_EQ(log->size(), 11);
 }
 
 TEST(MetricsLogTest, SaysWhatItCannotOpen) {

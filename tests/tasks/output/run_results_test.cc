@@ -13,11 +13,14 @@
 #include <thread>
 #include <vector>
 
+#include "base/file.h"
 #include "nlohmann/json.hpp"
 #include "tasks/config/run_settings.h"
+#include "tasks/output/checkpoint_store.h"
 #include "tasks/output/find_checkpoint.h"
 #include "tasks/output/results.h"
 #include "tasks/output/run_lock.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/tasks/train/toy_run.h"
 #include "tests/tasks/train/toy_run_fixture.h"
 
@@ -40,6 +43,65 @@ TEST(SeedOfTest, ReadsTheNamesThatSeedDirectoryGives) {
                            "seed-1/checkpoints", "1", ""}) {
     EXPECT_EQ(SeedOf(name), std::nullopt) << name;
   }
+}
+
+TEST(SummarizeScoresTest, LeavesOutAScoreThatSomeSeedsLack) {
+  const std::vector<ScoreSummary> scores =
+      SummarizeScores({{{"accuracy", 0.25}, {"f1", 0.5}},
+                       {{"accuracy", 0.75}},
+                       {{"accuracy", 1.0}, {"f1", 0.125}}});
+  ASSERT_EQ(scores.size(), 1u);
+  EXPECT_EQ(scores[0].name, "accuracy");
+  EXPECT_EQ(scores[0].median, 0.75);
+}
+
+// Pre-training has a loss as its main metric.
+TEST(FindCheckpointTest, TakesTheSeedWithTheLowestLoss) {
+  TemporaryDirectory directory;
+  json summary = {{"task", "pretrain"},
+                  {"main_metric", "loss"},
+                  {"main_metric_direction", "min"},
+                  {"scores", json::object()},
+                  {"runs", json::array()}};
+  int64_t seed = 0;
+  for (const double loss : {2.0, 0.5, 1.0}) {
+    const std::string name =
+        "seed-" + std::to_string(++seed) + "/checkpoints/best";
+    std::filesystem::create_directories(directory.File(name));
+    directory.Write(name + "/finetune.json", "{}");
+    summary["runs"].push_back({{"seed", seed}, {"best", {{"loss", loss}}}});
+  }
+  directory.Write("summary.json", summary.dump());
+  const auto found = FindCheckpoint(directory.path());
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_THAT(found->directory, HasSubstr("/seed-2/"));
+  EXPECT_EQ(found->reason, "the best of 3 seeds by loss, 0.5000");
+}
+
+// Its reader says that it is damaged.
+TEST(FindCheckpointTest, ReplacesADamagedBestOneByNoOther) {
+  const TemporaryDirectory directory;
+  const std::string checkpoints = directory.File("checkpoints");
+  CheckpointStore store(checkpoints);
+  ASSERT_TRUE(store.TakeOver().ok());
+  for (const int64_t step : {4, 8}) {
+    const auto write = [](const std::string& folder) {
+      absl::Status status =
+          WriteFileAtomically(folder + "/model.safetensors", "some weights");
+      status.Update(WriteFileAtomically(folder + "/finetune.json", "{}"));
+      return status;
+    };
+    ASSERT_TRUE(store.Save(step, write).ok());
+    ASSERT_TRUE(
+        store.NoteEvaluation({{"f1", 0.25}}, /*is_best=*/step == 4).ok());
+  }
+  std::filesystem::resize_file(checkpoints + "/step-00000004/model.safetensors",
+                               3);
+  const auto found = FindCheckpoint(directory.path());
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_TRUE(std::filesystem::equivalent(found->directory,
+                                          checkpoints + "/step-00000004"))
+      << found->directory;
 }
 
 class RunResultsTest : public ToyRunTest {

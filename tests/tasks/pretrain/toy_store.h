@@ -53,13 +53,19 @@ inline void AddToyDocuments(const std::vector<ToyDocument>& documents,
   }
 }
 
-inline void WriteToyStore(const std::string& path, int64_t vocab_size,
+inline void WriteToyStore(const std::string& path,
+                          const TokenStoreSettings& settings,
                           const std::vector<ToyDocument>& documents) {
-  auto writer = TokenStoreWriter::Create(path, ToySettings(vocab_size));
+  auto writer = TokenStoreWriter::Create(path, settings);
   ASSERT_TRUE(writer.ok()) << writer.status();
   AddToyDocuments(documents, writer->get());
   const absl::Status finished = (*writer)->Finish();
   ASSERT_TRUE(finished.ok()) << finished;
+}
+
+inline void WriteToyStore(const std::string& path, int64_t vocab_size,
+                          const std::vector<ToyDocument>& documents) {
+  WriteToyStore(path, ToySettings(vocab_size), documents);
 }
 
 // Reads the documents of a store.

@@ -62,6 +62,11 @@ TEST(ComparisonTest, KnowsHowSureADifferenceIs) {
   EXPECT_EQ(CertaintyOf(V{0.7, 0.8, 0.9}, V{0.1, 0.2, 0.3}), Certainty::kHint);
   EXPECT_EQ(CertaintyOf(V{0.7, 0.8, 0.9, 0.9}, V{0.1, 0.2, 0.3, 0.3}),
             Certainty::kLikely);
+  // 2 of 35 orders, and 2 of 56: the limit is 1 of 20.
+  EXPECT_EQ(CertaintyOf(V{0.7, 0.8, 0.9}, V{0.1, 0.2, 0.3, 0.4}),
+            Certainty::kHint);
+  EXPECT_EQ(CertaintyOf(V{0.1, 0.2, 0.3, 0.4, 0.5}, V{0.7, 0.8, 0.9}),
+            Certainty::kLikely);
 }
 
 TEST(CompareModesTest, SaysWhatSeedsThatLieApartShow) {
@@ -79,6 +84,21 @@ TEST(CompareModesTest, SaysWhatSeedsThatLieApartShow) {
       "of medians +0.3000. sum is better in 9, worse in 0 and equal in 0 "
       "of the 9 pairs of seeds. The ranges lie apart; those of equal "
       "settings would in 1 of 10 comparisons.");
+}
+
+TEST(CompareModesTest, SaysThatSomeRunsHaveNotEnded) {
+  const std::string said = "Not all of these runs have ended.";
+  std::vector<RunGroup> groups = {Group("off", {{0.5}, {0.6}}),
+                                  Group("sum", {{0.8}, {0.9}})};
+  EXPECT_THAT(CompareModes(groups, kAccuracy)[0].detail, Not(HasSubstr(said)));
+  for (RunGroup& group : groups) {
+    group.not_begun = {3};
+    EXPECT_THAT(CompareModes(groups, kAccuracy)[0].detail, HasSubstr(said));
+    group.not_begun.clear();
+    group.runs.back().finished = false;
+    EXPECT_THAT(CompareModes(groups, kAccuracy)[0].detail, HasSubstr(said));
+    group.runs.back().finished = true;
+  }
 }
 
 TEST(CompareModesTest, ConcludesNothingFromASingleSeedOrAnOverlap) {

@@ -112,6 +112,19 @@ TEST_F(AverageCheckpointsTest, TakesTheMeanOfTheLastOnes) {
   ExpectNoTemporary();
 }
 
+// 256 + 1 + 1 is 256 in bfloat16, which has no odd numbers above 256.
+TEST_F(AverageCheckpointsTest, AddsUpHalvesInFloat32) {
+  torch::NoGradGuard no_grad;
+  Save(1, 128);
+  Save(2, 0.5);
+  Save(3, 0.5);
+  ASSERT_TRUE(Average({.directory = run_, .last = 3}).ok());
+  const auto reader = TensorReader::Open(output_);
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  EXPECT_TRUE(
+      reader->Read("half")->equal(torch::full({2}, 86, torch::kBFloat16)));
+}
+
 TEST_F(AverageCheckpointsTest, LeavesADirectoryOfASimilarName) {
   Save(1, 1);
   const std::string notes = output_ + ".unfinished/notes.txt";

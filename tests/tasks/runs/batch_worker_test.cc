@@ -56,5 +56,26 @@ TEST(BatchWorkerTest, RethrowsAnErrorThatALaterBatchDoesNotHave) {
   EXPECT_EQ(logits->size(), 2u);
 }
 
+// In one batch with another, which is answered.
+TEST(BatchWorkerTest, GivesAnErrorForLogitsThatAreNoNumbers) {
+  const auto config =
+      FinetuneConfigFromJson(ToyConfigJson("train", "dev", "output"), "toy");
+  ASSERT_TRUE(config.ok()) << config.status();
+  const ToyTask task(config->model);
+  const auto head = std::make_shared<ToyHead>(config->model.hidden_size);
+  head->nan_logits_record = "broken";
+  BatchWorker worker(TaskModel(EtcModel(config->model), head),
+                     {.batch_size = 2, .threads = 1});
+  const auto requests =
+      worker.Submit({{ExampleOf(task, "broken")}, {ExampleOf(task, "whole")}});
+  const absl::Status broken = requests[0]->Wait().status();
+  EXPECT_TRUE(absl::IsAborted(broken)) << broken;
+  EXPECT_EQ(broken.message(),
+            "record broken: the model's logits are infinite or not a number");
+  const auto logits = requests[1]->Wait();
+  ASSERT_TRUE(logits.ok()) << logits.status();
+  EXPECT_EQ(logits->size(), 1u);
+}
+
 }  // namespace
 }  // namespace etc

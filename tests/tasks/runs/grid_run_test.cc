@@ -399,6 +399,20 @@ TEST_F(GridRunTest, GoesOnWithoutASettingThatDiverges) {
   EXPECT_EQ(TrainAll("grid", /*resume=*/true), 0u);
 }
 
+// One epoch of each setting's own data, with 3 records a batch and 2 seeds.
+TEST_F(GridRunTest, TrainsEachSettingOnItsOwnData) {
+  json_["train"]["epochs"] = 1;
+  json_["grid"] = {{"train.max_examples", {3, 6}}};
+  EXPECT_EQ(TrainAll("max_examples"), 2u * (1 + 2));
+
+  const std::string whole = directory_.File("data.json");
+  json records = json::parse(Contents(whole));
+  records.erase(records.begin(), records.begin() + 3);
+  const std::string half = directory_.Write("half.json", records.dump());
+  json_["grid"] = {{"data.train", {json::array({half}), json::array({whole})}}};
+  EXPECT_EQ(TrainAll("data"), 2u * (1 + 2));
+}
+
 TEST_F(GridRunTest, FailsIfAllSettingsDiverge) {
   json_["grid"] = {{"train.learning_rate", {1e29, 1e30}}};
   json_["train"]["steps"] = 4;

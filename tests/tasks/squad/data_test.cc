@@ -412,6 +412,20 @@ TEST(SquadExampleTest, ReadsWordsAsBehindBlanksWithByteLevelPieces) {
             (SquadSpan{.first = 11, .last = 11}));
 }
 
+TEST(SquadExampleTest, CountsOffsetsInCharactersWithByteLevelPieces) {
+  const auto tokenizer = ByteLevelTokenizer({"the", "cat", "Ġcat"});
+  ASSERT_NE(tokenizer, nullptr);
+  SquadOptions options = BertOptions(30);
+  options.input.tokenizer_kind = TokenizerKind::kHuggingFace;
+  // The second "cat" is at character 6, byte 7.
+  SquadRecord record = Record("\u00e9 cat-cat", {{.text = "cat", .start = 6}});
+  record.question = "the";
+  const auto example = SquadExamplesOf(record, options, *tokenizer).front();
+  EXPECT_THAT(example->global_token_ids,
+              ElementsAre(10, 256, 11, ' ', 0xc3, 0xa9, 258, '-', 257, 11));
+  EXPECT_EQ(example->answer, (SquadSpan{.first = 8, .last = 8}));
+}
+
 TEST(SquadExampleTest, SaysWhereLengthsHaveNoRoom) {
   const auto examples = Squad(BertOptions(5), &Words())
                             .MakeExamples(Record("a", {}), "f.json: data[0]");

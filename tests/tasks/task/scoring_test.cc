@@ -82,6 +82,18 @@ TEST(CorrelationTest, DoesNotDependOnALargeMean) {
   EXPECT_NEAR(PearsonCorrelation(gold, shifted), 1, 1e-12);
 }
 
+// Squares of these are 0 or infinite.
+TEST(CorrelationTest, DoesNotDependOnTheScale) {
+  const std::vector<double> gold = {1, 2, 4, 3};
+  for (const double scale : {1e-200, 1e-305, 1e200, 1e305}) {
+    const std::vector<double> scaled = {2 * scale, 4 * scale, 8 * scale,
+                                        6 * scale};
+    EXPECT_NEAR(PearsonCorrelation(gold, scaled), 1, 1e-12) << scale;
+    EXPECT_NEAR(PearsonCorrelation(scaled, gold), 1, 1e-12) << scale;
+    EXPECT_NEAR(SpearmanCorrelation(gold, scaled), 1, 1e-12) << scale;
+  }
+}
+
 TEST(CorrelationTest, RefusesOtherSizes) {
   const std::vector<double> two = {1, 2};
   const std::vector<double> one = {1};

@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/types.h>
+#include <torch/utils.h>
 
 #include <cmath>
 #include <filesystem>
@@ -142,17 +143,19 @@ global  owns         sees         tokens
 )");
 }
 
-// The prediction from classes of tokens.
+// The prediction from classes of tokens, and their logits; 2 without them.
 TokensPrediction DecodedFrom(const std::string& line,
                              const std::vector<int64_t>& classes,
-                             TagReading tags = TagReading::kIob2) {
+                             TagReading tags = TagReading::kIob2,
+                             const std::vector<float>& peaks = {}) {
   const Tokens tokens(TokensOptions{.tags = tags, .labels = {"p", "q"}});
   const auto example = TokensExampleOf(line);
   constexpr int64_t kClasses = 5;
   std::vector<float> logits(
       static_cast<size_t>(example->long_length() * kClasses), 0);
   for (size_t i = 0; i < classes.size(); ++i) {
-    logits[i * kClasses + static_cast<size_t>(classes[i])] = 2;
+    logits[i * kClasses + static_cast<size_t>(classes[i])] =
+        peaks.empty() ? 2.0F : peaks[i];
   }
   const Tokens::Output output{.example = example, .logits = {logits}};
   return tokens.Decode({&output, 1});
@@ -174,6 +177,19 @@ TEST(TokensDecodeTest, JoinsWordsAsConllevalDoes) {
   EXPECT_EQ(spans({0, 2, 2, 4, 4, 3, 2, 1, 0}),
             "p 0-3 a b; q 3-6 , c; q 6-7 .; p 8-9 d; p 10-11 a; ");
   EXPECT_EQ(spans({0, 0, 0, 0, 0, 0, 0, 0, 0}), "");
+}
+
+TEST(TokensDecodeTest, IsAsSureOfASpanAsOfItsLeastSureWord) {
+  // [CLS] a b , c . d a [SEP]: the comma is the least sure of "b, c".
+  const TokensPrediction prediction =
+      DecodedFrom(kLine, {0, 0, 1, 2, 2, 0, 3, 4, 0}, TagReading::kIob2,
+                  {5, 5, 2, 1, 3, 5, 1, 4, 5});
+  ASSERT_EQ(prediction.spans.size(), 2);
+  const double least = std::exp(1) / (std::exp(1) + 4);
+  EXPECT_EQ(prediction.spans[0].text, "b, c");
+  EXPECT_NEAR(prediction.spans[0].probability, least, 1e-6);
+  EXPECT_EQ(prediction.spans[1].text, "d a");
+  EXPECT_NEAR(prediction.spans[1].probability, least, 1e-6);
 }
 
 TEST(TokensDecodeTest, LeavesOutSpansWithoutBeginningIfStrict) {
@@ -238,6 +254,36 @@ TEST(TokensHeadTest, AveragesTheCrossEntropyOfFirstPieces) {
     EXPECT_GT(parameter.value().grad().abs().sum().item<double>(), 0)
         << parameter.key();
   }
+}
+
+TEST(TokensHeadTest, DropsStatesInTrainingAlone) {
+  torch::manual_seed(1);
+  TaskSettings settings = TokensSettings();
+  settings.model.hidden_dropout_prob = 0.25;
+  const auto task = MakeTokensTask(settings);
+  const auto head = std::dynamic_pointer_cast<OutputHead>(task->MakeHead());
+  const torch::NoGradGuard no_gradients;
+  // Logits are the sums of 6 states, each 1 / 0.75 if it is kept.
+  const auto parameters = head->named_parameters();
+  parameters["token_classifier.weight"].fill_(1);
+  parameters["token_classifier.bias"].zero_();
+  const Batch batch = MakeBatch({TokensExampleOf(kSplitLine)});
+  EtcOutput encoded;
+  encoded.long_output = torch::ones({1, 7, 6});
+  head->eval();
+  EXPECT_TRUE(head->forward(encoded, batch).at(0).eq(6).all().item<bool>());
+  head->train();
+  double sum = 0;
+  constexpr int kRuns = 100;
+  for (int run = 0; run < kRuns; ++run) {
+    const torch::Tensor kept =
+        head->forward(encoded, batch).at(0).select(2, 0) * 0.75;
+    ASSERT_LT((kept - kept.round()).abs().max().item<double>(), 1e-5);
+    sum += kept.sum().item<double>();
+  }
+  // 7 x 6 draws a run; 5 standard deviations.
+  constexpr double kDraws = 42 * kRuns;
+  EXPECT_NEAR(sum / kDraws, 0.75, 5 * std::sqrt(0.25 * 0.75 / kDraws));
 }
 
 class TokensRunTest : public testing::Test {

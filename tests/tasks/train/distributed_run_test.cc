@@ -23,7 +23,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tasks/distributed/process_group.h"
+#include "tasks/train/shared_start.h"
 #include "tests/support/tensor_matchers.h"
+#include "tests/tasks/data/fake_source.h"
 #include "tests/tasks/distributed/forked_processes.h"
 #include "tests/tasks/train/toy_run.h"
 #include "tests/tasks/train/toy_run_fixture.h"
@@ -540,6 +542,25 @@ TEST_F(DistributedRunTest, LetsProcessesDifferInWhatIsTheirOwn) {
     EXPECT_TRUE(status.ok()) << status;
   });
   EXPECT_FALSE(std::filesystem::exists(Output("nothing")));
+}
+
+TEST_F(DistributedRunTest, LimitsPoolsByTheLeastMemoryOfAll) {
+  const FakeSource source(1, {1});
+  ExpectProcesses(3, [&](const ProcessPlace& place) {
+    auto group = ProcessGroup::Join(place, absl::Seconds(kSecondsToHang));
+    ASSERT_TRUE(group.ok()) << group.status();
+    RunPlan plan;
+    plan.loader.max_pool_bytes = place.rank == 1 ? 1000 : 5000 + place.rank;
+    const auto options =
+        RankLoaderOptions({.plan = plan,
+                           .train = source,
+                           .make_model = nullptr,
+                           .directory = "",
+                           .context = {.group = group->get()}});
+    ASSERT_TRUE(options.ok()) << options.status();
+    EXPECT_EQ(options->max_pool_bytes, 1000);
+    EXPECT_TRUE((*group)->Agree(absl::OkStatus()).ok());
+  });
 }
 
 TEST_F(DistributedRunTest, RefusesMoreProcessesThanMicroBatches) {

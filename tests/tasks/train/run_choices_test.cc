@@ -8,10 +8,12 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <set>
 #include <string>
+#include <thread>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -323,6 +325,22 @@ TEST_F(RunChoicesTest, TriesARunAndWritesNothing) {
   ExpectSameRun(Seed("tried"), Seed("alone"));
 }
 
+TEST_F(RunChoicesTest, TriesOneSeedAndEstimatesTheTimeOfAll) {
+  json_["output"] = Output("tried");
+  json_["train"]["seeds"] = {1, 2, 3};
+  const auto config = FinetuneConfigFromJson(json_, "toy");
+  ASSERT_TRUE(config.ok()) << config.status();
+  const ToyTask task(config->model);
+  const auto tried = TryFinetune(*config, task, {});
+  ASSERT_TRUE(tried.ok()) << tried.status();
+  EXPECT_EQ(tried->num_seeds, 3);
+  EXPECT_EQ(tried->evaluated_examples, 8);
+  // 12 updates of 3 micro-batches, and 6 evaluations of 11 examples.
+  const double of_seed =
+      36 * tried->seconds + 6 * 11.0 / 8 * tried->evaluation_seconds;
+  EXPECT_NEAR(tried->total_seconds, 3 * of_seed, 1e-9 * of_seed);
+}
+
 TEST_F(RunChoicesTest, TriesARunWithTheErrorsThatItWouldHave) {
   const auto error = [&] {
     const auto config = FinetuneConfigFromJson(json_, "toy");
@@ -590,6 +608,38 @@ TEST_F(RunChoicesTest, SavesByTheClock) {
   EXPECT_EQ(Checkpoints("seldom").size(), 6u);  // of the evaluations
   ExpectSameTensors(Seed("often") + "/checkpoints/last/model.safetensors",
                     Seed("seldom") + "/checkpoints/last/model.safetensors");
+}
+
+// Waits in the first update.
+class WaitingReporter final : public FakeReporter {
+ public:
+  explicit WaitingReporter(std::chrono::duration<double> wait) : wait_(wait) {}
+  void Update(const Progress& progress) override {
+    FakeReporter::Update(progress);
+    if (progress.step == 1) {
+      std::this_thread::sleep_for(wait_);
+    }
+  }
+
+ private:
+  const std::chrono::duration<double> wait_;
+};
+
+// However long the run takes, it has one checkpoint in an interval at most.
+TEST_F(RunChoicesTest, CountsTheTimeFromTheLastCheckpoint) {
+  using Seconds = std::chrono::duration<double>;
+  constexpr Seconds kInterval(0.3);
+  json_["train"]["keep_last"] = 20;
+  json_["train"]["evaluate_every"] = 0;
+  json_["train"]["checkpoint_minutes"] = kInterval.count() / 60;
+  WaitingReporter reporter(kInterval * 1.01);
+  const auto begin = std::chrono::steady_clock::now();
+  ASSERT_TRUE(Run("run", &reporter).ok());
+  const Seconds taken = std::chrono::steady_clock::now() - begin;
+  const std::set<std::string> names = Checkpoints("run");
+  EXPECT_TRUE(names.contains("step-00000001"));
+  // And one at the end.
+  EXPECT_LE(static_cast<double>(names.size()), taken / kInterval + 1);
 }
 
 // --- Frozen parameters, and rates of their own -------------------------------

@@ -67,6 +67,16 @@ TEST(RunPlanTest, CountsUpdatesAndEpochsByExpectedOrByStatedExamples) {
   EXPECT_EQ(plan->evaluate_every, 0);
 }
 
+TEST(RunPlanTest, CountsTheTimeBetweenCheckpointsInSeconds) {
+  FinetuneConfig config = SmallBatches();
+  const RunFiles files;
+  const RunInputs inputs = {
+      .num_records = 10, .num_examples = 10, .files = files};
+  EXPECT_EQ(PlanRun(config, inputs)->checkpoint_seconds, 0);
+  config.train.checkpoint_minutes = 1.5;
+  EXPECT_EQ(PlanRun(config, inputs)->checkpoint_seconds, 90);
+}
+
 TEST(RunPlanTest, TakesAWarmUpInUpdatesOrAsAShare) {
   FinetuneConfig config = SmallBatches();
   const RunFiles files;

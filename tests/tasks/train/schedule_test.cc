@@ -120,6 +120,28 @@ TEST(LearningRateScheduleTest, DecaysFromTheFullRateUnlessPoly) {
   EXPECT_NEAR(schedule.At(2), 1.6, 1e-15);
 }
 
+// The warm-up takes updates 2 and 3, the decay those from 4 to 8.
+TEST(LearningRateScheduleTest, DecaysFromTheEndOfALaterWarmUp) {
+  LearningRateSchedule schedule{.type = ScheduleType::kLinear,
+                                .learning_rate = 1,
+                                .num_steps = 8,
+                                .warmup_steps = 2,
+                                .start_warmup_step = 2};
+  EXPECT_EQ(schedule.At(3), 0.5);
+  EXPECT_EQ(schedule.At(4), 1);
+  EXPECT_EQ(schedule.At(5), 0.75);
+  EXPECT_EQ(schedule.At(8), 0);
+  schedule.type = ScheduleType::kCosine;
+  EXPECT_EQ(schedule.At(4), 1);
+  EXPECT_NEAR(schedule.At(5), 0.5 + 0.5 * std::sqrt(0.5), 1e-15);
+  EXPECT_NEAR(schedule.At(6), 0.5, 1e-15);
+  // sqrt(2 / (step - 2))
+  schedule.type = ScheduleType::kInverseSqrt;
+  EXPECT_EQ(schedule.At(3), 0.5);
+  EXPECT_EQ(schedule.At(4), 1);
+  EXPECT_EQ(schedule.At(10), 0.5);
+}
+
 TEST(LearningRateScheduleTest, NeedsNoUpdateAfterTheWarmUp) {
   LearningRateSchedule schedule{.type = ScheduleType::kLinear,
                                 .learning_rate = 1,

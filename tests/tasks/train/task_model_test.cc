@@ -5,11 +5,14 @@
 
 #include "tasks/train/task_model.h"
 
+#include <torch/nn/modules/linear.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
 #include <filesystem>
 #include <limits>
+#include <memory>
+#include <string>
 
 #include "base/file.h"
 #include "etc/weights/encoder_parameters.h"
@@ -18,6 +21,7 @@
 #include "etc/weights/tokenizer_files.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tasks/train/device.h"
 #include "tasks/train/initial_weights.h"
 #include "tasks/train/model_files.h"
 #include "tests/support/temporary_directory.h"
@@ -76,6 +80,19 @@ class TaskModelTest : public testing::Test {
   TemporaryDirectory temporary_;
   FinetuneConfig config_;
 };
+
+TEST_F(TaskModelTest, ComputesAsTheConfigurationSays) {
+  FinetuneConfig config = config_;
+  EXPECT_EQ(MakeModel(config, 1).encoder()->linear_precision(),
+            LinearPrecision::kFloat32);
+  config.train.precision = "bf16";
+  config.train.score_storage = "store";
+  const TaskModel model = MakeModel(config, 1);
+  // Float32 only on a CPU that has no products in bfloat16.
+  EXPECT_EQ(model.encoder()->linear_precision(),
+            PrecisionOn(torch::kCPU, config));
+  EXPECT_EQ(model.encoder()->score_storage(), ScoreStorage::kStore);
+}
 
 TEST_F(TaskModelTest, ComesBackAsItWas) {
   const TaskModel model = MakeModel(config_, 1);
@@ -392,6 +409,103 @@ TEST_F(TaskModelTest, NamesTheFileThatIsNotThere) {
   EXPECT_THAT(
       LoadInitialWeights(config, MakeModel(config, 2)).status().ToString(),
       HasSubstr("/nowhere"));
+}
+
+// --- A pooler, and a number --------------------------------------------------
+
+// Predicts mean + deviation * output, as a regression of texts does.
+class NumberHead : public ToyHead, public NamedOutputs {
+ public:
+  NumberHead(int64_t hidden_size, double mean, double deviation)
+      : ToyHead(hidden_size), mean_(mean), deviation_(deviation) {
+    register_module("pooler", torch::nn::Linear(hidden_size, hidden_size));
+    register_module("classifier", torch::nn::Linear(hidden_size, 1));
+  }
+  Meaning OutputMeaning() const override {
+    return {.labels = {},
+            .problem_type = "regression",
+            .mean = mean_,
+            .deviation = deviation_};
+  }
+
+ private:
+  const double mean_;
+  const double deviation_;
+};
+
+class NumberTask : public ToyTask {
+ public:
+  explicit NumberTask(const EtcConfig& model, double mean = 0,
+                      double deviation = 1)
+      : ToyTask(model),
+        hidden_size_(model.hidden_size),
+        mean_(mean),
+        deviation_(deviation) {}
+  std::shared_ptr<TaskHead> MakeHead() const override {
+    return std::make_shared<NumberHead>(hidden_size_, mean_, deviation_);
+  }
+
+ private:
+  const int64_t hidden_size_;
+  const double mean_;
+  const double deviation_;
+};
+
+TaskModel MakeNumberModel(const FinetuneConfig& config, const NumberTask& task,
+                          uint64_t seed) {
+  torch::manual_seed(seed);
+  return MakeTaskModel(config, task);
+}
+
+TEST_F(TaskModelTest, ConvertsANumberToTheScaleOfTheRun) {
+  const TaskModel before =
+      MakeNumberModel(config_, NumberTask(config_.model, 2, 3), 1);
+  {
+    const torch::NoGradGuard no_grad;
+    before.Tensors().at("head.classifier.bias").fill_(0.5);
+  }
+  FinetuneConfig config = config_;
+  config.init = WriteModel(config_, before);
+  const TaskModel model =
+      MakeNumberModel(config, NumberTask(config.model, 5, 6), 2);
+  const auto messages = LoadInitialWeights(config, model);
+  ASSERT_TRUE(messages.ok()) << messages.status();
+  // 2 + 3 (w x + 0.5) = 5 + 6 (w x / 2 - 0.25)
+  EXPECT_TRUE(torch::allclose(Head(model).at("classifier.weight"),
+                              Head(before).at("classifier.weight") / 2));
+  EXPECT_NEAR(Head(model).at("classifier.bias").item<double>(), -0.25, 1e-6);
+}
+
+TEST_F(TaskModelTest, TakesThePoolerOfBertForBertAlone) {
+  FinetuneConfig bert = config_;
+  bert.model.max_absolute_position_embeddings = 8;
+  bert.model.relative_pos_max_distance = 0;
+  bert.model.relative_vocab_size = std::nullopt;
+  bert.model.share_att_output_projection = true;
+  bert.task = "other";
+  const TaskModel before = MakeNumberModel(bert, NumberTask(bert.model), 1);
+  const std::string written = WriteModel(bert, before);
+  bert.task = "toy";
+  bert.init = written;
+  const TaskModel same = MakeNumberModel(bert, NumberTask(bert.model), 2);
+  auto messages = LoadInitialWeights(bert, same);
+  ASSERT_TRUE(messages.ok()) << messages.status();
+  for (const char* name : {"pooler.weight", "pooler.bias", "classifier.weight",
+                           "classifier.bias"}) {
+    EXPECT_TRUE(torch::equal(Head(same).at(name), Head(before).at(name)))
+        << name;
+  }
+
+  // An ETC's outputs are others than those that they were trained on.
+  FinetuneConfig lifted = config_;
+  lifted.model.share_qkv_projections = false;
+  lifted.init = written;
+  const TaskModel model = MakeNumberModel(lifted, NumberTask(lifted.model), 2);
+  messages = LoadInitialWeights(lifted, model);
+  ASSERT_TRUE(messages.ok()) << messages.status();
+  EXPECT_THAT(*messages, testing::Contains(HasSubstr("head: random weights")));
+  EXPECT_TRUE(SameTensors(
+      Head(model), Head(MakeNumberModel(lifted, NumberTask(lifted.model), 2))));
 }
 
 // --- Gates -------------------------------------------------------------------

@@ -67,13 +67,14 @@ class TrainStepTest : public testing::Test {
     return batch;
   }
 
-  TrainStep MakeTrainStep(TaskModel* model, double clip_norm = 0) const {
+  TrainStep MakeTrainStep(TaskModel* model, double clip_norm = 0,
+                          int64_t seed = 5) const {
     auto optimizer = MakeOptimizer(config_.optimizer, model->NamedParameters());
     EXPECT_TRUE(optimizer.ok());
     return TrainStep(model, *std::move(optimizer),
                      {.clip_norm = clip_norm,
                       .schedule = {.learning_rate = 0.01, .num_steps = 10},
-                      .seed = 5});
+                      .seed = seed});
   }
 
   FinetuneConfig config_;
@@ -174,14 +175,30 @@ TEST_F(TrainStepTest, FollowsTheSchedule) {
 
 TEST_F(TrainStepTest, DrawsDropoutFromSeedAndStepAlone) {
   SetDropout(0.3);
-  const auto loss = [this](int64_t step, int64_t draws_before) {
+  const auto loss = [this](int64_t step, int64_t draws_before,
+                           int64_t seed = 5) {
     TaskModel model = MakeModel();
     torch::rand({draws_before + 1});
-    return (*MakeTrainStep(&model).Run(MakeTrainingBatch(8, 2), step, nullptr))
+    return (*MakeTrainStep(&model, /*clip_norm=*/0, seed)
+                 .Run(MakeTrainingBatch(8, 2), step, nullptr))
         ->loss;
   };
   EXPECT_EQ(loss(1, 0), loss(1, 17));
   EXPECT_NE(loss(1, 0), loss(2, 0));
+  EXPECT_NE(loss(1, 0), loss(1, 0, /*seed=*/6));
+}
+
+TEST_F(TrainStepTest, DrawsOtherDropoutForEachMicroBatch) {
+  SetDropout(0.3);
+  const auto loss = [this](const TrainingBatch& batch) {
+    TaskModel model = MakeModel();
+    return (*MakeTrainStep(&model).Run(batch, 1, nullptr))->loss;
+  };
+  const TrainingBatch one = MakeTrainingBatch(1, 1);
+  TrainingBatch copies;
+  copies.micro_batches.assign(4, one.micro_batches[0]);
+  // With the same masks the mean of the copies would be the loss of one.
+  EXPECT_GT(std::abs(loss(copies) - loss(one)), 1e-4);
 }
 
 TEST_F(TrainStepTest, LeavesTheModelAloneWhenStopped) {

@@ -126,6 +126,20 @@ TEST_F(ParallelTextTest, RefusesOrSkipsEmptyLinesByTheirPlace) {
                                 HasSubstr("train.src:2: "))));
 }
 
+TEST_F(ParallelTextTest, ReadsTheTargetsOfAllFilesAsTheyStandThere) {
+  const DataRequest request = {
+      .patterns = {directory_.Write("one.src", "a\n\nb\n"),
+                   directory_.Write("one.tgt", "b  c\na\nc\n"),
+                   directory_.Write("two.src", "c\na\n"),
+                   directory_.Write("two.tgt", "x b\na\tc\n")}};
+  const auto text = ParallelText::Open(request, *vocabulary_,
+                                       {.on_bad_record = OnBadRecord::kSkip});
+  ASSERT_TRUE(text.ok()) << text.status();
+  const auto targets = (*text)->ReadTargets(request);
+  ASSERT_TRUE(targets.ok()) << targets.status();
+  EXPECT_THAT(*targets, ElementsAre("b  c", "c", "x b", "a\tc"));
+}
+
 TEST_F(ParallelTextTest, RefusesTextThatIsNotUtf8) {
   ExpectMistake("a\nb \xff\n", "a\nb\n",
                 {"train.src:2: a sentence should be UTF-8"});

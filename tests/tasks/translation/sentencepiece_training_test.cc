@@ -47,14 +47,29 @@ std::vector<int32_t> IdsOf(const SentencePieceModel& model,
 
 class SentencePieceTrainingTest : public testing::Test {
  protected:
-  std::string WriteText() {
+  // 16 lines of more than 20 characters.
+  static std::string Text() {
     std::string text;
     for (const char* subject : {"the cat", "a dog", "the bird", "a mouse"}) {
       for (const char* verb : {"sees", "hears", "follows", "loves"}) {
         absl::StrAppend(&text, subject, " ", verb, " the house.\n");
       }
     }
-    return directory_.Write("text", text);
+    return text;
+  }
+  std::string WriteText() { return directory_.Write("text", Text()); }
+
+  // Pieces of a line that are unknown to a model of `training`.
+  int64_t CountUnknown(const SentencePieceTraining& training,
+                       const std::string& line) {
+    const auto trained = TrainSentencePiece(training);
+    EXPECT_TRUE(trained.ok()) << trained.status();
+    const auto model = LoadSentencePieceModel(trained->model, "trained");
+    EXPECT_TRUE(model.ok()) << model.status();
+    const auto counts =
+        CountPieces(**model, directory_.Write("line", line + "\n"));
+    EXPECT_TRUE(counts.ok()) << counts.status();
+    return counts->unknown;
   }
 
   std::string MessageOf(const SentencePieceTraining& training) {
@@ -183,6 +198,32 @@ TEST_F(SentencePieceTrainingTest, DecodesBytesToCharacters) {
     const std::vector<int64_t> wide(ids.begin(), ids.end());
     EXPECT_EQ((*vocabulary)->Decode(wide), text);
   }
+}
+
+// One character in more than 3000 is a share of less than 0.0005.
+TEST_F(SentencePieceTrainingTest, HasPiecesForTheCoveredCharacters) {
+  std::string text = "caf\u00e9\n";
+  for (int i = 0; i < 10; ++i) {
+    text += Text();
+  }
+  const std::string path = directory_.Write("rare", text);
+  EXPECT_EQ(CountUnknown({.files = {path}, .vocab_size = 30}, "\u00e9"), 0);
+  EXPECT_EQ(CountUnknown(
+                {.files = {path}, .vocab_size = 30, .character_coverage = 0.98},
+                "\u00e9"),
+            1);
+}
+
+// SentencePiece itself leaves out lines of more than 4192 bytes.
+TEST_F(SentencePieceTrainingTest, LearnsFromLinesOfAnyLength) {
+  std::string text = Text();
+  for (int i = 0; i < 1000; ++i) {
+    text += "the zoo ";
+  }
+  EXPECT_EQ(CountUnknown({.files = {directory_.Write("long", text + "\n")},
+                          .vocab_size = 30},
+                         "zoo"),
+            0);
 }
 
 TEST_F(SentencePieceTrainingTest, RefusesWhatGivesNoVocabulary) {

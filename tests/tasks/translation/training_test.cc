@@ -12,14 +12,19 @@
 #include <filesystem>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "etc/encoder_decoder/admin_omegas.h"
+#include "etc/weights/checkpoint.h"
 #include "tasks/data/example_source.h"
+#include "tasks/data/loader.h"
 #include "tasks/runs/task_setup.h"
+#include "tasks/train/model_task.h"
 #include "tasks/translation/model.h"
 #include "tasks/translation/parallel_text.h"
 #include "tasks/translation/translator.h"
+#include "tests/support/tensor_matchers.h"
 #include "tests/tasks/translation/training_fixture.h"
 
 namespace etc {
@@ -28,6 +33,15 @@ namespace {
 using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
+using testing::Not;
+
+Examples AllPairsOf(const ExampleSource& text) {
+  Examples pairs;
+  for (int64_t i = 0; i < text.size(); ++i) {
+    pairs.push_back(text.Make(RequestForEvaluation(i))->front());
+  }
+  return pairs;
+}
 
 TEST_F(TranslationTrainingTest, TrainsSavesAndEvaluates) {
   const GridResult result = Train("run");
@@ -60,12 +74,11 @@ TEST_F(TranslationTrainingTest, DividesTheLossOnceByTheTokensOfTheUpdate) {
   torch::manual_seed(1);
   auto model = MakeTranslationModel(complete, {}, torch::kCPU);
   ASSERT_TRUE(model.ok()) << model.status();
-  Examples pairs;
+  const Examples pairs = AllPairsOf(**text);
   int64_t tokens = 0;
-  for (int64_t i = 0; i < (*text)->size(); ++i) {
-    pairs.push_back((*text)->Make(RequestForEvaluation(i))->front());
+  for (const auto& pair : pairs) {
     tokens += static_cast<int64_t>(
-        static_cast<const TranslationExample&>(*pairs.back()).target.size());
+        static_cast<const TranslationExample&>(*pair).target.size());
   }
   EXPECT_EQ(model->Totals(pairs).front(), tokens);
   const TranslationInput input = MakeTranslationInput(pairs, torch::kCPU);
@@ -82,6 +95,57 @@ TEST_F(TranslationTrainingTest, DividesTheLossOnceByTheTokensOfTheUpdate) {
   EXPECT_NEAR(logits.front().select(1, 1).sum().item<double>(),
               whole.nll.item<double>(), 1e-4);
   EXPECT_EQ(logits.front().select(1, 2).sum().item<double>(), tokens);
+}
+
+// By the formula of doc/translation.md 4.2, from the logits.
+TEST_F(TranslationTrainingTest, SmoothsLabelsAsConfigured) {
+  json_["translation"]["label_smoothing"] = 0.3;
+  FinetuneConfig config = ConfigOf(json_);
+  const auto setup = SetUpTraining(&config);
+  ASSERT_TRUE(setup.ok()) << setup.status();
+  const auto text = setup->task->Open({.patterns = config.data.dev});
+  ASSERT_TRUE(text.ok()) << text.status();
+  const Examples pairs = AllPairsOf(**text);
+  torch::manual_seed(1);
+  auto model = MakeTranslationModel(config, *ReadTranslationOptions(config),
+                                    torch::kCPU);
+  ASSERT_TRUE(model.ok()) << model.status();
+  model->SetTraining(false);
+  const torch::NoGradGuard no_grad;
+  const TranslationInput input = MakeTranslationInput(pairs, torch::kCPU);
+  const torch::Tensor log_probabilities =
+      model->model()
+          ->forward(input.source_ids, input.decoder_ids)
+          .log_softmax(-1);
+  const torch::Tensor of_targets =
+      log_probabilities.gather(-1, input.targets.unsqueeze(-1)).squeeze(-1);
+  const torch::Tensor losses =  // [B, T]
+      of_targets.mul(-0.7).sub(log_probabilities.mean(-1), 0.3);
+  const torch::Tensor expected = losses.mul(input.targets.ne(1)).sum(1);
+  const torch::Tensor sums =
+      model->Forward(model->Collate(pairs, torch::kCPU)).front();
+  EXPECT_TRUE(IsClose(sums.select(1, 0), expected, 1e-4));
+}
+
+TEST_F(TranslationTrainingTest, HasBatchesOfAtMostMaxSentences) {
+  json_["translation"]["max_sentences"] = 2;
+  FinetuneConfig config = ConfigOf(json_);
+  const auto setup = SetUpTraining(&config);
+  ASSERT_TRUE(setup.ok()) << setup.status();
+  const ModelTask* const task = AsModelTask(*setup->task);
+  ASSERT_NE(task, nullptr);
+  const auto text = setup->task->Open(
+      {.patterns = config.data.train, .use = RecordUse::kTraining});
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_EQ(task->CountUnits(**text, /*batch_size=*/1), 30);  // of 60 pairs
+  const auto loader = task->MakeLoader(**text, {.batch_size = 30}, {});
+  const auto batch = loader->Next();
+  ASSERT_TRUE(batch.ok()) << batch.status();
+  EXPECT_EQ(batch->next.epoch, 1);
+  ASSERT_EQ(batch->micro_batches.size(), 30u);
+  for (const Examples& sentences : batch->micro_batches) {
+    EXPECT_EQ(sentences.size(), 2u);
+  }
 }
 
 TEST_F(TranslationTrainingTest, GoesOnToTheBitInTheMiddleOfAnEpoch) {
@@ -116,8 +180,31 @@ TEST_F(TranslationTrainingTest, StartsFromTheWeightsOfACheckpoint) {
   json_["schedule"]["warmup_steps"] = 1;
   Train("second");
   EXPECT_THAT(messages_, Contains(HasSubstr("encoder-decoder: from ")));
+  // The checkpoint has its omegas.
+  EXPECT_THAT(messages_, Not(Contains(HasSubstr("omegas are set"))));
   EXPECT_LT(MetricsLines(Seed("second")).front()["loss"],
             MetricsLines(Seed("first")).front()["loss"]);
+}
+
+TEST_F(TranslationTrainingTest, RefusesWeightsThatAreNotFinite) {
+  FinetuneConfig config = ConfigOf(json_);
+  ASSERT_TRUE(SetUpTraining(&config).ok());
+  const auto model = MakeTranslationModel(config, {}, torch::kCPU);
+  ASSERT_TRUE(model.ok()) << model.status();
+  const std::string path = directory_.File("odd.safetensors");
+  const auto load_with = [&](double weight) {
+    const torch::NoGradGuard no_grad;
+    model->Tensors().at("embedding.weight")[5][3].fill_(weight);
+    EXPECT_TRUE(WriteTensors(path, model->Tensors(), {}).ok());
+    return LoadTranslationWeights(path, *model);
+  };
+  EXPECT_TRUE(load_with(1.5).ok());
+  for (const double weight : {static_cast<double>(NAN), HUGE_VAL}) {
+    const absl::Status loaded = load_with(weight);
+    EXPECT_EQ(loaded.code(), absl::StatusCode::kInvalidArgument) << weight;
+    EXPECT_THAT(std::string(loaded.message()),
+                AllOf(HasSubstr(path), HasSubstr("embedding.weight")));
+  }
 }
 
 TEST_F(TranslationTrainingTest, RefusesABeamOfTheWholeVocabulary) {
@@ -153,6 +240,38 @@ TEST_F(TranslationTrainingTest, RefusesAModelWithTooFewRows) {
               AllOf(HasSubstr("run.json: model.vocab_size should be at least "
                               "20"),
                     HasSubstr("but is 19")));
+}
+
+Translation BestTranslationOf(const std::string& line, Translator* translator) {
+  const std::vector<std::vector<int32_t>> lines = {
+      *translator->Encode(line, "line")};
+  Translation best;
+  const absl::Status done = translator->Translate(
+      lines, {}, [&](size_t /*line*/, const std::vector<Translation>& found) {
+        best = found.front();
+        return absl::OkStatus();
+      });
+  EXPECT_TRUE(done.ok()) << done;
+  return best;
+}
+
+// With a beam of 1 the penalty changes no translation. Scores are negative, and
+// lengths at least 2.
+TEST_F(TranslationTrainingTest, TranslatesWithTheLengthPenaltyOfItsCheckpoint) {
+  json_["translation"].update(
+      {{"beam_size", 1}, {"length_penalty", 0}, {"max_length", 5}});
+  json_["train"]["steps"] = 1;
+  json_["schedule"]["warmup_steps"] = 1;
+  Train("run");
+  const auto score_with = [&](const TranslatorOptions& options) {
+    auto translator =
+        Translator::Open(Seed("run") + "/checkpoints/last", options, {});
+    EXPECT_TRUE(translator.ok()) << translator.status();
+    return BestTranslationOf("a b c", &*translator).score;
+  };
+  const double of_checkpoint = score_with({});
+  EXPECT_EQ(of_checkpoint, score_with({.length_penalty = 0.0}));
+  EXPECT_LT(of_checkpoint, score_with({.length_penalty = 1.0}));
 }
 
 class TranslatorTest : public TranslationTrainingTest {
@@ -192,6 +311,18 @@ TEST_F(TranslatorTest, TranslatesLinesInTheirOrderWhateverTheBatch) {
   }
 }
 
+// Penalties that outweigh any log-probability.
+TEST_F(TranslatorTest, PenalizesUnknownTokens) {
+  const auto text_with = [&](double penalty) {
+    auto translator =
+        Open({.beam_size = 1, .max_length = 3, .unknown_penalty = penalty});
+    EXPECT_TRUE(translator.ok()) << translator.status();
+    return BestTranslationOf("a b c", &*translator).text;
+  };
+  EXPECT_EQ(text_with(-1000), "<unk> <unk> <unk>");
+  EXPECT_THAT(text_with(1000), Not(HasSubstr("<unk>")));
+}
+
 TEST_F(TranslatorTest, RefusesLinesAndOptionsByName) {
   const auto message = [](const auto& result) {
     return std::string(result.status().message());
@@ -209,6 +340,9 @@ TEST_F(TranslatorTest, RefusesLinesAndOptionsByName) {
   }
   EXPECT_THAT(message(translator->Encode(long_line, "in:9")),
               HasSubstr("in:9: a line should have at most 1024 tokens"));
+  const auto longest = translator->Encode(long_line.substr(2), "in:10");
+  ASSERT_TRUE(longest.ok()) << longest.status();
+  EXPECT_EQ(longest->size(), 1024u);
   EXPECT_EQ(message(Open({.beam_size = 20})),
             "translate: --beam should be from 1 to 19 (the vocabulary but "
             "one), but is 20");

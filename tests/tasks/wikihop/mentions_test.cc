@@ -28,11 +28,14 @@ std::vector<Mention> Find(const Tokenizer& tokenizer,
                       tokenizer);
 }
 
-TEST(FindMentionsTest, FindsOverlappingRunsOfPieces) {
+TEST(FindMentionsTest, FindsOverlappingMentions) {
   const WordTokenizer tokenizer({"a", "b"});
-  EXPECT_THAT(
-      Find(tokenizer, MentionAlignment::kPieces, "A a a b a", {"a a", "b a"}),
-      ElementsAre(Mention{0, 0, 1}, Mention{0, 1, 2}, Mention{1, 3, 4}));
+  for (const MentionAlignment alignment :
+       {MentionAlignment::kPieces, MentionAlignment::kCharacters}) {
+    EXPECT_THAT(
+        Find(tokenizer, alignment, "A a a b a", {"a a", "b a"}),
+        ElementsAre(Mention{0, 0, 1}, Mention{0, 1, 2}, Mention{1, 3, 4}));
+  }
 }
 
 TEST(FindMentionsTest, NeedsTheTextToOccur) {
@@ -92,6 +95,13 @@ TEST(FindMentionsTest, CoversThePiecesThatCharactersTouch) {
   // A part of a character that became two stands for all of it.
   EXPECT_THAT(Find(tokenizer, MentionAlignment::kCharacters, "x \u0130", {"i"}),
               ElementsAre(Mention{0, 1, 1}));
+}
+
+TEST(FindMentionsTest, LeavesOutPunctuationThatTouchesCharacters) {
+  const WordTokenizer tokenizer({});
+  EXPECT_THAT(Find(tokenizer, MentionAlignment::kCharacters, "in (Oslo), too",
+                   {"oslo"}),
+              ElementsAre(Mention{0, 2, 2}));
 }
 
 }  // namespace

@@ -25,6 +25,7 @@
 #include "tests/support/sample_examples.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/tasks/inputs/byte_level_tokenizer.h"
 #include "tests/tasks/text/word_tokenizer.h"
 
 namespace etc {
@@ -136,6 +137,22 @@ TEST(MakeWikihopTaskTest, RefusesCasedWordPieceUnlessAlignedByCharacters) {
   EXPECT_TRUE(MakeTask({{"mention_alignment", "characters"}}, BertConfig(),
                        SmallTokenizer(/*lower_cases=*/false))
                   .ok());
+}
+
+TEST(MakeWikihopTaskTest, RefusesCasedTokenizerJsonUnlessAlignedByCharacters) {
+  const auto make = [](const nlohmann::json& options) {
+    return etc::MakeTask<Wikihop>(
+        MakeWikihopHead, options, "f.json: wikihop",
+        {.model = BertConfig(),
+         .tokenizer_kind = TokenizerKind::kHuggingFace,
+         .max_global_length = 430},
+        ByteLevelTokenizer({"oslo", "Oslo"}));
+  };
+  EXPECT_THAT(Message(make(nlohmann::json::object())),
+              HasSubstr("wikihop.mention_alignment should be \"characters\" "
+                        "with a tokenizer.json that does not lower-case"));
+  const auto task = make({{"mention_alignment", "characters"}});
+  EXPECT_TRUE(task.ok()) << task.status();
 }
 
 constexpr const char* kRecord =

@@ -16,6 +16,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <stdexcept>
 
 #include "absl/strings/str_cat.h"
@@ -431,6 +432,41 @@ TEST_F(TokenStoreTest, TellsAnotherTokenizer) {
   other.vocabulary_sha256 = std::string(64, 'b');
   EXPECT_THAT(CheckSameTokenizer(ours, other, "a.tokens").message(),
               HasSubstr("its vocabulary_sha256 is \"aaaa"));
+}
+
+// Each of the settings makes other pieces of a text, or other ids of them.
+TEST_F(TokenStoreTest, TellsEachSettingOfAnotherTokenizer) {
+  using Settings = TokenStoreSettings;
+  struct Case {
+    std::string field;
+    std::function<void(Settings&)> change;
+  };
+  for (const Case& c : std::vector<Case>{
+           {"tokenizer",
+            [](Settings& s) {
+              s.tokenizer_kind = TokenizerKind::kSentencePiece;
+            }},
+           {"lower_case", [](Settings& s) { s.lower_case = false; }},
+           {"split_punctuation",
+            [](Settings& s) { s.split_punctuation = true; }},
+           {"wordpiece_options",
+            [](Settings& s) {
+              s.wordpiece_options = R"({"strip_accents":false})";
+            }},
+           {"vocab_size", [](Settings& s) { s.vocab_size = 101; }},
+           {"unknown_id", [](Settings& s) { s.unknown_id = 9; }},
+           {"cls_id", [](Settings& s) { s.cls_id = 9; }},
+           {"sep_id", [](Settings& s) { s.sep_id = 9; }},
+           {"mask_id", [](Settings& s) { s.mask_id = 9; }},
+       }) {
+    const Settings store = ToySettings(100);
+    Settings run = store;
+    c.change(run);
+    const absl::Status status = CheckSameTokenizer(store, run, "a.tokens");
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << c.field;
+    EXPECT_THAT(status.message(),
+                HasSubstr(absl::StrCat("its ", c.field, " is ")));
+  }
 }
 
 }  // namespace

@@ -267,15 +267,49 @@ TEST(PretrainHeadTest, TellsHiddenSentencesFromTheOthersOfTheBatch) {
       torch::matmul(torch::matmul(torch::stack(contexts),
                                   model.Tensors().at("head.cpc.kernel")),
                     torch::stack(targets).t());
-  const double expected =
-      nn::cross_entropy(scores, torch::arange(8)).item<double>();
   const torch::NoGradGuard no_grad;
-  PretrainMetrics metrics(OptionsOf("mlm_cpc"));
-  metrics.Add(batch, model.Forward(batch));
-  EXPECT_NEAR(*FindMetric(metrics.Score(), "cpc_loss"), expected, 1e-4);
-  EXPECT_EQ(*FindMetric(metrics.Score(), "cpc_chance"), 1.0 / 8);
-  EXPECT_EQ(*FindMetric(metrics.Score(), "cpc_accuracy"),
-            scores.argmax(1).eq(torch::arange(8)).sum().item<double>() / 8);
+  for (const double temperature : {1.0, 2.0}) {
+    PretrainOptions options = OptionsOf("mlm_cpc");
+    options.cpc_temperature = temperature;
+    TaskModel other = MakeModel(config, options);  // of the same weights
+    other.SetTraining(false);
+    const double expected =
+        nn::cross_entropy(scores / temperature, torch::arange(8))
+            .item<double>();
+    PretrainMetrics metrics(options);
+    metrics.Add(batch, other.Forward(batch));
+    const Metrics found = metrics.Score();
+    EXPECT_NEAR(*FindMetric(found, "cpc_loss"), expected, 1e-4) << temperature;
+    EXPECT_EQ(*FindMetric(found, "cpc_chance"), 1.0 / 8);
+    EXPECT_EQ(*FindMetric(found, "cpc_accuracy"),
+              scores.argmax(1).eq(torch::arange(8)).sum().item<double>() / 8);
+  }
+}
+
+// The balance is 0.8 and 0.2 (doc/pretraining.md 7), another if so configured.
+TEST(PretrainHeadTest, WeighsTheLossOfHiddenSentences) {
+  const EtcConfig config = SmallEtc();
+  const Examples examples = {PackedToy(config), PackedToy(config, 4)};
+  const Batch batch = MakeBatch(examples);
+  const torch::NoGradGuard no_grad;
+  for (const double weight : {0.2, 3.0}) {
+    PretrainOptions options = OptionsOf("mlm_cpc");
+    if (weight != 0.2) {
+      options.cpc_weight = weight;
+    }
+    TaskModel model = MakeModel(config, options);
+    model.SetTraining(false);
+    PretrainMetrics metrics(options);
+    metrics.Add(batch, model.Forward(batch));
+    const Metrics found = metrics.Score();
+    const double masked = *FindMetric(found, "masked_lm_loss");
+    const double hidden = *FindMetric(found, "cpc_loss");
+    const double expected = 0.8 * masked + weight * hidden;
+    EXPECT_NEAR(*FindMetric(found, "loss"), expected, 1e-6);
+    // The epsilon of 1e-5 beside four masked tokens.
+    EXPECT_NEAR(LossOf(model, examples).item<double>(), expected, 1e-4);
+    EXPECT_GT(hidden, 0.1);
+  }
 }
 
 // --- What must not be seen (doc/pretraining.md 9.2) --------------------------

@@ -1,0 +1,402 @@
+// Pre-training as a task: the options of a configuration, each by what it makes
+// of the documents of a toy store: the sequences and pairs, their masked tokens
+// and hidden sentences, the documents that are trained on and held out. What
+// the examples are made of has tests of its own: examples/*_test.
+
+#include "tasks/pretrain/task.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "tasks/config/config.h"
+#include "tasks/data/record_source.h"
+#include "tasks/pretrain/corpus/corpus_tokenizer.h"
+#include "tasks/pretrain/pretrain_example.h"
+#include "tasks/pretrain/pretrain_options.h"
+#include "tasks/task/task.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/tasks/pretrain/random_documents.h"
+#include "tests/tasks/pretrain/toy_store.h"
+#include "tests/tasks/text/word_tokenizer.h"
+
+namespace etc {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::Gt;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using Json = nlohmann::json;
+
+constexpr int32_t kMaskId = 12;
+// Token of documents where it does not matter which; even: it begins a word.
+constexpr int32_t kWordId = 20;
+
+// A vocabulary of kToyVocabSize pieces: [CLS] is 10, [SEP] 11, [MASK] 12.
+std::shared_ptr<const Tokenizer> ToyPieces() {
+  std::vector<std::string> pieces = {"[CLS]", "[SEP]", "[MASK]"};
+  while (pieces.size() < kToyVocabSize - 10) {
+    pieces.push_back(absl::StrCat("w", pieces.size()));
+  }
+  return std::make_shared<WordTokenizer>(pieces);
+}
+
+// Objective mlm of ETC, or of BERT, with no document held out, or as `options`
+// say.
+FinetuneConfig ConfigWith(const Json& options, bool is_bert) {
+  FinetuneConfig config;
+  config.source = "test.json";
+  config.task = "pretrain";
+  config.model.vocab_size = kToyVocabSize;
+  config.train.steps = 1;
+  config.task_options = {{"objective", "mlm"}, {"development_one_in", 0}};
+  if (is_bert) {
+    config.model.has_long_tokens = false;
+    config.model.relative_pos_max_distance = 0;
+    config.task_options["mixed_documents"] = 1;
+  }
+  config.task_options.update(options);
+  config.json["pretrain"] = config.task_options;
+  return config;
+}
+
+FinetuneConfig EtcWith(const Json& options = Json::object()) {
+  return ConfigWith(options, /*is_bert=*/false);
+}
+
+FinetuneConfig BertWith(const Json& options = Json::object()) {
+  return ConfigWith(options, /*is_bert=*/true);
+}
+
+ToyDocument SentencesOf(size_t sentences, size_t tokens, int32_t id = kWordId) {
+  return ToyDocument(sentences, ToySentence(tokens, id));
+}
+
+const PretrainExample& AsPretrain(const std::shared_ptr<const Example>& any) {
+  return dynamic_cast<const PretrainExample&>(*any);
+}
+
+// All examples of an epoch.
+Examples ReadAll(const ExampleSource& source, int64_t epoch = 0) {
+  Examples all;
+  for (int64_t record = 0; record < source.size(); ++record) {
+    const Examples examples =
+        MakeExamples(source, RequestInEpoch(/*seed=*/1, epoch, record));
+    all.insert(all.end(), examples.begin(), examples.end());
+  }
+  return all;
+}
+
+class PretrainTaskTest : public testing::Test {
+ protected:
+  // Writes a store of the vocabulary's and returns its path.
+  std::string Write(const std::vector<ToyDocument>& documents,
+                    const std::string& name = "corpus.tokens") {
+    TokenStoreSettings settings =
+        MakeCorpusTokenizer(TokenizerConfig(), pieces_).value().settings;
+    settings.sentences = "lines";
+    WriteToyStore(directory_.File(name), settings, documents);
+    return directory_.File(name);
+  }
+
+  std::unique_ptr<ExampleSource> Open(const FinetuneConfig& config,
+                                      const std::vector<std::string>& paths,
+                                      RecordUse use = RecordUse::kTraining) {
+    auto task = PretrainTask::Make(config, pieces_);
+    EXPECT_TRUE(task.ok()) << task.status();
+    tasks_.push_back(std::move(task).value());
+    auto source = tasks_.back()->Open({.patterns = paths, .use = use});
+    EXPECT_TRUE(source.ok()) << source.status();
+    return std::move(source).value();
+  }
+
+  const std::shared_ptr<const Tokenizer> pieces_ = ToyPieces();
+  TemporaryDirectory directory_;
+  std::vector<std::unique_ptr<Task>> tasks_;  // outlive their sources
+};
+
+// --- Documents ---------------------------------------------------------------
+
+// Tokens of ETC's examples, as they were before masking.
+std::set<int32_t> OriginalTokens(const ExampleSource& source) {
+  std::set<int32_t> tokens;
+  for (const auto& any : ReadAll(source)) {
+    const PretrainExample& example = AsPretrain(any);
+    std::vector<int32_t> ids = example.long_token_ids;
+    for (size_t m = 0; m < example.masked_positions.size(); ++m) {
+      ids[static_cast<size_t>(example.masked_positions[m])] =
+          example.masked_labels[m];
+    }
+    tokens.insert(ids.begin(), ids.end());
+  }
+  return tokens;
+}
+
+// Each document has a token of its own.
+TEST_F(PretrainTaskTest, HoldsDocumentsOutWhereThereIsNoDevelopmentSet) {
+  std::vector<ToyDocument> documents;
+  for (int32_t d = 0; d < 40; ++d) {
+    documents.push_back(SentencesOf(2, 3, 100 + 2 * d));
+  }
+  const std::string train = Write(documents, "train.tokens");
+  const std::string dev =
+      Write({SentencesOf(2, 3, 900), SentencesOf(2, 3, 902)}, "dev.tokens");
+  const auto store = TokenStore::Open(train);
+  ASSERT_TRUE(store.ok()) << store.status();
+  std::set<int32_t> all;
+  std::set<int32_t> held_out;
+  std::set<int32_t> others;
+  for (int32_t d = 0; d < 40; ++d) {
+    const bool is_held_out = (*store)->document_hash(d) % 4 == 0;
+    (is_held_out ? held_out : others).insert(100 + 2 * d);
+    all.insert(100 + 2 * d);
+  }
+  ASSERT_FALSE(held_out.empty());
+  ASSERT_FALSE(others.empty());
+
+  FinetuneConfig config = EtcWith({{"development_one_in", 4}});
+  config.data.train = {train};
+  EXPECT_EQ(OriginalTokens(*Open(config, {train})), others);
+  EXPECT_EQ(OriginalTokens(*Open(config, {}, RecordUse::kEvaluation)),
+            held_out);
+
+  config.data.dev = {dev};
+  EXPECT_EQ(OriginalTokens(*Open(config, {train})), all);
+  EXPECT_THAT(OriginalTokens(*Open(config, {dev}, RecordUse::kEvaluation)),
+              ElementsAre(900, 902));
+}
+
+TEST_F(PretrainTaskTest, DividesDocumentsOfMoreSentencesThanConfigured) {
+  const std::string path = Write({SentencesOf(12, 3)});
+  EXPECT_EQ(Open(BertWith(), {path})->size(), 1);
+  EXPECT_EQ(Open(BertWith({{"max_sentences", 4}}), {path})->size(), 3);
+
+  // Parts of one sequence, which do not see each other.
+  const auto parts = [&](const Json& options) {
+    const Examples examples = ReadAll(*Open(EtcWith(options), {path}));
+    EXPECT_THAT(examples, SizeIs(1));
+    return examples.at(0)->pattern.global_example;
+  };
+  EXPECT_THAT(parts(Json::object()), AllOf(SizeIs(12), Each(0)));
+  EXPECT_THAT(parts({{"max_sentences", 4}}),
+              ElementsAre(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2));
+}
+
+TEST_F(PretrainTaskTest, LeavesOutDocumentsOfFewerSentencesThanConfigured) {
+  const std::string path =
+      Write({SentencesOf(4, 3, 30), SentencesOf(5, 3, 32)});
+  EXPECT_THAT(OriginalTokens(*Open(EtcWith(), {path})), ElementsAre(30, 32));
+  EXPECT_THAT(OriginalTokens(*Open(EtcWith({{"min_sentences", 5}}), {path})),
+              ElementsAre(32));
+}
+
+// --- Masked tokens and hidden sentences --------------------------------------
+
+// One window of 80 tokens.
+TEST_F(PretrainTaskTest, MasksAsManyTokensAsConfigured) {
+  const std::string path = Write({SentencesOf(10, 8)});
+  const auto masked = [&](const Json& options) {
+    const Examples examples = ReadAll(*Open(EtcWith(options), {path}));
+    EXPECT_THAT(examples, SizeIs(1));
+    return AsPretrain(examples.at(0)).masked_positions.size();
+  };
+  EXPECT_EQ(masked(Json::object()), 12u);
+  EXPECT_EQ(masked({{"mask_rate", 0.25}}), 20u);
+  EXPECT_EQ(masked({{"max_predictions", 7}}), 7u);
+  EXPECT_EQ(masked({{"max_predictions", 13}}), 12u);
+}
+
+// All of 200 tokens are masked, of which about 20 become random ones.
+TEST_F(PretrainTaskTest, DrawsRandomTokensFromTheConfiguredOneOn) {
+  const std::string path = Write({SentencesOf(10, 20)});
+  const auto lowest = [&](int32_t random_min_id) {
+    const auto source = Open(
+        EtcWith({{"mask_rate", 1}, {"random_min_id", random_min_id}}), {path});
+    int32_t found = kToyVocabSize;
+    for (int64_t epoch = 0; epoch < 5; ++epoch) {
+      for (const auto& example : ReadAll(*source, epoch)) {
+        for (const int32_t id : example->long_token_ids) {
+          if (id != kMaskId && id != kWordId) {
+            found = std::min(found, id);
+          }
+        }
+      }
+    }
+    EXPECT_LT(found, kToyVocabSize) << "no token is a random one";
+    return found;
+  };
+  EXPECT_LT(lowest(0), 900);
+  EXPECT_GE(lowest(900), 900);
+}
+
+TEST_F(PretrainTaskTest, HidesSentencesForMlmCpcAlone) {
+  const std::string path = Write({SentencesOf(10, 4)});
+  const Examples words = ReadAll(*Open(EtcWith(), {path}));
+  ASSERT_THAT(words, SizeIs(1));
+  EXPECT_THAT(AsPretrain(words[0]).hidden_globals, IsEmpty());
+  EXPECT_EQ(AsPretrain(words[0]).targets, nullptr);
+  EXPECT_THAT(words[0]->global_token_ids, AllOf(SizeIs(10), Each(1)));
+
+  const Examples sentences = ReadAll(
+      *Open(EtcWith({{"objective", "mlm_cpc"}, {"cpc_rate", 0.5}}), {path}));
+  ASSERT_THAT(sentences, SizeIs(1));
+  EXPECT_THAT(AsPretrain(sentences[0]).hidden_globals, SizeIs(5));
+  for (const int32_t global : AsPretrain(sentences[0]).hidden_globals) {
+    EXPECT_EQ(sentences[0]->global_token_ids.at(static_cast<size_t>(global)),
+              2);
+  }
+}
+
+// --- ETC's sequences ---------------------------------------------------------
+
+// 16 windows of 16 tokens, in sequences of at most 64.
+TEST_F(PretrainTaskTest, FillsSequencesAsFarAsConfigured) {
+  const std::string path =
+      Write(std::vector<ToyDocument>(16, SentencesOf(2, 8)));
+  const auto sequences = [&](const Json& options) {
+    FinetuneConfig config = EtcWith(options);
+    config.data.max_long_length = 64;
+    return Open(config, {path})->size();
+  };
+  EXPECT_EQ(sequences(Json::object()), 4);
+  EXPECT_EQ(sequences({{"packing_full", 0.5}}), 8);
+  EXPECT_EQ(sequences({{"packing_full", 0.25}}), 16);
+}
+
+// 16 windows of 40 tokens and 8 sentences, and 16 of 24 tokens and 12
+// sentences: in a sequence of 64 tokens and 20 sentences there is room for one
+// of each and for no other two, so that 16 sequences are enough, if only all
+// that wait for the other kind stay open.
+TEST_F(PretrainTaskTest, KeepsAsManySequencesOpenAsConfigured) {
+  std::vector<ToyDocument> documents(16, SentencesOf(8, 5));
+  documents.insert(documents.end(), 16, SentencesOf(12, 2));
+  const std::string path = Write(documents);
+  const auto sequences = [&](const Json& options) {
+    FinetuneConfig config = EtcWith(options);
+    config.data.max_long_length = 64;
+    config.data.max_global_length = 20;
+    return Open(config, {path})->size();
+  };
+  EXPECT_EQ(sequences(Json::object()), 16);
+  EXPECT_EQ(sequences({{"packing_open", 16}}), 16);
+  EXPECT_GT(sequences({{"packing_open", 1}}), 16);
+}
+
+// A sentence of 40 tokens, where sequences have at most 64: each piece of a cut
+// sentence has a global token.
+TEST_F(PretrainTaskTest, CutsSentencesBeyondTheConfiguredShare) {
+  const std::string path = Write({SentencesOf(1, 40)});
+  const auto globals = [&](const Json& options) {
+    FinetuneConfig config = EtcWith(options);
+    config.data.max_long_length = 64;
+    const Examples examples = ReadAll(*Open(config, {path}));
+    EXPECT_THAT(examples, SizeIs(1));
+    return examples.at(0)->global_length();
+  };
+  EXPECT_EQ(globals(Json::object()), 3);
+  EXPECT_EQ(globals({{"max_sentence_share", 0.5}}), 2);
+  EXPECT_EQ(globals({{"max_sentence_share", 1}}), 1);
+}
+
+// --- BERT's pairs ------------------------------------------------------------
+
+// Pairs of at most 20 tokens and three special ones, of documents of 20. The
+// first pair of a document has all the tokens that it aims at, if its second
+// text follows the first.
+TEST_F(PretrainTaskTest, MakesShortPairsOfTheConfiguredShare) {
+  const std::string path =
+      Write(std::vector<ToyDocument>(40, SentencesOf(20, 1)));
+  const auto lengths = [&](double short_sequence_rate) {
+    FinetuneConfig config =
+        BertWith({{"objective", "mlm_nsp"},
+                  {"short_sequence_rate", short_sequence_rate}});
+    config.data.max_global_length = 23;
+    const auto source = Open(config, {path});
+    std::vector<int64_t> of_first_pairs;
+    for (int64_t record = 0; record < source->size(); ++record) {
+      const Examples pairs =
+          MakeExamples(*source, RequestInEpoch(/*seed=*/1, 0, record));
+      const PretrainExample& first = AsPretrain(pairs.at(0));
+      if (first.next_sentence == 0) {
+        of_first_pairs.push_back(first.global_length());
+      }
+    }
+    return of_first_pairs;
+  };
+  EXPECT_THAT(lengths(0), AllOf(SizeIs(Gt(5u)), Each(23)));
+  // One in 19 aims at the full length.
+  const std::vector<int64_t> aimed = lengths(1);
+  EXPECT_THAT(aimed, SizeIs(Gt(5u)));
+  EXPECT_LT(2 * std::count(aimed.begin(), aimed.end(), 23),
+            static_cast<int64_t>(aimed.size()));
+}
+
+TEST_F(PretrainTaskTest, MakesTheConfiguredVersionsOfPairsOnce) {
+  const std::string path = Write(RandomDocuments({.num_documents = 20}));
+  const auto tokens = [](const ExampleSource& source, int64_t epoch) {
+    std::vector<std::vector<int32_t>> all;
+    for (const auto& example : ReadAll(source, epoch)) {
+      all.push_back(example->global_token_ids);
+    }
+    return all;
+  };
+  const auto drawn = Open(BertWith(), {path});
+  EXPECT_EQ(drawn->size(), 20);
+  EXPECT_TRUE(drawn->depends_on_key());
+  EXPECT_NE(tokens(*drawn, 0), tokens(*drawn, 1));
+
+  const auto made_once = Open(BertWith({{"static_versions", 3}}), {path});
+  EXPECT_EQ(made_once->size(), 60);
+  EXPECT_FALSE(made_once->depends_on_key());
+  EXPECT_EQ(tokens(*made_once, 0), tokens(*made_once, 1));
+
+  EXPECT_EQ(Open(BertWith({{"mixed_documents", 8}}), {path})->size(), 3);
+}
+
+// --- Defaults ----------------------------------------------------------------
+
+TEST(PretrainOptionsTest, DefaultsDependOnTheObjective) {
+  const auto read = [](const Json& options, bool is_bert) {
+    const auto result = ReadPretrainOptions(ConfigWith(options, is_bert));
+    EXPECT_TRUE(result.ok()) << result.status();
+    return result.value();
+  };
+  const PretrainOptions cpc =
+      read({{"objective", "mlm_cpc"}}, /*is_bert=*/false);
+  EXPECT_EQ(cpc.mlm_weight, 0.8);
+  EXPECT_EQ(cpc.cpc_weight, 0.2);
+  EXPECT_TRUE(cpc.whole_words);
+  EXPECT_EQ(cpc.min_sentences, 7);
+
+  const PretrainOptions nsp =
+      read({{"objective", "mlm_nsp"}}, /*is_bert=*/true);
+  EXPECT_EQ(nsp.mlm_weight, 1);
+  EXPECT_EQ(nsp.nsp_weight, 1);
+  EXPECT_FALSE(nsp.whole_words);
+  EXPECT_EQ(nsp.min_sentences, 1);
+
+  const PretrainOptions given = read({{"objective", "mlm_cpc"},
+                                      {"mlm_weight", 0.5},
+                                      {"whole_words", false},
+                                      {"min_sentences", 2}},
+                                     /*is_bert=*/false);
+  EXPECT_EQ(given.mlm_weight, 0.5);
+  EXPECT_FALSE(given.whole_words);
+  EXPECT_EQ(given.min_sentences, 2);
+}
+
+}  // namespace
+}  // namespace etc
