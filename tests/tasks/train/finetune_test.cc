@@ -120,6 +120,17 @@ TEST_F(ToyRunTest, SetsOmegasBeforeTheFirstUpdate) {
   EXPECT_THAT(OmegasSet(continued), IsEmpty());
 }
 
+// With omegas of 1 a Post-LN model's weights compute the same as before.
+TEST_F(ToyRunTest, LeavesOmegasOfWeightsThatHadNoneAtOne) {
+  FakeReporter post_norm;
+  ASSERT_TRUE(Run("post_norm", &post_norm).ok());
+  json_["model"]["sublayer"] = "admin";
+  json_["init"] = Output("post_norm");
+  FakeReporter continued;
+  ASSERT_TRUE(Run("continued", &continued).ok());
+  EXPECT_THAT(OmegasSet(continued), IsEmpty());
+}
+
 // Stopped before its first update: its omegas are still to be set.
 TEST_F(ToyRunTest, SetsOmegasOfARunThatIsResumedBeforeItsFirstUpdate) {
   json_["model"]["sublayer"] = "admin";
