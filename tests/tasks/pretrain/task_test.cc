@@ -77,6 +77,13 @@ FinetuneConfig EtcWith(const Json& options = Json::object()) {
   return ConfigWith(options, /*is_bert=*/false);
 }
 
+// With sequences of at most 64 tokens.
+FinetuneConfig ShortEtcWith(const Json& options) {
+  FinetuneConfig config = EtcWith(options);
+  config.data.max_long_length = 64;
+  return config;
+}
+
 FinetuneConfig BertWith(const Json& options = Json::object()) {
   return ConfigWith(options, /*is_bert=*/true);
 }
@@ -267,9 +274,7 @@ TEST_F(PretrainTaskTest, FillsSequencesAsFarAsConfigured) {
   const std::string path =
       Write(std::vector<ToyDocument>(16, SentencesOf(2, 8)));
   const auto sequences = [&](const Json& options) {
-    FinetuneConfig config = EtcWith(options);
-    config.data.max_long_length = 64;
-    return Open(config, {path})->size();
+    return Open(ShortEtcWith(options), {path})->size();
   };
   EXPECT_EQ(sequences(Json::object()), 4);
   EXPECT_EQ(sequences({{"packing_full", 0.5}}), 8);
@@ -285,8 +290,7 @@ TEST_F(PretrainTaskTest, KeepsAsManySequencesOpenAsConfigured) {
   documents.insert(documents.end(), 16, SentencesOf(12, 2));
   const std::string path = Write(documents);
   const auto sequences = [&](const Json& options) {
-    FinetuneConfig config = EtcWith(options);
-    config.data.max_long_length = 64;
+    FinetuneConfig config = ShortEtcWith(options);
     config.data.max_global_length = 20;
     return Open(config, {path})->size();
   };
@@ -300,9 +304,7 @@ TEST_F(PretrainTaskTest, KeepsAsManySequencesOpenAsConfigured) {
 TEST_F(PretrainTaskTest, CutsSentencesBeyondTheConfiguredShare) {
   const std::string path = Write({SentencesOf(1, 40)});
   const auto globals = [&](const Json& options) {
-    FinetuneConfig config = EtcWith(options);
-    config.data.max_long_length = 64;
-    const Examples examples = ReadAll(*Open(config, {path}));
+    const Examples examples = ReadAll(*Open(ShortEtcWith(options), {path}));
     EXPECT_THAT(examples, SizeIs(1));
     return examples.at(0)->global_length();
   };

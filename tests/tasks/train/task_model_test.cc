@@ -40,9 +40,23 @@ FinetuneConfig ParseConfig(const nlohmann::json& json) {
   return *std::move(config);
 }
 
-TaskModel MakeModel(const FinetuneConfig& config, uint64_t seed) {
+TaskModel MakeModel(const FinetuneConfig& config, uint64_t seed,
+                    const ToyTask& task) {
   torch::manual_seed(seed);
-  return MakeTaskModel(config, ToyTask(config.model));
+  return MakeTaskModel(config, task);
+}
+
+TaskModel MakeModel(const FinetuneConfig& config, uint64_t seed) {
+  return MakeModel(config, seed, ToyTask(config.model));
+}
+
+// The configuration with a BERT as its model.
+FinetuneConfig WithBert(FinetuneConfig config) {
+  config.model.max_absolute_position_embeddings = 8;
+  config.model.relative_pos_max_distance = 0;
+  config.model.relative_vocab_size = std::nullopt;
+  config.model.share_att_output_projection = true;
+  return config;
 }
 
 bool SameTensors(const NamedTensors& left, const NamedTensors& right) {
@@ -261,11 +275,7 @@ TEST_F(TaskModelTest, StartsFromPretrainingAndSaysWhatItLeaves) {
 // BERT in our own form, as `realetc import` leaves it; the run says what it
 // misses.
 TEST_F(TaskModelTest, LiftsBert) {
-  FinetuneConfig bert = config_;
-  bert.model.max_absolute_position_embeddings = 8;
-  bert.model.relative_pos_max_distance = 0;
-  bert.model.relative_vocab_size = std::nullopt;
-  bert.model.share_att_output_projection = true;
+  FinetuneConfig bert = WithBert(config_);
   bert.residual_attention = "mean";
   const TaskModel before = MakeModel(bert, 1);
   FinetuneConfig config = config_;
@@ -451,23 +461,16 @@ class NumberTask : public ToyTask {
   const double deviation_;
 };
 
-TaskModel MakeNumberModel(const FinetuneConfig& config, const NumberTask& task,
-                          uint64_t seed) {
-  torch::manual_seed(seed);
-  return MakeTaskModel(config, task);
-}
-
 TEST_F(TaskModelTest, ConvertsANumberToTheScaleOfTheRun) {
   const TaskModel before =
-      MakeNumberModel(config_, NumberTask(config_.model, 2, 3), 1);
+      MakeModel(config_, 1, NumberTask(config_.model, 2, 3));
   {
     const torch::NoGradGuard no_grad;
     before.Tensors().at("head.classifier.bias").fill_(0.5);
   }
   FinetuneConfig config = config_;
   config.init = WriteModel(config_, before);
-  const TaskModel model =
-      MakeNumberModel(config, NumberTask(config.model, 5, 6), 2);
+  const TaskModel model = MakeModel(config, 2, NumberTask(config.model, 5, 6));
   const auto messages = LoadInitialWeights(config, model);
   ASSERT_TRUE(messages.ok()) << messages.status();
   // 2 + 3 (w x + 0.5) = 5 + 6 (w x / 2 - 0.25)
@@ -477,17 +480,13 @@ TEST_F(TaskModelTest, ConvertsANumberToTheScaleOfTheRun) {
 }
 
 TEST_F(TaskModelTest, TakesThePoolerOfBertForBertAlone) {
-  FinetuneConfig bert = config_;
-  bert.model.max_absolute_position_embeddings = 8;
-  bert.model.relative_pos_max_distance = 0;
-  bert.model.relative_vocab_size = std::nullopt;
-  bert.model.share_att_output_projection = true;
+  FinetuneConfig bert = WithBert(config_);
   bert.task = "other";
-  const TaskModel before = MakeNumberModel(bert, NumberTask(bert.model), 1);
+  const TaskModel before = MakeModel(bert, 1, NumberTask(bert.model));
   const std::string written = WriteModel(bert, before);
   bert.task = "toy";
   bert.init = written;
-  const TaskModel same = MakeNumberModel(bert, NumberTask(bert.model), 2);
+  const TaskModel same = MakeModel(bert, 2, NumberTask(bert.model));
   auto messages = LoadInitialWeights(bert, same);
   ASSERT_TRUE(messages.ok()) << messages.status();
   for (const char* name : {"pooler.weight", "pooler.bias", "classifier.weight",
@@ -500,12 +499,12 @@ TEST_F(TaskModelTest, TakesThePoolerOfBertForBertAlone) {
   FinetuneConfig lifted = config_;
   lifted.model.share_qkv_projections = false;
   lifted.init = written;
-  const TaskModel model = MakeNumberModel(lifted, NumberTask(lifted.model), 2);
+  const TaskModel model = MakeModel(lifted, 2, NumberTask(lifted.model));
   messages = LoadInitialWeights(lifted, model);
   ASSERT_TRUE(messages.ok()) << messages.status();
   EXPECT_THAT(*messages, testing::Contains(HasSubstr("head: random weights")));
   EXPECT_TRUE(SameTensors(
-      Head(model), Head(MakeNumberModel(lifted, NumberTask(lifted.model), 2))));
+      Head(model), Head(MakeModel(lifted, 2, NumberTask(lifted.model)))));
 }
 
 // --- Gates -------------------------------------------------------------------
