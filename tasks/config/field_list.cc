@@ -2,12 +2,12 @@
 
 #include <fnmatch.h>
 
-#include <cmath>
+#include <array>
+#include <charconv>
 #include <type_traits>
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -101,13 +101,10 @@ constexpr ModelField kModelFields[] = {
 
 // The text of a number as people write it: 5e-5, 1, 0.1, 1048576.
 std::string NumberText(double number) {
-  std::string text = absl::StrCat(number);
-  constexpr double kWholeBelow = 1e15;
-  if (double read = 0; absl::SimpleAtod(text, &read) && read != number &&
-                       std::abs(number) < kWholeBelow &&
-                       number == std::trunc(number)) {
-    text = absl::StrCat(static_cast<int64_t>(number));
-  }
+  std::array<char, 32> digits;  // enough for the shortest text of any double
+  const std::to_chars_result written =
+      std::to_chars(digits.data(), digits.data() + digits.size(), number);
+  const std::string text(digits.data(), written.ptr);
   return absl::StrReplaceAll(text, {{"e-0", "e-"}, {"e+0", "e"}, {"e+", "e"}});
 }
 
