@@ -1,8 +1,9 @@
 // The program `realetc`.
 
+#include "base/process_end.h"
 #include "tasks/commands/build_commit.h"
 #include "tasks/commands/program.h"
 
 int main(int argc, char** argv) {
-  return etc::RunProgram(argc, argv, etc::kBuildCommit);
+  etc::EndProcess(etc::RunProgram(argc, argv, etc::kBuildCommit));
 }
