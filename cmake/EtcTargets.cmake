@@ -18,6 +18,10 @@ target_compile_options(etc_build_options INTERFACE
   # a tenth more memory.
   $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=1048576>
   $<$<BOOL:${ETC_WARNINGS_AS_ERRORS}>:-Werror>)
+# Kernels for CPUs that have no SSE4, of before 2008, would be a fifth of all: those
+# take the scalar ones.
+target_compile_definitions(etc_build_options INTERFACE
+  HWY_DISABLED_TARGETS=HWY_SSSE3)
 
 # Some 250 tests link in a third of the time by it.
 include(CheckLinkerFlag)
@@ -412,7 +416,7 @@ function(etc_join_sources target sources result)
     endif()
     file(SIZE "${path}" bytes)
     math(EXPR batch_bytes "${batch_bytes} + ${bytes}")
-    if(batch AND batch_bytes GREATER 150000)
+    if(batch AND batch_bytes GREATER ETC_JOINED_TEST_BYTES)
       etc_join_batch("${target}_${number}" "${batch}" compiled)
       set(batch)
       set(batch_bytes ${bytes})
