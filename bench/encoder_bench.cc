@@ -21,8 +21,9 @@
 //
 //   of_gemm            share of this process's sgemm rate, at the same number
 //                      of threads, that the operations of etc/step_cost.h reach
-//   flop_per_second    of the same operations, to compare with product_bench's
-//                      in bf16
+//   of_products        the same share of the rate of a layer's own products, in
+//                      the precision of the layers (bench/linear_products.h)
+//   flop_per_second    of the same operations
 //   tokens_per_second  long tokens
 //   peak_bytes         beside weights and optimizer; gradients count
 //   of_matmul          on a device: share of its rate of a large product in
@@ -42,6 +43,7 @@
 #include "base/device_time.h"
 #include "base/process_memory.h"
 #include "bench/device.h"
+#include "bench/linear_products.h"
 #include "bench/machine.h"
 #include "etc/model.h"
 #include "etc/step_cost.h"
@@ -176,6 +178,9 @@ void RunEncoder(benchmark::State& state, const Variant& variant) {
     peak = memory.Bytes();
   }
   const GemmRate gemm_rate;
+  const LayerProductRate product_rate(
+      encoder.config(), shape.long_length + shape.global_length,
+      variant.precision == "bf16", variant.training);
   for (auto _ : state) {
     encoder.Run();
   }
@@ -183,6 +188,9 @@ void RunEncoder(benchmark::State& state, const Variant& variant) {
     peak = memory.Bytes();
   }
   const double flops = FlopsOf(variant, encoder.config(), shape);
+  state.counters["of_products"] =
+      benchmark::Counter(flops / product_rate.Around(),
+                         benchmark::Counter::kIsIterationInvariantRate);
   state.counters["of_gemm"] =
       benchmark::Counter(flops / gemm_rate.Around(),
                          benchmark::Counter::kIsIterationInvariantRate);

@@ -20,6 +20,7 @@
 #include "base/amx.h"
 #include "base/bfloat16.h"
 #include "base/matrix_product.h"
+#include "bench/linear_products.h"
 #include "bench/machine.h"
 
 namespace etc {
@@ -27,35 +28,20 @@ namespace {
 
 constexpr int64_t kTokens = 4352;
 
-enum class Kind { kForward, kInputGradient, kWeightGradient };
-
 struct Variant {
   const char* name;
   bool rounded;
   ProductCode code;
 };
 
-void ProductBench(benchmark::State& state, const Variant& variant, Kind kind) {
+void ProductBench(benchmark::State& state, const Variant& variant,
+                  LinearProduct product) {
   const int64_t inputs = state.range(0);
   const int64_t outputs = state.range(1);
   at::set_num_threads(static_cast<int>(state.range(2)));
   torch::manual_seed(1);
-  const auto matrix = [&](int64_t rows, int64_t columns) {
-    const torch::Tensor values = torch::randn({rows, columns});
-    return variant.rounded ? ToBfloat16(values) : values;
-  };
-  const torch::Tensor input = matrix(kTokens, inputs);
-  const torch::Tensor gradient = matrix(kTokens, outputs);
-  const torch::Tensor weight = matrix(outputs, inputs);
-  torch::Tensor a = input;
-  torch::Tensor b = weight.t();
-  if (kind == Kind::kInputGradient) {
-    a = gradient;
-    b = weight;
-  } else if (kind == Kind::kWeightGradient) {
-    a = gradient.t();
-    b = input;
-  }
+  const auto [a, b] =
+      RandomFactors(product, kTokens, inputs, outputs, variant.rounded);
   for (auto _ : state) {
     benchmark::DoNotOptimize(
         MatrixProduct(a, b, /*bias=*/{}, variant.code).data_ptr());
@@ -78,14 +64,14 @@ void RegisterAll() {
                                      kernels::Bfloat16Products::kNone) {
       continue;
     }
-    for (const auto& [name, kind] :
-         {std::pair("forward", Kind::kForward),
-          std::pair("input_gradient", Kind::kInputGradient),
-          std::pair("weight_gradient", Kind::kWeightGradient)}) {
+    for (const auto& [name, product] :
+         {std::pair("forward", LinearProduct::kForward),
+          std::pair("input_gradient", LinearProduct::kInputGradient),
+          std::pair("weight_gradient", LinearProduct::kWeightGradient)}) {
       benchmark::RegisterBenchmark(
           (std::string("Product/") + variant.name + "/" + name).c_str(),
-          [variant, kind = kind](benchmark::State& state) {
-            ProductBench(state, variant, kind);
+          [variant, product = product](benchmark::State& state) {
+            ProductBench(state, variant, product);
           })
           ->ArgNames({"inputs", "outputs", "threads"})
           ->ArgsProduct({{768}, {768, 3072}, {1, 2}})
