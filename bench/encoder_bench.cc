@@ -34,6 +34,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -179,8 +180,11 @@ void RunEncoder(benchmark::State& state, const Variant& variant) {
   }
   const GemmRate gemm_rate;
   const LayerProductRate product_rate(
-      encoder.config(), shape.long_length + shape.global_length,
-      variant.precision == "bf16", variant.training);
+      {.hidden_size = encoder.config().hidden_size,
+       .intermediate_size = encoder.config().intermediate_size,
+       .rows = std::min(shape.long_length + shape.global_length, kProductRows),
+       .rounded = variant.precision == "bf16",
+       .training = variant.training});
   for (auto _ : state) {
     encoder.Run();
   }

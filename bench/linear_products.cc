@@ -2,31 +2,44 @@
 
 #include <torch/utils.h>
 
-#include <algorithm>
-#include <array>
-#include <chrono>
 #include <vector>
 
 #include "base/bfloat16.h"
 #include "base/matrix_product.h"
+#include "bench/machine.h"
 
 namespace etc {
 namespace {
 
-double MedianSeconds(const ProductFactors& factors) {
-  constexpr int kProducts = 5;
-  MatrixProduct(factors.a, factors.b);
-  std::array<double, kProducts> seconds = {};
-  for (double& taken : seconds) {
-    const auto start = std::chrono::steady_clock::now();
-    MatrixProduct(factors.a, factors.b);
-    taken =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-            .count();
+double RateOf(const LayerProducts& layer) {
+  constexpr int64_t kRuns = 5;
+  const torch::NoGradGuard no_grad;
+  std::vector<LinearProduct> products = {LinearProduct::kForward};
+  if (layer.training) {
+    products.insert(products.end(), {LinearProduct::kInputGradient,
+                                     LinearProduct::kWeightGradient});
   }
-  std::nth_element(seconds.begin(), seconds.begin() + kProducts / 2,
-                   seconds.end());
-  return seconds[kProducts / 2];
+  struct Linear {
+    int64_t inputs;
+    int64_t outputs;
+    int count;
+  };
+  double flops = 0.0;
+  double seconds = 0.0;
+  for (const auto& [inputs, outputs, count] :
+       {Linear{layer.hidden_size, layer.hidden_size, 4},
+        Linear{layer.hidden_size, layer.intermediate_size, 1},
+        Linear{layer.intermediate_size, layer.hidden_size, 1}}) {
+    for (const LinearProduct product : products) {
+      const ProductFactors factors =
+          RandomFactors(product, layer.rows, inputs, outputs, layer.rounded);
+      const auto multiply = [&] { MatrixProduct(factors.a, factors.b); };
+      multiply();
+      flops += 2.0 * count * static_cast<double>(layer.rows * inputs * outputs);
+      seconds += count * MedianSeconds(kRuns, multiply);
+    }
+  }
+  return flops / seconds;
 }
 
 }  // namespace
@@ -48,43 +61,11 @@ ProductFactors RandomFactors(LinearProduct product, int64_t rows,
   TORCH_CHECK(false, "no such product");
 }
 
-LayerProductRate::LayerProductRate(const EtcConfig& config, int64_t tokens,
-                                   bool rounded, bool training)
-    : hidden_(config.hidden_size),
-      intermediate_(config.intermediate_size),
-      rows_(std::min(tokens, kMostRows)),
-      rounded_(rounded),
-      training_(training),
-      before_(Measure()) {}
+LayerProductRate::LayerProductRate(const LayerProducts& products)
+    : products_(products), before_(RateOf(products)) {}
 
-double LayerProductRate::Around() const { return 0.5 * (before_ + Measure()); }
-
-double LayerProductRate::Measure() const {
-  const torch::NoGradGuard no_grad;
-  std::vector<LinearProduct> products = {LinearProduct::kForward};
-  if (training_) {
-    products.insert(products.end(), {LinearProduct::kInputGradient,
-                                     LinearProduct::kWeightGradient});
-  }
-  struct Layer {
-    int64_t inputs;
-    int64_t outputs;
-    int count;
-  };
-  double flops = 0.0;
-  double seconds = 0.0;
-  for (const Layer& layer :
-       {Layer{hidden_, hidden_, 4}, Layer{hidden_, intermediate_, 1},
-        Layer{intermediate_, hidden_, 1}}) {
-    for (const LinearProduct product : products) {
-      flops += 2.0 * layer.count *
-               static_cast<double>(rows_ * layer.inputs * layer.outputs);
-      seconds += layer.count *
-                 MedianSeconds(RandomFactors(product, rows_, layer.inputs,
-                                             layer.outputs, rounded_));
-    }
-  }
-  return flops / seconds;
+double LayerProductRate::Around() const {
+  return 0.5 * (before_ + RateOf(products_));
 }
 
 }  // namespace etc

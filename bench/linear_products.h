@@ -5,8 +5,6 @@
 
 #include <cstdint>
 
-#include "etc/config.h"
-
 namespace etc {
 
 // A matrix product of a linear layer.
@@ -23,29 +21,31 @@ struct ProductFactors {
 ProductFactors RandomFactors(LinearProduct product, int64_t rows,
                              int64_t inputs, int64_t outputs, bool rounded);
 
-// FLOP per second of all products of an encoder layer's linear layers, one
-// after the other: four of hidden_size and both of the feed-forward block, over
-// `tokens` rows (at most kMostRows); forward, and in training both gradients.
-// At the current number of threads, by MatrixProduct, which is what the layers
-// call, with factors that are rounded already. Measured right before and right
-// after the computation compared with it: of each product the median of some.
+// Rows of products: 4096 long and 256 global tokens.
+inline constexpr int64_t kProductRows = 4352;
+
+// The products of an encoder layer's linear layers: four of hidden_size and
+// both of the feed-forward block, forward, and in training both gradients.
+struct LayerProducts {
+  int64_t hidden_size = 0;
+  int64_t intermediate_size = 0;
+  int64_t rows = kProductRows;
+  bool rounded = false;
+  bool training = false;
+};
+
+// FLOP per second of all products of a layer, one after the other, at the
+// current number of threads, by MatrixProduct, which is what the layers call,
+// with factors that are rounded already. Measured right before and right after
+// the computation compared with it: of each product the median of some.
 class LayerProductRate {
  public:
-  static constexpr int64_t kMostRows = 4352;
-
-  LayerProductRate(const EtcConfig& config, int64_t tokens, bool rounded,
-                   bool training);
+  explicit LayerProductRate(const LayerProducts& products);
   // Measures again; the mean of both.
   double Around() const;
 
  private:
-  double Measure() const;
-
-  const int64_t hidden_;
-  const int64_t intermediate_;
-  const int64_t rows_;
-  const bool rounded_;
-  const bool training_;
+  const LayerProducts products_;
   const double before_;
 };
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
+#include <functional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -34,23 +35,14 @@ double StatusBytes(const std::string& field) {
 
 double MedianGemmRate() {
   constexpr int64_t kSize = 1024;
-  constexpr int kProducts = 25;
+  constexpr int64_t kProducts = 25;
   const torch::NoGradGuard no_grad;
   const torch::Tensor a = torch::randn({kSize, kSize});
   const torch::Tensor b = torch::randn({kSize, kSize});
   torch::Tensor c = torch::empty({kSize, kSize});
-  std::vector<double> seconds;
-  torch::mm_out(c, a, b);
-  for (int i = 0; i < kProducts; ++i) {
-    const auto start = std::chrono::steady_clock::now();
-    torch::mm_out(c, a, b);
-    const std::chrono::duration<double> elapsed =
-        std::chrono::steady_clock::now() - start;
-    seconds.push_back(elapsed.count());
-  }
-  std::nth_element(seconds.begin(), seconds.begin() + kProducts / 2,
-                   seconds.end());
-  return 2.0 * kSize * kSize * kSize / seconds[kProducts / 2];
+  const auto multiply = [&] { torch::mm_out(c, a, b); };
+  multiply();
+  return 2.0 * kSize * kSize * kSize / MedianSeconds(kProducts, multiply);
 }
 
 }  // namespace
@@ -66,6 +58,20 @@ int RunTensorBenchmarks(int argc, char** argv, void (*register_all)()) {
   AddMachineContext();
   register_all();
   return RunBenchmarks(argc, argv);
+}
+
+double MedianSeconds(int64_t runs, const std::function<void()>& work) {
+  std::vector<double> seconds;
+  for (int64_t i = 0; i < runs; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    work();
+    const std::chrono::duration<double> elapsed =
+        std::chrono::steady_clock::now() - start;
+    seconds.push_back(elapsed.count());
+  }
+  const auto middle = seconds.begin() + runs / 2;
+  std::nth_element(seconds.begin(), middle, seconds.end());
+  return *middle;
 }
 
 GemmRate::GemmRate() : before_(MedianGemmRate()) {}

@@ -26,8 +26,6 @@
 namespace etc {
 namespace {
 
-constexpr int64_t kTokens = 4352;
-
 struct Variant {
   const char* name;
   bool rounded;
@@ -41,14 +39,14 @@ void ProductBench(benchmark::State& state, const Variant& variant,
   at::set_num_threads(static_cast<int>(state.range(2)));
   torch::manual_seed(1);
   const auto [a, b] =
-      RandomFactors(product, kTokens, inputs, outputs, variant.rounded);
+      RandomFactors(product, kProductRows, inputs, outputs, variant.rounded);
   for (auto _ : state) {
     benchmark::DoNotOptimize(
         MatrixProduct(a, b, /*bias=*/{}, variant.code).data_ptr());
   }
-  state.counters["flop_per_second"] =
-      benchmark::Counter(2.0 * static_cast<double>(kTokens * inputs * outputs),
-                         benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["flop_per_second"] = benchmark::Counter(
+      2.0 * static_cast<double>(kProductRows * inputs * outputs),
+      benchmark::Counter::kIsIterationInvariantRate);
 }
 
 void RegisterAll() {
