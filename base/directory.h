@@ -36,13 +36,15 @@ absl::Status RemoveTree(const std::string& path);
 absl::Status ReplaceLink(const std::string& path, const std::string& target,
                          const std::string& temporary);
 
-// The name of a file that is to become `path`: "<path>.realetc-<host>-<process>
-// -<number>.tmp" (one word), so that whoever finds it can tell whose it was.
+// The name of a file or directory that is to become `path`:
+// "<path>.realetc-<host>-<process>-<number>.tmp", so that whoever finds it can
+// tell whose it was.
 std::string TemporaryName(const std::string& path, uint64_t number);
 
-// Removes from `directory` the regular files with a TemporaryName of this host
-// whose process is not running; also those of this process, which must not be
-// writing any there. OK if there is no such directory.
+// Removes from `directory` the regular files, and the directories with all that
+// is in them, with a TemporaryName of this host whose process is not running;
+// also those of this process, which must not be writing any there. OK if there
+// is no such directory.
 absl::Status RemoveAbandonedTemporaries(const std::string& directory);
 
 // Returns this machine's host name in characters that file names can hold.

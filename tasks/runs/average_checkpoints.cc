@@ -233,9 +233,8 @@ absl::Status AverageCheckpoints(const CheckpointsToAverage& checkpoints,
         absl::StrCat(output, " is there already: choose another directory"));
   }
   const std::string name = named.filename().string();
-  // Left by a process that was killed and had the id of this one.
+  ETC_RETURN_IF_ERROR(RemoveAbandonedTemporaries(FolderOf(named.string())));
   const std::string unfinished = TemporaryName(named.string(), /*number=*/0);
-  ETC_RETURN_IF_ERROR(RemoveTree(unfinished));
   const absl::Status written = WriteAverage(checkpoints, name, unfinished);
   if (!written.ok()) {
     RemoveTree(unfinished).IgnoreError();  // the first error is the cause

@@ -126,9 +126,14 @@ TEST_F(DirectoryTest, RemovesTheTemporariesOfDeadProcessesOnly) {
   for (const std::string& name : kept) {
     directory_.Write(name, "");
   }
-  const std::string folder =
-      absl::StrCat("d.realetc-", host, "-", DeadProcess(), "-0.tmp");
+  const auto temporary = [&](const char* name) {
+    return absl::StrCat(name, ".realetc-", host, "-", DeadProcess(), "-0.tmp");
+  };
+  const std::string folder = temporary("d");
   fs::create_directory(directory_.File(folder));
+  directory_.Write(folder + "/part", "");
+  const std::string link = temporary("l");
+  fs::create_directory_symlink(".", directory_.File(link));
 
   ASSERT_TRUE(RemoveAbandonedTemporaries(directory_.path()).ok());
   EXPECT_FALSE(fs::exists(directory_.File(dead)));
@@ -136,7 +141,8 @@ TEST_F(DirectoryTest, RemovesTheTemporariesOfDeadProcessesOnly) {
   for (const std::string& name : kept) {
     EXPECT_TRUE(fs::exists(directory_.File(name))) << name;
   }
-  EXPECT_TRUE(fs::exists(directory_.File(folder)));
+  EXPECT_FALSE(fs::exists(directory_.File(folder)));
+  EXPECT_TRUE(fs::is_symlink(directory_.File(link)));
   EXPECT_TRUE(RemoveAbandonedTemporaries(directory_.File("nowhere")).ok());
 }
 

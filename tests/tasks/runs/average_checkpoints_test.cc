@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/directory.h"
 #include "base/file.h"
 #include "etc/weights/checkpoint.h"
 #include "tasks/output/checkpoint_files.h"
@@ -132,6 +133,17 @@ TEST_F(AverageCheckpointsTest, LeavesADirectoryOfASimilarName) {
   ASSERT_TRUE(WriteFileAtomically(notes, "mine").ok());
   ASSERT_TRUE(Average({.directory = run_, .last = 1}).ok());
   EXPECT_EQ(*ReadFile(notes), "mine");
+}
+
+TEST_F(AverageCheckpointsTest, RemovesWhatAKilledOneLeft) {
+  Save(1, 1);
+  // Of an output of another name, and of an earlier process with the id of
+  // this.
+  const std::string left = TemporaryName(output_ + "-before", /*number=*/7);
+  ASSERT_TRUE(CreateDirectories(left).ok());
+  ASSERT_TRUE(WriteFileAtomically(left + "/model.safetensors", "half").ok());
+  ASSERT_TRUE(Average({.directory = run_, .last = 1}).ok());
+  EXPECT_FALSE(fs::exists(left));
 }
 
 TEST_F(AverageCheckpointsTest, FindsARunsCheckpointsByAnyOfItsDirectories) {
