@@ -324,7 +324,6 @@ absl::StatusOr<std::vector<std::string>> LoadInitialWeights(
     head_messages = std::move(filled_head.messages);
   }
   model.hugging_face() = KeptFields(file.source, config.model);
-  ETC_RETURN_IF_ERROR(CheckFinite(config.init, model.Tensors()));
   std::vector<std::string> messages =
       EncoderMessages(config.init, file, filled.plan, heads);
   messages.insert(messages.end(), head_messages.begin(), head_messages.end());

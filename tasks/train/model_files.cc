@@ -248,7 +248,7 @@ absl::Status LoadTaskModelWeights(const std::string& directory,
                                   GatesOfOneSide(reader, directory, model))
                           .status());
   model.hugging_face() = fields;
-  return CheckFinite(directory, model.Tensors());
+  return absl::OkStatus();
 }
 
 absl::StatusOr<ModelWithFiles> MakeModel(const FinetuneConfig& config,

@@ -172,13 +172,9 @@ absl::Status LoadTranslationWeights(const std::string& path,
       std::any_of(names.begin(), names.end(), [](const std::string& name) {
         return absl::EndsWith(name, "embed_tokens.weight");
       });
-  if (is_of_fairseq) {
-    ETC_RETURN_IF_ERROR(LoadFairseqTensors(reader, model.model()));
-  } else {
-    ETC_RETURN_IF_ERROR(
-        LoadTensors(reader, model.Tensors(), NameMatch::kBoth).status());
-  }
-  return CheckFinite(path, model.Tensors());
+  return is_of_fairseq
+             ? LoadFairseqTensors(reader, model.model())
+             : LoadTensors(reader, model.Tensors(), NameMatch::kBoth).status();
 }
 
 absl::StatusOr<TranslationModel> LoadTranslationModel(
