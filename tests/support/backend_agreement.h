@@ -8,12 +8,29 @@
 #include <string>
 
 #include "attention/dropout_factors.h"
+#include "attention/softmax_pattern.h"
 #include "attention/sparse_attention.h"
 #include "base/dropout_seeds.h"
 #include "tests/support/attention_stack.h"
 #include "tests/support/exactness.h"
+#include "tests/support/sanitizers.h"
 
 namespace etc {
+
+// False for large patterns under a sanitizer, which is for accesses: backends
+// run there, but nothing is compared, as the reference, which has all pairs at
+// once, would take most of the time. Builds without one compare everything.
+inline bool IsCompared(const SoftmaxPattern& pattern) {
+  return !kSanitized || pattern.queries * pattern.keys() <= int64_t{1} << 15;
+}
+
+inline void ExpectFinite(const StackResult& result) {
+  for (const torch::Tensor& tensor : result.Tensors()) {
+    if (tensor.defined()) {
+      EXPECT_TRUE(tensor.isfinite().all().item<bool>()) << tensor.sizes();
+    }
+  }
+}
 
 // Compares a fused backend in float32 on `device` with the float64 reference on
 // the CPU, forward and backward, with every way to store scores. Outputs may be
@@ -24,18 +41,22 @@ namespace etc {
 inline void ExpectLayersMatchReference(
     AttentionImplementation implementation, const AttentionStack& values,
     const torch::Device& device = torch::kCPU) {
-  AttentionStack with_factors = values;
-  torch::manual_seed(17);
-  for (SparseAttentionInput& input : with_factors.layers) {
-    if (input.dropout > 0.0) {
-      MaterializeDropout(DrawDropoutSeed(), &input);
+  const bool compared = IsCompared(values.layers[0].pattern);
+  StackResult r;
+  StackResult e;
+  if (compared) {
+    AttentionStack with_factors = values;
+    torch::manual_seed(17);
+    for (SparseAttentionInput& input : with_factors.layers) {
+      if (input.dropout > 0.0) {
+        MaterializeDropout(DrawDropoutSeed(), &input);
+      }
     }
+    AttentionStack reference = with_factors.As(torch::kFloat32);
+    AttentionStack exact = with_factors.As(torch::kFloat64);
+    r = RunLayers(&reference, AttentionImplementation::kReference);
+    e = RunLayers(&exact, AttentionImplementation::kReference);
   }
-  AttentionStack reference = with_factors.As(torch::kFloat32);
-  AttentionStack exact = with_factors.As(torch::kFloat64);
-  const StackResult r =
-      RunLayers(&reference, AttentionImplementation::kReference);
-  const StackResult e = RunLayers(&exact, AttentionImplementation::kReference);
   for (const ScoreStorage storage :
        {ScoreStorage::kStore, ScoreStorage::kReverse,
         ScoreStorage::kRecompute}) {
@@ -44,9 +65,13 @@ inline void ExpectLayersMatchReference(
     torch::manual_seed(17);
     const StackResult a = RunLayers(&stack, implementation, storage);
     const double more = device.is_cpu() ? 1.0 : 3.0;
-    ExpectAsExact(a.outputs, r.outputs, e.outputs, more * 2.0, "output");
-    ExpectAsExact(a.gradients, r.gradients, e.gradients, more * 3.0,
-                  "gradient");
+    if (compared) {
+      ExpectAsExact(a.outputs, r.outputs, e.outputs, more * 2.0, "output");
+      ExpectAsExact(a.gradients, r.gradients, e.gradients, more * 3.0,
+                    "gradient");
+    } else {
+      ExpectFinite(a);
+    }
     if (values.layers[0].residual == ResidualAttention::kOff) {
       break;
     }
