@@ -5,7 +5,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -169,6 +171,25 @@ TEST_F(LaunchTest, EndsAllAtAMistake) {
                      std::string(kShort) + output));
   EXPECT_EQ(again.code, 1);
   EXPECT_THAT(again.err, HasSubstr("has a run already"));
+}
+
+// As top, ps and pkill have it.
+TEST_F(LaunchTest, ProcessesHaveTheNameOfTheProgram) {
+  const std::string output = directory_.File("run");
+  const std::string names = directory_.File("names");
+  const int status = std::system(
+      absl::StrCat(
+          ETC_PROGRAM, " ", kLaunch,
+          "finetune tasks/wikihop/configs/demo.json --set train.seeds=[1]"
+          " --set train.micro_batch_size=16 --output ",
+          output, " >/dev/null 2>&1 & launch=$!; until [ -s ", output,
+          "/seed-1/metrics.jsonl ]; do kill -0 $launch || exit 1; sleep 0.05;"
+          " done; for child in $(cat /proc/$launch/task/$launch/children); do"
+          " cat /proc/$child/comm; done >",
+          names, "; kill $launch; wait $launch")
+          .c_str());
+  EXPECT_EQ(WEXITSTATUS(status), 75);
+  EXPECT_EQ(Contents(names), "realetc\nrealetc\n");
 }
 
 }  // namespace
