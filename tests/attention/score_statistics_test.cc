@@ -125,25 +125,26 @@ class PlainStatistics {
                         torch::kFloat64);
   }
 
-  static double Dot(const torch::Tensor& a, const torch::Tensor& b) {
-    return a.to(torch::kFloat64).dot(b.to(torch::kFloat64)).item<double>();
-  }
-
   double Score(const SparseAttentionInput& input, const Place& at, bool is_own,
                int64_t column) const {
     const AttentionOperands& o = input.operands;
     const int64_t before = input.pattern.window.before;
-    const int64_t key =
+    const int64_t key_at =
         is_own && before >= 0 ? at.query + column - before : column;
-    const torch::Tensor query = o.query[at.example][at.head][at.query];
-    const auto id = (is_own ? masks_.own_ids
-                            : masks_.other_ids)[at.example][at.query][column]
-                        .item<int64_t>();
-    return (Dot(query,
-                (is_own ? o.own_key : o.other_key)[at.example][at.head][key]) +
-            Dot(query, o.relative.embedding[id][at.head]) +
-            o.relative.bias[id][at.head].item<double>()) /
-           std::sqrt(static_cast<double>(query.size(0)));
+    const auto query =
+        o.query.accessor<float, 4>()[at.example][at.head][at.query];
+    const auto key = (is_own ? o.own_key : o.other_key)
+                         .accessor<float, 4>()[at.example][at.head][key_at];
+    const int64_t id =
+        (is_own ? masks_.own_ids : masks_.other_ids)
+            .accessor<int64_t, 3>()[at.example][at.query][column];
+    const auto embedding =
+        o.relative.embedding.accessor<float, 3>()[id][at.head];
+    double sum = o.relative.bias.accessor<float, 2>()[id][at.head];
+    for (int64_t d = 0; d < query.size(0); ++d) {
+      sum += double{query[d]} * (double{key[d]} + double{embedding[d]});
+    }
+    return sum / std::sqrt(static_cast<double>(query.size(0)));
   }
 
   // a, b and c of attention/residual_attention.h.
@@ -176,12 +177,12 @@ class PlainStatistics {
             : 1;
     std::vector<double> logits;
     for (const bool is_own : {true, false}) {
-      const torch::Tensor mask =
-          (is_own ? masks_.own_mask : masks_.other_mask)[at.example][at.query];
+      const auto mask = (is_own ? masks_.own_mask : masks_.other_mask)
+                            .accessor<bool, 3>()[at.example][at.query];
       auto sums = carried_[is_own ? 0 : 1].accessor<double, 4>();
       BlockStatistics& block = is_own ? result->own : result->other;
       for (int64_t column = 0; column < mask.size(0); ++column) {
-        if (!mask[column].item<bool>()) {
+        if (!mask[column]) {
           continue;
         }
         double& sum = sums[at.example][at.head][at.query][column];

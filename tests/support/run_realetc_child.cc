@@ -5,8 +5,10 @@
 
 #include <cstdio>
 #include <iostream>
+#include <string>
 #include <vector>
 
+#include "absl/strings/str_split.h"
 #include "tasks/commands/program.h"
 #include "tests/support/run_realetc.h"
 
@@ -16,17 +18,20 @@ namespace {
 // The exit code of a shell that cannot run a command.
 constexpr int kNotRun = 127;
 
-bool SendTo(const std::string& path, int descriptor) {
-  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
+bool Open(const std::string& path, int flags, int descriptor) {
+  const int file = open(path.c_str(), flags, 0666);
   return file >= 0 && dup2(file, descriptor) == descriptor && close(file) == 0;
 }
 
 int RunInChild(const std::string& directory, const std::string& arguments,
                const std::string& out, const std::string& err) {
+  constexpr int kNew = O_WRONLY | O_CREAT | O_TRUNC;
+  const std::vector<std::string> parts = absl::StrSplit(arguments, " < ");
   wordexp_t words;
-  if (!SendTo(out, STDOUT_FILENO) || !SendTo(err, STDERR_FILENO) ||
-      chdir(directory.c_str()) != 0 ||
-      wordexp(("realetc " + arguments).c_str(), &words,
+  if (parts.size() > 2 || !Open(out, kNew, STDOUT_FILENO) ||
+      !Open(err, kNew, STDERR_FILENO) || chdir(directory.c_str()) != 0 ||
+      (parts.size() == 2 && !Open(parts[1], O_RDONLY, STDIN_FILENO)) ||
+      wordexp(("realetc " + parts[0]).c_str(), &words,
               WRDE_NOCMD | WRDE_UNDEF) != 0) {
     return kNotRun;
   }

@@ -26,6 +26,7 @@
 #include "etc/encoder_decoder/model.h"
 #include "etc/encoder_decoder/translate.h"
 #include "tests/support/error_message.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/toy_translation.h"
 
 namespace etc {
@@ -331,7 +332,8 @@ EncoderDecoder RandomTranslator(const std::string& mode, int64_t vocabulary,
 
 TEST(BeamSearchTest, EqualsAPlainSearchOverRandomModels) {
   std::mt19937_64 random(7);
-  for (int trial = 0; trial < 120; ++trial) {
+  const int trials = kSanitized ? 20 : 120;
+  for (int trial = 0; trial < trials; ++trial) {
     SCOPED_TRACE(trial);
     const int64_t vocabulary = 6 + static_cast<int64_t>(random() % 7);
     const char* const modes[] = {"off", "sum", "mean", "gate", "decay"};
