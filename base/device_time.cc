@@ -12,12 +12,17 @@ namespace etc {
 
 double MedianSecondsOn(const torch::Device& device, int64_t runs,
                        const std::function<void()>& work) {
+  const auto wait = [&] {
+    if (device.is_cuda()) {
+      torch::cuda::synchronize(device.index());
+    }
+  };
   std::vector<double> seconds;
   for (int64_t i = 0; i < runs; ++i) {
-    torch::cuda::synchronize(device.index());
+    wait();
     const auto start = std::chrono::steady_clock::now();
     work();
-    torch::cuda::synchronize(device.index());
+    wait();
     const std::chrono::duration<double> elapsed =
         std::chrono::steady_clock::now() - start;
     seconds.push_back(elapsed.count());

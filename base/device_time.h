@@ -8,7 +8,8 @@
 
 namespace etc {
 
-// Time on a CUDA device, whose work goes on after a call of it has returned.
+// Time on a device; the work of a CUDA device goes on after a call of it has
+// returned.
 
 // Median of the seconds from an idle device to an idle device, of `runs` runs
 // of `work`, which should have run before.

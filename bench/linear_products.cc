@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/bfloat16.h"
+#include "base/device_time.h"
 #include "base/matrix_product.h"
-#include "bench/machine.h"
 
 namespace etc {
 namespace {
@@ -36,7 +36,7 @@ double RateOf(const LayerProducts& layer) {
       const auto multiply = [&] { MatrixProduct(factors.a, factors.b); };
       multiply();
       flops += 2.0 * count * static_cast<double>(layer.rows * inputs * outputs);
-      seconds += count * MedianSeconds(kRuns, multiply);
+      seconds += count * MedianSecondsOn(torch::kCPU, kRuns, multiply);
     }
   }
   return flops / seconds;

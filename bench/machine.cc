@@ -5,13 +5,11 @@
 #include <torch/types.h>
 
 #include <algorithm>
-#include <chrono>
 #include <fstream>
-#include <functional>
 #include <sstream>
 #include <string>
-#include <vector>
 
+#include "base/device_time.h"
 #include "base/machine_description.h"
 #include "base/process_memory.h"
 #include "bench/run_benchmarks.h"
@@ -42,7 +40,8 @@ double MedianGemmRate() {
   torch::Tensor c = torch::empty({kSize, kSize});
   const auto multiply = [&] { torch::mm_out(c, a, b); };
   multiply();
-  return 2.0 * kSize * kSize * kSize / MedianSeconds(kProducts, multiply);
+  return 2.0 * kSize * kSize * kSize /
+         MedianSecondsOn(torch::kCPU, kProducts, multiply);
 }
 
 }  // namespace
@@ -58,20 +57,6 @@ int RunTensorBenchmarks(int argc, char** argv, void (*register_all)()) {
   AddMachineContext();
   register_all();
   return RunBenchmarks(argc, argv);
-}
-
-double MedianSeconds(int64_t runs, const std::function<void()>& work) {
-  std::vector<double> seconds;
-  for (int64_t i = 0; i < runs; ++i) {
-    const auto start = std::chrono::steady_clock::now();
-    work();
-    const std::chrono::duration<double> elapsed =
-        std::chrono::steady_clock::now() - start;
-    seconds.push_back(elapsed.count());
-  }
-  const auto middle = seconds.begin() + runs / 2;
-  std::nth_element(seconds.begin(), middle, seconds.end());
-  return *middle;
 }
 
 GemmRate::GemmRate() : before_(MedianGemmRate()) {}

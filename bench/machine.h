@@ -2,7 +2,6 @@
 #define ETC_BENCH_MACHINE_H_
 
 #include <cstdint>
-#include <functional>
 
 namespace etc {
 
@@ -17,10 +16,6 @@ void AddMachineContext();
 // `register_all`, and runs those that the flags of Google Benchmark select.
 // Returns the exit code.
 int RunTensorBenchmarks(int argc, char** argv, void (*register_all)());
-
-// Median of the seconds of `runs` runs of `work` on the CPU, which should have
-// run before.
-double MedianSeconds(int64_t runs, const std::function<void()>& work);
 
 // FLOP per second of a 1024 x 1024 x 1024 product in float32 (sgemm) at the
 // current number of threads. Machines are noisy: it is measured right before
