@@ -178,9 +178,11 @@ absl::Status RemoveAbandonedTemporaries(const std::string& directory) {
                        EntriesOf(directory));
   for (const fs::path& entry : entries) {
     const std::optional<pid_t> writer = WriterOf(entry.filename().string());
+    if (!writer.has_value() || IsOtherRunningProcess(*writer)) {
+      continue;
+    }
     const fs::file_status status = fs::symlink_status(entry, error);
-    if (writer.has_value() && !IsOtherRunningProcess(*writer) &&
-        (fs::is_regular_file(status) || fs::is_directory(status))) {
+    if (fs::is_regular_file(status) || fs::is_directory(status)) {
       ETC_RETURN_IF_ERROR(RemoveTree(entry.string()));
     }
   }
