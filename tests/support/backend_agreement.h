@@ -5,6 +5,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include <cstdint>
 #include <string>
 
 #include "attention/dropout_factors.h"
@@ -32,6 +33,18 @@ inline void ExpectFinite(const StackResult& result) {
   }
 }
 
+// Gives layers the dropout factors that fused backends draw after
+// torch::manual_seed(seed), for the reference.
+inline AttentionStack WithDropoutFactors(AttentionStack stack, uint64_t seed) {
+  torch::manual_seed(seed);
+  for (SparseAttentionInput& input : stack.layers) {
+    if (input.dropout > 0.0) {
+      MaterializeDropout(DrawDropoutSeed(), &input);
+    }
+  }
+  return stack;
+}
+
 // Compares a fused backend in float32 on `device` with the float64 reference on
 // the CPU, forward and backward, with every way to store scores. Outputs may be
 // off twice as much as the reference run in float32, gradients three times
@@ -45,13 +58,7 @@ inline void ExpectLayersMatchReference(
   StackResult r;
   StackResult e;
   if (compared) {
-    AttentionStack with_factors = values;
-    torch::manual_seed(17);
-    for (SparseAttentionInput& input : with_factors.layers) {
-      if (input.dropout > 0.0) {
-        MaterializeDropout(DrawDropoutSeed(), &input);
-      }
-    }
+    const AttentionStack with_factors = WithDropoutFactors(values, 17);
     AttentionStack reference = with_factors.As(torch::kFloat32);
     AttentionStack exact = with_factors.As(torch::kFloat64);
     r = RunLayers(&reference, AttentionImplementation::kReference);

@@ -137,8 +137,8 @@ TEST_F(AverageCheckpointsTest, LeavesADirectoryOfASimilarName) {
 
 TEST_F(AverageCheckpointsTest, RemovesWhatAKilledOneLeft) {
   Save(1, 1);
-  // Of an output of another name, and of an earlier process with the id of
-  // this.
+  // Belongs to an output of another name, and to an earlier process with the id
+  // of this one.
   const std::string left = TemporaryName(output_ + "-before", /*number=*/7);
   ASSERT_TRUE(CreateDirectories(left).ok());
   ASSERT_TRUE(WriteFileAtomically(left + "/model.safetensors", "half").ok());

@@ -10,9 +10,7 @@
 #include <vector>
 
 #include "attention/backends/cpu/kernels/rounded_products.h"
-#include "attention/dropout_factors.h"
 #include "attention/sparse_attention.h"
-#include "base/dropout_seeds.h"
 #include "tests/support/attention_case.h"
 #include "tests/support/attention_stack.h"
 #include "tests/support/backend_agreement.h"
@@ -76,14 +74,7 @@ void ExpectMatches(const AttentionCase& c, QuerySide side) {
   const bool compared = IsCompared(values.layers[0].pattern);
   StackResult expected;
   if (compared) {
-    AttentionStack exact = values;
-    torch::manual_seed(17);
-    for (SparseAttentionInput& input : exact.layers) {
-      if (input.dropout > 0.0) {
-        MaterializeDropout(DrawDropoutSeed(), &input);
-      }
-    }
-    exact = exact.As(torch::kFloat64);
+    AttentionStack exact = WithDropoutFactors(values, 17).As(torch::kFloat64);
     expected = RunLayers(&exact, AttentionImplementation::kReference);
   }
   for (const ScoreStorage storage :
