@@ -11,6 +11,7 @@
 #include <system_error>
 #include <thread>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
@@ -53,11 +54,20 @@ std::string DescribeBfloat16() {
   return "unknown";
 }
 
+CpuVectors VectorsOfThisCpu() {
+  const auto has = [](int64_t target) {
+    return (hwy::SupportedTargets() & target) != 0;
+  };
+  return has(HWY_AVX3)   ? CpuVectors::kAvx512
+         : has(HWY_AVX2) ? CpuVectors::kAvx2
+                         : CpuVectors::kNone;
+}
+
 // Asks OpenBLAS or MKL to describe itself; otherwise names the library file
 // that has the matrix product.
 std::string DescribeBlas() {
   if (auto* const config = Find<const char*()>("openblas_get_config")) {
-    return config();
+    return DescribeOpenBlas(config(), VectorsOfThisCpu());
   }
   if (auto* const version = Find<void(char*, int)>("MKL_Get_Version_String")) {
     char text[200] = {};
@@ -121,6 +131,17 @@ std::string DescribeDevices() {
 }
 
 }  // namespace
+
+std::string DescribeOpenBlas(const std::string& config, CpuVectors vectors) {
+  // The oldest CPU of 64 bits, whose code all others can run.
+  if (vectors == CpuVectors::kNone || !absl::StrContains(config, " Prescott")) {
+    return config;
+  }
+  return absl::StrCat(config,
+                      ": does not know this CPU and computes without AVX; set ",
+                      "OPENBLAS_CORETYPE=",
+                      vectors == CpuVectors::kAvx512 ? "SkylakeX" : "Haswell");
+}
 
 std::vector<MachineFact> DescribeMachine() {
   return {

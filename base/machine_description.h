@@ -18,6 +18,15 @@ struct MachineFact {
 // it can be opened.
 std::vector<MachineFact> DescribeMachine();
 
+// The instructions of a CPU that OpenBLAS has code for.
+enum class CpuVectors { kNone, kAvx2, kAvx512 };
+
+// What OpenBLAS says of itself (openblas_get_config), with a note behind it
+// where it takes the CPU for one without AVX, as it does with CPUs that are
+// newer than itself (0.3.21: Emerald Rapids): LibTorch's own products, those of
+// the blocked path among them, then have a small part of their speed.
+std::string DescribeOpenBlas(const std::string& config, CpuVectors vectors);
+
 }  // namespace etc
 
 #endif  // ETC_BASE_MACHINE_DESCRIPTION_H_
