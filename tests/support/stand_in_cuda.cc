@@ -10,8 +10,10 @@
 #include <torch/types.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -88,23 +90,107 @@ size_t WholePages(size_t bytes) {
   return (bytes + page - 1) / page * page;
 }
 
-// Behind a block's address, which cannot be read: how long it is.
-std::map<void*, size_t>& Blocks() {
-  static auto* const blocks = new std::map<void*, size_t>();
-  return *blocks;
-}
-std::mutex& BlocksMutex() {
-  static auto* const mutex = new std::mutex();
-  return *mutex;
-}
+// A file in memory, mapped twice: at addresses that cannot be read, which
+// tensors of devices have, and at those by which the CPU computes. A process
+// that was forked cannot use that of its parent, as with CUDA.
+class DeviceMemory {
+ public:
+  static DeviceMemory& Get() {
+    static auto* const memory = new DeviceMemory();
+    return *memory;
+  }
 
-void Free(void* data) {
-  const std::lock_guard<std::mutex> lock(BlocksMutex());
-  const auto block = Blocks().find(data);
-  munmap(data, block->second);
-  memory_in_use -= static_cast<int64_t>(block->second);
-  Blocks().erase(block);
-}
+  // Whole pages, with whatever they had.
+  void* Take(size_t bytes) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto place =
+        std::find_if(free_.begin(), free_.end(),
+                     [&](const auto& part) { return part.second >= bytes; });
+    TORCH_CHECK(place != free_.end(), "the stand-in for CUDA has no memory");
+    const size_t offset = place->first;
+    const size_t size = place->second;
+    free_.erase(place);
+    if (size > bytes) {
+      free_[offset + bytes] = size - bytes;
+    }
+    used_[offset] = bytes;
+    memory_in_use += static_cast<int64_t>(bytes);
+    return device_ + offset;
+  }
+
+  void Return(void* data) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto block = used_.find(OffsetOf(data));
+    size_t offset = block->first;
+    size_t size = block->second;
+    used_.erase(block);
+    memory_in_use -= static_cast<int64_t>(size);
+    const auto behind = free_.lower_bound(offset);
+    if (behind != free_.begin()) {
+      const auto before = std::prev(behind);
+      if (before->first + before->second == offset) {
+        offset = before->first;
+        size += before->second;
+        free_.erase(before);
+      }
+    }
+    if (behind != free_.end() && offset + size == behind->first) {
+      size += behind->second;
+      free_.erase(behind);
+    }
+    free_[offset] = size;
+  }
+
+  // The address of a block's bytes for the CPU.
+  void* OnCpu(void* data) const {
+    TORCH_CHECK(getpid() == process_,
+                "a process that used devices was forked, and its memory is not "
+                "for two");
+    return data == nullptr ? nullptr : cpu_ + OffsetOf(data);
+  }
+
+  // Sets what can be done at the addresses of devices.
+  void Protect(int protection) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!used_.empty()) {
+      const auto& [offset, size] = *used_.rbegin();
+      mprotect(device_, offset + size, protection);
+    }
+  }
+
+ private:
+  static constexpr size_t kSize = size_t{1} << 36;
+
+  DeviceMemory() {
+    const int file = memfd_create("stand_in_cuda", MFD_CLOEXEC);
+    TORCH_CHECK(file >= 0 && ftruncate(file, kSize) == 0,
+                "the stand-in for CUDA found no memory");
+    device_ = Map(file, PROT_NONE);
+    cpu_ = Map(file, PROT_READ | PROT_WRITE);
+    close(file);
+  }
+
+  static char* Map(int file, int protection) {
+    void* const data =
+        mmap(nullptr, kSize, protection, MAP_SHARED | MAP_NORESERVE, file, 0);
+    TORCH_CHECK(data != MAP_FAILED, "the stand-in for CUDA found no memory");
+    return static_cast<char*>(data);
+  }
+
+  size_t OffsetOf(void* data) const {
+    return static_cast<size_t>(static_cast<char*>(data) - device_);
+  }
+
+  const pid_t process_ = getpid();
+  char* device_ = nullptr;
+  char* cpu_ = nullptr;
+  std::mutex mutex_;
+  // Lengths by offset.
+  std::map<size_t, size_t> free_ = {{0, kSize}};
+  std::map<size_t, size_t> used_;
+};
+
+void Free(void* data) { DeviceMemory::Get().Return(data); }
 
 c10::DataPtr Allocate(size_t bytes, c10::Device device) {
   if (bytes == 0) {
@@ -115,12 +201,7 @@ c10::DataPtr Allocate(size_t bytes, c10::Device device) {
                    memory_in_use + static_cast<int64_t>(size) <= memory_limit,
                    "CUDA out of memory. Tried to allocate ", size >> 10,
                    ".00 KiB (GPU 0; the stand-in for a device)");
-  void* const data =
-      mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  TORCH_CHECK(data != MAP_FAILED, "the stand-in for CUDA found no memory");
-  const std::lock_guard<std::mutex> lock(BlocksMutex());
-  memory_in_use += static_cast<int64_t>(size);
-  Blocks()[data] = size;
+  void* const data = DeviceMemory::Get().Take(size);
   return {data, data, &Free, device};
 }
 
@@ -155,32 +236,9 @@ at::Tensor NewTensor(at::IntArrayRef sizes, at::IntArrayRef strides,
       sizes, strides, AllocatorOf(index), kKeys, type));
 }
 
-// Lets the CPU at blocks as long as it lives.
-class Unlocked {
- public:
-  Unlocked() = default;
-  ~Unlocked() {
-    for (const auto& [data, size] : blocks_) {
-      mprotect(data, size, PROT_NONE);
-    }
-  }
-  Unlocked(const Unlocked&) = delete;
-  Unlocked& operator=(const Unlocked&) = delete;
-
-  void Add(const at::Tensor& tensor) {
-    void* const data = tensor.storage().data();
-    if (data == nullptr || blocks_.count(data) > 0) {
-      return;
-    }
-    const std::lock_guard<std::mutex> lock(BlocksMutex());
-    const size_t size = Blocks().at(data);
-    mprotect(data, size, PROT_READ | PROT_WRITE);
-    blocks_[data] = size;
-  }
-
- private:
-  std::map<void*, size_t> blocks_;
-};
+void* CpuDataOf(const at::Tensor& tensor) {
+  return DeviceMemory::Get().OnCpu(tensor.storage().data());
+}
 
 // A tensor over `storage`, with the shape of `like`.
 at::Tensor Over(c10::Storage storage, c10::DispatchKeySet keys,
@@ -209,7 +267,6 @@ class Borrowed {
         tensor.is_cuda() && (originals_.empty() || tensor.device() == device()),
         name_, " of a tensor on ", device(), " got one of shape ",
         tensor.sizes(), " on ", tensor.device());
-    unlocked_.Add(tensor);
     originals_.push_back(tensor);
     // One without elements may be resized.
     aliases_.push_back(
@@ -217,7 +274,7 @@ class Borrowed {
             ? at::empty(tensor.sizes(), tensor.options().device(c10::kCPU))
             : Over(c10::Storage(c10::Storage::use_byte_size_t(),
                                 tensor.storage().nbytes(),
-                                {tensor.storage().data(), c10::kCPU}),
+                                {CpuDataOf(tensor), c10::kCPU}),
                    c10::DispatchKeySet(c10::DispatchKey::CPU), tensor));
     return aliases_.back();
   }
@@ -235,7 +292,7 @@ class Borrowed {
     }
     for (const at::Tensor& original : originals_) {
       if (result.storage().data() != nullptr &&
-          result.storage().data() == original.storage().data()) {
+          result.storage().data() == CpuDataOf(original)) {
         return Over(original.storage(), kKeys, result);
       }
     }
@@ -263,9 +320,8 @@ class Borrowed {
   at::Tensor Copied(const at::Tensor& result) {
     at::Tensor copy = NewTensor(result.sizes(), result.strides(),
                                 result.scalar_type(), device().index());
-    unlocked_.Add(copy);
     if (result.numel() > 0) {
-      std::memcpy(copy.storage().data(), result.data_ptr(),
+      std::memcpy(CpuDataOf(copy), result.data_ptr(),
                   at::detail::computeStorageNbytes(
                       result.sizes(), result.strides(), result.itemsize()));
     }
@@ -273,7 +329,6 @@ class Borrowed {
   }
 
   const std::string name_;
-  Unlocked unlocked_;
   std::vector<at::Tensor> originals_;
   std::vector<at::Tensor> aliases_;
 };
@@ -405,19 +460,10 @@ StandInMemoryLimit::~StandInMemoryLimit() {
   memory_limit = std::numeric_limits<int64_t>::max();
 }
 
-namespace {
-
-void ProtectAll(int protection) {
-  const std::lock_guard<std::mutex> lock(BlocksMutex());
-  for (const auto& [data, size] : Blocks()) {
-    mprotect(data, size, protection);
-  }
+StandInAccess::StandInAccess() {
+  DeviceMemory::Get().Protect(PROT_READ | PROT_WRITE);
 }
-
-}  // namespace
-
-StandInAccess::StandInAccess() { ProtectAll(PROT_READ | PROT_WRITE); }
-StandInAccess::~StandInAccess() { ProtectAll(PROT_NONE); }
+StandInAccess::~StandInAccess() { DeviceMemory::Get().Protect(PROT_NONE); }
 
 }  // namespace etc
 

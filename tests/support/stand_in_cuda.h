@@ -13,6 +13,7 @@ namespace etc {
 //   - an operation on tensors of two devices throws, unless the one on the CPU
 //     is a scalar, or it is a copy;
 //   - each has a random generator of its own;
+//   - a process that was forked cannot compute on its parent's memory;
 //   - backward passes run on threads of their own, as those of CUDA do.
 //
 // Differences from CUDA: every operation has ended when it returns, so nothing

@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 #include <torch/utils.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <memory>
@@ -66,6 +67,20 @@ TEST(StandInCudaDeathTest, LetsNobodyReadItsMemory) {
   const auto* const data =
       static_cast<const volatile float*>(tensor.data_ptr());
   EXPECT_DEATH(static_cast<void>(data[1]), "");
+}
+
+TEST(StandInCudaDeathTest, IsNotForAForkedProcess) {
+  const torch::Tensor tensor = torch::ones({3}).to(kCuda);
+  constexpr int kRefused = 3;
+  const auto compute = [&] {
+    try {
+      tensor.add(1);
+    } catch (const c10::Error&) {
+      _exit(kRefused);
+    }
+    _exit(0);
+  };
+  EXPECT_EXIT(compute(), testing::ExitedWithCode(kRefused), "");
 }
 
 TEST(ToDeviceTest, GoesThroughPinnedMemory) {
