@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <cstdio>
 #include <set>
 #include <string>
@@ -68,6 +69,9 @@ bool ChooseFiles(const std::set<std::string>& files) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // A shell makes programs in the background ignore it, and those that they
+  // start; tests send it to both.
+  std::signal(SIGINT, SIG_DFL);
   testing::InitGoogleMock(&argc, argv);
   const std::string_view option = "--only=";
   std::set<std::string> files;
