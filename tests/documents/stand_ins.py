@@ -17,6 +17,9 @@ import struct
 
 LAYERS, HIDDEN, HEADS, INTERMEDIATE, POSITIONS = 2, 16, 2, 32, 512
 
+# Those of `realetc launch` in the pages are as many.
+MOST_PROCESSES = 4
+
 TASKS = ('classify', 'glue', 'hotpotqa', 'nq', 'openkp', 'pretrain', 'squad',
          'tokens', 'translation', 'wikihop')
 
@@ -109,8 +112,8 @@ def shrink(config, vocabulary_size):
     train.pop(field, None)
   if config['task'] == 'pretrain':
     config['pretrain']['development_one_in'] = 3
-  # As many as the processes of the largest example of a launcher.
-  train.update(steps=2, batch_size=16, micro_batch_size=1, seeds=[1],
+  # An example for each process of a launcher.
+  train.update(steps=2, batch_size=MOST_PROCESSES, micro_batch_size=1, seeds=[1],
                evaluate_every=0, threads=1)
   for task, stride in (('squad', 32), ('nq', 64)):
     if task in config:
@@ -303,9 +306,10 @@ def write_hugging_face_bert(folder, vocabulary, activation='gelu'):
                     bert_tensors(len(vocabulary)))
 
 
-# Launchers of others, as far as they are documented: each starts the processes
-# and gives each its place among them by its own variables.
-LAUNCHER = '''#!/usr/bin/env python3
+# Launchers of others, as far as they are documented: each starts the processes,
+# but no more than MOST_PROCESSES, and gives each its place among them by its own
+# variables.
+LAUNCHER = f'#!/usr/bin/env python3\nMOST_PROCESSES = {MOST_PROCESSES}' + '''
 import os, socket, subprocess, sys
 name, arguments = os.path.basename(sys.argv[0]), sys.argv[1:]
 count, nodes, command = 1, 1, []
@@ -317,7 +321,7 @@ while arguments and not command:
   elif head == '--no-python': pass
   elif head.startswith('-'): sys.exit(f'{name}: unknown option {head}')
   else: command = [head] + arguments
-count *= nodes
+count = min(count * nodes, MOST_PROCESSES)
 with socket.socket() as probe:
   probe.bind(('127.0.0.1', 0))
   port = str(probe.getsockname()[1])
