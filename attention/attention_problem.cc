@@ -54,6 +54,10 @@ void CheckShapes(const AttentionProblem& problem) {
   const int64_t other_keys = sizes.other_keys;
   const int64_t head_dim = sizes.head_dim;
   const int64_t value_dim = sizes.value_dim;
+  TORCH_CHECK(head_dim > 0 && value_dim > 0,
+              "heads of queries and of values should have at least one "
+              "element, but have ",
+              head_dim, " and ", value_dim);
   ETC_CHECK_SHAPE(operands.own_key, {batch, heads, own_keys, head_dim});
   ETC_CHECK_SHAPE(operands.own_value, {batch, heads, own_keys, value_dim});
   ETC_CHECK_SHAPE(operands.other_key, {batch, heads, other_keys, head_dim});
@@ -242,13 +246,18 @@ void CheckRelativeTable(const AttentionProblem& problem) {
               ", but has ", ids);
 }
 
+torch::ScalarType ScoreType(const torch::Tensor& operand) {
+  const torch::ScalarType type = operand.scalar_type();
+  return type == torch::kBFloat16 || type == torch::kHalf ? torch::kFloat32
+                                                          : type;
+}
+
 torch::Tensor GatesOfKeys(const AttentionProblem& problem) {
   if (!problem.gates.defined()) {
     return {};
   }
-  // The type of the scores.
   const auto of_block = [&](const torch::Tensor& gate, int64_t keys) {
-    return gate.to(problem.operands.query.scalar_type())
+    return gate.to(ScoreType(problem.operands.query))
         .unsqueeze(1)
         .expand({-1, keys});
   };

@@ -57,8 +57,12 @@ AttentionProblem MakeAttentionProblem(const SparseAttentionInput& input);
 // that read the table without looking at each id.
 void CheckRelativeTable(const AttentionProblem& problem);
 
+// Returns the dtype in which scores, softmax and sums of some operands are
+// computed: float32 for operands of 16 bits, else their own.
+torch::ScalarType ScoreType(const torch::Tensor& operand);
+
 // The factor of previous scores in the logits for each head and key, own keys
-// first: [N, own + other keys] in the dtype of the queries; undefined without
+// first: [N, own + other keys] in ScoreType of the queries; undefined without
 // gates.
 torch::Tensor GatesOfKeys(const AttentionProblem& problem);
 

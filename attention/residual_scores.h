@@ -30,9 +30,11 @@ namespace etc {
 //
 // With one buffer, a layer's scores can be carried to one layer only, which
 // the same implementation computes, and are valid until that layer runs; after
-// the backward pass they are not. Any other use, reading included
-// (ScoreTensor), throws c10::Error, as does, with kReverse, a second backward
-// pass. Gradients of carried scores share a buffer too, and the pass writes
+// the backward pass they are not, nor after a pass that ended with an
+// exception. Any other use, reading included (ScoreTensor) and changes in
+// place, throws c10::Error, as does, with kReverse, a second backward pass, and
+// one that has to compute scores of a layer whose operands were changed since.
+// Gradients of carried scores share a buffer too, and the pass writes
 // over them: a hook that keeps them has to copy them.
 enum class ScoreStorage { kStore, kReverse, kRecompute };
 
@@ -55,8 +57,9 @@ struct LiveScores {
 // Carried scores of one block. They may lie in a buffer, whose values change
 // with the next layer and with the backward pass: each way to read them, `*x`,
 // `x->size(0)` or passing them as a tensor, throws c10::Error once the buffer
-// holds others. A tensor that was read before is over the same memory; a copy
-// that lasts is `x->clone()`, or InspectAttention's (attention/inspection.h).
+// holds others or they were changed in place. A tensor that was read before is
+// over the same memory; a copy that lasts is `x->clone()`, or
+// InspectAttention's (attention/inspection.h).
 class ScoreTensor {
  public:
   ScoreTensor() = default;

@@ -43,9 +43,7 @@ RowBlocks::RowBlocks(const AttentionProblem& problem,
     : problem_(problem),
       sizes_(problem),
       device_(problem.operands.query.device()),
-      dtype_(problem.operands.query.scalar_type() == torch::kFloat64
-                 ? torch::kFloat64
-                 : torch::kFloat32),
+      dtype_(ScoreType(problem.operands.query)),
       heads_(ToDevice(CheckedHeads(heads, sizes_.heads), device_)),
       rows_(CheckedRows(rows, sizes_.batch * sizes_.queries)) {
   const RelativeTable& table = problem.operands.relative;

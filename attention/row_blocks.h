@@ -42,7 +42,7 @@ class RowBlocks {
   int64_t num_heads() const {
     return heads_.defined() ? heads_.size(0) : sizes_.heads;
   }
-  // float64 for float64 queries, else float32.
+  // ScoreType of the queries.
   torch::ScalarType dtype() const { return dtype_; }
 
   // Calls `function` for each block, by ascending rows.

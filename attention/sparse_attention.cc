@@ -79,21 +79,6 @@ void ForEachInput(Problem& problem, const Function& function) {
   problem.previous.ForEachTensor(function);
 }
 
-// The same tensors over the same memory, which autograd takes for each layer's
-// own: a layer in a buffer carries them to the next one. Autograd is not told
-// when the next layer changes them, but MarkAsChanged makes it refuse to use
-// them as they were.
-ScorePair Alias(const ScorePair& scores) {
-  return {.own = scores.own.variable_data(),
-          .other = scores.other.variable_data()};
-}
-
-void MarkAsChanged(const torch::Tensor& alias) {
-  if (alias.defined() && !alias.is_inference()) {
-    alias.unsafeGetTensorImpl()->bump_version();
-  }
-}
-
 // One forward pass of a fused backend: the problem without the tensors that
 // autograd keeps (it takes none that are undefined), and where its scores are.
 struct Call : torch::CustomClassHolder {
@@ -146,7 +131,6 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
     AttentionProblem problem = call->With(tensors);
     const ScorePair previous = problem.previous;
     const std::shared_ptr<ScoreBuffer>& buffer = call->buffer;
-    const bool in_place = buffer != nullptr && buffer->Holds(previous);
     if (buffer != nullptr) {
       problem = buffer->Next(std::move(problem), context != nullptr);
     } else if (problem.carry) {
@@ -154,13 +138,9 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
     }
     AttentionForward result = call->backend.Forward(problem);
     if (buffer != nullptr) {
-      buffer->Added();
+      result.scores = buffer->Added(previous);
       call->live = {
           .buffer = buffer, .layers = buffer->layers(), .pass = buffer->pass()};
-      if (in_place) {
-        previous.ForEachTensor(MarkAsChanged);
-      }
-      result.scores = Alias(buffer->scores());
     }
     if (context != nullptr) {
       Save(context, call, tensors, result);
@@ -235,7 +215,7 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
 
   static ScoreGradients BufferedScores(const Call& call, const ScorePair& above,
                                        AttentionProblem* problem) {
-    call.buffer->ReturnTo(call.live.layers);
+    call.buffer->ReturnTo(call.live.layers, call.live.pass);
     problem->carried = call.buffer->scores();
     return call.buffer->Gradients(call.live.layers, above);
   }

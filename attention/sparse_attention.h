@@ -15,10 +15,10 @@
 namespace etc {
 
 // The backend that computes a softmax. All agree; see attention/backends.
-//   kReference  dense tensor operations, O(L^2): the definition
-//   kBlocked    tensor operations block by block, O(L), on any device and in
-//               any floating dtype; with operands of 16 bits scores, softmax
-//               and sums are float32
+//   kReference  dense tensor operations, O(L^2): the definition; on any device
+//               and in any floating dtype; with operands of 16 bits scores,
+//               softmax and sums are float32
+//   kBlocked    the same block by block, O(L)
 //   kKernel     fused kernels, O(L), of O(1) memory beside what goes in and
 //               out, patterns as runs only: by SIMD on the CPU, in float32 or
 //               with rounded products (precision, below); on CUDA devices in

@@ -21,6 +21,7 @@
 #include "attention/backends/backend.h"
 #include "attention/backends/blocked/blocked_backend.h"
 #include "attention/backends/cpu/cpu_backend.h"
+#include "attention/backends/tensor_layout.h"
 #include "attention/sparse_attention.h"
 #include "python/csrc/pattern_arguments.h"
 
@@ -54,10 +55,13 @@ struct Call {
   Call(const SparseAttentionInput& input, const torch::Tensor& seed)
       : problem(MakeAttentionProblem(input)), backend(PickBackend(problem)) {
     const torch::ScalarType type = problem.operands.query.scalar_type();
-    problem.operands.ForEachTensor([&](const torch::Tensor& tensor) {
-      TORCH_CHECK(!tensor.defined() || tensor.scalar_type() == type,
-                  "query is ", type, ", but another operand ",
-                  tensor.scalar_type());
+    // Gradients have the strides of the operands: the same of all backends.
+    problem.operands.ForEachTensor([&](torch::Tensor& tensor) {
+      if (tensor.defined()) {
+        TORCH_CHECK(tensor.scalar_type() == type, "query is ", type,
+                    ", but another operand ", tensor.scalar_type());
+        tensor = WithAdjacentElements(tensor);
+      }
     });
     if (problem.dropout > 0.0) {
       TORCH_CHECK(seed.defined() && seed.numel() == 1 &&
@@ -208,9 +212,18 @@ std::vector<torch::Tensor> Backward(
       scores.previous = call.backend.NewScores(problem);
     }
   }
-  const AttentionGradients gradients = call.backend.Backward(
+  AttentionGradients gradients = call.backend.Backward(
       problem, {.context = context, .saved = {row_max, row_inverse_sum}},
       OrUndefined(context_gradient), scores);
+  if (!problem.operands.relative.embedding.defined() &&
+      relative_embedding.has_value() && relative_bias.has_value()) {
+    // A table that no pair reads, as in an empty batch, is no operand.
+    const auto zeros = [](const torch::Tensor& table) {
+      return torch::zeros_like(WithAdjacentElements(table));
+    };
+    gradients.operands.relative = {.embedding = zeros(*relative_embedding),
+                                   .bias = zeros(*relative_bias)};
+  }
   std::vector<torch::Tensor> all;
   const auto add = [&](const torch::Tensor& gradient) {
     if (gradient.defined()) {
@@ -224,7 +237,7 @@ std::vector<torch::Tensor> Backward(
 }
 
 // Masks and relative ids of a pattern as tensors: own mask and ids, other mask
-// and ids. No ids: [0] int64.
+// and ids, shaped as the masks; without relative positions [0] int64.
 std::vector<torch::Tensor> Masks(const torch::Tensor& query, int64_t own_keys,
                                  int64_t other_keys, const MaybeTensor& first,
                                  const MaybeTensor& second,
@@ -232,21 +245,27 @@ std::vector<torch::Tensor> Masks(const torch::Tensor& query, int64_t own_keys,
   TORCH_CHECK(query.dim() == 4,
               "query should be [batch, heads, length, head_dim], but is ",
               query.sizes());
+  const PatternArguments arguments = {pattern, OrUndefined(first),
+                                      OrUndefined(second)};
   const SoftmaxPattern softmax =
-      PatternOf({pattern, OrUndefined(first), OrUndefined(second)},
-                {.batch = query.size(0),
-                 .queries = query.size(2),
-                 .own_keys = own_keys,
-                 .other_keys = other_keys});
+      PatternOf(arguments, {.batch = query.size(0),
+                            .queries = query.size(2),
+                            .own_keys = own_keys,
+                            .other_keys = other_keys});
   const SoftmaxMasks masks = softmax.masks(query.device());
-  const auto ids = [&](const torch::Tensor& given) {
-    return given.defined() ? given.clone(at::MemoryFormat::Contiguous)
-                           : query.new_empty({0}, torch::kInt64);
+  // An empty batch may have no ids, but has them for the graph.
+  const auto ids = [&](const torch::Tensor& given, const torch::Tensor& mask) {
+    if (given.defined()) {
+      return given.clone(at::MemoryFormat::Contiguous);
+    }
+    return arguments.max_distance() > 0
+               ? mask.new_zeros(mask.sizes(), torch::kInt64)
+               : query.new_empty({0}, torch::kInt64);
   };
   return {masks.own_mask.clone(at::MemoryFormat::Contiguous),
-          ids(masks.own_ids),
+          ids(masks.own_ids, masks.own_mask),
           masks.other_mask.clone(at::MemoryFormat::Contiguous),
-          ids(masks.other_ids)};
+          ids(masks.other_ids, masks.other_mask)};
 }
 
 std::string FileOf(const void* symbol) {

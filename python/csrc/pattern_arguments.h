@@ -38,6 +38,9 @@ enum class PatternKind : int64_t {
 //                                vectors of AttentionPattern, in the order of
 //                                its members
 struct PatternArguments {
+  // m of relative ids; 0: none.
+  int64_t max_distance() const { return numbers[3]; }
+
   // Kind, before, after, max_distance, causal, hard_l2g, hard_g2l. Of kWindow
   // the keys before and after a query; `before` is the local radius of ETC's
   // sides.

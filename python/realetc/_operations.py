@@ -65,7 +65,7 @@ def _fake_backward(query, own_key, own_value, other_key, other_value,
   for tensor in (query, own_key, own_value, other_key, other_value,
                  relative_embedding, relative_bias):
     if tensor is not None:
-      # As CpuBackend::Prepare leaves it.
+      # As the operation reads it.
       rows = (tensor if tensor.shape[-1] == 1 or tensor.stride(-1) == 1
               else tensor.contiguous())
       gradients.append(torch.empty_like(rows))

@@ -156,6 +156,16 @@ class Operands(typing.NamedTuple):
   other_value: torch.Tensor
 
 
+def masked_softmax(logits, allowed):
+  """Weights of the allowed keys; 0 for others, and where none is allowed."""
+  # The softmax of a row of -inf would be NaN.
+  sees_any = allowed.any(-1, keepdim=True)
+  hidden = torch.zeros_like(sees_any, dtype=logits.dtype).masked_fill(
+      sees_any, -math.inf)
+  return torch.softmax(torch.where(allowed, logits, hidden),
+                       -1).masked_fill(~allowed, 0.0)
+
+
 def _relative_scores(query, relative, own_ids, other_ids):
   """q . E[id] + bias[id] for own and other keys."""
   by_id = (query @ relative.embedding.permute(1, 2, 0) +
@@ -379,8 +389,8 @@ class PlainGlobalLocalAttention(nn.Module):
         logits = [a + gate.view(1, -1, 1, 1) * b
                   for a, gate, b in zip(own, gates, previous)]
     seen = torch.cat(masks, -1).unsqueeze(1)
-    joined = (torch.cat(logits, -1) / divisor).masked_fill(~seen, -1e30)
-    weights = torch.softmax(joined, -1).masked_fill(~seen, 0.0).to(query.dtype)
+    weights = masked_softmax(torch.cat(logits, -1) / divisor,
+                             seen).to(query.dtype)
     weights = torch.dropout(weights, self.dropout, self.training)
     own_weights = weights[..., :own[0].shape[-1]]
     context = (window_context(own_weights, own_value, self.radius)

@@ -175,7 +175,7 @@ class Piece(typing.NamedTuple):
 
 # By file, in the order of etc/weights/tokenizer_files.cc.
 _SENTENCEPIECE_FILES = ("tokenizer.model", "vocab_gpt_for_etc.model",
-                        "spiece.model", "sentencepiece.bpe.model")
+                        "spiece.model")
 _WORDPIECE_FILES = ("vocab.txt", "vocab_bert_uncased_english.txt")
 TOKENIZER_FILES = (*_SENTENCEPIECE_FILES, *_WORDPIECE_FILES, "tokenizer.json",
                    "tokenizer_config.json")

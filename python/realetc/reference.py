@@ -1,12 +1,15 @@
 """The definition of attention in plain tensor operations.
 
 As attention/backends/reference/dense_attention.h: any floating dtype, any
-device, differentiable any number of times, O(queries x keys) memory. Everything
-else is compared with it.
+device, differentiable any number of times, O(queries x keys) memory. All is
+computed in float32 or more. Everything else is compared with it.
 """
 import math
 
 import torch
+
+from realetc import _operations
+from realetc.etc_attention import masked_softmax
 
 
 class _OwnColumns:
@@ -62,6 +65,8 @@ def attention(query, own_key, own_value, other_key, other_value,
               relative_embedding, relative_bias, own_previous, other_previous,
               own_gate, other_gate, pattern, score_factor, divisor, dropout):
   """Context, own and other scores, as torch.ops.realetc.attention_forward."""
+  dtype = _operations.score_dtype(query.dtype)
+  query = query.to(dtype)
   own_keys, other_keys = own_key.shape[2], other_key.shape[2]
   own_mask, own_ids, other_mask, other_ids = torch.ops.realetc.masks(
       query.detach(), own_keys, other_keys, pattern.first, pattern.second,
@@ -71,10 +76,11 @@ def attention(query, own_key, own_value, other_key, other_value,
   def join(of_own, of_other):
     return torch.cat([columns.to_dense(of_own), of_other], -1)
 
-  own = torch.matmul(query,
-                     torch.cat([own_key, other_key], 2).transpose(-2, -1))
+  key = torch.cat([own_key, other_key], 2).to(dtype)
+  own = torch.matmul(query, key.transpose(-2, -1))
   if relative_embedding is not None:
-    own = own + _relative_scores(query, relative_embedding, relative_bias,
+    own = own + _relative_scores(query, relative_embedding.to(dtype),
+                                 relative_bias.to(dtype),
                                  join(own_ids, other_ids))
   own = own / math.sqrt(query.shape[3]) * score_factor
   scores = own
@@ -87,10 +93,9 @@ def attention(query, own_key, own_value, other_key, other_value,
     logits = own + gates.unsqueeze(1) * previous
   else:
     logits = scores / divisor
-  forbidden = ~join(own_mask, other_mask).unsqueeze(1)
-  lowest = -6e4 if logits.dtype == torch.float16 else -1e38
-  weights = torch.softmax(logits.masked_fill(forbidden, lowest), -1)
-  weights = torch.dropout(weights.masked_fill(forbidden, 0.0), dropout, True)
-  context = torch.matmul(weights, torch.cat([own_value, other_value], 2))
+  allowed = join(own_mask, other_mask).unsqueeze(1)
+  weights = torch.dropout(masked_softmax(logits, allowed), dropout, True)
+  value = torch.cat([own_value, other_value], 2)
+  context = torch.matmul(weights, value.to(weights.dtype)).to(value.dtype)
   return (context, columns.from_dense(scores[..., :own_keys]),
           scores[..., own_keys:])

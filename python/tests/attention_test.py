@@ -14,6 +14,8 @@ import torch
 import realetc
 from conftest import (MODES, assert_as_exact, in_dtype, leaves_of, run,
                       visible_scores)
+from realetc import patterns
+from realetc import reference as definition
 
 
 @pytest.mark.parametrize("residual", MODES)
@@ -151,6 +153,21 @@ def test_masks_are_those_of_scaled_dot_product_attention(shape, is_causal):
     torch.testing.assert_close(context, expected, rtol=1e-5, atol=2e-6)
 
 
+@pytest.mark.parametrize("dtype", (torch.float32, torch.float64))
+@pytest.mark.parametrize("implementation", ("auto", "reference"))
+def test_a_bias_may_be_the_lowest_number(implementation, dtype):
+  torch.manual_seed(0)
+  q, k, v = torch.randn(3, 1, 2, 5, 4, dtype=dtype)
+  bias = torch.zeros(2, 5, 5, dtype=dtype)
+  bias[:, :, 0] = torch.finfo(dtype).min  # all that the first query sees
+  past = torch.ones(5, 5, dtype=torch.bool).tril()
+  expected = torch.nn.functional.scaled_dot_product_attention(
+      q, k, v, attn_mask=bias.masked_fill(~past, -torch.inf))
+  context, _ = realetc.residual_attention(
+      q, k, v, bias, is_causal=True, implementation=implementation)
+  torch.testing.assert_close(context, expected, rtol=1e-5, atol=2e-6)
+
+
 def test_grouped_heads_are_those_of_scaled_dot_product_attention():
   torch.manual_seed(0)
   q, k, v = torch.randn(2, 6, 9, 8), *torch.randn(2, 2, 3, 9, 8)
@@ -208,6 +225,27 @@ def test_low_precision_is_computed_in_float32():
     assert low.grad.dtype == dtype
 
 
+@pytest.mark.parametrize("dtype", (torch.bfloat16, torch.float16))
+def test_the_definition_computes_low_precision_in_float32(dtype):
+  torch.manual_seed(0)
+  low = torch.randn(3, 1, 2, 6, 4).to(dtype)
+
+  def attend(operands):
+    q, k, v = operands
+    scores = (None, None)
+    for _ in range(2):
+      context, *scores = definition.attention(
+          q, k[:, :, :0], v[:, :, :0], k, v, None, None, *scores, None, None,
+          patterns.unrestricted(), 1.0, 1.0, 0.0)
+    return context, scores[1]
+
+  context, scores = attend(low)
+  expected, sums = attend(low.float())
+  assert context.dtype == dtype and scores.dtype == torch.float32
+  assert torch.equal(context, expected.to(dtype))
+  assert torch.equal(scores, sums)
+
+
 def test_a_scale_does_not_round_queries_of_low_precision():
   torch.manual_seed(0)
   for dtype in (torch.bfloat16, torch.float16):
@@ -239,3 +277,17 @@ def test_empty_inputs_give_empty_results():
   assert context.shape == (2, 2, 0, 4) and scores.shape == (2, 2, 0, 5)
   context.sum().backward()
   assert torch.equal(k.grad, torch.zeros_like(k))
+
+
+@pytest.mark.parametrize("implementation", ("auto", "reference"))
+def test_an_empty_batch_gives_relative_tables_zeros(implementation):
+  q = torch.randn(0, 2, 5, 4, requires_grad=True)
+  relative = (torch.randn(10, 2, 4, requires_grad=True),
+              torch.randn(10, 2, requires_grad=True))
+  context, scores = realetc.sparse_attention(
+      q, q, q, patterns.causal(max_distance=3), relative=relative,
+      implementation=implementation)
+  assert context.shape == (0, 2, 5, 4) and scores.shape == (0, 2, 5, 5)
+  (context.sum() + scores.sum()).backward()
+  for table in relative:
+    assert torch.equal(table.grad, torch.zeros_like(table))

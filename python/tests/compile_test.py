@@ -28,6 +28,22 @@ def test_operations_pass_opcheck(case, residual, monkeypatch):
       "test_aot_dispatch_dynamic"))
 
 
+@pytest.mark.parametrize("dtype", (torch.float32, torch.float64))
+def test_the_backward_pass_of_any_strides_passes_opcheck(dtype, monkeypatch):
+  calls = []
+  backward = torch.ops.realetc.attention_backward
+  monkeypatch.setattr(torch.ops.realetc, "attention_backward",
+                      lambda *args: (calls.append(args), backward(*args))[1],
+                      raising=False)
+  q, k, v = (torch.randn(2, 3, 4, 9, dtype=dtype).transpose(2, 3)
+             .requires_grad_() for _ in range(3))
+  context, _ = realetc.residual_attention(q, k, v)
+  context.square().sum().backward()
+  monkeypatch.undo()
+  torch.library.opcheck(backward.default, calls[0], test_utils=(
+      "test_schema", "test_faketensor"))
+
+
 @pytest.mark.parametrize("residual", MODES)
 def test_compiled_attention_has_the_bits_of_eager(case, residual):
   torch._dynamo.reset()

@@ -282,6 +282,21 @@ TEST(InspectionRowsTest, OperandsOfSixteenBitsGiveFloat32) {
   ExpectClose(actual, InspectAttention(wide).probabilities, 0.0);
 }
 
+// Nor are gates rounded to 16 bits, which fused backends do not either.
+TEST(InspectionRowsTest, GatesOfOperandsOfSixteenBitsAreNotRounded) {
+  AttentionStack stack(ACase(ResidualAttention::kGate), QuerySide::kLong,
+                       MakeAttention(ACase(ResidualAttention::kGate)));
+  SparseAttentionInput narrow = stack.layers[1];
+  narrow.operands.ForEachTensor(
+      [](torch::Tensor& tensor) { tensor = tensor.to(torch::kBFloat16); });
+  narrow.previous = SparseAttention(stack.layers[0]).scores;
+  SparseAttentionInput wide = narrow;
+  wide.operands.ForEachTensor(
+      [](torch::Tensor& tensor) { tensor = tensor.to(torch::kFloat32); });
+  ExpectClose(InspectAttention(narrow).probabilities,
+              InspectAttention(wide).probabilities, 0.0);
+}
+
 TEST(InspectionRowsTest, KeepsNoGraph) {
   AttentionCase c = ACase(ResidualAttention::kOff);
   const SparseAttentionInput input =

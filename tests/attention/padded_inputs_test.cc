@@ -232,7 +232,7 @@ TEST(PaddedInputsTest, AnEmptyBatchHasAnEmptyOutput) {
                c10::Error);
 }
 
-// Values at padding and holes, even infinite ones, reach no token.
+// Values at padding and holes, even large ones, reach no token.
 TEST(PaddedInputsTest, NothingComesFromHoles) {
   torch::manual_seed(4);
   GlobalLocalAttention attention = MakeAttention();

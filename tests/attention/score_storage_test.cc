@@ -21,6 +21,7 @@
 #include "attention/global_local_attention.h"
 #include "attention/sparse_attention.h"
 #include "tests/support/attention_stack.h"
+#include "tests/support/error_message.h"
 #include "tests/support/implementation_names.h"
 #include "tests/support/tensor_matchers.h"
 #include "tests/support/thread_counts.h"
@@ -391,6 +392,130 @@ TEST_P(ScoreStorageTest, KnowsScoresThatOthersReplaced) {
   EXPECT_EQ(first.scores.own.live().layers, second.scores.own.live().layers);
   EXPECT_NO_THROW(second.scores.own->sum());
   EXPECT_THROW(first.scores.own->sum(), c10::Error);
+}
+
+// Two layers over the same scores, one after the other's backward pass, which
+// brought these back. The buffer then holds the second alone.
+TEST_P(ScoreStorageTest, ALayerMayReplaceOneWhoseBackwardPassIsOver) {
+  for (const ScoreStorage storage : kBuffered) {
+    Layers layers(SomeLayers(4), GetParam());
+    // With kReverse layer 0 is frozen: no backward pass takes its scores back.
+    std::vector<torch::Tensor> leaves;
+    for (const int64_t layer : {0, 1, 2, 3}) {
+      for (torch::Tensor* tensor :
+           AttentionStack::Tensors(&layers.input(layer))) {
+        if (layer == 0 && storage == ScoreStorage::kReverse) {
+          *tensor = tensor->detach();
+        } else {
+          leaves.push_back(*tensor);
+        }
+      }
+    }
+    const auto gradients = [&](ScoreStorage used) {
+      torch::manual_seed(2);
+      const SparseAttentionOutput below = layers.RunOne(used, 0, {});
+      const SparseAttentionOutput first = layers.RunOne(used, 1, below);
+      Gradients(Scalar(first.context), leaves, /*retain_graph=*/true);
+      const SparseAttentionOutput second = layers.RunOne(used, 2, below);
+      const SparseAttentionOutput third = layers.RunOne(used, 3, second);
+      if (used != ScoreStorage::kStore) {
+        EXPECT_THAT(MessageOf([&] {
+                      Gradients(Scalar(first.context), leaves,
+                                /*retain_graph=*/true);
+                    }),
+                    HasSubstr("another layer took its place"));
+      }
+      return Gradients(Scalar(third.context), leaves);
+    };
+    const auto stored = gradients(ScoreStorage::kStore);
+    ExpectSame(storage, gradients(storage), stored);
+  }
+}
+
+TEST_P(ScoreStorageTest, RefusesScoresThatWereChangedInPlace) {
+  const auto halve = [](const torch::Tensor& scores) {
+    torch::Tensor(scores).mul_(0.5);
+  };
+  for (const ScoreStorage storage : kBuffered) {
+    for (const bool recorded : {false, true}) {
+      Layers layers(SomeLayers(2), GetParam());
+      const SparseAttentionOutput below = layers.RunOne(storage, 0, {});
+      {
+        const torch::AutoGradMode mode(recorded);
+        halve(below.scores.own);
+      }
+      EXPECT_THAT(MessageOf([&] { layers.RunOne(storage, 1, below); }),
+                  HasSubstr("were changed in place"));
+      const SparseAttentionOutput last = layers.Run(storage, 0, 2).back();
+      {
+        const torch::AutoGradMode mode(recorded);
+        halve(last.scores.other);
+      }
+      EXPECT_THAT(
+          MessageOf([&] { Gradients(Scalar(last.context), layers.Leaves()); }),
+          HasSubstr("were changed in place"));
+    }
+  }
+}
+
+// Autograd knows only what it differentiates.
+TEST_P(ScoreStorageTest, RefusesToComputeScoresAgainFromChangedOperands) {
+  for (const ScoreStorage storage : kBuffered) {
+    Layers layers(SomeLayers(3), GetParam());
+    const auto outputs = layers.Run(storage, 0, 3);
+    torch::Tensor scalar = Scalar(outputs[0].context);
+    if (storage == ScoreStorage::kRecompute) {
+      scalar = Scalar(outputs[2].context);
+      // Back to the scores of layer 0.
+      Gradients(scalar, layers.Leaves(), /*retain_graph=*/true);
+    }
+    {
+      const torch::NoGradGuard no_grad;
+      layers.input(1).operands.own_key.mul_(2.0);
+    }
+    const int64_t of = storage == ScoreStorage::kReverse ? 0 : 2;
+    EXPECT_THAT(MessageOf([&] {
+                  Gradients(scalar, {layers.input(of).operands.query});
+                }),
+                HasSubstr("operands of a layer were changed in place"));
+  }
+}
+
+// Of the blocked backend, whose patterns make masks in each pass.
+TEST(ScoreBufferTest, ScoresOfAPassThatFailedAreGone) {
+  for (const ScoreStorage storage : kBuffered) {
+    for (const bool forward : {false, true}) {
+      Layers layers(SomeLayers(2), AttentionImplementation::kBlocked);
+      bool fails = false;
+      layers.input(1).pattern.masks = [masks = layers.input(1).pattern.masks,
+                                       &fails](const torch::Device& device) {
+        TORCH_CHECK(!fails, "out of memory");
+        return masks(device);
+      };
+      const SparseAttentionOutput below = layers.RunOne(storage, 0, {});
+      fails = forward;
+      SparseAttentionOutput above;
+      const std::string failed = MessageOf([&] {
+        above = layers.RunOne(storage, 1, below);
+        fails = true;
+        Gradients(Scalar(above.context), layers.Leaves(),
+                  /*retain_graph=*/true);
+      });
+      EXPECT_THAT(failed, HasSubstr("out of memory"));
+      fails = false;
+      if (forward) {
+        EXPECT_THAT(MessageOf([&] { layers.RunOne(storage, 1, below); }),
+                    HasSubstr("are gone"));
+      } else if (storage == ScoreStorage::kReverse) {
+        EXPECT_THAT(MessageOf([&] {
+                      Gradients(Scalar(above.context), layers.Leaves());
+                    }),
+                    HasSubstr("are gone"));
+      } else {
+        EXPECT_NO_THROW(Gradients(Scalar(above.context), layers.Leaves()));
+      }
+    }
+  }
 }
 
 // Autograd kept the scores of layer 0 for the square; layer 1 overwrote them.

@@ -49,7 +49,8 @@ ScorePair FactorsOf(const AttentionProblem& problem, const HeadRange& heads) {
       problem.pattern,
       {.begin = problem.first_head + heads.begin, .count = heads.count},
       problem.dropout_seed, problem.dropout,
-      problem.operands.query.options().dtype(ScoreType(problem)));
+      problem.operands.query.options().dtype(
+          ScoreType(problem.operands.query)));
 }
 
 // sum = previous + scores, or minus; undefined previous: zeros.
@@ -197,20 +198,20 @@ void BlockedBackend::Prepare(AttentionProblem* problem) const {
   });
   problem->previous.ForEachTensor([&](torch::Tensor& scores) {
     if (scores.defined()) {
-      scores = scores.to(ScoreType(*problem));
+      scores = scores.to(ScoreType(problem->operands.query));
     }
   });
   problem->gates.ForEachTensor([&](torch::Tensor& gate) {
     if (gate.defined()) {
-      gate = gate.to(ScoreType(*problem));
+      gate = gate.to(ScoreType(problem->operands.query));
     }
   });
 }
 
 ScorePair BlockedBackend::NewScores(const AttentionProblem& problem) const {
-  return EmptyScores(
-      AttentionSizes(problem),
-      problem.operands.query.options().dtype(ScoreType(problem)));
+  return EmptyScores(AttentionSizes(problem),
+                     problem.operands.query.options().dtype(
+                         ScoreType(problem.operands.query)));
 }
 
 AttentionForward BlockedBackend::Forward(

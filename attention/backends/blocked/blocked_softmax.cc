@@ -10,12 +10,6 @@
 namespace etc {
 namespace {
 
-torch::ScalarType ScoreTypeOf(const torch::Tensor& operand) {
-  const torch::ScalarType type = operand.scalar_type();
-  return type == torch::kBFloat16 || type == torch::kHalf ? torch::kFloat32
-                                                          : type;
-}
-
 // [T, W], true where the window reaches beyond the sequence.
 torch::Tensor KeysBeyondSequence(int64_t length, const KeyWindow& window,
                                  const torch::Device& device) {
@@ -31,10 +25,6 @@ torch::Tensor OfIds(const torch::Tensor& by_id, const torch::Tensor& ids) {
 }
 
 }  // namespace
-
-torch::ScalarType ScoreType(const AttentionProblem& problem) {
-  return ScoreTypeOf(problem.operands.query);
-}
 
 ScorePair GatedLogits(const ScorePair& own, const ResidualGates& gates,
                       const ScorePair& previous) {
@@ -58,6 +48,8 @@ BlockedSoftmax::BlockedSoftmax(const AttentionProblem& problem,
       torch::cat({masks_.own_mask, masks_.other_mask}, -1).unsqueeze(1);
   forbidden_ = mask.logical_not();
   sees_any_ = mask.any(-1, /*keepdim=*/true);
+  forbidden_logit_ =
+      ForbiddenLogit(sees_any_, ScoreType(problem.operands.query));
   if (has_window()) {
     beyond_ =
         KeysBeyondSequence(pattern_.queries, pattern_.window, mask.device());
@@ -67,7 +59,7 @@ BlockedSoftmax::BlockedSoftmax(const AttentionProblem& problem,
 ScorePair BlockedSoftmax::Scores(const AttentionOperands& operands) const {
   // A product of 16 bits would round its result to as many: at scores of 160,
   // which sums over layers reach, to steps of 1.
-  const torch::ScalarType type = ScoreTypeOf(operands.query);
+  const torch::ScalarType type = ScoreType(operands.query);
   const torch::Tensor query = operands.query.to(type);
   const torch::Tensor own_key = operands.own_key.to(type);
   const auto product = [&](const torch::Tensor& a, const torch::Tensor& b) {
@@ -110,8 +102,8 @@ torch::Tensor BlockedSoftmax::Context(const ScorePair& sums,
   if (divisor_ != 1.0) {
     logits = logits / divisor_;
   }
-  torch::Tensor probabilities = torch::softmax(
-      logits.masked_fill(forbidden_, LowestScore(logits.scalar_type())), -1);
+  torch::Tensor probabilities =
+      torch::softmax(torch::where(forbidden_, forbidden_logit_, logits), -1);
   if (dropout_factors.defined()) {
     probabilities =
         probabilities *
@@ -133,7 +125,7 @@ torch::Tensor BlockedSoftmax::Context(const ScorePair& sums,
       of_own +
       torch::matmul(probabilities.narrow(-1, own_columns, pattern_.other_keys),
                     other_value.to(type));
-  // Rows without any allowed key: their probabilities are equal, not 0.
+  // Queries that see no key have equal probabilities, not 0.
   return (context * sees_any_.to(type)).to(own_value.scalar_type());
 }
 

@@ -46,6 +46,8 @@ class BlockedSoftmax {
   // [B, 1, T, columns of both]
   torch::Tensor forbidden_;
   torch::Tensor sees_any_;  // [B, 1, T, 1]
+  // The logits of forbidden keys, [B, 1, T, 1].
+  torch::Tensor forbidden_logit_;
   // [T, columns of own], true beyond the sequence; undefined without a window.
   torch::Tensor beyond_;
 };
@@ -54,9 +56,6 @@ class BlockedSoftmax {
 // tensors.
 ScorePair GatedLogits(const ScorePair& own, const ResidualGates& gates,
                       const ScorePair& previous);
-
-// float32 for operands of fewer bits, else their own.
-torch::ScalarType ScoreType(const AttentionProblem& problem);
 
 }  // namespace etc
 

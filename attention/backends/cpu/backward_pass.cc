@@ -268,7 +268,7 @@ class BackwardPass {
     }
     if (problem_.operands.relative.embedding.defined()) {
       place({0, 2 * max_distance() + 4},
-            kernels::RelativeGradientStride(HeadOf(problem_, 0, 0)),
+            kernels::RelativeGradientStride(sizes_.head_dim),
             &layout->relative);
     }
     if (problem_.gates.defined()) {

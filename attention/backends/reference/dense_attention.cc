@@ -3,7 +3,9 @@
 #include <c10/util/Exception.h>
 
 #include <cmath>
+#include <limits>
 
+#include "attention/attention_problem.h"
 #include "base/check_shape.h"
 #include "base/dropout_seeds.h"
 
@@ -45,8 +47,10 @@ void CheckShapes(const DenseAttentionInput& input) {
 
 }  // namespace
 
-double LowestScore(torch::ScalarType dtype) {
-  return dtype == torch::kHalf ? -6e4 : -1e38;
+torch::Tensor ForbiddenLogit(const torch::Tensor& sees_any,
+                             torch::ScalarType dtype) {
+  return torch::zeros(sees_any.sizes(), sees_any.options().dtype(dtype))
+      .masked_fill(sees_any, -std::numeric_limits<double>::infinity());
 }
 
 torch::Tensor RelativeScoresById(const torch::Tensor& query,
@@ -61,10 +65,14 @@ torch::Tensor RelativeScoresById(const torch::Tensor& query,
 
 torch::Tensor DenseScores(const DenseAttentionInput& input) {
   CheckShapes(input);
+  const torch::ScalarType type = ScoreType(input.query);
+  const torch::Tensor query = input.query.to(type);
   torch::Tensor scores =  // [B, N, queries, keys]
-      torch::matmul(input.query, input.key.transpose(-2, -1));
+      torch::matmul(query, input.key.to(type).transpose(-2, -1));
   if (input.relative_ids.defined()) {
-    const torch::Tensor by_id = RelativeScoresById(input.query, input.relative);
+    const torch::Tensor by_id = RelativeScoresById(
+        query, {.embedding = input.relative.embedding.to(type),
+                .bias = input.relative.bias.to(type)});
     scores = scores + by_id.gather(-1, input.relative_ids.unsqueeze(1).expand(
                                            {-1, input.query.size(1), -1, -1}));
   }
@@ -92,8 +100,12 @@ torch::Tensor DenseProbabilities(const DenseAttentionInput& input,
     return torch::softmax(logits, -1);
   }
   const torch::Tensor forbidden = input.mask.logical_not().unsqueeze(1);
+  const torch::Tensor sees_any =
+      input.mask.any(-1, /*keepdim=*/true).unsqueeze(1);
   return torch::softmax(
-             logits.masked_fill(forbidden, LowestScore(logits.scalar_type())),
+             torch::where(forbidden,
+                          ForbiddenLogit(sees_any, logits.scalar_type()),
+                          logits),
              -1)
       .masked_fill(forbidden, 0.0);
 }
@@ -110,7 +122,9 @@ DenseAttentionOutput DenseAttention(const DenseAttentionInput& input) {
   probabilities = input.dropout_factors.defined()
                       ? probabilities * input.dropout_factors
                       : SeededDropout(probabilities, input.dropout);
-  return {.context = torch::matmul(probabilities, input.value),
+  return {.context = torch::matmul(probabilities,
+                                   input.value.to(probabilities.scalar_type()))
+                         .to(input.value.scalar_type()),
           .scores = result.scores};
 }
 

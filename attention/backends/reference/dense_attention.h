@@ -52,12 +52,14 @@ struct DenseAttentionOutput {
 // latter case: doc/model.md 3.2, point 7).
 //
 // Plain tensor operations: any floating dtype, any device, differentiable,
-// O(queries x keys) memory. Throws c10::Error if shapes disagree.
+// O(queries x keys) memory. All is computed in ScoreType
+// (attention/attention_problem.h), and the context is rounded to the dtype of
+// the values. Throws c10::Error if shapes disagree.
 DenseAttentionOutput DenseAttention(const DenseAttentionInput& input);
 
 // Its parts. The scores of this layer alone, (q . k + q . E[id] + bias[id]) /
-// sqrt(d), without factor and `previous`: [B, N, queries, keys]. Reads no
-// values.
+// sqrt(d), without factor and `previous`: [B, N, queries, keys] in ScoreType.
+// Reads no values.
 torch::Tensor DenseScores(const DenseAttentionInput& input);
 // Sums and logits of a layer.
 struct DenseLogits {
@@ -75,9 +77,12 @@ torch::Tensor DenseProbabilities(const DenseAttentionInput& input,
 torch::Tensor RelativeScoresById(const torch::Tensor& query,
                                  const RelativeTable& relative);
 
-// A number far below every score, so that exp(it - any score) = 0, but finite
-// in `dtype`, so that no NaN follows from it.
-double LowestScore(torch::ScalarType dtype);
+// The logits of keys that are not allowed, in `dtype`: -infinity, so that any
+// finite logit of an allowed key is larger; but 0 in rows of `sees_any`, bool,
+// true where a query is allowed any key, that are false, where the softmax
+// would be NaN.
+torch::Tensor ForbiddenLogit(const torch::Tensor& sees_any,
+                             torch::ScalarType dtype);
 
 }  // namespace etc
 

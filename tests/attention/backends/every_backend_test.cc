@@ -10,6 +10,7 @@
 #include <torch/utils.h>
 
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -307,6 +308,61 @@ TEST_P(EveryBackendTest, MatchesReferenceAtScoresOfABillion) {
   }
 }
 
+// As a bias hides keys: the first query sees such a key alone, the next two of
+// them, the third others too, and the last one, padding, nothing.
+TEST_P(EveryBackendTest, KeysOfTheLowestScoresAreSeenAndOthersAreNot) {
+  const SoftmaxPattern pattern =
+      CausalPattern({.queries = 5, .keys = 5, .lengths = {{4, 5}}});
+  SparseAttentionInput input =
+      LayersOver(pattern, {}).As(torch::kFloat32).layers[0];
+  const torch::Tensor bias = torch::zeros({1, 1, 5, 5});
+  bias.narrow(2, 0, 3).select(3, 0).fill_(std::numeric_limits<float>::lowest());
+  bias[0][0][1][1] = std::numeric_limits<float>::lowest();
+  input.previous = {
+      .own = torch::zeros({1, 1, 5, 0}), .other = bias, .layers = 1};
+  const auto exact = [](const torch::Tensor& tensor) {
+    return tensor.detach().to(torch::kFloat64);
+  };
+  const AttentionOperands& operands = input.operands;
+  const torch::Tensor logits =
+      exact(operands.query).matmul(exact(operands.other_key).transpose(2, 3)) /
+          std::sqrt(static_cast<double>(operands.query.size(3))) +
+      exact(bias);
+  const torch::Tensor hidden =
+      pattern.masks(torch::kCPU).other_mask.unsqueeze(1).logical_not();
+  const torch::Tensor weights =
+      torch::softmax(
+          logits.masked_fill(hidden, -std::numeric_limits<double>::infinity()),
+          -1)
+          .nan_to_num(0.0);
+  const torch::Tensor context = Run(input).context;
+  EXPECT_TRUE(
+      IsClose(context, weights.matmul(exact(operands.other_value)), 1e-6));
+  context.sum().backward();
+  EXPECT_TRUE(IsClose(
+      operands.other_value.grad(),
+      weights.sum(2).unsqueeze(-1).expand_as(operands.other_value), 1e-6));
+  EXPECT_TRUE(operands.query.grad().isfinite().all().item<bool>());
+}
+
+// No values of which to make a context, no heads at all. Memory that is not
+// written would have numbers that are none.
+TEST_P(EveryBackendTest, TakesNoHeadsButNoHeadsWithoutElements) {
+  for (const ResidualAttention residual :
+       {ResidualAttention::kOff, ResidualAttention::kGate}) {
+    AttentionCase c = {.longs = 9, .layers = 2, .residual = residual};
+    c.heads = 0;
+    AttentionStack stack = AttentionStack(c, QuerySide::kLong, MakeAttention(c))
+                               .As(torch::kFloat32);
+    ExpectFinite(RunLayers(&stack, GetParam()));
+  }
+  AttentionCase c = {.longs = 9};
+  c.value_dim = 0;
+  AttentionStack stack =
+      AttentionStack(c, QuerySide::kLong, MakeAttention(c)).As(torch::kFloat32);
+  EXPECT_THROW(RunLayers(&stack, GetParam()), c10::Error);
+}
+
 TEST_P(EveryBackendTest, GradientsAreThoseOfDifferences) {
   if (GetParam() == AttentionImplementation::kKernel) {
     const OneLayer layer({.longs = 9}, torch::kFloat64);
@@ -542,9 +598,6 @@ TEST_P(EveryBackendTest, PassesOnAGradientOfTheScoresAlone) {
 
 // Scores are sums over all layers, for which bfloat16 has too few bits.
 TEST_P(EveryBackendTest, CarriesFloat32ScoresWithBfloat16Operands) {
-  if (!IsFused()) {
-    GTEST_SKIP() << "the reference computes all in the operands' type";
-  }
   const OneLayer layer({.longs = 70, .head_dim = 32, .value_dim = 32});
   SparseAttentionInput narrow = layer.input;
   SparseAttentionInput wide = layer.input;
@@ -575,9 +628,6 @@ TEST_P(EveryBackendTest, CarriesFloat32ScoresWithBfloat16Operands) {
 // In steps of 1, which scores of 160 have in 8 bits, contexts are off by a
 // quarter. Here they are off by their own rounding.
 TEST_P(EveryBackendTest, SumsScoresOfBfloat16OperandsInFloat32) {
-  if (!IsFused()) {
-    GTEST_SKIP() << "the reference computes all in the operands' type";
-  }
   for (const int64_t longs : {0, 70}) {
     const AttentionCase c = {.longs = longs,
                              .globals = 40,

@@ -85,7 +85,7 @@ struct BackwardResults {
   GradientPieces query;
   GradientPieces key[2];
   GradientPieces value[2];
-  // [2m + 4][RelativeGradientStride(head)]: row c is that of the id
+  // [2m + 4][RelativeGradientStride(head_dim)]: row c is that of the id
   // RelativeIdOfColumn(c, m); its bias is at column head_dim.
   float* relative = nullptr;
   // [2]: of the gates of both blocks; null unless the head is gated.
@@ -98,7 +98,7 @@ struct BackwardResults {
   ScoreRows<float> undone[2];
 };
 
-int64_t RelativeGradientStride(const AttentionHead& head);
+int64_t RelativeGradientStride(int64_t head_dim);
 
 void BackwardTile(const AttentionHead& head, int64_t begin, int64_t end,
                   const BackwardInputs& inputs, const BackwardResults& results,

@@ -44,7 +44,7 @@ struct StepGroup {
 HWY_INLINE void AddRelativeBias(const AttentionHead& head,
                                 const BackwardWorkspace& work, int64_t queries,
                                 float* table_gradient) {
-  const int64_t stride = RelativeGradientStride(head);
+  const int64_t stride = RelativeGradientStride(head.head_dim);
   for (int64_t c = 0; c < RelativeColumns(head.max_distance); ++c) {
     float sum = 0.0f;
     for (int64_t n = 0; n < queries; ++n) {
@@ -229,7 +229,7 @@ class FloatBackwardProducts {
     MultiplyAdd(columns, sizes_.head,
                 {shared_.relative_gradient, 1, sizes_.relative},
                 {work_.query, sizes_.head}, queries, table_gradient,
-                RelativeGradientStride(head_));
+                RelativeGradientStride(head_.head_dim));
     AddRelativeBias(head_, shared_, queries, table_gradient);
   }
 
@@ -468,7 +468,7 @@ class RoundedBackwardProducts {
     for (int64_t n = 0; n < queries; n += kQueriesOfStep) {
       AddRelativeStep(n, std::min(queries - n, kQueriesOfStep));
     }
-    const int64_t stride = RelativeGradientStride(head_);
+    const int64_t stride = RelativeGradientStride(head_.head_dim);
     for (int64_t c = 0; c < columns; ++c) {
       for (int64_t k = 0; k < head_.head_dim; ++k) {
         table_gradient[c * stride + k] +=

@@ -373,8 +373,8 @@ int64_t BackwardWorkspaceSize(const AttentionHead& head) {
 }
 
 // Whole vectors of packed queries are added to each row.
-int64_t RelativeGradientStride(const AttentionHead& head) {
-  return RoundUp(head.head_dim + 1, kPadding);
+int64_t RelativeGradientStride(int64_t head_dim) {
+  return RoundUp(head_dim + 1, kPadding);
 }
 
 void BackwardTile(const AttentionHead& head, int64_t begin, int64_t end,

@@ -4,6 +4,7 @@
 // Compiled once for each SIMD target: see foreach_target.h of Highway.
 
 #include <cstdint>
+#include <limits>
 
 #include "attention/backends/cpu/kernels/softmax_rows-inl.h"
 #include "base/lanes-inl.h"
@@ -21,8 +22,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace etc::kernels::HWY_NAMESPACE {
 
-// Smaller than every score, and finite.
-inline constexpr float kLowest = -1e38f;
+// No score is smaller.
+inline constexpr float kLowest = std::numeric_limits<float>::lowest();
 
 // Selects the scores to carry on, given a row of scores and the previous ones.
 enum class Carry {

@@ -144,7 +144,7 @@ class GuardedHead {
       gradients.key[b] = {{Gradient(keys, head_.head_dim)}};
       gradients.value[b] = {{Gradient(keys, head_.value_dim)}};
     }
-    gradients.relative = Random(kIds * RelativeGradientStride(head_));
+    gradients.relative = Random(kIds * RelativeGradientStride(head_.head_dim));
     const size_t last = buffers_.size();
     if (carry_) {
       for (int b = 0; b < 2; ++b) {

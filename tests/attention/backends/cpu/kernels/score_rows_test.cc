@@ -132,7 +132,7 @@ TEST_P(ScoreRowsTest, CompletesScoresAsTheDefinition) {
                 : previous.data() - begin,
             mode == Mode::kOff ? nullptr : carried.data() - begin,
             mode == Mode::kBack, mode == Mode::kGated, row.get());
-        float expected_largest = -1e38f;
+        float expected_largest = std::numeric_limits<float>::lowest();
         for (int64_t i = begin; i < end; ++i) {
           if (!bits.Has(i)) {
             ASSERT_EQ(carried[i - begin], 0.0f) << i;
@@ -214,7 +214,7 @@ TEST_P(ScoreRowsTest, ExponentiatesExactlyAtWholeNumbersAndAtTheEnds) {
   row[0] = 0.0f;
   row[1] = -1.0f;
   row[2] = -124.0f;
-  row[3] = -1e38f;
+  row[3] = std::numeric_limits<float>::lowest();
   row[4] = std::numeric_limits<float>::quiet_NaN();
   row[5] = -std::numeric_limits<float>::infinity();
   HWY_DYNAMIC_DISPATCH(CallExponentiate)
