@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -51,7 +52,12 @@ absl::Status Unlink(const std::string& path) {
   return absl::OkStatus();
 }
 
-// The process that made a file of this name on this host; nothing if the name
+// The beginning of the part of a TemporaryName behind the mark.
+std::string OwnPlace() {
+  return absl::StrCat(HostName(), "-", ProcessScope(), "-");
+}
+
+// The process that made a file of this name in this scope; nothing if the name
 // is not that of such a file.
 std::optional<pid_t> WriterOf(absl::string_view name) {
   const size_t mark = name.rfind(kTemporaryMark);
@@ -60,8 +66,8 @@ std::optional<pid_t> WriterOf(absl::string_view name) {
     return std::nullopt;
   }
   name.remove_prefix(mark + sizeof(kTemporaryMark) - 1);
-  const std::string host = HostName() + "-";
-  const bool here = absl::ConsumePrefix(&name, host);
+  const bool here =
+      !ProcessScope().empty() && absl::ConsumePrefix(&name, OwnPlace());
   const std::vector<absl::string_view> numbers = absl::StrSplit(name, '-');
   pid_t process = 0;
   uint64_t number = 0;
@@ -105,7 +111,9 @@ absl::Status SyncDirectory(const std::string& directory) {
   const int descriptor =
       operations.Open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
   if (descriptor < 0) {
-    return ErrnoStatus(errno, "open", directory);
+    // EACCES: entries may be made here, but not listed.
+    return errno == EACCES ? absl::OkStatus()
+                           : ErrnoStatus(errno, "open", directory);
   }
   const int error = operations.Sync(descriptor) == 0 ? 0 : errno;
   operations.Close(descriptor);
@@ -165,8 +173,22 @@ std::string HostName() {
 }
 
 std::string TemporaryName(const std::string& path, uint64_t number) {
-  return absl::StrCat(path, kTemporaryMark, HostName(), "-", getpid(), "-",
-                      number, kTemporaryEnd);
+  return absl::StrCat(path, kTemporaryMark, OwnPlace(), getpid(), "-", number,
+                      kTemporaryEnd);
+}
+
+std::string ProcessScope() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string boot;  // "96925e17-16c9-..."
+  std::error_code error;
+  std::string space = fs::read_symlink("/proc/self/ns/pid", error).string();
+  if (!std::getline(file, boot) || error) {
+    return "";
+  }
+  std::erase_if(space, [](unsigned char letter) {  // "pid:[4026531836]"
+    return !absl::ascii_isdigit(letter);
+  });
+  return absl::StrCat(boot.substr(0, boot.find('-')), "_", space);
 }
 
 absl::Status RemoveAbandonedTemporaries(const std::string& directory) {
@@ -174,9 +196,12 @@ absl::Status RemoveAbandonedTemporaries(const std::string& directory) {
   if (!fs::is_directory(directory, error)) {
     return absl::OkStatus();
   }
-  ETC_ASSIGN_OR_RETURN(const std::vector<fs::path> entries,
-                       EntriesOf(directory));
-  for (const fs::path& entry : entries) {
+  const absl::StatusOr<std::vector<fs::path>> entries = EntriesOf(directory);
+  if (absl::IsPermissionDenied(entries.status())) {
+    return absl::OkStatus();  // entries may be made here, but not listed
+  }
+  ETC_RETURN_IF_ERROR(entries.status());
+  for (const fs::path& entry : *entries) {
     const std::optional<pid_t> writer = WriterOf(entry.filename().string());
     if (!writer.has_value() || IsOtherRunningProcess(*writer)) {
       continue;

@@ -20,7 +20,7 @@ std::string FolderOf(const std::string& path);
 absl::Status CheckWritableDirectory(const std::string& directory);
 
 // Puts the names in `directory` on disk. OK where the file system does not
-// sync directories.
+// sync directories, or this one may be written but not read.
 absl::Status SyncDirectory(const std::string& directory);
 
 // Gives the entry `from` the name `to` in the same directory, on disk.
@@ -37,15 +37,20 @@ absl::Status ReplaceLink(const std::string& path, const std::string& target,
                          const std::string& temporary);
 
 // The name of a file or directory that is to become `path`:
-// "<path>.realetc-<host>-<process>-<number>.tmp", so that whoever finds it can
-// tell whose it was.
+// "<path>.realetc-<host>-<scope>-<process>-<number>.tmp", the ProcessScope
+// among them, so that whoever finds it can tell whose it was.
 std::string TemporaryName(const std::string& path, uint64_t number);
 
 // Removes from `directory` the regular files, and the directories with all that
-// is in them, with a TemporaryName of this host whose process is not running;
-// also those of this process, which must not be writing any there. OK if there
-// is no such directory.
+// is in them, with a TemporaryName of this host and ProcessScope whose process
+// is not running; also those of this process, which must not be writing any
+// there. OK if there is no such directory, or it may not be listed.
 absl::Status RemoveAbandonedTemporaries(const std::string& directory);
+
+// Identifies this boot of the machine and this process's PID namespace, in
+// characters that file names can hold, without "-": processes of the same scope
+// can look for one another by number. Empty if the system does not say.
+std::string ProcessScope();
 
 // Returns this machine's host name in characters that file names can hold.
 std::string HostName();

@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 
 namespace etc {
 namespace {
@@ -34,6 +35,14 @@ absl::StatusOr<bool> IsDirectory(const std::string& path) {
   const absl::StatusOr<fs::file_status> status = LookUp(path);
   return status.ok() ? absl::StatusOr<bool>(fs::is_directory(*status))
                      : status.status();
+}
+
+absl::Status CheckMayReplace(const std::string& path, bool overwrite) {
+  ETC_ASSIGN_OR_RETURN(const bool is_there, PathExists(path));
+  return is_there && !overwrite
+             ? absl::AlreadyExistsError(absl::StrCat(
+                   path, " is there already; --overwrite replaces it"))
+             : absl::OkStatus();
 }
 
 }  // namespace etc

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace etc {
@@ -14,6 +15,10 @@ namespace etc {
 absl::StatusOr<bool> PathExists(const std::string& path);
 // The same for a directory.
 absl::StatusOr<bool> IsDirectory(const std::string& path);
+
+// Checks that a command may write the file `path`.
+//   kAlreadyExists  it is there, and not `overwrite`, the command's --overwrite
+absl::Status CheckMayReplace(const std::string& path, bool overwrite);
 
 }  // namespace etc
 

@@ -75,21 +75,19 @@ std::atomic<bool> keeps_freed_memory = false;
 }  // namespace
 #endif
 
-int64_t ResidentBytes() {
-  // Pages of the whole program, then those in memory (proc(5)).
-  std::ifstream counts("/proc/self/statm");
-  int64_t all = 0;
-  int64_t resident = 0;
-  return counts >> all >> resident ? resident * sysconf(_SC_PAGESIZE) : 0;
-}
-
 int64_t PageFaults() {
   struct rusage usage = {};
   return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_minflt : 0;
 }
 
 int64_t ResidentBytesAtStart() {
-  static const int64_t bytes = ResidentBytes();
+  static const int64_t bytes = [] {
+    // Pages of the whole program, then those in memory (proc(5)).
+    std::ifstream counts("/proc/self/statm");
+    int64_t all = 0;
+    int64_t resident = 0;
+    return counts >> all >> resident ? resident * sysconf(_SC_PAGESIZE) : 0;
+  }();
   return bytes;
 }
 

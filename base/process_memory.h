@@ -5,18 +5,16 @@
 
 namespace etc {
 
-// Bytes of this process that are in memory: its resident set, libraries
-// included. 0 where the system does not say (it has no /proc).
-int64_t ResidentBytes();
-
 // Pages that the system has given to this process since its start, each of
 // which it cleared first. A steady training step should cause few
 // (KeepFreedMemory).
 int64_t PageFaults();
 
-// ResidentBytes at the first call. KeepFreedMemory makes it, so that in a
-// program this is the memory of its libraries before there are tensors: 120 MB
-// with one LibTorch, several hundred with another.
+// Bytes of this process that were in memory at the first call: its resident
+// set, libraries included. 0 where the system does not say (it has no /proc).
+// KeepFreedMemory makes that call, so that in a program this is the memory of
+// its libraries before there are tensors: 120 MB with one LibTorch, several
+// hundred with another.
 int64_t ResidentBytesAtStart();
 
 // Makes the process keep memory that it frees, for its next use, where malloc

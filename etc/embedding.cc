@@ -143,8 +143,10 @@ torch::Tensor EtcEmbeddingImpl::EmbedStream(const Stream& stream,
   if (stream.adder.defined()) {
     inputs.push_back(stream.adder);
   }
+  // `alive`: the graph may outlive whoever has the model.
   const torch::Tensor normed = CheckpointGradients(
-      [this, stream](const std::vector<torch::Tensor>& given) {
+      [this, alive = weak_from_this().lock(),
+       stream](const std::vector<torch::Tensor>& given) {
         Stream once = stream;
         if (given.size() > 1) {
           once.adder = given[1];

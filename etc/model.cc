@@ -315,9 +315,11 @@ EncoderState EtcModelImpl::RecomputeChain(const EncoderState& state,
     parameters.insert(parameters.end(), of_layer.begin(), of_layer.end());
     modes.push_back(layers_[i]->modes());
   }
+  // `alive`: the graph may outlive whoever has the model.
   return CheckpointLayers(
       state, {.run =
-                  [=, this](EncoderState below, bool is_again) {
+                  [=, this, alive = weak_from_this().lock()](EncoderState below,
+                                                             bool is_again) {
                     Pass once = pass;
                     if (is_again) {
                       for (int64_t i = begin; i < end; ++i) {

@@ -141,7 +141,8 @@ class EtcModelImpl : public torch::nn::Module {
   // Where the backward pass computes layers again (gradient checkpointing,
   // layers in slices) it throws c10::Error unless training mode, implementation
   // and precision still are those of the forward pass. It has the residual
-  // attention and the storage of scores of the forward pass in any case.
+  // attention and the storage of scores of the forward pass in any case, and
+  // the outputs keep what it needs of the model.
   EtcOutput forward(const EtcInput& input);
 
   // Sets the configuration's `residual_attention`; parameters stay as they are.

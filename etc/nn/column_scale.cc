@@ -93,19 +93,12 @@ class ScaleFunction : public torch::autograd::Function<ScaleFunction> {
 torch::Tensor ScaleColumns(const torch::Tensor& input,
                            const torch::Tensor& factors,
                            const torch::Tensor& residual) {
-  if (!IsFast(input) || !IsFast(factors) || !IsFast(residual)) {
-    return ScaleColumnsReference(input, factors, residual);
+  CheckInput(input, factors, residual);
+  if (IsFast(input) && IsFast(factors) && IsFast(residual)) {
+    return ScaleFunction::apply(
+        input, factors,
+        residual.defined() ? OptionalTensor(residual) : c10::nullopt)[0];
   }
-  CheckInput(input, factors, residual);
-  return ScaleFunction::apply(
-      input, factors,
-      residual.defined() ? OptionalTensor(residual) : c10::nullopt)[0];
-}
-
-torch::Tensor ScaleColumnsReference(const torch::Tensor& input,
-                                    const torch::Tensor& factors,
-                                    const torch::Tensor& residual) {
-  CheckInput(input, factors, residual);
   const torch::Tensor scaled = input * factors;
   return residual.defined() ? residual + scaled : scaled;
 }

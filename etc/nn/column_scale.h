@@ -12,17 +12,12 @@ namespace etc {
 //   residual: [..., H]; undefined: zeros
 //
 // Differentiable in all three. For float32 on the CPU gradients are the same at
-// any number of threads, and those of gradients are refused (c10::Error).
-// Throws c10::Error if shapes disagree.
+// any number of threads, and those of gradients are refused (c10::Error); all
+// else is computed by LibTorch's operations, differentiable twice. Throws
+// c10::Error if shapes disagree.
 torch::Tensor ScaleColumns(const torch::Tensor& input,
                            const torch::Tensor& factors,
                            const torch::Tensor& residual = {});
-
-// The definition, in LibTorch's operations; of any dtype, on any device, and
-// differentiable twice.
-torch::Tensor ScaleColumnsReference(const torch::Tensor& input,
-                                    const torch::Tensor& factors,
-                                    const torch::Tensor& residual = {});
 
 }  // namespace etc
 

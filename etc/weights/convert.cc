@@ -1,5 +1,7 @@
 #include "etc/weights/convert.h"
 
+#include <ATen/Context.h>
+#include <ATen/core/Generator.h>
 #include <torch/utils.h>
 
 #include <utility>
@@ -80,6 +82,20 @@ absl::Status CheckDirectory(const std::string& directory) {
                                          status.message()));
 }
 
+// Makes the generator of the CPU draw by `seed` until the end of the scope, and
+// then go on as before.
+class ScopedSeed {
+ public:
+  explicit ScopedSeed(uint64_t seed) { generator_.set_current_seed(seed); }
+  ~ScopedSeed() { generator_.set_state(state_); }
+  ScopedSeed(const ScopedSeed&) = delete;
+  ScopedSeed& operator=(const ScopedSeed&) = delete;
+
+ private:
+  at::Generator generator_ = at::globalContext().defaultGenerator(torch::kCPU);
+  const torch::Tensor state_ = generator_.get_state();
+};
+
 // Checks that the vocabulary, if there is one, can be used and fits the
 // embedding table.
 absl::Status CheckVocabulary(const ImportPlan& plan) {
@@ -108,7 +124,7 @@ std::map<std::string, std::string> MetadataFor(const ImportPlan& plan) {
 
 absl::StatusOr<ImportPlan> PlanImport(const ImportOptions& options) {
   ETC_ASSIGN_OR_RETURN(WeightFile file, OpenWeights(options.source));
-  if (options.lift && !HasOnlyAbsolutePositions(file.source.config)) {
+  if (options.lift && !IsBert(file.source.config)) {
     return absl::InvalidArgumentError(
         absl::StrCat(options.source,
                      " is ETC already: only BERT and RoBERTa can be lifted"));
@@ -152,7 +168,7 @@ absl::StatusOr<NamedTensors> ReadImport(const ImportPlan& plan, uint64_t seed,
     ETC_RETURN_IF_ERROR(CheckDirectory(directory));
   }
   ETC_RETURN_IF_ERROR(CheckVocabulary(plan));
-  torch::manual_seed(seed);
+  const ScopedSeed draws(seed);
   EtcModel model(plan.config);
   ETC_RETURN_IF_ERROR(CopyTensors(TensorReader(plan.file.tensors),
                                   plan.plan.Copies(), ModuleTensors(*model)));

@@ -87,7 +87,7 @@ HuggingFaceFields ExportedFields(const SourceWeights& source,
 Target TargetOf(const EtcConfig& config, const HuggingFaceFields& fields,
                 int64_t num_outputs, ExportFormat format) {
   const bool is_tensorflow = format == ExportFormat::kTensorFlow;
-  if (!HasOnlyAbsolutePositions(config)) {
+  if (!IsBert(config)) {
     return {NameStyle::kOfficialEtc, "etc_config.json", EtcConfigToJson(config),
             is_tensorflow ? "model.ckpt" : kOurWeights};
   }

@@ -27,15 +27,8 @@ std::vector<PretrainingHead> HeadsOf(const EtcConfig& config,
   return heads;
 }
 
-absl::Status CopyHeads(const WeightFile& file, const HeadPlan& plan,
-                       const NamedTensors& heads) {
-  const TensorReader reader(file.tensors);
-  ETC_RETURN_IF_ERROR(CheckTiedTensors(reader, plan));
-  return CopyTensors(reader, CopiesOf(plan.steps), heads);
-}
-
-}  // namespace
-
+// An error unless each tied tensor of the plan has the elements of the tensor
+// that is read in its place, with both names.
 absl::Status CheckTiedTensors(const TensorReader& reader,
                               const HeadPlan& plan) {
   for (const TiedTensor& tied : plan.tied) {
@@ -55,6 +48,15 @@ absl::Status CheckTiedTensors(const TensorReader& reader,
   }
   return absl::OkStatus();
 }
+
+absl::Status CopyHeads(const WeightFile& file, const HeadPlan& plan,
+                       const NamedTensors& heads) {
+  const TensorReader reader(file.tensors);
+  ETC_RETURN_IF_ERROR(CheckTiedTensors(reader, plan));
+  return CopyTensors(reader, CopiesOf(plan.steps), heads);
+}
+
+}  // namespace
 
 absl::StatusOr<HeadPlan> FillHeads(const WeightFile& file,
                                    const EtcConfig& config,

@@ -22,16 +22,13 @@ namespace etc {
 // "head.mlm.*", "head.pooler.*", "head.nsp.*", "head.cpc.kernel",
 // "head.classifier.*", "head.qa_outputs.*".
 
-// An error unless each tied tensor of the plan has the elements of the tensor
-// that is read in its place (kInvalidArgument, with both names).
-absl::Status CheckTiedTensors(const TensorReader& reader, const HeadPlan& plan);
-
 // Fills those of the heads in `heads` (by our names, on any device) that the
 // file has, for an encoder of the configuration `config`. A head in `heads`
 // must be there as a whole (c10::Error). All or nothing; parameters that are
 // missing in the plan stay as they were initialised. `output_rows` as in
 // HeadPlanOptions.
-//   kInvalidArgument  what PlanHeads, CheckTiedTensors and CopyTensors reject
+//   kInvalidArgument  what PlanHeads and CopyTensors reject, and a tied tensor
+//                     of the plan that differs from the one read in its place
 absl::StatusOr<HeadPlan> FillHeads(
     const WeightFile& file, const EtcConfig& config, const NamedTensors& heads,
     const std::vector<int64_t>& output_rows = {});

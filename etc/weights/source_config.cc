@@ -73,7 +73,7 @@ std::optional<RecognizedNames> NamesOfTensors(const std::string& path) {
   if (!tensors.ok()) {
     return std::nullopt;
   }
-  auto names = RecognizeNames((*tensors)->names(), path);
+  auto names = RecognizeNames((*tensors)->NamesAndAliases(), path);
   return names.ok() ? std::make_optional(*std::move(names)) : std::nullopt;
 }
 
@@ -279,8 +279,12 @@ EtcConfig AsBert(EtcConfig config) {
   return config;
 }
 
-bool HasOnlyAbsolutePositions(const EtcConfig& config) {
-  return config.max_absolute_position_embeddings > 0 &&
+bool IsBert(const EtcConfig& config) {
+  const bool is_one_stream =
+      !config.has_long_tokens ||
+      (config.share_qkv_projections && config.share_kv_projections &&
+       config.share_att_output_projection && config.share_feed_forward_params);
+  return is_one_stream && config.max_absolute_position_embeddings > 0 &&
          !config.relative_vocab_size.has_value();
 }
 
@@ -339,8 +343,7 @@ EtcConfig LiftedConfig(const EtcConfig& bert) {
 }
 
 EtcConfig InitialConfig(const SourceConfig& source) {
-  return HasOnlyAbsolutePositions(source.config) ? LiftedConfig(source.config)
-                                                 : source.config;
+  return IsBert(source.config) ? LiftedConfig(source.config) : source.config;
 }
 
 }  // namespace etc

@@ -72,14 +72,15 @@ absl::StatusOr<SourceConfig> BertConfigFromJson(const nlohmann::json& fields,
 // positions and long tokens.
 EtcConfig AsBert(EtcConfig config);
 
-// Returns true if positions are absolute only, as in BERT and RoBERTa.
-bool HasOnlyAbsolutePositions(const EtcConfig& config);
+// Returns true for BERT and RoBERTa: positions are absolute only, and there are
+// no long tokens, or they share all that can be shared with the global ones.
+bool IsBert(const EtcConfig& config);
 
 // The configuration files of Google's code and of HuggingFace for a
-// configuration that HasOnlyAbsolutePositions, of BERT or RoBERTa as `fields`
-// says, in which an absent pad_token_id is the usual one. `num_outputs` is that
-// of a classifier, whose labels are written; 0: there is none. Google's code
-// ignores the labels; we read them.
+// configuration that IsBert, of BERT or RoBERTa as `fields` says, in which an
+// absent pad_token_id is the usual one. `num_outputs` is that of a classifier,
+// whose labels are written; 0: there is none. Google's code ignores the labels;
+// we read them.
 std::string GoogleBertConfigToJson(const EtcConfig& config,
                                    const HuggingFaceFields& fields = {},
                                    int64_t num_outputs = 0);

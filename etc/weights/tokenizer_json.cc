@@ -174,15 +174,22 @@ absl::Status AddPiece(const json& added, const std::string& where,
   return absl::OkStatus();
 }
 
+// The field "added_tokens"; null without it.
+absl::StatusOr<const json*> AddedTokens(JsonObjectReader* file) {
+  const json* added = file->Given("added_tokens");
+  if (added != nullptr && !added->is_array()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(file->Where("added_tokens"),
+                     " should be an array, but is ", added->type_name()));
+  }
+  return added;
+}
+
 absl::StatusOr<std::string> ReadLines(JsonObjectReader* file,
                                       const json& vocabulary,
                                       TokenizerStatements* statements) {
-  const json* added = file->Given("added_tokens");
+  ETC_ASSIGN_OR_RETURN(const json* added, AddedTokens(file));
   const std::string where = file->Where("added_tokens");
-  if (added != nullptr && !added->is_array()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        where, " should be an array, but is ", added->type_name()));
-  }
   const size_t num_added = added == nullptr ? 0 : added->size();
   Pieces pieces(vocabulary.size() + num_added);
   const std::string model_where = file->Where("model.vocab");
@@ -274,7 +281,7 @@ absl::StatusOr<int64_t> CountTokenizerJsonPieces(const std::string& path) {
   } else if (pieces->is_object()) {
     std::for_each(pieces->begin(), pieces->end(), add);
   }
-  const json* added = reader.Given("added_tokens");
+  ETC_ASSIGN_OR_RETURN(const json* added, AddedTokens(&reader));
   for (size_t i = 0; added != nullptr && i < added->size(); ++i) {
     if (const json& token = (*added)[i];
         token.is_object() && token.contains("id")) {

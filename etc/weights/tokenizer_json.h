@@ -39,7 +39,8 @@ absl::Status CheckTokenizerJsonModel(const std::string& path);
 
 // Counts the pieces of a tokenizer.json of any kind, or of a vocab.json with
 // its merges: one more than the largest id.
-//   kInvalidArgument  no "model" with a "vocab"
+//   kInvalidArgument  no "model" with a "vocab", or "added_tokens" that are no
+//                     array
 // and the errors of ReadTokenizerJsonOrByteLevel.
 absl::StatusOr<int64_t> CountTokenizerJsonPieces(const std::string& path);
 

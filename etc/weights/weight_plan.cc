@@ -150,7 +150,7 @@ class Planner {
       : source_(source),
         target_(target),
         options_(options),
-        lifts_(HasOnlyAbsolutePositions(source.config) &&
+        lifts_(IsBert(source.config) &&
                target.relative_vocab_size.has_value()) {
     for (EncoderParameter& parameter :
          EncoderParameters(WithGatesOfFile(source))) {

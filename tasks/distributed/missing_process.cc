@@ -15,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "base/directory.h"
 
 namespace etc {
 namespace {
@@ -40,15 +41,6 @@ std::string ValueOf(c10d::Store& store, const std::string& key) {
   }
 }
 
-// Identifies a boot of a machine: processes with the same one can look for one
-// another.
-std::string BootId() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string id;
-  std::getline(file, id);
-  return id;
-}
-
 // A process that has ended keeps its number until its parent has asked for it.
 bool IsRunning(int64_t pid) {
   std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
@@ -61,13 +53,13 @@ bool IsRunning(int64_t pid) {
          (line[end + 2] != 'Z' && line[end + 2] != 'X');
 }
 
-// Returns true if the process of an introduction has ended; false if it is on
-// another machine than that of `boot`.
-bool HasEnded(const std::string& introduction, const std::string& boot) {
+// Returns true if the process of an introduction has ended; false if its
+// ProcessScope is another than `scope`, as on another machine.
+bool HasEnded(const std::string& introduction, const std::string& scope) {
   const std::pair<std::string, std::string> process =
       absl::StrSplit(introduction, ' ');
   int64_t pid = 0;
-  return process.first == boot && !boot.empty() &&
+  return process.first == scope && !scope.empty() &&
          absl::SimpleAtoi(process.second, &pid) && !IsRunning(pid);
 }
 
@@ -83,7 +75,7 @@ struct Others {
 
 Others LookForOthers(const ProcessPlace& place, c10d::Store& store) {
   Others others;
-  const std::string boot = BootId();
+  const std::string scope = ProcessScope();
   for (int64_t rank = 0; rank < place.world_size; ++rank) {
     const auto value = [&](absl::string_view key) {
       return ValueOf(store, absl::StrCat(key, "/", rank));
@@ -94,7 +86,7 @@ Others LookForOthers(const ProcessPlace& place, c10d::Store& store) {
     }
     const std::string introduction = value("process");
     // Read before the reason, which a process stores before it ends.
-    const bool is_gone = HasEnded(introduction, boot);
+    const bool is_gone = HasEnded(introduction, scope);
     if (!value("there").empty()) {
       others.some_ask = true;
       continue;
@@ -146,7 +138,7 @@ std::string Describe(const Others& others, const std::string& error) {
 
 void Introduce(const ProcessPlace& place, c10d::Store& store) {
   store.set(absl::StrCat("process/", place.rank),
-            Bytes(absl::StrCat(BootId(), " ", getpid())));
+            Bytes(absl::StrCat(ProcessScope(), " ", getpid())));
 }
 
 bool AwaitAll(const ProcessPlace& place, Clock::time_point deadline,

@@ -15,8 +15,8 @@ namespace etc {
 // Entries of the ranks of a run in their store, by which the others can name
 // the missing one. These throw what the store throws.
 
-// Stores this process's machine and pid, so that others on the same machine can
-// see whether it runs.
+// Stores this process's ProcessScope and pid, so that others of the same scope
+// can see whether it runs.
 void Introduce(const ProcessPlace& place, c10d::Store& store);
 
 // Waits until all ranks have introduced themselves: false if some have not by

@@ -14,9 +14,11 @@
 #include <cerrno>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "base/file.h"
 #include "tests/support/recorded_operations.h"
 #include "tests/support/temporary_directory.h"
@@ -108,31 +110,43 @@ pid_t DeadProcess() {
   return child;
 }
 
+// The name of a temporary file or directory of another process.
+std::string TemporaryOf(pid_t process, absl::string_view name = "f") {
+  return absl::StrCat(name, ".realetc-", HostName(), "-", ProcessScope(), "-",
+                      process, "-0.tmp");
+}
+
 TEST_F(DirectoryTest, RemovesTheTemporariesOfDeadProcessesOnly) {
   const std::string host = HostName();
-  const std::string dead =
-      absl::StrCat("f.realetc-", host, "-", DeadProcess(), "-0.tmp");
+  const std::string scope = ProcessScope();
+  EXPECT_EQ(TemporaryName("f", 0), TemporaryOf(getpid()));
+  const std::string dead = TemporaryOf(DeadProcess());
   const std::string own = fs::path(TemporaryName("f", 17)).filename();
   directory_.Write(dead, "");
   directory_.Write(own, "");
-  const std::vector<std::string> kept = {
-      absl::StrCat("f.realetc-", host, "-", getppid(), "-0.tmp"),  // runs
-      absl::StrCat("f.realetc-elsewhere-", DeadProcess(), "-0.tmp"),
+  std::vector<std::string> kept = {
+      TemporaryOf(getppid()),  // runs
+      absl::StrCat("f.realetc-elsewhere-", scope, "-", DeadProcess(), "-0.tmp"),
+      absl::StrCat("f.realetc-", host, "-", DeadProcess(), "-0.tmp"),
       absl::StrCat("f.tmp-", DeadProcess(), "-0"),
-      absl::StrCat("f.realetc-", host, "-x-0.tmp"),
-      absl::StrCat("f.realetc-", host, "-", DeadProcess(), ".tmp"),
+      absl::StrCat("f.realetc-", host, "-", scope, "-x-0.tmp"),
+      absl::StrCat("f.realetc-", host, "-", scope, "-", DeadProcess(), ".tmp"),
       dead + ".txt",
       "f.tmp"};
+  // Of another boot, or of another container, where numbers mean others.
+  for (const std::string& other : {"0" + scope, scope + "0", std::string()}) {
+    for (const pid_t process : {DeadProcess(), getpid()}) {
+      kept.push_back(
+          absl::StrCat("f.realetc-", host, "-", other, "-", process, "-0.tmp"));
+    }
+  }
   for (const std::string& name : kept) {
     directory_.Write(name, "");
   }
-  const auto temporary = [&](const char* name) {
-    return absl::StrCat(name, ".realetc-", host, "-", DeadProcess(), "-0.tmp");
-  };
-  const std::string folder = temporary("d");
+  const std::string folder = TemporaryOf(DeadProcess(), "d");
   fs::create_directory(directory_.File(folder));
   directory_.Write(folder + "/part", "");
-  const std::string link = temporary("l");
+  const std::string link = TemporaryOf(DeadProcess(), "l");
   fs::create_directory_symlink(".", directory_.File(link));
 
   ASSERT_TRUE(RemoveAbandonedTemporaries(directory_.path()).ok());
@@ -150,12 +164,9 @@ TEST_F(DirectoryTest, RemovesTheTemporariesOfDeadProcessesOnly) {
 // parent, if that is root, or to the first process.
 TEST_F(DirectoryTest, KeepsTheTemporariesOfOtherUsers) {
   fs::permissions(directory_.path(), fs::perms(0777));
-  const auto name = [](pid_t process) {
-    return absl::StrCat("f.realetc-", HostName(), "-", process, "-0.tmp");
-  };
-  const std::string dead = directory_.Write(name(DeadProcess()), "");
-  const std::string of_parent = directory_.Write(name(getpid()), "");
-  const std::string of_first = directory_.Write(name(1), "");
+  const std::string dead = directory_.Write(TemporaryOf(DeadProcess()), "");
+  const std::string of_parent = directory_.Write(TemporaryOf(getpid()), "");
+  const std::string of_first = directory_.Write(TemporaryOf(1), "");
   const pid_t child = fork();
   if (child == 0) {
     if (geteuid() == 0 && setuid(65534) != 0) {
@@ -170,6 +181,27 @@ TEST_F(DirectoryTest, KeepsTheTemporariesOfOtherUsers) {
   EXPECT_FALSE(fs::exists(dead));
   EXPECT_TRUE(fs::exists(of_parent));
   EXPECT_TRUE(fs::exists(of_first));
+}
+
+// By a process that is not root, who may list everything.
+TEST_F(DirectoryTest, WritesWhereEntriesMayBeMadeButNotListed) {
+  fs::permissions(directory_.path(), fs::perms(0333));
+  const pid_t child = fork();
+  if (child == 0) {
+    if (geteuid() == 0 && setuid(65534) != 0) {
+      _exit(2);
+    }
+    _exit(RemoveAbandonedTemporaries(directory_.path()).ok() &&
+                  WriteFileAtomically(directory_.File("f"), "text").ok()
+              ? 0
+              : 1);
+  }
+  ASSERT_GT(child, 0);
+  int ended = 0;
+  ASSERT_EQ(waitpid(child, &ended, 0), child);
+  fs::permissions(directory_.path(), fs::perms(0700));
+  EXPECT_EQ(ended, 0);
+  EXPECT_EQ(*ReadFile(directory_.File("f")), "text");
 }
 
 TEST(CheckWritableDirectoryTest, AsksOfTheNearestDirectoryAndMakesNothing) {

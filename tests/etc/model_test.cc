@@ -345,6 +345,38 @@ TEST(EtcModelTest, ComputesLayersAgainAsTheForwardPassDid) {
   }
 }
 
+// The graph keeps what it computes again, and nothing else does.
+TEST(EtcModelTest, ComputesLayersAgainOnceTheModelIsGone) {
+  for (const bool in_slices : {false, true}) {
+    std::vector<torch::Tensor> gradients;
+    for (const bool is_gone : {false, true}) {
+      std::weak_ptr<torch::nn::Module> computed_again;
+      {
+        torch::manual_seed(1);
+        EtcModel model(ToyConfig());
+        if (in_slices) {
+          model->set_layer_slices(LayerSlices{.heads = 1, .tokens = 3});
+          computed_again = model->named_children()["embedding"];
+        } else {
+          model->set_grad_checkpointing_period(1);
+          computed_again = model.ptr();
+        }
+        const torch::Tensor table = model->token_embedding_table();
+        const torch::Tensor loss =
+            model->forward(ToyInput()).long_output.sin().sum();
+        if (is_gone) {
+          model = nullptr;
+        }
+        EXPECT_FALSE(computed_again.expired()) << in_slices;
+        loss.backward();
+        gradients.push_back(table.grad());
+      }
+      EXPECT_TRUE(computed_again.expired()) << in_slices;
+    }
+    EXPECT_TRUE(torch::equal(gradients[0], gradients[1])) << in_slices;
+  }
+}
+
 TEST(EtcModelTest, UsesPositionsSegmentsAndAdders) {
   EtcConfig config = ToyConfig();
   config.max_absolute_position_embeddings = 7;

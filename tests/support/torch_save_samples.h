@@ -121,15 +121,17 @@ void AppendNumbers(std::string* bytes, Numbers... numbers) {
   (AppendFixed(numbers, bytes), ...);
 }
 
+inline uint32_t SampleCrc32(const std::string& data) {
+  return static_cast<uint32_t>(
+      crc32_z(0, reinterpret_cast<const Bytef*>(data.data()), data.size()));
+}
+
 inline std::string ZipBytes(const std::vector<ZipSample>& files) {
   std::string bytes;
   std::string directory;
   for (const ZipSample& file : files) {
     const auto size = static_cast<uint32_t>(file.data.size()) + file.size_error;
-    const auto crc = static_cast<uint32_t>(crc32_z(
-                         0, reinterpret_cast<const Bytef*>(file.data.data()),
-                         file.data.size())) ^
-                     file.crc_error;
+    const uint32_t crc = SampleCrc32(file.data) ^ file.crc_error;
     const std::string& local =
         file.local_name.empty() ? file.name : file.local_name;
     const auto offset = static_cast<uint32_t>(bytes.size());

@@ -296,6 +296,17 @@ absl::Status ModelFiles::Read(const std::string& name, char* destination,
 
 }  // namespace
 
+std::vector<std::string> TensorSource::NamesAndAliases() const {
+  std::vector<std::string> all = names_;
+  for (const auto& [key, value] : metadata_) {
+    if (!std::binary_search(names_.begin(), names_.end(), key) &&
+        Find(key).ok()) {
+      all.push_back(key);
+    }
+  }
+  return all;
+}
+
 absl::StatusOr<std::unique_ptr<TensorSource>> OpenTensorSource(
     const std::string& path) {
   std::error_code ignored;

@@ -81,6 +81,9 @@ class TensorSource {
   const std::string& path() const { return path_; }
   // Names of all tensors, in ascending order.
   const std::vector<std::string>& names() const { return names_; }
+  // The same, and in no order the names by which Find knows more of them: those
+  // that the metadata of safetensors give for a stored tensor.
+  std::vector<std::string> NamesAndAliases() const;
   // Texts that the files store beside the tensors: the metadata of safetensors;
   // of a torch.save with tensors as "model" the entries "args" and "cfg", as
   // JSON (pytorch/pytorch_state.h).

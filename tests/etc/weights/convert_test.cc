@@ -74,12 +74,18 @@ class ConvertTest : public testing::Test {
 // --- There and back ---------------------------------------------------------
 
 TEST_F(ConvertTest, EtcComesBackToTheBitFromEveryFormat) {
-  for (int flags = 0; flags < 16; ++flags) {
+  for (int flags = 0; flags < 24; ++flags) {
     EtcConfig config = ToyConfig();
     config.share_qkv_projections = (flags & 1) != 0;
     config.share_kv_projections = (flags & 2) != 0;
     config.share_feed_forward_params = (flags & 4) != 0;
-    config.max_absolute_position_embeddings = (flags & 8) != 0 ? 9 : 0;
+    config.max_absolute_position_embeddings = flags >= 8 ? 9 : 0;
+    EtcInput input = ToyInput();
+    if (flags >= 16) {
+      config.relative_vocab_size = std::nullopt;
+      config.relative_pos_max_distance = 0;
+      input.attention = AttentionInputs::Everything(/*max_distance=*/0);
+    }
     EtcModel model = RandomModel(config);
     const std::string ours = Write(model, absl::StrCat("ours", flags));
     for (const ExportFormat format :
@@ -90,8 +96,8 @@ TEST_F(ConvertTest, EtcComesBackToTheBitFromEveryFormat) {
       ASSERT_TRUE(written.ok()) << written.status();
       EtcModel loaded = Load(there);
       EXPECT_TRUE(SameTensors(ModuleTensors(*model), ModuleTensors(*loaded)));
-      EXPECT_TRUE(torch::equal(model->forward(ToyInput()).long_output,
-                               loaded->forward(ToyInput()).long_output));
+      EXPECT_TRUE(torch::equal(model->forward(input).long_output,
+                               loaded->forward(input).long_output));
       EXPECT_EQ(OpenWeights(there)->source.names.style,
                 NameStyle::kOfficialEtc);
 
@@ -212,6 +218,18 @@ TEST_F(ConvertTest, LiftsBertAndKeepsWhatItHasNot) {
       ModuleTensors(*other).at(p + "long_relative.embedding"), fresh));
   EXPECT_TRUE(torch::equal(ModuleTensors(*other).at(p + "l2l_key.weight"),
                            from.at(p + "l2l_key.weight")));
+}
+
+// A program's own random numbers do not begin anew with an import.
+TEST_F(ConvertTest, LeavesTheGeneratorAsItWas) {
+  const std::string source = Write(RandomModel(BertOf()), "ours");
+  torch::manual_seed(5);
+  const torch::Tensor expected = torch::rand({2});
+  torch::manual_seed(5);
+  ASSERT_TRUE(
+      ImportWeights({.source = source, .lift = true}, directory_.File("lifted"))
+          .ok());
+  EXPECT_TRUE(torch::equal(torch::rand({2}), expected));
 }
 
 TEST_F(ConvertTest, FillsAModelAndSaysWith) {

@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -211,6 +212,31 @@ TEST_F(ExportTest, RobertasClassifierHasThePoolerInside) {
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_TRUE(
       torch::equal(read->at("head.pooler.bias"), ours.at("head.pooler.bias")));
+}
+
+// As safetensors' save_model, which stores what is tied once, under the first
+// name, and gives the others in the metadata.
+TEST_F(ExportTest, ImportsATiedTableByEitherName) {
+  const std::string there = WriteTheirs(
+      ExactBert(), RandomHeads(BertOf(), {kMlm}), {.model_type = "roberta"});
+  const NamedTensors expected = TensorsIn(directory_.File("ours"));
+  const std::string table = "roberta.embeddings.word_embeddings.weight";
+  const std::string decoder = "lm_head.decoder.weight";
+  for (const auto& [stored, dropped] :
+       {std::pair(table, decoder), std::pair(decoder, table)}) {
+    NamedTensors tensors = TensorsIn(there);
+    tensors.try_emplace(stored, tensors[dropped]);
+    tensors.erase(dropped);
+    ASSERT_TRUE(WriteTensors(there + "/model.safetensors", tensors,
+                             {{"format", "pt"}, {dropped, stored}})
+                    .ok());
+    const auto plan = PlanImport({.source = there});
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_TRUE(plan->plan.dropped.empty());
+    const auto read = ReadImport(*plan, 1, "");
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_TRUE(SameTensors(*read, expected));
+  }
 }
 
 TEST_F(ExportTest, RefusesHeadsThatRobertaHasOtherwise) {

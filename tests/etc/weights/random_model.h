@@ -40,7 +40,7 @@ inline EtcModel RandomModel(const EtcConfig& config) {
   for (auto& parameter : parameters) {
     parameter.value().normal_(0, 0.5);
   }
-  if (HasOnlyAbsolutePositions(config) && config.has_long_tokens) {
+  if (IsBert(config) && config.has_long_tokens) {
     for (auto& parameter : parameters) {
       std::string twin = parameter.key();
       if (const size_t at = twin.find("global_"); at != std::string::npos) {

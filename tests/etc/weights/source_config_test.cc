@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -43,7 +44,7 @@ TEST(SourceConfigTest, ReadsTheConfigurationOfEachProject) {
   const auto bert = ReadSourceConfig(directory.File("model.safetensors"));
   ASSERT_TRUE(bert.ok()) << bert.status();
   EXPECT_TRUE(bert->is_bert);
-  EXPECT_TRUE(HasOnlyAbsolutePositions(bert->config));
+  EXPECT_TRUE(IsBert(bert->config));
   EXPECT_EQ(InitialConfig(*bert).relative_vocab_size, 32);
   directory.Write("etc_config.json",
                   R"({"vocab_size": 7, "hidden_size": 12, "new": 1})");
@@ -84,6 +85,27 @@ TEST(SourceConfigTest, ReadsConfigJsonFirstBesideHuggingFacesTensors) {
   }
 }
 
+// ETC's code may leave relative positions out; its two streams remain.
+TEST(SourceConfigTest, TakesEtcWithAbsolutePositionsOnlyForEtc) {
+  SourceConfig etc;
+  etc.config.relative_vocab_size = std::nullopt;
+  etc.config.relative_pos_max_distance = 0;
+  etc.config.max_absolute_position_embeddings = 4096;
+  for (bool EtcConfig::*const own :
+       {&EtcConfig::share_qkv_projections, &EtcConfig::share_kv_projections,
+        &EtcConfig::share_att_output_projection,
+        &EtcConfig::share_feed_forward_params}) {
+    etc.config.share_qkv_projections = true;
+    etc.config.share_kv_projections = true;
+    etc.config.share_att_output_projection = true;
+    etc.config.share_feed_forward_params = true;
+    EXPECT_TRUE(IsBert(etc.config));
+    etc.config.*own = false;
+    EXPECT_FALSE(IsBert(etc.config));
+    EXPECT_EQ(EtcConfigToJson(InitialConfig(etc)), EtcConfigToJson(etc.config));
+  }
+}
+
 nlohmann::json HuggingFaceConfig() {
   return {{"model_type", "roberta"},
           {"vocab_size", 50265},
@@ -106,7 +128,7 @@ TEST(BertConfigTest, ReadsRoberta) {
   EXPECT_EQ(bert->config.hidden_act, "gelu_erf");
   EXPECT_EQ(bert->config.layer_norm_epsilon, 1e-5);
   EXPECT_EQ(bert->config.residual_attention, "off");
-  EXPECT_TRUE(HasOnlyAbsolutePositions(bert->config));
+  EXPECT_TRUE(IsBert(bert->config));
 }
 
 TEST(BertConfigTest, ReadsRealFormersMean) {

@@ -90,17 +90,16 @@ absl::Status PytorchFile::Error(const Parts&... parts) const {
   return absl::InvalidArgumentError(absl::StrCat(path(), ": ", parts...));
 }
 
-absl::StatusOr<PytorchFile> PytorchFile::Open(const std::string& path,
-                                              const PickleLimits& limits) {
+absl::StatusOr<PytorchFile> PytorchFile::Open(const std::string& path) {
   ETC_ASSIGN_OR_RETURN(RandomAccessFile opened, RandomAccessFile::Open(path));
   PytorchFile file(std::move(opened));
   constexpr uint64_t kLongestBeginning = 64;
   std::string beginning(std::min(file.file_.size(), kLongestBeginning), '\0');
   ETC_RETURN_IF_ERROR(file.file_.Read(0, beginning.size(), beginning.data()));
   if (absl::StartsWith(beginning, kArchiveMagic)) {
-    ETC_RETURN_IF_ERROR(file.OpenArchive(limits));
+    ETC_RETURN_IF_ERROR(file.OpenArchive());
   } else if (StreamMagicBytes(beginning) > 0) {
-    ETC_RETURN_IF_ERROR(file.OpenStream(limits));
+    ETC_RETURN_IF_ERROR(file.OpenStream());
   } else {
     const bool is_pointer =
         absl::StartsWith(beginning, "version https://git-lfs");
@@ -135,7 +134,7 @@ absl::Status PytorchFile::TakeState(const Pickle& pickle) {
   return absl::OkStatus();
 }
 
-absl::Status PytorchFile::OpenArchive(const PickleLimits& limits) {
+absl::Status PytorchFile::OpenArchive() {
   using Entries = std::map<std::string, ZipEntry>;
   ETC_ASSIGN_OR_RETURN(const Entries entries, ReadZipDirectory(file_));
   constexpr absl::string_view kPickle = "/data.pkl";
@@ -172,8 +171,12 @@ absl::Status PytorchFile::OpenArchive(const PickleLimits& limits) {
   }
   ETC_ASSIGN_OR_RETURN(const std::string bytes,
                        file_.Read(entry.offset, entry.size));
-  ETC_RETURN_IF_ERROR(CheckCrc32("data.pkl", {.crc32 = entry.crc32}, bytes));
-  const auto pickle = ReadPytorchPickle(bytes, limits);
+  ETC_RETURN_IF_ERROR(CheckCrc32("data.pkl", entry.crc32, bytes));
+  if (!entry.crc32.has_value()) {
+    AddWarning(absl::StrCat(
+        path(), ": has no checksums: damage to it would not be noticed"));
+  }
+  const auto pickle = ReadPytorchPickle(bytes);
   if (!pickle.ok() || pickle->bytes != bytes.size()) {
     return Error("data.pkl: ", pickle.ok() ? "goes on behind its end"
                                            : pickle.status().message());
@@ -197,20 +200,18 @@ absl::Status PytorchFile::PlaceArchiveStorages(
                                   : absl::StrCat("has ", record->second.size));
     }
     places_[key] = {.offset = record->second.offset,
-                    .has_crc32 = true,
                     .crc32 = record->second.crc32};
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<Pickle> PytorchFile::TakePickle(
-    uint64_t* offset, const PickleLimits& limits) const {
+absl::StatusOr<Pickle> PytorchFile::TakePickle(uint64_t* offset) const {
   const uint64_t left = std::min(file_.size() - *offset, kMostPickleBytes);
   // Its length is known only after it was read.
   for (uint64_t bytes = std::min(left, kFirstPieceBytes);;
        bytes = std::min(left, 4 * bytes)) {
     ETC_ASSIGN_OR_RETURN(const std::string piece, file_.Read(*offset, bytes));
-    auto pickle = ReadPytorchPickle(piece, limits);
+    auto pickle = ReadPytorchPickle(piece);
     if (pickle.ok()) {
       *offset += pickle->bytes;
       return pickle;
@@ -222,12 +223,12 @@ absl::StatusOr<Pickle> PytorchFile::TakePickle(
   }
 }
 
-absl::Status PytorchFile::OpenStream(const PickleLimits& limits) {
+absl::Status PytorchFile::OpenStream() {
   std::string beginning(std::min(file_.size(), kLongestMagic), '\0');
   ETC_RETURN_IF_ERROR(file_.Read(0, beginning.size(), beginning.data()));
   uint64_t offset = StreamMagicBytes(beginning);
-  ETC_ASSIGN_OR_RETURN(const Pickle protocol, TakePickle(&offset, limits));
-  ETC_ASSIGN_OR_RETURN(const Pickle system, TakePickle(&offset, limits));
+  ETC_ASSIGN_OR_RETURN(const Pickle protocol, TakePickle(&offset));
+  ETC_ASSIGN_OR_RETURN(const Pickle system, TakePickle(&offset));
   const PickleValue* is_little = Field(*system.root, "little_endian");
   if (!protocol.root->Is(Kind::kInteger) ||
       protocol.root->integer != kStreamProtocol || is_little == nullptr ||
@@ -235,9 +236,9 @@ absl::Status PytorchFile::OpenStream(const PickleLimits& limits) {
     return Error("should be of protocol ", kStreamProtocol,
                  " and little-endian");
   }
-  ETC_ASSIGN_OR_RETURN(const Pickle object, TakePickle(&offset, limits));
+  ETC_ASSIGN_OR_RETURN(const Pickle object, TakePickle(&offset));
   ETC_RETURN_IF_ERROR(TakeState(object));
-  ETC_ASSIGN_OR_RETURN(const Pickle keys, TakePickle(&offset, limits));
+  ETC_ASSIGN_OR_RETURN(const Pickle keys, TakePickle(&offset));
   return PlaceStreamStorages(keys, offset);
 }
 
@@ -291,13 +292,16 @@ absl::StatusOr<const TensorInfo*> PytorchFile::Find(
 }
 
 absl::Status PytorchFile::CheckCrc32(const std::string& name,
-                                     const Place& place,
+                                     std::optional<uint32_t> expected,
                                      absl::string_view data) const {
+  if (!expected.has_value()) {
+    return absl::OkStatus();
+  }
   const uint32_t found = Crc32(data);
-  if (found != place.crc32) {
+  if (found != *expected) {
     return absl::DataLossError(
         absl::StrCat(path(), ": ", name, " should have checksum 0x",
-                     absl::Hex(place.crc32), ", but has 0x", absl::Hex(found)));
+                     absl::Hex(*expected), ", but has 0x", absl::Hex(found)));
   }
   return absl::OkStatus();
 }
@@ -320,19 +324,16 @@ absl::Status PytorchFile::Read(const std::string& name, char* destination,
   }
   const Place& place = places_.find(tensor.storage)->second;
   const std::string storage_name = absl::StrCat("storage ", tensor.storage);
-  if (tensor.IsDense() && (!place.has_crc32 || size == storage.Bytes())) {
+  if (tensor.IsDense() &&
+      (!place.crc32.has_value() || size == storage.Bytes())) {
     ETC_RETURN_IF_ERROR(
         file_.Read(place.offset + tensor.offset * storage.ElementBytes(), size,
                    destination));
-    return place.has_crc32
-               ? CheckCrc32(storage_name, place, {destination, size})
-               : absl::OkStatus();
+    return CheckCrc32(storage_name, place.crc32, {destination, size});
   }
   ETC_ASSIGN_OR_RETURN(const std::string data,
                        file_.Read(place.offset, storage.Bytes()));
-  if (place.has_crc32) {
-    ETC_RETURN_IF_ERROR(CheckCrc32(storage_name, place, data));
-  }
+  ETC_RETURN_IF_ERROR(CheckCrc32(storage_name, place.crc32, data));
   CopyView(data, tensor, storage.ElementBytes(), destination);
   return absl::OkStatus();
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -23,9 +24,9 @@ namespace etc {
 class PytorchFile final : public TensorSource {
  public:
   // kInvalidArgument for everything that doc/formats.md 6.4 does not allow.
-  // Values of the state dict that are no tensors are warnings.
-  static absl::StatusOr<PytorchFile> Open(const std::string& path,
-                                          const PickleLimits& limits = {});
+  // Values of the state dict that are no tensors are warnings, as is an archive
+  // without checksums.
+  static absl::StatusOr<PytorchFile> Open(const std::string& path);
   // The magic of each format: that of a zip archive, or a pickle of a number,
   // of any protocol from 2 to 5 and at most kLongestMagic bytes.
   static constexpr absl::string_view kArchiveMagic{"PK\3\4"};
@@ -37,7 +38,7 @@ class PytorchFile final : public TensorSource {
   // Points to a PytorchTensor.
   absl::StatusOr<const TensorInfo*> Find(
       const std::string& name) const override;
-  // kDataLoss if the storage has another checksum; only archives store it.
+  // kDataLoss if the storage has another checksum, which only archives store.
   absl::Status Read(const std::string& name, char* destination,
                     uint64_t size) const override;
 
@@ -45,26 +46,25 @@ class PytorchFile final : public TensorSource {
   // Position of the bytes of a storage.
   struct Place {
     uint64_t offset = 0;
-    bool has_crc32 = false;
-    uint32_t crc32 = 0;
+    std::optional<uint32_t> crc32;
   };
 
   explicit PytorchFile(RandomAccessFile file);
 
   template <typename... Parts>
   absl::Status Error(const Parts&... parts) const;
-  absl::Status OpenArchive(const PickleLimits& limits);
-  absl::Status OpenStream(const PickleLimits& limits);
+  absl::Status OpenArchive();
+  absl::Status OpenStream();
   // The pickle at byte `*offset`, which becomes that of its end.
-  absl::StatusOr<Pickle> TakePickle(uint64_t* offset,
-                                    const PickleLimits& limits) const;
+  absl::StatusOr<Pickle> TakePickle(uint64_t* offset) const;
   // `folder`: the prefix of their keys in the names of the entries.
   absl::Status PlaceArchiveStorages(
       const std::map<std::string, ZipEntry>& entries,
       const std::string& folder);
   absl::Status PlaceStreamStorages(const Pickle& keys, uint64_t offset);
   absl::Status TakeState(const Pickle& pickle);
-  absl::Status CheckCrc32(const std::string& name, const Place& place,
+  absl::Status CheckCrc32(const std::string& name,
+                          std::optional<uint32_t> expected,
                           absl::string_view data) const;
 
   RandomAccessFile file_;

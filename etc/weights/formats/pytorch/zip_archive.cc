@@ -244,6 +244,20 @@ absl::Status ZipReader::CheckOverlap(
   return absl::OkStatus();
 }
 
+// Takes the checksums away from entries that all have 0, which is none.
+void ForgetMissingChecksums(std::map<std::string, ZipEntry>* entries) {
+  const bool has_some = std::any_of(
+      entries->begin(), entries->end(), [](const auto& named_entry) {
+        return named_entry.second.size > 0 &&
+               named_entry.second.crc32 != uint32_t{0};
+      });
+  for (auto& [name, entry] : *entries) {
+    if (!has_some) {
+      entry.crc32 = std::nullopt;
+    }
+  }
+}
+
 absl::StatusOr<std::map<std::string, ZipEntry>> ZipReader::Read() {
   ETC_ASSIGN_OR_RETURN(const Directory directory, FindDirectory());
   if (directory.offset > directory.limit ||
@@ -274,6 +288,7 @@ absl::StatusOr<std::map<std::string, ZipEntry>> ZipReader::Read() {
                  " bytes more than its ", directory.entries, " entries");
   }
   ETC_RETURN_IF_ERROR(CheckOverlap(entries, directory));
+  ForgetMissingChecksums(&entries);
   return entries;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -15,7 +16,9 @@ struct ZipEntry {
   uint64_t header = 0;  // byte of the archive at which its header begins
   uint64_t offset = 0;  // byte at which its contents begin
   uint64_t size = 0;    // bytes of the contents
-  uint32_t crc32 = 0;   // IEEE, as zlib's
+  // IEEE, as zlib's. Nothing in an archive of set_crc32_options(False): that of
+  // all its entries with contents is 0.
+  std::optional<uint32_t> crc32;
 };
 
 // The files in a zip archive as PyTorch writes it, by name: with or without

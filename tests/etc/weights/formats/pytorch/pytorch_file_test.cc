@@ -107,6 +107,23 @@ TEST_F(PytorchFileTest, ChecksTheChecksumsOfAnArchive) {
               HasSubstr("data.pkl should have checksum"));
 }
 
+// As torch.save writes after set_crc32_options(False).
+TEST_F(PytorchFileTest, ReadsAnArchiveWithoutChecksums) {
+  auto files = StateDictFiles();
+  files.push_back({.name = "m/empty"});
+  for (ZipSample& file : files) {
+    file.crc_error = SampleCrc32(file.data);  // makes it 0
+  }
+  const auto file = Open(ZipBytes(files));
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_THAT(file->warnings(), ElementsAre(HasSubstr("has no checksums")));
+  EXPECT_THAT(Floats(*file, "w", 6), ElementsAre(0, 1, 2, 3, 4, 5));
+  EXPECT_THAT(Floats(*file, "row", 3), ElementsAre(3, 4, 5));
+  // A single one says that there are some.
+  files[4].crc_error = 0;
+  EXPECT_EQ(Open(ZipBytes(files)).status().code(), absl::StatusCode::kDataLoss);
+}
+
 TEST_F(PytorchFileTest, RefusesBadArchives) {
   const struct {
     const char* message;
