@@ -71,7 +71,8 @@ void SetAdminOmegas(EncoderDecoder model, const AdminOmegas& omegas);
 // below, weight and bias, and its inverse part of the matrices that read the
 // block's input.
 //   kInvalidArgument  neither stack has sublayer "admin"; an omega with a 0; a
-//                     first omega, whose input is the embedding, that is not 1
+//                     first omega, whose input is the embedding, that is not 1,
+//                     as after training
 absl::StatusOr<EncoderDecoder> FoldAdminOmegas(const EncoderDecoder& model);
 
 // The file of ADMIN's code, profile.ratio.init: lines "<index> <value>", index

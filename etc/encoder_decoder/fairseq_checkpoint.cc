@@ -137,7 +137,7 @@ void CheckOptions(const EncoderDecoderConfig& config,
   expect_order("decoder_normalize_before", config.decoder_sublayer);
   for (const char* const name :
        {"no_token_positional_embeddings", "no_scale_embedding",
-        "cross_self_attention"}) {
+        "cross_self_attention", "layer_wise_attention"}) {
     ExpectOption(name, false, "no model of ours computes that", options);
   }
 }
@@ -152,10 +152,8 @@ absl::Status TakeOptions(const TensorReader& reader, int64_t heads,
   };
   int64_t encoder_heads = heads;
   int64_t decoder_heads = heads;
-  if (heads == 0) {
-    take("encoder_attention_heads", &encoder_heads);
-    take("decoder_attention_heads", &decoder_heads);
-  }
+  take("encoder_attention_heads", &encoder_heads);
+  take("decoder_attention_heads", &decoder_heads);
   take("dropout", &config->hidden_dropout_prob);
   take("attention_dropout", &config->attention_probs_dropout_prob);
   // Names of fairseq before and since 2019.
@@ -184,6 +182,11 @@ absl::Status TakeOptions(const TensorReader& reader, int64_t heads,
                            encoder_heads, " and ", decoder_heads)
             : ": should have the number of attention heads among its options "
               "(args or cfg), but has not: it must be given");
+  }
+  if (heads > 0 && heads != encoder_heads) {
+    return InvalidArgument(reader.path(), ": num_attention_heads should be ",
+                           encoder_heads, ", as its options say, but is ",
+                           heads);
   }
   config->num_attention_heads = encoder_heads;
   return absl::OkStatus();

@@ -25,16 +25,18 @@ bool IsFairseqTranslation(const TensorReader& reader);
 // are those of the options. The three residual_attention modes, which
 // WriteFairseqCheckpoint adds to the options, are "off" without them.
 //
-//   heads  attention heads, for files without options; 0: those of the options
+//   heads  attention heads, for files whose options do not say it; 0: the
+//          options say it
 //
 //   kInvalidArgument  tensors that are missing or that we have no model for:
 //                     learned positions, an encoder of another width or
-//                     vocabulary than the decoder; no number of heads, or one
-//                     that differs between encoder and decoder; options that
-//                     contradict the tensors (encoder_normalize_before,
-//                     decoder_normalize_before) or ask for another model
-//                     (no_token_positional_embeddings, no_scale_embedding,
-//                     cross_self_attention)
+//                     vocabulary than the decoder; no number of heads, one
+//                     that differs between encoder and decoder, or another one
+//                     than `heads`; options that contradict the tensors
+//                     (encoder_normalize_before, decoder_normalize_before) or
+//                     ask for another model (no_token_positional_embeddings,
+//                     no_scale_embedding, cross_self_attention,
+//                     layer_wise_attention)
 absl::StatusOr<EncoderDecoderConfig> FairseqConfig(const TensorReader& reader,
                                                    int64_t heads = 0);
 

@@ -47,8 +47,10 @@ constexpr VocabularyName kVocabularies[] = {
     {"wordpiece", "vocab_bert_uncased_english.txt"},
     {"sentencepiece", "vocab_gpt_for_etc.model"},
     {"sentencepiece", "spiece.model"},
-    {"sentencepiece", "sentencepiece.bpe.model"},
 };
+// XLM-RoBERTa's, CamemBERT's and mBART's: rows of their checkpoints are not the
+// ids of its pieces, which tokenizer.json alone says.
+constexpr char kShiftedModel[] = "sentencepiece.bpe.model";
 
 constexpr char kTokenizerJson[] = "tokenizer.json";
 constexpr char kSplitPunctuation[] = "split_punctuation";
@@ -466,6 +468,14 @@ absl::StatusOr<TokenizerFiles> FindTokenizer(const std::string& path) {
   }
   std::string vocabulary = FileBesideWeights(path, found.file);
   if (vocabulary.empty()) {
+    const std::string shifted = FileBesideWeights(path, kShiftedModel);
+    if (!shifted.empty()) {
+      return TokenizerFiles{
+          .unsupported = absl::StrCat(
+              shifted,
+              " has other ids than the checkpoint: a tokenizer.json should be "
+              "beside it, as save_pretrained of a fast tokenizer writes it")};
+    }
     absl::StatusOr<std::string> byte_level = FindByteLevelFiles(path);
     if (!byte_level.ok()) {
       return TokenizerFiles{.unsupported =

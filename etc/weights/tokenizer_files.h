@@ -41,7 +41,8 @@ struct TokenizerFiles {
 // that is not supported, in tokenizer.json; last, vocab.json with merges.txt.
 // `path` is the directory, or a file or the prefix of files in it.
 //   errors of DescribeTokenizer, but for kUnimplemented, which becomes
-//   `unsupported`, as does one of the last two files without the other
+//   `unsupported`, as does one of the last two files without the other, and a
+//   sentencepiece.bpe.model alone, whose ids are not those of checkpoints
 absl::StatusOr<TokenizerFiles> FindTokenizer(const std::string& path);
 
 // Reads how the vocabulary in the file `vocabulary`, of the given type, is

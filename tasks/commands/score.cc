@@ -18,7 +18,6 @@
 #include "tasks/run_task.h"
 #include "tasks/task/task.h"
 #include "tasks/translation/bleu.h"
-#include "tasks/translation/score_files.h"
 
 namespace etc {
 namespace {

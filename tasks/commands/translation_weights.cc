@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <set>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -13,7 +14,6 @@
 #include "base/counted.h"
 #include "base/directory.h"
 #include "base/file.h"
-#include "base/json_reader.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "etc/encoder_decoder/admin_omegas.h"
@@ -147,19 +147,31 @@ absl::StatusOr<std::string> VocabularyBeside(const std::string& source) {
   return first;
 }
 
-// The lines "<piece> 1" of a SentencePiece model, as fairseq's dict.txt.
+// fairseq's dict.txt for a table of `rows`: that of the vocabulary, or of a
+// SentencePiece model lines "<piece> 1", and a line for each row beyond.
 std::string DictionaryOf(const VocabularyFile& vocabulary, int64_t rows) {
-  if (vocabulary.type == kDictionary) {
-    return vocabulary.contents;
-  }
+  std::set<std::string> pieces;
   std::string lines;
   for (int64_t id = kSpecials; id < vocabulary.ids->size(); ++id) {
-    absl::StrAppend(&lines, vocabulary.ids->Piece(id), " 1\n");
+    const std::string piece = vocabulary.ids->Piece(id);
+    absl::StrAppend(&lines, piece, " 1\n");
+    pieces.insert(piece);
   }
-  // Rows beyond the pieces, as fairseq names them.
-  for (int64_t i = 0; i < rows - vocabulary.ids->size(); ++i) {
-    absl::StrAppend(&lines, "madeupword", absl::Dec(i, absl::kZeroPad4),
-                    " 0\n");
+  if (vocabulary.type == kDictionary) {
+    lines = vocabulary.contents;
+    if (!absl::EndsWith(lines, "\n")) {
+      lines += '\n';
+    }
+  }
+  // As fairseq names them.
+  int64_t missing = rows - vocabulary.ids->size();
+  for (int64_t i = 0; missing > 0; ++i) {
+    const std::string word =
+        absl::StrCat("madeupword", absl::Dec(i, absl::kZeroPad4));
+    if (pieces.insert(word).second) {
+      absl::StrAppend(&lines, word, " 0\n");
+      --missing;
+    }
   }
   return lines;
 }
@@ -180,18 +192,6 @@ absl::StatusOr<FinetuneConfig> ConfigOfImport(const EncoderDecoderConfig& model,
          {"length_penalty", options.length_penalty},
          {"max_length", options.max_length}}}},
       source);
-}
-
-absl::StatusOr<EncoderDecoderConfig> ReadEncoderDecoderConfig(
-    const std::string& directory) {
-  const std::string path = In(directory, kEncoderDecoderFile);
-  ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonFile(path));
-  ETC_ASSIGN_OR_RETURN(const EncoderDecoderConfig config,
-                       EncoderDecoderConfigFromJson(json, path));
-  if (config.vocab_size == 0) {
-    return InvalidArgument(path, ": vocab_size should be given");
-  }
-  return config;
 }
 
 absl::StatusOr<EncoderDecoder> LoadEncoderDecoder(
@@ -232,10 +232,13 @@ absl::Status CheckVocabulary(const VocabularyFile& file,
         "give a vocabulary with --vocabulary")});
     return absl::OkStatus();
   }
-  if (file.ids->size() > rows) {
-    return InvalidArgument(path, ": should have at most ", rows,
-                           " ids, the rows of the model, but has ",
-                           file.ids->size());
+  // fairseq writes a line for each row; a SentencePiece model has no made-up
+  // words.
+  const bool is_dictionary = file.type == kDictionary;
+  if (is_dictionary ? file.ids->size() != rows : file.ids->size() > rows) {
+    return InvalidArgument(
+        path, ": should have ", is_dictionary ? "" : "at most ", rows,
+        " ids, the rows of the model, but has ", file.ids->size());
   }
   std::cout << "vocabulary: " << path << ", " << FormatCount(file.ids->size())
             << " ids\n";

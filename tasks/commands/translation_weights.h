@@ -40,8 +40,9 @@ struct TranslationImport {
 //   kAlreadyExists    the directory has a model.safetensors
 //   kInvalidArgument  LoadFairseqCheckpoint; a weight that is infinite or not a
 //                     number; a vocabulary that is none
-//                     (LoadTranslationVocabulary), with more entries than the
-//                     model has rows, or of several files that disagree
+//                     (LoadTranslationVocabulary), a dictionary whose ids are
+//                     not as many as the rows of the model, a SentencePiece
+//                     model with more, or several files that disagree
 absl::Status ImportTranslation(const TranslationImport& arguments);
 
 struct TranslationExport {
@@ -53,8 +54,8 @@ struct TranslationExport {
 };
 
 // Writes model.pt, a checkpoint of fairseq, and dict.txt, if the source has a
-// vocabulary; of a SentencePiece model its pieces, with counts of 1, and
-// tokenizer.model itself.
+// vocabulary, with a made-up word for each row without a piece; of a
+// SentencePiece model its pieces, with counts of 1, and tokenizer.model itself.
 //   kAlreadyExists    the directory has a model.pt
 //   kInvalidArgument  WriteFairseqCheckpoint, FoldAdminOmegas
 absl::Status ExportTranslation(const TranslationExport& arguments);

@@ -375,8 +375,7 @@ void WarnOfResidualScores(const std::string& source, bool is_tensorflow) {
   if (mode == "off") {
     return;
   }
-  const bool is_realformer = is_tensorflow &&
-                             HasOnlyAbsolutePositions(config->config) &&
+  const bool is_realformer = is_tensorflow && IsBert(config->config) &&
                              (mode == "sum" || mode == "mean");
   PrintWarnings({absl::StrCat(
       "this model has residual attention \"", mode, "\", which ",
@@ -559,7 +558,8 @@ void AddExportCommand(CLI::App* program, Action* action) {
           {"tensorflow", "safetensors", "huggingface", "fairseq"}));
   command->add_flag("--fold-omegas", arguments->fold_omegas,
                     "Write plain Post-LN in the place of ADMIN's omegas: the "
-                    "same function");
+                    "same function, for stacks whose first omega is 1, as "
+                    "profiles begin");
   command->callback(
       [=] { *action = [arguments] { return Export(*arguments); }; });
 }

@@ -135,14 +135,13 @@ absl::StatusOr<EmbeddedText> EmbedText(const LoadedEncoder& loaded,
                          EncodeTexts(loaded, {text}));
     return EmbedByEtc(loaded, encoded, options.pooling);
   }
-  ETC_RETURN_IF_ERROR(CheckEncodable(loaded, text, "text 0"));
+  ETC_ASSIGN_OR_RETURN(const std::vector<Token> pieces,
+                       CheckEncodable(loaded, text, "text 0"));
   const InputOptions input =
       InputOptionsOf({.model = loaded.config,
                       .max_long_length = loaded.max_long_length,
                       .max_global_length = loaded.max_global_length});
-  SplitText split;
-  AppendText(text, *loaded.tokenizer, input, &split);
-  return EmbedByBert(loaded, split.tokens, input, options.pooling);
+  return EmbedByBert(loaded, pieces, input, options.pooling);
 }
 
 }  // namespace etc

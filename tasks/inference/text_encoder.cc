@@ -38,7 +38,7 @@ absl::StatusOr<EtcConfig> ConfigOfEncoder(const std::string& path,
   warnings->insert(warnings->end(), file.warnings.begin(), file.warnings.end());
   EtcConfig config = file.source.config;
   if (options.lift) {
-    if (!HasOnlyAbsolutePositions(config)) {
+    if (!IsBert(config)) {
       return InvalidArgument(
           path, " is ETC already: only BERT and RoBERTa can be lifted");
     }
@@ -246,10 +246,13 @@ absl::StatusOr<EncodedTexts> EncodeTexts(
   return encoded;
 }
 
-absl::Status CheckEncodable(const LoadedEncoder& loaded,
-                            const std::string& text, const std::string& name) {
+absl::StatusOr<std::vector<Token>> CheckEncodable(const LoadedEncoder& loaded,
+                                                  const std::string& text,
+                                                  const std::string& name) {
   ETC_ASSIGN_OR_RETURN(const InputOptions input, InputOf(loaded));
-  return PiecesOfText(text, name, *loaded.tokenizer, input).status();
+  ETC_ASSIGN_OR_RETURN(SplitText split,
+                       PiecesOfText(text, name, *loaded.tokenizer, input));
+  return std::move(split.tokens);
 }
 
 }  // namespace etc

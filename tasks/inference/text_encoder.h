@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "etc/config.h"
 #include "etc/model.h"
@@ -123,10 +122,12 @@ struct EncodedTexts {
 absl::StatusOr<EncodedTexts> EncodeTexts(const LoadedEncoder& loaded,
                                          const std::vector<std::string>& texts);
 
-// Checks that EncodeTexts can encode a text, which messages call `name`.
+// Checks that EncodeTexts can encode a text, which messages call `name`, and
+// returns its pieces before any is cut off.
 //   kInvalidArgument  it cannot, as there
-absl::Status CheckEncodable(const LoadedEncoder& loaded,
-                            const std::string& text, const std::string& name);
+absl::StatusOr<std::vector<Token>> CheckEncodable(const LoadedEncoder& loaded,
+                                                  const std::string& text,
+                                                  const std::string& name);
 
 }  // namespace etc
 

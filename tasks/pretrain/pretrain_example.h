@@ -1,11 +1,13 @@
 #ifndef ETC_TASKS_PRETRAIN_PRETRAIN_EXAMPLE_H_
 #define ETC_TASKS_PRETRAIN_PRETRAIN_EXAMPLE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "tasks/data/example.h"
+#include "tasks/data/example_source.h"
 
 namespace etc {
 
@@ -32,7 +34,13 @@ struct PretrainExample : Example {
   // none is hidden.
   std::shared_ptr<const Example> targets;
 
-  int64_t TaskBytes() const override;
+  int64_t TaskBytes() const override {
+    const size_t numbers = masked_positions.capacity() +
+                           masked_labels.capacity() + hidden_globals.capacity();
+    return static_cast<int64_t>(sizeof(PretrainExample) - sizeof(Example) +
+                                numbers * sizeof(int32_t)) +
+           (targets == nullptr ? 0 : ExampleBytes(*targets));
+  }
 };
 
 }  // namespace etc

@@ -34,8 +34,9 @@ struct PretrainOptions {
 
   // Documents with fewer sentences are left out.
   int64_t min_sentences = 1;
-  // Longer documents are divided into documents of this many sentences, at
-  // least min_sentences, as if the text had them; 0: they are not.
+  // Longer documents, if they are not left out, are divided into equal ones of
+  // at most this many sentences, as if the text had them; at least
+  // min_sentences. 0: they are not.
   int64_t max_sentences = 0;
   // If data.dev is empty, one document in this many is held out of data.train
   // for evaluations; 0: none.

@@ -1,5 +1,6 @@
 #include "tasks/pretrain/task.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <utility>
@@ -51,7 +52,8 @@ CorpusPartOptions PartOf(const PretrainOptions& options, bool development,
           .max_sentences = options.max_sentences};
 }
 
-// Checks that the model has the rows that examples need.
+// Checks that the model has the rows that examples need, and the vocabulary the
+// pieces.
 absl::Status CheckModel(const FinetuneConfig& config,
                         const PretrainOptions& options, int64_t pieces) {
   const bool pairs = ReadsPairs(config);
@@ -68,8 +70,23 @@ absl::Status CheckModel(const FinetuneConfig& config,
         kShortestPair, ", for pairs of texts, but is ",
         config.data.max_global_length));
   }
+  if (options.random_min_id >= pieces) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        config.source, ": pretrain.random_min_id should be below the ", pieces,
+        " pieces of the vocabulary, but is ", options.random_min_id));
+  }
   return absl::OkStatus();
 }
+
+// Returns true if a piece of the vocabulary shows that it continues a word.
+bool MarksWords(const CorpusTokenizer& tokenizer) {
+  return std::count(tokenizer.is_continuation.begin(),
+                    tokenizer.is_continuation.end(), 1) > 0;
+}
+
+constexpr char kUnmarkedWords[] =
+    " has no piece that is marked as continuing a word: each is masked by "
+    "itself";
 
 }  // namespace
 
@@ -96,6 +113,12 @@ absl::StatusOr<std::unique_ptr<Task>> PretrainTask::Make(
       CorpusTokenizer corpus,
       MakeCorpusTokenizer(config.tokenizer, std::move(tokenizer),
                           options.mask_piece));
+  if (options.whole_words && config.task_options.contains("whole_words") &&
+      !MarksWords(corpus)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(config.source, ": pretrain.whole_words should be false: ",
+                     config.tokenizer.vocabulary, kUnmarkedWords));
+  }
   // The constructor is private: make_unique cannot see it.
   return std::unique_ptr<Task>(new PretrainTask(config, std::move(options),
                                                 std::move(corpus), *special));
@@ -231,7 +254,10 @@ absl::StatusOr<std::vector<std::string>> PretrainTask::DescribeData(
                    joined->descriptions().end());
     }
   }
-  if (options_.whole_words) {
+  if (options_.whole_words && !MarksWords(tokenizer_)) {
+    lines.push_back(absl::StrCat("warning: whole words: ",
+                                 config_.tokenizer.vocabulary, kUnmarkedWords));
+  } else if (options_.whole_words) {
     ETC_ASSIGN_OR_RETURN(std::string warning, CheckWholeWordMasks(train));
     if (!warning.empty()) {
       lines.push_back(std::move(warning));

@@ -23,7 +23,9 @@ namespace etc {
 class PretrainTask final : public Task {
  public:
   //   kInvalidArgument  ReadPretrainOptions; a vocabulary without the pieces
-  //                     that are needed; a model without the ids
+  //                     that are needed, or with none that continues a word
+  //                     where the configuration asks for whole words; a model
+  //                     without the ids
   static absl::StatusOr<std::unique_ptr<Task>> Make(
       const FinetuneConfig& config, std::shared_ptr<const Tokenizer> tokenizer);
 
@@ -35,7 +37,7 @@ class PretrainTask final : public Task {
   bool holds_out() const override { return options_.development_one_in > 0; }
   // Describes the documents left out of each store, and the accuracy of always
   // answering the most frequent token of the first; warns if whole words leave
-  // few masks.
+  // few masks, or are not known.
   //   kFailedPrecondition  CheckWholeWordMasks
   absl::StatusOr<std::vector<std::string>> DescribeData(
       const ExampleSource& train, const ExampleSource& dev) const override;

@@ -1,12 +1,15 @@
 #ifndef ETC_TASKS_TEXT_PIECE_TRIE_H_
 #define ETC_TASKS_TEXT_PIECE_TRIE_H_
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
+#include "etc/weights/wordpiece_options.h"
+#include "tasks/text/byte_range.h"
 
 namespace etc {
 
@@ -47,6 +50,35 @@ class PieceTrie {
   absl::flat_hash_map<uint64_t, Node> edges_;
   // Id of the piece that ends at each node, or -1.
   std::vector<int32_t> ids_ = {-1};
+};
+
+// Finds added tokens in a text as a whole: from the left, the longest of
+// several at one place. A token that has to be a single word and is not one
+// there is text.
+class AddedTokenSearch {
+ public:
+  // Searches for `content`, if it is not empty, which stands for `token`.
+  void Add(const AddedToken& token, absl::string_view content);
+  bool empty() const { return tokens_.empty(); }
+
+  using VisitText = absl::FunctionRef<void(ByteRange part)>;
+  using VisitToken = absl::FunctionRef<void(int32_t id, ByteRange place)>;
+
+  // Calls, in order, `visit_token` for each token in `text` and `visit_text`
+  // for the text between, which is never empty. A token with `lstrip` or
+  // `rstrip` has the white space beside it.
+  void Split(absl::string_view text, VisitText visit_text,
+             VisitToken visit_token) const;
+
+ private:
+  // The place of the token `id` if it was found at `found`; empty if its
+  // neighbours refuse it. Text before `done` belongs to others.
+  ByteRange PlaceOf(int32_t id, absl::string_view text, ByteRange found,
+                    int64_t done) const;
+
+  PieceTrie trie_;
+  std::array<bool, 256> starts_ = {};  // the first bytes
+  absl::flat_hash_map<int32_t, AddedToken> tokens_;
 };
 
 }  // namespace etc

@@ -48,6 +48,16 @@ int64_t CountIllFormedUtf8(absl::string_view text) {
   return count;
 }
 
+int64_t BehindMarks(absl::string_view text, int64_t at) {
+  for (int64_t next = at; next < static_cast<int64_t>(text.size()); at = next) {
+    const CodePoint c = NextCodePoint(text, &next);
+    if (c < 0 || (U_GET_GC_MASK(c) & U_GC_M_MASK) == 0) {
+      break;
+    }
+  }
+  return at;
+}
+
 bool IsWhiteSpace(CodePoint c) { return c >= 0 && u_isUWhiteSpace(c) != 0; }
 
 bool IsWordCharacter(CodePoint c) {

@@ -31,6 +31,11 @@ int64_t CountCodePoints(absl::string_view text);
 // The tokenizers drop these silently; count them to report them.
 int64_t CountIllFormedUtf8(absl::string_view text);
 
+// The end of the combining marks (categories M*) that follow byte `at`, at most
+// text.size(); `at` itself if there is none. Pieces leave out marks that a
+// normalizer drops.
+int64_t BehindMarks(absl::string_view text, int64_t at);
+
 // Property White_Space.
 bool IsWhiteSpace(CodePoint c);
 // "\\w" of regular expressions (Unicode Technical Standard 18, annex C).

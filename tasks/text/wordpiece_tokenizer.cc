@@ -1,5 +1,6 @@
 #include "tasks/text/wordpiece_tokenizer.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <set>
 #include <utility>
@@ -13,7 +14,6 @@
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "etc/weights/tokenizer_files.h"
-#include "tasks/text/added_tokens.h"
 #include "tasks/text/basic_tokenizer.h"
 #include "tasks/text/piece_trie.h"
 #include "tasks/text/unicode.h"
@@ -27,6 +27,15 @@ constexpr size_t kMaxLineBytes = size_t{64} << 10;
 
 constexpr absl::string_view kContinuation = "##";
 constexpr absl::string_view kUnknown = "[UNK]";
+
+bool HasWhiteSpace(absl::string_view text) {
+  for (int64_t at = 0; at < static_cast<int64_t>(text.size());) {
+    if (IsWhiteSpace(NextCodePoint(text, &at))) {
+      return true;
+    }
+  }
+  return false;
+}
 
 class WordPieceTokenizer : public Tokenizer {
  public:
@@ -42,24 +51,30 @@ class WordPieceTokenizer : public Tokenizer {
              .strip_accents = options.strip_accents,
              .tokenize_chinese_chars = options.tokenize_chinese_chars,
              .clean_text = options.clean_text}),
-        added_(options.added_tokens, basic_options_),
         continuation_(trie_.Walk(PieceTrie::kRoot, kContinuation)),
-        unknown_id_(trie_.Id(kUnknown)) {}
+        unknown_id_(trie_.Id(kUnknown)) {
+    for (AddedToken token : options.added_tokens) {
+      token.lstrip = token.rstrip = false;  // white space has no pieces
+      if (token.normalized) {
+        normalized_.Add(token,
+                        NormalizeText(token.content, basic_options_).text);
+      } else {
+        raw_.Add(token, token.content);
+      }
+      has_blanks_ = has_blanks_ || HasWhiteSpace(token.content);
+    }
+  }
 
   // Its words are VisitBasicWords'. A token with a blank would be cut.
   const CuttingPlaces& cutting_places() const override {
-    return added_.have_blanks() ? Tokenizer::cutting_places()
-                                : CuttingPlacesOfBasicWords();
+    return has_blanks_ ? Tokenizer::cutting_places()
+                       : CuttingPlacesOfBasicWords();
   }
 
   std::vector<Token> Encode(absl::string_view text) const override {
     std::vector<Token> pieces;
-    added_.Split(
-        text,
-        [&](ByteRange part) {
-          AppendWords(text.substr(part.begin, part.end - part.begin),
-                      part.begin, &pieces);
-        },
+    raw_.Split(
+        text, [&](ByteRange part) { AppendPart(text, part, &pieces); },
         [&](int32_t id, ByteRange source) {
           pieces.push_back({id, source.begin, source.end});
         });
@@ -83,16 +98,43 @@ class WordPieceTokenizer : public Tokenizer {
   }
 
  private:
-  // `text` begins at byte `offset` of the encoded text.
-  void AppendWords(absl::string_view text, int64_t offset,
+  // Appends the pieces of a part of `text` without tokens of raw_.
+  void AppendPart(absl::string_view text, ByteRange part,
+                  std::vector<Token>* pieces) const {
+    int64_t done = part.begin;
+    if (!normalized_.empty()) {
+      const NormalizedText folded = NormalizeText(
+          text.substr(part.begin, part.end - part.begin), basic_options_);
+      const auto append_token = [&](int32_t id, ByteRange place) {
+        ByteRange source = folded.sources[place.begin];
+        for (int64_t i = place.begin; i < place.end; ++i) {
+          source.begin = std::min(source.begin, folded.sources[i].begin);
+          source.end = std::max(source.end, folded.sources[i].end);
+        }
+        source = {source.begin + part.begin, source.end + part.begin};
+        // Two tokens of one character: the first has it.
+        if (source.begin >= done) {
+          AppendWords(text, {done, source.begin}, pieces);
+          pieces->push_back({id, source.begin, source.end});
+          done = source.end;
+        }
+      };
+      normalized_.Split(
+          folded.text, [](ByteRange /*part*/) {}, append_token);
+    }
+    AppendWords(text, {done, part.end}, pieces);
+  }
+
+  // Appends the pieces of a part of `text` without added tokens.
+  void AppendWords(absl::string_view text, ByteRange part,
                    std::vector<Token>* pieces) const {
     const size_t first = pieces->size();
     VisitBasicWords(
-        text, basic_options_,
+        text.substr(part.begin, part.end - part.begin), basic_options_,
         [this, pieces](const BasicWord& word) { Append(word, pieces); });
-    for (size_t i = first; offset > 0 && i < pieces->size(); ++i) {
-      (*pieces)[i].begin += offset;
-      (*pieces)[i].end += offset;
+    for (size_t i = first; part.begin > 0 && i < pieces->size(); ++i) {
+      (*pieces)[i].begin += part.begin;
+      (*pieces)[i].end += part.begin;
     }
   }
 
@@ -126,7 +168,10 @@ class WordPieceTokenizer : public Tokenizer {
   const PieceTrie outside_;
   const WordPieceOptions options_;
   const BasicTokenizerOptions basic_options_;
-  const AddedTokens added_;
+  AddedTokenSearch raw_;
+  AddedTokenSearch normalized_;
+  // An added token has white space in it.
+  bool has_blanks_ = false;
   const PieceTrie::Node continuation_;
   const int32_t unknown_id_;
 };

@@ -14,10 +14,12 @@ namespace etc {
 // BERT's tokenizer as ETC has it (doc/formats.md 4.1 to 4.4): the words of
 // VisitBasicWords, each cut from the left into the longest pieces that the
 // vocabulary has, where pieces after the first are spelt with "##" in front; a
-// word that cannot be cut becomes one [UNK]. Added tokens are found first
-// (tasks/text/added_tokens.h); without them "[SEP]" in a text is text. The
-// ranges of pieces cover their source: the whole word for [UNK], the whole
-// character for each of several pieces made from one.
+// word that cannot be cut becomes one [UNK]. Added tokens are found first, as
+// HuggingFace's fast tokenizers find them (AddedTokenSearch): those that are
+// not `normalized` in the text as it is, then the others in the rest,
+// normalized; without them "[SEP]" in a text is text. The ranges of pieces
+// cover their source: the whole word for [UNK], the whole character for each of
+// several pieces made from one.
 //
 // `path` is a vocab.txt: one piece a line, ids counted from 0; CRLF, a byte
 // order mark and empty lines at the end are accepted. Errors of the file name

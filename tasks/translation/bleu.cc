@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <unordered_map>
 #include <utility>
 
@@ -14,8 +15,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "base/counted.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "tasks/data/text_file.h"
 #include "tasks/text/text_folding.h"
 #include "tasks/text/unicode.h"
 
@@ -131,8 +134,9 @@ void FinishScore(const BleuOptions& options, BleuScore* score) {
     logarithms += std::log(precision);  // minus infinity makes the score 0
     ++orders;
   }
-  if (orders == kOrders || options.effective_order) {
-    score->score = 100 * score->brevity_penalty * std::exp(logarithms / orders);
+  if (orders == kOrders) {
+    score->score =
+        100 * score->brevity_penalty * std::exp(logarithms / kOrders);
   }
 }
 
@@ -153,6 +157,25 @@ absl::Status CheckUtf8(const std::vector<std::string>& texts,
              ? absl::OkStatus()
              : InvalidArgument(what, " ", bad - texts.begin() + 1,
                                " should be UTF-8, but is not");
+}
+
+absl::StatusOr<std::vector<std::string>> ReadTranslations(
+    const std::string& path) {
+  ETC_ASSIGN_OR_RETURN(const std::unique_ptr<TextFile> file,
+                       TextFile::Open(path, {}));
+  std::vector<std::string> lines;
+  absl::string_view line;
+  while (true) {
+    ETC_ASSIGN_OR_RETURN(const bool more, file->NextLine(&line));
+    if (!more) {
+      return lines;
+    }
+    if (!IsUtf8(line)) {
+      return InvalidArgument(path, ":", file->line_number(),
+                             ": should be UTF-8, but is not");
+    }
+    lines.emplace_back(line);
+  }
 }
 
 }  // namespace
@@ -238,9 +261,43 @@ absl::StatusOr<BleuScore> CorpusBleu(const std::vector<std::string>& hypotheses,
   return score;
 }
 
+absl::StatusOr<BleuScore> ScoreTranslationFiles(const std::string& hypotheses,
+                                                const std::string& references,
+                                                const BleuOptions& options) {
+  ETC_ASSIGN_OR_RETURN(const std::vector<std::string> ours,
+                       ReadTranslations(hypotheses));
+  ETC_ASSIGN_OR_RETURN(const std::vector<std::string> theirs,
+                       ReadTranslations(references));
+  if (ours.size() != theirs.size()) {
+    return InvalidArgument(
+        "translations and references should have as many lines, but ",
+        hypotheses, " has ", Counted(std::ssize(ours), "line"), ", ",
+        references, " ", Counted(std::ssize(theirs), "line"));
+  }
+  if (ours.empty()) {
+    return InvalidArgument(hypotheses, ": should have translations, but is ",
+                           "empty");
+  }
+  return CorpusBleu(ours, theirs, options);
+}
+
+Metrics BleuMetrics(const BleuScore& score) {
+  Metrics metrics = {{"bleu", score.score}};
+  for (size_t i = 0; i < score.precisions.size(); ++i) {
+    metrics.emplace_back(absl::StrCat("precision_", i + 1),
+                         score.precisions[i]);
+  }
+  metrics.emplace_back("brevity_penalty", score.brevity_penalty);
+  metrics.emplace_back("hypothesis_length",
+                       static_cast<double>(score.hypothesis_length));
+  metrics.emplace_back("reference_length",
+                       static_cast<double>(score.reference_length));
+  return metrics;
+}
+
 std::string BleuSignature(const BleuOptions& options) {
   return absl::StrCat("nrefs:1|case:", options.lower_case ? "lc" : "mixed",
-                      "|eff:", options.effective_order ? "yes" : "no", "|tok:",
+                      "|eff:no|tok:",
                       options.tokens == BleuTokens::k13a ? "13a"
                       : options.split_compounds          ? "none+compounds"
                                                          : "none",

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "tasks/metrics.h"
 
 namespace etc {
 
@@ -27,9 +28,6 @@ struct BleuOptions {
   // ("exp"). False: such an order makes the score 0.
   bool smooth = true;
   bool lower_case = false;
-  // Takes the mean over the orders of which the hypotheses have n-grams.
-  // False: hypotheses of fewer than four words in all score 0.
-  bool effective_order = false;
   // "(\S)-(\S)" is replaced by "\1 ##AT##-##AT## \2" in hypotheses and
   // references, as Vaswani et al. (2017) did for English-German. Not for text
   // whose hyphens the tokenizer split. White-space tokens only.
@@ -46,7 +44,8 @@ BleuOptions TokenizedBleu(bool split_compounds = false);
 //   BP    = 1 if the hypotheses are no shorter than the references, else
 //           exp(1 - reference_length / hypothesis_length)
 //
-// Matches are clipped by the counts in the sentence's reference.
+// Matches are clipped by the counts in the sentence's reference. Hypotheses of
+// fewer than four words in all score 0.
 struct BleuScore {
   double score = 0;  // in [0, 100]
   // n-grams of the hypotheses, n = 1..4, that are in the references, and all.
@@ -66,6 +65,21 @@ struct BleuScore {
 absl::StatusOr<BleuScore> CorpusBleu(const std::vector<std::string>& hypotheses,
                                      const std::vector<std::string>& references,
                                      const BleuOptions& options = {});
+
+// BLEU of a file of translations, a line each, against a file of as many
+// references. The empty line is a translation without words; a file that ends
+// without a line feed has its last line all the same.
+//   kNotFound         there is no such file
+//   kInvalidArgument  the files have different numbers of lines, or none; a
+//                     line that is not UTF-8, with its number
+// and errors of TextFile.
+absl::StatusOr<BleuScore> ScoreTranslationFiles(const std::string& hypotheses,
+                                                const std::string& references,
+                                                const BleuOptions& options);
+
+// "bleu" in [0, 100], the main one, "precision_1" to "precision_4" in [0, 1],
+// "brevity_penalty", and the words "hypothesis_length" and "reference_length".
+Metrics BleuMetrics(const BleuScore& score);
 
 // The variant in sacrebleu's form, without a version:
 // "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp". Split compounds, which

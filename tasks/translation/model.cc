@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/file.h"
+#include "base/json_reader.h"
 #include "base/json_text.h"
 #include "base/status_macros.h"
 #include "base/to_device.h"
@@ -17,10 +18,12 @@
 #include "etc/encoder_decoder/config.h"
 #include "etc/encoder_decoder/fairseq_names.h"
 #include "etc/weights/tokenizer_files.h"
+#include "nlohmann/json.hpp"
 #include "tasks/output/checkpoint_files.h"
 #include "tasks/task/benchmark_head.h"
 #include "tasks/text/tokenizer.h"
 #include "tasks/train/device.h"
+#include "tasks/translation/initial_weights.h"
 #include "tasks/translation/parallel_text.h"
 
 namespace etc {
@@ -164,6 +167,18 @@ absl::Status WriteTranslationModel(const FinetuneConfig& config,
                       {{"format", "pt"}, {kTaskKey, config.task}});
 }
 
+absl::StatusOr<EncoderDecoderConfig> ReadEncoderDecoderConfig(
+    const std::string& directory) {
+  const std::string path = absl::StrCat(directory, "/", kEncoderDecoderFile);
+  ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonFile(path));
+  ETC_ASSIGN_OR_RETURN(const EncoderDecoderConfig config,
+                       EncoderDecoderConfigFromJson(json, path));
+  if (config.vocab_size == 0) {
+    return InvalidArgument(path, ": vocab_size should be given");
+  }
+  return config;
+}
+
 absl::Status LoadTranslationWeights(const std::string& path,
                                     const TranslationModel& model) {
   ETC_ASSIGN_OR_RETURN(const TensorReader reader, TensorReader::Open(path));
@@ -214,9 +229,9 @@ std::string ProfileOmegas(const TranslationModel& model, const Batch& batch) {
 
 absl::StatusOr<ModelWithFiles> MakeTranslationModelWithFiles(
     const FinetuneConfig& config, const TranslationOptions& options,
-    const torch::Device& device) {
+    const TranslationVocabulary& vocabulary, const torch::Device& device) {
   ETC_ASSIGN_OR_RETURN(
-      std::string vocabulary,
+      std::string vocabulary_file,
       ReadFile(config.tokenizer.vocabulary, kMaxVocabularyBytes));
   // A copy shares the model.
   ETC_ASSIGN_OR_RETURN(const TranslationModel model,
@@ -234,21 +249,20 @@ absl::StatusOr<ModelWithFiles> MakeTranslationModelWithFiles(
   }
   return ModelWithFiles{
       .model = std::make_unique<TranslationModel>(model),
-      .load_initial_weights =
-          [&config, model]() -> absl::StatusOr<std::vector<std::string>> {
+      .load_initial_weights = [&config, &vocabulary, model]()
+          -> absl::StatusOr<std::vector<std::string>> {
         if (config.init.empty()) {
           return std::vector<std::string>{"encoder-decoder: random weights"};
         }
-        ETC_RETURN_IF_ERROR(CheckCheckpointFiles(config.init));
-        ETC_RETURN_IF_ERROR(LoadTranslationWeights(config.init, model));
-        return std::vector<std::string>{
-            absl::StrCat("encoder-decoder: from ", config.init)};
+        ETC_ASSIGN_OR_RETURN(std::string line, LoadInitialTranslationWeights(
+                                                   config, vocabulary, model));
+        return std::vector<std::string>{std::move(line)};
       },
       .initialize_by_data = std::move(initialize_by_data),
       .save =
           [&config, model,
-           vocabulary = std::move(vocabulary)](const std::string& directory) {
-            return WriteTranslationModel(config, model, vocabulary, directory);
+           file = std::move(vocabulary_file)](const std::string& directory) {
+            return WriteTranslationModel(config, model, file, directory);
           },
       .load =
           [model](const std::string& directory) {

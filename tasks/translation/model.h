@@ -19,6 +19,7 @@
 #include "tasks/task/task.h"
 #include "tasks/train/task_model.h"
 #include "tasks/translation/options.h"
+#include "tasks/translation/vocabulary.h"
 
 namespace etc {
 
@@ -87,6 +88,12 @@ absl::Status WriteTranslationModel(const FinetuneConfig& config,
                                    const std::string& vocabulary,
                                    const std::string& directory);
 
+// Reads encoder_decoder.json.
+//   kInvalidArgument  EncoderDecoderConfigFromJson; no vocab_size
+// and the errors of reading a file.
+absl::StatusOr<EncoderDecoderConfig> ReadEncoderDecoderConfig(
+    const std::string& directory);
+
 // Replaces the weights by those in a checkpoint directory, or a file: by the
 // names of EncoderDecoder or of fairseq (etc/encoder_decoder/fairseq_names.h).
 //   kInvalidArgument  tensors are missing, too many or of another shape, or
@@ -101,10 +108,11 @@ absl::StatusOr<TranslationModel> LoadTranslationModel(
     const std::string& directory, const FinetuneConfig& config,
     TranslationOptions options, const torch::Device& device);
 
-// The model of a run, and its files; `config` and `options` must outlive it.
+// The model of a run, and its files; `config`, `options` and `vocabulary` must
+// outlive it.
 absl::StatusOr<ModelWithFiles> MakeTranslationModelWithFiles(
     const FinetuneConfig& config, const TranslationOptions& options,
-    const torch::Device& device);
+    const TranslationVocabulary& vocabulary, const torch::Device& device);
 
 }  // namespace etc
 

@@ -143,10 +143,9 @@ absl::Status CheckTraining(const SentencePieceTraining& training) {
 }  // namespace
 
 absl::StatusOr<TrainedSentencePiece> TrainSentencePiece(
-    const SentencePieceTraining& training, const std::string& module_path) {
+    const SentencePieceTraining& training) {
   ETC_RETURN_IF_ERROR(CheckTraining(training));
-  ETC_ASSIGN_OR_RETURN(const auto* const module,
-                       OpenSentencePieceModule(module_path));
+  ETC_ASSIGN_OR_RETURN(const auto* const module, OpenSentencePieceModule());
   Training run(training.files);
   const bool trained = module->train(
       absl::StrCat("model_type=", training.type,

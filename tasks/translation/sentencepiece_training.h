@@ -37,7 +37,7 @@ struct TrainedSentencePiece {
 //   kFailedPrecondition  see LoadSentencePieceModel
 // and errors of TextFile.
 absl::StatusOr<TrainedSentencePiece> TrainSentencePiece(
-    const SentencePieceTraining& training, const std::string& module_path = "");
+    const SentencePieceTraining& training);
 
 // The pieces of a text.
 struct PieceCounts {

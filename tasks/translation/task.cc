@@ -55,8 +55,7 @@ TokenBatchOptions BatchOptionsOf(const TranslationOptions& options) {
           .max_sentences = options.max_sentences};
 }
 
-// Fills vocab_size where the configuration leaves it to the vocabulary, in
-// `json` too, which checkpoints keep.
+// Fills vocab_size where the configuration leaves it to the vocabulary.
 absl::Status CompleteVocabularySize(FinetuneConfig* config) {
   if (config->encoder_decoder->vocab_size > 0) {
     return absl::OkStatus();
@@ -156,7 +155,7 @@ std::string TranslationTask::Describe(const Example& example) const {
 
 absl::StatusOr<ModelWithFiles> TranslationTask::MakeModel(
     const FinetuneConfig& config, const torch::Device& device) const {
-  return MakeTranslationModelWithFiles(config, options_, device);
+  return MakeTranslationModelWithFiles(config, options_, *vocabulary_, device);
 }
 
 absl::StatusOr<std::unique_ptr<TrainableModel>> TranslationTask::LoadModel(

@@ -12,11 +12,14 @@
 #include "base/utf8.h"
 #include "etc/encoder_decoder/config.h"
 #include "etc/encoder_decoder/translate.h"
+#include "tasks/data/example_source.h"
 #include "tasks/output/find_checkpoint.h"
+#include "tasks/task/benchmark_head.h"
 #include "tasks/train/device.h"
 #include "tasks/train/finetune.h"
 #include "tasks/train/model_files.h"
 #include "tasks/translation/options.h"
+#include "tasks/translation/parallel_text.h"
 #include "tasks/translation/task.h"
 
 namespace etc {
@@ -151,12 +154,12 @@ std::vector<std::vector<Translation>> Translator::TranslateBatch(
 
 absl::Status Translator::Translate(absl::Span<const std::vector<int32_t>> lines,
                                    const RunContext& context,
-                                   const Write& write) {
-  std::vector<std::vector<Translation>> translated(lines.size());
+                                   const Write& write, int64_t first_line) {
+  std::vector<std::optional<std::vector<Translation>>> translated(lines.size());
   std::vector<size_t> order;
   for (size_t i = 0; i < lines.size(); ++i) {
     if (lines[i].empty()) {
-      translated[i] = {Translation()};
+      translated[i].emplace(1);
     } else {
       order.push_back(i);
     }
@@ -166,8 +169,15 @@ absl::Status Translator::Translate(absl::Span<const std::vector<int32_t>> lines,
   });
   size_t written = 0;
   const auto write_known = [&]() -> absl::Status {
-    for (; written < lines.size() && !translated[written].empty(); ++written) {
-      ETC_RETURN_IF_ERROR(write(written, translated[written]));
+    for (; written < lines.size() && translated[written].has_value();
+         ++written) {
+      if (translated[written]->empty()) {
+        return absl::AbortedError(absl::StrCat(
+            "line ", first_line + static_cast<int64_t>(written),
+            " has no translation: the model gives probabilities that are not "
+            "numbers"));
+      }
+      ETC_RETURN_IF_ERROR(write(written, *translated[written]));
     }
     return absl::OkStatus();
   };
@@ -195,6 +205,42 @@ absl::Status Translator::Translate(absl::Span<const std::vector<int32_t>> lines,
     ETC_RETURN_IF_ERROR(write_known());
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<CheckpointBleu> TranslateAndScore(const Task& task,
+                                                 const DataRequest& data,
+                                                 const RunContext& context,
+                                                 Translator* translator) {
+  ETC_ASSIGN_OR_RETURN(const std::unique_ptr<ExampleSource> opened,
+                       task.Open(data));
+  const auto& pairs = dynamic_cast<const ParallelText&>(*opened);
+  for (const std::string& line : pairs.descriptions()) {
+    context.Message(absl::StrCat("BLEU of ", line));
+  }
+  std::vector<std::vector<int32_t>> sources;
+  for (int64_t i = 0; i < pairs.size(); ++i) {
+    ETC_ASSIGN_OR_RETURN(const Examples pair,
+                         pairs.Make(RequestForEvaluation(i)));
+    sources.push_back(ExampleAs<TranslationExample>(*pair.front()).source);
+  }
+  ETC_ASSIGN_OR_RETURN(std::vector<std::string> references,
+                       pairs.ReadTargets(data));
+  const TranslationVocabulary& vocabulary = translator->vocabulary();
+  for (std::string& line : references) {
+    line = vocabulary.TextOf(line);
+  }
+  std::vector<std::string> translations(sources.size());
+  ETC_RETURN_IF_ERROR(translator->Translate(
+      sources, context,
+      [&](size_t line, const std::vector<Translation>& found) {
+        translations[line] = found.front().text;
+        return absl::OkStatus();
+      }));
+  CheckpointBleu bleu = {.options = vocabulary.is_tokenized() ? TokenizedBleu()
+                                                              : BleuOptions()};
+  ETC_ASSIGN_OR_RETURN(bleu.score,
+                       CorpusBleu(translations, references, bleu.options));
+  return bleu;
 }
 
 }  // namespace etc

@@ -13,7 +13,10 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "etc/encoder_decoder/beam_search.h"
+#include "tasks/data/record_source.h"
+#include "tasks/task/task.h"
 #include "tasks/train/run_context.h"
+#include "tasks/translation/bleu.h"
 #include "tasks/translation/model.h"
 #include "tasks/translation/vocabulary.h"
 
@@ -66,13 +69,19 @@ class Translator {
   // Translates encoded lines in batches of about equal lengths, and calls
   // write(line, translations, best first) for each in their order, as soon as
   // those before are known. A line without tokens has one empty translation.
-  // Ends with an error of `write`, and with kCancelled if `context` is stopped.
+  // Lines are numbered from `first_line` on in messages.
+  //   kAborted    a line without a translation, since its logits are not
+  //               finite; those before it are written
+  //   kCancelled  `context` was stopped
+  // and the errors of `write`.
   using Write = std::function<absl::Status(
       size_t line, const std::vector<Translation>& translations)>;
   absl::Status Translate(absl::Span<const std::vector<int32_t>> lines,
-                         const RunContext& context, const Write& write);
+                         const RunContext& context, const Write& write,
+                         int64_t first_line = 1);
 
   int64_t batch_size() const { return options_.batch_size; }
+  const TranslationVocabulary& vocabulary() const { return *vocabulary_; }
 
  private:
   Translator(TranslationModel model, torch::Device device,
@@ -89,6 +98,26 @@ class Translator {
   std::shared_ptr<const TranslationVocabulary> vocabulary_;
   TranslatorOptions options_;
 };
+
+// BLEU of a checkpoint, and the variant that it is of.
+struct CheckpointBleu {
+  BleuScore score = {};
+  BleuOptions options = {};
+};
+
+// BLEU of a checkpoint's translations of parallel text: the sources of the
+// pairs that `task`, a TranslationTask, reads for its loss are translated as
+// `realetc translate` does, and compared with the texts of the targets in their
+// files (TranslationVocabulary::TextOf). Of SentencePiece, whose texts are raw,
+// it is sacrebleu's default; of a dictionary TokenizedBleu. Messages to
+// `context`, which may stop it (kCancelled), say how many pairs there are, and
+// how many are left out.
+//   kInvalidArgument  errors of CorpusBleu
+// and the errors of TranslationTask::Open.
+absl::StatusOr<CheckpointBleu> TranslateAndScore(const Task& task,
+                                                 const DataRequest& data,
+                                                 const RunContext& context,
+                                                 Translator* translator);
 
 }  // namespace etc
 

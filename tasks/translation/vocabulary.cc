@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -19,6 +20,7 @@
 #include "base/utf8.h"
 #include "etc/encoder_decoder/config.h"
 #include "tasks/text/sentencepiece_loader.h"
+#include "tasks/text/text_folding.h"
 #include "tasks/text/tokenizer.h"
 
 namespace etc {
@@ -76,6 +78,11 @@ class SentencePieceVocabulary final : public TranslationVocabulary {
     return absl::StrReplaceAll(rest, {{kBlankMark, " "}});
   }
 
+  std::string TextOf(absl::string_view line) const override {
+    return std::string(line);
+  }
+  bool is_tokenized() const override { return false; }
+
   int64_t size() const override { return model_->size(); }
 
   std::string Piece(int64_t id) const override {
@@ -105,6 +112,13 @@ class SentencePieceVocabulary final : public TranslationVocabulary {
   const SentencePieceModelPtr model_;
 };
 
+// The text of tokens, the parts of subword-nmt joined.
+template <typename Tokens>
+std::string JoinParts(const Tokens& tokens) {
+  return std::string(absl::StripAsciiWhitespace(absl::StrReplaceAll(
+      absl::StrCat(absl::StrJoin(tokens, " "), " "), {{"@@ ", ""}})));
+}
+
 class DictionaryVocabulary final : public TranslationVocabulary {
  public:
   explicit DictionaryVocabulary(std::vector<std::string> tokens)
@@ -116,8 +130,7 @@ class DictionaryVocabulary final : public TranslationVocabulary {
 
   std::vector<int32_t> Encode(absl::string_view line) const override {
     std::vector<int32_t> ids;
-    for (const absl::string_view token : absl::StrSplit(
-             line, absl::ByAnyChar(" \t\r\n\v\f"), absl::SkipEmpty())) {
+    for (const absl::string_view token : SplitWhiteSpace(line)) {
       const auto found = ids_.find(std::string(token));
       ids.push_back(found == ids_.end() ? static_cast<int32_t>(kUnknownId)
                                         : found->second);
@@ -126,15 +139,19 @@ class DictionaryVocabulary final : public TranslationVocabulary {
   }
 
   std::string Decode(absl::Span<const int64_t> ids) const override {
-    std::string text;
+    std::vector<std::string> tokens;
     for (const int64_t id : ids) {
       if (id >= kUnknownId && id < size()) {
-        absl::StrAppend(&text, Piece(id), " ");
+        tokens.push_back(Piece(id));
       }
     }
-    return std::string(
-        absl::StripAsciiWhitespace(absl::StrReplaceAll(text, {{"@@ ", ""}})));
+    return JoinParts(tokens);
   }
+
+  std::string TextOf(absl::string_view line) const override {
+    return JoinParts(SplitWhiteSpace(line));
+  }
+  bool is_tokenized() const override { return true; }
 
   int64_t size() const override { return static_cast<int64_t>(tokens_.size()); }
 

@@ -20,11 +20,17 @@ class TranslationVocabulary {
  public:
   virtual ~TranslationVocabulary() = default;
 
-  // The ids of a line of UTF-8, without the end.
+  // The ids of a line of UTF-8, without the end. Tokens of a dictionary end at
+  // white space as in fairseq's tokenize_line, in the sense of Python: a
+  // no-break space too.
   virtual std::vector<int32_t> Encode(absl::string_view line) const = 0;
   // The text of ids; those below 3, and those beyond the vocabulary, are left
   // out. Pieces of SentencePiece's byte_fallback become characters.
   virtual std::string Decode(absl::Span<const int64_t> ids) const = 0;
+  // The text of a line that Encode takes, written as Decode writes text.
+  virtual std::string TextOf(absl::string_view line) const = 0;
+  // Returns true if texts are tokenised: words and punctuation between blanks.
+  virtual bool is_tokenized() const = 0;
   virtual int64_t size() const = 0;
   // Its text in the file; "" beyond the vocabulary.
   virtual std::string Piece(int64_t id) const = 0;

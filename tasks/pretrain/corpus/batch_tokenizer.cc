@@ -66,6 +66,27 @@ absl::Status NoText(const nlohmann::json& record, const std::string& field,
                    "in the field ", QuotedName(field), ", but ", found));
 }
 
+// `text` with a blank in place of each run of white space that has a line end:
+// words are wrapped there, and byte-level vocabularies would have a piece for
+// it.
+std::string JoinLines(absl::string_view text) {
+  constexpr absl::string_view kSpace = " \t\n\r\v\f";
+  constexpr absl::string_view kLineEnds = "\n\r";
+  std::string joined;
+  while (!text.empty()) {
+    const size_t word = std::min(text.find_first_of(kSpace), text.size());
+    absl::StrAppend(&joined, text.substr(0, word));
+    text.remove_prefix(word);
+    const absl::string_view run =
+        text.substr(0, std::min(text.find_first_not_of(kSpace), text.size()));
+    absl::StrAppend(
+        &joined,
+        run.find_first_of(kLineEnds) == absl::string_view::npos ? run : " ");
+    text.remove_prefix(run.size());
+  }
+  return joined;
+}
+
 // The number of lines in front of that of the first ill-formed sequence.
 int64_t LinesBeforeIllFormed(absl::string_view text) {
   int64_t lines = 0;
@@ -168,9 +189,11 @@ void BatchTokenizer::AddRunningText(absl::string_view text,
                                     TokenizedBatch* result) {
   for (const ByteRange& sentence : options_->split_sentences(text)) {
     const auto begin = static_cast<size_t>(sentence.begin);
+    constexpr absl::string_view kBlanks = " \n\r";
     AddSentence(StripWhiteSpace(text.substr(
                     begin, static_cast<size_t>(sentence.end - sentence.begin))),
-                /*is_behind_blank=*/begin > 0 && text[begin - 1] == ' ',
+                /*is_behind_blank=*/begin > 0 &&
+                    kBlanks.find(text[begin - 1]) != absl::string_view::npos,
                 result);
   }
 }
@@ -178,8 +201,13 @@ void BatchTokenizer::AddRunningText(absl::string_view text,
 void BatchTokenizer::AddSentence(absl::string_view text, bool is_behind_blank,
                                  TokenizedBatch* result) {
   const size_t before = result->ids.size();
-  if (is_behind_blank && tokenizer_->tokenizer->begins_words_with_blanks()) {
-    cache_.Encode(absl::StrCat(" ", text), &result->ids);
+  const bool begins_with_blank =
+      is_behind_blank && tokenizer_->tokenizer->begins_words_with_blanks();
+  const bool has_lines = text.find('\n') != absl::string_view::npos ||
+                         text.find('\r') != absl::string_view::npos;
+  if (begins_with_blank || has_lines) {
+    cache_.Encode(absl::StrCat(begins_with_blank ? " " : "", JoinLines(text)),
+                  &result->ids);
   } else {
     cache_.Encode(text, &result->ids);
   }

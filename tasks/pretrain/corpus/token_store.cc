@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/crc32c.h"
-#include "base/sha256.h"
 #include "base/status_macros.h"
 
 namespace etc {
@@ -261,12 +260,6 @@ absl::Status TokenStore::CheckTokens(int64_t begin, int64_t end) const {
           static_cast<uint64_t>(beyond) * header_.token_bytes(),
       ": token ", beyond, " is ", static_cast<uint32_t>(token(beyond)),
       ", but the vocabulary has ", bound, " pieces"));
-}
-
-std::string TokenStore::Digest() const {
-  Sha256 digest;
-  digest.Update(file_.bytes().substr(0, kTokenStoreHeaderBytes));
-  return digest.HexDigest();
 }
 
 }  // namespace etc

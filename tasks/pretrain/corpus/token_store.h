@@ -83,10 +83,6 @@ class TokenStore {
   //   kDataLoss  they are not; the message has the block or the byte
   absl::Status CheckTokens(int64_t begin, int64_t end) const;
 
-  // SHA-256 of the header, which has checksums of all else, as 64 hexadecimal
-  // digits: tells this store from others, in checkpoints.
-  std::string Digest() const;
-
  private:
   TokenStore(MappedFile file, TokenStoreHeader header);
 

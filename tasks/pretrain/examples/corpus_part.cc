@@ -22,18 +22,6 @@ absl::string_view PartName(bool development) {
   return development ? "development" : "training";
 }
 
-absl::Status CheckCorpusOptions(const CorpusPartOptions& options) {
-  for (const auto& [field, value] :
-       {std::pair("development_one_in", options.development_one_in),
-        std::pair("min_sentences", options.min_sentences),
-        std::pair("max_sentences", options.max_sentences)}) {
-    if (value < 0) {
-      return InvalidArgument(field, " should not be negative, but is ", value);
-    }
-  }
-  return absl::OkStatus();
-}
-
 // Returns an error that explains why no document of the store is left.
 absl::Status NoDocuments(const TokenStore& store,
                          const CorpusPartOptions& options,
@@ -92,7 +80,6 @@ std::string DescribeCounts(const CorpusCounts& counts,
 absl::StatusOr<std::vector<SentenceRange>> SelectDocuments(
     const TokenStore& store, const CorpusPartOptions& options,
     CorpusCounts* counts) {
-  ETC_RETURN_IF_ERROR(CheckCorpusOptions(options));
   std::vector<SentenceRange> documents;
   for (int64_t document = 0; document < store.num_documents(); ++document) {
     const uint64_t hash = store.document_hash(document);

@@ -65,7 +65,6 @@ std::string DescribeCounts(const CorpusCounts& counts,
 // documents, sentences and tokens of `counts`. Reads the index only.
 //   kFailedPrecondition  there is none; the message says why (the store is
 //                        empty, or which option of CorpusPartOptions left none)
-//   kInvalidArgument     an option is negative
 absl::StatusOr<std::vector<SentenceRange>> SelectDocuments(
     const TokenStore& store, const CorpusPartOptions& options,
     CorpusCounts* counts);

@@ -7,31 +7,9 @@
 #include "base/random.h"
 #include "base/shuffle.h"
 #include "base/status_macros.h"
-#include "tasks/pretrain/examples/option_checks.h"
 
 namespace etc {
 namespace {
-
-absl::Status CheckPackedOptions(const PackedSourceOptions& options,
-                                const TokenStore& store) {
-  const PackingOptions& packing = options.packing;
-  constexpr int64_t kMaxLength = int64_t{1} << 30;
-  if (packing.max_long < 1 || packing.max_long > kMaxLength ||
-      packing.max_global < 1 || packing.max_global > kMaxLength) {
-    return InvalidArgument("the lengths of an input should be from 1 to ",
-                           kMaxLength, ", but are ", packing.max_long, " and ",
-                           packing.max_global);
-  }
-  if (packing.max_cache < 1) {
-    return InvalidArgument("max_cache should be at least 1, but is ",
-                           packing.max_cache);
-  }
-  ETC_RETURN_IF_ERROR(CheckShare("min_fraction", packing.min_fraction));
-  ETC_RETURN_IF_ERROR(
-      CheckShare("max_sentence_share", options.max_sentence_share));
-  ETC_RETURN_IF_ERROR(CheckShare("cpc_rate", options.example.cpc_rate));
-  return CheckMaskedLm(options.example.mlm, store);
-}
 
 WindowOptions WindowOptionsOf(const PackedSourceOptions& options) {
   const int64_t max_long = options.packing.max_long;
@@ -49,7 +27,6 @@ WindowOptions WindowOptionsOf(const PackedSourceOptions& options) {
 absl::StatusOr<std::unique_ptr<PackedSource>> PackedSource::Open(
     std::shared_ptr<const TokenStore> store,
     const PackedSourceOptions& options) {
-  ETC_RETURN_IF_ERROR(CheckPackedOptions(options, *store));
   std::unique_ptr<PackedSource> source(
       new PackedSource(std::move(store), options, WindowOptionsOf(options)));
   ETC_ASSIGN_OR_RETURN(

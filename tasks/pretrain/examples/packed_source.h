@@ -44,7 +44,6 @@ struct PackedSourceOptions {
 // read when an example is made.
 class PackedSource : public ExampleSource {
  public:
-  //   kInvalidArgument     an option is out of range
   //   kFailedPrecondition  no document is left (SelectDocuments)
   static absl::StatusOr<std::unique_ptr<PackedSource>> Open(
       std::shared_ptr<const TokenStore> store,

@@ -8,42 +8,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "tasks/pretrain/examples/option_checks.h"
 #include "tasks/pretrain/pretrain_example.h"
 
 namespace etc {
 namespace {
-
-// [CLS], two [SEP], and a token for each of A and B.
-constexpr int64_t kShortestPair = 5;
-
-absl::Status CheckPairOptions(const PairSourceOptions& options,
-                              const TokenStore& store) {
-  const SentencePairOptions& pairs = options.pairs;
-  if (pairs.max_length < kShortestPair) {
-    return InvalidArgument("the length of an input should be at least ",
-                           kShortestPair, ", but is ", pairs.max_length);
-  }
-  if (options.static_versions < 0) {
-    return InvalidArgument("static_versions should not be negative, but is ",
-                           options.static_versions);
-  }
-  if (options.mixed_documents < 1) {
-    return InvalidArgument("mixed_documents should be at least 1, but is ",
-                           options.mixed_documents);
-  }
-  ETC_RETURN_IF_ERROR(
-      CheckShare("short_sequence_rate", pairs.short_sequence_rate));
-  ETC_RETURN_IF_ERROR(CheckMaskedLm(pairs.mlm, store));
-  for (const auto& [name, id] : {std::pair("[CLS]", pairs.cls_id),
-                                 std::pair("[SEP]", pairs.separator_id)}) {
-    if (id < 0 || id >= pairs.mlm.vocab_size) {
-      return InvalidArgument("the vocabulary should have a ", name, " below ",
-                             pairs.mlm.vocab_size, ", but its id is ", id);
-    }
-  }
-  return absl::OkStatus();
-}
 
 int64_t CountLongSentences(const TokenStore& store,
                            const std::vector<SentenceRange>& documents,
@@ -78,7 +46,6 @@ std::shared_ptr<PretrainExample> ToExample(SentencePair pair,
 
 absl::StatusOr<std::unique_ptr<PairSource>> PairSource::Open(
     std::shared_ptr<const TokenStore> store, const PairSourceOptions& options) {
-  ETC_RETURN_IF_ERROR(CheckPairOptions(options, *store));
   CorpusCounts counts;
   ETC_ASSIGN_OR_RETURN(std::vector<SentenceRange> documents,
                        SelectDocuments(*store, options.corpus, &counts));
@@ -89,7 +56,8 @@ absl::StatusOr<std::unique_ptr<PairSource>> PairSource::Open(
         " part has one document, but next-sentence prediction (mlm_nsp) needs ",
         "two, to draw a random next text from the other"));
   }
-  const int64_t room = options.pairs.max_length - (kShortestPair - 2);
+  constexpr int64_t kMarks = 3;  // [CLS], two [SEP]
+  const int64_t room = options.pairs.max_length - kMarks;
   counts.cut_sentences = CountLongSentences(*store, documents, room);
   std::unique_ptr<PairSource> source(
       new PairSource(std::move(store), options, std::move(documents), counts));

@@ -42,7 +42,6 @@ struct PairSourceOptions {
 // document's pairs does as well. Mixing costs 4 bytes a document.
 class PairSource : public ExampleSource {
  public:
-  //   kInvalidArgument     an option is out of range
   //   kFailedPrecondition  no document is left (SelectDocuments), or with
   //                        `next_sentence` only one, so that no other can be
   //                        drawn

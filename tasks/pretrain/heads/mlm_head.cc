@@ -40,13 +40,6 @@ MlmLosses MlmHeadImpl::forward(const torch::Tensor& x,
                           {.precision = products_.precision()});
 }
 
-torch::Tensor MlmHeadImpl::Logits(const torch::Tensor& x,
-                                  const torch::Tensor& table) {
-  const torch::Tensor hidden = Hidden(x);
-  return LinearProducts::Apply(products_.Input(hidden), products_.Input(table),
-                               output_bias_);
-}
-
 void MlmHeadImpl::set_linear_precision(LinearPrecision precision) {
   products_.set_precision(precision);
 }

@@ -44,9 +44,6 @@ class MlmHeadImpl : public torch::nn::Module {
   MlmLosses forward(const torch::Tensor& x, const torch::Tensor& labels,
                     const torch::Tensor& table);
 
-  // All logits of x, [M, V]: for tests, and to show a few predictions.
-  torch::Tensor Logits(const torch::Tensor& x, const torch::Tensor& table);
-
   // Precision of all products, as EtcModel's.
   void set_linear_precision(LinearPrecision precision);
 

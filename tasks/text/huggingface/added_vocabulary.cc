@@ -1,6 +1,5 @@
 #include "tasks/text/huggingface/added_vocabulary.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <utility>
 
@@ -10,81 +9,9 @@
 #include "base/utf8.h"
 #include "etc/weights/tokenizer_statements.h"
 #include "nlohmann/json.hpp"
-#include "tasks/text/huggingface/characters.h"
-#include "tasks/text/unicode.h"
+#include "tasks/text/huggingface/mapped_text.h"
 
 namespace etc::huggingface {
-
-void AddedVocabulary::Searched::Add(const AddedToken& token,
-                                    absl::string_view content) {
-  if (content.empty()) {
-    return;
-  }
-  const auto id = static_cast<int32_t>(token.id);
-  trie_.Add(content, id);
-  starts_[static_cast<uint8_t>(content.front())] = true;
-  tokens_.insert_or_assign(id, token);
-}
-
-ByteRange AddedVocabulary::Searched::PlaceOf(int32_t id, absl::string_view text,
-                                             ByteRange found,
-                                             int64_t done) const {
-  const AddedToken& token = tokens_.at(id);
-  const auto size = static_cast<int64_t>(text.size());
-  ByteRange place = found;
-  int64_t before = place.begin;
-  int64_t after = place.end;
-  if (token.single_word &&
-      ((before > 0 && IsWordCharacter(PreviousCodePoint(text, &before))) ||
-       (after < size && IsWordCharacter(NextCodePoint(text, &after))))) {
-    return {};
-  }
-  for (before = place.begin; token.lstrip && before > done;) {
-    if (!IsWhiteSpace(PreviousCodePoint(text, &before))) {
-      break;
-    }
-    place.begin = std::max(before, done);
-  }
-  for (after = place.end; token.rstrip && after < size;) {
-    if (!IsWhiteSpace(NextCodePoint(text, &after))) {
-      break;
-    }
-    place.end = after;
-  }
-  return place;
-}
-
-void AddedVocabulary::Searched::Split(absl::string_view text,
-                                      VisitText visit_text,
-                                      VisitToken visit_token) const {
-  const auto size = static_cast<int64_t>(text.size());
-  int64_t done = 0;
-  for (int64_t at = 0; !tokens_.empty() && at < size;) {
-    const auto index = static_cast<size_t>(at);
-    const PieceTrie::Match match =
-        starts_[static_cast<uint8_t>(text[index])]
-            ? trie_.Longest(PieceTrie::kRoot, text.substr(index))
-            : PieceTrie::Match();
-    if (match.id < 0) {
-      ++at;
-      continue;
-    }
-    const ByteRange place =
-        PlaceOf(match.id, text, {.begin = at, .end = at + match.length}, done);
-    at += match.length;
-    if (place.begin == place.end) {
-      continue;
-    }
-    if (done < place.begin) {
-      visit_text({.begin = done, .end = place.begin});
-    }
-    visit_token(match.id, place);
-    done = place.end;
-  }
-  if (done < size) {
-    visit_text({.begin = done, .end = size});
-  }
-}
 
 AddedVocabulary::AddedVocabulary(const std::vector<AddedToken>& tokens,
                                  const Normalizers& normalizers) {

@@ -73,6 +73,8 @@ class BpeModel : public Model {
     FindWholeWords();
   }
 
+  std::string continuation() const override { return options_.prefix; }
+
   static uint64_t KeyOf(int32_t left, int32_t right) {
     return static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 |
            static_cast<uint32_t>(right);

@@ -107,6 +107,11 @@ TEST_F(FairseqCheckpointTest, ReadsOptionsOfLaterVersions) {
   EXPECT_EQ(config->num_attention_heads, 2);
   EXPECT_EQ(config->hidden_dropout_prob, 0.25);
   EXPECT_EQ(config->encoder_residual_attention, "off");
+  EXPECT_THAT(std::string(FairseqConfig(*TensorReader::Open(path_), /*heads=*/1)
+                              .status()
+                              .message()),
+              HasSubstr("num_attention_heads should be 2, as its options say, "
+                        "but is 1"));
   EXPECT_THAT(ErrorOf(tensors, nlohmann::json::object()),
               HasSubstr("number of attention heads"));
   EXPECT_EQ(FairseqConfig(*TensorReader::Open(path_), /*heads=*/1)
@@ -218,7 +223,7 @@ TEST_F(FairseqCheckpointTest, RefusesOptionsOfAnotherFunction) {
   }
   for (const std::string name :
        {"no_token_positional_embeddings", "no_scale_embedding",
-        "cross_self_attention"}) {
+        "cross_self_attention", "layer_wise_attention"}) {
     EXPECT_THAT(error("post_norm", name, true),
                 HasSubstr("options." + name + " should be false"));
   }

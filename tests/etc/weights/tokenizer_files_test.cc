@@ -59,6 +59,24 @@ TEST(TokenizerFilesTest, FindsTheVocabularyOfEachProject) {
   EXPECT_EQ(FindTokenizer(empty.path())->type, "");
 }
 
+// XLM-RoBERTa's ids are those of the pieces plus 1.
+TEST(TokenizerFilesTest, TakesNoIdsOfASentencepieceBpeModel) {
+  TemporaryDirectory directory;
+  directory.Write("sentencepiece.bpe.model", "x");
+  const auto alone = FindTokenizer(directory.path());
+  ASSERT_TRUE(alone.ok()) << alone.status();
+  EXPECT_EQ(alone->type, "");
+  EXPECT_THAT(alone->unsupported,
+              AllOf(HasSubstr("sentencepiece.bpe.model has other ids"),
+                    HasSubstr("tokenizer.json")));
+  const std::string statements =
+      directory.Write("tokenizer.json", R"({"model": {"type": "Unigram"}})");
+  const auto found = FindTokenizer(directory.path());
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->type, "huggingface");
+  EXPECT_EQ(found->vocabulary, statements);
+}
+
 TEST(TokenizerFilesTest, ReadsBackTheTokenizerItWrites) {
   TemporaryDirectory directory;
   const TokenizerFiles written = {.type = "sentencepiece",
@@ -305,6 +323,18 @@ TEST_F(TokenizerJsonTest, CountsNoPiecesByIdsThatCannotBe) {
   bpe["added_tokens"][1]["id"] = std::numeric_limits<int64_t>::max();
   const std::string path = directory_.Write("tokenizer.json", bpe.dump());
   EXPECT_EQ(*CountTokenizerJsonPieces(path), 5);
+}
+
+TEST_F(TokenizerJsonTest, CountsNoAddedTokensThatAreNoArray) {
+  json bpe = Bert();
+  bpe["model"]["type"] = "BPE";
+  for (const json& added : {json("[MASK]"), json({{"[MASK]", 5}}), json(1)}) {
+    bpe["added_tokens"] = added;
+    const std::string path = directory_.Write("tokenizer.json", bpe.dump());
+    const absl::Status status = CountTokenizerJsonPieces(path).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(status.message(), HasSubstr("added_tokens should be an array"));
+  }
 }
 
 TEST_F(TokenizerJsonTest, OfAnotherKindIsHuggingFaces) {

@@ -233,6 +233,9 @@ TEST_F(TextEmbeddingTest, CommandRefusesMistakes) {
         directory_.Write("dropped.jsonl",
                          "{\"text\": \"Mira\"}\n{\"text\": \"\\u200b\"}\n"),
         into, "dropped.jsonl: record 1 should have at least one piece");
+  fails(model, good + " " + directory_.Write("plain.txt", "Mira"),
+        into + " --text text",
+        "plain.txt, which is no .jsonl or .json, is one text");
   fails(model, directory_.Write("odd.txt", "a\xff"), into,
         "odd.txt should be UTF-8, but is not");
   fails(model,

@@ -413,17 +413,21 @@ TEST_F(TextEncoderTest, RefusesTextsThatItCannotRead) {
   EXPECT_THAT(mistake({"Mira", ""}), HasSubstr("text 1 should have at least "
                                                "one piece, but is empty"));
   EXPECT_THAT(mistake({" \n"}), HasSubstr("white space"));
-  EXPECT_TRUE(CheckEncodable(loaded, "Mira", "book.txt").ok());
-  EXPECT_THAT(Message(CheckEncodable(loaded, "\u200b", "book.txt"), invalid),
-              HasSubstr("book.txt should have at least one piece, but is "
-                        "white space, or characters that the tokenizer"));
+  const auto pieces = CheckEncodable(loaded, "Mira", "book.txt");
+  ASSERT_TRUE(pieces.ok()) << pieces.status();
+  EXPECT_EQ(pieces->back().end, 4);
+  EXPECT_THAT(
+      Message(CheckEncodable(loaded, "\u200b", "book.txt").status(), invalid),
+      HasSubstr("book.txt should have at least one piece, but is "
+                "white space, or characters that the tokenizer"));
   EXPECT_THAT(mistake({"Mira", "Mira", "Mira \xC3("}),
               HasSubstr("text 2 should be UTF-8, but is not at byte 5"));
   loaded.max_long_length = 2;
   EXPECT_THAT(mistake({"Mira"}),
               HasSubstr("max_long_length should be at least 3, but is 2"));
-  EXPECT_THAT(Message(CheckEncodable(loaded, "Mira", "book.txt"), invalid),
-              HasSubstr("max_long_length should be at least 3, but is 2"));
+  EXPECT_THAT(
+      Message(CheckEncodable(loaded, "Mira", "book.txt").status(), invalid),
+      HasSubstr("max_long_length should be at least 3, but is 2"));
   LoadedEncoder bert = Load(Write(RandomModel(SmallBert()), "bert"));
   bert.max_global_length = 17;
   EXPECT_THAT(

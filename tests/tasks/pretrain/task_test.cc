@@ -34,9 +34,11 @@ namespace etc {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::Gt;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using Json = nlohmann::json;
@@ -366,6 +368,39 @@ TEST_F(PretrainTaskTest, MakesTheConfiguredVersionsOfPairsOnce) {
   EXPECT_EQ(tokens(*made_once, 0), tokens(*made_once, 1));
 
   EXPECT_EQ(Open(BertWith({{"mixed_documents", 8}}), {path})->size(), 3);
+}
+
+// --- The vocabulary ----------------------------------------------------------
+
+TEST_F(PretrainTaskTest, DrawsRandomTokensOfTheVocabulary) {
+  EXPECT_TRUE(PretrainTask::Make(
+                  EtcWith({{"random_min_id", kToyVocabSize - 1}}), pieces_)
+                  .ok());
+  const auto refused =
+      PretrainTask::Make(EtcWith({{"random_min_id", kToyVocabSize}}), pieces_);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(refused.status().message()),
+              HasSubstr("test.json: pretrain.random_min_id should be below the "
+                        "1000 pieces of the vocabulary, but is 1000"));
+}
+
+// No piece of `pieces_` continues a word.
+TEST_F(PretrainTaskTest, MasksWholeWordsOnlyWhereTheVocabularyMarksThem) {
+  const auto refused =
+      PretrainTask::Make(EtcWith({{"whole_words", true}}), pieces_);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(refused.status().message()),
+              AllOf(HasSubstr("test.json: pretrain.whole_words should be "
+                              "false"),
+                    HasSubstr("has no piece that is marked as continuing")));
+  // The default of an objective is no wish: a run says that it has no effect.
+  const std::string path = Write({SentencesOf(10, 3)});
+  const auto source = Open(EtcWith({{"objective", "mlm_cpc"}}), {path});
+  const auto none = tasks_.back()->Open({.patterns = {}});
+  ASSERT_TRUE(none.ok()) << none.status();
+  const auto lines = tasks_.back()->DescribeData(*source, **none);
+  ASSERT_TRUE(lines.ok()) << lines.status();
+  EXPECT_THAT(*lines, Contains(HasSubstr("warning: whole words: ")));
 }
 
 // --- Defaults ----------------------------------------------------------------

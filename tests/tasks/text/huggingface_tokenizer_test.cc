@@ -288,6 +288,27 @@ TEST(HuggingFaceTokenizerTest, TakesTheLongestPiece) {
   EXPECT_FALSE(tokenizer->ContinuesWord(1));
 }
 
+// A suffix says where a word ends, which shows in no piece where one begins.
+TEST(HuggingFaceTokenizerTest, KnowsWhichPiecesOfBpeContinueWords) {
+  json model = {{"type", "BPE"},
+                {"vocab", {{"a", 0}, {"@b", 1}, {"a@b", 2}, {"b", 3}}},
+                {"merges", json::array()},
+                {"continuing_subword_prefix", "@"}};
+  json file = {{"pre_tokenizer", {{"type", "Whitespace"}}}, {"model", model}};
+  auto tokenizer = Parse(file);
+  ASSERT_NE(tokenizer, nullptr);
+  EXPECT_THAT(Pieces(*tokenizer, "ab b"),
+              ElementsAre("a 0-1", "@b 1-2", "b 3-4"));
+  EXPECT_TRUE(tokenizer->ContinuesWord(1));
+  EXPECT_FALSE(tokenizer->ContinuesWord(0));
+  EXPECT_FALSE(tokenizer->ContinuesWord(3));
+  file["model"]["continuing_subword_prefix"] = nullptr;
+  file["model"]["end_of_word_suffix"] = "@b";
+  tokenizer = Parse(file);
+  ASSERT_NE(tokenizer, nullptr);
+  EXPECT_FALSE(tokenizer->ContinuesWord(1));
+}
+
 // --- Words -------------------------------------------------------------------
 
 json Split(const char* expression, const char* behavior, bool invert = false) {

@@ -159,14 +159,6 @@ TEST(BleuTest, HasTheCountsAndTheScoreOfSacrebleu) {
             7,
             6},
            {{"a b c"}, {"a b c"}, plain, 0, {3, 2, 1, 0}, {3, 2, 1, 0}, 3, 3},
-           {{"a b c"},
-            {"a b c"},
-            {.effective_order = true},
-            100,
-            {3, 2, 1, 0},
-            {3, 2, 1, 0},
-            3,
-            3},
            {{"", "a b c d e"},
             {"x y", "a b c d e"},
             plain,
@@ -231,8 +223,8 @@ TEST(BleuTest, HasTheCountsAndTheScoreOfSacrebleu) {
 
 TEST(BleuTest, SaysItsVariantInSacrebleusForm) {
   EXPECT_EQ(BleuSignature({}), "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp");
-  EXPECT_EQ(BleuSignature({.lower_case = true, .effective_order = true}),
-            "nrefs:1|case:lc|eff:yes|tok:13a|smooth:exp");
+  EXPECT_EQ(BleuSignature({.lower_case = true}),
+            "nrefs:1|case:lc|eff:no|tok:13a|smooth:exp");
   EXPECT_EQ(BleuSignature(TokenizedBleu()),
             "nrefs:1|case:mixed|eff:no|tok:none|smooth:none");
   EXPECT_EQ(BleuSignature(TokenizedBleu(/*split_compounds=*/true)),
@@ -308,13 +300,11 @@ TEST(RandomBleuTest, ScoresEachCorpus) {
   json all = json::array();
   for (const json& one : json::parse(*cases)) {
     const json& said = one.at("options");
-    const BleuOptions options = {
-        .tokens = said.value("tokens", "13a") == "none"
-                      ? BleuTokens::kWhiteSpace
-                      : BleuTokens::k13a,
-        .smooth = said.value("smooth", true),
-        .lower_case = said.value("lower_case", false),
-        .effective_order = said.value("effective_order", false)};
+    const BleuOptions options = {.tokens = said.value("tokens", "13a") == "none"
+                                               ? BleuTokens::kWhiteSpace
+                                               : BleuTokens::k13a,
+                                 .smooth = said.value("smooth", true),
+                                 .lower_case = said.value("lower_case", false)};
     const BleuScore score = Bleu(one.at("hypotheses").get<Lines>(),
                                  one.at("references").get<Lines>(), options);
     all.push_back({{"score", score.score},

@@ -40,6 +40,9 @@ TEST_F(TranslationVocabularyTest, ReadsFairseqsDictionary) {
   EXPECT_THAT(vocabulary.Encode("  der Hun@@ \td Katze"),
               ElementsAre(4, 5, 6, 3));
   EXPECT_EQ(vocabulary.Decode({0, 4, 1, 5, 6, 3, 2, 99}), "der Hund <unk>");
+  EXPECT_TRUE(vocabulary.is_tokenized());
+  EXPECT_EQ(vocabulary.TextOf(" der Hun@@\t d  Katze . "), "der Hund Katze .");
+  EXPECT_EQ(vocabulary.TextOf("der Hun@@"), "der Hun");
   EXPECT_EQ(vocabulary.Piece(2), "</s>");
   EXPECT_EQ(vocabulary.Piece(8), "");
 }
@@ -99,8 +102,8 @@ TEST_F(ParallelTextTest, GivesPairsWithTheirEnds) {
   EXPECT_THAT(first.source, ElementsAre(4, 5, 2));
   EXPECT_THAT(first.target, ElementsAre(5, 2));
   EXPECT_EQ(first.num_tokens(), 5);
-  // A no-break space ends no token, and LF alone ends a line.
-  EXPECT_THAT(PairAt(**text, 1).target, ElementsAre(3, 6, 6, 2));
+  // A no-break space ends a token, and LF alone ends a line.
+  EXPECT_THAT(PairAt(**text, 1).target, ElementsAre(4, 6, 6, 2));
   EXPECT_THAT((*text)->Where(1), HasSubstr("train.src:2"));
 }
 

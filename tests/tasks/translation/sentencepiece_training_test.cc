@@ -192,6 +192,8 @@ TEST_F(SentencePieceTrainingTest, DecodesBytesToCharacters) {
       {.type = "sentencepiece",
        .vocabulary = directory_.Write("m.model", training.model)});
   ASSERT_TRUE(vocabulary.ok()) << vocabulary.status();
+  EXPECT_FALSE((*vocabulary)->is_tokenized());
+  EXPECT_EQ((*vocabulary)->TextOf("the  cat@@ "), "the  cat@@ ");
   for (const std::string text :
        {"the cat", "\u65e5\u672c", "a caf\u00e9 \u65e5 dog", "\u00e9 a"}) {
     const std::vector<int32_t> ids = (*vocabulary)->Encode(text);

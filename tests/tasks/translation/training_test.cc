@@ -14,13 +14,18 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "etc/encoder_decoder/admin_omegas.h"
+#include "etc/encoder_decoder/fairseq_checkpoint.h"
 #include "etc/weights/checkpoint.h"
 #include "tasks/data/example_source.h"
 #include "tasks/data/loader.h"
 #include "tasks/runs/task_setup.h"
 #include "tasks/train/model_task.h"
+#include "tasks/translation/bleu.h"
+#include "tasks/translation/initial_weights.h"
 #include "tasks/translation/model.h"
 #include "tasks/translation/parallel_text.h"
 #include "tasks/translation/translator.h"
@@ -186,6 +191,58 @@ TEST_F(TranslationTrainingTest, StartsFromTheWeightsOfACheckpoint) {
             MetricsLines(Seed("first")).front()["loss"]);
 }
 
+// What no tensor shows: heads are cut from the same matrices.
+TEST_F(TranslationTrainingTest, RefusesInitialWeightsOfAnotherFunction) {
+  FinetuneConfig config = ConfigOf(json_);
+  ASSERT_TRUE(SetUpTraining(&config).ok());
+  const auto vocabulary = LoadTranslationVocabulary(config.tokenizer);
+  ASSERT_TRUE(vocabulary.ok()) << vocabulary.status();
+  const auto model = MakeTranslationModel(config, {}, torch::kCPU);
+  ASSERT_TRUE(model.ok()) << model.status();
+  const std::string dictionary = *ReadFile(config.tokenizer.vocabulary);
+  const std::string directory = directory_.File("first");
+  std::filesystem::create_directory(directory);
+  ASSERT_TRUE(
+      WriteTranslationModel(config, *model, dictionary, directory).ok());
+  config.init = directory;
+  EncoderDecoderConfig& sizes = *config.encoder_decoder;
+  const EncoderDecoderConfig same = sizes;
+  const auto load = [&] {
+    return LoadInitialTranslationWeights(config, **vocabulary, *model);
+  };
+  const auto error = [&] {
+    const auto loaded = load();
+    sizes = same;
+    EXPECT_EQ(loaded.status().code(), absl::StatusCode::kInvalidArgument);
+    return std::string(loaded.status().message());
+  };
+  sizes.num_attention_heads = 4;
+  EXPECT_THAT(error(), HasSubstr("run.json: model.num_attention_heads should "
+                                 "be 2, that of init, "));
+  sizes.hidden_act = "gelu";
+  EXPECT_THAT(error(), HasSubstr("model.hidden_act should be relu, that of"));
+  sizes.layer_norm_epsilon = 1e-6;
+  EXPECT_THAT(error(), HasSubstr("model.layer_norm_epsilon should be 1e-05"));
+  // Training may go on with other residual scores.
+  sizes.cross_residual_attention = "off";
+  const auto loaded = load();
+  sizes = same;
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_THAT(*loaded, HasSubstr("residual attention mean, mean, mean"));
+
+  directory_.Write("first/dict.txt", "A 10\na 10\n" + dictionary.substr(10));
+  EXPECT_THAT(error(), HasSubstr("dict.txt, beside the weights of init, but "
+                                 "piece 4 is \"a\", not \"A\""));
+
+  config.init = directory_.File("model.pt");
+  ASSERT_TRUE(WriteFairseqCheckpoint(config.init, model->model()).ok());
+  EXPECT_TRUE(load().ok());
+  sizes.num_attention_heads = 4;
+  EXPECT_THAT(error(), HasSubstr("model.pt: num_attention_heads should be 2"));
+  sizes.hidden_act = "gelu";
+  EXPECT_THAT(error(), HasSubstr("model.hidden_act should be relu"));
+}
+
 TEST_F(TranslationTrainingTest, RefusesWeightsThatAreNotFinite) {
   FinetuneConfig config = ConfigOf(json_);
   ASSERT_TRUE(SetUpTraining(&config).ok());
@@ -272,6 +329,86 @@ TEST_F(TranslationTrainingTest, TranslatesWithTheLengthPenaltyOfItsCheckpoint) {
   const double of_checkpoint = score_with({});
   EXPECT_EQ(of_checkpoint, score_with({.length_penalty = 0.0}));
   EXPECT_LT(of_checkpoint, score_with({.length_penalty = 1.0}));
+}
+
+// Weights are finite, but their products are not.
+TEST_F(TranslationTrainingTest, SaysWhichLineHasNoTranslation) {
+  FinetuneConfig config = ConfigOf(json_);
+  ASSERT_TRUE(SetUpTraining(&config).ok());
+  const auto model = MakeTranslationModel(config, {}, torch::kCPU);
+  ASSERT_TRUE(model.ok()) << model.status();
+  {
+    const torch::NoGradGuard no_grad;
+    model->Tensors().at("embedding.weight").fill_(3e38);
+  }
+  const auto vocabulary = ReadFile(config.tokenizer.vocabulary);
+  ASSERT_TRUE(vocabulary.ok()) << vocabulary.status();
+  const std::string directory = directory_.File("odd");
+  std::filesystem::create_directory(directory);
+  ASSERT_TRUE(
+      WriteTranslationModel(config, *model, *vocabulary, directory).ok());
+  auto translator = Translator::Open(directory, {.max_length = 3}, {});
+  ASSERT_TRUE(translator.ok()) << translator.status();
+  const std::vector<std::vector<int32_t>> lines = {
+      {}, *translator->Encode("a b", "line")};
+  int written = 0;
+  const absl::Status done = translator->Translate(
+      lines, {},
+      [&](size_t /*line*/, const std::vector<Translation>& /*found*/) {
+        ++written;
+        return absl::OkStatus();
+      },
+      /*first_line=*/7);
+  EXPECT_EQ(done.code(), absl::StatusCode::kAborted);
+  EXPECT_THAT(std::string(done.message()),
+              HasSubstr("line 8 has no translation"));
+  EXPECT_EQ(written, 1);  // the empty line
+}
+
+// Each capital letter is a part of a word: the references are what the model
+// wrote, cut into its tokens.
+TEST_F(TranslationTrainingTest, ScoresTextsWhosePartsAreJoined) {
+  std::vector<std::pair<std::string, std::string>> parts;
+  for (char letter = 'A'; letter <= 'H'; ++letter) {
+    const std::string token(1, letter);
+    parts.emplace_back(token + " ", token + "@@ ");
+  }
+  for (const char* const file : {"dict.txt", "train.tgt", "dev.tgt"}) {
+    const auto contents = ReadFile(directory_.File(file));
+    ASSERT_TRUE(contents.ok()) << contents.status();
+    directory_.Write(file, absl::StrReplaceAll(*contents, parts));
+  }
+  Train("run");
+  auto translator = Translator::Open(
+      directory_.File("run"), {.max_length = 8, .unknown_penalty = 1000}, {});
+  ASSERT_TRUE(translator.ok()) << translator.status();
+  std::string sources;
+  std::string references;
+  for (const std::string line : {"a b c d e f", "h g", "c c c d"}) {
+    absl::StrAppend(&sources, line, "\n");
+    const std::string text = BestTranslationOf(line, &*translator).text;
+    for (const char letter : text) {
+      if (letter != ' ') {
+        absl::StrAppend(&references, std::string(1, letter),
+                        absl::ascii_isupper(letter) ? "@@ " : " ");
+      }
+    }
+    references += "\n";
+  }
+  EXPECT_THAT(references, HasSubstr("@@ "));
+  FinetuneConfig config = ConfigOf(json_);
+  const auto setup = SetUpTraining(&config);
+  ASSERT_TRUE(setup.ok()) << setup.status();
+  const auto bleu = TranslateAndScore(
+      *setup->task,
+      {.patterns = {directory_.Write("parts.src", sources),
+                    directory_.Write("parts.tgt", references)},
+       .use = RecordUse::kEvaluation},
+      {}, &*translator);
+  ASSERT_TRUE(bleu.ok()) << bleu.status();
+  EXPECT_EQ(bleu->score.matches, bleu->score.totals);
+  EXPECT_EQ(bleu->score.hypothesis_length, bleu->score.reference_length);
+  EXPECT_EQ(BleuSignature(bleu->options), BleuSignature(TokenizedBleu()));
 }
 
 class TranslatorTest : public TranslationTrainingTest {

@@ -1,13 +1,16 @@
 // `realetc train` and `realetc translate` on a tiny language: lines in and out,
 // and one clear message for each mistake.
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <filesystem>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -118,6 +121,37 @@ TEST_F(TranslateCommandTest, WritesTheWholeFileWhereNobodyReadsItsMessages) {
   EXPECT_EQ(Lines(Contents(output)), 2);
 }
 
+// `... | realetc translate ... --output FILE`, stopped before the input ends.
+TEST_F(TranslateCommandTest, WritesNoFileOfAPartOfItsInput) {
+  const std::string run = Train();
+  const std::string output = directory_.File("translations");
+  std::array<int, 2> ends = {};
+  ASSERT_EQ(pipe(ends.data()), 0);
+  signal(SIGPIPE, SIG_IGN);
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[0], STDIN_FILENO);
+    close(ends[0]);
+    close(ends[1]);
+    execl(ETC_PROGRAM, "realetc", "translate", run.c_str(), "--output",
+          output.c_str(), nullptr);
+    _exit(1);
+  }
+  close(ends[0]);
+  // More than a pipe holds: once it is written, the program is reading a line,
+  // whose end does not come.
+  const std::string begun(2 * static_cast<size_t>(fcntl(ends[1], F_GETPIPE_SZ)),
+                          'a');
+  EXPECT_EQ(write(ends[1], begun.data(), begun.size()), std::ssize(begun));
+  kill(child, SIGTERM);
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  close(ends[1]);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 1);
+  EXPECT_FALSE(std::filesystem::exists(output));
+}
+
 // A byte order mark and carriage returns are no text.
 TEST_F(TranslateCommandTest, ReadsStandardInputAsItReadsFiles) {
   const std::string translate = "translate " + Train();
@@ -192,7 +226,13 @@ TEST_F(TranslateCommandTest, EvaluatesAndTriesRuns) {
   EXPECT_EQ(scores.code, 0) << scores.err;
   EXPECT_THAT(scores.out, AllOf(HasSubstr("loss"), HasSubstr("perplexity"),
                                 HasSubstr("bleu")));
-  EXPECT_THAT(scores.err, HasSubstr("residual attention mean, mean, mean"));
+  EXPECT_THAT(scores.err, AllOf(HasSubstr("residual attention mean, mean, "
+                                          "mean"),
+                                HasSubstr("tok:none|smooth:none")));
+  // Both scores are of one checkpoint: it is looked for once.
+  const std::vector<std::string> around =
+      absl::StrSplit(scores.err, "checkpoint: ");
+  EXPECT_EQ(around.size(), 2u) << scores.err;
   ExpectMistake(
       absl::StrCat("evaluate --residual off ", run, "/seed-1/checkpoints/last"),
       "--residual is for encoders");
@@ -277,6 +317,21 @@ TEST_F(TranslateCommandTest, TranslatesWhatItImportsFromFairseq) {
   }
 }
 
+TEST_F(TranslateCommandTest, ExportsAWordForEachRow) {
+  config_["model"]["vocab_size"] = 24;
+  const std::string dictionary =
+      Contents(directory_.File("dict.txt")) + "madeupword0001 0";
+  directory_.Write("dict.txt", dictionary);
+  config_["train"]["steps"] = 1;
+  config_["schedule"]["warmup_steps"] = 1;
+  const std::string exported = directory_.File("exported");
+  ASSERT_EQ(Run("export " + Train() + " " + exported).code, 0);
+  EXPECT_EQ(
+      Contents(exported + "/dict.txt"),
+      dictionary + "\nmadeupword0000 0\nmadeupword0002 0\nmadeupword0003 0\n");
+  EXPECT_EQ(Run("import --dry-run " + exported + "/model.pt").code, 0);
+}
+
 TEST_F(TranslateCommandTest, FindsTheVocabularyBesideAFairseqFile) {
   const std::string run = Train();
   const std::string exported = directory_.File("exported");
@@ -297,8 +352,12 @@ TEST_F(TranslateCommandTest, FindsTheVocabularyBesideAFairseqFile) {
   ExpectMistake(import + "--dry-run", "dict.en.txt should be equal");
   directory_.Write("exported/dict.txt", dictionary + "z 1\n");
   ExpectMistake(import + "--dry-run",
-                "dict.txt: should have at most 20 ids, the rows of the model, "
-                "but has 21");
+                "dict.txt: should have 20 ids, the rows of the model, but has "
+                "21");
+  directory_.Write("exported/dict.txt", "a 1\nb 1\n");
+  ExpectMistake(import + "--dry-run",
+                "should have 20 ids, the rows of the "
+                "model, but has 6");
   directory_.Write("exported/dict.txt", "a 1\nb\n");
   ExpectMistake(import + "--dry-run", "dict.txt:2: a line of fairseq's");
   directory_.Write("exported/dict.txt", dictionary);

@@ -143,18 +143,6 @@ TEST_F(TokenStoreTest, HashOfTextNeverChanges) {
             0xbf19cb143430ac0au);
 }
 
-TEST_F(TokenStoreTest, TellsStoresApart) {
-  const std::vector<ToyDocument> documents = RandomDocuments(3, 100);
-  WriteToyStore(Path(), 100, documents);
-  const std::string digest = (*TokenStore::Open(Path()))->Digest();
-  WriteToyStore(Path(), 100, documents);
-  EXPECT_EQ((*TokenStore::Open(Path()))->Digest(), digest);
-  std::vector<ToyDocument> other = documents;
-  other[1][0][0] ^= 1;
-  WriteToyStore(Path(), 100, other);
-  EXPECT_NE((*TokenStore::Open(Path()))->Digest(), digest);
-}
-
 // --- Writing ----------------------------------------------------------------
 
 TEST_F(TokenStoreTest, IsNotThereBeforeItIsFinished) {

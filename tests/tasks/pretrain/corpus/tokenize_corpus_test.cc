@@ -130,10 +130,12 @@ TEST_F(TokenizeCorpusTest, SplitsRunningText) {
   EXPECT_EQ((*TokenStore::Open(Store()))->settings().sentences, "icu");
 }
 
+// Line ends are white space like any other: they have no piece, though the
+// vocabulary has one for them.
 TEST_F(TokenizeCorpusTest, BeginsSentencesBehindBlanksAsOtherWords) {
   nlohmann::json vocabulary = {{"<mask>", 0}};
-  for (const char* piece : {"A", "n", "B", "e", ".", "\u0120", "An", "Be",
-                            "\u0120An", "\u0120Be"}) {
+  for (const char* piece : {"A", "n", "B", "e", ".", "\u0120", "\u010A", "An",
+                            "Be", "\u0120An", "\u0120Be"}) {
     vocabulary[piece] = vocabulary.size();
   }
   const std::string path = directory_.Write(
@@ -153,11 +155,12 @@ TEST_F(TokenizeCorpusTest, BeginsSentencesBehindBlanksAsOtherWords) {
                                   *std::move(tokenizer));
   ASSERT_TRUE(made.ok()) << made.status();
   TokenizeOptions options;
-  options.corpus = {
-      .files = {directory_.Write("corpus.txt", "An Be. Be An.\nBe.")},
-      .format = CorpusFormat::kText};
+  options.corpus = {.files = {directory_.Write(
+                        "corpus.txt", "An Be. Be \n  An.\nBe\nBe.\n\nBe.")},
+                    .format = CorpusFormat::kText};
   EXPECT_THAT(Documents(options, *made),
-              ElementsAre("+An \u0120Be +./\u0120Be \u0120An +./+Be +."));
+              ElementsAre("+An \u0120Be +./\u0120Be \u0120An +./\u0120Be "
+                          "\u0120Be +./+Be +."));
 }
 
 TEST_F(TokenizeCorpusTest, TakesDocumentsFromJson) {

@@ -129,21 +129,6 @@ TEST_F(CorpusPartTest, DividesLongDocuments) {
   EXPECT_EQ(DocumentsOf(*store, options).size(), 167);
 }
 
-TEST_F(CorpusPartTest, RejectsNegativeOptions) {
-  const auto store = Store({{{10}}});
-  CorpusCounts counts;
-  for (const auto& [field, options] :
-       {std::pair("development_one_in",
-                  CorpusPartOptions{.development_one_in = -1}),
-        std::pair("min_sentences", CorpusPartOptions{.min_sentences = -1}),
-        std::pair("max_sentences", CorpusPartOptions{.max_sentences = -1})}) {
-    const auto documents = SelectDocuments(*store, options, &counts);
-    EXPECT_EQ(documents.status().code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(documents.status().message(),
-                HasSubstr(absl::StrCat(field, " should not be negative")));
-  }
-}
-
 TEST_F(CorpusPartTest, SaysWhyNoDocumentIsLeft) {
   const auto empty = Store({});
   EXPECT_THAT(MessageOf(*empty, {}), HasSubstr("corpus has no document"));

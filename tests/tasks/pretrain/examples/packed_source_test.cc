@@ -242,31 +242,6 @@ TEST_F(PackedSourceTest, GivesTheLoaderTheSameExamplesForAnyNumberOfWorkers) {
   EXPECT_EQ(take(1), take(3));
 }
 
-TEST_F(PackedSourceTest, RejectsOptionsOutOfRange) {
-  const auto store = Store(RandomDocuments());
-  const auto message = [&store](auto change) {
-    PackedSourceOptions options = SmallOptions();
-    change(options);
-    const auto source = PackedSource::Open(store, options);
-    EXPECT_EQ(source.status().code(), absl::StatusCode::kInvalidArgument);
-    return std::string(source.status().message());
-  };
-  EXPECT_THAT(message([](auto& o) { o.example.cpc_rate = 1.5; }),
-              HasSubstr("cpc_rate should be from 0 to 1, but is 1.5"));
-  EXPECT_THAT(message([](auto& o) { o.example.mlm.rate = -0.1; }),
-              HasSubstr("mask_rate should be from 0 to 1, but is -0.1"));
-  EXPECT_THAT(message([](auto& o) { o.packing.max_long = 0; }),
-              HasSubstr("lengths of an input should be from 1"));
-  EXPECT_THAT(message([](auto& o) { o.packing.max_cache = 0; }),
-              HasSubstr("max_cache should be at least 1"));
-  EXPECT_THAT(message([](auto& o) { o.example.mlm.mask_id = -1; }),
-              HasSubstr("token that masks should be below 1000"));
-  EXPECT_THAT(message([](auto& o) { o.example.mlm.vocab_size = 999; }),
-              HasSubstr("should have the 1000 pieces"));
-  EXPECT_THAT(message([](auto& o) { o.example.mlm.random_min_id = 1000; }),
-              HasSubstr("random_min_id should be below the 1000 pieces"));
-}
-
 TEST_F(PackedSourceTest, SaysWhyNoDocumentIsLeft) {
   PackedSourceOptions options = SmallOptions();
   options.corpus.development_one_in = 0;

@@ -277,26 +277,5 @@ TEST_F(PairSourceTest, CutsAndCountsSentencesLongerThanAnInput) {
   }
 }
 
-TEST_F(PairSourceTest, RejectsOptionsOutOfRange) {
-  const auto store = Store(RandomDocuments());
-  const auto message = [&store](auto change) {
-    PairSourceOptions options = SmallOptions();
-    change(options);
-    const auto source = PairSource::Open(store, options);
-    EXPECT_EQ(source.status().code(), absl::StatusCode::kInvalidArgument);
-    return std::string(source.status().message());
-  };
-  EXPECT_THAT(message([](auto& o) { o.pairs.max_length = 4; }),
-              HasSubstr("length of an input should be at least 5, but is 4"));
-  EXPECT_THAT(message([](auto& o) { o.pairs.short_sequence_rate = 2; }),
-              HasSubstr("short_sequence_rate should be from 0 to 1"));
-  EXPECT_THAT(message([](auto& o) { o.static_versions = -1; }),
-              HasSubstr("static_versions should not be negative"));
-  EXPECT_THAT(message([](auto& o) { o.pairs.cls_id = -1; }),
-              HasSubstr("should have a [CLS] below 1000"));
-  EXPECT_THAT(message([](auto& o) { o.pairs.mlm.max_predictions = -1; }),
-              HasSubstr("max_predictions should not be negative"));
-}
-
 }  // namespace
 }  // namespace etc

@@ -61,7 +61,9 @@ TEST_F(GoldenMlmHeadTest, ComputesTheNumbersOfTheSpecification) {
               torch::tensor({-0.137966, -0.486787, -0.769723, -0.948481},
                             torch::kFloat64),
               /*atol=*/5.1e-7));
-  EXPECT_TRUE(IsClose(head_->Logits(x_, table_)[0],
+  const torch::Tensor logits = head_->Hidden(x_).matmul(table_.t()) +
+                               ModuleTensors(*head_).at("output_bias");
+  EXPECT_TRUE(IsClose(logits[0],
                       torch::tensor({0.362347, 0.188624, -0.415439, -0.397397,
                                      0.181861, 0.262644},
                                     torch::kFloat64),

@@ -381,9 +381,9 @@ TEST_P(UpdateOfPretrainHeadTest, IsTheSameForAllMicroBatches) {
   std::vector<double> losses;
   for (const size_t size : {size_t{4}, size_t{1}, size_t{3}}) {
     TaskModel model = MakeModel(config, OptionsOf(objective));
-    auto optimizer = MakeOptimizer({}, model.NamedParameters());
-    ASSERT_TRUE(optimizer.ok());
-    TrainStep train_step(&model, *std::move(optimizer),
+    auto optimizer =
+        std::make_unique<Optimizer>(OptimizerConfig(), model.NamedParameters());
+    TrainStep train_step(&model, std::move(optimizer),
                          {.schedule = {.learning_rate = 1e-3, .num_steps = 9}});
     TrainingBatch batch;
     for (size_t i = 0; i < examples.size(); ++i) {
@@ -433,9 +433,9 @@ TEST(PretrainHeadTest, TakesExamplesThatAskNothing) {
   nothing->masked_positions.clear();
   nothing->masked_labels.clear();
   TaskModel model = MakeModel(SmallBert(), OptionsOf("mlm_nsp"));
-  auto optimizer = MakeOptimizer({}, model.NamedParameters());
-  ASSERT_TRUE(optimizer.ok());
-  TrainStep train_step(&model, *std::move(optimizer),
+  auto optimizer =
+      std::make_unique<Optimizer>(OptimizerConfig(), model.NamedParameters());
+  TrainStep train_step(&model, std::move(optimizer),
                        {.schedule = {.learning_rate = 1e-3, .num_steps = 9}});
   const auto result = train_step.Run(
       {.micro_batches = {{nothing}, {PairToy(9, 1)}}}, 0, nullptr);
