@@ -22,7 +22,7 @@
 namespace etc {
 namespace {
 
-// The records of data.train or data.dev, in their order.
+// The records of data.train in their order.
 struct RecordAnswers {
   // Nothing for a record without an answer or, with on_bad_record "skip", with
   // a mistake.
@@ -32,15 +32,15 @@ struct RecordAnswers {
 };
 
 absl::StatusOr<RecordAnswers> ReadAnswers(const DataConfig& data,
-                                          const Classify& classify,
-                                          ClassifyFileUse use) {
+                                          const Classify& classify) {
   const bool skips = data.on_bad_record == "skip";
   ETC_ASSIGN_OR_RETURN(
       const std::vector<FileRecord> records,
       ReadAllFiles(
-          use == ClassifyFileUse::kTraining ? data.train : data.dev,
+          data.train,
           [&](const std::string& path, const RecordLimits& limits) {
-            return ReadClassifyFile(path, classify.options(), use, limits);
+            return ReadClassifyFile(path, classify.options(),
+                                    ClassifyFileUse::kTraining, limits);
           },
           /*listener=*/nullptr, RecordLimitsOf(data)));
   RecordAnswers read;
@@ -164,8 +164,7 @@ absl::Status Classify::CompleteOptions(const DataConfig& data,
     return absl::OkStatus();  // training says so
   }
   const std::string files = absl::StrJoin(data.train, ", ");
-  ETC_ASSIGN_OR_RETURN(const RecordAnswers read,
-                       ReadAnswers(data, *this, ClassifyFileUse::kTraining));
+  ETC_ASSIGN_OR_RETURN(const RecordAnswers read, ReadAnswers(data, *this));
   const std::vector<bool> is_held_out =
       ChooseHeldOut(read.strata, HoldOutOptionsOf(data));
   Collected all;
@@ -178,20 +177,18 @@ absl::Status Classify::CompleteOptions(const DataConfig& data,
       }
     }
   }
-  Options completed = options();
+  std::vector<std::string> labels = options().labels;
   if (options().type == ClassifyType::kNumber) {
     ETC_RETURN_IF_ERROR(AddNumbers(train, options(), files, json));
-  } else if (options().labels.empty()) {
-    ETC_ASSIGN_OR_RETURN(completed.labels, LabelsOf(all, options(), files));
-    (*json)["labels"] = completed.labels;
+  } else if (labels.empty()) {
+    ETC_ASSIGN_OR_RETURN(labels, LabelsOf(all, options(), files));
+    (*json)["labels"] = labels;
   }
   if (options().balances_classes) {
     ETC_ASSIGN_OR_RETURN((*json)["class_weights"],
-                         BalancedWeights(train, completed.labels, files));
+                         BalancedWeights(train, labels, files));
   }
-  return ReadAnswers(data, Classify(std::move(completed)),
-                     ClassifyFileUse::kAny)
-      .status();
+  return absl::OkStatus();
 }
 
 }  // namespace etc

@@ -60,6 +60,17 @@ std::string Classify::main_metric() const {
   return "accuracy";
 }
 
+std::pair<std::string, double> Classify::RecordScore(
+    const Answers& answers) const {
+  const bool is_number = options().type == ClassifyType::kNumber;
+  const std::string name = is_number ? "mae" : main_metric();
+  if (!is_number && answers.gold.front().second.labels.empty() &&
+      answers.predictions.front().second.answer.labels.empty()) {
+    return {name, 1.0};
+  }
+  return {name, FindMetric(Score(answers).metrics, name).value_or(0)};
+}
+
 std::string Classify::Describe(const Example& example) const {
   const auto piece = [this](const std::vector<int32_t>& ids, size_t i) {
     return tokenizer().Piece(ids[i]);

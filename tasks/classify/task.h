@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -59,11 +60,9 @@ class Classify final
   // the training data do: the labels, sorted; of documents that are not held
   // out, weights n / (C n_c) of the labels for "balanced", with n_c of n
   // documents having label c of C, or mean and standard deviation of numbers.
-  // Reads all files of `data` once, so that mistakes in them are seen before
-  // the training, and keeps nothing of them.
+  // Reads the files of data.train once, and keeps nothing of them.
   //   kInvalidArgument  a mistake in a record (none if `data.on_bad_record` is
-  //                     "skip"), such as a label in dev that training does not
-  //                     have; fewer than two labels; more than half as many
+  //                     "skip"); fewer than two labels; more than half as many
   //                     labels as documents, which is most likely another
   //                     column
   absl::Status CompleteOptions(const DataConfig& data,
@@ -134,6 +133,10 @@ class Classify final
   Scores Score(const Answers& answers) const override {
     return ScoreClassify(answers.gold, answers.predictions, options().type);
   }
+  // The main metric, where there are no labels to find and none is predicted 1;
+  // of numbers "mae".
+  std::pair<std::string, double> RecordScore(
+      const Answers& answers) const override;
 };
 
 // PooledClassifier with the dropout of the encoder, and as the loss of a

@@ -1,4 +1,4 @@
-#include "tasks/glue/overall.h"
+// The runs of all tasks to their average.
 
 #include <map>
 #include <string>
@@ -9,6 +9,7 @@
 #include "base/json_reader.h"
 #include "base/status_macros.h"
 #include "tasks/glue/benchmark.h"
+#include "tasks/glue/task.h"
 
 namespace etc {
 namespace {

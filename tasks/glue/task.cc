@@ -1,13 +1,13 @@
 #include "tasks/glue/task.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <iterator>
 #include <set>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "tasks/glue/metric.h"
 #include "tasks/glue/official_files.h"
 #include "tasks/inputs/description.h"
 #include "tasks/task/scoring.h"
@@ -188,6 +188,17 @@ Scores Glue::Score(const Answers& answers) const {
   return {.metrics = MetricsOf(*options().task, answers),
           .diagnostics = {
               {"distinct_predictions", static_cast<double>(distinct.size())}}};
+}
+
+std::pair<std::string, double> Glue::RecordScore(const Answers& answers) const {
+  const GlueGold& gold = answers.gold.front().second;
+  const GluePrediction& prediction = answers.predictions.front().second;
+  if (!options().task->is_regression()) {
+    return {"accuracy", gold.label == prediction.label ? 1.0 : 0.0};
+  }
+  // The first of both if the second is no number.
+  return {"absolute_error", std::min(kMaxGlueScore - kMinGlueScore,
+                                     std::abs(gold.score - prediction.score))};
 }
 
 }  // namespace etc

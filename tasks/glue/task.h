@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -14,6 +15,8 @@
 #include "tasks/glue/example.h"
 #include "tasks/glue/record.h"
 #include "tasks/inputs/text_input.h"
+#include "tasks/metrics.h"
+#include "tasks/output/results.h"
 #include "tasks/task/benchmark.h"
 #include "tasks/task/scoring.h"
 #include "tasks/text/tokenizer.h"
@@ -110,11 +113,23 @@ class Glue final : public Benchmark<GlueRecord, GlueExample, GlueLogits,
   // diagnostic "distinct_predictions": with one, correlations are not defined,
   // and are 0.
   Scores Score(const Answers& answers) const override;
+  // "accuracy"; of STS-B "absolute_error", at most that of the whole scale.
+  std::pair<std::string, double> RecordScore(
+      const Answers& answers) const override;
 };
 
 // The layers around the encoder: a class, or a score, of the pooled output
 // (PooledClassifier).
 Glue::HeadPtr MakeGlueHead(const EtcConfig& model, const GlueOptions& options);
+
+// "Overall" of RealFormer's Tables 3 and 5 (doc/glue.md 9): of each task the
+// mean of its metrics, each the median over the seeds of a run, and then the
+// mean of tasks, in which the two dev files of MNLI count as two and WNLI does
+// not count. `runs` has one for each of the eight tasks. The score "overall"
+// comes last, after the nine numbers that it is the mean of.
+//   kInvalidArgument  a task has no run or several; a run is of no such task,
+//                     or has not all metrics
+absl::StatusOr<Metrics> GlueOverall(const std::vector<RunSummary>& runs);
 
 }  // namespace etc
 

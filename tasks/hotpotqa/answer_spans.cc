@@ -122,8 +122,10 @@ std::vector<PieceSpan> AnswerFinder::FindInUnigrams(
   if (begins.empty()) {
     return {};
   }
-  // Not empty: the text has pieces.
   const std::vector<ByteRange> unigrams = SplitUnigrams(text);
+  if (unigrams.empty()) {
+    return {};  // blanks alone, of which byte-level tokenizers make pieces
+  }
   std::vector<PieceSpan> spans;
   for (const int64_t begin : begins) {
     const int64_t last_byte = begin + static_cast<int64_t>(answer_.size()) - 1;

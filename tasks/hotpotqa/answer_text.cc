@@ -1,7 +1,5 @@
 #include "tasks/hotpotqa/answer_text.h"
 
-#include <unicode/uchar.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -50,18 +48,6 @@ std::string TouchedUnigrams(const HotpotqaExample& example, PieceSpan span) {
     }
   }
   return absl::StrJoin(touched, " ");
-}
-
-// Returns the end of the combining marks that follow byte `at`: pieces leave
-// out those that normalisation drops.
-int64_t BehindMarks(absl::string_view text, int64_t at) {
-  for (int64_t next = at; next < static_cast<int64_t>(text.size()); at = next) {
-    const CodePoint c = NextCodePoint(text, &next);
-    if (c < 0 || (U_GET_GC_MASK(c) & U_GC_M_MASK) == 0) {
-      break;
-    }
-  }
-  return at;
 }
 
 }  // namespace

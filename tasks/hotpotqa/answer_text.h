@@ -11,7 +11,7 @@ namespace etc {
 
 // The text of long tokens [first, last] of one title or sentence, as it stands
 // in the record: from the first byte of the first piece to the last of the last
-// one, without white space around it.
+// one and of the combining marks behind it, without white space around it.
 std::string OriginalAnswerText(const HotpotqaExample& example, PieceSpan span);
 
 // The same as the official program gets it (doc/hotpotqa.md 6.1). WordPiece:

@@ -233,17 +233,17 @@ class WindowMaker {
   const NqOptions& options_;
 };
 
-// Checks that candidates are tokens of the document: those of a struct, which
-// no reader has checked, need not be.
+// Checks that candidates have tokens, all of the document: those of a struct,
+// which no reader has checked, need not.
 absl::Status CheckCandidates(const NqRecord& record, const std::string& where) {
   const auto num_tokens = static_cast<int64_t>(record.tokens.size());
   for (size_t i = 0; i < record.candidates.size(); ++i) {
     const NqSpan& span = record.candidates[i].span;
-    if (span.start_token < 0 || span.end_token < span.start_token ||
+    if (span.start_token < 0 || span.end_token <= span.start_token ||
         span.end_token > num_tokens) {
       return InvalidArgument(where, ".candidates[", i,
-                             "] should be tokens within [0, ", num_tokens,
-                             "), but is [", span.start_token, ", ",
+                             "] should be one token or more within [0, ",
+                             num_tokens, "), but is [", span.start_token, ", ",
                              span.end_token, ")");
     }
   }

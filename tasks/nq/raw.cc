@@ -37,6 +37,41 @@ void ReadToken(JsonObjectReader& reader, NqToken* token) {
   reader.Required("html_token", &token->is_html);
 }
 
+// Checks [start, end) by doc/nq.md 7.1 and makes an unknown one -1.
+void CheckRange(JsonObjectReader& reader, const std::string& unit,
+                int64_t* start, int64_t* end) {
+  if (*start < 0 && *end < 0) {
+    *start = *end = -1;
+    return;
+  }
+  const std::string field = absl::StrCat("end_", unit);
+  if (*start < 0 || *end < 0) {
+    reader.Fail(field,
+                absl::StrCat("should be negative exactly if start_", unit,
+                             " is, but they are ", *end, " and ", *start));
+  } else if (*end <= *start) {
+    reader.Fail(field, absl::StrCat("should be more than start_", unit, ", ",
+                                    *start, ", but is ", *end));
+  }
+}
+
+// {"start_token": 3, "end_token": 12, "start_byte": 25, "end_byte": 60}. The
+// bytes may be absent, as in the simplified format.
+//   kInvalidArgument  not that; only one end of a pair is negative; a range
+//                     that is empty or backwards
+absl::StatusOr<NqSpan> SpanFromJson(const nlohmann::json& json,
+                                    const std::string& where) {
+  const auto read = [](JsonObjectReader& reader, NqSpan* span) {
+    reader.Required("start_token", &span->start_token);
+    reader.Required("end_token", &span->end_token);
+    reader.Optional("start_byte", &span->start_byte);
+    reader.Optional("end_byte", &span->end_byte);
+    CheckRange(reader, "token", &span->start_token, &span->end_token);
+    CheckRange(reader, "byte", &span->start_byte, &span->end_byte);
+  };
+  return ReadObject<NqSpan>(json, where, read);
+}
+
 absl::Status CheckWithin(const NqSpan& span, const NqRecord& record,
                          const std::string& where) {
   const auto num_tokens = static_cast<int64_t>(record.tokens.size());
@@ -56,7 +91,7 @@ absl::StatusOr<NqCandidate> ReadCandidate(const nlohmann::json& json,
   };
   ETC_ASSIGN_OR_RETURN(NqCandidate candidate,
                        ReadObject<NqCandidate>(json, where, read));
-  ETC_ASSIGN_OR_RETURN(candidate.span, NqSpanFromJson(json, where));
+  ETC_ASSIGN_OR_RETURN(candidate.span, SpanFromJson(json, where));
   if (candidate.span.start_token < 0) {
     return InvalidArgument(where, ".start_token should not be negative");
   }
@@ -77,24 +112,6 @@ absl::StatusOr<NqAnnotation> ReadAnnotation(const nlohmann::json& json,
                     absl::StrCat(where, ".short_answers[", i, "]")));
   }
   return annotation;
-}
-
-// Checks [start, end) by doc/nq.md 7.1 and makes an unknown one -1.
-void CheckRange(JsonObjectReader& reader, const std::string& unit,
-                int64_t* start, int64_t* end) {
-  if (*start < 0 && *end < 0) {
-    *start = *end = -1;
-    return;
-  }
-  const std::string field = absl::StrCat("end_", unit);
-  if (*start < 0 || *end < 0) {
-    reader.Fail(field,
-                absl::StrCat("should be negative exactly if start_", unit,
-                             " is, but they are ", *end, " and ", *start));
-  } else if (*end <= *start) {
-    reader.Fail(field, absl::StrCat("should be more than start_", unit, ", ",
-                                    *start, ", but is ", *end));
-  }
 }
 
 void ReadYesNo(JsonObjectReader& reader, bool required, NqYesNo* yes_no) {
@@ -160,19 +177,6 @@ void Nq::ReadRecord(JsonObjectReader& reader, Record* record) const {
       &record->annotations);
 }
 
-absl::StatusOr<NqSpan> NqSpanFromJson(const nlohmann::json& json,
-                                      const std::string& where) {
-  const auto read = [](JsonObjectReader& reader, NqSpan* span) {
-    reader.Required("start_token", &span->start_token);
-    reader.Required("end_token", &span->end_token);
-    reader.Optional("start_byte", &span->start_byte);
-    reader.Optional("end_byte", &span->end_byte);
-    CheckRange(reader, "token", &span->start_token, &span->end_token);
-    CheckRange(reader, "byte", &span->start_byte, &span->end_byte);
-  };
-  return ReadObject<NqSpan>(json, where, read);
-}
-
 void ReadNqExampleId(JsonObjectReader& reader, int64_t* example_id) {
   const nlohmann::json* json = reader.Raw("example_id", /*required=*/true);
   if (json == nullptr || !json->is_string()) {
@@ -205,13 +209,13 @@ absl::StatusOr<NqAnnotation> NqAnnotationFromJson(const nlohmann::json& json,
       return;
     }
     if (long_answer != nullptr) {
-      reader.Assign(NqSpanFromJson(*long_answer, reader.Where("long_answer")),
+      reader.Assign(SpanFromJson(*long_answer, reader.Where("long_answer")),
                     &annotation->long_answer);
     }
     if (short_answers != nullptr) {
       reader.Assign(
           ReadList<NqSpan>(*short_answers, reader.Where("short_answers"),
-                           "spans", NqSpanFromJson),
+                           "spans", SpanFromJson),
           &annotation->short_answers);
       std::erase_if(annotation->short_answers,
                     [](const NqSpan& span) { return span.is_null(); });

@@ -14,13 +14,6 @@ namespace etc {
 
 // Formats common to data and predictions (doc/nq.md 1.2, 6.5, 7.1).
 
-// {"start_token": 3, "end_token": 12, "start_byte": 25, "end_byte": 60}. The
-// bytes may be absent, as in the simplified format.
-//   kInvalidArgument  not that; only one end of a pair is negative; a range
-//                     that is empty or backwards
-absl::StatusOr<NqSpan> NqSpanFromJson(const nlohmann::json& json,
-                                      const std::string& where);
-
 // The field "example_id": a whole number, or a string of its digits.
 void ReadNqExampleId(JsonObjectReader& reader, int64_t* example_id);
 

@@ -68,6 +68,7 @@ class Nq final : public Benchmark<NqRecord, NqExample, NqLogits, NqOptions,
   }
   // The windows over the document, one at least. Throws c10::Error if the
   // lengths in the options are too small.
+  //   kInvalidArgument  a candidate without tokens, or not within the document
   ExamplesOr MakeExamples(Record record,
                           const std::string& where) const override;
   // Windows have all of the page, so only the question can be cut.

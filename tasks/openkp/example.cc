@@ -32,18 +32,22 @@ class PageWriter : public ExampleBuilder<Openkp> {
         rules_(openkp.rules()),
         words_(OpenkpWords(record.text)) {}
 
-  // Checks that elements are words of the document: those of a struct, which no
-  // reader has checked, need not be.
+  // Checks that elements are words of the document from its first one on, in
+  // order and without a gap: those of a struct, which no reader has checked,
+  // need not be.
   absl::Status CheckElements(const std::string& where) const {
     const int64_t num_words = std::ssize(words_);
+    int64_t covered = 0;
     for (size_t i = 0; i < record_.elements.size(); ++i) {
       const OpenkpElement& element = record_.elements[i];
-      if (element.first_word < 0 || element.end_word < element.first_word ||
+      if (element.first_word != covered || element.end_word < covered ||
           element.end_word > num_words) {
-        return InvalidArgument(
-            where, ".elements[", i, "] should be words within [0, ", num_words,
-            "), but is [", element.first_word, ", ", element.end_word, ")");
+        return InvalidArgument(where, ".elements[", i, "] should be words [",
+                               covered, ", end) with end at most ", num_words,
+                               ", but is [", element.first_word, ", ",
+                               element.end_word, ")");
       }
+      covered = element.end_word;
     }
     return absl::OkStatus();
   }

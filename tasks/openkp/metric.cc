@@ -94,7 +94,8 @@ Metrics ScoreOpenkp(const ById<OpenkpReferences>& gold,
     const std::vector<std::string>* found = FindById(by_url, url);
     const auto predicted =
         found == nullptr ? std::vector<std::string>() : *found;
-    evaluator.Add(ScoreKeyPhrases(predicted, document.evaluator));
+    evaluator.Add(
+        ScoreKeyPhrases(EvaluatorForms(predicted), document.evaluator));
     etc.Add(document.etc->is_removed
                 ? DepthScores{}
                 : ScoreKeyPhrases(predicted, document.etc->etc));

@@ -28,8 +28,9 @@ DepthScores ScoreKeyPhrases(const std::vector<std::string>& predicted,
 // The scores of a data set by both protocols (doc/openkp.md 8.2, 8.3), each a
 // mean over documents: "p@1", "r@1", "f1@1", "p@3", ..., "etc_p@1", ...
 //
-//   evaluator  the official script: all references; of several records or
-//              predictions of one url, the last
+//   evaluator  the official script: all references, predictions without white
+//              space at the end and repetitions (EvaluatorForms); of several
+//              records or predictions of one url, the last
 //   etc        as ETC reports it: ETC's references; of several records the one
 //              with most key phrases in its text; documents that ETC cannot
 //              make an example of count as 0. Only if all references have text.

@@ -11,6 +11,9 @@
 namespace etc {
 namespace {
 
+// Key phrases of a document that count (doc/openkp.md 2).
+constexpr int64_t kMaxKeyPhrases = 3;
+
 // Puts blanks around a text, so that whole words are found by a plain search.
 std::string Wrapped(absl::string_view text) {
   return absl::StrCat(" ", text, " ");
@@ -69,7 +72,7 @@ std::vector<std::string> EtcKeyPhrases(const OpenkpRecord& record,
   std::set<std::string> different;
   int64_t count = 0;
   for (const std::string& phrase : ValidKeyPhrases(record, rules)) {
-    if (count++ < kOpenkpMaxKeyPhrases) {
+    if (count++ < kMaxKeyPhrases) {
       different.insert(LowerCase(phrase));
     }
   }
@@ -124,22 +127,29 @@ std::vector<PhraseText> ElementTexts(const OpenkpRecord& record) {
 
 std::vector<std::string> EvaluatorPhrases(
     const std::vector<std::vector<std::string>>& phrases) {
-  std::vector<std::string> normalized;
+  std::vector<std::string> joined;
   for (const std::vector<std::string>& words : phrases) {
     if (words.empty() || words.front().empty()) {
       continue;
     }
-    std::string joined;
+    std::string& phrase = joined.emplace_back();
     for (size_t i = 0; i < words.size(); ++i) {
-      absl::StrAppend(&joined, i > 0 ? " " : "", LowerCase(words[i]));
-    }
-    std::string phrase(WithoutTrailingSpace(joined));
-    if (std::find(normalized.begin(), normalized.end(), phrase) ==
-        normalized.end()) {
-      normalized.push_back(std::move(phrase));
+      absl::StrAppend(&phrase, i > 0 ? " " : "", LowerCase(words[i]));
     }
   }
-  return normalized;
+  return EvaluatorForms(joined);
+}
+
+std::vector<std::string> EvaluatorForms(
+    const std::vector<std::string>& phrases) {
+  std::vector<std::string> forms;
+  for (const std::string& phrase : phrases) {
+    std::string form(WithoutTrailingSpace(phrase));
+    if (std::find(forms.begin(), forms.end(), form) == forms.end()) {
+      forms.push_back(std::move(form));
+    }
+  }
+  return forms;
 }
 
 OpenkpReferences ReferencesOf(const OpenkpRecord& record, ScoringRules rules) {

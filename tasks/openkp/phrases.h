@@ -14,8 +14,6 @@ namespace etc {
 
 // Words of the longest phrase that the model can say: K in the spec.
 inline constexpr int64_t kOpenkpMaxPhraseLength = 5;
-// Key phrases of a document that count (doc/openkp.md 2).
-inline constexpr int64_t kOpenkpMaxKeyPhrases = 3;
 
 // Words [start, start + length) of a document.
 struct PhrasePosition {
@@ -34,8 +32,8 @@ struct PhrasePosition {
 std::vector<std::string> ValidKeyPhrases(
     const OpenkpRecord& record, ScoringRules rules = ScoringRules::kDefault);
 
-// The different phrases in lower case, at most kOpenkpMaxKeyPhrases of the
-// given ones, sorted: ETC trains for and scores with these.
+// The different ones of the first three of these in lower case, sorted: ETC
+// trains for and scores with them (doc/openkp.md 2).
 std::vector<std::string> EtcKeyPhrases(
     const OpenkpRecord& record, ScoringRules rules = ScoringRules::kDefault);
 
@@ -86,10 +84,14 @@ OpenkpReferences ReferencesOf(const OpenkpRecord& record,
                               ScoringRules rules = ScoringRules::kDefault);
 
 // Phrases as the official evaluator compares them: words in lower case, joined
-// by a blank, without white space at the end; empty ones and repetitions left
-// out. Articles and punctuation stay (doc/openkp.md 8.2).
+// by a blank, without white space at the end; repetitions, and phrases without
+// a first word, left out. Articles and punctuation stay (doc/openkp.md 8.2).
 std::vector<std::string> EvaluatorPhrases(
     const std::vector<std::vector<std::string>>& phrases);
+// The same of phrases that are joined and in lower case already, as predictions
+// are. None of them is left out for its first word.
+std::vector<std::string> EvaluatorForms(
+    const std::vector<std::string>& phrases);
 
 }  // namespace etc
 

@@ -71,10 +71,11 @@ class Openkp final
   std::vector<std::string> DocumentFields() const override { return {"text"}; }
   // Makes the example; tokens beyond `max_long_length` or `max_global_length`
   // are left out.
-  //   kInvalidArgument  only with official_compatibility: a url of more than
-  //                     1000 characters, a position or size that is a whole
-  //                     number, more words than `max_long_length`
-  //                     (doc/openkp.md 3.1, 3.3)
+  //   kInvalidArgument  elements that do not cover the words in order; with
+  //                     official_compatibility a url of more than 1000
+  //                     characters, a position or size that is a whole number,
+  //                     more words than `max_long_length` (doc/openkp.md 3.1,
+  //                     3.3)
   ExamplesOr MakeExamples(Record record,
                           const std::string& where) const override;
   std::vector<TruncatedPart> Truncated(const Example& example) const override {

@@ -11,6 +11,7 @@
 
 #include "tasks/text/answer_projection.h"
 #include "tasks/text/text_folding.h"
+#include "tasks/text/unicode.h"
 
 namespace etc {
 namespace {
@@ -88,15 +89,15 @@ Ends NoAnswer(const std::vector<SquadWindowLogits>& windows) {
 }
 
 // Returns the context from the first byte of a piece to the last of another
-// one.
+// one and of the combining marks behind it.
 std::string TextBetween(const SquadDocument& document, size_t first,
                         size_t last) {
   const int64_t begin = document.pieces[first].bytes.begin;
-  const int64_t end = std::max(begin, document.pieces[last].bytes.end);
-  return std::string(StripWhiteSpace(
-      absl::string_view(document.context)
-          .substr(static_cast<size_t>(begin),
-                  static_cast<size_t>(end) - static_cast<size_t>(begin))));
+  const absl::string_view context = document.context;
+  const int64_t end =
+      BehindMarks(context, std::max(begin, document.pieces[last].bytes.end));
+  return std::string(StripWhiteSpace(context.substr(
+      static_cast<size_t>(begin), static_cast<size_t>(end - begin))));
 }
 
 // The text of an answer (doc/squad.md 7).

@@ -35,8 +35,9 @@ struct SquadWindowLogits {
 // the first comes first: by window, start rank, end rank.
 //
 // The text of an answer is the part of the context's words that ProjectAnswer
-// finds for its pieces. SentencePiece has no such rule: there it is the text
-// from the first byte of the first piece to the last of the last one.
+// finds for its pieces. That is WordPiece's rule: with other tokenizers it is
+// the text from the first byte of the first piece to the last of the last one
+// and of the combining marks behind it.
 //
 // A context without pieces has the answer "empty", in version 2.0 none.
 SquadPrediction DecodeSquad(std::vector<SquadWindowLogits> windows,

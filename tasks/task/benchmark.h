@@ -31,6 +31,7 @@
 #include "tasks/data/global_token_name.h"
 #include "tasks/data/hold_out.h"
 #include "tasks/data/record_source.h"
+#include "tasks/metrics.h"
 #include "tasks/task/official_json.h"
 #include "tasks/task/prediction.h"
 #include "tasks/task/scoring.h"
@@ -434,6 +435,14 @@ class Benchmark {
   }
   // The metrics, the same in training and for files.
   virtual Scores Score(const Answers& answers) const = 0;
+  // The score by which people compare single records, and its name, which tells
+  // its direction (IsLowerBetter); `answers` are those of one. Another one than
+  // the main metric where that says nothing of one record, as a correlation.
+  virtual std::pair<std::string, double> RecordScore(
+      const Answers& answers) const {
+    return {main_metric(),
+            FindMetric(Score(answers).metrics, main_metric()).value_or(0)};
+  }
 
   // --- of all benchmarks -----------------------------------------------------
 

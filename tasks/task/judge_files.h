@@ -97,14 +97,21 @@ class RecordJudge {
       return InvalidArgument(GoldNames(), " has no record with an answer that ",
                              files_.predictions, " has a prediction for");
     }
-    judged_.score = [benchmark = benchmark_,
-                     answers = answers_](const std::vector<size_t>& records) {
-      typename B::Answers some = {.rules = answers->rules};
+    const auto answers_of = [all =
+                                 answers_](const std::vector<size_t>& records) {
+      typename B::Answers some = {.rules = all->rules};
       for (const size_t record : records) {
-        some.gold.push_back(answers->gold[record]);
-        some.predictions.push_back(answers->predictions[record]);
+        some.gold.push_back(all->gold[record]);
+        some.predictions.push_back(all->predictions[record]);
       }
-      return benchmark->Score(some).metrics;
+      return some;
+    };
+    judged_.score = [benchmark = benchmark_,
+                     answers_of](const std::vector<size_t>& records) {
+      return benchmark->Score(answers_of(records)).metrics;
+    };
+    judged_.record_score = [benchmark = benchmark_, answers_of](size_t record) {
+      return benchmark->RecordScore(answers_of({record}));
     };
     return std::move(judged_);
   }

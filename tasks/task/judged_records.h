@@ -44,6 +44,9 @@ struct JudgedRecords {
   std::string main_metric;
   // The task's metrics over some of the records, by index.
   std::function<Metrics(const std::vector<size_t>& records)> score;
+  // The score of one record, by its index, and its name
+  // (Benchmark::RecordScore).
+  std::function<std::pair<std::string, double>(size_t record)> record_score;
 };
 
 // The fields of an official record by their use, as the Benchmark has them.

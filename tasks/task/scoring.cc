@@ -129,6 +129,29 @@ std::vector<double> Ranks(absl::Span<const double> values) {
 
 }  // namespace
 
+double LabelAccuracy(absl::Span<const std::string> gold,
+                     absl::Span<const std::string> predicted) {
+  CheckSameSize(gold, predicted);
+  int64_t equal = 0;
+  for (size_t i = 0; i < gold.size(); ++i) {
+    equal += gold[i] == predicted[i] ? 1 : 0;
+  }
+  return Share(static_cast<double>(equal), static_cast<int64_t>(gold.size()));
+}
+
+double LabelF1(absl::Span<const std::string> gold,
+               absl::Span<const std::string> predicted,
+               const std::string& positive) {
+  CheckSameSize(gold, predicted);
+  int64_t right = 0;
+  for (size_t i = 0; i < gold.size(); ++i) {
+    right += gold[i] == positive && predicted[i] == positive ? 1 : 0;
+  }
+  return Share(2 * static_cast<double>(right),
+               std::count(gold.begin(), gold.end(), positive) +
+                   std::count(predicted.begin(), predicted.end(), positive));
+}
+
 double MatthewsCorrelation(absl::Span<const std::string> gold,
                            absl::Span<const std::string> predicted) {
   CheckSameSize(gold, predicted);

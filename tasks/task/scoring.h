@@ -148,6 +148,15 @@ struct F1Scores {
 // arguments have the same size; each function throws std::invalid_argument if
 // they do not.
 
+// The share of labels that are equal.
+double LabelAccuracy(absl::Span<const std::string> gold,
+                     absl::Span<const std::string> predicted);
+
+// 2 TP / (2 TP + FP + FN) of the label `positive`.
+double LabelF1(absl::Span<const std::string> gold,
+               absl::Span<const std::string> predicted,
+               const std::string& positive);
+
 // Matthews correlation of K classes, which for two is the usual one: with c of
 // s predictions right, and class k predicted p_k times and true t_k times,
 //

@@ -16,16 +16,26 @@
 namespace etc {
 namespace {
 
-// True if the code point at byte `at` is white space.
-bool IsSpaceAt(absl::string_view text, int64_t at) {
-  return IsPythonSpace(NextCodePoint(text, &at));
+// Returns true if the code point at byte `at` is white space that is no part of
+// a word. `layout` has the words of a text that is split already, in which
+// there may be some, and none of others.
+bool IsSpaceAt(int64_t at, const TokensLayout& layout) {
+  if (layout.words.empty()) {
+    return IsPythonSpace(NextCodePoint(layout.text, &at));
+  }
+  // Between words there is one byte, where one of them ends.
+  const auto word = std::lower_bound(
+      layout.words.begin(), layout.words.end(), at,
+      [](const ByteRange& before, int64_t byte) { return before.end < byte; });
+  return word != layout.words.end() && word->end == at;
 }
 
 // Checks the spans of a text one after the other.
-absl::Status CheckSpans(const std::string& text,
+absl::Status CheckSpans(const TokensLayout& layout,
                         const std::vector<TokensSpan>& spans,
                         const std::vector<std::string>& labels,
                         const std::string& prefix) {
+  const absl::string_view text = layout.text;
   const std::vector<int64_t> bytes = BytesOfCodePoints(text);
   const auto length = static_cast<int64_t>(bytes.size()) - 1;
   std::vector<size_t> in_order(spans.size());
@@ -38,11 +48,11 @@ absl::Status CheckSpans(const std::string& text,
                              length, " characters, but is from ", span.start,
                              " to ", span.end);
     }
-    if (IsSpaceAt(text, bytes[static_cast<size_t>(span.start)]) ||
-        IsSpaceAt(text, bytes[static_cast<size_t>(span.end - 1)])) {
+    if (IsSpaceAt(bytes[static_cast<size_t>(span.start)], layout) ||
+        IsSpaceAt(bytes[static_cast<size_t>(span.end - 1)], layout)) {
       return InvalidArgument(
           name, " should neither begin nor end with white space, but is ",
-          QuotedName(absl::string_view(text).substr(
+          QuotedName(text.substr(
               static_cast<size_t>(bytes[static_cast<size_t>(span.start)]),
               static_cast<size_t>(bytes[static_cast<size_t>(span.end)] -
                                   bytes[static_cast<size_t>(span.start)]))));
@@ -118,9 +128,10 @@ absl::Status Tokens::CheckRecord(const Record& record,
   // "train.jsonl: record 17.spans[0]", but "train.conll:17: spans[0]"
   const std::string prefix =
       absl::StrCat(where, where.find(": ") == std::string::npos ? ": " : ".");
-  const std::string text = record.sentences.empty()
-                               ? record.text
-                               : LayOutWords(record.sentences).text;
+  const TokensLayout layout = record.sentences.empty()
+                                  ? TokensLayout{.text = record.text}
+                                  : LayOutWords(record.sentences);
+  const std::string& text = layout.text;
   if (!IsUtf8(text)) {
     return InvalidArgument(prefix, "text should be UTF-8, but is not");
   }
@@ -130,7 +141,7 @@ absl::Status Tokens::CheckRecord(const Record& record,
                            " should have a word, but has none");
   }
   return record.spans.has_value()
-             ? CheckSpans(text, *record.spans, options().labels, prefix)
+             ? CheckSpans(layout, *record.spans, options().labels, prefix)
              : absl::OkStatus();
 }
 

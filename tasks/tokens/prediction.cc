@@ -50,24 +50,31 @@ struct UnitSpan {
   double probability = 1;
 };
 
-// For each word of a text that is split already whether it begins a sentence;
-// empty for others.
-std::vector<bool> SentenceBegins(const TokensExample& example) {
-  std::vector<bool> begins;
-  for (const int64_t size : example.sentence_sizes) {
-    for (int64_t i = 0; i < size; ++i) {
-      begins.push_back(i == 0);
-    }
+// The sentence of each word of a text that is split already; empty for others.
+std::vector<size_t> SentencesOfWords(const TokensExample& example) {
+  std::vector<size_t> sentences;
+  for (size_t s = 0; s < example.sentence_sizes.size(); ++s) {
+    sentences.insert(sentences.end(),
+                     static_cast<size_t>(example.sentence_sizes[s]), s);
   }
-  return begins;
+  return sentences;
 }
 
-// Joins units as conlleval joins tags; if `is_strict`, as seqeval's scheme IOB2
-// does, where the rest of a span without its beginning is none.
+// Joins units as conlleval joins tags, those of one sentence; if `is_strict`,
+// as seqeval's scheme IOB2 does, where the rest of a span without its beginning
+// is none.
 std::vector<UnitSpan> JoinUnits(const TokensExample& example,
                                 const std::vector<UnitClass>& classes,
                                 bool is_strict) {
-  const std::vector<bool> begins = SentenceBegins(example);
+  const std::vector<size_t> sentences = SentencesOfWords(example);
+  // The first words of a sentence may have no pieces, and so no unit.
+  const auto begins_sentence = [&](size_t i) {
+    const auto of = [&](int64_t word) {
+      return sentences[static_cast<size_t>(word)];
+    };
+    return !sentences.empty() && of(example.units[i].first_word) !=
+                                     of(example.units[i - 1].last_word);
+  };
   std::vector<UnitSpan> spans;
   bool is_open = false;
   for (size_t i = 0; i < classes.size(); ++i) {
@@ -76,10 +83,9 @@ std::vector<UnitSpan> JoinUnits(const TokensExample& example,
       is_open = false;
       continue;
     }
-    const auto word = static_cast<size_t>(example.units[i].first_word);
     const bool goes_on = is_open && IsInsideClass(best) &&
                          spans.back().label == LabelOfClass(best) &&
-                         (begins.empty() || !begins[word]);
+                         !begins_sentence(i);
     if (!goes_on && is_strict && IsInsideClass(best)) {
       is_open = false;
       continue;

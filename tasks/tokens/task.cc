@@ -2,10 +2,12 @@
 
 #include <cstddef>
 #include <map>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "base/counted.h"
 #include "tasks/inputs/description.h"
+#include "tasks/task/label_table.h"
 
 namespace etc {
 
@@ -52,6 +54,45 @@ std::string Tokens::Describe(const Example& example) const {
                           .answer = absl::StrCat(example.gold.size()),
                           .size = size},
                          table);
+}
+
+Scores Tokens::Score(const Answers& answers) const {
+  // Spans of a document, each once.
+  using Spans = std::set<std::tuple<int64_t, int64_t, std::string>>;
+  const auto add = [](const TokensSpan& span, Spans* spans) {
+    spans->emplace(span.start, span.end, span.label);
+  };
+  std::map<std::string, LabelCounts> labels;
+  LabelCounts all;
+  const auto found = PredictionsFor(answers.gold, answers.predictions);
+  for (size_t i = 0; i < found.size(); ++i) {
+    Spans of_gold;
+    for (const TokensSpan& span : answers.gold[i].second) {
+      add(span, &of_gold);
+    }
+    Spans predicted;
+    if (found[i] != nullptr) {
+      for (const TokensPredictedSpan& span : found[i]->spans) {
+        add(span.span, &predicted);
+      }
+    }
+    for (const auto& span : of_gold) {
+      ++labels[std::get<2>(span)].gold;
+      ++all.gold;
+    }
+    for (const auto& span : predicted) {
+      const int64_t right = of_gold.contains(span) ? 1 : 0;
+      LabelCounts& counts = labels[std::get<2>(span)];
+      ++counts.predicted;
+      counts.right += right;
+      ++all.predicted;
+      all.right += right;
+    }
+  }
+  return {.metrics = {{"f1", all.f1()},
+                      {"precision", all.precision()},
+                      {"recall", all.recall()}},
+          .diagnostics = LabelTable(labels)};
 }
 
 }  // namespace etc

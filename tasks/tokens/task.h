@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -19,7 +20,6 @@
 #include "tasks/task/scoring.h"
 #include "tasks/text/tokenizer.h"
 #include "tasks/tokens/example.h"
-#include "tasks/tokens/metric.h"
 #include "tasks/tokens/options.h"
 #include "tasks/tokens/record.h"
 
@@ -69,11 +69,10 @@ class Tokens final
     return FindTextMarks(tokenizer, &options->marks);
   }
   // Adds the labels of the training data, sorted, to `json`, which options()
-  // were read from, if it names none. Reads all files of `data` once, so that
-  // mistakes in them are seen before the training, and keeps nothing of them.
+  // were read from, if it names none. Reads the files of data.train once, and
+  // keeps nothing of them.
   //   kInvalidArgument  a mistake in a record (none if `data.on_bad_record` is
-  //                     "skip"), such as a label in dev that training does not
-  //                     have; no span in the training data
+  //                     "skip"); no span in the training data
   absl::Status CompleteOptions(const DataConfig& data,
                                nlohmann::json* json) const override;
 
@@ -94,7 +93,8 @@ class Tokens final
   }
   //   kInvalidArgument  a text without words; a span that lies outside of the
   //                     text, overlaps another one, begins or ends with white
-  //                     space, or has none of the options' labels
+  //                     space that is no part of a word, or has none of the
+  //                     options' labels
   absl::Status CheckRecord(const Record& record,
                            const std::string& where) const override;
   // Lines for people: of each set the number of documents, words and spans, and
@@ -146,8 +146,23 @@ class Tokens final
   // A line of the file.
   std::string PredictionJson(const std::string& id,
                              const Prediction& prediction) const override;
-  Scores Score(const Answers& answers) const override {
-    return ScoreTokens(answers.gold, answers.predictions);
+  // The scores of seqeval, which are those of CoNLL's conlleval; tags are read
+  // to spans before, which is where seqeval's modes differ (TagReading). A
+  // predicted span is right if the gold has the same one with the same label,
+  //
+  //   precision = right / predicted    recall = right / gold
+  //   f1 = 2 right / (gold + predicted)
+  //
+  // over all documents; 0 where that is 0 / 0. The diagnostics are the same of
+  // each label, and support[a], the number of its gold spans.
+  Scores Score(const Answers& answers) const override;
+  // F1; 1 where there is no span to find and none is predicted.
+  std::pair<std::string, double> RecordScore(
+      const Answers& answers) const override {
+    return answers.gold.front().second.empty() &&
+                   answers.predictions.front().second.spans.empty()
+               ? std::pair(main_metric(), 1.0)
+               : Benchmark::RecordScore(answers);
   }
 };
 

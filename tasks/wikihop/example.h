@@ -6,9 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "tasks/data/example.h"
 #include "tasks/task/benchmark.h"
-#include "tasks/wikihop/mentions.h"
+#include "tasks/text/tokenizer.h"
 
 namespace etc {
 
@@ -26,6 +27,32 @@ inline constexpr int32_t kWikihopSentenceGlobalType = 0;
 inline constexpr int32_t kWikihopQueryGlobalType = 5;
 inline constexpr int32_t kWikihopCandidateGlobalType = 6;
 inline constexpr int32_t kWikihopDocumentGlobalType = 7;
+
+// Method of finding mentions of candidates in sentences (doc/wikihop.md 3.4).
+enum class MentionAlignment {
+  // A run of the sentence's pieces equal to the pieces of the candidate: the
+  // rule of the official code. With a vocabulary that has upper case, names in
+  // the sentence do not match candidates, which are in lower case.
+  kPieces,
+  // Every occurrence of the candidate in the lower-case sentence, from the
+  // piece of its first character to that of its last: for such vocabularies.
+  kCharacters,
+};
+
+// Pieces [first, last] of a text, both inclusive, that name a candidate.
+struct Mention {
+  int32_t candidate = 0;
+  int64_t first = 0;
+  int64_t last = 0;
+
+  friend bool operator==(const Mention&, const Mention&) = default;
+};
+
+// A candidate as mentions are compared with it.
+struct CandidatePieces {
+  std::string text;  // in lower case
+  std::vector<Token> pieces;
+};
 
 // The object "wikihop" of a fine-tuning configuration: README.md has its
 // fields. Absent ones keep their default, which is the published recipe.
@@ -84,6 +111,15 @@ struct WikihopExample : Example {
 std::vector<int64_t> KeptSentences(
     const std::vector<std::vector<int64_t>>& sentence_pieces,
     int64_t max_sentences, int64_t max_pieces);
+
+// The mentions in `sentence`, whose pieces are `pieces`: by candidates, then
+// from left to right, overlapping ones too. A candidate whose text does not
+// occur in the lower-case sentence is not mentioned; there is no regard for
+// borders of words ("oslo" is mentioned in "oslo ##s").
+std::vector<Mention> FindMentions(
+    absl::string_view sentence, const std::vector<Token>& pieces,
+    const std::vector<CandidatePieces>& candidates, MentionAlignment alignment,
+    const Tokenizer& tokenizer);
 
 }  // namespace etc
 

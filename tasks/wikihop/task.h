@@ -62,9 +62,10 @@ class Wikihop final
   std::vector<std::string> AnswerTextFields() const override {
     return {"answer"};
   }
-  //   kInvalidArgument  a candidate or query without pieces; candidates and
-  //                     query alone longer than `max_long_length`; more global
-  //                     tokens than `max_global_length`
+  //   kInvalidArgument  no candidates, or a label that is none of them; a
+  //                     candidate or query without pieces; candidates and query
+  //                     alone longer than `max_long_length`; more global tokens
+  //                     than `max_global_length`
   ExamplesOr MakeExamples(Record record,
                           const std::string& where) const override;
   std::vector<TruncatedPart> Truncated(const Example& example) const override {

@@ -493,9 +493,6 @@ class ClassifyCompletionTest : public testing::Test {
     DataConfig data = {.on_bad_record = on_bad_record_};
     data.train = {directory_.Write("train.csv", train_)};
     data.dev_fraction = dev_fraction_;
-    if (dev_fraction_ == 0) {
-      data.dev = {directory_.Write("dev.csv", dev_)};
-    }
     ETC_RETURN_IF_ERROR(classify.CompleteOptions(data, &json));
     return json;
   }
@@ -513,7 +510,6 @@ class ClassifyCompletionTest : public testing::Test {
   std::string on_bad_record_ = "error";
   double dev_fraction_ = 0;
   std::string train_ = "text,label\nx,b\ny,a\nz,b\nu,b\n";
-  std::string dev_ = "text,label\nx,a\n";
 };
 
 TEST_F(ClassifyCompletionTest, CollectsLabelsAndWeights) {
@@ -526,14 +522,12 @@ TEST_F(ClassifyCompletionTest, CollectsLabelsAndWeights) {
   EXPECT_EQ(*Complete(*Complete({{"class_weights", "balanced"}})),
             *Complete({{"class_weights", "balanced"}}));
   train_ = "text,label\nx,b;c\ny,\n";
-  dev_ = "text,label\nx,\n";
   EXPECT_EQ((*Complete({{"type", "several"}}))["labels"],
             (nlohmann::json{"b", "c"}));
 }
 
 TEST_F(ClassifyCompletionTest, MeasuresNumbers) {
   train_ = "text,label\nx,10\ny,30\n";
-  dev_ = "text\nx\n";
   const auto json = Complete({{"type", "number"}});
   ASSERT_TRUE(json.ok()) << json.status();
   EXPECT_EQ((*json)["mean"], 20);
@@ -546,7 +540,6 @@ TEST_F(ClassifyCompletionTest, MeasuresNumbers) {
 TEST_F(ClassifyCompletionTest, HasADeviationOfOneWhereNumbersAreEqual) {
   // Their mean by a sum is another number.
   train_ = absl::StrCat("text,label\n", RepeatedRow("x,0.1\n", 8));
-  dev_ = "text\nx\n";
   const auto json = Complete({{"type", "number"}});
   ASSERT_TRUE(json.ok()) << json.status();
   EXPECT_EQ((*json)["mean"], 0.1);
@@ -581,11 +574,6 @@ TEST_F(ClassifyCompletionTest, LeavesOutWhatIsHeldOut) {
 
 TEST_F(ClassifyCompletionTest, SaysWhatIsWrongWithTheData) {
   const nlohmann::json none = nlohmann::json::object();
-  dev_ = "text,label\nx,a\ny,c\n";
-  EXPECT_THAT(
-      Message(Complete(none).status()),
-      HasSubstr(
-          "dev.csv:3: label should be one of \"a\", \"b\", but is \"c\""));
   EXPECT_THAT(
       Message(Complete({{"labels", {"a", "c"}}}).status()),
       HasSubstr(

@@ -3,8 +3,6 @@
 // server: what is written, read back, scored and refused.
 // Tolerance: a few additions in another order.
 
-#include "tasks/glue/metric.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

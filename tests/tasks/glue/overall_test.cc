@@ -1,6 +1,5 @@
 // GLUE's overall score, by the columns of RealFormer's Table 3 (doc/glue.md 9),
 // whose last line has it to two digits.
-#include "tasks/glue/overall.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tasks/glue/task.h"
 
 namespace etc {
 namespace {

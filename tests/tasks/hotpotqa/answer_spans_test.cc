@@ -136,6 +136,11 @@ TEST(AnswerFinderTest, FindsByBytesWithATokenizerJson) {
   EXPECT_THAT(find("the"), ElementsAre(Span(0, 0), Span(5, 5)));
   EXPECT_THAT(find("the cat"), ElementsAre(Span(0, 1), Span(5, 6)));
   EXPECT_THAT(find("at"), ElementsAre(Span(1, 1), Span(6, 6)));
+  // Blanks have pieces, and no unigram.
+  ASSERT_EQ(tokenizer->Encode(" ").size(), 1u);
+  EXPECT_THAT(AnswerFinder(" ", TokenizerKind::kHuggingFace, tokenizer.get())
+                  .Find(" ", tokenizer->Encode(" ")),
+              IsEmpty());
 }
 
 }  // namespace

@@ -370,18 +370,19 @@ TEST(NqExampleTest, SharesTheDocumentAmongWindows) {
 }
 
 // Records that programs give have been read by nobody.
-TEST(NqExampleTest, RefusesCandidatesBeyondTheTokens) {
+TEST(NqExampleTest, RefusesCandidatesWithoutTokensOrBeyondThem) {
   const NqRecord good = NqSpecRecord();
   const NqSpecTokenizer tokenizer;
-  for (const auto& [start, end] : {std::pair(0, 19), {-1, 2}, {2, 1}}) {
+  for (const auto& [start, end] :
+       {std::pair(0, 19), {-1, 2}, {2, 1}, {5, 5}, {18, 18}}) {
     NqRecord record = good;
     record.candidates[1].span = NqTokenSpan(start, end);
     EXPECT_EQ(Nq(SpecOptions(), &tokenizer)
                   .MakeExamples(std::move(record), "here")
                   .status()
                   .message(),
-              absl::StrCat("here.candidates[1] should be tokens within [0, "
-                           "18), but is [",
+              absl::StrCat("here.candidates[1] should be one token or more "
+                           "within [0, 18), but is [",
                            start, ", ", end, ")"));
   }
 }

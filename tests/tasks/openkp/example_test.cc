@@ -232,20 +232,25 @@ TEST(OpenkpPhantomWordsTest, AreNotThere) {
 }
 
 // Records that programs give have been read by nobody.
-TEST(OpenkpChecksTest, RefuseElementsBeyondTheWords) {
-  const OpenkpRecord good =
-      OpenkpSpecRecord({{"star trek", kBoldFeature}}, {"trek"});
+TEST(OpenkpChecksTest, RefuseElementsBeyondTheWordsOrWithGaps) {
+  const OpenkpRecord good = OpenkpSpecRecord(
+      {{"star trek", kBoldFeature}, {"discovery", kBoldFeature}}, {"trek"});
   const auto tokenizer = OpenkpSpecTokenizer();
-  for (const auto& [first, end] : {std::pair(0, 3), {-1, 2}, {2, 1}}) {
+  const auto message = [&](int64_t first, int64_t end) {
     OpenkpRecord record = good;
-    record.elements[0].first_word = first;
-    record.elements[0].end_word = end;
-    EXPECT_EQ(Openkp(SpecOptions(), tokenizer.get())
-                  .MakeExamples(record, "here")
-                  .status()
-                  .message(),
-              absl::StrCat("here.elements[0] should be words within [0, 2), "
-                           "but is [",
+    record.elements[1].first_word = first;
+    record.elements[1].end_word = end;
+    return std::string(Openkp(SpecOptions(), tokenizer.get())
+                           .MakeExamples(record, "here")
+                           .status()
+                           .message());
+  };
+  EXPECT_EQ(message(2, 3), "");
+  for (const auto& [first, end] :
+       {std::pair(2, 4), {1, 3}, {3, 3}, {-1, 3}, {2, 1}}) {
+    EXPECT_EQ(message(first, end),
+              absl::StrCat("here.elements[1] should be words [2, end) with end "
+                           "at most 3, but is [",
                            first, ", ", end, ")"));
   }
 }

@@ -126,6 +126,19 @@ TEST(ScoreOpenkpTest, TakesTheLastOrTheRichestRecordOfAUrl) {
   EXPECT_NEAR(scores.at("etc_r@1"), .5, kTolerance);
 }
 
+// doc/openkp.md 8.2, 8.3
+TEST(ScoreOpenkpTest, StripsPredictionsForTheEvaluatorAlone) {
+  Scorer scorer;
+  scorer.AddGold("a", StarTrekReferences());
+  scorer.AddPrediction(
+      "a", {"star trek\u00a0", "star trek", "1", "discovery season"});
+  const ScoreMap scores = ToMap(scorer.Scores());
+  EXPECT_EQ(scores.at("r@1"), .5);
+  EXPECT_EQ(scores.at("r@3"), 1);
+  EXPECT_EQ(scores.at("etc_r@1"), 0);
+  EXPECT_EQ(scores.at("etc_r@3"), .5);
+}
+
 class ScoreOpenkpFilesTest : public testing::Test {
  protected:
   absl::StatusOr<Metrics> Score(const std::string& gold,

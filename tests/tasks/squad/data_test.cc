@@ -444,6 +444,34 @@ SquadPrediction Predict(const SquadOptions& options, const std::string& context,
                      options, Words());
 }
 
+TEST(SquadPredictionTest, HasTheMarksThatATokenizerJsonDrops) {
+  const json file = {
+      {"normalizer",
+       {{"type", "Sequence"},
+        {"normalizers", {{{"type", "NFD"}}, {{"type", "StripAccents"}}}}}},
+      {"pre_tokenizer", {{"type", "WhitespaceSplit"}}},
+      {"model",
+       {{"type", "WordLevel"},
+        {"unk_token", "[UNK]"},
+        {"vocab", {{"[UNK]", 0}, {"\u092e", 1}}}}}};
+  const auto parsed = ParseHuggingFaceTokenizer(file.dump(), "tokenizer.json");
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  const Tokenizer& tokenizer = **parsed;
+  SquadOptions options = BertOptions(20);
+  options.input.tokenizer_kind = TokenizerKind::kHuggingFace;
+  const SquadExamples examples = SquadExamplesOf(
+      Record("who \u092e\u0947\u0902 d", {}), options, tokenizer);
+  const int64_t at = examples.front()->first_position() + 1;
+  std::vector<double> logits(examples.front()->global_token_ids.size(), 0);
+  logits[static_cast<size_t>(at)] = 9;
+  EXPECT_EQ(
+      DecodeSquad(
+          {{.example = examples.front(), .starts = logits, .ends = logits}},
+          options, tokenizer)
+          .text,
+      "\u092e\u0947\u0902");
+}
+
 TEST(SquadPredictionTest, IsEmptyWhereTheContextIs) {  // doc/squad.md 6
   SquadOptions options = BertOptions(20);
   const std::vector<double> logits = {3, 0, 0, 0, 0};

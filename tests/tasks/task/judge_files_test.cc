@@ -31,10 +31,13 @@ namespace etc {
 namespace {
 
 using testing::AllOf;
+using testing::DoubleEq;
+using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
+using testing::Pair;
 
 std::shared_ptr<const Glue> Mnli() {
   auto options = ReadTaskOptions<Glue>({{"name", "mnli"}}, "f: glue");
@@ -107,6 +110,47 @@ TEST_F(JudgeSeveralFilesTest, RefusesPredictionsInAnotherOrder) {
   EXPECT_THAT(
       Refusal({mismatched_, matched_}, rows),
       HasSubstr(matched_ + ":2: the id \"0\" should occur once, as in "));
+}
+
+// Scores of GLUE's `name` for single rows of a file and of predictions.
+std::vector<std::pair<std::string, double>> RecordScores(
+    const std::string& name, const std::string& rows,
+    const std::string& predictions) {
+  TemporaryDirectory directory;
+  auto options = ReadTaskOptions<Glue>({{"name", name}}, "f: glue");
+  EXPECT_TRUE(options.ok()) << options.status();
+  const auto judged =
+      JudgeFiles(std::make_shared<const Glue>(*std::move(options)),
+                 {.gold = {directory.Write("dev.tsv", rows)},
+                  .predictions = directory.Write(
+                      "p.tsv", "index\tprediction\n" + predictions)},
+                 {});
+  EXPECT_TRUE(judged.ok()) << judged.status();
+  std::vector<std::pair<std::string, double>> scores;
+  for (size_t i = 0; judged.ok() && i < judged->records.size(); ++i) {
+    scores.push_back(judged->record_score(i));
+  }
+  return scores;
+}
+
+// Correlations of one row are 0, and so is F1 of one that is rightly negative.
+TEST(JudgeFilesTest, ScoresSingleRowsByWhatSaysSomethingOfThem) {
+  EXPECT_THAT(RecordScores("cola", "a\t1\t\tb\na\t0\t*\tb\na\t1\t\tb\n",
+                           "0\t1\n1\t0\n2\t0\n"),
+              ElementsAre(Pair("accuracy", 1), Pair("accuracy", 1),
+                          Pair("accuracy", 0)));
+  EXPECT_THAT(RecordScores("mrpc",
+                           "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
+                           "0\t1\t2\ta\tb\n1\t1\t2\ta\tb\n",
+                           "0\t0\n1\t1\n"),
+              ElementsAre(Pair("accuracy", 1), Pair("accuracy", 1)));
+  EXPECT_THAT(
+      RecordScores("stsb",
+                   "index\tgenre\tfilename\tyear\told_index\tsource1\tsource2\t"
+                   "sentence1\tsentence2\tscore\n"
+                   "0\tg\tf\ty\t1\tnone\tnone\ta\tb\t4.000\n",
+                   "0\t2.500\n"),
+      ElementsAre(Pair("absolute_error", DoubleEq(1.5))));
 }
 
 // One annotator decides, but by the official rules two have to agree.

@@ -24,6 +24,7 @@
 #include "tasks/run_task.h"
 #include "tasks/task/benchmark_head.h"
 #include "tasks/task/benchmark_task.h"
+#include "tasks/text/wordpiece_tokenizer.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/tasks/text/word_tokenizer.h"
 
@@ -144,12 +145,11 @@ global  owns         sees         tokens
 }
 
 // The prediction from classes of tokens, and their logits; 2 without them.
-TokensPrediction DecodedFrom(const std::string& line,
+TokensPrediction DecodedFrom(std::shared_ptr<const TokensExample> example,
                              const std::vector<int64_t>& classes,
                              TagReading tags = TagReading::kIob2,
                              const std::vector<float>& peaks = {}) {
   const Tokens tokens(TokensOptions{.tags = tags, .labels = {"p", "q"}});
-  const auto example = TokensExampleOf(line);
   constexpr int64_t kClasses = 5;
   std::vector<float> logits(
       static_cast<size_t>(example->long_length() * kClasses), 0);
@@ -157,7 +157,8 @@ TokensPrediction DecodedFrom(const std::string& line,
     logits[i * kClasses + static_cast<size_t>(classes[i])] =
         peaks.empty() ? 2.0F : peaks[i];
   }
-  const Tokens::Output output{.example = example, .logits = {logits}};
+  const Tokens::Output output{.example = std::move(example),
+                              .logits = {logits}};
   return tokens.Decode({&output, 1});
 }
 
@@ -166,7 +167,7 @@ TEST(TokensDecodeTest, JoinsWordsAsConllevalDoes) {
   const auto spans = [](const std::vector<int64_t>& classes) {
     std::string text;
     for (const auto& [span, words, probability] :
-         DecodedFrom(kLine, classes).spans) {
+         DecodedFrom(TokensExampleOf(kLine), classes).spans) {
       EXPECT_NEAR(probability, std::exp(2) / (std::exp(2) + 4), 1e-6);
       absl::StrAppend(&text, span.label, " ", span.start, "-", span.end, " ",
                       words, "; ");
@@ -182,8 +183,8 @@ TEST(TokensDecodeTest, JoinsWordsAsConllevalDoes) {
 TEST(TokensDecodeTest, IsAsSureOfASpanAsOfItsLeastSureWord) {
   // [CLS] a b , c . d a [SEP]: the comma is the least sure of "b, c".
   const TokensPrediction prediction =
-      DecodedFrom(kLine, {0, 0, 1, 2, 2, 0, 3, 4, 0}, TagReading::kIob2,
-                  {5, 5, 2, 1, 3, 5, 1, 4, 5});
+      DecodedFrom(TokensExampleOf(kLine), {0, 0, 1, 2, 2, 0, 3, 4, 0},
+                  TagReading::kIob2, {5, 5, 2, 1, 3, 5, 1, 4, 5});
   ASSERT_EQ(prediction.spans.size(), 2);
   const double least = std::exp(1) / (std::exp(1) + 4);
   EXPECT_EQ(prediction.spans[0].text, "b, c");
@@ -197,7 +198,8 @@ TEST(TokensDecodeTest, LeavesOutSpansWithoutBeginningIfStrict) {
        {TagReading::kStrictIob2, TagReading::kStrictIobes}) {
     std::string text;
     for (const TokensPredictedSpan& span :
-         DecodedFrom(kLine, {0, 2, 1, 4, 2, 3, 4, 1, 0}, tags).spans) {
+         DecodedFrom(TokensExampleOf(kLine), {0, 2, 1, 4, 2, 3, 4, 1, 0}, tags)
+             .spans) {
       absl::StrAppend(&text, span.span.label, " ", span.text, "; ");
     }
     EXPECT_EQ(text, "p b; q . d; p a; ") << static_cast<int>(tags);
@@ -207,7 +209,7 @@ TEST(TokensDecodeTest, LeavesOutSpansWithoutBeginningIfStrict) {
 TEST(TokensDecodeTest, GivesTagsToWordsThatWereSplit) {
   // [CLS] a b / b , c [SEP]; the second sentence ends the first span.
   const TokensPrediction prediction =
-      DecodedFrom(kSplitLine, {0, 0, 1, 2, 3, 2, 0});
+      DecodedFrom(TokensExampleOf(kSplitLine), {0, 0, 1, 2, 3, 2, 0});
   EXPECT_THAT(prediction.tags, ElementsAre(ElementsAre("O", "B-p"), IsEmpty(),
                                            ElementsAre("B-p", "I-p")));
   ASSERT_EQ(prediction.spans.size(), 2);
@@ -220,6 +222,25 @@ TEST(TokensDecodeTest, GivesTagsToWordsThatWereSplit) {
                     {"start": 4, "end": 8, "label": "p", "text": "b, c",
                      "probability": 0.648786}],
                     "tags": [["O", "B-p"], [], ["B-p", "I-p"]]})"));
+}
+
+TEST(TokensDecodeTest, EndsSpansAtSentencesThatBeginWithoutPieces) {
+  // Of U+200B, which BERT's tokenizer deletes, there is no piece.
+  const auto wordpiece = ParseWordPieceTokenizer(
+      "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\nb\n", "vocab.txt");
+  ASSERT_TRUE(wordpiece.ok()) << wordpiece.status();
+  const Tokens tokens(TokensOptions{.labels = {"p", "q"}}, wordpiece->get());
+  const auto examples = tokens.MakeExamples(
+      TokensRecord{.sentences = {{"a"}, {"\u200b", "b"}}}, "here");
+  ASSERT_TRUE(examples.ok()) << examples.status();
+  // [CLS] a / b [SEP]
+  const TokensPrediction prediction =
+      DecodedFrom(examples->front(), {0, 1, 2, 0});
+  EXPECT_THAT(prediction.tags,
+              ElementsAre(ElementsAre("B-p"), ElementsAre("O", "B-p")));
+  ASSERT_EQ(prediction.spans.size(), 2);
+  EXPECT_EQ(prediction.spans[0].text, "a");
+  EXPECT_EQ(prediction.spans[1].text, "b");
 }
 
 TEST(TokensHeadTest, AveragesTheCrossEntropyOfFirstPieces) {

@@ -233,6 +233,22 @@ TEST(WikihopExampleTest, RefusesTextsWithoutTokens) {
               HasSubstr("the query has no token"));
 }
 
+// Records that programs give have been read by nobody.
+TEST(WikihopExampleTest, RefusesCandidatesAndLabelsThatAreNone) {
+  WikihopRecord record = SpecRecord();
+  for (const int32_t label : {-1, 3}) {
+    record.label = label;
+    EXPECT_EQ(Make(record).status().message(),
+              absl::StrCat("f: record 0: question WH_train_0: the label should "
+                           "be a candidate in [0, 3), but is ",
+                           label));
+  }
+  record.label.reset();
+  record.candidates.clear();
+  EXPECT_EQ(Make(record).status().message(),
+            "f: record 0: question WH_train_0: has no candidates");
+}
+
 TEST(WikihopExampleTest, AcceptsARecordWithoutDocuments) {
   WikihopRecord record = SpecRecord();
   record.supports = {};

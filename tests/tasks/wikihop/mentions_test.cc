@@ -1,13 +1,12 @@
 // Mentions of candidates in sentences, by both rules of doc/wikihop.md 3.4.
 
-#include "tasks/wikihop/mentions.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
+#include "tasks/wikihop/example.h"
 #include "tests/tasks/text/word_tokenizer.h"
 
 namespace etc {
