@@ -111,7 +111,8 @@ struct ConfigTable<FinetuneConfig> {
             "this name holds the task's own options"),
       Field("init", &FinetuneConfig::init,
             "weights to start from ([of any origin](weights.md)); their model "
-            "is used if `model` says nothing",
+            "is used if `model` says nothing; that of `translation` has to "
+            "say it",
             {.names_files = true}),
       Field("residual_attention", &FinetuneConfig::residual_attention,
             "`\"off\"`, `\"sum\"`, `\"mean\"`, `\"decay\"` or `\"gate\"`; if "
@@ -355,14 +356,15 @@ struct ConfigTable<TrainConfig> {
             {.least = 0, .may_change = "a checkpoint trains nothing"}),
       Field("checkpoint_minutes", &C::checkpoint_minutes,
             "minutes between checkpoints, beside those by updates and "
-            "evaluations; 0: none",
+            "evaluations, each kept until the next one; 0: none",
             {.least = 0,
              .most = 1e6,
              .may_change = "a checkpoint trains nothing"}),
       Field("keep_best", &C::keep_best,
             "checkpoints to keep with the best scores",
             {.least = 1, .most = 1e6, .may_change = "it trains nothing"}),
-      Field("keep_last", &C::keep_last, "last checkpoints to keep",
+      Field("keep_last", &C::keep_last,
+            "last checkpoints by updates and evaluations to keep",
             {.least = 1, .most = 1e6, .may_change = "it trains nothing"}),
       Field("evaluation_batch_size", &C::evaluation_batch_size,
             "examples of a batch of an evaluation",

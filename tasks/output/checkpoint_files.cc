@@ -20,8 +20,9 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-// A field of owner.json, false with LossCheck::kNotMade.
+// Fields of owner.json.
 constexpr char kChecked[] = "checked";
+constexpr char kInterim[] = "interim";
 
 absl::StatusOr<CheckpointFile> DigestCheckpointFile(const std::string& path) {
   constexpr uint64_t kPieceBytes = uint64_t{1} << 20;
@@ -101,18 +102,16 @@ absl::StatusOr<CheckpointFiles> CheckpointFilesFromJson(
   return files;
 }
 
-absl::Status WriteCheckpointOwner(const std::string& name,
-                                  const std::string& run,
-                                  const std::string& directory,
-                                  LossCheck check) {
-  CheckpointFiles files;
+absl::Status WriteCheckpointOwner(CheckpointOwner owner,
+                                  const std::string& directory) {
+  owner.files.clear();
   std::error_code error;
   for (fs::recursive_directory_iterator entry(directory, error), end;
        !error && entry != end; entry.increment(error)) {
     if (entry->is_regular_file()) {
       const std::string path = entry->path().string();
       ETC_ASSIGN_OR_RETURN(
-          files[entry->path().lexically_relative(directory).string()],
+          owner.files[entry->path().lexically_relative(directory).string()],
           DigestCheckpointFile(path));
     }
   }
@@ -120,10 +119,14 @@ absl::Status WriteCheckpointOwner(const std::string& name,
     return absl::ErrnoToStatus(error.value(),
                                absl::StrCat(directory, ": cannot list"));
   }
-  Json json = {
-      {"name", name}, {"run", run}, {"files", CheckpointFilesToJson(files)}};
-  if (check == LossCheck::kNotMade) {
+  Json json = {{"name", owner.name},
+               {"run", owner.run},
+               {"files", CheckpointFilesToJson(owner.files)}};
+  if (owner.check == LossCheck::kNotMade) {
     json[kChecked] = false;
+  }
+  if (owner.is_interim) {
+    json[kInterim] = true;
   }
   return WriteSealedJson(absl::StrCat(directory, "/", kOwnerFile),
                          std::move(json));
@@ -147,6 +150,8 @@ absl::StatusOr<CheckpointOwner> ReadCheckpointOwner(
       checked != json.end() && *checked == false) {
     owner.check = LossCheck::kNotMade;
   }
+  const auto interim = json.find(kInterim);
+  owner.is_interim = interim != json.end() && *interim == true;
   return owner;
 }
 

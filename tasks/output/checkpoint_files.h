@@ -41,7 +41,8 @@ enum class LossCheck { kFinite, kNotMade };
 //   {"name": "step-00000120", "run": "<id>",
 //    "files": {...}, "crc32c": "0x..."}      (sealed_json.h)
 //
-// and "checked": false with LossCheck::kNotMade.
+// and "checked": false with LossCheck::kNotMade, "interim": true of an interim
+// one.
 struct CheckpointOwner {
   // The name that the directory was given; a copy has another one.
   std::string name;
@@ -51,13 +52,14 @@ struct CheckpointOwner {
   CheckpointFiles files;
   // Before it was written.
   LossCheck check = LossCheck::kFinite;
+  // Written at a stop, after an error or by the clock, where the number of
+  // updates asked for none.
+  bool is_interim = false;
 };
 
-// Reads all files in `directory` and writes its owner.json.
-absl::Status WriteCheckpointOwner(const std::string& name,
-                                  const std::string& run,
-                                  const std::string& directory,
-                                  LossCheck check = LossCheck::kFinite);
+// Digests all files in `directory`, sets `owner.files`, and writes owner.json.
+absl::Status WriteCheckpointOwner(CheckpointOwner owner,
+                                  const std::string& directory);
 
 //   kNotFound  there is none, or it is none of a checkpoint
 //   kDataLoss  it is not as it was written

@@ -38,6 +38,7 @@ absl::StatusOr<RecordedCheckpoint> CheckpointFromJson(
   bool is_checked = true;
   reader.Optional("checked", &is_checked);
   checkpoint.check = is_checked ? LossCheck::kFinite : LossCheck::kNotMade;
+  reader.Optional("interim", &checkpoint.is_interim);
   ETC_RETURN_IF_ERROR(reader.Finish());
   for (const auto& [name, value] : scores->items()) {
     checkpoint.scores.emplace_back(
@@ -84,6 +85,9 @@ absl::Status WriteCheckpointRecord(const CheckpointRecord& record,
         {"weights", CheckpointFilesToJson(checkpoint.weights)}};
     if (checkpoint.check == LossCheck::kNotMade) {
       checkpoints[name]["checked"] = false;
+    }
+    if (checkpoint.is_interim) {
+      checkpoints[name]["interim"] = true;
     }
   }
   Json json = {{"run", record.run},

@@ -24,6 +24,8 @@ struct RecordedCheckpoint {
   CheckpointFiles weights;
   // As of now: kFinite too if a later loss of its weights was finite.
   LossCheck check = LossCheck::kFinite;
+  // As in CheckpointOwner.
+  bool is_interim = false;
 
   bool operator==(const RecordedCheckpoint&) const = default;
 };
@@ -36,7 +38,8 @@ struct RecordedCheckpoint {
 //                        "weights": {"model.safetensors": {...}}}, ...},
 //    "superseded": ["step-00000080"], "crc32c": "0x..."}   (sealed_json.h)
 //
-// Checkpoints of LossCheck::kNotMade have "checked": false.
+// Checkpoints of LossCheck::kNotMade have "checked": false, interim ones
+// "interim": true.
 struct CheckpointRecord {
   std::string run;
   // Names of directories beside the file; empty: none.

@@ -103,9 +103,13 @@ absl::Status CheckpointStore::TakeOver() {
     }
   }
   ETC_RETURN_IF_ERROR(RenameFollowedLinks());
-  ETC_RETURN_IF_ERROR(DeleteUnfinished());
+  NoteDeletion(DeleteUnfinished());
   if (!found.last.empty()) {
     ETC_RETURN_IF_ERROR(FillRecord(found));
+  } else if (!found.record.superseded.empty()) {
+    // Killed before FinishRemoval came to its end.
+    record_ = found.record;
+    ETC_RETURN_IF_ERROR(Commit(found.record));
   }
   for (const auto& checkpoint : {last(), best()}) {
     if (checkpoint.has_value()) {
@@ -172,6 +176,7 @@ absl::StatusOr<RecordedCheckpoint> CheckpointStore::Recorded(
       }
     }
     recorded.check = owner->check;
+    recorded.is_interim = owner->is_interim;
   }
   recorded.step = StepOfCheckpoint(name);
   return recorded;
@@ -221,10 +226,10 @@ std::set<std::string> CheckpointStore::KeptNames(
   std::vector<std::pair<int64_t, std::string>> by_step;
   std::vector<std::pair<double, std::string>> by_score;
   for (const auto& [name, checkpoint] : record.checkpoints) {
-    if (name == record.last || !IsThere(PathOf(name))) {
-      continue;
+    if (name != record.last && !checkpoint.is_interim &&
+        IsThere(PathOf(name))) {
+      by_step.emplace_back(-checkpoint.step, name);
     }
-    by_step.emplace_back(-checkpoint.step, name);
   }
   std::sort(by_step.begin(), by_step.end());
   for (const auto& [name, checkpoint] : record.checkpoints) {
@@ -270,13 +275,14 @@ absl::Status CheckpointStore::Commit(CheckpointRecord record) {
   }
   PointLink("last", record_.last);
   PointLink("best", record_.best);
-  return DeleteSuperseded();
+  NoteDeletion(DeleteSuperseded());
+  return absl::OkStatus();
 }
 
 absl::Status CheckpointStore::Save(
     int64_t step,
     const std::function<absl::Status(const std::string& directory)>& write,
-    LossCheck check) {
+    LossCheck check, bool is_interim) {
   std::string name = StepName(step);
   for (int copy = 2; IsThere(PathOf(name)); ++copy) {
     name = absl::StrCat(StepName(step), "-", copy);
@@ -286,7 +292,9 @@ absl::Status CheckpointStore::Save(
   ETC_RETURN_IF_ERROR(CreateDirectories(unfinished));
   absl::Status written = write(unfinished);
   if (written.ok()) {
-    written = WriteCheckpointOwner(name, run_, unfinished, check);
+    written = WriteCheckpointOwner(
+        {.name = name, .run = run_, .check = check, .is_interim = is_interim},
+        unfinished);
   }
   if (!written.ok()) {
     RemoveTree(unfinished).IgnoreError();  // the first error is the cause
@@ -350,6 +358,7 @@ absl::Status CheckpointStore::MarkAsBest(int64_t step) {
 
 absl::Status CheckpointStore::ForgetScores() {
   CheckpointRecord record = record_;
+  record.best.clear();
   for (auto& [name, checkpoint] : record.checkpoints) {
     checkpoint.scores.clear();
   }
@@ -471,14 +480,13 @@ absl::Status CheckpointStore::CheckRemovable() const {
   return absl::OkStatus();
 }
 
-absl::Status CheckpointStore::RemoveRun() {
+absl::Status CheckpointStore::BeginRemoval() {
   ETC_RETURN_IF_ERROR(CheckRemovable());
   if (!IsThere(directory_)) {
     return absl::OkStatus();
   }
   ETC_RETURN_IF_ERROR(TakeOver());
   ETC_ASSIGN_OR_RETURN(const std::vector<std::string> names, Names());
-  FileOperations& operations = FileOperations::Current();
   CheckpointRecord record;
   record.run = run_;
   for (const std::string& name : names) {
@@ -486,8 +494,19 @@ absl::Status CheckpointStore::RemoveRun() {
       record.superseded.insert(name);
     }
   }
-  // Removes the links, too.
-  ETC_RETURN_IF_ERROR(Commit(std::move(record)));
+  ETC_RETURN_IF_ERROR(WriteCheckpointRecord(record, directory_));
+  record_ = std::move(record);
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointStore::FinishRemoval() {
+  if (!IsThere(directory_)) {
+    return absl::OkStatus();
+  }
+  PointLink("last", "");
+  PointLink("best", "");
+  ETC_RETURN_IF_ERROR(DeleteSuperseded());
+  FileOperations& operations = FileOperations::Current();
   for (const char* file : {kRecordFile, kOwnerFile}) {
     operations.Unlink(PathOf(file));
   }
@@ -500,12 +519,13 @@ absl::Status CheckpointStore::RemoveRun() {
 
 absl::Status CheckpointStore::DeleteUnfinished() const {
   ETC_ASSIGN_OR_RETURN(const std::vector<std::string> names, Names());
+  absl::Status first_error;
   for (const std::string& name : names) {
     if (absl::EndsWith(name, UnfinishedName(""))) {
-      ETC_RETURN_IF_ERROR(RemoveTree(PathOf(name)));
+      first_error.Update(RemoveTree(PathOf(name)));
     }
   }
-  return absl::OkStatus();
+  return first_error;
 }
 
 absl::Status CheckpointStore::DeleteSuperseded() const {
@@ -520,6 +540,7 @@ absl::Status CheckpointStore::DeleteSuperseded() const {
       linked.insert(EntryOf(target));
     }
   }
+  absl::Status first_error;
   for (const std::string& name : record_.superseded) {
     if (linked.count(name) != 0 || !IsCheckpointOf(name, run_)) {
       continue;
@@ -527,11 +548,25 @@ absl::Status CheckpointStore::DeleteSuperseded() const {
     // Renamed first: should the deletion be interrupted, the new name still
     // proves that it is this run's.
     const std::string unfinished = PathOf(UnfinishedName(name));
-    ETC_RETURN_IF_ERROR(RemoveTree(unfinished));
-    ETC_RETURN_IF_ERROR(RenameEntry(PathOf(name), unfinished));
-    ETC_RETURN_IF_ERROR(RemoveTree(unfinished));
+    absl::Status deleted = RemoveTree(unfinished);
+    if (deleted.ok()) {
+      deleted = RenameEntry(PathOf(name), unfinished);
+    }
+    if (deleted.ok()) {
+      deleted = RemoveTree(unfinished);
+    }
+    first_error.Update(deleted);
   }
-  return absl::OkStatus();
+  return first_error;
+}
+
+void CheckpointStore::NoteDeletion(const absl::Status& status) {
+  if (!status.ok() && status != last_deletion_) {
+    messages_.push_back(
+        absl::StrCat("warning: a former checkpoint could not be deleted: ",
+                     status.message()));
+  }
+  last_deletion_ = status;
 }
 
 absl::Status CheckpointStore::WithLastGood(const absl::Status& status) const {

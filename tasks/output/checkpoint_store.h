@@ -52,8 +52,10 @@ struct KeptCheckpoints {
 //
 // Kept are the last checkpoint and the best one, and as many more as
 // KeptCheckpoints says; if the loss of the last one's weights was not checked,
-// the newest of which it was, too. The caller must hold the RunLock of the run
-// to change a store.
+// the newest of which it was, too. An interim one (CheckpointOwner) counts
+// among the last while it is the last itself, so that those that stay do not
+// depend on where a run was stopped. The caller must hold the RunLock of the
+// run to change a store.
 class CheckpointStore {
  public:
   // Does not access the directory, which need not exist.
@@ -76,11 +78,13 @@ class CheckpointStore {
   // Errors also as of Check().
   absl::Status CheckRemovable() const;
 
-  // Deletes all checkpoints of the run, its record and its links, after
-  // CheckRemovable(); another run may take over the directory then. To be
-  // called instead of TakeOver, by an object that is not used for anything
-  // else.
-  absl::Status RemoveRun();
+  // Removes the run in two steps, after CheckRemovable(). The first one records
+  // that the run has no checkpoint any more, and deletes none: a run that takes
+  // over the directory from then on begins anew. The second one deletes the
+  // checkpoints, the record and the links. To be called instead of TakeOver, by
+  // an object that is not used for anything else.
+  absl::Status BeginRemoval();
+  absl::Status FinishRemoval();
 
   // Writes the checkpoint of `step` with `write`, which puts files into the
   // directory that it is given, and makes it the last. If the name is taken,
@@ -88,7 +92,7 @@ class CheckpointStore {
   absl::Status Save(
       int64_t step,
       const std::function<absl::Status(const std::string& directory)>& write,
-      LossCheck check = LossCheck::kFinite);
+      LossCheck check = LossCheck::kFinite, bool is_interim = false);
 
   // Notes that a loss of the last checkpoint's weights is finite. Does nothing
   // if that is known, or if there is no checkpoint.
@@ -103,8 +107,8 @@ class CheckpointStore {
   // Makes the newest kept checkpoint of `step` the best; does nothing if none
   // is kept, or if one of that step is the best.
   absl::Status MarkAsBest(int64_t step);
-  // Removes the scores of all checkpoints: they are of other data than those to
-  // come.
+  // Removes the scores of all checkpoints, which cannot be compared with those
+  // to come; none is the best then.
   absl::Status ForgetScores();
   // Returns true if a checkpoint of `step` is there. Before TakeOver, as
   // checkpoints.json, `last` and `best` have them.
@@ -154,7 +158,7 @@ class CheckpointStore {
   // Moves the other checkpoints of `record` to the superseded ones.
   void Supersede(CheckpointRecord* record) const;
   // Writes record_, points the links accordingly, and deletes superseded
-  // entries.
+  // entries; those that cannot be deleted stay superseded, with a message.
   absl::Status Commit(CheckpointRecord record);
   // Returns true if `name` is a checkpoint of `run` under the name that it was
   // given.
@@ -163,8 +167,12 @@ class CheckpointStore {
   // Returns true if `name` is an entry that RemoveRun() deletes. `run` is the
   // run's id.
   bool IsRemovable(const std::string& name, const std::string& run) const;
+  // Delete as much as they can; return the first error.
   absl::Status DeleteUnfinished() const;
   absl::Status DeleteSuperseded() const;
+  // Adds a message about a failed deletion, unless the last one was the same:
+  // what is left is tried again later, and no reason to end a run.
+  void NoteDeletion(const absl::Status& status);
 
   std::string directory_;
   const KeptCheckpoints kept_;
@@ -172,6 +180,7 @@ class CheckpointStore {
   CheckpointRecord record_;
   std::vector<std::string> messages_;
   bool said_no_links_ = false;
+  absl::Status last_deletion_;
 };
 
 }  // namespace etc

@@ -68,6 +68,7 @@ class Surveyor {
   void AddCandidate(const std::string& entry);
   void AddUnnamed(const std::string& entry);
   void FindRun();
+  void LeaveOutRemoved();
   // Returns the target of the link; empty if it is no link to an entry.
   std::string Target(const std::string& link) const;
   const Candidate* Find(const std::string& entry) const;
@@ -193,6 +194,15 @@ void Surveyor::FindRun() {
     survey_.messages.push_back(absl::StrCat(
         PathOf(kOwnerFile), " is missing or damaged: the run is that of the ",
         "checkpoints, which is one"));
+  }
+}
+
+// A record without a last checkpoint is that of a run which is being removed.
+void Surveyor::LeaveOutRemoved() {
+  if (has_record_ && survey_.record.last.empty()) {
+    std::erase_if(candidates_, [this](const Candidate& candidate) {
+      return survey_.record.superseded.contains(candidate.entry);
+    });
   }
 }
 
@@ -346,6 +356,7 @@ CheckpointSurvey Surveyor::Survey() {
     return std::move(survey_);
   }
   FindRun();
+  LeaveOutRemoved();
   ChooseLast();
   if (survey_.refusal.ok() && !survey_.last.empty()) {
     ChooseBest();

@@ -20,7 +20,8 @@ namespace etc {
 // the newest whole checkpoint is the last one, and the newest whose
 // evaluation.json says that it was the best so far is the best one. A whole
 // checkpoint that is newer than the last one is taken in its place: its run was
-// killed before it could be recorded.
+// killed before it could be recorded. A checkpoints.json without a last one is
+// that of a run whose removal was begun: what it calls superseded is none.
 struct CheckpointSurvey {
   // The run's id; empty if nothing says it.
   std::string run;

@@ -386,9 +386,10 @@ absl::StatusOr<int64_t> WriteGridFile(const RunOutput& output,
       stored.setting.result = FinetuneResult();
       stored.setting.diverged = diverged;
     }
-    all.finished =
-        all.finished && !is_withdrawn &&
-        (now == nullptr || stored.has_all(output.seeds) || !diverged.empty());
+    // An earlier divergence ends no setting that this start has to retry.
+    all.finished = all.finished && !is_withdrawn &&
+                   (now == nullptr || !now->diverged.empty() ||
+                    (diverged.empty() && stored.has_all(output.seeds)));
     all.settings.push_back(std::move(stored.setting));
   }
   ETC_RETURN_IF_ERROR(WriteFileAtomically(

@@ -178,7 +178,8 @@ absl::Status WriteAverage(const CheckpointsToAverage& checkpoints,
           "\n"));
   ETC_ASSIGN_OR_RETURN(const CheckpointOwner owner,
                        ReadCheckpointOwner(newest));
-  ETC_RETURN_IF_ERROR(WriteCheckpointOwner(name, owner.run, directory));
+  ETC_RETURN_IF_ERROR(
+      WriteCheckpointOwner({.name = name, .run = owner.run}, directory));
   return SyncDirectory(directory);
 }
 
@@ -199,7 +200,7 @@ absl::StatusOr<CheckpointsToAverage> FindCheckpointsToAverage(
     const absl::StatusOr<CheckpointOwner> owner = ReadCheckpointOwner(path);
     const int64_t step = StepOfCheckpoint(name);
     if (step <= options.up_to_step && owner.ok() && owner->name == name &&
-        CheckCheckpointSizes(path, *owner).ok()) {
+        !owner->is_interim && CheckCheckpointSizes(path, *owner).ok()) {
       by_step[step] = path;
     }
   }

@@ -31,7 +31,8 @@ struct CheckpointsToAverage {
 };
 
 // Finds whole checkpoints by their owner.json, whether or not checkpoints.json
-// names them. Of two after the same number of updates the later counts.
+// names them, but no interim ones (CheckpointOwner). Of two after the same
+// number of updates the later counts.
 //   kNotFound            there are no checkpoints at the path
 //   kInvalidArgument     there are fewer than `last`, or `last` is below 1; the
 //                        path is that of one checkpoint

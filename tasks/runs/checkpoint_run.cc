@@ -15,6 +15,7 @@
 #include "etc/weights/gates.h"
 #include "etc/weights/pretraining_parameters.h"
 #include "tasks/data/data_files.h"
+#include "tasks/data/record_gate.h"
 #include "tasks/output/find_checkpoint.h"
 #include "tasks/task/task.h"
 #include "tasks/train/device.h"
@@ -197,12 +198,6 @@ absl::Status CheckFiles(const std::string& directory, const CheckpointRun& run,
   return options.context.Agree(status);
 }
 
-std::string DescribeSkipped(const SkippedRecords& skipped) {
-  return absl::StrCat(
-      "skipped ", Counted(skipped.count, "bad record"),
-      skipped.count == 1 ? ": " : ", the first: ", skipped.first_message);
-}
-
 // Reports records that were left out; if these are all, it is an error.
 absl::Status ReportLeftOut(const Evaluation& evaluation,
                            const CheckpointRunOptions& options) {
@@ -210,11 +205,11 @@ absl::Status ReportLeftOut(const Evaluation& evaluation,
   if (evaluation.num_examples == 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         "there is nothing to ", options.predicts ? "predict" : "evaluate", ": ",
-        has_skipped ? DescribeSkipped(evaluation.skipped)
+        has_skipped ? SkippedText(evaluation.skipped)
                     : "the data have no records"));
   }
   if (has_skipped) {
-    options.warn(DescribeSkipped(evaluation.skipped));
+    options.warn(SkippedText(evaluation.skipped));
   }
   const int64_t unanswered = evaluation.predictions->num_unanswered();
   if (!options.predicts && unanswered > 0 && !evaluation.metrics.empty()) {
@@ -235,6 +230,12 @@ absl::StatusOr<CheckpointRun> RunCheckpoint(
   if (!checkpoint.reason.empty()) {
     options.context.Message(absl::StrCat("checkpoint: ", checkpoint.directory,
                                          ", ", checkpoint.reason));
+  }
+  std::error_code error;
+  run.directory =
+      std::filesystem::canonical(checkpoint.directory, error).string();
+  if (error) {
+    return absl::ErrnoToStatus(error.value(), checkpoint.directory);
   }
   ETC_ASSIGN_OR_RETURN(run.config, ConfigOfRun(checkpoint.directory, options));
   ETC_RETURN_IF_ERROR(CheckSameStart(run.config, {.context = options.context}));
@@ -258,9 +259,9 @@ absl::StatusOr<CheckpointRun> RunCheckpoint(
       SetThreads(run.config.train.threads,
                  options.threads.has_value() ? "--threads" : "train.threads")
           .status());
-  ETC_ASSIGN_OR_RETURN(const std::unique_ptr<TrainableModel> model,
-                       LoadAnyModel(checkpoint.directory, run.config,
-                                    *run.setup.task, device.device));
+  ETC_ASSIGN_OR_RETURN(
+      const std::unique_ptr<TrainableModel> model,
+      LoadAnyModel(run.directory, run.config, *run.setup.task, device.device));
   options.context.Message(device.message);
   EvaluateOptions evaluate = EvaluateOptionsFromConfig(run.config);
   evaluate.context = options.context;

@@ -56,6 +56,9 @@ struct CheckpointRunOptions {
 };
 
 struct CheckpointRun {
+  // The checkpoint that was taken, without links: those of a run that is still
+  // training move on.
+  std::string directory;
   FinetuneConfig config;
   // The source of the predictions; must outlive them.
   TaskSetup setup;

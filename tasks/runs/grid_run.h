@@ -14,9 +14,9 @@
 namespace etc {
 
 // Fine-tunes as `config` describes, for a task of the registry: all settings of
-// its grid, one after the other, each as Finetune() does into
-// <output>/<its name>; without a grid, Finetune() alone. `warn` gets each of
-// TaskSetup::warnings once.
+// its grid, one after the other, each as FinetuneClaimed does into
+// <output>/<its name>; without a grid, FinetuneClaimed alone. `warn` gets each
+// of TaskSetup::warnings once.
 //
 // All settings are checked before the first run begins. Settings with the same
 // examples share the opened data. <output>/grid.json (WriteGridFile) is written

@@ -151,18 +151,16 @@ class LayerStack {
 };
 
 // Seconds of clipping and the optimizer for the parameters of one layer.
-absl::StatusOr<double> UpdateSeconds(const OptimizerConfig& config,
-                                     const Setting& setting,
-                                     const NamedTensors& parameters) {
+double UpdateSeconds(const OptimizerConfig& config, const Setting& setting,
+                     const NamedTensors& parameters) {
   for (const auto& [name, parameter] : parameters) {
     torch::Tensor(parameter).mutable_grad() =
         torch::randn_like(parameter.detach());
   }
-  ETC_ASSIGN_OR_RETURN(const std::unique_ptr<Optimizer> optimizer,
-                       MakeOptimizer(config, parameters));
+  Optimizer optimizer(config, parameters);
   const double seconds = SecondsOn(setting.device, [&] {
     const double norm = GradientNorm(parameters);
-    optimizer->Step(/*learning_rate=*/1e-6, ClipFactor(norm, config.clip_norm));
+    optimizer.Step(/*learning_rate=*/1e-6, ClipFactor(norm, config.clip_norm));
     ParameterNorm(parameters);
   });
   for (const auto& [name, parameter] : parameters) {
@@ -375,9 +373,8 @@ absl::StatusOr<DeviceRates> Measure(const FinetuneConfig& config,
   const double layer = SecondsOn(device, [&] { layers.Run(); }) /
                        static_cast<double>(setting.layers);
   DeviceRates rates = RatesOf(setting, layer, linear, attention, copies);
-  ETC_ASSIGN_OR_RETURN(
-      rates.layer_update,
-      UpdateSeconds(config.optimizer, setting, layers.parameters()));
+  rates.layer_update =
+      UpdateSeconds(config.optimizer, setting, layers.parameters());
   rates.layer_parameters = layers.parameters_of_one();
   return rates;
 }

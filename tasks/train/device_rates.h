@@ -48,7 +48,6 @@ DeviceBackend BackendOn(const torch::Device& device,
 // where a few layers take long. Attention is by the implementation that kAuto
 // picks. Draws random numbers.
 //   kResourceExhausted  a few layers do not fit into the device's memory
-//   kInvalidArgument    those of MakeOptimizer
 absl::StatusOr<DeviceRates> MeasureDevice(const FinetuneConfig& config,
                                           const torch::Device& device);
 

@@ -1,6 +1,6 @@
 #include "tasks/train/dry_run.h"
 
-#include <torch/utils.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <map>
@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/directory.h"
 #include "base/out_of_memory.h"
-#include "base/random.h"
 #include "base/status_macros.h"
 #include "tasks/config/run_files.h"
 #include "tasks/data/first_records.h"
@@ -26,12 +25,12 @@
 #include "tasks/train/model_files.h"
 #include "tasks/train/model_task.h"
 #include "tasks/train/open_data.h"
-#include "tasks/train/optimizer.h"
 #include "tasks/train/progress.h"
 #include "tasks/train/run_claims.h"
 #include "tasks/train/run_plan.h"
 #include "tasks/train/shared_start.h"
 #include "tasks/train/train_step.h"
+#include "tasks/train/trained_counts.h"
 
 namespace etc {
 namespace {
@@ -70,39 +69,19 @@ class Trial {
   absl::Status MakeModel();
   // Computes a micro-batch of the first update.
   absl::Status TryMicroBatch();
-  TrainableModel* model() { return model_.model.get(); }
+  TrainableModel* model() { return made_.files.model.get(); }
 
  private:
   const RunOptions& run_;
   DryRun* const result_;
-  ModelWithFiles model_;
-  std::unique_ptr<TrainStep> step_;
+  ModelToTrain made_;
 };
 
 absl::Status Trial::MakeModel() {
-  const RunPlan& plan = run_.plan;
-  torch::manual_seed(CombineSeeds({static_cast<uint64_t>(plan.seed)}));
-  ETC_ASSIGN_OR_RETURN(model_, run_.make_model());
-  const NamedTensors all = model_.model->NamedParameters();
-  ETC_RETURN_IF_ERROR(FreezeParameters(plan.frozen, all));
-  ETC_ASSIGN_OR_RETURN(auto factors,
-                       ParameterFactors(plan.gate_learning_rate_factor,
-                                        plan.learning_rate_factors, all));
-  const NamedTensors trained = TrainedParameters(all);
-  for (const auto& [name, parameter] : trained) {
-    result_->num_parameters += parameter.numel();
-  }
-  ETC_ASSIGN_OR_RETURN(auto optimizer, MakeOptimizer(plan.optimizer, trained,
-                                                     std::move(factors)));
-  step_ = std::make_unique<TrainStep>(
-      model_.model.get(), std::move(optimizer),
-      TrainStep::Options{.clip_norm = plan.optimizer.clip_norm,
-                         .schedule = plan.schedule,
-                         .seed = plan.seed,
-                         .group = run_.context.group});
+  ETC_ASSIGN_OR_RETURN(made_, MakeModelToTrain(run_));
   // Each rank reads them: a dry run broadcasts none.
   ETC_ASSIGN_OR_RETURN(const std::vector<std::string> messages,
-                       model_.load_initial_weights());
+                       made_.files.load_initial_weights());
   for (const std::string& message : messages) {
     run_.context.Message(message);
   }
@@ -115,13 +94,13 @@ absl::Status Trial::TryMicroBatch() {
   const std::unique_ptr<BatchLoader> loader = MakeLoader(run_, options);
   absl::StatusOr<TrainingBatch> next = loader->Next();
   ETC_RETURN_IF_ERROR(run_.context.Agree(next.status()));
-  if (model_.initialize_by_data != nullptr) {
-    ETC_ASSIGN_OR_RETURN(
-        const std::string message,
-        InitializeByData(run_.context.group, {.model = model_,
-                                              .batch = *next,
-                                              .device = step_->device(),
-                                              .seed = run_.plan.seed}));
+  if (made_.files.initialize_by_data != nullptr) {
+    ETC_ASSIGN_OR_RETURN(const std::string message,
+                         InitializeByData(run_.context.group,
+                                          {.model = made_.files,
+                                           .batch = *next,
+                                           .device = made_.train_step->device(),
+                                           .seed = run_.plan.seed}));
     if (!message.empty()) {
       run_.context.Message(message);
     }
@@ -131,7 +110,7 @@ absl::Status Trial::TryMicroBatch() {
   for (int time = 0; time < 2; ++time) {
     const double begin = SteadySeconds();
     ETC_ASSIGN_OR_RETURN(const std::optional<TrainStepResult> tried,
-                         step_->Try(batch, run_.context.stop));
+                         made_.train_step->Try(batch, run_.context.stop));
     if (!tried.has_value()) {
       return absl::CancelledError("the dry run was stopped");
     }
@@ -186,14 +165,21 @@ double EstimateSeconds(const RunPlan& plan, int64_t processes,
           static_cast<double>(tried.num_evaluations) * per_evaluation);
 }
 
-StepMemory EstimateMemory(const FinetuneConfig& config, const Task& task,
-                          int64_t parameters) {
+// Sets the sizes of a model, in a run of so many processes.
+void SetSizes(const FinetuneConfig& config, const Task& task,
+              const TrainableModel& model, int64_t processes, DryRun* result) {
+  const TrainedCounts parameters =
+      CountTrained(config.train, SizesOf(model.NamedParameters()), processes);
   const ModelTask* const model_task = AsModelTask(task);
-  return model_task == nullptr
-             ? EstimateStepMemory(WithPlanOfLargest(config, parameters),
-                                  parameters)
-             : EstimateEncoderDecoderMemory(config, parameters,
-                                            model_task->ActivationBytes());
+  const StepMemory memory =
+      model_task == nullptr
+          ? EstimateStepMemory(WithPlanOfLargest(config, parameters),
+                               parameters)
+          : EstimateEncoderDecoderMemory(config, parameters,
+                                         model_task->ActivationBytes());
+  result->num_parameters = parameters.trained;
+  result->step_bytes = memory.without_cache();
+  result->cache_bytes = memory.cache;
 }
 
 // The most evaluations of a run.
@@ -242,7 +228,8 @@ absl::StatusOr<DryRun> TryFinetune(const FinetuneConfig& config,
       .plan = plan,
       .train = *data->train,
       .make_loader = LoaderMakerOf(task, *data->train),
-      .make_model = [&] { return MakeModel(config, task, device); },
+      .make_model =
+          [&] { return MakeModel(config, task, device, context.processes()); },
       .main_metric = MainMetricOf(config.train, task.main_metric()),
       .directory = SeedDirectory(config.output, plan.seed),
       .context = context};
@@ -258,11 +245,8 @@ absl::StatusOr<DryRun> TryFinetune(const FinetuneConfig& config,
     ETC_RETURN_IF_ERROR(
         TryEvaluation(config, task, *data, context, trial.model(), &result));
   }
-  const StepMemory memory = EstimateMemory(config, task, result.num_parameters);
-  result.step_bytes = memory.without_cache();
-  result.cache_bytes = memory.cache;
-  result.total_seconds = EstimateSeconds(
-      plan, context.group == nullptr ? 1 : context.group->size(), result);
+  SetSizes(config, task, *trial.model(), context.processes(), &result);
+  result.total_seconds = EstimateSeconds(plan, context.processes(), result);
   return result;
 }
 

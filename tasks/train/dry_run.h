@@ -39,12 +39,13 @@ struct DryRun {
   double cache_bytes = 0;
 };
 
-// Does what Finetune() does but for the updates: checks the configuration and
-// the output directory, reads the data, makes the model with its first weights,
-// computes one micro-batch forward and backward and one evaluation batch.
-// Writes nothing, makes no directory and takes no lock. A collective operation.
+// Does what FinetuneClaimed does but for the updates: checks the configuration
+// and the output directory, reads the data, makes the model with its first
+// weights, computes one micro-batch forward and backward and one evaluation
+// batch. Writes nothing, makes no directory and takes no lock. A collective
+// operation.
 //   kInvalidArgument  it would go on from a checkpoint (`resume`)
-// Errors also as of Finetune().
+// Errors also as of FinetuneClaimed.
 absl::StatusOr<DryRun> TryFinetune(const FinetuneConfig& config,
                                    const Task& task,
                                    const FinetuneOptions& options);

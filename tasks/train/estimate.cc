@@ -17,7 +17,6 @@
 #include "etc/step_cost.h"
 #include "tasks/train/device.h"
 #include "tasks/train/memory_plan.h"
-#include "tasks/train/run_plan.h"
 #include "tasks/train/schedule.h"
 
 namespace etc {
@@ -30,13 +29,12 @@ constexpr double kRounded = 2;  // bfloat16
 constexpr double kProgramBesideLibraries = 30e6;
 
 // The parts that do not depend on the model's layers.
-StepMemory MemoryOfParameters(const FinetuneConfig& config, int64_t parameters,
+StepMemory MemoryOfParameters(const FinetuneConfig& config,
+                              const TrainedCounts& parameters,
                               StepBackend backend) {
-  const double weights = sizeof(float) * static_cast<double>(parameters);
-  StepMemory memory = {
-      .weights = weights,
-      .gradients = weights,
-      .optimizer = static_cast<double>(kOptimizerBytesPerElement * parameters)};
+  StepMemory memory = {.weights = parameters.weight_bytes(),
+                       .gradients = parameters.gradient_bytes(),
+                       .optimizer = parameters.optimizer_bytes()};
   if (backend == StepBackend::kCpu) {
     memory.program =
         static_cast<double>(ResidentBytesAtStart()) + kProgramBesideLibraries;
@@ -69,13 +67,15 @@ StepOptions StepOptionsOf(const FinetuneConfig& config, StepBackend backend) {
       .slices = SlicesOf(config)};
 }
 
-StepMemory EstimateStepMemory(const FinetuneConfig& config, int64_t parameters,
+StepMemory EstimateStepMemory(const FinetuneConfig& config,
+                              const TrainedCounts& parameters,
                               StepBackend backend) {
   return EstimateStepMemory(config, parameters, LargestMicroBatch(config),
                             backend);
 }
 
-StepMemory EstimateStepMemory(const FinetuneConfig& config, int64_t parameters,
+StepMemory EstimateStepMemory(const FinetuneConfig& config,
+                              const TrainedCounts& parameters,
                               const StepShape& shape, StepBackend backend) {
   const ParameterCounts counts = CountParameters(config.model);
   const StepOptions options = StepOptionsOf(config, backend);
@@ -94,13 +94,13 @@ StepMemory EstimateStepMemory(const FinetuneConfig& config, int64_t parameters,
 }
 
 StepMemory EstimateEncoderDecoderMemory(const FinetuneConfig& config,
-                                        int64_t parameters,
+                                        const TrainedCounts& parameters,
                                         double activation_bytes) {
   StepMemory memory = MemoryOfParameters(config, parameters, StepBackend::kCpu);
   memory.activations = {.saved = activation_bytes};
   // Linear layers and the output table, which are nearly all parameters.
   if (PrecisionOn(torch::kCPU, config) == LinearPrecision::kBfloat16) {
-    memory.rounded_weights = kRounded * static_cast<double>(parameters);
+    memory.rounded_weights = kRounded * static_cast<double>(parameters.all);
   }
   return memory;
 }

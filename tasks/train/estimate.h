@@ -9,6 +9,7 @@
 #include "tasks/config/config.h"
 #include "tasks/task/task.h"
 #include "tasks/train/device_rates.h"
+#include "tasks/train/trained_counts.h"
 
 namespace etc {
 
@@ -92,19 +93,21 @@ struct StepMemory {
   double total() const { return without_cache() + cache; }
 };
 
-// `parameters` are all numbers that are trained, those of the head too. With
-// train.memory_plan "auto" all is kept (tasks/train/memory_plan.h).
-StepMemory EstimateStepMemory(const FinetuneConfig& config, int64_t parameters,
+// `parameters` are those of encoder and head. With train.memory_plan "auto" all
+// is kept (tasks/train/memory_plan.h).
+StepMemory EstimateStepMemory(const FinetuneConfig& config,
+                              const TrainedCounts& parameters,
                               StepBackend backend = StepBackend::kCpu);
 // The same with micro-batches of another shape.
-StepMemory EstimateStepMemory(const FinetuneConfig& config, int64_t parameters,
+StepMemory EstimateStepMemory(const FinetuneConfig& config,
+                              const TrainedCounts& parameters,
                               const StepShape& shape,
                               StepBackend backend = StepBackend::kCpu);
 
 // The same of an encoder-decoder on the CPU, about, if the activations of a
 // micro-batch take `activation_bytes`.
 StepMemory EstimateEncoderDecoderMemory(const FinetuneConfig& config,
-                                        int64_t parameters,
+                                        const TrainedCounts& parameters,
                                         double activation_bytes);
 
 // The examples of one micro-batch, as large as the configuration allows.

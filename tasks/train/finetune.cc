@@ -19,7 +19,6 @@
 #include "base/parallel_tasks.h"
 #include "base/status_macros.h"
 #include "base/thread_check.h"
-#include "etc/model_size.h"
 #include "etc/residual_choice.h"
 #include "tasks/config/run_files.h"
 #include "tasks/config/run_settings.h"
@@ -37,6 +36,7 @@
 #include "tasks/train/open_data.h"
 #include "tasks/train/run_plan.h"
 #include "tasks/train/shared_start.h"
+#include "tasks/train/trained_counts.h"
 #include "tasks/train/trainer.h"
 
 namespace etc {
@@ -64,7 +64,7 @@ absl::Status CheckFits(const FinetuneConfig& config,
                        const FinetuneOptions& options, RunData* data) {
   // Elsewhere it is not this memory that they take.
   if (device.is_cpu()) {
-    ETC_RETURN_IF_ERROR(CheckModelFits(config));
+    ETC_RETURN_IF_ERROR(CheckModelFits(config, options.context.processes()));
   }
   ETC_RETURN_IF_ERROR(
       CheckEvaluations(config, data->dev == nullptr ? 0 : data->dev->size()));
@@ -154,8 +154,8 @@ std::string PlanAdvice(const FinetuneConfig& config) {
 
 // The message before a run whose longest examples would not fit in memory if
 // all were kept; empty: they do. Shorter ones may be all there are.
-std::string MemoryMessage(const FinetuneConfig& config) {
-  const int64_t parameters = CountParameters(config.model).total();
+std::string MemoryMessage(const FinetuneConfig& config, int64_t processes) {
+  const TrainedCounts parameters = CountWithoutHead(config, processes);
   const StepShape largest = LargestMicroBatch(config);
   const MemoryPlan plan = MemoryPlanner(config, parameters).For(largest);
   const double needed =
@@ -180,10 +180,11 @@ std::string MemoryMessage(const FinetuneConfig& config) {
                    update, 1e-9 * needed, 1e-9 * limit, MemoryPlanName(plan));
 }
 
-// Returns `status` of a run, with advice if its memory was too little.
+// Returns `status` of a run of so many processes, with advice if its memory was
+// too little.
 absl::Status WithAdvice(const absl::Status& status,
                         const FinetuneConfig& config,
-                        const torch::Device& device) {
+                        const torch::Device& device, int64_t processes) {
   // A full disk has the same code.
   if (!absl::IsResourceExhausted(status) ||
       !absl::StrContains(status.message(), kOutOfMemory)) {
@@ -195,7 +196,7 @@ absl::Status WithAdvice(const absl::Status& status,
                      "; lower translation.max_tokens, and raise "
                      "train.batch_size by as much: updates stay as large"));
   }
-  const int64_t parameters = CountParameters(config.model).total();
+  const TrainedCounts parameters = CountWithoutHead(config, processes);
   const StepMemory memory =
       EstimateStepMemory(WithPlanOfLargest(config, parameters), parameters);
   return absl::ResourceExhaustedError(absl::StrFormat(
@@ -283,7 +284,9 @@ absl::StatusOr<RunFiles> SeedRuns::Announce(int64_t threads) const {
   ETC_RETURN_IF_ERROR(DescribeData(task, data, options.context));
   options.context.Message(device.message);
   if (device.device.is_cpu() && !config.encoder_decoder.has_value()) {
-    if (const std::string message = MemoryMessage(config); !message.empty()) {
+    if (const std::string message =
+            MemoryMessage(config, options.context.processes());
+        !message.empty()) {
       options.context.Message(message);
     }
   }
@@ -311,7 +314,11 @@ absl::StatusOr<RunResult> SeedRuns::TrainOne(const RunPlan& plan,
       .plan = plan,
       .train = *data.train,
       .make_loader = LoaderMakerOf(task, *data.train),
-      .make_model = [this] { return MakeModel(config, task, device.device); },
+      .make_model =
+          [this] {
+            return MakeModel(config, task, device.device,
+                             options.context.processes());
+          },
       .main_metric = MainMetricOf(config.train, task.main_metric()),
       .directory = SeedDirectory(config.output, plan.seed),
       .resume = options.resume,
@@ -339,7 +346,8 @@ absl::StatusOr<RunResult> SeedRuns::TrainOne(const RunPlan& plan,
   }
   absl::StatusOr<RunResult> result = TrainOneSeed(run);
   if (!result.ok()) {
-    return WithAdvice(result.status(), config, device.device);
+    return WithAdvice(result.status(), config, device.device,
+                      options.context.processes());
   }
   return result;
 }
@@ -414,6 +422,10 @@ absl::Status CheckWithoutData(const FinetuneConfig& config,
     return absl::InvalidArgumentError(
         "a run is resumed or overwritten, not both");
   }
+  // Runs of earlier versions, which did not refuse them, can go on.
+  if (!options.resume) {
+    ETC_RETURN_IF_ERROR(CheckSchedule(config));
+  }
   return CheckFieldNames(config, options.allow_changes);
 }
 
@@ -434,15 +446,6 @@ absl::StatusOr<RunClaims> ClaimRuns(const FinetuneConfig& config,
     return absl::OkStatus();
   }));
   return claims;
-}
-
-absl::StatusOr<FinetuneResult> Finetune(const FinetuneConfig& config,
-                                        const Task& task,
-                                        const FinetuneOptions& options) {
-  ETC_RETURN_IF_ERROR(CheckSameStart(config, options));
-  ETC_RETURN_IF_ERROR(CheckWithoutData(config, options));
-  ETC_ASSIGN_OR_RETURN(const RunClaims claims, ClaimRuns(config, options));
-  return FinetuneClaimed(config, task, claims, options);
 }
 
 absl::StatusOr<FinetuneResult> FinetuneClaimed(const FinetuneConfig& config,

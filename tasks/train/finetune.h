@@ -38,17 +38,10 @@ EarlierRun EarlierRunOf(const FinetuneOptions& options);
 absl::StatusOr<RunClaims> ClaimRuns(const FinetuneConfig& config,
                                     const FinetuneOptions& options);
 
-// Fine-tunes as `config` describes: finds the device, sets the threads, opens
-// the data, trains once for each seed in <output>/seed-<seed> (see
-// TrainOneSeed), and puts the scores of all into <output>/summary.json. Errors
-// also as of DeviceOfRun.
-absl::StatusOr<FinetuneResult> Finetune(const FinetuneConfig& config,
-                                        const Task& task,
-                                        const FinetuneOptions& options);
-
-// Finetune() in parts, for callers that take some of them earlier. Each check
-// is made in one part alone. CheckSameStart, CheckWithoutData and ClaimRuns
-// come before FinetuneClaimed, which does the rest.
+// Fine-tunes as `config` describes, after CheckSameStart, CheckWithoutData and
+// ClaimRuns: finds the device, sets the threads, opens the data, trains once
+// for each seed in <output>/seed-<seed> (see TrainOneSeed), and puts the scores
+// of all into <output>/summary.json. Errors also as of DeviceOfRun.
 absl::StatusOr<FinetuneResult> FinetuneClaimed(const FinetuneConfig& config,
                                                const Task& task,
                                                const RunClaims& claims,
@@ -63,13 +56,13 @@ struct CheckedRuns {
 };
 
 // Checks device, memory and data as far as possible before the first update.
-// Notes in `data` the batch that they fill. Errors as of Finetune().
+// Notes in `data` the batch that they fill. Errors as of FinetuneClaimed.
 absl::StatusOr<CheckedRuns> CheckRuns(const FinetuneConfig& config,
                                       const Task& task, RunData* data,
                                       const FinetuneOptions& options);
 
-// Does what is left of Finetune() after CheckSameStart, CheckWithoutData,
-// OpenRunData and CheckRuns.
+// Does the rest after CheckSameStart, CheckWithoutData, OpenRunData and
+// CheckRuns, for callers that open the data of several configurations first.
 absl::StatusOr<FinetuneResult> FinetuneChecked(const FinetuneConfig& config,
                                                const Task& task,
                                                const CheckedRuns& checked,

@@ -200,8 +200,7 @@ absl::StatusOr<NamedTensors> KnownHeads(const FinetuneConfig& config,
   using enum PretrainingHead;
   NamedTensors known;
   // Lifted outputs are others than those that a head of BERT was trained on.
-  if (HasOnlyAbsolutePositions(file.source.config) &&
-      !HasOnlyAbsolutePositions(config.model)) {
+  if (IsBert(file.source.config) && !IsBert(config.model)) {
     return known;
   }
   for (const auto& [kind, name] :
@@ -293,7 +292,7 @@ HuggingFaceFields KeptFields(const SourceWeights& source,
                              const EtcConfig& model) {
   HuggingFaceFields kept;
   // Lifted, it is neither BERT nor RoBERTa.
-  if (HasOnlyAbsolutePositions(model)) {
+  if (IsBert(model)) {
     kept.model_type = source.hugging_face.model_type;
     kept.pad_token_id = source.hugging_face.pad_token_id;
     kept.classifier_dropout = source.hugging_face.classifier_dropout;

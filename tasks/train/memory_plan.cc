@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "base/memory_limit.h"
+#include "absl/strings/str_format.h"
 #include "base/process_memory.h"
 #include "tasks/train/estimate.h"
 
@@ -127,7 +127,23 @@ double MemoryLimit(const FinetuneConfig& config) {
              : static_cast<double>(MemoryOfProcess());
 }
 
-MemoryPlanner::MemoryPlanner(const FinetuneConfig& config, int64_t parameters,
+absl::Status CheckModelFits(const FinetuneConfig& config, int64_t processes,
+                            int64_t memory) {
+  const TrainedCounts parameters = CountWithoutHead(config, processes);
+  const double bytes = parameters.weight_bytes() + parameters.gradient_bytes() +
+                       parameters.optimizer_bytes();
+  if (bytes <= static_cast<double>(memory)) {
+    return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError(absl::StrFormat(
+      "the model has %d parameters; weights, gradients and the two moments of "
+      "the optimizer take %.1f GB, and this process may have %.1f GB; see "
+      "realetc estimate",
+      parameters.all, 1e-9 * bytes, 1e-9 * static_cast<double>(memory)));
+}
+
+MemoryPlanner::MemoryPlanner(const FinetuneConfig& config,
+                             const TrainedCounts& parameters,
                              StepBackend backend)
     : parameters_(parameters), backend_(backend), limit_(MemoryLimit(config)) {
   for (const MemoryPlan plan : AllowedPlans(config, backend)) {
@@ -165,7 +181,8 @@ void MemoryPlanner::Apply(MemoryPlan plan, EtcModel* model) const {
 }
 
 FinetuneConfig WithPlanOfLargest(const FinetuneConfig& config,
-                                 int64_t parameters, StepBackend backend) {
+                                 const TrainedCounts& parameters,
+                                 StepBackend backend) {
   return WithMemoryPlan(config, MemoryPlanner(config, parameters, backend)
                                     .For(LargestMicroBatch(config)));
 }

@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/memory_limit.h"
 #include "etc/model.h"
 #include "etc/step_cost.h"
 #include "tasks/config/config.h"
+#include "tasks/train/trained_counts.h"
 
 namespace etc {
 
@@ -49,11 +51,17 @@ absl::Status CheckMemoryPlan(const FinetuneConfig& config, bool is_cpu);
 // Bytes that training may take: train.memory_gigabytes, or MemoryOfProcess.
 double MemoryLimit(const FinetuneConfig& config);
 
+// Checks that a process with `memory` bytes, one of `processes`, can hold the
+// model's weights, their gradients and the optimizer's state, whatever the
+// batch.
+//   kResourceExhausted  it cannot
+absl::Status CheckModelFits(const FinetuneConfig& config, int64_t processes,
+                            int64_t memory = MemoryOfProcess());
+
 // Chooses plans for micro-batches.
 class MemoryPlanner {
  public:
-  // `parameters` are all numbers that are trained.
-  MemoryPlanner(const FinetuneConfig& config, int64_t parameters,
+  MemoryPlanner(const FinetuneConfig& config, const TrainedCounts& parameters,
                 StepBackend backend = StepBackend::kCpu);
 
   // The first allowed plan that fits; if none does, the one of least memory.
@@ -68,14 +76,14 @@ class MemoryPlanner {
   };
 
   std::vector<Planned> allowed_;
-  const int64_t parameters_;
+  const TrainedCounts parameters_;
   const StepBackend backend_;
   const double limit_;
 };
 
 // `config` with the plan that its largest micro-batch will have.
 FinetuneConfig WithPlanOfLargest(const FinetuneConfig& config,
-                                 int64_t parameters,
+                                 const TrainedCounts& parameters,
                                  StepBackend backend = StepBackend::kCpu);
 
 }  // namespace etc

@@ -64,6 +64,8 @@ absl::Status WriteTaskModel(const TaskModelFiles& files,
   const FinetuneConfig& config = files.config;
   EtcConfig encoder = files.model.encoder()->config();
   encoder.residual_attention = config.residual_attention;
+  // Not that of the memory plan by which the last micro-batch was computed.
+  encoder.grad_checkpointing_period = config.model.grad_checkpointing_period;
   ETC_RETURN_IF_ERROR(WriteFileAtomically(directory + "/etc_config.json",
                                           EtcConfigToJson(encoder)));
   // Written as used, for readers that do not have `init` any more.
@@ -253,15 +255,18 @@ absl::Status LoadTaskModelWeights(const std::string& directory,
 
 absl::StatusOr<ModelWithFiles> MakeModel(const FinetuneConfig& config,
                                          const Task& task,
-                                         const torch::Device& device) {
+                                         const torch::Device& device,
+                                         int64_t processes) {
   const ModelTask* const model_task = AsModelTask(task);
-  return model_task == nullptr ? MakeModelWithFiles(config, task, device)
-                               : model_task->MakeModel(config, device);
+  return model_task == nullptr
+             ? MakeModelWithFiles(config, task, device, processes)
+             : model_task->MakeModel(config, device);
 }
 
 absl::StatusOr<ModelWithFiles> MakeModelWithFiles(const FinetuneConfig& config,
                                                   const Task& task,
-                                                  const torch::Device& device) {
+                                                  const torch::Device& device,
+                                                  int64_t processes) {
   std::string vocabulary;
   TokenizerFiles tokenizer;
   if (const TokenizerConfig& named = config.tokenizer;
@@ -276,7 +281,7 @@ absl::StatusOr<ModelWithFiles> MakeModelWithFiles(const FinetuneConfig& config,
     ETC_ASSIGN_OR_RETURN(punkt, ReadPunktFiles(config.data.sentences));
   }
   // A copy shares encoder and head with the model.
-  const TaskModel model = MakeTaskModel(config, task, device);
+  const TaskModel model = MakeTaskModel(config, task, device, processes);
   // Weights that were trained depend on the omegas that they come with, or on
   // those of 1 with which they compute the same as before.
   std::function<std::string(const Batch&)> initialize_by_data;

@@ -80,10 +80,12 @@ absl::Status LoadTaskModelWeights(const std::string& directory,
                                   const FinetuneConfig& config,
                                   const TaskModel& model);
 
-// Makes the model of a run: by MakeModelWithFiles, or that of a ModelTask.
+// Makes the model of a run of so many processes: by MakeModelWithFiles, or that
+// of a ModelTask.
 absl::StatusOr<ModelWithFiles> MakeModel(const FinetuneConfig& config,
                                          const Task& task,
-                                         const torch::Device& device);
+                                         const torch::Device& device,
+                                         int64_t processes);
 
 // Makes the model of a run as MakeTaskModel does. Reads the vocabulary and the
 // tables of sentences, of which each checkpoint gets a copy: WriteTaskModel
@@ -92,7 +94,8 @@ absl::StatusOr<ModelWithFiles> MakeModel(const FinetuneConfig& config,
 //   kNotFound  a file that `config` names is not there
 absl::StatusOr<ModelWithFiles> MakeModelWithFiles(const FinetuneConfig& config,
                                                   const Task& task,
-                                                  const torch::Device& device);
+                                                  const torch::Device& device,
+                                                  int64_t processes);
 
 }  // namespace etc
 

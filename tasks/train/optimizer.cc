@@ -1,5 +1,6 @@
 #include "tasks/train/optimizer.h"
 
+#include <c10/util/Exception.h>
 #include <fnmatch.h>
 #include <torch/utils.h>
 
@@ -16,17 +17,9 @@
 #include "base/shape_text.h"
 #include "base/status_macros.h"
 #include "etc/weights/encoder_parameters.h"
-#include "tasks/train/adam_update.h"
 
 namespace etc {
 namespace {
-
-// The running means of one parameter.
-struct Slots {
-  torch::Tensor mean;         // m, of the parameter's shape
-  torch::Tensor mean_square;  // v
-  int64_t updates = 0;
-};
 
 // The r of radam after `updates` (optimizer.h); 0: no step but the decay.
 double Rectification(double beta2, double updates) {
@@ -40,40 +33,19 @@ double Rectification(double beta2, double updates) {
                          ((longest - 4) * (longest - 2) * length));
 }
 
-// The types, which differ in a few numbers of their update.
-class AdamOptimizer : public Optimizer {
- public:
-  AdamOptimizer(const OptimizerConfig& config, NamedTensors parameters,
-                std::map<std::string, double> learning_rate_factors)
-      : config_(config),
-        parameters_(std::move(parameters)),
-        learning_rate_factors_(std::move(learning_rate_factors)) {}
+}  // namespace
 
-  double Step(double learning_rate, double gradient_factor) override;
-  NamedTensors State() const override;
-  absl::Status LoadState(const NamedTensors& state) override;
+Optimizer::Optimizer(const OptimizerConfig& config, NamedTensors parameters,
+                     std::map<std::string, double> learning_rate_factors)
+    : config_(config),
+      parameters_(std::move(parameters)),
+      learning_rate_factors_(std::move(learning_rate_factors)) {
+  TORCH_CHECK(
+      config_.type == "bert_adamw" || config_.type == "lamb" || CountsUpdates(),
+      "optimizer.type is \"", config_.type, "\"");
+}
 
- private:
-  // Returns true if the next update depends on the number of updates so far.
-  bool CountsUpdates() const {
-    return config_.type == "adamw" || IsOfFairseq();
-  }
-  bool IsOfFairseq() const {
-    return config_.type == "fairseq_adam" || config_.type == "radam";
-  }
-  // Returns the update of the means and of the parameter.
-  AdamUpdate UpdateOf(bool decayed, int64_t updates) const;
-  absl::StatusOr<std::map<std::string, Slots>> ParseState(
-      const NamedTensors& state) const;
-
-  const OptimizerConfig config_;
-  const NamedTensors parameters_;
-  const std::map<std::string, double> learning_rate_factors_;
-  // State of the parameters that have had a gradient.
-  std::map<std::string, Slots> slots_;
-};
-
-AdamUpdate AdamOptimizer::UpdateOf(bool decayed, int64_t updates) const {
+AdamUpdate Optimizer::UpdateOf(bool decayed, int64_t updates) const {
   AdamUpdate update = {
       .beta1 = config_.beta1,
       .beta2 = config_.beta2,
@@ -96,7 +68,7 @@ AdamUpdate AdamOptimizer::UpdateOf(bool decayed, int64_t updates) const {
   return update;
 }
 
-double AdamOptimizer::Step(double learning_rate, double gradient_factor) {
+double Optimizer::Step(double learning_rate, double gradient_factor) {
   std::vector<AdamUpdate> updates;
   for (const auto& [name, parameter] : parameters_) {
     const torch::Tensor& gradient = parameter.grad();
@@ -124,7 +96,7 @@ double AdamOptimizer::Step(double learning_rate, double gradient_factor) {
   return std::sqrt(UpdateAll_(updates));
 }
 
-NamedTensors AdamOptimizer::State() const {
+NamedTensors Optimizer::State() const {
   NamedTensors state;
   for (const auto& [name, slots] : slots_) {
     state["m." + name] = slots.mean;
@@ -136,7 +108,7 @@ NamedTensors AdamOptimizer::State() const {
   return state;
 }
 
-absl::StatusOr<std::map<std::string, Slots>> AdamOptimizer::ParseState(
+absl::StatusOr<std::map<std::string, Optimizer::Slots>> Optimizer::ParseState(
     const NamedTensors& state) const {
   std::map<std::string, Slots> result;
   for (const auto& [key, tensor] : state) {
@@ -171,7 +143,7 @@ absl::StatusOr<std::map<std::string, Slots>> AdamOptimizer::ParseState(
   return result;
 }
 
-absl::Status AdamOptimizer::LoadState(const NamedTensors& state) {
+absl::Status Optimizer::LoadState(const NamedTensors& state) {
   const torch::NoGradGuard no_grad;
   ETC_ASSIGN_OR_RETURN(auto slots, ParseState(state));
   for (const auto& [name, slot] : slots) {
@@ -183,23 +155,6 @@ absl::Status AdamOptimizer::LoadState(const NamedTensors& state) {
   }
   slots_ = std::move(slots);
   return absl::OkStatus();
-}
-
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(
-    const OptimizerConfig& config, NamedTensors parameters,
-    std::map<std::string, double> learning_rate_factors) {
-  if (config.type == "bert_adamw" || config.type == "lamb" ||
-      config.type == "adamw" || config.type == "fairseq_adam" ||
-      config.type == "radam") {
-    return std::make_unique<AdamOptimizer>(config, std::move(parameters),
-                                           std::move(learning_rate_factors));
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("optimizer.type should be \"bert_adamw\", \"lamb\", "
-                   "\"adamw\", \"fairseq_adam\" or \"radam\", but is \"",
-                   config.type, "\""));
 }
 
 bool MatchesParameter(const std::string& pattern, const std::string& name) {

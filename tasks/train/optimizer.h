@@ -3,8 +3,8 @@
 
 #include <torch/types.h>
 
+#include <cstdint>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "etc/weights/checkpoint.h"
 #include "tasks/config/config.h"
+#include "tasks/train/adam_update.h"
 
 namespace etc {
 
@@ -44,31 +45,54 @@ namespace etc {
 // Parameters without a gradient are left alone entirely, and have no state.
 class Optimizer {
  public:
-  virtual ~Optimizer() = default;
+  // Of `parameters`, which share memory with the model's. Throws c10::Error if
+  // `config.type` is none of the above.
+  Optimizer(const OptimizerConfig& config, NamedTensors parameters,
+            std::map<std::string, double> learning_rate_factors = {});
 
   // One update of all parameters that have a gradient, which counts
   // `gradient_factor` times (see ClipFactor) and stays as it is. Returns the
   // 2-norm of all changes taken as one vector. The same at any number of
   // threads.
-  virtual double Step(double learning_rate, double gradient_factor = 1.0) = 0;
+  double Step(double learning_rate, double gradient_factor = 1.0);
 
   // The state that the next update depends on besides the parameters:
   // "m.<parameter>", "v.<parameter>", and for the types that correct the means
   // "updates.<parameter>", how often it was updated. The tensors are those in
   // use, not copies.
-  virtual NamedTensors State() const = 0;
+  NamedTensors State() const;
 
   // Replaces the state by a copy of `state`.
   //   kInvalidArgument  a name or a shape that does not fit the parameters; the
   //                     state stays as it was
-  virtual absl::Status LoadState(const NamedTensors& state) = 0;
-};
+  absl::Status LoadState(const NamedTensors& state);
 
-// An optimizer of `parameters`, which share memory with the model's.
-//   kInvalidArgument  `config.type` is none of the above
-absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(
-    const OptimizerConfig& config, NamedTensors parameters,
-    std::map<std::string, double> learning_rate_factors = {});
+ private:
+  // The running means of one parameter.
+  struct Slots {
+    torch::Tensor mean;         // m, of the parameter's shape
+    torch::Tensor mean_square;  // v
+    int64_t updates = 0;
+  };
+
+  // Returns true if the next update depends on the number of updates so far.
+  bool CountsUpdates() const {
+    return config_.type == "adamw" || IsOfFairseq();
+  }
+  bool IsOfFairseq() const {
+    return config_.type == "fairseq_adam" || config_.type == "radam";
+  }
+  // Returns the update of the means and of the parameter.
+  AdamUpdate UpdateOf(bool decayed, int64_t updates) const;
+  absl::StatusOr<std::map<std::string, Slots>> ParseState(
+      const NamedTensors& state) const;
+
+  const OptimizerConfig config_;
+  const NamedTensors parameters_;
+  const std::map<std::string, double> learning_rate_factors_;
+  // State of the parameters that have had a gradient.
+  std::map<std::string, Slots> slots_;
+};
 
 // Returns true if `pattern` names the parameter: in it `*` is any characters,
 // `?` is one, `[ab]` one of those ("encoder.embedding.*").

@@ -48,19 +48,18 @@ struct RunOptions {
   MainMetric main_metric = {};
   // Gets checkpoints/, metrics.jsonl and lock.
   std::string directory;
-  // Go on from the last checkpoint in the directory, if there is one. Without
-  // it a directory with checkpoints is refused.
+  // Goes on from the last checkpoint in the directory, if there is one.
   bool resume = false;
   // Removes an earlier run from the directory, which is taken for empty: called
   // on rank 0 when all checks of this start have passed, before anything is
-  // written. Empty: a run that is there is refused, or resumed.
+  // written. Empty: there is no earlier run, or it is resumed.
   std::function<absl::Status()> remove_earlier = nullptr;
   // Called on rank 0 when all checks of this start have passed and updates
   // follow, before anything is written: results of an earlier end of the run
   // are no longer its own.
   std::function<absl::Status()> go_on = nullptr;
-  // The lock of the directory, if the caller has it of ClaimRunDirectory; null:
-  // the run takes it.
+  // The lock of the directory, of ClaimRunDirectory, which has checked it; null
+  // on all ranks but the first.
   const RunLock* lock = nullptr;
   // Settings that may differ from those that a resumed run began with.
   std::vector<std::string> allow_changes = {};

@@ -88,26 +88,33 @@ absl::StatusOr<std::vector<std::string>> RemoveRuns(
   FileOperations& operations = FileOperations::Current();
   std::vector<std::string> removed;
   ETC_RETURN_IF_ERROR(CheckSummary(config.output));
+  std::vector<std::string> directories;
+  std::vector<CheckpointStore> stores;
   for (const int64_t seed : config.train.seeds) {
-    const CheckpointStore store(
-        CheckpointsIn(SeedDirectory(config.output, seed)));
-    ETC_RETURN_IF_ERROR(store.CheckRemovable());
+    directories.push_back(SeedDirectory(config.output, seed));
+    stores.emplace_back(CheckpointsIn(directories.back()));
+    ETC_RETURN_IF_ERROR(stores.back().CheckRemovable());
   }
-  for (const int64_t seed : config.train.seeds) {
-    ETC_RETURN_IF_ERROR(
-        EventLog::Remove(SeedDirectory(config.output, seed) + "/tensorboard"));
-  }
+  // A run that goes on writes these again.
   operations.Unlink(config.output + "/summary.json");
-  for (const int64_t seed : config.train.seeds) {
-    const std::string directory = SeedDirectory(config.output, seed);
-    CheckpointStore store(CheckpointsIn(directory));
-    if (store.last().has_value()) {
-      removed.push_back(directory);
-    }
-    // Before the checkpoints: a directory with metrics alone is refused.
+  for (const std::string& directory : directories) {
     operations.Unlink(directory + "/result.json");
-    operations.Unlink(directory + "/metrics.jsonl");
-    ETC_RETURN_IF_ERROR(store.RemoveRun());
+  }
+  // All of them, before anything else is deleted: a start that is killed after
+  // this is resumed with none of the earlier runs.
+  for (size_t i = 0; i < stores.size(); ++i) {
+    if (stores[i].last().has_value()) {
+      removed.push_back(directories[i]);
+    }
+    ETC_RETURN_IF_ERROR(stores[i].BeginRemoval());
+  }
+  for (const std::string& directory : directories) {
+    ETC_RETURN_IF_ERROR(EventLog::Remove(directory + "/tensorboard"));
+  }
+  for (size_t i = 0; i < stores.size(); ++i) {
+    // Before the checkpoints: a directory with metrics alone is refused.
+    operations.Unlink(directories[i] + "/metrics.jsonl");
+    ETC_RETURN_IF_ERROR(stores[i].FinishRemoval());
   }
   return removed;
 }

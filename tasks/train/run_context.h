@@ -27,6 +27,7 @@ struct RunContext {
 
   bool is_stopped() const { return stop != nullptr && stop->load(); }
   int64_t rank() const { return group == nullptr ? 0 : group->rank(); }
+  int64_t processes() const { return group == nullptr ? 1 : group->size(); }
   // True on rank 0, which reads and writes the run's directory.
   bool is_first() const { return group == nullptr || group->is_first(); }
   // Returns `status`, or the error of another rank: a collective operation.

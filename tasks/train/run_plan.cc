@@ -3,13 +3,12 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/counted.h"
 #include "base/json_reader.h"
 #include "base/json_text.h"
+#include "base/memory_limit.h"
 #include "base/status_macros.h"
-#include "etc/model_size.h"
 
 namespace etc {
 namespace {
@@ -60,6 +59,37 @@ absl::Status CheckHasUpdate(const FinetuneConfig& config, int64_t num_records,
                    ") come to no update: the training data have ",
                    Counted(num_records, "record"), " and train.batch_size is ",
                    config.train.batch_size));
+}
+
+absl::Status CheckSchedule(const FinetuneConfig& config) {
+  const ScheduleConfig& schedule = config.schedule;
+  const ScheduleConfig defaults;
+  const ScheduleType type = ScheduleTypeFromName(schedule.type);
+  std::vector<std::string> of_other_type;
+  if (schedule.min_learning_rate != defaults.min_learning_rate &&
+      type != ScheduleType::kLinear && type != ScheduleType::kCosine) {
+    of_other_type.emplace_back("min_learning_rate");
+  }
+  if (schedule.poly_power != defaults.poly_power &&
+      type != ScheduleType::kPoly) {
+    of_other_type.emplace_back("poly_power");
+  }
+  ETC_RETURN_IF_ERROR(
+      RefuseFields(config, "schedule", of_other_type,
+                   absl::StrCat("with schedule.type \"", schedule.type, "\"")));
+  if (schedule.warmup_steps.has_value() ? *schedule.warmup_steps > 0
+                                        : schedule.warmup_proportion > 0) {
+    return absl::OkStatus();
+  }
+  std::vector<std::string> of_warmup;
+  if (schedule.initial_learning_rate != defaults.initial_learning_rate) {
+    of_warmup.emplace_back("initial_learning_rate");
+  }
+  if (schedule.start_warmup_step != defaults.start_warmup_step &&
+      type != ScheduleType::kInverseSqrt) {
+    of_warmup.emplace_back("start_warmup_step");
+  }
+  return RefuseFields(config, "schedule", of_warmup, "without a warm-up");
 }
 
 MainMetric MainMetricOf(const TrainConfig& config, const std::string& of_task) {
@@ -154,22 +184,6 @@ int64_t CacheBytesOf(const DataConfig& config) {
 
 uint64_t MaxRecordBytesOf(const DataConfig& config) {
   return static_cast<uint64_t>(kMegabyte * config.max_record_megabytes);
-}
-
-absl::Status CheckModelFits(const FinetuneConfig& config, int64_t memory) {
-  constexpr double kBytes = 2 * sizeof(float) + kOptimizerBytesPerElement;
-  const int64_t parameters = config.encoder_decoder.has_value()
-                                 ? CountParameters(*config.encoder_decoder)
-                                 : CountParameters(config.model).total();
-  if (kBytes * static_cast<double>(parameters) <= static_cast<double>(memory)) {
-    return absl::OkStatus();
-  }
-  return absl::ResourceExhaustedError(absl::StrFormat(
-      "the model has %d parameters; their weights, gradients and the two "
-      "moments of the optimizer take %.1f GB, and this process may have %.1f "
-      "GB; see realetc estimate",
-      parameters, 1e-9 * kBytes * static_cast<double>(parameters),
-      1e-9 * static_cast<double>(memory)));
 }
 
 OnBadRecord OnBadRecordOf(const DataConfig& config) {

@@ -7,7 +7,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/memory_limit.h"
 #include "nlohmann/json.hpp"
 #include "tasks/config/config.h"
 #include "tasks/config/run_settings.h"
@@ -95,6 +94,12 @@ absl::Status CheckHasMainMetric(const Metrics& scores,
 absl::Status CheckHasUpdate(const FinetuneConfig& config, int64_t num_records,
                             int64_t num_examples);
 
+// Checks that the schedule has no value beside the default that decides
+// nothing: the end or the power of another `schedule.type`, or the beginning of
+// a warm-up that is not there.
+//   kInvalidArgument  as of RefuseFields
+absl::Status CheckSchedule(const FinetuneConfig& config);
+
 // Updates of a run: `train.steps`, or those of `train.epochs` of
 // `train.num_train_examples`, or else `num_examples`, examples.
 int64_t NumStepsOf(const FinetuneConfig& config, int64_t num_examples);
@@ -106,16 +111,6 @@ TrainingLoaderOptions LoaderOptionsOf(const FinetuneConfig& config,
 // `data.cache_megabytes` and `data.max_record_megabytes` in bytes.
 int64_t CacheBytesOf(const DataConfig& config);
 uint64_t MaxRecordBytesOf(const DataConfig& config);
-
-// Bytes that an optimizer (tasks/train/optimizer.h) keeps for each element of a
-// parameter: all types have two float32 moments.
-inline constexpr int64_t kOptimizerBytesPerElement = 2 * sizeof(float);
-
-// Checks that a process with `memory` bytes can hold the model's weights, their
-// gradients and the optimizer's state, whatever the batch.
-//   kResourceExhausted  it cannot
-absl::Status CheckModelFits(const FinetuneConfig& config,
-                            int64_t memory = MemoryOfProcess());
 
 OnBadRecord OnBadRecordOf(const DataConfig& config);
 

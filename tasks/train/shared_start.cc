@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -18,7 +19,9 @@
 #include "tasks/config/config_fields.h"
 #include "tasks/config/run_settings.h"
 #include "tasks/data/batch.h"
+#include "tasks/train/optimizer.h"
 #include "tasks/train/optimizer_shards.h"
+#include "tasks/train/train_step.h"
 
 namespace etc {
 namespace {
@@ -74,6 +77,34 @@ absl::Status CheckMicroBatches(const TrainingLoaderOptions& loader,
 }
 
 }  // namespace
+
+absl::StatusOr<ModelToTrain> MakeModelToTrain(const RunOptions& run) {
+  const RunPlan& plan = run.plan;
+  torch::manual_seed(CombineSeeds({static_cast<uint64_t>(plan.seed)}));
+  ModelToTrain made;
+  ETC_ASSIGN_OR_RETURN(made.files, run.make_model());
+  const NamedTensors all = made.files.model->NamedParameters();
+  ETC_RETURN_IF_ERROR(FreezeParameters(plan.frozen, all));
+  const NamedTensors trained = TrainedParameters(all);
+  ETC_ASSIGN_OR_RETURN(auto factors,
+                       ParameterFactors(plan.gate_learning_rate_factor,
+                                        plan.learning_rate_factors, all));
+  if (plan.shard_optimizer && run.context.group != nullptr) {
+    made.shards = std::make_unique<OptimizerShards>(trained, run.context.group);
+  }
+  auto optimizer = std::make_unique<Optimizer>(
+      plan.optimizer, made.shards != nullptr ? made.shards->own() : trained,
+      std::move(factors));
+  made.train_step = std::make_unique<TrainStep>(
+      made.files.model.get(), std::move(optimizer),
+      TrainStep::Options{.clip_norm = plan.optimizer.clip_norm,
+                         .schedule = plan.schedule,
+                         .seed = plan.seed,
+                         .watch_scores = plan.watch_scores,
+                         .group = run.context.group,
+                         .shards = made.shards.get()});
+  return made;
+}
 
 absl::Status CheckSameFields(const Json& fields, ProcessGroup* group) {
   if (group == nullptr) {

@@ -20,11 +20,27 @@
 #include "tasks/train/optimizer_shards.h"
 #include "tasks/train/run.h"
 #include "tasks/train/task_model.h"
+#include "tasks/train/train_step.h"
 #include "tasks/train/training_state.h"
 
 namespace etc {
 
-// The collective operations of a run's start.
+// The parts of a run's start that the trainer shares with a dry run, and those
+// that the ranks make together.
+
+// A model that is to be trained.
+struct ModelToTrain {
+  ModelWithFiles files;
+  // Of the optimizer's state; null: it is not sharded.
+  std::unique_ptr<OptimizerShards> shards;
+  std::unique_ptr<TrainStep> train_step;
+};
+
+// Makes the model of a run, with the random weights of its seed, and its
+// optimizer. No collective operation.
+//   kInvalidArgument  as of FreezeParameters and ParameterFactors
+// Errors also as of RunOptions::make_model.
+absl::StatusOr<ModelToTrain> MakeModelToTrain(const RunOptions& run);
 
 // Checks that all ranks of `group` have the same values of `fields`, an object.
 // Must be called before any other collective operation. `group` may be null.

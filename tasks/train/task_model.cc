@@ -21,6 +21,7 @@
 #include "tasks/train/device.h"
 #include "tasks/train/memory_plan.h"
 #include "tasks/train/train_step.h"
+#include "tasks/train/trained_counts.h"
 
 namespace etc {
 
@@ -112,7 +113,7 @@ std::string InitializeOmegas(TaskModel model, const Batch& batch) {
 }
 
 TaskModel MakeTaskModel(const FinetuneConfig& config, const Task& task,
-                        const torch::Device& device) {
+                        const torch::Device& device, int64_t processes) {
   EtcConfig model_config = config.model;
   model_config.residual_attention = config.residual_attention;
   EtcModel encoder(model_config);
@@ -122,12 +123,9 @@ TaskModel MakeTaskModel(const FinetuneConfig& config, const Task& task,
   if (!device.is_cpu()) {
     model.MoveTo(device);
   }
-  int64_t parameters = 0;
-  for (const auto& [name, parameter] : model.NamedParameters()) {
-    parameters += parameter.numel();
-  }
   model.set_memory_planner(std::make_shared<MemoryPlanner>(
-      config, parameters,
+      config,
+      CountTrained(config.train, SizesOf(model.NamedParameters()), processes),
       device.is_cpu() ? StepBackend::kCpu : StepBackend::kCudaKernels));
   return model;
 }

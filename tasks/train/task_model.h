@@ -208,9 +208,10 @@ std::string InitializeOmegas(TaskModel model, const Batch& batch);
 
 // A model with random weights from LibTorch's generator for the CPU, whatever
 // the device that it is then moved to, which has the residual mode of the
-// configuration.
+// configuration. Its memory planner is that of a run of so many processes.
 TaskModel MakeTaskModel(const FinetuneConfig& config, const Task& task,
-                        const torch::Device& device = torch::kCPU);
+                        const torch::Device& device = torch::kCPU,
+                        int64_t processes = 1);
 
 }  // namespace etc
 

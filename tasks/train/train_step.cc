@@ -170,13 +170,13 @@ TrainStep::LossOfLogits TrainStep::BackwardToLogits(
   return result;
 }
 
-absl::StatusOr<bool> TrainStep::RunAndAgree(int64_t step,
-                                            const std::function<void()>& work,
-                                            bool makes_gradients) {
+absl::StatusOr<bool> TrainStep::RunAndAgree(
+    const RankShare& share, const Pass& pass,
+    const MicroBatchFunction& function) {
   bool stopped = false;
   const auto run = [&]() -> absl::Status {
     try {
-      work();
+      ForEachOwnMicroBatch(share, pass, function);
     } catch (const Stopped&) {
       stopped = true;
     } catch (const TensorFileError& error) {  // of train.memory_directory
@@ -189,10 +189,12 @@ absl::StatusOr<bool> TrainStep::RunAndAgree(int64_t step,
     ETC_RETURN_IF_ERROR(run());
     return !stopped;
   }
-  const auto name = [&] { return absl::StrCat("making update ", step + 1); };
+  const auto name = [&] {
+    return absl::StrCat("making update ", share.step + 1);
+  };
   // Shares the error before the other ranks wait for this one in vain.
   const absl::Status done = NamingOutOfMemory(name, run);
-  if (!makes_gradients) {
+  if (!pass.makes_gradients) {
     return group->AgreeToGoOn(done, !stopped);
   }
   ETC_RETURN_IF_ERROR(NamingOutOfMemory(name, [&] {
@@ -206,17 +208,16 @@ absl::StatusOr<bool> TrainStep::RunAndAgree(int64_t step,
   return go_on;
 }
 
-void TrainStep::ForEachOwnMicroBatch(
-    const RankShare& share, SeedUse use,
-    const std::function<void(size_t, const Examples&)>& function) const {
+void TrainStep::ForEachOwnMicroBatch(const RankShare& share, const Pass& pass,
+                                     const MicroBatchFunction& function) const {
   for (size_t i = 0; i < share.is_here.size(); ++i) {
     if (share.is_here[i]) {
-      if (sums_ != nullptr && use == share.last_use && i == share.last_here()) {
+      if (sums_ != nullptr && pass.makes_gradients && i == share.last_here()) {
         sums_->BeginLastPass();
       }
       // Needed for models that do not look at the guard between their layers.
       ThrowIfStopped();
-      SeedFor(use, share.step, i);
+      SeedFor(pass.use, share.step, i);
       function(i, share.batch.micro_batches[i]);
     }
   }
@@ -234,20 +235,14 @@ absl::StatusOr<bool> TrainStep::AddToContext(const RankShare& share,
     }
   };
   ETC_ASSIGN_OR_RETURN(const bool made,
-                       RunAndAgree(
-                           share.step,
-                           [&] {
-                             ForEachOwnMicroBatch(
-                                 share, SeedUse::kShared,
-                                 [&](size_t i, const Examples& examples) {
-                                   skip_to(i);
-                                   context->Add(examples, device_);
-                                   ++next;
-                                 });
-                             skip_to(share.is_here.size());
-                           },
-                           /*makes_gradients=*/false));
+                       RunAndAgree(share, {.use = SeedUse::kShared},
+                                   [&](size_t i, const Examples& examples) {
+                                     skip_to(i);
+                                     context->Add(examples, device_);
+                                     ++next;
+                                   }));
   if (made) {
+    skip_to(share.is_here.size());
     ETC_RETURN_IF_ERROR(context->Exchange(options_.group));
   }
   return made;
@@ -259,12 +254,9 @@ absl::StatusOr<bool> TrainStep::AddGradientOfContext(const RankShare& share,
     return true;
   }
   ETC_RETURN_IF_ERROR(context->SumGradients(options_.group));
-  const auto add = [&] {
-    ForEachOwnMicroBatch(
-        share, SeedUse::kShared,
-        [&](size_t i, const Examples&) { context->AddGradient(i); });
-  };
-  return RunAndAgree(share.step, add, /*makes_gradients=*/true);
+  return RunAndAgree(
+      share, {.use = SeedUse::kShared, .makes_gradients = true},
+      [&](size_t i, const Examples&) { context->AddGradient(i); });
 }
 
 absl::StatusOr<LossTotals> TrainStep::TotalsOf(const TrainingBatch& batch,
@@ -304,10 +296,7 @@ absl::StatusOr<bool> TrainStep::ComputeGradient(const TrainingBatch& batch,
   }
   ETC_ASSIGN_OR_RETURN(const LossTotals totals, TotalsOf(batch, result));
   const std::unique_ptr<UpdateContext> context = model_->BeginUpdate();
-  RankShare share = {
-      .batch = batch,
-      .step = step,
-      .last_use = context == nullptr ? SeedUse::kForward : SeedUse::kShared};
+  RankShare share = {.batch = batch, .step = step};
   for (const Examples& examples : batch.micro_batches) {
     share.is_here.push_back(!examples.empty());
   }
@@ -316,19 +305,18 @@ absl::StatusOr<bool> TrainStep::ComputeGradient(const TrainingBatch& batch,
     return false;
   }
   torch::Tensor loss;
-  const auto run = [&] {
-    ForEachOwnMicroBatch(
-        share, SeedUse::kForward, [&](size_t, const Examples& examples) {
-          if (!loss.defined() && WatchesScores(step)) {
-            model_->WatchNextForward();
-          }
-          const torch::Tensor part = AddGradient(examples, totals);
-          loss = loss.defined() ? loss + part : part;
-        });
-  };
   ETC_ASSIGN_OR_RETURN(
       const bool made,
-      RunAndAgree(step, run, /*makes_gradients=*/context == nullptr));
+      RunAndAgree(
+          share,
+          {.use = SeedUse::kForward, .makes_gradients = context == nullptr},
+          [&](size_t, const Examples& examples) {
+            if (!loss.defined() && WatchesScores(step)) {
+              model_->WatchNextForward();
+            }
+            const torch::Tensor part = AddGradient(examples, totals);
+            loss = loss.defined() ? loss + part : part;
+          }));
   if (!made) {
     return false;
   }

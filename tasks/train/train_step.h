@@ -156,15 +156,6 @@ class TrainStep {
   // `result`.
   absl::StatusOr<LossTotals> TotalsOf(const TrainingBatch& batch,
                                       TrainStepResult* result) const;
-  // Runs this rank's work of an update, and lets the ranks agree on its
-  // outcome. Returns false if it was stopped before its end on any rank.
-  // `makes_gradients`: the work completes the gradients, whose sums are then
-  // under way.
-  //   kResourceExhausted  out of memory on any rank
-  absl::StatusOr<bool> RunAndAgree(int64_t step,
-                                   const std::function<void()>& work,
-                                   bool makes_gradients);
-
   // Checks the loss, and sets the norm of the gradient in `result`.
   //   kAborted  one of them is infinite or not a number
   absl::Status CheckGradient(int64_t step, TrainStepResult* result) const;
@@ -183,8 +174,6 @@ class TrainStep {
     const TrainingBatch& batch;
     int64_t step = 0;
     std::vector<bool> is_here;  // by micro-batch
-    // Use of the last backward pass.
-    SeedUse last_use = SeedUse::kForward;
 
     size_t last_here() const {
       return static_cast<size_t>(
@@ -192,10 +181,21 @@ class TrainStep {
           1);
     }
   };
+  // A run over the micro-batches of this rank.
+  struct Pass {
+    SeedUse use = SeedUse::kForward;
+    // The pass completes the gradients: their sums begin in it.
+    bool makes_gradients = false;
+  };
+  using MicroBatchFunction = std::function<void(size_t, const Examples&)>;
   // Calls function(micro-batch, its examples) for those of this rank.
-  void ForEachOwnMicroBatch(
-      const RankShare& share, SeedUse use,
-      const std::function<void(size_t, const Examples&)>& function) const;
+  void ForEachOwnMicroBatch(const RankShare& share, const Pass& pass,
+                            const MicroBatchFunction& function) const;
+  // The same, and lets the ranks agree on its outcome. Returns false if it was
+  // stopped before its end on any rank.
+  //   kResourceExhausted  out of memory on any rank
+  absl::StatusOr<bool> RunAndAgree(const RankShare& share, const Pass& pass,
+                                   const MicroBatchFunction& function);
   // Take the micro-batches into `context` and through it, if it is not null.
   // False if it was stopped before.
   absl::StatusOr<bool> AddToContext(const RankShare& share,

@@ -1,7 +1,7 @@
 #include "tasks/train/trainer.h"
 
 #include <c10/util/Exception.h>
-#include <torch/utils.h>
+#include <torch/types.h>
 
 #include <exception>
 #include <functional>
@@ -15,7 +15,6 @@
 #include "base/file.h"
 #include "base/out_of_memory.h"
 #include "base/process_memory.h"
-#include "base/random.h"
 #include "base/status_macros.h"
 #include "etc/weights/checkpoint.h"
 #include "etc/weights/encoder_parameters.h"
@@ -25,8 +24,6 @@
 #include "tasks/output/checkpoint_store.h"
 #include "tasks/output/event_log.h"
 #include "tasks/output/metrics_log.h"
-#include "tasks/train/optimizer.h"
-#include "tasks/train/run_claims.h"
 #include "tasks/train/run_report.h"
 #include "tasks/train/shared_start.h"
 #include "tasks/train/train_step.h"
@@ -72,9 +69,6 @@ class Trainer {
   absl::Status InFirst(const std::function<absl::Status()>& action) const {
     return OnRankZero(options_.context.group, action);
   }
-  // Takes the run's lock, unless the caller holds it.
-  absl::Status TakeLock();
-  absl::Status MakeModel();
   // Starts from the last checkpoint, or fresh.
   absl::Status StartModel();
   absl::Status StartFresh();
@@ -100,6 +94,9 @@ class Trainer {
            (state_.step > 0 || !state_.evaluation.empty());
   }
   bool EvaluationIsDue() const;
+  // Returns true if a checkpoint is due after so many updates, whatever the
+  // clock says.
+  bool CheckpointIsDue() const;
   absl::StatusOr<bool> SaveIsDue() const;
   // Sets the weights of a new run that depend on data by those of its first
   // update.
@@ -139,7 +136,6 @@ class Trainer {
 
   const RunOptions options_;
   const RunPlan& plan_;
-  std::optional<RunLock> lock_;  // of the first process, unless it has one
   CheckpointStore store_;
 
   ModelWithFiles model_;
@@ -153,7 +149,8 @@ class Trainer {
 
   // The step of the last checkpoint.
   std::optional<int64_t> saved_step_;
-  // The checkpoints have scores of other data than the run is evaluated on.
+  // The checkpoints have scores of other data or examples than the run is
+  // evaluated on.
   bool forgets_scores_ = false;
   // The time of the last checkpoint by this start, or of the start.
   double saved_seconds_;
@@ -171,11 +168,15 @@ class Trainer {
 
 absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Start(
     const RunOptions& options) {
+  TORCH_CHECK(!options.context.is_first() || options.lock != nullptr,
+              "a run needs the lock of ", options.directory);
   // The constructor is private: make_unique cannot see it.
   std::unique_ptr<Trainer> trainer(new Trainer(options));
   ETC_RETURN_IF_ERROR(CheckSameRun(options));
-  ETC_RETURN_IF_ERROR(trainer->InFirst([&] { return trainer->TakeLock(); }));
-  ETC_RETURN_IF_ERROR(trainer->MakeModel());
+  ETC_ASSIGN_OR_RETURN(ModelToTrain made, MakeModelToTrain(options));
+  trainer->model_ = std::move(made.files);
+  trainer->shards_ = std::move(made.shards);
+  trainer->train_step_ = std::move(made.train_step);
   ETC_RETURN_IF_ERROR(trainer->InFirst([&] { return trainer->StartModel(); }));
   ETC_RETURN_IF_ERROR(
       BroadcastStart(options.context.group,
@@ -192,49 +193,6 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Start(
                        RankLoaderOptions(options));
   trainer->loader_ = MakeLoader(options, loader, trainer->state_.position);
   return trainer;
-}
-
-absl::Status Trainer::TakeLock() {
-  if (options_.lock != nullptr) {
-    return absl::OkStatus();  // checked when it was taken, and held since
-  }
-  ETC_ASSIGN_OR_RETURN(RunLock lock,
-                       ClaimRunDirectory(options_.directory,
-                                         options_.resume ? EarlierRun::kResume
-                                         : options_.remove_earlier != nullptr
-                                             ? EarlierRun::kOverwrite
-                                             : EarlierRun::kRefuse));
-  lock_.emplace(std::move(lock));
-  return lock_->WriteHolder();
-}
-
-absl::Status Trainer::MakeModel() {
-  torch::manual_seed(CombineSeeds({static_cast<uint64_t>(plan_.seed)}));
-  ETC_ASSIGN_OR_RETURN(model_, options_.make_model());
-  const NamedTensors all = model_.model->NamedParameters();
-  ETC_RETURN_IF_ERROR(FreezeParameters(plan_.frozen, all));
-  const NamedTensors parameters = TrainedParameters(all);
-  ETC_ASSIGN_OR_RETURN(auto factors,
-                       ParameterFactors(plan_.gate_learning_rate_factor,
-                                        plan_.learning_rate_factors, all));
-  if (plan_.shard_optimizer && options_.context.group != nullptr) {
-    shards_ =
-        std::make_unique<OptimizerShards>(parameters, options_.context.group);
-  }
-  ETC_ASSIGN_OR_RETURN(
-      auto optimizer,
-      MakeOptimizer(plan_.optimizer,
-                    shards_ != nullptr ? shards_->own() : parameters,
-                    std::move(factors)));
-  train_step_ = std::make_unique<TrainStep>(
-      model_.model.get(), std::move(optimizer),
-      TrainStep::Options{.clip_norm = plan_.optimizer.clip_norm,
-                         .schedule = plan_.schedule,
-                         .seed = plan_.seed,
-                         .watch_scores = plan_.watch_scores,
-                         .group = options_.context.group,
-                         .shards = shards_.get()});
-  return absl::OkStatus();
 }
 
 absl::Status Trainer::StartModel() {
@@ -407,13 +365,17 @@ bool Trainer::EvaluationIsDue() const {
          (plan_.evaluate_every > 0 && state_.step % plan_.evaluate_every == 0);
 }
 
+bool Trainer::CheckpointIsDue() const {
+  return EvaluationIsDue() || state_.step == plan_.num_steps ||
+         (plan_.checkpoint_every > 0 && state_.step > 0 &&
+          state_.step % plan_.checkpoint_every == 0);
+}
+
 absl::StatusOr<bool> Trainer::SaveIsDue() const {
   if (saved_step_ == state_.step) {
     return false;
   }
-  if (state_.step == plan_.num_steps ||
-      (plan_.checkpoint_every > 0 && state_.step > 0 &&
-       state_.step % plan_.checkpoint_every == 0)) {
+  if (CheckpointIsDue()) {
     return true;
   }
   if (plan_.checkpoint_seconds == 0 || state_.step == 0) {
@@ -445,13 +407,12 @@ absl::StatusOr<RunResult> Trainer::Finish() {
 
 absl::StatusOr<RunResult> Trainer::Run() {
   while (true) {
-    const bool evaluation_is_due = EvaluationIsDue();
     // Before the evaluation: if that fails, the updates are not lost.
     ETC_ASSIGN_OR_RETURN(const bool save_is_due, SaveIsDue());
-    if (save_is_due || (evaluation_is_due && saved_step_ != state_.step)) {
+    if (save_is_due) {
       ETC_RETURN_IF_ERROR(SaveOrNameLast());
     }
-    if (evaluation_is_due) {
+    if (EvaluationIsDue()) {
       const absl::Status evaluated = Evaluate();
       if (absl::IsCancelled(evaluated)) {
         break;
@@ -739,7 +700,7 @@ absl::Status Trainer::WriteCheckpoint() {
   const absl::Status saved = store_.Save(
       state_.step,
       [this](const std::string& directory) { return WriteFiles(directory); },
-      check);
+      check, /*is_interim=*/!CheckpointIsDue());
   ReportStore();
   return saved;
 }

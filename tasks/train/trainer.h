@@ -24,13 +24,11 @@ namespace etc {
 // and a rank is missing, or the error came while an update was applied.
 //
 // Weights are saved only after they gave a finite loss on a micro-batch, so
-// that every checkpoint is a good one. The run holds the RunLock of its
-// directory; a start that is refused changes nothing in it.
+// that every checkpoint is a good one. A start that is refused changes nothing
+// in the directory.
 //
 //   kAborted             loss, gradient or weights became infinite or not a
 //                        number; the message names the last good checkpoint
-//   kAlreadyExists       the directory has a run, and `resume` is false
-//   kUnavailable         another process has a run there; the message says who
 //   kFailedPrecondition  the run to resume had other settings; a process has
 //                        other settings than the first; the checkpoints in the
 //                        directory are not whole or of other runs

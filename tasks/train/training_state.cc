@@ -1,5 +1,7 @@
 #include "tasks/train/training_state.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -210,10 +212,23 @@ void ForgetEvaluations(TrainingState* state) {
   state->best.clear();
 }
 
-// True for settings that say which records are evaluated.
-bool ChangesEvaluation(const std::string& field) {
-  return field == "data.dev" || field == "data.dev_fraction" ||
-         field == "data.dev_seed" || field == "data.dev_records";
+// Returns true for settings that choose the records that are held out.
+bool ChangesHeldOut(const std::string& field) {
+  return field == "data.dev_fraction" || field == "data.dev_seed" ||
+         field == "data.dev_records";
+}
+
+// Returns true for settings on which the scores of a model depend: the records
+// that are evaluated, their examples, and the options of the task.
+bool ChangesScores(const RunPlan& plan, const std::string& field) {
+  constexpr std::array kTrainingAlone = {
+      "data.train",       "data.number of training records",
+      "train.batch_size", "data.bucket_batches",
+      "train.seed",       "train.max_examples"};
+  return field == "data.dev" ||
+         (ChangesExamples(plan.example_settings, field) &&
+          std::find(kTrainingAlone.begin(), kTrainingAlone.end(), field) ==
+              kTrainingAlone.end());
 }
 
 }  // namespace
@@ -238,11 +253,11 @@ absl::StatusOr<ChangedRun> GoOnWithChanges(
                                     change.was, " to ", change.is));
     other_examples =
         other_examples || ChangesExamples(plan.example_settings, change.field);
-    run.forgets_scores = run.forgets_scores || ChangesEvaluation(change.field);
+    run.forgets_scores =
+        run.forgets_scores || ChangesScores(plan, change.field);
     run.forgets_optimizer =
         run.forgets_optimizer || change.field == "optimizer.type";
-    other_held_out = other_held_out || (change.field != "data.dev" &&
-                                        ChangesEvaluation(change.field));
+    other_held_out = other_held_out || ChangesHeldOut(change.field);
     other_metric = other_metric || change.field == "train.main_metric" ||
                    change.field == "train.main_metric_direction";
   }
@@ -261,7 +276,7 @@ absl::StatusOr<ChangedRun> GoOnWithChanges(
   if (run.forgets_scores) {
     ForgetEvaluations(state);
     messages.emplace_back(
-        "the best score so far is forgotten: it was on other data");
+        "the best score so far is forgotten: it was on other data or examples");
   }
   if (other_held_out) {
     messages.emplace_back(

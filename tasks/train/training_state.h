@@ -65,16 +65,16 @@ bool HasEndedEarly(const EarlyStopping& early_stopping,
 struct ChangedRun {
   // A line each, for people to read.
   std::vector<std::string> messages;
-  // The scores of all its checkpoints are those of other data.
+  // The scores of all its checkpoints are those of other data or examples.
   bool forgets_scores = false;
   // The optimizer is of another type, and begins without a state.
   bool forgets_optimizer = false;
 };
 
 // Adapts `state` to a run that goes on by `plan`, whose settings changed by
-// `changes`: other examples begin a new pass over the data, other data to
-// evaluate on discard the best score so far, and another main metric chooses it
-// anew from `evaluated`, the checkpoints that are kept.
+// `changes`: other examples begin a new pass over the data, other data or
+// examples to evaluate on discard the best score so far, and another main
+// metric chooses it anew from `evaluated`, the checkpoints that are kept.
 //   kInvalidArgument  the run has made more updates already than the plan has
 absl::StatusOr<ChangedRun> GoOnWithChanges(
     const std::vector<SettingChange>& changes, const RunPlan& plan,

@@ -18,8 +18,8 @@
 #include "tasks/config/config.h"
 #include "tasks/registry.h"
 #include "tasks/text/wordpiece_tokenizer.h"
-#include "tasks/train/finetune.h"
 #include "tasks/train/progress.h"
+#include "tests/support/finetune.h"
 #include "tests/support/temporary_directory.h"
 
 namespace etc {

@@ -178,7 +178,7 @@ TEST(DataMistakesTest, InCheckpointsAreClear) {
       {nullptr, "evaluate data.json", {"data.json"}},
       {WithoutFile("finetune.json"), evaluate, {"finetune.json"}},
       {WithoutFile("etc_config.json"), evaluate, {"etc_config.json"}},
-      {WithoutFile("model.safetensors"), evaluate, {kCheckpoint}},
+      {WithoutFile("model.safetensors"), evaluate, {"model.safetensors"}},
       {WithoutFile("vocab.txt"), evaluate, {kCheckpoint, "vocab.txt"}},
       {AfterRun([=](UserFolder* folder) {
          const std::string weights = folder->Read(model);
@@ -186,7 +186,7 @@ TEST(DataMistakesTest, InCheckpointsAreClear) {
                                   std::string("\x00\x00\xC0\x7F", 4));
        }),
        evaluate,
-       {kCheckpoint, "model.safetensors is damaged", "CRC-32C"}},
+       {"model.safetensors is damaged", "CRC-32C"}},
       {AfterRun([](UserFolder* folder) {
          folder->ChangeRecords([](Json* record) {
            (*record)["supports"].push_back("mira lives .");
@@ -210,7 +210,7 @@ TEST(DataMistakesTest, InCheckpointsAreClear) {
                          "\"hidden_size\": 16");
        }),
        evaluate,
-       {kCheckpoint, "should be [16], but is [8]"}},
+       {"run/seed-1/checkpoints/", "should be [16], but is [8]"}},
       {AfterRun([=](UserFolder* folder) {
          folder->Replace(InCheckpoint("finetune.json"), "{", "{,");
        }),

@@ -139,6 +139,40 @@ TEST_F(AttentionCommandTest, ReadsPlainText) {
 }
 
 // One of six texts, which differ in their numbers of tokens.
+// Bad records are left out as `evaluate` leaves them out.
+TEST_F(AttentionCommandTest, SkipsBadRecordsIfAskedTo) {
+  nlohmann::json records = nlohmann::json::parse(Contents(data_));
+  records[1].erase("query");
+  const std::string arguments = absl::StrCat(
+      " --data ", directory_.Write("bad.json", records.dump()), " --output ");
+  ExpectRefusal(checkpoint_ + arguments + Output("none"), "bad.json: record 1");
+  EXPECT_FALSE(std::filesystem::exists(Output("none")));
+
+  nlohmann::json config = Config();
+  config["data"]["on_bad_record"] = "skip";
+  config["output"] = directory_.File("skipping");
+  ASSERT_EQ(Run("finetune " + WriteConfig(config)).code, 0);
+  const Result skipped = Attention(absl::StrCat(
+      config["output"].get<std::string>(), arguments, Output("skipped")));
+  EXPECT_EQ(skipped.code, 0) << skipped.err;
+  EXPECT_THAT(skipped.out, HasSubstr("attention.html: 5 examples, "));
+  EXPECT_THAT(skipped.err, AllOf(HasSubstr("skipped 1 bad record: "),
+                                 HasSubstr("bad.json: record 1")));
+}
+
+// Texts of which the tokenizer leaves nothing: a space without a break, one
+// without width.
+TEST_F(AttentionCommandTest, ChecksAllTextsFirst) {
+  for (const char* const nothing : {"\xc2\xa0", "\xe2\x80\x8b"}) {
+    const std::string text = directory_.Write(
+        "text.txt", absl::StrCat("mira lives in oslo .\n\n", nothing, "\n"));
+    ExpectRefusal(absl::StrCat(checkpoint_, " --text ", text, " --output ",
+                               Output("none")),
+                  "text.txt:3 should have at least one piece");
+  }
+  EXPECT_FALSE(std::filesystem::exists(Output("none")));
+}
+
 TEST_F(AttentionCommandTest, DrawsExamplesByTheSeed) {
   std::string texts;
   std::string text;

@@ -52,7 +52,8 @@ TEST_F(ReportCommandTest, WritesAPageAboutRunsWithTheirPredictions) {
   // An output that exists, and is then replaced.
   const Result again = Report(sum);
   EXPECT_EQ(again.code, 1);
-  EXPECT_THAT(again.err, HasSubstr("report.html exists: --overwrite replaces"));
+  EXPECT_THAT(again.err,
+              HasSubstr("report.html is there already; --overwrite"));
   EXPECT_EQ(Contents(directory_.File("report.html")), page);
   const Result replaced = Report(sum + " --overwrite");
   EXPECT_EQ(replaced.code, 0) << replaced.err;

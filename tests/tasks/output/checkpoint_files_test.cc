@@ -66,8 +66,9 @@ class CheckpointFilesTest : public testing::Test {
     temporary_.Write("model.safetensors", "some weights");
     temporary_.Write("punkt/collocations.tab", "a\tb\n");
     temporary_.Write("finetune.json", "{}");
-    EXPECT_TRUE(
-        WriteCheckpointOwner("step-1", "run-1", temporary_.path()).ok());
+    EXPECT_TRUE(WriteCheckpointOwner({.name = "step-1", .run = "run-1"},
+                                     temporary_.path())
+                    .ok());
   }
 
   TemporaryDirectory temporary_;
@@ -114,7 +115,9 @@ TEST_F(CheckpointFilesTest, NamesTheFileThatIsNotAsItWasWritten) {
 TEST_F(CheckpointFilesTest, SeesAFlipInTheLastByteOfALongFile) {
   std::string weights((size_t{3} << 20) + 5, 'w');
   temporary_.Write("model.safetensors", weights);
-  ASSERT_TRUE(WriteCheckpointOwner("step-1", "run-1", temporary_.path()).ok());
+  ASSERT_TRUE(WriteCheckpointOwner({.name = "step-1", .run = "run-1"},
+                                   temporary_.path())
+                  .ok());
   EXPECT_TRUE(CheckCheckpointFiles(temporary_.path()).ok());
   weights.back() = 'x';
   temporary_.Write("model.safetensors", weights);

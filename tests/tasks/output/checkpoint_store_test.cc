@@ -126,6 +126,40 @@ TEST(CheckpointStoreTest, DeletesTheOnesThatALowerLimitKeepsNoLonger) {
   EXPECT_THAT(StepNames(temporary.path()), ElementsAre("step-00000005"));
 }
 
+// By a stop or the clock, also where the record is lost.
+TEST(CheckpointStoreTest, KeepsAnInterimOneUntilTheNext) {
+  const TemporaryDirectory temporary;
+  const std::string directory = temporary.path();
+  {
+    CheckpointStore store(directory, {.last = 2});
+    ASSERT_TRUE(store.TakeOver().ok());
+    for (const int64_t step : {10, 20}) {
+      ASSERT_TRUE(store.Save(step, Writer("x")).ok());
+    }
+    for (const int64_t step : {22, 25}) {
+      ASSERT_TRUE(store
+                      .Save(step, Writer("x"), LossCheck::kFinite,
+                            /*is_interim=*/true)
+                      .ok());
+    }
+  }
+  EXPECT_THAT(StepNames(directory),
+              ElementsAre("step-00000020", "step-00000025"));
+  const auto written = ReadCheckpointRecord(directory);
+  ASSERT_TRUE(written.ok()) << written.status();
+  fs::remove(directory + "/checkpoints.json");
+  CheckpointStore store(directory, {.last = 2});
+  ASSERT_TRUE(store.TakeOver().ok());
+  EXPECT_EQ(ReadCheckpointRecord(directory)->checkpoints.at("step-00000025"),
+            written->checkpoints.at("step-00000025"));
+  ASSERT_TRUE(WriteCheckpointRecord(*written, directory).ok());
+  CheckpointStore recorded(directory, {.last = 2});
+  ASSERT_TRUE(recorded.TakeOver().ok());
+  ASSERT_TRUE(recorded.Save(30, Writer("x")).ok());
+  EXPECT_THAT(StepNames(directory),
+              ElementsAre("step-00000020", "step-00000030"));
+}
+
 TEST(CheckpointStoreTest, DeletesTheOnesThatOnlyForgottenScoresKept) {
   const TemporaryDirectory temporary;
   CheckpointStore store(temporary.path(),
@@ -138,9 +172,11 @@ TEST(CheckpointStoreTest, DeletesTheOnesThatOnlyForgottenScoresKept) {
   }
   EXPECT_EQ(StepNames(temporary.path()).size(), 3u);
   ASSERT_TRUE(store.ForgetScores().ok());
+  EXPECT_FALSE(store.best().has_value());
+  EXPECT_FALSE(fs::exists(fs::symlink_status(temporary.File("best"))));
+  EXPECT_EQ(SurveyCheckpoints(temporary.path()).best, "");
   ASSERT_TRUE(store.Save(4, Writer("x")).ok());
-  EXPECT_THAT(StepNames(temporary.path()),
-              ElementsAre("step-00000001", "step-00000004"));
+  EXPECT_THAT(StepNames(temporary.path()), ElementsAre("step-00000004"));
 }
 
 // The checkpoint has its name, but is not in the record.
@@ -500,6 +536,42 @@ TEST(CheckpointStoreTest, KeepsTheLastCheckpointWhateverFailsInASave) {
     EXPECT_TRUE(text == "one" || text == "two") << call;
     EXPECT_TRUE(CheckCheckpointFiles(*again.last()).ok()) << call;
   }
+}
+
+// As files that another process of a network file system has open.
+TEST(CheckpointStoreTest, GoesOnWhereAFormerOneCannotBeDeleted) {
+  const TemporaryDirectory temporary;
+  const std::string directory = temporary.path();
+  RecordedOperations operations(directory);
+  {
+    CheckpointStore store = MustTakeOver(directory);
+    ASSERT_TRUE(store.Save(1, Writer("one")).ok());
+    const ScopedFileOperations scope(&operations);
+    operations.failing_call = "rename to step-00000001.unfinished";
+    for (const int64_t step : {2, 3}) {
+      ASSERT_TRUE(store.Save(step, Writer("x")).ok());
+    }
+    EXPECT_THAT(store.TakeMessages(), ElementsAre(HasSubstr(directory)));
+    EXPECT_THAT(StepNames(directory),
+                ElementsAre("step-00000001", "step-00000003"));
+    // The next one deletes both.
+    operations.failing_call = "";
+    ASSERT_TRUE(store.Save(4, Writer("x")).ok());
+    EXPECT_THAT(StepNames(directory), ElementsAre("step-00000004"));
+    operations.failing_call = "rmdir step-00000004";
+    ASSERT_TRUE(store.Save(5, Writer("x")).ok());
+    EXPECT_EQ(store.TakeMessages().size(), 1u);
+  }
+  operations.failing_error = ENOTEMPTY;
+  {
+    const ScopedFileOperations scope(&operations);
+    CheckpointStore store = MustTakeOver(directory);
+    EXPECT_EQ(*store.last(), directory + "/step-00000005");
+    EXPECT_THAT(store.TakeMessages(),
+                ElementsAre(HasSubstr("could not be deleted")));
+  }
+  MustTakeOver(directory);
+  EXPECT_THAT(StepNames(directory), ElementsAre("step-00000005"));
 }
 
 TEST(CheckpointStoreTest, SaysWhatItCannotCreate) {

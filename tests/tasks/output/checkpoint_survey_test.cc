@@ -246,6 +246,29 @@ TEST(CheckpointSurveyTest, TakesNoCheckpointThatWasBeingDeleted) {
   }
 }
 
+// Killed when it had recorded that the run is removed.
+TEST(CheckpointSurveyTest, TakesNoCheckpointOfARunThatWasBeingRemoved) {
+  const TemporaryDirectory temporary;
+  const std::string directory = temporary.File("checkpoints");
+  MakeStore(directory);
+  ASSERT_TRUE(CheckpointStore(directory).BeginRemoval().ok());
+  ASSERT_TRUE(fs::exists(directory + "/step-00000008"));
+  const CheckpointSurvey survey = SurveyCheckpoints(directory);
+  EXPECT_TRUE(survey.refusal.ok()) << survey.refusal;
+  EXPECT_EQ(survey.last, "");
+  EXPECT_EQ(survey.best, "");
+  CheckpointStore store(directory);
+  ASSERT_TRUE(store.TakeOver().ok());
+  EXPECT_FALSE(store.last().has_value());
+  EXPECT_THAT(store.TakeMessages(), IsEmpty());
+  for (const char* gone : {"/step-00000004", "/step-00000008", "/last"}) {
+    EXPECT_FALSE(fs::exists(directory + gone)) << gone;
+  }
+  ASSERT_TRUE(
+      store.Save(2, [](const std::string&) { return absl::OkStatus(); }).ok());
+  EXPECT_EQ(*store.last(), directory + "/step-00000002");
+}
+
 // Earlier versions left links, but no record and no list of files.
 TEST(CheckpointSurveyTest, TakesARunThatHasOnlyLinks) {
   const TemporaryDirectory temporary;

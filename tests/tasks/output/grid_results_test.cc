@@ -190,6 +190,25 @@ TEST_F(GridFileTest, StandsForTheBestSettingAsItIsNow) {
   EXPECT_THAT(Reason(), testing::HasSubstr("no setting has scores yet"));
 }
 
+TEST_F(GridFileTest, IsFinishedWhenADivergedSettingWasRetried) {
+  Summarize(2, 0.25);
+  Summarize(3, std::nullopt);
+  SettingResult diverged = Setting(3, std::nullopt);
+  diverged.diverged = "the loss of update 3 is nan";
+  const auto finished = [&](const SettingResult& setting) {
+    const json grid =
+        WriteGrid({Setting(2, 0.25), setting}, EarlierScores::kKept);
+    EXPECT_EQ(grid["settings"][1]["diverged"], diverged.diverged);
+    return grid["finished"].get<bool>();
+  };
+  EXPECT_TRUE(finished(diverged));
+  EXPECT_FALSE(finished(Setting(3, std::nullopt))) << "the retry was stopped";
+  EXPECT_TRUE(finished(diverged));
+  // A start without this setting.
+  EXPECT_EQ(WriteGrid({Setting(2, 0.25)}, EarlierScores::kKept)["finished"],
+            true);
+}
+
 TEST_F(GridFileTest, WithdrawsScoresThatMayBeOfOtherData) {
   Summarize(2, 0.25);
   Summarize(3, 0.75);

@@ -1,6 +1,8 @@
 #include "tasks/pages/svg_chart.h"
 
+#include <cstddef>
 #include <limits>
+#include <set>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -53,6 +55,14 @@ TEST(ToSvgTest, DrawsLinesBandsAndLabels) {
   EXPECT_THAT(svg, HasSubstr("stroke=\"var(--series-2)\" stroke-dasharray"));
   EXPECT_THAT(svg, Not(HasSubstr("fill=\"var(--series-2)\" fill-opacity")));
   EXPECT_THAT(svg, Not(HasSubstr("nan")));
+}
+
+TEST(SeriesKeyTest, TellsThirtyTwoLinesApart) {
+  std::set<std::string> keys;
+  for (size_t index = 0; index < 32; ++index) {
+    keys.insert(SeriesKey(index));
+  }
+  EXPECT_EQ(keys.size(), 32u);
 }
 
 TEST(ToSvgTest, LeavesOutWhatALogarithmHasNot) {

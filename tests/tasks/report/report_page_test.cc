@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -118,6 +119,9 @@ Report WithPredictions(const std::array<double, 2>& whole) {
       return Metrics{
           {"accuracy", whole[g] * right / static_cast<double>(records.size())}};
     };
+    predictions.judged.record_score = [g](size_t record) {
+      return std::pair("accuracy", g == 1 || record < 4 ? 1.0 : 0.0);
+    };
   }
   return report;
 }
@@ -132,6 +136,24 @@ TEST(ReportPageTest, ShowsPredictionsByLengthAndPlace) {
                               "<mark class=\"predicted\">Oslo</mark>"));
   EXPECT_THAT(page, HasSubstr("1.0000<span class=\"bar\" "
                               "style=\"width:5.0rem"));
+}
+
+TEST(ReportPageTest, OrdersRecordsByTheirErrorsWhereThatIsTheirScore) {
+  Report report = WithPredictions({1, 1});
+  for (GroupPredictions& predictions : report.predictions) {
+    predictions.judged.record_score = [](size_t record) {
+      return std::pair("absolute_error", static_cast<double>(record));
+    };
+  }
+  const std::string page = ReportPage(report);
+  EXPECT_THAT(page, HasSubstr("The score of a record is absolute_error of it "
+                              "alone"));
+  EXPECT_THAT(page, Not(HasSubstr("Where the runs differ most")));
+  EXPECT_THAT(page, HasSubstr("<h3>Worst</h3>\n<div class=\"record\">"
+                              "<strong>q7</strong>"));
+  EXPECT_THAT(page, HasSubstr("<h3>Best</h3>\n<div class=\"record\">"
+                              "<strong>q0</strong>"));
+  EXPECT_THAT(page, HasSubstr("7.0000"));
 }
 
 // Percentages are told by the largest of a table, not by each.

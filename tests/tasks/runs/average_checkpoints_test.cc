@@ -37,11 +37,13 @@ using ::testing::Not;
 class AverageCheckpointsTest : public ::testing::Test {
  protected:
   // Saves a checkpoint whose tensors are multiples of `value`.
-  void Save(int64_t step, float value, const std::string& seed = "seed-1") {
+  void Save(int64_t step, float value, const std::string& seed = "seed-1",
+            bool is_interim = false) {
     CheckpointStore store(StoreOf(seed), {.last = 100});
     ASSERT_TRUE(store.TakeOver().ok());
-    const absl::Status saved =
-        store.Save(step, [&](const std::string& directory) {
+    const absl::Status saved = store.Save(
+        step,
+        [&](const std::string& directory) {
           const NamedTensors model = {
               {"weight", torch::full({2, 3}, value)},
               {"half", torch::full({2}, 2 * value, torch::kBFloat16)},
@@ -56,7 +58,8 @@ class AverageCheckpointsTest : public ::testing::Test {
           status.Update(CreateDirectories(directory + "/punkt"));
           status.Update(WriteFileAtomically(directory + "/punkt/table", "t"));
           return status;
-        });
+        },
+        LossCheck::kFinite, is_interim);
     ASSERT_TRUE(saved.ok()) << saved;
   }
 
@@ -164,6 +167,16 @@ TEST_F(AverageCheckpointsTest, FindsARunsCheckpointsByAnyOfItsDirectories) {
       FindCheckpointsToAverage({.directory = run_, .last = 2, .up_to_step = 3})
           ->steps,
       ElementsAre(1, 2));
+}
+
+// Those of evaluations alone, wherever the run was stopped.
+TEST_F(AverageCheckpointsTest, LeavesOutACheckpointOfAStop) {
+  Save(1, 1);
+  Save(2, 1);
+  Save(3, 1, "seed-1", /*is_interim=*/true);
+  const auto found = FindCheckpointsToAverage({.directory = run_, .last = 2});
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_THAT(found->steps, ElementsAre(1, 2));
 }
 
 TEST_F(AverageCheckpointsTest, TakesADirectoryOfNoSeedForNone) {

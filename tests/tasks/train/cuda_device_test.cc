@@ -30,6 +30,7 @@
 #include "tasks/distributed/process_group.h"
 #include "tasks/train/adam_update.h"
 #include "tasks/train/device.h"
+#include "tests/support/finetune.h"
 #include "tests/support/shipped_config.h"
 #include "tests/support/stand_in_cuda.h"
 #include "tests/support/temporary_directory.h"

@@ -22,8 +22,13 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/stop_guard.h"
+#include "etc/model.h"
+#include "tasks/data/batch.h"
 #include "tasks/distributed/process_group.h"
+#include "tasks/task/task.h"
 #include "tasks/train/shared_start.h"
+#include "tests/support/finetune.h"
 #include "tests/support/tensor_matchers.h"
 #include "tests/tasks/data/fake_source.h"
 #include "tests/tasks/distributed/forked_processes.h"
@@ -37,10 +42,61 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
+// A second run of the encoder over each micro-batch, whose gradient is added
+// after those of all.
+class SecondRuns final : public UpdateContext {
+ public:
+  explicit SecondRuns(EtcModel encoder) : encoder_(std::move(encoder)) {}
+  void Add(const Examples& examples, const torch::Device& /*device*/) override {
+    micro_batches_.push_back(examples);
+  }
+  void Skip() override { micro_batches_.emplace_back(); }
+  absl::Status Exchange(ProcessGroup* /*group*/) override {
+    return absl::OkStatus();
+  }
+  absl::Status SumGradients(ProcessGroup* /*group*/) override {
+    return absl::OkStatus();
+  }
+  void AddGradient(size_t micro_batch) override {
+    encoder_->forward(MakeBatch(micro_batches_[micro_batch]).input)
+        .global_output.slice(/*dim=*/2, 0, 3)
+        .mean()
+        .backward();
+  }
+
+ private:
+  EtcModel encoder_;
+  std::vector<Examples> micro_batches_;
+};
+
+// Sets `*stop` in one of its training passes, and stops in it.
+class SharingHead final : public ToyHead {
+ public:
+  SharingHead(int64_t hidden_size, std::atomic<bool>* stop,
+              int64_t stopped_in_pass)
+      : ToyHead(hidden_size), stop_(stop), left_(stopped_in_pass) {}
+  std::unique_ptr<UpdateContext> BeginUpdate(EtcModel encoder) override {
+    return std::make_unique<SecondRuns>(std::move(encoder));
+  }
+  std::vector<torch::Tensor> forward(const EtcOutput& encoded,
+                                     const Batch& batch) override {
+    if (is_training() && --left_ == 0) {
+      *stop_ = true;
+      ThrowIfStopped();
+    }
+    return ToyHead::forward(encoded, batch);
+  }
+
+ private:
+  std::atomic<bool>* const stop_;
+  int64_t left_;
+};
+
 // Counts the records that are made, and kills its process after some.
 class CountingTask final : public ToyTask {
  public:
-  using ToyTask::ToyTask;
+  explicit CountingTask(const EtcConfig& model)
+      : ToyTask(model), hidden_size_(model.hidden_size) {}
   absl::StatusOr<Examples> MakeExamples(
       const std::string& record, const std::string& where) const override {
     if (++made == killed_after) {
@@ -49,8 +105,21 @@ class CountingTask final : public ToyTask {
     return ToyTask::MakeExamples(record, where);
   }
 
+  std::shared_ptr<TaskHead> MakeHead() const override {
+    return shares ? std::make_shared<SharingHead>(hidden_size_, stop,
+                                                  stopped_in_pass)
+                  : ToyTask::MakeHead();
+  }
+
   mutable std::atomic<int64_t> made = 0;
   int64_t killed_after = -1;
+  // Of SharingHead.
+  bool shares = false;
+  std::atomic<bool>* stop = nullptr;
+  int64_t stopped_in_pass = -1;
+
+ private:
+  const int64_t hidden_size_;
 };
 
 // Reporter of rank 0 that kills another process, or its own, in the middle of a
@@ -104,6 +173,9 @@ class DistributedRunTest : public ToyRunTest {
     }
     CountingTask task(config->model);
     task.killed_after = place.rank == victim_ ? killed_after_ : -1;
+    task.shares = shares_;
+    task.stop = &reporter->stop;
+    task.stopped_in_pass = place.rank == 0 ? stopped_in_pass_ : -1;
     const auto result = Finetune(*config, task,
                                  {.resume = resume,
                                   .context = {.reporter = reporter,
@@ -145,6 +217,9 @@ class DistributedRunTest : public ToyRunTest {
   // The process that is killed after it made so many records.
   int64_t victim_ = -1;
   int64_t killed_after_ = -1;
+  // The head is a SharingHead; on rank 0 it stops in so many passes.
+  bool shares_ = false;
+  int64_t stopped_in_pass_ = -1;
 
   std::string Seed(const std::string& name) const {
     return Output(name) + "/seed-1";
@@ -337,6 +412,23 @@ TEST_F(DistributedRunTest, SharesTheOptimizer) {
 TEST_F(DistributedRunTest, GoesOnBitForBit) {
   RunWith(2, "straight");
   RunWith(2, "stopped", /*resume=*/false, /*stop_after=*/7);
+  RunWith(2, "stopped", /*resume=*/true);
+  ExpectSameRun(Seed("stopped"), Seed("straight"));
+}
+
+// Gradients of an UpdateContext complete the sums, which begin in no pass
+// before: one rank may be stopped there when the others are not.
+TEST_F(DistributedRunTest, SharesAnUpdateBitForBit) {
+  shares_ = true;
+  RunWith(1, "one");
+  RunWith(2, "straight");
+  ExpectSameUpdates("straight", "one");
+  // In the first micro-batch of an update.
+  stopped_in_pass_ = 15;
+  RunWith(2, "stopped");
+  EXPECT_LT(MetricsLines(Seed("stopped")).size(),
+            MetricsLines(Seed("straight")).size());
+  stopped_in_pass_ = -1;
   RunWith(2, "stopped", /*resume=*/true);
   ExpectSameRun(Seed("stopped"), Seed("straight"));
 }

@@ -17,6 +17,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "etc/weights/checkpoint.h"
+#include "tests/support/finetune.h"
 #include "tests/tasks/data/fake_source.h"
 #include "tests/tasks/train/toy_run_fixture.h"
 

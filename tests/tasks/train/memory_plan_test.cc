@@ -9,7 +9,9 @@
 
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "base/memory_limit.h"
+#include "etc/model_size.h"
 #include "tasks/train/estimate.h"
 #include "tasks/train/task_model.h"
 #include "tasks/train/train_step.h"
@@ -20,6 +22,7 @@
 namespace etc {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -40,6 +43,51 @@ FinetuneConfig BaseConfig() {
 
 double Peak(const FinetuneConfig& config, MemoryPlan plan) {
   return EstimateStepMemory(WithMemoryPlan(config, plan), kParameters).total();
+}
+
+// Weights, gradients and two moments of four bytes each: no gradients of frozen
+// parameters, and of the moments a share.
+TEST(MemoryPlanTest, AModelThatDoesNotFitIsRefused) {
+  FinetuneConfig config;
+  config.model.vocab_size = 1000;
+  const ParameterCounts counts = CountParameters(config.model);
+  const auto expect_least = [&](int64_t bytes, int64_t processes) {
+    EXPECT_TRUE(CheckModelFits(config, processes, bytes).ok());
+    const absl::Status status = CheckModelFits(config, processes, bytes - 1);
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_THAT(status.message(),
+                AllOf(HasSubstr(absl::StrCat(counts.total(), " parameters")),
+                      HasSubstr("realetc estimate")));
+  };
+  expect_least(16 * counts.total(), /*processes=*/2);
+  config.train.shard_optimizer = true;
+  expect_least(8 * counts.total() + 8 * ((counts.total() + 1) / 2),
+               /*processes=*/2);
+  config.train.frozen = {"encoder.embedding.*"};
+  const int64_t trained =
+      counts.total() - counts.token_embedding - counts.other_embedding;
+  expect_least(4 * counts.total() + 12 * trained, /*processes=*/1);
+}
+
+TEST(MemoryPlanTest, SharesAndFrozenParametersLeaveMoreMemory) {
+  FinetuneConfig config = BaseConfig();
+  const TrainedCounts all = kParameters;
+  config.train.shard_optimizer = true;
+  config.train.frozen = {"a"};
+  const TrainedCounts counts = CountTrained(
+      config.train, {{"a", kParameters / 2}, {"b", kParameters / 2}},
+      /*processes=*/4);
+  EXPECT_EQ(counts.all, kParameters);
+  EXPECT_EQ(counts.trained, kParameters / 2);
+  EXPECT_EQ(counts.updated, kParameters / 8);
+  const double saved = EstimateStepMemory(config, all).total() -
+                       EstimateStepMemory(config, counts).total();
+  EXPECT_NEAR(saved, 4.0 * kParameters / 2 + 8.0 * kParameters * 7 / 8, 1);
+  config.train.memory_gigabytes =
+      1e-9 * EstimateStepMemory(config, counts).total() + 0.001;
+  const StepShape largest = LargestMicroBatch(config);
+  EXPECT_EQ(MemoryPlanner(config, counts).For(largest), MemoryPlan::kKept);
+  EXPECT_NE(MemoryPlanner(config, all).For(largest), MemoryPlan::kKept);
 }
 
 TEST(MemoryPlanTest, EachTakesLessThanTheOneBefore) {
@@ -132,9 +180,9 @@ TEST(MemoryPlanTest, AnUpdateWithoutItsDirectoryIsAnError) {
   config->train.memory_directory = "/nowhere/at/all";
   const ToyTask task(config->model);
   TaskModel model = MakeTaskModel(*config, task);
-  auto optimizer = MakeOptimizer(config->optimizer, model.NamedParameters());
-  ASSERT_TRUE(optimizer.ok());
-  TrainStep step(&model, *std::move(optimizer),
+  auto optimizer =
+      std::make_unique<Optimizer>(config->optimizer, model.NamedParameters());
+  TrainStep step(&model, std::move(optimizer),
                  {.schedule = {.learning_rate = 0.01, .num_steps = 10}});
   TrainingBatch batch;
   batch.micro_batches.push_back(*task.MakeExamples(ToyRecords(1, 3), "toy"));
@@ -159,9 +207,9 @@ TEST(MemoryPlanTest, UpdatesAreTheSameByAllPlans) {
     config->train.memory_plan = plan;
     torch::manual_seed(11);
     TaskModel model = MakeTaskModel(*config, task);
-    auto optimizer = MakeOptimizer(config->optimizer, model.NamedParameters());
-    ASSERT_TRUE(optimizer.ok());
-    TrainStep step(&model, *std::move(optimizer),
+    auto optimizer =
+        std::make_unique<Optimizer>(config->optimizer, model.NamedParameters());
+    TrainStep step(&model, std::move(optimizer),
                    {.schedule = {.learning_rate = 0.01, .num_steps = 10}});
     for (int64_t i = 0; i < 2; ++i) {
       ASSERT_TRUE(step.Run(batch, i, /*stop=*/nullptr).ok());

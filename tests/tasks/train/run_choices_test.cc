@@ -11,14 +11,17 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "tasks/train/dry_run.h"
+#include "tests/support/recorded_operations.h"
 #include "tests/tasks/train/toy_run.h"
 #include "tests/tasks/train/toy_run_fixture.h"
 
@@ -238,6 +241,31 @@ TEST_F(RunChoicesTest, ReplacesARunAndLeavesOtherFiles) {
   }
   EXPECT_EQ(*ReadFile(Output("run") + "/notes.txt"), "mine");
   EXPECT_EQ(*ReadFile(Seed("run") + "/notes.txt"), "mine too");
+}
+
+// As by a kill when the first checkpoint was to be deleted.
+TEST_F(RunChoicesTest, TakesNoEarlierRunAfterAnInterruptedRemoval) {
+  json_["train"]["seeds"] = {1, 2};
+  FakeReporter reporter;
+  ASSERT_TRUE(Run("run", &reporter).ok());
+  json_["train"]["learning_rate"] = 0.02;
+  ASSERT_TRUE(Run("anew", &reporter).ok());
+  overwrite_ = true;
+  {
+    RecordedOperations operations(Output("run"));
+    operations.failing_call = "rename to seed-1/checkpoints/step-";
+    const ScopedFileOperations scope(&operations);
+    EXPECT_FALSE(Run("run", &reporter).ok());
+  }
+  overwrite_ = false;
+  FakeReporter second;
+  const auto resumed = Run("run", &second, /*resume=*/true);
+  ASSERT_TRUE(resumed.ok()) << resumed.status();
+  EXPECT_EQ(second.updates.size(), 24u);
+  for (const std::string seed : {"/seed-1", "/seed-2"}) {
+    ExpectSameRun(Output("run") + seed, Output("anew") + seed);
+  }
+  EXPECT_EQ(Checkpoints("run"), Checkpoints("anew"));
 }
 
 TEST_F(RunChoicesTest, ReplacesNothingUnlessAllChecksPass) {
@@ -597,46 +625,77 @@ TEST_F(RunChoicesTest, KeepsAsManyCheckpointsAsItIsAskedTo) {
   EXPECT_EQ(Checkpoints("best").size(), 6u);  // all were evaluated
 }
 
-TEST_F(RunChoicesTest, SavesByTheClock) {
-  json_["train"]["keep_last"] = 20;
-  json_["train"]["checkpoint_minutes"] = 1e-9;
-  FakeReporter reporter;
-  ASSERT_TRUE(Run("often", &reporter).ok());
-  EXPECT_EQ(Checkpoints("often").size(), 12u);
-  json_["train"]["checkpoint_minutes"] = 1e6;
-  ASSERT_TRUE(Run("seldom", &reporter).ok());
-  EXPECT_EQ(Checkpoints("seldom").size(), 6u);  // of the evaluations
-  ExpectSameTensors(Seed("often") + "/checkpoints/last/model.safetensors",
-                    Seed("seldom") + "/checkpoints/last/model.safetensors");
+// The checkpoints of a run that was stopped between two evaluations are those
+// of one that was not.
+TEST_F(RunChoicesTest, KeepsNoCheckpointOfAStop) {
+  json_["train"]["keep_last"] = 3;
+  FakeReporter straight;
+  ASSERT_TRUE(Run("straight", &straight).ok());
+  for (const int64_t stop_after : {9, 11}) {
+    FakeReporter reporter;
+    reporter.stop_after = stop_after;
+    const bool resume = stop_after > 9;
+    ASSERT_TRUE(Run("stopped", &reporter, resume).ok());
+    EXPECT_EQ(Checkpoints("stopped").count(absl::StrCat(
+                  "step-", absl::Dec(stop_after, absl::kZeroPad8))),
+              1u);
+  }
+  FakeReporter last;
+  ASSERT_TRUE(Run("stopped", &last, /*resume=*/true).ok());
+  EXPECT_EQ(Checkpoints("stopped"), Checkpoints("straight"));
 }
 
-// Waits in the first update.
-class WaitingReporter final : public FakeReporter {
+// Remembers the checkpoints that are there after each update, and waits in the
+// first one.
+class CheckpointReporter final : public FakeReporter {
  public:
-  explicit WaitingReporter(std::chrono::duration<double> wait) : wait_(wait) {}
+  explicit CheckpointReporter(std::function<std::set<std::string>()> list,
+                              std::chrono::duration<double> wait = {})
+      : list_(std::move(list)), wait_(wait) {}
   void Update(const Progress& progress) override {
     FakeReporter::Update(progress);
+    seen.merge(list_());
     if (progress.step == 1) {
       std::this_thread::sleep_for(wait_);
     }
   }
 
+  std::set<std::string> seen;
+
  private:
+  const std::function<std::set<std::string>()> list_;
   const std::chrono::duration<double> wait_;
 };
+
+TEST_F(RunChoicesTest, SavesByTheClockUntilTheNextCheckpoint) {
+  json_["train"]["keep_last"] = 20;
+  json_["train"]["checkpoint_minutes"] = 1e-9;
+  CheckpointReporter often([&] { return Checkpoints("often"); });
+  ASSERT_TRUE(Run("often", &often).ok());
+  EXPECT_EQ(often.seen.size(), 11u);
+  EXPECT_EQ(Checkpoints("often").size(), 6u);  // of the evaluations
+  json_["train"]["checkpoint_minutes"] = 1e6;
+  CheckpointReporter seldom([&] { return Checkpoints("seldom"); });
+  ASSERT_TRUE(Run("seldom", &seldom).ok());
+  EXPECT_EQ(seldom.seen.size(), 5u);
+  EXPECT_EQ(Checkpoints("seldom"), Checkpoints("often"));
+  ExpectSameTensors(Seed("often") + "/checkpoints/last/model.safetensors",
+                    Seed("seldom") + "/checkpoints/last/model.safetensors");
+}
 
 // However long the run takes, it has one checkpoint in an interval at most.
 TEST_F(RunChoicesTest, CountsTheTimeFromTheLastCheckpoint) {
   using Seconds = std::chrono::duration<double>;
   constexpr Seconds kInterval(0.3);
-  json_["train"]["keep_last"] = 20;
   json_["train"]["evaluate_every"] = 0;
   json_["train"]["checkpoint_minutes"] = kInterval.count() / 60;
-  WaitingReporter reporter(kInterval * 1.01);
+  CheckpointReporter reporter([&] { return Checkpoints("run"); },
+                              kInterval * 1.01);
   const auto begin = std::chrono::steady_clock::now();
   ASSERT_TRUE(Run("run", &reporter).ok());
   const Seconds taken = std::chrono::steady_clock::now() - begin;
-  const std::set<std::string> names = Checkpoints("run");
+  std::set<std::string> names = reporter.seen;
+  names.merge(Checkpoints("run"));
   EXPECT_TRUE(names.contains("step-00000001"));
   // And one at the end.
   EXPECT_LE(static_cast<double>(names.size()), taken / kInterval + 1);

@@ -1,4 +1,4 @@
-// Updates and bytes of a configuration, and the models that a process can hold.
+// Updates and bytes of a configuration, and schedules that are refused.
 
 #include "tasks/train/run_plan.h"
 
@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-#include "etc/model_size.h"
+#include "nlohmann/json.hpp"
 
 namespace etc {
 namespace {
@@ -108,6 +108,36 @@ TEST(RunPlanTest, TakesTheDirectionOfAMetricFromItsName) {
   EXPECT_FALSE(IsLowerBetter("gloss"));
 }
 
+TEST(RunPlanTest, RefusesFieldsOfTheScheduleThatDecideNothing) {
+  const auto message = [](const std::string& schedule) {
+    const auto config =
+        FinetuneConfigFromJson({{"task", "toy"},
+                                {"model", {{"vocab_size", 9}}},
+                                {"schedule", nlohmann::json::parse(schedule)}},
+                               "a.json");
+    EXPECT_TRUE(config.ok()) << config.status();
+    return std::string(CheckSchedule(*config).message());
+  };
+  EXPECT_THAT(message(R"({"min_learning_rate": 1e-6})"),
+              AllOf(HasSubstr("a.json: schedule.min_learning_rate"),
+                    HasSubstr("decides nothing with schedule.type \"poly\"")));
+  EXPECT_THAT(message(R"({"type": "linear", "poly_power": 2})"),
+              HasSubstr("schedule.poly_power"));
+  EXPECT_THAT(message(R"({"initial_learning_rate": 1e-7, "warmup_steps": 0})"),
+              AllOf(HasSubstr("schedule.initial_learning_rate"),
+                    HasSubstr("decides nothing without a warm-up")));
+  EXPECT_THAT(message(R"({"start_warmup_step": 3, "warmup_proportion": 0})"),
+              HasSubstr("schedule.start_warmup_step"));
+  for (const char* schedule :
+       {R"({"type": "cosine", "poly_power": 1, "min_learning_rate": 1e-6})",
+        R"({"poly_power": 2, "min_learning_rate": 0, "warmup_steps": 0})",
+        R"({"initial_learning_rate": 1e-7, "start_warmup_step": 3})",
+        R"({"type": "inverse_sqrt", "warmup_steps": 0,
+            "start_warmup_step": 3})"}) {
+    EXPECT_EQ(message(schedule), "") << schedule;
+  }
+}
+
 TEST(RunPlanTest, RefusesARunWithoutUpdates) {
   FinetuneConfig config = SmallBatches();
   config.train.epochs = 0.25;
@@ -119,18 +149,6 @@ TEST(RunPlanTest, RefusesARunWithoutUpdates) {
   EXPECT_THAT(status.message(),
               AllOf(HasSubstr("train.epochs (0.25) come to no update"),
                     HasSubstr("have 10 records and train.batch_size is 4")));
-}
-
-// Weights, gradients and two moments of four bytes each.
-TEST(RunPlanTest, RefusesAModelThatDoesNotFitTheMemory) {
-  FinetuneConfig config;
-  config.model.vocab_size = 1000;
-  const int64_t bytes = 16 * CountParameters(config.model).total();
-  EXPECT_TRUE(CheckModelFits(config, bytes).ok());
-  const absl::Status status = CheckModelFits(config, bytes - 1);
-  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(status.message(),
-              AllOf(HasSubstr("parameters"), HasSubstr("realetc estimate")));
 }
 
 }  // namespace

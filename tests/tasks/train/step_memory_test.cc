@@ -134,8 +134,9 @@ double MemoryOfTraining(const FinetuneConfig& config) {
   model.encoder()->set_score_storage(options.storage);
   model.encoder()->set_linear_precision(options.precision);
   model.encoder()->set_layer_slices(options.slices);
-  auto optimizer = MakeOptimizer(config.optimizer, model.NamedParameters());
-  TrainStep train_step(&model, *std::move(optimizer),
+  auto optimizer =
+      std::make_unique<Optimizer>(config.optimizer, model.NamedParameters());
+  TrainStep train_step(&model, std::move(optimizer),
                        {.clip_norm = config.optimizer.clip_norm,
                         .schedule = {.learning_rate = 1e-4, .num_steps = 10}});
   for (int step = 0; step < 2; ++step) {

@@ -56,6 +56,7 @@ FinetuneConfig WithBert(FinetuneConfig config) {
   config.model.relative_pos_max_distance = 0;
   config.model.relative_vocab_size = std::nullopt;
   config.model.share_att_output_projection = true;
+  config.model.has_long_tokens = false;
   return config;
 }
 
@@ -188,6 +189,19 @@ TEST_F(TaskModelTest, KnowsTheResidualModeThatWasUsed) {
   EXPECT_EQ(read->model.residual_attention, "mean");
 }
 
+// The memory plan of a micro-batch sets the model's, not the configuration's.
+TEST_F(TaskModelTest, WritesTheCheckpointingPeriodOfTheConfiguration) {
+  for (const int64_t period : {0, 2}) {
+    config_.model.grad_checkpointing_period = period;
+    config_.json["model"]["grad_checkpointing_period"] = period;
+    const TaskModel model = MakeModel(config_, 1);
+    model.encoder()->set_grad_checkpointing_period(1);
+    const auto read = ReadTaskModelConfig(WriteModel(config_, model));
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(read->model.grad_checkpointing_period, period);
+  }
+}
+
 TEST_F(TaskModelTest, StartsFromEncoderAndHeadOfTheSameTask) {
   const TaskModel before = MakeModel(config_, 1);
   FinetuneConfig config = config_;
@@ -288,7 +302,7 @@ TEST_F(TaskModelTest, LiftsBert) {
       *messages,
       ElementsAre(
           HasSubstr("8 of 82 parameters freshly initialised"),
-          AllOf(HasSubstr("dropped"), HasSubstr("long_position")),
+          AllOf(HasSubstr("dropped"), HasSubstr("global_position")),
           "head: from " + config.init,
           "residual attention: pre-trained with mean, fine-tuning with sum"));
   EXPECT_TRUE(

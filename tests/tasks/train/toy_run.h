@@ -14,9 +14,9 @@
 #include "base/file.h"
 #include "etc/weights/checkpoint.h"
 #include "nlohmann/json.hpp"
-#include "tasks/train/finetune.h"
 #include "tasks/train/progress.h"
 #include "tasks/train/training_state.h"
+#include "tests/support/finetune.h"
 #include "tests/tasks/train/toy_task.h"
 
 namespace etc {

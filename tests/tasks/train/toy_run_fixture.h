@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "tasks/output/program_version.h"
-#include "tasks/train/finetune.h"
+#include "tests/support/finetune.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/tasks/train/toy_run.h"
 #include "tests/tasks/train/toy_task.h"

@@ -69,9 +69,9 @@ class TrainStepTest : public testing::Test {
 
   TrainStep MakeTrainStep(TaskModel* model, double clip_norm = 0,
                           int64_t seed = 5) const {
-    auto optimizer = MakeOptimizer(config_.optimizer, model->NamedParameters());
-    EXPECT_TRUE(optimizer.ok());
-    return TrainStep(model, *std::move(optimizer),
+    auto optimizer = std::make_unique<Optimizer>(config_.optimizer,
+                                                 model->NamedParameters());
+    return TrainStep(model, std::move(optimizer),
                      {.clip_norm = clip_norm,
                       .schedule = {.learning_rate = 0.01, .num_steps = 10},
                       .seed = seed});
@@ -253,10 +253,10 @@ TEST_F(TrainStepTest, WarnsBeyondTheStatedBounds) {
 
 TEST_F(TrainStepTest, FindsWeightsThatAreNotFiniteAfterAnUpdate) {
   TaskModel model = MakeModel();
-  auto optimizer = MakeOptimizer(config_.optimizer, model.NamedParameters());
-  ASSERT_TRUE(optimizer.ok());
+  auto optimizer =
+      std::make_unique<Optimizer>(config_.optimizer, model.NamedParameters());
   TrainStep train_step(
-      &model, *std::move(optimizer),
+      &model, std::move(optimizer),
       {.schedule = {.learning_rate = 1e300, .num_steps = 10}, .seed = 5});
   const absl::Status status =
       train_step.Run(MakeTrainingBatch(8, 2), 3, nullptr).status();

@@ -15,6 +15,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tasks/train/optimizer.h"
+#include "tasks/train/run_claims.h"
 #include "tasks/train/task_model.h"
 #include "tasks/train/train_step.h"
 #include "tasks/train/trainer.h"
@@ -49,6 +50,12 @@ class TrainableModelTest : public testing::Test {
   absl::StatusOr<RunResult> Run(const RunPlan& plan, const std::string& name,
                                 FakeReporter* reporter, bool resume = false) {
     const CachedSource train(&records_, /*max_bytes=*/1 << 20);
+    const auto lock =
+        ClaimRunDirectory(temporary_.File(name),
+                          resume ? EarlierRun::kResume : EarlierRun::kRefuse);
+    if (!lock.ok()) {
+      return lock.status();
+    }
     return TrainOneSeed(
         {.plan = plan,
          .train = train,
@@ -60,6 +67,7 @@ class TrainableModelTest : public testing::Test {
          .main_metric = {"accuracy"},
          .directory = temporary_.File(name),
          .resume = resume,
+         .lock = &*lock,
          .context = {.reporter = reporter, .stop = &reporter->stop}});
   }
 
@@ -153,9 +161,9 @@ TEST(TrainStepOfAnyModelTest, MovesTheParametersAlongTheGradientOfTheLosses) {
     ASSERT_TRUE(examples.ok());
     batch.micro_batches.push_back(*examples);
   }
-  auto optimizer = MakeOptimizer({}, model.NamedParameters());
-  ASSERT_TRUE(optimizer.ok());
-  TrainStep train_step(&model, *std::move(optimizer),
+  auto optimizer =
+      std::make_unique<Optimizer>(OptimizerConfig(), model.NamedParameters());
+  TrainStep train_step(&model, std::move(optimizer),
                        {.schedule = {.learning_rate = 0.01, .num_steps = 10}});
   double before = 0;
   double after = 0;

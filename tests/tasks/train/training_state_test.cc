@@ -6,6 +6,8 @@
 
 #include <cmath>
 #include <limits>
+#include <set>
+#include <string>
 
 #include "base/json_reader.h"
 #include "base/json_text.h"
@@ -101,8 +103,12 @@ TEST(TrainingStateTest, SaysWhatIsWrongWithAFile) {
 }
 
 TEST(TrainingStateTest, GoesOnWithChangesWhereItCan) {
-  const RunPlan plan = {.num_steps = 12,
-                        .example_settings = {"data", "train.batch_size"}};
+  const RunPlan plan = {
+      .num_steps = 12,
+      .example_settings = {"data", "train.batch_size", "train.seed", "toy"}};
+  const std::set<std::string> of_scores = {
+      "data.dev",         "data.dev_fraction",    "data.dev_seed",
+      "data.dev_records", "data.max_long_length", "toy.margin"};
   const TrainingState begun = {
       .step = 12,
       .position = {.epoch = 3, .record = 5, .example = 1, .batch = 2},
@@ -116,7 +122,7 @@ TEST(TrainingStateTest, GoesOnWithChangesWhereItCan) {
     EXPECT_TRUE(messages.ok()) << messages.status();
     EXPECT_EQ(messages->messages.front(),
               "changed: " + field + ", from 1 to 2");
-    EXPECT_EQ(messages->forgets_scores, field.starts_with("data.dev"));
+    EXPECT_EQ(messages->forgets_scores, of_scores.contains(field));
     EXPECT_EQ(messages->forgets_optimizer, field == "optimizer.type");
     return state;
   };
@@ -126,7 +132,11 @@ TEST(TrainingStateTest, GoesOnWithChangesWhereItCan) {
   TrainingState expected = begun;
   expected.position = {.epoch = 4};
   EXPECT_TRUE(after("data.train", begun) == expected);
-  EXPECT_TRUE(after("train.batch_size", begun) == expected);
+  for (const char* field :
+       {"train.batch_size", "train.seed", "data.bucket_batches",
+        "data.number of training records"}) {
+    EXPECT_TRUE(after(field, begun) == expected) << field;
+  }
   // At the beginning of a pass nothing is lost.
   EXPECT_TRUE(after("data.train", expected) == expected);
 
@@ -136,10 +146,12 @@ TEST(TrainingStateTest, GoesOnWithChangesWhereItCan) {
   expected.best_step = 0;
   expected.best.clear();
   EXPECT_TRUE(after("data.dev", begun) == expected);
-  // Other held-out records are other data, to train on as well.
+  // Other held-out records, and other examples of the same ones, are other
+  // data, to train on as well.
   expected.position = {.epoch = 4};
   for (const char* field :
-       {"data.dev_fraction", "data.dev_seed", "data.dev_records"}) {
+       {"data.dev_fraction", "data.dev_seed", "data.dev_records",
+        "data.max_long_length", "toy.margin"}) {
     EXPECT_TRUE(after(field, begun) == expected) << field;
   }
 
