@@ -31,7 +31,9 @@ held out is held out of that as well.
 
 OUT is runs/debian_documents. Packages come by apt-get download, which needs no
 root; --packages DIR takes the .deb files that are there instead. With --quick
-everything is tried with few pages, tiny models and a few updates.
+everything is tried with few pages, tiny models and a few updates. Other packages
+or settings than those of the runs that are there are refused: they need another
+OUT.
 """
 
 import argparse
@@ -107,33 +109,53 @@ class Page:
         return "\n".join(self.paragraphs)
 
 
-def fetch(folder, out):
-    """The packages' folders of HTML, unpacked below out/pages."""
+def archive_of(package, folder):
+    """The package's .deb file in a folder, downloaded if there is none."""
+    archives = sorted(folder.glob(package + "_*.deb"))
+    if not archives:
+        folder.mkdir(parents=True, exist_ok=True)
+        print("downloading %s" % package, flush=True)
+        done = subprocess.run(["apt-get", "download", package], cwd=folder,
+                              check=False, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True)
+        archives = sorted(folder.glob(package + "_*.deb"))
+        if not archives:
+            raise studies.Failure("apt-get download %s failed: %s" % (
+                package, studies.last_line(done.stderr)))
+    return archives[-1]
+
+
+def fetch(packages, out):
+    """The packages' folders of HTML, unpacked below out/pages.
+
+    packages: a folder with .deb files; None: what is unpacked is taken, or
+              Debian's."""
     places = {}
     for book, package in PACKAGES.items():
         root = out / "pages" / book
-        if not root.is_dir():
-            archives = sorted(folder.glob(package + "_*.deb"))
-            if not archives:
-                folder.mkdir(parents=True, exist_ok=True)
-                print("downloading %s" % package, flush=True)
-                done = subprocess.run(["apt-get", "download", package],
-                                      cwd=folder, check=False,
-                                      stdin=subprocess.DEVNULL,
-                                      capture_output=True, text=True)
-                archives = sorted(folder.glob(package + "_*.deb"))
-                if not archives:
-                    raise studies.Failure("apt-get download %s failed: %s" % (
-                        package, studies.last_line(done.stderr)))
-            partial = root.with_suffix(".partial")
-            subprocess.run(["rm", "-rf", str(partial)], check=True)
-            partial.parent.mkdir(parents=True, exist_ok=True)
-            subprocess.run(["dpkg-deb", "-x", archives[-1], partial], check=True)
-            partial.rename(root)
+        if packages is not None or not root.is_dir():
+            unpack(archive_of(package, packages or out / "packages"), root)
         # One package has a link to the other's folder.
         (places[book],) = (path for path in root.glob("usr/share/doc/*/html")
                            if not path.is_symlink())
     return places
+
+
+def unpack(archive, root):
+    """Unpacks a .deb file, unless that was done."""
+    seal = root.with_suffix(".sha256")
+    digest_now = hashlib.sha256(archive.read_bytes()).hexdigest()
+    if root.is_dir():
+        if not seal.exists() or seal.read_text() != digest_now:
+            raise studies.Failure("%s is of another package than %s: name "
+                                  "another folder by --out" % (root, archive))
+        return
+    partial = root.with_suffix(".partial")
+    subprocess.run(["rm", "-rf", str(partial)], check=True)
+    partial.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["dpkg-deb", "-x", archive, partial], check=True)
+    studies.write_atomically(seal, digest_now)
+    partial.rename(root)
 
 
 def chapter_of(book, path, soup):
@@ -434,12 +456,12 @@ def fine_tuning(system, out, pieces, arguments, seed, init):
 
 def train(folder, config):
     """A run, or what is left of it."""
-    if (folder / "summary.json").exists():
-        return
     seal = folder.with_suffix(".json")
     if seal.exists() and studies.read_json(seal) != config:
-        raise studies.Failure("%s was begun with other settings: remove it, or name "
-                              "another folder by --out" % folder)
+        raise studies.Failure("%s was begun with other settings: name another "
+                              "folder by --out" % folder)
+    if (folder / "summary.json").exists():
+        return
     folder.parent.mkdir(parents=True, exist_ok=True)
     studies.write_atomically(seal, json.dumps(config, indent=1))
     print("training %s/%s" % (folder.parent.name, folder.name), flush=True)
@@ -541,7 +563,7 @@ def run(arguments):
     question = arguments.question
     quick = arguments.quick
     out = (arguments.out / ("quick" if quick else "")).resolve()
-    places = fetch((arguments.packages or out / "packages").resolve(), out)
+    places = fetch(arguments.packages and arguments.packages.resolve(), out)
     pages = read_pages(places, out, quick)
     folder = out / question
     parts = prepare_records(question, pages, folder, quick)

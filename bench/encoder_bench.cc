@@ -93,10 +93,7 @@ class Encoder {
     for (const auto& parameter : model_->named_parameters()) {
       parameters_.emplace(parameter.key(), parameter.value());
     }
-    absl::StatusOr<std::unique_ptr<Optimizer>> optimizer =
-        MakeOptimizer({}, parameters_);
-    TORCH_CHECK(optimizer.ok(), std::string(optimizer.status().message()));
-    optimizer_ = *std::move(optimizer);
+    optimizer_ = std::make_unique<Optimizer>(OptimizerConfig(), parameters_);
     input_ = InputOf(shape);
   }
 

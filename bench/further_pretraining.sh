@@ -13,7 +13,7 @@
 # interrupted: started again it goes on. For another BERT or other text remove the
 # folder first.
 #
-# Leaves the runs in runs/further_pretraining and prints a table.
+# Leaves the runs in runs/further_pretraining/PRECISION and prints a table.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -23,8 +23,10 @@ if [[ $# -lt 1 || $# -eq 2 ]]; then
 fi
 out=runs/further_pretraining
 steps=${STUDY_STEPS:-2000}
+precision=${STUDY_PRECISION:-fp32}
+runs=$out/$precision
 realetc=build/release/bin/realetc
-mkdir -p "$out"
+mkdir -p "$runs"
 bash cmake/install_dependencies.sh
 cmake --preset release --log-level=WARNING >/dev/null
 cmake --build --preset release --parallel "$(nproc)" --target realetc
@@ -47,7 +49,7 @@ pretrain() {
   "$realetc" pretrain bench/further_pretraining.json --output "$2" \
     --set "init=$out/lifted" --set "residual_attention=$1" \
     --set "train.steps=$3" --set "schedule.warmup_proportion=$4" \
-    --set "train.precision=${STUDY_PRECISION:-fp32}" \
+    --set "train.precision=$precision" \
     --set "data.train=[$(printf '"%s",' "${stores[@]}" | sed 's/,$//')]" \
     $([[ ! -d $2/seed-1 ]] || echo --resume) >"$2.log" 2>&1 ||
     { tail -n 3 "$2.log" >&2; return 1; }
@@ -59,21 +61,21 @@ pretrain() {
 trap 'jobs -p | xargs -r kill 2>/dev/null; wait' INT TERM EXIT
 for mode in off sum mean; do
   echo "residual scores: $mode"
-  pretrain "$mode" "$out/$mode-1" 1 1
+  pretrain "$mode" "$runs/$mode-1" 1 1
 done
-echo "$steps updates of each ($out/*-$steps.log says how far they are)"
+echo "$steps updates of each ($runs/*-$steps.log says how far they are)"
 for mode in off sum mean; do
   while [[ $(jobs -rp | wc -l) -ge $(nproc) ]]; do
     wait -n
   done
-  pretrain "$mode" "$out/$mode-$steps" "$steps" 0.1 &
+  pretrain "$mode" "$runs/$mode-$steps" "$steps" 0.1 &
 done
 while [[ $(jobs -rp | wc -l) -gt 0 ]]; do
   wait -n
 done
 trap - INT TERM EXIT
 
-python3 - "$out" "$steps" <<'END'
+python3 - "$runs" "$steps" <<'END'
 import json
 import sys
 

@@ -780,7 +780,7 @@ class Ours:
               {"Attention", "radius:84"})
     wanted |= {mode, f"residual:{residual}", case.precision,
                f"long:{case.length}", "global:256"}
-    others = {"blocked", "dense", "reference"}
+    others = {"blocked", "dense", "reference", "slices", "files"}
     matching = [run for run in self.runs
                 if wanted <= run["parts"] and not others & run["parts"] and
                 not any(part.startswith("period:") for part in run["parts"])]

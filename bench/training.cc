@@ -35,10 +35,9 @@ Training::Training(const FinetuneConfig& config, std::shared_ptr<TaskHead> head,
   for (const auto& [name, parameter] : model_.NamedParameters()) {
     parameters_ += parameter.numel();
   }
-  auto optimizer = MakeOptimizer(config.optimizer, model_.NamedParameters());
-  TORCH_CHECK(optimizer.ok(), std::string(optimizer.status().message()));
   train_step_ = std::make_unique<TrainStep>(
-      &model_, *std::move(optimizer),
+      &model_,
+      std::make_unique<Optimizer>(config.optimizer, model_.NamedParameters()),
       TrainStep::Options{
           .schedule = {.learning_rate = 1e-6, .num_steps = 1000000}});
 }

@@ -95,4 +95,9 @@ elseif(etc_torch_places GREATER 1)
     "${etc_torch_folders}. Torch_DIR is ${Torch_DIR}: say which LibTorch is "
     "meant by -DCMAKE_PREFIX_PATH=, and have no TORCH_INSTALL_PREFIX in the "
     "environment.")
+elseif(TORCH_CXX_FLAGS MATCHES "_GLIBCXX_USE_CXX11_ABI=0")
+  string(CONCAT ETC_TORCH_MISTAKE
+    "LibTorch should have the C++11 ABI, as Abseil and the other libraries have, "
+    "but ${Torch_DIR} has the old one (${TORCH_CXX_FLAGS}). Take Debian's, one "
+    "whose archive is called libtorch-cxx11-abi, or PyPI's torch 2.7 or later.")
 endif()

@@ -4,13 +4,30 @@
 #
 #   bash cmake/install_dependencies.sh [PACKAGE...]   # and these
 #
+# Where CMAKE_PREFIX_PATH or Torch_DIR in the environment names another LibTorch,
+# without Debian's and its BLAS.
+#
 # Calls apt-get only if a package is missing; its output goes to a log that is
 # shown if it fails.
 set -euo pipefail
 
+# True if CMAKE_PREFIX_PATH or Torch_DIR names a LibTorch.
+names_torch() {
+  local folders folder below
+  IFS=':;' read -ra folders <<<"${Torch_DIR:-}:${CMAKE_PREFIX_PATH:-}"
+  for folder in "${folders[@]}"; do
+    for below in "" /Torch /share/cmake/Torch; do
+      [[ -n $folder && -e $folder$below/TorchConfig.cmake ]] && return
+    done
+  done
+  return 1
+}
+
+torch=(libtorch-dev libopenblas0-openmp)
+! names_torch || torch=()
 packages=(
   g++ cmake ninja-build pkg-config
-  libtorch-dev libgloo-dev libopenblas0-openmp libdnnl-dev
+  "${torch[@]}" libgloo-dev libdnnl-dev
   libabsl-dev nlohmann-json3-dev libsnappy-dev libssl-dev zlib1g-dev
   libcli11-dev libhwy-dev
   libicu-dev libsentencepiece-dev
@@ -42,7 +59,8 @@ install() {
   local as_root=() how="as root"
   if [[ $(id -u) -ne 0 ]]; then
     command -v sudo >/dev/null ||
-      fail "needs root or sudo to install: ${missing[*]}"
+      fail "needs root or sudo to install: ${missing[*]}. With the same from" \
+        "elsewhere, \"cmake --workflow --preset release\" builds and tests."
     as_root=(sudo)
     how="as root, for which sudo may ask for your password"
   fi
@@ -70,7 +88,7 @@ fi
 
 # With the plain reference BLAS everything is some 20 times slower.
 blas=$(readlink -f /usr/lib/"$(uname -m)"-linux-gnu/libblas.so.3 || true)
-if [[ $blas != *openblas-openmp* ]]; then
+if [[ ${#torch[@]} -gt 0 && $blas != *openblas-openmp* ]]; then
   echo "Warning: libblas.so.3 is ${blas:-absent}, not OpenBLAS with OpenMP;" \
     "see update-alternatives(1). Everything will be slow." >&2
 fi

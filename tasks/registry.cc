@@ -5,7 +5,6 @@
 #include "absl/strings/str_join.h"
 #include "base/json_reader.h"
 #include "tasks/classify/task.h"
-#include "tasks/glue/overall.h"
 #include "tasks/glue/task.h"
 #include "tasks/hotpotqa/task.h"
 #include "tasks/nq/task.h"

@@ -72,8 +72,8 @@ def make_package(book, work):
 
 def start(work, out, *words):
     return subprocess.Popen(
-        ["bash", SOURCE / "bench/debian_documents.sh", *words, "--quick",
-         "--packages", work, "--out", work / out],
+        ["bash", SOURCE / "bench/debian_documents.sh", "--quick", "--packages",
+         work, "--out", work / out, *words],
         env={**os.environ, "REALETC": str(BINARIES / "realetc"),
              "OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -102,6 +102,19 @@ def check_that_it_goes_on(work):
              (folder / "seed-1/metrics.jsonl").read_text().splitlines()]
     steps = [line["step"] for line in lines if "loss" in line]
     check(steps == sorted(steps) and steps[-1] == UPDATES, str(steps))
+
+
+def check_that_others_are_refused(work):
+    """Settings and packages other than those of what is there."""
+    (work / "other").mkdir()
+    for package, _ in FOLDERS.values():
+        (work / "other" / (package + "_2_all.deb")).write_bytes(b"other")
+    for words, message in (
+            (("--updates", "5"), "begun with other settings"),
+            (("--pretraining-updates", "5"), "begun with other settings"),
+            (("--packages", work / "other"), "is of another package than")):
+        done = run(work, "chapters", *words)
+        check(done.returncode == 1 and message in done.stdout, done.stdout)
 
 
 def check(condition, message):
@@ -149,6 +162,7 @@ def main():
                       "\n".join(lines))
                 check("go home" not in "".join(lines), "\n".join(lines))
         check_that_it_goes_on(work)
+        check_that_others_are_refused(work)
         missing = run(work / "nothing", "links", "--updates", "0")
         check(missing.returncode == 2 and "at least 1" in missing.stdout,
               missing.stdout)

@@ -16,7 +16,8 @@ parts = []
 for name in sys.argv[2:]:
   path = pathlib.Path(name)
   text = path.read_text(encoding="utf-8")
-  own = re.sub(r"\W", "_", str(path.relative_to(tests).with_suffix("")))
+  own = re.sub(r"\W", "_", str(
+      path.resolve().relative_to(tests).with_suffix("")))
   text = re.sub(r"^namespace \{$", f"namespace {own} {{", text, flags=re.M)
   parts.append(f'#line 1 "{path}"\n{text}')
 joined.parent.mkdir(parents=True, exist_ok=True)

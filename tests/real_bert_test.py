@@ -3,7 +3,8 @@
 
   python3 tests/real_bert_test.py SOURCE_DIR BIN_DIR
 
-Stopped after its first run, it goes on by the same command.
+Stopped after its first run, it goes on by the same command, and refuses another
+one.
 """
 
 import json
@@ -24,11 +25,12 @@ SEEDS = (1, 2, 3)
 TASKS = ("rte", "stsb")
 
 
-def start(work):
+def start(work, *arguments):
     return subprocess.Popen(
         [sys.executable, SOURCE / "bench/real_bert.py", "finetune",
          work / "model", work, "none", work / "out", "--tasks", ",".join(TASKS),
-         "--seeds", ",".join(map(str, SEEDS)), "--beside", "realetc-bf16"],
+         "--seeds", ",".join(map(str, SEEDS)), "--beside", "realetc-bf16",
+         *arguments],
         env={**os.environ, "REALETC": str(BINARIES / "realetc")},
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
@@ -73,6 +75,10 @@ def main():
             check(result["updates"] == 6, "%s: %s" % (path, result))
         for row in ("rte in bf16, accuracy", "stsb in bf16, pearson"):
             check("| %s | " % row in output, output)
+
+        other = start(work, "--threads", "2")
+        output = other.communicate()[0]
+        check(other.returncode == 1 and "is of other settings" in output, output)
 
 
 main()

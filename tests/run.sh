@@ -34,7 +34,12 @@ jobs=${ETC_JOBS:-$(nproc)}
 # Two tests a core: many wait for the disk, or for processes of their own.
 export CMAKE_BUILD_PARALLEL_LEVEL=$jobs CTEST_PARALLEL_LEVEL=$((2 * jobs))
 
-bash cmake/install_dependencies.sh
+prefixes=${CMAKE_PREFIX_PATH:-}
+for option in "$@"; do
+  [[ $option != -DCMAKE_PREFIX_PATH=* && $option != -DTorch_DIR=* ]] ||
+    prefixes+=:${option#*=}
+done
+CMAKE_PREFIX_PATH=$prefixes bash cmake/install_dependencies.sh
 
 mkdir -p "build/$preset"
 log=build/$preset/run.log

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <utility>
@@ -24,7 +25,10 @@
 #include "tasks/analysis/analysis_html.h"
 #include "tasks/analysis/pass.h"
 #include "tasks/data/batch.h"
+#include "tasks/data/example_outline.h"
+#include "tasks/data/example_source.h"
 #include "tasks/data/global_token_name.h"
+#include "tasks/data/record_gate.h"
 #include "tasks/data/text_file.h"
 #include "tasks/inference/text_encoder.h"
 #include "tasks/inputs/text_input.h"
@@ -120,10 +124,14 @@ class AnalysisRun {
   int64_t batch_size() const { return pass_.batch_size(); }
   int64_t examples() const { return examples_; }
 
+  // kCancelled if `callbacks.stop` is true.
+  absl::Status CheckStop() const {
+    return options_.callbacks.stop != nullptr && *options_.callbacks.stop
+               ? absl::CancelledError("stopped; no file was written")
+               : absl::OkStatus();
+  }
   absl::Status Add(const EtcInput& input) {
-    if (options_.callbacks.stop != nullptr && *options_.callbacks.stop) {
-      return absl::CancelledError("stopped; no file was written");
-    }
+    ETC_RETURN_IF_ERROR(CheckStop());
     ETC_RETURN_IF_ERROR(pass_.Add(input, examples_));
     examples_ += input.global_token_ids.size(0);
     return absl::OkStatus();
@@ -173,11 +181,25 @@ void WarnAll(const AttentionAnalysisOptions& options,
 
 // --- Records of a task -------------------------------------------------------
 
+// Records of which those are left out that `evaluate` skips.
+struct GatedRecords {
+  const ExampleSource& source;
+  RecordGate gate;
+
+  absl::StatusOr<Examples> Make(int64_t record) {
+    const RecordRequest request = RequestForEvaluation(record);
+    ETC_ASSIGN_OR_RETURN(
+        const ExampleOutlines examples,
+        gate.Pass(record, OutlinesOf(request, source.Make(request))));
+    return ExamplesOf(examples);
+  }
+};
+
 absl::Status AddRecords(const AttentionAnalysisOptions& options,
-                        const ExampleSource& records, const TaskModel& model,
-                        const torch::Device& device, AnalysisRun* run) {
+                        const TaskModel& model, const torch::Device& device,
+                        GatedRecords* records, AnalysisRun* run) {
   const std::vector<int64_t> taken =
-      TakenIndices(records.size(), options.max_examples, options.seed);
+      TakenIndices(records->source.size(), options.max_examples, options.seed);
   const auto all = static_cast<int64_t>(taken.size());
   Examples waiting;
   const auto flush = [&]() -> absl::Status {
@@ -190,9 +212,8 @@ absl::Status AddRecords(const AttentionAnalysisOptions& options,
                options.max_examples;
   };
   for (int64_t done = 0; done < all && !is_full(); ++done) {
-    ETC_ASSIGN_OR_RETURN(
-        const Examples examples,
-        records.Make(RequestForEvaluation(taken[static_cast<size_t>(done)])));
+    ETC_ASSIGN_OR_RETURN(const Examples examples,
+                         records->Make(taken[static_cast<size_t>(done)]));
     for (size_t i = 0; i < examples.size() && !is_full(); ++i) {
       waiting.push_back(examples[i]);
       if (static_cast<int64_t>(waiting.size()) == run->batch_size()) {
@@ -261,11 +282,20 @@ absl::StatusOr<AttentionAnalysis> AnalyseRecords(
        .max_global_length = config.data.max_global_length,
        .kinds = KindsOf(setup.task->GlobalTokenNames(),
                         FindSpecialIds(*setup.tokenizer))});
-  ETC_RETURN_IF_ERROR(
-      AddRecords(options, *records, model, device.device, &run));
+  GatedRecords gated = {
+      .source = *records,
+      .gate = RecordGate(RecordUse::kEvaluation, OnBadRecordOf(config.data),
+                         records->size())};
+  ETC_RETURN_IF_ERROR(AddRecords(options, model, device.device, &gated, &run));
+  const SkippedRecords& skipped = gated.gate.skipped();
+  const std::string said = skipped.count > 0 ? SkippedText(skipped) : "";
   if (run.examples() == 0) {
     return InvalidArgument(options.data,
-                           " has records, but they become no example");
+                           " has records, but they become no example",
+                           said.empty() ? "" : ": ", said);
+  }
+  if (!said.empty()) {
+    WarnAll(options, {said});
   }
   AttentionAnalysis analysis = run.Result(config.model, directory);
   analysis.masked_input = config.task == kPretrainingTask;
@@ -327,42 +357,58 @@ absl::StatusOr<int64_t> CountTexts(const AttentionAnalysisOptions& options) {
   }
 }
 
-absl::Status AddTexts(const AttentionAnalysisOptions& options, int64_t count,
-                      const LoadedEncoder& loaded, AnalysisRun* run) {
-  std::vector<int64_t> taken =
-      TakenIndices(count, options.max_examples, options.seed);
-  std::sort(taken.begin(), taken.end());
+// Calls `take` with the texts of the indices `taken`, which are sorted.
+absl::Status ForEachText(
+    const AttentionAnalysisOptions& options, const std::vector<int64_t>& taken,
+    const std::function<absl::Status(const PlainText& text)>& take) {
   ETC_ASSIGN_OR_RETURN(PlainTexts texts, PlainTexts::Open(options));
-  std::vector<std::string> waiting;
   int64_t index = 0;
-  int64_t first_line = 0;
   PlainText text;
-  for (size_t done = 0; done < taken.size(); ++done) {
-    for (; index <= taken[done]; ++index) {
+  for (const int64_t wanted : taken) {
+    for (; index <= wanted; ++index) {
       ETC_ASSIGN_OR_RETURN(const bool any, texts.Next(&text));
       if (!any) {
         return absl::AbortedError(
             absl::StrCat(options.text, " has changed while it was read"));
       }
     }
-    first_line = waiting.empty() ? text.line : first_line;
-    waiting.push_back(std::move(text.text));
-    if (static_cast<int64_t>(waiting.size()) == run->batch_size() ||
-        done + 1 == taken.size()) {
-      absl::StatusOr<EncodedTexts> encoded = EncodeTexts(loaded, waiting);
-      if (!encoded.ok()) {
-        return absl::Status(
-            encoded.status().code(),
-            absl::StrCat(options.text, ": of ", waiting.size(), " from line ",
-                         first_line, " on, ", encoded.status().message()));
-      }
-      waiting.clear();
-      ETC_RETURN_IF_ERROR(run->Add(encoded->input));
-      run->Report(static_cast<int64_t>(done) + 1,
-                  static_cast<int64_t>(taken.size()));
-    }
+    ETC_RETURN_IF_ERROR(take(text));
   }
   return absl::OkStatus();
+}
+
+// Checks all texts that are taken, so that mistakes are seen before the first
+// one is run.
+absl::Status AddTexts(const AttentionAnalysisOptions& options, int64_t count,
+                      const LoadedEncoder& loaded, AnalysisRun* run) {
+  std::vector<int64_t> taken =
+      TakenIndices(count, options.max_examples, options.seed);
+  std::sort(taken.begin(), taken.end());
+  const auto check = [&](const PlainText& text) -> absl::Status {
+    ETC_RETURN_IF_ERROR(run->CheckStop());
+    return CheckEncodable(loaded, text.text,
+                          absl::StrCat(options.text, ":", text.line))
+        .status();
+  };
+  ETC_RETURN_IF_ERROR(ForEachText(options, taken, check));
+  std::vector<std::string> waiting;
+  const auto all = static_cast<int64_t>(taken.size());
+  int64_t done = 0;
+  const auto add = [&](const PlainText& text) -> absl::Status {
+    waiting.push_back(text.text);
+    ++done;
+    if (static_cast<int64_t>(waiting.size()) < run->batch_size() &&
+        done < all) {
+      return absl::OkStatus();
+    }
+    ETC_ASSIGN_OR_RETURN(const EncodedTexts encoded,
+                         EncodeTexts(loaded, waiting));
+    waiting.clear();
+    ETC_RETURN_IF_ERROR(run->Add(encoded.input));
+    run->Report(done, all);
+    return absl::OkStatus();
+  };
+  return ForEachText(options, taken, add);
 }
 
 absl::StatusOr<AttentionAnalysis> AnalyseTexts(
@@ -443,12 +489,8 @@ absl::Status CheckAnalysisOptions(const AttentionAnalysisOptions& options) {
     names.emplace_back(file.name);
   }
   for (const std::string& name : names) {
-    ETC_ASSIGN_OR_RETURN(const bool is_there,
-                         PathExists(FileOf(options, name)));
-    if (is_there && !options.overwrite) {
-      return absl::AlreadyExistsError(absl::StrCat(
-          FileOf(options, name), " is there already; --overwrite replaces it"));
-    }
+    ETC_RETURN_IF_ERROR(
+        CheckMayReplace(FileOf(options, name), options.overwrite));
   }
   return CheckWritableDirectory(options.output);
 }

@@ -38,12 +38,8 @@ absl::Status CheckComparisonOutput(const AttentionComparisonOptions& options) {
     return InvalidArgument("--output should name a directory, but is empty");
   }
   for (const char* name : kComparisonFiles) {
-    const std::string path = absl::StrCat(options.each.output, "/", name);
-    ETC_ASSIGN_OR_RETURN(const bool is_there, PathExists(path));
-    if (is_there && !options.each.overwrite) {
-      return absl::AlreadyExistsError(
-          absl::StrCat(path, " is there already; --overwrite replaces it"));
-    }
+    ETC_RETURN_IF_ERROR(CheckMayReplace(
+        absl::StrCat(options.each.output, "/", name), options.each.overwrite));
   }
   ETC_RETURN_IF_ERROR(CheckWritableDirectory(options.each.output));
   for (size_t i = 0; RunsModels(options) && i < options.inputs.size(); ++i) {

@@ -63,11 +63,7 @@ absl::Status CheckOutput(const DocumentPageOptions& options) {
   if (options.output.empty()) {
     return InvalidArgument("output should name a file, but is empty");
   }
-  ETC_ASSIGN_OR_RETURN(const bool is_there, PathExists(options.output));
-  if (is_there && !options.overwrite) {
-    return absl::AlreadyExistsError(absl::StrCat(
-        options.output, " is there already; --overwrite replaces it"));
-  }
+  ETC_RETURN_IF_ERROR(CheckMayReplace(options.output, options.overwrite));
   return CheckWritableDirectory(FolderOf(options.output));
 }
 

@@ -45,7 +45,7 @@ namespace {
 struct EmbedArguments {
   std::string checkpoint;
   std::vector<std::string> data;
-  std::vector<std::string> fields = {"text"};
+  std::vector<std::string> fields = {};  // empty: "text"
   std::string output;
   std::string pooling = "first";
   bool documents_only = false;
@@ -315,6 +315,13 @@ absl::Status CheckEmbedArguments(const EmbedArguments& arguments,
     return InvalidArgument("--output should end in .npy or .jsonl, but is ",
                            QuotedName(output));
   }
+  const auto plain = std::find_if(
+      files.begin(), files.end(),
+      [](const EmbedFile& file) { return !file.records.has_value(); });
+  if (!arguments.fields.empty() && plain != files.end()) {
+    return InvalidArgument("--text names fields of records, but ", plain->path,
+                           ", which is no .jsonl or .json, is one text");
+  }
   std::vector<std::string> read = FilesAt(arguments.checkpoint);
   const std::vector<std::string> of_vocabulary =
       arguments.vocabulary.empty() ? std::vector<std::string>()
@@ -389,7 +396,9 @@ absl::StatusOr<int64_t> CheckTexts(const std::vector<EmbedFile>& files,
     ETC_RETURN_IF_ERROR(ids.Add(record.id, record.where));
     return NamingOutOfMemory(
         [&] { return absl::StrCat("reading ", record.where); },
-        [&] { return CheckEncodable(loaded, record.text, record.where); });
+        [&] {
+          return CheckEncodable(loaded, record.text, record.where).status();
+        });
   };
   ETC_RETURN_IF_ERROR(ForEachText(files, names, check));
   return records;
@@ -416,8 +425,11 @@ absl::Status RunEmbed(const EmbedArguments& arguments) {
   ETC_RETURN_IF_ERROR(CheckEmbedArguments(arguments, files));
   ETC_RETURN_IF_ERROR(SetThreads(arguments.threads, "--threads").status());
   ETC_ASSIGN_OR_RETURN(const LoadedEncoder loaded, OpenEncoder(arguments));
+  const std::vector<std::string> fields = arguments.fields.empty()
+                                              ? std::vector<std::string>{"text"}
+                                              : arguments.fields;
   ETC_ASSIGN_OR_RETURN(const int64_t records,
-                       CheckTexts(files, arguments.fields, loaded));
+                       CheckTexts(files, fields, loaded));
   const char* const kind = loaded.config.has_long_tokens ? "sentence" : "chunk";
   const std::string parts = absl::StrCat(kind, "s");
   VectorWriter writer(arguments.output,
@@ -437,7 +449,7 @@ absl::Status RunEmbed(const EmbedArguments& arguments) {
     progress.Done(writer.documents());
     return absl::OkStatus();
   };
-  ETC_RETURN_IF_ERROR(ForEachText(files, arguments.fields, embed));
+  ETC_RETURN_IF_ERROR(ForEachText(files, fields, embed));
   ETC_RETURN_IF_ERROR(writer.End());
   std::cout << arguments.output << ": " << Counted(records, "document");
   if (!arguments.documents_only) {

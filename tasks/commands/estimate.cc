@@ -30,6 +30,8 @@
 #include "tasks/train/device_rates.h"
 #include "tasks/train/finetune.h"
 #include "tasks/train/memory_plan.h"
+#include "tasks/train/task_model.h"
+#include "tasks/train/trained_counts.h"
 #include "tasks/translation/options.h"
 #include "tasks/translation/task.h"
 
@@ -45,12 +47,15 @@ void PrintLine(const std::string& name, const std::string& value) {
   std::cout << absl::StreamFormat("  %-26s %15s\n", name, value);
 }
 
-// Returns their sum.
-int64_t PrintParameters(const FinetuneConfig& config, const TaskHead& layers) {
+// Returns the parameters that are trained.
+TrainedCounts PrintParameters(const FinetuneConfig& config,
+                              const TaskHead& layers) {
   const ParameterCounts counts = CountParameters(config.model);
   int64_t head = 0;
-  for (const torch::Tensor& parameter : layers.parameters()) {
-    head += parameter.numel();
+  ParameterSizes sizes = EncoderSizes(config.model);
+  for (const auto& parameter : layers.named_parameters()) {
+    sizes[kHeadPrefix + parameter.key()] = parameter.value().numel();
+    head += parameter.value().numel();
   }
   const int64_t total = counts.total() + head;
   std::cout << "Parameters\n";
@@ -69,7 +74,11 @@ int64_t PrintParameters(const FinetuneConfig& config, const TaskHead& layers) {
   PrintLine("encoder", FormatCount(counts.total()));
   PrintLine("head of " + config.task, FormatCount(head));
   PrintLine("total", FormatCount(total));
-  return total;
+  const TrainedCounts trained = CountTrained(config.train, sizes);
+  if (trained.trained < total) {
+    PrintLine("trained", FormatCount(trained.trained));
+  }
+  return trained;
 }
 
 // The device that figures are for, and the implementation of a step there.
@@ -142,7 +151,7 @@ void PrintParameterMemory(const StepMemory& memory) {
   PrintLine("gradients", FormatBytes(memory.gradients));
 }
 
-void PrintMemory(const FinetuneConfig& config, int64_t parameters,
+void PrintMemory(const FinetuneConfig& config, const TrainedCounts& parameters,
                  const EstimatedDevice& on) {
   const StepMemory memory =
       EstimateStepMemory(WithPlanOfLargest(config, parameters, on.backend),
@@ -214,7 +223,8 @@ void PrintDuration(const std::string& name, double seconds) {
 // Prints the parts of an update's time and the time of a run. `time_of` is the
 // time of an update with a configuration. Returns the seconds of one update.
 double PrintTime(
-    const FinetuneConfig& config, const EstimatedDevice& on, int64_t parameters,
+    const FinetuneConfig& config, const EstimatedDevice& on,
+    const TrainedCounts& parameters,
     const std::function<StepTime(const FinetuneConfig&)>& time_of) {
   const StepTime time =
       time_of(WithPlanOfLargest(config, parameters, on.backend));
@@ -248,7 +258,7 @@ double PrintTime(
 
 absl::StatusOr<double> PrintTimeOnCpu(const FinetuneConfig& config,
                                       const EstimatedDevice& on,
-                                      int64_t parameters,
+                                      const TrainedCounts& parameters,
                                       const HeadCost& head) {
   ETC_ASSIGN_OR_RETURN(const int64_t threads, SetThreads(config.train.threads));
   const MachineRates rates = MeasureRates(config);
@@ -259,13 +269,13 @@ absl::StatusOr<double> PrintTimeOnCpu(const FinetuneConfig& config,
       threads, rates.linear / 1e9, config.train.precision, rates.product / 1e9,
       rates.traffic / 1e9);
   return PrintTime(config, on, parameters, [&](const FinetuneConfig& run) {
-    return EstimateStepTime(run, parameters, head, rates);
+    return EstimateStepTime(run, parameters.trained, head, rates);
   });
 }
 
 absl::StatusOr<double> PrintTimeOnDevice(const FinetuneConfig& config,
                                          const EstimatedDevice& on,
-                                         int64_t parameters,
+                                         const TrainedCounts& parameters,
                                          const HeadCost& head) {
   ETC_RETURN_IF_ERROR(SetThreads(config.train.threads).status());
   ETC_ASSIGN_OR_RETURN(const DeviceRates rates,
@@ -282,7 +292,7 @@ absl::StatusOr<double> PrintTimeOnDevice(const FinetuneConfig& config,
                                    on.no_kernels))
             << "\n";
   return PrintTime(config, on, parameters, [&](const FinetuneConfig& run) {
-    return EstimateStepTime(run, parameters, head, rates);
+    return EstimateStepTime(run, parameters.trained, head, rates);
   });
 }
 
@@ -361,7 +371,7 @@ absl::Status Estimate(const EstimateArguments& arguments) {
   const EstimatedDevice on = WithBackend(device, config);
   ETC_ASSIGN_OR_RETURN(const std::shared_ptr<TaskHead> layers,
                        entry->make_head(config));
-  const int64_t parameters = PrintParameters(config, *layers);
+  const TrainedCounts parameters = PrintParameters(config, *layers);
   PrintMemory(config, parameters, on);
   const HeadCost head = layers->CostOf(LargestUpdate(config));
   PrintOperations(WithPlanOfLargest(config, parameters, on.backend), head);

@@ -32,7 +32,6 @@
 #include "tasks/task/task.h"
 #include "tasks/train/run_plan.h"
 #include "tasks/translation/bleu.h"
-#include "tasks/translation/dev_bleu.h"
 #include "tasks/translation/translator.h"
 
 namespace etc {
@@ -119,21 +118,23 @@ absl::Status AddBleu(const EvaluateArguments& arguments, CheckpointRun* run) {
   }
   StreamReporter reporter = ConsoleReporter();
   const RunContext context = {.reporter = &reporter, .stop = StopAtInterrupt()};
-  ETC_ASSIGN_OR_RETURN(Translator translator,
-                       Translator::Open(arguments.run.checkpoint,
-                                        {.device = arguments.run.device,
-                                         .threads = arguments.run.threads},
-                                        context));
+  ETC_ASSIGN_OR_RETURN(
+      Translator translator,
+      Translator::Open(run->directory,
+                       {.batch_size = arguments.run.batch_size.value_or(
+                            TranslatorOptions().batch_size),
+                        .device = arguments.run.device,
+                        .threads = arguments.run.threads},
+                       context));
   const DataRequest data = {
       .patterns = run->config.data.dev,
       .use = RecordUse::kEvaluation,
       .max_record_bytes = MaxRecordBytesOf(run->config.data)};
-  const BleuOptions options;
   ETC_ASSIGN_OR_RETURN(
-      const BleuScore bleu,
-      TranslateAndScore(*run->setup.task, data, options, context, &translator));
-  std::cerr << "BLEU " << BleuSignature(options) << std::endl;
-  run->evaluation.metrics.emplace_back("bleu", bleu.score);
+      const CheckpointBleu bleu,
+      TranslateAndScore(*run->setup.task, data, context, &translator));
+  std::cerr << "BLEU " << BleuSignature(bleu.options) << std::endl;
+  run->evaluation.metrics.emplace_back("bleu", bleu.score.score);
   return absl::OkStatus();
 }
 
@@ -290,7 +291,8 @@ void AddEvaluateCommand(CLI::App* program, Action* action) {
                     "One JSON object with all digits");
   command->add_flag("--bleu", arguments->bleu,
                     "Translation: translate the data, too, and print BLEU as "
-                    "sacrebleu computes it");
+                    "sacrebleu computes it; of a dictionary, whose text is "
+                    "tokenised, as multi-bleu.perl does");
   command->callback(
       [=] { *action = [arguments] { return RunEvaluate(*arguments); }; });
 }

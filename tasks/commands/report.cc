@@ -109,11 +109,7 @@ absl::Status CheckReportFile(const ReportArguments& arguments,
     }
   }
   ETC_RETURN_IF_ERROR(CheckOutputFile("--output", arguments.output, read));
-  ETC_ASSIGN_OR_RETURN(const bool exists, PathExists(arguments.output));
-  return exists && !arguments.overwrite
-             ? absl::AlreadyExistsError(absl::StrCat(
-                   arguments.output, " exists: --overwrite replaces it"))
-             : absl::OkStatus();
+  return CheckMayReplace(arguments.output, arguments.overwrite);
 }
 
 // The predictions of the best checkpoint of `run` beside the gold in `data`,

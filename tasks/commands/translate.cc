@@ -144,6 +144,9 @@ absl::StatusOr<int64_t> TranslateAll(
         const std::vector<std::string> lines,
         source->Next(kBatchesOfWindow * translator->batch_size()));
     if (lines.empty()) {
+      if (context.is_stopped()) {
+        break;  // LineReader ends its input at a signal
+      }
       return done;
     }
     std::vector<std::vector<int32_t>> encoded;
@@ -163,7 +166,8 @@ absl::StatusOr<int64_t> TranslateAll(
           return write(FormatTranslations(translations,
                                           done + static_cast<int64_t>(line) + 1,
                                           with_scores));
-        }));
+        },
+        /*first_line=*/done + 1));
     ETC_RETURN_IF_ERROR(mistake);
     done += static_cast<int64_t>(encoded.size());
   }
@@ -225,7 +229,7 @@ absl::Status RunTranslate(const TranslateArguments& arguments) {
                      std::cout << text;
                      return FlushStandardOutput();
                    });
-  // Finished translations are kept where an error ends it, but not at Ctrl-C.
+  // Finished translations are kept where an error ends it, but not at a signal.
   absl::Status written;
   if (!to_stream && (lines.ok() || (!contents.empty() &&
                                     !absl::IsCancelled(lines.status())))) {

@@ -27,6 +27,12 @@ bool IsKnownDefect(const absl::Status& status) {
   return status.GetPayload(kKnownDefect).has_value();
 }
 
+std::string SkippedText(const SkippedRecords& skipped) {
+  return absl::StrCat(
+      "skipped ", Counted(skipped.count, "bad record"),
+      skipped.count == 1 ? ": " : ", the first: ", skipped.first_message);
+}
+
 std::string TruncatedText(const SkippedRecords& skipped) {
   return skipped.truncated == 0
              ? ""

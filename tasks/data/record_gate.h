@@ -34,6 +34,10 @@ struct SkippedRecords {
   int64_t truncated = 0;
 };
 
+// "skipped 2 bad records, the first: ...", of those that are counted, one at
+// least.
+std::string SkippedText(const SkippedRecords& skipped);
+
 // "2 records were cut ...", with the settings to look at; empty if none were.
 std::string TruncatedText(const SkippedRecords& skipped);
 

@@ -27,7 +27,9 @@ constexpr size_t kColours = 8;
 constexpr std::array<const char*, 4> kDashes = {"", "6 3", "2 3", "9 3 2 3"};
 
 std::string StrokeOf(size_t index) {
-  const char* const dashes = kDashes[index % kDashes.size()];
+  // Other dashes for a colour that comes again.
+  const char* const dashes =
+      kDashes[(index + index / kColours) % kDashes.size()];
   return absl::StrCat("stroke=\"var(--series-", index % kColours + 1, ")\"",
                       *dashes == '\0'
                           ? ""

@@ -523,7 +523,7 @@ std::string PartTable(const Report& report, const std::string& heading,
   return html + "</table></div>\n";
 }
 
-// A record with the scores of its predictions.
+// A record with the scores of its predictions, larger ones being better.
 struct RankedRecord {
   std::string id;
   double mean = 0;
@@ -556,7 +556,9 @@ std::vector<RankedRecord> Rank(const Report& report,
         break;
       }
       ++found;
-      const double score = ScoreOf(report.predictions[g].judged, {at->second});
+      const auto [name, value] =
+          report.predictions[g].judged.record_score(at->second);
+      const double score = IsLowerBetter(name) ? -value : value;
       low = std::min(low, score);
       high = std::max(high, score);
       record.mean += score / static_cast<double>(report.predictions.size());
@@ -646,6 +648,11 @@ std::string MarkedText(const std::string& text,
                       end < text.size() ? " [...]" : "");
 }
 
+// The name of the score of single records.
+std::string RecordScoreName(const Report& report) {
+  return report.predictions.front().judged.record_score(0).first;
+}
+
 std::string RecordHtml(const Report& report,
                        const std::vector<RecordsById>& indices,
                        const RankedRecord& ranked) {
@@ -660,10 +667,11 @@ std::string RecordHtml(const Report& report,
     const JudgedRecord& judged = group.judged.records[at];
     predicted.insert(predicted.end(), judged.predicted_texts.begin(),
                      judged.predicted_texts.end());
-    absl::StrAppend(&rows, "<tr>", Cell(GroupName(report, group)),
-                    NumberCell(FormatScore(ScoreOf(group.judged, {at}))),
-                    "<td><code>", HtmlText(judged.prediction.substr(0, 400)),
-                    "</code></td></tr>\n");
+    absl::StrAppend(
+        &rows, "<tr>", Cell(GroupName(report, group)),
+        NumberCell(FormatScore(group.judged.record_score(at).second)),
+        "<td><code>", HtmlText(judged.prediction.substr(0, 400)),
+        "</code></td></tr>\n");
   }
   return absl::StrCat(
       "<div class=\"record\"><strong>", HtmlText(record.id),
@@ -673,7 +681,7 @@ std::string RecordHtml(const Report& report,
           : "",
       "</span>\n<p>", MarkedText(record.text, record.gold_texts, predicted),
       "</p>\n<table><tr>", HeadCell("", false),
-      HeadCell(first.judged.main_metric, true), HeadCell("answer", false),
+      HeadCell(RecordScoreName(report), true), HeadCell("answer", false),
       "</tr>\n<tr><td>gold</td><td></td><td><code>",
       HtmlText(record.gold.substr(0, 400)), "</code></td></tr>\n", rows,
       "</table></div>\n");
@@ -715,11 +723,12 @@ std::string RecordLists(const Report& report) {
   const double low = worst->mean;
   const double high = best->mean;
   std::set<std::string> shown;
-  std::string html =
+  std::string html = absl::StrCat(
       "<p class=\"faint\">Marks: <mark class=\"gold\">gold</mark>, <mark "
       "class=\"predicted\">predicted</mark>, <mark class=\"both\">both</mark>. "
-      "The score of a record is the main metric of it alone; of equal ones the "
-      "longest come first.</p>\n";
+      "The score of a record is ",
+      HtmlText(RecordScoreName(report)),
+      " of it alone; of equal ones the longest come first.</p>\n");
   const auto longer = [](const RankedRecord& a, const RankedRecord& b) {
     return a.length > b.length;
   };

@@ -88,6 +88,13 @@ expect("${output}" "mistake: LibTorch's libraries should be in one folder"
   "${WORK_DIR}/half/lib/libtorch.so and ${WORK_DIR}/system/lib/libc10.so"
   "CMAKE_PREFIX_PATH")
 
+make_torch(old 2.5.1 torch c10)
+file(APPEND "${WORK_DIR}/old/share/cmake/Torch/TorchConfig.cmake"
+  "set(TORCH_CXX_FLAGS -D_GLIBCXX_USE_CXX11_ABI=0)\n")
+configure(output -DCMAKE_PREFIX_PATH=${WORK_DIR}/old)
+expect("${output}" "mistake: LibTorch should have the C++11 ABI"
+  "${WORK_DIR}/old/share/cmake/Torch has the old one")
+
 file(REMOVE_RECURSE "${WORK_DIR}/system")
 configure(output)
 expect("${output}" "mistake: There is no LibTorch" "torch.utils.cmake_prefix_path")

@@ -88,6 +88,20 @@ check "names what is missing then" grep -q "root or sudo.*libhwy-dev" "$work/err
 check "does not call apt-get either" test \
   "$(grep -c apt-get "$work/calls")" -eq 0
 
+begin 1000 libtorch-dev libopenblas0-openmp
+mkdir -p "$work/torch/share/cmake/Torch"
+touch "$work/torch/share/cmake/Torch/TorchConfig.cmake"
+for named in CMAKE_PREFIX_PATH="/none:$work/torch" \
+  CMAKE_PREFIX_PATH="$work/torch/share/cmake" \
+  Torch_DIR="$work/torch/share/cmake/Torch"; do
+  status=0
+  (export "$named" && run && exit "$status") || status=$?
+  check "needs no LibTorch of Debian's beside $named" test "$status" -eq 0
+done
+CMAKE_PREFIX_PATH=/none run
+check "needs Debian's where no other is named" test "$status" -eq 1
+check "says what builds without packages" grep -q "cmake --workflow" "$work/err"
+
 begin 0 libhwy-dev
 stand_in apt-get '[[ $1 == update ]] || { echo "E: no libhwy-dev"; exit 100; }'
 run
