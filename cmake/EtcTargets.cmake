@@ -19,9 +19,17 @@ target_compile_options(etc_build_options INTERFACE
   $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=1048576>
   $<$<BOOL:${ETC_WARNINGS_AS_ERRORS}>:-Werror>)
 # Kernels for CPUs that have no SSE4, of before 2008, would be a fifth of all: those
-# take the scalar ones.
+# take the scalar ones. Sanitizers do with fewer: threads do not depend on the target,
+# and each one's accesses are tested without them (tests/support/guarded_buffer.h).
+set(disabled_targets HWY_SSSE3)
+if(ETC_SANITIZE MATCHES "address|thread")
+  string(APPEND disabled_targets "|HWY_SSE4")
+endif()
+if(ETC_SANITIZE MATCHES "thread")
+  string(APPEND disabled_targets "|HWY_AVX2")
+endif()
 target_compile_definitions(etc_build_options INTERFACE
-  HWY_DISABLED_TARGETS=HWY_SSSE3)
+  "HWY_DISABLED_TARGETS=${disabled_targets}")
 
 # Some 250 tests link in a third of the time by it.
 include(CheckLinkerFlag)
@@ -109,8 +117,12 @@ etc_precompiled_header(etc_core_pch "etc_sanitizers;${etc_common_deps}"
   ${etc_common_headers})
 
 # Tests: what nearly all of them include, and no optimisation, which together
-# more than halve the time to build them. What they test is optimised.
+# more than halve the time to build them. What they test is optimised. Reports of
+# sanitizers name the lines of libraries, and of tests the functions alone.
 set(etc_test_options -O0)
+if(ETC_SANITIZE)
+  list(APPEND etc_test_options -g0)
+endif()
 set(etc_test_headers <gmock/gmock.h> <gtest/gtest.h> ${etc_common_headers}
   "${PROJECT_SOURCE_DIR}/tests/support/json_instance.h")
 if(ETC_BUILD_TESTS)
@@ -249,22 +261,33 @@ function(etc_program)
   etc_set_up_target(${arg_NAME} ${arg_TORCH})
 endfunction()
 
-# etc_test(<file> [TORCH] [THREADS] [PROGRAM] [COMMANDS] [OWN_PROGRAM]
+# Threaded tests are programs of their own where no other tests are built.
+set(etc_word_of_threads)
+if(ETC_SANITIZE MATCHES "thread")
+  set(etc_word_of_threads THREADS)
+endif()
+
+# etc_test(<file> [TORCH] [THREADS] [CUDA] [PROGRAM | COMMANDS] [OWN_PROGRAM]
 #          [THREAD_CASES <filter>] [SLOW | SLOW_CASES <filter>] [RELEASE_CHECK]
-#          [DEPS <target>...] [ENVIRONMENT <n=v>...])
+#          [WITH <file>...] [DEPS <target>...] [ENVIRONMENT <n=v>...])
 #
 # One CTest entry, a process of its own, for one test file, linked with the layer
 # that it lies in: tests/attention/... with RealETC::attention if it says TORCH,
 # else with RealETC::attention_core, so that it starts and compiles fast. Files of
-# a layer that say the same of TORCH, THREADS, PROGRAM and COMMANDS are built as
-# one program (ETC_UNITY_TESTS), of which each entry runs its own file's cases;
-# OWN_PROGRAM or DEPS: this file is a program.
+# a layer that say the same of TORCH, CUDA, PROGRAM and COMMANDS are built as one
+# program (ETC_UNITY_TESTS), of which each entry runs its own file's cases;
+# OWN_PROGRAM or DEPS: this file is a program. WITH: files without tests that it
+# needs, which are compiled once for a program.
 # THREADS: the test runs code of ours on several threads, so the preset `tsan`
 # builds and runs it (target `threaded_tests`, label `threads`). THREAD_CASES: there
 # only the cases that this GoogleTest filter matches; the others compare numbers.
-# PROGRAM: the test starts `realetc`, whose path it finds in ETC_PROGRAM.
-# COMMANDS: the test runs commands of `realetc` in child processes of its own
-# (tests/support/run_realetc.h), which saves the 0.4 s of each start.
+# CUDA: the test finds the devices of a stand-in (tests/support/stand_in_cuda.h), if
+# there is one, else those that there are.
+# PROGRAM: the test starts `realetc`, whose path it finds in ETC_PROGRAM; behind the
+# shim in ETC_SHIM (tests/support/file_operation_shim.h) if it likes, unless
+# ETC_SANITIZED. COMMANDS: the test can do so as well, and runs commands of `realetc`
+# in child processes of its own (tests/support/run_realetc.h), which saves the 0.4 s
+# of each start.
 # SLOW: the test has the label `slow`, which is run when it is asked for
 # (`bash tests/run.sh release -L slow`). SLOW_CASES: only the cases that this
 # GoogleTest filter matches do, as an entry <name>_slow; the others stay.
@@ -275,24 +298,25 @@ endfunction()
 # cases in ETC_UNSANITIZED_CASES too.
 function(etc_test source)
   cmake_parse_arguments(PARSE_ARGV 1 arg
-    "TORCH;THREADS;PROGRAM;COMMANDS;OWN_PROGRAM;SLOW;RELEASE_CHECK"
-    "SLOW_CASES;THREAD_CASES" "DEPS;ENVIRONMENT")
+    "TORCH;THREADS;CUDA;PROGRAM;COMMANDS;OWN_PROGRAM;SLOW;RELEASE_CHECK"
+    "SLOW_CASES;THREAD_CASES" "WITH;DEPS;ENVIRONMENT")
   etc_test_path("${source}" path name)
   set_property(GLOBAL APPEND PROPERTY ETC_REGISTERED_TESTS "${path}")
   if(ETC_SANITIZE AND (arg_SLOW OR name IN_LIST ETC_UNSANITIZED_TESTS))
     return()
   endif()
   set(kind)
-  foreach(word IN ITEMS TORCH THREADS PROGRAM COMMANDS)
+  foreach(word IN ITEMS TORCH ${etc_word_of_threads} CUDA PROGRAM COMMANDS)
     if(arg_${word})
       list(APPEND kind ${word})
     endif()
   endforeach()
+  set(sources "${source}" ${arg_WITH})
   if(ETC_UNITY_TESTS AND NOT arg_OWN_PROGRAM AND NOT arg_DEPS)
-    etc_join_test_program(${name} "${kind}" "${source}" target arguments)
+    etc_join_test_program(${name} "${kind}" "${sources}" target arguments)
   else()
     string(REPLACE "/" "_" target "${name}")
-    etc_add_test_program(${target} "${path}" "${kind}" "${source}" "${arg_DEPS}")
+    etc_add_test_program(${target} "${path}" "${kind}" "${sources}" "${arg_DEPS}")
     set(arguments)
   endif()
   set_property(GLOBAL PROPERTY ETC_TEST_COMMAND_${name} ${target} ${arguments})
@@ -340,7 +364,7 @@ function(etc_tests program)
   endif()
   etc_test_path("${program}" path name)
   set(kind)
-  foreach(word IN ITEMS TORCH THREADS)
+  foreach(word IN ITEMS TORCH ${etc_word_of_threads})
     if(arg_${word})
       list(APPEND kind ${word})
     endif()
@@ -380,8 +404,10 @@ function(etc_join_test_program name kind sources target_variable
   foreach(source IN LISTS sources)
     set_property(DIRECTORY "${directory}" APPEND PROPERTY
       ETC_FILES_OF_${target} "${CMAKE_CURRENT_SOURCE_DIR}/${source}")
-    etc_test_path("${source}" path unused)
-    list(APPEND arguments "--only=${path}")
+    if(source MATCHES "_test\\.cc$")
+      etc_test_path("${source}" path unused)
+      list(APPEND arguments "--only=${path}")
+    endif()
   endforeach()
   string(REPLACE "/" "_" own_target "${name}")
   add_custom_target(${own_target})
@@ -392,11 +418,14 @@ endfunction()
 
 function(etc_add_joined_program target layer kind)
   get_directory_property(sources ETC_FILES_OF_${target})
+  list(REMOVE_DUPLICATES sources)
   etc_add_test_program(${target} ${layer}/joined "${kind}" "${sources}" "")
 endfunction()
 
 # The sources of a test program, of which most are joined to some few
-# (tests/join_files.py), if ETC_UNITY_TESTS says so.
+# (tests/join_files.py), if ETC_UNITY_TESTS says so: not files that include
+# themselves, for each target of Highway, nor those without tests, which use their
+# unnamed namespace outside of it.
 function(etc_join_sources target sources result)
   list(LENGTH sources number)
   if(NOT ETC_UNITY_TESTS OR number LESS 2)
@@ -410,8 +439,8 @@ function(etc_join_sources target sources result)
   foreach(source IN LISTS sources)
     cmake_path(ABSOLUTE_PATH source OUTPUT_VARIABLE path)
     file(STRINGS "${path}" each_target REGEX "hwy/foreach_target.h" LIMIT_COUNT 1)
-    if(each_target)
-      list(APPEND compiled "${source}")  # includes itself
+    if(each_target OR NOT source MATCHES "_test\\.cc$")
+      list(APPEND compiled "${source}")
       continue()
     endif()
     file(SIZE "${path}" bytes)
@@ -440,12 +469,13 @@ function(etc_join_batch name paths result)
 endfunction()
 
 # etc_test_again(<file> <variant> ENVIRONMENT <n=v>...)
-# One more CTest entry of a test that etc_test declared, in another environment.
+# One more CTest entry of a test that etc_test declared, in another environment; not
+# with sanitizers.
 function(etc_test_again source variant)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "ENVIRONMENT")
   etc_test_path("${source}" path name)
   get_property(command GLOBAL PROPERTY ETC_TEST_COMMAND_${name})
-  if(command)
+  if(command AND NOT ETC_SANITIZE)
     etc_add_test(${name}_${variant} "${arg_ENVIRONMENT}" ${command})
   endif()
 endfunction()
@@ -459,7 +489,7 @@ function(etc_test_path source path_variable name_variable)
   set(${name_variable} "${name}" PARENT_SCOPE)
 endfunction()
 
-# A program of test files; `kind` has some of TORCH, PROGRAM and COMMANDS.
+# A program of test files; `kind` has some of TORCH, CUDA, PROGRAM and COMMANDS.
 function(etc_add_test_program target path kind sources deps)
   string(REGEX REPLACE "/.*" "" layer "${path}")
   set(header etc_torch_test_pch)
@@ -481,10 +511,20 @@ function(etc_add_test_program target path kind sources deps)
     etc_build_options etc_test_sanitizers)
   target_compile_options(${target} PRIVATE ${etc_test_options})
   target_precompile_headers(${target} REUSE_FROM ${header})
-  if(PROGRAM IN_LIST kind)
+  if(CUDA IN_LIST kind AND TARGET etc_cuda_stand_in)
+    target_link_libraries(${target} PRIVATE
+      etc_cuda_stand_in etc_emulated_cuda_kernels)
+  endif()
+  if(PROGRAM IN_LIST kind OR COMMANDS IN_LIST kind)
+    set(sanitized false)
+    if(ETC_SANITIZE)
+      set(sanitized true)
+    endif()
     target_compile_definitions(${target} PRIVATE
-      ETC_PROGRAM="$<TARGET_FILE:realetc>")
-    add_dependencies(${target} realetc)
+      ETC_PROGRAM="$<TARGET_FILE:realetc>"
+      ETC_SHIM="$<TARGET_FILE:etc_file_operation_shim>"
+      ETC_SANITIZED=${sanitized})
+    add_dependencies(${target} realetc etc_file_operation_shim)
   endif()
   if(COMMANDS IN_LIST kind)
     target_link_libraries(${target} PRIVATE etc_run_realetc_child)

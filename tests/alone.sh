@@ -12,15 +12,14 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 pattern=${1:-}
-build=build/alone
+build=build/release
 jobs=${ETC_JOBS:-$(nproc)}
-cmake -G Ninja -S . -B "$build" --log-level=WARNING >/dev/null \
-  -DCMAKE_BUILD_TYPE=Release -DCMAKE_EXPORT_COMPILE_COMMANDS=ON \
-  -DETC_BUILD_TESTS=OFF -DETC_BUILD_EXAMPLES=OFF -DCMAKE_UNITY_BUILD=OFF \
-  -DETC_WARNINGS_AS_ERRORS=ON
+# The commands and the precompiled headers of the preset `release`.
+[[ -e $build/compile_commands.json ]] || cmake --preset release >/dev/null
 cmake --build "$build" -j "$jobs" --target etc_core_pch etc_torch_pch >/dev/null
 
-# Each file with the directory and the command that compiles it.
+# Each file with the directory and the command that compiles it, or the one that it
+# is a part of.
 mapfile -d '' -t entries < <(python3 - "$build/compile_commands.json" "$pattern" <<'END'
 import json
 import os
@@ -29,13 +28,16 @@ import shlex
 import sys
 
 for entry in json.load(open(sys.argv[1])):
-  path = os.path.relpath(entry["file"])
-  if path.startswith("build") or not re.search(sys.argv[2], path):
-    continue
+  files = [entry["file"]]
+  if "/Unity/" in entry["file"]:
+    files = re.findall(r'^#include "(.*)"$', open(entry["file"]).read(), re.M)
   words = shlex.split(entry["command"])
-  at = words.index("-o")
-  words = words[:at] + ["-Wfatal-errors", "-fsyntax-only", "-x", "c++", "-"]
-  print(path, entry["directory"], shlex.join(words), sep="\n", end="\0")
+  words = words[:words.index("-o")] + [
+      "-Wshadow", "-Werror", "-Wfatal-errors", "-fsyntax-only", "-x", "c++", "-"]
+  for path in map(os.path.relpath, files):
+    if (re.match("(base|attention|etc|tasks)/", path) and
+        re.search(sys.argv[2], path)):
+      print(path, entry["directory"], shlex.join(words), sep="\n", end="\0")
 END
 )
 echo "alone: ${#entries[@]} files"

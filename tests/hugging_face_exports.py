@@ -16,6 +16,7 @@ import sys
 import tempfile
 
 try:
+  import safetensors.torch
   import torch
   import transformers
 except ImportError as error:
@@ -132,6 +133,7 @@ def check_torch_save(program, folder):
                                                      torch.qint8)
   state["odd.set"] = {1, 2}
   state["odd.device"] = torch.device("cpu")
+  imported = []
   for protocol in (2, 3, 4):
     for is_zip in (True, False):
       torch.save(state, folder / "there/pytorch_model.bin",
@@ -139,12 +141,18 @@ def check_torch_save(program, folder):
                  _use_new_zipfile_serialization=is_zip)
       target = folder / f"ours-{protocol}-{is_zip}"
       run(program, "import", folder / "there", target)
-      run(program, "inspect", folder / "there")
-      run(program, "export", target, target / "back", "--format", "safetensors")
-      back = transformers.BertModel.from_pretrained(target / "back")
-      for key, value in back.state_dict().items():
-        if not torch.equal(value, state[key]):
+      imported.append(safetensors.torch.load_file(target / "model.safetensors"))
+      if imported[-1].keys() != imported[0].keys():
+        sys.exit(f"torch.save, protocol {protocol}: other tensors")
+      for key, value in imported[0].items():
+        if not torch.equal(imported[-1][key], value):
           sys.exit(f"torch.save, protocol {protocol}: {key} differs")
+  run(program, "inspect", folder / "there")
+  run(program, "export", target, folder / "back", "--format", "safetensors")
+  back = transformers.BertModel.from_pretrained(folder / "back")
+  for key, value in back.state_dict().items():
+    if not torch.equal(value, state[key]):
+      sys.exit(f"torch.save: {key} differs")
   print("torch.save: the same in each form")
 
 

@@ -93,11 +93,14 @@ def _write(model, folder):
   return folder
 
 
-def _run_cpp(folder, texts, tmp_path):
-  lines, out = tmp_path / "texts.jsonl", tmp_path / "out.safetensors"
+def _run_cpp(folders, texts, tmp_path):
+  """What C++ makes of the texts by each checkpoint, in one start."""
+  lines = tmp_path / "texts.jsonl"
   lines.write_text("".join(json.dumps(text) + "\n" for text in texts))
-  subprocess.run([_PROGRAM, folder, lines, out], check=True)
-  return safetensors.load_file(out)
+  outs = [tmp_path / f"out-{i}.safetensors" for i in range(len(folders))]
+  subprocess.run([_PROGRAM], check=True, text=True, input="".join(
+      f"{folder} {lines} {out}\n" for folder, out in zip(folders, outs)))
+  return [safetensors.load_file(out) for out in outs]
 
 
 def _bytes(text, pieces):
@@ -113,14 +116,22 @@ def _assert_near(actual, expected):
                              atol=1e-5 * max(1.0, expected.abs().max().item()))
 
 
+@pytest.fixture(scope="module")
+def of_cpp(tmp_path_factory):
+  """A checkpoint of each of _CONFIGS, and what C++ makes of TEXTS by it."""
+  parent = tmp_path_factory.mktemp("of_cpp")
+  folders = [_write(_model(_config(**fields)), parent / f"checkpoint-{i}")
+             for i, fields in enumerate(_CONFIGS)]
+  return list(zip(folders, _run_cpp(folders, TEXTS, parent)))
+
+
 @needs_program
 @pytest.mark.parametrize("plain", (False, True), ids=("kernels", "plain"))
-@pytest.mark.parametrize("fields", _CONFIGS, ids=lambda f: "_".join(
-    map(str, f.values())))
-def test_outputs_are_those_of_cpp(fields, plain, tmp_path):
-  config = _config(**fields)
-  folder = _write(_model(config), tmp_path / "checkpoint")
-  found = _run_cpp(folder, TEXTS, tmp_path)
+@pytest.mark.parametrize("number", range(len(_CONFIGS)), ids=lambda n: "_".join(
+    map(str, _CONFIGS[n].values())))
+def test_outputs_are_those_of_cpp(number, plain, of_cpp):
+  config = _config(**_CONFIGS[number])
+  folder, found = of_cpp[number]
   model = realetc.EtcModel.from_pretrained(
       folder, attention_class=realetc.PlainGlobalLocalAttention if plain
       else None)
@@ -149,7 +160,7 @@ def test_sentences_and_pieces_of_odd_texts_are_those_of_cpp(tmp_path):
   texts = ["x " + "".join(generator.choices(parts, k=generator.randint(1, 60)))
            for _ in range(600)]
   folder = _write(_model(_config(num_hidden_layers=1)), tmp_path / "checkpoint")
-  found = _run_cpp(folder, texts, tmp_path)
+  [found] = _run_cpp([folder], texts, tmp_path)
   inputs = realetc.EtcModel.from_pretrained(folder).inputs(texts)
   for b, (text, pieces) in enumerate(zip(texts, inputs.pieces)):
     assert ([one[0] for one in _bytes(text, pieces)] ==
@@ -474,7 +485,7 @@ def test_byte_level_pieces_are_those_of_cpp(tmp_path):
   _write_byte_level(folder, True)
   texts = ["the rain. The <mask> of it. the judge!\nthe end. the", " the",
            "it</s> is. <s>the. Stra\u00dfe the"]
-  found = _run_cpp(folder, texts, tmp_path)
+  [found] = _run_cpp([folder], texts, tmp_path)
   inputs = realetc.EtcModel.from_pretrained(folder).inputs(texts)
   for b, pieces in enumerate(inputs.pieces):
     assert ([piece.id for piece in pieces] ==
@@ -495,7 +506,7 @@ def test_sentencepiece_is_that_of_cpp(tmp_path):
       model_prefix=str(folder / "tokenizer"), minloglevel=2,
       user_defined_symbols=["<unused_63>", "<unused_2>", "1992,"])
   texts = ["in 1992, rain of 34, 35,,", "\ufb01ne  rain, 1992,1992,"]
-  found = _run_cpp(folder, texts, tmp_path)
+  [found] = _run_cpp([folder], texts, tmp_path)
   inputs = realetc.EtcModel.from_pretrained(folder).inputs(texts)
   for b, pieces in enumerate(inputs.pieces):
     assert [piece.id for piece in pieces] == found[f"pieces.{b}"][:, 0].tolist()

@@ -20,6 +20,7 @@
 #include "tests/support/attention_stack.h"
 #include "tests/support/error_message.h"
 #include "tests/support/implementation_names.h"
+#include "tests/support/score_storages.h"
 #include "tests/support/tensor_matchers.h"
 
 namespace etc {
@@ -145,9 +146,7 @@ TEST_P(InspectionTest, IsTheReferenceInAllModesAndStorages) {
     for (const ResidualAttention mode : kEveryResidualAttention) {
       const auto layers = LayersOf(ACase(mode, causal), side);
       const auto expected = Reference(layers);
-      for (const ScoreStorage storage :
-           {ScoreStorage::kStore, ScoreStorage::kReverse,
-            ScoreStorage::kRecompute}) {
+      for (const ScoreStorage storage : StoragesOf(mode, GetParam())) {
         SCOPED_TRACE(testing::Message()
                      << static_cast<int>(side) << ", " << static_cast<int>(mode)
                      << ", " << static_cast<int>(storage));

@@ -23,6 +23,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/support/gzip_member.h"
 #include "tests/support/mutation.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/temporary_directory.h"
 
 namespace etc {
@@ -307,7 +308,7 @@ TEST_F(GzipFileTest, ReadsWholeFilesOfBothKindsUpToALimit) {
             absl::StatusCode::kNotFound);
 }
 
-// 5,000 files of some members and zeros, of which half are damaged. A file
+// Files of some members and zeros, of which half are damaged. A file
 // that opens must be readable, with the contents that went by.
 TEST_F(GzipFileTest, SurvivesDamagedFiles) {
   const std::vector<std::string> pieces = {
@@ -317,7 +318,7 @@ TEST_F(GzipFileTest, SurvivesDamagedFiles) {
       std::string(5, '\0')};
   Mutator mutator(20240602);
   int opened = 0;
-  constexpr int kRounds = 5000;
+  constexpr int kRounds = RoundsOfDamage(5000);
   for (int round = 0; round < kRounds; ++round) {
     std::string packed = pieces[mutator.Below(4)];
     for (uint64_t more = mutator.Below(4); more > 0; --more) {
@@ -350,7 +351,7 @@ TEST_F(GzipFileTest, SurvivesFilesThatAreDamagedLater) {
   const std::string packed =
       GzipMember(text, {.memory_level = 1}) + GzipMember(text);
   Mutator mutator(20240603);
-  for (int round = 0; round < 1000; ++round) {
+  for (int round = 0; round < RoundsOfDamage(1000); ++round) {
     const auto file = Open(packed, 500);
     ASSERT_TRUE(file.ok()) << file.status();
     const std::string damaged = mutator.Mutate(packed);

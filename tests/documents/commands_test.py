@@ -36,21 +36,19 @@ PLACEHOLDERS = {
 RUN = {'realetc', 'export', 'curl', 'unzip', 'mkdir', 'for', 'done', 'do',
        '(cd', 'torchrun', 'mpirun', 'srun', 'cd', 'zip'}
 
+
+def copies(modes):
+  """Commands that put the demos of stand_ins.train_demos under names of runs."""
+  return ['mkdir -p runs'] + [f'cp -a demos/{mode} runs/{name}'
+                              for name, mode in modes.items()]
+
+
 # Runs that a page takes as given.
 PREPARATION = {
-    'doc/attention_analysis.md': [
-        f'realetc finetune tasks/wikihop/configs/demo.json --set '
-        f'residual_attention={mode} --set train.steps=4 --set '
-        f'train.evaluate_every=4 --output runs/{name}'
-        for mode, name in [('sum', 'demo'), ('off', 'off'), ('sum', 'sum')]],
-    'doc/predicting.md': [
-        'realetc finetune tasks/wikihop/configs/demo.json --set train.steps=4 '
-        '--set train.evaluate_every=4 --output runs/demo'],
-    'doc/reports.md': [
-        f'realetc finetune tasks/wikihop/configs/demo.json --set '
-        f'residual_attention={mode} --set train.steps=4 --set '
-        f'train.evaluate_every=4 --output runs/{mode}'
-        for mode in ['off', 'sum']],
+    'doc/attention_analysis.md': copies({'demo': 'sum', 'off': 'off',
+                                         'sum': 'sum'}),
+    'doc/predicting.md': copies({'demo': 'sum'}),
+    'doc/reports.md': copies({'off': 'off', 'sum': 'sum'}),
     'tasks/classify/README.md': [
         'cp tasks/classify/configs/documents_etc_base.json documents.json'],
     'tasks/tokens/README.md': [

@@ -368,6 +368,14 @@ def write_google_bert(work, vocabulary, run):
   (work / 'downloads' / f'{name}.zip').touch()
 
 
+def train_demos(run):
+  """WikiHop's demo with and without residual scores, for pages that copy it."""
+  for mode in ('off', 'sum'):
+    run(f'realetc finetune tasks/wikihop/configs/demo.json --set '
+        f'residual_attention={mode} --set train.steps=4 --set '
+        f'train.evaluate_every=4 --output demos/{mode}')
+
+
 def prepare(source, work, realetc, run):
   """Fills `work` so that the commands of every document find what they name.
 
@@ -385,3 +393,4 @@ def prepare(source, work, realetc, run):
   run('realetc import bert-base-uncased checkpoints/etc_base_2x_pretrain --lift')
   write_google_bert(work, vocabulary, run)
   write_multi30k(source, work, run)
+  train_demos(run)

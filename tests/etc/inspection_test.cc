@@ -19,6 +19,7 @@
 #include "etc/bert_input.h"
 #include "etc/model.h"
 #include "tests/support/error_message.h"
+#include "tests/support/score_storages.h"
 #include "tests/support/tensor_matchers.h"
 #include "tests/support/toy_model.h"
 
@@ -106,10 +107,10 @@ void ExpectSameBits(EtcModel model, const EtcInput& input) {
 
 TEST(EncoderInspectionTest, ChangesNoBitOfOutputsAndGradients) {
   for (const char* mode : {"off", "sum", "mean"}) {
-    for (const ScoreStorage storage :
-         {ScoreStorage::kStore, ScoreStorage::kReverse,
-          ScoreStorage::kRecompute}) {
-      for (const int64_t period : {0, 1, 2}) {
+    for (const int64_t period : {0, 1, 2}) {
+      for (const ScoreStorage storage :
+           StoragesOf(ResidualAttentionFromName(mode),
+                      AttentionImplementation::kAuto, period > 0)) {
         SCOPED_TRACE(testing::Message()
                      << mode << ", storage " << static_cast<int>(storage)
                      << ", period " << period);
@@ -137,10 +138,10 @@ TEST(EncoderInspectionTest, ChangesNoBitOfOutputsAndGradients) {
 // Gates begin at 0.5, a decay is 0.7.
 TEST(EncoderStatisticsTest, ChangeNoBitAndAreTakenOnce) {
   for (const char* mode : {"off", "sum", "mean", "decay", "gate"}) {
-    for (const ScoreStorage storage :
-         {ScoreStorage::kStore, ScoreStorage::kReverse,
-          ScoreStorage::kRecompute}) {
-      for (const int64_t period : {0, 1, 2}) {
+    for (const int64_t period : {0, 1, 2}) {
+      for (const ScoreStorage storage :
+           StoragesOf(ResidualAttentionFromName(mode),
+                      AttentionImplementation::kAuto, period > 0)) {
         SCOPED_TRACE(testing::Message()
                      << mode << ", storage " << static_cast<int>(storage)
                      << ", period " << period);
@@ -265,8 +266,7 @@ TEST(EncoderInspectionTest, ProbabilitiesAreThoseOfTheReferenceInDouble) {
            {AttentionImplementation::kBlocked,
             AttentionImplementation::kKernel}) {
         for (const ScoreStorage storage :
-             {ScoreStorage::kStore, ScoreStorage::kReverse,
-              ScoreStorage::kRecompute}) {
+             StoragesOf(ResidualAttentionFromName(mode), implementation)) {
           SCOPED_TRACE(testing::Message() << bert << ", " << mode << ", "
                                           << static_cast<int>(implementation)
                                           << ", " << static_cast<int>(storage));

@@ -14,6 +14,7 @@
 
 #include "etc/bert_input.h"
 #include "etc/model.h"
+#include "tests/support/score_storages.h"
 #include "tests/support/tensor_matchers.h"
 #include "tests/support/toy_model.h"
 
@@ -95,8 +96,9 @@ void ExpectTheSame(EtcModel model, const EtcInput& input,
 void ExpectTheSameEverywhere(const EtcConfig& config, const EtcInput& input,
                              const OutputRows& rows) {
   for (const ScoreStorage storage :
-       {ScoreStorage::kStore, ScoreStorage::kReverse,
-        ScoreStorage::kRecompute}) {
+       StoragesOf(ResidualAttentionFromName(config.residual_attention),
+                  AttentionImplementation::kAuto,
+                  config.grad_checkpointing_period > 0)) {
     EtcModel model = SeededModel(config);
     model->set_score_storage(storage);
     for (const AttentionImplementation implementation :

@@ -15,6 +15,7 @@
 #include "tests/support/attention_stack.h"
 #include "tests/support/exactness.h"
 #include "tests/support/sanitizers.h"
+#include "tests/support/score_storages.h"
 
 namespace etc {
 
@@ -65,8 +66,7 @@ inline void ExpectLayersMatchReference(
     e = RunLayers(&exact, AttentionImplementation::kReference);
   }
   for (const ScoreStorage storage :
-       {ScoreStorage::kStore, ScoreStorage::kReverse,
-        ScoreStorage::kRecompute}) {
+       StoragesOf(values.layers[0].residual, implementation)) {
     SCOPED_TRACE("storage " + std::to_string(static_cast<int>(storage)));
     AttentionStack stack = values.As(torch::kFloat32, device);
     torch::manual_seed(17);
@@ -78,9 +78,6 @@ inline void ExpectLayersMatchReference(
                     "gradient");
     } else {
       ExpectFinite(a);
-    }
-    if (values.layers[0].residual == ResidualAttention::kOff) {
-      break;
     }
   }
 }
@@ -117,9 +114,7 @@ inline void ExpectMatchesInBfloat16(AttentionImplementation implementation,
   AttentionStack exact = narrow.As(torch::kFloat64);
   const StackResult r = RunLayers(&narrow, AttentionImplementation::kBlocked);
   const StackResult e = RunLayers(&exact, AttentionImplementation::kReference);
-  for (const ScoreStorage storage :
-       {ScoreStorage::kStore, ScoreStorage::kReverse,
-        ScoreStorage::kRecompute}) {
+  for (const ScoreStorage storage : StoragesOf(c.residual, implementation)) {
     SCOPED_TRACE("storage " + std::to_string(static_cast<int>(storage)));
     AttentionStack stack = narrow.As(torch::kBFloat16, device);
     const StackResult a = RunLayers(&stack, implementation, storage);

@@ -1,7 +1,8 @@
 // Texts through an encoder, for comparisons with other code that computes it
-// (python/tests/etc_model_test.py):
+// (python/tests/etc_model_test.py). Reads from the standard input, a line for
+// each encoder:
 //
-//   encode_by_file CHECKPOINT TEXTS OUT
+//   CHECKPOINT TEXTS OUT
 //
 // TEXTS has a JSON string on each line. OUT, a safetensors file, gets the
 // tokens of the batch and its outputs: token_ids, global_token_ids,
@@ -27,7 +28,7 @@
 namespace etc {
 namespace {
 
-std::vector<std::string> ReadTexts(const char* path) {
+std::vector<std::string> ReadTexts(const std::string& path) {
   std::vector<std::string> texts;
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
@@ -44,7 +45,8 @@ torch::Tensor PiecesOf(const EncodedText& text) {
   return torch::tensor(numbers, torch::kInt64).view({-1, 3});
 }
 
-absl::Status Run(const char* checkpoint, const char* texts, const char* out) {
+absl::Status Run(const std::string& checkpoint, const std::string& texts,
+                 const std::string& out) {
   ETC_ASSIGN_OR_RETURN(const LoadedEncoder loaded, LoadEncoder(checkpoint));
   ETC_ASSIGN_OR_RETURN(const EncodedTexts encoded,
                        EncodeTexts(loaded, ReadTexts(texts)));
@@ -64,15 +66,21 @@ absl::Status Run(const char* checkpoint, const char* texts, const char* out) {
   return WriteTensors(out, tensors, {});
 }
 
+absl::Status RunAll(std::istream& lines) {
+  std::string checkpoint;
+  std::string texts;
+  std::string out;
+  while (lines >> checkpoint >> texts >> out) {
+    ETC_RETURN_IF_ERROR(Run(checkpoint, texts, out));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 }  // namespace etc
 
-int main(int argc, char** argv) {
-  if (argc != 4) {
-    std::cerr << "encode_by_file CHECKPOINT TEXTS OUT\n";
-    return 2;
-  }
-  const absl::Status status = etc::Run(argv[1], argv[2], argv[3]);
+int main() {
+  const absl::Status status = etc::RunAll(std::cin);
   if (!status.ok()) {
     std::cerr << status << "\n";
     return 1;

@@ -1,7 +1,7 @@
 // The program when it is ended from outside: killed by SIGKILL in the middle of
 // file operations, behind a preloaded shim, and resumed to the weights of a run
 // that was left alone; and out of room for a file. A hundred kills of the
-// library in forked children are in train/killed_run_test.cc; these few are of
+// library in forked children are in train/killed_run_test.cc; these two are of
 // the program as people start it.
 
 #include <gmock/gmock.h>
@@ -61,22 +61,16 @@ TEST_F(KilledProgramTest, GoesOnBitForBitBehindAPreloadedShim) {
     GTEST_SKIP() << "a sanitizer's runtime must be loaded before all else";
   }
   ASSERT_EQ(Finetune("", "straight"), 0) << *ReadFile(Output("stderr"));
-  int kills = 0;
-  // Spread over the run, which has some 250 operations; each start goes on
-  // where the last one was killed.
-  for (const int kill_at : {5, 61, 38, 97, 24, 74}) {
+  // Of a run of some 250 operations; the second start goes on where the first
+  // one was killed.
+  for (const int kill_at : {97, 38}) {
     const int status = Finetune(
         absl::StrCat("exec env ETC_SHIM_DIRECTORY=", Output("killed"),
                      " ETC_SHIM_KILL_AT=", kill_at, " LD_PRELOAD=", ETC_SHIM),
         "killed");
-    if (status == 0) {
-      break;
-    }
     ASSERT_TRUE(WIFSIGNALED(status)) << *ReadFile(Output("stderr"));
     ASSERT_EQ(WTERMSIG(status), SIGKILL);
-    ++kills;
   }
-  EXPECT_GE(kills, 3);
   ASSERT_EQ(Finetune("", "killed"), 0) << *ReadFile(Output("stderr"));
   EXPECT_TRUE(Weights("killed") == Weights("straight"));
 }

@@ -4,8 +4,8 @@
 // each task, from JSON through description, batch, head and losses to the
 // prediction file and its scores, with
 //
-//   * WordPiece, SentencePiece, and a stand-in for SentencePiece that the asan
-//     preset can load beside LibTorch (sentencepiece_loader.h);
+//   * WordPiece and SentencePiece, or, in the asan preset, which cannot load
+//     that beside LibTorch (sentencepiece_loader.h), a stand-in for it;
 //   * official_compatibility on and off, and the options that choose other
 //   code;
 //   * lengths from 1 on, so that nearly everything is truncated somewhere;
@@ -13,7 +13,8 @@
 //     of scope: they are an error before anything is decoded.
 //
 // The seeds are fixed. 500 rounds of up to three records for each task and
-// tokenizer; at least one round in five must come through to a prediction.
+// tokenizer, with WordPiece 100 if no sanitizer looks on; at least one round in
+// five must come through to a prediction.
 
 #include "tests/tasks/odd_records.h"
 
@@ -51,6 +52,7 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr int kRounds = 500;
+constexpr int kWordPieceRounds = RoundsOfDamage(kRounds);
 constexpr int64_t kHidden = 8;
 
 std::vector<std::string> Letters() {
@@ -265,11 +267,14 @@ TEST_P(OddRecordsTest, AreReadOrRefusedAndPredictedFor) {
     tokenizer = *std::move(loaded);
   } else if (kind == "wordpiece") {
     tokenizer = WordPiece();
+  } else if (!kAddressSanitized) {
+    GTEST_SKIP() << "SentencePiece itself is tested";
   } else {
     tokenizer = std::make_shared<MarkedTokenizer>();
   }
+  const int rounds = kind == "wordpiece" ? kWordPieceRounds : kRounds;
   int used = 0;
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < rounds; ++round) {
     SCOPED_TRACE(round);
     torch::manual_seed(static_cast<uint64_t>(round));
     OddRecords odd(static_cast<uint64_t>(round));
@@ -278,7 +283,7 @@ TEST_P(OddRecordsTest, AreReadOrRefusedAndPredictedFor) {
       break;  // the first round that fails says it all
     }
   }
-  EXPECT_GT(used, kRounds / 5);
+  EXPECT_GT(used, rounds / 5);
 }
 
 // Values that users put in place of an answer: placeholders, other types,

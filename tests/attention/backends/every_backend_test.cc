@@ -1,7 +1,8 @@
-// Requirements on every backend, run through the same list for each: agreement
-// with the float64 reference in all modes and storages, gradients against
-// differences in double, carried scores and their gradients, bfloat16, explicit
-// masks. score_storage_test.cc is the list for the storage of scores.
+// Requirements on every backend, run through the same list for each: carried
+// scores and their gradients, bfloat16, explicit masks; of the fused ones
+// agreement with the float64 reference in all modes and storages. Gradients of
+// the reference in double are compared with differences, and those of blocks
+// with them. score_storage_test.cc is the list for the storage of scores.
 
 #include <c10/util/Exception.h>
 #include <gtest/gtest.h>
@@ -24,6 +25,7 @@
 #include "tests/support/gradient_check.h"
 #include "tests/support/implementation_names.h"
 #include "tests/support/pattern_layers.h"
+#include "tests/support/score_storages.h"
 #include "tests/support/tensor_matchers.h"
 
 namespace etc {
@@ -46,10 +48,19 @@ INSTANTIATE_TEST_SUITE_P(Backends, EveryBackendTest,
                                          AttentionImplementation::kKernel),
                          ImplementationName);
 
-// Compares the gradients of all leaves of layers, in double, with differences,
-// and those of each way to store scores with one another.
-void ExpectLayerGradientsOfDifferences(const AttentionStack& layers,
-                                       AttentionImplementation implementation) {
+// In float32 against the reference, which would be compared with itself.
+class FusedBackendTest
+    : public testing::TestWithParam<AttentionImplementation> {};
+
+INSTANTIATE_TEST_SUITE_P(Backends, FusedBackendTest,
+                         testing::Values(AttentionImplementation::kBlocked,
+                                         AttentionImplementation::kKernel),
+                         ImplementationName);
+
+// Compares the gradients of all leaves of layers, in double: those of the
+// reference with differences, and those of the blocked backend, with each way
+// to store scores, with those of the reference.
+void ExpectLayerGradientsOfDifferences(const AttentionStack& layers) {
   AttentionStack stack = layers.As(torch::kFloat64);
   std::vector<std::pair<std::string, torch::Tensor>> variables;
   std::vector<torch::Tensor> leaves;
@@ -65,7 +76,8 @@ void ExpectLayerGradientsOfDifferences(const AttentionStack& layers,
       leaves.push_back(*tensor);
     }
   }
-  const auto scalar = [&](ScoreStorage storage) {
+  const auto scalar = [&](AttentionImplementation implementation,
+                          ScoreStorage storage) {
     torch::Tensor sum = torch::zeros({}, torch::kFloat64);
     SparseAttentionOutput below;
     for (SparseAttentionInput input : stack.layers) {
@@ -79,30 +91,31 @@ void ExpectLayerGradientsOfDifferences(const AttentionStack& layers,
            WeightedSum(*below.scores.own * masks.own_mask.unsqueeze(1), 1) +
            WeightedSum(*below.scores.other * masks.other_mask.unsqueeze(1), 2);
   };
-  EXPECT_TRUE(GradientsMatchDifferences(
-      [&] { return scalar(ScoreStorage::kStore); }, variables));
-  const std::vector<torch::Tensor> stored =
-      torch::autograd::grad({scalar(ScoreStorage::kStore)}, leaves);
+  const auto by_reference = [&] {
+    return scalar(AttentionImplementation::kReference, ScoreStorage::kStore);
+  };
+  EXPECT_TRUE(GradientsMatchDifferences(by_reference, variables));
+  const std::vector<torch::Tensor> expected =
+      torch::autograd::grad({by_reference()}, leaves);
+  constexpr auto kBlocked = AttentionImplementation::kBlocked;
   for (const ScoreStorage storage :
-       {ScoreStorage::kReverse, ScoreStorage::kRecompute}) {
+       StoragesOf(stack.layers[0].residual, kBlocked)) {
     SCOPED_TRACE("storage " + std::to_string(static_cast<int>(storage)));
     const std::vector<torch::Tensor> gradients =
-        torch::autograd::grad({scalar(storage)}, leaves);
+        torch::autograd::grad({scalar(kBlocked, storage)}, leaves);
     for (size_t i = 0; i < leaves.size(); ++i) {
-      EXPECT_TRUE(IsClose(gradients[i], stored[i], 1e-10))
+      EXPECT_TRUE(IsClose(gradients[i], expected[i], 1e-10))
           << variables[i].first;
     }
   }
 }
 
 // The same of one side of a case.
-void ExpectGradientsOfDifferences(const AttentionCase& c, QuerySide side,
-                                  AttentionImplementation implementation) {
+void ExpectGradientsOfDifferences(const AttentionCase& c, QuerySide side) {
   SCOPED_TRACE(c.Name());
   torch::manual_seed(3);
   const AttentionInputs attention = MakeAttention(c);
-  ExpectLayerGradientsOfDifferences(AttentionStack(c, side, attention),
-                                    implementation);
+  ExpectLayerGradientsOfDifferences(AttentionStack(c, side, attention));
 }
 
 // One layer of leaves.
@@ -117,7 +130,7 @@ struct OneLayer {
   SparseAttentionInput input;
 };
 
-TEST_P(EveryBackendTest, MatchesReferenceInEveryMode) {
+TEST_P(FusedBackendTest, MatchesReferenceInEveryMode) {
   for (const int64_t globals : {0, 1, 7}) {
     for (const ResidualAttention residual : kEveryResidualAttention) {
       for (const bool hard : {false, true}) {
@@ -134,7 +147,7 @@ TEST_P(EveryBackendTest, MatchesReferenceInEveryMode) {
 }
 
 // Causal layers, whose windows end with the query.
-TEST_P(EveryBackendTest, MatchesReferenceInOneSidedWindows) {
+TEST_P(FusedBackendTest, MatchesReferenceInOneSidedWindows) {
   for (const int64_t longs : {3, 29, 75}) {
     for (const ResidualAttention residual : kEveryResidualAttention) {
       for (const bool hard : {false, true}) {
@@ -153,7 +166,7 @@ TEST_P(EveryBackendTest, MatchesReferenceInOneSidedWindows) {
 // (cpu_backend_test.cc goes on with longer rows.) Not a single token: of one
 // key the gradient of the score is 0 but for rounding, and nothing to compare
 // with.
-TEST_P(EveryBackendTest, MatchesReferenceWithoutLongTokens) {
+TEST_P(FusedBackendTest, MatchesReferenceWithoutLongTokens) {
   for (const int64_t globals : {3, 53}) {
     for (const ResidualAttention residual : kEveryResidualAttention) {
       for (const Borders borders :
@@ -171,10 +184,7 @@ TEST_P(EveryBackendTest, MatchesReferenceWithoutLongTokens) {
 }
 
 // The reference has a generator of its own, and is given the factors.
-TEST_P(EveryBackendTest, DropsTheSameWeightsForTheSameSeed) {
-  if (!IsFused()) {
-    GTEST_SKIP() << "the reference takes dropout factors instead";
-  }
+TEST_P(FusedBackendTest, DropsTheSameWeightsForTheSameSeed) {
   for (const ResidualAttention residual :
        {ResidualAttention::kOff, ResidualAttention::kSum,
         ResidualAttention::kGate}) {
@@ -204,10 +214,7 @@ TEST_P(EveryBackendTest, DropsTheSameWeightsForTheSameSeed) {
 }
 
 // Some heads of a layer, computed by themselves.
-TEST_P(EveryBackendTest, DropsTheSameWeightsOfSomeHeads) {
-  if (!IsFused()) {
-    GTEST_SKIP() << "the reference takes dropout factors instead";
-  }
+TEST_P(FusedBackendTest, DropsTheSameWeightsOfSomeHeads) {
   const AttentionCase c = {.longs = 90,
                            .globals = 9,
                            .radius = 12,
@@ -243,10 +250,7 @@ TEST_P(EveryBackendTest, DropsTheSameWeightsOfSomeHeads) {
 }
 
 // 1 / (1 - p) has few digits if the difference is taken in float32.
-TEST_P(EveryBackendTest, KeepsTheDigitsOfADropoutNearOne) {
-  if (!IsFused()) {
-    GTEST_SKIP() << "the reference takes dropout factors instead";
-  }
+TEST_P(FusedBackendTest, KeepsTheDigitsOfADropoutNearOne) {
   ExpectMatchesReference(GetParam(), {.longs = 250,
                                       .globals = 9,
                                       .radius = 12,
@@ -363,12 +367,13 @@ TEST_P(EveryBackendTest, TakesNoHeadsButNoHeadsWithoutElements) {
   EXPECT_THROW(RunLayers(&stack, GetParam()), c10::Error);
 }
 
-TEST_P(EveryBackendTest, GradientsAreThoseOfDifferences) {
-  if (GetParam() == AttentionImplementation::kKernel) {
-    const OneLayer layer({.longs = 9}, torch::kFloat64);
-    EXPECT_THROW(Run(layer.input), c10::Error);
-    GTEST_SKIP() << "computes in float32 alone; compared with the reference";
-  }
+TEST(KernelBackendTest, ComputesInFloat32Alone) {
+  const OneLayer layer({.longs = 9}, torch::kFloat64);
+  EXPECT_THROW(SparseAttention(layer.input, AttentionImplementation::kKernel),
+               c10::Error);
+}
+
+TEST(BackendGradientsTest, AreThoseOfDifferences) {
   for (const ResidualAttention residual :
        {ResidualAttention::kMean, ResidualAttention::kDecay,
         ResidualAttention::kGate}) {
@@ -380,7 +385,7 @@ TEST_P(EveryBackendTest, GradientsAreThoseOfDifferences) {
                                     .layers = 2,
                                     .residual = residual,
                                     .hard = true},
-                                   side, GetParam());
+                                   side);
       if (side == QuerySide::kLong) {
         ExpectGradientsOfDifferences({.longs = 11,
                                       .radius = 3,
@@ -389,7 +394,7 @@ TEST_P(EveryBackendTest, GradientsAreThoseOfDifferences) {
                                       .layers = 2,
                                       .residual = residual,
                                       .causal = true},
-                                     side, GetParam());
+                                     side);
       }
     }
   }
@@ -404,7 +409,7 @@ const std::vector<PackedDocument>& OddDocuments() {
   return documents;
 }
 
-TEST_P(EveryBackendTest, MatchesReferenceInOddRunsAndPackedDocuments) {
+TEST_P(FusedBackendTest, MatchesReferenceInOddRunsAndPackedDocuments) {
   const std::vector<SoftmaxPattern> patterns = {
       PatternFromMask(MaskOfOddRuns(29, 75, 6),
                       {.queries = 29, .keys = 75, .batch = 2}),
@@ -427,10 +432,7 @@ TEST_P(EveryBackendTest, MatchesReferenceInOddRunsAndPackedDocuments) {
 
 // Kernels know float32 alone: the test before compares their gradients with
 // those of the reference, which are compared with differences here.
-TEST_P(EveryBackendTest, GradientsOfOddRunsAndDocumentsAreThoseOfDifferences) {
-  if (GetParam() == AttentionImplementation::kKernel) {
-    GTEST_SKIP() << "computes in float32 alone; compared with the reference";
-  }
+TEST(BackendGradientsTest, OfOddRunsAndDocumentsAreThoseOfDifferences) {
   const std::vector<SoftmaxPattern> patterns = {
       PatternFromMask(MaskOfOddRuns(7, 25, 3),
                       {.queries = 7, .keys = 25, .batch = 2}),
@@ -440,8 +442,7 @@ TEST_P(EveryBackendTest, GradientsOfOddRunsAndDocumentsAreThoseOfDifferences) {
     for (const ResidualAttention residual :
          {ResidualAttention::kMean, ResidualAttention::kGate}) {
       ExpectLayerGradientsOfDifferences(
-          LayersOver(pattern, {.residual = residual, .head_dim = 2}),
-          GetParam());
+          LayersOver(pattern, {.residual = residual, .head_dim = 2}));
     }
   }
 }

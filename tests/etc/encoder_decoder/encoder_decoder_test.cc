@@ -1,5 +1,5 @@
 // The encoder-decoder beyond its golden numbers: gradients of the whole tiny
-// model against central differences in float64, every sublayer with every mode
+// model against central differences in float64, every sublayer and every mode
 // of carried scores; incremental decoding against teacher forcing, every row of
 // every step, 1e-6 in float32 and 1e-12 in float64; storages of scores,
 // implementations, padding, dropout, copies, threads; a memory that an ETC
@@ -68,26 +68,33 @@ torch::Tensor LossOf(EncoderDecoder model) {
       .loss;
 }
 
+void ExpectGradientsOfDifferences(const std::string& sublayer,
+                                  const std::string& mode) {
+  SCOPED_TRACE(sublayer + ", " + mode);
+  EncoderDecoderConfig config = ToyTranslationConfig(mode, sublayer);
+  config.num_decoder_layers = 2;
+  config.hidden_act = "gelu_erf";  // smooth
+  config.share_embeddings = sublayer == "rezero"  ? "none"
+                            : sublayer == "admin" ? "decoder"
+                                                  : "all";
+  EncoderDecoder model = RandomModelOf(config);
+  model->to(torch::kFloat64);
+  std::vector<std::pair<std::string, torch::Tensor>> variables;
+  for (const auto& parameter : model->named_parameters()) {
+    variables.emplace_back(parameter.key(), parameter.value());
+  }
+  EXPECT_TRUE(GradientsMatchDifferences([&] { return LossOf(model); },
+                                        variables, /*atol=*/2e-7,
+                                        /*max_elements=*/kSanitized ? 1 : 2));
+}
+
+// Sublayers know nothing of scores.
 TEST(EncoderDecoderTest, GradientsMatchDifferences) {
   for (const char* const sublayer : kSublayerNames) {
-    for (const char* const mode : kResidualNames) {
-      SCOPED_TRACE(std::string(sublayer) + ", " + mode);
-      EncoderDecoderConfig config = ToyTranslationConfig(mode, sublayer);
-      config.num_decoder_layers = 2;
-      config.hidden_act = "gelu_erf";  // smooth
-      config.share_embeddings = sublayer == std::string("rezero")  ? "none"
-                                : sublayer == std::string("admin") ? "decoder"
-                                                                   : "all";
-      EncoderDecoder model = RandomModelOf(config);
-      model->to(torch::kFloat64);
-      std::vector<std::pair<std::string, torch::Tensor>> variables;
-      for (const auto& parameter : model->named_parameters()) {
-        variables.emplace_back(parameter.key(), parameter.value());
-      }
-      EXPECT_TRUE(GradientsMatchDifferences(
-          [&] { return LossOf(model); }, variables, /*atol=*/2e-7,
-          /*max_elements=*/kSanitized ? 1 : 2));
-    }
+    ExpectGradientsOfDifferences(sublayer, "mean");
+  }
+  for (const char* const mode : {"off", "sum", "gate", "decay"}) {
+    ExpectGradientsOfDifferences("post_norm", mode);
   }
 }
 

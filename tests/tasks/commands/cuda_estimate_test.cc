@@ -59,11 +59,10 @@ TEST_F(CudaEstimateTest, SaysTheDeviceAndWhatComputesThere) {
 
 TEST_F(CudaEstimateTest, ComputesAsTheConfigurationSays) {
   for (const std::string fields :
-       {"--set residual_attention=gate",
-        "--set residual_attention=decay --set train.score_storage=store",
-        "--set train.score_storage=recompute --set train.precision=bf16",
+       {"--set residual_attention=gate --set train.score_storage=store "
         "--set optimizer.type=lamb --set model.sublayer=rezero",
-        "--set model.share_qkv_projections=false"}) {
+        "--set residual_attention=decay --set train.score_storage=recompute "
+        "--set model.share_qkv_projections=false --set train.precision=bf16"}) {
     const Result result = Estimate("--set train.device=auto " + fields);
     EXPECT_EQ(result.code, 0) << fields << result.err;
     EXPECT_THAT(result.out,

@@ -107,18 +107,14 @@ TEST_F(LaunchTest, FineTunesAndPredictsAsOneProcessDoes) {
       " --data tasks/wikihop/sample/dev.json --batch-size 7 --output ";
   const std::string expected = directory_.File("expected.json");
   ASSERT_EQ(Run(predict + expected).code, 0);
-  for (const int processes : {2, 3}) {
-    const std::string file = directory_.File("predictions.json");
-    const Result result =
-        Run(absl::StrCat("launch --processes ", processes, " ", predict, file));
-    ASSERT_EQ(result.code, 0) << result.err;
-    EXPECT_TRUE(Contents(file) == Contents(expected)) << processes;
-  }
+  const std::string file = directory_.File("predictions.json");
+  const Result result = Run("launch --processes 3 " + predict + file);
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_TRUE(Contents(file) == Contents(expected));
   const Result one = Run("evaluate --json " + checkpoint);
   const Result two = Run(kLaunch + ("evaluate --json " + checkpoint));
   EXPECT_EQ(two.out, one.out);
   EXPECT_TRUE(nlohmann::json::accept(two.out)) << two.out;
-  EXPECT_EQ(Run(kLaunch + ("evaluate " + checkpoint)).out.substr(0, 4), "[0] ");
 }
 
 // The example is a command that works.
@@ -140,12 +136,6 @@ TEST_F(LaunchTest, RunsTheExampleOfItsHelp) {
 
 TEST_F(LaunchTest, EndsAllAtAMistake) {
   const std::string output = " --output " + directory_.File("run");
-  EXPECT_THAT(Run(kLaunch + ("finetune tasks/wikihop/configs/demo.json --set "
-                             "train.batch_size=32 --set "
-                             "train.micro_batch_size=32" +
-                             output))
-                  .err,
-              HasSubstr("train.micro_batch_size should be at most 16"));
   const Result result =
       Run(kLaunch + ("finetune tasks/wikihop/configs/demo.json --set "
                      "train.batch_size=1 --set train.micro_batch_size=1" +

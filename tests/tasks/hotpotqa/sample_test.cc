@@ -28,8 +28,15 @@ std::string SamplePath(const std::string& name) {
   return absl::StrCat(ETC_SOURCE_DIR, "/tasks/hotpotqa/sample/", name);
 }
 
-std::vector<HotpotqaRecord> ReadSample(const std::string& name) {
-  std::vector<HotpotqaRecord> records;
+// Each file is read once.
+const std::vector<HotpotqaRecord>& ReadSample(const std::string& name) {
+  static auto* const samples =
+      new std::map<std::string, std::vector<HotpotqaRecord>>();
+  const auto [sample, is_new] = samples->try_emplace(name);
+  std::vector<HotpotqaRecord>& records = sample->second;
+  if (!is_new) {
+    return records;
+  }
   const auto file = RecordFile::Open(SamplePath(name));
   EXPECT_TRUE(file.ok()) << file.status();
   for (int64_t i = 0; file.ok() && i < file->size(); ++i) {
@@ -54,7 +61,7 @@ std::string SentenceOf(const HotpotqaRecord& record, const HotpotqaFact& fact) {
 
 class HotpotqaSampleTest : public testing::TestWithParam<std::string> {
  protected:
-  const std::vector<HotpotqaRecord> records_ = ReadSample(GetParam());
+  const std::vector<HotpotqaRecord>& records_ = ReadSample(GetParam());
 };
 
 TEST_P(HotpotqaSampleTest, HasTheSizeThatTheReadmeSays) {

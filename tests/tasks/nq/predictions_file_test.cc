@@ -13,6 +13,7 @@
 #include "absl/strings/str_replace.h"
 #include "tasks/nq/prediction.h"
 #include "tests/support/mutation.h"
+#include "tests/support/sanitizers.h"
 
 namespace etc {
 namespace {
@@ -161,7 +162,7 @@ TEST(NqPredictionsFromJsonTest, NamesTheDocumentOfAScoreThatIsNotFinite) {
 TEST(NqPredictionsFromJsonTest, SurvivesDamagedFiles) {
   Mutator mutator(11);
   int read = 0;
-  constexpr int kRounds = 20000;
+  constexpr int kRounds = RoundsOfDamage(20000);
   for (int round = 0; round < kRounds; ++round) {
     const auto predictions = NqPredictionsFromJson(
         mutator.Mutate(kFile, {"{", "}", "[", "]", ",", "-1", "null", "1e999",

@@ -20,6 +20,7 @@
 #include "tasks/nq/task.h"
 #include "tasks/task/official_json.h"
 #include "tests/support/mutation.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/tasks/nq/spec_record.h"
@@ -366,7 +367,7 @@ std::string DamagedLine(int round, Mutator* mutator) {
 TEST(NqReaderTest, SurvivesDamagedFiles) {
   Mutator mutator(20240601);
   int parsed = 0;
-  constexpr int kRounds = 6000;
+  constexpr int kRounds = RoundsOfDamage(6000);
   for (int round = 0; round < kRounds; ++round) {
     const std::string text = DamagedLine(round, &mutator);
     RecordScanner scanner("mutant");

@@ -27,8 +27,15 @@ std::string SamplePath(const std::string& name) {
   return absl::StrCat(ETC_SOURCE_DIR, "/tasks/nq/sample/", name);
 }
 
-std::vector<NqRecord> ReadSample(const std::string& name) {
-  std::vector<NqRecord> records;
+// Each file is read once.
+const std::vector<NqRecord>& ReadSample(const std::string& name) {
+  static auto* const samples =
+      new std::map<std::string, std::vector<NqRecord>>();
+  const auto [sample, is_new] = samples->try_emplace(name);
+  std::vector<NqRecord>& records = sample->second;
+  if (!is_new) {
+    return records;
+  }
   const auto file = RecordFile::Open(SamplePath(name));
   EXPECT_TRUE(file.ok()) << file.status();
   for (int64_t i = 0; file.ok() && i < file->size(); ++i) {
@@ -80,7 +87,7 @@ bool IsYesNo(const NqRecord& record) {
 
 class NqSampleTest : public testing::TestWithParam<std::string> {
  protected:
-  const std::vector<NqRecord> records_ = ReadSample(GetParam());
+  const std::vector<NqRecord>& records_ = ReadSample(GetParam());
   const bool is_train_ = GetParam() == "train.jsonl.gz";
 };
 

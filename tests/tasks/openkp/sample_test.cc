@@ -26,8 +26,15 @@ std::string SamplePath(const std::string& name) {
   return absl::StrCat(ETC_SOURCE_DIR, "/tasks/openkp/sample/", name);
 }
 
-std::vector<OpenkpRecord> ReadSample(const std::string& name) {
-  std::vector<OpenkpRecord> records;
+// Each file is read once.
+const std::vector<OpenkpRecord>& ReadSample(const std::string& name) {
+  static auto* const samples =
+      new std::map<std::string, std::vector<OpenkpRecord>>();
+  const auto [sample, is_new] = samples->try_emplace(name);
+  std::vector<OpenkpRecord>& records = sample->second;
+  if (!is_new) {
+    return records;
+  }
   const auto file = RecordFile::Open(SamplePath(name));
   EXPECT_TRUE(file.ok()) << file.status();
   for (int64_t i = 0; file.ok() && i < file->size(); ++i) {
@@ -40,7 +47,7 @@ std::vector<OpenkpRecord> ReadSample(const std::string& name) {
 
 class OpenkpSampleTest : public testing::TestWithParam<std::string> {
  protected:
-  const std::vector<OpenkpRecord> records_ = ReadSample(GetParam());
+  const std::vector<OpenkpRecord>& records_ = ReadSample(GetParam());
 };
 INSTANTIATE_TEST_SUITE_P(
     Files, OpenkpSampleTest, testing::Values("train.jsonl", "dev.jsonl"),

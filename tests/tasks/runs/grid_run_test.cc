@@ -104,6 +104,21 @@ class GridRunTest : public RealetcTest {
     return reporter.updates.size();
   }
 
+  // Expects each update to know what comes after its run. `left`: updates of
+  // all runs that the start has to make.
+  static void ExpectTimesOfAll(const GridReporter& reporter, size_t left) {
+    auto later = static_cast<int64_t>(left);
+    int64_t previous = std::numeric_limits<int64_t>::max();
+    for (const Progress& progress : reporter.updates) {
+      const bool is_first = progress.step <= previous;
+      later -= is_first ? progress.num_steps - progress.step + 1 : 0;
+      previous = progress.step;
+      EXPECT_EQ(progress.later_steps, later);
+      EXPECT_EQ(progress.seconds_left_in_all > progress.seconds_left,
+                later > 0);
+    }
+  }
+
   // Settings the second of which diverges.
   void SetDivergingGrid() {
     json_["grid"] = {{"train.learning_rate", {0.01, 1e30, 0.02}},
@@ -197,12 +212,16 @@ TEST_F(GridRunTest, GoesOnInAllProcessesWithoutOneThatDiverges) {
 }
 
 TEST_F(GridRunTest, GoesOnToTheBitsOfOneThatWasNotStopped) {
-  EXPECT_EQ(TrainAll("whole"), kAllUpdates);
+  GridReporter whole;
+  ASSERT_TRUE(Train("whole", &whole)->finished);
+  EXPECT_EQ(whole.updates.size(), kAllUpdates);
+  ExpectTimesOfAll(whole, kAllUpdates);
 
   GridReporter reporter(kUpdatesToStop);
   const auto stopped = Train("stopped", &reporter);
   ASSERT_TRUE(stopped.ok()) << stopped.status();
   EXPECT_FALSE(stopped->finished);
+  ExpectTimesOfAll(reporter, kAllUpdates);
   EXPECT_THAT(reporter.messages,
               AllOf(Contains("setting 1 of 4: train.learning_rate=0.01,"
                              "train.steps=4"),
@@ -219,7 +238,13 @@ TEST_F(GridRunTest, GoesOnToTheBitsOfOneThatWasNotStopped) {
               HasSubstr(", in the best of the 1 finished of 4 settings, median "
                         "accuracy "));
 
-  EXPECT_EQ(TrainAll("stopped", /*resume=*/true), kAllUpdates - kUpdatesToStop);
+  // Updates of earlier starts do not count.
+  constexpr size_t kUpdatesLeft = kAllUpdates - kUpdatesToStop;
+  GridReporter rest;
+  ASSERT_TRUE(Train("stopped", &rest, /*resume=*/true)->finished);
+  ASSERT_EQ(rest.updates.size(), kUpdatesLeft);
+  ExpectTimesOfAll(rest, kUpdatesLeft);
+  EXPECT_EQ(rest.updates.back().later_steps, 0);
   ExpectSameGrid("stopped", "whole");
   EXPECT_EQ(TrainAll("stopped", /*resume=*/true), 0u);
 
@@ -424,34 +449,6 @@ TEST_F(GridRunTest, FailsIfAllSettingsDiverge) {
       AllOf(StartsWith("all 2 settings have diverged, the first one so: "),
             HasSubstr(kDiverged)));
   EXPECT_THAT(reporter.messages, Contains(StartsWith("setting 2 of 2: ")));
-}
-
-TEST_F(GridRunTest, KnowsHowLongAllOfItTakes) {
-  // `left`: updates of all runs that a start has to make.
-  const auto expect_times = [&](const std::string& name, size_t left,
-                                GridReporter* reporter, bool resume) {
-    ASSERT_TRUE(Train(name, reporter, resume).ok());
-    auto later = static_cast<int64_t>(left);
-    int64_t previous = std::numeric_limits<int64_t>::max();
-    for (const Progress& progress : reporter->updates) {
-      const bool is_first = progress.step <= previous;
-      later -= is_first ? progress.num_steps - progress.step + 1 : 0;
-      previous = progress.step;
-      EXPECT_EQ(progress.later_steps, later);
-      EXPECT_EQ(progress.seconds_left_in_all > progress.seconds_left,
-                later > 0);
-    }
-  };
-  GridReporter whole;
-  expect_times("grid", kAllUpdates, &whole, /*resume=*/false);
-  EXPECT_EQ(whole.updates.size(), kAllUpdates);
-  // Updates of earlier starts do not count.
-  GridReporter stopped(kUpdatesToStop);
-  expect_times("stopped", kAllUpdates, &stopped, /*resume=*/false);
-  GridReporter resumed;
-  expect_times("stopped", kAllUpdates - kUpdatesToStop, &resumed,
-               /*resume=*/true);
-  EXPECT_EQ(resumed.updates.back().later_steps, 0);
 }
 
 TEST_F(GridRunTest, IsResumedInItsOwnDirectoryAlone) {

@@ -1,4 +1,4 @@
-// Two starts at once in one directory, twenty times: one runs, and comes to the
+// Two starts at once in one directory, eight times: one runs, and comes to the
 // bits of a run that was alone; the other is refused and told who runs. Each is
 // a forked child. The one that runs is held in its first update until the other
 // one has ended, so that the outcome does not hang on the speed of either.
@@ -94,7 +94,7 @@ TEST_F(ConcurrentRunsTest, OneOfTwoStartsWinsAndTheOtherIsToldWhoRuns) {
   ASSERT_EQ(status, 0) << *ReadFile(ErrorFile(alone));
   close(open_gate[0]);
 
-  for (int round = 0; round < 20; ++round) {
+  for (int round = 0; round < 8; ++round) {
     SCOPED_TRACE(round);
     const std::string output = temporary_.File(absl::StrCat("run-", round));
     std::array<int, 2> gate = {};

@@ -6,8 +6,8 @@
 //
 // Losses and norms agree with the CPU's to 1e-3 of about 1 to 20: both are sums
 // in float32 in another order, over three updates; those of twelve updates of
-// the toy, of about 0.7, to 1e-3 too. In bfloat16, and where a head draws the
-// numbers of its dropout on the device: ExpectRounded.
+// the toy (six by the stand-in), of about 0.7, to 1e-3 too. In bfloat16, and
+// where a head draws the numbers of its dropout on the device: ExpectRounded.
 //
 // Skipped without a device. With LibTorch 1 without CUDA a stand-in computes
 // (tests/support/stand_in_cuda.h), which shows that this file is right, and
@@ -45,6 +45,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::ContainsRegex;
 using ::testing::DoubleNear;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -54,8 +55,10 @@ using ::testing::StartsWith;
 // The stand-in's generators are the CPU's.
 #ifdef ETC_STAND_IN_CUDA
 constexpr bool kDrawsOtherNumbers = false;
+constexpr size_t kUpdates = 6;  // of the toy
 #else
 constexpr bool kDrawsOtherNumbers = true;
+constexpr size_t kUpdates = 12;
 #endif
 
 // --- Demos -------------------------------------------------------------------
@@ -84,7 +87,10 @@ INSTANTIATE_TEST_SUITE_P(Demos, DemoOnCudaTest, testing::ValuesIn(DemoCases()),
 
 class ToyOnCudaTest : public ToyRunTest {
  protected:
-  ToyOnCudaTest() { json_["train"]["device"] = "cuda"; }
+  ToyOnCudaTest() {
+    json_["train"]["device"] = "cuda";
+    json_["train"]["steps"] = kUpdates;
+  }
 
   void SetUp() override {
     if (!torch::cuda::is_available()) {
@@ -114,7 +120,7 @@ TEST_F(ToyOnCudaTest, LosesWhatItLosesOnTheCpu) {
   json_["train"]["precision"] = "fp32";
   json_["train"]["device"] = "cpu";
   const std::vector<double> cpu = Losses("cpu");
-  EXPECT_EQ(cpu.size(), 12u);
+  EXPECT_EQ(cpu.size(), kUpdates);
   EXPECT_THAT(cuda, Pointwise(DoubleNear(1e-3), cpu));
   EXPECT_THAT(rounded, Pointwise(DoubleNear(0.05), cpu));
   EXPECT_NE(rounded, cuda);
@@ -137,13 +143,13 @@ TEST_F(ToyOnCudaTest, SaysWhereItIs) {
 // that is computed again draws the same.
 TEST_F(ToyOnCudaTest, DrawsTheSameAgain) {
   const std::vector<double> losses = Losses("run");
-  EXPECT_EQ(losses.size(), 12u);
+  EXPECT_EQ(losses.size(), kUpdates);
   EXPECT_THAT(Losses("again"), Pointwise(DoubleNear(1e-4), losses));
   json_["model"]["grad_checkpointing_period"] = 1;
   EXPECT_THAT(Losses("checkpointed"), Pointwise(DoubleNear(1e-4), losses));
 }
 
-// Stops a run after update 5 and goes on with it, with dropout on the same
+// Stops a run after update 3 and goes on with it, with dropout on the same
 // device, without on another: generators of devices differ.
 TEST_F(ToyOnCudaTest, GoesOnWhereItStoppedOnEitherDevice) {
   const std::vector<double> with_dropout = Losses("straight");
@@ -164,7 +170,7 @@ TEST_F(ToyOnCudaTest, GoesOnWhereItStoppedOnEitherDevice) {
     const std::string name = way.before + "-" + way.after;
     json_["train"]["device"] = way.before;
     FakeReporter first;
-    first.stop_after = 5;
+    first.stop_after = 3;
     ASSERT_TRUE(Run(name, &first).ok());
     json_["train"]["device"] = way.after;
     FakeReporter second;
@@ -236,16 +242,22 @@ TEST_F(ToyOnCudaTest, SaysInOneLineWhatToDoWhenTheMemoryIsTooLittle) {
     EXPECT_THAT(std::string(status.message()),
                 AllOf(HasSubstr("out of memory while making update 4, which "
                                 "asked for "),
+                      ContainsRegex("asked for [0-9.]+ [KMG]i?B; 3 "
+                                    "updates are saved in "),
                       HasSubstr("; 3 updates are saved in " + last),
+                      HasSubstr("; realetc estimate comes to "),
                       HasSubstr("the device is cuda:0"),
-                      HasSubstr("lower train.micro_batch_size (now 3)")));
+                      HasSubstr("lower train.micro_batch_size (now 3), "
+                                "data.max_long_length (")));
     EXPECT_EQ(status.message().find('\n'), absl::string_view::npos);
   }
   // It is whole, and goes on once there is memory.
+  EXPECT_EQ(ReadTrainingState(last + "/training_state.safetensors")->state.step,
+            3);
   FakeReporter reporter;
   const auto result = Run("run", &reporter, /*resume=*/true);
   ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_EQ(reporter.updates.size(), 9u);
+  EXPECT_EQ(reporter.updates.size(), kUpdates - 3);
 }
 
 // --- NCCL --------------------------------------------------------------------

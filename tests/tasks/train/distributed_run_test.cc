@@ -148,10 +148,10 @@ class DistributedRunTest : public ToyRunTest {
     json_["train"]["batch_size"] = 8;
     json_["train"]["micro_batch_size"] = 2;
     json_["train"]["threads"] = 1;
-    json_["train"]["steps"] = 20;
+    json_["train"]["steps"] = 12;
     json_["train"].erase("epochs");
-    json_["train"]["evaluate_every"] = 10;
-    json_["train"]["checkpoint_every"] = 5;
+    json_["train"]["evaluate_every"] = 6;
+    json_["train"]["checkpoint_every"] = 3;
     json_["train"]["evaluation_batch_size"] = 3;
     json_["model"]["hidden_dropout_prob"] = 0.1;
   }
@@ -381,8 +381,8 @@ TEST_F(DistributedRunTest, StopsAnEvaluationInAllProcesses) {
 
 TEST_F(DistributedRunTest, GoesOnWithFewerProcesses) {
   RunWith(1, "one");
-  RunWith(4, "fewer", /*resume=*/false, /*stop_after=*/6);
-  RunWith(2, "fewer", /*resume=*/true, /*stop_after=*/13);
+  RunWith(4, "fewer", /*resume=*/false, /*stop_after=*/4);
+  RunWith(2, "fewer", /*resume=*/true, /*stop_after=*/8);
   RunWith(1, "fewer", /*resume=*/true);
   ExpectSameUpdates("fewer", "one");
 }
@@ -402,8 +402,8 @@ TEST_F(DistributedRunTest, SharesTheOptimizer) {
   json_["train"]["shard_optimizer"] = true;
   RunWith(3, "shared");
   expect_same("shared");
-  RunWith(3, "resumed", /*resume=*/false, /*stop_after=*/5);
-  RunWith(3, "resumed", /*resume=*/true, /*stop_after=*/11);
+  RunWith(3, "resumed", /*resume=*/false, /*stop_after=*/3);
+  RunWith(3, "resumed", /*resume=*/true, /*stop_after=*/7);
   json_["train"]["shard_optimizer"] = false;
   RunWith(3, "resumed", /*resume=*/true);
   expect_same("resumed");
@@ -455,8 +455,9 @@ TEST_F(DistributedRunTest, EndsEarlyWithFrozenParametersInAllProcesses) {
 TEST_F(DistributedRunTest, IsResumedAfterOneWasKilled) {
   RunWith(3, "straight");
   json_["output"] = Output("killed");
-  // Kills at several places between checkpoints.
-  int64_t updates = 3;
+  // Kills at several places: before the first checkpoint, after it and, by the
+  // third, at update 9.
+  int64_t updates = 2;
   for (const int64_t victim : {2, 0, 1}) {
     SharedCount pid;
     const std::vector<int> ends =
@@ -487,6 +488,7 @@ TEST_F(DistributedRunTest, SavesWhatWasTrainedWhenAProcessIsLost) {
   json_["train"]["checkpoint_every"] = 0;
   json_["data"]["cache_megabytes"] = 0;
   json_["data"]["bucket_batches"] = 1;
+  json_["train"]["steps"] = 20;  // of which the victim makes enough records
   RunWith(3, "straight");
   victim_ = 1;
   killed_after_ = 40;
@@ -581,7 +583,7 @@ TEST_F(DistributedRunTest, RefusesProcessesThatWouldDoSomethingElse) {
   using Json = nlohmann::json;
   const std::vector<std::pair<std::string, Json>> fields = {
       {"train.evaluate_every", 7},
-      {"train.checkpoint_every", 3},
+      {"train.checkpoint_every", 5},
       {"train.evaluation_batch_size", 4},
       {"train.shard_optimizer", true},
       {"train.seeds", {1, 2}},

@@ -1,20 +1,15 @@
 // Whole runs of a toy benchmark, through files and checkpoints: that it learns;
-// that a run that was stopped, or killed by SIGKILL at any moment, goes on to
-// the very bits of one that was not; what it writes and says; what it refuses.
-// Dropout is on, so that resumed random numbers matter.
+// that a run that was stopped goes on to the very bits of one that was not (one
+// that was killed: killed_run_test.cc); what it writes and says; what it
+// refuses. Dropout is on, so that resumed random numbers matter.
 
 #include "tasks/train/trainer.h"
 
-#include <signal.h>
 #include <torch/types.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -444,7 +439,6 @@ TEST_F(TrainerTest, SkipsBadRecordsOrSaysWhereTheyAre) {
                                                 HasSubstr("train.jsonl"))));
 }
 
-// The child process is killed at a moment that differs from round to round.
 TEST_F(TrainerTest, SaysOnceHowManyRecordsWereCut) {
   const auto cut = [](const char* id) {
     return absl::StrCat("{\"id\": \"", id,
@@ -462,43 +456,6 @@ TEST_F(TrainerTest, SaysOnceHowManyRecordsWereCut) {
   }
   EXPECT_THAT(said, testing::ElementsAre("training: 2 records were",
                                          "evaluation: 1 record was"));
-}
-
-TEST_F(TrainerTest, SurvivesBeingKilled) {
-  testing::FLAGS_gtest_death_test_style = "threadsafe";
-  constexpr char kDirectory[] = "REALETC_TEST_KILLED_RUN";
-  const std::string temporary = fs::temp_directory_path().string();
-  json_["train"]["checkpoint_every"] = 1;
-  FakeReporter straight;
-  if (std::getenv(kDirectory) == nullptr) {
-    ASSERT_TRUE(Run("straight", &straight).ok());
-    setenv(kDirectory, temporary_.path().c_str(), /*overwrite=*/1);
-    // Directories of children, which cannot remove them, go with this one.
-    setenv("TMPDIR", temporary_.path().c_str(), /*overwrite=*/1);
-  }
-  const std::string parent = std::getenv(kDirectory);
-  json_["data"]["train"] = {parent + "/train.jsonl"};
-  json_["data"]["dev"] = {parent + "/dev.jsonl"};
-  for (int round = 0; round < 5; ++round) {
-    EXPECT_EXIT(
-        {
-          std::thread killer([round] {
-            std::this_thread::sleep_for(
-                std::chrono::milliseconds(120 + 37 * round));
-            kill(getpid(), SIGKILL);
-          });
-          FakeReporter reporter;
-          Run("../killed", &reporter, /*resume=*/true).IgnoreError();
-          killer.join();
-        },
-        testing::KilledBySignal(SIGKILL), "");
-  }
-  FakeReporter reporter;
-  const auto result = Run("killed", &reporter, /*resume=*/true);
-  unsetenv(kDirectory);
-  setenv("TMPDIR", temporary.c_str(), /*overwrite=*/1);
-  ASSERT_TRUE(result.ok()) << result.status();
-  ExpectSameRun(Output("killed/seed-1"), Output("straight/seed-1"));
 }
 
 }  // namespace

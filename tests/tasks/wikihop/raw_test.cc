@@ -15,6 +15,7 @@
 #include "tasks/data/record_scanner.h"
 #include "tasks/wikihop/task.h"
 #include "tests/support/mutation.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/shared_data.h"
 
 namespace etc {
@@ -141,7 +142,8 @@ TEST(WikihopRecordTest, SurvivesDamagedFiles) {
       R"("supports":["Oslo is \"in\" Norway.","\\"],"annotations":[["x"]]}])";
   Mutator mutator(20240522);
   int parsed = 0;
-  for (int round = 0; round < 20000; ++round) {
+  constexpr int kRounds = RoundsOfDamage(20000);
+  for (int round = 0; round < kRounds; ++round) {
     const std::string text =
         mutator.Mutate(seed, {"{", "}", "[", "]", "\"", ",", ":", "\\", "\\u0",
                               "\n", "\xc3", "\x80", "\xff", "null", "1e9"});
@@ -158,8 +160,8 @@ TEST(WikihopRecordTest, SurvivesDamagedFiles) {
     }
   }
   // Many mutants hurt a text only.
-  EXPECT_GT(parsed, 500);
-  EXPECT_LT(parsed, 19000);
+  EXPECT_GT(parsed, kRounds / 50);
+  EXPECT_LT(parsed, kRounds * 19 / 20);
 }
 
 TEST(WikihopRecordTest, ReadsEveryRealRecord) {

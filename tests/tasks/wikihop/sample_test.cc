@@ -27,8 +27,15 @@ std::string SamplePath(const std::string& name) {
   return absl::StrCat(ETC_SOURCE_DIR, "/tasks/wikihop/sample/", name);
 }
 
-std::vector<WikihopRecord> ReadSample(const std::string& name) {
-  std::vector<WikihopRecord> records;
+// Each file is read once.
+const std::vector<WikihopRecord>& ReadSample(const std::string& name) {
+  static auto* const samples =
+      new std::map<std::string, std::vector<WikihopRecord>>();
+  const auto [sample, is_new] = samples->try_emplace(name);
+  std::vector<WikihopRecord>& records = sample->second;
+  if (!is_new) {
+    return records;
+  }
   const auto file = RecordFile::Open(SamplePath(name));
   EXPECT_TRUE(file.ok()) << file.status();
   for (int64_t i = 0; file.ok() && i < file->size(); ++i) {
@@ -41,7 +48,7 @@ std::vector<WikihopRecord> ReadSample(const std::string& name) {
 
 class WikihopSampleTest : public testing::TestWithParam<std::string> {
  protected:
-  const std::vector<WikihopRecord> records_ = ReadSample(GetParam());
+  const std::vector<WikihopRecord>& records_ = ReadSample(GetParam());
 };
 
 // Returns the text of a support after `subject` + `verb`, up to the full stop.

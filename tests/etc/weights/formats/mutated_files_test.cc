@@ -1,8 +1,8 @@
-// Damaged files of every format of weights: 20,000 and more for each reader,
-// each a small valid file with a few random changes, some with corrected
-// checksums so that the damage gets past them. The answer must be a status or
-// tensors that can be read; the sanitizers see that nothing is read out of
-// bounds, and memory stays bounded.
+// Damaged files of every format of weights: 20,000 and more for each reader (a
+// fifth of them without a sanitizer), each a small valid file with a few random
+// changes, some with corrected checksums so that the damage gets past them. The
+// answer must be a status or tensors that can be read; the sanitizers see that
+// nothing is read out of bounds, and memory stays bounded.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,13 +21,14 @@
 #include "etc/weights/formats/tensor_writer.h"
 #include "etc/weights/formats/tensorflow/tensorflow_checkpoint.h"
 #include "tests/support/mutation.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/torch_save_samples.h"
 
 namespace etc {
 namespace {
 
-constexpr int kFiles = 20'000;
+constexpr int kFiles = RoundsOfDamage(20'000);
 // The readers' own limits allow hundreds of megabytes, but only to files that
 // are large themselves; these have a kilobyte.
 constexpr uint64_t kMostMemory = uint64_t{64} << 20;

@@ -24,6 +24,7 @@
 #include "base/file.h"
 #include "base/random.h"
 #include "tests/support/mutation.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/tasks/pretrain/toy_store.h"
 
@@ -295,7 +296,7 @@ TEST_F(TokenStoreTest, SurvivesAnyDamage) {
   const std::vector<ToyDocument> documents = RandomDocuments(9, kWide);
   const std::string bytes = Bytes(kWide, documents);
   Mutator mutator(1);
-  for (int i = 0; i < 500; ++i) {
+  for (int i = 0; i < RoundsOfDamage(500); ++i) {
     const std::string changed = mutator.Mutate(bytes);
     const auto store = OpenBytes(changed);
     if (!store.ok()) {
