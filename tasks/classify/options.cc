@@ -17,44 +17,12 @@
 namespace etc {
 namespace {
 
-void ReadOptionalNumber(JsonObjectReader& reader, const std::string& field,
-                        std::optional<double>* value) {
-  double number = 0;
-  reader.Optional(field, &number);
-  if (reader.Has(field)) {
-    *value = number;
-  }
-}
-
 // Notes a mistake if a field is there that has a use under `condition` alone.
 void CheckHasUse(JsonObjectReader& reader, const std::string& field,
                  bool has_use, absl::string_view condition) {
   if (reader.Has(field) && !has_use) {
     reader.Fail(field, absl::StrCat("should be absent unless ", condition));
   }
-}
-
-void ReadDelimiter(JsonObjectReader& reader, ClassifyOptions* options) {
-  std::string delimiter;
-  reader.Optional("delimiter", &delimiter);
-  CheckHasUse(reader, "delimiter",
-              options->format == ClassifyFormat::kByName ||
-                  options->format == ClassifyFormat::kCsv,
-              "format is \"csv\" or absent");
-  if (!reader.Has("delimiter")) {
-    return;
-  }
-  constexpr absl::string_view kOthers = "\"\r\n";
-  if (delimiter.size() != 1 || !absl::ascii_isascii(delimiter[0]) ||
-      absl::ascii_isalnum(delimiter[0]) ||
-      kOthers.find(delimiter[0]) != absl::string_view::npos) {
-    reader.Fail("delimiter",
-                absl::StrCat("should be one character such as \",\", \";\" or "
-                             "\"\\t\", but is ",
-                             QuotedName(delimiter)));
-    return;
-  }
-  options->delimiter = delimiter[0];
 }
 
 // `field`, or the default one unless another option names that.
@@ -92,20 +60,42 @@ void CheckFieldsDiffer(JsonObjectReader& reader,
   }
 }
 
-void ReadFields(JsonObjectReader& reader, ClassifyOptions* options) {
-  reader.OneOrMore("text", &options->text);
-  reader.Optional("text_b", &options->text_b);
-  reader.Optional("id", &options->id);
-  reader.Optional("label", &options->label);
-  const std::set<std::string> different(options->text.begin(),
-                                        options->text.end());
-  if (different.empty() || different.size() < options->text.size()) {
-    reader.Fail("text", "should name at least one field, each once");
-  }
-  CheckFieldsDiffer(reader, *options);
+}  // namespace
+
+std::optional<std::string> ClassifyOptions::text_b_or_default() const {
+  return FieldOrDefault(*this, text_b, "text_b");
 }
 
-void ReadLabels(JsonObjectReader& reader, ClassifyOptions* options) {
+std::optional<std::string> ClassifyOptions::id_or_default() const {
+  return FieldOrDefault(*this, id, "id");
+}
+
+void ConfigTable<ClassifyOptions>::ReadDelimiter(JsonObjectReader& reader,
+                                                 ClassifyOptions* options) {
+  std::string delimiter;
+  reader.Optional("delimiter", &delimiter);
+  CheckHasUse(reader, "delimiter",
+              options->format == ClassifyFormat::kByName ||
+                  options->format == ClassifyFormat::kCsv,
+              "format is \"csv\" or absent");
+  if (!reader.Has("delimiter")) {
+    return;
+  }
+  constexpr absl::string_view kOthers = "\"\r\n";
+  if (delimiter.size() != 1 || !absl::ascii_isascii(delimiter[0]) ||
+      absl::ascii_isalnum(delimiter[0]) ||
+      kOthers.find(delimiter[0]) != absl::string_view::npos) {
+    reader.Fail("delimiter",
+                absl::StrCat("should be one character such as \",\", \";\" or "
+                             "\"\\t\", but is ",
+                             QuotedName(delimiter)));
+    return;
+  }
+  options->delimiter = delimiter[0];
+}
+
+void ConfigTable<ClassifyOptions>::ReadLabels(JsonObjectReader& reader,
+                                              ClassifyOptions* options) {
   std::vector<std::string>& labels = options->labels;
   reader.Optional("labels", &labels);
   if (!reader.Has("labels")) {
@@ -125,7 +115,8 @@ void ReadLabels(JsonObjectReader& reader, ClassifyOptions* options) {
   }
 }
 
-void ReadClassWeights(JsonObjectReader& reader, ClassifyOptions* options) {
+void ConfigTable<ClassifyOptions>::ReadClassWeights(JsonObjectReader& reader,
+                                                    ClassifyOptions* options) {
   const nlohmann::json* weights =
       reader.Raw("class_weights", /*required=*/false);
   if (weights == nullptr) {
@@ -158,93 +149,24 @@ void ReadClassWeights(JsonObjectReader& reader, ClassifyOptions* options) {
   }
 }
 
-void ReadOptionsOfSeveral(JsonObjectReader& reader, ClassifyOptions* options) {
+void Classify::CheckOptions(JsonObjectReader& reader, Options* options) const {
+  const std::set<std::string> different(options->text.begin(),
+                                        options->text.end());
+  if (different.empty() || different.size() < options->text.size()) {
+    reader.Fail("text", "should name at least one field, each once");
+  }
+  CheckFieldsDiffer(reader, *options);
   for (const char* field : {"label_separator", "threshold"}) {
     CheckHasUse(reader, field, options->type == ClassifyType::kSeveral,
                 "type is \"several\"");
   }
-  reader.Optional("label_separator", &options->label_separator);
   if (options->label_separator.empty()) {
     reader.Fail("label_separator", "should not be empty");
   }
-  reader.Optional("threshold", &options->threshold);
-  if (!(options->threshold > 0 && options->threshold < 1)) {
-    reader.Fail("threshold", absl::StrCat("should be in (0, 1), but is ",
-                                          options->threshold));
-  }
-}
-
-void ReadOptionsOfNumbers(JsonObjectReader& reader, ClassifyOptions* options) {
   for (const char* field : {"mean", "deviation"}) {
     CheckHasUse(reader, field, options->type == ClassifyType::kNumber,
                 "type is \"number\"");
   }
-  ReadOptionalNumber(reader, "mean", &options->mean);
-  ReadOptionalNumber(reader, "deviation", &options->deviation);
-  if (!(options->deviation.value_or(1) > 0)) {
-    reader.Fail("deviation", absl::StrCat("should be more than 0, but is ",
-                                          *options->deviation));
-  }
-}
-
-}  // namespace
-
-std::optional<std::string> ClassifyOptions::text_b_or_default() const {
-  return FieldOrDefault(*this, text_b, "text_b");
-}
-
-std::optional<std::string> ClassifyOptions::id_or_default() const {
-  return FieldOrDefault(*this, id, "id");
-}
-
-absl::Span<const OptionField> Classify::OptionFields() const {
-  static constexpr OptionField kFields[] = {
-      {"format", "text", "by the name", "\"csv\", \"tsv\" or \"json\"",
-       "`\"csv\"`, `\"tsv\"` or `\"json\"`"},
-      {"delimiter", "text", "`\",\"`", "one character",
-       "what stands between the fields of CSV: `\";\"`, `\"\\t\"`"},
-      {"text", "list of texts", "`\"text\"`", "",
-       "field of the text, or a list of fields"},
-      {"text_b", "text", "`\"text_b\"`, if there is one", "",
-       "field of the second text of pairs"},
-      {"id", "text", "`\"id\"`, if there is one", "", "field of the id"},
-      {"label", "text", "`\"label\"`", "", "field of the answer"},
-      {"type", "text", "`\"one\"`", "\"one\", \"several\" or \"number\"",
-       "`\"one\"` label, `\"several\"`: any number of them, or a `\"number\"`"},
-      {"labels", "list of texts", "those of the training data", "",
-       "all labels that a record may have"},
-      {"label_separator", "text", "`\";\"`", "not empty",
-       "what stands between several labels in one field"},
-      {"class_weights", "object of numbers or text", "1 each",
-       "\"balanced\", or at least 0 each",
-       "factors of the loss by label: `{\"rare\": 5}`, or `\"balanced\"`: n / "
-       "(C n_c) for n_c of n documents with one of C labels"},
-      {"threshold", "number", "`0.5`", "in (0, 1)",
-       "several: least probability of a label that is predicted"},
-      {"mean", "number", "that of the training data", "",
-       "numbers are learnt as (number - mean) / deviation"},
-      {"deviation", "number", "that of the training data", "more than 0",
-       "deviation of the numbers; see `mean`"}};
-  return kFields;
-}
-
-void Classify::ReadOptions(JsonObjectReader& reader, Options* options) const {
-  ReadChoice(reader, "format",
-             {{"json", ClassifyFormat::kJson},
-              {"csv", ClassifyFormat::kCsv},
-              {"tsv", ClassifyFormat::kTsv}},
-             &options->format);
-  ReadDelimiter(reader, options);
-  ReadChoice(reader, "type",
-             {{"one", ClassifyType::kOne},
-              {"several", ClassifyType::kSeveral},
-              {"number", ClassifyType::kNumber}},
-             &options->type);
-  ReadFields(reader, options);
-  ReadLabels(reader, options);
-  ReadClassWeights(reader, options);
-  ReadOptionsOfSeveral(reader, options);
-  ReadOptionsOfNumbers(reader, options);
 }
 
 }  // namespace etc

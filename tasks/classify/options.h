@@ -4,16 +4,21 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include "absl/strings/string_view.h"
+#include "base/json_reader.h"
 #include "tasks/classify/record.h"
+#include "tasks/config/config_fields.h"
 #include "tasks/inputs/text_input.h"
 #include "tasks/task/benchmark.h"
 
 namespace etc {
 
-// Format of data files; kByName: by the ends of their names.
-enum class ClassifyFormat { kByName, kJson, kCsv, kTsv };
+// Format of data files; kByName, which configurations have no name for: by the
+// ends of their names.
+enum class ClassifyFormat { kJson, kCsv, kTsv, kByName };
 
 // The object "classify" of a configuration.
 struct ClassifyOptions {
@@ -52,6 +57,59 @@ struct ClassifyOptions {
   // there; nothing: none, since another option names the default one.
   std::optional<std::string> text_b_or_default() const;
   std::optional<std::string> id_or_default() const;
+};
+
+template <>
+struct ConfigTable<ClassifyOptions> {
+  using O = ClassifyOptions;
+  static void ReadDelimiter(JsonObjectReader& reader, O* options);
+  static void ReadLabels(JsonObjectReader& reader, O* options);
+  static void ReadClassWeights(JsonObjectReader& reader, O* options);
+
+  static constexpr absl::string_view kFormats[] = {"json", "csv", "tsv"};
+  static constexpr absl::string_view kTypes[] = {"one", "several", "number"};
+  static constexpr auto kFields = std::make_tuple(
+      Field("format", &O::format, "`\"csv\"`, `\"tsv\"` or `\"json\"`",
+            {.one_of = kFormats, .default_text = "by the name"}),
+      Field("delimiter", ReadDelimiter,
+            "what stands between the fields of CSV: `\";\"`, `\"\\t\"`",
+            {.default_text = "`\",\"`",
+             .type_text = "text",
+             .more_bounds = "one character"}),
+      Field("text", &O::text, "field of the text, or a list of fields",
+            {.more_bounds = "at least one, each once"}),
+      Field("text_b", &O::text_b, "field of the second text of pairs",
+            {.default_text = "`\"text_b\"`, if there is one"}),
+      Field("id", &O::id, "field of the id",
+            {.default_text = "`\"id\"`, if there is one"}),
+      Field("label", &O::label, "field of the answer"),
+      Field("type", &O::type,
+            "`\"one\"` label, `\"several\"`: any number of them, or a "
+            "`\"number\"`",
+            {.one_of = kTypes}),
+      Field(
+          "labels", ReadLabels, "all labels that a record may have",
+          {.default_text = "those of the training data",
+           .type_text = "list of texts",
+           .more_bounds = "at least two, or one of `\"several\"`, each once"}),
+      Field("label_separator", &O::label_separator,
+            "what stands between several labels in one field",
+            {.more_bounds = "not empty"}),
+      Field("class_weights", ReadClassWeights,
+            "factors of the loss by label: `{\"rare\": 5}`, or "
+            "`\"balanced\"`: n / (C n_c) for n_c of n documents with one of C "
+            "labels",
+            {.default_text = "1 each",
+             .type_text = "object of numbers or text",
+             .more_bounds = "\"balanced\", or at least 0 each"}),
+      Field("threshold", &O::threshold,
+            "several: least probability of a label that is predicted",
+            {.above = 0, .below = 1}),
+      Field("mean", &O::mean,
+            "numbers are learnt as (number - mean) / deviation",
+            {.default_text = "that of the training data"}),
+      Field("deviation", &O::deviation, "deviation of the numbers; see `mean`",
+            {.above = 0, .default_text = "that of the training data"}));
 };
 
 }  // namespace etc

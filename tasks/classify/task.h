@@ -43,8 +43,7 @@ class Classify final
   BenchmarkInfo info() const override;
   std::string main_metric() const override;
 
-  void ReadOptions(JsonObjectReader& reader, Options* options) const override;
-  absl::Span<const OptionField> OptionFields() const override;
+  void CheckOptions(JsonObjectReader& reader, Options* options) const override;
   TableSizes Tables(const InputOptions& input) const override {
     return TablesOfTexts(input);
   }

@@ -94,8 +94,31 @@ void CheckRule(const FieldRule& rule, const std::string& field,
   }
 }
 
-void ReadFactors(const std::string& field, JsonObjectReader* reader,
-                 std::vector<LearningRateFactor>* factors) {
+int64_t ReadNamed(const std::string& field, const FieldRule& rule,
+                  JsonObjectReader* reader, int64_t otherwise) {
+  std::string name;
+  reader->Optional(field, &name);
+  if (!reader->Has(field)) {
+    return otherwise;
+  }
+  CheckRule(rule, field, name, reader);
+  const auto found = std::find(rule.one_of.begin(), rule.one_of.end(), name);
+  return found == rule.one_of.end() ? otherwise : found - rule.one_of.begin();
+}
+
+void ReadValue(const std::string& field, const FieldRule& rule,
+               JsonObjectReader* reader, std::optional<double>* value) {
+  double number = 0;
+  reader->Optional(field, &number);
+  if (reader->Has(field)) {
+    CheckRule(rule, field, number, reader);
+    *value = number;
+  }
+}
+
+void ReadValue(const std::string& field, const FieldRule& /*rule*/,
+               JsonObjectReader* reader,
+               std::vector<LearningRateFactor>* factors) {
   const nlohmann::json* list = reader->Raw(field, /*required=*/false);
   if (list == nullptr) {
     return;

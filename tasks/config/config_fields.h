@@ -2,6 +2,7 @@
 #define ETC_TASKS_CONFIG_CONFIG_FIELDS_H_
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -15,10 +16,13 @@
 
 namespace etc {
 
-// One table of fields for each struct of a configuration. The reader and its
-// checks, the comparison of a resumed run, the names that --allow-changes
-// accepts, `realetc fields` and the test of doc/configuration.md all use it. A
-// field that is missing in its table does not compile (see HasAllFields).
+// One table of fields for each struct of a configuration, and for the options
+// of each task. The reader and its checks, the comparison of a resumed run, the
+// names that --allow-changes accepts, `realetc fields` and the tests of
+// doc/configuration.md and of the tasks' pages all use it: a default stands in
+// the struct and a bound in the table, and nowhere else. In structs that have
+// nothing but fields, one that is missing in the table does not compile (see
+// HasAllFields).
 
 struct FieldRule {
   // Bounds of a number; in a list, of each. Whole numbers are exact to 2^53.
@@ -27,7 +31,8 @@ struct FieldRule {
   std::optional<double> most;   // value <= most
   std::optional<double> below;  // value < below
   // Values that a string may have, an array of the table; none: any. A list in
-  // braces does not compile: it would be gone before the table is used.
+  // braces does not compile: it would be gone before the table is used. Names
+  // of the values 0, 1, ... of an enum, which may have more without a name.
   absl::Span<const absl::string_view> one_of = {};
   // True if the value names files or a directory; a resumed run compares their
   // contents, wherever they are now. `no_file` is a value that stands for none.
@@ -41,7 +46,19 @@ struct FieldRule {
   // True for a field that came later: settings of a run note it only where it
   // is not the default, so that those of earlier versions are the same.
   bool is_later = false;
+  // For people, in Markdown, if neither a new struct nor the above says it: the
+  // default of a field that depends on others or on data, the type of a value
+  // that is read in its own way, and bounds beside those above.
+  absl::string_view default_text = "";
+  absl::string_view type_text = "";
+  absl::string_view more_bounds = "";
 };
+
+// The rule of a count or a length from `least` on: sums and products of two of
+// them fit in 64 bits.
+constexpr FieldRule CountFrom(int32_t least) {
+  return {.least = least, .most = std::numeric_limits<int32_t>::max()};
+}
 
 template <typename Config, typename Value>
 struct ConfigField {
@@ -61,18 +78,57 @@ constexpr ConfigField<Config, Value> Field(const char* name,
   return {name, member, meaning, rule};
 }
 
-// kObject is the struct's name in the file, kFields its fields in their order.
+// A field that is no member as it stands, or whose reading depends on fields
+// before it in the table: `read` reads it, if it is there, and notes mistakes.
 template <typename Config>
-struct ConfigTable;
+struct FieldWithReader {
+  const char* name;
+  void (*read)(JsonObjectReader& reader, Config* config);
+  absl::string_view meaning;
+  FieldRule rule;  // for people alone
+};
 
-// Calls visit(field, value) for each field of one struct.
+template <typename Config>
+constexpr FieldWithReader<Config> Field(
+    const char* name, void (*read)(JsonObjectReader& reader, Config* config),
+    absl::string_view meaning, FieldRule rule = {}) {
+  return {name, read, meaning, rule};
+}
+
+// The fields of a member that has a table of its own.
+template <typename Config, typename Part>
+struct FieldsOfMember {
+  Part Config::*part;
+};
+
+template <typename Config, typename Part>
+constexpr FieldsOfMember<Config, Part> FieldsOf(Part Config::*part) {
+  return {part};
+}
+
+// kFields are the fields of a struct in their order: a Field of each, or
+// FieldsOf. kObject is the struct's name in the file; the options of a task
+// have that of the task. A struct without a table has no fields.
+template <typename Config>
+struct ConfigTable {
+  static constexpr std::tuple<> kFields = {};
+};
+
+// Calls visit(field, value) for each field of one struct; the value of a
+// FieldWithReader is the struct.
 template <typename Config, typename Visitor>
 void ForEachField(Config& config, Visitor visit) {
-  std::apply(
-      [&](const auto&... fields) {
-        (visit(fields, config.*fields.member), ...);
-      },
-      ConfigTable<std::remove_const_t<Config>>::kFields);
+  [[maybe_unused]] const auto each = [&](const auto& field) {
+    if constexpr (requires { field.part; }) {
+      ForEachField(config.*field.part, visit);
+    } else if constexpr (requires { field.read; }) {
+      visit(field, config);
+    } else {
+      visit(field, config.*field.member);
+    }
+  };
+  std::apply([&](const auto&... fields) { (each(fields), ...); },
+             ConfigTable<std::remove_const_t<Config>>::kFields);
 }
 
 // True if the table has every field of the struct in its order: the fields'
@@ -300,7 +356,7 @@ struct ConfigTable<TrainConfig> {
             "\"encoder.*\", \"factor\": 0.1}]`, with `*`, `?` and `[ab]`; the "
             "last one that names a parameter decides, over the factor of gates "
             "too",
-            {.is_later = true}),
+            {.is_later = true, .type_text = "list of objects"}),
       Field("frozen", &C::frozen,
             "names of parameters that are not trained: "
             "`[\"encoder.embedding.*\", \"encoder.layers.0.*\"]`; they take no "
@@ -514,27 +570,51 @@ nlohmann::json FieldToJson(const Value& value) {
   }
 }
 
-// Reads the list of objects {"parameters": "head.*", "factor": 0.1} at `field`,
-// if it is there; factors should be above 0.
-void ReadFactors(const std::string& field, JsonObjectReader* reader,
-                 std::vector<LearningRateFactor>* factors);
+// Returns the index of the name at `field` in `rule.one_of`; `otherwise` if the
+// field is absent, or if it has none of the names, which is a mistake.
+int64_t ReadNamed(const std::string& field, const FieldRule& rule,
+                  JsonObjectReader* reader, int64_t otherwise);
 
-// Reads the fields of `config` that are there, and checks each by its rule.
+// Reads the value at `field`, if it is there, and checks it by its rule. A type
+// that is read in its own way has an overload beside it, and to_json for its
+// default.
+template <typename Value>
+void ReadValue(const std::string& field, const FieldRule& rule,
+               JsonObjectReader* reader, Value* value) {
+  if constexpr (std::is_enum_v<Value>) {
+    *value = static_cast<Value>(
+        ReadNamed(field, rule, reader, static_cast<int64_t>(*value)));
+  } else {
+    if constexpr (requires { reader->OneOrMore(field, value); }) {
+      reader->OneOrMore(field, value);
+    } else {
+      reader->Optional(field, value);
+    }
+    if constexpr (!std::is_same_v<Value, bool>) {
+      CheckRule(rule, field, *value, reader);
+    }
+  }
+}
+
+// The same of a number that may be absent, but not null.
+void ReadValue(const std::string& field, const FieldRule& rule,
+               JsonObjectReader* reader, std::optional<double>* value);
+
+// The same of a list of objects {"parameters": "head.*", "factor": 0.1};
+// factors should be above 0.
+void ReadValue(const std::string& field, const FieldRule& rule,
+               JsonObjectReader* reader,
+               std::vector<LearningRateFactor>* factors);
+
+// Reads the fields of `config` that are there, in the order of its table, and
+// checks each by its rule.
 template <typename Config>
 void ReadFields(JsonObjectReader* reader, Config* config) {
   ForEachField(*config, [reader](const auto& field, auto& value) {
-    if constexpr (std::is_same_v<decltype(value),
-                                 std::vector<LearningRateFactor>&>) {
-      ReadFactors(field.name, reader, &value);
-    } else if constexpr (requires { reader->OneOrMore(field.name, &value); }) {
-      reader->OneOrMore(field.name, &value);
+    if constexpr (requires { field.read; }) {
+      field.read(*reader, &value);
     } else {
-      reader->Optional(field.name, &value);
-    }
-    if constexpr (!std::is_same_v<decltype(value), bool&> &&
-                  !std::is_same_v<decltype(value),
-                                  std::vector<LearningRateFactor>&>) {
-      CheckRule(field.rule, field.name, value, reader);
+      ReadValue(field.name, field.rule, reader, &value);
     }
   });
 }

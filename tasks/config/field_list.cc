@@ -4,7 +4,6 @@
 
 #include <array>
 #include <charconv>
-#include <type_traits>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -29,10 +28,10 @@ struct ModelField {
   absl::string_view meaning;
 };
 
-constexpr char kWhole[] = "whole number";
-constexpr char kNumber[] = "number";
-constexpr char kSwitch[] = "true or false";
-constexpr char kText[] = "text";
+constexpr absl::string_view kWhole = TypeText<int64_t>();
+constexpr absl::string_view kNumber = TypeText<double>();
+constexpr absl::string_view kSwitch = TypeText<bool>();
+constexpr absl::string_view kText = TypeText<std::string>();
 
 // The object "model": what etc/config.h has, whose names a test compares.
 constexpr ModelField kModelFields[] = {
@@ -108,11 +107,18 @@ std::string NumberText(double number) {
   return absl::StrReplaceAll(text, {{"e-0", "e-"}, {"e+0", "e"}, {"e+", "e"}});
 }
 
-std::string DefaultText(const Json& value) {
-  return absl::StrCat("`",
-                      value.is_number_float() ? NumberText(value.get<double>())
-                                              : JsonText(value),
-                      "`");
+std::string ValueText(const Json& value) {
+  if (value.is_array()) {
+    return absl::StrCat(
+        "[",
+        absl::StrJoin(value, ", ",
+                      [](std::string* text, const Json& element) {
+                        absl::StrAppend(text, ValueText(element));
+                      }),
+        "]");
+  }
+  return value.is_number_float() ? NumberText(value.get<double>())
+                                 : JsonText(value);
 }
 
 std::string BoundsText(const FieldRule& rule) {
@@ -131,43 +137,24 @@ std::string BoundsText(const FieldRule& rule) {
     parts.push_back(
         absl::StrCat("\"", absl::StrJoin(rule.one_of, "\" or \""), "\""));
   }
-  return absl::StrJoin(parts, ", ");
-}
-
-template <typename Value>
-std::string TypeText() {
-  if constexpr (std::is_same_v<Value, bool>) {
-    return kSwitch;
-  } else if constexpr (std::is_same_v<Value, int64_t>) {
-    return kWhole;
-  } else if constexpr (std::is_same_v<Value, double>) {
-    return kNumber;
-  } else if constexpr (std::is_same_v<Value, std::string>) {
-    return kText;
-  } else if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
-    return "list of texts";
-  } else if constexpr (std::is_same_v<Value, std::vector<int64_t>>) {
-    return "list of whole numbers";
-  } else if constexpr (std::is_same_v<Value, std::optional<int64_t>>) {
-    return "whole number or null";
-  } else {
-    static_assert(std::is_same_v<Value, std::vector<LearningRateFactor>>);
-    return "list of objects";
+  if (!rule.more_bounds.empty()) {
+    parts.emplace_back(rule.more_bounds);
   }
+  return absl::StrJoin(parts, ", ");
 }
 
 std::vector<FieldDescription> DescribeModel() {
   const Json defaults = Json::parse(EtcConfigToJson(EtcConfig()));
   std::vector<FieldDescription> fields = {
       {.name = "model.preset",
-       .type = kText,
+       .type = std::string(kText),
        .default_value = "`\"\"`",
        .bounds = "",
        .meaning = "a published size: `\"base\"` or `\"large\"` of ETC; "
                   "`\"bert_small\"`, `\"bert_base\"`, `\"bert_large\"` or "
                   "`\"bert_xlarge\"` of BERT"},
       {.name = "model.path",
-       .type = kText,
+       .type = std::string(kText),
        .default_value = "`\"\"`",
        .bounds = "",
        .meaning = "an `etc_config.json` instead"}};
@@ -226,26 +213,22 @@ void AppendParagraph(absl::string_view text, std::string* lines) {
 
 }  // namespace
 
-template <typename Value>
-FieldDescription DescribeField(const std::string& name,
-                               absl::string_view meaning, const FieldRule& rule,
-                               const Value& value) {
+std::string DefaultText(const nlohmann::json& value) {
+  return absl::StrCat("`", ValueText(value), "`");
+}
+
+FieldDescription DescribeByRule(const std::string& name,
+                                absl::string_view meaning,
+                                const FieldRule& rule, absl::string_view type,
+                                const std::string& default_value) {
   return {.name = name,
-          .type = TypeText<Value>(),
-          .default_value = DefaultText(FieldToJson(value)),
+          .type = std::string(rule.type_text.empty() ? type : rule.type_text),
+          .default_value = rule.default_text.empty()
+                               ? default_value
+                               : std::string(rule.default_text),
           .bounds = BoundsText(rule),
           .meaning = std::string(meaning)};
 }
-
-// Instantiations for the value types of tables in other directories.
-template FieldDescription DescribeField(const std::string&, absl::string_view,
-                                        const FieldRule&, const bool&);
-template FieldDescription DescribeField(const std::string&, absl::string_view,
-                                        const FieldRule&, const int64_t&);
-template FieldDescription DescribeField(const std::string&, absl::string_view,
-                                        const FieldRule&, const double&);
-template FieldDescription DescribeField(const std::string&, absl::string_view,
-                                        const FieldRule&, const std::string&);
 
 std::vector<FieldDescription> ConfigFields() {
   std::vector<FieldDescription> fields;
@@ -266,19 +249,6 @@ std::vector<FieldDescription> ConfigFields() {
                                "combination](#a-grid-of-settings)"});
   for (FieldDescription& field : DescribeModel()) {
     fields.push_back(std::move(field));
-  }
-  return fields;
-}
-
-std::vector<FieldDescription> DescribeOptions(
-    const std::string& object, absl::Span<const OptionField> options) {
-  std::vector<FieldDescription> fields;
-  for (const OptionField& option : options) {
-    fields.push_back({.name = absl::StrCat(object, ".", option.name),
-                      .type = std::string(option.type),
-                      .default_value = std::string(option.default_value),
-                      .bounds = std::string(option.bounds),
-                      .meaning = std::string(option.meaning)});
   }
   return fields;
 }

@@ -1,60 +1,100 @@
 #ifndef ETC_TASKS_CONFIG_FIELD_LIST_H_
 #define ETC_TASKS_CONFIG_FIELD_LIST_H_
 
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
+#include "nlohmann/json.hpp"
 #include "tasks/config/config_fields.h"
 
 namespace etc {
 
 // The fields of a configuration, described for people.
 
-// A field of the object of a task's name, which the task reads: beside the code
-// that reads it. All but the type is Markdown.
-struct OptionField {
-  absl::string_view name;           // "stride"
-  absl::string_view type;           // "whole number"
-  absl::string_view default_value;  // "`2048`", "4 times that"
-  absl::string_view bounds;         // "at least 1"; empty: none
-  absl::string_view meaning;        // a sentence
-};
-
-// The same of any field.
+// All but name and type is Markdown.
 struct FieldDescription {
-  std::string name;  // "nq.stride"
-  std::string type;
-  std::string default_value;
-  std::string bounds;
-  std::string meaning;
+  std::string name;           // "nq.stride"
+  std::string type;           // "whole number"
+  std::string default_value;  // "`2048`", "4 times that"
+  std::string bounds;         // "at least 1"; empty: none
+  std::string meaning;        // a sentence
 };
 
 // The fields of every configuration, in the order of doc/configuration.md.
 std::vector<FieldDescription> ConfigFields();
 
-// Descriptions of the fields of the object `object`.
-std::vector<FieldDescription> DescribeOptions(
-    const std::string& object, absl::Span<const OptionField> options);
+// The type of a value for people; empty: its rule has to say it.
+template <typename Value>
+constexpr absl::string_view TypeText() {
+  if constexpr (std::is_same_v<Value, bool>) {
+    return "true or false";
+  } else if constexpr (std::is_same_v<Value, int64_t>) {
+    return "whole number";
+  } else if constexpr (std::is_same_v<Value, double> ||
+                       std::is_same_v<Value, std::optional<double>>) {
+    return "number";
+  } else if constexpr (std::is_same_v<Value, std::string> ||
+                       std::is_enum_v<Value>) {
+    return "text";
+  } else if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
+    return "list of texts";
+  } else if constexpr (std::is_same_v<Value, std::vector<int64_t>>) {
+    return "list of whole numbers";
+  } else if constexpr (std::is_same_v<Value, std::optional<int64_t>>) {
+    return "whole number or null";
+  } else if constexpr (std::is_same_v<Value, std::optional<std::string>>) {
+    return "text or null";
+  } else {
+    return "";
+  }
+}
 
-// The type and the default of a field that has the value `value` in a new
-// struct, and its rule, for people.
+// The default of a field for people, given its value in a new struct.
+std::string DefaultText(const nlohmann::json& value);
+
+// The description of a field by its rule, where that says more than `type` and
+// `default_value`.
+FieldDescription DescribeByRule(const std::string& name,
+                                absl::string_view meaning,
+                                const FieldRule& rule, absl::string_view type,
+                                const std::string& default_value);
+
+// The description of a field that has the value `value` in a new struct.
 template <typename Value>
 FieldDescription DescribeField(const std::string& name,
                                absl::string_view meaning, const FieldRule& rule,
-                               const Value& value);
+                               const Value& value) {
+  std::string default_value;
+  if constexpr (std::is_enum_v<Value>) {
+    const auto index = static_cast<size_t>(value);
+    if (index < rule.one_of.size()) {
+      default_value = DefaultText(std::string(rule.one_of[index]));
+    }
+  } else {
+    default_value = DefaultText(FieldToJson(value));
+  }
+  return DescribeByRule(name, meaning, rule, TypeText<Value>(), default_value);
+}
 
-// Descriptions of the fields of a table, with the defaults of a new `Config`.
+// Descriptions of the fields of a table, those of `object`, with the defaults
+// of a new `Config`.
 template <typename Config>
-std::vector<FieldDescription> DescribeTable() {
+std::vector<FieldDescription> DescribeTable(const std::string& object) {
   std::vector<FieldDescription> fields;
-  const Config defaults;
+  const Config defaults = {};
   ForEachField(defaults, [&](const auto& field, const auto& value) {
-    fields.push_back(DescribeField(
-        std::string(ConfigTable<Config>::kObject) + "." + field.name,
-        field.meaning, field.rule, value));
+    const std::string name = object + "." + field.name;
+    if constexpr (requires { field.read; }) {
+      fields.push_back(DescribeByRule(name, field.meaning, field.rule, "", ""));
+    } else {
+      fields.push_back(DescribeField(name, field.meaning, field.rule, value));
+    }
   });
   return fields;
 }

@@ -4,8 +4,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include "base/json_reader.h"
+#include "tasks/config/config_fields.h"
 #include "tasks/data/example.h"
 #include "tasks/glue/benchmark.h"
 #include "tasks/glue/record.h"
@@ -24,6 +27,23 @@ struct GlueOptions {
   // their own (doc/glue.md 3). Empty for STS-B.
   std::vector<std::string> labels = {};
   TextMarks marks = {};
+};
+
+template <>
+struct ConfigTable<GlueOptions> {
+  static void ReadName(JsonObjectReader& reader, GlueOptions* options);
+  static void ReadLabels(JsonObjectReader& reader, GlueOptions* options);
+
+  static constexpr auto kFields = std::make_tuple(
+      Field("name", ReadName,
+            "`cola`, `sst2`, `mrpc`, `qqp`, `stsb`, `mnli`, `qnli`, `rte`, "
+            "`wnli` or `ax`; also `sst-2` and `sts-b`",
+            {.default_text = "required", .type_text = "text"}),
+      Field("labels", ReadLabels,
+            "the classes in the order of the outputs of `init`: models of "
+            "HuggingFace for MNLI often have entailment, neutral, "
+            "contradiction",
+            {.default_text = "in GLUE's order", .type_text = "list of texts"}));
 };
 
 // A text, or two, as BERT or ETC reads them (tasks/inputs/text_input.h).

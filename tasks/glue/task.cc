@@ -99,18 +99,8 @@ BenchmarkInfo Glue::info() const {
           .holds_out_records = true};
 }
 
-absl::Span<const OptionField> Glue::OptionFields() const {
-  static constexpr OptionField kFields[] = {
-      {"name", "text", "required", "",
-       "`cola`, `sst2`, `mrpc`, `qqp`, `stsb`, `mnli`, `qnli`, `rte`, `wnli` "
-       "or `ax`; also `sst-2` and `sts-b`"},
-      {"labels", "list of texts", "in GLUE's order", "",
-       "the classes in the order of the outputs of `init`: models of "
-       "HuggingFace for MNLI often have entailment, neutral, contradiction"}};
-  return kFields;
-}
-
-void Glue::ReadOptions(JsonObjectReader& reader, Options* options) const {
+void ConfigTable<GlueOptions>::ReadName(JsonObjectReader& reader,
+                                        GlueOptions* options) {
   std::string name;
   reader.Required("name", &name);
   const auto task = FindGlueTask(name);
@@ -120,16 +110,23 @@ void Glue::ReadOptions(JsonObjectReader& reader, Options* options) const {
   }
   options->task = *task;
   options->labels = (*task)->labels;
+}
+
+void ConfigTable<GlueOptions>::ReadLabels(JsonObjectReader& reader,
+                                          GlueOptions* options) {
   reader.OneOrMore("labels", &options->labels);
-  if (!std::is_permutation(options->labels.begin(), options->labels.end(),
-                           (*task)->labels.begin(), (*task)->labels.end())) {
-    reader.Fail("labels",
-                (*task)->is_regression()
-                    ? "should not be given: STS-B has scores"
-                    : absl::StrCat("should be the labels of ", (*task)->title,
-                                   " in any order, each once: ",
-                                   (*task)->ExpectedLabels()));
+  const GlueTask* const task = options->task;
+  if (task == nullptr ||
+      std::is_permutation(options->labels.begin(), options->labels.end(),
+                          task->labels.begin(), task->labels.end())) {
+    return;
   }
+  reader.Fail(
+      "labels",
+      task->is_regression()
+          ? "should not be given: STS-B has scores"
+          : absl::StrCat("should be the labels of ", task->title,
+                         " in any order, each once: ", task->ExpectedLabels()));
 }
 
 absl::StatusOr<std::vector<FileRecord>> Glue::ReadFile(

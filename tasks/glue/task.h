@@ -46,9 +46,6 @@ class Glue final : public Benchmark<GlueRecord, GlueExample, GlueLogits,
     return options().task == nullptr ? "" : options().task->main_metric();
   }
 
-  // Required: `name`.
-  void ReadOptions(JsonObjectReader& reader, Options* options) const override;
-  absl::Span<const OptionField> OptionFields() const override;
   TableSizes Tables(const InputOptions& input) const override {
     return TablesOfTexts(input);
   }

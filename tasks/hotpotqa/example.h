@@ -4,8 +4,11 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include "absl/strings/string_view.h"
+#include "tasks/config/config_fields.h"
 #include "tasks/data/example.h"
 #include "tasks/hotpotqa/answer_spans.h"
 #include "tasks/hotpotqa/raw.h"
@@ -62,6 +65,30 @@ struct HotpotqaOptions {
   // targets (README.md), padding and question in softmax and losses, and its
   // search for spans.
   bool official_compatibility = false;
+};
+
+template <>
+struct ConfigTable<HotpotqaOptions> {
+  using O = HotpotqaOptions;
+  static constexpr absl::string_view kEncodings[] = {"span", "bio"};
+  static constexpr auto kFields = std::make_tuple(
+      Field("answer_encoding", &O::answer_encoding,
+            "the answer as its first and last piece, or by a mark of each "
+            "piece",
+            {.one_of = kEncodings}),
+      Field("supporting_fact_threshold", &O::supporting_fact_threshold,
+            "least probability of a supporting fact", {.least = 0, .most = 1}),
+      Field("search_threshold", &O::search_threshold,
+            "try 0, 0.1, ..., 1 on the data that are scored and keep the best "
+            "joint F1: tunes on them; `predict` looks at no answers, and takes "
+            "the one above"),
+      Field("max_answer_length", &O::max_answer_length,
+            "pieces of the longest answer", {.least = 1}),
+      Field("flat_sequence", &O::flat_sequence,
+            "ablation: one sequence without paragraphs"),
+      Field("official_compatibility", &O::official_compatibility,
+            "reproduce the official program, its mistakes included (the task's "
+            "page lists them)"));
 };
 
 // One question as the model reads it (doc/hotpotqa.md 2.4):

@@ -41,9 +41,6 @@ class Hotpotqa final
             .types = kHotpotqaQuestionType + 1};
   }
 
-  void ReadOptions(JsonObjectReader& reader, Options* options) const override;
-  absl::Span<const OptionField> OptionFields() const override;
-
   // Refuses a tokenizer.json without a piece for the beginning of a text.
   absl::Status UseVocabulary(const Tokenizer& tokenizer,
                              Options* options) const override;

@@ -139,9 +139,8 @@ class WindowMaker {
     example->has_answer = !document_->annotations.empty();
     const std::vector<int32_t> candidates = AddLongTokens(start, &*example);
     const std::vector<int32_t> sentences =
-        options_.fixed_block_length > 0
-            ? AddBlocks(&*example)
-            : AddGlobalTokens(candidates, &*example);
+        options_.fixed_blocks ? AddBlocks(&*example)
+                              : AddGlobalTokens(candidates, &*example);
     SetTypesAndPattern(sentences, options_.input.pattern, &*example);
     if (example->has_answer) {
       SetTargets(&*example);
@@ -203,7 +202,7 @@ class WindowMaker {
   }
 
   std::vector<int32_t> AddBlocks(NqExample* example) const {
-    const int64_t length = options_.fixed_block_length;
+    const int64_t length = options_.fixed_block_size;
     const int64_t globals =
         std::min(options_.input.max_global_length,
                  (example->long_length() + length - 1) / length);

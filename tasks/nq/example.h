@@ -4,8 +4,11 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include "absl/strings/string_view.h"
+#include "tasks/config/config_fields.h"
 #include "tasks/data/example.h"
 #include "tasks/nq/pieces.h"
 #include "tasks/nq/raw.h"
@@ -38,9 +41,10 @@ struct NqOptions {
   int64_t stride = 2048;
   // Train to say the long answer as the short one where there is none.
   bool predict_long_as_short = false;
-  // 0: a global token for each candidate; else one for each run of this many
-  // long tokens (doc/nq.md 2.6).
-  int64_t fixed_block_length = 0;
+  // False: a global token for each candidate; true: one for each run of this
+  // many long tokens (doc/nq.md 2.6).
+  bool fixed_blocks = false;
+  int64_t fixed_block_size = 27;
   // The shares of the windows without answer that training keeps, for documents
   // with an answer and without; 1 and more keep all (doc/nq.md 2.8). The choice
   // follows from `unknown_seed`, the document and the window.
@@ -59,6 +63,49 @@ struct NqOptions {
   // README.md.
   bool official_compatibility = false;
   NqTokens tokens = {};
+};
+
+template <>
+struct ConfigTable<NqOptions> {
+  using O = NqOptions;
+  static constexpr absl::string_view kSelections[] = {"joint", "disjoint",
+                                                      "joint_exhaustive"};
+  static constexpr auto kFields = std::make_tuple(
+      Field("stride", &O::stride, "pieces from window to window", CountFrom(1)),
+      Field("question_len", &O::max_question_length,
+            "pieces of the question that are read", CountFrom(0)),
+      Field("include_unknown_rate", &O::include_unknown_rate,
+            "share of the windows without answer that training keeps, of pages "
+            "with an answer",
+            {.least = 0}),
+      Field("include_unknown_rate_for_unanswerable",
+            &O::include_unknown_rate_for_unanswerable,
+            "the same of pages without answer",
+            {.least = 0, .default_text = "4 times `include_unknown_rate`"}),
+      Field("include_unknown_seed", &O::unknown_seed,
+            "seed of the choice of windows without answer"),
+      Field("predict_la_when_no_sa", &O::predict_long_as_short,
+            "train to say the long answer as the short one where there is "
+            "none"),
+      Field("fixed_blocks", &O::fixed_blocks,
+            "ablation: a global token for every `fixed_block_size` long ones "
+            "in place of question and candidates"),
+      Field("fixed_block_size", &O::fixed_block_size,
+            "long tokens of such a block", CountFrom(1)),
+      Field("mask_long_output", &O::mask_long_output,
+            "softmax over `[CLS]` and the document only",
+            {.default_text = "`true`; officially `false`"}),
+      Field("span_selection_method", &O::span_selection,
+            "`\"joint\"`, `\"disjoint\"` or `\"joint_exhaustive\"`: how the "
+            "best answer is found",
+            {.one_of = kSelections}),
+      Field("consider_answer_type", &O::consider_answer_type,
+            "whether yes, no and \"long alone\" replace the short answer"),
+      Field("max_short_answer_len", &O::max_short_answer_length,
+            "tokens of the longest short answer", CountFrom(1)),
+      Field("official_compatibility", &O::official_compatibility,
+            "reproduce the official program, its mistakes included (the task's "
+            "page lists them)"));
 };
 
 // Shared by the windows of a document: its record without the tokens.

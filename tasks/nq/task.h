@@ -48,8 +48,7 @@ class Nq final : public Benchmark<NqRecord, NqExample, NqLogits, NqOptions,
 
   // Room for a question and a stride.
   NeededLengths Lengths(const Options& options) const override;
-  void ReadOptions(JsonObjectReader& reader, Options* options) const override;
-  absl::Span<const OptionField> OptionFields() const override;
+  void CheckOptions(JsonObjectReader& reader, Options* options) const override;
   // kInvalidArgument for a vocabulary without the special tokens.
   absl::Status UseVocabulary(const Tokenizer& tokenizer,
                              Options* options) const override;
@@ -78,7 +77,7 @@ class Nq final : public Benchmark<NqRecord, NqExample, NqLogits, NqOptions,
   }
   std::vector<GlobalTokenName> GlobalTokenNames() const override {
     return {{"question", kNqGlobalQuestionToken},
-            {options().fixed_block_length > 0 ? "block" : "candidate",
+            {options().fixed_blocks ? "block" : "candidate",
              kNqGlobalCandidateToken},
             {"end", kNqGlobalEndToken}};
   }

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include "tasks/config/config_fields.h"
 #include "tasks/data/example.h"
 #include "tasks/openkp/phrases.h"
 #include "tasks/openkp/raw.h"
@@ -42,6 +44,30 @@ struct OpenkpOptions {
   bool has_visual_features() const {
     return use_visual_features_in_long || use_visual_features_in_global;
   }
+};
+
+template <>
+struct ConfigTable<OpenkpOptions> {
+  using O = OpenkpOptions;
+  static constexpr auto kFields = std::make_tuple(
+      Field("additive_smoothing_mass", &O::additive_smoothing_mass,
+            "share of the target spread over all n-grams", {.least = 0}),
+      Field("use_visual_features_in_long", &O::use_visual_features_in_long,
+            "long tokens have the features of their elements"),
+      Field("use_visual_features_in_global", &O::use_visual_features_in_global,
+            "global tokens have the features of their elements"),
+      FieldsOf(&O::visual),
+      Field("max_kp_predictions", &O::max_phrases, "phrases a page",
+            CountFrom(1)),
+      Field("max_position_predictions", &O::max_positions,
+            "places of n-grams that are looked at for phrases", CountFrom(1)),
+      Field("fixed_block_length", &O::fixed_block_length,
+            "tokens for each global instead of elements; without visual "
+            "features",
+            CountFrom(0)),
+      Field("official_compatibility", &O::official_compatibility,
+            "reproduce the official program, its mistakes included (the task's "
+            "page lists them)"));
 };
 
 // One document as the model reads it (doc/openkp.md 3): the pieces of its

@@ -1,12 +1,9 @@
 #include "tasks/openkp/task.h"
 
-#include <algorithm>
-#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "base/status_macros.h"
 #include "tasks/openkp/plain_document.h"
@@ -14,47 +11,6 @@
 
 namespace etc {
 namespace {
-
-void ReadRange(JsonObjectReader& reader, const std::string& field,
-               ValueRange* range) {
-  std::vector<double> ends = {range->min, range->max};
-  reader.Optional(field, &ends);
-  if (ends.size() != 2 || ends[0] >= ends[1]) {
-    reader.Fail(field, absl::StrCat("should be [minimum, maximum], but is [",
-                                    absl::StrJoin(ends, ", "), "]"));
-    return;
-  }
-  *range = {ends[0], ends[1]};
-}
-
-void ReadVisualOptions(JsonObjectReader& reader,
-                       OpenkpVisualEmbeddingOptions* options) {
-  OpenkpVisualOptions& features = options->features;
-  reader.Optional("extra_dense_feature_layers", &options->extra_dense_layers);
-  ReadRange(reader, "x_range", &features.x);
-  ReadRange(reader, "y_range", &features.y);
-  ReadRange(reader, "width_range", &features.width);
-  ReadRange(reader, "height_range", &features.height);
-  reader.OneOrMore("indicators_to_cross", &features.crossed_indicators);
-  if (options->extra_dense_layers < 0 || options->extra_dense_layers > 1) {
-    reader.Fail(
-        "extra_dense_feature_layers",
-        absl::StrCat("should be 0 or 1, but is ", options->extra_dense_layers));
-  }
-  const std::vector<std::string>& names = OpenkpIndicatorNames();
-  std::vector<std::string>& crossed = features.crossed_indicators;
-  for (size_t i = 0; i < crossed.size(); ++i) {
-    const auto begin = crossed.begin();
-    const auto end = begin + static_cast<int64_t>(i);
-    if (std::find(names.begin(), names.end(), crossed[i]) == names.end() ||
-        std::find(begin, end, crossed[i]) != end) {
-      reader.Fail("indicators_to_cross",
-                  absl::StrCat("should name each of some of ",
-                               absl::StrJoin(names, ", "), " once, but has ",
-                               crossed[i]));
-    }
-  }
-}
 
 // The gold of a record; nothing without key phrases.
 std::optional<OpenkpGold> GoldByRules(const OpenkpRecord& record,
@@ -77,60 +33,16 @@ std::vector<std::string> SplitPhrases(const std::vector<std::string>& phrases) {
 
 }  // namespace
 
-absl::Span<const OptionField> Openkp::OptionFields() const {
-  static constexpr OptionField kFields[] = {
-      {"additive_smoothing_mass", "number", "`1e-4`", "at least 0",
-       "share of the target spread over all n-grams"},
-      {"use_visual_features_in_long", "true or false", "`true`", "",
-       "long tokens have the features of their elements"},
-      {"use_visual_features_in_global", "true or false", "`true`", "",
-       "global tokens have the features of their elements"},
-      {"extra_dense_feature_layers", "whole number", "`1`", "0 or 1",
-       "layers between features and embedding"},
-      {"x_range", "list of numbers", "`[-50, 1500]`", "[minimum, maximum]",
-       "left edges that are scaled to [-1, 1]"},
-      {"y_range", "list of numbers", "`[-50, 6000]`", "[minimum, maximum]",
-       "upper edges that are scaled to [-1, 1]"},
-      {"width_range", "list of numbers", "`[0, 1500]`", "[minimum, maximum]",
-       "widths that are scaled to [-1, 1]"},
-      {"height_range", "list of numbers", "`[0, 18000]`", "[minimum, maximum]",
-       "heights that are scaled to [-1, 1]"},
-      {"indicators_to_cross", "list of texts", "block, heading, bold",
-       "some of block, inline, heading, leaf, bold, parent_heading, "
-       "parent_leaf, parent_bold, each once",
-       "features whose combinations are features, too"},
-      {"max_kp_predictions", "whole number", "`5`",
-       "at least 1, at most 2147483647", "phrases a page"},
-      {"max_position_predictions", "whole number", "`100`",
-       "at least 1, at most 2147483647",
-       "places of n-grams that are looked at for phrases"},
-      {"fixed_block_length", "whole number", "`0`",
-       "at least 0, at most 2147483647",
-       "tokens for each global instead of elements; without visual features"},
-      {"official_compatibility", "true or false", "`false`", "",
-       "reproduce the official program, its mistakes included (the task's page "
-       "lists them)"}};
-  return kFields;
-}
-
-void Openkp::ReadOptions(JsonObjectReader& reader, Options* options) const {
-  reader.Optional("official_compatibility", &options->official_compatibility);
-  int64_t& fixed_block_length = options->fixed_block_length;
-  reader.Optional("additive_smoothing_mass", &options->additive_smoothing_mass);
-  reader.Optional("use_visual_features_in_long",
-                  &options->use_visual_features_in_long);
-  reader.Optional("use_visual_features_in_global",
-                  &options->use_visual_features_in_global);
-  ReadVisualOptions(reader, &options->visual);
-  ReadCount(reader, "max_kp_predictions", 1, &options->max_phrases);
-  ReadCount(reader, "max_position_predictions", 1, &options->max_positions);
-  ReadCount(reader, "fixed_block_length", 0, &fixed_block_length);
-  if (options->additive_smoothing_mass < 0) {
-    reader.Fail("additive_smoothing_mass",
-                absl::StrCat("should not be negative, but is ",
-                             options->additive_smoothing_mass));
+void Openkp::CheckOptions(JsonObjectReader& reader, Options* options) const {
+  std::set<std::string> crossed;
+  for (const std::string& name : options->visual.features.crossed_indicators) {
+    if (!crossed.insert(name).second) {
+      reader.Fail(
+          "indicators_to_cross",
+          absl::StrCat("should name each once, but has ", name, " twice"));
+    }
   }
-  if (fixed_block_length > 0 && options->has_visual_features()) {
+  if (options->fixed_block_length > 0 && options->has_visual_features()) {
     reader.Fail("fixed_block_length",
                 "leaves no elements of the page: use_visual_features_in_long "
                 "and use_visual_features_in_global should be false");

@@ -53,8 +53,7 @@ class Openkp final
             .types = kPlainLongType + 1};
   }
 
-  void ReadOptions(JsonObjectReader& reader, Options* options) const override;
-  absl::Span<const OptionField> OptionFields() const override;
+  void CheckOptions(JsonObjectReader& reader, Options* options) const override;
 
   // Checks the record as the official program does (doc/openkp.md 2): the
   // elements have one Id, follow one another without gap, and each has the text

@@ -3,13 +3,18 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace etc {
 namespace {
 
 constexpr int64_t kNumPositions = 8;
 
-// In the order of OpenkpIndicatorNames(). Block and inline of the parent are
+// In the order of kOpenkpIndicators. Block and inline of the parent are
 // always 1 and 0, and left out (doc/openkp.md 3.6).
 std::array<bool, 8> Indicators(const OpenkpElement& element) {
   const auto& [first, end, node, parent] = element;
@@ -27,11 +32,20 @@ double RoundHalfToEven(double value) {
 
 }  // namespace
 
-const std::vector<std::string>& OpenkpIndicatorNames() {
-  static const auto* names = new std::vector<std::string>{
-      "block", "inline",         "heading",     "leaf",
-      "bold",  "parent_heading", "parent_leaf", "parent_bold"};
-  return *names;
+void ReadValue(const std::string& field, const FieldRule& /*rule*/,
+               JsonObjectReader* reader, ValueRange* range) {
+  std::vector<double> ends = {range->min, range->max};
+  reader->Optional(field, &ends);
+  if (ends.size() != 2 || ends[0] >= ends[1]) {
+    reader->Fail(field, absl::StrCat("should be [minimum, maximum], but is [",
+                                     absl::StrJoin(ends, ", "), "]"));
+    return;
+  }
+  *range = {ends[0], ends[1]};
+}
+
+void to_json(nlohmann::json& json, const ValueRange& range) {
+  json = nlohmann::json::array({range.min, range.max});
 }
 
 int64_t OpenkpVisualOptions::CrossVocabulary() const {
@@ -39,7 +53,7 @@ int64_t OpenkpVisualOptions::CrossVocabulary() const {
 }
 
 int64_t OpenkpVisualOptions::DenseSize() const {
-  return kNumPositions + static_cast<int64_t>(OpenkpIndicatorNames().size()) -
+  return kNumPositions + static_cast<int64_t>(std::size(kOpenkpIndicators)) -
          static_cast<int64_t>(crossed_indicators.size());
 }
 
@@ -60,13 +74,13 @@ int64_t FontId(double font_size) {
 
 int64_t CrossId(const OpenkpElement& element,
                 const OpenkpVisualOptions& options) {
-  const std::vector<std::string>& names = OpenkpIndicatorNames();
   const std::array<bool, 8> indicators = Indicators(element);
   int64_t id = 0;
   for (const std::string& crossed : options.crossed_indicators) {
-    const auto index = std::find(names.begin(), names.end(), crossed);
-    id = 2 * id +
-         (indicators.at(static_cast<size_t>(index - names.begin())) ? 1 : 0);
+    const auto* const found = std::find(std::begin(kOpenkpIndicators),
+                                        std::end(kOpenkpIndicators), crossed);
+    const auto index = static_cast<size_t>(found - kOpenkpIndicators);
+    id = 2 * id + (indicators.at(index) ? 1 : 0);
   }
   return id;
 }
@@ -82,11 +96,11 @@ std::vector<float> DenseFeatures(const OpenkpElement& element,
       features.push_back(static_cast<float>(value));
     }
   }
-  const std::vector<std::string>& names = OpenkpIndicatorNames();
   const std::array<bool, 8> indicators = Indicators(element);
   const std::vector<std::string>& crossed = options.crossed_indicators;
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (std::find(crossed.begin(), crossed.end(), names[i]) == crossed.end()) {
+  for (size_t i = 0; i < std::size(kOpenkpIndicators); ++i) {
+    if (std::find(crossed.begin(), crossed.end(), kOpenkpIndicators[i]) ==
+        crossed.end()) {
       features.push_back(indicators.at(i) ? 1.0F : 0.0F);
     }
   }

@@ -3,8 +3,13 @@
 
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include "absl/strings/string_view.h"
+#include "base/json_reader.h"
+#include "nlohmann/json_fwd.hpp"
+#include "tasks/config/config_fields.h"
 #include "tasks/openkp/raw.h"
 
 namespace etc {
@@ -18,6 +23,16 @@ struct ValueRange {
   double max = 1;
 };
 
+// Reads [min, max], and writes it.
+void ReadValue(const std::string& field, const FieldRule& rule,
+               JsonObjectReader* reader, ValueRange* range);
+void to_json(nlohmann::json& json, const ValueRange& range);
+
+// The indicators of an element, in the order of the dense vector.
+inline constexpr absl::string_view kOpenkpIndicators[] = {
+    "block", "inline",         "heading",     "leaf",
+    "bold",  "parent_heading", "parent_leaf", "parent_bold"};
+
 // Conversion of the layout of an element to numbers (doc/openkp.md 4.1).
 struct OpenkpVisualOptions {
   // Ranges for nodes and their parents.
@@ -27,7 +42,7 @@ struct OpenkpVisualOptions {
   ValueRange height = {0, 18000};
   // Indicators that select a row of one table together, the first one being the
   // most significant bit of its index; the others are numbers of the dense
-  // vector. Names as in OpenkpIndicatorNames().
+  // vector. Each is one of kOpenkpIndicators, once.
   std::vector<std::string> crossed_indicators = {"block", "heading", "bold"};
 
   // Rows of that table.
@@ -36,15 +51,37 @@ struct OpenkpVisualOptions {
   int64_t DenseSize() const;
 };
 
+template <>
+struct ConfigTable<OpenkpVisualOptions> {
+  using O = OpenkpVisualOptions;
+  static constexpr FieldRule kRange = {.type_text = "list of numbers",
+                                       .more_bounds = "[minimum, maximum]"};
+  static constexpr auto kFields = std::make_tuple(
+      Field("x_range", &O::x, "left edges that are scaled to [-1, 1]", kRange),
+      Field("y_range", &O::y, "upper edges that are scaled to [-1, 1]", kRange),
+      Field("width_range", &O::width, "widths that are scaled to [-1, 1]",
+            kRange),
+      Field("height_range", &O::height, "heights that are scaled to [-1, 1]",
+            kRange),
+      Field("indicators_to_cross", &O::crossed_indicators,
+            "features whose combinations are features, too",
+            {.one_of = kOpenkpIndicators, .more_bounds = "each once"}));
+};
+
 struct OpenkpVisualEmbeddingOptions {
   OpenkpVisualOptions features;
   // Dense layers behind the first one: 0 or 1.
   int64_t extra_dense_layers = 1;
 };
 
-// "block", "inline", "heading", "leaf", "bold", "parent_heading",
-// "parent_leaf", "parent_bold": the order of the dense vector.
-const std::vector<std::string>& OpenkpIndicatorNames();
+template <>
+struct ConfigTable<OpenkpVisualEmbeddingOptions> {
+  using O = OpenkpVisualEmbeddingOptions;
+  static constexpr auto kFields = std::make_tuple(
+      Field("extra_dense_feature_layers", &O::extra_dense_layers,
+            "layers between features and embedding", {.least = 0, .most = 1}),
+      FieldsOf(&O::features));
+};
 
 // `value` clipped and mapped from [min, max] to [-1, 1].
 double ScaleToUnit(double value, const ValueRange& range);

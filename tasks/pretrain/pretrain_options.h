@@ -75,7 +75,6 @@ struct PretrainOptions {
 template <>
 struct ConfigTable<PretrainOptions> {
   using O = PretrainOptions;
-  static constexpr char kObject[] = "pretrain";
   static constexpr absl::string_view kObjectives[] = {"mlm_nsp", "mlm_cpc",
                                                       "mlm"};
   static constexpr absl::string_view kCpcScores[] = {"bilinear", "dot"};

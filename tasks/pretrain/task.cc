@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "etc/weights/pretraining_parameters.h"
+#include "tasks/config/field_list.h"
 #include "tasks/data/data_files.h"
 #include "tasks/inputs/example_writer.h"
 #include "tasks/pretrain/examples/example_text.h"
@@ -314,7 +315,7 @@ TaskEntry PretrainEntry() {
           .description =
               "Pre-training: masked tokens, and next or hidden "
               "sentences",
-          .fields = DescribeTable<PretrainOptions>(),
+          .fields = DescribeTable<PretrainOptions>(kPretrainingTask),
           .make = PretrainTask::Make,
           .serves_bert = true,
           .make_head = [](const FinetuneConfig& config)

@@ -5,8 +5,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include "absl/strings/string_view.h"
+#include "tasks/config/config_fields.h"
 #include "tasks/data/example.h"
 #include "tasks/inputs/text_input.h"
 #include "tasks/squad/document.h"
@@ -42,6 +45,33 @@ struct SquadOptions {
   double null_score_diff_threshold = 0;
   SquadSeveralAnswers several_answers = SquadSeveralAnswers::kError;
   TextMarks marks = {};
+};
+
+template <>
+struct ConfigTable<SquadOptions> {
+  using O = SquadOptions;
+  static constexpr absl::string_view kVersions[] = {"1.1", "2.0"};
+  static constexpr absl::string_view kSeveralAnswers[] = {"error", "first"};
+  static constexpr auto kFields = std::make_tuple(
+      Field("version", &O::version,
+            "`\"2.0\"`: questions may have no answer "
+            "(`version_2_with_negative`)",
+            {.one_of = kVersions}),
+      Field("doc_stride", &O::doc_stride,
+            "pieces from the beginning of a window to that of the next one",
+            CountFrom(1)),
+      Field("max_query_length", &O::max_query_length,
+            "pieces of the question that are read", CountFrom(0)),
+      Field("n_best_size", &O::n_best_size,
+            "starts, ends and answers that are considered", CountFrom(1)),
+      Field("max_answer_length", &O::max_answer_length,
+            "pieces of the longest answer", CountFrom(1)),
+      Field("null_score_diff_threshold", &O::null_score_diff_threshold,
+            "null odds above it mean no answer"),
+      Field("several_answers", &O::several_answers,
+            "what training does with a question that has several answers: "
+            "`\"first\"` takes the first",
+            {.one_of = kSeveralAnswers}));
 };
 
 // ETC's global token for a piece of the question; sentences of the context

@@ -67,43 +67,6 @@ NeededLengths Squad::Lengths(const Options& options) const {
           .global_use = "the whole text, the question and a sentence"};
 }
 
-absl::Span<const OptionField> Squad::OptionFields() const {
-  static constexpr OptionField kFields[] = {
-      {"version", "text", "`\"1.1\"`", "\"1.1\" or \"2.0\"",
-       "`\"2.0\"`: questions may have no answer (`version_2_with_negative`)"},
-      {"doc_stride", "whole number", "`128`", "at least 1, at most 2147483647",
-       "pieces from the beginning of a window to that of the next one"},
-      {"max_query_length", "whole number", "`64`",
-       "at least 0, at most 2147483647",
-       "pieces of the question that are read"},
-      {"n_best_size", "whole number", "`20`", "at least 1, at most 2147483647",
-       "starts, ends and answers that are considered"},
-      {"max_answer_length", "whole number", "`30`",
-       "at least 1, at most 2147483647", "pieces of the longest answer"},
-      {"null_score_diff_threshold", "number", "`0`", "",
-       "null odds above it mean no answer"},
-      {"several_answers", "text", "`\"error\"`", "\"error\" or \"first\"",
-       "what training does with a question that has several answers: "
-       "`\"first\"` takes the first"}};
-  return kFields;
-}
-
-void Squad::ReadOptions(JsonObjectReader& reader, Options* options) const {
-  ReadChoice(reader, "version",
-             {{"1.1", SquadVersion::k1}, {"2.0", SquadVersion::k2}},
-             &options->version);
-  ReadCount(reader, "doc_stride", 1, &options->doc_stride);
-  ReadCount(reader, "max_query_length", 0, &options->max_query_length);
-  ReadCount(reader, "n_best_size", 1, &options->n_best_size);
-  ReadCount(reader, "max_answer_length", 1, &options->max_answer_length);
-  reader.Optional("null_score_diff_threshold",
-                  &options->null_score_diff_threshold);
-  ReadChoice(reader, "several_answers",
-             {{"error", SquadSeveralAnswers::kError},
-              {"first", SquadSeveralAnswers::kFirst}},
-             &options->several_answers);
-}
-
 std::string Squad::Describe(const Example& example) const {
   const SquadDocument& document = *example.document;
   const InputOptions& input = options().input;

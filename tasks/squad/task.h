@@ -34,8 +34,6 @@ class Squad final : public Benchmark<SquadRecord, SquadExample, SquadLogits,
   BenchmarkInfo info() const override;
   std::string main_metric() const override { return "f1"; }
 
-  void ReadOptions(JsonObjectReader& reader, Options* options) const override;
-  absl::Span<const OptionField> OptionFields() const override;
   TableSizes Tables(const InputOptions& input) const override;
   // Room for a question, its marks and a piece of the context, and of ETC's
   // global input for the question and a sentence.

@@ -5,8 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,7 +24,7 @@
 #include "etc/config.h"
 #include "nlohmann/json.hpp"
 #include "tasks/config/config.h"
-#include "tasks/config/field_list.h"
+#include "tasks/config/config_fields.h"
 #include "tasks/data/example.h"
 #include "tasks/data/global_token_name.h"
 #include "tasks/data/hold_out.h"
@@ -175,55 +173,6 @@ RecordLimits RecordLimitsOf(const DataConfig& data);
 // The lengths, the tokenizer, and the masks and relative ids of the model.
 InputOptions InputOptionsOf(const TaskSettings& settings);
 
-// Notes the mistake "<field> should be at least 1, but is 0" in `reader`.
-template <typename Number>
-void CheckAtLeast(JsonObjectReader& reader, const std::string& field,
-                  Number value, std::type_identity_t<Number> least) {
-  if (!(value >= least)) {
-    reader.Fail(field,
-                absl::StrCat("should be at least ", least, ", but is ", value));
-  }
-}
-
-// Reads a whole number from `least` to the largest length: sums and products of
-// two of them fit in 64 bits.
-inline void ReadCount(JsonObjectReader& reader, const std::string& field,
-                      int64_t least, int64_t* value) {
-  reader.Optional(field, value);
-  CheckAtLeast(reader, field, *value, least);
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  if (*value > kMost) {
-    reader.Fail(field,
-                absl::StrCat("should be at most ", kMost, ", but is ", *value));
-  }
-}
-
-// Reads one of a few names, each with the value that it stands for; an absent
-// field leaves `*value` as it is. The mistake is
-//   "<field> should be "joint" or "disjoint", but is "both""
-template <typename T>
-void ReadChoice(
-    JsonObjectReader& reader, const std::string& field,
-    std::initializer_list<std::pair<const char*, std::type_identity_t<T>>>
-        choices,
-    T* value) {
-  std::string given;
-  reader.Optional(field, &given);
-  if (!reader.Has(field)) {
-    return;
-  }
-  std::string names;
-  for (const auto& [name, meaning] : choices) {
-    if (name == given) {
-      *value = meaning;
-      return;
-    }
-    absl::StrAppend(&names, names.empty() ? "" : " or ", "\"", name, "\"");
-  }
-  reader.Fail(field,
-              absl::StrCat("should be ", names, ", but is \"", given, "\""));
-}
-
 // The description of a benchmark that does not depend on options.
 struct BenchmarkInfo {
   // The directory, the field "task" and the object with its options.
@@ -264,7 +213,9 @@ class BenchmarkHead;
 //   R  a record of the official file, with a field `id`, a string
 //   E  the example that the model reads, derived from Example
 //   L  the logits of the head (above)
-//   O  the options, with a field `input`, InputOptions
+//   O  the options, with a field `input`, InputOptions; ConfigTable<O>
+//      (tasks/config/config_fields.h) has a row for each field of the object of
+//      the task's name, which reads, checks and describes it
 //   G  the gold answer of a record
 //   P  a prediction, which is compared with it
 //
@@ -314,11 +265,11 @@ class Benchmark {
   // where there is one.
   virtual ScoringRules rules() const { return ScoringRules::kDefault; }
 
-  // Reads the fields of the object of its name; `options->input` is there.
-  // Mistakes are noted in the reader.
-  virtual void ReadOptions(JsonObjectReader& reader, O* options) const = 0;
-  // The same fields for people: `realetc fields` and the task's page have them.
-  virtual absl::Span<const OptionField> OptionFields() const { return {}; }
+  // Checks options across fields, when they have been read by their table, and
+  // fills in absent ones whose default depends on others; `options->input` is
+  // there. Mistakes are noted in the reader.
+  virtual void CheckOptions(JsonObjectReader& /*reader*/,
+                            O* /*options*/) const {}
   // The ids that the model's tables need rows for.
   virtual TableSizes Tables(const InputOptions& input) const = 0;
   // The lengths below which it cannot be configured.
@@ -507,7 +458,8 @@ absl::StatusOr<typename B::Options> ReadTaskOptions(
   typename B::Options options;
   options.input = InputOptionsOf(settings);
   JsonObjectReader reader(json, source);
-  B().ReadOptions(reader, &options);
+  ReadFields(&reader, &options);
+  B().CheckOptions(reader, &options);
   ETC_RETURN_IF_ERROR(reader.Finish());
   return options;
 }

@@ -25,6 +25,7 @@
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tasks/config/config.h"
+#include "tasks/config/field_list.h"
 #include "tasks/data/batch.h"
 #include "tasks/data/hold_out.h"
 #include "tasks/data/record_source.h"
@@ -601,7 +602,7 @@ TaskEntry BenchmarkEntry(MakeHeadFunction<B> make_head) {
   return {
       .name = info.name,
       .description = info.description,
-      .fields = DescribeOptions(info.name, B().OptionFields()),
+      .fields = DescribeTable<typename B::Options>(info.name),
       .make =
           [make_head](const FinetuneConfig& config,
                       std::shared_ptr<const Tokenizer> tokenizer) {

@@ -4,16 +4,21 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include "absl/strings/string_view.h"
+#include "base/json_reader.h"
+#include "tasks/config/config_fields.h"
 #include "tasks/inputs/text_input.h"
 #include "tasks/task/benchmark.h"
 #include "tasks/tokens/tags.h"
 
 namespace etc {
 
-// Format of data files; kByName: by the ends of their names.
-enum class TokensFormat { kByName, kJson, kConll };
+// Format of data files; kByName, which configurations have no name for: by the
+// ends of their names.
+enum class TokensFormat { kConll, kJson, kByName };
 
 // The object "tokens" of a configuration.
 struct TokensOptions {
@@ -37,6 +42,40 @@ struct TokensOptions {
   int64_t num_classes() const {
     return labels.empty() ? 3 : 1 + 2 * static_cast<int64_t>(labels.size());
   }
+};
+
+template <>
+struct ConfigTable<TokensOptions> {
+  using O = TokensOptions;
+  static void ReadLabels(JsonObjectReader& reader, TokensOptions* options);
+
+  static constexpr absl::string_view kFormats[] = {"conll", "json"};
+  static constexpr absl::string_view kTags[] = {"iob2", "conlleval",
+                                                "strict_iob2", "strict_iobes"};
+  static constexpr auto kFields = std::make_tuple(
+      Field("format", &O::format, "`\"conll\"` or `\"json\"`",
+            {.one_of = kFormats, .default_text = "by the name"}),
+      Field("word_column", &O::word_column,
+            "CoNLL: column of the words, from 1 on, or from the last one, -1, "
+            "on",
+            {.least = -1000, .most = 1000, .more_bounds = "not 0"}),
+      Field("label_column", &O::label_column, "CoNLL: column of the labels",
+            {.least = -1000, .most = 1000, .more_bounds = "not 0"}),
+      Field("document_column", &O::document_column,
+            "CoNLL: column of the document's id; 0: there is none, and "
+            "`-DOCSTART-` begins a document, or, where a file has none, each "
+            "sentence",
+            {.least = -1000, .most = 1000}),
+      Field("tags", &O::tags,
+            "how labels of words are read: `\"iob2\"`, where `I-` without `B-` "
+            "is an error, or as `\"conlleval\"` and seqeval do, which take it "
+            "for a beginning: IOB1, IOBES; as seqeval's mode strict does: "
+            "`\"strict_iob2\"`, `\"strict_iobes\"`",
+            {.one_of = kTags}),
+      Field("labels", ReadLabels, "all labels that a span may have",
+            {.default_text = "those of the training data",
+             .type_text = "list of texts",
+             .more_bounds = "at least one, each once"}));
 };
 
 inline constexpr int64_t kOutsideClass = 0;

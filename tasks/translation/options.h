@@ -36,7 +36,6 @@ struct TranslationOptions {
 template <>
 struct ConfigTable<TranslationOptions> {
   using O = TranslationOptions;
-  static constexpr char kObject[] = "translation";
   static constexpr auto kFields = std::make_tuple(
       Field("max_tokens", &O::max_tokens,
             "tokens of a batch, padding included: sentences times the longest "

@@ -220,7 +220,7 @@ std::string TranslationTask::DescribeRuns(const ExampleSource& train,
 TaskEntry TranslationEntry() {
   return {.name = kTranslationTask,
           .description = "Translation by an encoder-decoder",
-          .fields = DescribeTable<TranslationOptions>(),
+          .fields = DescribeTable<TranslationOptions>(kTranslationTask),
           .make = TranslationTask::Make,
           .complete = CompleteVocabularySize,
           .has_own_model = true};

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "tasks/config/config_fields.h"
 #include "tasks/data/example.h"
 #include "tasks/task/benchmark.h"
 #include "tasks/text/tokenizer.h"
@@ -72,6 +74,34 @@ struct WikihopOptions {
   bool add_final_layer = true;
   // Share of the target that is spread over all candidates, in [0, 1).
   double label_smoothing = 0.0;
+};
+
+template <>
+struct ConfigTable<WikihopOptions> {
+  using O = WikihopOptions;
+  static constexpr absl::string_view kAlignments[] = {"pieces", "characters"};
+  static constexpr auto kFields = std::make_tuple(
+      Field("add_final_layer", &O::add_final_layer,
+            "a feed-forward block between encoder and logits"),
+      Field("label_smoothing", &O::label_smoothing,
+            "share of the target spread over the candidates of the question",
+            {.least = 0, .below = 1}),
+      Field("max_num_sentences", &O::max_num_sentences,
+            "sentences of all documents that are read", {.least = 0}),
+      Field("candidate_ignore_hard_g2l", &O::candidate_ignore_hard_g2l,
+            "candidates see all long tokens in spite of a hard mask; true is "
+            "the published recipe, the official program's own default is "
+            "false"),
+      Field("query_ignore_hard_g2l", &O::query_ignore_hard_g2l,
+            "the same of the tokens of the query as "
+            "`candidate_ignore_hard_g2l`"),
+      Field("enable_l2g_linking", &O::enable_l2g_linking,
+            "mentions of a candidate in the text are linked to its global "
+            "token"),
+      Field("mention_alignment", &O::mention_alignment,
+            "how mentions are found; `\"characters\"` finds names in text that "
+            "keeps its case",
+            {.one_of = kAlignments}));
 };
 
 // One question as the model reads it (doc/wikihop.md 3.3):

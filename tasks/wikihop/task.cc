@@ -17,51 +17,6 @@
 
 namespace etc {
 
-absl::Span<const OptionField> Wikihop::OptionFields() const {
-  static constexpr OptionField kFields[] = {
-      {"add_final_layer", "true or false", "`true`", "",
-       "a feed-forward block between encoder and logits"},
-      {"label_smoothing", "number", "`0`", "in [0, 1)",
-       "share of the target spread over the candidates of the question"},
-      {"max_num_sentences", "whole number", "`200`", "at least 0",
-       "sentences of all documents that are read"},
-      {"candidate_ignore_hard_g2l", "true or false", "`true`", "",
-       "candidates see all long tokens in spite of a hard mask; true is the "
-       "published recipe, the official program's own default is false"},
-      {"query_ignore_hard_g2l", "true or false", "`true`", "",
-       "the same of the tokens of the query as `candidate_ignore_hard_g2l`"},
-      {"enable_l2g_linking", "true or false", "`true`", "",
-       "mentions of a candidate in the text are linked to its global token"},
-      {"mention_alignment", "text", "`\"pieces\"`",
-       "\"pieces\" or \"characters\"",
-       "how mentions are found; `\"characters\"` finds names in text that "
-       "keeps its case"}};
-  return kFields;
-}
-
-void Wikihop::ReadOptions(JsonObjectReader& reader, Options* options) const {
-  reader.Optional("add_final_layer", &options->add_final_layer);
-  reader.Optional("label_smoothing", &options->label_smoothing);
-  reader.Optional("max_num_sentences", &options->max_num_sentences);
-  reader.Optional("candidate_ignore_hard_g2l",
-                  &options->candidate_ignore_hard_g2l);
-  reader.Optional("query_ignore_hard_g2l", &options->query_ignore_hard_g2l);
-  reader.Optional("enable_l2g_linking", &options->enable_l2g_linking);
-  ReadChoice(reader, "mention_alignment",
-             {{"pieces", MentionAlignment::kPieces},
-              {"characters", MentionAlignment::kCharacters}},
-             &options->mention_alignment);
-  if (options->label_smoothing < 0 || options->label_smoothing >= 1) {
-    reader.Fail("label_smoothing", absl::StrCat("should be in [0, 1), but is ",
-                                                options->label_smoothing));
-  }
-  if (options->max_num_sentences < 0) {
-    reader.Fail("max_num_sentences",
-                absl::StrCat("should not be negative, but is ",
-                             options->max_num_sentences));
-  }
-}
-
 absl::Status Wikihop::UseVocabulary(const Tokenizer& tokenizer,
                                     Options* options) const {
   // doc/wikihop.md 3.4

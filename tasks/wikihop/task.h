@@ -47,8 +47,6 @@ class Wikihop final
             .types = kWikihopDocumentGlobalType + 1};
   }
 
-  void ReadOptions(JsonObjectReader& reader, Options* options) const override;
-  absl::Span<const OptionField> OptionFields() const override;
   // kInvalidArgument for WordPiece with upper case and mention_alignment
   // "pieces".
   absl::Status UseVocabulary(const Tokenizer& tokenizer,

@@ -54,6 +54,8 @@ void ExpectTaskHasItsFields(const TaskEntry& task) {
     EXPECT_TRUE(
         described.insert(field.name.substr(task.name.size() + 1)).second)
         << field.name;
+    EXPECT_FALSE(field.type.empty()) << field.name;
+    EXPECT_FALSE(field.default_value.empty()) << field.name;
     EXPECT_FALSE(field.meaning.empty()) << field.name;
   }
   EXPECT_EQ(described, FieldsThatAreRead(task));

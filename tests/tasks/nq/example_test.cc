@@ -284,7 +284,8 @@ TEST(NqExampleTest, HasNoTargetOutsideTopLevelCandidates) {
 
 TEST(NqExampleTest, PutsBlocksInPlaceOfCandidates) {  // doc/nq.md 2.6
   NqOptions options = SpecOptions();
-  options.fixed_block_length = 5;
+  options.fixed_blocks = true;
+  options.fixed_block_size = 5;
   Windows windows = Make(NqSpecRecord(), options);
   EXPECT_THAT(windows[0]->global_token_ids, ElementsAre(1, 1, 1, 1));
   EXPECT_THAT(windows[0]->pattern.sentence,
@@ -292,7 +293,7 @@ TEST(NqExampleTest, PutsBlocksInPlaceOfCandidates) {  // doc/nq.md 2.6
   EXPECT_THAT(windows[2]->global_token_ids, ElementsAre(1, 1, 1));
   EXPECT_THAT(windows[0]->global_candidates, Each(-1));
   // Tokens behind the last block belong to none.
-  options.fixed_block_length = 2;
+  options.fixed_block_size = 2;
   options.input.max_global_length = 5;
   windows = Make(NqSpecRecord(), options);
   EXPECT_THAT(windows[0]->global_token_ids, ElementsAre(1, 1, 1, 1, 1));

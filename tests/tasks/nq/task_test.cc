@@ -85,7 +85,8 @@ TEST(NqOptionsTest, DefaultToTheOfficialNumbersAndSoundRules) {
   EXPECT_FALSE(options->predict_long_as_short);
   EXPECT_EQ(options->include_unknown_rate, 1);
   EXPECT_EQ(options->include_unknown_rate_for_unanswerable, 4);
-  EXPECT_EQ(options->fixed_block_length, 0);
+  EXPECT_FALSE(options->fixed_blocks);
+  EXPECT_EQ(options->fixed_block_size, 27);
   EXPECT_TRUE(options->mask_long_output);
   EXPECT_EQ(options->span_selection, NqSpanSelection::kJoint);
   EXPECT_TRUE(options->consider_answer_type);
@@ -122,7 +123,8 @@ TEST(NqOptionsTest, ReadEveryField) {
   EXPECT_EQ(options->include_unknown_rate, 0.25);
   EXPECT_EQ(options->include_unknown_rate_for_unanswerable, 0.5);
   EXPECT_EQ(options->unknown_seed, 7);
-  EXPECT_EQ(options->fixed_block_length, 9);
+  EXPECT_TRUE(options->fixed_blocks);
+  EXPECT_EQ(options->fixed_block_size, 9);
   EXPECT_TRUE(options->mask_long_output);
   EXPECT_EQ(options->span_selection, NqSpanSelection::kJointExhaustive);
   EXPECT_FALSE(options->consider_answer_type);

@@ -114,7 +114,8 @@ TEST(NqWholeWayTest, SurvivesDamagedRecords) {
          .max_question_length = question,
          .stride = stride,
          .predict_long_as_short = round % 13 == 0,
-         .fixed_block_length = round % 9 == 0 ? 1 + round % 4 : 0,
+         .fixed_blocks = round % 9 == 0,
+         .fixed_block_size = 1 + round % 4,
          .include_unknown_rate = 0.5,
          .official_compatibility = official},
         &tokenizer);

@@ -17,6 +17,7 @@
 #include "base/json_reader.h"
 #include "etc/config.h"
 #include "nlohmann/json.hpp"
+#include "tasks/config/config_fields.h"
 #include "tasks/inputs/description.h"
 #include "tasks/inputs/text_head.h"
 #include "tasks/inputs/text_input.h"
@@ -50,6 +51,17 @@ struct BoolqExample : Example {
 struct BoolqOptions {
   InputOptions input;
   TextMarks marks;
+  // The answer is yes if its logit is above that of no by more than this.
+  double yes_margin = 0;
+};
+
+// The object "boolq" of a configuration: a row for each option.
+template <>
+struct ConfigTable<BoolqOptions> {
+  static constexpr auto kFields = std::make_tuple(
+      Field("yes_margin", &BoolqOptions::yes_margin,
+            "logit of yes above that of no from which on the answer is yes",
+            {.least = 0}));
 };
 
 template <typename T>
@@ -72,8 +84,6 @@ class Boolq final : public Benchmark<BoolqRecord, BoolqExample, BoolqLogits,
   }
   std::string main_metric() const override { return "accuracy"; }
 
-  void ReadOptions(JsonObjectReader& /*reader*/,
-                   Options* /*options*/) const override {}
   TableSizes Tables(const InputOptions& input) const override {
     return TablesOfTexts(input);
   }
@@ -123,7 +133,7 @@ class Boolq final : public Benchmark<BoolqRecord, BoolqExample, BoolqLogits,
 
   Prediction Decode(Outputs outputs) const override {
     const LogitRow classes = outputs.front().logits.classes;
-    return classes[1] > classes[0];
+    return classes[1] - classes[0] > options().yes_margin;
   }
   Gold GoldOf(const Example& example) const override { return example.answer; }
   std::optional<Gold> GoldOf(const Record& record) const override {

@@ -1,7 +1,8 @@
 // The smallest benchmark (boolq.h), as CONTRIBUTING.md shows it: a record
 // becomes an example, the example a prediction, and the file of predictions has
 // the score that training saw; its head gives losses that reach all of its
-// layers; its entry can stand in the registry.
+// layers; its entry can stand in the registry; one row reads its option, holds
+// it to its bounds and describes it.
 
 #include "tests/tasks/task/boolq.h"
 
@@ -124,6 +125,21 @@ TEST(BoolqTest, CanStandInTheRegistry) {
   config.task_options = {{"no_field", 1}};
   EXPECT_THAT(std::string(entry.make_head(config).status().message()),
               HasSubstr("no_field"));
+}
+
+TEST(BoolqTest, ReadsChecksAndDescribesItsOptionByTheSameRow) {
+  const auto options = [](const nlohmann::json& json) {
+    return ReadTaskOptions<Boolq>(json, "run.json: boolq");
+  };
+  EXPECT_EQ(options({{"yes_margin", 1.5}})->yes_margin, 1.5);
+  EXPECT_EQ(options({{"yes_margin", -1}}).status().message(),
+            "run.json: boolq.yes_margin should be at least 0, but is -1");
+  const TaskEntry entry = BenchmarkEntry<Boolq>(MakeBoolqHead);
+  ASSERT_EQ(entry.fields.size(), 1);
+  EXPECT_EQ(entry.fields[0].name, "boolq.yes_margin");
+  EXPECT_EQ(entry.fields[0].type, "number");
+  EXPECT_EQ(entry.fields[0].default_value, "`0`");
+  EXPECT_EQ(entry.fields[0].bounds, "at least 0");
 }
 
 }  // namespace

@@ -103,8 +103,9 @@ TEST(MakeWikihopTaskTest, RefusesOptionsThatMakeNoSense) {
               HasSubstr("did you mean \"label_smoothing\"?"));
   EXPECT_THAT(Message(MakeTask({{"label_smoothing", 1.0}})),
               HasSubstr("f.json: wikihop.label_smoothing should be in [0, 1)"));
-  EXPECT_THAT(Message(MakeTask({{"max_num_sentences", -1}})),
-              HasSubstr("wikihop.max_num_sentences should not be negative"));
+  EXPECT_THAT(
+      Message(MakeTask({{"max_num_sentences", -1}})),
+      HasSubstr("wikihop.max_num_sentences should be at least 0, but is -1"));
   EXPECT_THAT(Message(MakeTask({{"mention_alignment", "words"}})),
               HasSubstr("should be \"pieces\" or \"characters\""));
   EXPECT_THAT(Message(MakeTask(nlohmann::json::array())),
