@@ -312,6 +312,14 @@ const json* JsonObjectReader::Find(const std::string& field) {
   return found == json_.end() ? nullptr : &*found;
 }
 
+absl::Status ParseFields(absl::string_view text, const std::string& where,
+                         absl::FunctionRef<void(JsonObjectReader&)> read) {
+  ETC_ASSIGN_OR_RETURN(const json parsed, ParseJson(text, where));
+  JsonObjectReader reader(parsed, where);
+  read(reader);
+  return reader.Finish(JsonObjectReader::UnknownFields::kIgnore);
+}
+
 std::string NearestName(absl::string_view word,
                         const std::vector<std::string>& candidates) {
   const std::string folded = Folded(word);

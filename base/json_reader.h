@@ -8,9 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/status_macros.h"
 #include "nlohmann/json_fwd.hpp"
 
 namespace etc {
@@ -127,6 +129,35 @@ class JsonObjectReader {
   absl::Status status_;
   bool is_missing_ = false;  // the mistake is a field that is not there
 };
+
+// A T from a JSON object, which `read(reader, &value)` reads: fields that it
+// does not ask for are ignored. `where` starts each message.
+//   kInvalidArgument  the first mistake that the reader notes
+template <typename T, typename Read>
+absl::StatusOr<T> ReadObject(const nlohmann::json& json,
+                             const std::string& where, Read read) {
+  T value;
+  JsonObjectReader reader(json, where);
+  read(reader, &value);
+  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  return value;
+}
+
+// ParseJson, and `read` of the object: fields that it does not ask for are
+// ignored.
+//   kInvalidArgument  the text is no JSON, or the first mistake that is noted
+absl::Status ParseFields(absl::string_view text, const std::string& where,
+                         absl::FunctionRef<void(JsonObjectReader&)> read);
+
+// ReadObject of the object's text.
+template <typename T, typename Read>
+absl::StatusOr<T> ParseObject(absl::string_view text, const std::string& where,
+                              Read read) {
+  T value;
+  ETC_RETURN_IF_ERROR(ParseFields(
+      text, where, [&](JsonObjectReader& reader) { read(reader, &value); }));
+  return value;
+}
 
 // The entry of `candidates` with the smallest edit distance to `word`, or empty
 // if none is near enough to be meant.

@@ -20,6 +20,13 @@ std::string JsonText(const nlohmann::ordered_json& json, int indent = -1);
 std::string JsonAsciiText(const nlohmann::json& json, int indent = -1);
 std::string JsonAsciiText(const nlohmann::ordered_json& json, int indent = -1);
 
+// JsonAsciiText on one line, and a newline: a JSON value as official prediction
+// files have it.
+template <typename Json>
+std::string AsciiLine(const Json& json) {
+  return JsonAsciiText(json) + "\n";
+}
+
 // An object of these fields in their order; a name that comes again has its
 // last value, at its first place. For many fields: to assign to the fields of
 // an ordered_json takes time quadratic in their number.

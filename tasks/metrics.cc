@@ -23,8 +23,6 @@ bool IsLowerBetter(const std::string& name) {
   return false;
 }
 
-using MetricScores = std::vector<std::pair<std::string, double>>;
-
 namespace {
 
 // Returns a score for a table: a threshold with all its digits, since a setting
@@ -47,8 +45,7 @@ std::string FormatScore(double score) {
              : absl::StrFormat("%.4g", score);
 }
 
-std::string FormatMainScore(const MetricScores& scores,
-                            const std::string& main) {
+std::string FormatMainScore(const Metrics& scores, const std::string& main) {
   for (const auto& [name, value] : scores) {
     if (name == main) {
       return absl::StrCat(name, " ", FormatScore(value));
@@ -57,8 +54,7 @@ std::string FormatMainScore(const MetricScores& scores,
   return absl::StrCat("no ", main);
 }
 
-std::string FormatScoreTable(const MetricScores& scores,
-                             const std::string& main) {
+std::string FormatScoreTable(const Metrics& scores, const std::string& main) {
   size_t width = 0;
   for (const auto& [name, value] : scores) {
     width = std::max(width, name.size());
@@ -73,7 +69,7 @@ std::string FormatScoreTable(const MetricScores& scores,
   return table;
 }
 
-std::string ScoresToJson(const MetricScores& scores) {
+std::string ScoresToJson(const Metrics& scores) {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
   for (const auto& [name, value] : scores) {
     if (std::isfinite(value)) {
@@ -85,7 +81,7 @@ std::string ScoresToJson(const MetricScores& scores) {
   return JsonText(json);
 }
 
-MetricScores WithMainFirst(MetricScores scores, const std::string& main) {
+Metrics WithMainFirst(Metrics scores, const std::string& main) {
   std::stable_partition(
       scores.begin(), scores.end(),
       [&main](const auto& score) { return score.first == main; });

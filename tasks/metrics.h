@@ -24,6 +24,18 @@ inline std::optional<double> FindMetric(const Metrics& metrics,
   return std::nullopt;
 }
 
+// part / whole, 0 of nothing.
+inline double Share(double part, int64_t whole) {
+  return whole == 0 ? 0.0 : part / static_cast<double>(whole);
+}
+
+// Shares in [0, 1] of one record or of a data set, or sums of them.
+struct F1Scores {
+  double f1 = 0;
+  double precision = 0;
+  double recall = 0;
+};
+
 // True if a smaller value of the score of that name is better: losses, errors,
 // perplexities ("loss", "sentence_loss", "mse", "mae", "perplexity").
 bool IsLowerBetter(const std::string& name);
@@ -54,6 +66,12 @@ struct TaskScores {
   UnansweredRecords unanswered = {};
 };
 
+// The paths that `realetc score` was given.
+struct ScoredFiles {
+  std::string gold;
+  std::string predictions;
+};
+
 // Keeps or mends the official scoring where it is of no use: Natural Questions
 // with one annotator, empty key phrases of OpenKP (README.md of the tasks). For
 // other tasks both are the same.
@@ -67,9 +85,7 @@ enum class ScoringRules { kDefault, kOfficial };
 std::string FormatScore(double score);
 
 // "accuracy 0.7921"; "no accuracy" if that is not among the scores.
-std::string FormatMainScore(
-    const std::vector<std::pair<std::string, double>>& scores,
-    const std::string& main);
+std::string FormatMainScore(const Metrics& scores, const std::string& main);
 
 // A line for each score, the main one first:
 //
@@ -77,20 +93,15 @@ std::string FormatMainScore(
 //   em        0.6000
 //
 // A single score has no remark.
-std::string FormatScoreTable(
-    const std::vector<std::pair<std::string, double>>& scores,
-    const std::string& main);
+std::string FormatScoreTable(const Metrics& scores, const std::string& main);
 
 // One JSON object on one line, in the order of the scores, with as many digits
 // as it takes to read back the same numbers. Those that JSON has not are
 // strings, "inf" or "nan".
-std::string ScoresToJson(
-    const std::vector<std::pair<std::string, double>>& scores);
+std::string ScoresToJson(const Metrics& scores);
 
 // The same scores, the main one first.
-std::vector<std::pair<std::string, double>> WithMainFirst(
-    std::vector<std::pair<std::string, double>> scores,
-    const std::string& main);
+Metrics WithMainFirst(Metrics scores, const std::string& main);
 
 }  // namespace etc
 

@@ -124,8 +124,8 @@ absl::StatusOr<TaskScores> ScoreTask(
         absl::StrCat(task, " has no prediction files"));
   }
   nlohmann::json options;
-  GoldReading reading = {
-      .limits = {.max_record_field = "data.max_record_megabytes, of --config"}};
+  GoldReading reading;
+  reading.limits.max_record_field = "data.max_record_megabytes, of --config";
   const std::string source =
       overrides.empty()
           ? config
@@ -145,7 +145,8 @@ absl::StatusOr<TaskScores> ScoreTask(
     }
     ETC_ASSIGN_OR_RETURN(ScoringConfig scoring,
                          ReadScoringConfig(json, source, task));
-    reading.limits.max_record_bytes = MaxRecordBytesOf(scoring.data);
+    reading.limits.max_record_bytes =
+        RecordLimitsOf(scoring.data).max_record_bytes;
     reading.sentences = std::move(scoring.data.sentences);
     options = std::move(scoring.task_options);
   }

@@ -25,9 +25,9 @@
 #include "tasks/analysis/analysis_html.h"
 #include "tasks/analysis/pass.h"
 #include "tasks/data/batch.h"
+#include "tasks/data/example.h"
 #include "tasks/data/example_outline.h"
 #include "tasks/data/example_source.h"
-#include "tasks/data/global_token_name.h"
 #include "tasks/data/record_gate.h"
 #include "tasks/data/text_file.h"
 #include "tasks/inference/text_encoder.h"
@@ -262,8 +262,8 @@ absl::StatusOr<AttentionAnalysis> AnalyseRecords(
   WarnAll(options, setup.warnings);
   ETC_ASSIGN_OR_RETURN(
       const auto records,
-      OpenRecords({options.data}, *setup.task,
-                  {.max_record_bytes = MaxRecordBytesOf(config.data)}));
+      OpenRecords(*setup.task, {.patterns = {options.data},
+                                .limits = RecordLimitsOf(config.data)}));
   if (records->size() == 0) {
     return InvalidArgument(options.data, " should have records, but has none");
   }
@@ -315,7 +315,7 @@ class PlainTexts {
  public:
   static absl::StatusOr<PlainTexts> Open(
       const AttentionAnalysisOptions& options) {
-    ETC_ASSIGN_OR_RETURN(auto file, TextFile::Open(options.text, {}));
+    ETC_ASSIGN_OR_RETURN(auto file, TextFile::Open(options.text));
     return PlainTexts(std::move(file), options.paragraphs);
   }
 

@@ -225,8 +225,8 @@ absl::StatusOr<OpenedRecord> OpenRecord(const DocumentPageOptions& options,
                                         const Task& task) {
   ETC_ASSIGN_OR_RETURN(
       const auto records,
-      OpenRecords({options.data}, task,
-                  {.max_record_bytes = MaxRecordBytesOf(config.data)}));
+      OpenRecords(task, {.patterns = {options.data},
+                         .limits = RecordLimitsOf(config.data)}));
   if (records->size() == 0) {
     return InvalidArgument(options.data, " should have records, but has none");
   }

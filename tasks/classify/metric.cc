@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tasks/metrics.h"
+#include "tasks/task/benchmark.h"
+#include "tasks/task/label_metrics.h"
 #include "tasks/task/label_table.h"
-#include "tasks/task/scoring.h"
 
 namespace etc {
 namespace {

@@ -2,7 +2,7 @@
 #define ETC_TASKS_CLASSIFY_METRIC_H_
 
 #include "tasks/classify/prediction.h"
-#include "tasks/task/scoring.h"
+#include "tasks/task/benchmark.h"
 
 namespace etc {
 

@@ -19,8 +19,8 @@
 #include "tasks/config/config.h"
 #include "tasks/data/record_source.h"
 #include "tasks/inputs/text_input.h"
+#include "tasks/metrics.h"
 #include "tasks/task/benchmark.h"
-#include "tasks/task/scoring.h"
 #include "tasks/text/tokenizer.h"
 
 namespace etc {

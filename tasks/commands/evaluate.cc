@@ -126,10 +126,9 @@ absl::Status AddBleu(const EvaluateArguments& arguments, CheckpointRun* run) {
                         .device = arguments.run.device,
                         .threads = arguments.run.threads},
                        context));
-  const DataRequest data = {
-      .patterns = run->config.data.dev,
-      .use = RecordUse::kEvaluation,
-      .max_record_bytes = MaxRecordBytesOf(run->config.data)};
+  const DataRequest data = {.patterns = run->config.data.dev,
+                            .use = RecordUse::kEvaluation,
+                            .limits = RecordLimitsOf(run->config.data)};
   ETC_ASSIGN_OR_RETURN(
       const CheckpointBleu bleu,
       TranslateAndScore(*run->setup.task, data, context, &translator));

@@ -185,8 +185,8 @@ absl::Status InspectRecord(const InspectArguments& arguments,
                        FindDataFiles({data.front()}));
   ETC_ASSIGN_OR_RETURN(
       const auto records,
-      OpenRecords({files.front()}, *setup.task,
-                  {.max_record_bytes = MaxRecordBytesOf(config.data)}));
+      OpenRecords(*setup.task, {.patterns = {files.front()},
+                                .limits = RecordLimitsOf(config.data)}));
   if (arguments.record < 0 || arguments.record >= records->size()) {
     return absl::OutOfRangeError(
         absl::StrCat(files.front(), ": record ", arguments.record,
@@ -208,12 +208,12 @@ absl::Status CountExamples(const InspectArguments& arguments,
   ETC_ASSIGN_OR_RETURN(const TaskSetup setup, SetUpTask(config));
   PrintWarnings(setup.warnings);
   StreamReporter reporter = ConsoleReporter();
-  ETC_ASSIGN_OR_RETURN(
-      const auto records,
-      OpenRecords(data, *setup.task,
-                  {.use = RecordUse::kTraining,
-                   .context = {.reporter = &reporter},
-                   .max_record_bytes = MaxRecordBytesOf(config.data)}));
+  ETC_ASSIGN_OR_RETURN(const auto records,
+                       OpenRecords(*setup.task,
+                                   {.patterns = data,
+                                    .use = RecordUse::kTraining,
+                                    .limits = RecordLimitsOf(config.data)},
+                                   {.reporter = &reporter}));
   ETC_ASSIGN_OR_RETURN(
       const ExampleCount count,
       CountTrainingExamples(

@@ -67,7 +67,7 @@ void AddLaunchCommand(CLI::App* program, Action* action) {
       ->required()
       ->check(CLI::Range(int64_t{1}, kMostLaunchedProcesses));
   command
-      ->add_option("--grace-seconds", options->grace_seconds,
+      ->add_option("--grace-seconds", options->watch.grace_seconds,
                    "How long the others may take to save and to end after one "
                    "has failed, before they get SIGTERM, and then SIGKILL")
       ->capture_default_str();
@@ -76,7 +76,7 @@ void AddLaunchCommand(CLI::App* program, Action* action) {
   command->prefix_command();
   command->callback([=] {
     options->command = CommandWords(*command);
-    options->plain_output =
+    options->watch.plain_output =
         std::find(options->command.begin(), options->command.end(), "--json") !=
         options->command.end();
     *action = [options] { return Launch(*options); };

@@ -115,7 +115,7 @@ absl::StatusOr<std::unique_ptr<LineSource>> OpenInput(
   }
   ETC_ASSIGN_OR_RETURN(
       std::unique_ptr<TextFile> file,
-      TextFile::Open(arguments.input, {.max_line_bytes = kMaxLineBytes}));
+      TextFile::Open(arguments.input, {.max_record_bytes = kMaxLineBytes}));
   return std::make_unique<FileLines>(std::move(file));
 }
 
@@ -178,8 +178,9 @@ absl::StatusOr<int64_t> TranslateAll(
 // translated.
 absl::Status CheckLines(const std::string& path, const RunContext& context,
                         const Translator& translator) {
-  ETC_ASSIGN_OR_RETURN(const std::unique_ptr<TextFile> file,
-                       TextFile::Open(path, {.max_line_bytes = kMaxLineBytes}));
+  ETC_ASSIGN_OR_RETURN(
+      const std::unique_ptr<TextFile> file,
+      TextFile::Open(path, {.max_record_bytes = kMaxLineBytes}));
   absl::string_view line;
   while (!context.is_stopped()) {
     ETC_ASSIGN_OR_RETURN(const bool has_line, file->NextLine(&line));

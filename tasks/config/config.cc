@@ -401,6 +401,13 @@ absl::StatusOr<ScoringConfig> ReadScoringConfig(const Json& json,
       .data = std::move(config.data)};
 }
 
+RecordLimits RecordLimitsOf(const DataConfig& data) {
+  constexpr uint64_t kMegabyte = 1'000'000;
+  return {.max_record_bytes =
+              static_cast<uint64_t>(data.max_record_megabytes) * kMegabyte,
+          .max_record_field = "data.max_record_megabytes"};
+}
+
 absl::StatusOr<FinetuneConfig> ReadFinetuneConfig(
     const std::string& path, const std::vector<std::string>& overrides,
     const TaskNameCheck& check_task) {

@@ -13,6 +13,7 @@
 #include "etc/encoder_decoder/config.h"
 #include "nlohmann/json.hpp"
 #include "nlohmann/json_fwd.hpp"
+#include "tasks/data/record_scanner.h"
 
 namespace etc {
 
@@ -273,6 +274,9 @@ absl::StatusOr<FinetuneConfig> FinetuneConfigFromJson(
 absl::Status RefuseFields(const FinetuneConfig& config, const std::string& name,
                           const std::vector<std::string>& fields,
                           const std::string& reason);
+
+// The longest record: data.max_record_megabytes.
+RecordLimits RecordLimitsOf(const DataConfig& data);
 
 // The parts of a configuration that decide how predictions are scored.
 struct ScoringConfig {

@@ -59,6 +59,12 @@ struct Example {
   }
 };
 
+// The kind of the global tokens that have an id, for people ("candidate").
+struct GlobalTokenName {
+  std::string name;
+  int32_t id = 0;
+};
+
 }  // namespace etc
 
 #endif  // ETC_TASKS_DATA_EXAMPLE_H_

@@ -1,6 +1,8 @@
 #ifndef ETC_TASKS_DATA_EXAMPLE_SOURCE_H_
 #define ETC_TASKS_DATA_EXAMPLE_SOURCE_H_
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -88,6 +90,37 @@ class CachedSource : public ExampleSource {
   mutable std::mutex mutex_;
   mutable int64_t bytes_left_;
   mutable std::unordered_map<int64_t, Examples> made_;  // by record
+};
+
+// The first records of another source, which must outlive it; all of them if
+// there are no more than `count`.
+class FirstRecords : public ExampleSource {
+ public:
+  FirstRecords(const ExampleSource* source, int64_t count)
+      : source_(source), size_(std::min(count, source->size())) {}
+
+  int64_t size() const override { return size_; }
+  // Their share of the examples of all, rounded up.
+  int64_t expected_examples() const override {
+    const int64_t all = source_->expected_examples();
+    if (size_ == source_->size()) {
+      return all;
+    }
+    const double share =
+        static_cast<double>(size_) / static_cast<double>(source_->size());
+    return static_cast<int64_t>(std::ceil(share * static_cast<double>(all)));
+  }
+  absl::StatusOr<Examples> Make(RecordRequest request) const override {
+    return source_->Make(request);
+  }
+  std::string Where(int64_t record) const override {
+    return source_->Where(record);
+  }
+  bool depends_on_key() const override { return source_->depends_on_key(); }
+
+ private:
+  const ExampleSource* const source_;
+  const int64_t size_;
 };
 
 // The processes that share a data set: the part of

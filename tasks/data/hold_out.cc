@@ -6,10 +6,12 @@
 #include <map>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/counted.h"
 #include "base/random.h"
 #include "base/sha256.h"
+#include "base/status_macros.h"
 
 namespace etc {
 
@@ -56,6 +58,9 @@ std::string DescribeHeldOut(const std::vector<FileRecord>& records,
                       ", sha256:", digest.HexDigest());
 }
 
+namespace {
+
+// Checks that the held out records are those that the run began with.
 absl::Status CheckHeldOut(const std::vector<FileRecord>& records,
                           const std::vector<bool>& is_held_out,
                           const HoldOutOptions& options) {
@@ -75,6 +80,24 @@ absl::Status CheckHeldOut(const std::vector<FileRecord>& records,
       options.expected, " (data.dev_records), and are ", found,
       "; the files have changed, so that others are held out than those that "
       "the model was not trained on"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<bool>> FindHeldOut(
+    const std::vector<FileRecord>& records,
+    absl::FunctionRef<std::string(const std::string& json,
+                                  const std::string& where)>
+        stratum,
+    const HoldOutOptions& options) {
+  std::vector<std::string> strata;
+  strata.reserve(records.size());
+  for (const FileRecord& record : records) {
+    strata.push_back(stratum(record.json, record.where));
+  }
+  std::vector<bool> is_held_out = ChooseHeldOut(strata, options);
+  ETC_RETURN_IF_ERROR(CheckHeldOut(records, is_held_out, options));
+  return is_held_out;
 }
 
 }  // namespace etc

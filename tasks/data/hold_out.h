@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "tasks/data/record_source.h"
 
@@ -35,12 +35,17 @@ std::vector<bool> ChooseHeldOut(const std::vector<std::string>& strata,
 std::string DescribeHeldOut(const std::vector<FileRecord>& records,
                             const std::vector<bool>& is_held_out);
 
-// Checks that the held out records are those that the run began with.
-//   kFailedPrecondition  they are not: the files have changed
+// ChooseHeldOut of records, with the stratum that `stratum(json, where)` gives
+// each.
+//   kFailedPrecondition  they are not those that the run began with: the files
+//                        have changed
 //   kInvalidArgument     none is held out
-absl::Status CheckHeldOut(const std::vector<FileRecord>& records,
-                          const std::vector<bool>& is_held_out,
-                          const HoldOutOptions& options);
+absl::StatusOr<std::vector<bool>> FindHeldOut(
+    const std::vector<FileRecord>& records,
+    absl::FunctionRef<std::string(const std::string& json,
+                                  const std::string& where)>
+        stratum,
+    const HoldOutOptions& options);
 
 }  // namespace etc
 

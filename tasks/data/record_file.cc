@@ -35,7 +35,7 @@ RecordFile::RecordFile(File file, std::vector<Extent> extents)
     : file_(std::move(file)), extents_(std::move(extents)) {}
 
 absl::StatusOr<RecordFile> RecordFile::Open(const std::string& path,
-                                            const Listener& listener,
+                                            const BytesListener& listener,
                                             const RecordLimits& limits) {
   return NamingOutOfMemory(
       [&] { return absl::StrCat("looking for the records of ", path); },
@@ -43,7 +43,7 @@ absl::StatusOr<RecordFile> RecordFile::Open(const std::string& path,
 }
 
 absl::StatusOr<RecordFile> RecordFile::OpenWithin(const std::string& path,
-                                                  const Listener& listener,
+                                                  const BytesListener& listener,
                                                   RecordLimits limits) {
   RecordIndexBudget own = RecordIndexBudget::ShareOfProcess();
   limits.index = limits.index != nullptr ? limits.index : &own;

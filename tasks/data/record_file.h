@@ -2,7 +2,6 @@
 #define ETC_TASKS_DATA_RECORD_FILE_H_
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -12,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "base/file.h"
 #include "base/gzip_file.h"
+#include "tasks/data/data_files.h"
 #include "tasks/data/record_scanner.h"
 
 namespace etc {
@@ -24,18 +24,16 @@ namespace etc {
 // caller.
 class RecordFile {
  public:
-  // Called after every MiB or so of the file (compressed bytes, if it is gzip)
-  // that Open reads; its error ends the opening and is returned.
-  using Listener = std::function<absl::Status(uint64_t bytes)>;
-
+  // `listener` is called after every MiB or so of the file (compressed bytes,
+  // if it is gzip); its error ends the opening and is returned.
   //   kInvalidArgument    neither an array of objects nor lines of objects; the
   //                       message names file, line and byte (of what is
   //                       unpacked)
   //   kDataLoss           damaged gzip data
   //   kResourceExhausted  more than `limits` allow, or than there is memory for
-  static absl::StatusOr<RecordFile> Open(const std::string& path,
-                                         const Listener& listener = nullptr,
-                                         const RecordLimits& limits = {});
+  static absl::StatusOr<RecordFile> Open(
+      const std::string& path, const BytesListener& listener = nullptr,
+      const RecordLimits& limits = {});
 
   // Opens a file by the Index() that another process has of it, without
   // scanning it.
@@ -62,7 +60,7 @@ class RecordFile {
   RecordFile(File file, std::vector<Extent> extents);
 
   static absl::StatusOr<RecordFile> OpenWithin(const std::string& path,
-                                               const Listener& listener,
+                                               const BytesListener& listener,
                                                RecordLimits limits);
 
   File file_;

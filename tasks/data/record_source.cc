@@ -25,7 +25,7 @@ using Json = nlohmann::json;
 class FileOpener {
  public:
   FileOpener(const std::vector<std::string>& paths,
-             const RecordSource::Listener& listener, RecordLimits limits,
+             const FilesListener& listener, RecordLimits limits,
              const DataGroup& group)
       : paths_(paths),
         listener_(listener),
@@ -48,7 +48,7 @@ class FileOpener {
   absl::StatusOr<std::vector<RecordFile>> OpenAll() {
     const absl::Status scanned = ReadInParallel(
         own_.size(), num_bytes_, listener_,
-        [this](size_t i, const RecordFile::Listener& report) {
+        [this](size_t i, const BytesListener& report) {
           std::optional<absl::StatusOr<RecordFile>>& file = files_[own_[i]];
           file = RecordFile::Open(paths_[own_[i]], report, limits_);
           return file->status();
@@ -121,7 +121,7 @@ class FileOpener {
   }
 
   const std::vector<std::string>& paths_;
-  const RecordSource::Listener& listener_;
+  const FilesListener& listener_;
   RecordLimits limits_;
   const DataGroup& group_;
   RecordIndexBudget index_;
@@ -142,7 +142,8 @@ RecordSource::RecordSource(std::vector<RecordFile> files, ExampleMaker maker)
 
 absl::StatusOr<std::unique_ptr<RecordSource>> RecordSource::Open(
     const std::vector<std::string>& patterns, ExampleMaker maker,
-    const Listener& listener, RecordLimits limits, const DataGroup& group) {
+    const FilesListener& listener, RecordLimits limits,
+    const DataGroup& group) {
   ETC_ASSIGN_OR_RETURN(const std::vector<std::string> paths,
                        FindDataFiles(patterns));
   ETC_ASSIGN_OR_RETURN(
@@ -199,6 +200,24 @@ absl::Status CheckLengths(const std::vector<FileRecord>& records,
 
 }  // namespace
 
+absl::Status ForEachRecord(
+    const std::string& pattern,
+    const std::function<absl::Status(const std::string& text,
+                                     const std::string& where)>& read,
+    const RecordLimits& limits) {
+  ETC_ASSIGN_OR_RETURN(const std::vector<std::string> paths,
+                       FindDataFiles({pattern}));
+  for (const std::string& path : paths) {
+    ETC_ASSIGN_OR_RETURN(const RecordFile file,
+                         RecordFile::Open(path, nullptr, limits));
+    for (int64_t i = 0; i < file.size(); ++i) {
+      ETC_ASSIGN_OR_RETURN(const std::string text, file.Read(i));
+      ETC_RETURN_IF_ERROR(read(text, file.Where(i)));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::vector<FileRecord>> ReadJsonRecords(
     const std::string& path, const RecordLimits& limits) {
   ETC_ASSIGN_OR_RETURN(const RecordFile file,
@@ -214,7 +233,7 @@ absl::StatusOr<std::vector<FileRecord>> ReadJsonRecords(
 
 absl::StatusOr<std::vector<FileRecord>> ReadAllFiles(
     const std::vector<std::string>& patterns, const FileReader& read,
-    const RecordSource::Listener& listener, const RecordLimits& limits) {
+    const FilesListener& listener, const RecordLimits& limits) {
   ETC_ASSIGN_OR_RETURN(const std::vector<std::string> paths,
                        FindDataFiles(patterns));
   std::vector<uint64_t> sizes;
@@ -246,12 +265,10 @@ absl::StatusOr<std::vector<FileRecord>> ReadAllFiles(
 }
 
 FileRecordSource::FileRecordSource(std::vector<FileRecord> records,
-                                   ExampleMaker maker, RecordChecker checker,
-                                   RecordIdReader id_reader)
+                                   ExampleMaker maker, RecordChecker checker)
     : records_(std::move(records)),
       maker_(std::move(maker)),
-      checker_(std::move(checker)),
-      id_reader_(std::move(id_reader)) {}
+      checker_(std::move(checker)) {}
 
 int64_t FileRecordSource::size() const {
   return static_cast<int64_t>(records_.size());
@@ -273,28 +290,33 @@ absl::Status FileRecordSource::CheckRecords() const {
   }
   for (const FileRecord& record : records_) {
     if (record.broken.empty()) {
-      ETC_RETURN_IF_ERROR(checker_(record.json, record.where));
+      ETC_RETURN_IF_ERROR(checker_(record.json, record.where).status());
     }
   }
   return absl::OkStatus();
 }
 
-absl::Status FileRecordSource::CheckIds() const {
-  if (id_reader_ == nullptr) {
+absl::Status FileRecordSource::CheckRecordsAndIds(
+    OnBadRecord on_bad_record) const {
+  if (checker_ == nullptr) {
     return absl::OkStatus();
   }
   IdPlaces ids;
+  absl::Status repeated;
   for (const FileRecord& record : records_) {
     if (!record.broken.empty()) {
       continue;
     }
-    if (const auto id = id_reader_(record.json, record.where)) {
-      ETC_RETURN_IF_ERROR(id->is_of_all_files
-                              ? ids.Add(id->id, record.where)
-                              : ids.AddWithinFile(id->id, record.where));
+    const absl::StatusOr<RecordId> id = checker_(record.json, record.where);
+    if (id.ok()) {
+      repeated.Update(id->is_of_all_files
+                          ? ids.Add(id->id, record.where)
+                          : ids.AddWithinFile(id->id, record.where));
+    } else if (on_bad_record == OnBadRecord::kError) {
+      return id.status();
     }
   }
-  return absl::OkStatus();
+  return repeated;
 }
 
 }  // namespace etc

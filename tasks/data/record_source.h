@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,8 +24,6 @@ using ExampleMaker = std::function<absl::StatusOr<Examples>(
 // The records of official files, one file after the other.
 class RecordSource : public ExampleSource {
  public:
-  using Listener = FilesListener;
-
   // Opens the files that `patterns` name (tasks/data/data_files.h), several at
   // once, on as many threads as there are cores. If several have mistakes, that
   // of the first file is returned. Without an index in `limits`, all files
@@ -37,7 +34,7 @@ class RecordSource : public ExampleSource {
   //   kFailedPrecondition  they have other files
   static absl::StatusOr<std::unique_ptr<RecordSource>> Open(
       const std::vector<std::string>& patterns, ExampleMaker maker,
-      const Listener& listener = nullptr, RecordLimits limits = {},
+      const FilesListener& listener = nullptr, RecordLimits limits = {},
       const DataGroup& group = {});
 
   int64_t size() const override { return size_; }
@@ -71,6 +68,15 @@ struct FileRecord {
   std::string broken = {};
 };
 
+// Calls `read` with the JSON text of each record of the official files that
+// `pattern` names, and with what messages call it. The first error ends that
+// and is returned.
+absl::Status ForEachRecord(
+    const std::string& pattern,
+    const std::function<absl::Status(const std::string& text,
+                                     const std::string& where)>& read,
+    const RecordLimits& limits = {});
+
 // The records of a file of JSON objects as they are (RecordFile).
 absl::StatusOr<std::vector<FileRecord>> ReadJsonRecords(
     const std::string& path, const RecordLimits& limits);
@@ -85,12 +91,7 @@ using FileReader = std::function<absl::StatusOr<std::vector<FileRecord>>(
 //   kNotFound, and what `read` says
 absl::StatusOr<std::vector<FileRecord>> ReadAllFiles(
     const std::vector<std::string>& patterns, const FileReader& read,
-    const RecordSource::Listener& listener = nullptr,
-    const RecordLimits& limits = {});
-
-// A mistake in a record that can be told without making its examples.
-using RecordChecker = std::function<absl::Status(const std::string& record,
-                                                 const std::string& where)>;
+    const FilesListener& listener = nullptr, const RecordLimits& limits = {});
 
 // The id of a record, which evaluations tell it apart by.
 struct RecordId {
@@ -100,16 +101,16 @@ struct RecordId {
   bool is_of_all_files = false;
 };
 
-// Reads it without making examples; nothing for a record with a mistake.
-using RecordIdReader = std::function<std::optional<RecordId>(
+// The id of a record, or a mistake in it that can be told without making its
+// examples.
+using RecordChecker = std::function<absl::StatusOr<RecordId>(
     const std::string& record, const std::string& where)>;
 
 // A data set of such records.
 class FileRecordSource final : public ExampleSource {
  public:
   FileRecordSource(std::vector<FileRecord> records, ExampleMaker maker,
-                   RecordChecker checker = nullptr,
-                   RecordIdReader id_reader = nullptr);
+                   RecordChecker checker = nullptr);
 
   int64_t size() const override;
   absl::StatusOr<Examples> Make(RecordRequest request) const override;
@@ -120,15 +121,15 @@ class FileRecordSource final : public ExampleSource {
   const std::vector<FileRecord>& records() const { return records_; }
   // The first mistake that the checker finds in any record.
   absl::Status CheckRecords() const;
-  // Checks that no id comes again, as an EvaluationLoader of the records does.
-  //   kInvalidArgument  one does
-  absl::Status CheckIds() const;
+  // The same of records to evaluate, in one pass: also checks that no id comes
+  // again, as an EvaluationLoader of the records does. Such a mistake comes
+  // last. With kSkip, records that the checker refuses are passed over.
+  absl::Status CheckRecordsAndIds(OnBadRecord on_bad_record) const;
 
  private:
   const std::vector<FileRecord> records_;
   const ExampleMaker maker_;
   const RecordChecker checker_;
-  const RecordIdReader id_reader_;
 };
 
 // A data set that a task is to open.
@@ -138,9 +139,9 @@ struct DataRequest {
   // Training needs answers: a record without one is a bad record there.
   RecordUse use = RecordUse::kEvaluation;
   // May be null.
-  RecordSource::Listener listener = nullptr;
-  // Longest record of a file of records: data.max_record_megabytes, in bytes.
-  uint64_t max_record_bytes = 64'000'000;
+  FilesListener listener = nullptr;
+  // Without `index`.
+  RecordLimits limits = {};
   // The processes that open it, all at the same time.
   DataGroup group = {};
 };

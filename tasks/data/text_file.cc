@@ -24,14 +24,14 @@ void StripLineEnds(bool is_first, absl::string_view* line) {
   }
 }
 
-TextFile::TextFile(RandomAccessFile file, const Options& options)
-    : file_(std::move(file)), options_(options) {}
+TextFile::TextFile(RandomAccessFile file, const RecordLimits& limits)
+    : file_(std::move(file)), limits_(limits) {}
 
 absl::StatusOr<std::unique_ptr<TextFile>> TextFile::Open(
-    const std::string& path, const Options& options) {
+    const std::string& path, const RecordLimits& limits) {
   ETC_ASSIGN_OR_RETURN(RandomAccessFile file, RandomAccessFile::Open(path));
   ETC_ASSIGN_OR_RETURN(const bool is_gzip, GzipFile::IsGzip(file));
-  auto text = absl::WrapUnique(new TextFile(std::move(file), options));
+  auto text = absl::WrapUnique(new TextFile(std::move(file), limits));
   if (is_gzip) {
     ETC_ASSIGN_OR_RETURN(text->inflater_,
                          GzipInflater::AtBeginning(&text->file_));
@@ -78,7 +78,7 @@ absl::StatusOr<bool> TextFile::NextLine(absl::string_view* line) {
   size_t searched = begin_;
   size_t end = buffer_.find('\n', searched);
   while (end == std::string::npos && !at_end_) {
-    if (buffer_.size() - begin_ > options_.max_line_bytes) {
+    if (buffer_.size() - begin_ > limits_.max_record_bytes) {
       break;
     }
     searched = buffer_.size() - begin_;
@@ -91,13 +91,13 @@ absl::StatusOr<bool> TextFile::NextLine(absl::string_view* line) {
     return false;
   }
   ++line_number_;
-  if (end - begin_ > options_.max_line_bytes) {
+  if (end - begin_ > limits_.max_record_bytes) {
     return absl::ResourceExhaustedError(
         absl::StrCat(path(), ":", line_number_, ": a line should have at most ",
-                     options_.max_line_bytes, " bytes",
-                     options_.max_line_field.empty()
+                     limits_.max_record_bytes, " bytes",
+                     limits_.max_record_field.empty()
                          ? ""
-                         : absl::StrCat(" (", options_.max_line_field, ")"),
+                         : absl::StrCat(" (", limits_.max_record_field, ")"),
                      ", but this one has more"));
   }
   *line = absl::string_view(buffer_).substr(begin_, end - begin_);

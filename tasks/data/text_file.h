@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "base/file.h"
 #include "base/gzip_inflater.h"
+#include "tasks/data/record_scanner.h"
 
 namespace etc {
 
@@ -22,16 +23,10 @@ void StripLineEnds(bool is_first, absl::string_view* line);
 // 1 MiB.
 class TextFile {
  public:
-  struct Options {
-    // Bytes of a line, unpacked.
-    uint64_t max_line_bytes = 64'000'000;
-    // The field of a configuration that says so; empty: none does.
-    std::string max_line_field = {};
-  };
-
-  // Opens a file; errors of RandomAccessFile::Open.
-  static absl::StatusOr<std::unique_ptr<TextFile>> Open(const std::string& path,
-                                                        const Options& options);
+  // Opens a file; `limits` are those of a line, unpacked, without `index`.
+  // Errors of RandomAccessFile::Open.
+  static absl::StatusOr<std::unique_ptr<TextFile>> Open(
+      const std::string& path, const RecordLimits& limits = {});
 
   // Sets `*line` to the next line, without the line feed or carriage return and
   // line feed that end it; a byte order mark in front of the first is left out.
@@ -49,14 +44,14 @@ class TextFile {
   uint64_t size() const { return file_.size(); }
 
  private:
-  TextFile(RandomAccessFile file, const Options& options);
+  TextFile(RandomAccessFile file, const RecordLimits& limits);
 
   // Adds bytes of the contents to `buffer_`; none at the end.
   absl::Status Fill();
   absl::Status FillFromGzip(char* destination, size_t* size);
 
   const RandomAccessFile file_;
-  const Options options_;
+  const RecordLimits limits_;
   std::unique_ptr<GzipInflater> inflater_;  // null: plain
   uint64_t offset_ = 0;                     // in a plain file
   // Contents from `begin_` on have not been given yet.

@@ -17,7 +17,6 @@
 #include "base/status_macros.h"
 #include "tasks/distributed/child_process.h"
 #include "tasks/distributed/process_place.h"
-#include "tasks/distributed/process_watch.h"
 
 namespace etc {
 namespace {
@@ -32,10 +31,10 @@ absl::Status CheckOptions(const LaunchOptions& options) {
                            options.processes);
   }
   // Not the other way round: NaN is neither.
-  if (!(options.grace_seconds >= 0 &&
-        options.grace_seconds <= static_cast<double>(kLongestGrace))) {
+  const double grace = options.watch.grace_seconds;
+  if (!(grace >= 0 && grace <= static_cast<double>(kLongestGrace))) {
     return InvalidArgument("the grace time should be from 0 to ", kLongestGrace,
-                           " seconds, but is ", options.grace_seconds);
+                           " seconds, but is ", grace);
   }
   if (options.command.empty()) {
     return InvalidArgument(
@@ -132,10 +131,7 @@ absl::Status Launch(const LaunchOptions& options) {
   ChildProgram program{.path = options.program, .arguments = {options.name}};
   program.arguments.insert(program.arguments.end(), options.command.begin(),
                            options.command.end());
-  ProcessWatch watch({.grace_seconds = options.grace_seconds,
-                      .plain_output = options.plain_output,
-                      .out_fd = options.out_fd,
-                      .err_fd = options.err_fd});
+  ProcessWatch watch(options.watch);
   ETC_ASSIGN_OR_RETURN(const int64_t port, FreePort());
   for (int64_t rank = 0; rank < options.processes; ++rank) {
     program.environment = EnvironmentOf(rank, options.processes, port);

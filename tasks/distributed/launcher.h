@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "tasks/distributed/process_watch.h"
 
 namespace etc {
 
@@ -16,20 +17,11 @@ struct LaunchOptions {
   int64_t processes = 1;
   // The arguments of each; the first is a command other than "launch".
   std::vector<std::string> command;
-  // Seconds that the others may take to end after one has failed; then they get
-  // SIGTERM, and after the same time again SIGKILL. Rank 0 saves a checkpoint
-  // in that time. In [0, 1e6].
-  double grace_seconds = 30;
   // The program to start, by default this very one, and its argv[0].
   std::string program = "/proc/self/exe";
   std::string name = "realetc";
-  // Standard output gets that of process 0 as it is, without "[0] ", for other
-  // programs to read; that of the others goes to standard error.
-  bool plain_output = false;
-  // Descriptors for the lines of standard output and of standard error. Stay
-  // open.
-  int out_fd = 1;
-  int err_fd = 2;
+  // Its `grace_seconds`, in [0, 1e6], are time for rank 0 to save a checkpoint.
+  WatchOptions watch = {};
 };
 
 // Runs `processes` copies of a program on this machine as the processes of one

@@ -72,7 +72,8 @@ struct WatchOptions {
   // Seconds that the others may take to end after a failure; then they get
   // SIGTERM, and after the same time again SIGKILL.
   double grace_seconds = 30;
-  // See LaunchOptions.
+  // Standard output gets that of process 0 as it is, without "[0] ", for other
+  // programs to read; that of the others goes to standard error.
   bool plain_output = false;
   // Descriptors for lines of standard output and error. Stay open.
   int out_fd = 1;

@@ -288,10 +288,8 @@ class GlueFileReader {
 
 absl::StatusOr<std::vector<FileRecord>> ReadGlueFile(
     const std::string& path, const GlueTask& task, const RecordLimits& limits) {
-  ETC_ASSIGN_OR_RETURN(
-      std::unique_ptr<TextFile> file,
-      TextFile::Open(path, {.max_line_bytes = limits.max_record_bytes,
-                            .max_line_field = limits.max_record_field}));
+  ETC_ASSIGN_OR_RETURN(std::unique_ptr<TextFile> file,
+                       TextFile::Open(path, limits));
   return GlueFileReader(std::move(file), task).Read();
 }
 

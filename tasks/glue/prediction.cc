@@ -44,7 +44,7 @@ bool IsPredictionOf(const GlueTask& task, const GluePrediction& prediction) {
 
 Glue::PredictionsOr Glue::ReadPredictions(const std::string& path) const {
   ETC_ASSIGN_OR_RETURN(const std::unique_ptr<TextFile> file,
-                       TextFile::Open(path, {}));
+                       TextFile::Open(path));
   // Ids may come again: those of several dev files do, which a run evaluates at
   // once. CheckFiles refuses them in the files of `score`.
   ById<GluePrediction> predictions;

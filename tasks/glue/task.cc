@@ -10,7 +10,9 @@
 #include "base/status_macros.h"
 #include "tasks/glue/official_files.h"
 #include "tasks/inputs/description.h"
-#include "tasks/task/scoring.h"
+#include "tasks/metrics.h"
+#include "tasks/task/benchmark.h"
+#include "tasks/task/label_metrics.h"
 
 namespace etc {
 namespace {

@@ -18,7 +18,6 @@
 #include "tasks/metrics.h"
 #include "tasks/output/results.h"
 #include "tasks/task/benchmark.h"
-#include "tasks/task/scoring.h"
 #include "tasks/text/tokenizer.h"
 
 namespace etc {

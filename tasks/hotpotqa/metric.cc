@@ -8,7 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "tasks/hotpotqa/task.h"
-#include "tasks/task/scoring.h"
+#include "tasks/metrics.h"
+#include "tasks/task/benchmark.h"
 
 namespace etc {
 namespace {

@@ -8,7 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "tasks/hotpotqa/prediction.h"
 #include "tasks/hotpotqa/raw.h"
-#include "tasks/task/scoring.h"
+#include "tasks/task/benchmark.h"
 #include "tasks/text/answer_normalization.h"
 
 namespace etc {

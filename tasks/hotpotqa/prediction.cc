@@ -12,7 +12,6 @@
 #include "tasks/hotpotqa/answer_text.h"
 #include "tasks/hotpotqa/span_search.h"
 #include "tasks/hotpotqa/task.h"
-#include "tasks/task/official_json.h"
 
 namespace etc {
 namespace {

@@ -12,7 +12,6 @@
 #include "tasks/hotpotqa/prediction.h"
 #include "tasks/hotpotqa/raw.h"
 #include "tasks/task/benchmark.h"
-#include "tasks/task/scoring.h"
 
 namespace etc {
 

@@ -24,7 +24,7 @@ struct Predictor::Model {
   std::string checkpoint;
   FinetuneConfig config;
   TaskSetup setup;
-  const PredictingTask* task = nullptr;  // of setup
+  const RecordTask* task = nullptr;  // of setup
   std::unique_ptr<BatchWorker> worker;
 };
 
@@ -117,7 +117,7 @@ absl::StatusOr<Predictor> Predictor::Open(const std::string& checkpoint,
   for (const std::string& warning : model->setup.warnings) {
     run.warn(warning);
   }
-  model->task = dynamic_cast<const PredictingTask*>(model->setup.task.get());
+  model->task = dynamic_cast<const RecordTask*>(model->setup.task.get());
   TORCH_CHECK(model->task != nullptr, model->config.task,
               " should predict for records");
   ETC_ASSIGN_OR_RETURN(
@@ -238,7 +238,7 @@ int64_t Predictor::batch_size() const {
 }
 
 uint64_t Predictor::max_record_bytes() const {
-  return MaxRecordBytesOf(model_->config.data);
+  return RecordLimitsOf(model_->config.data).max_record_bytes;
 }
 
 }  // namespace etc

@@ -137,10 +137,9 @@ absl::StatusOr<EmbeddedText> EmbedText(const LoadedEncoder& loaded,
   }
   ETC_ASSIGN_OR_RETURN(const std::vector<Token> pieces,
                        CheckEncodable(loaded, text, "text 0"));
-  const InputOptions input =
-      InputOptionsOf({.model = loaded.config,
-                      .max_long_length = loaded.max_long_length,
-                      .max_global_length = loaded.max_global_length});
+  InputOptions input = InputOptionsOf(loaded.config);
+  input.max_long_length = loaded.max_long_length;
+  input.max_global_length = loaded.max_global_length;
   return EmbedByBert(loaded, pieces, input, options.pooling);
 }
 

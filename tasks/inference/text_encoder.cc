@@ -207,11 +207,10 @@ void WriteText(SplitText split, const LoadedEncoder& loaded,
 absl::StatusOr<InputOptions> InputOf(const LoadedEncoder& loaded) {
   TextMarks marks;
   ETC_RETURN_IF_ERROR(FindTextMarks(*loaded.tokenizer, &marks));
-  InputOptions input =
-      InputOptionsOf({.model = loaded.config,
-                      .max_long_length = loaded.max_long_length,
-                      .max_global_length = loaded.max_global_length,
-                      .split_sentences = loaded.split_sentences});
+  InputOptions input = InputOptionsOf(loaded.config);
+  input.max_long_length = loaded.max_long_length;
+  input.max_global_length = loaded.max_global_length;
+  input.split_sentences = loaded.split_sentences;
   ETC_RETURN_IF_ERROR(CheckRoom(loaded, input));
   return input;
 }

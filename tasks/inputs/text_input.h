@@ -8,7 +8,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "tasks/data/example.h"
-#include "tasks/data/global_token_name.h"
 #include "tasks/task/benchmark.h"
 #include "tasks/text/tokenizer.h"
 

@@ -9,9 +9,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "tasks/metrics.h"
 #include "tasks/nq/prediction.h"
 #include "tasks/nq/raw.h"
-#include "tasks/task/scoring.h"
+#include "tasks/task/benchmark.h"
 
 namespace etc {
 

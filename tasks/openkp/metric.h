@@ -6,8 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "tasks/metrics.h"
 #include "tasks/openkp/phrases.h"
-#include "tasks/task/scoring.h"
+#include "tasks/task/benchmark.h"
 
 namespace etc {
 

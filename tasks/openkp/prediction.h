@@ -7,7 +7,6 @@
 
 #include "tasks/openkp/example.h"
 #include "tasks/task/benchmark.h"
-#include "tasks/task/scoring.h"
 
 namespace etc {
 

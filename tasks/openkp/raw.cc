@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/json_reader.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "tasks/openkp/plain_document.h"

@@ -5,9 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/json_reader.h"
 #include "base/status_macros.h"
 #include "tasks/openkp/plain_document.h"
-#include "tasks/task/official_json.h"
 
 namespace etc {
 namespace {

@@ -215,7 +215,7 @@ absl::StatusOr<PretrainTask::Opened> PretrainTask::OpenPairs(
       .static_versions = options_.static_versions,
       .mixed_documents = options_.mixed_documents,
       .seed = kDataSeed,
-      .pattern = InputOptionsOf(TaskSettingsOf(config_)).pattern};
+      .pattern = InputOptionsOf(config_.model).pattern};
   ETC_ASSIGN_OR_RETURN(std::unique_ptr<PairSource> source,
                        PairSource::Open(std::move(store), options));
   std::string description = DescribeCounts(source->counts(), options.corpus);
@@ -237,7 +237,7 @@ absl::StatusOr<PretrainTask::Opened> PretrainTask::OpenPacked(
                       options_.objective == "mlm_cpc" ? options_.cpc_rate : 0,
                   .hidden_global_id =
                       static_cast<int32_t>(options_.cpc_global_id),
-                  .pattern = InputOptionsOf(TaskSettingsOf(config_)).pattern},
+                  .pattern = InputOptionsOf(config_.model).pattern},
       .seed = kDataSeed};
   ETC_ASSIGN_OR_RETURN(std::unique_ptr<PackedSource> source,
                        PackedSource::Open(std::move(store), options));

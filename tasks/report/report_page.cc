@@ -470,8 +470,8 @@ std::vector<RecordPart> EvidenceParts(const JudgedRecords& judged) {
 
 // The score of a group on the records of a part; nothing if it has none of
 // them.
-std::optional<double> PartScore(const GroupPredictions& group,
-                                const RecordPart& part) {
+std::optional<double> ScoreOfPart(const GroupPredictions& group,
+                                  const RecordPart& part) {
   std::vector<size_t> records;
   for (size_t i = 0; i < group.judged.records.size(); ++i) {
     if (part.ids.contains(group.judged.records[i].id)) {
@@ -498,7 +498,7 @@ std::string PartTable(const Report& report, const std::string& heading,
   for (const RecordPart& part : parts) {
     std::vector<std::optional<double>>& row = scores.emplace_back();
     for (const GroupPredictions& group : report.predictions) {
-      row.push_back(PartScore(group, part));
+      row.push_back(ScoreOfPart(group, part));
       full = row.back().value_or(0) > 1 ? 100 : full;
     }
   }

@@ -265,14 +265,15 @@ absl::StatusOr<CheckpointRun> RunCheckpoint(
   options.context.Message(device.message);
   EvaluateOptions evaluate = EvaluateOptionsFromConfig(run.config);
   evaluate.context = options.context;
-  evaluate.predicts = options.predicts;
+  evaluate.loader.predicts = options.predicts;
   ETC_ASSIGN_OR_RETURN(
       const std::unique_ptr<ExampleSource> records,
-      OpenRecords(run.config.data.dev, *run.setup.task,
-                  {.use = options.predicts ? RecordUse::kPrediction
+      OpenRecords(*run.setup.task,
+                  {.patterns = run.config.data.dev,
+                   .use = options.predicts ? RecordUse::kPrediction
                                            : RecordUse::kEvaluation,
-                   .context = options.context,
-                   .max_record_bytes = MaxRecordBytesOf(run.config.data)}));
+                   .limits = RecordLimitsOf(run.config.data)},
+                  options.context));
   ETC_ASSIGN_OR_RETURN(run.evaluation, Evaluate(model.get(), *run.setup.task,
                                                 *records, evaluate));
   if (options.context.is_first()) {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tasks/metrics.h"
-#include "tasks/task/scoring.h"
+#include "tasks/task/benchmark.h"
 
 namespace etc {
 

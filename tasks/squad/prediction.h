@@ -9,7 +9,7 @@
 #include "tasks/squad/example.h"
 #include "tasks/squad/metric.h"
 #include "tasks/squad/record.h"
-#include "tasks/task/scoring.h"
+#include "tasks/task/benchmark.h"
 #include "tasks/text/tokenizer.h"
 
 namespace etc {

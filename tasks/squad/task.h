@@ -18,7 +18,7 @@
 #include "tasks/squad/prediction.h"
 #include "tasks/squad/record.h"
 #include "tasks/task/benchmark.h"
-#include "tasks/task/scoring.h"
+#include "tasks/task/prediction.h"
 #include "tasks/text/tokenizer.h"
 
 namespace etc {

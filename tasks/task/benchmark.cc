@@ -1,21 +1,83 @@
 #include "tasks/task/benchmark.h"
 
 #include <algorithm>
+#include <cstddef>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
 namespace etc {
+namespace {
 
-TaskSettings TaskSettingsOf(const FinetuneConfig& config) {
-  return {.model = config.model,
-          .tokenizer_kind = config.tokenizer.type == "sentencepiece"
-                                ? TokenizerKind::kSentencePiece
-                            : config.tokenizer.type == "huggingface"
-                                ? TokenizerKind::kHuggingFace
-                                : TokenizerKind::kWordPiece,
-          .max_long_length = config.data.max_long_length,
-          .max_global_length = config.data.max_global_length};
+// Returns the length, in bytes, of NaN, Infinity or -Infinity at the beginning
+// of `text`; 0: there is none.
+size_t NonFiniteBytes(absl::string_view text) {
+  for (const absl::string_view number : {"NaN", "Infinity", "-Infinity"}) {
+    if (absl::StartsWith(text, number)) {
+      return number.size();
+    }
+  }
+  return 0;
+}
+
+// `json` with null for NaN, Infinity and -Infinity outside of strings. Python
+// writes them, for labels that are missing say; in JSON there are no such
+// numbers.
+std::string WithNullForNonFinite(absl::string_view json) {
+  std::string text;
+  text.reserve(json.size());
+  bool is_string = false;
+  for (size_t at = 0; at < json.size();) {
+    const char c = json[at];
+    const size_t number = is_string ? 0 : NonFiniteBytes(json.substr(at));
+    if (number > 0) {
+      text += "null";
+      at += number;
+      continue;
+    }
+    const size_t size =
+        std::min<size_t>(is_string && c == '\\' ? 2 : 1, json.size() - at);
+    is_string = is_string != (c == '"');
+    text.append(json.data() + at, size);
+    at += size;
+  }
+  return text;
+}
+
+}  // namespace
+
+absl::StatusOr<nlohmann::json> ParseJsonWithNonFinite(
+    absl::string_view text, const std::string& where) {
+  absl::StatusOr<nlohmann::json> parsed = ParseJson(text, where);
+  if (!parsed.ok()) {
+    auto tried = ParseJson(WithNullForNonFinite(text), where);
+    if (tried.ok()) {
+      return tried;
+    }
+  }
+  return parsed;
+}
+
+InputOptions InputOptionsOf(const EtcConfig& model) {
+  return {
+      .has_long_tokens = model.has_long_tokens,
+      .has_second_type = model.has_long_tokens || model.segment_vocab_size > 1,
+      .pattern = {.local_radius = model.local_radius,
+                  .relative_pos_max_distance = model.relative_pos_max_distance,
+                  .hard_g2l = model.use_hard_g2l_mask,
+                  .hard_l2g = model.use_hard_l2g_mask}};
+}
+
+InputOptions InputOptionsOf(const FinetuneConfig& config) {
+  InputOptions input = InputOptionsOf(config.model);
+  input.max_long_length = config.data.max_long_length;
+  input.max_global_length = config.data.max_global_length;
+  input.tokenizer_kind =
+      config.tokenizer.type == "sentencepiece" ? TokenizerKind::kSentencePiece
+      : config.tokenizer.type == "huggingface" ? TokenizerKind::kHuggingFace
+                                               : TokenizerKind::kWordPiece;
+  return input;
 }
 
 absl::Status CheckTables(const EtcConfig& model, const TableSizes& needed,
@@ -56,28 +118,6 @@ HoldOutOptions HoldOutOptionsOf(const DataConfig& data) {
           .fraction = data.dev_fraction,
           .seed = data.dev_seed,
           .expected = data.dev_records};
-}
-
-RecordLimits RecordLimitsOf(const DataConfig& data) {
-  constexpr uint64_t kMegabyte = 1'000'000;
-  return {.max_record_bytes =
-              static_cast<uint64_t>(data.max_record_megabytes) * kMegabyte,
-          .max_record_field = "data.max_record_megabytes"};
-}
-
-InputOptions InputOptionsOf(const TaskSettings& settings) {
-  const EtcConfig& model = settings.model;
-  return {
-      .max_long_length = settings.max_long_length,
-      .max_global_length = settings.max_global_length,
-      .has_long_tokens = model.has_long_tokens,
-      .has_second_type = model.has_long_tokens || model.segment_vocab_size > 1,
-      .tokenizer_kind = settings.tokenizer_kind,
-      .pattern = {.local_radius = model.local_radius,
-                  .relative_pos_max_distance = model.relative_pos_max_distance,
-                  .hard_g2l = model.use_hard_g2l_mask,
-                  .hard_l2g = model.use_hard_l2g_mask},
-      .split_sentences = settings.split_sentences};
 }
 
 }  // namespace etc

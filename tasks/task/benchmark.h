@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,13 +27,10 @@
 #include "tasks/config/config.h"
 #include "tasks/config/config_fields.h"
 #include "tasks/data/example.h"
-#include "tasks/data/global_token_name.h"
 #include "tasks/data/hold_out.h"
 #include "tasks/data/record_source.h"
 #include "tasks/metrics.h"
-#include "tasks/task/official_json.h"
 #include "tasks/task/prediction.h"
-#include "tasks/task/scoring.h"
 #include "tasks/text/sentence_splitter.h"
 #include "tasks/text/tokenizer.h"
 
@@ -105,6 +103,68 @@ Logits<U> MapMembers(const Logits<T>& logits, Convert convert) {
   return mapped;
 }
 
+// The result of a task's metric on a data set.
+struct Scores {
+  // The official scores, the task's main metric among them.
+  Metrics metrics;
+  // Further output of `realetc score`.
+  Metrics diagnostics;
+};
+
+// Gold or predictions of a data set, each with the id of its record, in the
+// order of the data. In files each id occurs once (IdPlaces).
+template <typename T>
+using ById = std::vector<std::pair<std::string, T>>;
+
+// Input of a metric.
+template <typename Gold, typename Prediction>
+struct ScoredAnswers {
+  ById<Gold> gold = {};
+  ById<Prediction> predictions = {};
+  ScoringRules rules = ScoringRules::kDefault;
+};
+
+// The values that count where only the last one of an id does. `values` must
+// outlive the result.
+template <typename T>
+std::map<absl::string_view, const T*> LastOfEachId(const ById<T>& values) {
+  std::map<absl::string_view, const T*> last;
+  for (const auto& [id, value] : values) {
+    last.insert_or_assign(id, &value);
+  }
+  return last;
+}
+
+// The value of `id`, or null.
+template <typename T>
+const T* FindById(const std::map<absl::string_view, const T*>& values,
+                  absl::string_view id) {
+  const auto found = values.find(id);
+  return found == values.end() ? nullptr : found->second;
+}
+
+// The prediction for each value of `gold`, null if there is none. If an id
+// comes several times in both, its first prediction is for its first gold and
+// so on; what is left of its gold gets its last one.
+template <typename Gold, typename Prediction>
+std::vector<const Prediction*> PredictionsFor(
+    const ById<Gold>& gold, const ById<Prediction>& predictions) {
+  std::map<absl::string_view, std::vector<const Prediction*>> of_id;
+  for (const auto& [id, prediction] : predictions) {
+    of_id[id].push_back(&prediction);
+  }
+  std::map<absl::string_view, size_t> used;
+  std::vector<const Prediction*> found;
+  for (const auto& [id, value] : gold) {
+    const std::vector<const Prediction*>& candidates = of_id[id];
+    const size_t next = used[id]++;
+    found.push_back(candidates.empty()         ? nullptr
+                    : next < candidates.size() ? candidates[next]
+                                               : candidates.back());
+  }
+  return found;
+}
+
 // Options that the examples of every task depend on: the field `input` of its
 // options. A configuration says them outside of the object of the task's name.
 struct InputOptions {
@@ -120,18 +180,10 @@ struct InputOptions {
   SentenceSplitter split_sentences = SplitSentences;
 };
 
-// Settings of a task outside of the object of its name.
-struct TaskSettings {
-  EtcConfig model;
-  TokenizerKind tokenizer_kind = TokenizerKind::kWordPiece;
-  int64_t max_long_length = 4096;
-  int64_t max_global_length = 512;
-  // For tasks whose texts are not split into sentences yet.
-  SentenceSplitter split_sentences = SplitSentences;
-};
-
-// Returns the settings of a configuration, with SplitSentences.
-TaskSettings TaskSettingsOf(const FinetuneConfig& config);
+// The input options of a model, of the default lengths and with SplitSentences.
+InputOptions InputOptionsOf(const EtcConfig& model);
+// The same of a run: with its lengths, and its kind of tokenizer.
+InputOptions InputOptionsOf(const FinetuneConfig& config);
 
 // The least sizes of the model's tables for a task's ids.
 struct TableSizes {
@@ -166,12 +218,13 @@ absl::Status CheckLengths(const InputOptions& input,
                           const NeededLengths& needed,
                           const std::string& source);
 
-// Which records of data.train are held out, and how long a record may be.
+// Which records of data.train are held out.
 HoldOutOptions HoldOutOptionsOf(const DataConfig& data);
-RecordLimits RecordLimitsOf(const DataConfig& data);
 
-// The lengths, the tokenizer, and the masks and relative ids of the model.
-InputOptions InputOptionsOf(const TaskSettings& settings);
+// A JSON value in which there may also be NaN and Infinity, which become null.
+// The error is that of the text as it is.
+absl::StatusOr<nlohmann::json> ParseJsonWithNonFinite(absl::string_view text,
+                                                      const std::string& where);
 
 // The description of a benchmark that does not depend on options.
 struct BenchmarkInfo {
@@ -447,16 +500,16 @@ class Benchmark {
   const Tokenizer* const tokenizer_ = nullptr;
 };
 
-// The options of benchmark B from the object of its name, with what `settings`
-// adds. Absent fields keep their default. `source` names the object and starts
-// each message ("finetune.json: wikihop").
+// The options of benchmark B from the object of its name, with `input`. Absent
+// fields keep their default. `source` names the object and starts each message
+// ("finetune.json: wikihop").
 //   kInvalidArgument  a field that does not exist, a wrong type or value
 template <typename B>
 absl::StatusOr<typename B::Options> ReadTaskOptions(
     const nlohmann::json& json, const std::string& source,
-    const TaskSettings& settings = {}) {
+    InputOptions input = InputOptionsOf(EtcConfig())) {
   typename B::Options options;
-  options.input = InputOptionsOf(settings);
+  options.input = std::move(input);
   JsonObjectReader reader(json, source);
   ReadFields(&reader, &options);
   B().CheckOptions(reader, &options);

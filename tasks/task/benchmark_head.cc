@@ -35,15 +35,11 @@ EtcInput OutputHead::EncoderInput(const Batch& batch) {
   return input;
 }
 
-EtcOutput OutputHead::Encode(EtcModel encoder, const Batch& batch) {
-  EtcInput input = EncoderInput(batch);
-  input.outputs = Reads(batch);
-  return encoder->forward(input);
-}
-
 std::vector<torch::Tensor> OutputHead::Run(EtcModel encoder,
                                            const Batch& batch) {
-  return forward(Encode(std::move(encoder), batch), batch);
+  EtcInput input = EncoderInput(batch);
+  input.outputs = Reads(batch);
+  return forward(encoder->forward(input), batch);
 }
 
 LossTotals OutputHead::Totals(const Examples& examples) const {
@@ -52,11 +48,7 @@ LossTotals OutputHead::Totals(const Examples& examples) const {
 
 torch::Tensor OutputHead::Loss(const std::vector<torch::Tensor>& logits,
                                const Batch& batch, const LossTotals& totals) {
-  return MeanOf(Losses(logits, batch), batch, totals);
-}
-
-torch::Tensor OutputHead::MeanOf(const torch::Tensor& losses,
-                                 const Batch& batch, const LossTotals& totals) {
+  const torch::Tensor losses = Losses(logits, batch);  // [B]
   TORCH_CHECK(losses.dim() == 1 && losses.size(0) == batch.size(),
               "a head's losses should have shape [", batch.size(),
               "], but have ", losses.sizes());

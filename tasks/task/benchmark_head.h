@@ -81,10 +81,11 @@ struct EmbeddingAdders {
 class OutputHead : public TaskHead {
  public:
   EtcInput EncoderInput(const Batch& batch) final;
-  std::vector<torch::Tensor> Run(EtcModel encoder, const Batch& batch) override;
+  std::vector<torch::Tensor> Run(EtcModel encoder, const Batch& batch) final;
   LossTotals Totals(const Examples& examples) const final;
+  // Throws c10::Error if there is not one loss for each example.
   torch::Tensor Loss(const std::vector<torch::Tensor>& logits,
-                     const Batch& batch, const LossTotals& totals) override;
+                     const Batch& batch, const LossTotals& totals) final;
 
   // Further input of the encoder besides tokens: none, for most tasks.
   virtual EmbeddingAdders Adders(const Batch& /*batch*/) { return {}; }
@@ -96,15 +97,6 @@ class OutputHead : public TaskHead {
   // One loss for each example: [B].
   virtual torch::Tensor Losses(const std::vector<torch::Tensor>& logits,
                                const Batch& batch) = 0;
-
- protected:
-  // The encoder's output for the batch, with Adders, of the rows that Reads
-  // says.
-  EtcOutput Encode(EtcModel encoder, const Batch& batch);
-  // The loss of an update from its examples' losses, [B]. Throws c10::Error if
-  // they are not.
-  static torch::Tensor MeanOf(const torch::Tensor& losses, const Batch& batch,
-                              const LossTotals& totals);
 };
 
 // Logits as a list of tensors, and back.
@@ -128,23 +120,13 @@ Logits<torch::Tensor> LogitsOfTensors(
   return logits;
 }
 
-// An OutputHead that reads examples of type E and gives Logits. Between a train
-// step and LogitsOf are three virtual calls: TrainableModel::Forward, Run and
-// LogitsOf itself.
+// An OutputHead that reads examples of type E and gives Logits.
 template <typename E, template <typename> class Logits>
 class BenchmarkHead : public OutputHead {
  public:
   using TaskBatch = BenchmarkBatch<E>;
   using Tensors = Logits<torch::Tensor>;
 
-  std::vector<torch::Tensor> Run(EtcModel encoder, const Batch& batch) final {
-    return BenchmarkHead::forward(this->Encode(std::move(encoder), batch),
-                                  batch);
-  }
-  torch::Tensor Loss(const std::vector<torch::Tensor>& logits,
-                     const Batch& batch, const LossTotals& totals) final {
-    return this->MeanOf(BenchmarkHead::Losses(logits, batch), batch, totals);
-  }
   std::vector<torch::Tensor> forward(const EtcOutput& encoded,
                                      const Batch& batch) final {
     return TensorsOf(LogitsOf(encoded, batch));

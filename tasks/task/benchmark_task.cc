@@ -60,15 +60,13 @@ absl::StatusOr<std::unique_ptr<ExampleSource>> RecordTask::Open(
     }
     return examples;
   };
-  const RecordLimits limits = {.max_record_bytes = request.max_record_bytes,
-                               .max_record_field = "data.max_record_megabytes"};
   if (const FileReader reader = Reader(); reader != nullptr) {
     const bool held_out = holds_out() && request.patterns.empty() &&
                           request.use == RecordUse::kEvaluation;
     ETC_ASSIGN_OR_RETURN(
         std::vector<FileRecord> records,
         ReadAllFiles(held_out ? held_out_.patterns : request.patterns, reader,
-                     request.listener, limits));
+                     request.listener, request.limits));
     if (held_out || (holds_out() && request.use == RecordUse::kTraining &&
                      request.patterns == held_out_.patterns)) {
       ETC_ASSIGN_OR_RETURN(records, Divide(std::move(records), held_out));
@@ -78,24 +76,22 @@ absl::StatusOr<std::unique_ptr<ExampleSource>> RecordTask::Open(
         [this, use = request.use](const std::string& record,
                                   const std::string& where) {
           return CheckRecord(record, where, use);
-        },
-        [this](const std::string& record, const std::string& where) {
-          return IdOf(record, where);
         });
   }
-  return RecordSource::Open(request.patterns, make, request.listener, limits,
-                            request.group);
+  return RecordSource::Open(request.patterns, make, request.listener,
+                            request.limits, request.group);
 }
 
 absl::StatusOr<std::vector<FileRecord>> RecordTask::Divide(
     std::vector<FileRecord> records, bool held_out) const {
-  std::vector<std::string> strata;
-  strata.reserve(records.size());
-  for (const FileRecord& record : records) {
-    strata.push_back(StratumOf(record.json, record.where));
-  }
-  const std::vector<bool> is_held_out = ChooseHeldOut(strata, held_out_);
-  ETC_RETURN_IF_ERROR(CheckHeldOut(records, is_held_out, held_out_));
+  ETC_ASSIGN_OR_RETURN(
+      const std::vector<bool> is_held_out,
+      FindHeldOut(
+          records,
+          [this](const std::string& record, const std::string& where) {
+            return StratumOf(record, where);
+          },
+          held_out_));
   std::vector<FileRecord> part;
   for (size_t i = 0; i < records.size(); ++i) {
     if (is_held_out[i] == held_out) {

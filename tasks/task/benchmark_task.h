@@ -29,13 +29,12 @@
 #include "tasks/data/batch.h"
 #include "tasks/data/hold_out.h"
 #include "tasks/data/record_source.h"
+#include "tasks/metrics.h"
 #include "tasks/task/benchmark.h"
 #include "tasks/task/benchmark_head.h"
 #include "tasks/task/judge_files.h"
-#include "tasks/task/official_json.h"
 #include "tasks/task/prediction.h"
 #include "tasks/task/score_files.h"
-#include "tasks/task/scoring.h"
 #include "tasks/task/task.h"
 #include "tasks/task/task_entry.h"
 #include "tasks/text/sentence_splitter.h"
@@ -72,19 +71,26 @@ class RecordTask : public Task {
     return MakeExamples(record, where);
   }
 
-  // Returns the error that MakeExamples, or a training on the examples, would
-  // find in a record, as far as it can be told without a tokenizer.
-  virtual absl::Status CheckRecord(const std::string& /*record*/,
-                                   const std::string& /*where*/,
-                                   RecordUse /*use*/) const {
-    return absl::OkStatus();
-  }
+  // The same of a record given as the struct of its task.
+  //   kInvalidArgument  it is of another type, or MakeExamples refuses it
+  virtual absl::StatusOr<Examples> MakeExamplesOf(
+      const std::any& record, const std::string& where) const = 0;
 
-  // The id of a record; nothing for one with a mistake.
-  virtual std::optional<RecordId> IdOf(const std::string& /*record*/,
-                                       const std::string& /*where*/) const {
-    return std::nullopt;
-  }
+  // The id of a record, or the error that MakeExamples, or a training on the
+  // examples, would find in it, as far as it can be told without a tokenizer.
+  virtual absl::StatusOr<RecordId> CheckRecord(const std::string& record,
+                                               const std::string& where,
+                                               RecordUse use) const = 0;
+
+  // The prediction for one record from all of its examples. `logits[i]` are the
+  // tensors [1, ...] of examples[i], on the CPU.
+  virtual RecordPrediction PredictRecord(
+      const Examples& examples,
+      absl::Span<const std::vector<torch::Tensor>> logits) const = 0;
+  // The prediction file of records, as TaskPredictions::FileContents gives it.
+  // Throws c10::Error if a prediction is of another task.
+  virtual std::string FileOf(
+      absl::Span<const RecordPrediction> predictions) const = 0;
 
   absl::StatusOr<std::unique_ptr<ExampleSource>> Open(
       const DataRequest& request) const final;
@@ -110,7 +116,7 @@ class RecordTask : public Task {
   // Reads a file that has no JSON records; null: this task's have.
   virtual FileReader Reader() const { return nullptr; }
 
-  // The stratum of a record, by which records are held out (ChooseHeldOut).
+  // The stratum of a record, by which records are held out (FindHeldOut).
   virtual std::string StratumOf(const std::string& /*record*/,
                                 const std::string& /*where*/) const {
     return "";
@@ -125,43 +131,25 @@ class RecordTask : public Task {
   HoldOutOptions held_out_;
 };
 
-// The part of a benchmark that predicts for single records
-// (tasks/inference/predictor.h). Stateless; all methods may be called from
-// several threads.
-class PredictingTask {
- public:
-  virtual ~PredictingTask() = default;
-
-  // As RecordTask has it.
-  virtual absl::StatusOr<Examples> MakeExamplesToPredict(
-      const std::string& record, const std::string& where) const = 0;
-  // The same of a record given as the struct of its task.
-  //   kInvalidArgument  it is of another type, or MakeExamples refuses it
-  virtual absl::StatusOr<Examples> MakeExamplesOf(
-      const std::any& record, const std::string& where) const = 0;
-  // The prediction for one record from all of its examples. `logits[i]` are the
-  // tensors [1, ...] of examples[i], on the CPU.
-  virtual RecordPrediction PredictRecord(
-      const Examples& examples,
-      absl::Span<const std::vector<torch::Tensor>> logits) const = 0;
-  // The prediction file of records, as TaskPredictions::FileContents gives it.
-  // Throws c10::Error if a prediction is of another task.
-  virtual std::string FileOf(
-      absl::Span<const RecordPrediction> predictions) const = 0;
-};
+// The object of the name of B in a configuration, as messages call it.
+template <typename B>
+std::string OptionsSource(const FinetuneConfig& config) {
+  return absl::StrCat(config.source, ": ", B().info().name);
+}
 
 // ReadTaskOptions, and checks that lengths, model and vocabulary have what the
 // benchmark needs. Without a tokenizer (null) nothing is asked of the
 // vocabulary: a task can be described before there is one.
 template <typename B>
 absl::StatusOr<typename B::Options> ReadCheckedTaskOptions(
-    const nlohmann::json& json, const std::string& source,
-    const TaskSettings& settings, const Tokenizer* tokenizer) {
+    const FinetuneConfig& config, const Tokenizer* tokenizer) {
   const B benchmark;
-  ETC_ASSIGN_OR_RETURN(typename B::Options options,
-                       ReadTaskOptions<B>(json, source, settings));
+  const std::string source = OptionsSource<B>(config);
+  ETC_ASSIGN_OR_RETURN(
+      typename B::Options options,
+      ReadTaskOptions<B>(config.task_options, source, InputOptionsOf(config)));
   ETC_RETURN_IF_ERROR(
-      CheckTables(settings.model, benchmark.Tables(options.input),
+      CheckTables(config.model, benchmark.Tables(options.input),
                   tokenizer == nullptr ? 0 : tokenizer->vocab_size(), source));
   if (tokenizer != nullptr) {
     const absl::Status status = benchmark.UseVocabulary(*tokenizer, &options);
@@ -311,7 +299,7 @@ using MakeHeadFunction = typename B::HeadPtr (*)(
 
 // The Task of a benchmark: record -> examples -> predictions -> scores.
 template <typename B>
-class BenchmarkTask : public RecordTask, public PredictingTask {
+class BenchmarkTask : public RecordTask {
  public:
   BenchmarkTask(typename B::Options options, EtcConfig model,
                 std::shared_ptr<const Tokenizer> tokenizer,
@@ -381,31 +369,23 @@ class BenchmarkTask : public RecordTask, public PredictingTask {
     return benchmark_.FileContents(answers);
   }
 
-  absl::Status CheckRecord(const std::string& record, const std::string& where,
-                           RecordUse use) const override {
-    ETC_ASSIGN_OR_RETURN(const typename B::Record parsed,
+  absl::StatusOr<RecordId> CheckRecord(const std::string& record,
+                                       const std::string& where,
+                                       RecordUse use) const override {
+    ETC_ASSIGN_OR_RETURN(typename B::Record parsed,
                          benchmark_.ParseRecord(record, where));
     ETC_RETURN_IF_ERROR(benchmark_.CheckRecord(parsed, where));
-    if (use != RecordUse::kTraining) {
-      return absl::OkStatus();
+    if (use == RecordUse::kTraining) {
+      const std::string error = benchmark_.TrainingError(parsed);
+      if (!error.empty()) {
+        return absl::InvalidArgumentError(absl::StrCat(where, error));
+      }
+      if (!benchmark_.GoldOf(parsed).has_value()) {
+        return NoAnswer(where, parsed.id);
+      }
     }
-    const std::string error = benchmark_.TrainingError(parsed);
-    if (!error.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat(where, error));
-    }
-    return benchmark_.GoldOf(parsed).has_value() ? absl::OkStatus()
-                                                 : NoAnswer(where, parsed.id);
-  }
-
-  std::optional<RecordId> IdOf(const std::string& record,
-                               const std::string& where) const override {
-    absl::StatusOr<typename B::Record> parsed =
-        benchmark_.ParseRecord(record, where);
-    if (!parsed.ok() || !benchmark_.CheckRecord(*parsed, where).ok()) {
-      return std::nullopt;
-    }
-    const bool is_of_all_files = benchmark_.HasIdOfAllFiles(*parsed);
-    return RecordId{.id = std::move(parsed->id),
+    const bool is_of_all_files = benchmark_.HasIdOfAllFiles(parsed);
+    return RecordId{.id = std::move(parsed.id),
                     .is_of_all_files = is_of_all_files};
   }
 
@@ -465,40 +445,24 @@ class BenchmarkTask : public RecordTask, public PredictingTask {
   const MakeHeadFunction<B> make_head_;
 };
 
-// The task of benchmark B with the options in `json`, the object of its name.
-//   kInvalidArgument  what ReadCheckedTaskOptions says
+// The task of benchmark B as a configuration has it.
+//   kInvalidArgument  what ReadCheckedTaskOptions says, or data.sentences names
+//                     nothing
 template <typename B>
 absl::StatusOr<std::unique_ptr<RecordTask>> MakeTask(
-    MakeHeadFunction<B> make_head, const nlohmann::json& json,
-    const std::string& source, const TaskSettings& settings,
-    std::shared_ptr<const Tokenizer> tokenizer) {
-  ETC_ASSIGN_OR_RETURN(
-      typename B::Options options,
-      ReadCheckedTaskOptions<B>(json, source, settings, tokenizer.get()));
-  return std::make_unique<BenchmarkTask<B>>(std::move(options), settings.model,
-                                            std::move(tokenizer), make_head);
-}
-
-// The object of the name of B in a configuration, as messages call it.
-template <typename B>
-std::string OptionsSource(const FinetuneConfig& config) {
-  return absl::StrCat(config.source, ": ", B().info().name);
-}
-
-template <typename B>
-absl::StatusOr<std::unique_ptr<Task>> MakeTaskOfConfig(
     MakeHeadFunction<B> make_head, const FinetuneConfig& config,
     std::shared_ptr<const Tokenizer> tokenizer) {
-  TaskSettings settings = TaskSettingsOf(config);
+  SentenceSplitter split_sentences = SplitSentences;
   if (B().info().splits_sentences) {
     ETC_ASSIGN_OR_RETURN(
-        settings.split_sentences,
+        split_sentences,
         LoadSentencesOfConfig(config.data.sentences, config.source));
   }
-  ETC_ASSIGN_OR_RETURN(
-      std::unique_ptr<RecordTask> task,
-      MakeTask<B>(make_head, config.task_options, OptionsSource<B>(config),
-                  settings, std::move(tokenizer)));
+  ETC_ASSIGN_OR_RETURN(typename B::Options options,
+                       ReadCheckedTaskOptions<B>(config, tokenizer.get()));
+  options.input.split_sentences = std::move(split_sentences);
+  auto task = std::make_unique<BenchmarkTask<B>>(
+      std::move(options), config.model, std::move(tokenizer), make_head);
   task->HoldOut(HoldOutOptionsOf(config.data));
   return task;
 }
@@ -515,13 +479,14 @@ absl::Status NoteHeldOut(const B& benchmark, FinetuneConfig* config) {
   ETC_ASSIGN_OR_RETURN(
       const std::vector<FileRecord> records,
       benchmark.ReadFiles(hold_out.patterns, RecordLimitsOf(config->data)));
-  std::vector<std::string> strata;
-  strata.reserve(records.size());
-  for (const FileRecord& record : records) {
-    strata.push_back(StratumOfRecord(benchmark, record.json, record.where));
-  }
-  const std::vector<bool> is_held_out = ChooseHeldOut(strata, hold_out);
-  ETC_RETURN_IF_ERROR(CheckHeldOut(records, is_held_out, hold_out));
+  ETC_ASSIGN_OR_RETURN(
+      const std::vector<bool> is_held_out,
+      FindHeldOut(
+          records,
+          [&benchmark](const std::string& record, const std::string& where) {
+            return StratumOfRecord(benchmark, record, where);
+          },
+          hold_out));
   config->data.dev_records = DescribeHeldOut(records, is_held_out);
   config->json["data"]["dev_records"] = config->data.dev_records;
   return absl::OkStatus();
@@ -599,30 +564,27 @@ absl::StatusOr<JudgedRecords> JudgeFilesOfTask(const ScoredFiles& files,
 template <typename B>
 TaskEntry BenchmarkEntry(MakeHeadFunction<B> make_head) {
   const BenchmarkInfo info = B().info();
-  return {
-      .name = info.name,
-      .description = info.description,
-      .fields = DescribeTable<typename B::Options>(info.name),
-      .make =
-          [make_head](const FinetuneConfig& config,
-                      std::shared_ptr<const Tokenizer> tokenizer) {
-            return MakeTaskOfConfig<B>(make_head, config, std::move(tokenizer));
+  return {.name = info.name,
+          .description = info.description,
+          .fields = DescribeTable<typename B::Options>(info.name),
+          .make =
+              [make_head](const FinetuneConfig& config,
+                          std::shared_ptr<const Tokenizer> tokenizer) {
+                return MakeTask<B>(make_head, config, std::move(tokenizer));
+              },
+          .complete = CompleteConfig<B>,
+          .splits_sentences = info.splits_sentences,
+          .holds_out_records = info.holds_out_records,
+          .serves_bert = info.serves_bert,
+          .make_head = [make_head](const FinetuneConfig& config)
+              -> absl::StatusOr<std::shared_ptr<TaskHead>> {
+            ETC_ASSIGN_OR_RETURN(
+                const typename B::Options options,
+                ReadCheckedTaskOptions<B>(config, /*tokenizer=*/nullptr));
+            return make_head(config.model, options);
           },
-      .complete = CompleteConfig<B>,
-      .splits_sentences = info.splits_sentences,
-      .holds_out_records = info.holds_out_records,
-      .serves_bert = info.serves_bert,
-      .make_head = [make_head](const FinetuneConfig& config)
-          -> absl::StatusOr<std::shared_ptr<TaskHead>> {
-        ETC_ASSIGN_OR_RETURN(const typename B::Options options,
-                             ReadCheckedTaskOptions<B>(config.task_options,
-                                                       OptionsSource<B>(config),
-                                                       TaskSettingsOf(config),
-                                                       /*tokenizer=*/nullptr));
-        return make_head(config.model, options);
-      },
-      .score = ScoreFilesOfTask<B>,
-      .judge = JudgeFilesOfTask<B>};
+          .score = ScoreFilesOfTask<B>,
+          .judge = JudgeFilesOfTask<B>};
 }
 
 }  // namespace etc

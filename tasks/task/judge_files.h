@@ -23,7 +23,6 @@
 #include "tasks/task/benchmark.h"
 #include "tasks/task/judged_records.h"
 #include "tasks/task/score_files.h"
-#include "tasks/task/scoring.h"
 
 namespace etc {
 

@@ -12,7 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "base/json_text.h"
 #include "base/utf8.h"
-#include "tasks/task/scoring.h"
+#include "tasks/metrics.h"
 
 namespace etc {
 

@@ -10,36 +10,14 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "base/json_reader.h"
 #include "base/json_text.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tasks/data/id_places.h"
-#include "tasks/data/non_finite_json.h"
-#include "tasks/task/scoring.h"
+#include "tasks/data/record_source.h"
+#include "tasks/task/benchmark.h"
 
 namespace etc {
-
-// A T from an object of official data, which `read(reader, &value)` reads:
-// fields that it does not ask for are ignored. `where` starts each message.
-//   kInvalidArgument  the first mistake that the reader notes
-template <typename T, typename Read>
-absl::StatusOr<T> ReadObject(const nlohmann::json& json,
-                             const std::string& where, Read read) {
-  T value;
-  JsonObjectReader reader(json, where);
-  read(reader, &value);
-  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
-  return value;
-}
-
-// The same of the object's text.
-template <typename T, typename Read>
-absl::StatusOr<T> ParseObject(absl::string_view text, const std::string& where,
-                              Read read) {
-  ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ParseJson(text, where));
-  return ReadObject<T>(json, where, read);
-}
 
 // The elements of a list, each from `read(element, where)`, which gives a value
 // or a status. `what` is what they are called: "objects".
@@ -77,28 +55,6 @@ absl::StatusOr<ById<T>> ReadById(const std::string& pattern, Read read,
       },
       limits));
   return values;
-}
-
-// A JSON value in which there may also be NaN and Infinity, which become null.
-// The error is that of the text as it is.
-inline absl::StatusOr<nlohmann::json> ParseJsonWithNonFinite(
-    absl::string_view text, const std::string& where) {
-  absl::StatusOr<nlohmann::json> parsed = ParseJson(text, where);
-  if (!parsed.ok()) {
-    auto tried = ParseJson(WithNullForNonFinite(text), where);
-    if (tried.ok()) {
-      return tried;
-    }
-  }
-  return parsed;
-}
-
-// A JSON value as official prediction files have it: on one line, ASCII with
-// escapes, and a newline. Bytes that are not UTF-8 become U+FFFD.
-//   Json  nlohmann::json, or nlohmann::ordered_json
-template <typename Json>
-std::string AsciiLine(const Json& json) {
-  return JsonAsciiText(json) + "\n";
 }
 
 // A line for each of `predictions`, of what `json(id, prediction)` makes of it.

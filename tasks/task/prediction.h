@@ -2,9 +2,13 @@
 #define ETC_TASKS_TASK_PREDICTION_H_
 
 #include <any>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 namespace etc {
 
@@ -45,6 +49,21 @@ struct RecordPrediction {
   template <typename T>
   const T* As() const {
     return std::any_cast<T>(&value);
+  }
+};
+
+// A file that a task writes beside its prediction file: the n-best answers
+// beside the answers.
+struct PredictionFile {
+  // Prefix of its name, before that of the prediction file.
+  std::string prefix;
+  std::string contents;
+
+  // Its path beside the prediction file at `path`: "out/nbest_dev.json" beside
+  // "out/dev.json".
+  std::string PathBeside(absl::string_view path) const {
+    const size_t name = path.rfind('/') + 1;  // 0 if there is no folder
+    return absl::StrCat(path.substr(0, name), prefix, path.substr(name));
   }
 };
 

@@ -14,12 +14,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "base/status_macros.h"
 #include "tasks/data/id_places.h"
 #include "tasks/data/record_source.h"
+#include "tasks/metrics.h"
 #include "tasks/task/benchmark.h"
-#include "tasks/task/official_json.h"
-#include "tasks/task/scoring.h"
 
 namespace etc {
 
@@ -114,6 +114,26 @@ absl::StatusOr<GoldRecords<B>> ReadGold(const B& benchmark,
                         }));
   return collector.Take();
 }
+
+// Returns the error that no record of the gold has an answer; the first one is
+// at `where`.
+absl::Status NothingToScore(const ScoredFiles& files, absl::string_view where);
+
+// Checks that the ids in `predicted` are those in `records`. The ids in
+// `unanswered`, of records without an answer, may lack a prediction. `what`
+// names the unit of the prediction file, "line" or "prediction".
+//   kInvalidArgument  a record without prediction, or the other way round; the
+//                     first of them by id
+absl::Status CheckSameIds(const std::set<std::string>& records,
+                          const std::set<std::string>& unanswered,
+                          const std::set<std::string>& predicted,
+                          const ScoredFiles& files, absl::string_view what);
+
+// Checks that each prediction is of a record; a record may have none.
+//   kInvalidArgument  a prediction is of no record
+absl::Status CheckKnownIds(const std::set<std::string>& records,
+                           const std::set<std::string>& predicted,
+                           const ScoredFiles& files);
 
 // Checks the ids of the predictions against those of the gold records, as
 // strictly as the benchmark requires.

@@ -20,11 +20,10 @@
 #include "tasks/data/batch.h"
 #include "tasks/data/example.h"
 #include "tasks/data/example_source.h"
-#include "tasks/data/global_token_name.h"
 #include "tasks/data/record_source.h"
 #include "tasks/distributed/process_group.h"
 #include "tasks/metrics.h"
-#include "tasks/task/scoring.h"
+#include "tasks/task/prediction.h"
 
 namespace etc {
 

@@ -215,10 +215,8 @@ class ConllReader {
 absl::StatusOr<std::vector<ConllDocument>> ReadConllFile(
     const std::string& path, const TokensOptions& options,
     const RecordLimits& limits) {
-  ETC_ASSIGN_OR_RETURN(
-      const std::unique_ptr<TextFile> file,
-      TextFile::Open(path, {.max_line_bytes = limits.max_record_bytes,
-                            .max_line_field = limits.max_record_field}));
+  ETC_ASSIGN_OR_RETURN(const std::unique_ptr<TextFile> file,
+                       TextFile::Open(path, limits));
   ConllReader reader(path, options);
   absl::string_view line;
   while (true) {
@@ -238,7 +236,7 @@ bool IsConllName(const std::string& path) {
 absl::StatusOr<bool> HasConll(const std::string& path) {
   // A list of records may be one line.
   ETC_ASSIGN_OR_RETURN(const std::unique_ptr<TextFile> file,
-                       TextFile::Open(path, {.max_line_bytes = kAnyBytes}));
+                       TextFile::Open(path, {.max_record_bytes = kAnyBytes}));
   absl::string_view line;
   while (true) {
     ETC_ASSIGN_OR_RETURN(const bool has_line, file->NextLine(&line));

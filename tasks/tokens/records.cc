@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/counted.h"
+#include "base/json_reader.h"
 #include "base/json_text.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"

@@ -13,7 +13,7 @@
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "tasks/config/run_files.h"
-#include "tasks/data/first_records.h"
+#include "tasks/data/example_source.h"
 #include "tasks/data/loader.h"
 #include "tasks/distributed/process_group.h"
 #include "tasks/output/results.h"
@@ -139,7 +139,7 @@ absl::Status TryEvaluation(const FinetuneConfig& config, const Task& task,
       ETC_RETURN_IF_ERROR(CheckHasMainMetric(probe.metrics, metric.name));
     }
   }
-  const FirstRecords records(data.dev.get(), options.batch_size);
+  const FirstRecords records(data.dev.get(), options.loader.batch_size);
   const double begin = SteadySeconds();
   ETC_ASSIGN_OR_RETURN(const Evaluation evaluation,
                        Evaluate(model, task, records, options));

@@ -11,7 +11,6 @@
 #include "base/status_macros.h"
 #include "base/stop_guard.h"
 #include "tasks/data/batch.h"
-#include "tasks/data/evaluation_loader.h"
 #include "tasks/distributed/tensor_bytes.h"
 #include "tasks/train/device.h"
 #include "tasks/train/run_plan.h"
@@ -36,7 +35,8 @@ std::optional<int64_t> FindNotFinite(const std::vector<torch::Tensor>& logits,
 
 // Describes the action in messages.
 std::string WhatIsDone(const EvaluateOptions& options) {
-  return absl::StrCat("evaluating ", options.batch_size, " examples at a time");
+  return absl::StrCat("evaluating ", options.loader.batch_size,
+                      " examples at a time");
 }
 
 absl::Status Cancelled() {
@@ -67,6 +67,14 @@ absl::StatusOr<std::vector<torch::Tensor>> FiniteLogits(TrainableModel* model,
   return logits;
 }
 
+EvaluationLoader::Options LoaderOptionsWithContext(
+    const EvaluateOptions& options) {
+  EvaluationLoader::Options loader = options.loader;
+  loader.stop = options.context.stop;
+  loader.group = DataGroupOf(options.context.group);
+  return loader;
+}
+
 // One batch for each rank, and this rank's logits.
 struct ComputedBatches {
   // On rank 0 those of all ranks, in their order; else its own.
@@ -86,13 +94,7 @@ class EvaluationRun {
         options_(options),
         device_(DeviceOf(model->NamedParameters())),
         num_records_(records.size()),
-        loader_(&records, {.batch_size = options.batch_size,
-                           .workers = options.workers,
-                           .on_bad_record = options.on_bad_record,
-                           .predicts = options.predicts,
-                           .max_prefetch_bytes = options.max_prefetch_bytes,
-                           .stop = options.context.stop,
-                           .group = DataGroupOf(options.context.group)}) {
+        loader_(&records, LoaderOptionsWithContext(options)) {
     evaluation_.predictions = task.MakePredictions();
   }
 
@@ -225,10 +227,10 @@ absl::Status EvaluationRun::Score() {
 }  // namespace
 
 EvaluateOptions EvaluateOptionsFromConfig(const FinetuneConfig& config) {
-  return {.batch_size = config.train.evaluation_batch_size,
-          .workers = config.data.workers,
-          .on_bad_record = OnBadRecordOf(config.data),
-          .max_prefetch_bytes = CacheBytesOf(config.data)};
+  return {.loader = {.batch_size = config.train.evaluation_batch_size,
+                     .workers = config.data.workers,
+                     .on_bad_record = OnBadRecordOf(config.data),
+                     .max_prefetch_bytes = CacheBytesOf(config.data)}};
 }
 
 absl::StatusOr<Evaluation> Evaluate(TrainableModel* model, const Task& task,

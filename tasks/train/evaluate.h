@@ -2,11 +2,11 @@
 #define ETC_TASKS_TRAIN_EVALUATE_H_
 
 #include <cstdint>
-#include <limits>
 #include <memory>
 
 #include "absl/status/statusor.h"
 #include "tasks/config/config.h"
+#include "tasks/data/evaluation_loader.h"
 #include "tasks/data/example_source.h"
 #include "tasks/data/record_gate.h"
 #include "tasks/metrics.h"
@@ -29,13 +29,8 @@ struct Evaluation {
 };
 
 struct EvaluateOptions {
-  int64_t batch_size = 8;
-  int64_t workers = 1;
-  OnBadRecord on_bad_record = OnBadRecord::kError;
-  // True if a prediction file is to be made (EvaluationLoader::Options).
-  bool predicts = false;
-  // Memory for prefetched examples.
-  int64_t max_prefetch_bytes = std::numeric_limits<int64_t>::max();
+  // `stop` and `group` are those of the context.
+  EvaluationLoader::Options loader = {};
   // Batches are dealt to its ranks.
   RunContext context = {};
 };

@@ -23,7 +23,7 @@
 #include "tasks/config/run_files.h"
 #include "tasks/config/run_settings.h"
 #include "tasks/data/example_count.h"
-#include "tasks/data/first_records.h"
+#include "tasks/data/example_source.h"
 #include "tasks/data/loader.h"
 #include "tasks/output/checkpoint_record.h"
 #include "tasks/output/results.h"

@@ -10,7 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "base/status_macros.h"
-#include "tasks/data/first_records.h"
+#include "tasks/data/example_source.h"
 #include "tasks/data/loader.h"
 #include "tasks/data/record_source.h"
 #include "tasks/train/evaluate.h"
@@ -42,19 +42,19 @@ bool HasNoAnswers(const ExampleSource& records) {
 }
 
 // Returns the first mistake in a record of data that are in memory, which the
-// training would reach some time.
-absl::Status CheckRecords(const DataConfig& config, const ExampleSource& data) {
-  const auto* records = dynamic_cast<const FileRecordSource*>(&data);
-  return records != nullptr && OnBadRecordOf(config) == OnBadRecord::kError
-             ? records->CheckRecords()
-             : absl::OkStatus();
-}
-
-// Returns the error of evaluations of data that are in memory about an id that
-// comes again.
-absl::Status CheckIds(const ExampleSource& data) {
-  const auto* records = dynamic_cast<const FileRecordSource*>(&data);
-  return records != nullptr ? records->CheckIds() : absl::OkStatus();
+// run would reach some time. What evaluations find in ids is one in all of
+// them.
+absl::Status CheckRecords(const DataConfig& config, const RunData& data) {
+  const OnBadRecord on_bad_record = OnBadRecordOf(config);
+  const auto* train =
+      dynamic_cast<const FileRecordSource*>(data.train_records.get());
+  if (train != nullptr && on_bad_record == OnBadRecord::kError) {
+    ETC_RETURN_IF_ERROR(train->CheckRecords());
+  }
+  const auto* dev =
+      dynamic_cast<const FileRecordSource*>(data.dev_records.get());
+  return dev != nullptr ? dev->CheckRecordsAndIds(on_bad_record)
+                        : absl::OkStatus();
 }
 
 // An error if there is nothing to train on, a warning if nothing to evaluate.
@@ -82,9 +82,9 @@ absl::Status CheckData(const DataConfig& config, const RunData& data,
 
 // OpenRecords of the files that `field` names.
 absl::StatusOr<std::unique_ptr<ExampleSource>> OpenField(
-    absl::string_view field, const std::vector<std::string>& patterns,
-    const Task& task, const OpenOptions& options) {
-  auto records = OpenRecords(patterns, task, options);
+    absl::string_view field, const Task& task, DataRequest request,
+    const RunContext& context) {
+  auto records = OpenRecords(task, std::move(request), context);
   return absl::IsNotFound(records.status())
              ? absl::NotFoundError(
                    absl::StrCat(field, ": ", records.status().message()))
@@ -93,8 +93,7 @@ absl::StatusOr<std::unique_ptr<ExampleSource>> OpenField(
 
 }  // namespace
 
-std::function<absl::Status(uint64_t, uint64_t)> OpeningListener(
-    const RunContext& context) {
+FilesListener OpeningListener(const RunContext& context) {
   return [context](uint64_t bytes, uint64_t num_bytes) -> absl::Status {
     if (context.is_stopped()) {
       return absl::CancelledError("the reading of the data was stopped");
@@ -107,13 +106,10 @@ std::function<absl::Status(uint64_t, uint64_t)> OpeningListener(
 }
 
 absl::StatusOr<std::unique_ptr<ExampleSource>> OpenRecords(
-    const std::vector<std::string>& patterns, const Task& task,
-    const OpenOptions& options) {
-  return task.Open({.patterns = patterns,
-                    .use = options.use,
-                    .listener = OpeningListener(options.context),
-                    .max_record_bytes = options.max_record_bytes,
-                    .group = DataGroupOf(options.context.group)});
+    const Task& task, DataRequest request, const RunContext& context) {
+  request.listener = OpeningListener(context);
+  request.group = DataGroupOf(context.group);
+  return task.Open(request);
 }
 
 absl::StatusOr<std::unique_ptr<RunData>> OpenRunData(
@@ -124,18 +120,18 @@ absl::StatusOr<std::unique_ptr<RunData>> OpenRunData(
         "data.train should name at least one file, but is empty");
   }
   auto data = std::make_unique<RunData>();
-  OpenOptions open = {.use = RecordUse::kTraining,
-                      .context = context,
-                      .max_record_bytes = MaxRecordBytesOf(config)};
+  const RecordLimits limits = RecordLimitsOf(config);
   ETC_ASSIGN_OR_RETURN(data->train_records,
-                       OpenField("data.train", config.train, task, open));
-  open.use = RecordUse::kEvaluation;
-  ETC_ASSIGN_OR_RETURN(data->dev_records,
-                       OpenField("data.dev", config.dev, task, open));
-  for (const auto* records : {&data->train_records, &data->dev_records}) {
-    ETC_RETURN_IF_ERROR(CheckRecords(config, **records));
-  }
-  ETC_RETURN_IF_ERROR(CheckIds(*data->dev_records));
+                       OpenField("data.train", task,
+                                 {.patterns = config.train,
+                                  .use = RecordUse::kTraining,
+                                  .limits = limits},
+                                 context));
+  ETC_ASSIGN_OR_RETURN(
+      data->dev_records,
+      OpenField("data.dev", task, {.patterns = config.dev, .limits = limits},
+                context));
+  ETC_RETURN_IF_ERROR(CheckRecords(config, *data));
   const ExampleSource* train = data->train_records.get();
   if (run.train.max_examples > 0) {
     data->first_records =

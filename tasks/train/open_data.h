@@ -2,40 +2,29 @@
 #define ETC_TASKS_TRAIN_OPEN_DATA_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tasks/config/config.h"
+#include "tasks/data/data_files.h"
 #include "tasks/data/example_source.h"
+#include "tasks/data/record_source.h"
 #include "tasks/task/task.h"
 #include "tasks/train/run_context.h"
 
 namespace etc {
 
-struct OpenOptions {
-  // Training needs answers: a record without one is a bad record there.
-  RecordUse use = RecordUse::kEvaluation;
-  RunContext context = {};
-  // Longest record: data.max_record_megabytes, in bytes.
-  uint64_t max_record_bytes = 64'000'000;
-};
-
 // A progress callback that reports how many of all the bytes have been read,
 // and fails when the context is stopped.
 //   kCancelled  it was stopped
-std::function<absl::Status(uint64_t bytes, uint64_t num_bytes)> OpeningListener(
-    const RunContext& context);
+FilesListener OpeningListener(const RunContext& context);
 
-// Task::Open, with its progress told to the reporter. `task` must outlive the
-// result.
-//   kCancelled  `options.context` was stopped
+// Task::Open, with the listener and the group of the context in the place of
+// those of `request`. `task` must outlive the result.
+//   kCancelled  the context was stopped
 absl::StatusOr<std::unique_ptr<ExampleSource>> OpenRecords(
-    const std::vector<std::string>& patterns, const Task& task,
-    const OpenOptions& options = {});
+    const Task& task, DataRequest request, const RunContext& context = {});
 
 // The data of runs that make the same examples, opened. The memory for cached
 // examples is divided between the two by their numbers of records.

@@ -182,10 +182,6 @@ int64_t CacheBytesOf(const DataConfig& config) {
   return kMegabyte * config.cache_megabytes;
 }
 
-uint64_t MaxRecordBytesOf(const DataConfig& config) {
-  return static_cast<uint64_t>(kMegabyte * config.max_record_megabytes);
-}
-
 OnBadRecord OnBadRecordOf(const DataConfig& config) {
   return config.on_bad_record == "skip" ? OnBadRecord::kSkip
                                         : OnBadRecord::kError;

@@ -108,9 +108,8 @@ int64_t NumStepsOf(const FinetuneConfig& config, int64_t num_examples);
 TrainingLoaderOptions LoaderOptionsOf(const FinetuneConfig& config,
                                       int64_t seed);
 
-// `data.cache_megabytes` and `data.max_record_megabytes` in bytes.
+// `data.cache_megabytes` in bytes.
 int64_t CacheBytesOf(const DataConfig& config);
-uint64_t MaxRecordBytesOf(const DataConfig& config);
 
 OnBadRecord OnBadRecordOf(const DataConfig& config);
 

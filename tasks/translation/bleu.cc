@@ -162,7 +162,7 @@ absl::Status CheckUtf8(const std::vector<std::string>& texts,
 absl::StatusOr<std::vector<std::string>> ReadTranslations(
     const std::string& path) {
   ETC_ASSIGN_OR_RETURN(const std::unique_ptr<TextFile> file,
-                       TextFile::Open(path, {}));
+                       TextFile::Open(path));
   std::vector<std::string> lines;
   absl::string_view line;
   while (true) {

@@ -22,10 +22,8 @@ constexpr size_t kChunk = 1024;
 
 absl::StatusOr<std::vector<std::string>> ReadSentences(
     const std::string& path, const DataRequest& request) {
-  ETC_ASSIGN_OR_RETURN(
-      const std::unique_ptr<TextFile> file,
-      TextFile::Open(path, {.max_line_bytes = request.max_record_bytes,
-                            .max_line_field = "data.max_record_megabytes"}));
+  ETC_ASSIGN_OR_RETURN(const std::unique_ptr<TextFile> file,
+                       TextFile::Open(path, request.limits));
   std::vector<std::string> lines;
   while (true) {
     absl::string_view line;

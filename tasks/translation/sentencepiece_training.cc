@@ -77,7 +77,7 @@ class Training {
         if (index_ == files_.size()) {
           return false;
         }
-        ETC_ASSIGN_OR_RETURN(file_, TextFile::Open(files_[index_++], {}));
+        ETC_ASSIGN_OR_RETURN(file_, TextFile::Open(files_[index_++]));
       }
       ETC_ASSIGN_OR_RETURN(const bool more, file_->NextLine(line));
       if (more) {
@@ -176,7 +176,7 @@ absl::StatusOr<PieceCounts> CountPieces(const SentencePieceModel& model,
     int64_t unknown = 0;
   };
   ETC_ASSIGN_OR_RETURN(const std::unique_ptr<TextFile> file,
-                       TextFile::Open(path, {}));
+                       TextFile::Open(path));
   PieceCounts counts;
   absl::string_view text;
   while (true) {

@@ -12,7 +12,6 @@
 #include "base/json_text.h"
 #include "base/status_macros.h"
 #include "tasks/inputs/description.h"
-#include "tasks/task/official_json.h"
 #include "tasks/text/text_folding.h"
 
 namespace etc {

@@ -17,6 +17,7 @@ namespace {
 
 using nlohmann::json;
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::StartsWith;
 
 std::string Repeated(const std::string& text, int times) {
@@ -353,6 +354,26 @@ TEST(NearestNameTest, FindsWhatWasMeantAndNothingElse) {
   EXPECT_EQ(NearestName("seed", names), "");
   EXPECT_EQ(NearestName("", names), "");
   EXPECT_EQ(NearestName("steps", {}), "");
+}
+
+struct Point {
+  int64_t x = 0;
+};
+void ReadPoint(JsonObjectReader& reader, Point* point) {
+  reader.Required("x", &point->x);
+}
+
+TEST(ParseObjectTest, ReadsFieldsAndIgnoresOthers) {
+  const auto point = ParseObject<Point>(R"({"x": 3, "y": 4})", "f", ReadPoint);
+  ASSERT_TRUE(point.ok()) << point.status();
+  EXPECT_EQ(point->x, 3);
+}
+
+TEST(ParseObjectTest, NamesThePlaceOfAMistake) {
+  EXPECT_EQ(ParseObject<Point>("{}", "f: record 1", ReadPoint).status(),
+            absl::InvalidArgumentError("f: record 1.x is missing"));
+  EXPECT_THAT(ParseObject<Point>("{", "f", ReadPoint).status().message(),
+              HasSubstr("f:1:2"));
 }
 
 }  // namespace

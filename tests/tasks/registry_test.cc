@@ -16,8 +16,8 @@
 #include "base/file.h"
 #include "nlohmann/json.hpp"
 #include "tasks/config/field_list.h"
+#include "tasks/data/example.h"
 #include "tasks/data/example_source.h"
-#include "tasks/data/global_token_name.h"
 #include "tasks/runs/task_setup.h"
 #include "tasks/text/load_tokenizer.h"
 #include "tasks/train/open_data.h"
@@ -114,7 +114,8 @@ TEST(GlobalTokenNamesTest, NameAllGlobalTokensOfTheDemos) {
     for (const GlobalTokenName& name : names) {
       EXPECT_TRUE(ids.insert(name.id).second) << name.name;
     }
-    const auto records = OpenRecords(config->data.dev, *setup->task);
+    const auto records =
+        OpenRecords(*setup->task, {.patterns = config->data.dev});
     ASSERT_TRUE(records.ok()) << records.status();
     const auto examples = (*records)->Make(RequestForEvaluation(0));
     ASSERT_TRUE(examples.ok()) << examples.status();

@@ -47,7 +47,7 @@ absl::StatusOr<bool> CorpusReader::Next(CorpusBatch* batch) {
       }
       ETC_ASSIGN_OR_RETURN(
           file_, TextFile::Open(options_.files[next_file_++],
-                                {.max_line_bytes = options_.max_line_bytes}));
+                                {.max_record_bytes = options_.max_line_bytes}));
     }
     batch->path = file_->path();
     ETC_ASSIGN_OR_RETURN(const bool has_more, ReadLines(batch));

@@ -39,7 +39,7 @@ struct CorpusOptions {
   // kText: whether the text is laid out as WikiText is: a line is a paragraph,
   // and the title of an article, " = Title = ", begins a document.
   bool wikitext = false;
-  uint64_t max_line_bytes = TextFile::Options().max_line_bytes;
+  uint64_t max_line_bytes = RecordLimits().max_record_bytes;
 };
 
 // A part of a corpus that is tokenized apart from all others.

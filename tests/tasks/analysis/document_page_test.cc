@@ -88,7 +88,7 @@ FourBlocks ProbabilitiesOf(const std::string& checkpoint,
                            const DocumentPageOptions& options, int64_t layer) {
   const auto config = ConfigOfRun(checkpoint, {.device = "cpu"});
   const auto setup = SetUpTask(*config);
-  const auto records = OpenRecords({options.data}, *setup->task);
+  const auto records = OpenRecords(*setup->task, {.patterns = {options.data}});
   const auto examples = (*records)->Make(RequestForEvaluation(options.record));
   auto model = LoadModelOfRun(checkpoint, *config, *setup->task, torch::kCPU);
   const EvaluationMode evaluation(&*model);

@@ -28,6 +28,7 @@
 #include "tasks/task/benchmark_task.h"
 #include "tasks/task/score_files.h"
 #include "tasks/text/wordpiece_tokenizer.h"
+#include "tests/support/task_config.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/tasks/text/word_tokenizer.h"
 
@@ -49,20 +50,19 @@ std::shared_ptr<const Tokenizer> Words() {
       std::vector<std::string>{"[CLS]", "[SEP]", "a", "b", "c", "d"});
 }
 
-TaskSettings Settings(int64_t max_long_length = 4096,
-                      int64_t max_global_length = 512) {
+FinetuneConfig Settings(int64_t max_long_length = 4096,
+                        int64_t max_global_length = 512) {
   EtcConfig model;
   model.vocab_size = 20;
   model.hidden_size = 6;
   model.num_attention_heads = 2;
-  return {.model = model,
-          .max_long_length = max_long_length,
-          .max_global_length = max_global_length,
-          .split_sentences = SplitAtFullStops};
+  return TaskConfig(model, nlohmann::json::object(),
+                    {.max_long_length = max_long_length,
+                     .max_global_length = max_global_length});
 }
 
-TaskSettings BertSettings(int64_t length) {
-  TaskSettings settings = Settings(/*max_long_length=*/1, length);
+FinetuneConfig BertSettings(int64_t length) {
+  FinetuneConfig settings = Settings(/*max_long_length=*/1, length);
   settings.model.has_long_tokens = false;
   settings.model.segment_vocab_size = 2;
   return settings;
@@ -72,15 +72,19 @@ const nlohmann::json kLabels = {{"labels", {"no", "yes", "maybe"}}};
 
 absl::StatusOr<std::unique_ptr<RecordTask>> MakeClassify(
     const nlohmann::json& options = kLabels,
-    const TaskSettings& settings = Settings(),
-    std::shared_ptr<const Tokenizer> tokenizer = Words()) {
-  return MakeTask<Classify>(MakeClassifyHead, options, "f.json: classify",
-                            settings, std::move(tokenizer));
+    FinetuneConfig settings = Settings(),
+    const std::shared_ptr<const Tokenizer>& tokenizer = Words()) {
+  settings.task_options = options;
+  ETC_ASSIGN_OR_RETURN(ClassifyOptions read, ReadCheckedTaskOptions<Classify>(
+                                                 settings, tokenizer.get()));
+  read.input.split_sentences = SplitAtFullStops;
+  return std::make_unique<BenchmarkTask<Classify>>(
+      std::move(read), settings.model, tokenizer, MakeClassifyHead);
 }
 
 // The example of a record in JSON.
 std::shared_ptr<const Example> ExampleOf(
-    const std::string& line, const TaskSettings& settings = Settings(),
+    const std::string& line, const FinetuneConfig& settings = Settings(),
     const nlohmann::json& options = kLabels) {
   const auto task = MakeClassify(options, settings);
   EXPECT_TRUE(task.ok()) << task.status();
@@ -175,7 +179,7 @@ TEST(ClassifyExampleTest, IsOneSequenceForBert) {
 }
 
 TEST(ClassifyExampleTest, HasOneTypeForRoberta) {
-  TaskSettings settings = BertSettings(7);
+  FinetuneConfig settings = BertSettings(7);
   settings.model.segment_vocab_size = 1;
   const auto pair = ExampleOf(R"({"text": "a. b", "text_b": "c"})", settings);
   EXPECT_THAT(pair->global_token_ids, ElementsAre(10, 12, 6, 13, 11, 14, 11));
@@ -204,7 +208,7 @@ TEST(ClassifyTaskTest, RefusesWhatMakesNoSense) {
               HasSubstr("max_long_length should be at least 3"));
   EXPECT_THAT(Message(MakeClassify(kLabels, BertSettings(2)).status()),
               HasSubstr("max_global_length should be at least 3"));
-  TaskSettings few_types = Settings();
+  FinetuneConfig few_types = Settings();
   few_types.model.segment_vocab_size = 2;
   EXPECT_THAT(Message(MakeClassify(kLabels, few_types).status()),
               HasSubstr("segment_vocab_size should be at least 3"));

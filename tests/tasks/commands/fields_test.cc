@@ -18,14 +18,15 @@ class FieldsCommandTest : public RealetcTest {};
 TEST_F(FieldsCommandTest, PrintsFieldsOfAllAndOfTasks) {
   const Result all = Run("fields");
   ASSERT_EQ(all.code, 0) << all.err;
-  EXPECT_THAT(all.out,
-              AllOf(HasSubstr("train.shard_optimizer  (true or false; default "
-                              "false)\n"),
-                    HasSubstr("model.num_hidden_layers  ("),
-                    HasSubstr("pretrain.mask_rate  ("),
-                    HasSubstr("squad.doc_stride  (whole number; default 128; "
-                              "at least 1, at most 2147483647)\n"),
-                    HasSubstr("parent_leaf, parent_bold, each once)\n")));
+  EXPECT_THAT(
+      all.out,
+      AllOf(HasSubstr("train.shard_optimizer  (true or false; default "
+                      "false)\n"),
+            HasSubstr("model.num_hidden_layers  ("),
+            HasSubstr("pretrain.mask_rate  ("),
+            HasSubstr("squad.doc_stride  (whole number; default 128; "
+                      "at least 1, at most 2147483647)\n"),
+            HasSubstr("\"parent_leaf\" or \"parent_bold\", each once)\n")));
   const Result some = Run("fields 'wikihop.*hard*' --format markdown");
   ASSERT_EQ(some.code, 0) << some.err;
   EXPECT_EQ(Lines(some.out), 2);

@@ -23,10 +23,6 @@
 #include "tests/support/temporary_directory.h"
 
 namespace etc {
-namespace {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 // One struct with each kind of row.
 enum class RowShape { kRound, kFlat, kNone };
@@ -42,8 +38,6 @@ struct RowOptions {
   std::optional<double> share;
   char mark = ',';
 };
-
-}  // namespace
 
 template <>
 struct ConfigTable<RowPart> {
@@ -80,6 +74,9 @@ struct ConfigTable<RowOptions> {
 
 namespace {
 
+using testing::ElementsAre;
+using testing::HasSubstr;
+
 // The mistake in an object with these fields; empty: there is none.
 std::string ReadRows(const nlohmann::json& json, RowOptions* options) {
   JsonObjectReader reader(json, "run.json: rows");
@@ -107,26 +104,27 @@ TEST(ConfigTableTest, ReadsEachKindOfRow) {
 }
 
 TEST(ConfigTableTest, NamesThePlaceOfAMistakeInEachKindOfRow) {
-  RowOptions options;
-  EXPECT_EQ(ReadRows({{"shape", "square"}}, &options),
+  const auto mistake = [](const nlohmann::json& json) {
+    RowOptions options;
+    return ReadRows(json, &options);
+  };
+  EXPECT_EQ(mistake({{"shape", "square"}}),
             "run.json: rows.shape should be \"round\" or \"flat\", but is "
             "\"square\"");
-  EXPECT_EQ(ReadRows({{"shape", 1}}, &options),
+  EXPECT_EQ(mistake({{"shape", 1}}),
             "run.json: rows.shape should be a string, but is 1");
-  EXPECT_EQ(options.shape, RowShape::kFlat);
-  EXPECT_EQ(ReadRows({{"width", 0}}, &options),
+  EXPECT_EQ(mistake({{"width", 0}}),
             "run.json: rows.width should be at least 1, but is 0");
-  EXPECT_EQ(ReadRows({{"width", 3000000000}}, &options),
+  EXPECT_EQ(mistake({{"width", 3000000000}}),
             "run.json: rows.width should be at most 2147483647, but is "
             "3000000000");
-  EXPECT_EQ(ReadRows({{"share", 1}}, &options),
+  EXPECT_EQ(mistake({{"share", 1}}),
             "run.json: rows.share should be in (0, 1), but is 1");
-  EXPECT_EQ(ReadRows({{"share", nullptr}}, &options),
+  EXPECT_EQ(mistake({{"share", nullptr}}),
             "run.json: rows.share should be a number, but is null");
-  EXPECT_EQ(ReadRows({{"mark", "ab"}}, &options),
+  EXPECT_EQ(mistake({{"mark", "ab"}}),
             "run.json: rows.mark should be one character");
-  EXPECT_THAT(ReadRows({{"with", 3}}, &options),
-              HasSubstr("did you mean \"width\"?"));
+  EXPECT_THAT(mistake({{"with", 3}}), HasSubstr("did you mean \"width\"?"));
 }
 
 TEST(ConfigTableTest, DescribesEachKindOfRow) {

@@ -9,7 +9,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -134,21 +133,22 @@ TEST_F(RecordSourceTest, NamesAPatternWithoutFiles) {
 
 // Records "id" or, with an id of all files, "=id"; one that begins with "!" has
 // a mistake.
-absl::Status StatusOfIds(const std::vector<FileRecord>& records) {
+absl::Status StatusOfIds(const std::vector<FileRecord>& records,
+                         OnBadRecord on_bad_record = OnBadRecord::kSkip) {
   std::vector<std::string> seen;
   return FileRecordSource(
-             records, Remember(&seen), /*checker=*/nullptr,
+             records, Remember(&seen),
              [](const std::string& record,
-                const std::string& where) -> std::optional<RecordId> {
+                const std::string& where) -> absl::StatusOr<RecordId> {
                EXPECT_NE(where, "");
                if (absl::StartsWith(record, "!")) {
-                 return std::nullopt;
+                 return absl::InvalidArgumentError(where);
                }
                const bool is_of_all_files = absl::StartsWith(record, "=");
                return RecordId{.id = record.substr(is_of_all_files ? 1 : 0),
                                .is_of_all_files = is_of_all_files};
              })
-      .CheckIds();
+      .CheckRecordsAndIds(on_bad_record);
 }
 
 TEST(FileRecordSourceTest, RefusesIdsThatComeAgain) {
@@ -165,6 +165,13 @@ TEST(FileRecordSourceTest, RefusesIdsThatComeAgain) {
             absl::InvalidArgumentError(
                 "a.json: record 1: the id \"0\" should occur once, but is "
                 "that of a.json: record 0 too"));
+}
+
+TEST(FileRecordSourceTest, RefusesBadRecordsBeforeIdsThatComeAgain) {
+  EXPECT_EQ(
+      StatusOfIds({{"=0", "a.csv:2"}, {"=0", "a.csv:3"}, {"!", "b.csv:2"}},
+                  OnBadRecord::kError),
+      absl::InvalidArgumentError("b.csv:2"));
 }
 
 TEST_F(RecordSourceTest, IsScannedOnceByAllProcesses) {

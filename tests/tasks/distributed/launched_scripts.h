@@ -70,13 +70,12 @@ class LauncherTest : public testing::Test {
   }
 
   LaunchOptions Script(int64_t processes, const std::string& script) const {
-    return {.processes = processes,
-            .command = {"-c", script, "script"},
-            .grace_seconds = 0.2,
-            .program = "/bin/sh",
-            .name = "sh",
-            .out_fd = out_fd_,
-            .err_fd = err_fd_};
+    return {
+        .processes = processes,
+        .command = {"-c", script, "script"},
+        .program = "/bin/sh",
+        .name = "sh",
+        .watch = {.grace_seconds = 0.2, .out_fd = out_fd_, .err_fd = err_fd_}};
   }
 
   // The same in a process of its own, which ends with 0 if Launch succeeds, and

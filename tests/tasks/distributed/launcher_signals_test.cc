@@ -71,7 +71,7 @@ TEST_F(LauncherSignalsTest, LeaveAllTheirTimeToSave) {
                      "  exit 1\n"
                      "}\n"
                      "trap stop TERM"));
-  options.grace_seconds = 0.05;
+  options.watch.grace_seconds = 0.05;
   const pid_t launcher = LaunchApart(options);
   PidIn("pid0");
   PidIn("pid1");
@@ -172,7 +172,7 @@ TEST_F(LauncherSignalsTest, ArePassedOnWhenNobodyReadsTheOutput) {
   ASSERT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
   LaunchOptions options = Script(
       2, WithActions("yes 'some words for nobody' & trap 'exit 75' TERM"));
-  options.out_fd = ends[1];
+  options.watch.out_fd = ends[1];
   const pid_t launcher = LaunchApart(options);
   PidIn("pid0");
   PidIn("pid1");

@@ -77,7 +77,7 @@ TEST_F(LauncherTest, KeepsOutputAndErrorsApartAndEndsTheLastLine) {
 TEST_F(LauncherTest, WritesTheFirstProcessesOutputAsItIsWhereThatIsAskedFor) {
   LaunchOptions options =
       Script(2, "echo out of $RANK; printf rest; echo err of $RANK >&2");
-  options.plain_output = true;
+  options.watch.plain_output = true;
   EXPECT_TRUE(Launch(options).ok());
   EXPECT_EQ(Out(), "out of 0\nrest\n");
   std::vector<std::string> lines =
@@ -154,7 +154,7 @@ TEST_F(LauncherTest, LetsTheOthersEndInTheGraceTime) {
              "if [ $RANK = 1 ]; then echo > $FILES/failing; exit 1; fi\n"
              "until [ -e $FILES/failing ]; do sleep 0.01; done\n"
              "sleep 0.1; echo noticed");
-  options.grace_seconds = 600;
+  options.watch.grace_seconds = 600;
   EXPECT_EQ(Launch(options).message(), "process 1 of 2 ended with exit code 1");
   EXPECT_EQ(Out(), "[0] noticed\n");
 }
@@ -168,7 +168,7 @@ TEST_F(LauncherTest, AsksTheOthersToEndThen) {
              "trap 'echo asked; exit 0' TERM; echo > $FILES/ready\n"
              "while :; do sleep 0.01; done");
   // Time enough for the script between SIGTERM and SIGKILL.
-  options.grace_seconds = 10;
+  options.watch.grace_seconds = 10;
   EXPECT_EQ(Launch(options).message(), "process 1 of 2 ended with exit code 1");
   EXPECT_EQ(Out(), "[0] asked\n");
 }
@@ -206,7 +206,7 @@ TEST_F(LauncherTest, KillsWhatAProcessLeavesBehind) {
 TEST_F(LauncherTest, EndsAllWhenOutputCannotBeWritten) {
   LaunchOptions options = Script(2, "echo line; exec sleep 600");
   const int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
-  options.out_fd = full;
+  options.watch.out_fd = full;
   EXPECT_THAT(std::string(Launch(options).message()),
               AllOf(HasSubstr("cannot write the processes' output"),
                     HasSubstr("No space left")));
@@ -221,7 +221,7 @@ TEST_F(LauncherTest, GoesOnWhenNobodyIsLeftToRead) {
   signal(SIGPIPE, SIG_IGN);
   LaunchOptions options =
       Script(1, "echo line; sleep 0.1; echo line; echo > $FILES/done");
-  options.out_fd = ends[1];
+  options.watch.out_fd = ends[1];
   EXPECT_EQ(std::string(Launch(options).message()),
             "cannot write the processes' output: Broken pipe");
   EXPECT_EQ(Contents("done"), "\n");
@@ -235,7 +235,7 @@ TEST_F(LauncherTest, WritesErrorsWhenNobodyIsLeftToReadTheOutput) {
   close(ends[0]);
   signal(SIGPIPE, SIG_IGN);
   LaunchOptions options = Script(1, "echo line; echo why >&2; exit 3");
-  options.out_fd = ends[1];
+  options.watch.out_fd = ends[1];
   EXPECT_EQ(Launch(options).message(), "process 0 of 1 ended with exit code 3");
   EXPECT_EQ(Err(), "[0] why\n");
   signal(SIGPIPE, SIG_DFL);
@@ -261,10 +261,11 @@ TEST_F(LauncherTest, RefusesWrongOptions) {
             "the number of processes should be from 1 to 1024, but is 0");
   EXPECT_THAT(message([](LaunchOptions* o) { o->processes = 1025; }),
               HasSubstr("but is 1025"));
-  EXPECT_THAT(message([](LaunchOptions* o) { o->grace_seconds = -1; }),
+  EXPECT_THAT(message([](LaunchOptions* o) { o->watch.grace_seconds = -1; }),
               HasSubstr("the grace time should be"));
   EXPECT_THAT(message([](LaunchOptions* o) {
-                o->grace_seconds = std::numeric_limits<double>::quiet_NaN();
+                o->watch.grace_seconds =
+                    std::numeric_limits<double>::quiet_NaN();
               }),
               HasSubstr("but is nan"));
   EXPECT_THAT(message([](LaunchOptions* o) { o->command.clear(); }),

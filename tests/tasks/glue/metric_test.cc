@@ -14,9 +14,10 @@
 #include "base/file.h"
 #include "nlohmann/json.hpp"
 #include "tasks/glue/task.h"
+#include "tasks/metrics.h"
 #include "tasks/task/benchmark.h"
+#include "tasks/task/label_metrics.h"
 #include "tasks/task/score_files.h"
-#include "tasks/task/scoring.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/temporary_directory.h"
 

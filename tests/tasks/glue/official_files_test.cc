@@ -20,7 +20,6 @@
 #include "base/file.h"
 #include "nlohmann/json.hpp"
 #include "tasks/glue/task.h"
-#include "tasks/task/official_json.h"
 #include "tasks/task/score_files.h"
 #include "tasks/text/wordpiece_tokenizer.h"
 #include "tests/support/shared_data.h"

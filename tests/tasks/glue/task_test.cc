@@ -34,6 +34,7 @@
 #include "tasks/text/wordpiece_tokenizer.h"
 #include "tasks/train/initial_weights.h"
 #include "tasks/train/task_model.h"
+#include "tests/support/task_config.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/tasks/text/word_tokenizer.h"
 
@@ -74,8 +75,9 @@ absl::StatusOr<std::unique_ptr<RecordTask>> MakeGlue(
     const nlohmann::json& options, const EtcConfig& model = SmallConfig(),
     int64_t length = 128) {
   return MakeTask<Glue>(
-      MakeGlueHead, options, "f.json: glue",
-      {.model = model, .max_long_length = length, .max_global_length = length},
+      MakeGlueHead,
+      TaskConfig(model, options,
+                 {.max_long_length = length, .max_global_length = length}),
       Words());
 }
 
@@ -274,8 +276,9 @@ TEST(GlueTaskTest, HasTwoSeparatorsForRoberta) {
   TemporaryDirectory directory;
   const std::string path = directory.Write("train.tsv", kRte);
   const auto make = [&](int64_t length) {
-    return MakeTask<Glue>(MakeGlueHead, {{"name", "rte"}}, "f.json: glue",
-                          {.model = SmallConfig(), .max_global_length = length},
+    return MakeTask<Glue>(MakeGlueHead,
+                          TaskConfig(SmallConfig(), {{"name", "rte"}},
+                                     {.max_global_length = length}),
                           RobertaWords());
   };
   const auto task = make(6);
@@ -461,8 +464,9 @@ class HuggingFaceHeadTest : public testing::Test {
     EXPECT_TRUE(config.ok()) << config.status();
     EXPECT_EQ(config->model.hidden_act, "gelu_erf");
     auto tokenizer = LoadWordPieceTokenizer(imported + "/vocab.txt", {});
-    auto task = MakeTask<Glue>(MakeGlueHead, {{"name", "mrpc"}}, "f.json: glue",
-                               {.model = config->model}, *std::move(tokenizer));
+    auto task = MakeTask<Glue>(MakeGlueHead,
+                               TaskConfig(config->model, {{"name", "mrpc"}}),
+                               *std::move(tokenizer));
     EXPECT_TRUE(task.ok()) << task.status();
     task_ = *std::move(task);
     TaskModel model = MakeTaskModel(*config, *task_);

@@ -27,6 +27,7 @@
 #include "tasks/task/score_files.h"
 #include "tests/support/sample_examples.h"
 #include "tests/support/shared_data.h"
+#include "tests/support/task_config.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/tasks/hotpotqa/spec_record.h"
 
@@ -44,18 +45,16 @@ EtcConfig BertConfig() {
   return config;
 }
 
-absl::StatusOr<std::unique_ptr<RecordTask>> MakeTask(
-    const nlohmann::json& options, TaskSettings settings,
-    std::shared_ptr<const Tokenizer> tokenizer) {
-  settings.max_global_length = 256;
-  return etc::MakeTask<Hotpotqa>(MakeHotpotqaHead, options, "f.json: hotpotqa",
-                                 settings, std::move(tokenizer));
+FinetuneConfig ConfigOf(const nlohmann::json& options,
+                        const EtcConfig& model = BertConfig()) {
+  return TaskConfig(model, options, {.max_global_length = 256});
 }
 
 absl::StatusOr<std::unique_ptr<RecordTask>> MakeSpecTask(
-    const nlohmann::json& options, EtcConfig config = BertConfig()) {
-  return MakeTask(options, {.model = config},
-                  std::make_shared<WordTokenizer>(HotpotqaSpecTokenizer()));
+    const nlohmann::json& options, const EtcConfig& model = BertConfig()) {
+  return MakeTask<Hotpotqa>(
+      MakeHotpotqaHead, ConfigOf(options, model),
+      std::make_shared<WordTokenizer>(HotpotqaSpecTokenizer()));
 }
 
 std::string Message(const absl::StatusOr<std::unique_ptr<RecordTask>>& task) {
@@ -257,13 +256,12 @@ class HotpotqaRealDataTest : public testing::TestWithParam<RealData> {
     ETC_SKIP_IF_TOKENIZER_IS_REFUSED(vocabulary);
     auto tokenizer = LoadPlainTokenizer(vocabulary);
     ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
-    auto task = MakeTask(
-        {{"official_compatibility", GetParam().official_compatibility}},
-        {.model = BertConfig(),
-         .tokenizer_kind = IsWordPiece(vocabulary)
-                               ? TokenizerKind::kWordPiece
-                               : TokenizerKind::kSentencePiece},
-        *std::move(tokenizer));
+    FinetuneConfig config = ConfigOf(
+        {{"official_compatibility", GetParam().official_compatibility}});
+    config.tokenizer.type =
+        IsWordPiece(vocabulary) ? "wordpiece" : "sentencepiece";
+    auto task =
+        MakeTask<Hotpotqa>(MakeHotpotqaHead, config, *std::move(tokenizer));
     ASSERT_TRUE(task.ok()) << task.status();
     task_ = *std::move(task);
     examples_ = ReadExamples(*task_, path_);

@@ -15,7 +15,6 @@
 #include "absl/strings/str_cat.h"
 #include "tasks/data/record_file.h"
 #include "tasks/nq/task.h"
-#include "tasks/task/official_json.h"
 #include "tasks/task/score_files.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/temporary_directory.h"

@@ -18,7 +18,6 @@
 #include "tasks/data/record_file.h"
 #include "tasks/data/record_scanner.h"
 #include "tasks/nq/task.h"
-#include "tasks/task/official_json.h"
 #include "tests/support/mutation.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/shared_data.h"

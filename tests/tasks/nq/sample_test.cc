@@ -17,7 +17,6 @@
 #include "tasks/nq/metric.h"
 #include "tasks/nq/raw.h"
 #include "tasks/nq/task.h"
-#include "tasks/task/official_json.h"
 #include "tasks/text/wordpiece_tokenizer.h"
 
 namespace etc {

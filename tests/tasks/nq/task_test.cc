@@ -26,11 +26,11 @@
 #include "nlohmann/json.hpp"
 #include "tasks/data/record_file.h"
 #include "tasks/task/benchmark_task.h"
-#include "tasks/task/official_json.h"
 #include "tasks/task/score_files.h"
 #include "tasks/train/task_model.h"
 #include "tests/support/sample_examples.h"
 #include "tests/support/shared_data.h"
+#include "tests/support/task_config.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/tasks/nq/page_record.h"
 #include "tests/tasks/nq/renamed_pieces.h"
@@ -56,19 +56,19 @@ EtcConfig SmallConfig() {
 }
 
 // The lengths of doc/nq.md 9.1.
-TaskSettings SpecSetup() {
-  return {
-      .model = SmallConfig(), .max_long_length = 16, .max_global_length = 8};
+FinetuneConfig SpecSetup() {
+  return TaskConfig(SmallConfig(), Json::object(),
+                    {.max_long_length = 16, .max_global_length = 8});
 }
 
 Json SpecOptions() { return {{"stride", 5}, {"question_len", 3}}; }
 
 absl::StatusOr<std::unique_ptr<RecordTask>> MakeTask(
-    const Json& options, const TaskSettings& setup = SpecSetup(),
+    const Json& options, FinetuneConfig setup = SpecSetup(),
     std::shared_ptr<const Tokenizer> tokenizer =
         std::make_shared<NqSpecTokenizer>()) {
-  return etc::MakeTask<Nq>(MakeNqHead, options, "f.json: nq", setup,
-                           std::move(tokenizer));
+  setup.task_options = options;
+  return etc::MakeTask<Nq>(MakeNqHead, setup, std::move(tokenizer));
 }
 
 std::string Message(const absl::StatusOr<std::unique_ptr<RecordTask>>& task) {
@@ -166,12 +166,12 @@ TEST(MakeNqTaskTest, RefusesOptionsThatMakeNoSense) {
 }
 
 TEST(MakeNqTaskTest, RefusesASetupThatDoesNotFit) {
-  TaskSettings setup = SpecSetup();
-  setup.max_long_length = 10;
+  FinetuneConfig setup = SpecSetup();
+  setup.data.max_long_length = 10;
   EXPECT_THAT(Message(MakeTask(SpecOptions(), setup)),
               HasSubstr("max_long_length should be at least 11"));
   setup = SpecSetup();
-  setup.max_global_length = 4;
+  setup.data.max_global_length = 4;
   EXPECT_THAT(Message(MakeTask(SpecOptions(), setup)),
               HasSubstr("max_global_length should be at least 5"));
   setup = SpecSetup();
@@ -183,7 +183,7 @@ TEST(MakeNqTaskTest, RefusesASetupThatDoesNotFit) {
   EXPECT_THAT(Message(MakeTask(SpecOptions(), setup)),
               HasSubstr("segment_vocab_size should be at least 2"));
   setup = SpecSetup();
-  setup.tokenizer_kind = TokenizerKind::kSentencePiece;
+  setup.tokenizer.type = "sentencepiece";
   EXPECT_THAT(Message(MakeTask(SpecOptions(), setup)),
               HasSubstr("f.json: nq: the vocabulary should have the piece "
                         "\"<unused_63>\""));
@@ -217,7 +217,7 @@ TEST(NqTaskTest, MakesTheSameWindowsOfBothFormats) {
 }
 
 TEST(NqTaskTest, DescribesAnExampleForPeople) {
-  TaskSettings setup = SpecSetup();
+  FinetuneConfig setup = SpecSetup();
   setup.model.local_radius = 3;
   const auto task = MakeTask(SpecOptions(), setup);
   ASSERT_TRUE(task.ok()) << task.status();
@@ -374,12 +374,11 @@ class NqSamplesTest : public testing::TestWithParam<Sample> {
     ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
     const bool wordpiece = IsWordPiece(vocabulary);
     tokenizer_ = wordpiece ? *tokenizer : WithEtcNames(*tokenizer);
+    FinetuneConfig setup =
+        TaskConfig(SmallConfig(), Json::object(), {.max_global_length = 230});
+    setup.tokenizer.type = wordpiece ? "wordpiece" : "sentencepiece";
     auto task = MakeTask(
-        {{"official_compatibility", GetParam().official_compatibility}},
-        {.model = SmallConfig(),
-         .tokenizer_kind = wordpiece ? TokenizerKind::kWordPiece
-                                     : TokenizerKind::kSentencePiece,
-         .max_global_length = 230},
+        {{"official_compatibility", GetParam().official_compatibility}}, setup,
         tokenizer_);
     ASSERT_TRUE(task.ok()) << task.status();
     task_ = *std::move(task);

@@ -15,7 +15,6 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tasks/nq/task.h"
-#include "tasks/task/official_json.h"
 #include "tests/support/mutation.h"
 #include "tests/support/sanitizers.h"
 #include "tests/tasks/nq/page_record.h"

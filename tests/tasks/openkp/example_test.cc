@@ -15,7 +15,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tasks/openkp/task.h"
-#include "tasks/task/official_json.h"
 #include "tests/tasks/inputs/byte_level_tokenizer.h"
 #include "tests/tasks/openkp/spec_record.h"
 

@@ -18,7 +18,6 @@
 #include "tasks/openkp/metric.h"
 #include "tasks/openkp/prediction.h"
 #include "tasks/openkp/task.h"
-#include "tasks/task/official_json.h"
 #include "tests/support/mutation.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/shared_data.h"

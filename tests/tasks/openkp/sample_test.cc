@@ -16,7 +16,6 @@
 #include "tasks/openkp/example.h"
 #include "tasks/openkp/raw.h"
 #include "tasks/openkp/task.h"
-#include "tasks/task/official_json.h"
 #include "tasks/text/wordpiece_tokenizer.h"
 
 namespace etc {

@@ -12,7 +12,6 @@
 #include "nlohmann/json.hpp"
 #include "tasks/openkp/raw.h"
 #include "tasks/openkp/task.h"
-#include "tasks/task/official_json.h"
 #include "tasks/text/wordpiece_tokenizer.h"
 
 namespace etc {

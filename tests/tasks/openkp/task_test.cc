@@ -29,6 +29,7 @@
 #include "tasks/train/task_model.h"
 #include "tests/support/sample_examples.h"
 #include "tests/support/shared_data.h"
+#include "tests/support/task_config.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/tasks/openkp/spec_record.h"
 
@@ -54,8 +55,8 @@ EtcConfig SmallConfig() {
 absl::StatusOr<std::unique_ptr<RecordTask>> MakeTask(
     const Json& options, EtcConfig config = SmallConfig(),
     std::shared_ptr<const Tokenizer> tokenizer = OpenkpSpecTokenizer()) {
-  return etc::MakeTask<Openkp>(MakeOpenkpHead, options, "f.json: openkp",
-                               {.model = config}, std::move(tokenizer));
+  return etc::MakeTask<Openkp>(MakeOpenkpHead, TaskConfig(config, options),
+                               std::move(tokenizer));
 }
 
 std::string Message(const absl::StatusOr<std::unique_ptr<RecordTask>>& task) {
@@ -262,8 +263,8 @@ TEST(OpenkpTest, MarksExamplesThatWereCut) {
   const std::string record = GreenTeaJson().dump();
   for (const int64_t length : {4096, 4}) {
     const auto task = etc::MakeTask<Openkp>(
-        MakeOpenkpHead, Json::object(), "f.json: openkp",
-        {.model = SmallConfig(), .max_long_length = length},
+        MakeOpenkpHead,
+        TaskConfig(SmallConfig(), Json::object(), {.max_long_length = length}),
         OpenkpSpecTokenizer());
     ASSERT_TRUE(task.ok()) << task.status();
     const auto examples = (*task)->MakeExamples(record, "here");

@@ -33,6 +33,7 @@
 #include "tests/support/gradient_check.h"
 #include "tests/support/initial_values.h"
 #include "tests/support/shipped_config.h"
+#include "tests/support/task_config.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/tasks/text/word_tokenizer.h"
 
@@ -74,11 +75,12 @@ absl::StatusOr<std::unique_ptr<RecordTask>> MakeSquad(
     bool is_bert, nlohmann::json options = nlohmann::json::object(),
     int64_t length = 9) {
   options["max_query_length"] = options.value("max_query_length", 2);
-  return MakeTask<Squad>(MakeSquadHead, options, "f.json: squad",
-                         {.model = SmallConfig(is_bert),
-                          .max_long_length = length,
-                          .max_global_length = is_bert ? length : 6},
-                         Words());
+  return MakeTask<Squad>(
+      MakeSquadHead,
+      TaskConfig(SmallConfig(is_bert), options,
+                 {.max_long_length = length,
+                  .max_global_length = is_bert ? length : 6}),
+      Words());
 }
 
 constexpr char kRecord[] =
@@ -145,8 +147,9 @@ TEST(SquadDataTest, HasEachIdOnceInAllFiles) {
                                   directory.Write("dev_b.json", file)}});
   ASSERT_TRUE(source.ok()) << source.status();
   EXPECT_THAT(
-      std::string(
-          dynamic_cast<const FileRecordSource&>(**source).CheckIds().message()),
+      std::string(dynamic_cast<const FileRecordSource&>(**source)
+                      .CheckRecordsAndIds(OnBadRecord::kError)
+                      .message()),
       HasSubstr("dev_b.json: data[0].paragraphs[0].qas[0]: the id \"q\" should "
                 "occur once"));
 }
@@ -384,8 +387,8 @@ TEST(SquadOptionsTest, SayWhatIsWrong) {
                         "context, but is 7"));
   EtcConfig two_types = SmallConfig(/*is_bert=*/false);
   two_types.segment_vocab_size = 2;
-  const auto task = MakeTask<Squad>(MakeSquadHead, nlohmann::json::object(),
-                                    "f", {.model = two_types}, Words());
+  const auto task =
+      MakeTask<Squad>(MakeSquadHead, TaskConfig(two_types), Words());
   EXPECT_THAT(std::string(task.status().message()),
               HasSubstr("model.segment_vocab_size should be at least 3"));
 }
@@ -395,8 +398,9 @@ TEST(SquadTaskTest, ReadsInputsOfRoberta) {
   EtcConfig model = SmallConfig(/*is_bert=*/true);
   model.segment_vocab_size = 1;
   const auto make = [&](int64_t length) {
-    return MakeTask<Squad>(MakeSquadHead, {{"max_query_length", 2}}, "f",
-                           {.model = model, .max_global_length = length},
+    return MakeTask<Squad>(MakeSquadHead,
+                           TaskConfig(model, {{"max_query_length", 2}},
+                                      {.max_global_length = length}),
                            RobertaWords());
   };
   EXPECT_THAT(std::string(make(6).status().message()),

@@ -21,10 +21,10 @@
 #include "tasks/inputs/description.h"
 #include "tasks/inputs/text_head.h"
 #include "tasks/inputs/text_input.h"
+#include "tasks/metrics.h"
 #include "tasks/task/benchmark.h"
 #include "tasks/task/benchmark_head.h"
 #include "tasks/task/official_json.h"
-#include "tasks/task/scoring.h"
 
 // A whole benchmark in one file, the smallest that there is: BoolQ (Clark et
 // al. 2019) in SuperGLUE's format, a line for each question,

@@ -20,6 +20,7 @@
 #include "tasks/config/config.h"
 #include "tasks/task/benchmark_task.h"
 #include "tasks/task/score_files.h"
+#include "tests/support/task_config.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/tasks/text/word_tokenizer.h"
 
@@ -51,8 +52,9 @@ EtcConfig SmallConfig() {
 
 std::unique_ptr<RecordTask> MakeBoolq() {
   auto task = MakeTask<Boolq>(
-      MakeBoolqHead, nlohmann::json::object(), "run.json: boolq",
-      {.model = SmallConfig(), .max_long_length = 16, .max_global_length = 4},
+      MakeBoolqHead,
+      TaskConfig(SmallConfig(), nlohmann::json::object(),
+                 {.max_long_length = 16, .max_global_length = 4}),
       std::make_shared<WordTokenizer>(
           std::vector<std::string>{"[CLS]", "[SEP]", "a", "b", "c", "d"}));
   EXPECT_TRUE(task.ok()) << task.status();

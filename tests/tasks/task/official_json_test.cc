@@ -1,5 +1,5 @@
-// Objects and lists of official data: fields that nobody asked for are ignored,
-// and a message begins with the place of what is wrong.
+// Lists of official data, whose messages begin with the place of what is wrong,
+// and records by their ids.
 
 #include "tasks/task/official_json.h"
 
@@ -17,28 +17,7 @@ namespace etc {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::Pair;
-
-struct Point {
-  int64_t x = 0;
-};
-void ReadPoint(JsonObjectReader& reader, Point* point) {
-  reader.Required("x", &point->x);
-}
-
-TEST(ParseObjectTest, ReadsFieldsAndIgnoresOthers) {
-  const auto point = ParseObject<Point>(R"({"x": 3, "y": 4})", "f", ReadPoint);
-  ASSERT_TRUE(point.ok()) << point.status();
-  EXPECT_EQ(point->x, 3);
-}
-
-TEST(ParseObjectTest, NamesThePlaceOfAMistake) {
-  EXPECT_EQ(ParseObject<Point>("{}", "f: record 1", ReadPoint).status(),
-            absl::InvalidArgumentError("f: record 1.x is missing"));
-  EXPECT_THAT(ParseObject<Point>("{", "f", ReadPoint).status().message(),
-              HasSubstr("f:1:2"));
-}
 
 absl::StatusOr<int64_t> ReadNumber(const nlohmann::json& json,
                                    const std::string& where) {

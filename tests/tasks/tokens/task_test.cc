@@ -25,6 +25,7 @@
 #include "tasks/task/benchmark_head.h"
 #include "tasks/task/benchmark_task.h"
 #include "tasks/text/wordpiece_tokenizer.h"
+#include "tests/support/task_config.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/tasks/text/word_tokenizer.h"
 
@@ -40,32 +41,34 @@ using ::testing::Key;
 using ::testing::Pair;
 
 // [CLS] is 10, [SEP] 11, the words from 12 on; full stops are 6.
-TaskSettings TokensSettings(int64_t max_long_length = 4096,
-                            int64_t max_global_length = 512) {
+FinetuneConfig TokensSettings(int64_t max_long_length = 4096,
+                              int64_t max_global_length = 512) {
   EtcConfig model;
   model.vocab_size = 20;
   model.hidden_size = 6;
   model.num_attention_heads = 2;
   model.hidden_dropout_prob = 0;
-  return {.model = model,
-          .max_long_length = max_long_length,
-          .max_global_length = max_global_length,
-          .split_sentences = SplitAtFullStops};
+  return TaskConfig(model, nlohmann::json::object(),
+                    {.max_long_length = max_long_length,
+                     .max_global_length = max_global_length});
 }
 
 std::unique_ptr<RecordTask> MakeTokensTask(
-    const TaskSettings& settings = TokensSettings(),
+    FinetuneConfig settings = TokensSettings(),
     const nlohmann::json& options = {{"labels", {"p", "q"}}}) {
-  auto task =
-      MakeTask<Tokens>(MakeTokensHead, options, "f.json: tokens", settings,
-                       std::make_shared<WordTokenizer>(std::vector<std::string>{
-                           "[CLS]", "[SEP]", "a", "b", "c", "d"}));
-  EXPECT_TRUE(task.ok()) << task.status();
-  return *std::move(task);
+  const auto tokenizer = std::make_shared<WordTokenizer>(
+      std::vector<std::string>{"[CLS]", "[SEP]", "a", "b", "c", "d"});
+  settings.task_options = options;
+  auto read = ReadCheckedTaskOptions<Tokens>(settings, tokenizer.get());
+  EXPECT_TRUE(read.ok()) << read.status();
+  read->input.split_sentences = SplitAtFullStops;
+  return std::make_unique<BenchmarkTask<Tokens>>(
+      *std::move(read), settings.model, tokenizer, MakeTokensHead);
 }
 
 std::shared_ptr<const TokensExample> TokensExampleOf(
-    const std::string& line, const TaskSettings& settings = TokensSettings()) {
+    const std::string& line,
+    const FinetuneConfig& settings = TokensSettings()) {
   const auto examples =
       MakeTokensTask(settings)->MakeExamples(line, "f.jsonl: record 3");
   EXPECT_TRUE(examples.ok()) << examples.status();
@@ -113,7 +116,7 @@ TEST(TokensExampleTest, IsCutAtTheEnd) {
 }
 
 TEST(TokensExampleTest, IsOneSequenceForBert) {
-  TaskSettings settings = TokensSettings(/*max_long_length=*/1, 9);
+  FinetuneConfig settings = TokensSettings(/*max_long_length=*/1, 9);
   settings.model.has_long_tokens = false;
   settings.model.segment_vocab_size = 2;
   const auto example = TokensExampleOf(kLine, settings);
@@ -279,7 +282,7 @@ TEST(TokensHeadTest, AveragesTheCrossEntropyOfFirstPieces) {
 
 TEST(TokensHeadTest, DropsStatesInTrainingAlone) {
   torch::manual_seed(1);
-  TaskSettings settings = TokensSettings();
+  FinetuneConfig settings = TokensSettings();
   settings.model.hidden_dropout_prob = 0.25;
   const auto task = MakeTokensTask(settings);
   const auto head = std::dynamic_pointer_cast<OutputHead>(task->MakeHead());

@@ -38,7 +38,7 @@ class EvaluateTest : public testing::Test {
     const std::string second = temporary_.Write(
         "second.jsonl",
         absl::StrReplaceAll(ToyRecords(11, 2), {{"\"id\":\"", "\"id\":\"b"}}));
-    auto records = OpenRecords({file, second}, *task_);
+    auto records = OpenRecords(*task_, {.patterns = {file, second}});
     EXPECT_TRUE(records.ok()) << records.status();
     records_ = *std::move(records);
   }
@@ -89,11 +89,11 @@ class UnansweredTask : public ToyTask {
 TEST_F(EvaluateTest, TakesOnlyAnsweredRecordsForTraining) {
   const std::string file = temporary_.Write("test.jsonl", ToyRecords(2, 1));
   const UnansweredTask task(model_->encoder()->config());
-  const auto evaluation = OpenRecords({file}, task);
+  const auto evaluation = OpenRecords(task, {.patterns = {file}});
   ASSERT_TRUE(evaluation.ok()) << evaluation.status();
   EXPECT_TRUE((*evaluation)->Make({.record = 0}).ok());
   const auto training =
-      OpenRecords({file}, task, {.use = RecordUse::kTraining});
+      OpenRecords(task, {.patterns = {file}, .use = RecordUse::kTraining});
   ASSERT_TRUE(training.ok()) << training.status();
   EXPECT_THAT(std::string((*training)->Make({.record = 1}).status().message()),
               testing::AllOf(testing::HasSubstr("test.jsonl"),
@@ -101,12 +101,13 @@ TEST_F(EvaluateTest, TakesOnlyAnsweredRecordsForTraining) {
 }
 
 TEST_F(EvaluateTest, GivesTheSameLogitsForAnyBatches) {
-  const torch::Tensor expected = Logits(MustEvaluate({.batch_size = 1}));
+  const torch::Tensor expected =
+      Logits(MustEvaluate({.loader = {.batch_size = 1}}));
   ASSERT_EQ(expected.size(0), 22);
   EXPECT_GT(expected.std().item<double>(), 1e-3);
   for (const int64_t batch_size : {2, 8, 100}) {
     const Evaluation evaluation =
-        MustEvaluate({.batch_size = batch_size, .workers = 3});
+        MustEvaluate({.loader = {.batch_size = batch_size, .workers = 3}});
     EXPECT_EQ(evaluation.num_examples, 22);
     EXPECT_TRUE(torch::allclose(Logits(evaluation), expected, /*rtol=*/1e-4,
                                 /*atol=*/1e-5))
@@ -144,7 +145,8 @@ TEST_F(EvaluateTest, NamesTheRecordWhoseLogitsAreNotFinite) {
         value);
     for (const int64_t batch_size : {1, 8}) {
       const absl::Status status =
-          Evaluate(model_.get(), *task_, *records_, {.batch_size = batch_size})
+          Evaluate(model_.get(), *task_, *records_,
+                   {.loader = {.batch_size = batch_size}})
               .status();
       EXPECT_TRUE(absl::IsAborted(status)) << status;
       // The first record of ToyRecords(11, 2) that has token 9.
@@ -158,12 +160,13 @@ TEST_F(EvaluateTest, NamesTheRecordWhoseLogitsAreNotFinite) {
 TEST_F(EvaluateTest, SkipsBadRecordsOrSaysWhereTheyAre) {
   const std::string file =
       temporary_.Write("bad.jsonl", ToyRecords(3, 2) + "{\"id\": \"x\"}\n");
-  const auto records = OpenRecords({file}, *task_);
+  const auto records = OpenRecords(*task_, {.patterns = {file}});
   ASSERT_TRUE(records.ok());
   EXPECT_THAT(Evaluate(model_.get(), *task_, **records, {}).status().ToString(),
               HasSubstr("bad.jsonl"));
-  const auto evaluation = Evaluate(model_.get(), *task_, **records,
-                                   {.on_bad_record = OnBadRecord::kSkip});
+  const auto evaluation =
+      Evaluate(model_.get(), *task_, **records,
+               {.loader = {.on_bad_record = OnBadRecord::kSkip}});
   ASSERT_TRUE(evaluation.ok());
   EXPECT_EQ(evaluation->num_examples, 3);
   EXPECT_EQ(evaluation->skipped.count, 1);

@@ -21,7 +21,7 @@ TEST(RunPlanTest, TakesMegabytesForMillionsOfBytes) {
   config.cache_megabytes = 1'000'000'000;
   config.max_record_megabytes = 3;
   EXPECT_EQ(CacheBytesOf(config), 1'000'000'000'000'000);
-  EXPECT_EQ(MaxRecordBytesOf(config), 3'000'000u);
+  EXPECT_EQ(RecordLimitsOf(config).max_record_bytes, 3'000'000u);
 }
 
 FinetuneConfig SmallBatches() {

@@ -5,6 +5,7 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/types.h>
 
+#include <any>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -14,6 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "base/json_reader.h"
 #include "base/random.h"
 #include "base/shuffle.h"
@@ -137,6 +139,26 @@ class ToyTask : public RecordTask {
                                            2, model_.local_radius,
                                            model_.relative_pos_max_distance);
     return std::vector<std::shared_ptr<const Example>>{example};
+  }
+
+  // Training and evaluations of files of JSON objects need none of these.
+  absl::StatusOr<Examples> MakeExamplesOf(
+      const std::any& /*record*/, const std::string& /*where*/) const override {
+    return Examples();
+  }
+  absl::StatusOr<RecordId> CheckRecord(const std::string& /*record*/,
+                                       const std::string& /*where*/,
+                                       RecordUse /*use*/) const override {
+    return RecordId();
+  }
+  RecordPrediction PredictRecord(
+      const Examples& /*examples*/,
+      absl::Span<const std::vector<torch::Tensor>> /*logits*/) const override {
+    return {};
+  }
+  std::string FileOf(
+      absl::Span<const RecordPrediction> /*predictions*/) const override {
+    return "";
   }
 
   std::shared_ptr<TaskHead> MakeHead() const override {

@@ -342,7 +342,7 @@ TEST_F(TrainerFailureTest, RecommendsACheckpointWhoseWeightsGiveAFiniteLoss) {
     const ToyTask task(config->model);
     auto model = LoadTaskModel(checkpoint, *config, task);
     ASSERT_TRUE(model.ok()) << model.status();
-    const auto records = OpenRecords({train_}, task);
+    const auto records = OpenRecords(task, {.patterns = {train_}});
     ASSERT_TRUE(records.ok());
     const auto evaluation = Evaluate(&*model, task, **records, {});
     ASSERT_TRUE(evaluation.ok()) << type << ": " << evaluation.status();

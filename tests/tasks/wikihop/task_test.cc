@@ -24,6 +24,7 @@
 #include "tasks/text/wordpiece_tokenizer.h"
 #include "tests/support/sample_examples.h"
 #include "tests/support/shared_data.h"
+#include "tests/support/task_config.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/tasks/inputs/byte_level_tokenizer.h"
 #include "tests/tasks/text/word_tokenizer.h"
@@ -54,9 +55,9 @@ std::shared_ptr<const Tokenizer> SmallTokenizer(bool lower_cases = true) {
 absl::StatusOr<std::unique_ptr<RecordTask>> MakeTask(
     const nlohmann::json& options, EtcConfig config = BertConfig(),
     std::shared_ptr<const Tokenizer> tokenizer = SmallTokenizer()) {
-  return etc::MakeTask<Wikihop>(MakeWikihopHead, options, "f.json: wikihop",
-                                {.model = config, .max_global_length = 430},
-                                std::move(tokenizer));
+  return etc::MakeTask<Wikihop>(
+      MakeWikihopHead, TaskConfig(config, options, {.max_global_length = 430}),
+      std::move(tokenizer));
 }
 
 std::string Message(const absl::StatusOr<std::unique_ptr<RecordTask>>& task) {
@@ -142,12 +143,11 @@ TEST(MakeWikihopTaskTest, RefusesCasedWordPieceUnlessAlignedByCharacters) {
 
 TEST(MakeWikihopTaskTest, RefusesCasedTokenizerJsonUnlessAlignedByCharacters) {
   const auto make = [](const nlohmann::json& options) {
-    return etc::MakeTask<Wikihop>(
-        MakeWikihopHead, options, "f.json: wikihop",
-        {.model = BertConfig(),
-         .tokenizer_kind = TokenizerKind::kHuggingFace,
-         .max_global_length = 430},
-        ByteLevelTokenizer({"oslo", "Oslo"}));
+    FinetuneConfig config =
+        TaskConfig(BertConfig(), options, {.max_global_length = 430});
+    config.tokenizer.type = "huggingface";
+    return etc::MakeTask<Wikihop>(MakeWikihopHead, config,
+                                  ByteLevelTokenizer({"oslo", "Oslo"}));
   };
   EXPECT_THAT(Message(make(nlohmann::json::object())),
               HasSubstr("wikihop.mention_alignment should be \"characters\" "
@@ -247,14 +247,13 @@ class WikihopRealDataTest : public testing::TestWithParam<std::string> {
 
   // The examples of a task that splits documents so.
   Examples ExamplesWith(SentenceSplitter split) {
-    auto task = etc::MakeTask<Wikihop>(
-        MakeWikihopHead, nlohmann::json::object(), "f.json: wikihop",
-        {.model = BertConfig(),
-         .max_global_length = 430,
-         .split_sentences = std::move(split)},
-        tokenizer_);
-    EXPECT_TRUE(task.ok()) << task.status();
-    return ReadExamples(**task, path_);
+    WikihopOptions options;
+    options.input = InputOptionsOf(BertConfig());
+    options.input.max_global_length = 430;
+    options.input.split_sentences = std::move(split);
+    return ReadExamples(BenchmarkTask<Wikihop>(options, BertConfig(),
+                                               tokenizer_, MakeWikihopHead),
+                        path_);
   }
 
   std::string path_;

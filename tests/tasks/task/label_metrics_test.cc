@@ -1,7 +1,7 @@
 // Correlations against those of scikit-learn and SciPy (doc/glue.md 12.2), to
 // the seven digits that are given, and degenerate cases (doc/glue.md 7).
 
-#include "tasks/task/scoring.h"
+#include "tasks/task/label_metrics.h"
 
 #include <gtest/gtest.h>
 
