@@ -188,16 +188,18 @@ void ScoreBuffer::Recompute(const KeptLayer& layer, const ScorePair& previous,
 
 void ScoreBuffer::ReturnTo(int64_t layers, int64_t pass) {
   CheckIntact();
+  TORCH_CHECK(!holds_next_,
+              "residual scores in a buffer are gone, since a layer that was to "
+              "run again ended with an error");
+  TORCH_CHECK(storage_ != ScoreStorage::kReverse || layers <= layers_,
+              "a backward pass has consumed the residual scores of this layer; "
+              "to run a second one, use ScoreStorage::kRecompute or kStore");
   const auto last = static_cast<size_t>(layers - 1);
   TORCH_CHECK(last < added_.size() && added_[last].pass == pass,
               "the residual scores of this layer are gone: another layer took "
               "its place in their buffer; to give the scores of a layer to "
               "several others, use ScoreStorage::kStore");
   if (storage_ == ScoreStorage::kReverse) {
-    TORCH_CHECK(layers <= layers_,
-                "a backward pass has consumed the residual scores of this "
-                "layer; to run a second one, use ScoreStorage::kRecompute or "
-                "kStore");
     for (; layers_ > layers; --layers_) {
       TORCH_CHECK(!kept_.empty(), "the residual scores of layer ", layers_,
                   " cannot leave the sum: the backward pass left out that "

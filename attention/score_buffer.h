@@ -77,9 +77,9 @@ class ScoreBuffer {
   // sum so far, if it did, which autograd refuses to use as they were.
   ScorePair Added(const ScorePair& previous);
 
-  // Goes back to `layers` layers, of which the next, whose first forward pass
-  // was the `pass`-th, runs it a second time: gradient checkpointing, where the
-  // first kept nothing. That layer's scores leave the sum when the pass begins,
+  // Goes back to `layers` layers, of which the next, whose last forward pass
+  // was the `pass`-th, runs again: gradient checkpointing, where the first pass
+  // kept nothing. That layer's scores leave the sum when the pass begins,
   // by Next, which has its queries and keys. kReverse only. Throws c10::Error
   // as ReturnTo does.
   void RunAgain(int64_t layers, int64_t pass);

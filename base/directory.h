@@ -44,7 +44,8 @@ std::string TemporaryName(const std::string& path, uint64_t number);
 // Removes from `directory` the regular files, and the directories with all that
 // is in them, with a TemporaryName of this host and ProcessScope whose process
 // is not running; also those of this process, which must not be writing any
-// there. OK if there is no such directory, or it may not be listed.
+// there. Those of an earlier boot stay. OK if there is no such directory, or it
+// may not be listed.
 absl::Status RemoveAbandonedTemporaries(const std::string& directory);
 
 // Identifies this boot of the machine and this process's PID namespace, in

@@ -146,7 +146,10 @@ def unpack(archive, root):
     seal = root.with_suffix(".sha256")
     digest_now = hashlib.sha256(archive.read_bytes()).hexdigest()
     if root.is_dir():
-        if not seal.exists() or seal.read_text() != digest_now:
+        if not seal.exists():
+            raise studies.Failure("%s does not say of which package it is: name "
+                                  "another folder by --out" % root)
+        if seal.read_text() != digest_now:
             raise studies.Failure("%s is of another package than %s: name "
                                   "another folder by --out" % (root, archive))
         return

@@ -230,7 +230,7 @@ def files_of(task, arguments):
 
 
 def settings_of(task, seed, arguments):
-    """What a run is made with but its files, which a result keeps."""
+    """Settings of a run but for its files, which a result keeps."""
     return {**COMMON, **TASKS[task], "task": task, "model": arguments.model,
             "data": arguments.squad if task == "squad" else arguments.glue,
             "seed": seed, "threads": arguments.threads}
@@ -241,7 +241,7 @@ def name_of(system, settings):
 
 
 def is_done(system, settings, out):
-    """Whether the result of a run is there. One of other settings is refused."""
+    """True if the result of a run is there; exits if it is of other settings."""
     result = os.path.join(out, "results", name_of(system, settings) + ".json")
     if not os.path.exists(result):
         return False

@@ -97,7 +97,7 @@ elseif(etc_torch_places GREATER 1)
     "environment.")
 elseif(TORCH_CXX_FLAGS MATCHES "_GLIBCXX_USE_CXX11_ABI=0")
   string(CONCAT ETC_TORCH_MISTAKE
-    "LibTorch should have the C++11 ABI, as Abseil and the other libraries have, "
-    "but ${Torch_DIR} has the old one (${TORCH_CXX_FLAGS}). Take Debian's, one "
-    "whose archive is called libtorch-cxx11-abi, or PyPI's torch 2.7 or later.")
+    "LibTorch should have the C++11 ABI, the compiler's own, but ${Torch_DIR} has "
+    "the old one (${TORCH_CXX_FLAGS}). Take Debian's, an archive of 2.8 or later "
+    "or one called libtorch-cxx11-abi, or PyPI's torch 2.7 or later.")
 endif()

@@ -6,8 +6,8 @@
 # ENVIRONMENT is a folder that `python3 -m venv` made; by default
 # build/python-environment, which is made where there is none. What it lacks of
 # torch, scikit-build-core, pytest and packages for texts is installed from PyPI
-# (torch with its CUDA libraries is some 3 GB; an environment with any torch 2
-# serves). Ends with "N passed, N failed" and the time; where PyPI cannot be
+# (torch with its CUDA libraries is some 3 GB; an environment with torch 2.7 or
+# later serves). Ends with "N passed, N failed" and the time; where PyPI cannot be
 # reached, or there is no compiler or Highway, says so in a line that begins with
 # "Skipped", and exits with 77. Tests beside the C++ library want its programs and
 # tests in build/release (bash tests/run.sh). Those that are skipped, for want of

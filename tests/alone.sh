@@ -34,7 +34,7 @@ for entry in json.load(open(sys.argv[1])):
   words = shlex.split(entry["command"])
   words = words[:words.index("-o")] + [
       "-Wshadow", "-Werror", "-Wfatal-errors", "-fsyntax-only", "-x", "c++", "-"]
-  for path in map(os.path.relpath, files):
+  for path in (os.path.relpath(os.path.realpath(file)) for file in files):
     if (re.match("(base|attention|etc|tasks)/", path) and
         re.search(sys.argv[2], path)):
       print(path, entry["directory"], shlex.join(words), sep="\n", end="\0")

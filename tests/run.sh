@@ -39,6 +39,9 @@ for option in "$@"; do
   [[ $option != -DCMAKE_PREFIX_PATH=* && $option != -DTorch_DIR=* ]] ||
     prefixes+=:${option#*=}
 done
+configured=$(sed -n 's/^Torch_DIR:PATH=//p' "build/$preset/CMakeCache.txt" \
+  2>/dev/null || true)
+[[ $configured == /usr/lib/* ]] || prefixes+=:$configured
 CMAKE_PREFIX_PATH=$prefixes bash cmake/install_dependencies.sh
 
 mkdir -p "build/$preset"

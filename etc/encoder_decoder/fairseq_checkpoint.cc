@@ -258,6 +258,10 @@ bool IsFairseqTranslation(const TensorReader& reader) {
          Has(reader, "decoder.layers.0.encoder_attn.in_proj_weight");
 }
 
+bool HasFairseqOptions(const TensorReader& reader) {
+  return !OptionsOf(reader).empty();
+}
+
 absl::StatusOr<EncoderDecoderConfig> FairseqConfig(const TensorReader& reader,
                                                    int64_t heads) {
   EncoderDecoderConfig config;

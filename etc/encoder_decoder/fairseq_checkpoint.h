@@ -20,6 +20,10 @@ namespace etc {
 // Returns true if the file has the parameters of fairseq's encoder-decoder.
 bool IsFairseqTranslation(const TensorReader& reader);
 
+// Returns true if the file has options of the training. Without them, what
+// FairseqConfig takes from the options are fairseq's defaults.
+bool HasFairseqOptions(const TensorReader& reader);
+
 // The configuration of a checkpoint. Sizes, numbers of layers, shared tables
 // and sublayers follow from the tensors; heads, activation, dropout and lengths
 // are those of the options. The three residual_attention modes, which

@@ -4,6 +4,7 @@
 #include <ATen/core/Generator.h>
 #include <torch/utils.h>
 
+#include <mutex>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -86,14 +87,21 @@ absl::Status CheckDirectory(const std::string& directory) {
 // then go on as before.
 class ScopedSeed {
  public:
-  explicit ScopedSeed(uint64_t seed) { generator_.set_current_seed(seed); }
-  ~ScopedSeed() { generator_.set_state(state_); }
+  explicit ScopedSeed(uint64_t seed) {
+    const std::lock_guard<std::mutex> lock(generator_.mutex());
+    state_ = generator_.get_state();
+    generator_.set_current_seed(seed);
+  }
+  ~ScopedSeed() {
+    const std::lock_guard<std::mutex> lock(generator_.mutex());
+    generator_.set_state(state_);
+  }
   ScopedSeed(const ScopedSeed&) = delete;
   ScopedSeed& operator=(const ScopedSeed&) = delete;
 
  private:
   at::Generator generator_ = at::globalContext().defaultGenerator(torch::kCPU);
-  const torch::Tensor state_ = generator_.get_state();
+  torch::Tensor state_;
 };
 
 // Checks that the vocabulary, if there is one, can be used and fits the

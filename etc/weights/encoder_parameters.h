@@ -112,6 +112,13 @@ struct RecognizedNames {
 absl::StatusOr<RecognizedNames> RecognizeNames(
     const std::vector<std::string>& names, const std::string& source);
 
+// The same of the tensors of an open file: by their stored names or, if these
+// have no token table, by those too that its metadata give for stored tensors
+// (doc/formats.md 1.3).
+class TensorSource;
+absl::StatusOr<RecognizedNames> RecognizeNames(const TensorSource& tensors,
+                                               const std::string& source);
+
 }  // namespace etc
 
 #endif  // ETC_ETC_WEIGHTS_ENCODER_PARAMETERS_H_

@@ -10,6 +10,7 @@
 #include "absl/strings/strip.h"
 #include "base/utf8.h"
 #include "etc/weights/encoder_parameters.h"
+#include "etc/weights/formats/tensor_source.h"
 #include "etc/weights/formats/tensorflow/tensorflow_checkpoint.h"
 
 namespace etc {
@@ -106,6 +107,19 @@ absl::StatusOr<RecognizedNames> RecognizeNames(
     }
   }
   return result;
+}
+
+absl::StatusOr<RecognizedNames> RecognizeNames(const TensorSource& tensors,
+                                               const std::string& source) {
+  absl::StatusOr<RecognizedNames> names =
+      RecognizeNames(tensors.names(), source);
+  if (!names.ok()) {
+    if (auto all = RecognizeNames(tensors.NamesAndAliases(), source);
+        all.ok()) {
+      return all;
+    }
+  }
+  return names;
 }
 
 }  // namespace etc

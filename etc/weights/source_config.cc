@@ -73,7 +73,7 @@ std::optional<RecognizedNames> NamesOfTensors(const std::string& path) {
   if (!tensors.ok()) {
     return std::nullopt;
   }
-  auto names = RecognizeNames((*tensors)->NamesAndAliases(), path);
+  auto names = RecognizeNames(**tensors, path);
   return names.ok() ? std::make_optional(*std::move(names)) : std::nullopt;
 }
 

@@ -342,12 +342,11 @@ absl::StatusOr<WeightFile> OpenWeights(const std::string& path,
                        OpenTensorSource(path));
   WeightFile file{.tensors = std::move(tensors), .source = {.path = path}};
   file.warnings = file.tensors->warnings();
-  const std::vector<std::string> names = file.tensors->NamesAndAliases();
-  for (const std::string& name : names) {
+  for (const std::string& name : file.tensors->NamesAndAliases()) {
     ETC_ASSIGN_OR_RETURN(const TensorInfo* info, file.tensors->Find(name));
     file.source.tensors[name] = *info;
   }
-  ETC_ASSIGN_OR_RETURN(file.source.names, RecognizeNames(names, path));
+  ETC_ASSIGN_OR_RETURN(file.source.names, RecognizeNames(*file.tensors, path));
   ETC_RETURN_IF_ERROR(FindConfig(assumed, &file));
   ETC_RETURN_IF_ERROR(FindHuggingFaceFields(&file));
   return file;

@@ -181,7 +181,7 @@ void WarnAll(const AttentionAnalysisOptions& options,
 
 // --- Records of a task -------------------------------------------------------
 
-// Records of which those are left out that `evaluate` skips.
+// Records without those that `evaluate` skips.
 struct GatedRecords {
   const ExampleSource& source;
   RecordGate gate;

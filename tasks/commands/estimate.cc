@@ -47,7 +47,7 @@ void PrintLine(const std::string& name, const std::string& value) {
   std::cout << absl::StreamFormat("  %-26s %15s\n", name, value);
 }
 
-// Returns the parameters that are trained.
+// Prints the parameters by their parts, and returns their counts.
 TrainedCounts PrintParameters(const FinetuneConfig& config,
                               const TaskHead& layers) {
   const ParameterCounts counts = CountParameters(config.model);

@@ -167,7 +167,9 @@ absl::StatusOr<int64_t> TranslateAll(
                                           done + static_cast<int64_t>(line) + 1,
                                           with_scores));
         },
-        /*first_line=*/done + 1));
+        [done](size_t line) {
+          return absl::StrCat("line ", done + line + 1);
+        }));
     ETC_RETURN_IF_ERROR(mistake);
     done += static_cast<int64_t>(encoded.size());
   }

@@ -163,7 +163,7 @@ std::string DictionaryOf(const VocabularyFile& vocabulary, int64_t rows) {
       lines += '\n';
     }
   }
-  // As fairseq names them.
+  // fairseq names such rows so.
   int64_t missing = rows - vocabulary.ids->size();
   for (int64_t i = 0; missing > 0; ++i) {
     const std::string word =

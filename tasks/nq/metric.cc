@@ -36,6 +36,16 @@ bool HasShortAnswer(const std::vector<NqSpan>& spans, NqYesNo yes_no) {
                      [](const NqSpan& span) { return !span.is_null(); });
 }
 
+// kAnnotatorsNeeded, or by the default rules all annotators if they are fewer.
+int64_t NeededAnnotators(const std::vector<NqAnnotation>& annotations,
+                         ScoringRules rules) {
+  const int64_t annotators =
+      std::max<int64_t>(static_cast<int64_t>(annotations.size()), 1);
+  return rules == ScoringRules::kOfficial
+             ? kAnnotatorsNeeded
+             : std::min(kAnnotatorsNeeded, annotators);
+}
+
 void Append(const std::string& prefix, const NqThresholdScores& best,
             Metrics* scores) {
   scores->emplace_back(prefix + "f1", best.f1);
@@ -159,11 +169,7 @@ Metrics ScoreNq(const ById<std::vector<NqAnnotation>>& gold,
   for (const auto& [id, annotations] : LastOfEachId(gold)) {
     const NqPrediction* found = FindById(by_id, id);
     const NqPrediction prediction = found == nullptr ? NqPrediction{} : *found;
-    const int64_t annotators =
-        std::max<int64_t>(static_cast<int64_t>(annotations->size()), 1);
-    const int64_t needed = rules == ScoringRules::kOfficial
-                               ? kAnnotatorsNeeded
-                               : std::min(kAnnotatorsNeeded, annotators);
+    const int64_t needed = NeededAnnotators(*annotations, rules);
     long_verdicts.push_back(JudgeLongAnswer(*annotations, prediction, needed));
     short_verdicts.push_back(
         JudgeShortAnswers(*annotations, prediction, needed));
@@ -174,6 +180,19 @@ Metrics ScoreNq(const ById<std::vector<NqAnnotation>>& gold,
   Append("long_", long_best, &scores);
   Append("short_", short_best, &scores);
   return scores;
+}
+
+double ScoreNqRecord(const std::vector<NqAnnotation>& annotations,
+                     const NqPrediction& prediction, ScoringRules rules) {
+  const int64_t needed = NeededAnnotators(annotations, rules);
+  double sum = 0;
+  for (const NqVerdict& verdict :
+       {JudgeLongAnswer(annotations, prediction, needed),
+        JudgeShortAnswers(annotations, prediction, needed)}) {
+    const bool is_empty = !verdict.has_gold && !verdict.has_prediction;
+    sum += is_empty || verdict.is_correct ? 1 : 0;
+  }
+  return sum / 2;
 }
 
 absl::StatusOr<std::pair<std::string, std::optional<std::vector<NqAnnotation>>>>

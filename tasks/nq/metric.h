@@ -77,6 +77,12 @@ NqThresholdScores BestThreshold(std::vector<NqVerdict> verdicts);
 Metrics ScoreNq(const ById<std::vector<NqAnnotation>>& gold,
                 const ById<NqPrediction>& predictions, ScoringRules rules);
 
+// The score of a single document, whose answers are all given: the mean of long
+// and short answer, each 1 if it is correct, or if there is none and none is
+// predicted, else 0. Which document has an answer is as in ScoreNq.
+double ScoreNqRecord(const std::vector<NqAnnotation>& annotations,
+                     const NqPrediction& prediction, ScoringRules rules);
+
 // The annotations of a record, if it has some, and its id. The rest of it may
 // be absent.
 //   kInvalidArgument  annotations that are not as the format has them

@@ -112,6 +112,14 @@ class Nq final : public Benchmark<NqRecord, NqExample, NqLogits, NqOptions,
     return {.metrics =
                 ScoreNq(answers.gold, answers.predictions, answers.rules)};
   }
+  // ScoreNqRecord: the best threshold says nothing of one page without an
+  // answer.
+  std::pair<std::string, double> RecordScore(
+      const Answers& answers) const override {
+    return {main_metric(),
+            ScoreNqRecord(answers.gold.front().second,
+                          answers.predictions.front().second, answers.rules)};
+  }
 };
 
 // Two linear layers (doc/nq.md 4). With B examples, L long tokens, x the long

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -125,19 +126,27 @@ std::vector<PhraseText> ElementTexts(const OpenkpRecord& record) {
   return texts;
 }
 
-std::vector<std::string> EvaluatorPhrases(
+std::vector<std::string> JoinedPhrases(
     const std::vector<std::vector<std::string>>& phrases) {
   std::vector<std::string> joined;
   for (const std::vector<std::string>& words : phrases) {
     if (words.empty() || words.front().empty()) {
       continue;
     }
-    std::string& phrase = joined.emplace_back();
+    std::string phrase;
     for (size_t i = 0; i < words.size(); ++i) {
       absl::StrAppend(&phrase, i > 0 ? " " : "", LowerCase(words[i]));
     }
+    if (std::find(joined.begin(), joined.end(), phrase) == joined.end()) {
+      joined.push_back(std::move(phrase));
+    }
   }
-  return EvaluatorForms(joined);
+  return joined;
+}
+
+std::vector<std::string> EvaluatorPhrases(
+    const std::vector<std::vector<std::string>>& phrases) {
+  return EvaluatorForms(JoinedPhrases(phrases));
 }
 
 std::vector<std::string> EvaluatorForms(

@@ -83,13 +83,16 @@ struct OpenkpReferences {
 OpenkpReferences ReferencesOf(const OpenkpRecord& record,
                               ScoringRules rules = ScoringRules::kDefault);
 
-// Phrases as the official evaluator compares them: words in lower case, joined
-// by a blank, without white space at the end; repetitions, and phrases without
-// a first word, left out. Articles and punctuation stay (doc/openkp.md 8.2).
+// Phrases as predictions have them: words in lower case, joined by a blank;
+// repetitions, and phrases without a first word, left out.
+std::vector<std::string> JoinedPhrases(
+    const std::vector<std::vector<std::string>>& phrases);
+// The same as the official evaluator compares them: EvaluatorForms of them.
+// Articles and punctuation stay (doc/openkp.md 8.2).
 std::vector<std::string> EvaluatorPhrases(
     const std::vector<std::vector<std::string>>& phrases);
-// The same of phrases that are joined and in lower case already, as predictions
-// are. None of them is left out for its first word.
+// Joined phrases without white space at the end; those that are repetitions
+// then are left out.
 std::vector<std::string> EvaluatorForms(
     const std::vector<std::string>& phrases);
 

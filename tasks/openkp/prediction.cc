@@ -117,7 +117,7 @@ Openkp::PredictionsOr Openkp::ReadPredictions(const std::string& path) const {
           -> absl::StatusOr<std::pair<std::string, Phrases>> {
         ETC_ASSIGN_OR_RETURN(OpenkpPhraseLists lists,
                              ParseOpenkpPhraseLists(line, where));
-        return std::pair(std::move(lists.url), EvaluatorPhrases(lists.phrases));
+        return std::pair(std::move(lists.url), JoinedPhrases(lists.phrases));
       });
 }
 

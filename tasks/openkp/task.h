@@ -112,7 +112,7 @@ class Openkp final
     return earlier.has_text && later.has_text &&
            earlier.text_hash == later.text_hash;
   }
-  // Phrases as the official evaluator compares them (EvaluatorPhrases).
+  // JoinedPhrases of each line, as Decode gives them.
   //   kInvalidArgument  what ParseOpenkpPhraseLists says of a line; a url that
   //                     comes again
   PredictionsOr ReadPredictions(const std::string& path) const override;

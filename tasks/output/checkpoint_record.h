@@ -24,7 +24,7 @@ struct RecordedCheckpoint {
   CheckpointFiles weights;
   // As of now: kFinite too if a later loss of its weights was finite.
   LossCheck check = LossCheck::kFinite;
-  // As in CheckpointOwner.
+  // As in CheckpointOwner, until it is evaluated.
   bool is_interim = false;
 
   bool operator==(const RecordedCheckpoint&) const = default;

@@ -267,7 +267,8 @@ void CheckpointStore::Supersede(CheckpointRecord* record) const {
 
 absl::Status CheckpointStore::Commit(CheckpointRecord record) {
   std::erase_if(record.superseded, [&](const std::string& name) {
-    return record.checkpoints.contains(name) || !IsThere(PathOf(name));
+    return record.checkpoints.contains(name) ||
+           (!IsThere(PathOf(name)) && !IsThere(PathOf(UnfinishedName(name))));
   });
   if (!(record == record_)) {
     ETC_RETURN_IF_ERROR(WriteCheckpointRecord(record, directory_));
@@ -331,8 +332,10 @@ absl::Status CheckpointStore::NoteEvaluation(const Metrics& scores,
         absl::StrCat(directory_, " has no checkpoint to mark as the best"));
   }
   CheckpointRecord record = record_;
-  record.checkpoints[record.last].scores = scores;
-  record.checkpoints[record.last].check = LossCheck::kFinite;
+  RecordedCheckpoint& last = record.checkpoints[record.last];
+  last.scores = scores;
+  last.check = LossCheck::kFinite;
+  last.is_interim = false;
   if (is_best) {
     record.best = record.last;
   }

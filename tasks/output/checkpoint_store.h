@@ -72,7 +72,7 @@ class CheckpointStore {
   // once, before these. Errors also as of Check().
   absl::Status TakeOver();
 
-  // Checks that RemoveRun() would leave nothing behind. Changes nothing.
+  // Checks that FinishRemoval() would leave nothing behind. Changes nothing.
   //   kFailedPrecondition  names the first entry that no run of ours has there,
   //                        or not this one
   // Errors also as of Check().
@@ -164,8 +164,8 @@ class CheckpointStore {
   // given.
   bool IsCheckpointOf(const std::string& name, const std::string& run) const;
   void PointLink(const std::string& link, const std::string& name);
-  // Returns true if `name` is an entry that RemoveRun() deletes. `run` is the
-  // run's id.
+  // Returns true if `name` is an entry that FinishRemoval() deletes. `run` is
+  // the run's id.
   bool IsRemovable(const std::string& name, const std::string& run) const;
   // Delete as much as they can; return the first error.
   absl::Status DeleteUnfinished() const;

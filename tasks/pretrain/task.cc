@@ -114,12 +114,6 @@ absl::StatusOr<std::unique_ptr<Task>> PretrainTask::Make(
       CorpusTokenizer corpus,
       MakeCorpusTokenizer(config.tokenizer, std::move(tokenizer),
                           options.mask_piece));
-  if (options.whole_words && config.task_options.contains("whole_words") &&
-      !MarksWords(corpus)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(config.source, ": pretrain.whole_words should be false: ",
-                     config.tokenizer.vocabulary, kUnmarkedWords));
-  }
   // The constructor is private: make_unique cannot see it.
   return std::unique_ptr<Task>(new PretrainTask(config, std::move(options),
                                                 std::move(corpus), *special));
@@ -256,6 +250,11 @@ absl::StatusOr<std::vector<std::string>> PretrainTask::DescribeData(
     }
   }
   if (options_.whole_words && !MarksWords(tokenizer_)) {
+    if (config_.task_options.contains("whole_words")) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          config_.source, ": pretrain.whole_words should be false: ",
+          config_.tokenizer.vocabulary, kUnmarkedWords));
+    }
     lines.push_back(absl::StrCat("warning: whole words: ",
                                  config_.tokenizer.vocabulary, kUnmarkedWords));
   } else if (options_.whole_words) {

@@ -23,9 +23,7 @@ namespace etc {
 class PretrainTask final : public Task {
  public:
   //   kInvalidArgument  ReadPretrainOptions; a vocabulary without the pieces
-  //                     that are needed, or with none that continues a word
-  //                     where the configuration asks for whole words; a model
-  //                     without the ids
+  //                     that are needed; a model without the ids
   static absl::StatusOr<std::unique_ptr<Task>> Make(
       const FinetuneConfig& config, std::shared_ptr<const Tokenizer> tokenizer);
 
@@ -38,6 +36,8 @@ class PretrainTask final : public Task {
   // Describes the documents left out of each store, and the accuracy of always
   // answering the most frequent token of the first; warns if whole words leave
   // few masks, or are not known.
+  //   kInvalidArgument     the configuration asks for whole words, but no piece
+  //                        of the vocabulary continues one
   //   kFailedPrecondition  CheckWholeWordMasks
   absl::StatusOr<std::vector<std::string>> DescribeData(
       const ExampleSource& train, const ExampleSource& dev) const override;

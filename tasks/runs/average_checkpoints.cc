@@ -19,6 +19,7 @@
 #include "etc/weights/checkpoint.h"
 #include "nlohmann/json.hpp"
 #include "tasks/output/checkpoint_files.h"
+#include "tasks/output/checkpoint_record.h"
 #include "tasks/output/checkpoint_survey.h"
 #include "tasks/output/results.h"
 
@@ -194,13 +195,22 @@ absl::StatusOr<CheckpointsToAverage> FindCheckpointsToAverage(
         options.last);
   }
   ETC_ASSIGN_OR_RETURN(const fs::path store, FindStore(options.directory));
+  // Of checkpoints that are not in it their own files say all.
+  const CheckpointRecord record =
+      ReadCheckpointRecord(store.string()).value_or(CheckpointRecord());
   std::map<int64_t, std::string> by_step;
   for (const std::string& name : StepDirectories(store)) {
     const std::string path = (store / name).string();
     const absl::StatusOr<CheckpointOwner> owner = ReadCheckpointOwner(path);
     const int64_t step = StepOfCheckpoint(name);
-    if (step <= options.up_to_step && owner.ok() && owner->name == name &&
-        !owner->is_interim && CheckCheckpointSizes(path, *owner).ok()) {
+    if (step > options.up_to_step || !owner.ok() || owner->name != name) {
+      continue;
+    }
+    const auto recorded = record.checkpoints.find(name);
+    const bool is_interim = recorded == record.checkpoints.end()
+                                ? owner->is_interim
+                                : recorded->second.is_interim;
+    if (!is_interim && CheckCheckpointSizes(path, *owner).ok()) {
       by_step[step] = path;
     }
   }
@@ -212,7 +222,8 @@ absl::StatusOr<CheckpointsToAverage> FindCheckpointsToAverage(
         options.up_to_step < std::numeric_limits<int64_t>::max()
             ? absl::StrCat(" of up to ", options.up_to_step, " updates")
             : "",
-        " (train.keep_last says how many a run keeps)");
+        " (train.keep_last says how many a run keeps; those of a stop and of "
+        "train.checkpoint_minutes do not count)");
   }
   CheckpointsToAverage result;
   result.seed_directory = store.parent_path().string();

@@ -8,6 +8,7 @@
 #include <functional>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/amx.h"
 #include "base/linear.h"
 #include "base/matrix_product.h"
@@ -18,6 +19,7 @@
 #include "tasks/train/device.h"
 #include "tasks/train/memory_plan.h"
 #include "tasks/train/schedule.h"
+#include "tasks/train/task_model.h"
 
 namespace etc {
 namespace {
@@ -82,8 +84,10 @@ StepMemory EstimateStepMemory(const FinetuneConfig& config,
   StepMemory memory = MemoryOfParameters(config, parameters, backend);
   // In addition to activations, although most of these are freed by then:
   // fragmented as they are, no block as large as the table fits.
-  memory.table_gradients =
-      2 * sizeof(float) * static_cast<double>(counts.token_embedding);
+  const TrainedCounts table = CountTrained(
+      config.train, {{absl::StrCat(kEncoderPrefix, "embedding.token.weight"),
+                      counts.token_embedding}});
+  memory.table_gradients = 2 * table.gradient_bytes();
   memory.activations = EstimateActivations(config.model, shape, options);
   if (backend == StepBackend::kCpu &&
       options.precision == LinearPrecision::kBfloat16) {

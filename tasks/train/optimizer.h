@@ -45,8 +45,8 @@ namespace etc {
 // Parameters without a gradient are left alone entirely, and have no state.
 class Optimizer {
  public:
-  // Of `parameters`, which share memory with the model's. Throws c10::Error if
-  // `config.type` is none of the above.
+  // Updates `parameters`, which share memory with the model's. Throws
+  // c10::Error if `config.type` is none of the above.
   Optimizer(const OptimizerConfig& config, NamedTensors parameters,
             std::map<std::string, double> learning_rate_factors = {});
 

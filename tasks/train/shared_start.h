@@ -31,7 +31,7 @@ namespace etc {
 // A model that is to be trained.
 struct ModelToTrain {
   ModelWithFiles files;
-  // Of the optimizer's state; null: it is not sharded.
+  // The shards of the optimizer's state; null: it is not sharded.
   std::unique_ptr<OptimizerShards> shards;
   std::unique_ptr<TrainStep> train_step;
 };

@@ -205,7 +205,12 @@ std::string ChangeMetric(const std::vector<RecordedCheckpoint>& evaluated,
              : "the best score so far, by the other metric, is " + best;
 }
 
-void ForgetEvaluations(TrainingState* state) {
+void ForgetEvaluations(TrainingState* state,
+                       std::vector<std::string>* messages) {
+  if (!state->best.empty()) {
+    messages->emplace_back(
+        "the best score so far is forgotten: it was on other data or examples");
+  }
   state->evaluated_step = 0;
   state->evaluation.clear();
   state->best_step = 0;
@@ -221,10 +226,14 @@ bool ChangesHeldOut(const std::string& field) {
 // Returns true for settings on which the scores of a model depend: the records
 // that are evaluated, their examples, and the options of the task.
 bool ChangesScores(const RunPlan& plan, const std::string& field) {
-  constexpr std::array kTrainingAlone = {
-      "data.train",       "data.number of training records",
-      "train.batch_size", "data.bucket_batches",
-      "train.seed",       "train.max_examples"};
+  constexpr std::array kTrainingAlone = {"data.train",
+                                         "data.number of training records",
+                                         "train.batch_size",
+                                         "data.bucket_batches",
+                                         "train.seed",
+                                         "train.max_examples",
+                                         "translation.max_tokens",
+                                         "translation.max_sentences"};
   return field == "data.dev" ||
          (ChangesExamples(plan.example_settings, field) &&
           std::find(kTrainingAlone.begin(), kTrainingAlone.end(), field) ==
@@ -274,9 +283,7 @@ absl::StatusOr<ChangedRun> GoOnWithChanges(
         "optimizer.type");
   }
   if (run.forgets_scores) {
-    ForgetEvaluations(state);
-    messages.emplace_back(
-        "the best score so far is forgotten: it was on other data or examples");
+    ForgetEvaluations(state, &messages);
   }
   if (other_held_out) {
     messages.emplace_back(

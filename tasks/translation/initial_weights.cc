@@ -28,6 +28,9 @@ absl::StatusOr<std::optional<EncoderDecoderConfig>> ReadConfigOfInit(
   const std::string file = FileBesideWeights(path, kEncoderDecoderFile);
   if (IsFairseqTranslation(reader)) {
     ETC_ASSIGN_OR_RETURN(config, FairseqConfig(reader, heads));
+    if (!HasFairseqOptions(reader)) {
+      config.reset();
+    }
   } else if (!file.empty()) {
     ETC_ASSIGN_OR_RETURN(config, ReadEncoderDecoderConfig(FolderOf(file)));
   }
@@ -58,10 +61,14 @@ absl::Status CheckSameFunction(const FinetuneConfig& run,
   return absl::OkStatus();
 }
 
-// Compares the ids that both vocabularies have.
+// Compares the ids that both vocabularies have. Of several beside the weights,
+// theirs is the one of the run's type.
 absl::Status CheckPiecesOfInit(const FinetuneConfig& run,
                                const TranslationVocabulary& ours) {
-  for (const char* const type : {"sentencepiece", "dictionary"}) {
+  const std::string& own = run.tokenizer.type;
+  const std::string other =
+      own == "dictionary" ? "sentencepiece" : "dictionary";
+  for (const std::string& type : {own, other}) {
     const std::string path =
         FileBesideWeights(run.init, VocabularyFileName(type));
     if (path.empty()) {
@@ -80,6 +87,7 @@ absl::Status CheckPiecesOfInit(const FinetuneConfig& run,
             QuotedName(theirs->Piece(id)));
       }
     }
+    return absl::OkStatus();
   }
   return absl::OkStatus();
 }

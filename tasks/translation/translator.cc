@@ -152,9 +152,9 @@ std::vector<std::vector<Translation>> Translator::TranslateBatch(
   return translations;
 }
 
-absl::Status Translator::Translate(absl::Span<const std::vector<int32_t>> lines,
-                                   const RunContext& context,
-                                   const Write& write, int64_t first_line) {
+absl::Status Translator::Translate(
+    absl::Span<const std::vector<int32_t>> lines, const RunContext& context,
+    const Write& write, const std::function<std::string(size_t line)>& where) {
   std::vector<std::optional<std::vector<Translation>>> translated(lines.size());
   std::vector<size_t> order;
   for (size_t i = 0; i < lines.size(); ++i) {
@@ -173,7 +173,7 @@ absl::Status Translator::Translate(absl::Span<const std::vector<int32_t>> lines,
          ++written) {
       if (translated[written]->empty()) {
         return absl::AbortedError(absl::StrCat(
-            "line ", first_line + static_cast<int64_t>(written),
+            where(written),
             " has no translation: the model gives probabilities that are not "
             "numbers"));
       }
@@ -235,6 +235,9 @@ absl::StatusOr<CheckpointBleu> TranslateAndScore(const Task& task,
       [&](size_t line, const std::vector<Translation>& found) {
         translations[line] = found.front().text;
         return absl::OkStatus();
+      },
+      [&pairs](size_t line) {
+        return pairs.Where(static_cast<int64_t>(line));
       }));
   CheckpointBleu bleu = {.options = vocabulary.is_tokenized() ? TokenizedBleu()
                                                               : BleuOptions()};

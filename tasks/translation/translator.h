@@ -69,7 +69,7 @@ class Translator {
   // Translates encoded lines in batches of about equal lengths, and calls
   // write(line, translations, best first) for each in their order, as soon as
   // those before are known. A line without tokens has one empty translation.
-  // Lines are numbered from `first_line` on in messages.
+  // where(line) is its name in messages.
   //   kAborted    a line without a translation, since its logits are not
   //               finite; those before it are written
   //   kCancelled  `context` was stopped
@@ -78,7 +78,7 @@ class Translator {
       size_t line, const std::vector<Translation>& translations)>;
   absl::Status Translate(absl::Span<const std::vector<int32_t>> lines,
                          const RunContext& context, const Write& write,
-                         int64_t first_line = 1);
+                         const std::function<std::string(size_t line)>& where);
 
   int64_t batch_size() const { return options_.batch_size; }
   const TranslationVocabulary& vocabulary() const { return *vocabulary_; }
@@ -113,6 +113,8 @@ struct CheckpointBleu {
 // `context`, which may stop it (kCancelled), say how many pairs there are, and
 // how many are left out.
 //   kInvalidArgument  errors of CorpusBleu
+//   kAborted          a pair whose source has no translation, by its file and
+//                     line (Translator::Translate)
 // and the errors of TranslationTask::Open.
 absl::StatusOr<CheckpointBleu> TranslateAndScore(const Task& task,
                                                  const DataRequest& data,

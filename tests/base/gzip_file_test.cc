@@ -308,8 +308,8 @@ TEST_F(GzipFileTest, ReadsWholeFilesOfBothKindsUpToALimit) {
             absl::StatusCode::kNotFound);
 }
 
-// Files of some members and zeros, of which half are damaged. A file
-// that opens must be readable, with the contents that went by.
+// Files of some members and zeros, of which half are damaged. A file that opens
+// must be readable, with the contents that went by.
 TEST_F(GzipFileTest, SurvivesDamagedFiles) {
   const std::vector<std::string> pieces = {
       GzipMember(Text(900, 4), {.memory_level = 1}),

@@ -3,6 +3,7 @@
 # id: when apt-get is called, what is said before root is needed, and where its
 # output goes.
 set -euo pipefail
+unset CMAKE_PREFIX_PATH Torch_DIR
 script=$(dirname "${BASH_SOURCE[0]}")/../../cmake/install_dependencies.sh
 
 work=$(mktemp -d)

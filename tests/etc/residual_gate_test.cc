@@ -104,8 +104,10 @@ std::vector<torch::Tensor> WithGradients(EtcModel model) {
   return all;
 }
 
-// Of all gates, and of keys whose scores are carried to the layers above; other
-// parameters: GlobalLocalAttentionTest.HasTheRightGradientsThroughThreeLayers.
+// Checks all gates, and keys of both sides whose scores are carried to the
+// layers above; other parameters:
+// GlobalLocalAttentionTest.HasTheRightGradientsThroughThreeLayers (gates) and
+// BackendGradientsTest (decay).
 TEST(ResidualGateTest, GradientsAreThoseOfDifferences) {
   for (const std::string mode : {"gate", "decay"}) {
     EtcConfig config = GateConfig(0.5);
@@ -116,11 +118,12 @@ TEST(ResidualGateTest, GradientsAreThoseOfDifferences) {
     std::vector<std::pair<std::string, torch::Tensor>> variables;
     for (const auto& parameter : model->named_parameters()) {
       if (parameter.key().find("_gate") != std::string::npos ||
-          parameter.key() == "layers.0.attention.l2l_key.weight") {
+          parameter.key() == "layers.0.attention.l2l_key.weight" ||
+          parameter.key() == "layers.0.attention.g2g_key.weight") {
         variables.emplace_back(parameter.key(), parameter.value());
       }
     }
-    ASSERT_EQ(variables.size(), mode == "gate" ? 8u + 1 : 1u);
+    ASSERT_EQ(variables.size(), mode == "gate" ? 8u + 2 : 2u);
     EXPECT_TRUE(GradientsMatchDifferences(
         [&] {
           const EtcOutput output = model->forward(ToyInput());

@@ -61,8 +61,8 @@ TEST_F(KilledProgramTest, GoesOnBitForBitBehindAPreloadedShim) {
     GTEST_SKIP() << "a sanitizer's runtime must be loaded before all else";
   }
   ASSERT_EQ(Finetune("", "straight"), 0) << *ReadFile(Output("stderr"));
-  // Of a run of some 250 operations; the second start goes on where the first
-  // one was killed.
+  // A run has some 250 operations; the second start goes on where the first one
+  // was killed.
   for (const int kill_at : {97, 38}) {
     const int status = Finetune(
         absl::StrCat("exec env ETC_SHIM_DIRECTORY=", Output("killed"),

@@ -207,8 +207,8 @@ TEST_F(MemoryLimitsTest, RefusesABatchLargerThanTheDataAtTheStart) {
       << "a refused start should leave nothing";
 }
 
-// Within the bounds, which tasks/config/config_test.cc and etc/config_test.cc
-// have, but not within the memory.
+// Numbers within the bounds, which tasks/config/config_test.cc and
+// etc/config_test.cc test, but beyond the memory.
 TEST_F(MemoryLimitsTest, RefusesNumbersBeyondTheMemory) {
   const std::string data = WriteRecords(6, 1);
   EXPECT_THAT(

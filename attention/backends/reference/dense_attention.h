@@ -78,9 +78,9 @@ torch::Tensor RelativeScoresById(const torch::Tensor& query,
                                  const RelativeTable& relative);
 
 // The logits of keys that are not allowed, in `dtype`: -infinity, so that any
-// finite logit of an allowed key is larger; but 0 in rows of `sees_any`, bool,
-// true where a query is allowed any key, that are false, where the softmax
-// would be NaN.
+// finite logit of an allowed key is larger; but 0 for a query that is allowed
+// no key, whose softmax would be NaN. `sees_any`: bool, true for queries that
+// are allowed any key.
 torch::Tensor ForbiddenLogit(const torch::Tensor& sees_any,
                              torch::ScalarType dtype);
 

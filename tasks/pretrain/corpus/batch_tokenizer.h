@@ -73,9 +73,10 @@ class BatchTokenizer {
   absl::Status AddJson(absl::string_view text, const std::string& where,
                        TokenizedBatch* result);
   void AddRunningText(absl::string_view text, TokenizedBatch* result);
-  // A sentence of running text that stands behind a blank or a line end is
-  // encoded with a blank by tokenizers that begin words so, as in a task's
-  // input (EncodeBehindBlank). Line ends within it are blanks.
+  // A sentence of running text that stands behind a blank is encoded with it by
+  // tokenizers that begin words so, as in a task's input (EncodeBehindBlank).
+  // Line ends are blanks here, before a sentence and within it; in a task's
+  // input they are not.
   void AddSentence(absl::string_view text, bool is_behind_blank,
                    TokenizedBatch* result);
 

@@ -48,7 +48,7 @@ INSTANTIATE_TEST_SUITE_P(Backends, EveryBackendTest,
                                          AttentionImplementation::kKernel),
                          ImplementationName);
 
-// In float32 against the reference, which would be compared with itself.
+// Backends that are compared in float32 with the reference; not that itself.
 class FusedBackendTest
     : public testing::TestWithParam<AttentionImplementation> {};
 

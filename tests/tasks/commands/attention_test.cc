@@ -138,7 +138,6 @@ TEST_F(AttentionCommandTest, ReadsPlainText) {
   EXPECT_EQ(examples("--max-examples 1 --max-rows 2"), 1);
 }
 
-// One of six texts, which differ in their numbers of tokens.
 // Bad records are left out as `evaluate` leaves them out.
 TEST_F(AttentionCommandTest, SkipsBadRecordsIfAskedTo) {
   nlohmann::json records = nlohmann::json::parse(Contents(data_));
@@ -173,6 +172,7 @@ TEST_F(AttentionCommandTest, ChecksAllTextsFirst) {
   EXPECT_FALSE(std::filesystem::exists(Output("none")));
 }
 
+// One of six texts, which differ in their numbers of tokens.
 TEST_F(AttentionCommandTest, DrawsExamplesByTheSeed) {
   std::string texts;
   std::string text;

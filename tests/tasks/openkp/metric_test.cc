@@ -128,15 +128,23 @@ TEST(ScoreOpenkpTest, TakesTheLastOrTheRichestRecordOfAUrl) {
 
 // doc/openkp.md 8.2, 8.3
 TEST(ScoreOpenkpTest, StripsPredictionsForTheEvaluatorAlone) {
+  const std::vector<std::string> phrases = {"star trek\u00a0", "star trek", "1",
+                                            "discovery season"};
+  TemporaryDirectory directory;
+  const auto of_file = Openkp().ReadPredictions(directory.Write(
+      "predictions.jsonl", OpenkpPredictionLines({{"a", phrases}})));
+  ASSERT_TRUE(of_file.ok()) << of_file.status();
   Scorer scorer;
   scorer.AddGold("a", StarTrekReferences());
-  scorer.AddPrediction(
-      "a", {"star trek\u00a0", "star trek", "1", "discovery season"});
-  const ScoreMap scores = ToMap(scorer.Scores());
-  EXPECT_EQ(scores.at("r@1"), .5);
-  EXPECT_EQ(scores.at("r@3"), 1);
-  EXPECT_EQ(scores.at("etc_r@1"), 0);
-  EXPECT_EQ(scores.at("etc_r@3"), .5);
+  for (const auto& predictions :
+       {ById<std::vector<std::string>>{{"a", phrases}}, *of_file}) {
+    scorer.predictions = predictions;
+    const ScoreMap scores = ToMap(scorer.Scores());
+    EXPECT_EQ(scores.at("r@1"), .5);
+    EXPECT_EQ(scores.at("r@3"), 1);
+    EXPECT_EQ(scores.at("etc_r@1"), 0);
+    EXPECT_EQ(scores.at("etc_r@3"), .5);
+  }
 }
 
 class ScoreOpenkpFilesTest : public testing::Test {

@@ -101,6 +101,17 @@ TEST(FindPhrasesTest, FindsPartsOfWordsOnDemand) {
       ElementsAre(Position{1, 2}));
 }
 
+TEST(JoinedPhrasesTest, KeepTheWhiteSpaceOfPredictions) {
+  EXPECT_THAT(JoinedPhrases({{"The", "Tea!"},
+                             {"the tea!"},
+                             {},
+                             {"", "a"},
+                             {"x "},
+                             {"X "},
+                             {"x"}}),
+              ElementsAre("the tea!", "x ", "x"));
+}
+
 // doc/openkp.md 8.2, trap 10
 TEST(EvaluatorPhrasesTest, FoldCaseAndNothingElse) {
   EXPECT_THAT(

@@ -160,6 +160,20 @@ TEST(CheckpointStoreTest, KeepsAnInterimOneUntilTheNext) {
               ElementsAre("step-00000020", "step-00000030"));
 }
 
+TEST(CheckpointStoreTest, KeepsAnInterimOneThatWasEvaluated) {
+  const TemporaryDirectory temporary;
+  CheckpointStore store(temporary.path(), {.last = 2});
+  ASSERT_TRUE(store.TakeOver().ok());
+  ASSERT_TRUE(store
+                  .Save(15, Writer("x"), LossCheck::kFinite,
+                        /*is_interim=*/true)
+                  .ok());
+  ASSERT_TRUE(store.NoteEvaluation({{"f1", 0.5}}, /*is_best=*/false).ok());
+  ASSERT_TRUE(store.Save(20, Writer("x")).ok());
+  EXPECT_THAT(StepNames(temporary.path()),
+              ElementsAre("step-00000015", "step-00000020"));
+}
+
 TEST(CheckpointStoreTest, DeletesTheOnesThatOnlyForgottenScoresKept) {
   const TemporaryDirectory temporary;
   CheckpointStore store(temporary.path(),

@@ -386,24 +386,64 @@ TEST_F(PretrainTaskTest, DrawsRandomTokensOfTheVocabulary) {
 
 // No piece of `pieces_` continues a word.
 TEST_F(PretrainTaskTest, MasksWholeWordsOnlyWhereTheVocabularyMarksThem) {
-  const auto refused =
-      PretrainTask::Make(EtcWith({{"whole_words", true}}), pieces_);
+  const std::string path = Write({SentencesOf(10, 3)});
+  const auto describe = [&](const Json& options) {
+    const auto source = Open(EtcWith(options), {path});
+    const auto none = tasks_.back()->Open({.patterns = {}});
+    EXPECT_TRUE(none.ok()) << none.status();
+    return tasks_.back()->DescribeData(*source, **none);
+  };
+  const auto refused = describe({{"whole_words", true}});
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(refused.status().message()),
               AllOf(HasSubstr("test.json: pretrain.whole_words should be "
                               "false"),
                     HasSubstr("has no piece that is marked as continuing")));
   // The default of an objective is no wish: a run says that it has no effect.
-  const std::string path = Write({SentencesOf(10, 3)});
-  const auto source = Open(EtcWith({{"objective", "mlm_cpc"}}), {path});
-  const auto none = tasks_.back()->Open({.patterns = {}});
-  ASSERT_TRUE(none.ok()) << none.status();
-  const auto lines = tasks_.back()->DescribeData(*source, **none);
+  const auto lines = describe({{"objective", "mlm_cpc"}});
   ASSERT_TRUE(lines.ok()) << lines.status();
   EXPECT_THAT(*lines, Contains(HasSubstr("warning: whole words: ")));
 }
 
-// --- Defaults ----------------------------------------------------------------
+// [CLS] A [SEP] B [SEP].
+TEST_F(PretrainTaskTest, RefusesInputsThatHaveNoRoomForAPair) {
+  FinetuneConfig config = BertWith();
+  config.data.max_global_length = 4;
+  const auto refused = PretrainTask::Make(config, pieces_);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(refused.status().message()),
+              HasSubstr("test.json: data.max_global_length should be at least "
+                        "5, for pairs of texts, but is 4"));
+}
+
+// --- Bounds and defaults -----------------------------------------------------
+
+TEST(PretrainOptionsTest, RefusesValuesOutOfBounds) {
+  const auto expect = [](const std::string& field, const Json& value,
+                         const std::string& objective, bool is_bert) {
+    const auto read = ReadPretrainOptions(
+        ConfigWith({{"objective", objective}, {field, value}}, is_bert));
+    EXPECT_EQ(read.status().code(), absl::StatusCode::kInvalidArgument)
+        << field;
+    EXPECT_THAT(std::string(read.status().message()),
+                HasSubstr(absl::StrCat("pretrain.", field, " should be")));
+  };
+  for (const auto& [field, value] :
+       std::vector<std::pair<std::string, Json>>{{"mask_rate", 0},
+                                                 {"mask_rate", 1.5},
+                                                 {"max_predictions", -1},
+                                                 {"random_min_id", -1},
+                                                 {"min_sentences", 0},
+                                                 {"packing_full", 0},
+                                                 {"packing_open", 0},
+                                                 {"max_sentence_share", 2}}) {
+    expect(field, value, "mlm", /*is_bert=*/false);
+  }
+  expect("cpc_rate", 1.5, "mlm_cpc", /*is_bert=*/false);
+  expect("mixed_documents", 0, "mlm", /*is_bert=*/true);
+  expect("static_versions", -1, "mlm", /*is_bert=*/true);
+  expect("short_sequence_rate", 2, "mlm", /*is_bert=*/true);
+}
 
 TEST(PretrainOptionsTest, DefaultsDependOnTheObjective) {
   const auto read = [](const Json& options, bool is_bert) {

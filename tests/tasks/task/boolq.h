@@ -60,7 +60,8 @@ template <>
 struct ConfigTable<BoolqOptions> {
   static constexpr auto kFields = std::make_tuple(
       Field("yes_margin", &BoolqOptions::yes_margin,
-            "logit of yes above that of no from which on the answer is yes",
+            "the answer is yes if its logit is above that of no by more than "
+            "this",
             {.least = 0}));
 };
 

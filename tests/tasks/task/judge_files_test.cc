@@ -153,20 +153,26 @@ TEST(JudgeFilesTest, ScoresSingleRowsByWhatSaysSomethingOfThem) {
       ElementsAre(Pair("absolute_error", DoubleEq(1.5))));
 }
 
-// One annotator decides, but by the official rules two have to agree.
-TEST(JudgeFilesTest, ScoresByTheRulesOfTheOptions) {
-  TemporaryDirectory directory;
-  const nlohmann::json record = NqSpecJson();
-  nlohmann::json prediction = record["annotations"][0];
+// A page of Natural Questions with the annotation `gold`, and its prediction.
+JudgedFiles PageFiles(const nlohmann::json& gold, nlohmann::json prediction,
+                      TemporaryDirectory* directory) {
+  nlohmann::json record = NqSpecJson();
+  record["annotations"][0] = gold;
   prediction.update({{"example_id", record["example_id"]},
                      {"long_answer_score", 1},
                      {"short_answers_score", 1}});
-  const JudgedFiles files = {
-      .gold = {directory.Write("gold.jsonl", record.dump())},
-      .predictions = directory.Write(
-          "p.json",
-          nlohmann::json{{"predictions", nlohmann::json::array({prediction})}}
-              .dump())};
+  return {.gold = {directory->Write("gold.jsonl", record.dump())},
+          .predictions = directory->Write(
+              "p.json", nlohmann::json{{"predictions",
+                                        nlohmann::json::array({prediction})}}
+                            .dump())};
+}
+
+// One annotator decides, but by the official rules two have to agree.
+TEST(JudgeFilesTest, ScoresByTheRulesOfTheOptions) {
+  TemporaryDirectory directory;
+  const nlohmann::json answers = NqSpecJson()["annotations"][0];
+  const JudgedFiles files = PageFiles(answers, answers, &directory);
   for (const bool official : {false, true}) {
     const auto nq = std::make_shared<const Nq>(
         NqOptions{.official_compatibility = official});
@@ -179,6 +185,33 @@ TEST(JudgeFilesTest, ScoresByTheRulesOfTheOptions) {
     ASSERT_TRUE(scores.ok()) << scores.status();
     EXPECT_EQ(FindMetric(*scores, "average_f1"), official ? 0.0 : 1.0);
   }
+}
+
+// By the best threshold a page without an answer has the score 0, whatever is
+// predicted for it.
+TEST(JudgeFilesTest, ScoresSinglePagesWithoutAnswers) {
+  const nlohmann::json both = NqSpecJson()["annotations"][0];
+  nlohmann::json only_long = both;
+  only_long["short_answers"] = nlohmann::json::array();
+  nlohmann::json none = only_long;
+  none["long_answer"] = {{"start_byte", -1},
+                         {"end_byte", -1},
+                         {"start_token", -1},
+                         {"end_token", -1}};
+  const auto score = [](const nlohmann::json& gold,
+                        const nlohmann::json& predicted) {
+    TemporaryDirectory directory;
+    const auto judged = JudgeFiles(std::make_shared<const Nq>(),
+                                   PageFiles(gold, predicted, &directory), {});
+    EXPECT_TRUE(judged.ok()) << judged.status();
+    return judged.ok() ? judged->record_score(0)
+                       : std::pair<std::string, double>();
+  };
+  EXPECT_THAT(score(none, none), Pair("average_f1", 1));
+  EXPECT_THAT(score(none, only_long), Pair("average_f1", 0.5));
+  EXPECT_THAT(score(only_long, only_long), Pair("average_f1", 1));
+  EXPECT_THAT(score(both, only_long), Pair("average_f1", 0.5));
+  EXPECT_THAT(score(both, none), Pair("average_f1", 0));
 }
 
 // The text of a judged record of Natural Questions.

@@ -627,6 +627,11 @@ TEST_F(RunChoicesTest, KeepsAsManyCheckpointsAsItIsAskedTo) {
 
 // The checkpoints of a run that was stopped between two evaluations are those
 // of one that was not.
+TEST_F(RunChoicesTest, RefusesAFieldOfTheScheduleThatDecidesNothing) {
+  json_["schedule"] = {{"type", "poly"}, {"min_learning_rate", 1e-6}};
+  EXPECT_THAT(Refusal(), HasSubstr("schedule.min_learning_rate"));
+}
+
 TEST_F(RunChoicesTest, KeepsNoCheckpointOfAStop) {
   json_["train"]["keep_last"] = 3;
   FakeReporter straight;

@@ -105,7 +105,8 @@ TEST(TrainingStateTest, SaysWhatIsWrongWithAFile) {
 TEST(TrainingStateTest, GoesOnWithChangesWhereItCan) {
   const RunPlan plan = {
       .num_steps = 12,
-      .example_settings = {"data", "train.batch_size", "train.seed", "toy"}};
+      .example_settings = {"data", "train.batch_size", "train.seed", "toy",
+                           "translation"}};
   const std::set<std::string> of_scores = {
       "data.dev",         "data.dev_fraction",    "data.dev_seed",
       "data.dev_records", "data.max_long_length", "toy.margin"};
@@ -134,7 +135,8 @@ TEST(TrainingStateTest, GoesOnWithChangesWhereItCan) {
   EXPECT_TRUE(after("data.train", begun) == expected);
   for (const char* field :
        {"train.batch_size", "train.seed", "data.bucket_batches",
-        "data.number of training records"}) {
+        "data.number of training records", "translation.max_tokens",
+        "translation.max_sentences"}) {
     EXPECT_TRUE(after(field, begun) == expected) << field;
   }
   // At the beginning of a pass nothing is lost.

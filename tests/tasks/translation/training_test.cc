@@ -19,7 +19,9 @@
 #include "absl/strings/str_replace.h"
 #include "etc/encoder_decoder/admin_omegas.h"
 #include "etc/encoder_decoder/fairseq_checkpoint.h"
+#include "etc/encoder_decoder/fairseq_names.h"
 #include "etc/weights/checkpoint.h"
+#include "etc/weights/pytorch_writer.h"
 #include "tasks/data/example_source.h"
 #include "tasks/data/loader.h"
 #include "tasks/runs/task_setup.h"
@@ -230,6 +232,9 @@ TEST_F(TranslationTrainingTest, RefusesInitialWeightsOfAnotherFunction) {
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   EXPECT_THAT(*loaded, HasSubstr("residual attention mean, mean, mean"));
 
+  // No SentencePiece, whose library a run with a dictionary does not need.
+  directory_.Write("first/tokenizer.model", "pieces of others");
+  EXPECT_TRUE(load().ok());
   directory_.Write("first/dict.txt", "A 10\na 10\n" + dictionary.substr(10));
   EXPECT_THAT(error(), HasSubstr("dict.txt, beside the weights of init, but "
                                  "piece 4 is \"a\", not \"A\""));
@@ -241,6 +246,14 @@ TEST_F(TranslationTrainingTest, RefusesInitialWeightsOfAnotherFunction) {
   EXPECT_THAT(error(), HasSubstr("model.pt: num_attention_heads should be 2"));
   sizes.hidden_act = "gelu";
   EXPECT_THAT(error(), HasSubstr("model.hidden_act should be relu"));
+
+  // A file without options does not say its heads and activation.
+  ASSERT_TRUE(WritePytorchFile(config.init, nlohmann::json::object(), {},
+                               "model", *FairseqTensors(model->model()))
+                  .ok());
+  sizes.num_attention_heads = 4;
+  sizes.hidden_act = "gelu";
+  EXPECT_TRUE(load().ok());
 }
 
 TEST_F(TranslationTrainingTest, RefusesWeightsThatAreNotFinite) {
@@ -299,15 +312,19 @@ TEST_F(TranslationTrainingTest, RefusesAModelWithTooFewRows) {
                     HasSubstr("but is 19")));
 }
 
+std::string LineName(size_t line) { return absl::StrCat("lines:", line + 1); }
+
 Translation BestTranslationOf(const std::string& line, Translator* translator) {
   const std::vector<std::vector<int32_t>> lines = {
       *translator->Encode(line, "line")};
   Translation best;
   const absl::Status done = translator->Translate(
-      lines, {}, [&](size_t /*line*/, const std::vector<Translation>& found) {
+      lines, {},
+      [&](size_t /*line*/, const std::vector<Translation>& found) {
         best = found.front();
         return absl::OkStatus();
-      });
+      },
+      LineName);
   EXPECT_TRUE(done.ok()) << done;
   return best;
 }
@@ -333,8 +350,10 @@ TEST_F(TranslationTrainingTest, TranslatesWithTheLengthPenaltyOfItsCheckpoint) {
 
 // Weights are finite, but their products are not.
 TEST_F(TranslationTrainingTest, SaysWhichLineHasNoTranslation) {
+  json_["data"]["on_bad_record"] = "skip";
   FinetuneConfig config = ConfigOf(json_);
-  ASSERT_TRUE(SetUpTraining(&config).ok());
+  const auto setup = SetUpTraining(&config);
+  ASSERT_TRUE(setup.ok()) << setup.status();
   const auto model = MakeTranslationModel(config, {}, torch::kCPU);
   ASSERT_TRUE(model.ok()) << model.status();
   {
@@ -358,11 +377,22 @@ TEST_F(TranslationTrainingTest, SaysWhichLineHasNoTranslation) {
         ++written;
         return absl::OkStatus();
       },
-      /*first_line=*/7);
+      LineName);
   EXPECT_EQ(done.code(), absl::StatusCode::kAborted);
   EXPECT_THAT(std::string(done.message()),
-              HasSubstr("line 8 has no translation"));
+              HasSubstr("lines:2 has no translation"));
   EXPECT_EQ(written, 1);  // the empty line
+
+  // The first pair is skipped.
+  const auto bleu =
+      TranslateAndScore(*setup->task,
+                        {.patterns = {directory_.Write("odd.src", "\na b\n"),
+                                      directory_.Write("odd.tgt", "A\nB A\n")},
+                         .use = RecordUse::kEvaluation},
+                        {}, &*translator);
+  EXPECT_EQ(bleu.status().code(), absl::StatusCode::kAborted);
+  EXPECT_THAT(std::string(bleu.status().message()),
+              HasSubstr("odd.src:2 has no translation"));
 }
 
 // Each capital letter is a part of a word: the references are what the model
@@ -431,12 +461,14 @@ TEST_F(TranslatorTest, TranslatesLinesInTheirOrderWhateverTheBatch) {
     }
     std::vector<std::string> written;
     const absl::Status done = translator->Translate(
-        encoded, {}, [&](size_t line, const std::vector<Translation>& found) {
+        encoded, {},
+        [&](size_t line, const std::vector<Translation>& found) {
           EXPECT_EQ(line, written.size());
           EXPECT_EQ(found.size(), line == 1 ? 1u : 2u);
           written.push_back(found.front().text);
           return absl::OkStatus();
-        });
+        },
+        LineName);
     EXPECT_TRUE(done.ok()) << done;
     EXPECT_EQ(written.size(), lines.size());
     EXPECT_EQ(written[1], "");

@@ -22,7 +22,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace etc::kernels::HWY_NAMESPACE {
 
-// No score is smaller.
+// No finite score is smaller.
 inline constexpr float kLowest = std::numeric_limits<float>::lowest();
 
 // Selects the scores to carry on, given a row of scores and the previous ones.
