@@ -107,13 +107,13 @@ std::string NumberText(double number) {
   return absl::StrReplaceAll(text, {{"e-0", "e-"}, {"e+0", "e"}, {"e+", "e"}});
 }
 
-std::string ValueText(const Json& value) {
+std::string DefaultValueText(const Json& value) {
   if (value.is_array()) {
     return absl::StrCat(
         "[",
         absl::StrJoin(value, ", ",
                       [](std::string* text, const Json& element) {
-                        absl::StrAppend(text, ValueText(element));
+                        absl::StrAppend(text, DefaultValueText(element));
                       }),
         "]");
   }
@@ -214,7 +214,7 @@ void AppendParagraph(absl::string_view text, std::string* lines) {
 }  // namespace
 
 std::string DefaultText(const nlohmann::json& value) {
-  return absl::StrCat("`", ValueText(value), "`");
+  return absl::StrCat("`", DefaultValueText(value), "`");
 }
 
 FieldDescription DescribeByRule(const std::string& name,

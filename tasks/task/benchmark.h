@@ -507,9 +507,9 @@ class Benchmark {
 template <typename B>
 absl::StatusOr<typename B::Options> ReadTaskOptions(
     const nlohmann::json& json, const std::string& source,
-    InputOptions input = InputOptionsOf(EtcConfig())) {
+    const InputOptions& input = InputOptionsOf(EtcConfig())) {
   typename B::Options options;
-  options.input = std::move(input);
+  options.input = input;
   JsonObjectReader reader(json, source);
   ReadFields(&reader, &options);
   B().CheckOptions(reader, &options);

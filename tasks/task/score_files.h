@@ -46,7 +46,7 @@ class GoldCollector {
     ETC_ASSIGN_OR_RETURN(auto record,
                          benchmark_.ParseGold(text, where, rules_));
     auto& [id, gold] = record;
-    const absl::Status is_new = ids_.Add(id, where);
+    absl::Status is_new = ids_.Add(id, where);
     if (!is_new.ok() && !MayRepeat(id, gold)) {
       return is_new;
     }
