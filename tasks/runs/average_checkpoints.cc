@@ -195,7 +195,7 @@ absl::StatusOr<CheckpointsToAverage> FindCheckpointsToAverage(
         options.last);
   }
   ETC_ASSIGN_OR_RETURN(const fs::path store, FindStore(options.directory));
-  // Of checkpoints that are not in it their own files say all.
+  // Checkpoints that are not in it are described by their own files.
   const CheckpointRecord record =
       ReadCheckpointRecord(store.string()).value_or(CheckpointRecord());
   std::map<int64_t, std::string> by_step;

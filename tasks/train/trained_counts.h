@@ -23,10 +23,10 @@ struct TrainedCounts {
       : all(parameters), trained(parameters), updated(parameters) {}
 
   int64_t all = 0;
-  // Those that have a gradient: all but train.frozen.
+  // Elements that have a gradient: all but train.frozen.
   int64_t trained = 0;
-  // Those of which the process has the optimizer's state: of
-  // train.shard_optimizer its share, on average.
+  // Elements whose optimizer state is in this process: its share, on average,
+  // with train.shard_optimizer.
   int64_t updated = 0;
 
   double weight_bytes() const {
@@ -43,7 +43,7 @@ struct TrainedCounts {
 // Numbers of elements by the names of parameters.
 using ParameterSizes = std::map<std::string, int64_t>;
 ParameterSizes SizesOf(const NamedTensors& parameters);
-// Those of the encoder of a TaskModel.
+// Returns the sizes of the encoder of a TaskModel.
 ParameterSizes EncoderSizes(const EtcConfig& config);
 
 // The counts of a process, one of `processes`, in a run of these parameters.

@@ -481,7 +481,7 @@ TEST_P(ScoreStorageTest, RefusesToComputeScoresAgainFromChangedOperands) {
   }
 }
 
-// Of the blocked backend, whose patterns make masks in each pass.
+// Runs the blocked backend, whose patterns make masks in each pass.
 TEST(ScoreBufferTest, ScoresOfAPassThatFailedAreGone) {
   for (const ScoreStorage storage : kBuffered) {
     for (const bool forward : {false, true}) {

@@ -133,7 +133,7 @@ TEST_F(DirectoryTest, RemovesTheTemporariesOfDeadProcessesOnly) {
       absl::StrCat("f.realetc-", host, "-", scope, "-", DeadProcess(), ".tmp"),
       dead + ".txt",
       "f.tmp"};
-  // Of another boot, or of another container, where numbers mean others.
+  // Names of another boot or container, where numbers mean other processes.
   for (const std::string& other : {"0" + scope, scope + "0", std::string()}) {
     for (const pid_t process : {DeadProcess(), getpid()}) {
       kept.push_back(

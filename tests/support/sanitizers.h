@@ -16,7 +16,7 @@ inline constexpr bool kSanitized = true;
 inline constexpr bool kSanitized = false;
 #endif
 
-// How many damaged inputs to try. All of them are for the sanitizers, which see
+// Returns the number of damaged inputs to try: all with a sanitizer, which sees
 // what a reader does to memory.
 inline constexpr int RoundsOfDamage(int all) {
   return kSanitized ? all : all / 5;

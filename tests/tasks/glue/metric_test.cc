@@ -18,6 +18,7 @@
 #include "tasks/task/benchmark.h"
 #include "tasks/task/label_metrics.h"
 #include "tasks/task/score_files.h"
+#include "tests/support/digit_labels.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/temporary_directory.h"
 
@@ -30,16 +31,6 @@ using ::testing::HasSubstr;
 using ::testing::Pair;
 
 constexpr double kTolerance = 1e-12;
-
-// "1011" is a list of labels.
-std::vector<std::string> Labels(const std::string& digits) {
-  std::vector<std::string> labels;
-  labels.reserve(digits.size());
-  for (const char digit : digits) {
-    labels.emplace_back(1, digit);
-  }
-  return labels;
-}
 
 TEST(GlueMetricTest, OfLabelsIsThatOfScikitLearn) {
   struct Case {
@@ -58,8 +49,8 @@ TEST(GlueMetricTest, OfLabelsIsThatOfScikitLearn) {
            {"0122100211", "0222101210", 0.7, -1, 0.5606061},
            {"", "", 0, 0, 0}}) {
     SCOPED_TRACE(c.gold);
-    const auto gold = Labels(c.gold);
-    const auto predicted = Labels(c.predicted);
+    const auto gold = DigitLabels(c.gold);
+    const auto predicted = DigitLabels(c.predicted);
     EXPECT_NEAR(LabelAccuracy(gold, predicted), c.accuracy, 1e-7);
     EXPECT_NEAR(MatthewsCorrelation(gold, predicted), c.matthews, 1e-7);
     if (c.f1 >= 0) {
@@ -177,11 +168,11 @@ TEST(GlueScoreTest, HasTheMetricsOfTheTask) {
   };
   for (const char* name : {"mrpc", "qqp"}) {
     EXPECT_THAT(
-        score(name, Labels("1110"), Labels("1111")),
+        score(name, DigitLabels("1110"), DigitLabels("1111")),
         ElementsAre(Pair("combined", near((0.75 + 0.8571429) / 2)),
                     Pair("accuracy", 0.75), Pair("f1", near(0.8571429))));
   }
-  EXPECT_THAT(score("cola", Labels("1100"), Labels("0011")),
+  EXPECT_THAT(score("cola", DigitLabels("1100"), DigitLabels("0011")),
               ElementsAre(Pair("matthews", near(-1)), Pair("accuracy", 0)));
   EXPECT_THAT(score("ax", {"neutral", "entailment"}, {"neutral", "neutral"}),
               ElementsAre(Pair("matthews", 0), Pair("accuracy", 0.5)));
@@ -190,7 +181,7 @@ TEST(GlueScoreTest, HasTheMetricsOfTheTask) {
       ElementsAre(Pair("combined", near((0.9997173 + 1) / 2)),
                   Pair("pearson", near(0.9997173)), Pair("spearman", near(1))));
   for (const char* name : {"sst2", "wnli"}) {
-    EXPECT_THAT(score(name, Labels("10"), Labels("11")),
+    EXPECT_THAT(score(name, DigitLabels("10"), DigitLabels("11")),
                 ElementsAre(Pair("accuracy", 0.5)));
   }
   EXPECT_THAT(score("rte", {"entailment"}, {"entailment"}),

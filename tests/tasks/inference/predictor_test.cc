@@ -71,7 +71,7 @@ std::vector<RecordPrediction> AllOk(
   return ok;
 }
 
-// What the files of a task say, parsed once.
+// Parses the predictions in the files of a task once.
 class ParsedFiles {
  public:
   ParsedFiles(const std::string& task, const Files& files) : task_(task) {

@@ -10,24 +10,16 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/digit_labels.h"
+
 namespace etc {
 namespace {
 
 constexpr double kTolerance = 6e-8;
 
-// Classes, a digit each.
-std::vector<std::string> Classes(const std::string& digits) {
-  std::vector<std::string> classes;
-  classes.reserve(digits.size());
-  for (const char digit : digits) {
-    classes.emplace_back(1, digit);
-  }
-  return classes;
-}
-
 TEST(MatthewsCorrelationTest, IsThatOfScikitLearn) {
   const auto matthews = [](const char* gold, const char* predicted) {
-    return MatthewsCorrelation(Classes(gold), Classes(predicted));
+    return MatthewsCorrelation(DigitLabels(gold), DigitLabels(predicted));
   };
   EXPECT_NEAR(matthews("1011001011", "1001011011"), 0.5833333, kTolerance);
   EXPECT_NEAR(matthews("1100", "0011"), -1, kTolerance);
@@ -99,7 +91,7 @@ TEST(CorrelationTest, RefusesOtherSizes) {
   const std::vector<double> one = {1};
   EXPECT_THROW(PearsonCorrelation(two, one), std::invalid_argument);
   EXPECT_THROW(SpearmanCorrelation(two, one), std::invalid_argument);
-  EXPECT_THROW(MatthewsCorrelation(Classes("01"), Classes("0")),
+  EXPECT_THROW(MatthewsCorrelation(DigitLabels("01"), DigitLabels("0")),
                std::invalid_argument);
 }
 
