@@ -50,10 +50,10 @@ struct RowGradient {
 //   previous_gradient = gate * inner + carried_gradient
 //   gate gradient    += inner * previous
 //
-// `product` is context gradient . value. Null: carried_gradient (0; it may be
-// previous_gradient), previous_gradient (not wanted), undone (not wanted; else
-// it gets score - own, with own the part of this layer in the score, and may be
-// `scores`).
+// where p is 0 below 2^-125 * inverse_sum. `product` is context gradient .
+// value. Null: carried_gradient (0; it may be previous_gradient),
+// previous_gradient (not wanted), undone (not wanted; else it gets score - own,
+// with own the part of this layer in the score, and may be `scores`).
 struct RowsOfGradients {
   const float* scores;
   const float* own;
@@ -100,10 +100,14 @@ HWY_INLINE void Differentiate(const SomeElements& elements,
   const auto differentiate = [&](int64_t i, auto lanes) HWY_ATTR {
     FloatVector previous;
     const FloatVector score = Logit<kGated>(i, lanes, row, rows, &previous);
-    const FloatVector p = hn::Mul(
-        Exp2(AtMostZero(hn::Mul(hn::Set(tag, row.factor),
-                                hn::Sub(score, hn::Set(tag, row.highest))))),
-        hn::Set(tag, row.inverse_sum));
+    const FloatVector exponent = AtMostZero(hn::Mul(
+        hn::Set(tag, row.factor), hn::Sub(score, hn::Set(tag, row.highest))));
+    FloatVector p = hn::Mul(Exp2(exponent), hn::Set(tag, row.inverse_sum));
+    if constexpr (kGated) {
+      // The gate's gradient multiplies p by a previous score, which may be as
+      // low as the lowest float of a hidden key: 2^-125 would count there.
+      p = hn::IfThenZeroElse(hn::Lt(exponent, hn::Set(tag, -125.0f)), p);
+    }
     FloatVector product = lanes.Load(rows.products + i);
     FloatVector weight = p;
     if constexpr (kDropout) {
