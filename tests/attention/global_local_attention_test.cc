@@ -227,7 +227,7 @@ TEST(GlobalLocalAttentionTest, HasTheRightGradientsThroughThreeLayers) {
       variables.emplace_back(parameter.key(), parameter.value());
     }
     EXPECT_TRUE(GradientsMatchDifferences(
-        [&] {
+        [&, mode = mode] {
           torch::Tensor sum = torch::zeros({}, torch::kFloat64);
           for (const torch::Tensor& tensor :
                RunLayers(attention, mode, longs, globals, inputs)) {

@@ -397,7 +397,7 @@ TEST_P(PackedBertInputTest, IsEachExampleAlone) {
   for (const auto& [row, id] : std::vector<std::pair<int64_t, int64_t>>{
            {0, 7}, {0, 1}, {0, 2}, {0, 9}, {1, 1}, {1, 5}}) {
     const torch::Tensor mine = rows.example_ids[row].eq(id);
-    const auto only = [&](const torch::Tensor& values) {
+    const auto only = [&, row = row](const torch::Tensor& values) {
       return values[row].index({mine}).unsqueeze(0);
     };
     const torch::Tensor output =
