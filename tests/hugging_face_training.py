@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Compares updates of `realetc finetune` with those of HuggingFace's own code.
 
-  python3 tests/hugging_face_training.py [BUILD]     # default: build/release
+  python3 tests/hugging_face_training.py [BUILD [DRAWS]]
+
+BUILD is build/release by default, and DRAWS, of dropout, 1,000.
 
 Makes small random models as tests/hugging_face_heads.py does, and trains them
 by both on the same rows of the samples of glue and squad, each update on all of
@@ -48,7 +50,6 @@ STEPS = 30
 # Sums in another order, and what the updates make of them.
 TOLERANCE = 1e-4
 DROPOUT = 0.2
-DRAWS = 1000
 
 
 def read_vocabulary(task):
@@ -290,7 +291,7 @@ def compare_batches_of_windows(program, folder):
         f"{len(records)} questions with {examples} windows", flush=True)
 
 
-def compare_dropout(program, folder):
+def compare_dropout(program, folder, draws):
   vocabulary = read_vocabulary("glue")
   model = write_model(folder / "model",
                       transformers.BertForSequenceClassification, vocabulary,
@@ -298,29 +299,32 @@ def compare_dropout(program, folder):
   lines = (SAMPLE / "train.tsv").read_text(encoding="utf-8-sig").split("\n")
   (folder / "train.tsv").write_text("\n".join(lines[:ROWS + 1]) + "\n")
   ours = losses_and_norms(finetune(program, {
-      "data": folder / "train.tsv", "steps": DRAWS, "rate": NO_RATE,
+      "data": folder / "train.tsv", "steps": draws, "rate": NO_RATE,
       "task": "glue", "options": {"name": "mrpc"}}, folder))
   theirs = train(
-      model, classification_batch(read_rows(is_pair=True), vocabulary), DRAWS,
+      model, classification_batch(read_rows(is_pair=True), vocabulary), draws,
       NO_RATE)
   for name, ours_of, theirs_of in zip(
       ("losses", "norms"), zip(*ours), zip(*theirs)):
     error = math.sqrt((statistics.variance(ours_of) +
-                       statistics.variance(theirs_of)) / DRAWS)
+                       statistics.variance(theirs_of)) / draws)
     means = statistics.mean(ours_of), statistics.mean(theirs_of)
     spreads = statistics.stdev(ours_of), statistics.stdev(theirs_of)
     away = (means[0] - means[1]) / error
-    print(f"dropout {DROPOUT}, {DRAWS} draws: {name} "
+    print(f"dropout {DROPOUT}, {draws} draws: {name} "
           f"{means[0]:.4f} ± {spreads[0]:.4f} and "
           f"{means[1]:.4f} ± {spreads[1]:.4f}, {away:+.1f} standard errors",
           flush=True)
-    if abs(away) > 4 or not 0.87 < spreads[0] / spreads[1] < 1.15:
+    # Each logarithm of a spread has an error of 1 / sqrt(2 draws).
+    if (abs(away) > 4 or
+        abs(math.log(spreads[0] / spreads[1])) > 4.4 / math.sqrt(draws)):
       sys.exit(f"the {name} are not of one distribution")
 
 
 def main():
   build = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else
                        ROOT / "build/release").resolve()
+  draws = int(sys.argv[2]) if len(sys.argv) > 2 else 1000
   program = build / "bin/realetc"
   torch.set_num_threads(1)
   comparisons = {
@@ -331,7 +335,7 @@ def main():
           program, folder),
       "batches of windows": lambda folder: compare_batches_of_windows(
           program, folder),
-      "dropout": lambda folder: compare_dropout(program, folder)}
+      "dropout": lambda folder: compare_dropout(program, folder, draws)}
   with tempfile.TemporaryDirectory() as name:
     for part, compare in comparisons.items():
       folder = pathlib.Path(name) / part

@@ -19,7 +19,8 @@ _SKIPPED = 77
     not (_BUILD / "tests").exists(),
     reason=f"{_BUILD} has no tests: bash tests/run.sh builds them")
 @pytest.mark.parametrize("script, arguments", [
-    ("heads", []), ("exports", []), ("training", []), ("tokenizers", ["300"])])
+    ("heads", []), ("exports", []), ("training", ["300"]),
+    ("tokenizers", ["300"])])
 def test_script_finds_no_difference(script, arguments):
   done = subprocess.run(
       [sys.executable, _ROOT / f"tests/hugging_face_{script}.py", _BUILD,
