@@ -3,6 +3,7 @@
 // says what torch.compile has to know of their results.
 
 #include <ATen/core/TensorBase.h>
+#include <c10/core/DispatchKeySet.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/util/Exception.h>
 #include <dlfcn.h>
@@ -86,12 +87,14 @@ struct Call {
   const FusedBackend& backend;
 };
 
-// An operation is called below autograd, which the blocked backend uses within.
-class AllowAutograd {
+// An operation is called below autograd, which the blocked backend uses within,
+// and perhaps inside of autocast, which would round that backend's scores.
+class DispatchAsOutside {
  public:
-  AllowAutograd()
+  DispatchAsOutside()
       : guard_(c10::impl::tls_local_dispatch_key_set().included_,
-               c10::impl::tls_local_dispatch_key_set().excluded_ -
+               (c10::impl::tls_local_dispatch_key_set().excluded_ |
+                c10::autocast_dispatch_keyset) -
                    c10::autograd_dispatch_keyset_with_ADInplaceOrView) {}
 
  private:
@@ -146,7 +149,7 @@ ForwardResults Forward(
     double decay, double dropout, const MaybeTensor& own_previous,
     const MaybeTensor& other_previous) {
   const torch::NoGradGuard no_grad;
-  const AllowAutograd allow;
+  const DispatchAsOutside dispatch;
   SparseAttentionInput input =
       InputOf(query, own_key, own_value, other_key, other_value,
               relative_embedding, relative_bias, own_gate, other_gate,
@@ -187,7 +190,7 @@ std::vector<torch::Tensor> Backward(
     const MaybeTensor& context_gradient, const MaybeTensor& own_gradient,
     const MaybeTensor& other_gradient, bool previous_gradient) {
   const torch::NoGradGuard no_grad;
-  const AllowAutograd allow;
+  const DispatchAsOutside dispatch;
   SparseAttentionInput input =
       InputOf(query, own_key, own_value, other_key, other_value,
               relative_embedding, relative_bias, own_gate, other_gate,

@@ -1,4 +1,5 @@
 """Attention that takes scores from below and gives them to the layer above."""
+import contextlib
 import math
 import typing
 
@@ -132,6 +133,12 @@ def _refuse_tangents(tensors):
         'implementation="reference" has')
 
 
+def _without_autocast(device):
+  return (torch.autocast(device, enabled=False)
+          if torch.amp.is_autocast_available(device)
+          else contextlib.nullcontext())
+
+
 def two_block_attention(operands, pattern, previous, *, residual, relative,
                         gates, layers, decay, dropout, implementation):
   """sparse_attention over own and other keys, checked: pairs of scores."""
@@ -144,9 +151,10 @@ def two_block_attention(operands, pattern, previous, *, residual, relative,
   relative = ([None, None] if relative is None or pattern.max_distance == 0
               else [one.to(operands.query.dtype) for one in relative])
   if implementation == "reference":
-    return reference.attention(
-        *operands, *relative, *previous, *gates, pattern, factor, divisor,
-        dropout)
+    with _without_autocast(operands.query.device.type):
+      return reference.attention(
+          *operands, *relative, *previous, *gates, pattern, factor, divisor,
+          dropout)
   _refuse_tangents((*operands, *relative, *previous, *gates))
   seed = None
   if dropout > 0.0:

@@ -536,7 +536,7 @@ class EtcModel(Encoder, nn.Module):
     if residual_attention is not None:
       fields["residual_attention"] = residual_attention
     model = cls(EtcConfig.from_dict(fields, folder / _CONFIG), attention_class)
-    model.directory = folder
+    model.directory = folder.absolute()  # texts are read from it later
     model._fill(folder / _WEIGHTS)
     return model.eval()
 
@@ -578,8 +578,9 @@ class EtcModel(Encoder, nn.Module):
       write_text_options(folder, self.text_options())
       for name in TOKENIZER_FILES:
         source, target = self.directory / name, folder / name
-        if source.exists() and not (
-            target.exists() and target.samefile(source)):
+        if not source.exists():
+          target.unlink(missing_ok=True)  # of a model that was there before
+        elif not (target.exists() and target.samefile(source)):
           shutil.copyfile(source, target)
     safetensors.save_file(
         {_PREFIX + name: tensor.contiguous()

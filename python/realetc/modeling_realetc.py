@@ -102,8 +102,13 @@ class RealEtcPreTrainedModel(PreTrainedModel):
         loaded = pathlib.Path(self.text_directory())
         for name in TOKENIZER_FILES:
           source = loaded / name
-          if source.is_file() and not (target / name).exists():
+          if not source.is_file():
+            continue
+          if not (target / name).exists():
             shutil.copyfile(source, target / name)
+          elif (target / name).read_bytes() != source.read_bytes():
+            warnings.warn(f"{target / name} is there already, and is not the "
+                          f"one of this model, which is {source}")
       except (OSError, ValueError) as error:  # no such folder, and no hub
         warnings.warn(f"the vocabulary is not saved: {error}")
     super().save_pretrained(save_directory, *arguments, **options)
@@ -193,8 +198,12 @@ class RealEtcForSequenceClassification(RealEtcPreTrainedModel):
       problem = ("regression" if self.config.num_labels == 1 else
                  "multi_label_classification" if labels.is_floating_point()
                  else "single_label_classification")
+    if problem != "single_label_classification":
+      # Losses of one dtype, which have gradients, and not of 16 bits.
+      logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+      labels = labels.to(logits.dtype)
     if problem == "regression":
-      return functional.mse_loss(logits, labels.float().reshape(logits.shape))
+      return functional.mse_loss(logits, labels.reshape(logits.shape))
     if problem == "multi_label_classification":
-      return functional.binary_cross_entropy_with_logits(logits, labels.float())
+      return functional.binary_cross_entropy_with_logits(logits, labels)
     return functional.cross_entropy(logits, labels.reshape(-1))

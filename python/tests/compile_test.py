@@ -144,6 +144,29 @@ def test_export_of_the_module_takes_a_pattern():
     torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
 
 
+# The mask of every second key has too many runs for the fused kernels.
+@pytest.mark.parametrize("implementation, is_fused", (
+    ("auto", True), ("auto", False), ("reference", True)))
+def test_autocast_rounds_no_score(implementation, is_fused):
+  torch.manual_seed(0)
+  operands = [torch.randn(1, 2, 400, 8, requires_grad=True) for _ in range(3)]
+  mask = None if is_fused else (torch.arange(400) % 2 == 0).expand(400, 400)
+
+  def attend(autocast_backward):
+    context, scores = realetc.residual_attention(
+        *operands, mask=mask, implementation=implementation)
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast_backward):
+      gradients = torch.autograd.grad((context + context.sin()).sum(), operands)
+    return context.detach(), scores.detach(), *gradients
+
+  expected = attend(autocast_backward=False)
+  with torch.autocast("cpu", torch.bfloat16):
+    # Of the reference autograd's own products are rounded inside of autocast.
+    found = attend(autocast_backward=implementation == "auto")
+  for a, b in zip(found, expected):
+    assert torch.equal(a, b)
+
+
 @pytest.mark.parametrize("dtype", (torch.bfloat16, torch.float16))
 def test_autocast_keeps_scores_in_float32(dtype):
   torch.manual_seed(0)

@@ -222,6 +222,30 @@ def test_a_model_is_saved_into_its_own_folder(tmp_path):
   assert torch.equal(again.inputs(TEXTS)["input_ids"], expected)
 
 
+def test_a_folder_named_from_here_is_found_from_elsewhere(tmp_path,
+                                                          monkeypatch):
+  folder = _write(_model(_config()), tmp_path / "checkpoint")
+  (folder / "finetune.json").write_text('{"data": {"max_long_length": 20}}')
+  monkeypatch.chdir(tmp_path)
+  model = realetc.EtcModel.from_pretrained("checkpoint")
+  (tmp_path / "elsewhere").mkdir()
+  monkeypatch.chdir(tmp_path / "elsewhere")
+  assert model.inputs(["A. B. C. " * 10])["input_ids"].shape == (1, 20)
+  model.save_pretrained("saved")
+  assert (tmp_path / "elsewhere/saved/vocab.txt").exists()
+
+
+def test_no_vocabulary_of_another_model_stays(tmp_path):
+  folder = _write(_model(_config()), tmp_path / "checkpoint")
+  (folder / "tokenizer_config.json").unlink()
+  saved = tmp_path / "saved"
+  _write(_model(_config()), saved)
+  (saved / "vocab.txt").write_text("[UNK]\n")
+  realetc.EtcModel.from_pretrained(folder).save_pretrained(saved)
+  assert (saved / "vocab.txt").read_text().split("\n")[:-1] == VOCABULARY
+  assert not (saved / "tokenizer_config.json").exists()
+
+
 @pytest.mark.parametrize("name", etc_model.ACTIVATIONS)
 def test_a_model_can_be_pickled(name):
   model = _model(_config(hidden_act=name, num_hidden_layers=1)).eval()

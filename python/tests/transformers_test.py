@@ -231,6 +231,15 @@ def test_labels_may_be_a_column():
         (logits[:, 0] - labels).square().mean())
 
 
+@pytest.mark.parametrize("dtype", (torch.bfloat16, torch.float64))
+@pytest.mark.parametrize("labels", (1, 3))
+def test_scores_of_any_dtype_are_trained(dtype, labels):
+  model = _small_classifier(num_labels=labels)
+  logits = torch.randn(4, labels).to(dtype).requires_grad_()
+  model._loss(logits, torch.rand(4, labels)).backward()  # pylint: disable=protected-access
+  assert logits.grad.dtype == dtype and logits.grad.abs().sum() > 0
+
+
 def test_a_model_of_the_hub_is_saved_with_its_vocabulary(tmp_path, monkeypatch):
   import huggingface_hub  # pylint: disable=import-outside-toplevel
   hub = tmp_path / "hub"
@@ -249,6 +258,12 @@ def test_a_model_of_the_hub_is_saved_with_its_vocabulary(tmp_path, monkeypatch):
   model.save_pretrained(tmp_path / "saved")
   assert asked == ["somebody/court"]
   assert (tmp_path / "saved/vocab.txt").read_text() == "[UNK]\n"
+
+  # What is there already may be somebody's own, and stays.
+  (tmp_path / "saved/vocab.txt").write_text("[PAD]\n")
+  with pytest.warns(UserWarning, match="vocab.txt is there already"):
+    model.save_pretrained(tmp_path / "saved")
+  assert (tmp_path / "saved/vocab.txt").read_text() == "[PAD]\n"
 
   def fail(name, **options):
     raise OSError(f"no {name} with {options}")
@@ -274,3 +289,20 @@ tensors["bias"] = model.head["classifier"].bias
 """)
   assert found["weight"].shape[0] == 5
   assert 0.005 < found["weight"].std() < 0.04 and found["bias"].abs().max() == 0
+
+
+@pytest.mark.parametrize("plain", ("realetc", "plain"))
+def test_new_relative_positions_have_first_values(exported, plain, tmp_path):
+  found = _run(exported, tmp_path, """
+transformers.logging.set_verbosity_error()
+model = transformers.AutoModel.from_pretrained(
+    folder, trust_remote_code=True, relative_vocab_size=80,
+    ignore_mismatched_sizes=True)
+for name, tensor in model.named_parameters():
+  if "relative" in name:
+    tensors[name] = tensor
+""", plain)
+  tables = [one for name, one in found.items() if name.endswith("embedding")]
+  assert tables and all(0.3 < one.std() < 0.6 for one in tables)
+  assert all(one.abs().max() == 0 for name, one in found.items()
+             if name.endswith("bias"))
