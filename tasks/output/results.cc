@@ -460,25 +460,31 @@ absl::Status WithdrawResult(const RunOutput& output, int64_t seed) {
       SeedDirectory(output.directory, seed) + "/result.json";
   ETC_ASSIGN_OR_RETURN(const RunLock lock,
                        RunLock::Take(output.directory, kLongestWrite));
-  ETC_ASSIGN_OR_RETURN(const RunResults results,
-                       RunResults::Read(output.directory));
   ETC_ASSIGN_OR_RETURN(std::optional<OrderedJson> summary,
                        ReadSummaryIfThere(output.directory));
-  SummarizedRuns others;
-  for (const auto& [other, run] : results.runs()) {
-    if (other != seed) {
-      AddSummarized(other, run, results.Difference(output, other, seed),
-                    &others);
+  if (summary.has_value()) {
+    // The others stay as they were: the settings of this seed, which may be new
+    // there, are not known to compare theirs with.
+    const std::map<int64_t, std::string> seeds =
+        SeedDirectories(output.directory);
+    SummarizedRuns others;
+    for (const OrderedJson& run : (*summary)["runs"]) {
+      if (IsRun(run) && run["seed"] != seed && seeds.contains(run["seed"])) {
+        AddSummarized(
+            run["seed"], run,
+            run.contains(kOtherSettings) ? "it had other settings" : "",
+            &others);
+      }
     }
-  }
-  // First the summary: without it the result alone is read again.
-  if (summary.has_value() && others.all.empty()) {
-    ETC_RETURN_IF_ERROR(RemoveTree(SummaryFile(output.directory)));
-  } else if (summary.has_value()) {
-    (*summary)["scores"] = others.scores();
-    (*summary)["runs"] = others.all;
-    ETC_RETURN_IF_ERROR(
-        WriteFileAtomically(SummaryFile(output.directory), Text(*summary)));
+    // First the summary: without it the result alone is read again.
+    if (others.all.empty()) {
+      ETC_RETURN_IF_ERROR(RemoveTree(SummaryFile(output.directory)));
+    } else {
+      (*summary)["scores"] = others.scores();
+      (*summary)["runs"] = others.all;
+      ETC_RETURN_IF_ERROR(
+          WriteFileAtomically(SummaryFile(output.directory), Text(*summary)));
+    }
   }
   return RemoveTree(result);
 }

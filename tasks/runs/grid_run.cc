@@ -15,12 +15,14 @@
 #include "absl/strings/str_cat.h"
 #include "base/counted.h"
 #include "base/directory.h"
+#include "base/file.h"
 #include "base/status_macros.h"
 #include "etc/config.h"
 #include "tasks/config/grid.h"
 #include "tasks/config/run_settings.h"
 #include "tasks/output/checkpoint_store.h"
 #include "tasks/output/grid_results.h"
+#include "tasks/output/results.h"
 #include "tasks/registry.h"
 #include "tasks/runs/task_setup.h"
 #include "tasks/train/open_data.h"
@@ -386,8 +388,14 @@ absl::StatusOr<GridResult> FinetuneGrid(
   GridRun run(config, options, Warnings(warn));
   for (GridSetting& setting : settings) {
     const std::string name = setting.name;
+    const std::string begun = SeedDirectory(setting.config.output,
+                                            setting.config.train.seeds.front());
     if (const absl::Status status = run.Prepare(std::move(setting));
         !status.ok()) {
+      // One that was stopped while it read its data can be resumed, as a run.
+      if (absl::IsCancelled(status) && options.context.is_first()) {
+        ETC_RETURN_IF_ERROR(CreateDirectories(begun));
+      }
       return InSetting(name, status);
     }
   }

@@ -226,6 +226,17 @@ TEST_F(RunResultsTest, AreTakenBackFromASeedThatGoesOn) {
   EXPECT_FALSE(std::filesystem::exists(Output("run/summary.json")));
 }
 
+// A seed that was never finished takes nothing from the others.
+TEST_F(RunResultsTest, KeepTheScoresOfOthersWhileANewSeedTrains) {
+  Train({1, 2});
+  const std::string before = Summary().dump();
+  json_["train"]["seeds"] = {3};
+  FakeReporter stopping;
+  stopping.stop_after = 2;
+  ASSERT_FALSE(Run("run", &stopping)->finished);
+  EXPECT_EQ(Summary().dump(), before);
+}
+
 // Files of a version that wrote a summary alone.
 TEST_F(RunResultsTest, KeepWhatASummaryAloneHas) {
   Train({1});

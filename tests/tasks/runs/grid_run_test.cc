@@ -307,6 +307,16 @@ TEST_F(GridRunTest, LosesNoScoreWhenAResumedOneIsStopped) {
   EXPECT_EQ(FindCheckpoint(Output("grid"))->directory, best);
 }
 
+// As of a run alone: whoever starts it again does so with --resume.
+TEST_F(GridRunTest, IsResumedAfterAStopWhileItReadItsData) {
+  FakeReporter reporter;
+  reporter.stop = true;
+  const absl::Status stopped = Train("grid", &reporter).status();
+  EXPECT_TRUE(absl::IsCancelled(stopped)) << stopped;
+  EXPECT_THAT(std::string(stopped.message()), HasSubstr("reading of the data"));
+  EXPECT_EQ(TrainAll("grid", /*resume=*/true), kAllUpdates);
+}
+
 // With more updates: the first of two settings has them, the second goes on.
 TEST_F(GridRunTest, WithdrawsTheScoresOfSettingsThatGoOn) {
   json_["grid"] = {{"train.learning_rate", {0.01, 0.02}}};
