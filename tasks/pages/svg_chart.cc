@@ -215,9 +215,14 @@ std::vector<double> ChartTicks(double low, double high, int count) {
       break;
     }
   }
-  std::vector<double> ticks;
   const double first = std::ceil(low / step - 1e-9);
   const double last = std::floor(high / step + 1e-9);
+  // From here on neighbouring multiples of the step are no different doubles.
+  constexpr double kMostMultiple = 0x1p52;
+  if (std::abs(first) > kMostMultiple || std::abs(last) > kMostMultiple) {
+    return {low};
+  }
+  std::vector<double> ticks;
   for (double i = first; i <= last; ++i) {
     ticks.push_back(i == 0 ? 0 : i * step);  // not -0
   }

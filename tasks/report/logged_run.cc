@@ -31,6 +31,18 @@ using Json = nlohmann::json;
 
 constexpr char kMetricsFile[] = "metrics.jsonl";
 
+std::string TextField(const Json& json, const std::string& field) {
+  const bool has_it =
+      json.is_object() && json.contains(field) && json[field].is_string();
+  return has_it ? json[field].get<std::string>() : "";
+}
+
+MainMetric ReadMainMetric(const Json& json) {
+  return {.name = TextField(json, "main_metric"),
+          .lower_is_better =
+              TextField(json, kMainMetricDirection) == kLowerIsBetter};
+}
+
 // Takes one line in.
 void AddLine(const Json& line, int64_t step, MetricsFile* file) {
   file->steps = std::max(file->steps, step);
@@ -38,6 +50,7 @@ void AddLine(const Json& line, int64_t step, MetricsFile* file) {
   if (evaluation != line.end()) {
     LoggedEvaluation& added = file->evaluations.emplace_back();
     added.step = step;
+    file->main_metric = ReadMainMetric(line);
     if (evaluation->is_object()) {
       for (const auto& [name, value] : evaluation->items()) {
         if (value.is_number()) {
@@ -69,12 +82,6 @@ Json SettingsIn(const std::string& path) {
   const bool has_settings =
       json.ok() && json->is_object() && json->contains("settings");
   return has_settings ? (*json)["settings"] : Json();
-}
-
-std::string TextField(const Json& json, const std::string& field) {
-  const bool has_it =
-      json.is_object() && json.contains(field) && json[field].is_string();
-  return has_it ? json[field].get<std::string>() : "";
 }
 
 // The directory of the checkpoint "last" or "best" of a seed's directory; empty
@@ -132,10 +139,7 @@ absl::Status ReadNames(const std::string& path, RunGroup* group) {
   if (exists) {
     ETC_ASSIGN_OR_RETURN(const Json json, ReadJsonFile(path));
     group->task = TextField(json, "task");
-    group->main_metric = {
-        .name = TextField(json, "main_metric"),
-        .lower_is_better =
-            TextField(json, kMainMetricDirection) == kLowerIsBetter};
+    group->main_metric = ReadMainMetric(json);
   }
   return absl::OkStatus();
 }
@@ -154,9 +158,9 @@ bool HasSeed(const RunGroup& group, int64_t seed) {
 }
 
 // Adds a run to the group of its settings, of those from `first` on; without
-// settings to the first of these.
-void AddRun(LoggedRun run, const RunGroup& described, size_t first,
-            std::vector<RunGroup>* groups) {
+// settings to the first of these. Returns the group.
+RunGroup* AddRun(LoggedRun run, const RunGroup& described, size_t first,
+                 std::vector<RunGroup>* groups) {
   const Json settings = WithoutSeed(run.settings);
   const Json compared = WithoutPaths(settings);
   for (size_t i = 0; i < groups->size(); ++i) {
@@ -172,8 +176,11 @@ void AddRun(LoggedRun run, const RunGroup& described, size_t first,
         group.task =
             group.task.empty() ? TextField(settings, "task") : group.task;
       }
+      if (group.main_metric.name.empty()) {
+        group.main_metric = run.log.main_metric;
+      }
       group.runs.push_back(std::move(run));
-      return;
+      return &group;
     }
   }
   RunGroup& added = groups->emplace_back(described);
@@ -181,7 +188,11 @@ void AddRun(LoggedRun run, const RunGroup& described, size_t first,
   if (added.task.empty()) {
     added.task = TextField(settings, "task");
   }
+  if (added.main_metric.name.empty()) {
+    added.main_metric = run.log.main_metric;
+  }
   added.runs.push_back(std::move(run));
+  return &added;
 }
 
 // Adds the seeds of an output directory, or a single one; false if it is not
@@ -200,17 +211,23 @@ absl::StatusOr<bool> AddDirectory(const std::string& directory,
     seeds = SeedDirectories(directory);
   }
   const size_t first = groups->size();
+  std::vector<LoggedRun> begun;
+  std::vector<int64_t> not_begun;
   for (const auto& [seed, path] : seeds) {
     ETC_ASSIGN_OR_RETURN(std::optional<LoggedRun> run, ReadRun(path, seed));
     if (run.has_value()) {
-      AddRun(*std::move(run), described, first, groups);
-      *has_updates = true;
+      begun.push_back(*std::move(run));
     } else {
-      described.not_begun.push_back(seed);
+      not_begun.push_back(seed);
     }
   }
-  if (groups->size() > first) {
-    (*groups)[first].not_begun = described.not_begun;
+  *has_updates = *has_updates || !begun.empty();
+  for (LoggedRun& run : begun) {
+    RunGroup* const group = AddRun(std::move(run), described, first, groups);
+    // With the first of the others, whose settings they have.
+    group->not_begun.insert(group->not_begun.end(), not_begun.begin(),
+                            not_begun.end());
+    not_begun.clear();
   }
   return !seeds.empty();
 }

@@ -30,6 +30,8 @@ struct MetricsFile {
   // Values that are infinite or no numbers are left out.
   std::map<std::string, Curve> curves;
   std::vector<LoggedEvaluation> evaluations;
+  // As the last evaluation says; nameless: it does not, of an earlier version.
+  MainMetric main_metric;
   // Updates so far.
   int64_t steps = 0;
   // Updates whose loss was infinite or not a number.
@@ -70,8 +72,8 @@ struct RunGroup {
   std::string directory;
   // Empty while nothing says it.
   std::string task = {};
-  // As summary.json or grid.json says; nameless before the first seed has
-  // ended.
+  // As summary.json says, or else the first run that was evaluated; nameless:
+  // neither does.
   MainMetric main_metric = {};
   // By seed; each has at least one update. Settings are those of the first that
   // has any.

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
+#include "base/directory.h"
 #include "base/json_text.h"
 #include "nlohmann/json.hpp"
 
@@ -73,8 +74,9 @@ std::string MetricsAsCsv(const std::vector<RunGroup>& groups) {
   for (const RunGroup& group : groups) {
     for (const LoggedRun& run : group.runs) {
       for (const auto& [step, values] : RowsOf(run.log)) {
-        absl::StrAppend(&csv, CsvField(group.directory), ",", run.seed, ",",
-                        step);
+        // Its own: a group may have runs of several directories.
+        absl::StrAppend(&csv, CsvField(FolderOf(run.directory)), ",", run.seed,
+                        ",", step);
         for (const std::string& column : columns) {
           const auto value = values.find(column);
           absl::StrAppend(&csv, ",",

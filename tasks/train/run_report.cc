@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tasks/metrics.h"
+#include "tasks/output/results.h"
 #include "tasks/train/score_statistics_json.h"
 
 namespace etc {
@@ -147,13 +148,17 @@ absl::Status RunReport::ReportEvaluation(const TrainingState& state,
   for (const auto& [name, value] : evaluation.metrics) {
     scores[name] = value;
   }
-  ETC_RETURN_IF_ERROR(Write({{"step", state.step},
-                             {"evaluation", scores},
-                             {"examples", evaluation.num_examples},
-                             {"seconds", evaluation.seconds}},
-                            /*gates=*/{}));
-  // The other scores are in the log.
   const std::string& main = options_.main_metric.name;
+  nlohmann::ordered_json line = {{"step", state.step},
+                                 {"evaluation", scores},
+                                 {"main_metric", main},
+                                 {"examples", evaluation.num_examples},
+                                 {"seconds", evaluation.seconds}};
+  if (options_.main_metric.lower_is_better) {
+    line[kMainMetricDirection] = kLowerIsBetter;
+  }
+  ETC_RETURN_IF_ERROR(Write(line, /*gates=*/{}));
+  // The other scores are in the log.
   std::string comparison;
   if (state.best_step == state.step && !state.best.empty()) {
     comparison = ", the best so far";

@@ -1,5 +1,6 @@
 #include "tasks/pages/svg_chart.h"
 
+#include <cmath>
 #include <cstddef>
 #include <limits>
 #include <set>
@@ -24,6 +25,9 @@ TEST(ChartTicksTest, AreRoundAndWithinTheRange) {
                           DoubleNear(0.6, 1e-12), DoubleNear(0.8, 1e-12),
                           DoubleNear(1.0, 1e-12)));
   EXPECT_THAT(ChartTicks(3, 3, 5), ElementsAre(3));
+  const double next = std::nextafter(1.0, 2.0);
+  EXPECT_THAT(ChartTicks(1, next, 5), ElementsAre(1));
+  EXPECT_THAT(ChartTicks(-next, -1, 5), ElementsAre(-next));
 }
 
 TEST(ChartNumberTest, IsShort) {

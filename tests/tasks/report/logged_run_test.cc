@@ -169,6 +169,30 @@ TEST(ReadRunGroupsTest, ReadsRunsThatGoOn) {
   EXPECT_THAT((*groups)[0].not_begun, ElementsAre(2));
 }
 
+// Before summary.json is there.
+TEST(ReadRunGroupsTest, ReadTheMainMetricOfARunThatGoesOn) {
+  WrittenRuns runs;
+  runs.Write("new/seed-1/metrics.jsonl",
+             "{\"step\":1,\"loss\":1.0}\n"
+             "{\"step\":1,\"evaluation\":{\"accuracy\":0.5,\"mae\":2.0},"
+             "\"main_metric\":\"mae\",\"main_metric_direction\":\"min\"}\n");
+  const auto groups = ReadRunGroups({runs.Path("new")});
+  ASSERT_TRUE(groups.ok()) << groups.status();
+  EXPECT_EQ((*groups)[0].main_metric.name, "mae");
+  EXPECT_TRUE((*groups)[0].main_metric.lower_is_better);
+}
+
+TEST(ReadRunGroupsTest, KeepsSeedsThatHaveNotBegunOfARunThatJoinsAnother) {
+  WrittenRuns runs;
+  runs.WriteSeed("here", 1, {0.5}, WrittenRuns::Settings("sum"));
+  runs.WriteSeed("there", 2, {0.5}, WrittenRuns::Settings("sum"));
+  runs.Write("there/seed-3/metrics.jsonl", "");
+  const auto groups = ReadRunGroups({runs.Path("here"), runs.Path("there")});
+  ASSERT_TRUE(groups.ok()) << groups.status();
+  ASSERT_EQ(groups->size(), 1u);
+  EXPECT_THAT((*groups)[0].not_begun, ElementsAre(3));
+}
+
 // Their metrics are columns of one CSV file.
 TEST(ReadRunGroupsTest, ReadsRunsOfSeveralTasks) {
   WrittenRuns runs;

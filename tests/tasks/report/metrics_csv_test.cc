@@ -1,6 +1,7 @@
 // Metrics of runs as CSV: columns, rows, empty cells, quotes.
 #include "tasks/report/metrics_csv.h"
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/tasks/report/written_runs.h"
 
@@ -27,6 +28,19 @@ TEST(MetricsCsvTest, HasARowForEachUpdateAndSeed) {
             "\"runs/a,b\",1,1,,0.1,\n"
             "\"runs/a,b\",1,2,0.5,1e-09,0.75\n"
             "other,7,1,,3.0,\n");
+}
+
+// Runs of two directories with the same settings are one group.
+TEST(MetricsCsvTest, NamesTheDirectoryOfEachRun) {
+  WrittenRuns runs;
+  runs.WriteSeed("a", 1, {0.5}, WrittenRuns::Settings("off"));
+  runs.WriteSeed("b", 2, {0.5}, WrittenRuns::Settings("off"));
+  const auto groups = ReadRunGroups({runs.Path("a"), runs.Path("b")});
+  ASSERT_TRUE(groups.ok()) << groups.status();
+  ASSERT_EQ(groups->size(), 1u);
+  EXPECT_THAT(MetricsAsCsv(*groups),
+              testing::AllOf(testing::HasSubstr(runs.Path("a") + ",1,"),
+                             testing::HasSubstr(runs.Path("b") + ",2,")));
 }
 
 TEST(MetricsCsvTest, ReadsRunsAsTheyAreWritten) {
