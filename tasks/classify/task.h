@@ -79,7 +79,7 @@ class Classify final
   //   kInvalidArgument  a label that is none of the options' labels
   absl::Status CheckRecord(const Record& record,
                            const std::string& where) const override;
-  // The labels.
+  // The first label.
   std::string Stratum(const Record& record) const override;
   // Lines for people about the data of a run: of each set the number of
   // documents, and its labels with theirs, or the range of its numbers. Then

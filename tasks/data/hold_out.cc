@@ -34,8 +34,11 @@ std::vector<bool> ChooseHeldOut(const std::vector<std::string>& strata,
     before += records.size();
     const auto due = static_cast<size_t>(
         std::llround(options.fraction * static_cast<double>(before)));
+    // What rare strata before it cannot give is not taken from this one.
+    const auto most = static_cast<size_t>(
+        std::ceil(options.fraction * static_cast<double>(records.size())));
     const size_t take =
-        std::min(due - std::min(due, chosen), records.size() - 1);
+        std::min({due - std::min(due, chosen), most, records.size() - 1});
     for (size_t i = 0; i < take; ++i) {
       is_held_out[records[i].second] = true;
     }

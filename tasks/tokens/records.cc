@@ -284,7 +284,7 @@ absl::StatusOr<std::vector<FileRecord>> Tokens::ReadFile(
 
 void Tokens::ReadRecord(JsonObjectReader& reader, Record* record) const {
   ReadIdOfTokens(reader, record);
-  if (reader.Has("sentences")) {
+  if (reader.Given("sentences") != nullptr) {
     ReadSplitText(reader, options(), record);
   } else {
     reader.Required("text", &record->text);

@@ -572,6 +572,18 @@ TEST_F(ClassifyCompletionTest, LeavesOutWhatIsHeldOut) {
                       {"class_weights", {{"a", 5.0 / 6}, {"b", 5.0 / 4}}}}));
 }
 
+TEST(ClassifyStratumTest, IsTheFirstOfSeveralLabels) {
+  const Classify classify(Options({{"type", "several"}}));
+  Classify::Record record;
+  EXPECT_EQ(classify.Stratum(record), "");
+  record.answer.emplace();
+  EXPECT_EQ(classify.Stratum(record), "");
+  for (const char* second : {"b", "c"}) {
+    record.answer->labels = {"a", second};
+    EXPECT_EQ(classify.Stratum(record), "a");
+  }
+}
+
 TEST_F(ClassifyCompletionTest, SaysWhatIsWrongWithTheData) {
   const nlohmann::json none = nlohmann::json::object();
   EXPECT_THAT(

@@ -58,6 +58,14 @@ TEST(HoldOutTest, TakesTheSameShareOfEachStratum) {
   EXPECT_LE(CountOf(most, 993, 999), 5);
 }
 
+TEST(HoldOutTest, TakesNoMoreOfAStratumWhereOthersGiveNothing) {
+  std::vector<std::string> strata;
+  for (int i = 0; i < 1050; ++i) {
+    strata.push_back(i < 1000 ? absl::StrCat("a", i) : "z");
+  }
+  EXPECT_EQ(CountOf(ChooseHeldOut(strata, {.fraction = 0.1}), 1000, 1050), 5);
+}
+
 TEST(HoldOutTest, FollowsFromTheSeedAlone) {
   const auto chosen = ChooseHeldOut(Strata(), {.fraction = 0.1, .seed = 3});
   EXPECT_EQ(chosen, ChooseHeldOut(Strata(), {.fraction = 0.1, .seed = 3}));

@@ -329,6 +329,16 @@ TEST_F(TokensFileTest, HasSpansInCodePointsOfItsWords) {
               ElementsAre(TokensSpan{"p", 2, 3}));
 }
 
+// As tables that have records of both kinds are written.
+TEST_F(TokensFileTest, TakesNullForNoSentences) {
+  const auto parsed = Tokens().ParseRecord(
+      R"({"text": "Anna came.", "sentences": null, "tags": null,
+          "spans": []})",
+      "t.jsonl: record 0");
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->text, "Anna came.");
+}
+
 TEST_F(TokensFileTest, MayHaveWordsWithWhiteSpaceAtTheirEnds) {
   const Tokens tokens;
   const auto records = tokens.ReadFile(
