@@ -17,6 +17,7 @@
 #include "absl/strings/str_format.h"
 #include "base/counted.h"
 #include "base/status_macros.h"
+#include "etc/encoder_decoder/model.h"
 #include "etc/model_size.h"
 #include "etc/residual_choice.h"
 #include "etc/step_cost.h"
@@ -32,6 +33,7 @@
 #include "tasks/train/memory_plan.h"
 #include "tasks/train/task_model.h"
 #include "tasks/train/trained_counts.h"
+#include "tasks/translation/model.h"
 #include "tasks/translation/options.h"
 #include "tasks/translation/task.h"
 
@@ -327,14 +329,20 @@ absl::Status EstimateTranslation(FinetuneConfig config) {
                        ReadTranslationOptions(config));
   ETC_RETURN_IF_ERROR(TranslationEntry().complete(&config));
   const EncoderDecoderConfig& model = *config.encoder_decoder;
-  const int64_t parameters = CountParameters(model);
+  TrainedCounts parameters = CountParameters(model);
   std::cout << "Parameters\n";
   PrintLine("token tables",
             FormatCount((model.share_embeddings == "all"       ? 1
                          : model.share_embeddings == "decoder" ? 2
                                                                : 3) *
                         model.vocab_size * model.hidden_size));
-  PrintLine("total", FormatCount(parameters));
+  PrintLine("total", FormatCount(parameters.all));
+  if (!config.train.frozen.empty()) {
+    // A model has the names that the patterns are of.
+    const TranslationModel made(EncoderDecoder(model), /*smoothing=*/0.0);
+    parameters = CountTrained(config.train, SizesOf(made.NamedParameters()));
+    PrintLine("trained", FormatCount(parameters.trained));
+  }
   const StepMemory memory = EstimateEncoderDecoderMemory(
       config, parameters, TranslationActivationBytes(model, options));
   std::cout << "\nMemory on the CPU\n";

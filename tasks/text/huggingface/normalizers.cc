@@ -93,8 +93,9 @@ bool DropNonspacingMarks(CodePoint c, std::string* /*becomes*/) {
   return u_charType(c) == U_NON_SPACING_MARK;
 }
 
+// HuggingFace's range of extension E begins 256 code points behind Google's.
 bool SpaceIdeographs(CodePoint c, std::string* becomes) {
-  if (!IsBertIdeograph(c)) {
+  if (!IsBertIdeograph(c) || (c >= 0x2B820 && c < 0x2B920)) {
     return false;
   }
   becomes->push_back(' ');

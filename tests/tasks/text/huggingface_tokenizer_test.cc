@@ -491,8 +491,10 @@ TEST(HuggingFaceTokenizerTest, FindsAddedTokens) {
 }
 
 TEST(HuggingFaceTokenizerTest, NormalizesAndKnowsWhere) {
-  json words = {{"[UNK]", 0}, {"ab", 1}, {"é", 2},  {"e", 3},
-                {"ﬁ", 4},     {"fi", 5}, {"日", 6}, {"σ", 7}};
+  json words = {{"[UNK]", 0},     {"ab", 1}, {"é", 2},
+                {"e", 3},         {"ﬁ", 4},  {"fi", 5},
+                {"日", 6},        {"σ", 7},  {"\U0002B820ab", 8},
+                {"\U0002B920", 9}};
   const auto pieces = [&](const json& normalizer, const std::string& text) {
     json file = WordsFile({{"type", "WhitespaceSplit"}}, normalizer);
     file["model"]["vocab"] = words;
@@ -510,6 +512,8 @@ TEST(HuggingFaceTokenizerTest, NormalizesAndKnowsWhere) {
       ElementsAre("e 0-2"));
   EXPECT_THAT(pieces({{"type", "BertNormalizer"}}, "É\u200d日 A\u0301B"),
               ElementsAre("e 0-2", "日 5-8", "ab 9-13"));
+  EXPECT_THAT(pieces({{"type", "BertNormalizer"}}, "\U0002B820ab \U0002B920ab"),
+              ElementsAre("\U0002B820ab 0-6", "\U0002B920 7-11", "ab 11-13"));
   EXPECT_THAT(pieces({{"type", "Replace"},
                       {"pattern", {{"String", "x"}}},
                       {"content", "fi"}},

@@ -29,6 +29,7 @@ namespace {
 using testing::AllOf;
 using testing::ContainsRegex;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 class TranslateCommandTest : public RealetcTest {
@@ -244,7 +245,14 @@ TEST_F(TranslateCommandTest, EvaluatesAndTriesRuns) {
   EXPECT_THAT(tried.out, HasSubstr("nothing was written"));
   const Result estimated = Run("estimate " + config);
   EXPECT_EQ(estimated.code, 0) << estimated.err;
-  EXPECT_THAT(estimated.out, HasSubstr("peak, about"));
+  EXPECT_THAT(estimated.out,
+              AllOf(HasSubstr("peak, about"), Not(HasSubstr("trained"))));
+  // A parameter that is frozen has neither gradient nor moments.
+  const Result frozen =
+      Run("estimate " + config + " --set 'train.frozen=[\"*\"]'");
+  EXPECT_EQ(frozen.code, 0) << frozen.err;
+  EXPECT_THAT(frozen.out, ContainsRegex("trained +0\n"));
+  EXPECT_THAT(frozen.out, ContainsRegex("optimizer +0 "));
   ExpectMistake("finetune " + config, "which `realetc train` trains");
 }
 
