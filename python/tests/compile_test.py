@@ -161,7 +161,7 @@ def test_autocast_rounds_no_score(implementation, is_fused):
 
   expected = attend(autocast_backward=False)
   with torch.autocast("cpu", torch.bfloat16):
-    # Of the reference autograd's own products are rounded inside of autocast.
+    # Autograd makes the reference's backward pass, and rounds inside of it.
     found = attend(autocast_backward=implementation == "auto")
   for a, b in zip(found, expected):
     assert torch.equal(a, b)

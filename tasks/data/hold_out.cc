@@ -34,7 +34,8 @@ std::vector<bool> ChooseHeldOut(const std::vector<std::string>& strata,
     before += records.size();
     const auto due = static_cast<size_t>(
         std::llround(options.fraction * static_cast<double>(before)));
-    // What rare strata before it cannot give is not taken from this one.
+    // Limits each stratum to its own share, where rare ones before it gave
+    // less.
     const auto most = static_cast<size_t>(
         std::ceil(options.fraction * static_cast<double>(records.size())));
     const size_t take =

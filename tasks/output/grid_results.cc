@@ -71,10 +71,10 @@ OrderedJson GridToJson(const GridResult& result, const std::string& task) {
     }
   }
   const std::optional<size_t> best = BestSetting(result);
-  OrderedJson grid = {{"task", task}, {"main_metric", result.main_metric}};
-  if (result.lower_is_better) {
-    grid[kMainMetricDirection] = kLowerIsBetter;
-  }
+  OrderedJson grid = {{"task", task}};
+  AddMainMetric(
+      {.name = result.main_metric, .lower_is_better = result.lower_is_better},
+      &grid);
   grid["finished"] = result.finished;
   grid["best"] = best.has_value() ? OrderedJson(result.settings[*best].name)
                                   : OrderedJson();

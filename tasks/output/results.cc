@@ -407,6 +407,13 @@ void AddSummarized(int64_t seed, OrderedJson run, const std::string& difference,
 
 }  // namespace
 
+void AddMainMetric(const MainMetric& metric, OrderedJson* json) {
+  (*json)["main_metric"] = metric.name;
+  if (metric.lower_is_better) {
+    (*json)[kMainMetricDirection] = kLowerIsBetter;
+  }
+}
+
 absl::Status CheckSummary(const std::string& output) {
   const absl::Status status = ReadSummaryIfThere(output).status();
   // Another run may take it back after the look at whether it is there.
@@ -443,11 +450,8 @@ absl::StatusOr<std::vector<std::string>> WriteSummary(
         output.directory, " has, not only of those of this start"));
   }
   OrderedJson summary = {{"task", output.task},
-                         {"options", output.task_options},
-                         {"main_metric", main_metric.name}};
-  if (main_metric.lower_is_better) {
-    summary[kMainMetricDirection] = kLowerIsBetter;
-  }
+                         {"options", output.task_options}};
+  AddMainMetric(main_metric, &summary);
   summary["scores"] = summarized.scores();
   summary["runs"] = summarized.all;
   ETC_RETURN_IF_ERROR(

@@ -32,10 +32,13 @@ ScoreSummary SummarizeScore(std::string name, std::vector<double> values);
 nlohmann::ordered_json ScoreSummariesToJson(
     const std::vector<ScoreSummary>& scores);
 
-// Field of summary.json and grid.json, and its value where a smaller main
-// metric is better; else the field is absent.
+// Field of summary.json, grid.json and evaluations in metrics.jsonl, and its
+// value where a smaller main metric is better; else the field is absent.
 inline constexpr char kMainMetricDirection[] = "main_metric_direction";
 inline constexpr char kLowerIsBetter[] = "min";
+
+// Adds "main_metric" and, where a smaller one is better, kMainMetricDirection.
+void AddMainMetric(const MainMetric& metric, nlohmann::ordered_json* json);
 
 // A run as summary.json describes it. clang-tidy 14 takes the move of a JSON
 // value for one that throws.

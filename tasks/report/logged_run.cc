@@ -163,7 +163,8 @@ RunGroup* AddRun(LoggedRun run, const RunGroup& described, size_t first,
                  std::vector<RunGroup>* groups) {
   const Json settings = WithoutSeed(run.settings);
   const Json compared = WithoutPaths(settings);
-  for (size_t i = 0; i < groups->size(); ++i) {
+  RunGroup* joined = nullptr;
+  for (size_t i = 0; i < groups->size() && joined == nullptr; ++i) {
     RunGroup& group = (*groups)[i];
     const bool is_here = i >= first;
     const bool has_same =
@@ -171,28 +172,23 @@ RunGroup* AddRun(LoggedRun run, const RunGroup& described, size_t first,
     const bool may_join =
         is_here && (settings.is_null() || group.settings.is_null());
     if ((has_same || may_join) && !HasSeed(group, run.seed)) {
-      if (group.settings.is_null()) {
-        group.settings = settings;
-        group.task =
-            group.task.empty() ? TextField(settings, "task") : group.task;
-      }
-      if (group.main_metric.name.empty()) {
-        group.main_metric = run.log.main_metric;
-      }
-      group.runs.push_back(std::move(run));
-      return &group;
+      joined = &group;
     }
   }
-  RunGroup& added = groups->emplace_back(described);
-  added.settings = settings;
-  if (added.task.empty()) {
-    added.task = TextField(settings, "task");
+  if (joined == nullptr) {
+    joined = &groups->emplace_back(described);
   }
-  if (added.main_metric.name.empty()) {
-    added.main_metric = run.log.main_metric;
+  if (joined->settings.is_null()) {
+    joined->settings = settings;
   }
-  added.runs.push_back(std::move(run));
-  return &added;
+  if (joined->task.empty()) {
+    joined->task = TextField(settings, "task");
+  }
+  if (joined->main_metric.name.empty()) {
+    joined->main_metric = run.log.main_metric;
+  }
+  joined->runs.push_back(std::move(run));
+  return joined;
 }
 
 // Adds the seeds of an output directory, or a single one; false if it is not

@@ -73,10 +73,10 @@ std::string MetricsAsCsv(const std::vector<RunGroup>& groups) {
   csv += "\n";
   for (const RunGroup& group : groups) {
     for (const LoggedRun& run : group.runs) {
+      // A group may have runs of several directories.
+      const std::string directory = CsvField(FolderOf(run.directory));
       for (const auto& [step, values] : RowsOf(run.log)) {
-        // Its own: a group may have runs of several directories.
-        absl::StrAppend(&csv, CsvField(FolderOf(run.directory)), ",", run.seed,
-                        ",", step);
+        absl::StrAppend(&csv, directory, ",", run.seed, ",", step);
         for (const std::string& column : columns) {
           const auto value = values.find(column);
           absl::StrAppend(&csv, ",",

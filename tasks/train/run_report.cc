@@ -148,17 +148,14 @@ absl::Status RunReport::ReportEvaluation(const TrainingState& state,
   for (const auto& [name, value] : evaluation.metrics) {
     scores[name] = value;
   }
-  const std::string& main = options_.main_metric.name;
   nlohmann::ordered_json line = {{"step", state.step},
                                  {"evaluation", scores},
-                                 {"main_metric", main},
                                  {"examples", evaluation.num_examples},
                                  {"seconds", evaluation.seconds}};
-  if (options_.main_metric.lower_is_better) {
-    line[kMainMetricDirection] = kLowerIsBetter;
-  }
+  AddMainMetric(options_.main_metric, &line);
   ETC_RETURN_IF_ERROR(Write(line, /*gates=*/{}));
   // The other scores are in the log.
+  const std::string& main = options_.main_metric.name;
   std::string comparison;
   if (state.best_step == state.step && !state.best.empty()) {
     comparison = ", the best so far";

@@ -50,8 +50,8 @@ struct RowGradient {
 //   previous_gradient = gate * inner + carried_gradient
 //   gate gradient    += inner * previous
 //
-// where p is 0 below 2^-125 * inverse_sum. `product` is context gradient .
-// value. Null: carried_gradient (0; it may be previous_gradient),
+// where p is 0 below 2^kLowestExponent * inverse_sum. `product` is context
+// gradient . value. Null: carried_gradient (0; it may be previous_gradient),
 // previous_gradient (not wanted), undone (not wanted; else it gets score - own,
 // with own the part of this layer in the score, and may be `scores`).
 struct RowsOfGradients {
@@ -105,8 +105,9 @@ HWY_INLINE void Differentiate(const SomeElements& elements,
     FloatVector p = hn::Mul(Exp2(exponent), hn::Set(tag, row.inverse_sum));
     if constexpr (kGated) {
       // The gate's gradient multiplies p by a previous score, which may be as
-      // low as the lowest float of a hidden key: 2^-125 would count there.
-      p = hn::IfThenZeroElse(hn::Lt(exponent, hn::Set(tag, -125.0f)), p);
+      // low as the lowest float of a hidden key: what Exp2 leaves would count.
+      p = hn::IfThenZeroElse(hn::Lt(exponent, hn::Set(tag, kLowestExponent)),
+                             p);
     }
     FloatVector product = lanes.Load(rows.products + i);
     FloatVector weight = p;

@@ -18,7 +18,10 @@
 HWY_BEFORE_NAMESPACE();
 namespace etc::kernels::HWY_NAMESPACE {
 
-// 2^x for x <= 0, to 1.5 ulp; NaN for NaN. Below -125 it may stay at 2^-125.
+inline constexpr float kLowestExponent = -125.0f;
+
+// 2^x for x <= 0, to 1.5 ulp; NaN for NaN. Below kLowestExponent it may stay at
+// 2^kLowestExponent.
 // Round to the nearest integer n, then a polynomial for 2^(x - n) on
 // [-1/2, 1/2] (the minimax one that is 1 at 0, relative error 2e-9).
 HWY_INLINE FloatVector Exp2(FloatVector x) {
@@ -38,7 +41,7 @@ HWY_INLINE FloatVector Exp2(FloatVector x) {
   const FloatVector f = hn::Sub(x, whole);
   return FloatVector{_mm512_scalef_ps(polynomial(f).raw, whole.raw)};
 #else
-  const FloatVector lowest = hn::Set(tag, -125.0f);
+  const FloatVector lowest = hn::Set(tag, kLowestExponent);
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_SSSE3
   // x86's max returns its second operand if one of the two is NaN.
   x = hn::Max(lowest, x);
