@@ -87,6 +87,22 @@ HWY_INLINE FloatVector Logit(int64_t i, const VectorLanes& lanes,
   return score;
 }
 
+// Returns p (RowsOfGradients) of scores that are logits times the divisor.
+template <bool kGated>
+HWY_INLINE FloatVector Probability(FloatVector score, const RowGradient& row) {
+  const FloatTag tag;
+  const FloatVector exponent = AtMostZero(hn::Mul(
+      hn::Set(tag, row.factor), hn::Sub(score, hn::Set(tag, row.highest))));
+  const FloatVector p = hn::Mul(Exp2(exponent), hn::Set(tag, row.inverse_sum));
+  if constexpr (kGated) {
+    // The gate's gradient multiplies p by a previous score, which may be as low
+    // as the lowest float of a hidden key: what Exp2 leaves would count.
+    return hn::IfThenZeroElse(hn::Lt(exponent, hn::Set(tag, kLowestExponent)),
+                              p);
+  }
+  return p;
+}
+
 // The given elements; other lanes of the same vectors of weights and gradients,
 // and all between elements.begin and end, become 0. `gate_gradient` is of gated
 // rows alone.
@@ -100,15 +116,7 @@ HWY_INLINE void Differentiate(const SomeElements& elements,
   const auto differentiate = [&](int64_t i, auto lanes) HWY_ATTR {
     FloatVector previous;
     const FloatVector score = Logit<kGated>(i, lanes, row, rows, &previous);
-    const FloatVector exponent = AtMostZero(hn::Mul(
-        hn::Set(tag, row.factor), hn::Sub(score, hn::Set(tag, row.highest))));
-    FloatVector p = hn::Mul(Exp2(exponent), hn::Set(tag, row.inverse_sum));
-    if constexpr (kGated) {
-      // The gate's gradient multiplies p by a previous score, which may be as
-      // low as the lowest float of a hidden key: what Exp2 leaves would count.
-      p = hn::IfThenZeroElse(hn::Lt(exponent, hn::Set(tag, kLowestExponent)),
-                             p);
-    }
+    const FloatVector p = Probability<kGated>(score, row);
     FloatVector product = lanes.Load(rows.products + i);
     FloatVector weight = p;
     if constexpr (kDropout) {
