@@ -508,6 +508,7 @@ SoftmaxPattern AttentionInputs::Softmax(QuerySide side, int64_t batch,
     return SoftmaxMasks{in_window(all.l2l_mask), in_window(all.l2l_ids),
                         all.l2g_mask, all.l2g_ids};
   };
+  pattern.mask_source = cache_;
   return pattern;
 }
 

@@ -5,7 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
 
+#include "attention/mask_runs.h"
 #include "attention/pattern.h"
 #include "attention/sparse_attention.h"
 #include "base/check_shape.h"
@@ -117,20 +121,48 @@ int64_t FirstWithOtherKeys(const RunSetTable& now, const RunSetTable& below,
   return -1;
 }
 
+// The visible keys of a pattern as runs, of any number where it has only masks.
+// Those come from the device of attention, for which the pattern may keep them.
+std::shared_ptr<const std::vector<SoftmaxRuns>> VisibleRuns(
+    const SoftmaxPattern& pattern, const torch::Device& device) {
+  if (pattern.runs != nullptr) {
+    return pattern.runs;
+  }
+  const SoftmaxMasks masks = pattern.masks(device);
+  const auto tables = [](const torch::Tensor& mask, const KeyWindow& window) {
+    return RunsOfMask(mask.to(torch::kCPU).contiguous(), window,
+                      /*most_runs=*/mask.size(2))
+        .tables;
+  };
+  std::vector<RunSetTable> own = tables(masks.own_mask, pattern.window);
+  std::vector<RunSetTable> other = tables(masks.other_mask, kNoWindow);
+  std::vector<SoftmaxRuns> runs(own.size());
+  for (size_t b = 0; b < runs.size(); ++b) {
+    runs[b].own.visible = std::move(own[b]);
+    runs[b].other.visible = std::move(other[b]);
+  }
+  return std::make_shared<const std::vector<SoftmaxRuns>>(std::move(runs));
+}
+
 // Throws unless each query sees only keys that it saw in the layer below: the
-// scores of other pairs were not computed. Layers that share a pattern need no
-// comparison.
-void CheckSeenKeys(const SeenKeys& below, const SoftmaxPattern& pattern) {
-  if (below.runs == nullptr || pattern.runs == nullptr ||
-      below.runs == pattern.runs) {
+// scores of other pairs were not computed. A layer with the pattern of the one
+// below it needs no comparison, which for masks waits for the device.
+void CheckSeenKeys(const SeenKeys& below, const SoftmaxPattern& pattern,
+                   const torch::Device& device) {
+  if (below.runs == nullptr || below.runs == pattern.runs) {
     return;
   }
   TORCH_CHECK(below.window.before == pattern.window.before,
               "carried scores should be of the same window, ",
               pattern.window.before, " keys before a query, but are of ",
               below.window.before);
-  for (size_t b = 0; b < pattern.runs->size(); ++b) {
-    const SoftmaxRuns& now = (*pattern.runs)[b];
+  if (pattern.runs == nullptr && below.compared != nullptr &&
+      below.compared == pattern.mask_source) {
+    return;
+  }
+  const auto runs = VisibleRuns(pattern, device);
+  for (size_t b = 0; b < runs->size(); ++b) {
+    const SoftmaxRuns& now = (*runs)[b];
     const SoftmaxRuns& seen = (*below.runs)[b];
     int64_t query =
         FirstWithOtherKeys(now.own.visible, seen.own.visible, pattern.window);
@@ -201,7 +233,8 @@ AttentionProblem MakeAttentionProblem(const SparseAttentionInput& input) {
                               .other = input.previous.other};
   CheckScores(previous, problem, "previous scores");
   if (previous.defined()) {
-    CheckSeenKeys(input.previous.own.live().seen, problem.pattern);
+    CheckSeenKeys(input.previous.own.live().seen, problem.pattern,
+                  problem.operands.query.device());
   }
   CheckScores(input.dropout_factors, problem, "dropout factors");
   problem.carry = input.residual != ResidualAttention::kOff;

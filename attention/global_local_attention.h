@@ -207,10 +207,10 @@ class GlobalLocalAttentionImpl : public torch::nn::Module {
   void set_implementation(AttentionImplementation implementation) {
     options_.implementation = implementation;
   }
-  // Precision of the projections; kFloat32 unless set. On other devices than
-  // the CPU it applies also to the products of attention, whose scores, softmax
-  // and sums stay float32. Setting it again forgets rounded copies of weights
-  // (LinearProducts).
+  // Precision of the projections and of the products of attention, whose
+  // scores, softmax and sums stay float32; kFloat32 unless set. On a CPU
+  // without AVX512-BF16 or AMX attention stays float32 (SparseAttentionInput).
+  // Setting it again forgets rounded copies of weights (LinearProducts).
   void set_linear_precision(LinearPrecision precision) {
     products_.set_precision(precision);
   }

@@ -14,10 +14,8 @@ namespace etc {
 namespace {
 
 // Appends the true elements of `row` as runs of keys; key 0 is at row[first].
-// Returns false if they are too many.
-bool AppendRuns(const bool* row, int64_t columns, int64_t first, int64_t keys,
+void AppendRuns(const bool* row, int64_t columns, int64_t first, int64_t keys,
                 std::vector<KeyRun>* runs) {
-  const size_t before = runs->size();
   const int64_t end = std::min(columns, first + keys);
   for (int64_t j = std::max<int64_t>(first, 0); j < end; ++j) {
     if (!row[j]) {
@@ -30,12 +28,11 @@ bool AppendRuns(const bool* row, int64_t columns, int64_t first, int64_t keys,
     runs->push_back(
         {static_cast<int32_t>(begin - first), static_cast<int32_t>(j - first)});
   }
-  return runs->size() - before <= static_cast<size_t>(MostRuns(columns));
 }
 
 // The runs of one example; returns the query that has too many, or -1.
 int64_t RunsOfExample(const torch::Tensor& mask, const KeyWindow& window,
-                      RunSetTable* table) {
+                      int64_t most_runs, RunSetTable* table) {
   const int64_t queries = mask.size(0);
   const int64_t columns = mask.size(1);
   const auto size = static_cast<size_t>(columns);
@@ -56,11 +53,12 @@ int64_t RunsOfExample(const torch::Tensor& mask, const KeyWindow& window,
       continue;
     }
     table->first[query] = RunCount(*table);
-    if (!AppendRuns(row, columns, has_window ? window.before - i : 0, keys,
-                    &table->runs)) {
+    AppendRuns(row, columns, has_window ? window.before - i : 0, keys,
+               &table->runs);
+    table->last[query] = RunCount(*table);
+    if (table->last[query] - table->first[query] > most_runs) {
       return i;
     }
-    table->last[query] = RunCount(*table);
   }
   return -1;
 }
@@ -102,7 +100,8 @@ torch::Tensor DocumentIds(const torch::Tensor& ids, const std::string& name) {
       .contiguous();
 }
 
-MaskRuns RunsOfMask(const torch::Tensor& mask, const KeyWindow& window) {
+MaskRuns RunsOfMask(const torch::Tensor& mask, const KeyWindow& window,
+                    std::optional<int64_t> most_runs) {
   MaskRuns runs;
   for (int64_t b = 0; b < mask.size(0); ++b) {
     if (b > 0 && mask.stride(0) == 0) {  // one mask for all
@@ -110,7 +109,8 @@ MaskRuns RunsOfMask(const torch::Tensor& mask, const KeyWindow& window) {
       continue;
     }
     RunSetTable table;
-    const int64_t query = RunsOfExample(mask[b], window, &table);
+    const int64_t query = RunsOfExample(
+        mask[b], window, most_runs.value_or(MostRuns(mask.size(2))), &table);
     if (query >= 0) {
       runs.example = b;
       runs.query = query;

@@ -38,10 +38,15 @@ namespace etc {
 // over them: a hook that keeps them has to copy them.
 enum class ScoreStorage { kStore, kReverse, kRecompute };
 
-// The keys that the queries of a layer see (SoftmaxPattern); null: not known.
+// The keys that queries see (SoftmaxPattern) in the last layer whose pattern
+// has runs: layers without runs compute the scores of all pairs. Null: no such
+// layer, or not known.
 struct SeenKeys {
   std::shared_ptr<const std::vector<SoftmaxRuns>> runs;
   KeyWindow window = kNoWindow;
+  // SoftmaxPattern::mask_source of the last layer, if its pattern has no runs:
+  // its queries were found to see no keys but those of `runs`. Null: not known.
+  std::shared_ptr<const void> compared;
 };
 
 class ScoreBuffer;
@@ -51,7 +56,7 @@ struct LiveScores {
   std::shared_ptr<ScoreBuffer> buffer;
   int64_t layers = 0;
   int64_t pass = 0;
-  SeenKeys seen;  // by the last layer
+  SeenKeys seen;
 };
 
 // Carried scores of one block. They may lie in a buffer, whose values change
@@ -101,8 +106,8 @@ struct ResidualPair {
 // divided. Undefined tensors mean zeros: nothing carried yet. Those of pairs
 // that may not see each other are unspecified, but finite: a query of the next
 // layer may see fewer keys than in this one, and no others (c10::Error;
-// unchecked where scores are plain tensors or a pattern has no runs). From
-// plain tensors the next layer begins a buffer of its own.
+// unchecked where scores are plain tensors). From plain tensors the next layer
+// begins a buffer of its own.
 //
 // With B batch, N heads, L long length, G global length and W = 2r + 1, of
 // causal layers r + 1:

@@ -304,6 +304,8 @@ SoftmaxPattern WithMask(const SoftmaxPattern& pattern,
     mask = mask.logical_and(ToDevice(allowed(), device));
     return both;
   };
+  some.mask_source =
+      std::make_shared<const std::function<torch::Tensor()>>(allowed);
   return some;
 }
 
@@ -457,21 +459,22 @@ SoftmaxPattern DensePattern(const torch::Tensor& mask,
   pattern.other_keys = options.keys;
   pattern.max_distance = options.max_distance;
   const c10::InferenceMode normal_mode(false);  // as in PatternOfBlock
-  SoftmaxMasks all;
-  all.own_mask = torch::zeros({batch, options.queries, 0}, torch::kBool);
-  all.other_mask = ExpandMask(mask.defined() ? mask.clone() : mask, "mask",
-                              batch, options.queries, options.keys);
+  const auto all = std::make_shared<SoftmaxMasks>();
+  all->own_mask = torch::zeros({batch, options.queries, 0}, torch::kBool);
+  all->other_mask = ExpandMask(mask.defined() ? mask.clone() : mask, "mask",
+                               batch, options.queries, options.keys);
   if (options.max_distance > 0) {
-    all.own_ids = torch::zeros({batch, options.queries, 0}, torch::kInt64);
-    all.other_ids =
+    all->own_ids = torch::zeros({batch, options.queries, 0}, torch::kInt64);
+    all->other_ids =
         DistanceIds(options).expand({batch, options.queries, options.keys});
   }
   pattern.masks = [all](const torch::Device& device) {
-    return SoftmaxMasks{.own_mask = ToDevice(all.own_mask, device),
-                        .own_ids = ToDevice(all.own_ids, device),
-                        .other_mask = ToDevice(all.other_mask, device),
-                        .other_ids = ToDevice(all.other_ids, device)};
+    return SoftmaxMasks{.own_mask = ToDevice(all->own_mask, device),
+                        .own_ids = ToDevice(all->own_ids, device),
+                        .other_mask = ToDevice(all->other_mask, device),
+                        .other_ids = ToDevice(all->other_ids, device)};
   };
+  pattern.mask_source = all;
   return pattern;
 }
 
@@ -557,6 +560,7 @@ SoftmaxPattern OnlyQueries(const SoftmaxPattern& pattern,
     some.other_mask = some.other_mask.logical_and(rows);
     return some;
   };
+  only.mask_source = std::make_shared<const torch::Tensor>(asked);
   return only;
 }
 

@@ -42,6 +42,9 @@ struct SoftmaxPattern {
   // Makes the masks on the given device. Thread-safe. Throws c10::Error if the
   // source of the pattern has other sizes.
   std::function<SoftmaxMasks(const torch::Device&)> masks;
+  // Owner of what the masks are made of: with one owner, patterns of the same
+  // sizes and window have the same masks. Null: not known.
+  std::shared_ptr<const void> mask_source;
 
   // Columns of own scores.
   int64_t own_columns() const {

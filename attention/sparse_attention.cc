@@ -281,9 +281,13 @@ std::string KernelUnsupportedReason(const SparseAttentionInput& input) {
 SparseAttentionOutput SparseAttention(const SparseAttentionInput& input,
                                       AttentionImplementation implementation) {
   const int64_t layers = input.previous.layers + 1;
-  const SeenKeys seen = {.runs = input.pattern.runs,
-                         .window = input.pattern.window};
   AttentionProblem problem = MakeAttentionProblem(input);
+  SeenKeys seen = input.previous.own.live().seen;
+  if (input.pattern.runs == nullptr) {
+    seen.compared = input.pattern.mask_source;
+  } else {
+    seen = {.runs = input.pattern.runs, .window = input.pattern.window};
+  }
   const AttentionBackend& backend = PickBackend(problem, implementation);
   const FusedBackend* const fused = backend.fused();
   if (fused == nullptr) {

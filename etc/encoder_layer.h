@@ -159,7 +159,7 @@ class EtcEncoderLayerImpl : public torch::nn::Module {
                           const OutputRows& rows) const;
 
   GlobalLocalAttention& attention() { return attention_; }
-  // Precision of all linear layers.
+  // Precision of all linear layers and of the products of attention.
   void set_linear_precision(LinearPrecision precision);
 
   // The settings of now. A backward pass that computes the layer again throws

@@ -156,8 +156,9 @@ class EtcModelImpl : public torch::nn::Module {
   // Implementation of all layers; kAuto unless set.
   void set_attention_implementation(AttentionImplementation implementation);
 
-  // Precision of the linear layers of all encoder layers; kFloat32 unless set.
-  // Parameters stay float32. On a CPU without such products forward then throws
+  // Precision of the linear layers of all encoder layers and of the products of
+  // attention (GlobalLocalAttention); kFloat32 unless set. Parameters stay
+  // float32. On a CPU without products of bfloat16 forward then throws
   // c10::Error. Setting it again forgets rounded copies of weights, as writes
   // to a part of one that LibTorch does not count need (LinearProducts).
   void set_linear_precision(LinearPrecision precision);

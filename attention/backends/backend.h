@@ -47,8 +47,9 @@ class AttentionBackend {
   // Null for the reference.
   virtual const FusedBackend* fused() const { return nullptr; }
 
-  // Scores of pairs that may not see each other are unspecified, but finite:
-  // the masks of all layers are the same, so that no result depends on them.
+  // Scores of pairs that may not see each other are unspecified, but finite: in
+  // the layers above a query sees no keys but those that it sees here, so that
+  // no result depends on them.
   virtual AttentionForward Forward(const AttentionProblem& problem) const = 0;
 
  protected:

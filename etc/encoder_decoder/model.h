@@ -59,9 +59,9 @@ class EncoderDecoderImpl : public torch::nn::Module {
   void set_score_storage(ScoreStorage storage);
   // Implementation of all layers; kAuto unless set.
   void set_attention_implementation(AttentionImplementation implementation);
-  // Precision of all linear layers; kFloat32 unless set. Parameters stay
-  // float32. Setting it again forgets rounded copies of weights
-  // (LinearProducts).
+  // Precision of all linear layers and of the products of attention
+  // (MultiHeadAttention); kFloat32 unless set. Parameters stay float32. Setting
+  // it again forgets rounded copies of weights (LinearProducts).
   void set_linear_precision(LinearPrecision precision);
 
   // The same module, in the same mode, with parameters of its own, on `device`

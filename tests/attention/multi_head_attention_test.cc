@@ -416,6 +416,88 @@ TEST(MultiHeadAttentionTest, CarriesScoresToQueriesThatSeeFewerKeys) {
   }
 }
 
+// The stream behind a layer for each pattern, which carry their scores.
+torch::Tensor StreamBehind(MultiHeadAttention& attention, torch::Tensor stream,
+                           const std::vector<SoftmaxPattern>& patterns) {
+  CarriedKeyScores carried = {.mode = ResidualAttention::kSum};
+  for (const SoftmaxPattern& pattern : patterns) {
+    const MultiHeadAttentionOutput output =
+        attention(stream, stream, stream, pattern, carried);
+    stream = stream + output.output;
+    carried.previous = output.scores;
+  }
+  return stream;
+}
+
+// A pattern without runs goes to tensor operations, which compute the scores of
+// all pairs, but find only the kernels' from below.
+TEST(MultiHeadAttentionTest, ComparesDensePatternsWithTheKeysSeenBelow) {
+  torch::manual_seed(9);
+  MultiHeadAttention attention = Make(SmallOptions());
+  const torch::Tensor tokens = torch::randn({kBatch, kKeys, kHidden});
+  const KeyPatternOptions sizes = {
+      .queries = kKeys, .keys = kKeys, .batch = kBatch};
+  const SoftmaxPattern causal = CausalPattern(sizes);
+  const torch::Tensor past =
+      torch::ones({kBatch, kKeys, kKeys}, torch::kBool).tril();
+  const torch::Tensor some =
+      past.logical_and(torch::arange(kKeys).remainder(3).ne(1));
+  torch::Tensor one_more = some.clone();
+  one_more[1][4][5] = true;
+  const auto dense = [&](const torch::Tensor& mask) {
+    return DensePattern(mask, sizes);
+  };
+  const auto run = [&](const std::vector<SoftmaxPattern>& patterns) {
+    return StreamBehind(attention, tokens, patterns);
+  };
+  const std::vector<SoftmaxPattern> fewer = {causal, dense(past), dense(some),
+                                             causal};
+  attention->set_implementation(AttentionImplementation::kReference);
+  const torch::Tensor expected = run(fewer);
+  attention->set_implementation(AttentionImplementation::kAuto);
+  EXPECT_TRUE(IsClose(run(fewer), expected, 1e-4));
+  // Scores of all pairs.
+  EXPECT_NO_THROW(run({dense(some), dense(past), AllKeysPattern(sizes)}));
+  const auto expect_refused = [&](const std::vector<SoftmaxPattern>& patterns,
+                                  const char* where) {
+    EXPECT_THAT(MessageOf([&] { run(patterns); }),
+                testing::HasSubstr(where + std::string(" did not")));
+  };
+  expect_refused({causal, dense(torch::ones_like(past))},
+                 "query 0 of example 0");
+  expect_refused({causal, dense(one_more)}, "query 4 of example 1");
+  expect_refused({causal, dense(some), AllKeysPattern(sizes)},
+                 "query 0 of example 0");
+  // Made of the pattern below, but other masks.
+  const SoftmaxPattern all = dense(torch::ones_like(past));
+  const torch::Tensor first_key = torch::arange(kKeys).eq(0);
+  expect_refused({causal, OnlyKeys(all, first_key.expand({kBatch, -1})), all},
+                 "query 0 of example 0");
+  const torch::Tensor last_queries =
+      torch::arange(1, kBatch + 1) * kKeys - 1;  // of b * T + i
+  expect_refused({causal, OnlyQueries(all, last_queries), all},
+                 "query 0 of example 0");
+}
+
+// To compare masks they are made once more, and copied to the CPU.
+TEST(MultiHeadAttentionTest, ComparesTheMasksOfEqualLayersOnce) {
+  MultiHeadAttention attention = Make(SmallOptions());
+  const torch::Tensor tokens = torch::randn({kBatch, kKeys, kHidden});
+  const KeyPatternOptions sizes = {
+      .queries = kKeys, .keys = kKeys, .batch = kBatch};
+  SoftmaxPattern dense =
+      DensePattern(torch::ones({kKeys, kKeys}, torch::kBool).tril(), sizes);
+  int64_t made = 0;
+  dense.masks = [masks = dense.masks, &made](const torch::Device& device) {
+    ++made;
+    return masks(device);
+  };
+  StreamBehind(attention, tokens, {dense, dense, dense});
+  const int64_t without_comparison = std::exchange(made, 0);
+  StreamBehind(attention, tokens, {CausalPattern(sizes), dense, dense, dense});
+  EXPECT_EQ(made, without_comparison + 1);
+}
+
 TEST(MultiHeadAttentionTest, HasTheRightGradients) {
   torch::manual_seed(5);
   MultiHeadAttentionOptions options = SmallOptions();

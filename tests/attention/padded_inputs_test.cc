@@ -295,6 +295,11 @@ TEST(PaddedInputsTest, MasksThatAreNoRunsGoToTensorOperations) {
   const SoftmaxPattern pattern =
       inputs.Softmax(QuerySide::kGlobal, 1, longs, kGlobal, kRadius);
   EXPECT_EQ(pattern.runs, nullptr);
+  // Each layer asks for its pattern, and finds that it is that of the others.
+  EXPECT_EQ(pattern.mask_source,
+            inputs.Softmax(QuerySide::kGlobal, 1, longs, kGlobal, kRadius)
+                .mask_source);
+  EXPECT_NE(pattern.mask_source, nullptr);
   EXPECT_EQ(pattern.masks(torch::kCPU).other_mask.sum().item<int64_t>(),
             kGlobal * (most_runs + 1));
   GlobalLocalAttention attention = MakeAttention();

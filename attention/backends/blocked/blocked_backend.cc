@@ -9,6 +9,7 @@
 #include "attention/backends/blocked/blocked_softmax.h"
 #include "attention/backends/tensor_layout.h"
 #include "attention/dropout_factors.h"
+#include "attention/key_runs.h"
 #include "attention/some_heads.h"
 #include "base/large_pages.h"
 
@@ -171,13 +172,13 @@ class PartGradients {
   ScorePair scores_;
 };
 
-}  // namespace
-
 // A span of b + W - 1 keys for windows of W wastes the less the smaller b is,
 // but matrix products want some rows.
 int64_t DefaultBlockLength(const KeyWindow& window) {
   return std::clamp<int64_t>(window.columns() / 4, int64_t{16}, 64);
 }
+
+}  // namespace
 
 int64_t BlockedBackend::BlockLength(const AttentionProblem& problem) const {
   return options_.block_length > 0 ? options_.block_length

@@ -5,18 +5,16 @@
 #include <string>
 
 #include "attention/backends/backend.h"
-#include "attention/key_runs.h"
 
 namespace etc {
 
 struct BlockedBackendOptions {
-  // Queries that are computed together; 0: DefaultBlockLength.
+  // Queries that are computed together; 0: by the window's columns.
   int64_t block_length = 0;
   // Numbers of scores computed at a time: as many heads as fit, or one;
   // temporaries are a few times as large.
   int64_t scores_at_once = int64_t{1} << 22;
 };
-int64_t DefaultBlockLength(const KeyWindow& window);
 
 // Windowed attention by tensor operations over blocks of queries
 // (blocked_softmax.h), in memory and time linear in their number: any floating
@@ -24,8 +22,8 @@ int64_t DefaultBlockLength(const KeyWindow& window);
 // the scores again, a few heads at a time, and differentiates that by
 // LibTorch's autograd.
 //
-// Operands of 16 bits are multiplied in 16 bits; scores, softmax and sums are
-// float32.
+// Operands of 16 bits are converted to float32: products, scores, softmax and
+// sums are float32, context and gradients have the dtype of the operands.
 class BlockedBackend final : public FusedBackend {
  public:
   explicit BlockedBackend(const BlockedBackendOptions& options = {})
