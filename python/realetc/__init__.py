@@ -1,7 +1,8 @@
 """Attention with carried scores and pair biases, sparse and dense.
 
   residual_attention    dense attention that also takes and returns scores: a
-                        drop-in for scaled_dot_product_attention
+                        drop-in for scaled_dot_product_attention with bool
+                        masks that are alike for all heads
   sparse_attention      the same over a pattern (realetc.patterns)
   GlobalLocalAttention  a layer of ETC: a long and a global stream of tokens
   EtcModel              the encoder, its checkpoints, and texts as its input

@@ -287,7 +287,7 @@ def sparse_attention(query, key, value, pattern, previous=None, residual="sum",
 
 
 def _dense_pattern(mask, is_causal, query, keys):
-  """The pattern of a mask as scaled_dot_product_attention takes it."""
+  """The pattern of a mask of examples, tokens and keys."""
   pattern = patterns.causal() if is_causal else patterns.unrestricted()
   if mask is None:
     return pattern
@@ -296,10 +296,11 @@ def _dense_pattern(mask, is_causal, query, keys):
          f"{getattr(mask, 'dtype', type(mask).__name__)}; what is added to "
          "scores is `previous`")
   batch, _, queries, _ = query.shape
-  _check(2 <= mask.dim() <= 4 and (mask.dim() < 4 or mask.shape[1] == 1),
-         "mask should be [T, S], [B, T, S] or [B, 1, T, S], but is "
-         f"{list(mask.shape)}; masks of single heads go to `previous`, as large "
-         "negative numbers")
+  # Of 3 dimensions scaled_dot_product_attention takes the first for heads.
+  _check(2 <= mask.dim() <= 4 and (mask.dim() == 2 or mask.shape[-3] == 1),
+         f"mask should be [T, S] or [B, 1, T, S], but is {list(mask.shape)}; "
+         "masks of examples need that 1 for the heads, and masks of single heads "
+         "go to `previous`, as large negative numbers")
   whole = mask.squeeze(1) if mask.dim() == 4 else mask
   whole = whole if whole.dim() == 3 else whole.unsqueeze(0)
   _check(all(a in (1, b) for a, b in zip(whole.shape, (batch, queries, keys))),
@@ -321,8 +322,9 @@ def residual_attention(query, key, value, previous=None, mask=None,
   """Dense attention with carried scores, or with any additive pair bias.
 
   As torch.nn.functional.scaled_dot_product_attention, but that `previous` is
-  added to the scores before the softmax, with its exact gradient, and that the
-  sum is returned for the layer above:
+  added to the scores before the softmax, with its exact gradient, that the sum
+  is returned for the layer above, and that masks are bool and alike for all
+  heads:
 
     context, scores = residual_attention(q, k, v, previous=scores)
 
@@ -331,8 +333,8 @@ def residual_attention(query, key, value, previous=None, mask=None,
     previous: what broadcasts to [B, N, T, S]: the scores of the layer below
       (RealFormer), or a bias for each pair of tokens, such as [N, T, S]; all
       finite.
-    mask: bool, true where attention is allowed: [T, S], [B, T, S] or
-      [B, 1, T, S]; [B, 1, 1, S] for padding. A query that sees nothing gets 0.
+    mask: bool, true where attention is allowed: [T, S] or [B, 1, T, S];
+      [B, 1, 1, S] for padding. A query that sees nothing gets 0.
     is_causal: query i sees the keys [0, i]; also with a mask.
     residual, gate, layers, decay, implementation: as sparse_attention.
     dropout_p: the probability of dropping a weight.

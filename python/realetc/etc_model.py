@@ -8,6 +8,7 @@ installed, else PlainGlobalLocalAttention: the same in tensor operations.
 import dataclasses
 import json
 import math
+import os
 import pathlib
 import shutil
 import typing
@@ -523,11 +524,12 @@ class EtcModel(Encoder, nn.Module):
 
     Raises:
       ValueError: the files are not those of a checkpoint of ours.
+      OSError: a file cannot be read.
       ImportError: PyPI's safetensors is not installed.
     """
     folder = pathlib.Path(directory)
     for name in (_CONFIG, _WEIGHTS):
-      if not (folder / name).exists():
+      if not os.path.lexists(folder / name):
         raise ValueError(
             f"{folder} should be a checkpoint directory with {_CONFIG} and "
             f"{_WEIGHTS}, but has no {name}; `realetc import` makes one of "
@@ -569,21 +571,26 @@ class EtcModel(Encoder, nn.Module):
 
     Beside it, of a model that was loaded, the vocabulary and text_options.json,
     by which from_pretrained makes the same inputs of texts.
+
+    Raises:
+      OSError: a file cannot be written, or one of the vocabulary, which comes
+        last, cannot be read.
+      ImportError: PyPI's safetensors is not installed.
     """
     safetensors = import_package(
         "safetensors.torch", "writing weights").torch
     folder = pathlib.Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
-    if self.directory is not None:
-      write_text_options(folder, self.text_options())
-      for name in TOKENIZER_FILES:
-        source, target = self.directory / name, folder / name
-        if not source.exists():
-          target.unlink(missing_ok=True)  # of a model that was there before
-        elif not (target.exists() and target.samefile(source)):
-          shutil.copyfile(source, target)
     safetensors.save_file(
         {_PREFIX + name: tensor.contiguous()
          for name, tensor in self.state_dict().items()},
         folder / _WEIGHTS, {"format": "pt"})
     (folder / _CONFIG).write_text(self.config.to_json(), encoding="utf-8")
+    if self.directory is not None:
+      write_text_options(folder, self.text_options())
+      for name in TOKENIZER_FILES:
+        source, target = self.directory / name, folder / name
+        if not os.path.lexists(source):
+          target.unlink(missing_ok=True)  # of a model that was there before
+        elif not (target.exists() and target.samefile(source)):
+          shutil.copyfile(source, target)

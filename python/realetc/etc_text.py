@@ -7,6 +7,7 @@ package: `realetc export --format huggingface` writes this file as it is.
 import dataclasses
 import functools
 import json
+import os
 import pathlib
 import typing
 import unicodedata
@@ -328,20 +329,28 @@ def _load_sentencepiece(path, options):
       package.SentencePieceProcessor(model_file=str(path)), path)
 
 
+def _fits_in_lines(whole):
+  """Whether each piece could be a line of a vocab.txt."""
+  return all(piece and "\n" not in piece and "\r" not in piece for piece in (
+      *(whole["model"].get("vocab") or {}),
+      *(token["content"] for token in whole.get("added_tokens") or [])))
+
+
 def _is_berts(whole, options):
   """Whether C++ reads a tokenizer.json as if it were a vocab.txt."""
   model, kind = whole.get("model") or {}, options.get("tokenizer_class")
   is_old = "continuing_subword_prefix" in model and "merges" not in model
+  normalizer = whole.get("normalizer")
   name = (kind or "BertTokenizer").removesuffix("Fast")
   return (
       model.get("type", "WordPiece" if is_old else None) == "WordPiece" and
       model.get("continuing_subword_prefix", "##") == "##" and
       model.get("unk_token", "[UNK]") == "[UNK]" and
-      all((whole.get(part) or {"type": berts}).get("type") == berts
-          for part, berts in (("normalizer", "BertNormalizer"),
-                              ("pre_tokenizer", "BertPreTokenizer"))) and
+      (not normalizer or normalizer.get("type") == "BertNormalizer") and
+      (whole.get("pre_tokenizer") or {}).get("type") == "BertPreTokenizer" and
       (kind in _GENERIC_CLASSES or
-       name.removesuffix("Tokenizer") in _BERTS_CLASSES))
+       name.removesuffix("Tokenizer") in _BERTS_CLASSES) and
+      _fits_in_lines(whole))
 
 
 def _load_tokenizer_json(path, options):
@@ -368,19 +377,21 @@ def load_tokenizer(directory):
 
   Raises:
     ValueError: there is none, or one that is not supported.
+    OSError: a file cannot be read.
     ImportError: the package that reads it is not installed.
   """
   folder = pathlib.Path(directory)
   settings = folder / "tokenizer_config.json"
-  options = read_json(settings) if settings.exists() else {}
+  # A link that leads nowhere is not passed over, but cannot be read.
+  options = read_json(settings) if os.path.lexists(settings) else {}
   for name in _WORDPIECE_FILES:
-    if (folder / name).exists():
+    if os.path.lexists(folder / name):
       return _load_wordpiece(folder / name, options)
   for name in _SENTENCEPIECE_FILES:
-    if (folder / name).exists():
+    if os.path.lexists(folder / name):
       return _load_sentencepiece(folder / name, options)
   whole = folder / "tokenizer.json"
-  if not whole.exists():
+  if not os.path.lexists(whole):
     raise ValueError(
         f"{folder} should have a vocabulary (vocab.txt, tokenizer.model or "
         "tokenizer.json), but has none")
@@ -407,12 +418,12 @@ _STATED_OPTIONS = ("max_long_length", "max_global_length", "sentences")
 
 def _stated_options(folder):
   """The object that states _STATED_OPTIONS; None if no file does."""
-  if (folder / "finetune.json").exists():
+  if os.path.lexists(folder / "finetune.json"):
     return read_json(folder / "finetune.json").get("data", {})
-  if (folder / _OPTIONS_FILE).exists():
+  if os.path.lexists(folder / _OPTIONS_FILE):
     return read_json(folder / _OPTIONS_FILE)
   exported = folder / "config.json"  # RealEtcConfig
-  fields = read_json(exported) if exported.exists() else {}
+  fields = read_json(exported) if os.path.lexists(exported) else {}
   return fields if fields.get("model_type") == "realetc" else None
 
 

@@ -10,6 +10,7 @@ Attention is computed by the package realetc where that is installed, else in
 plain PyTorch.
 """
 import dataclasses
+import os
 import pathlib
 import shutil
 import typing
@@ -70,6 +71,20 @@ class RealEtcClassifierOutput(ModelOutput):
   logits: typing.Optional[torch.Tensor] = None
 
 
+def _copy_new(source, target):
+  """Copies a file, if there is one, but over no other; warns if it cannot."""
+  if not os.path.lexists(source):
+    return
+  try:
+    if not target.exists():
+      shutil.copyfile(source, target)
+    elif target.read_bytes() != source.read_bytes():
+      warnings.warn(f"{target} is there already, and is not the one of this "
+                    f"model, which is {source}")
+  except OSError as error:
+    warnings.warn(f"{target} is not saved: {error}")
+
+
 class RealEtcPreTrainedModel(PreTrainedModel):
   """Weights, by the names of RealETC's own checkpoints."""
   config_class = RealEtcConfig
@@ -100,17 +115,11 @@ class RealEtcPreTrainedModel(PreTrainedModel):
     if self.config._name_or_path:  # pylint: disable=protected-access
       try:
         loaded = pathlib.Path(self.text_directory())
-        for name in TOKENIZER_FILES:
-          source = loaded / name
-          if not source.is_file():
-            continue
-          if not (target / name).exists():
-            shutil.copyfile(source, target / name)
-          elif (target / name).read_bytes() != source.read_bytes():
-            warnings.warn(f"{target / name} is there already, and is not the "
-                          f"one of this model, which is {source}")
       except (OSError, ValueError) as error:  # no such folder, and no hub
         warnings.warn(f"the vocabulary is not saved: {error}")
+      else:
+        for name in TOKENIZER_FILES:
+          _copy_new(loaded / name, target / name)
     super().save_pretrained(save_directory, *arguments, **options)
 
   def text_options(self):

@@ -116,6 +116,15 @@ def test_operation_refuses_what_only_data_tell(pattern, message):
     realetc.sparse_attention(pattern=pattern, **_tensors())
 
 
+@pytest.mark.parametrize("shape", ((2, 5, 7), (3, 5, 7), (2, 2, 5, 7), (7,)))
+def test_a_mask_of_heads_is_refused(shape):
+  q, k = torch.randn(2, 2, 5, 4), torch.randn(2, 2, 7, 4)
+  mask = torch.ones(shape).bool()
+  with pytest.raises(ValueError, match=r"mask should be \[T, S\] or \[B, 1, T, S\]"
+                     rf", but is \[{', '.join(map(str, shape))}\]"):
+    _DENSE(q, k, k, mask=mask)
+
+
 def _layer(**options):
   return realetc.GlobalLocalAttention(8, 2, 3, **options)
 

@@ -453,6 +453,55 @@ def test_a_tokenizer_json_is_read(tmp_path):
   pieces = model.inputs(["[SEP]xjudgex"]).pieces[0]
   assert VOCABULARY.index("[SEP]") not in [piece.id for piece in pieces]
   assert VOCABULARY.index("judge") in [piece.id for piece in pieces]
+  # Without a splitter it is not BERT's: a whole text is one word.
+  contents = json.loads(whole.to_str()) | {"pre_tokenizer": None}
+  (folder / "tokenizer.json").write_text(json.dumps(contents))
+  model = realetc.EtcModel.from_pretrained(folder)
+  pieces = model.inputs(["the judge[SEP]"]).pieces[0]
+  assert [piece.id for piece in pieces] == [
+      VOCABULARY.index(piece) for piece in ("[UNK]", "judge", "[SEP]")]
+  # Nor with a piece that is no line of a vocab.txt: its control pieces are
+  # found.
+  contents = json.loads(whole.to_str())
+  contents["added_tokens"].append(contents["added_tokens"][0] | {
+      "id": len(VOCABULARY), "content": "\n"})
+  (folder / "tokenizer.json").write_text(json.dumps(contents))
+  assert etc_model.load_tokenizer(folder).encode("[SEP]")[0].id == (
+      VOCABULARY.index("[SEP]"))
+
+
+@pytest.mark.parametrize("name", ("tokenizer_config.json", "vocab.txt",
+                                  "text_options.json"))
+def test_a_link_that_leads_nowhere_is_no_absent_file(name, tmp_path):
+  folder = _write(_model(_config()), tmp_path / "checkpoint")
+  (folder / name).unlink(missing_ok=True)
+  (folder / name).symlink_to("nowhere")
+  model = realetc.EtcModel.from_pretrained(folder)
+  with pytest.raises(FileNotFoundError, match=name):
+    model.inputs(TEXTS)
+
+
+@pytest.mark.parametrize("name", ("etc_config.json", "model.safetensors"))
+def test_a_link_in_the_place_of_weights_is_no_absent_file(name, tmp_path):
+  folder = _write(_model(_config()), tmp_path / "checkpoint")
+  (folder / name).unlink()
+  (folder / name).symlink_to("nowhere")
+  with pytest.raises(FileNotFoundError, match=name):
+    realetc.EtcModel.from_pretrained(folder)
+
+
+def test_weights_are_saved_before_a_vocabulary_that_cannot_be(tmp_path):
+  folder = _write(_model(_config()), tmp_path / "checkpoint")
+  model = realetc.EtcModel.from_pretrained(folder)
+  (folder / "tokenizer.json").symlink_to("nowhere")  # vocab.txt comes first
+  expected = model.inputs(TEXTS)["input_ids"]
+  saved = tmp_path / "saved"
+  with pytest.raises(FileNotFoundError, match="tokenizer.json"):
+    model.save_pretrained(saved)
+  again = realetc.EtcModel.from_pretrained(saved)
+  for name, tensor in model.state_dict().items():
+    assert torch.equal(again.state_dict()[name], tensor)
+  assert torch.equal(again.inputs(TEXTS)["input_ids"], expected)
 
 
 def _write_byte_level(folder, processor):

@@ -265,6 +265,14 @@ def test_a_model_of_the_hub_is_saved_with_its_vocabulary(tmp_path, monkeypatch):
     model.save_pretrained(tmp_path / "saved")
   assert (tmp_path / "saved/vocab.txt").read_text() == "[PAD]\n"
 
+  # A link that leads nowhere is passed over, and the rest is copied.
+  (hub / "tokenizer.json").symlink_to("nowhere")
+  (hub / "tokenizer_config.json").write_text("{}")
+  with pytest.warns(UserWarning, match="tokenizer.json is not saved"):
+    model.save_pretrained(tmp_path / "linked")
+  assert (tmp_path / "linked/tokenizer_config.json").read_text() == "{}"
+  assert (tmp_path / "linked/model.safetensors").exists()
+
   def fail(name, **options):
     raise OSError(f"no {name} with {options}")
 
