@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/file_operations.h"
 #include "base/status_macros.h"
 
 namespace etc {
@@ -12,13 +13,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-absl::StatusOr<fs::file_status> LookUp(const std::string& path) {
+enum class Links { kFollow, kKeep };
+
+absl::StatusOr<fs::file_status> LookUp(const std::string& path,
+                                       Links links = Links::kFollow) {
   std::error_code error;
-  const fs::file_status status = fs::status(path, error);
+  const fs::file_status status = links == Links::kFollow
+                                     ? fs::status(path, error)
+                                     : fs::symlink_status(path, error);
   // Absence is no error here.
   if (status.type() == fs::file_type::none) {
-    return absl::ErrnoToStatus(error.value(),
-                               absl::StrCat("cannot look up ", path));
+    return ErrnoStatus(error.value(), "look up", path);
   }
   return status;
 }
@@ -27,6 +32,12 @@ absl::StatusOr<fs::file_status> LookUp(const std::string& path) {
 
 absl::StatusOr<bool> PathExists(const std::string& path) {
   const absl::StatusOr<fs::file_status> status = LookUp(path);
+  return status.ok() ? absl::StatusOr<bool>(fs::exists(*status))
+                     : status.status();
+}
+
+absl::StatusOr<bool> EntryExists(const std::string& path) {
+  const absl::StatusOr<fs::file_status> status = LookUp(path, Links::kKeep);
   return status.ok() ? absl::StatusOr<bool>(fs::exists(*status))
                      : status.status();
 }

@@ -13,7 +13,10 @@ namespace etc {
 // system cannot tell: a name that is too long, a directory that may not be
 // searched, links that go in a circle.
 absl::StatusOr<bool> PathExists(const std::string& path);
-// The same for a directory.
+// The same, but true also of a link that leads nowhere: a file that a directory
+// lists is not absent, and opening it says why it cannot be read.
+absl::StatusOr<bool> EntryExists(const std::string& path);
+// PathExists for a directory.
 absl::StatusOr<bool> IsDirectory(const std::string& path);
 
 // Checks that a command may write the file `path`.

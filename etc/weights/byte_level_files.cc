@@ -190,7 +190,7 @@ json AddedTokensField(std::vector<StatedToken> tokens) {
 absl::StatusOr<json> EquivalentTokenizerJson(json vocabulary,
                                              const std::string& path) {
   const std::string merges_path = MergesOf(path);
-  ETC_ASSIGN_OR_RETURN(const bool has_merges, PathExists(merges_path));
+  ETC_ASSIGN_OR_RETURN(const bool has_merges, EntryExists(merges_path));
   if (!has_merges) {
     return InvalidArgument(path, " should have its merges beside it, in ",
                            merges_path, ", but there is no such file");

@@ -3,6 +3,7 @@
 #include <torch/utils.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 
@@ -76,6 +77,24 @@ absl::StatusOr<NamedTensors> ReadGates(const TensorReader& reader) {
     gates.emplace(name, gate.to(torch::kFloat32));
   }
   return gates;
+}
+
+std::set<std::string> GatesOfOneSide(
+    const TensorReader& reader, const NamedTensors& model, bool should_have,
+    const std::function<bool(const std::string& name)>& is_gate) {
+  std::set<std::string> ours;
+  for (const auto& [name, tensor] : model) {
+    if (is_gate(name)) {
+      ours.insert(name);
+    }
+  }
+  std::set<std::string> theirs;
+  std::copy_if(reader.Names().begin(), reader.Names().end(),
+               std::inserter(theirs, theirs.end()), is_gate);
+  if (ours.empty()) {
+    return theirs;
+  }
+  return theirs.empty() && !should_have ? ours : std::set<std::string>();
 }
 
 std::string ComputedMode(const EtcConfig& config, const NamedTensors& gates) {

@@ -2,6 +2,8 @@
 #define ETC_ETC_WEIGHTS_GATES_H_
 
 #include <cstdint>
+#include <functional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +20,14 @@ namespace etc {
 // they have there, in float32. Empty for all other files.
 //   kInvalidArgument  one is not a list of floating numbers
 absl::StatusOr<NamedTensors> ReadGates(const TensorReader& reader);
+
+// The names, by `is_gate`, of the gates that the file or `model` has and the
+// other one, of a mode without gates, has none of. Empty if both have some:
+// they should have the same. `should_have` says that the file's configuration
+// is of a mode with gates: a file that has lost all of them is not without.
+std::set<std::string> GatesOfOneSide(
+    const TensorReader& reader, const NamedTensors& model, bool should_have,
+    const std::function<bool(const std::string& name)>& is_gate);
 
 // The mode that a model of this configuration computes with these gates, as
 // ResidualText names it: instead of gate "off" if all gates are 0, and "sum" if

@@ -182,9 +182,8 @@ bool IsOfTransformersExport(const json& fields) {
 
 std::string FileBesideWeights(const std::string& path,
                               const std::string& name) {
-  const fs::path file = DirectoryOf(path) / name;
-  std::error_code ignored;
-  return fs::exists(file, ignored) ? file.string() : "";
+  std::string file = (DirectoryOf(path) / name).string();
+  return EntryExists(file).value_or(false) ? file : "";
 }
 
 absl::StatusOr<SourceConfig> ReadSourceConfig(const std::string& path) {

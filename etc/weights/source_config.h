@@ -14,8 +14,8 @@
 namespace etc {
 
 // The path of file `name` in the directory of the weights; empty if there is no
-// such file. Here and below, `path` is that directory, or a file or the prefix
-// of files in it.
+// such file, nor a link of that name. Here and below, `path` is that directory,
+// or a file or the prefix of files in it.
 std::string FileBesideWeights(const std::string& path, const std::string& name);
 
 // The encoder that weights are of, by the configuration in their directory.

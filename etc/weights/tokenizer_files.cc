@@ -53,9 +53,13 @@ constexpr VocabularyName kVocabularies[] = {
 constexpr char kShiftedModel[] = "sentencepiece.bpe.model";
 
 constexpr char kTokenizerJson[] = "tokenizer.json";
+constexpr char kAddedTokens[] = "added_tokens.json";
 constexpr char kSplitPunctuation[] = "split_punctuation";
+// Official ETC's folder, whose name alone says so.
+constexpr char kSplitPunctuationFolder[] = "etc_large_split_punctuation";
 constexpr char kSentencePiece[] = "sentencepiece";
 constexpr char kHuggingFace[] = "huggingface";
+constexpr char kDictionary[] = "dictionary";
 
 // Classes of transformers that are BERT's tokenizer under another name, without
 // the suffix "Fast"; and classes whose behaviour tokenizer.json alone defines.
@@ -158,9 +162,13 @@ absl::Status AppendAddedTokens(WordPieceFiles* files) {
     if (is_known && pieces[token.id] == token.content) {
       continue;
     }
-    if (is_known || token.id != next ||
-        token.content.find_first_of("\r\n") != std::string::npos ||
-        known.contains(token.content)) {
+    if (token.content.find_first_of("\r\n") != std::string::npos) {
+      return InvalidArgument(stated.where, ": the added token ",
+                             QuotedName(token.content),
+                             " has a line break, which a vocabulary of one "
+                             "piece a line cannot have; a tokenizer.json can");
+    }
+    if (is_known || token.id != next || known.contains(token.content)) {
       return absl::InvalidArgumentError(
           absl::StrCat(stated.where, ": the added token ",
                        QuotedName(token.content), " has the id ", token.id,
@@ -391,10 +399,10 @@ absl::StatusOr<TokenizerFiles> DescribeSentencePiece(
       statements.split_punctuation.has_value()
           ? statements.split_punctuation->value
           : FileBesideWeights(vocabulary, kTokenizerConfigFile).empty() &&
-                absl::StrContains(std::filesystem::absolute(vocabulary)
-                                      .parent_path()
-                                      .string(),
-                                  kSplitPunctuation);
+                std::filesystem::absolute(vocabulary)
+                        .lexically_normal()
+                        .parent_path()
+                        .filename() == kSplitPunctuationFolder;
   return tokenizer;
 }
 
@@ -421,7 +429,7 @@ std::vector<absl::string_view> VocabularyLines(absl::string_view contents) {
 std::string VocabularyFileName(const std::string& tokenizer_type) {
   return tokenizer_type == kSentencePiece ? "tokenizer.model"
          : tokenizer_type == kHuggingFace ? kTokenizerJson
-         : tokenizer_type == "dictionary" ? "dict.txt"
+         : tokenizer_type == kDictionary  ? "dict.txt"
                                           : "vocab.txt";
 }
 
@@ -553,18 +561,36 @@ void TakeUnstated(const TokenizerFiles& source, TokenizerFiles* named) {
   }
 }
 
-std::vector<std::string> FilesBesideVocabulary(const std::string& vocabulary) {
+std::vector<std::string> NamesBesideVocabulary(const std::string& type,
+                                               const std::string& vocabulary) {
+  const std::string merges =
+      std::filesystem::path(MergesOf(vocabulary)).filename().string();
+  if (type == kDictionary || (type == kHuggingFace && merges.empty())) {
+    return {};
+  }
+  if (type == kSentencePiece) {
+    return {kTokenizerConfigFile};
+  }
+  if (type == kHuggingFace) {
+    return {kTokenizerConfigFile, kAddedTokens, merges};
+  }
+  // A resumed run compares the files in this order.
+  std::vector<std::string> names = {kTokenizerConfigFile,
+                                    "special_tokens_map.json", kAddedTokens};
+  if (!absl::EndsWith(vocabulary, ".json")) {
+    names.insert(names.begin(), kTokenizerJson);
+  }
+  return names;
+}
+
+std::vector<std::string> FilesBesideVocabulary(const std::string& type,
+                                               const std::string& vocabulary) {
   std::vector<std::string> paths;
-  for (const char* name : {kTokenizerJson, kTokenizerConfigFile,
-                           "special_tokens_map.json", "added_tokens.json"}) {
+  for (const std::string& name : NamesBesideVocabulary(type, vocabulary)) {
     std::string path = FileBesideWeights(vocabulary, name);
-    if (!path.empty() && path != vocabulary) {
+    if (!path.empty()) {
       paths.push_back(std::move(path));
     }
-  }
-  std::string merges = MergesOf(vocabulary);
-  if (!merges.empty() && PathExists(merges).value_or(false)) {
-    paths.push_back(std::move(merges));
   }
   return paths;
 }

@@ -14,8 +14,9 @@ namespace etc {
 // A vocabulary, and how text is split with it.
 struct TokenizerFiles {
   // "wordpiece", "sentencepiece" or "huggingface", which is a tokenizer.json of
-  // another kind than BERT's, or a vocab.json with merges.txt beside it
-  // (etc/weights/byte_level_files.h); empty if there is no vocabulary.
+  // another kind than BERT's, or with a piece that is no line of a vocab.txt,
+  // or a vocab.json with merges.txt beside it (etc/weights/byte_level_files.h);
+  // empty if there is no vocabulary.
   std::string type;
   // Path of a vocab.txt, a SentencePiece model or a tokenizer.json, under
   // whichever name, or of a vocab.json; ReadVocabulary reads it.
@@ -82,8 +83,13 @@ absl::Status SetCase(bool lower_case, const std::string& source,
 // the statements that only the files beside the weights, `source`, make.
 void TakeUnstated(const TokenizerFiles& source, TokenizerFiles* named);
 
-// The files beside a vocabulary that say how it is used, by their paths.
-std::vector<std::string> FilesBesideVocabulary(const std::string& vocabulary);
+// The names of the files that are read beside a vocabulary of the given type,
+// in which they say how it is used; they need not be there.
+std::vector<std::string> NamesBesideVocabulary(const std::string& type,
+                                               const std::string& vocabulary);
+// The paths of those that are there, be it as links that lead nowhere.
+std::vector<std::string> FilesBesideVocabulary(const std::string& type,
+                                               const std::string& vocabulary);
 
 // Describes the treatment of text for people: "lower case, accents kept, 2
 // added tokens".

@@ -84,9 +84,9 @@ class Pieces {
     }
     const auto index = id.get<size_t>();
     if (piece.empty() || piece.find_first_of("\r\n") != std::string::npos) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(where, ": ", QuotedName(piece), " (id ", index,
-                       ") cannot be a line of a vocabulary"));
+      return UnsupportedTokenizer(
+          absl::StrCat(where, ": the piece with the id ", index),
+          QuotedName(piece), "a line that is not empty", kAdvice);
     }
     if (index >= pieces_.size()) {
       pieces_.resize(index + 1);
@@ -230,10 +230,13 @@ absl::StatusOr<TokenizerJson> ReadTokenizerJson(const std::string& path) {
   ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
   const std::string where = reader.Where("model");
   ETC_RETURN_IF_ERROR(CheckModelType(*model, where));
-  if (const json* splitter = reader.Given("pre_tokenizer")) {
-    ETC_RETURN_IF_ERROR(CheckType(*splitter, reader.Where("pre_tokenizer"),
-                                  "BertPreTokenizer"));
+  const std::string splitter_where = reader.Where("pre_tokenizer");
+  const json* splitter = reader.Given("pre_tokenizer");
+  if (splitter == nullptr) {  // A whole text is one word.
+    return UnsupportedTokenizer(splitter_where, "null", "\"BertPreTokenizer\"",
+                                kAdvice);
   }
+  ETC_RETURN_IF_ERROR(CheckType(*splitter, splitter_where, "BertPreTokenizer"));
   TokenizerJson tokenizer;
   ETC_RETURN_IF_ERROR(ReadNormalizer(&reader, &tokenizer));
   ETC_ASSIGN_OR_RETURN(const json* vocabulary,

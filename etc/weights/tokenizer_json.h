@@ -23,8 +23,9 @@ struct TokenizerJson {
 // transformers 5 writes (doc/formats.md 4.6): `model.vocab`, `added_tokens`,
 // and `normalizer` for case and accents.
 //   kUnimplemented    another kind of tokenizer: Unigram, BPE, or a WordPiece
-//                     that normalises or splits text unlike BERT's; the message
-//                     says what was found and what is supported
+//                     that normalises or splits text unlike BERT's, or has a
+//                     piece that is empty or has a line break; the message says
+//                     what was found and what is supported
 //   kInvalidArgument  ids that are not 0, 1, 2, ... once each, and other errors
 //                     in the format
 // and the errors of ReadJsonFile.

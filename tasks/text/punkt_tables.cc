@@ -1,9 +1,7 @@
 #include "tasks/text/punkt_tables.h"
 
 #include <array>
-#include <filesystem>
 #include <functional>
-#include <system_error>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -37,11 +35,6 @@ std::string PathOf(const std::string& folder, absl::string_view name) {
   return absl::StrCat(folder, folder.ends_with("/") ? "" : "/", name);
 }
 
-bool Exists(const std::string& path) {
-  std::error_code ignored;
-  return std::filesystem::exists(path, ignored);
-}
-
 absl::Status NotATableFolder(const std::string& folder,
                              absl::string_view reason) {
   // Users of NLTK are likely to give the folder of all languages.
@@ -52,7 +45,7 @@ absl::Status NotATableFolder(const std::string& folder,
       "abbrev_types.txt, collocations.tab, sent_starters.txt and "
       "ortho_context.tab, but ",
       reason,
-      Exists(PathOf(english, kFiles[0].name))
+      PathExists(PathOf(english, kFiles[0].name)).value_or(false)
           ? absl::StrCat("; did you mean ", english, "?")
           : ""));
 }
@@ -143,13 +136,15 @@ absl::Status ReadOrthography(const std::string& contents,
 absl::StatusOr<PunktFiles> ReadPunktFiles(const std::string& folder) {
   ETC_ASSIGN_OR_RETURN(const bool is_directory, IsDirectory(folder));
   if (!is_directory) {
-    return NotATableFolder(
-        folder, Exists(folder) ? "is a file" : "there is no such folder");
+    ETC_ASSIGN_OR_RETURN(const bool is_file, PathExists(folder));
+    return NotATableFolder(folder,
+                           is_file ? "is a file" : "there is no such folder");
   }
   PunktFiles files;
   for (const auto& [name, contents] : kFiles) {
     const std::string path = PathOf(folder, name);
-    if (!Exists(path)) {
+    ETC_ASSIGN_OR_RETURN(const bool is_there, PathExists(path));
+    if (!is_there) {
       return NotATableFolder(folder, absl::StrCat("has no ", name));
     }
     ETC_ASSIGN_OR_RETURN(files.*contents, ReadFile(path, kMaxTableBytes));

@@ -56,6 +56,7 @@ struct PunktTables {
 // Reads the files of the folder, and checks nothing.
 //   kNotFound  no such folder, or a file is not in it; the message says what a
 //              folder of tables holds
+// and the errors of PathExists and ReadFile.
 absl::StatusOr<PunktFiles> ReadPunktFiles(const std::string& folder);
 
 // Writes the files into `folder`, which is created if need be.

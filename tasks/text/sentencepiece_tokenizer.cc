@@ -21,6 +21,7 @@
 #include "absl/strings/strip.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "etc/weights/tokenizer_statements.h"
 #include "tasks/text/basic_tokenizer.h"
 #include "tasks/text/sentencepiece_loader.h"
 #include "tasks/text/unicode.h"
@@ -299,7 +300,7 @@ class SentencePieceTokenizer : public Tokenizer {
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadSentencePieceTokenizer(
     const std::string& path, const SentencePieceOptions& options) {
   ETC_ASSIGN_OR_RETURN(const std::string model,
-                       ReadFile(path, kMaxVocabularyBytes));
+                       ReadFile(path, kMostVocabularyBytes));
   ETC_ASSIGN_OR_RETURN(
       SentencePieceModelPtr loaded,
       LoadSentencePieceModel(model, path, options.module_path));

@@ -36,9 +36,6 @@ struct TextMarkIds {
   std::optional<std::vector<int32_t>> between = std::nullopt;
 };
 
-// Size limit of a file with a vocabulary: doc/formats.md 0.2.
-inline constexpr uint64_t kMaxVocabularyBytes = uint64_t{256} << 20;
-
 // Places at which a text may be cut so that its parts have the same pieces as
 // in the whole.
 struct CuttingPlaces {

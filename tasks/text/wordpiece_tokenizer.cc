@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "etc/weights/tokenizer_files.h"
+#include "etc/weights/tokenizer_statements.h"
 #include "tasks/text/basic_tokenizer.h"
 #include "tasks/text/piece_trie.h"
 #include "tasks/text/unicode.h"
@@ -260,7 +261,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> ParseWordPieceTokenizer(
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadWordPieceTokenizer(
     const std::string& path, const WordPieceOptions& options) {
   ETC_ASSIGN_OR_RETURN(const std::string vocabulary,
-                       ReadFile(path, kMaxVocabularyBytes));
+                       ReadFile(path, kMostVocabularyBytes));
   return ParseWordPieceTokenizer(vocabulary, path, options);
 }
 

@@ -23,6 +23,17 @@ TEST(PathLookupTest, TellsWhatIsThere) {
   EXPECT_FALSE(*PathExists(file + "/b"));
 }
 
+TEST(PathLookupTest, TellsOfLinksThatLeadNowhere) {
+  TemporaryDirectory directory;
+  const std::string link = directory.File("link");
+  EXPECT_FALSE(*EntryExists(link));
+  std::filesystem::create_symlink("nowhere", link);
+  EXPECT_FALSE(*PathExists(link));
+  EXPECT_TRUE(*EntryExists(link));
+  EXPECT_TRUE(*EntryExists(directory.Write("a", "text")));
+  EXPECT_FALSE(EntryExists(directory.File(std::string(300, 'x'))).ok());
+}
+
 TEST(PathLookupTest, SaysWhyItCannotTell) {
   TemporaryDirectory directory;
   const std::string too_long = directory.File(std::string(300, 'x'));

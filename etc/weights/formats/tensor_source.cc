@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/json_reader.h"
 #include "base/json_text.h"
+#include "base/path_lookup.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "etc/weights/formats/pytorch/pytorch_file.h"
@@ -27,13 +28,14 @@ constexpr const char* kFiles[] = {
     "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
     "pytorch_model.bin.index.json"};
 
-// The path of the first of kFiles in a directory. kNotFound.
+// The path of the first of kFiles in a directory, be it a link that leads
+// nowhere. kNotFound.
 absl::StatusOr<std::string> FileIn(const std::string& directory) {
-  std::error_code ignored;
   for (const char* name : kFiles) {
-    const auto file = std::filesystem::path(directory) / name;
-    if (std::filesystem::exists(file, ignored)) {
-      return file.string();
+    std::string file = (std::filesystem::path(directory) / name).string();
+    ETC_ASSIGN_OR_RETURN(const bool is_there, EntryExists(file));
+    if (is_there) {
+      return file;
     }
   }
   return absl::NotFoundError(
@@ -64,11 +66,7 @@ absl::Status CheckBeginning(const std::string& path,
       path,
       " is not a weights file: it is neither safetensors nor a file of "
       "torch.save nor of a TensorFlow checkpoint, but begins with ",
-      QuotedName(beginning),
-      absl::StartsWith(beginning, "version https://git-lfs")
-          ? ": a pointer of Git LFS, not yet the file itself"
-          : "",
-      absl::StartsWith(beginning, "<") ? ": a web page" : ""));
+      QuotedName(beginning), DownloadHint(beginning)));
 }
 
 template <typename Source>
@@ -307,25 +305,33 @@ std::vector<std::string> TensorSource::NamesAndAliases() const {
   return all;
 }
 
+absl::string_view DownloadHint(absl::string_view beginning) {
+  return absl::StartsWith(beginning, "version https://git-lfs")
+             ? ": a pointer of Git LFS, not yet the file itself"
+         : absl::StartsWith(beginning, "<") ? ": a web page"
+                                            : "";
+}
+
 absl::StatusOr<std::unique_ptr<TensorSource>> OpenTensorSource(
     const std::string& path) {
   std::error_code ignored;
   const bool is_directory = std::filesystem::is_directory(path, ignored);
-  if (is_directory && FileIn(path).ok()) {
+  if (is_directory && !absl::IsNotFound(FileIn(path).status())) {
     return OpenAs<ModelFiles>(path);
   }
-  const auto prefix = TensorFlowCheckpointPrefix(path);
-  if (prefix.ok()) {
+  const absl::Status checkpoint = TensorFlowCheckpointPrefix(path).status();
+  if (checkpoint.ok()) {
     return OpenAs<TensorFlowCheckpoint>(path);
   }
-  if (!is_directory) {
-    return OpenAs<ModelFiles>(path);
+  if (is_directory ? !absl::IsNotFound(checkpoint) : IsTensorFlowFile(path)) {
+    return checkpoint;
   }
-  return absl::IsNotFound(prefix.status())
-             ? absl::NotFoundError(
-                   absl::StrCat(FileIn(path).status().message(),
-                                ", nor a TensorFlow checkpoint"))
-             : prefix.status();
+  auto files = OpenAs<ModelFiles>(path);
+  if (absl::IsNotFound(files.status()) && absl::IsNotFound(checkpoint)) {
+    return absl::NotFoundError(
+        absl::StrCat(files.status().message(), ", and ", checkpoint.message()));
+  }
+  return files;
 }
 
 }  // namespace etc

@@ -128,6 +128,10 @@ class TensorSource {
   std::vector<std::string> warnings_;
 };
 
+// The end of a message about a file that is no weights, if it begins as
+// failed downloads do: ": a web page"; else empty.
+absl::string_view DownloadHint(absl::string_view beginning);
+
 // Opens the weights at `path`, whatever their format:
 //
 //   safetensors,    a file; an index of shards (.json, doc/formats.md 1.6); a
@@ -140,7 +144,8 @@ class TensorSource {
 // that is not there is found by the name that the metadata give as the same
 // (doc/formats.md 1.3).
 //   kNotFound         there are no weights, or a shard is missing
-//   kInvalidArgument  what the format's reader or doc/formats.md 1.6 rejects
+//   kInvalidArgument  what the format's reader or doc/formats.md 1.6 rejects; a
+//                     V1 checkpoint of TensorFlow
 absl::StatusOr<std::unique_ptr<TensorSource>> OpenTensorSource(
     const std::string& path);
 

@@ -17,7 +17,6 @@ namespace etc::huggingface {
 // the others in the rest, normalized.
 class AddedVocabulary {
  public:
-  AddedVocabulary() = default;
   AddedVocabulary(const std::vector<AddedToken>& tokens,
                   const Normalizers& normalizers);
 

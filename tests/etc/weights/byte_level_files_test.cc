@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <utility>
 
@@ -200,7 +201,7 @@ TEST_F(ByteLevelFilesTest, AreFoundByDirectoryAndName) {
     EXPECT_THAT(FindTokenizer(written.path())->vocabulary,
                 EndsWith("tokenizer.json"));
   }
-  EXPECT_THAT(FilesBesideVocabulary(path),
+  EXPECT_THAT(FilesBesideVocabulary("huggingface", path),
               ElementsAre(directory_.File("merges.txt")));
   EXPECT_THAT(
       DescribeTokenizerAt(directory_.File("merges.txt")).status().message(),
@@ -221,6 +222,13 @@ TEST_F(ByteLevelFilesTest, MayHaveAPrefix) {
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ(found->type, "huggingface");
   EXPECT_EQ(MergesOf("a/vocab.txt"), "");
+}
+
+TEST_F(ByteLevelFilesTest, ALinkThatLeadsNowhereIsNoAbsentFile) {
+  directory_.Write("vocab.json", RobertaVocabulary().dump());
+  const std::string merges = directory_.File("merges.txt");
+  std::filesystem::create_symlink("nowhere", merges);
+  EXPECT_THAT(Error().message(), HasSubstr("cannot open " + merges));
 }
 
 TEST_F(ByteLevelFilesTest, AreBothNeeded) {

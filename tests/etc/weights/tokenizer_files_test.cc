@@ -121,6 +121,15 @@ TEST(TokenizerFilesTest, TakesTheOptionThatOnlyTheOfficialFolderNames) {
   ASSERT_TRUE(
       WriteFileAtomically(folder + "/vocab_gpt_for_etc.model", "x").ok());
   EXPECT_TRUE(FindTokenizer(folder)->split_punctuation);
+  EXPECT_TRUE(FindTokenizer(folder + "/.")->split_punctuation);
+  // Not those of other folders, nor of what lies within it.
+  for (const char* name : {"/mine", "/no_split_punctuation"}) {
+    std::filesystem::create_directory(folder + name);
+    ASSERT_TRUE(
+        WriteFileAtomically(folder + name + "/vocab_gpt_for_etc.model", "x")
+            .ok());
+    EXPECT_FALSE(FindTokenizer(folder + name)->split_punctuation) << name;
+  }
 }
 
 TEST(TokenizerFilesTest, RefusesTokenizerOptionsOfAnotherType) {
@@ -257,6 +266,11 @@ TEST_F(TokenizerJsonTest, SaysWhatIsSupportedInstead) {
       {"/model/unk_token", "<unk>", "\"[UNK]\""},
       {"/normalizer", {{"type", "NFC"}}, "BertNormalizer"},
       {"/pre_tokenizer", {{"type", "Whitespace"}}, "BertPreTokenizer"},
+      // HuggingFace takes the whole text for one word.
+      {"/pre_tokenizer", nullptr, "but only \"BertPreTokenizer\""},
+      {"/model/vocab/two\nlines", 6, "model.vocab: the piece with the id 6"},
+      {"/model/vocab/", 6, "is \"\", but only a line that is not empty"},
+      {"/added_tokens/1/content", "\n", "added_tokens[1]: the piece with the"},
   };
   for (const Case& other : table) {
     const absl::Status status = ErrorWith(other.pointer, other.value);
@@ -281,7 +295,6 @@ TEST_F(TokenizerJsonTest, RefusesMistakes) {
       {"/model/vocab/b", 1'000'000'000, "the id of \"b\""},
       {"/model/vocab/b", 3, "id 3 is that of \"##a\" and of \"b\""},
       {"/model/vocab/b", 6, "there is no 4"},
-      {"/model/vocab/two\nlines", 6, "cannot be a line of a vocabulary"},
       {"/added_tokens", 1, "added_tokens should be an array"},
       {"/added_tokens/0/id", 1, "should be 0, as in model.vocab, but is 1"},
       {"/added_tokens/0/content", 7, "added_tokens[0].content"},
@@ -354,6 +367,20 @@ TEST_F(TokenizerJsonTest, OfAnotherKindIsHuggingFaces) {
     EXPECT_EQ(*ReadFile(written.File(VocabularyFileName(found->type)), 1 << 20),
               contents);
     EXPECT_EQ(FindTokenizer(written.path())->type, "huggingface");
+  }
+}
+
+// vocab.txt has a piece in each line; "\n" fits into none.
+TEST_F(TokenizerJsonTest, WithALineBreakInAPieceIsHuggingFaces) {
+  json contents = Bert();
+  contents["added_tokens"][1]["content"] = "\n";
+  const std::string path = directory_.Write("tokenizer.json", contents.dump());
+  for (const std::string& named : {directory_.path(), path}) {
+    const auto found = DescribeTokenizerAt(named);
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_EQ(found->type, "huggingface");
+    EXPECT_EQ(found->vocabulary, path);
+    EXPECT_EQ(*CountPieces(*found), 6);
   }
 }
 
@@ -472,6 +499,18 @@ TEST_F(StatementsTest, ClassesThatAreBertsUnderAnotherNameAreTaken) {
   EXPECT_EQ(Find().unsupported, "");
 }
 
+// As a snapshot of HuggingFace's cache has them if its links were copied, but
+// not their targets.
+TEST_F(StatementsTest, ALinkThatLeadsNowhereIsNoAbsentFile) {
+  for (const char* name : {"tokenizer_config.json", "tokenizer.json",
+                           "added_tokens.json", "special_tokens_map.json"}) {
+    const std::string link = directory_.File(name);
+    std::filesystem::create_symlink("nowhere", link);
+    EXPECT_THAT(Error(), HasSubstr("cannot open " + link));
+    std::filesystem::remove(link);
+  }
+}
+
 TEST_F(StatementsTest, TokenizerJsonBesideVocabTxtIsRead) {
   json contents = Bert();
   contents["normalizer"]["lowercase"] = false;
@@ -572,14 +611,40 @@ TEST_F(StatementsTest, AddedTokensAreFoundInEachFile) {
 // A change of any of these is one of the tokens of a text.
 TEST_F(StatementsTest, AllFilesBesideAVocabularyAreKnown) {
   const std::string vocabulary = directory_.File("vocab.txt");
-  EXPECT_THAT(FilesBesideVocabulary(vocabulary), IsEmpty());
+  EXPECT_THAT(FilesBesideVocabulary("wordpiece", vocabulary), IsEmpty());
   std::vector<std::string> files;
   for (const char* name : {"tokenizer.json", "tokenizer_config.json",
                            "special_tokens_map.json", "added_tokens.json"}) {
     files.push_back(directory_.Write(name, "{}"));
-    EXPECT_THAT(FilesBesideVocabulary(vocabulary),
+    EXPECT_THAT(FilesBesideVocabulary("wordpiece", vocabulary),
                 testing::UnorderedElementsAreArray(files));
   }
+}
+
+TEST_F(StatementsTest, FilesThatAreNotReadBesideAVocabularyAreNotListed) {
+  for (const char* name :
+       {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
+        "added_tokens.json", "merges.txt"}) {
+    std::filesystem::create_symlink("nowhere", directory_.File(name));
+  }
+  const auto listed = [&](const std::string& type, const char* vocabulary) {
+    std::vector<std::string> names;
+    for (const std::string& path :
+         FilesBesideVocabulary(type, directory_.File(vocabulary))) {
+      names.push_back(std::filesystem::path(path).filename().string());
+    }
+    return names;
+  };
+  EXPECT_THAT(listed("huggingface", "tokenizer.json"), IsEmpty());
+  EXPECT_THAT(
+      listed("huggingface", "vocab.json"),
+      ElementsAre("tokenizer_config.json", "added_tokens.json", "merges.txt"));
+  EXPECT_THAT(listed("sentencepiece", "tokenizer.model"),
+              ElementsAre("tokenizer_config.json"));
+  EXPECT_THAT(listed("dictionary", "dict.txt"), IsEmpty());
+  EXPECT_THAT(listed("wordpiece", "bert.json"),
+              ElementsAre("tokenizer_config.json", "special_tokens_map.json",
+                          "added_tokens.json"));
 }
 
 TEST_F(StatementsTest, AddedTokensThatCannotBeAreRefused) {
@@ -591,7 +656,7 @@ TEST_F(StatementsTest, AddedTokensThatCannotBeAreRefused) {
       {{{"[ENT0]", std::numeric_limits<uint64_t>::max()}},
        "a whole number from 0 to 2147483647, but is 18446744073709551615"},
       {{{"[ENT0]", "5"}}, "a whole number from 0"},
-      {{{"a\nb", 5}}, "the added token"},
+      {{{"a\nb", 5}}, "has a line break"},
       {{{"a", 5}, {"b2", 5}}, "they should say the same"},
   };
   for (const auto& [tokens, message] : table) {

@@ -67,6 +67,7 @@ TEST_F(LoadTokenizerTest, TakesTokenizerJsonAndSentencePiece) {
   const std::string json = directory_.Write(
       "tokenizer.json",
       R"({"normalizer": {"type": "BertNormalizer", "lowercase": true},
+          "pre_tokenizer": {"type": "BertPreTokenizer"},
           "model": {"type": "WordPiece", "vocab": {"[PAD]": 0, "[UNK]": 1,
                     "[CLS]": 2, "[SEP]": 3, "good": 4}}})");
   for (const std::string& path : {directory_.path(), json}) {

@@ -131,6 +131,11 @@ TEST(PunktFilesTest, SayWhatAFolderOfTablesHolds) {
   std::filesystem::remove(parent + "/english/sent_starters.txt");
   EXPECT_THAT(mistake(parent + "/english"),
               HasSubstr("but has no sent_starters.txt"));
+  // The system's own error, where it cannot tell: a link to itself.
+  std::filesystem::create_symlink("sent_starters.txt",
+                                  parent + "/english/sent_starters.txt");
+  EXPECT_THAT(ReadPunktFiles(parent + "/english").status().message(),
+              HasSubstr("cannot look up " + parent));
 }
 
 TEST(LoadSentenceSplitterTest, ChoosesByName) {

@@ -101,13 +101,10 @@ absl::StatusOr<PytorchFile> PytorchFile::Open(const std::string& path) {
   } else if (StreamMagicBytes(beginning) > 0) {
     ETC_RETURN_IF_ERROR(file.OpenStream());
   } else {
-    const bool is_pointer =
-        absl::StartsWith(beginning, "version https://git-lfs");
     return file.Error(
         "should begin like a file of torch.save, but begins with ",
         QuotedName(absl::string_view(beginning).substr(0, 8)),
-        is_pointer ? ": a pointer of Git LFS, not yet the file itself" : "",
-        absl::StartsWith(beginning, "<") ? ": a web page" : "");
+        DownloadHint(beginning));
   }
   return file;
 }

@@ -328,13 +328,13 @@ absl::Status TakeEntry(const PickleValue& key, const PickleValue& value,
 
 // Turns a value into JSON. Lists and dictionaries may contain each other in
 // circles, and one of them or a text may be in many places: so depth, number of
-// values and bytes of texts and keys are bounded.
+// values and bytes of texts and keys are bounded, and loops end with the bound,
+// or a small file would make billions of nulls.
 class JsonOfPickle {
  public:
   nlohmann::json Of(const PickleValue& value, int depth = 0) {
     constexpr int kDeepest = 8;
-    constexpr int64_t kMostValues = 100'000;
-    if (depth > kDeepest || ++values_ > kMostValues) {
+    if (++values_ > kMostValues || depth > kDeepest) {
       return nullptr;
     }
     switch (value.kind) {
@@ -349,8 +349,8 @@ class JsonOfPickle {
       case Kind::kTuple:
       case Kind::kList: {
         nlohmann::json list = nlohmann::json::array();
-        for (const PickleValue* item : value.items) {
-          list.push_back(Of(*item, depth + 1));
+        for (size_t i = 0; i < value.items.size() && !IsFull(); ++i) {
+          list.push_back(Of(*value.items[i], depth + 1));
         }
         return list;
       }
@@ -366,14 +366,18 @@ class JsonOfPickle {
  private:
   nlohmann::json OfFields(const PickleValue& value, int depth) {
     nlohmann::json object = nlohmann::json::object();
-    for (size_t i = 0; i + 1 < value.items.size(); i += 2) {
-      if (value.items[i]->Is(Kind::kString) &&
-          TakeBytes(value.items[i]->text)) {
-        object[value.items[i]->text] = Of(*value.items[i + 1], depth + 1);
+    for (size_t i = 0; i + 1 < value.items.size() && !IsFull(); i += 2) {
+      const PickleValue& key = *value.items[i];
+      if (key.Is(Kind::kString) && TakeBytes(key.text)) {
+        object[key.text] = Of(*value.items[i + 1], depth + 1);
+      } else {
+        ++values_;  // for the time that skipping it takes
       }
     }
     return object;
   }
+
+  bool IsFull() const { return values_ >= kMostValues; }
 
   // Returns whether the text fits into what is left.
   bool TakeBytes(const std::string& text) {
@@ -384,6 +388,8 @@ class JsonOfPickle {
     bytes_left_ -= text.size();
     return true;
   }
+
+  static constexpr int64_t kMostValues = 100'000;
 
   int64_t values_ = 0;
   size_t bytes_left_ = size_t{1} << 20;

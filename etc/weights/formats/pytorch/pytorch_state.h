@@ -42,7 +42,8 @@ struct PytorchState {
   // The entries "args" and "cfg" beside the dictionary of tensors, the options
   // of fairseq's training, as JSON: objects and dictionaries are objects, and
   // null stands for what is no number, text, list or dictionary, or too deep,
-  // or beyond 100,000 values or 1 MiB of texts and keys.
+  // or beyond 1 MiB of texts and keys. Behind 100,000 values lists and
+  // dictionaries end.
   std::map<std::string, std::string> options;
   // One message for each entry that is not read: "\"epoch\" is no tensor".
   std::vector<std::string> skipped;

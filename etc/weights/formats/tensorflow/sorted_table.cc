@@ -352,6 +352,15 @@ std::string Successor(const std::string& key) {
 
 }  // namespace
 
+bool EndsAsSortedTable(const RandomAccessFile& file) {
+  uint64_t magic = 0;
+  return file.size() >= kFooterBytes &&
+         file.Read(file.size() - sizeof(magic), sizeof(magic),
+                   reinterpret_cast<char*>(&magic))
+             .ok() &&
+         magic == kMagic;
+}
+
 absl::Status ReadSortedTable(const RandomAccessFile& file,
                              const SortedTableLimits& limits,
                              const Visitor& visit) {

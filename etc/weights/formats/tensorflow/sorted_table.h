@@ -24,6 +24,10 @@ struct SortedTableLimits {
   uint64_t key_bytes = 4096;
 };
 
+// Returns true if the file ends in the footer of a table. Cheap: the rest is
+// not looked at.
+bool EndsAsSortedTable(const RandomAccessFile& file);
+
 // Calls `visit` for each entry of the table, in order. Its arguments are valid
 // during the call only; its first error ends the reading and is returned. At
 // most two blocks are in memory at a time.

@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/crc32c.h"
+#include "base/file_operations.h"
 #include "base/path_lookup.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
@@ -69,12 +70,13 @@ absl::StatusOr<std::string> ReadLatest(const std::string& path) {
 }
 
 absl::StatusOr<std::string> PrefixInDirectory(const fs::path& directory) {
-  std::error_code error;
-  if (fs::exists(directory / "checkpoint", error)) {
-    ETC_ASSIGN_OR_RETURN(const std::string name,
-                         ReadLatest((directory / "checkpoint").string()));
+  const std::string state = (directory / "checkpoint").string();
+  ETC_ASSIGN_OR_RETURN(const bool has_state, EntryExists(state));
+  if (has_state) {
+    ETC_ASSIGN_OR_RETURN(const std::string name, ReadLatest(state));
     return (directory / name).string();
   }
+  std::error_code error;
   std::vector<std::string> names;
   for (auto entry = fs::directory_iterator(directory, error);
        !error && entry != fs::directory_iterator(); entry.increment(error)) {
@@ -84,8 +86,7 @@ absl::StatusOr<std::string> PrefixInDirectory(const fs::path& directory) {
     }
   }
   if (error) {
-    return absl::ErrnoToStatus(
-        error.value(), absl::StrCat("cannot list ", directory.string()));
+    return ErrnoStatus(error.value(), "list", directory.string());
   }
   std::sort(names.begin(), names.end());
   if (names.empty()) {
@@ -126,16 +127,22 @@ absl::StatusOr<std::string> TensorFlowCheckpointPrefix(
     ETC_ASSIGN_OR_RETURN(prefix, PrefixInDirectory(path));
   }
   const std::string index = absl::StrCat(prefix, kIndexSuffix);
-  ETC_ASSIGN_OR_RETURN(const bool is_there, PathExists(index));
+  ETC_ASSIGN_OR_RETURN(const bool is_there, EntryExists(index));
   if (is_there) {
     return prefix;
   }
-  if (fs::is_regular_file(prefix, ignored)) {
+  if (const auto file = RandomAccessFile::Open(prefix);
+      file.ok() && EndsAsSortedTable(*file)) {
     return absl::InvalidArgumentError(absl::StrCat(
         prefix, " should be a TensorFlow V2 checkpoint, but there is no ",
         index, ": V1 checkpoints are not supported"));
   }
   return absl::NotFoundError(absl::StrCat("there is no ", index));
+}
+
+bool IsTensorFlowFile(const std::string& path) {
+  const auto file = RandomAccessFile::Open(path);
+  return file.ok() && (WithoutSuffix(path) != path || EndsAsSortedTable(*file));
 }
 
 TensorFlowCheckpoint::TensorFlowCheckpoint(std::string path, std::string prefix)

@@ -33,6 +33,10 @@ struct TensorFlowLimits {
 //   kInvalidArgument  several indices and no `checkpoint`; a V1 checkpoint
 absl::StatusOr<std::string> TensorFlowCheckpointPrefix(const std::string& path);
 
+// Returns true of a file that is in no other format: its name is that of an
+// index or of data, or it is a V1 checkpoint, a table under another name.
+bool IsTensorFlowFile(const std::string& path);
+
 // A TensorFlow V2 checkpoint. Its index is checked as doc/formats.md 2.5
 // demands, also against the sizes of the data files; errors name the file, the
 // tensor or the byte, and the rule ("2.5.9"). A tensor stored in slices is read

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "etc/weights/formats/tensor_writer.h"
+#include "etc/weights/formats/tensorflow/sorted_table.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/torch_save_samples.h"
 
@@ -110,7 +111,7 @@ TEST(TensorSourceTest, SaysWhatIsNotThere) {
   absl::Status status = OpenTensorSource(directory.path()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(status.message(), HasSubstr("has none of model.safetensors"));
-  EXPECT_THAT(status.message(), HasSubstr("nor a TensorFlow checkpoint"));
+  EXPECT_THAT(status.message(), HasSubstr("has no TensorFlow checkpoint"));
   status = OpenTensorSource(directory.File("missing")).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(status.message(), HasSubstr(directory.File("missing")));
@@ -119,6 +120,49 @@ TEST(TensorSourceTest, SaysWhatIsNotThere) {
   ASSERT_TRUE(WriteTf(directory.File("model.ckpt"), "tf!").ok());
   directory.Write("model.safetensors", "broken");
   EXPECT_THAT(Describe(directory.path()), HasSubstr("1.4.1"));
+}
+
+TEST(TensorSourceTest, NamesTheMissingIndexOfATensorFlowCheckpoint) {
+  TemporaryDirectory directory;
+  const std::string prefix = directory.File("m");
+  ASSERT_TRUE(WriteTf(prefix, "tf!").ok());
+  directory.Write("checkpoint", "model_checkpoint_path: \"m\"\n");
+  std::filesystem::remove(prefix + ".index");
+  for (const std::string& path :
+       {prefix, prefix + ".data-00000-of-00001", directory.path()}) {
+    const absl::Status status = OpenTensorSource(path).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kNotFound) << path;
+    EXPECT_THAT(status.message(),
+                HasSubstr("there is no " + prefix + ".index"));
+  }
+}
+
+// The same table as an index, under the name of the checkpoint itself.
+TEST(TensorSourceTest, SaysThatV1CheckpointsAreNotSupported) {
+  TemporaryDirectory directory;
+  const std::string path =
+      directory.Write("m", BuildSortedTable({{"", "slices"}}));
+  directory.Write("checkpoint", "model_checkpoint_path: \"m\"\n");
+  for (const std::string& named : {path, directory.path()}) {
+    const absl::Status status = OpenTensorSource(named).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << named;
+    EXPECT_THAT(status.message(), HasSubstr("V1 checkpoints are not"));
+  }
+}
+
+// As in a snapshot of HuggingFace's cache that was copied without what its
+// links lead to.
+TEST(TensorSourceTest, CannotOpenALinkThatLeadsNowhere) {
+  for (const char* name :
+       {"model.safetensors", "model.safetensors.index.json",
+        "pytorch_model.bin", "checkpoint", "model.ckpt.index"}) {
+    TemporaryDirectory directory;
+    const std::string link = directory.File(name);
+    std::filesystem::create_symlink("nowhere", link);
+    const absl::Status status = OpenTensorSource(directory.path()).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kNotFound) << name;
+    EXPECT_THAT(status.message(), HasSubstr("cannot open " + link));
+  }
 }
 
 // --- Shards -----------------------------------------------------------------

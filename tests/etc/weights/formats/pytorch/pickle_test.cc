@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <string>
+#include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -285,6 +287,34 @@ TEST(PytorchStateTest, OptionsHaveLittleText) {
     EXPECT_EQ(options.find("[\"first\""), 0u);
     EXPECT_GT(options.size(), 500'000u);
     EXPECT_LT(options.size(), 2'000'000u);
+  }
+}
+
+// A list that holds itself a hundred times, and one with a dictionary of a
+// thousand unnamed entries in a thousand places.
+TEST(PytorchStateTest, OptionsHaveFewValues) {
+  std::string circle = "}(\x8c\5model}\x8c\4args]q\1(";
+  for (int i = 0; i < 100; ++i) {
+    circle += "h\1";
+  }
+  std::string unnamed = "}(\x8c\5model}\x8c\4args](}q\1(";
+  for (int i = 0; i < 1000; ++i) {
+    unnamed += "NN";
+  }
+  unnamed += "u";
+  for (int i = 1; i < 1000; ++i) {
+    unnamed += "h\1";
+  }
+  const std::pair<std::string, size_t> most_bytes[] = {{circle, 1'000'000},
+                                                       {unnamed, 1000}};
+  for (const auto& [bytes, most] : most_bytes) {
+    const auto pickle = ReadPytorchPickle(bytes + "eu.");
+    ASSERT_TRUE(pickle.ok()) << pickle.status();
+    const auto state = ReadPytorchState(*pickle);
+    ASSERT_TRUE(state.ok()) << state.status();
+    const std::string& options = state->options.at("args");
+    EXPECT_GT(options.size(), 100u);
+    EXPECT_LT(options.size(), most);
   }
 }
 

@@ -239,10 +239,15 @@ TEST_F(TensorFlowCheckpointTest, SaysWhatIsNotACheckpoint) {
             absl::StatusCode::kNotFound);
   EXPECT_EQ(TensorFlowCheckpointPrefix(directory_.File("no")).status().code(),
             absl::StatusCode::kNotFound);
-  EXPECT_THAT(TensorFlowCheckpointPrefix(directory_.Write("model.ckpt", "x"))
-                  .status()
-                  .message(),
+  // The same table as an index is a V1 checkpoint; another file is none.
+  const std::string path =
+      directory_.Write("model.ckpt", BuildSortedTable({{"", "slices"}}));
+  EXPECT_THAT(TensorFlowCheckpointPrefix(path).status().message(),
               HasSubstr("V1 checkpoints are not supported"));
+  directory_.Write("model.ckpt", "A note on weights.");
+  const absl::Status note = TensorFlowCheckpointPrefix(path).status();
+  EXPECT_EQ(note.code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(note.message(), "there is no " + path + ".index");
   for (const char* state :
        {"", "model_checkpoint_path: model", "model_checkpoint_path: \"/x/m\"",
         "model_checkpoint_path: \"../m\"", "model_checkpoint_path: \"\\x\"",
