@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/json_reader.h"
@@ -37,6 +39,41 @@ std::vector<absl::string_view> Paragraphs(absl::string_view text) {
     paragraphs.push_back(text.substr(begin, end - begin));
   }
   return paragraphs;
+}
+
+constexpr size_t kEscape = 6;  // bytes of \uXXXX
+
+// The code unit of the escape \uXXXX at the beginning of `json`; 0: there is
+// none.
+uint32_t EscapedUnit(absl::string_view json) {
+  uint32_t unit = 0;
+  return json.size() >= kEscape && absl::StartsWith(json, "\\u") &&
+                 absl::SimpleHexAtoi(json.substr(2, kEscape - 2), &unit)
+             ? unit
+             : 0;
+}
+
+// `json` with \uFFFD in place of each escape of a surrogate that is no half of
+// a pair, and the number of these. Python's json.dumps writes such escapes of
+// text that was cut within a character.
+ReplacedText ReplaceLoneSurrogates(absl::string_view json) {
+  ReplacedText result;
+  while (!json.empty()) {
+    const size_t plain = std::min(json.find('\\'), json.size());
+    absl::StrAppend(&result.text, json.substr(0, plain));
+    json.remove_prefix(plain);
+    const uint32_t unit = EscapedUnit(json);
+    const uint32_t next = unit == 0 ? 0 : EscapedUnit(json.substr(kEscape));
+    const bool is_surrogate = unit >= 0xD800 && unit <= 0xDFFF;
+    const bool is_pair =
+        is_surrogate && unit <= 0xDBFF && next >= 0xDC00 && next <= 0xDFFF;
+    const size_t size = is_pair ? 2 * kEscape : unit != 0 ? kEscape : 2;
+    const bool is_lone = is_surrogate && !is_pair;
+    absl::StrAppend(&result.text, is_lone ? "\\uFFFD" : json.substr(0, size));
+    result.replaced += static_cast<int64_t>(is_lone);
+    json.remove_prefix(std::min(size, json.size()));
+  }
+  return result;
 }
 
 // The text of `record`, or nullptr.
@@ -174,6 +211,12 @@ absl::Status BatchTokenizer::AddPiece(absl::string_view text,
 absl::Status BatchTokenizer::AddJson(absl::string_view text,
                                      const std::string& where,
                                      TokenizedBatch* result) {
+  ReplacedText replaced;
+  if (options_->invalid_utf8 == InvalidUtf8::kReplace) {
+    replaced = ReplaceLoneSurrogates(text);
+    result->replaced += replaced.replaced;
+    text = replaced.text;
+  }
   ETC_ASSIGN_OR_RETURN(const nlohmann::json record, ParseJson(text, where));
   const std::string* const field = TextField(record, options_->field);
   if (field == nullptr) {

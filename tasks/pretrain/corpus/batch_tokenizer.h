@@ -16,10 +16,11 @@
 
 namespace etc {
 
-// Treatment of bytes that are not UTF-8.
+// Treatment of bytes that are not UTF-8, and of JSON's escapes of surrogates
+// without their other half, as in "\ud83d".
 enum class InvalidUtf8 {
-  // Each ill-formed sequence (maximal subpart) becomes U+FFFD, which BERT's
-  // tokenizer deletes, and is counted.
+  // Each ill-formed sequence (maximal subpart) and each such escape becomes
+  // U+FFFD, which BERT's tokenizer deletes, and is counted.
   kReplace,
   // An error.
   kError,
@@ -47,7 +48,7 @@ struct TokenizedBatch {
   std::vector<Sentence> sentences;
   std::vector<int32_t> ids;
   std::vector<uint8_t> continuations;
-  // Sequences of bytes that were not UTF-8.
+  // Sequences of bytes and escapes that became U+FFFD (InvalidUtf8).
   int64_t replaced = 0;
   // Bytes of the batch, unpacked, and CorpusBatch::bytes_read.
   uint64_t text_bytes = 0;
@@ -61,9 +62,9 @@ class BatchTokenizer {
   BatchTokenizer(const CorpusTokenizer* tokenizer,
                  const BatchTokenizerOptions* options);
 
-  //   kInvalidArgument  bytes that are not UTF-8, with InvalidUtf8::kError; a
-  //                     line that is no JSON object with the field; the message
-  //                     has file and line
+  //   kInvalidArgument  ill-formed text, with InvalidUtf8::kError; a line that
+  //                     is no JSON object with the field; the message has file
+  //                     and line
   absl::StatusOr<TokenizedBatch> Tokenize(const CorpusBatch& batch);
 
  private:

@@ -4,10 +4,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "etc/weights/tokenizer_files.h"
 #include "etc/weights/wordpiece_options.h"
 #include "tasks/text/load_tokenizer.h"
 
@@ -24,12 +24,14 @@ std::string WordPieceDigest(const Tokenizer& tokenizer) {
   return digest.HexDigest();
 }
 
-// Digest of the file, which also has the scores of pieces and the normalizer.
-absl::StatusOr<std::string> DigestOfFile(const std::string& path) {
-  ETC_ASSIGN_OR_RETURN(const std::string model,
-                       ReadFile(path, kMaxVocabularyBytes));
+// Digest of the whole vocabulary, which also has scores of pieces, merges and
+// the normalizer: of a vocab.json that of the tokenizer.json which a checkpoint
+// has in its place.
+absl::StatusOr<std::string> ContentsDigest(const TokenizerConfig& config) {
+  ETC_ASSIGN_OR_RETURN(const std::string contents,
+                       ReadVocabulary(config.type, config.vocabulary));
   Sha256 digest;
-  digest.Update(model);
+  digest.Update(contents);
   return digest.HexDigest();
 }
 
@@ -76,8 +78,7 @@ absl::StatusOr<CorpusTokenizer> MakeCorpusTokenizer(
   if (is_wordpiece) {
     settings.vocabulary_sha256 = WordPieceDigest(*tokenizer);
   } else {
-    ETC_ASSIGN_OR_RETURN(settings.vocabulary_sha256,
-                         DigestOfFile(config.vocabulary));
+    ETC_ASSIGN_OR_RETURN(settings.vocabulary_sha256, ContentsDigest(config));
   }
   const SpecialIds ids = FindSpecialIds(*tokenizer);
   settings.mask_id = mask_piece.empty() ? ids.mask : tokenizer->Id(mask_piece);

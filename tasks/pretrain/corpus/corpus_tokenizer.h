@@ -29,7 +29,7 @@ struct CorpusTokenizer {
 //   mask_piece  the piece that stands for a masked token; empty: "[MASK]"
 //               or "<mask>"
 //   kInvalidArgument  the vocabulary does not have it
-// and what reading the file of a SentencePiece model says.
+// and the errors of ReadVocabulary (etc/weights/tokenizer_files.h).
 absl::StatusOr<CorpusTokenizer> MakeCorpusTokenizer(
     const TokenizerConfig& config, std::shared_ptr<const Tokenizer> tokenizer,
     const std::string& mask_piece = "");

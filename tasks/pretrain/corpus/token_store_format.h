@@ -20,7 +20,8 @@ struct TokenStoreSettings {
   int64_t vocab_size = 0;
   // 64 hexadecimal digits: for WordPiece, SHA-256 of the pieces, each with a
   // line feed behind it (the `sha256sum` of a plain vocab.txt); for
-  // SentencePiece, of the model file.
+  // SentencePiece, of the model file; for HuggingFace, of the tokenizer.json,
+  // for a vocab.json of the one that is equivalent to it and its merges.
   std::string vocabulary_sha256;
   bool lower_case = true;
   bool split_punctuation = false;

@@ -20,7 +20,7 @@ struct TokenizedCorpus {
   int64_t tokens = 0;
   int64_t unknown = 0;           // tokens that are the unknown piece
   int64_t longest_sentence = 0;  // tokens
-  int64_t replaced = 0;          // ill-formed sequences of bytes
+  int64_t replaced = 0;          // TokenizedBatch::replaced
   // Bytes of the text, unpacked, and of the files, packed; and of all files.
   uint64_t text_bytes = 0;
   uint64_t bytes_read = 0;

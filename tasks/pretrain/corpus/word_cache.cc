@@ -9,12 +9,11 @@ namespace {
 
 // Longer ones seldom come again.
 constexpr size_t kLongestCachedWord = 32;
-// The cache is cleared at this size; the frequent words are back at once.
-constexpr size_t kMostCachedWords = size_t{1} << 17;
 
 }  // namespace
 
-WordCache::WordCache(const Tokenizer* tokenizer) : tokenizer_(tokenizer) {
+WordCache::WordCache(const Tokenizer* tokenizer, size_t most_words)
+    : tokenizer_(tokenizer), most_words_(most_words) {
   for (const char blank : tokenizer->cutting_places().blanks) {
     is_blank_[static_cast<unsigned char>(blank)] = true;
   }
@@ -80,7 +79,7 @@ const WordCache::Word& WordCache::Find(absl::string_view word) {
   if (found != words_.end()) {
     return found->second;
   }
-  if (words_.size() == kMostCachedWords) {
+  if (words_.size() == most_words_) {
     words_.clear();
     ids_.clear();
   }

@@ -17,11 +17,13 @@ namespace etc {
 // (Tokenizer::cutting_places), and the parts, most of which were seen before,
 // are looked up; a text with a part whose pieces are not sure
 // (Tokenizer::ScoreOf) is encoded as a whole. Equal to Tokenizer::Encode, id by
-// id. Memory: 20 MB at most. For one thread.
+// id. Memory: 20 MB at most by default. For one thread.
 class WordCache {
  public:
-  // `tokenizer` must outlive it.
-  explicit WordCache(const Tokenizer* tokenizer);
+  // `tokenizer` must outlive it. The cache is cleared when it has `most_words`;
+  // the frequent words are back at once.
+  explicit WordCache(const Tokenizer* tokenizer,
+                     size_t most_words = size_t{1} << 17);
 
   // Adds the ids of the pieces of `text` to `*ids`.
   void Encode(absl::string_view text, std::vector<int32_t>* ids);
@@ -43,6 +45,7 @@ class WordCache {
   void EncodeAnew(absl::string_view text, std::vector<int32_t>* ids) const;
 
   const Tokenizer* const tokenizer_;
+  const size_t most_words_;
   std::array<bool, 256> is_blank_ = {};
   absl::flat_hash_map<std::string, Word> words_;
   std::vector<int32_t> ids_;

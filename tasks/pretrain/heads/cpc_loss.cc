@@ -22,11 +22,6 @@ void CheckCpcInput(const CpcInput& input) {
   if (input.kernel.defined()) {
     ETC_CHECK_SHAPE(input.kernel, {hidden, hidden});
   }
-  if (!input.target_rows.defined()) {
-    TORCH_CHECK(contexts <= targets, "there should be a target for each of ",
-                contexts, " contexts, but there are ", targets);
-    return;
-  }
   ETC_CHECK_SHAPE(input.target_rows, {contexts});
   // Elsewhere the check would stop the stream.
   if (input.target_rows.is_cpu() && contexts > 0) {
@@ -42,12 +37,7 @@ void CheckCpcInput(const CpcInput& input) {
 
 CpcLosses ComputeCpcLosses(const CpcInput& input) {
   CheckCpcInput(input);
-  torch::Tensor rows = input.target_rows;
-  if (!rows.defined()) {
-    rows = torch::arange(
-        input.contexts.size(0),
-        input.contexts.options().dtype(torch::kInt64).requires_grad(false));
-  }
+  const torch::Tensor& rows = input.target_rows;
   const torch::Tensor contexts =  // [M, H]
       input.kernel.defined() ? ApplyLinear(input.contexts, input.kernel.t())
                              : input.contexts;

@@ -10,9 +10,8 @@ namespace etc {
 struct CpcInput {
   torch::Tensor contexts;  // [M, H], outputs of the hidden sentences' globals
   torch::Tensor targets;   // [N, H], outputs of globals that see the sentence
-  // [M] int64, the target of each context; undefined: row i is that of row i.
-  torch::Tensor target_rows;
-  torch::Tensor kernel;  // [H, H]; undefined: plain dot products
+  torch::Tensor target_rows;  // [M] int64, the target of each context
+  torch::Tensor kernel;       // [H, H]; undefined: plain dot products
   double temperature = 1.0;
 };
 

@@ -57,8 +57,7 @@ NspLosses ComputeNspLosses(const torch::Tensor& first,
   ETC_CHECK_SHAPE(labels, {first.size(0)});
   const torch::Tensor logits =  // [B, 2]
       ApplyLinear(Pool(first, layers.pooler), layers.classifier);
-  return {.logits = logits,
-          .losses = torch::log_softmax(logits, 1)
+  return {.losses = torch::log_softmax(logits, 1)
                         .gather(1, labels.unsqueeze(1))
                         .squeeze(1)
                         .neg(),

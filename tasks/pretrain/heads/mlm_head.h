@@ -70,7 +70,6 @@ struct NspLayers {
 NspLayers MakeNspLayers(int64_t hidden_size, double initializer_range);
 
 struct NspLosses {
-  torch::Tensor logits;   // [B, 2]
   torch::Tensor losses;   // [B], cross-entropies
   torch::Tensor correct;  // [B] bool; of two equal logits the first counts
 };

@@ -401,19 +401,6 @@ int64_t SliceElements(const MlmDecoderInput& input,
 
 }  // namespace
 
-torch::Tensor MlmLosses::Sum() const {
-  // Fewer elements than LibTorch divides among threads.
-  constexpr int64_t kAtOnce = int64_t{1} << 14;
-  torch::Tensor sum =
-      losses.narrow(0, 0, std::min(kAtOnce, losses.size(0))).sum();
-  for (int64_t begin = kAtOnce; begin < losses.size(0); begin += kAtOnce) {
-    sum =
-        sum + losses.narrow(0, begin, std::min(kAtOnce, losses.size(0) - begin))
-                  .sum();
-  }
-  return sum;
-}
-
 MlmLosses ComputeMlmLosses(const MlmDecoderInput& input,
                            const MlmDecoderOptions& options) {
   CheckMlmInput(input);

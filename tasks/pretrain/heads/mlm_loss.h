@@ -36,10 +36,6 @@ struct MlmLosses {
   torch::Tensor losses;
   // True where the label is the first of the largest logits: [M] bool.
   torch::Tensor correct;
-
-  // The sum of the losses, a scalar; 0 without predictions. The same bits at
-  // any number of threads.
-  torch::Tensor Sum() const;
 };
 
 // Cross-entropies of the predictions (doc/pretraining.md 5). Only a slice of

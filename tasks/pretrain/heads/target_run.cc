@@ -129,9 +129,12 @@ void UpdateTargets::AddGradient(size_t micro_batch) {
   if (part.begin == part.end || !all_.defined() || !all_.grad().defined()) {
     return;
   }
-  torch::autograd::backward(
-      {RunTargets(encoder_, part.examples, all_.device())},
-      {all_.grad().slice(0, part.begin, part.end)});
+  const torch::Tensor targets =
+      RunTargets(encoder_, part.examples, all_.device());
+  if (targets.requires_grad()) {  // not if the whole encoder is frozen
+    torch::autograd::backward({targets},
+                              {all_.grad().slice(0, part.begin, part.end)});
+  }
 }
 
 }  // namespace etc

@@ -7,11 +7,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
 #include "base/file.h"
 #include "base/sha256.h"
+#include "etc/weights/roberta_vocabulary.h"
+#include "etc/weights/tokenizer_files.h"
+#include "nlohmann/json.hpp"
+#include "tasks/text/huggingface/huggingface_tokenizer.h"
 #include "tasks/text/sentencepiece_tokenizer.h"
 #include "tasks/text/wordpiece_tokenizer.h"
 #include "tests/support/shared_data.h"
@@ -130,6 +135,42 @@ TEST_F(CorpusTokenizerTest, KnowsThePiecesOfSentencePiece) {
                                    /*split_punctuation=*/true);
   ASSERT_TRUE(split.ok()) << split.status();
   EXPECT_TRUE(split->settings.split_punctuation);
+}
+
+// A vocab.json is used with its merges and options, as the tokenizer.json that
+// a checkpoint has in its place.
+TEST_F(CorpusTokenizerTest, KnowsAllFilesOfAByteLevelVocabulary) {
+  nlohmann::json pieces = {
+      {"<s>", 0}, {"<pad>", 1}, {"</s>", 2}, {"<unk>", 3}, {"<mask>", 4}};
+  for (int byte = 0; byte < 256; ++byte) {
+    pieces[ByteCharacter(static_cast<uint8_t>(byte))] = 5 + byte;
+  }
+  pieces["th"] = pieces.size();
+  pieces["he"] = pieces.size();
+  const std::string vocabulary = directory_.Write("vocab.json", pieces.dump());
+  directory_.Write("merges.txt", "t h\nh e\n");
+  const auto settings_of = [](const std::string& path) {
+    auto tokenizer = LoadHuggingFaceTokenizer(path);
+    EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
+    return MakeCorpusTokenizer({.type = "huggingface", .vocabulary = path},
+                               *std::move(tokenizer))
+        ->settings;
+  };
+  const TokenStoreSettings settings = settings_of(vocabulary);
+
+  TemporaryDirectory checkpoint;
+  ASSERT_TRUE(WriteTokenizer({.type = "huggingface"},
+                             *ReadVocabulary("huggingface", vocabulary),
+                             checkpoint.path())
+                  .ok());
+  EXPECT_EQ(settings_of(checkpoint.File("tokenizer.json")), settings);
+
+  directory_.Write("merges.txt", "h e\nt h\n");
+  EXPECT_NE(settings_of(vocabulary), settings);
+  directory_.Write("merges.txt", "t h\nh e\n");
+  EXPECT_EQ(settings_of(vocabulary), settings);
+  directory_.Write("tokenizer_config.json", R"({"add_prefix_space": true})");
+  EXPECT_NE(settings_of(vocabulary), settings);
 }
 
 TEST_F(CorpusTokenizerTest, RefusesAVocabularyWithoutMask) {

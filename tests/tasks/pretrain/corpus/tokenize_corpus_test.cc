@@ -211,6 +211,26 @@ TEST_F(TokenizeCorpusTest, ReplacesAndCountsWhatIsNotUtf8) {
   EXPECT_EQ(replaced.replaced, 1);
 }
 
+// Python's json.dumps writes text that was cut within an emoji so.
+TEST_F(TokenizeCorpusTest, ReplacesAndCountsHalvesOfSurrogatePairs) {
+  const TokenizeOptions options = {
+      .corpus = {.format = CorpusFormat::kJsonLines, .field = "body"}};
+  EXPECT_THAT(DocumentsOf(R"({"body": "the c\ud83dat"})", options),
+              ElementsAre("the cat"));
+  EXPECT_EQ(last_.replaced, 1);
+  EXPECT_THAT(DocumentsOf(R"({"body": "\uDE00\uD83D\ud83dran \uD83D"})"
+                          "\n"
+                          R"({"body": "a\uD83D\uD83D\uDE00 \\\uD83Dcat"})",
+                          options),
+              ElementsAre("ran", "[UNK] [UNK] cat"));
+  EXPECT_EQ(last_.replaced, 4 + 2);
+  // An escaped backslash, and a pair.
+  EXPECT_THAT(
+      DocumentsOf(R"({"body": "dog \\ud83d \ud83d\ude00 \"ran"})", options),
+      ElementsAre("dog [UNK] [UNK] [UNK] [UNK] ran"));
+  EXPECT_EQ(last_.replaced, 0);
+}
+
 TEST_F(TokenizeCorpusTest, RefusesWhatIsNotUtf8IfAsked) {
   const absl::Status status =
       StatusOf("the cat\n\nd\xFFog\n", {.invalid_utf8 = InvalidUtf8::kError});
@@ -223,6 +243,11 @@ TEST_F(TokenizeCorpusTest, RefusesWhatIsNotUtf8IfAsked) {
                         .invalid_utf8 = InvalidUtf8::kError})
                   .message(),
               HasSubstr("corpus.txt:5: the text should be UTF-8"));
+  EXPECT_THAT(StatusOf("{\"text\": \"a\"}\n{\"text\": \"c\\ud83dat\"}\n",
+                       {.corpus = {.format = CorpusFormat::kJsonLines},
+                        .invalid_utf8 = InvalidUtf8::kError})
+                  .message(),
+              HasSubstr("corpus.txt:2:1:"));
 }
 
 // --- Threads ----------------------------------------------------------------

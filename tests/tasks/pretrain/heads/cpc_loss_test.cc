@@ -26,13 +26,19 @@ const std::vector<double> kContexts = {1, 0, 0.5, 0.5, 0, 1};
 const std::vector<double> kTargets = {0.9, 0.1, 0.2, 0.8, 0.1, 1};
 const std::vector<double> kMoreTargets = {0.9, 0.1, 0.2, 0.8, 0.1, 1, -1, 0};
 
+// Target i is that of context i.
+CpcInput InOrder(const torch::Tensor& contexts, const torch::Tensor& targets) {
+  return {.contexts = contexts,
+          .targets = targets,
+          .target_rows = torch::arange(contexts.size(0))};
+}
+
 torch::Tensor Losses(const std::vector<double>& targets, double temperature,
                      const torch::Tensor& kernel = {}) {
-  return ComputeCpcLosses({.contexts = Rows(kContexts),
-                           .targets = Rows(targets),
-                           .kernel = kernel,
-                           .temperature = temperature})
-      .losses;
+  CpcInput input = InOrder(Rows(kContexts), Rows(targets));
+  input.kernel = kernel;
+  input.temperature = temperature;
+  return ComputeCpcLosses(input).losses;
 }
 
 torch::Tensor Doubles(const std::vector<double>& values) {
@@ -57,8 +63,7 @@ TEST(CpcLossTest, ComputesTheNumbersOfTheSpecification) {
       IsClose(bilinear, Doubles({0.879368, 1.079982, 0.799892}), kDigits));
   EXPECT_NEAR(bilinear.mean().item<double>(), 0.919747, kDigits);
   const torch::Tensor correct =
-      ComputeCpcLosses({.contexts = Rows(kContexts), .targets = Rows(kTargets)})
-          .correct;
+      ComputeCpcLosses(InOrder(Rows(kContexts), Rows(kTargets))).correct;
   EXPECT_EQ(correct.sum().item<int64_t>(), 2);
   EXPECT_FALSE(correct[1].item<bool>());
 }
@@ -141,9 +146,8 @@ TEST(CpcLossTest, OneSentenceAndNoneAreZeroWithoutGradients) {
       const auto leaf = [&](at::IntArrayRef shape) {
         return torch::randn(shape, type).requires_grad_(true);
       };
-      const CpcInput input = {.contexts = leaf({sentences, 3}),
-                              .targets = leaf({sentences, 3}),
-                              .kernel = leaf({3, 3})};
+      CpcInput input = InOrder(leaf({sentences, 3}), leaf({sentences, 3}));
+      input.kernel = leaf({3, 3});
       const CpcLosses result = ComputeCpcLosses(input);
       EXPECT_EQ(result.losses.sizes(), at::IntArrayRef({sentences}));
       EXPECT_EQ(result.correct.sum().item<int64_t>(), sentences);
@@ -158,44 +162,34 @@ TEST(CpcLossTest, OneSentenceAndNoneAreZeroWithoutGradients) {
 }
 
 TEST(CpcLossTest, CountsTheFirstOfEqualScores) {
-  const CpcLosses result = ComputeCpcLosses(
-      {.contexts = Rows({1, 0, 0, 1}), .targets = Rows({1, 1, 1, 1})});
+  const CpcLosses result =
+      ComputeCpcLosses(InOrder(Rows({1, 0, 0, 1}), Rows({1, 1, 1, 1})));
   EXPECT_TRUE(result.correct[0].item<bool>());
   EXPECT_FALSE(result.correct[1].item<bool>());
 }
 
 TEST(CpcLossTest, LargeScoresStayFinite) {
   const torch::Tensor big = torch::full({2, 2}, 1e15F);
-  const CpcLosses result = ComputeCpcLosses({.contexts = big, .targets = big});
+  const CpcLosses result = ComputeCpcLosses(InOrder(big, big));
   EXPECT_NEAR(result.losses[0].item<double>(), std::log(2.0), 1e-6);
 }
 
 TEST(CpcLossTest, RefusesWhatDoesNotFit) {
   const torch::Tensor two = torch::ones({2, 3});
   const torch::Tensor three = torch::ones({3, 3});
-  const auto rows = [](std::vector<int64_t> values) {
-    return torch::tensor(values, torch::kInt64);
+  const auto throws = [&](const auto& change) {
+    CpcInput input = InOrder(two, three);
+    EXPECT_NO_THROW(ComputeCpcLosses(input));
+    change(&input);
+    EXPECT_THROW(ComputeCpcLosses(input), c10::Error);
   };
-  EXPECT_THROW(ComputeCpcLosses({.contexts = three, .targets = two}),
-               c10::Error);
-  EXPECT_THROW(
-      ComputeCpcLosses({.contexts = two, .targets = torch::ones({2, 4})}),
-      c10::Error);
-  EXPECT_THROW(
-      ComputeCpcLosses(
-          {.contexts = two, .targets = three, .target_rows = rows({0, 3})}),
-      c10::Error);
-  EXPECT_THROW(
-      ComputeCpcLosses(
-          {.contexts = two, .targets = three, .target_rows = rows({0})}),
-      c10::Error);
-  EXPECT_THROW(
-      ComputeCpcLosses(
-          {.contexts = two, .targets = three, .kernel = torch::ones({2, 3})}),
-      c10::Error);
-  EXPECT_THROW(
-      ComputeCpcLosses({.contexts = two, .targets = three, .temperature = 0}),
-      c10::Error);
+  throws([&](CpcInput* input) { *input = InOrder(three, two); });
+  throws([](CpcInput* input) { input->targets = torch::ones({2, 4}); });
+  throws([](CpcInput* input) { input->target_rows = torch::arange(2, 4); });
+  throws([](CpcInput* input) { input->target_rows = torch::arange(1); });
+  throws([](CpcInput* input) { input->target_rows = torch::Tensor(); });
+  throws([](CpcInput* input) { input->kernel = torch::ones({2, 3}); });
+  throws([](CpcInput* input) { input->temperature = 0; });
 }
 
 }  // namespace

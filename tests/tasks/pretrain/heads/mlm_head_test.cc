@@ -90,7 +90,8 @@ TEST_F(GoldenMlmHeadTest, GradientsMatchDifferences) {
     variables.emplace_back(parameter.key(), parameter.value());
   }
   EXPECT_TRUE(GradientsMatchDifferences(
-      [&] { return head_->forward(x_, labels_, table_).Sum(); }, variables));
+      [&] { return head_->forward(x_, labels_, table_).losses.sum(); },
+      variables));
 }
 
 TEST(MlmHeadTest, StartsAsBertDoes) {
@@ -129,7 +130,9 @@ TEST(MlmHeadTest, TrainsTheEncodersTable) {
   MlmHead head(ToyConfig());
   const torch::Tensor x = torch::randn({3, ToyConfig().hidden_size});
   const torch::Tensor labels = torch::tensor({1, 0, 2}, torch::kInt64);
-  head->forward(x, labels, encoder->token_embedding_table()).Sum().backward();
+  head->forward(x, labels, encoder->token_embedding_table())
+      .losses.sum()
+      .backward();
   const torch::Tensor gradient = encoder->token_embedding_table().grad();
   ASSERT_TRUE(gradient.defined());
   EXPECT_GT(gradient.abs().min().item<double>(), 0);

@@ -38,16 +38,18 @@ torch::Tensor Doubles(std::vector<double> values, at::IntArrayRef shape) {
 
 TEST(NspHeadTest, ComputesTheNumbersOfTheSpecification) {
   const NspLayers layers = GoldenLayers();
-  EXPECT_TRUE(IsClose(Pool(GoldenFirst(), layers.pooler),
+  const torch::Tensor pooled = Pool(GoldenFirst(), layers.pooler);
+  EXPECT_TRUE(IsClose(pooled,
                       Doubles({-0.182407, -0.066609, 0.060013, 0.176866,  //
                                -0.309552, -0.215220, -0.087412, 0.055172},
                               {2, 4}),
                       /*atol=*/5.1e-7));
+  torch::nn::Linear classifier = layers.classifier;
+  EXPECT_TRUE(IsClose(
+      classifier(pooled),
+      Doubles({0.080714, -0.012170, -0.069443, -0.039026}, {2, 2}), 5.1e-7));
   const NspLosses result = ComputeNspLosses(
       GoldenFirst(), torch::tensor({0, 1}, torch::kInt64), layers);
-  EXPECT_TRUE(IsClose(
-      result.logits,
-      Doubles({0.080714, -0.012170, -0.069443, -0.039026}, {2, 2}), 5.1e-7));
   EXPECT_NEAR(result.losses.mean().item<double>(), 0.66291888, 5.1e-9);
   EXPECT_TRUE(result.correct.all().item<bool>());
   // The whole loss of doc/pretraining.md 12.4, with its L_mlm.

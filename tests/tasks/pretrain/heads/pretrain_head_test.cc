@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "etc/weights/checkpoint.h"
 #include "etc/weights/pretraining_parameters.h"
 #include "tasks/data/loader.h"
@@ -443,6 +444,25 @@ TEST(PretrainHeadTest, TakesExamplesThatAskNothing) {
   TaskModel alone = MakeModel(SmallBert(), OptionsOf("mlm_nsp"));
   EXPECT_NEAR((*result)->loss, LossOf(alone, {PairToy(9, 1)}).item<double>(),
               1e-5);
+}
+
+// The targets, which the loss is differentiated by, need no gradient then.
+TEST(PretrainHeadTest, TrainsTheHeadsOfAFrozenEncoder) {
+  const EtcConfig config = SmallEtc();
+  TaskModel model = MakeModel(config, OptionsOf("mlm_cpc"));
+  ASSERT_TRUE(FreezeParameters({"encoder.*"}, model.NamedParameters()).ok());
+  auto optimizer = std::make_unique<Optimizer>(
+      OptimizerConfig(), TrainedParameters(model.NamedParameters()));
+  TrainStep train_step(&model, std::move(optimizer),
+                       {.schedule = {.learning_rate = 1e-3, .num_steps = 9}});
+  const auto result = train_step.Run(
+      {.micro_batches = {{PackedToy(config)}, {PackedToy(config, 4)}}}, 0,
+      nullptr);
+  ASSERT_TRUE(result.ok() && result->has_value()) << result.status();
+  for (const auto& [name, parameter] : model.NamedParameters()) {
+    EXPECT_EQ(parameter.grad().defined(), absl::StartsWith(name, "head."))
+        << name;
+  }
 }
 
 // A step of the whole loss along a direction, against the gradients of all
