@@ -73,8 +73,12 @@ ScopedFileOperations::~ScopedFileOperations() { replaced = before_; }
 
 absl::Status ErrnoStatus(int error, absl::string_view action,
                          absl::string_view object) {
-  return absl::ErrnoToStatus(error,
-                             absl::StrCat("cannot ", action, " ", object));
+  const absl::Status status =
+      absl::ErrnoToStatus(error, absl::StrCat("cannot ", action, " ", object));
+  // ESTALE of NFS, for one: no model has diverged, and nobody stopped the run.
+  return absl::IsAborted(status) || absl::IsCancelled(status)
+             ? absl::UnknownError(status.message())
+             : status;
 }
 
 absl::Status WriteAll(int descriptor, absl::string_view contents,

@@ -51,7 +51,9 @@ class ScopedFileOperations {
 };
 
 // "cannot <action> <object>" and the reason, of a system call that failed with
-// `error`, one of errno.
+// `error`, one of errno. The code is that of absl::ErrnoToStatus, but kUnknown
+// in place of kAborted and kCancelled, which mean a model that has diverged and
+// a stop.
 absl::Status ErrnoStatus(int error, absl::string_view action,
                          absl::string_view object);
 

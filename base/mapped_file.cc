@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/file_operations.h"
 #include "base/status_macros.h"
 
 namespace etc {
@@ -44,7 +44,7 @@ absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
   void* const data = mmap(nullptr, file.size(), PROT_READ, MAP_SHARED,
                           file.descriptor(), /*offset=*/0);
   if (data == MAP_FAILED) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot map ", path));
+    return ErrnoStatus(errno, "map", path);
   }
   return MappedFile(path, static_cast<const char*>(data), file.size());
 }

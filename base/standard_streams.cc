@@ -9,6 +9,7 @@
 #include <iostream>
 #include <utility>
 
+#include "base/file_operations.h"
 #include "base/interrupt.h"
 
 namespace etc {
@@ -121,9 +122,8 @@ absl::Status FlushStandardOutput() {
   if (copy >= 0 && close(copy) != 0 && error == 0) {
     error = errno;
   }
-  return error == 0
-             ? absl::OkStatus()
-             : absl::ErrnoToStatus(error, "cannot write standard output");
+  return error == 0 ? absl::OkStatus()
+                    : ErrnoStatus(error, "write", "standard output");
 }
 
 }  // namespace etc

@@ -33,6 +33,16 @@ std::vector<std::string> NamesIn(const std::string& path) {
   return names;
 }
 
+// Codes that trainings give another meaning are none of the file system's.
+TEST(ErrnoStatusTest, IsNoDivergenceAndNoStop) {
+  for (const int error : {ESTALE, EDEADLK, ECANCELED}) {
+    const absl::Status status = ErrnoStatus(error, "read", "f");
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnknown) << status;
+    EXPECT_THAT(status.message(), HasSubstr("cannot read f: "));
+  }
+  EXPECT_TRUE(absl::IsNotFound(ErrnoStatus(ENOENT, "read", "f")));
+}
+
 TEST(RandomAccessFileTest, ReadsAnyRange) {
   TemporaryDirectory directory;
   const auto file =
