@@ -1,39 +1,77 @@
 #include "tasks/data/data_files.h"
 
-#include <glob.h>
+#include <fnmatch.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <filesystem>
 #include <future>
-#include <memory>
 #include <mutex>
 #include <system_error>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/cpu_limit.h"
+#include "base/file_operations.h"
 #include "base/status_macros.h"
 
 namespace etc {
 namespace {
 
+constexpr char kSpecial[] = "*?[\\";
+
+// True if `error` says that nothing has this name.
+bool IsAbsence(int error) { return error == ENOENT || error == ENOTDIR; }
+
+// Adds the paths that begin with `found`, "" or a directory with its slash, and
+// go on as `rest` says.
+absl::Status AddMatches(const std::string& found, const std::string& rest,
+                        std::vector<std::string>* paths) {
+  const size_t end = rest.find('/');
+  const std::string name = rest.substr(0, end);
+  const auto add = [&](const std::string& path) {
+    if (end != std::string::npos) {
+      return AddMatches(path + "/", rest.substr(end + 1), paths);
+    }
+    struct stat status = {};
+    if (lstat(path.c_str(), &status) == 0) {
+      paths->push_back(path);
+    } else if (!IsAbsence(errno)) {
+      return ErrnoStatus(errno, "look for", path);
+    }
+    return absl::OkStatus();
+  };
+  if (name.find_first_of(kSpecial) == std::string::npos) {
+    return add(found + name);
+  }
+  const std::string directory = found.empty() ? "." : found;
+  std::error_code error;
+  std::filesystem::directory_iterator entries(directory, error);
+  for (; !error && entries != std::filesystem::end(entries);
+       entries.increment(error)) {
+    const std::string entry = entries->path().filename().string();
+    if (fnmatch(name.c_str(), entry.c_str(), FNM_PERIOD) == 0) {
+      ETC_RETURN_IF_ERROR(add(found + entry));
+    }
+  }
+  return !error || IsAbsence(error.value())
+             ? absl::OkStatus()
+             : ErrnoStatus(error.value(), "look into", directory);
+}
+
 // Returns the paths that match `pattern`, in byte order whatever the locale.
+// glob(3) would leave out in silence what is in a directory that it cannot
+// read.
 absl::StatusOr<std::vector<std::string>> FindMatches(
     const std::string& pattern) {
-  glob_t found = {};
-  const std::unique_ptr<glob_t, decltype(&globfree)> owner(&found, globfree);
-  const int result = glob(pattern.c_str(), GLOB_NOSORT, nullptr, &found);
-  if (result == GLOB_NOMATCH) {
+  std::vector<std::string> paths;
+  ETC_RETURN_IF_ERROR(AddMatches("", pattern, &paths));
+  if (paths.empty()) {
     return absl::NotFoundError(
         absl::StrCat("there is no file that matches ", pattern));
   }
-  if (result != 0) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("not enough memory for the files that match ", pattern));
-  }
-  std::vector<std::string> paths(found.gl_pathv,
-                                 found.gl_pathv + found.gl_pathc);
   std::sort(paths.begin(), paths.end());
   return paths;
 }
@@ -45,7 +83,7 @@ absl::StatusOr<std::vector<std::string>> FindDataFiles(
   std::vector<std::string> paths;
   for (const std::string& pattern : patterns) {
     std::error_code ignored;
-    if (pattern.find_first_of("*?[\\") == std::string::npos ||
+    if (pattern.find_first_of(kSpecial) == std::string::npos ||
         std::filesystem::exists(pattern, ignored)) {
       paths.push_back(pattern);
       continue;

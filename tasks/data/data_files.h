@@ -19,6 +19,8 @@ namespace etc {
 // that exists is taken as it is, even with these characters in it; a path
 // without any of them is returned without a check that it exists.
 //   kNotFound  a pattern that matches no file, by name
+// and the errors of the system for a directory that may hold such files and
+// cannot be read.
 absl::StatusOr<std::vector<std::string>> FindDataFiles(
     const std::vector<std::string>& patterns);
 

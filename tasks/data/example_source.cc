@@ -1,5 +1,10 @@
 #include "tasks/data/example_source.h"
 
+#include <cstddef>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/random.h"
 #include "base/status_macros.h"
 
@@ -41,6 +46,39 @@ RecordRequest RequestInEpoch(uint64_t seed, int64_t epoch, int64_t record) {
 
 RecordRequest RequestForEvaluation(int64_t record) {
   return RequestInEpoch(/*seed=*/0, /*epoch=*/0, record);
+}
+
+absl::StatusOr<bool> DataGroup::AgreeToGoOn(const absl::Status& mine,
+                                            bool go_on) const {
+  if (size == 1) {
+    ETC_RETURN_IF_ERROR(mine);
+    return go_on;
+  }
+  // "0" or "1", and for an error its code and message: "1 3 no such file".
+  ETC_ASSIGN_OR_RETURN(
+      const std::vector<std::string> all,
+      gather(absl::StrCat(go_on ? "1" : "0",
+                          mine.ok()
+                              ? ""
+                              : absl::StrCat(" ", static_cast<int>(mine.code()),
+                                             " ", mine.message()))));
+  bool all_go_on = true;
+  for (size_t from = 0; from < all.size(); ++from) {
+    const std::vector<std::string> parts =
+        absl::StrSplit(all[from], absl::MaxSplits(' ', 2));
+    all_go_on = all_go_on && parts.front() == "1";
+    int code = 0;
+    if (parts.size() < 3 || !absl::SimpleAtoi(parts[1], &code)) {
+      continue;
+    }
+    if (static_cast<int64_t>(from) == rank) {
+      return mine;
+    }
+    return absl::Status(
+        static_cast<absl::StatusCode>(code),
+        absl::StrCat("process ", from, " of ", size, ": ", parts[2]));
+  }
+  return all_go_on;
 }
 
 absl::StatusOr<Examples> CachedSource::Make(RecordRequest request) const {

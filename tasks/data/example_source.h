@@ -64,6 +64,10 @@ class ExampleSource {
   // Returns true if requests for one record with different keys may give
   // different examples.
   virtual bool depends_on_key() const { return false; }
+
+  // A message about what the files have and no record is made of; empty:
+  // nothing. Sources around the one that a task opened do not pass it on.
+  virtual std::string LeftOut() const { return ""; }
 };
 
 // Caches the examples of another source until `max_bytes` are full. The first
@@ -133,6 +137,14 @@ struct DataGroup {
   std::function<absl::StatusOr<std::vector<std::string>>(
       const std::string& bytes)>
       gather = nullptr;
+
+  // Returns OK if `mine` is on all ranks; else the error of the lowest rank
+  // that has one, which names it unless it is this one. Collective.
+  absl::Status Agree(const absl::Status& mine) const {
+    return AgreeToGoOn(mine, /*go_on=*/true).status();
+  }
+  // Agree, and returns the logical AND of `go_on` over the ranks.
+  absl::StatusOr<bool> AgreeToGoOn(const absl::Status& mine, bool go_on) const;
 };
 
 // Returns the rank that makes the examples of a record and shares their

@@ -49,6 +49,11 @@ struct TrainingLoaderOptions {
   const std::atomic<bool>* stop = nullptr;
   // The ranks to which the micro-batches of a batch are dealt.
   DataGroup group = {};
+
+  // Micro-batches of a batch, on all ranks together.
+  int64_t micro_batches() const {
+    return (batch_size + micro_batch_size - 1) / micro_batch_size;
+  }
 };
 
 struct TrainingBatch {

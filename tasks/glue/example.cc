@@ -64,10 +64,20 @@ void Glue::ReadRecord(JsonObjectReader& reader, Record* record) const {
 
 absl::Status Glue::CheckRecord(const Record& record,
                                const std::string& where) const {
-  return record.gold.task == options().task
-             ? absl::OkStatus()
-             : InvalidArgument(where, " should be of ", options().task->title,
-                               ", but is of ", record.gold.task->title);
+  const GlueTask& own = *options().task;
+  if (record.gold.task != &own) {
+    return InvalidArgument(where, " should be of ", own.title, ", but is of ",
+                           record.gold.task->title);
+  }
+  const bool has_pairs = *own.text_b != '\0';
+  if (record.text_b.has_value() == has_pairs) {
+    return absl::OkStatus();
+  }
+  return has_pairs ? InvalidArgument(where, ".text_b is missing: ", own.title,
+                                     " is about two texts")
+                   : InvalidArgument(where,
+                                     ".text_b should not be given: ", own.title,
+                                     " is about one text");
 }
 
 Glue::ExamplesOr Glue::MakeExamples(Record record,

@@ -27,6 +27,7 @@ struct GlueRecord {
   // The row's number, as the prediction file has it.
   std::string id;
   std::string text;
+  // Given by tasks that are about two texts, and by no other; may be empty.
   std::optional<std::string> text_b;
   // True if `gold` has a label; it has the task and the set in any case.
   bool has_label = false;

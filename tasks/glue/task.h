@@ -63,7 +63,8 @@ class Glue final : public Benchmark<GlueRecord, GlueExample, GlueLogits,
       const std::string& path, const RecordLimits& limits) const override;
   void ReadRecord(JsonObjectReader& reader, Record* record) const override;
   std::vector<std::string> AnswerFields() const override { return {"label"}; }
-  //   kInvalidArgument  the record is of another task
+  //   kInvalidArgument  the record is of another task, or has one text where
+  //                     its task has two, or two for one
   absl::Status CheckRecord(const Record& record,
                            const std::string& where) const override;
   // The label; empty for STS-B, which has scores.

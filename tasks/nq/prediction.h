@@ -26,9 +26,10 @@ namespace etc {
 // the type is that of the last window, LONG changes nothing and scores are
 // always those of the spans. Scores are finite.
 //
-// There is an answer unless the page has no candidates; whether its score is
-// high enough is decided when a data set is scored. Throws nothing; `windows`
-// must not be empty.
+// By default there is an answer if a candidate is whole in one of the windows,
+// as each one is that is not longer than what two neighbours share; whether its
+// score is high enough is decided when a data set is scored. Throws nothing;
+// `windows` must not be empty.
 NqPrediction DecodeNqDocument(absl::Span<const NqWindow> windows,
                               const NqOptions& options);
 

@@ -32,9 +32,9 @@ class PageWriter : public ExampleBuilder<Openkp> {
         rules_(openkp.rules()),
         words_(OpenkpWords(record.text)) {}
 
-  // Checks that elements are words of the document from its first one on, in
-  // order and without a gap: those of a struct, which no reader has checked,
-  // need not be.
+  // Checks that elements cover the words of the document, in order and without
+  // a gap: those of a struct, which no reader has checked, need not. Fixed
+  // blocks do without them: some may be missing.
   absl::Status CheckElements(const std::string& where) const {
     const int64_t num_words = std::ssize(words_);
     int64_t covered = 0;
@@ -48,6 +48,10 @@ class PageWriter : public ExampleBuilder<Openkp> {
                                element.end_word, ")");
       }
       covered = element.end_word;
+    }
+    if (options().fixed_block_length == 0 && covered != num_words) {
+      return InvalidArgument(where, ".elements should cover all ", num_words,
+                             " words, but cover ", covered);
     }
     return absl::OkStatus();
   }

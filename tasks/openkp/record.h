@@ -40,7 +40,7 @@ struct OpenkpRecord {
   // All words, a blank between any two.
   std::string text;
   // Elements, at least one; together they cover all words, in order. One may
-  // have none.
+  // have none. With openkp.fixed_block_length they may be missing.
   std::vector<OpenkpElement> elements;
   // Key phrases as in the file, each a list of words; absent if the record has
   // no field "KeyPhrases", as in data to predict for.

@@ -103,7 +103,8 @@ absl::StatusOr<SquadAnswer> ReadSquadAnswer(const json& answer,
 
 // Reads the fields of a record that scores need.
 void ReadIdAndAnswers(JsonObjectReader& reader, SquadRecord* record) {
-  reader.Required("id", &record->id);
+  reader.Raw("id", /*required=*/true);
+  reader.NameOrNumber("id", &record->id);
   if (const json* answers = reader.Raw("answers", /*required=*/false)) {
     reader.Assign(ReadList<SquadAnswer>(*answers, reader.Where("answers"),
                                         "objects", ReadSquadAnswer),

@@ -61,6 +61,15 @@ absl::Status CheckSameFunction(const FinetuneConfig& run,
   return absl::OkStatus();
 }
 
+// The vocabulary of a type beside weights; empty if there is none.
+absl::StatusOr<std::string> VocabularyOfType(const std::string& type,
+                                             const std::string& weights) {
+  if (type == "dictionary") {
+    return DictionaryBeside(weights);
+  }
+  return FileBesideWeights(weights, VocabularyFileName(type));
+}
+
 // Compares the ids that both vocabularies have. Of several beside the weights,
 // theirs is the one of the run's type.
 absl::Status CheckPiecesOfInit(const FinetuneConfig& run,
@@ -69,8 +78,8 @@ absl::Status CheckPiecesOfInit(const FinetuneConfig& run,
   const std::string other =
       own == "dictionary" ? "sentencepiece" : "dictionary";
   for (const std::string& type : {own, other}) {
-    const std::string path =
-        FileBesideWeights(run.init, VocabularyFileName(type));
+    ETC_ASSIGN_OR_RETURN(const std::string path,
+                         VocabularyOfType(type, run.init));
     if (path.empty()) {
       continue;
     }

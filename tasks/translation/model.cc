@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/directory.h"
 #include "base/file.h"
 #include "base/json_reader.h"
 #include "base/json_text.h"
@@ -17,11 +19,13 @@
 #include "etc/encoder_decoder/admin_omegas.h"
 #include "etc/encoder_decoder/config.h"
 #include "etc/encoder_decoder/fairseq_names.h"
+#include "etc/weights/gates.h"
+#include "etc/weights/source_config.h"
 #include "etc/weights/tokenizer_files.h"
+#include "etc/weights/tokenizer_statements.h"
 #include "nlohmann/json.hpp"
 #include "tasks/output/checkpoint_files.h"
 #include "tasks/task/benchmark_head.h"
-#include "tasks/text/tokenizer.h"
 #include "tasks/train/device.h"
 #include "tasks/translation/initial_weights.h"
 #include "tasks/translation/parallel_text.h"
@@ -179,6 +183,42 @@ absl::StatusOr<EncoderDecoderConfig> ReadEncoderDecoderConfig(
   return config;
 }
 
+namespace {
+
+// The gates of each path of residual attention on which only one of the file
+// and the model has some, by the configuration beside the file if there is one.
+std::set<std::string> OptionalGates(const TensorReader& reader,
+                                    const NamedTensors& model) {
+  using Config = EncoderDecoderConfig;
+  struct Path {
+    const char* stack;
+    const char* gate;
+    std::string Config::*mode;
+  };
+  const std::string file =
+      FileBesideWeights(reader.path(), kEncoderDecoderFile);
+  const Config written =
+      file.empty()
+          ? Config()
+          : ReadEncoderDecoderConfig(FolderOf(file)).value_or(Config());
+  std::set<std::string> gates;
+  for (const Path& path : {Path{"encoder.", "self_attention.gate",
+                                &Config::encoder_residual_attention},
+                           Path{"decoder.", "self_attention.gate",
+                                &Config::decoder_residual_attention},
+                           Path{"decoder.", "cross_attention.gate",
+                                &Config::cross_residual_attention}}) {
+    gates.merge(GatesOfOneSide(reader, model, written.*path.mode == "gate",
+                               [&path](const std::string& name) {
+                                 return absl::StartsWith(name, path.stack) &&
+                                        absl::EndsWith(name, path.gate);
+                               }));
+  }
+  return gates;
+}
+
+}  // namespace
+
 absl::Status LoadTranslationWeights(const std::string& path,
                                     const TranslationModel& model) {
   ETC_ASSIGN_OR_RETURN(const TensorReader reader, TensorReader::Open(path));
@@ -187,9 +227,13 @@ absl::Status LoadTranslationWeights(const std::string& path,
       std::any_of(names.begin(), names.end(), [](const std::string& name) {
         return absl::EndsWith(name, "embed_tokens.weight");
       });
-  return is_of_fairseq
-             ? LoadFairseqTensors(reader, model.model())
-             : LoadTensors(reader, model.Tensors(), NameMatch::kBoth).status();
+  if (is_of_fairseq) {
+    return LoadFairseqTensors(reader, model.model());
+  }
+  const NamedTensors tensors = model.Tensors();
+  return LoadTensors(reader, tensors, NameMatch::kBoth,
+                     OptionalGates(reader, tensors))
+      .status();
 }
 
 absl::StatusOr<TranslationModel> LoadTranslationModel(
@@ -232,7 +276,7 @@ absl::StatusOr<ModelWithFiles> MakeTranslationModelWithFiles(
     const TranslationVocabulary& vocabulary, const torch::Device& device) {
   ETC_ASSIGN_OR_RETURN(
       std::string vocabulary_file,
-      ReadFile(config.tokenizer.vocabulary, kMaxVocabularyBytes));
+      ReadFile(config.tokenizer.vocabulary, kMostVocabularyBytes));
   // A copy shares the model.
   ETC_ASSIGN_OR_RETURN(const TranslationModel model,
                        MakeTranslationModel(config, options, device));

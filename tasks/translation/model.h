@@ -96,8 +96,10 @@ absl::StatusOr<EncoderDecoderConfig> ReadEncoderDecoderConfig(
 
 // Replaces the weights by those in a checkpoint directory, or a file: by the
 // names of EncoderDecoder or of fairseq (etc/encoder_decoder/fairseq_names.h).
-//   kInvalidArgument  tensors are missing, too many or of another shape, or
-//                     have an element that is infinite or not a number
+// The modes of residual attention may be others: gates that the model has no
+// use for are left out, and those of a path for which the file has none stay.
+//   kInvalidArgument  other tensors are missing, too many or of another shape,
+//                     or have an element that is infinite or not a number
 absl::Status LoadTranslationWeights(const std::string& path,
                                     const TranslationModel& model);
 

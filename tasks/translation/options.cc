@@ -27,7 +27,8 @@ absl::StatusOr<TranslationOptions> ReadTranslationOptions(
   ETC_RETURN_IF_ERROR(RefuseFields(
       config, "tokenizer", {"lower_case", "split_punctuation"}, kReason));
   ETC_RETURN_IF_ERROR(RefuseFields(
-      config, "data", {"max_long_length", "max_global_length"}, kReason));
+      config, "data",
+      {"max_long_length", "max_global_length", "bucket_batches"}, kReason));
   return options;
 }
 

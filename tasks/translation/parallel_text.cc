@@ -98,7 +98,6 @@ absl::StatusOr<ParallelLines> ReadParallelLines(const std::string& source,
 
 // The pairs of one pair of files.
 struct ParallelText::Reading {
-  const TranslationVocabulary& vocabulary;
   const ParallelTextOptions& options;
   Place place;
   Files files;
@@ -226,7 +225,6 @@ absl::StatusOr<std::unique_ptr<ParallelText>> ParallelText::Open(
   ETC_ASSIGN_OR_RETURN(const auto pairs, FindParallelFiles(request.patterns));
   for (const auto& [source_path, target_path] : pairs) {
     Reading reading = {
-        .vocabulary = vocabulary,
         .options = options,
         .place = {.files = static_cast<int32_t>(text->files_.size())},
         .files = {.source = source_path, .target = target_path}};
@@ -238,6 +236,9 @@ absl::StatusOr<std::unique_ptr<ParallelText>> ParallelText::Open(
                          EncodeLines(lines.targets, vocabulary, request));
     ETC_RETURN_IF_ERROR(text->AddAll(sources, targets, &reading));
     text->descriptions_.push_back(reading.Description());
+    if (reading.skipped + reading.too_long > 0) {
+      text->left_out_.push_back(text->descriptions_.back());
+    }
     text->files_.push_back(reading.files);
   }
   return text;

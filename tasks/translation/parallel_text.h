@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "tasks/data/example.h"
 #include "tasks/data/example_source.h"
@@ -74,6 +75,11 @@ class ParallelText final : public ExampleSource {
   absl::StatusOr<Examples> Make(RecordRequest request) const override;
   std::string Where(int64_t record) const override;
 
+  // The descriptions of the files of which some pairs are not used.
+  std::string LeftOut() const override {
+    return absl::StrJoin(left_out_, "; ");
+  }
+
   // The targets of all pairs as they stand in their files, which are read
   // again as `request` said.
   //   kFailedPrecondition  a file has changed
@@ -112,6 +118,7 @@ class ParallelText final : public ExampleSource {
   std::vector<int64_t> middles_;
   std::vector<Place> places_;
   std::vector<std::string> descriptions_;
+  std::vector<std::string> left_out_;  // those of files with unused pairs
 };
 
 }  // namespace etc

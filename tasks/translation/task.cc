@@ -205,13 +205,14 @@ double TranslationActivationBytes(const EncoderDecoderConfig& model,
           kLossChunk * static_cast<double>(model.vocab_size));
 }
 
-std::string TranslationTask::DescribeRuns(const ExampleSource& train,
+std::string TranslationTask::DescribeRuns(const FinetuneConfig& config,
+                                          const ExampleSource& train,
                                           const ExampleSource& dev) const {
-  const EncoderDecoderConfig& model = *config_.encoder_decoder;
+  const EncoderDecoderConfig& model = *config.encoder_decoder;
   return absl::StrCat(
       Counted(train.size(), "pair"), ", ", dev.size(), " for evaluation; ",
       CountUnits(train, /*batch_size=*/1), " batches of at most ",
-      options_.max_tokens, " tokens an epoch, ", config_.train.batch_size,
+      options_.max_tokens, " tokens an epoch, ", config.train.batch_size,
       " an update; residual attention ", model.encoder_residual_attention,
       " (encoder), ", model.decoder_residual_attention, " (decoder), ",
       model.cross_residual_attention, " (cross)");

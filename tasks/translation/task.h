@@ -47,10 +47,9 @@ class TranslationTask final : public Task, public ModelTask {
   int64_t CountUnits(const ExampleSource& train,
                      int64_t batch_size) const override;
   double ActivationBytes() const override;
-  std::string DescribeRuns(const ExampleSource& train,
+  std::string DescribeRuns(const FinetuneConfig& config,
+                           const ExampleSource& train,
                            const ExampleSource& dev) const override;
-
-  const TranslationVocabulary& vocabulary() const { return *vocabulary_; }
 
  private:
   TranslationTask(const FinetuneConfig& config, TranslationOptions options,

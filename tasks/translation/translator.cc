@@ -9,6 +9,7 @@
 #include "absl/strings/str_replace.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
+#include "base/stop_guard.h"
 #include "base/utf8.h"
 #include "etc/encoder_decoder/config.h"
 #include "etc/encoder_decoder/translate.h"
@@ -132,17 +133,24 @@ absl::StatusOr<std::vector<int32_t>> Translator::Encode(
   return ids;
 }
 
-std::vector<std::vector<Translation>> Translator::TranslateBatch(
-    absl::Span<const std::vector<int32_t>> lines,
-    absl::Span<const size_t> numbers) {
+absl::StatusOr<std::vector<std::vector<Translation>>>
+Translator::TranslateBatch(absl::Span<const std::vector<int32_t>> lines,
+                           absl::Span<const size_t> numbers,
+                           const RunContext& context) {
   std::vector<std::vector<int32_t>> sources;
   for (const size_t number : numbers) {
     sources.push_back(lines[number]);
   }
+  std::vector<std::vector<BeamHypothesis>> hypotheses;
+  try {
+    const StopGuard guard(context.stop);
+    hypotheses = etc::Translate(model_.model(), PadSources(sources, device_),
+                                {.beam = BeamOf(options_)});
+  } catch (const Stopped&) {
+    return absl::CancelledError("the translation was stopped");
+  }
   std::vector<std::vector<Translation>> translations;
-  for (const std::vector<BeamHypothesis>& found :
-       etc::Translate(model_.model(), PadSources(sources, device_),
-                      {.beam = BeamOf(options_)})) {
+  for (const std::vector<BeamHypothesis>& found : hypotheses) {
     std::vector<Translation>& of_line = translations.emplace_back();
     for (const BeamHypothesis& hypothesis : found) {
       of_line.push_back({.text = vocabulary_->Decode(hypothesis.tokens),
@@ -184,9 +192,6 @@ absl::Status Translator::Translate(
   ETC_RETURN_IF_ERROR(write_known());
   const auto most = static_cast<size_t>(options_.batch_size);
   for (size_t begin = 0; begin < order.size(); begin += most) {
-    if (context.is_stopped()) {
-      return absl::CancelledError("the translation was stopped");
-    }
     const absl::Span<const size_t> numbers =
         absl::MakeConstSpan(order).subspan(begin, most);
     ETC_RETURN_IF_ERROR(NamingOutOfMemory(
@@ -194,9 +199,9 @@ absl::Status Translator::Translate(
           return absl::StrCat("translating ", numbers.size(),
                               " lines at a time");
         },
-        [&] {
-          std::vector<std::vector<Translation>> found =
-              TranslateBatch(lines, numbers);
+        [&]() -> absl::Status {
+          ETC_ASSIGN_OR_RETURN(auto found,
+                               TranslateBatch(lines, numbers, context));
           for (size_t i = 0; i < numbers.size(); ++i) {
             translated[numbers[i]] = std::move(found[i]);
           }
@@ -214,9 +219,6 @@ absl::StatusOr<CheckpointBleu> TranslateAndScore(const Task& task,
   ETC_ASSIGN_OR_RETURN(const std::unique_ptr<ExampleSource> opened,
                        task.Open(data));
   const auto& pairs = dynamic_cast<const ParallelText&>(*opened);
-  for (const std::string& line : pairs.descriptions()) {
-    context.Message(absl::StrCat("BLEU of ", line));
-  }
   std::vector<std::vector<int32_t>> sources;
   for (int64_t i = 0; i < pairs.size(); ++i) {
     ETC_ASSIGN_OR_RETURN(const Examples pair,

@@ -89,9 +89,10 @@ class Translator {
              TranslatorOptions options);
 
   // The translations of the lines of those numbers.
-  std::vector<std::vector<Translation>> TranslateBatch(
+  //   kCancelled  `context` was stopped, at the next layer
+  absl::StatusOr<std::vector<std::vector<Translation>>> TranslateBatch(
       absl::Span<const std::vector<int32_t>> lines,
-      absl::Span<const size_t> numbers);
+      absl::Span<const size_t> numbers, const RunContext& context);
 
   TranslationModel model_;
   torch::Device device_;
@@ -109,9 +110,8 @@ struct CheckpointBleu {
 // pairs that `task`, a TranslationTask, reads for its loss are translated as
 // `realetc translate` does, and compared with the texts of the targets in their
 // files (TranslationVocabulary::TextOf). Of SentencePiece, whose texts are raw,
-// it is sacrebleu's default; of a dictionary TokenizedBleu. Messages to
-// `context`, which may stop it (kCancelled), say how many pairs there are, and
-// how many are left out.
+// it is sacrebleu's default; of a dictionary TokenizedBleu.
+//   kCancelled        `context` was stopped
 //   kInvalidArgument  errors of CorpusBleu
 //   kAborted          a pair whose source has no translation, by its file and
 //                     line (Translator::Translate)

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <new>
+#include <system_error>
 #include <unordered_map>
 #include <utility>
 
@@ -15,13 +17,16 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "base/directory.h"
 #include "base/file.h"
+#include "base/file_operations.h"
+#include "base/path_lookup.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "etc/encoder_decoder/config.h"
+#include "etc/weights/tokenizer_statements.h"
 #include "tasks/text/sentencepiece_loader.h"
 #include "tasks/text/text_folding.h"
-#include "tasks/text/tokenizer.h"
 
 namespace etc {
 namespace {
@@ -240,7 +245,7 @@ LoadTranslationVocabulary(const TokenizerConfig& config) {
         config.type, "\""));
   }
   ETC_ASSIGN_OR_RETURN(const std::string contents,
-                       ReadFile(config.vocabulary, kMaxVocabularyBytes));
+                       ReadFile(config.vocabulary, kMostVocabularyBytes));
   if (config.type == "dictionary") {
     ETC_ASSIGN_OR_RETURN(std::vector<std::string> tokens,
                          ParseDictionary(contents, config.vocabulary));
@@ -251,6 +256,46 @@ LoadTranslationVocabulary(const TokenizerConfig& config) {
   auto vocabulary = std::make_shared<SentencePieceVocabulary>(std::move(model));
   ETC_RETURN_IF_ERROR(CheckSpecials(*vocabulary, config.vocabulary));
   return vocabulary;
+}
+
+absl::StatusOr<std::string> DictionaryBeside(const std::string& weights) {
+  std::error_code error;
+  const std::string folder = std::filesystem::is_directory(weights, error)
+                                 ? weights
+                                 : FolderOf(weights);
+  const std::string joint = folder + "/dict.txt";
+  ETC_ASSIGN_OR_RETURN(const bool has_joint, EntryExists(joint));
+  if (has_joint) {
+    return joint;
+  }
+  std::vector<std::string> paths;
+  for (std::filesystem::directory_iterator entry(folder, error), end;
+       !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    std::error_code ignored;
+    if (absl::StartsWith(name, "dict.") && absl::EndsWith(name, ".txt") &&
+        !entry->is_directory(ignored)) {
+      paths.push_back(entry->path().string());
+    }
+  }
+  if (error) {
+    return ErrnoStatus(error.value(), "list", folder);
+  }
+  std::sort(paths.begin(), paths.end());
+  std::string contents;  // of the first one
+  for (const std::string& path : paths) {
+    ETC_ASSIGN_OR_RETURN(std::string lines,
+                         ReadFile(path, kMostVocabularyBytes));
+    if (path == paths.front()) {
+      contents = std::move(lines);
+    } else if (lines != contents) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          paths.front(), " and ", path,
+          " should be equal, the joint vocabulary of both languages, but "
+          "differ"));
+    }
+  }
+  return paths.empty() ? std::string() : paths.front();
 }
 
 }  // namespace etc

@@ -49,6 +49,13 @@ class TranslationVocabulary {
 absl::StatusOr<std::shared_ptr<const TranslationVocabulary>>
 LoadTranslationVocabulary(const TokenizerConfig& config);
 
+// The dictionary of fairseq beside weights, a file or a directory: dict.txt, or
+// the first of files dict.LANGUAGE.txt, which are equal if the vocabulary is
+// joint. Empty if there is none.
+//   kInvalidArgument  files dict.LANGUAGE.txt that differ
+// and the errors of reading a file or listing the directory.
+absl::StatusOr<std::string> DictionaryBeside(const std::string& weights);
+
 }  // namespace etc
 
 #endif  // ETC_TASKS_TRANSLATION_VOCABULARY_H_

@@ -18,7 +18,9 @@
 namespace etc {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 class FindDataFilesTest : public testing::Test {
  protected:
@@ -58,12 +60,16 @@ TEST_F(FindDataFilesTest, KeepsTheOrderOfPatterns) {
 }
 
 TEST_F(FindDataFilesTest, LooksIntoDirectories) {
-  for (const char* name : {"x/dev", "y/dev"}) {
-    std::filesystem::create_directory(
+  for (const char* name : {"x/dev", "y/dev", ".hidden/dev", "y/.dev"}) {
+    std::filesystem::create_directories(
         std::filesystem::path(directory_.File(name)).parent_path());
     directory_.Write(name, "");
   }
+  std::filesystem::create_directory_symlink("nowhere",
+                                            directory_.File("dangling"));
   EXPECT_THAT(Find({"*/dev"}), ElementsAre("x/dev", "y/dev"));
+  EXPECT_THAT(Find({"*/*"}), ElementsAre("x/dev", "y/dev"));
+  EXPECT_THAT(Find({"?//../x/d[a-e]v"}), ElementsAre("x/dev", "x/dev"));
 }
 
 TEST_F(FindDataFilesTest, TakesPathsAsTheyAre) {
@@ -82,6 +88,19 @@ TEST_F(FindDataFilesTest, NamesAPatternThatMatchesNothing) {
   EXPECT_EQ(paths.status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(paths.status().message(),
             "there is no file that matches " + pattern);
+}
+
+TEST_F(FindDataFilesTest, NamesADirectoryThatCannotBeRead) {
+  std::filesystem::create_directory(directory_.File("x"));
+  directory_.Write("x/dev", "");
+  directory_.Write("y", "");  // no directory: nothing can be in it
+  std::filesystem::create_directory_symlink("loop", directory_.File("loop"));
+  for (const char* pattern : {"*/d*", "*/dev", "?*/dev*"}) {
+    EXPECT_THAT(
+        FindDataFiles({directory_.File(pattern)}).status().ToString(),
+        AllOf(HasSubstr(directory_.File("loop")), HasSubstr("symbolic links")))
+        << pattern;
+  }
 }
 
 TEST(ReadInParallelTest, ReadsEachFileOnceAndAddsUpItsBytes) {

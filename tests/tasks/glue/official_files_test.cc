@@ -370,6 +370,25 @@ TEST(GlueExampleTest, IsASingleTextWhereTheSecondHasNoPieces) {
   EXPECT_FALSE(example->has_answer);
 }
 
+TEST(GlueExampleTest, HasAsManyTextsAsItsTask) {
+  const auto error_of = [](const std::string& task, const std::string& rest) {
+    const Glue glue(OptionsOf(task, 128, true, Words()), &Words());
+    const std::string row = absl::StrCat(R"({"task":")", task,
+                                         R"(","id":"0","text":"a")", rest, "}");
+    auto record = glue.ParseRecord(row, "dev.tsv:2");
+    EXPECT_TRUE(record.ok()) << record.status();
+    return std::string(
+        glue.MakeExamples(*std::move(record), "dev.tsv:2").status().message());
+  };
+  const std::string both = R"(,"text_b":"b")";
+  EXPECT_EQ(error_of("mnli", ""),
+            "dev.tsv:2.text_b is missing: MNLI is about two texts");
+  EXPECT_EQ(error_of("mnli", both), "");
+  EXPECT_EQ(error_of("cola", both),
+            "dev.tsv:2.text_b should not be given: CoLA is about one text");
+  EXPECT_EQ(error_of("cola", ""), "");
+}
+
 TEST(GlueExampleTest, HasTheClassThatTheConfigurationGivesItsLabel) {
   const std::string row =
       R"({"task":"mnli","id":"0","text":"a","text_b":"b","label":"neutral"})";

@@ -184,6 +184,16 @@ TEST(PredictorOfGlueTest, TakesTextsAlone) {
   EXPECT_THAT(
       predictor.Predict(R"({"text": "a", "task": "qqqq"})").status().ToString(),
       HasSubstr("task"));
+  // A pair of which one text is under another name is not one text.
+  const std::string none = "text_b is missing: MRPC is about two texts";
+  EXPECT_THAT(predictor.Predict(R"({"text": "a", "text_pair": "b"})")
+                  .status()
+                  .ToString(),
+              HasSubstr(none));
+  EXPECT_THAT(predictor.PredictStruct(GlueRecord{.id = "0", .text = "a"})
+                  .status()
+                  .ToString(),
+              HasSubstr(none));
 }
 
 class PredictorTest : public testing::Test {

@@ -254,6 +254,27 @@ TEST(OpenkpChecksTest, RefuseElementsBeyondTheWordsOrWithGaps) {
   }
 }
 
+TEST(OpenkpChecksTest, RefuseElementsThatLackWords) {
+  OpenkpRecord record = OpenkpSpecRecord(
+      {{"star trek", kBoldFeature}, {"discovery", kBoldFeature}}, {"trek"});
+  const auto tokenizer = OpenkpSpecTokenizer();
+  const auto status_of = [&](OpenkpOptions options) {
+    return Openkp(options, tokenizer.get())
+        .MakeExamples(record, "here")
+        .status();
+  };
+  OpenkpOptions blocks = SpecOptions();
+  blocks.fixed_block_length = 4;
+  for (const int covered : {2, 0}) {
+    record.elements.pop_back();
+    EXPECT_EQ(std::string(status_of(SpecOptions()).message()),
+              absl::StrCat("here.elements should cover all 3 words, but cover ",
+                           covered));
+    // They read the words alone.
+    EXPECT_TRUE(status_of(blocks).ok());
+  }
+}
+
 TEST(OpenkpChecksTest, RefuseOnlyOfficially) {  // doc/openkp.md 3.1
   OpenkpRecord record = OpenkpSpecRecord(StarTrekPieces(), {});
   const auto status = [&record](bool official) {

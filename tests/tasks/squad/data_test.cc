@@ -608,6 +608,14 @@ TEST(SquadFileTest, ScoresWithoutReadingTheContext) {
   EXPECT_TRUE(gold->second->is_version_2);
 }
 
+// As annotation tools number them; a prediction file has the digits.
+TEST(SquadFileTest, TakesANumberForAnId) {
+  const auto record = Squad().ParseRecord(
+      R"({"id": 262, "question": "", "context": ""})", "f: here");
+  ASSERT_TRUE(record.ok()) << record.status();
+  EXPECT_EQ(record->id, "262");
+}
+
 TEST(SquadFileTest, NamesTheFieldOfARecord) {
   const std::map<std::string, std::string> mistakes = {
       {R"({"question": "", "context": ""})", "here.id is missing"},

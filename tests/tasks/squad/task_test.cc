@@ -133,7 +133,10 @@ TEST(SquadDataTest, IsCheckedWithoutATokenizer) {
   EXPECT_TRUE(check(bare, RecordUse::kEvaluation).ok());
   EXPECT_THAT(
       std::string(check(R"({"id": 2})", RecordUse::kEvaluation).message()),
-      HasSubstr("qas[1].id should be a string"));
+      HasSubstr("qas[1].question is missing"));
+  EXPECT_THAT(
+      std::string(check(R"({"id": [2]})", RecordUse::kEvaluation).message()),
+      HasSubstr("qas[1].id should be a string or a whole number"));
 }
 
 TEST(SquadDataTest, HasEachIdOnceInAllFiles) {

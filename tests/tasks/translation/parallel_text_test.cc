@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "absl/strings/str_cat.h"
 #include "tests/support/temporary_directory.h"
 
@@ -61,6 +63,21 @@ TEST_F(TranslationVocabularyTest, RefusesMistakesByTheirLine) {
             absl::StatusCode::kInvalidArgument);
 }
 
+TEST_F(TranslationVocabularyTest, ReadsADictionaryBesideWeightsOrSaysWhyNot) {
+  const std::string weights = directory_.Write("model.pt", "");
+  EXPECT_EQ(*DictionaryBeside(weights), "");
+  const std::string german = directory_.File("dict.de.txt");
+  std::filesystem::create_symlink("nowhere", german);
+  EXPECT_THAT(std::string(DictionaryBeside(weights).status().message()),
+              HasSubstr("cannot open " + german));
+  const std::string joint = directory_.File("dict.txt");
+  std::filesystem::create_symlink("nowhere", joint);
+  EXPECT_EQ(*DictionaryBeside(weights), joint);
+  const std::string folder = directory_.File("missing");
+  EXPECT_THAT(std::string(DictionaryBeside(folder + "/m").status().message()),
+              HasSubstr("cannot list " + folder));
+}
+
 class ParallelTextTest : public testing::Test {
  protected:
   ParallelTextTest() {
@@ -105,6 +122,7 @@ TEST_F(ParallelTextTest, GivesPairsWithTheirEnds) {
   // A no-break space ends a token, and LF alone ends a line.
   EXPECT_THAT(PairAt(**text, 1).target, ElementsAre(4, 6, 6, 2));
   EXPECT_THAT((*text)->Where(1), HasSubstr("train.src:2"));
+  EXPECT_EQ((*text)->LeftOut(), "");
 }
 
 TEST_F(ParallelTextTest, SaysBothNumbersOfLines) {
@@ -158,6 +176,7 @@ TEST_F(ParallelTextTest, LeavesOutLongSentencesAndCountsThem) {
       (*text)->descriptions(),
       ElementsAre(HasSubstr(
           ": 1 pair, left out 2 of more than 2 source or 2 target tokens")));
+  EXPECT_EQ((*text)->LeftOut(), (*text)->descriptions().front());
   ExpectMistake("a\na\n", "b\nb b b\n",
                 {"train.tgt:2: ",
                  "at most 3 tokens (translation.max_tokens), "

@@ -37,6 +37,7 @@ class TranslationTrainingTest : public testing::Test {
     const absl::StatusOr<GridResult> result =
         FinetuneGrid(ConfigOf(json),
                      {.resume = resume,
+                      .allow_changes = allow_changes_,
                       .context = {.reporter = &reporter,
                                   .stop = &reporter.stop,
                                   .group = group}},
@@ -58,6 +59,7 @@ class TranslationTrainingTest : public testing::Test {
   TemporaryDirectory directory_;
   ToyLanguage language_{&directory_};
   nlohmann::json json_ = language_.Config();
+  std::vector<std::string> allow_changes_;
   std::vector<std::string> messages_;
 };
 

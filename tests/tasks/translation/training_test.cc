@@ -4,13 +4,18 @@
 // epoch. Bits are compared where the arithmetic is
 // the same; where sums are in another order, to 1e-5 of the value.
 
+#include <ATen/record_function.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/utils.h>
 
+#include <array>
+#include <atomic>
 #include <cmath>
 #include <filesystem>
+#include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -166,6 +171,17 @@ TEST_F(TranslationTrainingTest, GoesOnToTheBitInTheMiddleOfAnEpoch) {
   EXPECT_EQ(MetricsLines(Seed("parts")), MetricsLines(Seed("whole")));
 }
 
+// They share their data, but not what is said of their model.
+TEST_F(TranslationTrainingTest, DescribesTheModelOfEachSettingOfAGrid) {
+  json_["train"]["steps"] = 1;
+  json_["schedule"]["warmup_steps"] = 1;
+  json_["grid"] = {{"model.cross_residual_attention", {"off", "mean"}}};
+  Train("grid");
+  for (const char* mode : {"off", "mean"}) {
+    EXPECT_THAT(messages_, Contains(HasSubstr(absl::StrCat(mode, " (cross)"))));
+  }
+}
+
 TEST_F(TranslationTrainingTest, TakesTheOmegasOfAFile) {
   json_["translation"]["admin_omegas"] = directory_.Write(
       "profile.ratio.init",
@@ -256,6 +272,122 @@ TEST_F(TranslationTrainingTest, RefusesInitialWeightsOfAnotherFunction) {
   EXPECT_TRUE(load().ok());
 }
 
+// fairseq names dictionaries by languages beside the weights that it publishes.
+TEST_F(TranslationTrainingTest, RefusesInitialWeightsOfAnotherDictionary) {
+  FinetuneConfig config = ConfigOf(json_);
+  ASSERT_TRUE(SetUpTraining(&config).ok());
+  const auto vocabulary = LoadTranslationVocabulary(config.tokenizer);
+  ASSERT_TRUE(vocabulary.ok()) << vocabulary.status();
+  const auto model = MakeTranslationModel(config, {}, torch::kCPU);
+  ASSERT_TRUE(model.ok()) << model.status();
+  std::filesystem::create_directory(directory_.File("hub"));
+  config.init = directory_.File("hub/model.pt");
+  ASSERT_TRUE(WriteFairseqCheckpoint(config.init, model->model()).ok());
+  const std::string dictionary = *ReadFile(config.tokenizer.vocabulary);
+  const auto load_with = [&](const char* name, const std::string& lines) {
+    directory_.Write(name, lines);
+    return LoadInitialTranslationWeights(config, **vocabulary, *model).status();
+  };
+  EXPECT_TRUE(load_with("hub/dict.en.txt", dictionary).ok());
+  const absl::Status permuted =
+      load_with("hub/dict.en.txt", "A 10\na 10\n" + dictionary.substr(10));
+  EXPECT_EQ(permuted.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(permuted.message()),
+              HasSubstr("dict.en.txt, beside the weights of init, but piece 4 "
+                        "is \"a\", not \"A\""));
+  const absl::Status differing = load_with("hub/dict.de.txt", dictionary);
+  EXPECT_EQ(differing.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(differing.message()),
+              HasSubstr("dict.en.txt should be equal"));
+}
+
+// Gates of a path that the model has no use for are left out, and those that
+// the weights lack begin with residual_gate_init.
+TEST_F(TranslationTrainingTest, StartsFromModesWithAndWithoutGates) {
+  using Modes = std::array<const char*, 3>;  // encoder, decoder, cross
+  json_["model"]["residual_gate_init"] = 0.25;
+  const auto config_of = [&](const Modes& modes) {
+    nlohmann::json json = json_;
+    json["model"].update({{"encoder_residual_attention", modes[0]},
+                          {"decoder_residual_attention", modes[1]},
+                          {"cross_residual_attention", modes[2]}});
+    FinetuneConfig config = ConfigOf(json);
+    EXPECT_TRUE(SetUpTraining(&config).ok());
+    return config;
+  };
+  const auto vocabulary = LoadTranslationVocabulary(ConfigOf(json_).tokenizer);
+  ASSERT_TRUE(vocabulary.ok()) << vocabulary.status();
+  const std::string directory = directory_.File("first");
+  std::filesystem::create_directory(directory);
+  for (const auto& [before, after, gates] :
+       {std::tuple(Modes{"off", "mean", "off"}, Modes{"gate", "gate", "gate"},
+                   3),
+        {Modes{"gate", "gate", "gate"}, Modes{"sum", "off", "mean"}, 0},
+        {Modes{"gate", "off", "sum"}, Modes{"sum", "gate", "gate"}, 2}}) {
+    const FinetuneConfig first = config_of(before);
+    const auto old = MakeTranslationModel(first, {}, torch::kCPU);
+    ASSERT_TRUE(old.ok()) << old.status();
+    ASSERT_TRUE(WriteTranslationModel(first, *old,
+                                      *ReadFile(first.tokenizer.vocabulary),
+                                      directory)
+                    .ok());
+    FinetuneConfig config = config_of(after);
+    config.init = directory;
+    const auto model = MakeTranslationModel(config, {}, torch::kCPU);
+    ASSERT_TRUE(model.ok()) << model.status();
+    const auto loaded =
+        LoadInitialTranslationWeights(config, **vocabulary, *model);
+    ASSERT_TRUE(loaded.ok()) << loaded.status();
+    const NamedTensors weights = old->Tensors();
+    int begun = 0;
+    for (const auto& [name, tensor] : model->Tensors()) {
+      const auto weight = weights.find(name);
+      begun += weight == weights.end() ? 1 : 0;
+      EXPECT_TRUE(torch::equal(tensor, weight == weights.end()
+                                           ? torch::full({2}, 0.25)
+                                           : weight->second))
+          << name;
+    }
+    EXPECT_EQ(begun, gates);
+  }
+}
+
+TEST_F(TranslationTrainingTest, RefusesGatesThatAreLost) {
+  json_["residual_attention"] = "gate";
+  FinetuneConfig config = ConfigOf(json_);
+  ASSERT_TRUE(SetUpTraining(&config).ok());
+  const auto model = MakeTranslationModel(config, {}, torch::kCPU);
+  ASSERT_TRUE(model.ok()) << model.status();
+  const std::string directory = directory_.File("first");
+  std::filesystem::create_directory(directory);
+  ASSERT_TRUE(WriteTranslationModel(config, *model,
+                                    *ReadFile(config.tokenizer.vocabulary),
+                                    directory)
+                  .ok());
+  NamedTensors tensors = model->Tensors();
+  // The only one of its path.
+  const std::string gate = "decoder.layers.1.cross_attention.gate";
+  ASSERT_EQ(tensors.erase(gate), 1u);
+  ASSERT_TRUE(WriteTensors(directory + "/model.safetensors", tensors, {}).ok());
+  EXPECT_THAT(std::string(LoadTranslationWeights(directory, *model).message()),
+              HasSubstr("lacks " + gate));
+}
+
+TEST_F(TranslationTrainingTest, GoesOnWithGatesAndWithoutWhereThatIsMeant) {
+  allow_changes_ = {"residual_attention", "model"};
+  for (const auto& [before, after] :
+       {std::pair("off", "gate"), std::pair("gate", "sum")}) {
+    const std::string name = absl::StrCat("from-", before);
+    json_["residual_attention"] = before;
+    EXPECT_FALSE(Train(name, /*stop_after=*/1).finished);
+    json_["residual_attention"] = after;
+    EXPECT_TRUE(Train(name, -1, /*resume=*/true).finished);
+    EXPECT_EQ(ReadAll(Seed(name) + "/checkpoints/last/model.safetensors")
+                  .contains("encoder.layers.1.self_attention.gate"),
+              after == std::string("gate"));
+  }
+}
+
 TEST_F(TranslationTrainingTest, RefusesWeightsThatAreNotFinite) {
   FinetuneConfig config = ConfigOf(json_);
   ASSERT_TRUE(SetUpTraining(&config).ok());
@@ -290,7 +422,8 @@ TEST_F(TranslationTrainingTest, RefusesFieldsThatDecideNothing) {
        {std::pair("tokenizer", "lower_case"),
         std::pair("tokenizer", "split_punctuation"),
         std::pair("data", "max_long_length"),
-        std::pair("data", "max_global_length")}) {
+        std::pair("data", "max_global_length"),
+        std::pair("data", "bucket_batches")}) {
     nlohmann::json json = json_;
     json[object][field] = object == std::string("data") ? nlohmann::json(100)
                                                         : nlohmann::json(false);
@@ -299,6 +432,22 @@ TEST_F(TranslationTrainingTest, RefusesFieldsThatDecideNothing) {
         absl::StrCat("run.json: ", object, ".", field,
                      " decides nothing for translation"));
   }
+}
+
+TEST_F(TranslationTrainingTest, ReadsCheckpointsOfVersionsThatTookThem) {
+  FinetuneConfig config = ConfigOf(json_);
+  ASSERT_TRUE(SetUpTraining(&config).ok());
+  config.json["data"]["bucket_batches"] = 16;
+  const auto model = MakeTranslationModel(config, {}, torch::kCPU);
+  ASSERT_TRUE(model.ok()) << model.status();
+  const std::string directory = directory_.File("first");
+  std::filesystem::create_directory(directory);
+  ASSERT_TRUE(WriteTranslationModel(config, *model,
+                                    *ReadFile(config.tokenizer.vocabulary),
+                                    directory)
+                  .ok());
+  const auto translator = Translator::Open(directory, {}, {});
+  EXPECT_TRUE(translator.ok()) << translator.status();
 }
 
 TEST_F(TranslationTrainingTest, RefusesAModelWithTooFewRows) {
@@ -478,6 +627,37 @@ TEST_F(TranslatorTest, TranslatesLinesInTheirOrderWhateverTheBatch) {
     }
     seen = written;
   }
+}
+
+// The flag is set within the only batch, by the first step of its search.
+TEST_F(TranslatorTest, StopsInTheMiddleOfABatch) {
+  static std::atomic<bool> stop;
+  static int steps;
+  stop = false;
+  steps = 0;
+  auto translator = Open();
+  ASSERT_TRUE(translator.ok()) << translator.status();
+  const std::vector<std::vector<int32_t>> lines = {
+      *translator->Encode("a b c d", "line")};
+  const at::CallbackHandle handle = at::addThreadLocalCallback(
+      at::RecordFunctionCallback([](const at::RecordFunction& function)
+                                     -> std::unique_ptr<at::ObserverContext> {
+        if (function.name() == std::string("aten::log_softmax")) {
+          ++steps;
+          stop = true;
+        }
+        return nullptr;
+      }).scopes({at::RecordScope::FUNCTION}));
+  const absl::Status done = translator->Translate(
+      lines, {.stop = &stop},
+      [](size_t /*line*/, const std::vector<Translation>& /*found*/) {
+        ADD_FAILURE();
+        return absl::OkStatus();
+      },
+      LineName);
+  at::removeCallback(handle);
+  EXPECT_EQ(done.code(), absl::StatusCode::kCancelled) << done;
+  EXPECT_EQ(steps, 1);
 }
 
 // Penalties that outweigh any log-probability.

@@ -257,21 +257,49 @@ TEST_F(TranslateCommandTest, EvaluatesAndTriesRuns) {
 }
 
 // Bad pairs, and those that are longer than the model's positions, are left out
-// of the loss and of BLEU. "y z" is nothing that the vocabulary knows.
+// of the loss and of BLEU, and counted once. "y z" is nothing that the
+// vocabulary knows.
 TEST_F(TranslateCommandTest, ScoresThePairsOfTheLoss) {
   config_["model"]["max_source_positions"] = 8;
   config_["data"]["on_bad_record"] = "skip";
-  const std::string run = Train();
-  const std::string targets =
-      directory_.Write("odd.tgt", "C B A\nA\nB A\nA\nD\n");
-  const Result scores = Run(absl::StrCat(
-      "evaluate --bleu ", run, " --data ",
+  const std::string evaluate = absl::StrCat(
+      "evaluate ", Train(), " --data ",
       directory_.Write("odd.src", "a b c\n\ny z\na a a a a a a a a\nd\n"), " ",
-      targets));
-  EXPECT_EQ(scores.code, 0) << scores.err;
-  EXPECT_THAT(scores.out, AllOf(HasSubstr("loss"), HasSubstr("bleu")));
-  EXPECT_THAT(scores.err, ContainsRegex("BLEU of .*odd.tgt: 3 pairs, skipped "
-                                        "1, .*, left out 1 of more than 8"));
+      directory_.Write("odd.tgt", "C B A\nA\nB A\nA\nD\n"));
+  for (const std::string bleu : {"", " --bleu"}) {
+    const Result scores = Run(evaluate + bleu);
+    EXPECT_EQ(scores.code, 0) << scores.err;
+    EXPECT_THAT(scores.out, HasSubstr("loss"));
+    EXPECT_EQ(absl::StrContains(scores.out, "bleu"), !bleu.empty());
+    EXPECT_THAT(scores.err,
+                ContainsRegex("warning: .*odd.tgt: 3 pairs, skipped 1, .*, "
+                              "left out 1 of more than 8"));
+    const std::vector<std::string> around =
+        absl::StrSplit(scores.err, ", left out 1");
+    EXPECT_EQ(around.size(), 2u) << scores.err;
+  }
+}
+
+TEST_F(TranslateCommandTest, SaysWhyNoPairIsLeft) {
+  config_["model"]["max_source_positions"] = 8;
+  const std::string run = Train();
+  const std::vector<std::string> files = {
+      directory_.Write("long.src", "a a a a a a a a a\n"),
+      directory_.Write("long.tgt", "A\n")};
+  const std::string left_out =
+      "long.tgt: 0 pairs, left out 1 of more than 8 source or 1024 target "
+      "tokens";
+  const Result scores =
+      Run(absl::StrCat("evaluate ", run, " --data ", files[0], " ", files[1]));
+  EXPECT_EQ(scores.code, 1);
+  EXPECT_THAT(scores.err,
+              ContainsRegex("there is nothing to evaluate: .*" + left_out));
+  config_["data"]["train"] = files;
+  const Result trained = Run("train --overwrite " + WriteConfig(config_));
+  EXPECT_EQ(trained.code, 1);
+  EXPECT_THAT(trained.err, ContainsRegex("data.train: there are no records in "
+                                         ".*" +
+                                         left_out));
 }
 
 TEST_F(TranslateCommandTest, RefusesAModelWithoutADecoder) {
