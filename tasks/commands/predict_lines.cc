@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/file_operations.h"
 #include "base/json_text.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
@@ -99,7 +100,7 @@ absl::StatusOr<bool> LineReader::Fill(Wait wait) {
     if (errno == EINTR || errno == EAGAIN) {
       return false;
     }
-    return absl::ErrnoToStatus(errno, "cannot read standard input");
+    return ErrnoStatus(errno, "read", "standard input");
   }
   is_at_end_ = size == 0;
   Append(chunk.data(), static_cast<size_t>(size));

@@ -14,11 +14,13 @@
 #include "base/counted.h"
 #include "base/directory.h"
 #include "base/file.h"
+#include "base/json_reader.h"
 #include "base/path_lookup.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tasks/commands/commands.h"
 #include "tasks/commands/output_file.h"
+#include "tasks/config/config.h"
 #include "tasks/data/data_files.h"
 #include "tasks/registry.h"
 #include "tasks/report/comparison.h"
@@ -105,6 +107,7 @@ absl::Status CheckReportFile(const ReportArguments& arguments,
       read.push_back(FolderOf(run.directory) + "/summary.json");
       read.push_back(run.directory + "/metrics.jsonl");
       read.push_back(run.directory + "/result.json");
+      read.push_back(run.checkpoint + "/finetune.json");
       read.push_back(PredictionsOf(run));
     }
   }
@@ -115,13 +118,13 @@ absl::Status CheckReportFile(const ReportArguments& arguments,
 // The predictions of the best checkpoint of `run` beside the gold in `data`,
 // one file at least.
 absl::StatusOr<JudgedRecords> JudgeRun(const LoggedRun& run,
-                                       const nlohmann::json& settings,
                                        const TaskEntry& task,
                                        const std::vector<std::string>& data) {
-  const nlohmann::json options =
-      settings.is_object() && settings.contains(task.name) ? settings[task.name]
-                                                           : nlohmann::json();
-  GoldReading reading;
+  const std::string path = run.checkpoint + "/finetune.json";
+  ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonFile(path));
+  ETC_ASSIGN_OR_RETURN(const ScoringConfig scoring,
+                       ReadScoringConfig(json, path, task.name));
+  GoldReading reading = {.limits = RecordLimitsOf(scoring.data)};
   reading.more_files.assign(data.begin() + 1, data.end());
   // A checkpoint has its own copy of the tables of data.sentences.
   const std::string tables = run.checkpoint + "/punkt";
@@ -130,7 +133,7 @@ absl::StatusOr<JudgedRecords> JudgeRun(const LoggedRun& run,
     reading.sentences = tables;
   }
   return task.judge({.gold = data.front(), .predictions = PredictionsOf(run)},
-                    options, run.directory, reading);
+                    scoring.task_options, run.directory, reading);
 }
 
 // Adds the predictions of the middle seed of each group, or a note that says
@@ -166,8 +169,7 @@ absl::Status AddPredictions(const ReportArguments& arguments,
           "name them by --data");
       continue;
     }
-    absl::StatusOr<JudgedRecords> judged =
-        JudgeRun(run, group.settings, task, data);
+    absl::StatusOr<JudgedRecords> judged = JudgeRun(run, task, data);
     if (!judged.ok()) {
       refused.Update(judged.status());
       note(std::string(judged.status().message()));

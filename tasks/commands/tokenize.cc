@@ -223,8 +223,8 @@ std::vector<std::string> WarningsOf(const TokenizedCorpus& corpus,
   if (corpus.replaced > 0) {
     warnings.push_back(absl::StrCat(
         Counted(corpus.replaced, "sequence"),
-        " of bytes that are not UTF-8 became U+FFFD; --invalid-utf8 error "
-        "tells where they are"));
+        " of bytes that are not UTF-8 (or half a surrogate pair in JSON) "
+        "became U+FFFD; --invalid-utf8 error tells where"));
   }
   // One a document: nearly all of them.
   if (corpus.documents > 1 && 10 * corpus.sentences <= 11 * corpus.documents) {
@@ -257,7 +257,8 @@ absl::Status Tokenize(const TokenizeArguments& arguments) {
       const CorpusTokenizer tokenizer,
       MakeCorpusTokenizer(config, loaded, arguments.mask_piece));
   // Another store may lie beside the vocabulary.
-  std::vector<std::string> read = FilesBesideVocabulary(config.vocabulary);
+  std::vector<std::string> read =
+      FilesBesideVocabulary(config.type, config.vocabulary);
   read.push_back(config.vocabulary);
   read.insert(read.end(), options.corpus.files.begin(),
               options.corpus.files.end());
@@ -340,8 +341,9 @@ void AddTextOptions(CLI::App* command, TokenizeArguments* arguments) {
                     "in the official program");
   command
       ->add_option("--invalid-utf8", arguments->invalid_utf8,
-                   "Bytes that are not UTF-8: replace (default) them by U+FFFD "
-                   "and count them, or error")
+                   "Bytes that are not UTF-8, and JSON's escapes of half a "
+                   "surrogate pair: replace (default) them by U+FFFD and count "
+                   "them, or error")
       ->check(CLI::IsMember({"replace", "error"}));
 }
 

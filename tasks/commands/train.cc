@@ -69,7 +69,7 @@ void PrintGrid(const GridResult& grid, const std::string& output) {
   const std::optional<size_t> best = BestSetting(grid);
   if (best.has_value()) {
     const SettingResult& setting = grid.settings[*best];
-    const size_t seeds = setting.result.runs.size();
+    const int64_t seeds = setting.result.num_scored;
     std::cout << (seeds > 1 ? absl::StrCat("median and standard deviation of ",
                                            seeds, " seeds; ")
                             : "")
@@ -101,14 +101,15 @@ void PrintResult(const FinetuneResult& result, const std::string& main_metric) {
       deviations.emplace_back(score.name, *score.standard_deviation);
     }
   }
-  if (deviations.empty()) {
-    std::cout << FormatScoreTable(medians, main_metric);
-    return;
+  const std::string seeds = Counted(result.num_scored, "seed");
+  if (result.runs.size() > 1 && !medians.empty()) {
+    std::cout << "median of " << seeds << "\n";
   }
-  std::cout << "median of " << result.runs.size() << " seeds\n"
-            << FormatScoreTable(medians, main_metric)
-            << "standard deviation of " << result.runs.size() << " seeds\n"
-            << FormatScoreTable(deviations, main_metric);
+  std::cout << FormatScoreTable(medians, main_metric);
+  if (!deviations.empty()) {
+    std::cout << "standard deviation of " << seeds << "\n"
+              << FormatScoreTable(deviations, main_metric);
+  }
 }
 
 // Checks that the configuration is one for this command.

@@ -1,18 +1,14 @@
 #include "tasks/commands/translation_weights.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <memory>
 #include <set>
 #include <system_error>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/counted.h"
-#include "base/directory.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
@@ -21,12 +17,12 @@
 #include "etc/encoder_decoder/fairseq_checkpoint.h"
 #include "etc/encoder_decoder/model.h"
 #include "etc/weights/checkpoint.h"
+#include "etc/weights/source_config.h"
 #include "etc/weights/tokenizer_files.h"
+#include "etc/weights/tokenizer_statements.h"
 #include "nlohmann/json.hpp"
 #include "tasks/commands/console.h"
-#include "tasks/commands/output_file.h"
 #include "tasks/config/config.h"
-#include "tasks/text/tokenizer.h"
 #include "tasks/translation/model.h"
 #include "tasks/translation/options.h"
 #include "tasks/translation/vocabulary.h"
@@ -80,7 +76,7 @@ absl::StatusOr<VocabularyFile> ReadTranslationVocabulary(
     return file;
   }
   file.type = absl::EndsWith(path, ".model") ? kSentencePiece : kDictionary;
-  ETC_ASSIGN_OR_RETURN(file.contents, ReadFile(path, kMaxVocabularyBytes));
+  ETC_ASSIGN_OR_RETURN(file.contents, ReadFile(path, kMostVocabularyBytes));
   ETC_ASSIGN_OR_RETURN(file.ids, LoadTranslationVocabulary(
                                      {.type = file.type, .vocabulary = path}));
   return file;
@@ -107,44 +103,22 @@ absl::Status CheckSamePieces(const std::string& pieces,
   return absl::OkStatus();
 }
 
-// The vocabulary beside a checkpoint; empty if there is none. fairseq writes
-// dict.en.txt and dict.de.txt, which are one file if the vocabulary is joint.
+// The vocabulary beside a checkpoint; empty if there is none.
 absl::StatusOr<std::string> VocabularyBeside(const std::string& source) {
-  const std::string folder =
-      fs::is_directory(source) ? source : FolderOf(source);
-  const std::string pieces = PathIn(folder, kSentencePiece);
-  const std::string dictionary = PathIn(folder, kDictionary);
-  if (IsFile(pieces)) {
-    if (IsFile(dictionary)) {
-      ETC_RETURN_IF_ERROR(CheckSamePieces(pieces, dictionary));
-    }
-    return pieces;
+  const absl::StatusOr<std::string> dictionary = DictionaryBeside(source);
+  if (absl::IsInvalidArgument(dictionary.status())) {
+    return InvalidArgument(dictionary.status().message(),
+                           "; name the right one with --vocabulary");
   }
-  if (IsFile(dictionary)) {
+  const std::string pieces =
+      FileBesideWeights(source, VocabularyFileName(kSentencePiece));
+  if (!dictionary.ok() || pieces.empty()) {
     return dictionary;
   }
-  std::vector<std::string> paths = FilesAt(folder);
-  std::sort(paths.begin(), paths.end());
-  std::string first;
-  std::string contents;
-  for (const std::string& path : paths) {
-    const std::string name = fs::path(path).filename().string();
-    if (!absl::StartsWith(name, "dict.") || !absl::EndsWith(name, ".txt") ||
-        !IsFile(path)) {
-      continue;
-    }
-    ETC_ASSIGN_OR_RETURN(std::string lines,
-                         ReadFile(path, kMaxVocabularyBytes));
-    if (!first.empty() && lines != contents) {
-      return InvalidArgument(
-          first, " and ", path,
-          " should be equal, the joint vocabulary of both languages, but "
-          "differ; name the right one with --vocabulary");
-    }
-    first = first.empty() ? path : first;
-    contents = std::move(lines);
+  if (!dictionary->empty()) {
+    ETC_RETURN_IF_ERROR(CheckSamePieces(pieces, *dictionary));
   }
-  return first;
+  return pieces;
 }
 
 // fairseq's dict.txt for a table of `rows`: that of the vocabulary, or of a

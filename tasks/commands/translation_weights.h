@@ -24,8 +24,7 @@ struct TranslationImport {
   // Empty with `dry_run`.
   std::string directory;
   // dict.txt or a SentencePiece model; empty: that beside the source, if there
-  // is one: tokenizer.model, dict.txt, or files dict.LANGUAGE.txt of the same
-  // contents.
+  // is one: tokenizer.model, or what DictionaryBeside finds.
   std::string vocabulary;
   // For files that do not say it; 0: the file says it.
   int64_t heads = 0;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/file_operations.h"
 #include "base/json_reader.h"
 #include "base/status_macros.h"
 #include "etc/weights/source_config.h"
@@ -160,23 +161,30 @@ absl::Status ReadObject(JsonObjectReader* parent, Config* config) {
 // TokenizerConfig::type of a fairseq dictionary.
 constexpr char kDictionary[] = "dictionary";
 
-// A run, one of its seeds or a grid stands for its best checkpoint.
+// A run, one of its seeds or a grid stands for its best checkpoint: its
+// directory and not the link to it, which a run that goes on moves, while each
+// seed reads the weights anew.
 absl::Status FindInitCheckpoint(const std::string& where,
                                 FinetuneConfig* config) {
   if (config->init.empty()) {
     return absl::OkStatus();
   }
   const absl::StatusOr<FoundCheckpoint> found = FindCheckpoint(config->init);
-  if (found.ok()) {
-    config->init = found->directory;
-    return absl::OkStatus();
-  }
   // Weights of another origin.
   if (absl::IsNotFound(found.status())) {
     return absl::OkStatus();
   }
-  return absl::Status(found.status().code(),
-                      absl::StrCat(where, ": ", found.status().message()));
+  absl::Status status = found.status();
+  if (found.ok()) {
+    std::error_code error;
+    config->init = std::filesystem::canonical(found->directory, error).string();
+    if (!error) {
+      return absl::OkStatus();
+    }
+    status = ErrnoStatus(error.value(), "look up", found->directory);
+  }
+  return absl::Status(status.code(),
+                      absl::StrCat(where, ": ", status.message()));
 }
 
 // Reads the model of translation: all fields of EncoderDecoderConfig, beside

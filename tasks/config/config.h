@@ -217,9 +217,9 @@ struct FinetuneConfig {
   // they override the configuration of `init`, or what BERT in `init` is lifted
   // to.
   EtcConfig model;
-  // Weights to start from, in any format of etc/weights/weights.h; of the
-  // directory of a run or a grid, its best checkpoint (FindCheckpoint) has been
-  // put here. Empty: random ones.
+  // Weights to start from, in any format of etc/weights/weights.h. Of a run or
+  // a grid it is the directory of its best checkpoint (FindCheckpoint), not a
+  // link. Empty: random ones.
   std::string init;
   // "off", "sum", "mean", "decay" or "gate", and the same in `model`; absent:
   // as in `model`, which has residual_decay and residual_gate_init.

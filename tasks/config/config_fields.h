@@ -166,9 +166,10 @@ struct ConfigTable<FinetuneConfig> {
             "([tasks/pretrain](../tasks/pretrain/README.md)); the object of "
             "this name holds the task's own options"),
       Field("init", &FinetuneConfig::init,
-            "weights to start from ([of any origin](weights.md)); their model "
-            "is used if `model` says nothing; that of `translation` has to "
-            "say it",
+            "weights to start from ([of any origin](weights.md)), of a run "
+            "the best checkpoint that it has at the start (`train.keep_best` "
+            "keeps it while that run goes on); their model is used if `model` "
+            "says nothing; that of `translation` has to say it",
             {.names_files = true}),
       Field("residual_attention", &FinetuneConfig::residual_attention,
             "`\"off\"`, `\"sum\"`, `\"mean\"`, `\"decay\"` or `\"gate\"`; if "

@@ -114,18 +114,22 @@ absl::Status ReadSharded(const std::vector<RunFile*>& files,
   const auto owner = [&](size_t file) {
     return file % static_cast<size_t>(group.size);
   };
-  std::vector<RunFile*> own;
   std::vector<std::string> samples;
-  std::string mine;  // a line for each file: its samples, and its digest
-  for (size_t i = 0; i < files.size(); ++i) {
-    if (static_cast<int64_t>(owner(i)) == group.rank) {
-      own.push_back(files[i]);
+  const auto read_own = [&]() -> absl::Status {
+    std::vector<RunFile*> own;
+    for (size_t i = 0; i < files.size(); ++i) {
+      if (static_cast<int64_t>(owner(i)) == group.rank) {
+        own.push_back(files[i]);
+      }
+      ETC_ASSIGN_OR_RETURN(const FileDigest of_samples,
+                           DigestFile(files[i]->path, nullptr, kSamples));
+      samples.push_back(absl::StrCat(of_samples.bytes, " ", of_samples.digest));
     }
-    ETC_ASSIGN_OR_RETURN(const FileDigest of_samples,
-                         DigestFile(files[i]->path, nullptr, kSamples));
-    samples.push_back(absl::StrCat(of_samples.bytes, " ", of_samples.digest));
-  }
-  ETC_RETURN_IF_ERROR(ReadDigests(own, listener));
+    return ReadDigests(own, listener);
+  };
+  // A rank that fails alone or was stopped tells the others, which wait for it.
+  ETC_RETURN_IF_ERROR(group.Agree(read_own()));
+  std::string mine;  // a line for each file: its samples, and its digest
   for (size_t i = 0; i < files.size(); ++i) {
     absl::StrAppend(&mine, samples[i], "\t", files[i]->digest.digest, "\n");
   }
@@ -147,7 +151,7 @@ absl::Status ReadSharded(const std::vector<RunFile*>& files,
       others.push_back(files[i]);
     }
   }
-  return ReadDigests(others, listener);
+  return group.Agree(ReadDigests(others, listener));
 }
 
 }  // namespace
@@ -233,16 +237,17 @@ absl::StatusOr<RunFiles> FindRunFiles(const FinetuneConfig& config,
       for (const std::string& path : *paths) {
         found.push_back({.path = path, .digest = {}});
       }
-      if constexpr (requires { FilesBesideVocabulary(value); }) {
+      if constexpr (requires { FilesBesideVocabulary(name, value); }) {
         if (name == "tokenizer.vocabulary") {
-          for (const std::string& path : FilesBesideVocabulary(value)) {
+          for (const std::string& path :
+               FilesBesideVocabulary(config.tokenizer.type, value)) {
             found.push_back({.path = path, .digest = {}});
           }
         }
       }
     }
   });
-  ETC_RETURN_IF_ERROR(status);
+  ETC_RETURN_IF_ERROR(group.Agree(status));
   std::vector<RunFile*> all;
   for (auto& [field, found] : files) {
     for (RunFile& file : found) {

@@ -38,8 +38,9 @@ std::set<std::string> NamesOfReadFiles(const std::string& field,
 // their digests, on as many threads as there are cores. A list holds patterns
 // of names (tasks/data/data_files.h); a single string is a file, a directory,
 // of which NamesOfReadFiles are meant, or the prefix of a TensorFlow
-// checkpoint. With a vocabulary come the files beside it that say how it is
-// used. A field whose value names no file at all has no entry.
+// checkpoint. With a vocabulary come the files beside it that are read
+// (FilesBesideVocabulary). A field whose value names no file at all has no
+// entry.
 //
 // A collective operation: rank r reads files i with i % size == r, and the
 // digests are all-gathered. A rank takes another one's digest if samples of its
@@ -47,6 +48,7 @@ std::set<std::string> NamesOfReadFiles(const std::string& field,
 // digests differ as the files do.
 //   kNotFound         there is no such file; the message names the field
 //   kUnavailable      another process has ended
+// and the error of the listener, on any rank: all ranks return the same one.
 absl::StatusOr<RunFiles> FindRunFiles(const FinetuneConfig& config,
                                       const FilesListener& listener,
                                       const DataGroup& group = {});

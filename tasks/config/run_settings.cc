@@ -14,6 +14,7 @@
 #include "base/json_reader.h"
 #include "base/json_text.h"
 #include "etc/config.h"
+#include "etc/weights/tokenizer_files.h"
 #include "tasks/config/config_fields.h"
 
 namespace etc {
@@ -40,10 +41,33 @@ bool IsFile(const Json& json) {
   return json.is_object() && json.contains(kDigest);
 }
 
-// The files of a setting that are read; earlier versions noted all that were in
-// a directory. Other settings as they are.
-Json ReadFilesOf(const std::string& field, const Json& setting) {
-  if (!setting.is_array() ||
+// The settings by their whole names.
+using FlatSettings = std::map<std::string, Json>;
+
+// The names that the files of a setting can have and be read. The first file of
+// a vocabulary is the vocabulary itself.
+std::set<std::string> ReadNames(const std::string& field,
+                                const std::set<std::string>& names,
+                                const std::string& first,
+                                const FlatSettings& settings) {
+  const auto type = settings.find("tokenizer.type");
+  if (field != "tokenizer.vocabulary" || type == settings.end() ||
+      !type->second.is_string()) {
+    return NamesOfReadFiles(field, names);
+  }
+  const std::vector<std::string> beside =
+      NamesBesideVocabulary(type->second.get<std::string>(), first);
+  std::set<std::string> read(beside.begin(), beside.end());
+  read.insert(first);
+  return read;
+}
+
+// The files of a setting, one of `settings`, that are read; earlier versions
+// noted all that were in a directory or beside a vocabulary. Other settings as
+// they are.
+Json ReadFilesOf(const std::string& field, const Json& setting,
+                 const FlatSettings& settings) {
+  if (!setting.is_array() || setting.empty() ||
       !std::all_of(setting.begin(), setting.end(), [](const Json& element) {
         return IsFile(element) && element.contains(kPath) &&
                element[kPath].is_string();
@@ -59,7 +83,8 @@ Json ReadFilesOf(const std::string& field, const Json& setting) {
   for (const Json& file : setting) {
     names.insert(name_of(file));
   }
-  const std::set<std::string> read = NamesOfReadFiles(field, names);
+  const std::set<std::string> read =
+      ReadNames(field, names, name_of(setting.front()), settings);
   Json files = Json::array();
   for (const Json& file : setting) {
     if (read.contains(name_of(file))) {
@@ -117,9 +142,6 @@ std::string Text(const Json& setting, const Json& other) {
   }
   return absl::StrCat(setting.size(), setting.size() == 1 ? " file" : " files");
 }
-
-// The settings by their whole names.
-using FlatSettings = std::map<std::string, Json>;
 
 // The value that a run of a version without the field had, by the settings that
 // it noted; discarded for fields that have always been there.
@@ -255,7 +277,7 @@ absl::StatusOr<std::vector<SettingChange>> CheckSameSettings(
   const auto get = [](const FlatSettings& flat, const std::string& field) {
     const auto found = flat.find(field);
     return found == flat.end() ? ValueBeforeField(field, flat)
-                               : ReadFilesOf(field, found->second);
+                               : ReadFilesOf(field, found->second, flat);
   };
   std::vector<SettingChange> changes;
   std::vector<std::string> refused;

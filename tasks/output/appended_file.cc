@@ -8,20 +8,12 @@
 #include <cerrno>
 #include <filesystem>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/directory.h"
 #include "base/file_operations.h"
 #include "base/status_macros.h"
 
 namespace etc {
-namespace {
-
-absl::Status Failure(const std::string& path, absl::string_view action) {
-  return absl::ErrnoToStatus(errno, absl::StrCat(path, ": cannot ", action));
-}
-
-}  // namespace
 
 absl::StatusOr<AppendedFile> AppendedFile::Open(const std::string& path,
                                                 int64_t bytes) {
@@ -31,11 +23,11 @@ absl::StatusOr<AppendedFile> AppendedFile::Open(const std::string& path,
       operations.Open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   struct stat status = {};
   if (file.descriptor_ < 0 || fstat(file.descriptor_, &status) != 0) {
-    return Failure(path, "open");
+    return ErrnoStatus(errno, "open", path);
   }
   const auto found = static_cast<int64_t>(status.st_size);
   if (found > bytes && operations.Truncate(file.descriptor_, bytes) != 0) {
-    return Failure(path, "shorten");
+    return ErrnoStatus(errno, "shorten", path);
   }
   file.size_ = std::min(found, bytes);
   const std::string folder = std::filesystem::path(path).parent_path().string();
@@ -55,7 +47,11 @@ absl::Status AppendedFile::Append(absl::string_view bytes) {
     const ssize_t written =
         FileOperations::Current().Write(descriptor_, rest.data(), rest.size());
     if (written < 0 && errno != EINTR) {
-      return Failure(path_, "write");
+      const absl::Status status = ErrnoStatus(errno, "write", path_);
+      // Part of a line would be in front of the next one. If this fails too,
+      // the first error is the cause.
+      FileOperations::Current().Truncate(descriptor_, size_);
+      return status;
     }
     rest.remove_prefix(written < 0 ? 0 : static_cast<size_t>(written));
   }
@@ -66,7 +62,7 @@ absl::Status AppendedFile::Append(absl::string_view bytes) {
 absl::Status AppendedFile::Sync() {
   return FileOperations::Current().Sync(descriptor_) == 0
              ? absl::OkStatus()
-             : Failure(path_, "sync");
+             : ErrnoStatus(errno, "sync", path_);
 }
 
 }  // namespace etc

@@ -28,7 +28,8 @@ class AppendedFile {
   AppendedFile& operator=(AppendedFile&&) = delete;
   ~AppendedFile();
 
-  // Appends `bytes` by one call of the system, unless it takes only a part.
+  // Appends `bytes` by one call of the system, unless it takes only a part. On
+  // an error the file is as before, if it can still be shortened.
   absl::Status Append(absl::string_view bytes);
 
   // Puts the contents on disk.

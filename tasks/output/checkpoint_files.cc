@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/crc32c.h"
 #include "base/file.h"
+#include "base/file_operations.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tasks/output/sealed_json.h"
@@ -116,8 +117,7 @@ absl::Status WriteCheckpointOwner(CheckpointOwner owner,
     }
   }
   if (error) {
-    return absl::ErrnoToStatus(error.value(),
-                               absl::StrCat(directory, ": cannot list"));
+    return ErrnoStatus(error.value(), "list", directory);
   }
   Json json = {{"name", owner.name},
                {"run", owner.run},

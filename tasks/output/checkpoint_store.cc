@@ -80,8 +80,7 @@ absl::StatusOr<std::vector<std::string>> CheckpointStore::Names() const {
     names.push_back(entry->path().filename().string());
   }
   if (error) {
-    return absl::ErrnoToStatus(error.value(),
-                               absl::StrCat(directory_, ": cannot list"));
+    return ErrnoStatus(error.value(), "list", directory_);
   }
   return names;
 }

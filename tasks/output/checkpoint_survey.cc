@@ -15,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/file.h"
+#include "base/file_operations.h"
 #include "nlohmann/json.hpp"
 #include "tasks/output/checkpoint_files.h"
 #include "tasks/output/sealed_json.h"
@@ -111,8 +112,7 @@ void Surveyor::FindCandidates() {
     }
   }
   if (error && error != std::errc::no_such_file_or_directory) {
-    survey_.refusal = absl::ErrnoToStatus(
-        error.value(), absl::StrCat(directory_, ": cannot list"));
+    survey_.refusal = ErrnoStatus(error.value(), "list", directory_);
   }
   std::sort(candidates_.begin(), candidates_.end());
 }

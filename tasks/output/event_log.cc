@@ -329,7 +329,8 @@ int64_t SecondOf(absl::string_view name) {
              : 0;
 }
 
-// The files of the directory by their names, which sort by time.
+// The files of the directory by their names, which sort by time; none if it is
+// missing.
 absl::StatusOr<std::map<std::string, std::string>> EventFiles(
     const std::string& directory) {
   std::map<std::string, std::string> paths;
@@ -342,12 +343,14 @@ absl::StatusOr<std::map<std::string, std::string>> EventFiles(
       paths[name] = entry->path().string();
     }
   }
-  if (error) {
-    return absl::InternalError(
-        absl::StrCat(directory, ": cannot list: ", error.message()));
+  if (error && error != std::errc::no_such_file_or_directory) {
+    return ErrnoStatus(error.value(), "list", directory);
   }
   return paths;
 }
+
+// A step before that of all metrics.
+constexpr int64_t kBeforeAll = -1;
 
 // Cuts the file at `path`, or removes it. Returns true if metrics are left.
 absl::StatusOr<bool> CutFile(const std::string& path,
@@ -361,8 +364,7 @@ absl::StatusOr<bool> CutFile(const std::string& path,
   if (!kept.has_metrics) {
     return FileOperations::Current().Unlink(path) == 0
                ? absl::StatusOr<bool>(false)
-               : absl::ErrnoToStatus(errno,
-                                     absl::StrCat("cannot remove ", path));
+               : ErrnoStatus(errno, "remove", path);
   }
   if (kept.bytes < contents.size()) {
     ETC_ASSIGN_OR_RETURN(
@@ -424,13 +426,19 @@ absl::StatusOr<EventLog> EventLog::Open(const std::string& directory,
 }
 
 absl::Status EventLog::Remove(const std::string& directory) {
-  std::error_code ignored;
-  if (!fs::exists(directory, ignored)) {
-    return absl::OkStatus();
-  }
   ETC_ASSIGN_OR_RETURN(const auto paths, EventFiles(directory));
   for (const auto& [name, path] : paths) {
-    ETC_RETURN_IF_ERROR(CutFile(path, {.step = -1}).status());
+    ETC_RETURN_IF_ERROR(CutFile(path, {.step = kBeforeAll}).status());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status EventLog::CheckRemovable(const std::string& directory) {
+  ETC_ASSIGN_OR_RETURN(const auto paths, EventFiles(directory));
+  for (const auto& [name, path] : paths) {
+    ETC_ASSIGN_OR_RETURN(const std::string contents, ReadFile(path));
+    ETC_RETURN_IF_ERROR(
+        FindKeptPart(path, contents, {.step = kBeforeAll}).status());
   }
   return absl::OkStatus();
 }

@@ -46,8 +46,9 @@ class EventLog {
                                        const Start& start);
 
   // Removes the files in `directory` that this class wrote; it may be missing.
-  // The errors of Open.
+  // The errors of Open, which CheckRemovable returns before any is removed.
   static absl::Status Remove(const std::string& directory);
+  static absl::Status CheckRemovable(const std::string& directory);
 
   // Writes the numbers of a line of metrics.jsonl, which has a field "step".
   // TensorBoard has scalars in float32.

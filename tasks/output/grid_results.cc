@@ -292,6 +292,8 @@ absl::StatusOr<StoredSetting> ReadStored(const std::string& output,
   ETC_ASSIGN_OR_RETURN(const RunSummary summary, ReadRunSummary(directory));
   stored.setting.result.finished = true;
   stored.setting.result.scores = summary.scores;
+  stored.setting.result.num_scored =
+      std::ssize(summary.seeds) - std::ssize(summary.other_settings);
   stored.seeds = summary.seeds;
   return stored;
 }

@@ -255,10 +255,14 @@ class RunResults {
 
   // Results as in summary.json, by seed.
   const std::map<int64_t, OrderedJson>& runs() const { return runs_; }
-  // Says why the scores of `seed` are not those of runs with the settings of
-  // `other`; empty: they are.
+  // `settings`, if one of `runs` has them; else those of the last one.
+  const Json& SettingsOf(const RunOutput& output,
+                         const std::vector<RunResult>& runs,
+                         const Json& settings) const;
+  // Says why the scores of `seed` are not those of runs with `settings`; empty:
+  // they are.
   std::string Difference(const RunOutput& output, int64_t seed,
-                         int64_t other) const;
+                         const Json& settings) const;
 
  private:
   std::map<int64_t, OrderedJson> runs_;
@@ -299,16 +303,34 @@ absl::StatusOr<RunResults> RunResults::Read(const std::string& output) {
   return results;
 }
 
+const Json& RunResults::SettingsOf(const RunOutput& output,
+                                   const std::vector<RunResult>& runs,
+                                   const Json& settings) const {
+  const bool has_them =
+      std::any_of(runs.begin(), runs.end(), [&](const RunResult& run) {
+        return Difference(output, run.seed, settings).empty();
+      });
+  const auto last = settings_.find(runs.back().seed);
+  return has_them || last == settings_.end() ? settings : last->second;
+}
+
 std::string RunResults::Difference(const RunOutput& output, int64_t seed,
-                                   int64_t other) const {
-  const auto mine = settings_.find(seed);
-  const auto others = settings_.find(other);
-  if (mine == settings_.end() || others == settings_.end()) {
+                                   const Json& settings) const {
+  const auto found = settings_.find(seed);
+  if (found == settings_.end()) {
     return "its settings are not noted";
   }
-  return output.has_same_settings(mine->second, others->second)
+  return output.has_same_settings(found->second, settings)
              ? ""
              : "it had other settings";
+}
+
+// A result without what depends on the start that wrote it.
+OrderedJson OfTheRunAlone(OrderedJson result) {
+  for (const char* field : {"settings", "program", "directory"}) {
+    result.erase(field);
+  }
+  return result;
 }
 
 Metrics MetricsOf(const OrderedJson& run) {
@@ -373,9 +395,16 @@ std::map<int64_t, std::string> SeedDirectories(const std::string& output) {
 }
 
 absl::Status WriteRunResult(const RunResult& run, const Json& settings) {
+  const std::string path = run.directory + "/result.json";
   OrderedJson json = RunToJson(run);
   json["settings"] = settings;
-  return WriteFileAtomically(run.directory + "/result.json", Text(json));
+  ETC_ASSIGN_OR_RETURN(const std::optional<OrderedJson> earlier,
+                       ReadIfThere(path));
+  if (earlier.has_value() && earlier->contains("settings") &&
+      Text(OfTheRunAlone(*earlier)) == Text(OfTheRunAlone(json))) {
+    return absl::OkStatus();
+  }
+  return WriteFileAtomically(path, Text(json));
 }
 
 namespace {
@@ -420,32 +449,30 @@ absl::Status CheckSummary(const std::string& output) {
   return absl::IsNotFound(status) ? absl::OkStatus() : status;
 }
 
-absl::StatusOr<std::vector<std::string>> WriteSummary(
-    const RunOutput& output, const MainMetric& main_metric,
-    const std::vector<RunResult>& runs) {
+absl::StatusOr<WrittenSummary> WriteSummary(const RunOutput& output,
+                                            const MainMetric& main_metric,
+                                            const std::vector<RunResult>& runs,
+                                            const Json& settings) {
   ETC_ASSIGN_OR_RETURN(const RunLock lock,
                        RunLock::Take(output.directory, kLongestWrite));
   ETC_ASSIGN_OR_RETURN(const RunResults results,
                        RunResults::Read(output.directory));
+  const Json& of_scores = results.SettingsOf(output, runs, settings);
   SummarizedRuns summarized;
   for (const auto& [seed, run] : results.runs()) {
-    const bool is_own = std::any_of(
-        runs.begin(), runs.end(),
-        [&, seed = seed](const RunResult& own) { return own.seed == seed; });
-    AddSummarized(
-        seed, run,
-        is_own ? "" : results.Difference(output, seed, runs.front().seed),
-        &summarized);
+    AddSummarized(seed, run, results.Difference(output, seed, of_scores),
+                  &summarized);
   }
-  std::vector<std::string> messages;
+  WrittenSummary written;
   for (const auto& [seed, difference] : summarized.left_out) {
-    messages.push_back(absl::StrCat("the scores of summary.json are without ",
-                                    SeedDirectory(output.directory, seed), ": ",
-                                    difference));
+    written.left_out.insert(seed);
+    written.messages.push_back(
+        absl::StrCat("the scores of summary.json are without ",
+                     SeedDirectory(output.directory, seed), ": ", difference));
   }
   const auto num_scored = static_cast<int64_t>(summarized.scored.size());
   if (num_scored > static_cast<int64_t>(runs.size())) {
-    messages.push_back(absl::StrCat(
+    written.messages.push_back(absl::StrCat(
         "summary.json is of ", Counted(num_scored, "seed"), " that ",
         output.directory, " has, not only of those of this start"));
   }
@@ -456,7 +483,7 @@ absl::StatusOr<std::vector<std::string>> WriteSummary(
   summary["runs"] = summarized.all;
   ETC_RETURN_IF_ERROR(
       WriteFileAtomically(SummaryFile(output.directory), Text(summary)));
-  return messages;
+  return written;
 }
 
 absl::Status WithdrawResult(const RunOutput& output, int64_t seed) {

@@ -87,8 +87,11 @@ struct FinetuneResult {
   bool finished = false;
   // One for each seed that was begun.
   std::vector<RunResult> runs;
-  // Over the best evaluation of each run; empty unless finished and evaluated.
+  // Over the best evaluation of each run that summary.json has scores of
+  // (WriteSummary); empty unless finished and evaluated.
   std::vector<ScoreSummary> scores;
+  // The number of these runs.
+  int64_t num_scored = 0;
 };
 
 // The results of the runs of an output directory, in files of it:
@@ -126,7 +129,9 @@ std::map<int64_t, std::string> SeedDirectories(const std::string& output);
 std::vector<ScoreSummary> SummarizeScores(const std::vector<Metrics>& runs);
 
 // Writes <run.directory>/result.json: of a run that is finished, with its
-// settings (RunSettings).
+// settings (RunSettings). One that says the same of the run stays as it is:
+// this start, which may have other settings, did nothing to it.
+//   kInvalidArgument  there is a result.json, and it is damaged
 absl::Status WriteRunResult(const RunResult& run,
                             const nlohmann::json& settings);
 
@@ -135,14 +140,22 @@ absl::Status WriteRunResult(const RunResult& run,
 //   kInvalidArgument  it is anything else, which a run must not replace
 absl::Status CheckSummary(const std::string& output);
 
+// Messages about summary.json, one a line, and the seeds that are not among its
+// scores.
+struct WrittenSummary {
+  std::vector<std::string> messages;
+  std::set<int64_t> left_out;
+};
+
 // Writes <output.directory>/summary.json, when `runs` have their result.json.
-// Its scores are over `runs` and over those seeds beside them that had the same
-// settings. Returns a line for each of the other seeds, to say why it is not
-// among these.
+// Its scores are over all seeds in the directory that had `settings`, those of
+// this start, or if none of `runs` has them, the settings of the last one. A
+// message says of each of the others why it is not among these.
 //   kInvalidArgument  a result.json is damaged, or as of CheckSummary
-absl::StatusOr<std::vector<std::string>> WriteSummary(
-    const RunOutput& output, const MainMetric& main_metric,
-    const std::vector<RunResult>& runs);
+absl::StatusOr<WrittenSummary> WriteSummary(const RunOutput& output,
+                                            const MainMetric& main_metric,
+                                            const std::vector<RunResult>& runs,
+                                            const nlohmann::json& settings);
 
 // Takes the result of `seed` back, if there is one: its run goes on. Removes
 // result.json, and the seed from summary.json, or summary.json if it is of no

@@ -87,7 +87,7 @@ absl::StatusOr<RunLock> RunLock::Take(const std::string& directory,
     const int descriptor = FileOperations::Current().Open(
         path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (descriptor < 0) {
-      return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
+      return ErrnoStatus(errno, "open", path);
     }
     RunLock lock(path, descriptor);
     const int error = TryLock(descriptor, patience);
@@ -125,7 +125,7 @@ absl::Status RunLock::WriteHolder() const {
       lseek(descriptor_, 0, SEEK_SET) != 0 ||
       operations.Write(descriptor_, text.data(), text.size()) !=
           static_cast<ssize_t>(text.size())) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", path_));
+    return ErrnoStatus(errno, "write", path_);
   }
   return absl::OkStatus();
 }

@@ -22,6 +22,7 @@
 #include "tasks/output/checkpoint_record.h"
 #include "tasks/output/checkpoint_survey.h"
 #include "tasks/output/results.h"
+#include "tasks/train/training_state.h"
 
 namespace etc {
 namespace {
@@ -29,7 +30,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kModelFile[] = "model.safetensors";
-constexpr char kStateFile[] = "training_state.safetensors";
 
 // The names of the checkpoints in `directory`, sorted.
 std::vector<std::string> StepDirectories(const fs::path& directory) {
@@ -46,10 +46,18 @@ std::vector<std::string> StepDirectories(const fs::path& directory) {
   return names;
 }
 
+// The absolute path of a file or directory, without a slash at its end, behind
+// which it has no name and is its own parent.
+fs::path WholePath(const std::string& path) {
+  std::error_code ignored;
+  const fs::path whole = fs::absolute(path, ignored).lexically_normal();
+  return whole.has_filename() ? whole : whole.parent_path();
+}
+
 // The directory of a CheckpointStore that `path` stands for.
 absl::StatusOr<fs::path> FindStore(const std::string& path) {
   std::error_code ignored;
-  const fs::path given = fs::absolute(path, ignored).lexically_normal();
+  const fs::path given = WholePath(path);
   if (ReadCheckpointOwner(path).ok()) {
     return InvalidArgument(path,
                            " is one checkpoint: an average needs the directory "
@@ -139,7 +147,7 @@ absl::Status CopyFiles(const std::string& from, const std::string& to) {
                            "note its files");
   }
   for (const auto& [name, file] : owner.files) {
-    if (name == kModelFile || name == kStateFile) {
+    if (name == kModelFile || name == kTrainingStateFile) {
       continue;
     }
     const fs::path target = fs::path(to) / name;
@@ -238,8 +246,7 @@ absl::StatusOr<CheckpointsToAverage> FindCheckpointsToAverage(
 absl::Status AverageCheckpoints(const CheckpointsToAverage& checkpoints,
                                 const std::string& output) {
   std::error_code ignored;
-  const fs::path target = fs::absolute(output, ignored).lexically_normal();
-  const fs::path named = target.has_filename() ? target : target.parent_path();
+  const fs::path named = WholePath(output);
   if (fs::exists(fs::symlink_status(named, ignored))) {
     return absl::AlreadyExistsError(
         absl::StrCat(output, " is there already: choose another directory"));

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/counted.h"
+#include "base/file_operations.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "etc/residual_choice.h"
@@ -198,18 +199,21 @@ absl::Status CheckFiles(const std::string& directory, const CheckpointRun& run,
   return options.context.Agree(status);
 }
 
-// Reports records that were left out; if these are all, it is an error.
-absl::Status ReportLeftOut(const Evaluation& evaluation,
+// Reports records that were left out, when `records` were opened or later; if
+// these are all, it is an error.
+absl::Status ReportLeftOut(const ExampleSource& records,
+                           const Evaluation& evaluation,
                            const CheckpointRunOptions& options) {
-  const bool has_skipped = evaluation.skipped.count > 0;
+  const std::string left_out = evaluation.skipped.count > 0
+                                   ? SkippedText(evaluation.skipped)
+                                   : records.LeftOut();
   if (evaluation.num_examples == 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         "there is nothing to ", options.predicts ? "predict" : "evaluate", ": ",
-        has_skipped ? SkippedText(evaluation.skipped)
-                    : "the data have no records"));
+        left_out.empty() ? "the data have no records" : left_out));
   }
-  if (has_skipped) {
-    options.warn(SkippedText(evaluation.skipped));
+  if (!left_out.empty()) {
+    options.warn(left_out);
   }
   const int64_t unanswered = evaluation.predictions->num_unanswered();
   if (!options.predicts && unanswered > 0 && !evaluation.metrics.empty()) {
@@ -235,7 +239,7 @@ absl::StatusOr<CheckpointRun> RunCheckpoint(
   run.directory =
       std::filesystem::canonical(checkpoint.directory, error).string();
   if (error) {
-    return absl::ErrnoToStatus(error.value(), checkpoint.directory);
+    return ErrnoStatus(error.value(), "look up", checkpoint.directory);
   }
   ETC_ASSIGN_OR_RETURN(run.config, ConfigOfRun(checkpoint.directory, options));
   ETC_RETURN_IF_ERROR(CheckSameStart(run.config, {.context = options.context}));
@@ -246,7 +250,7 @@ absl::StatusOr<CheckpointRun> RunCheckpoint(
                      ": its configuration names no dev files; give some with "
                      "--data"));
   }
-  ETC_RETURN_IF_ERROR(CheckFiles(checkpoint.directory, run, options));
+  ETC_RETURN_IF_ERROR(CheckFiles(run.directory, run, options));
   for (const std::string& warning : run.setup.warnings) {
     options.warn(warning);
   }
@@ -277,7 +281,7 @@ absl::StatusOr<CheckpointRun> RunCheckpoint(
   ETC_ASSIGN_OR_RETURN(run.evaluation, Evaluate(model.get(), *run.setup.task,
                                                 *records, evaluate));
   if (options.context.is_first()) {
-    ETC_RETURN_IF_ERROR(ReportLeftOut(run.evaluation, options));
+    ETC_RETURN_IF_ERROR(ReportLeftOut(*records, run.evaluation, options));
   }
   return run;
 }

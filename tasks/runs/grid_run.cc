@@ -7,17 +7,19 @@
 #include <memory>
 #include <numeric>
 #include <set>
+#include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/counted.h"
 #include "base/directory.h"
 #include "base/file.h"
 #include "base/status_macros.h"
-#include "etc/config.h"
+#include "nlohmann/json.hpp"
 #include "tasks/config/grid.h"
 #include "tasks/config/run_settings.h"
 #include "tasks/output/checkpoint_store.h"
@@ -39,7 +41,7 @@ absl::Status InSetting(const std::string& name, const absl::Status& error) {
                       absl::StrCat("setting ", name, ": ", error.message()));
 }
 
-// Shared by settings that differ neither in their model nor in examples.
+// Shared by settings with the same examples (HaveSameTask).
 struct OpenedTask {
   TaskSetup setup;
   std::unique_ptr<RunData> data;
@@ -51,11 +53,22 @@ struct PreparedSetting {
   CheckedRuns checked;
 };
 
+// The model without the fields of its residual scores, which decide neither
+// examples nor the layers of a task.
+nlohmann::json ModelOfTask(const FinetuneConfig& config) {
+  auto model = nlohmann::json::parse(ModelToJson(config));
+  std::erase_if(model.get_ref<nlohmann::json::object_t&>(),
+                [](const auto& field) {
+                  return absl::StrContains(field.first, "residual_");
+                });
+  return model;
+}
+
 bool HaveSameTask(const FinetuneConfig& a, const FinetuneConfig& b) {
   return a.task_options == b.task_options && a.data == b.data &&
          a.tokenizer == b.tokenizer &&
          a.train.max_examples == b.train.max_examples &&
-         ModelToJson(a) == ModelToJson(b);
+         ModelOfTask(a) == ModelOfTask(b);
 }
 
 // Progress of the runs of a configuration, by their directory.
@@ -205,6 +218,37 @@ absl::Status CheckGridWithoutData(const FinetuneConfig& config,
   });
 }
 
+// Adds a setting to `grid`, all of which have the main metric of the first one;
+// `config` is that of the whole grid.
+//   kInvalidArgument  it has another
+// Errors also as of CheckGridFile.
+absl::Status AddSetting(const FinetuneConfig& config,
+                        const GridSetting& setting, const Task& task,
+                        const FinetuneOptions& options, GridResult* grid) {
+  const MainMetric metric =
+      MainMetricOf(setting.config.train, task.main_metric());
+  if (grid->settings.empty()) {
+    grid->main_metric = metric.name;
+    grid->lower_is_better = metric.lower_is_better;
+    ETC_RETURN_IF_ERROR(OnRankZero(options.context.group, [&] {
+      return CheckGridFile(OutputOf(config), metric.name);
+    }));
+  } else if (metric.name != grid->main_metric ||
+             metric.lower_is_better != grid->lower_is_better) {
+    const auto text = [](const std::string& name, bool lower_is_better) {
+      return absl::StrCat(name, lower_is_better ? " (smaller is better)" : "");
+    };
+    return absl::InvalidArgumentError(absl::StrCat(
+        config.source,
+        ": the settings of grid should have one main metric, but ",
+        grid->settings.front().name, " has ",
+        text(grid->main_metric, grid->lower_is_better), ", and ", setting.name,
+        " has ", text(metric.name, metric.lower_is_better)));
+  }
+  grid->settings.push_back({.name = setting.name, .values = setting.values});
+  return absl::OkStatus();
+}
+
 // The settings of a grid, prepared one by one and then run.
 class GridRun {
  public:
@@ -236,27 +280,15 @@ class GridRun {
 absl::Status GridRun::Prepare(GridSetting setting) {
   PreparedSetting prepared = {.setting = std::move(setting)};
   FinetuneConfig& config = prepared.setting.config;
-  const std::string& name = prepared.setting.name;
   ETC_ASSIGN_OR_RETURN(TaskSetup setup, SetUpTraining(&config));
   warnings_.Add(setup.warnings);
-  const auto [main_metric, lower_is_better] =
-      MainMetricOf(config.train, setup.task->main_metric());
-  if (!settings_.empty() && (main_metric != result_.main_metric ||
-                             lower_is_better != result_.lower_is_better)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        config_.source,
-        ": the settings of grid should have one main metric, but ",
-        settings_.front().setting.name, " has ", result_.main_metric, ", and ",
-        name, " has ", main_metric));
-  }
-  result_.main_metric = main_metric;
-  result_.lower_is_better = lower_is_better;
+  ETC_RETURN_IF_ERROR(
+      AddSetting(config_, prepared.setting, *setup.task, options_, &result_));
   ETC_RETURN_IF_ERROR(OpenTask(std::move(setup), &prepared));
   ETC_ASSIGN_OR_RETURN(prepared.checked,
                        CheckRuns(config, *prepared.opened->setup.task,
                                  prepared.opened->data.get(), options_));
   later_steps_ += prepared.checked.steps_left;
-  result_.settings.push_back({.name = name, .values = prepared.setting.values});
   settings_.push_back(std::move(prepared));
   return absl::OkStatus();
 }
@@ -279,9 +311,6 @@ absl::Status GridRun::OpenTask(TaskSetup setup, PreparedSetting* prepared) {
 
 absl::StatusOr<GridResult> GridRun::Run() {
   ETC_ASSIGN_OR_RETURN(const std::vector<size_t> order, OrderOfSettings());
-  ETC_RETURN_IF_ERROR(OnRankZero(options_.context.group, [&] {
-    return CheckGridFile(OutputOf(config_), result_.main_metric);
-  }));
   // Left by a process that was killed while it wrote grid.json.
   ETC_RETURN_IF_ERROR(OnRankZero(options_.context.group, [&] {
     return RemoveAbandonedTemporaries(config_.output);
@@ -415,12 +444,15 @@ absl::StatusOr<std::vector<TriedSetting>> TryGrid(
   ETC_RETURN_IF_ERROR(OnRankZero(options.context.group,
                                  [&] { return CheckKindOfDirectory(config); }));
   Warnings warnings(warn);
+  GridResult grid;
   std::vector<TriedSetting> tried;
   for (GridSetting& setting : settings) {
     const auto try_setting = [&]() -> absl::Status {
       ETC_ASSIGN_OR_RETURN(const TaskSetup setup,
                            SetUpTraining(&setting.config));
       warnings.Add(setup.warnings);
+      ETC_RETURN_IF_ERROR(
+          AddSetting(config, setting, *setup.task, options, &grid));
       ETC_ASSIGN_OR_RETURN(DryRun run,
                            TryFinetune(setting.config, *setup.task, options));
       tried.push_back({.name = setting.name, .run = std::move(run)});

@@ -122,24 +122,20 @@ absl::Status Trial::TryMicroBatch() {
   return absl::OkStatus();
 }
 
-// Evaluates the model on one batch of the evaluation data, and checks that it
-// has the scores that the run needs.
+// Checks that evaluations have the scores that the run needs, and evaluates the
+// model on one batch.
 absl::Status TryEvaluation(const FinetuneConfig& config, const Task& task,
                            const RunData& data, const RunContext& context,
                            TrainableModel* model, DryRun* result) {
   EvaluateOptions options = EvaluateOptionsFromConfig(config);
   options.context = context;
-  options.context.reporter = nullptr;
   if (NeedsMainMetric(config.train)) {
-    const FirstRecords probed(data.dev.get(), kProbedRecords);
-    ETC_ASSIGN_OR_RETURN(const Evaluation probe,
-                         Evaluate(model, task, probed, options));
-    if (!probe.metrics.empty()) {
-      const MainMetric metric = MainMetricOf(config.train, task.main_metric());
-      ETC_RETURN_IF_ERROR(CheckHasMainMetric(probe.metrics, metric.name));
-    }
+    ETC_RETURN_IF_ERROR(
+        ProbeMetric(model, task, *data.dev, options,
+                    MainMetricOf(config.train, task.main_metric()).name));
   }
   const FirstRecords records(data.dev.get(), options.loader.batch_size);
+  options.context.reporter = nullptr;
   const double begin = SteadySeconds();
   ETC_ASSIGN_OR_RETURN(const Evaluation evaluation,
                        Evaluate(model, task, records, options));
@@ -151,9 +147,8 @@ absl::Status TryEvaluation(const FinetuneConfig& config, const Task& task,
 // The time of all seeds, by the batches that were tried.
 double EstimateSeconds(const RunPlan& plan, int64_t processes,
                        const DryRun& tried) {
-  const int64_t micro = plan.loader.micro_batch_size;
-  const int64_t micro_batches = (plan.loader.batch_size + micro - 1) / micro;
-  const int64_t here = (micro_batches + processes - 1) / processes;
+  const int64_t here =
+      (plan.loader.micro_batches() + processes - 1) / processes;
   const double per_evaluation =
       tried.evaluated_examples == 0
           ? 0

@@ -18,6 +18,7 @@
 #include "etc/step_cost.h"
 #include "tasks/train/device.h"
 #include "tasks/train/memory_plan.h"
+#include "tasks/train/run_plan.h"
 #include "tasks/train/schedule.h"
 #include "tasks/train/task_model.h"
 
@@ -307,8 +308,7 @@ StepTime TimeOfEncoder(const FinetuneConfig& config, const HeadCost& head,
 }
 
 int64_t MicroBatches(const FinetuneConfig& config) {
-  const int64_t micro_batch = config.train.micro_batch_size;
-  return (config.train.batch_size + micro_batch - 1) / micro_batch;
+  return LoaderOptionsOf(config, /*seed=*/1).micro_batches();
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "base/stop_guard.h"
+#include "base/utf8.h"
 #include "tasks/data/batch.h"
 #include "tasks/distributed/tensor_bytes.h"
 #include "tasks/train/device.h"
@@ -239,6 +240,34 @@ absl::StatusOr<Evaluation> Evaluate(TrainableModel* model, const Task& task,
   return NamingOutOfMemory(
       [&] { return WhatIsDone(options); },
       [&] { return EvaluationRun(model, task, records, options).Run(); });
+}
+
+absl::Status ProbeMetric(TrainableModel* model, const Task& task,
+                         const ExampleSource& records,
+                         const EvaluateOptions& options,
+                         const std::string& metric) {
+  constexpr int64_t kFew = 8;
+  EvaluateOptions quiet = options;
+  quiet.context.reporter = nullptr;
+  // Few first: the name of a metric may be misspelt.
+  for (int64_t count = kFew;; count *= kFew) {
+    ETC_ASSIGN_OR_RETURN(
+        const Evaluation some,
+        Evaluate(model, task, FirstRecords(&records, count), quiet));
+    const absl::Status found = CheckHasMainMetric(some.metrics, metric);
+    // None of them may have an answer.
+    if (some.metrics.empty() || found.ok()) {
+      return absl::OkStatus();
+    }
+    if (count >= records.size()) {
+      return found;
+    }
+    if (count == kFew) {
+      options.context.Message(absl::StrCat(
+          "the first ", kFew, " records for evaluation have no score ",
+          QuotedName(metric), ": looking for it among the others"));
+    }
+  }
 }
 
 }  // namespace etc

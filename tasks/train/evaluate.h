@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tasks/config/config.h"
 #include "tasks/data/evaluation_loader.h"
@@ -49,6 +51,16 @@ EvaluateOptions EvaluateOptionsFromConfig(const FinetuneConfig& config);
 absl::StatusOr<Evaluation> Evaluate(TrainableModel* model, const Task& task,
                                     const ExampleSource& records,
                                     const EvaluateOptions& options);
+
+// Checks that evaluations on `records` have the score `metric`. A few of them
+// are evaluated for its name, and more as long as it is not among theirs: there
+// are scores of some records alone, as SQuAD's of questions without an answer.
+//   kInvalidArgument  they have not
+// Errors also as of Evaluate.
+absl::Status ProbeMetric(TrainableModel* model, const Task& task,
+                         const ExampleSource& records,
+                         const EvaluateOptions& options,
+                         const std::string& metric);
 
 }  // namespace etc
 

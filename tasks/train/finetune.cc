@@ -93,8 +93,8 @@ std::string DescribeRuns(const FinetuneConfig& config, const Task& task,
                          const RunData& data, int64_t threads) {
   if (const ModelTask* const model_task = AsModelTask(task)) {
     return absl::StrCat(
-        config.task, ": ", model_task->DescribeRuns(*data.train, *data.dev),
-        "; ",
+        config.task, ": ",
+        model_task->DescribeRuns(config, *data.train, *data.dev), "; ",
         Counted(NumStepsOf(config, EpochExamples(task, *data.train, config)),
                 "update"),
         "; ", Counted(threads, "thread"));
@@ -217,22 +217,37 @@ absl::Status WithAdvice(const absl::Status& status,
 // Finishes `result`, of which all runs are.
 absl::Status Summarize(const FinetuneConfig& config,
                        const MainMetric& main_metric,
-                       const FinetuneOptions& options, FinetuneResult* result) {
+                       const FinetuneOptions& options,
+                       const nlohmann::json& settings, FinetuneResult* result) {
   result->finished = true;
-  std::vector<Metrics> best;
-  for (const RunResult& run : result->runs) {
-    best.push_back(run.best);
-  }
-  result->scores = SummarizeScores(best);
-  return OnRankZero(options.context.group, [&]() -> absl::Status {
-    ETC_ASSIGN_OR_RETURN(
-        const std::vector<std::string> messages,
-        WriteSummary(OutputOf(config), main_metric, result->runs));
-    for (const std::string& message : messages) {
+  ProcessGroup* const group = options.context.group;
+  WrittenSummary written;
+  ETC_RETURN_IF_ERROR(OnRankZero(group, [&]() -> absl::Status {
+    ETC_ASSIGN_OR_RETURN(written, WriteSummary(OutputOf(config), main_metric,
+                                               result->runs, settings));
+    for (const std::string& message : written.messages) {
       options.context.Message(message);
     }
     return absl::OkStatus();
-  });
+  }));
+  std::vector<Metrics> best;
+  std::string scored;  // "0" or "1" for each run, by rank 0
+  for (const RunResult& run : result->runs) {
+    scored += written.left_out.contains(run.seed) ? '0' : '1';
+  }
+  if (group != nullptr) {
+    ETC_ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                         group->Gather(scored));
+    scored = all.front();
+  }
+  for (size_t i = 0; i < scored.size(); ++i) {
+    if (scored[i] == '1') {
+      best.push_back(result->runs[i].best);
+    }
+  }
+  result->scores = SummarizeScores(best);
+  result->num_scored = std::ssize(best);
+  return absl::OkStatus();
 }
 
 // Updates that the seeds of a configuration, from the one with index `first`
@@ -337,10 +352,8 @@ absl::StatusOr<RunResult> SeedRuns::TrainOne(const RunPlan& plan,
     run.evaluate = evaluate;
     if (NeedsMainMetric(config.train)) {
       run.probe = [&](TrainableModel* model) {
-        EvaluateOptions quiet = evaluation;
-        quiet.context.reporter = nullptr;
-        return Evaluate(model, task,
-                        FirstRecords(data.dev.get(), kProbedRecords), quiet);
+        return ProbeMetric(model, task, *data.dev, evaluation,
+                           run.main_metric.name);
       };
     }
   }
@@ -359,6 +372,7 @@ absl::StatusOr<FinetuneResult> SeedRuns::Train(const RunFiles& files) const {
   }
   FinetuneResult result;
   const int64_t num_examples = EpochExamples(task, *data.train, config);
+  nlohmann::json settings;  // of the last seed
   for (const int64_t seed : config.train.seeds) {
     options.context.Message(absl::StrCat("seed ", seed));
     ETC_ASSIGN_OR_RETURN(const RunPlan plan,
@@ -377,10 +391,11 @@ absl::StatusOr<FinetuneResult> SeedRuns::Train(const RunFiles& files) const {
     ETC_RETURN_IF_ERROR(OnRankZero(options.context.group, [&] {
       return WriteRunResult(result.runs.back(), plan.settings);
     }));
+    settings = plan.settings;
   }
   ETC_RETURN_IF_ERROR(Summarize(config,
                                 MainMetricOf(config.train, task.main_metric()),
-                                options, &result));
+                                options, settings, &result));
   return result;
 }
 
@@ -465,7 +480,8 @@ absl::StatusOr<FinetuneResult> FinetuneClaimed(const FinetuneConfig& config,
                          .device = device,
                          .options = options};
   ETC_ASSIGN_OR_RETURN(const RunFiles files, runs.Announce(threads));
-  ETC_RETURN_IF_ERROR(CheckFits(config, device.device, options, data.get()));
+  ETC_RETURN_IF_ERROR(options.context.Agree(
+      CheckFits(config, device.device, options, data.get())));
   return runs.Train(files);
 }
 
@@ -475,7 +491,8 @@ absl::StatusOr<CheckedRuns> CheckRuns(const FinetuneConfig& config,
   CheckedRuns checked = {.data = data};
   ETC_ASSIGN_OR_RETURN(checked.device,
                        JoinDevice(config, options.context.group));
-  ETC_RETURN_IF_ERROR(CheckFits(config, checked.device.device, options, data));
+  ETC_RETURN_IF_ERROR(options.context.Agree(
+      CheckFits(config, checked.device.device, options, data)));
   const int64_t num_examples = EpochExamples(task, *data->train, config);
   ETC_RETURN_IF_ERROR(
       CheckHasUpdate(config, data->train->size(), num_examples));

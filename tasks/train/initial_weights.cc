@@ -10,8 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/counted.h"
-#include "base/file.h"
-#include "base/json_reader.h"
 #include "base/shape_text.h"
 #include "base/status_macros.h"
 #include "etc/config.h"
@@ -21,13 +19,9 @@
 #include "etc/weights/pretraining_heads.h"
 #include "etc/weights/pretraining_parameters.h"
 #include "etc/weights/source_config.h"
-#include "etc/weights/tokenizer_files.h"
 #include "etc/weights/weights.h"
 #include "tasks/output/checkpoint_files.h"
 #include "tasks/task/task.h"
-#include "tasks/text/sentence_splitter.h"
-#include "tasks/train/device.h"
-#include "tasks/train/train_step.h"
 
 namespace etc {
 namespace {

@@ -2,37 +2,32 @@
 
 #include <torch/utils.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
-#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/json_reader.h"
 #include "base/json_text.h"
+#include "base/path_lookup.h"
 #include "base/status_macros.h"
 #include "etc/config.h"
 #include "etc/weights/encoder_parameters.h"
-#include "etc/weights/output_labels.h"
-#include "etc/weights/pretraining_heads.h"
-#include "etc/weights/pretraining_parameters.h"
+#include "etc/weights/gates.h"
 #include "etc/weights/source_config.h"
 #include "etc/weights/tokenizer_files.h"
-#include "etc/weights/weights.h"
 #include "nlohmann/json.hpp"
 #include "tasks/output/checkpoint_files.h"
 #include "tasks/task/task.h"
 #include "tasks/text/sentence_splitter.h"
-#include "tasks/train/device.h"
 #include "tasks/train/initial_weights.h"
 #include "tasks/train/model_task.h"
-#include "tasks/train/train_step.h"
 
 namespace etc {
 
@@ -111,10 +106,9 @@ std::string TakeVocabulary(const std::string& directory, nlohmann::json* json,
   take("type", &type);
   take("vocabulary", original);
   std::string path = absl::StrCat(directory, "/", VocabularyFileName(type));
-  std::error_code ignored;
   if (is_object || tokenizer == json->end()) {
     (*json)["tokenizer"]["vocabulary"] =
-        std::filesystem::exists(path, ignored) ? path : "";
+        EntryExists(path).value_or(false) ? path : "";
   }
   return path;
 }
@@ -138,6 +132,11 @@ absl::StatusOr<FinetuneConfig> ReadTaskModelConfig(
                                                       : "etc_config.json")}};
     if (translates) {
       json.erase("residual_attention");  // the model has it by paths
+      // Decides nothing; versions that did not refuse it wrote it.
+      if (const auto data = json.find("data");
+          data != json.end() && data->is_object()) {
+        data->erase("bucket_batches");
+      }
     }
     json.erase("init");
   }
@@ -206,32 +205,6 @@ absl::StatusOr<TaskModel> LoadTaskModel(const std::string& directory,
   return model;
 }
 
-namespace {
-
-// The names of the gates, if the file or the model is of another mode and has
-// none. A file whose configuration says gate should have them.
-std::set<std::string> GatesOfOneSide(const TensorReader& reader,
-                                     const std::string& directory,
-                                     const TaskModel& model) {
-  std::set<std::string> gates;
-  for (const std::string& name : GateNames(model.encoder()->config())) {
-    gates.insert(kEncoderPrefix + name);
-  }
-  const NamedTensors tensors = model.Tensors();
-  const bool model_has = std::any_of(
-      gates.begin(), gates.end(),
-      [&](const std::string& name) { return tensors.contains(name); });
-  const absl::StatusOr<SourceConfig> written = ReadSourceConfig(directory);
-  const bool file_has =
-      (written.ok() && written->config.residual_attention == "gate") ||
-      std::any_of(gates.begin(), gates.end(), [&](const std::string& name) {
-        return reader.Find(name).ok();
-      });
-  return model_has == file_has ? std::set<std::string>() : gates;
-}
-
-}  // namespace
-
 absl::Status LoadTaskModelWeights(const std::string& directory,
                                   const FinetuneConfig& config,
                                   const TaskModel& model) {
@@ -246,9 +219,16 @@ absl::Status LoadTaskModelWeights(const std::string& directory,
   ETC_ASSIGN_OR_RETURN(
       const HuggingFaceFields fields,
       HuggingFaceFieldsFromMetadata(reader.metadata(), directory));
-  ETC_RETURN_IF_ERROR(LoadTensors(reader, model.Tensors(), NameMatch::kBoth,
-                                  GatesOfOneSide(reader, directory, model))
-                          .status());
+  const NamedTensors tensors = model.Tensors();
+  const absl::StatusOr<SourceConfig> written = ReadSourceConfig(directory);
+  const bool should_have_gates =
+      written.ok() && written->config.residual_attention == "gate";
+  const std::set<std::string> gates = GatesOfOneSide(
+      reader, tensors, should_have_gates, [](const std::string& name) {
+        return absl::StartsWith(name, kEncoderPrefix) && IsGate(name);
+      });
+  ETC_RETURN_IF_ERROR(
+      LoadTensors(reader, tensors, NameMatch::kBoth, gates).status());
   model.hugging_face() = fields;
   return absl::OkStatus();
 }

@@ -51,8 +51,10 @@ class ModelTask {
   // About the memory of a micro-batch's activations, in bytes.
   virtual double ActivationBytes() const = 0;
 
-  // A line about the runs of a configuration.
-  virtual std::string DescribeRuns(const ExampleSource& train,
+  // A line about the runs of `config`, which may have another number of batches
+  // in an update and other residual scores than the task was made with.
+  virtual std::string DescribeRuns(const FinetuneConfig& config,
+                                   const ExampleSource& train,
                                    const ExampleSource& dev) const = 0;
 };
 

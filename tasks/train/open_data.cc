@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -57,24 +58,33 @@ absl::Status CheckRecords(const DataConfig& config, const RunData& data) {
                         : absl::OkStatus();
 }
 
+// Describes files without a record that is used.
+std::string NoRecordsText(const std::vector<std::string>& files,
+                          const ExampleSource& records) {
+  const std::string left_out = records.LeftOut();
+  return absl::StrCat(
+      "there are no records in ", absl::StrJoin(files, ", "),
+      left_out.empty() ? "" : absl::StrCat(" (", left_out, ")"));
+}
+
 // An error if there is nothing to train on, a warning if nothing to evaluate.
 absl::Status CheckData(const DataConfig& config, const RunData& data,
                        const RunContext& context) {
   if (data.train->size() == 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("data.train: there are no records in ",
-                     absl::StrJoin(config.train, ", ")));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "data.train: ", NoRecordsText(config.train, *data.train_records)));
   }
-  const std::string files = absl::StrJoin(config.dev, ", ");
   const char kNoBest[] =
       ": training goes on without scores, and no checkpoint becomes `best`";
   if (config.dev.empty() && data.dev->size() == 0) {
     context.Message(absl::StrCat("warning: data.dev is empty", kNoBest));
   } else if (data.dev->size() == 0) {
-    context.Message(absl::StrCat("warning: data.dev: there are no records in ",
-                                 files, kNoBest));
+    context.Message(absl::StrCat(
+        "warning: data.dev: ", NoRecordsText(config.dev, *data.dev_records),
+        kNoBest));
   } else if (HasNoAnswers(*data.dev)) {
-    context.Message(absl::StrCat("warning: data.dev: the records of ", files,
+    context.Message(absl::StrCat("warning: data.dev: the records of ",
+                                 absl::StrJoin(config.dev, ", "),
                                  " have no answers", kNoBest));
   }
   return absl::OkStatus();

@@ -39,11 +39,11 @@ struct RunOptions {
   //   kAborted    the model's output is infinite or not a number
   std::function<absl::StatusOr<Evaluation>(TrainableModel* model)> evaluate =
       nullptr;
-  // Evaluates a few records, for the names of scores: `main_metric` has to be
-  // one of them, which is checked before the first update. Empty: a run whose
-  // evaluations lack it has no best checkpoint.
-  std::function<absl::StatusOr<Evaluation>(TrainableModel* model)> probe =
-      nullptr;
+  // Checks before the first update that evaluations have the score
+  // `main_metric` (ProbeMetric). Empty: a run whose evaluations lack it has no
+  // best checkpoint.
+  //   kCancelled  the run is being stopped
+  std::function<absl::Status(TrainableModel* model)> probe = nullptr;
   // The metric by which checkpoints are compared.
   MainMetric main_metric = {};
   // Gets checkpoints/, metrics.jsonl and lock.
@@ -54,9 +54,9 @@ struct RunOptions {
   // on rank 0 when all checks of this start have passed, before anything is
   // written. Empty: there is no earlier run, or it is resumed.
   std::function<absl::Status()> remove_earlier = nullptr;
-  // Called on rank 0 when all checks of this start have passed and updates
-  // follow, before anything is written: results of an earlier end of the run
-  // are no longer its own.
+  // Called on rank 0 when all checks of this start have passed, its logs are
+  // open and updates or an evaluation follow: results of an earlier end of the
+  // run are no longer its own.
   std::function<absl::Status()> go_on = nullptr;
   // The lock of the directory, of ClaimRunDirectory, which has checked it; null
   // on all ranks but the first.

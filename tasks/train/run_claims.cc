@@ -36,6 +36,17 @@ std::string CheckpointsIn(const std::string& directory) {
   return directory + "/checkpoints";
 }
 
+std::string EventsIn(const std::string& directory) {
+  return directory + "/tensorboard";
+}
+
+// Checks that the run of a seed can be removed as a whole.
+absl::Status CheckRemovable(const std::string& directory,
+                            const CheckpointStore& store) {
+  ETC_RETURN_IF_ERROR(store.CheckRemovable());
+  return EventLog::CheckRemovable(EventsIn(directory));
+}
+
 // Checks the settings of the run to resume, as far as possible without its
 // files.
 absl::Status CheckSettings(const FinetuneConfig& config, int64_t seed,
@@ -59,7 +70,7 @@ absl::Status CheckRunDirectory(const std::string& directory,
   const CheckpointStore store(CheckpointsIn(directory));
   ETC_RETURN_IF_ERROR(store.Check());
   if (earlier == EarlierRun::kOverwrite) {
-    ETC_RETURN_IF_ERROR(store.CheckRemovable());
+    ETC_RETURN_IF_ERROR(CheckRemovable(directory, store));
   }
   if (store.last().has_value()) {
     return earlier != EarlierRun::kRefuse
@@ -93,7 +104,7 @@ absl::StatusOr<std::vector<std::string>> RemoveRuns(
   for (const int64_t seed : config.train.seeds) {
     directories.push_back(SeedDirectory(config.output, seed));
     stores.emplace_back(CheckpointsIn(directories.back()));
-    ETC_RETURN_IF_ERROR(stores.back().CheckRemovable());
+    ETC_RETURN_IF_ERROR(CheckRemovable(directories.back(), stores.back()));
   }
   // A run that goes on writes these again.
   operations.Unlink(config.output + "/summary.json");
@@ -109,7 +120,7 @@ absl::StatusOr<std::vector<std::string>> RemoveRuns(
     ETC_RETURN_IF_ERROR(stores[i].BeginRemoval());
   }
   for (const std::string& directory : directories) {
-    ETC_RETURN_IF_ERROR(EventLog::Remove(directory + "/tensorboard"));
+    ETC_RETURN_IF_ERROR(EventLog::Remove(EventsIn(directory)));
   }
   for (size_t i = 0; i < stores.size(); ++i) {
     // Before the checkpoints: a directory with metrics alone is refused.
@@ -131,7 +142,7 @@ absl::StatusOr<RunLock> ClaimRunDirectory(const std::string& directory,
   // Appended to; other files are replaced.
   const std::string metrics = directory + "/metrics.jsonl";
   if (Exists(metrics) && access(metrics.c_str(), W_OK) != 0) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", metrics));
+    return ErrnoStatus(errno, "write", metrics);
   }
   return lock;
 }

@@ -29,6 +29,7 @@ enum class EarlierRun { kRefuse, kResume, kOverwrite };
 //   kFailedPrecondition  CheckpointSurvey::refusal; or there are metrics of a
 //                        run whose checkpoints are gone; with kOverwrite also
 //                        CheckpointStore::CheckRemovable
+//   kDataLoss            EventLog::CheckRemovable, with kOverwrite
 absl::Status CheckRunDirectory(const std::string& directory,
                                EarlierRun earlier);
 

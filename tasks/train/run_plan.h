@@ -81,9 +81,6 @@ MainMetric MainMetricOf(const TrainConfig& config, const std::string& of_task);
 // checkpoint, which a run without one does not have.
 bool NeedsMainMetric(const TrainConfig& config);
 
-// Records that are evaluated before a run to know the names of its scores.
-inline constexpr int64_t kProbedRecords = 8;
-
 // Checks that `scores`, of an evaluation, have the main metric `metric`.
 //   kInvalidArgument  they have not, or there are none
 absl::Status CheckHasMainMetric(const Metrics& scores,

@@ -59,9 +59,7 @@ absl::Status ShareState(TrainingState* state,
 
 absl::Status CheckMicroBatches(const TrainingLoaderOptions& loader,
                                int64_t processes) {
-  const int64_t micro_batches =
-      (loader.batch_size + loader.micro_batch_size - 1) /
-      loader.micro_batch_size;
+  const int64_t micro_batches = loader.micro_batches();
   if (micro_batches >= processes) {
     return absl::OkStatus();
   }

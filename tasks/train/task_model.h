@@ -16,12 +16,10 @@
 #include "etc/model.h"
 #include "etc/weights/checkpoint.h"
 #include "etc/weights/hugging_face_fields.h"
-#include "etc/weights/wordpiece_options.h"
 #include "tasks/config/config.h"
 #include "tasks/data/batch.h"
 #include "tasks/data/example_source.h"
 #include "tasks/task/task.h"
-#include "tasks/text/punkt_tables.h"
 
 namespace etc {
 

@@ -76,6 +76,9 @@ class Trainer {
   absl::Status LoadOptimizerState();
   // Takes over the run's directory, which is changed from here on.
   absl::Status TakeOverDirectory();
+  // Opens metrics.jsonl and the event file behind what the last checkpoint
+  // counts.
+  absl::Status OpenLogs();
   absl::StatusOr<EventLog> OpenEvents() const;
 
   // Checks that the main metric is one of the scores of an evaluation.
@@ -226,10 +229,12 @@ absl::Status Trainer::TakeOverDirectory() {
   }
   ETC_RETURN_IF_ERROR(RemoveAbandonedTemporaries(options_.directory));
   ETC_RETURN_IF_ERROR(store_.TakeOver());
+  // Before scores are withdrawn: an event file may be damaged.
+  ETC_RETURN_IF_ERROR(OpenLogs());
   if (forgets_scores_) {
     ETC_RETURN_IF_ERROR(store_.ForgetScores());
   }
-  if (options_.go_on != nullptr && !IsAtEnd()) {
+  if (options_.go_on != nullptr && (!IsAtEnd() || EvaluationIsDue())) {
     ETC_RETURN_IF_ERROR(options_.go_on());
   }
   // The main metric may be another one than before.
@@ -248,6 +253,10 @@ absl::Status Trainer::TakeOverDirectory() {
         *store_.last(),
         " was saved unchecked, for lack of memory: the next update checks it"));
   }
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::OpenLogs() {
   const std::string metrics = options_.directory + "/metrics.jsonl";
   ETC_ASSIGN_OR_RETURN(MetricsLog log,
                        MetricsLog::Open(metrics, state_.metrics_bytes));
@@ -334,14 +343,8 @@ absl::Status Trainer::CheckMainMetric() {
   if (options_.probe == nullptr || IsAtEnd()) {
     return absl::OkStatus();
   }
-  const absl::StatusOr<Evaluation> probe = options_.probe(model_.model.get());
-  if (absl::IsCancelled(probe.status())) {
-    return absl::OkStatus();
-  }
-  ETC_RETURN_IF_ERROR(probe.status());
-  // None of these few may have an answer.
-  return probe->metrics.empty() ? absl::OkStatus()
-                                : CheckHasMainMetric(probe->metrics);
+  const absl::Status probed = options_.probe(model_.model.get());
+  return absl::IsCancelled(probed) ? absl::OkStatus() : probed;
 }
 
 absl::Status Trainer::CheckHasMainMetric(const Metrics& scores) const {

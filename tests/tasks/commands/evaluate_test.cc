@@ -294,6 +294,15 @@ TEST_F(PredictCommandTest, ReplacesNothingThatItReads) {
   EXPECT_EQ(Contents(data), before);
   EXPECT_TRUE(std::filesystem::is_symlink(link));
   EXPECT_EQ(Contents(checkpoint), weights);
+  // The files of the run, whatever the checkpoint is called.
+  for (const char* name : {"best", "best/"}) {
+    const Result result =
+        Run(absl::StrCat("predict ", directory_.File("run/seed-1/checkpoints/"),
+                         name, " --data ", data, " --output ",
+                         directory_.File("run/seed-1/metrics.jsonl")));
+    EXPECT_EQ(result.code, 1) << name;
+    EXPECT_THAT(result.err, HasSubstr("should not replace what is read"));
+  }
 }
 
 TEST_F(PredictCommandTest, SaysFirstThatItsOutputCannotBeWritten) {

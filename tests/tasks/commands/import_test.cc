@@ -42,6 +42,7 @@ class ImportCommandTest : public RealetcTest {
     directory_.Write("source/tokenizer.json",
                      json({{"normalizer",
                             {{"type", "BertNormalizer"}, {"lowercase", false}}},
+                           {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
                            {"model", {{"type", type}, {"vocab", vocabulary}}}})
                          .dump());
     std::filesystem::remove(source_ + "/vocab.txt");

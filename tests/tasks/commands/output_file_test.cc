@@ -94,8 +94,10 @@ TEST_F(OutputFileTest, OfTrainingHoldsNothingThatIsRead) {
   again["init"] = best;
   const std::string config = WriteConfig(again);
   const auto before = Files(best);
-  ExpectRefused("finetune " + config,
-                absl::StrCat("init names ", best, ", which is in "));
+  ExpectRefused(
+      "finetune " + config,
+      absl::StrCat("init names ", std::filesystem::canonical(best).string(),
+                   ", which is in "));
   EXPECT_EQ(Files(best), before);
   const Result elsewhere =
       Run("finetune " + config + " --output " + directory_.File("other"));

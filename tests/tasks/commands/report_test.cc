@@ -122,6 +122,21 @@ TEST_F(ReportCommandTest, NotesWhyAGroupHasNoPredictions) {
                     HasSubstr("<h2>Predictions</h2>")));
 }
 
+TEST_F(ReportCommandTest, ReadsRecordsAsLongAsTheRunDoes) {
+  nlohmann::json config = Config();
+  config["data"]["max_record_megabytes"] = 1;
+  ASSERT_EQ(Run("finetune " + WriteConfig(config)).code, 0);
+  nlohmann::json records =
+      nlohmann::json::parse(Contents(directory_.File("data.json")));
+  records[0]["supports"] = {std::string(1'100'000, 'a')};
+  const Result result =
+      Report(absl::StrCat(directory_.File("run"), " --data ",
+                          directory_.Write("long.json", records.dump())));
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("long.json"),
+                                HasSubstr("data.max_record_megabytes")));
+}
+
 TEST_F(ReportCommandTest, ReplacesNothingThatItReads) {
   const std::string run = Train("off");
   const std::string data = directory_.File("data.json");

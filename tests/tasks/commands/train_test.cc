@@ -53,6 +53,19 @@ TEST_F(TrainCommandTest, TriesAllSettingsOfAGrid) {
   EXPECT_THAT(refused.err, AllOf(HasSubstr("setting train.batch_size=7: "),
                                  HasSubstr("less than one batch of 7")));
   EXPECT_FALSE(fs::exists(run_));
+
+  config["grid"] = {{"train.main_metric_direction", {"max", "min"}}};
+  const Result two_metrics = Run("finetune --dry-run " + WriteConfig(config));
+  EXPECT_EQ(two_metrics.code, 1) << two_metrics.out;
+  EXPECT_THAT(two_metrics.err, HasSubstr("should have one main metric"));
+
+  config["grid"] = {{"train.steps", {2}}};
+  fs::create_directory(run_);
+  directory_.Write("run/grid.json", R"({"task": "glue", "main_metric": "f1",
+                                        "settings": []})");
+  const Result other = Run("finetune --dry-run " + WriteConfig(config));
+  EXPECT_EQ(other.code, 1) << other.out;
+  EXPECT_THAT(other.err, HasSubstr("has a grid of glue by f1"));
 }
 
 TEST_F(TrainCommandTest, ReplacesARunWhenAsked) {

@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -364,6 +365,29 @@ TEST_F(RunFilesTest, RefusesAVocabularyThatIsUsedOtherwise) {
               HasSubstr("another tokenizer.vocabulary"));
 }
 
+TEST_F(RunFilesTest, IgnoresFilesBesideAVocabularyThatAreNotRead) {
+  const std::pair<const char*, const char*> table[] = {
+      {"huggingface", "special_tokens_map.json"},
+      {"sentencepiece", "tokenizer.json"}};
+  for (const auto& [type, unread] : table) {
+    FinetuneConfig config = Config();
+    config.tokenizer.type = type;
+    config.tokenizer.vocabulary = directory_.Write("words", "{}");
+    const nlohmann::json then = Now(config);
+    const std::string link = directory_.File(unread);
+    std::filesystem::create_symlink("nowhere", link);
+    EXPECT_EQ(Now(config), then) << type;
+    std::filesystem::remove(link);
+    // A run of an earlier version noted it.
+    nlohmann::json noted = then;
+    noted["tokenizer"]["vocabulary"].push_back(
+        {{"path", link}, {"bytes", 1}, {"digest", "sha256:00"}});
+    EXPECT_TRUE(CheckSameSettings(noted, then, {}).ok()) << type;
+    noted["tokenizer"]["vocabulary"][0]["bytes"] = 3;
+    EXPECT_FALSE(CheckSameSettings(noted, then, {}).ok()) << type;
+  }
+}
+
 TEST_F(RunFilesTest, NamesTheFieldOfAFileThatIsNotThere) {
   FinetuneConfig config = Config();
   config.data.dev = {"/nowhere/a*.json"};
@@ -438,6 +462,27 @@ TEST_F(RunFilesTest, AreReadByOneProcessEach) {
   EXPECT_LT(bytes[0], 1 << 10);
   EXPECT_EQ(bytes[1] >> 20, 2);
   EXPECT_EQ(bytes[2] >> 20, 3);
+}
+
+// One that is stopped while others wait for its digests.
+TEST_F(RunFilesTest, EndAlikeInAllProcesses) {
+  FinetuneConfig config = Config();
+  config.data.train = {directory_.Write("a", std::string(3 << 20, 'a'))};
+  FinetuneConfig other = config;
+  other.data.train.push_back(directory_.File("nowhere"));
+  RunAsGroup(3, [&](const DataGroup& group) {
+    const auto stop = [&](uint64_t, uint64_t num_bytes) {
+      return num_bytes >= (3 << 20) ? absl::CancelledError("enough")
+                                    : absl::OkStatus();
+    };
+    const auto stopped = FindRunFiles(config, stop, group);
+    EXPECT_EQ(stopped.status().code(), absl::StatusCode::kCancelled);
+    EXPECT_THAT(stopped.status().message(), HasSubstr("enough"));
+    const auto without =
+        FindRunFiles(group.rank == 1 ? other : config, nullptr, group);
+    EXPECT_EQ(without.status().code(), absl::StatusCode::kNotFound);
+    EXPECT_THAT(without.status().message(), HasSubstr("nowhere"));
+  });
 }
 
 }  // namespace

@@ -201,6 +201,30 @@ TEST_F(RunResultsTest, HaveNoScoresOverOtherSettings) {
   EXPECT_THAT(found->reason, HasSubstr("not compared: seed-1"));
 }
 
+// A start changes nothing of a seed that has ended: it has the settings that it
+// was trained with.
+TEST_F(RunResultsTest, KeepTheSettingsOfSeedsThatHaveEnded) {
+  Train({1});
+  const auto before = ReadFile(Output("run/seed-1/result.json"));
+  json_["train"]["learning_rate"] = 0.5;
+  allow_changes_ = {"train.learning_rate"};
+  const FinetuneResult both = Train({1, 2}, /*resume=*/true);
+  EXPECT_EQ(*ReadFile(Output("run/seed-1/result.json")), *before);
+  ASSERT_EQ(both.runs.size(), 2u);
+  EXPECT_EQ(Median(), both.runs[1].best[0].second);
+  EXPECT_EQ(both.scores[0].median, Median());
+  EXPECT_FALSE(both.scores[0].standard_deviation.has_value());
+  EXPECT_THAT(reporter_.messages,
+              Contains(AllOf(HasSubstr("without " + Output("run/seed-1")),
+                             EndsWith("it had other settings"))));
+  // Other data are evaluated on, and the new score is of the new settings.
+  allow_changes_ = {"data.dev", "train.learning_rate"};
+  json_["data"]["dev"] = json_["data"]["train"];
+  Train({1, 2}, /*resume=*/true);
+  EXPECT_EQ(Summary()["scores"]["accuracy"]["median"],
+            SummarizeScore("accuracy", Accuracies()).median);
+}
+
 // A seed that goes on has no result until it ends again.
 TEST_F(RunResultsTest, AreTakenBackFromASeedThatGoesOn) {
   Train({1, 2});
@@ -258,7 +282,9 @@ TEST_F(RunResultsTest, WaitForAnotherThatWrites) {
     lock.emplace(*std::move(taken));
   }
   std::thread writer([&] {
-    EXPECT_TRUE(WriteSummary(OutputOf(*config), {"accuracy"}, one.runs).ok());
+    EXPECT_TRUE(WriteSummary(OutputOf(*config), {"accuracy"}, one.runs,
+                             /*settings=*/nullptr)
+                    .ok());
   });
   // Time to do the wrong thing in.
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -302,7 +328,9 @@ TEST_F(RunResultsTest, NameAFileThatIsDamaged) {
       const std::string before = *ReadFile(Output(file));
       temporary_.Write(file, text);
       const absl::Status status =
-          WriteSummary(OutputOf(*config), {"accuracy"}, one.runs).status();
+          WriteSummary(OutputOf(*config), {"accuracy"}, one.runs,
+                       /*settings=*/nullptr)
+              .status();
       EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
       EXPECT_THAT(std::string(status.message()), HasSubstr(Output(file)));
       EXPECT_EQ(*ReadFile(Output(file)), text);

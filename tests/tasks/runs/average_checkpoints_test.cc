@@ -156,7 +156,8 @@ TEST_F(AverageCheckpointsTest, FindsARunsCheckpointsByAnyOfItsDirectories) {
   // One that is not whole does not count.
   fs::remove(StoreOf("seed-1") + "/step-00000003/model.safetensors");
   for (const std::string& path :
-       {run_, run_ + "/seed-1", run_ + "/seed-1/", StoreOf("seed-1")}) {
+       {run_, run_ + "/seed-1", run_ + "/seed-1/", StoreOf("seed-1"),
+        StoreOf("seed-1") + "/", StoreOf("seed-1") + "/."}) {
     const auto found = FindCheckpointsToAverage({.directory = path, .last = 2});
     ASSERT_TRUE(found.ok()) << found.status();
     EXPECT_THAT(found->steps, ElementsAre(2, 4));

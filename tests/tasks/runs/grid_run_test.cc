@@ -448,6 +448,37 @@ TEST_F(GridRunTest, TrainsEachSettingOnItsOwnData) {
   EXPECT_EQ(TrainAll("data"), 2u * (1 + 2));
 }
 
+// What is read is also held in memory until the last of them has ended.
+TEST_F(GridRunTest, ReadsTheDataOnceForAllResidualModes) {
+  class CountsReads : public FakeReporter {
+   public:
+    void Message(absl::string_view text) override {
+      FakeReporter::Message(text);
+      has_begun_ = has_begun_ || absl::StartsWith(text, "setting 1 of ");
+    }
+    void Opening(const OpeningProgress&) override {
+      reads += has_begun_ ? 0 : 1;
+    }
+    int64_t reads = 0;
+
+   private:
+    bool has_begun_ = false;
+  };
+  json_["train"]["steps"] = 2;
+  const auto reads = [&](const std::string& name, const json& modes) {
+    json_["grid"] = {{"residual_attention", modes}};
+    CountsReads reporter;
+    const auto grid = Train(name, &reporter);
+    EXPECT_TRUE(grid.ok()) << grid.status();
+    return reporter.reads;
+  };
+  const int64_t of_one = reads("one", json::array({"gate"}));
+  EXPECT_GT(of_one, 0);
+  EXPECT_EQ(reads("three", {"off", "sum", "gate"}), of_one);
+  const std::string gate = "/residual_attention=gate/seed-1";
+  ExpectSameRun(Output("three") + gate, Output("one") + gate);
+}
+
 TEST_F(GridRunTest, FailsIfAllSettingsDiverge) {
   json_["grid"] = {{"train.learning_rate", {1e29, 1e30}}};
   json_["train"]["steps"] = 4;
@@ -563,7 +594,9 @@ TEST_F(GridRunTest, StandsForTheBestCheckpointOfItsBestSetting) {
   next["init"] = Output("grid");
   const auto config = FinetuneConfigFromJson(next, "next.json");
   ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_EQ(config->init, FindCheckpoint(Output("grid"))->directory);
+  EXPECT_EQ(config->init, std::filesystem::canonical(
+                              FindCheckpoint(Output("grid"))->directory)
+                              .string());
   EXPECT_EQ(config->model.hidden_size, 8);
 
   json grid = json::parse(Contents(Output("grid/grid.json")));

@@ -7,6 +7,7 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -119,6 +120,39 @@ TEST_F(ToyRunTest, SetsOmegasBeforeTheFirstUpdate) {
   FakeReporter continued;
   ASSERT_TRUE(Run("continued", &continued).ok());
   EXPECT_THAT(OmegasSet(continued), IsEmpty());
+}
+
+// All seeds start from the weights that were the best when the run began, also
+// if the run that they are of goes on meanwhile.
+TEST_F(ToyRunTest, StartsAllSeedsFromTheSameWeights) {
+  class MovesBest : public FakeReporter {
+   public:
+    explicit MovesBest(std::string link) : link_(std::move(link)) {}
+    void Message(absl::string_view text) override {
+      FakeReporter::Message(text);
+      if (text == "seed 2") {
+        std::filesystem::remove(link_);
+        std::filesystem::create_directory_symlink("step-00000004", link_);
+      }
+    }
+
+   private:
+    const std::string link_;
+  };
+  json_["train"]["keep_last"] = 12;
+  FakeReporter first;
+  ASSERT_TRUE(Run("first", &first).ok());
+  const std::string best = Output("first/seed-1/checkpoints/best");
+  std::filesystem::remove(best);
+  std::filesystem::create_directory_symlink("step-00000012", best);
+  json_["init"] = best;
+  json_["train"]["seeds"] = {1, 2};
+  json_["train"]["evaluate_at_start"] = true;
+  MovesBest reporter(best);
+  ASSERT_TRUE(Run("second", &reporter).ok());
+  const std::string start = "/checkpoints/step-00000000/model.safetensors";
+  ExpectSameTensors(Output("second/seed-2") + start,
+                    Output("second/seed-1") + start);
 }
 
 // With omegas of 1 a Post-LN model's weights compute the same as before.

@@ -12,6 +12,7 @@
 #include <cmath>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <set>
 #include <string>
 #include <thread>
@@ -269,6 +270,7 @@ TEST_F(RunChoicesTest, TakesNoEarlierRunAfterAnInterruptedRemoval) {
 }
 
 TEST_F(RunChoicesTest, ReplacesNothingUnlessAllChecksPass) {
+  json_["train"]["tensorboard"] = true;
   FakeReporter first;
   ASSERT_TRUE(Run("run", &first).ok());
   ASSERT_TRUE(Run("same", &first).ok());
@@ -292,6 +294,14 @@ TEST_F(RunChoicesTest, ReplacesNothingUnlessAllChecksPass) {
   EXPECT_THAT(refusal(), HasSubstr(copy + " is not of the run that is to be "
                                           "replaced: move it away"));
   fs::remove(copy);
+  const std::string events =
+      fs::directory_iterator(Seed("run") + "/tensorboard")->path().string();
+  const std::string whole = *ReadFile(events);
+  std::string damaged = whole;
+  damaged.replace(damaged.find("configuration"), 1, "C");
+  ASSERT_TRUE(WriteFileAtomically(events, damaged).ok());
+  EXPECT_THAT(refusal(), HasSubstr(events + ": the payload of the record"));
+  ASSERT_TRUE(WriteFileAtomically(events, whole).ok());
   json_["data"]["train"] = {temporary_.File("missing.jsonl")};
   EXPECT_THAT(refusal(), HasSubstr("missing.jsonl"));
 }
@@ -574,6 +584,43 @@ TEST_F(RunChoicesTest, RefusesAMetricThatTheTaskHasNot) {
   json_["train"]["main_metric"] = "accuracy";
   json_["data"]["dev"] = nlohmann::json::array();
   EXPECT_THAT(Refusal(), HasSubstr("toy: train.main_metric needs evaluations"));
+}
+
+// Scores of some records alone are not known from the first few.
+TEST_F(RunChoicesTest, TakesAMetricThatTheFirstRecordsLack) {
+  class LateScore : public ToyPredictions {
+   public:
+    Metrics Score() const override {
+      Metrics metrics = ToyPredictions::Score();
+      if (logits().size(0) > 10) {
+        metrics.emplace_back("late", 0.5);
+      }
+      return metrics;
+    }
+  };
+  class TaskWithLateScore : public ToyTask {
+   public:
+    using ToyTask::ToyTask;
+    std::unique_ptr<TaskPredictions> MakePredictions() const override {
+      return std::make_unique<LateScore>();
+    }
+  };
+  json_["output"] = Output("run");
+  const auto train = [&](const std::string& metric) {
+    json_["train"]["main_metric"] = metric;
+    const auto config = FinetuneConfigFromJson(json_, "toy");
+    EXPECT_TRUE(config.ok()) << config.status();
+    const TaskWithLateScore task(config->model);
+    const auto tried = TryFinetune(*config, task, {});
+    auto result = Finetune(*config, task, {});
+    EXPECT_EQ(tried.status(), result.status());
+    return result;
+  };
+  EXPECT_THAT(train("lat").status().message(),
+              HasSubstr("did you mean \"late\"?"));
+  const auto result = train("late");
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(FindMetric(result->runs[0].best, "late"), 0.5);
 }
 
 // --- An evaluation at the start ----------------------------------------------

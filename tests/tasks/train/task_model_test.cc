@@ -383,6 +383,11 @@ TEST_F(TaskModelTest, DoesNotTakeAVocabularyFromElsewhere) {
   EXPECT_THAT(ReadTaskModelConfig(directory).status().ToString(),
               AllOf(HasSubstr("there is no " + directory + "/vocab.txt"),
                     HasSubstr("the run read " + original)));
+  // A link that leads nowhere is not absent: opening it says why.
+  std::filesystem::create_symlink("nowhere", directory + "/vocab.txt");
+  EXPECT_EQ(ReadTaskModelConfig(directory)->tokenizer.vocabulary,
+            directory + "/vocab.txt");
+  std::filesystem::remove(directory + "/vocab.txt");
   // The same where the vocabulary was that of `init`.
   config.json["tokenizer"].erase("vocabulary");
   config.json["init"] = "bert";

@@ -108,8 +108,8 @@ TEST_F(TrainerFailureTest, SavesWhatWasTrainedBeforeABadRecord) {
   EXPECT_EQ(mended.updates.size(), 12 - made);
 }
 
-// The log of the metrics cannot be written from some line on, as on a disk that
-// is full for a while.
+// A line of the log of the metrics cannot be written, or only in part, as on a
+// disk that is full for a while: also that of an update which is evaluated.
 TEST_F(TrainerFailureTest, SavesWhatWasTrainedBeforeTheLogIsFull) {
   class FullLog : public FileOperations {
    public:
@@ -121,11 +121,13 @@ TEST_F(TrainerFailureTest, SavesWhatWasTrainedBeforeTheLogIsFull) {
       return descriptor;
     }
     ssize_t Write(int descriptor, const char* data, size_t size) override {
-      if (descriptor == log && --lines_left < 0) {
+      if (descriptor == log && --lines_left == -2) {
         errno = ENOSPC;
         return -1;
       }
-      return FileOperations::Write(descriptor, data, size);
+      return FileOperations::Write(
+          descriptor, data,
+          descriptor == log && lines_left == -1 ? size / 2 : size);
     }
     int64_t lines_left = 0;
     int log = -1;
@@ -144,8 +146,9 @@ TEST_F(TrainerFailureTest, SavesWhatWasTrainedBeforeTheLogIsFull) {
     EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
     const std::string last = Output(name + "/seed-1/checkpoints/") +
                              (lines == 5 ? "step-00000006" : "step-00000012");
-    EXPECT_THAT(std::string(status.message()),
-                HasSubstr("metrics.jsonl: cannot write"));
+    EXPECT_THAT(
+        std::string(status.message()),
+        HasSubstr("cannot write " + Output(name + "/seed-1/metrics.jsonl")));
     EXPECT_EQ(
         ReadTrainingState(last + "/training_state.safetensors")->state.step,
         lines + 1);
@@ -153,6 +156,8 @@ TEST_F(TrainerFailureTest, SavesWhatWasTrainedBeforeTheLogIsFull) {
     const auto resumed = Run(name, &second, /*resume=*/true);
     ASSERT_TRUE(resumed.ok()) << resumed.status();
     EXPECT_EQ(second.updates.size(), static_cast<size_t>(11 - lines));
+    // All but the line that was not written, and the evaluation.
+    EXPECT_EQ(MetricsLines(Output(name + "/seed-1")).size(), 12u);
   }
 }
 
@@ -194,6 +199,27 @@ TEST_F(TrainerFailureTest, GoesOnWithoutEventsThatCannotBeWritten) {
   const auto is_warning =
       HasSubstr("from here on nothing is written for TensorBoard");
   EXPECT_THAT(reporter.messages, testing::Contains(is_warning).Times(1));
+}
+
+// More updates than before, which would make others of the scores.
+TEST_F(TrainerFailureTest, WithdrawsNoScoreForAnEventFileThatIsDamaged) {
+  json_["train"]["tensorboard"] = true;
+  FakeReporter first;
+  ASSERT_TRUE(Run("run", &first).ok());
+  const std::string events =
+      fs::directory_iterator(Output("run/seed-1/tensorboard"))->path().string();
+  std::string damaged = *ReadFile(events);
+  damaged[damaged.size() / 2] ^= 1;
+  ASSERT_TRUE(WriteFileAtomically(events, damaged).ok());
+  const auto before = SnapshotWithoutLocks(Output("run"));
+  json_["train"]["steps"] = 14;
+  json_["data"]["dev"] = {temporary_.Write("other.jsonl", ToyRecords(11, 5))};
+  allow_changes_ = {"train.steps", "data.dev"};
+  FakeReporter second;
+  const absl::Status status = Run("run", &second, /*resume=*/true).status();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(events));
+  EXPECT_EQ(SnapshotWithoutLocks(Output("run")), before);
 }
 
 // A stop on a disk that is full.
