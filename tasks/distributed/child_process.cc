@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
+#include "base/file_operations.h"
 #include "base/interrupt.h"
 #include "base/status_macros.h"
 
@@ -140,8 +140,7 @@ absl::StatusOr<ChildProcess> StartChild(const ChildProgram& program) {
   if (const int code = ErrorOfStart(error.read.get()); code != 0) {
     while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
     }
-    return absl::ErrnoToStatus(code,
-                               absl::StrCat("cannot start ", program.path));
+    return ErrnoStatus(code, "start", program.path);
   }
   return ChildProcess{
       .pid = pid, .out = std::move(out.read), .err = std::move(err.read)};

@@ -17,7 +17,6 @@
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
@@ -134,13 +133,11 @@ absl::Status ProcessGroup::Connect() {
         place_.master_address, " (MASTER_ADDR), but this one has not"));
   }
   // Debian gives a machine's own name an address of the loopback.
-  if (IsLoopback(address) && place_.local_world_size > 0 &&
-      place_.local_world_size < place_.world_size) {
+  if (IsLoopback(address) && place_.has_other_machines) {
     return absl::InvalidArgumentError(absl::StrCat(
         "MASTER_ADDR should be an address that all machines reach, for ",
-        place_.world_size, " processes of which ", place_.local_world_size,
-        " are here; but \"", place_.master_address, "\" is ", address,
-        " here, the loopback"));
+        place_.world_size, " processes on several of them; but \"",
+        place_.master_address, "\" is ", address, " here, the loopback"));
   }
   ETC_RETURN_IF_ERROR(OpenStore(address));
   return ConnectToAll(own);
@@ -336,36 +333,12 @@ absl::StatusOr<std::vector<std::string>> ProcessGroup::Gather(
 }
 
 absl::Status ProcessGroup::Agree(const absl::Status& mine) {
-  return AgreeToGoOn(mine, /*go_on=*/true).status();
+  return DataGroupOf(this).Agree(mine);
 }
 
 absl::StatusOr<bool> ProcessGroup::AgreeToGoOn(const absl::Status& mine,
                                                bool go_on) {
-  // "0" or "1", and for an error its code and message: "1 3 no such file".
-  ETC_ASSIGN_OR_RETURN(
-      const std::vector<std::string> all,
-      Gather(absl::StrCat(go_on ? "1" : "0",
-                          mine.ok()
-                              ? ""
-                              : absl::StrCat(" ", static_cast<int>(mine.code()),
-                                             " ", mine.message()))));
-  bool all_go_on = true;
-  for (size_t rank = 0; rank < all.size(); ++rank) {
-    const std::vector<std::string> parts =
-        absl::StrSplit(all[rank], absl::MaxSplits(' ', 2));
-    all_go_on = all_go_on && parts.front() == "1";
-    int code = 0;
-    if (parts.size() < 3 || !absl::SimpleAtoi(parts[1], &code)) {
-      continue;
-    }
-    if (static_cast<int64_t>(rank) == place_.rank) {
-      return mine;
-    }
-    return absl::Status(
-        static_cast<absl::StatusCode>(code),
-        absl::StrCat("process ", rank, " of ", size(), ": ", parts[2]));
-  }
-  return all_go_on;
+  return DataGroupOf(this).AgreeToGoOn(mine, go_on);
 }
 
 void ProcessGroup::Leave(const absl::Status& why) {

@@ -147,7 +147,8 @@ absl::StatusOr<ProcessPlace> ReadRanks(const Environment& environment,
                                  ? absl::StrCat(" (", names.local_world_size,
                                                 " is ", *local_size, ")")
                                  : because}));
-  place.local_world_size = local_size.value_or(0);
+  place.has_other_machines =
+      local_size.value_or(place.world_size) < place.world_size;
   place.local_rank = local_rank.value_or(
       local_size.has_value() ? place.rank % *local_size : 0);
   return place;
@@ -284,6 +285,10 @@ absl::StatusOr<ProcessPlace> PlaceFromSlurm(const Environment& environment) {
                               .rank = "SLURM_PROCID",
                               .world_size = "SLURM_STEP_NUM_TASKS",
                               .local_rank = "SLURM_LOCALID"}));
+  ETC_ASSIGN_OR_RETURN(
+      const std::optional<int64_t> machines,
+      ReadNumber(environment, "SLURM_STEP_NUM_NODES", {.least = 1}));
+  place.has_other_machines = machines.value_or(1) > 1;
   ETC_RETURN_IF_ERROR(SetMaster(environment, SlurmAddress(environment),
                                 SlurmPort(environment), &place));
   return place;

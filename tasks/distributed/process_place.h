@@ -18,8 +18,8 @@ struct ProcessPlace {
   int64_t world_size = 1;
   // Rank among those on this machine, from 0.
   int64_t local_rank = 0;
-  // The number of the run's processes on this machine; 0: not known.
-  int64_t local_world_size = 0;
+  // True if it is known that some of the processes are on other machines.
+  bool has_other_machines = false;
   // Host name or address of the machine of rank 0, and a TCP port there, in
   // [1, 65535]. Empty and 0 if world_size is 1.
   std::string master_address;
@@ -44,7 +44,7 @@ Environment ProcessEnvironment();
 //   mpirun of Open MPI           OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK,
 //                                _LOCAL_SIZE
 //   srun of Slurm                SLURM_PROCID, SLURM_STEP_NUM_TASKS,
-//                                SLURM_LOCALID
+//                                SLURM_LOCALID, SLURM_STEP_NUM_NODES
 //
 // and of torchrun also TORCHELASTIC_USE_AGENT_STORE and
 // TORCHELASTIC_RESTART_COUNT. Processes meet at MASTER_ADDR and MASTER_PORT; at

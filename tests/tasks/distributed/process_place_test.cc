@@ -150,14 +150,23 @@ TEST(ProcessPlaceTest, ReadsTheVariablesOfTorchrun) {
        {{{"RANK", "0"}, {"WORLD_SIZE", "1"}}, {.launcher = "torchrun"}}});
 }
 
-TEST(ProcessPlaceTest, ReadsHowManyProcessesAMachineHas) {
-  EXPECT_EQ(Find(Torchrun())->local_world_size, 4);
-  EXPECT_EQ(
-      Find(With(Torchrun(), {{"LOCAL_WORLD_SIZE", "2"}}))->local_world_size, 2);
-  EXPECT_EQ(Find(OpenMpi())->local_world_size, 4);
-  // Not known.
-  EXPECT_EQ(
-      Find(With(Torchrun(), {{"LOCAL_WORLD_SIZE", "-"}}))->local_world_size, 0);
+TEST(ProcessPlaceTest, KnowsOfOtherMachines) {
+  const Variables two_here = {{"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+                              {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+                              {"MASTER_ADDR", "n1"}};
+  const auto of_slurm = [](const std::string& machines) {
+    return With(Slurm(), {{"SLURM_STEP_NUM_NODES", machines}});
+  };
+  for (const Variables& several :
+       {Torchrun(), With(OpenMpi(), two_here), of_slurm("2")}) {
+    EXPECT_TRUE(Find(several)->has_other_machines);
+  }
+  for (const Variables& one_or_unknown :
+       {Variables(), With(Torchrun(), {{"LOCAL_WORLD_SIZE", "8"}}),
+        With(Torchrun(), {{"LOCAL_WORLD_SIZE", "-"}}), OpenMpi(), of_slurm("1"),
+        Slurm()}) {
+    EXPECT_FALSE(Find(one_or_unknown)->has_other_machines);
+  }
 }
 
 TEST(ProcessPlaceTest, NamesWhatIsWrongWithThoseOfTorchrun) {
@@ -289,6 +298,8 @@ TEST(ProcessPlaceTest, NamesWhatIsWrongWithThoseOfSlurm) {
        "neither MASTER_PORT nor SLURM_JOB_ID is set"},
       {with({{"SLURM_JOB_ID", "job"}}), "SLURM_JOB_ID should be"},
       {with({{"SLURM_STEP_ID", "-2"}}), "SLURM_STEP_ID should be"},
+      {with({{"SLURM_STEP_NUM_NODES", "0"}}),
+       "SLURM_STEP_NUM_NODES should be a whole number of at least 1"},
       {with({{"MASTER_PORT", "70000"}}), "MASTER_PORT should be"},
   });
 }
