@@ -20,6 +20,7 @@
 #include "base/path_lookup.h"
 #include "base/random.h"
 #include "base/status_macros.h"
+#include "base/stop_guard.h"
 #include "etc/weights/pretraining_parameters.h"
 #include "tasks/analysis/analysis_files.h"
 #include "tasks/analysis/analysis_html.h"
@@ -131,8 +132,12 @@ class AnalysisRun {
                : absl::OkStatus();
   }
   absl::Status Add(const EtcInput& input) {
-    ETC_RETURN_IF_ERROR(CheckStop());
-    ETC_RETURN_IF_ERROR(pass_.Add(input, examples_));
+    try {
+      const StopGuard guard(options_.callbacks.stop);
+      ETC_RETURN_IF_ERROR(pass_.Add(input, examples_));
+    } catch (const Stopped&) {
+      return CheckStop();
+    }
     examples_ += input.global_token_ids.size(0);
     return absl::OkStatus();
   }

@@ -611,6 +611,25 @@ int64_t AttentionPass::batch_size() const {
               (longest.longs * bytes.longs + longest.globals * bytes.globals)));
 }
 
+namespace {
+
+// Makes passes of an encoder take statistics while it lives, even if one is
+// stopped.
+class StatisticsRows {
+ public:
+  explicit StatisticsRows(EtcModel encoder) : encoder_(std::move(encoder)) {
+    encoder_->set_statistics_rows(kScoreRows);
+  }
+  ~StatisticsRows() { encoder_->set_statistics_rows(0); }
+  StatisticsRows(const StatisticsRows&) = delete;
+  StatisticsRows& operator=(const StatisticsRows&) = delete;
+
+ private:
+  EtcModel encoder_;
+};
+
+}  // namespace
+
 absl::Status AttentionPass::Add(EtcInput input, int64_t first) {
   const c10::InferenceMode no_gradients;
   const EtcConfig& config = state_->encoder->config();
@@ -645,9 +664,10 @@ absl::Status AttentionPass::Add(EtcInput input, int64_t first) {
   const torch::Tensor none =
       torch::zeros({0}, input.global_token_ids.options().dtype(torch::kInt64));
   input.outputs = {.longs = none, .globals = none};
-  state_->encoder->set_statistics_rows(kScoreRows);
-  state_->encoder(input);
-  state_->encoder->set_statistics_rows(0);
+  {
+    const StatisticsRows rows(state_->encoder);
+    state_->encoder(input);
+  }
   ETC_RETURN_IF_ERROR(status);
   state_->AddScores();
   return absl::OkStatus();

@@ -54,7 +54,7 @@ class AttentionPass {
   //   kInternal  weights of a row do not sum to 1 to 1e-4, as of a model whose
   //              scores are not numbers, or the parts of an entropy not to the
   //              whole
-  // Throws c10::Error as the encoder does.
+  // Throws c10::Error as the encoder does, and Stopped under a StopGuard.
   absl::Status Add(EtcInput input, int64_t first);
 
   // The statistics so far, without the description of model and data.

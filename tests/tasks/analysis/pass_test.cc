@@ -18,6 +18,7 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -28,6 +29,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/stop_guard.h"
 #include "tests/support/toy_model.h"
 
 namespace etc {
@@ -508,6 +510,20 @@ TEST(AttentionPassTest, RunsTheEncoderOnceForAllSlices) {
   }
   EXPECT_GT(embeddings[0], 0);
   EXPECT_EQ(embeddings[0], embeddings[1]);
+}
+
+TEST(AttentionPassTest, LeavesAnEncoderThatIsStoppedWithoutStatistics) {
+  EtcModel model = PassModel(/*bert=*/false, "sum");
+  AttentionPass pass(model, PassOptions(/*bert=*/false));
+  const std::atomic<bool> stop = true;
+  {
+    const StopGuard guard(&stop);
+    EXPECT_THROW(static_cast<void>(pass.Add(PassInput(/*bert=*/false), 0)),
+                 Stopped);
+  }
+  const c10::InferenceMode no_gradients;
+  model(PassInput(/*bert=*/false));
+  EXPECT_TRUE(model->TakeStatistics().empty());
 }
 
 // A token that sees itself alone, and rows drawn by a seed.
