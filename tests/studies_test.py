@@ -13,6 +13,7 @@ Ends with 77, after saying why, where Python lacks matplotlib.
 """
 
 import json
+import math
 import os
 import pathlib
 import signal
@@ -24,8 +25,11 @@ import unittest
 import xml.etree.ElementTree
 
 SOURCE, BINARIES = (pathlib.Path(path).resolve() for path in sys.argv[1:3])
-sys.path.insert(0, str(SOURCE / 'tests/documents'))
-import stand_ins  # pylint: disable=wrong-import-position
+sys.path[:0] = [str(SOURCE / folder) for folder in ('tests/documents', 'bench')]
+# pylint: disable=wrong-import-position
+import stand_ins
+import studies
+# pylint: enable=wrong-import-position
 
 RUNS = {'depth': 2 * 2 * 6, 'robustness': 2 * 2 * 2 * 2, 'half': 2 * 2 * 2,
         'switch': 2 * 2 * 4, 'hops': 2 * 3 * 4, 'translation_depth': 2 * 4,
@@ -137,6 +141,14 @@ class StudiesTest(unittest.TestCase):
     for result in self.check_study('hops').values():
       self.assertLessEqual(result['steps'], 20)
       self.assertEqual(result['evaluations'][0]['step'], 1)
+
+  def test_a_target_is_reached_by_the_first_evaluation_at_or_above_it(self):
+    evaluations = [{'step': step, 'accuracy': accuracy} for step, accuracy in
+                   ((50, 0.85), (100, 0.9), (150, 0.85), (200, 0.95))]
+    result = {'status': 'reached', 'evaluations': evaluations}
+    self.assertEqual(studies.updates_to_target(result), 100)
+    self.assertEqual(
+        studies.updates_to_target({**result, 'status': 'finished'}), math.inf)
 
   def test_translation_depth_scores_the_last_checkpoint(self):
     for (variant, _), result in self.check_study('translation_depth').items():
