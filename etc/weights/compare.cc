@@ -34,9 +34,12 @@ Side AsStored(const TensorReader& reader) {
 
 absl::StatusOr<Side> AsEncoder(const WeightFile& file) {
   ETC_ASSIGN_OR_RETURN(NamedTensors encoder, ReadEncoder(file));
-  ETC_ASSIGN_OR_RETURN(const HeadPlan plan,
-                       PlanHeads(file.source, file.source.config));
+  ETC_ASSIGN_OR_RETURN(
+      const HeadPlan plan,
+      PlanHeads(file.source, file.source.config, {.heads = AllHeads()}));
   ETC_ASSIGN_OR_RETURN(NamedTensors heads, ReadHeads(file, plan));
+  // Only our files have the outputs of a regression scaled.
+  UndoScaling(file.source.hugging_face, &heads);
   encoder.merge(heads);
   Side side{.path = file.source.path,
             .read = [encoder](const std::string& name)

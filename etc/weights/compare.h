@@ -25,8 +25,9 @@ struct WeightComparison {
 
 // Compares `path` ("here") with `other` ("there"), each anything that
 // TensorReader::Open takes: tensors of the same name, or if their naming styles
-// differ, the parameters of the encoders; and the configurations beside them,
-// if both have one. Errors are those of OpenWeights and of reading.
+// differ, the parameters of the encoders and of their heads
+// (pretraining_heads.h); and the configurations beside them, if both have one.
+// Errors are those of OpenWeights and of reading.
 absl::StatusOr<WeightComparison> CompareWeights(const std::string& path,
                                                 const std::string& other);
 

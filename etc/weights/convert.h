@@ -62,6 +62,13 @@ absl::StatusOr<LoadReport> LoadEncoderWeights(const std::string& path,
 // File formats of an export: those of HuggingFace and of TensorFlow.
 enum class ExportFormat { kSafetensors, kTensorFlow };
 
+struct ExportReport {
+  std::vector<std::string> written;  // paths, the weights last
+  // Names of heads that were left behind, since the format has none like them,
+  // and the reason why a vocabulary was.
+  std::vector<std::string> warnings;
+};
+
 // Writes the encoder of any source into `directory` as the project of its kind
 // does:
 //
@@ -77,16 +84,17 @@ enum class ExportFormat { kSafetensors, kTensorFlow };
 // HuggingFace's RoBERTa: it is one if it comes from one. Residual attention
 // "sum" and "mean" are RealFormer's use_running_mean in BERT's configurations,
 // which have no field for "decay"; "gate" is written as the mode that its gates
-// compute, off or sum. Returns the paths written, the weights last.
+// compute, off or sum.
 //   kAlreadyExists    `directory` has such weights
 //   kInvalidArgument  the project's code cannot compute the model: its gelu,
 //                     the epsilon of its LayerNorms or its sublayer, or a head
-//                     that it has otherwise or not at all, or gates that are
+//                     that it has otherwise or not at all, as ETC's code no
+//                     classifier and no answer span, or gates that are
 //                     neither all 0 nor all 1; a weight that is infinite or not
 //                     a number
-absl::StatusOr<std::vector<std::string>> ExportWeights(
-    const std::string& source, ExportFormat format,
-    const std::string& directory);
+absl::StatusOr<ExportReport> ExportWeights(const std::string& source,
+                                           ExportFormat format,
+                                           const std::string& directory);
 
 }  // namespace etc
 

@@ -7,11 +7,13 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "etc/weights/convert.h"
 #include "etc/weights/gates.h"
 #include "etc/weights/import_plan.h"
@@ -108,6 +110,15 @@ std::string InexpressibleHead(const SourceWeights& source,
   if (style == NameStyle::kGoogleBert && heads.Has(kClassifier) &&
       !ClassifiesTexts(source)) {
     return "has no classifier of tokens or choices, but this model has one";
+  }
+  if (style == NameStyle::kOfficialEtc) {
+    for (const PretrainingHead head : kTaskHeads) {
+      if (heads.Has(head)) {
+        return absl::StrCat("has no ", PretrainingHeadDescription(head),
+                            ", but this model has one, which --format "
+                            "huggingface keeps");
+      }
+    }
   }
   if (style != NameStyle::kHuggingFace || !source.hugging_face.is_roberta()) {
     return "";
@@ -263,9 +274,27 @@ absl::StatusOr<NamedTensors> TensorsInStyle(const NamedTensors& encoder,
   return result;
 }
 
-absl::StatusOr<std::vector<std::string>> ExportWeights(
-    const std::string& source, ExportFormat format,
-    const std::string& directory) {
+std::vector<std::string> WarningsOfHeads(const SourceWeights& source,
+                                         const HeadPlan& plan) {
+  std::vector<std::string> warnings = plan.notices;
+  std::vector<std::string> names;
+  for (const auto& [name, info] : source.tensors) {
+    if (source.names.style == NameStyle::kRealEtc &&
+        absl::StartsWith(name, "head.") && !plan.Uses(name)) {
+      names.push_back(QuotedName(name));
+    }
+  }
+  if (!names.empty()) {
+    warnings.push_back(absl::StrCat(source.path,
+                                    ": heads that no export has are left out: ",
+                                    JoinFirst(names, ", ", " and ")));
+  }
+  return warnings;
+}
+
+absl::StatusOr<ExportReport> ExportWeights(const std::string& source,
+                                           ExportFormat format,
+                                           const std::string& directory) {
   ETC_ASSIGN_OR_RETURN(const WeightFile file, OpenWeights(source));
   ETC_ASSIGN_OR_RETURN(const EtcConfig config, WithoutGates(file, source));
   ETC_ASSIGN_OR_RETURN(const HeadPlan head_plan,
@@ -295,20 +324,25 @@ absl::StatusOr<std::vector<std::string>> ExportWeights(
         AsRoberta(tensors, ClassifiesTexts(file.source), FirstPosition(fields));
   }
 
-  std::vector<std::string> written = {
-      absl::StrCat(directory, "/", target.config_file)};
+  ExportReport report{
+      .written = {absl::StrCat(directory, "/", target.config_file)},
+      .warnings = WarningsOfHeads(file.source, head_plan)};
+  if (!tokenizer.unsupported.empty()) {
+    report.warnings.push_back(
+        absl::StrCat(tokenizer.unsupported, ": the vocabulary is left out"));
+  }
   ETC_RETURN_IF_ERROR(CreateDirectories(directory));
   ETC_RETURN_IF_ERROR(CopyTokenizer(tokenizer, directory));
   if (!tokenizer.type.empty()) {
-    written.push_back(
+    report.written.push_back(
         absl::StrCat(directory, "/", VocabularyFileName(tokenizer.type)));
   }
-  ETC_RETURN_IF_ERROR(WriteFileAtomically(written[0], target.config));
+  ETC_RETURN_IF_ERROR(WriteFileAtomically(report.written[0], target.config));
   ETC_RETURN_IF_ERROR(is_tensorflow
                           ? WriteTensorFlowTensors(weights, tensors)
                           : WriteTensors(weights, tensors, {kFormatMetadata}));
-  written.push_back(weights);
-  return written;
+  report.written.push_back(weights);
+  return report;
 }
 
 }  // namespace etc

@@ -75,7 +75,7 @@ absl::Status AddTokenizerClass(const TextLimits& limits,
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> ExportForTransformers(
+absl::StatusOr<ExportReport> ExportForTransformers(
     const std::string& source, const TextLimits& limits,
     const std::string& directory) {
   ETC_ASSIGN_OR_RETURN(ImportPlan plan, PlanImport({.source = source}));
@@ -91,23 +91,25 @@ absl::StatusOr<std::vector<std::string>> ExportForTransformers(
   for (const CodeFile& file : TransformersCode()) {
     files.emplace_back(file.name, file.contents);
   }
-  std::vector<std::string> written;
+  ExportReport report{.warnings =
+                          WarningsOfHeads(plan.file.source, plan.heads)};
   ETC_RETURN_IF_ERROR(CreateDirectories(directory));
   ETC_RETURN_IF_ERROR(CopyTokenizer(plan.tokenizer, directory));
   if (!plan.tokenizer.type.empty()) {
-    written.push_back(
+    report.written.push_back(
         absl::StrCat(directory, "/", VocabularyFileName(plan.tokenizer.type)));
   }
   if (plan.tokenizer.type == "wordpiece") {
     ETC_RETURN_IF_ERROR(AddTokenizerClass(limits, directory));
   }
   for (const auto& [name, contents] : files) {
-    written.push_back(absl::StrCat(directory, "/", name));
-    ETC_RETURN_IF_ERROR(WriteFileAtomically(written.back(), contents));
+    report.written.push_back(absl::StrCat(directory, "/", name));
+    ETC_RETURN_IF_ERROR(WriteFileAtomically(report.written.back(), contents));
   }
-  written.push_back(absl::StrCat(directory, "/", kOurWeights));
-  ETC_RETURN_IF_ERROR(WriteTensors(written.back(), tensors, MetadataFor(plan)));
-  return written;
+  report.written.push_back(absl::StrCat(directory, "/", kOurWeights));
+  ETC_RETURN_IF_ERROR(
+      WriteTensors(report.written.back(), tensors, MetadataFor(plan)));
+  return report;
 }
 
 }  // namespace etc

@@ -3,9 +3,9 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
+#include "etc/weights/convert.h"
 
 namespace etc {
 
@@ -18,16 +18,16 @@ struct TextLimits {
   std::string sentences = "icu";
 };
 
-// Writes the encoder of any source, and a classifier of texts, for
+// Writes the encoder of any source, and the heads that `import` takes, for
 // HuggingFace's transformers, with the Python code that computes them there:
-// config.json with the classes in `auto_map`, model.safetensors with our names
-// and etc_config.json (so that it is a checkpoint of ours, too), the
-// vocabulary, and modeling_realetc.py with the files that it imports. A model
-// keeps its residual attention, gates too; a regression predicts the numbers
-// themselves. Returns the paths written, the weights last.
+// config.json with the classes in `auto_map`, one of them for a classifier of
+// texts; model.safetensors with our names and etc_config.json (so that it is a
+// checkpoint of ours, too); the vocabulary; and modeling_realetc.py with the
+// files that it imports. A model keeps its residual attention, gates too; a
+// regression predicts the numbers themselves.
 //   kAlreadyExists    `directory` has weights
 //   kInvalidArgument  errors of ImportWeights (convert.h)
-absl::StatusOr<std::vector<std::string>> ExportForTransformers(
+absl::StatusOr<ExportReport> ExportForTransformers(
     const std::string& source, const TextLimits& limits,
     const std::string& directory);
 

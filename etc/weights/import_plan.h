@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -68,6 +69,11 @@ absl::Status WriteImport(const ImportPlan& plan, uint64_t seed,
 
 // The parameters of the encoder in a file, by our names, in float32.
 absl::StatusOr<NamedTensors> ReadEncoder(const WeightFile& file);
+
+// Returns the notices of `plan`, and for files of ours a warning that names the
+// heads that it does not take.
+std::vector<std::string> WarningsOfHeads(const SourceWeights& source,
+                                         const HeadPlan& plan);
 
 // The parameters of an encoder under the names, and in the layout, of another
 // style, each name after the prefix that the style's own code writes

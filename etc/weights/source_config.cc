@@ -62,8 +62,7 @@ void AddModelType(const RecognizedNames& names, json* fields) {
   }
   const auto classes = fields->find("architectures");
   if (classes == fields->end() || classes->empty()) {
-    (*fields)["model_type"] =
-        absl::EndsWith(names.prefix, "roberta.") ? "roberta" : "bert";
+    (*fields)["model_type"] = ModelTypeOf(names);
   }
 }
 
@@ -174,6 +173,10 @@ json CommonFields(const EtcConfig& config) {
 }
 
 }  // namespace
+
+std::string ModelTypeOf(const RecognizedNames& names) {
+  return absl::EndsWith(names.prefix, "roberta.") ? "roberta" : "bert";
+}
 
 bool IsOfTransformersExport(const json& fields) {
   return fields.is_object() && fields.contains("model_type") &&

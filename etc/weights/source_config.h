@@ -51,6 +51,10 @@ absl::StatusOr<SourceConfig> ReadSourceConfig(const std::string& path);
 absl::StatusOr<SourceConfig> ReadBertSourceConfig(
     const std::string& path, const RecognizedNames* names = nullptr);
 
+// The `model_type` that follows from the names of tensors where no
+// configuration says one.
+std::string ModelTypeOf(const RecognizedNames& names);
+
 // `model_type` in config.json of ExportForTransformers.
 inline constexpr char kRealEtcModelType[] = "realetc";
 // Returns true for the contents of config.json of ExportForTransformers, or

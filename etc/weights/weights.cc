@@ -63,8 +63,10 @@ absl::Status FindConfig(const EtcConfig* assumed, WeightFile* file) {
     // Known is only the configuration of the model that they are loaded into.
     source.config = AsBert(source.config);
     source.config.segment_vocab_size = RowsOf(source, "token_type_embeddings");
-    source.config.max_absolute_position_embeddings =
-        RowsOf(source, "position_embeddings");
+    source.hugging_face.model_type = ModelTypeOf(source.names);
+    source.first_position = FirstPosition(source.hugging_face);
+    source.config.max_absolute_position_embeddings = std::max<int64_t>(
+        0, RowsOf(source, "position_embeddings") - source.first_position);
   }
   if (!is_bert && found.ok() && found->is_bert) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -346,10 +346,11 @@ absl::Status Import(ImportArguments arguments) {
   return absl::OkStatus();
 }
 
-void PrintWritten(const std::vector<std::string>& paths) {
-  for (const std::string& path : paths) {
+void PrintReport(const ExportReport& report) {
+  for (const std::string& path : report.written) {
     std::cout << "written: " << path << "\n";
   }
+  PrintWarnings(report.warnings);
 }
 
 // The mode of an export, which has no gates.
@@ -406,9 +407,9 @@ absl::StatusOr<TextLimits> LimitsOf(const std::string& source) {
 absl::Status ExportWithCode(const std::string& source,
                             const std::string& directory) {
   ETC_ASSIGN_OR_RETURN(const TextLimits limits, LimitsOf(source));
-  ETC_ASSIGN_OR_RETURN(const std::vector<std::string> written,
+  ETC_ASSIGN_OR_RETURN(const ExportReport report,
                        ExportForTransformers(source, limits, directory));
-  PrintWritten(written);
+  PrintReport(report);
   return absl::OkStatus();
 }
 
@@ -435,12 +436,12 @@ absl::Status Export(const ExportArguments& arguments) {
     return ExportWithCode(source, arguments.directory);
   }
   const bool is_tensorflow = arguments.format != "safetensors";
-  ETC_ASSIGN_OR_RETURN(const std::vector<std::string> written,
+  ETC_ASSIGN_OR_RETURN(const ExportReport report,
                        ExportWeights(source,
                                      is_tensorflow ? ExportFormat::kTensorFlow
                                                    : ExportFormat::kSafetensors,
                                      arguments.directory));
-  PrintWritten(written);
+  PrintReport(report);
   WarnOfResidualScores(source, is_tensorflow);
   return absl::OkStatus();
 }
@@ -532,7 +533,9 @@ void AddExportCommand(CLI::App* program, Action* action) {
       "those of RoBERTa. Heads that BERT's code has come along (of "
       "pre-training,\n"
       "glue, classify, squad), with the labels of a classifier as id2label;\n"
-      "those of other tasks stay behind. Translation models are written as\n"
+      "those of other tasks stay behind, with a warning. ETC's code has no\n"
+      "head of glue, classify or squad: write such a model as huggingface,\n"
+      "or after `import --no-heads`. Translation models are written as\n"
       "fairseq's: model.pt, which torch.load reads with weights_only=False,\n"
       "dict.txt, and of SentencePiece tokenizer.model.\n"
       "\n"

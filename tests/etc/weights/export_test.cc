@@ -19,6 +19,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "etc/weights/compare.h"
 #include "etc/weights/convert.h"
 #include "etc/weights/import_plan.h"
 #include "etc/weights/pretraining_heads.h"
@@ -26,6 +27,7 @@
 #include "nlohmann/json.hpp"
 #include "tests/etc/weights/random_model.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/support/toy_model.h"
 
 namespace etc {
 namespace {
@@ -34,6 +36,7 @@ using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Key;
 using testing::Not;
 
@@ -370,6 +373,59 @@ TEST_F(ExportTest, ARegressionPredictsNumbersThere) {
                               2 * heads.at("head.classifier.weight")));
   EXPECT_TRUE(torch::allclose(tensors.at("classifier.bias"),
                               2 * heads.at("head.classifier.bias") + 3));
+  const auto compared =
+      CompareWeights(directory_.File("there"), directory_.File("ours"));
+  ASSERT_TRUE(compared.ok()) << compared.status();
+  EXPECT_THAT(compared->differences, IsEmpty());
+}
+
+// --- Parts that stay behind --------------------------------------------------
+
+TEST_F(ExportTest, RefusesHeadsThatTheOfficialEtcLacks) {
+  for (const auto& [head, name] : {std::pair(kClassifier, "no classifier"),
+                                   std::pair(kAnswerSpan, "no answer span")}) {
+    const std::string ours =
+        WriteOurs(ToyConfig(), RandomHeads(ToyConfig(), {kPooler, head}), {},
+                  PretrainingHeadDescription(head));
+    for (const ExportFormat format :
+         {ExportFormat::kSafetensors, ExportFormat::kTensorFlow}) {
+      EXPECT_THAT(ExportError(ours, format),
+                  AllOf(HasSubstr(name), HasSubstr("--format huggingface"),
+                        HasSubstr("--no-heads")));
+    }
+  }
+}
+
+TEST_F(ExportTest, WarnsOfHeadsThatNoOtherCodeHas) {
+  NamedTensors heads = RandomHeads(BertOf(), {kPooler});
+  heads["head.token_classifier.bias"] = torch::zeros({3});
+  const std::string ours = WriteOurs(BertOf(), heads, {});
+  for (const ExportFormat format :
+       {ExportFormat::kSafetensors, ExportFormat::kTensorFlow}) {
+    const auto report = ExportWeights(
+        ours, format,
+        directory_.File(absl::StrCat("there", static_cast<int>(format))));
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_THAT(report->warnings,
+                ElementsAre(AllOf(HasSubstr("head.token_classifier.bias"),
+                                  Not(HasSubstr("pooler")))));
+  }
+}
+
+TEST_F(ExportTest, WarnsOfAVocabularyThatItLeavesOut) {
+  const std::string ours = WriteOurs(BertOf(), {}, {});
+  ASSERT_TRUE(WriteFileAtomically(ours + "/vocab.txt", "[UNK]\n").ok());
+  ASSERT_TRUE(
+      WriteFileAtomically(ours + "/tokenizer_config.json",
+                          R"({"tokenizer_class": "BertJapaneseTokenizer"})")
+          .ok());
+  const auto report =
+      ExportWeights(ours, ExportFormat::kSafetensors, directory_.File("there"));
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_THAT(report->warnings,
+              ElementsAre(AllOf(HasSubstr("BertJapaneseTokenizer"),
+                                HasSubstr("the vocabulary is left out"))));
+  EXPECT_FALSE(std::filesystem::exists(directory_.File("there/vocab.txt")));
 }
 
 // --- Configurations beside HuggingFace's tensors -----------------------------
@@ -402,6 +458,18 @@ TEST_F(ExportTest, TensorsSayWhoseConfigurationItIs) {
     Remove("there");
     Remove("ours");
   }
+}
+
+// Rows before that of the first position are not taken for positions.
+TEST_F(ExportTest, TensorsAloneSayThatTheyAreRobertas) {
+  const std::string there =
+      WriteTheirs(ExactBert(), {}, {.model_type = "roberta"});
+  ASSERT_TRUE(std::filesystem::remove(there + "/config.json"));
+  EtcModel model(ExactBert());
+  const auto report = LoadEncoderWeights(there, model);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_TRUE(SameTensors(ModuleTensors(*model),
+                          ModuleTensors(*RandomModel(ExactBert()))));
 }
 
 // --- Refusals ---------------------------------------------------------------

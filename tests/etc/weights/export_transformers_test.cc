@@ -22,7 +22,11 @@ namespace etc {
 namespace {
 
 using nlohmann::json;
+using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
 
 class ExportTransformersTest : public testing::Test {
  protected:
@@ -70,10 +74,11 @@ class ExportTransformersTest : public testing::Test {
 TEST_F(ExportTransformersTest, WritesConfigurationCodeAndWeightsByOurNames) {
   const std::string source = WriteClassifier(/*is_regression=*/false);
   const std::string out = directory_.File("out");
-  const auto written = ExportForTransformers(
+  const auto report = ExportForTransformers(
       source, {.max_long_length = 64, .max_global_length = 8}, out);
-  ASSERT_TRUE(written.ok()) << written.status();
-  EXPECT_EQ(written->back(), out + "/model.safetensors");
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->written.back(), out + "/model.safetensors");
+  EXPECT_THAT(report->warnings, IsEmpty());
   const json config = Config(out);
   EXPECT_EQ(config["model_type"], "realetc");
   EXPECT_EQ(config["architectures"],
@@ -109,7 +114,7 @@ TEST_F(ExportTransformersTest, IsACheckpointOfOurs) {
   EXPECT_EQ(EtcConfigToJson(file->source.config),
             EtcConfigToJson(model_->config()));
   EXPECT_THAT(file->source.hugging_face.labels,
-              testing::ElementsAre("owner", "retrial", "tenant"));
+              ElementsAre("owner", "retrial", "tenant"));
   EtcModel loaded(file->source.config);
   ASSERT_TRUE(LoadEncoderWeights(out, loaded).ok());
   EXPECT_TRUE(SameTensors(ModuleTensors(*loaded), ModuleTensors(*model_)));
@@ -127,6 +132,17 @@ TEST_F(ExportTransformersTest, RegressionPredictsTheNumbersThemselves) {
   EXPECT_TRUE(
       torch::allclose(*TensorReader(file->tensors).Read("head.classifier.bias"),
                       tensors_["head.classifier.bias"] * 2 + 10));
+}
+
+TEST_F(ExportTransformersTest, WarnsOfHeadsThatItLeavesOut) {
+  const std::string source = WriteClassifier(/*is_regression=*/false);
+  tensors_["head.token_classifier.weight"] = torch::randn({3, 4});
+  ASSERT_TRUE(WriteTensors(source + "/model.safetensors", tensors_, {}).ok());
+  const auto report = ExportForTransformers(source, {}, directory_.File("out"));
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_THAT(report->warnings,
+              ElementsAre(AllOf(HasSubstr("head.token_classifier.weight"),
+                                Not(HasSubstr("head.classifier")))));
 }
 
 TEST_F(ExportTransformersTest, RefusesADirectoryWithWeights) {

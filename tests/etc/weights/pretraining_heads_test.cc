@@ -235,6 +235,22 @@ TEST_F(PretrainingHeadsTest, OfFineTunedModelsComeBackToTheBit) {
   }
 }
 
+TEST_F(PretrainingHeadsTest, OfFineTunedModelsAreComparedAcrossStyles) {
+  NamedTensors heads = RandomHeads(BertOf(), {kPooler});
+  heads["head.classifier.weight"] = torch::randn({3, 12});
+  heads["head.classifier.bias"] = torch::randn({3});
+  const std::string there = directory_.File("there");
+  ASSERT_TRUE(ExportWeights(Write(RandomModel(BertOf()), heads),
+                            ExportFormat::kSafetensors, there)
+                  .ok());
+  heads["head.classifier.bias"] = heads["head.classifier.bias"] + 1;
+  const auto compared =
+      CompareWeights(Write(RandomModel(BertOf()), heads, "other"), there);
+  ASSERT_TRUE(compared.ok()) << compared.status();
+  ASSERT_EQ(compared->differences.size(), 1u);
+  EXPECT_EQ(compared->differences[0].name, "head.classifier.bias");
+}
+
 TEST_F(PretrainingHeadsTest, HaveTheLayoutOfOtherCodes) {
   const NamedTensors heads = RandomHeads(ToyConfig());
   const NamedTensors google =
