@@ -25,11 +25,13 @@ from .etc_attention import PlainGlobalLocalAttention
 from .etc_attention import RESIDUAL_MODES
 from .etc_attention import ResidualScores
 from .etc_attention import TokenPattern
+from .etc_text import chunks_of_texts
 from .etc_text import import_package
 from .etc_text import load_tokenizer
 from .etc_text import make_inputs
 from .etc_text import read_json
 from .etc_text import read_text_options
+from .etc_text import tensors_of_chunks
 from .etc_text import TOKENIZER_FILES
 from .etc_text import write_text_options
 
@@ -296,10 +298,16 @@ class EtcOutput(typing.NamedTuple):
 
 
 class TextVectors(typing.NamedTuple):
-  """Vectors of one text out of one pass: of all of it, and of each sentence."""
+  """Vectors of one text and of its sentences, of BERT its chunks.
+
+  ETC reads a text in one pass and has no vector for what it cuts off; BERT
+  reads all of it in chunks, and `document` is the mean of theirs.
+  """
   document: torch.Tensor  # [H]
-  sentences: torch.Tensor  # [sentences, H]; BERT has none
-  spans: list  # (begin, end) of the sentences in the text
+  sentences: torch.Tensor  # [sentences or chunks, H]
+  spans: list  # (begin, end) of the sentences or chunks in the text
+  cut_pieces: int = 0  # as of TextInputs
+  dropped_sentences: int = 0
 
 
 class TextTokens(typing.NamedTuple):
@@ -415,6 +423,11 @@ class Encoder:
     As EncodeTexts in C++: [CLS] pieces [SEP], cut at the model's length, and
     for ETC a global token for the whole text and for each sentence.
     """
+    made = make_inputs(texts, self._loaded_tokenizer(), self.text_options(),
+                       split_sentences)
+    return made.to(self.embedding.token.weight.device)
+
+  def _loaded_tokenizer(self):
     if getattr(self, "_tokenizer", None) is None:
       self._tokenizer = load_tokenizer(self.text_directory())
       if self._tokenizer.size > self.config.vocab_size:
@@ -422,9 +435,7 @@ class Encoder:
             f"{self.text_directory()}: the vocabulary has "
             f"{self._tokenizer.size} pieces, but the token table "
             f"{self.config.vocab_size} rows")
-    made = make_inputs(texts, self._tokenizer, self.text_options(),
-                                split_sentences)
-    return made.to(self.embedding.token.weight.device)
+    return self._tokenizer
 
   def run_texts(self, inputs):
     """The EtcOutput of what `inputs` made, or of tensors of the same names."""
@@ -438,26 +449,59 @@ class Encoder:
     texts are one batch, padded to the longest; its memory grows with them.
     """
     inputs = self.inputs(texts, split_sentences)
+    return self._evaluate(inputs), inputs
+
+  def _evaluate(self, inputs):
+    """As run_texts, without gradients or dropout."""
     was_training = [(module, module.training) for module in self.modules()]
     self.eval()
     try:
       with torch.no_grad():
-        return self.run_texts(inputs), inputs
+        return self.run_texts(inputs)
     finally:
       for module, training in was_training:
         module.training = training
 
   def embed(self, texts, split_sentences=None, batch_size=8):
-    """The TextVectors of each text; `batch_size` of them are encoded at once."""
+    """The TextVectors of each text; `batch_size` are encoded at once.
+
+    As EmbedText in C++ with the first token's output. Of BERT, `batch_size`
+    counts chunks of texts.
+    """
     if batch_size < 1:
       raise ValueError(f"batch_size should be at least 1, but is {batch_size}")
+    if not self.config.has_long_tokens:
+      return self._embed_chunks(texts, batch_size)
     vectors = []
     for start in range(0, len(texts), batch_size):
       output, inputs = self.encode(texts[start:start + batch_size],
                                    split_sentences)
-      vectors += [TextVectors(rows[0], rows[1:1 + len(spans)], spans)
-                  for rows, spans in zip(output.global_output,
-                                         inputs.sentences)]
+      vectors += [TextVectors(rows[0], rows[1:1 + len(spans)], spans, *unread)
+                  for rows, spans, *unread in zip(
+                      output.global_output, inputs.sentences,
+                      inputs.cut_pieces, inputs.dropped_sentences)]
+    return vectors
+
+  def _embed_chunks(self, texts, batch_size):
+    """`embed` of BERT: the outputs of [CLS] of chunks, and their means."""
+    tokenizer = self._loaded_tokenizer()
+    of_texts = chunks_of_texts(texts, tokenizer, self.text_options())
+    chunks = [chunk for of_text in of_texts for chunk in of_text]
+    rows = []
+    for start in range(0, len(chunks), batch_size):
+      tensors = tensors_of_chunks(chunks[start:start + batch_size], tokenizer)
+      output = self._evaluate({
+          name: tensor.to(self.embedding.token.weight.device)
+          for name, tensor in tensors.items()})
+      # A view would keep the outputs of all tokens.
+      rows.extend(output.global_output[:, 0].clone())
+    next_row = iter(rows)
+    vectors = []
+    for of_text in of_texts:
+      parts = torch.stack([next(next_row) for _ in of_text])
+      vectors.append(TextVectors(parts.mean(0), parts, [
+          (min(piece.begin for piece in chunk),
+           max(piece.end for piece in chunk)) for chunk in of_text]))
     return vectors
 
 

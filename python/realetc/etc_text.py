@@ -486,10 +486,14 @@ def _encode_sentence(text, begin, end, tokenizer):
   return found
 
 
-def _add_text(text, tokenizer, options, split, inputs):
-  """Adds one text to `inputs`; returns its ids and sentences of tokens."""
+def _encode_parts(text, number, tokenizer, parts):
+  """The Pieces of a text, and its sentences.
+
+  Returns:
+    The Pieces, the index of the sentence of each, and the sentences: those of
+    `parts`, (begin, end), that have a piece.
+  """
   pieces, owners, spans = [], [], []
-  parts = split(text) if options.has_long_tokens else [(0, len(text))]
   for begin, end in parts:
     found = _encode_sentence(text, begin, end, tokenizer)
     if found:
@@ -498,14 +502,31 @@ def _add_text(text, tokenizer, options, split, inputs):
       pieces += found
   if not pieces:
     raise ValueError(
-        f"text {len(inputs.pieces)} should have at least one piece, but is "
-        "empty, white space, or characters that the tokenizer drops")
-  room = (options.max_long_length if options.has_long_tokens
+        f"text {number} should have at least one piece, but is empty, white "
+        "space, or characters that the tokenizer drops")
+  return pieces, owners, spans
+
+
+def _ids(pieces, tokenizer):
+  return [tokenizer.cls, *(piece.id for piece in pieces), tokenizer.separator]
+
+
+def _room(options):
+  """The most pieces of a text."""
+  return (options.max_long_length if options.has_long_tokens
           else options.max_global_length) - 2
+
+
+def _add_text(text, tokenizer, options, split, inputs):
+  """Adds one text to `inputs`; returns its ids and sentences of tokens."""
+  pieces, owners, spans = _encode_parts(
+      text, len(inputs.pieces), tokenizer,
+      split(text) if options.has_long_tokens else [(0, len(text))])
+  room = _room(options)
   inputs.cut_pieces.append(max(0, len(pieces) - room))
   pieces, owners = pieces[:room], owners[:room]
   inputs.pieces.append(pieces)
-  ids = [tokenizer.cls, *(piece.id for piece in pieces), tokenizer.separator]
+  ids = _ids(pieces, tokenizer)
   if not options.has_long_tokens:
     inputs.sentences.append([])
     inputs.dropped_sentences.append(0)
@@ -521,14 +542,29 @@ def _padded(rows, padding):
   return torch.tensor([row + [padding] * (longest - len(row)) for row in rows])
 
 
+def _id_tensors(rows):
+  return {"input_ids": _padded(rows, 0),
+          "attention_mask": _padded([[1] * len(ids) for ids in rows], 0)}
+
+
+def _check_texts(texts, options):
+  if isinstance(texts, str) or not all(isinstance(t, str) for t in texts):
+    raise ValueError("texts should be a list of strings")
+  needed = {"max_long_length": 3, "max_global_length": 1} if (
+      options.has_long_tokens) else {"max_global_length": 3}
+  for name, least in needed.items():
+    if getattr(options, name) < least:
+      raise ValueError(f"{name} should be at least {least}, but is "
+                       f"{getattr(options, name)}")
+
+
 def make_inputs(texts, tokenizer, options, split=None):
   """TextInputs of a list of texts, as EncodeTexts in C++ makes them.
 
   `split` gives the (begin, end) of the sentences of a text; split_sentences by
   default.
   """
-  if isinstance(texts, str) or not all(isinstance(t, str) for t in texts):
-    raise ValueError("texts should be a list of strings")
+  _check_texts(texts, options)
   if not texts:
     raise ValueError("there should be at least one text to encode")
   if options.has_long_tokens and split is None and options.sentences != "icu":
@@ -536,17 +572,27 @@ def make_inputs(texts, tokenizer, options, split=None):
         f"the model was trained with the sentences of {options.sentences}, "
         "which the Python package does not split; give split_sentences, which "
         "returns the (begin, end) of each")
-  needed = {"max_long_length": 3, "max_global_length": 1} if (
-      options.has_long_tokens) else {"max_global_length": 3}
-  for name, least in needed.items():
-    if getattr(options, name) < least:
-      raise ValueError(f"{name} should be at least {least}, but is "
-                       f"{getattr(options, name)}")
   inputs = TextInputs()
   rows = [_add_text(text, tokenizer, options, split or split_sentences, inputs)
           for text in texts]
-  inputs["input_ids"] = _padded([ids for ids, _ in rows], 0)
-  inputs["attention_mask"] = _padded([[1] * len(ids) for ids, _ in rows], 0)
+  inputs.update(_id_tensors([ids for ids, _ in rows]))
   if options.has_long_tokens:
     inputs["sentence_ids"] = _padded([owners for _, owners in rows], -1)
   return inputs
+
+
+def chunks_of_texts(texts, tokenizer, options):
+  """The chunks of each text for BERT: lists of at most _room() Pieces."""
+  _check_texts(texts, options)
+  room = _room(options)
+  chunks = []
+  for number, text in enumerate(texts):
+    pieces, _, _ = _encode_parts(text, number, tokenizer, [(0, len(text))])
+    chunks.append([pieces[begin:begin + room]
+                   for begin in range(0, len(pieces), room)])
+  return chunks
+
+
+def tensors_of_chunks(chunks, tokenizer):
+  """The tensors of TextInputs for a batch of chunks."""
+  return _id_tensors([_ids(chunk, tokenizer) for chunk in chunks])

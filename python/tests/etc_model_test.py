@@ -150,6 +150,25 @@ def test_outputs_are_those_of_cpp(number, plain, of_cpp):
 
 
 @needs_program
+@pytest.mark.parametrize("number", range(len(_CONFIGS)), ids=lambda n: "_".join(
+    map(str, _CONFIGS[n].values())))
+def test_vectors_are_those_of_cpp(number, of_cpp):
+  folder, found = of_cpp[number]
+  model = realetc.EtcModel.from_pretrained(folder)
+  vectors = model.embed(TEXTS)
+  for b, (text, one) in enumerate(zip(TEXTS, vectors)):
+    _assert_near(one.document, found[f"document.{b}"])
+    _assert_near(one.sentences, found[f"parts.{b}"])
+    assert ([one.cut_pieces, one.dropped_sentences] ==
+            found[f"unread.{b}"].tolist())
+    if not one.cut_pieces:  # a sentence cut in two ends with it in C++
+      assert ([[len(text[:end].encode()) for end in span]
+               for span in one.spans] == found[f"ranges.{b}"].tolist())
+  if not model.config.has_long_tokens:
+    assert len(vectors[3].spans) == 3  # chunks of 126 pieces
+
+
+@needs_program
 def test_sentences_and_pieces_of_odd_texts_are_those_of_cpp(tmp_path):
   generator = random.Random(1)
   parts = ["The ", "a", "U.", "S.", "mr. ", "Fig. ", "3", ".", "!", "? ", "...",
@@ -342,6 +361,48 @@ def test_embed_gives_rows_of_the_global_output(tmp_path):
   # A text by itself is what it is in a batch.
   alone = model.embed(TEXTS[2:3])[0]
   torch.testing.assert_close(alone.document, vectors[2].document)
+
+
+def test_embed_says_how_much_of_a_text_is_cut(tmp_path):
+  folder = _write(_model(_config()), tmp_path / "checkpoint")
+  (folder / "finetune.json").write_text(json.dumps(
+      {"data": {"max_long_length": 20, "max_global_length": 3}}))
+  model = realetc.EtcModel.from_pretrained(folder)
+  cut, whole = model.embed(["A. B. C. " * 10, "One"])
+  assert (cut.cut_pieces, cut.dropped_sentences) == (60 - 18, 1)
+  assert len(cut.sentences) == len(cut.spans) == 2
+  assert (whole.cut_pieces, whole.dropped_sentences) == (0, 0)
+
+
+def test_embed_reads_all_of_a_text_by_bert(tmp_path, monkeypatch):
+  model = realetc.EtcModel.from_pretrained(
+      _write(_model(_config(**_BERT)), tmp_path / "checkpoint")).train()
+  # 300 pieces in chunks of 128 positions less [CLS] and [SEP].
+  text = ("the court " * 150).strip()
+  spans = [(0, 629), (630, 1259), (1260, 1499)]
+  sizes = []
+  run = model.run_texts
+  with monkeypatch.context() as patch:
+    patch.setattr(model, "run_texts", lambda inputs: (
+        sizes.append(len(inputs["input_ids"])), run(inputs))[1])
+    long, short = model.embed([text, "One"], batch_size=3)
+    assert sizes == [3, 1]
+    assert model.embed([text], batch_size=1)[0].spans == spans
+    assert sizes == [3, 1, 1, 1, 1]
+  assert model.training
+  assert long.spans == spans and short.spans == [(0, 3)]
+  expected = torch.stack([
+      model.encode([text[slice(*span)]])[0].global_output[0, 0]
+      for span in spans])
+  _assert_near(long.sentences, expected)
+  _assert_near(long.document, expected.mean(0))
+  _assert_near(short.document, model.encode(["One"])[0].global_output[0, 0])
+  assert (long.cut_pieces, long.dropped_sentences) == (0, 0)
+  assert model.embed([]) == []
+  with pytest.raises(ValueError, match="text 1 should have at least one piece"):
+    model.embed(["One", " "])
+  with pytest.raises(ValueError, match="list of strings"):
+    model.embed("One")
 
 
 def test_embed_takes_batches(tmp_path, monkeypatch):

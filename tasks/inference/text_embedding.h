@@ -36,8 +36,8 @@ struct EmbeddedText {
   torch::Tensor document;  // [H]
   torch::Tensor parts;     // [P, H]
   // [P]: bytes of the text of each part. ETC's parts are sentences, in one pass
-  // over the text; BERT's are chunks of as many pieces as it reads, which cover
-  // the text.
+  // over the text; BERT's are chunks of LoadedEncoder::max_global_length - 2
+  // pieces, which cover the text.
   std::vector<ByteRange> ranges;
   // ETC's pieces at the end of the text that had no room (max_long_length), and
   // sentences before them without a global token (max_global_length), which

@@ -7,7 +7,9 @@
 // TEXTS has a JSON string on each line. OUT, a safetensors file, gets the
 // tokens of the batch and its outputs: token_ids, global_token_ids,
 // long_output, global_output, and of text b pieces.b [pieces, 3], the id, first
-// byte and end of each, and sentences.b, the sentence of each token.
+// byte and end of each, and sentences.b, the sentence of each token. Of
+// EmbedText it has document.b, parts.b, ranges.b [parts, 2], first byte and end
+// of each, and unread.b, the pieces and sentences that were cut.
 #include <c10/core/InferenceMode.h>
 #include <torch/types.h>
 #include <torch/utils.h>
@@ -23,6 +25,7 @@
 #include "base/status_macros.h"
 #include "etc/weights/checkpoint.h"
 #include "nlohmann/json.hpp"
+#include "tasks/inference/text_embedding.h"
 #include "tasks/inference/text_encoder.h"
 
 namespace etc {
@@ -45,11 +48,28 @@ torch::Tensor PiecesOf(const EncodedText& text) {
   return torch::tensor(numbers, torch::kInt64).view({-1, 3});
 }
 
-absl::Status Run(const std::string& checkpoint, const std::string& texts,
+absl::Status AddVectors(const LoadedEncoder& loaded, const std::string& text,
+                        size_t number, NamedTensors* tensors) {
+  ETC_ASSIGN_OR_RETURN(const EmbeddedText vectors, EmbedText(loaded, text));
+  std::vector<int64_t> ranges;
+  for (const auto& [begin, end] : vectors.ranges) {
+    ranges.insert(ranges.end(), {begin, end});
+  }
+  tensors->insert(
+      {{absl::StrCat("document.", number), vectors.document},
+       {absl::StrCat("parts.", number), vectors.parts},
+       {absl::StrCat("ranges.", number),
+        torch::tensor(ranges, torch::kInt64).view({-1, 2})},
+       {absl::StrCat("unread.", number),
+        torch::tensor({vectors.cut_pieces, vectors.dropped_sentences})}});
+  return absl::OkStatus();
+}
+
+absl::Status Run(const std::string& checkpoint, const std::string& path,
                  const std::string& out) {
   ETC_ASSIGN_OR_RETURN(const LoadedEncoder loaded, LoadEncoder(checkpoint));
-  ETC_ASSIGN_OR_RETURN(const EncodedTexts encoded,
-                       EncodeTexts(loaded, ReadTexts(texts)));
+  const std::vector<std::string> texts = ReadTexts(path);
+  ETC_ASSIGN_OR_RETURN(const EncodedTexts encoded, EncodeTexts(loaded, texts));
   const c10::InferenceMode no_gradients;
   EtcModel encoder = loaded.encoder;
   const EtcOutput output = encoder(encoded.input);
@@ -62,6 +82,7 @@ absl::Status Run(const std::string& checkpoint, const std::string& texts,
     tensors[absl::StrCat("pieces.", b)] = PiecesOf(text);
     tensors[absl::StrCat("sentences.", b)] =
         torch::tensor(text.sentences, torch::kInt32);
+    ETC_RETURN_IF_ERROR(AddVectors(loaded, texts[b], b, &tensors));
   }
   return WriteTensors(out, tensors, {});
 }
