@@ -445,31 +445,6 @@ absl::StatusOr<AttentionAnalysis> AnalyseTexts(
   return run.Result(loaded.config, loaded.path);
 }
 
-absl::StatusOr<AttentionAnalysis> AnalyseAndWrite(
-    const AttentionAnalysisOptions& options) {
-  ETC_RETURN_IF_ERROR(CheckAnalysisOptions(options));
-  ETC_ASSIGN_OR_RETURN(AttentionAnalysis analysis, options.text.empty()
-                                                       ? AnalyseRecords(options)
-                                                       : AnalyseTexts(options));
-  ETC_RETURN_IF_ERROR(CreateDirectories(options.output));
-  std::vector<std::string> pictures;
-  for (const auto& [name, contents] : AnalysisPictures(analysis)) {
-    ETC_RETURN_IF_ERROR(WriteFileAtomically(FileOf(options, name), contents));
-    pictures.push_back(name);
-  }
-  for (const auto& [name, contents] : kAnalysisFiles) {
-    ETC_RETURN_IF_ERROR(
-        WriteFileAtomically(FileOf(options, name), contents(analysis)));
-  }
-  // Pictures of an earlier analysis that this one has not.
-  for (const std::string name : kPictureNames) {
-    if (std::find(pictures.begin(), pictures.end(), name) == pictures.end()) {
-      FileOperations::Current().Unlink(FileOf(options, name));
-    }
-  }
-  return analysis;
-}
-
 }  // namespace
 
 absl::Status CheckAnalysisOptions(const AttentionAnalysisOptions& options) {
@@ -523,13 +498,58 @@ absl::StatusOr<AnalysedModel> FindAnalysedModel(
   return model;
 }
 
-absl::StatusOr<AttentionAnalysis> AnalyseAttention(
+absl::StatusOr<AttentionAnalysis> RunAnalysis(
     const AttentionAnalysisOptions& options) {
   return NamingOutOfMemory(
       [&] {
         return absl::StrCat("analysing the attention of ", options.checkpoint);
       },
-      [&] { return AnalyseAndWrite(options); });
+      [&] {
+        return options.text.empty() ? AnalyseRecords(options)
+                                    : AnalyseTexts(options);
+      });
+}
+
+namespace {
+
+absl::Status WriteFiles(const AttentionAnalysis& analysis,
+                        const AttentionAnalysisOptions& options) {
+  ETC_RETURN_IF_ERROR(CreateDirectories(options.output));
+  std::vector<std::string> pictures;
+  for (const auto& [name, contents] : AnalysisPictures(analysis)) {
+    ETC_RETURN_IF_ERROR(WriteFileAtomically(FileOf(options, name), contents));
+    pictures.push_back(name);
+  }
+  for (const auto& [name, contents] : kAnalysisFiles) {
+    ETC_RETURN_IF_ERROR(
+        WriteFileAtomically(FileOf(options, name), contents(analysis)));
+  }
+  // Pictures of an earlier analysis that this one has not.
+  for (const std::string name : kPictureNames) {
+    if (std::find(pictures.begin(), pictures.end(), name) == pictures.end()) {
+      FileOperations::Current().Unlink(FileOf(options, name));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status WriteAnalysis(const AttentionAnalysis& analysis,
+                           const AttentionAnalysisOptions& options) {
+  return NamingOutOfMemory(
+      [&] {
+        return absl::StrCat("writing the analysis of ", options.checkpoint);
+      },
+      [&] { return WriteFiles(analysis, options); });
+}
+
+absl::StatusOr<AttentionAnalysis> AnalyseAttention(
+    const AttentionAnalysisOptions& options) {
+  ETC_RETURN_IF_ERROR(CheckAnalysisOptions(options));
+  ETC_ASSIGN_OR_RETURN(AttentionAnalysis analysis, RunAnalysis(options));
+  ETC_RETURN_IF_ERROR(WriteAnalysis(analysis, options));
+  return analysis;
 }
 
 }  // namespace etc

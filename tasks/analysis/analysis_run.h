@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tasks/analysis/attention_statistics.h"
 #include "tasks/analysis/comparison.h"
@@ -65,6 +66,14 @@ absl::StatusOr<AnalysedModel> FindAnalysedModel(
 // does before all else.
 //   kAlreadyExists, kInvalidArgument  as AnalyseAttention
 absl::Status CheckAnalysisOptions(const AttentionAnalysisOptions& options);
+
+// AnalyseAttention with options that are checked, and without its files.
+absl::StatusOr<AttentionAnalysis> RunAnalysis(
+    const AttentionAnalysisOptions& options);
+
+// Writes the files of an analysis, each whole or not at all.
+absl::Status WriteAnalysis(const AttentionAnalysis& analysis,
+                           const AttentionAnalysisOptions& options);
 
 // Analyses, and writes the files, each whole or not at all.
 //   kNotFound           there is no such checkpoint, or file

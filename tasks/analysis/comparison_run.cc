@@ -65,20 +65,33 @@ absl::Status CheckModels(const AttentionComparisonOptions& options) {
   return CheckComparable(shapes, options.inputs);
 }
 
+// Analyses all models, and writes the files of each when the last one is done.
+absl::Status WriteAnalyses(const AttentionComparisonOptions& options) {
+  ETC_RETURN_IF_ERROR(CheckModels(options));
+  std::vector<AttentionAnalysis> analyses;
+  for (size_t i = 0; i < options.inputs.size(); ++i) {
+    ETC_ASSIGN_OR_RETURN(AttentionAnalysis analysis,
+                         RunAnalysis(OptionsOf(options, i)));
+    analyses.push_back(std::move(analysis));
+  }
+  for (size_t i = 0; i < analyses.size(); ++i) {
+    ETC_RETURN_IF_ERROR(WriteAnalysis(analyses[i], OptionsOf(options, i)));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::vector<AttentionAnalysis>> AnalysesOf(
     const AttentionComparisonOptions& options) {
-  std::vector<AttentionAnalysis> analyses;
   if (RunsModels(options)) {
-    ETC_RETURN_IF_ERROR(CheckModels(options));
+    ETC_RETURN_IF_ERROR(WriteAnalyses(options));
   }
+  std::vector<AttentionAnalysis> analyses;
   for (size_t i = 0; i < options.inputs.size(); ++i) {
-    std::string input = options.inputs[i];
-    if (RunsModels(options)) {
-      ETC_RETURN_IF_ERROR(AnalyseAttention(OptionsOf(options, i)).status());
-      // Numbers of the file, so that a comparison of the files gives the same.
-      input = OptionsOf(options, i).output;
-    }
-    ETC_ASSIGN_OR_RETURN(AttentionAnalysis analysis, ReadAnalysis(input));
+    // Numbers of the file, so that a comparison of the files gives the same.
+    ETC_ASSIGN_OR_RETURN(
+        AttentionAnalysis analysis,
+        ReadAnalysis(RunsModels(options) ? OptionsOf(options, i).output
+                                         : options.inputs[i]));
     analyses.push_back(std::move(analysis));
   }
   ETC_RETURN_IF_ERROR(CheckComparable(analyses, options.inputs));

@@ -97,7 +97,7 @@ void ConfigTable<ClassifyOptions>::ReadDelimiter(JsonObjectReader& reader,
 void ConfigTable<ClassifyOptions>::ReadLabels(JsonObjectReader& reader,
                                               ClassifyOptions* options) {
   std::vector<std::string>& labels = options->labels;
-  reader.Optional("labels", &labels);
+  reader.OneOrMore("labels", &labels);
   if (!reader.Has("labels")) {
     return;
   }

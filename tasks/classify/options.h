@@ -68,6 +68,7 @@ struct ConfigTable<ClassifyOptions> {
 
   static constexpr absl::string_view kFormats[] = {"json", "csv", "tsv"};
   static constexpr absl::string_view kTypes[] = {"one", "several", "number"};
+  static constexpr absl::string_view kWeightings[] = {"balanced"};
   static constexpr auto kFields = std::make_tuple(
       Field("format", &O::format, "`\"csv\"`, `\"tsv\"` or `\"json\"`",
             {.one_of = kFormats, .default_text = "by the name"}),
@@ -99,9 +100,10 @@ struct ConfigTable<ClassifyOptions> {
             "factors of the loss by label: `{\"rare\": 5}`, or "
             "`\"balanced\"`: n / (C n_c) for n_c of n documents with one of C "
             "labels",
-            {.default_text = "1 each",
+            {.one_of = kWeightings,
+             .default_text = "1 each",
              .type_text = "object of numbers or text",
-             .more_bounds = "\"balanced\", or at least 0 each"}),
+             .more_bounds = "or at least 0 each"}),
       Field("threshold", &O::threshold,
             "several: least probability of a label that is predicted",
             {.above = 0, .below = 1}),

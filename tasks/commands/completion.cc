@@ -38,17 +38,11 @@ struct Command {
   std::vector<Value> arguments;
 };
 
-// Words in quotes of the bounds of a field, and those of a switch.
+// The words that a field may be, and those of a switch.
 std::vector<std::string> WordsOf(const FieldDescription& field) {
-  if (field.type == "true or false") {
-    return {"true", "false"};
-  }
-  std::vector<std::string> words;
-  const std::vector<std::string> parts = absl::StrSplit(field.bounds, '"');
-  for (size_t i = 1; i < parts.size(); i += 2) {
-    words.push_back(parts[i]);
-  }
-  return words;
+  return field.type == "true or false"
+             ? std::vector<std::string>{"true", "false"}
+             : field.words;
 }
 
 std::vector<std::string> TaskNames() {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -298,9 +299,10 @@ absl::StatusOr<double> PrintTimeOnDevice(const FinetuneConfig& config,
   });
 }
 
-// The runs of a grid and the updates of all, as far as they are known; `time`
-// is that of an update of the first setting.
-void PrintGrid(const std::vector<GridSetting>& settings, double time) {
+// The runs of a grid and, given the time of an update of the first setting, the
+// updates of all, as far as they are known.
+void PrintGrid(const std::vector<GridSetting>& settings,
+               std::optional<double> time) {
   int64_t updates = 0;
   int64_t runs = 0;
   bool is_known = true;
@@ -315,9 +317,9 @@ void PrintGrid(const std::vector<GridSetting>& settings, double time) {
       "\nGrid of %s, %s; all above is of the first one,\n%s\n",
       Counted(static_cast<int64_t>(settings.size()), "setting"),
       Counted(runs, "run"), settings.front().name);
-  if (is_known) {
+  if (time.has_value() && is_known) {
     PrintDuration(absl::StrCat(FormatCount(updates), " updates"),
-                  time * static_cast<double>(updates));
+                  *time * static_cast<double>(updates));
     std::cout << "if all take as long as those of the first setting\n";
   }
 }
@@ -374,7 +376,11 @@ absl::Status Estimate(const EstimateArguments& arguments) {
       PrintWarnings({absl::StrCat("memory is estimated for the CPU, not for ",
                                   device.str())});
     }
-    return EstimateTranslation(config);
+    ETC_RETURN_IF_ERROR(EstimateTranslation(config));
+    if (!read.grid.empty()) {
+      PrintGrid(settings, /*time=*/std::nullopt);
+    }
+    return absl::OkStatus();
   }
   const EstimatedDevice on = WithBackend(device, config);
   ETC_ASSIGN_OR_RETURN(const std::shared_ptr<TaskHead> layers,

@@ -31,6 +31,7 @@
 #include "tasks/data/example_source.h"
 #include "tasks/runs/task_setup.h"
 #include "tasks/train/evaluate.h"
+#include "tasks/train/model_task.h"
 #include "tasks/train/open_data.h"
 #include "tasks/train/run_plan.h"
 
@@ -160,9 +161,16 @@ absl::Status Compare(const std::string& checkpoint, const std::string& other) {
 
 // --- A record ---------------------------------------------------------------
 
-// --data, or the first of `files` that the configuration names.
+// --data, or the files that the configuration names.
 absl::StatusOr<std::vector<std::string>> DataOf(
-    const InspectArguments& arguments, const std::vector<std::string>& files) {
+    const InspectArguments& arguments, const FinetuneConfig& config,
+    const std::vector<std::string>& files) {
+  if (!arguments.data.empty() && config.encoder_decoder.has_value()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--data names one file, but ", config.task,
+        " reads two: name them in the configuration, or by --set data.",
+        arguments.count ? "train" : "dev"));
+  }
   if (!arguments.data.empty()) {
     return std::vector<std::string>{arguments.data};
   }
@@ -173,20 +181,28 @@ absl::StatusOr<std::vector<std::string>> DataOf(
   return files;
 }
 
+// A task with a model of its own completes the model by its vocabulary.
+absl::StatusOr<TaskSetup> SetUp(FinetuneConfig* config) {
+  return config->encoder_decoder.has_value() ? SetUpTraining(config)
+                                             : SetUpTask(*config);
+}
+
 absl::Status InspectRecord(const InspectArguments& arguments,
-                           const FinetuneConfig& config) {
+                           FinetuneConfig config) {
   ETC_ASSIGN_OR_RETURN(
       const std::vector<std::string> data,
-      DataOf(arguments,
+      DataOf(arguments, config,
              config.data.dev.empty() ? config.data.train : config.data.dev));
-  ETC_ASSIGN_OR_RETURN(const TaskSetup setup, SetUpTask(config));
+  ETC_ASSIGN_OR_RETURN(const TaskSetup setup, SetUp(&config));
   PrintWarnings(setup.warnings);
-  ETC_ASSIGN_OR_RETURN(const std::vector<std::string> files,
+  ETC_ASSIGN_OR_RETURN(std::vector<std::string> files,
                        FindDataFiles({data.front()}));
+  files.resize(1);
   ETC_ASSIGN_OR_RETURN(
       const auto records,
-      OpenRecords(*setup.task, {.patterns = {files.front()},
-                                .limits = RecordLimitsOf(config.data)}));
+      OpenRecords(*setup.task,
+                  {.patterns = AsModelTask(*setup.task) ? data : files,
+                   .limits = RecordLimitsOf(config.data)}));
   if (arguments.record < 0 || arguments.record >= records->size()) {
     return absl::OutOfRangeError(
         absl::StrCat(files.front(), ": record ", arguments.record,
@@ -200,12 +216,12 @@ absl::Status InspectRecord(const InspectArguments& arguments,
   return absl::OkStatus();
 }
 
-// Prints the right value of train.num_train_examples, and the reason.
+// Prints the right value of train.num_train_examples, and what was left out.
 absl::Status CountExamples(const InspectArguments& arguments,
-                           const FinetuneConfig& config) {
+                           FinetuneConfig config) {
   ETC_ASSIGN_OR_RETURN(const std::vector<std::string> data,
-                       DataOf(arguments, config.data.train));
-  ETC_ASSIGN_OR_RETURN(const TaskSetup setup, SetUpTask(config));
+                       DataOf(arguments, config, config.data.train));
+  ETC_ASSIGN_OR_RETURN(const TaskSetup setup, SetUp(&config));
   PrintWarnings(setup.warnings);
   StreamReporter reporter = ConsoleReporter();
   ETC_ASSIGN_OR_RETURN(const auto records,
@@ -214,6 +230,14 @@ absl::Status CountExamples(const InspectArguments& arguments,
                                     .use = RecordUse::kTraining,
                                     .limits = RecordLimitsOf(config.data)},
                                    {.reporter = &reporter}));
+  if (AsModelTask(*setup.task) != nullptr) {
+    const int64_t batches = EpochExamples(*setup.task, *records, config);
+    const std::string left_out = records->LeftOut();
+    std::cout << Counted(records->size(), "record") << ", " << batches
+              << (batches == 1 ? " batch\n" : " batches\n") << left_out
+              << (left_out.empty() ? "" : "\n");
+    return absl::OkStatus();
+  }
   ETC_ASSIGN_OR_RETURN(
       const ExampleCount count,
       CountTrainingExamples(

@@ -224,8 +224,9 @@ struct ConfigTable<DataConfig> {
             {.names_files = true}),
       Field("dev_fraction", &C::dev_fraction,
             "share of the records of `data.train` that is held out for "
-            "evaluation if `data.dev` is empty, the same share of each label; "
-            "`classify`, `glue` and `tokens` only",
+            "evaluation if `data.dev` is empty, the same share of each label "
+            "(of several, the first decides; `tokens` has none); `classify`, "
+            "`glue` and `tokens` only",
             {.least = 0, .below = 1}),
       Field("dev_seed", &C::dev_seed, "chooses the records that are held out",
             {.least = 0}),
@@ -269,9 +270,10 @@ struct ConfigTable<DataConfig> {
             "as the official format has it",
             {.one_of = kOnBadRecord}),
       Field("sentences", &C::sentences,
-            "how the documents of WikiHop, `classify` and `tokens`, and of "
-            "`openkp` without VDOM, are split: by ICU, or as the official "
-            "program does, by the tables of NLTK's Punkt in this folder "
+            "how the documents of WikiHop, `classify` and `tokens`, of "
+            "`openkp` without VDOM, and the contexts of `squad` are split: by "
+            "ICU, or as the official program of WikiHop does, by the tables of "
+            "NLTK's Punkt in this folder "
             "(`nltk_data/tokenizers/punkt_tab/english`)",
             {.names_files = true, .no_file = "icu"}));
 };
@@ -376,8 +378,9 @@ struct ConfigTable<TrainConfig> {
       Field("steps", &C::steps, "updates, instead of epochs",
             {.least = 1, .most = 1e12}),
       Field("num_train_examples", &C::num_train_examples,
-            "number of examples that `epochs` refers to; if absent, all there "
-            "are (`realetc inspect --config CONFIG --count` counts them)",
+            "number of examples (`translation`: batches) that `epochs` refers "
+            "to; if absent, all there are (`realetc inspect --config CONFIG "
+            "--count` counts them)",
             {.least = 1, .most = 1e12}),
       Field("max_examples", &C::max_examples,
             "for quick trials: only the first so many records of `data.train` "

@@ -227,7 +227,8 @@ FieldDescription DescribeByRule(const std::string& name,
                                ? default_value
                                : std::string(rule.default_text),
           .bounds = BoundsText(rule),
-          .meaning = std::string(meaning)};
+          .meaning = std::string(meaning),
+          .words = {rule.one_of.begin(), rule.one_of.end()}};
 }
 
 std::vector<FieldDescription> ConfigFields() {

@@ -24,6 +24,8 @@ struct FieldDescription {
   std::string default_value;  // "`2048`", "4 times that"
   std::string bounds;         // "at least 1"; empty: none
   std::string meaning;        // a sentence
+  // Words that the value, or an element of a list, may be; empty: any.
+  std::vector<std::string> words = {};
 };
 
 // The fields of every configuration, in the order of doc/configuration.md.

@@ -83,7 +83,7 @@ struct ConfigTable<HotpotqaOptions> {
             "joint F1: tunes on them; `predict` looks at no answers, and takes "
             "the one above"),
       Field("max_answer_length", &O::max_answer_length,
-            "pieces of the longest answer", {.least = 1}),
+            "pieces of the longest answer", CountFrom(1)),
       Field("flat_sequence", &O::flat_sequence,
             "ablation: one sequence without paragraphs"),
       Field("official_compatibility", &O::official_compatibility,

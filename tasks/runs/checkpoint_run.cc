@@ -199,6 +199,23 @@ absl::Status CheckFiles(const std::string& directory, const CheckpointRun& run,
   return options.context.Agree(status);
 }
 
+// Opens the records, and checks those that are in memory before the model is
+// loaded: a mistake in the last one would come after all others had been run.
+absl::StatusOr<std::unique_ptr<ExampleSource>> OpenCheckedRecords(
+    const CheckpointRun& run, const CheckpointRunOptions& options) {
+  ETC_ASSIGN_OR_RETURN(
+      std::unique_ptr<ExampleSource> records,
+      OpenRecords(*run.setup.task,
+                  {.patterns = run.config.data.dev,
+                   .use = options.predicts ? RecordUse::kPrediction
+                                           : RecordUse::kEvaluation,
+                   .limits = RecordLimitsOf(run.config.data)},
+                  options.context));
+  ETC_RETURN_IF_ERROR(
+      options.context.Agree(CheckEvaluationRecords(run.config.data, *records)));
+  return records;
+}
+
 // Reports records that were left out, when `records` were opened or later; if
 // these are all, it is an error.
 absl::Status ReportLeftOut(const ExampleSource& records,
@@ -263,6 +280,8 @@ absl::StatusOr<CheckpointRun> RunCheckpoint(
       SetThreads(run.config.train.threads,
                  options.threads.has_value() ? "--threads" : "train.threads")
           .status());
+  ETC_ASSIGN_OR_RETURN(const std::unique_ptr<ExampleSource> records,
+                       OpenCheckedRecords(run, options));
   ETC_ASSIGN_OR_RETURN(
       const std::unique_ptr<TrainableModel> model,
       LoadAnyModel(run.directory, run.config, *run.setup.task, device.device));
@@ -270,14 +289,6 @@ absl::StatusOr<CheckpointRun> RunCheckpoint(
   EvaluateOptions evaluate = EvaluateOptionsFromConfig(run.config);
   evaluate.context = options.context;
   evaluate.loader.predicts = options.predicts;
-  ETC_ASSIGN_OR_RETURN(
-      const std::unique_ptr<ExampleSource> records,
-      OpenRecords(*run.setup.task,
-                  {.patterns = run.config.data.dev,
-                   .use = options.predicts ? RecordUse::kPrediction
-                                           : RecordUse::kEvaluation,
-                   .limits = RecordLimitsOf(run.config.data)},
-                  options.context));
   ETC_ASSIGN_OR_RETURN(run.evaluation, Evaluate(model.get(), *run.setup.task,
                                                 *records, evaluate));
   if (options.context.is_first()) {

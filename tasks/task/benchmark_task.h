@@ -76,8 +76,9 @@ class RecordTask : public Task {
   virtual absl::StatusOr<Examples> MakeExamplesOf(
       const std::any& record, const std::string& where) const = 0;
 
-  // The id of a record, or the error that MakeExamples, or a training on the
-  // examples, would find in it, as far as it can be told without a tokenizer.
+  // The id of a record, or the error that MakeExamples (for predictions
+  // MakeExamplesToPredict), or a training on the examples, would find in it, as
+  // far as it can be told without a tokenizer.
   virtual absl::StatusOr<RecordId> CheckRecord(const std::string& record,
                                                const std::string& where,
                                                RecordUse use) const = 0;
@@ -372,8 +373,11 @@ class BenchmarkTask : public RecordTask {
   absl::StatusOr<RecordId> CheckRecord(const std::string& record,
                                        const std::string& where,
                                        RecordUse use) const override {
-    ETC_ASSIGN_OR_RETURN(typename B::Record parsed,
-                         benchmark_.ParseRecord(record, where));
+    ETC_ASSIGN_OR_RETURN(
+        typename B::Record parsed,
+        use == RecordUse::kPrediction
+            ? benchmark_.ParseRecordWithoutAnswers(record, where)
+            : benchmark_.ParseRecord(record, where));
     ETC_RETURN_IF_ERROR(benchmark_.CheckRecord(parsed, where));
     if (use == RecordUse::kTraining) {
       const std::string error = benchmark_.TrainingError(parsed);

@@ -44,7 +44,7 @@ std::string TagOfClass(int64_t class_of_word, const TokensOptions& options) {
 void ConfigTable<TokensOptions>::ReadLabels(JsonObjectReader& reader,
                                             TokensOptions* options) {
   const std::vector<std::string>& labels = options->labels;
-  reader.Optional("labels", &options->labels);
+  reader.OneOrMore("labels", &options->labels);
   const std::set<std::string> different(labels.begin(), labels.end());
   if (reader.Has("labels") &&
       (different.empty() || different.size() < labels.size() ||

@@ -99,20 +99,15 @@ std::string NameOfTag(const JsonObjectReader& reader,
 
 // Checks the tags of one sentence; `name` gives the name of each.
 template <typename Name>
-absl::Status CheckTags(const std::vector<std::string>& tags,
-                       const TokensOptions& options, Name name) {
+absl::Status CheckTags(const std::vector<std::string>& tags, TagReading reading,
+                       Name name) {
   std::string previous = "O";
   for (size_t i = 0; i < tags.size(); ++i) {
-    const std::string mistake = TagMistake(previous, tags[i], options.tags);
+    const std::string mistake = TagMistake(previous, tags[i], reading);
     if (!mistake.empty()) {
       return InvalidArgument(name(i), mistake);
     }
     previous = tags[i];
-    const TagParts parts = PartsOfTag(tags[i]);
-    if (parts.prefix != 'O') {
-      ETC_RETURN_IF_ERROR(
-          CheckTokensLabel(parts.label, options.labels, name(i)));
-    }
   }
   return absl::OkStatus();
 }
@@ -141,10 +136,14 @@ absl::StatusOr<std::vector<TokensSpan>> SpansOfSentences(
           Counted(static_cast<int64_t>(sentences[s].size()), "label"),
           ", one for each word, but has ", tags[s].size());
     }
-    ETC_RETURN_IF_ERROR(CheckTags(tags[s], options, [&](size_t i) {
+    const auto name = [&](size_t i) {
       return NameOfTag(reader, lines, first, s, i);
-    }));
+    };
+    ETC_RETURN_IF_ERROR(CheckTags(tags[s], options.tags, name));
     for (const TagSpan& span : SpansOfTags(tags[s], options.tags)) {
+      // The label of a tag outside of spans is none, whatever it is.
+      ETC_RETURN_IF_ERROR(CheckTokensLabel(
+          span.label, options.labels, name(static_cast<size_t>(span.first))));
       const auto word = [&](int64_t i) {
         return layout.words[first + static_cast<size_t>(i)];
       };

@@ -46,16 +46,12 @@ bool HasNoAnswers(const ExampleSource& records) {
 // run would reach some time. What evaluations find in ids is one in all of
 // them.
 absl::Status CheckRecords(const DataConfig& config, const RunData& data) {
-  const OnBadRecord on_bad_record = OnBadRecordOf(config);
   const auto* train =
       dynamic_cast<const FileRecordSource*>(data.train_records.get());
-  if (train != nullptr && on_bad_record == OnBadRecord::kError) {
+  if (train != nullptr && OnBadRecordOf(config) == OnBadRecord::kError) {
     ETC_RETURN_IF_ERROR(train->CheckRecords());
   }
-  const auto* dev =
-      dynamic_cast<const FileRecordSource*>(data.dev_records.get());
-  return dev != nullptr ? dev->CheckRecordsAndIds(on_bad_record)
-                        : absl::OkStatus();
+  return CheckEvaluationRecords(config, *data.dev_records);
 }
 
 // Describes files without a record that is used.
@@ -120,6 +116,14 @@ absl::StatusOr<std::unique_ptr<ExampleSource>> OpenRecords(
   request.listener = OpeningListener(context);
   request.group = DataGroupOf(context.group);
   return task.Open(request);
+}
+
+absl::Status CheckEvaluationRecords(const DataConfig& config,
+                                    const ExampleSource& records) {
+  const auto* in_memory = dynamic_cast<const FileRecordSource*>(&records);
+  return in_memory != nullptr
+             ? in_memory->CheckRecordsAndIds(OnBadRecordOf(config))
+             : absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<RunData>> OpenRunData(

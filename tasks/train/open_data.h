@@ -26,6 +26,12 @@ FilesListener OpeningListener(const RunContext& context);
 absl::StatusOr<std::unique_ptr<ExampleSource>> OpenRecords(
     const Task& task, DataRequest request, const RunContext& context = {});
 
+// Checks records to evaluate or predict that are in memory
+// (FileRecordSource::CheckRecordsAndIds), so that no run meets a mistake of
+// them late. Returns OK for other sources.
+absl::Status CheckEvaluationRecords(const DataConfig& config,
+                                    const ExampleSource& records);
+
 // The data of runs that make the same examples, opened. The memory for cached
 // examples is divided between the two by their numbers of records.
 struct RunData {

@@ -157,6 +157,12 @@ TEST_F(AttentionCommandTest, SkipsBadRecordsIfAskedTo) {
   EXPECT_THAT(skipped.out, HasSubstr("attention.html: 5 examples, "));
   EXPECT_THAT(skipped.err, AllOf(HasSubstr("skipped 1 bad record: "),
                                  HasSubstr("bad.json: record 1")));
+
+  // Nothing is written of a model if a later one fails.
+  ExpectRefusal(absl::StrCat("--compare ", config["output"].get<std::string>(),
+                             " ", checkpoint_, arguments, Output("both")),
+                "bad.json: record 1");
+  EXPECT_FALSE(std::filesystem::exists(Output("both")));
 }
 
 // Texts of which the tokenizer leaves nothing: a space without a break, one

@@ -101,6 +101,15 @@ TEST_F(CompletionTest, ProposesFieldsAndTheirValues) {
       ElementsAre("optimizer.beta1", "optimizer.beta2"));
   EXPECT_THAT(Complete({"finetune", "--set", "init", "=", "x", "run"}),
               ElementsAre("run.json"));
+  // Words of a list, and a word that may stand for another kind of value; none
+  // that only the description of the values has.
+  const auto values = [&](const char* field, const char* word) {
+    return Complete({"finetune", "run.json", "--set", field, "=", word});
+  };
+  EXPECT_THAT(values("openkp.indicators_to_cross", "parent_"),
+              ElementsAre("parent_heading", "parent_leaf", "parent_bold"));
+  EXPECT_THAT(values("classify.class_weights", ""), ElementsAre("balanced"));
+  EXPECT_THAT(values("classify.labels", "sev"), IsEmpty());
   EXPECT_THAT(Complete({"fields", "nq.fixed"}),
               UnorderedElementsAre("nq.fixed_blocks", "nq.fixed_block_size"));
 }

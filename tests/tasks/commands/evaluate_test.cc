@@ -209,6 +209,46 @@ TEST_F(EvaluateCommandTest, InspectShowsLearntGates) {
   EXPECT_THAT(exported.err, HasSubstr("only files of RealETC have gates"));
 }
 
+// The rows of a table are in memory: a mistake in the last one is reported
+// before any of them is run.
+TEST_F(EvaluateCommandTest, ChecksRecordsInMemoryBeforeTheModelIsLoaded) {
+  const std::string good = "id,text,label\n0,mira,x\n1,rome,y\n2,lima,x\n";
+  const std::string data = directory_.Write("good.csv", good);
+  json config = Config();
+  config["task"] = "classify";
+  config["data"] = {{"train", {data}}, {"dev", {data}}};
+  ASSERT_EQ(Run("finetune " + WriteConfig(config)).code, 0);
+  const auto with_row = [&](const std::string& command, const char* row) {
+    return Run(absl::StrCat(command, " --data ",
+                            directory_.Write("rows.csv", good + row)));
+  };
+  const std::string output = directory_.File("p.jsonl");
+  const std::string evaluate = "evaluate " + run_;
+  const std::string predict =
+      absl::StrCat("predict ", run_, " --output ", output);
+  for (const auto& [command, row] :
+       {std::pair(evaluate, "3,,x\n"), std::pair(evaluate, "1,mira,x\n"),
+        std::pair(evaluate, "3,mira,z\n"), std::pair(predict, "3,,x\n"),
+        std::pair(predict, "1,mira,x\n")}) {
+    const Result result = with_row(command, row);
+    EXPECT_EQ(result.code, 1) << command << row;
+    EXPECT_THAT(result.err,
+                AllOf(HasSubstr("rows.csv:5"), Not(HasSubstr("device: "))));
+  }
+  EXPECT_FALSE(std::filesystem::exists(output));
+  const Result odd_label = with_row(predict, "3,mira,z\n");
+  EXPECT_EQ(odd_label.code, 0) << odd_label.err;
+  EXPECT_EQ(Lines(Contents(output)), 4);
+
+  config["data"]["on_bad_record"] = "skip";
+  config["output"] = directory_.File("skips");
+  ASSERT_EQ(Run("finetune " + WriteConfig(config)).code, 0);
+  const Result skips =
+      with_row("evaluate " + directory_.File("skips"), "3,,x\n");
+  EXPECT_EQ(skips.code, 0) << skips.err;
+  EXPECT_THAT(skips.err, HasSubstr("warning: skipped 1 bad record: "));
+}
+
 // Runs `realetc predict` with a trained model.
 class PredictCommandTest : public RealetcTest {
  protected:

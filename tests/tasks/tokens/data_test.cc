@@ -329,6 +329,20 @@ TEST_F(TokensFileTest, HasSpansInCodePointsOfItsWords) {
               ElementsAre(TokensSpan{"p", 2, 3}));
 }
 
+TEST_F(TokensFileTest, LooksAtNoLabelsOutsideOfStrictSpans) {
+  for (const TagReading tags :
+       {TagReading::kStrictIob2, TagReading::kStrictIobes}) {
+    const TokensOptions options = {.tags = tags, .labels = {"p"}};
+    const bool is_iobes = tags == TagReading::kStrictIobes;
+    const std::string begin = is_iobes ? "S-" : "B-";
+    EXPECT_THAT(
+        Spans("-DOCSTART-\n\na I-q\nb " + begin + "p\nc I-q\n", options),
+        ElementsAre(TokensSpan{"p", 2, 3}));
+    EXPECT_EQ(Mistake("-DOCSTART-\n\na I-q\nb " + begin + "q\n", options),
+              "t.conll:4: the label should be one of \"p\", but is \"q\"");
+  }
+}
+
 // As tables that have records of both kinds are written.
 TEST_F(TokensFileTest, TakesNullForNoSentences) {
   const auto parsed = Tokens().ParseRecord(

@@ -66,6 +66,10 @@ std::unique_ptr<RecordTask> MakeTokensTask(
       *std::move(read), settings.model, tokenizer, MakeTokensHead);
 }
 
+TEST(TokensOptionsTest, TakeOneLabelForAListOfOne) {
+  EXPECT_NE(MakeTokensTask(TokensSettings(), {{"labels", "p"}}), nullptr);
+}
+
 std::shared_ptr<const TokensExample> TokensExampleOf(
     const std::string& line,
     const FinetuneConfig& settings = TokensSettings()) {

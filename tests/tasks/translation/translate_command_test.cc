@@ -56,6 +56,30 @@ class TranslateCommandTest : public RealetcTest {
   nlohmann::json config_ = language_.Config();
 };
 
+// Whose vocabulary decides the size of the model.
+TEST_F(TranslateCommandTest, InspectsAPairAndCountsBatches) {
+  config_["model"].erase("vocab_size");
+  config_["train"]["batch_size"] = 1;
+  const std::string config = WriteConfig(config_);
+  const std::string inspect = "inspect --config " + config;
+  const Result pair = Run(inspect + " --record 0");
+  EXPECT_EQ(pair.code, 0) << pair.err;
+  EXPECT_THAT(pair.out,
+              ContainsRegex("source, [0-9]+ tokens: .*\ntarget, [0-9]+ token"));
+  const Result count = Run(inspect + " --count");
+  EXPECT_EQ(count.code, 0) << count.err;
+  const Result trained = Run("train " + config);
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  // "40 records, 7 batches", and "; 7 batches of at most".
+  const std::vector<std::string> words = absl::StrSplit(count.out, ' ');
+  ASSERT_GE(words.size(), 4u) << count.out;
+  EXPECT_THAT(trained.err, HasSubstr("; " + words[2] + " batches of at most"));
+  const Result one = Run(inspect + " --count --data a");
+  EXPECT_EQ(one.code, 1);
+  EXPECT_THAT(one.err, HasSubstr("--data names one file, but translation reads "
+                                 "two"));
+}
+
 TEST_F(TranslateCommandTest, TranslatesFilesAndStandardInput) {
   const std::string run = Train();
   const std::string input = directory_.Write("lines", "a b c\n\nd\nh g f e");
@@ -253,6 +277,13 @@ TEST_F(TranslateCommandTest, EvaluatesAndTriesRuns) {
   EXPECT_EQ(frozen.code, 0) << frozen.err;
   EXPECT_THAT(frozen.out, ContainsRegex("trained +0\n"));
   EXPECT_THAT(frozen.out, ContainsRegex("optimizer +0 "));
+  const Result grid = Run("estimate " + config +
+                          " --set grid.train.learning_rate='[0.5, 0.25]'");
+  EXPECT_EQ(grid.code, 0) << grid.err;
+  EXPECT_THAT(
+      grid.out,
+      ContainsRegex("\nGrid of 2 settings, [0-9]+ runs; all above is of "
+                    "the first one,\ntrain.learning_rate=0.5\n"));
   ExpectMistake("finetune " + config, "which `realetc train` trains");
 }
 
