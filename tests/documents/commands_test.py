@@ -146,8 +146,25 @@ def check_script(words, source, _):
     raise Failure(f'{words[1]} is not valid')
 
 
-def check_cmake(words, source, _):
-  for flag, value in zip(words, words[1:] + ['']):
+def lists(command, text, build):
+  listed = subprocess.run(command, cwd=build, text=True, check=True,
+                          stdout=subprocess.PIPE).stdout
+  return re.search(text, listed, re.M) is not None
+
+
+def check_cmake(words, source, binaries):
+  build = binaries.parent
+  is_target = False
+  for flag, value in zip(words, words[1:]):
+    # Several may follow. Pages of headers are made where there is doxygen.
+    is_target = not value.startswith('-') and (is_target or flag == '--target')
+    if is_target and (value != 'doc' or shutil.which('doxygen')) and not lists(
+        ['cmake', '--build', '.', '--target', 'help'],
+        rf'^{re.escape(value)}:', build):
+      raise Failure(f'there is no target {value}')
+    if flag == '-R' and not lists(['ctest', '-N', '-R', value],
+                                  '^Total Tests: [1-9]', build):
+      raise Failure(f'no test is called {value}')
     if flag == '--preset':
       listed = subprocess.run(['cmake', '--list-presets=all'], cwd=source,
                               text=True, stdout=subprocess.PIPE, check=True)
