@@ -47,7 +47,7 @@ absl::Status AppendedFile::Append(absl::string_view bytes) {
     const ssize_t written =
         FileOperations::Current().Write(descriptor_, rest.data(), rest.size());
     if (written < 0 && errno != EINTR) {
-      const absl::Status status = ErrnoStatus(errno, "write", path_);
+      absl::Status status = ErrnoStatus(errno, "write", path_);
       // Part of a line would be in front of the next one. If this fails too,
       // the first error is the cause.
       FileOperations::Current().Truncate(descriptor_, size_);
