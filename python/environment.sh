@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes the Python environment in which python/test.sh tests the package:
+# Makes the Python environment in which python/test.sh, which includes this script,
+# tests the package:
 #
 #   bash python/environment.sh [ENVIRONMENT]
 #
@@ -7,8 +8,8 @@
 # build/python-environment, which is made where there is none. What it lacks of
 # torch, scikit-build-core, pytest and packages for texts is installed from PyPI
 # (torch with its CUDA libraries is some 3 GB; an environment with torch 2.7 or
-# later serves). Where that fails for one that the tests cannot do without, says so
-# in a line that begins with "Skipped", and exits with 77.
+# later serves). Where that fails for one that the tests cannot do without, or there
+# is no compiler, says so in a line that begins with "Skipped", and exits with 77.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -28,6 +29,7 @@ has() {
 
 : > "$log"
 command -v python3 > /dev/null || skip "there is no python3"
+command -v c++ > /dev/null || skip "there is no C++ compiler"
 if [[ ! -x $python ]]; then
   python3 -m venv "$environment" 2>> "$log" ||
     skip "python3 -m venv fails ($log); Debian's package is python3-venv"

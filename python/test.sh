@@ -10,21 +10,10 @@
 # tests in build/release (bash tests/run.sh). Those that are skipped, for want of
 # them or of a package, are listed.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
-
-environment=${1:-build/python-environment}
+# Sets `environment` from the first argument, `python` and `skip`.
+source "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
 shift || true
-python=$environment/bin/python
 log=build/python-test.log
-mkdir -p build
-
-skip() {
-  echo "Skipped: $1"
-  exit 77
-}
-
-command -v c++ > /dev/null || skip "there is no C++ compiler"
-bash python/environment.sh "$environment"
 
 started=$SECONDS
 if ! "$python" -m pip install --no-build-isolation --no-deps --force-reinstall \
