@@ -12,6 +12,7 @@ presets, targets and filters that they name have to exist. Inside a sentence, a
 command's name and its flags have to be those that `--help` knows.
 """
 
+import functools
 import json
 import os
 import pathlib
@@ -146,10 +147,10 @@ def check_script(words, source, _):
     raise Failure(f'{words[1]} is not valid')
 
 
-def lists(command, text, build):
-  listed = subprocess.run(command, cwd=build, text=True, check=True,
-                          stdout=subprocess.PIPE).stdout
-  return re.search(text, listed, re.M) is not None
+@functools.cache
+def listing(command, folder):
+  return subprocess.run(command.split(), cwd=folder, text=True, check=True,
+                        stdout=subprocess.PIPE).stdout
 
 
 def check_cmake(words, source, binaries):
@@ -158,18 +159,16 @@ def check_cmake(words, source, binaries):
   for flag, value in zip(words, words[1:]):
     # Several may follow. Pages of headers are made where there is doxygen.
     is_target = not value.startswith('-') and (is_target or flag == '--target')
-    if is_target and (value != 'doc' or shutil.which('doxygen')) and not lists(
-        ['cmake', '--build', '.', '--target', 'help'],
-        rf'^{re.escape(value)}:', build):
+    if is_target and (value != 'doc' or shutil.which('doxygen')) and not re.search(
+        rf'^{re.escape(value)}:',
+        listing('cmake --build . --target help', build), re.M):
       raise Failure(f'there is no target {value}')
-    if flag == '-R' and not lists(['ctest', '-N', '-R', value],
-                                  '^Total Tests: [1-9]', build):
+    if flag == '-R' and not re.search(rf'^ *Test +#\d+: .*{value}',
+                                      listing('ctest -N', build), re.M):
       raise Failure(f'no test is called {value}')
-    if flag == '--preset':
-      listed = subprocess.run(['cmake', '--list-presets=all'], cwd=source,
-                              text=True, stdout=subprocess.PIPE, check=True)
-      if f'"{value}"' not in listed.stdout:
-        raise Failure(f'there is no preset {value}')
+    if flag == '--preset' and f'"{value}"' not in listing(
+        'cmake --list-presets=all', source):
+      raise Failure(f'there is no preset {value}')
     if flag == '-S' and not (source / value / 'CMakeLists.txt').is_file():
       raise Failure(f'there is no project in {value}')
 
