@@ -122,7 +122,8 @@ int64_t FirstWithOtherKeys(const RunSetTable& now, const RunSetTable& below,
 }
 
 // The visible keys of a pattern as runs, of any number where it has only masks.
-// Those come from the device of attention, for which the pattern may keep them.
+// Masks are asked for on the device of attention, for which a pattern may keep
+// them.
 std::shared_ptr<const std::vector<SoftmaxRuns>> VisibleRuns(
     const SoftmaxPattern& pattern, const torch::Device& device) {
   if (pattern.runs != nullptr) {

@@ -41,10 +41,10 @@ std::vector<absl::string_view> Paragraphs(absl::string_view text) {
   return paragraphs;
 }
 
-constexpr size_t kEscape = 6;  // bytes of \uXXXX
+constexpr size_t kEscape = 6;  // bytes of "\u00e9"
 
-// The code unit of the escape \uXXXX at the beginning of `json`; 0: there is
-// none.
+// The code unit of the escape in four hexadecimal digits at the beginning of
+// `json`; 0: there is none.
 uint32_t EscapedUnit(absl::string_view json) {
   uint32_t unit = 0;
   return json.size() >= kEscape && absl::StartsWith(json, "\\u") &&
@@ -212,7 +212,8 @@ absl::Status BatchTokenizer::AddJson(absl::string_view text,
                                      const std::string& where,
                                      TokenizedBatch* result) {
   ReplacedText replaced;
-  if (options_->invalid_utf8 == InvalidUtf8::kReplace) {
+  if (options_->invalid_utf8 == InvalidUtf8::kReplace &&
+      absl::StrContains(text, "\\u")) {
     replaced = ReplaceLoneSurrogates(text);
     result->replaced += replaced.replaced;
     text = replaced.text;

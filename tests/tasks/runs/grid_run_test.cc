@@ -448,7 +448,7 @@ TEST_F(GridRunTest, TrainsEachSettingOnItsOwnData) {
   EXPECT_EQ(TrainAll("data"), 2u * (1 + 2));
 }
 
-// What is read is also held in memory until the last of them has ended.
+// Data that are read are held in memory until the last of them has ended.
 TEST_F(GridRunTest, ReadsTheDataOnceForAllResidualModes) {
   class CountsReads : public FakeReporter {
    public:

@@ -352,24 +352,31 @@ TEST_F(TranslationTrainingTest, StartsFromModesWithAndWithoutGates) {
   }
 }
 
+// Returns a new model, whose checkpoint is then in `directory`.
+TranslationModel WriteNewModel(const FinetuneConfig& config,
+                               const std::string& directory) {
+  const auto model = MakeTranslationModel(config, {}, torch::kCPU);
+  EXPECT_TRUE(model.ok()) << model.status();
+  std::filesystem::create_directory(directory);
+  EXPECT_TRUE(WriteTranslationModel(config, model.value(),
+                                    *ReadFile(config.tokenizer.vocabulary),
+                                    directory)
+                  .ok());
+  return model.value();
+}
+
 TEST_F(TranslationTrainingTest, RefusesGatesThatAreLost) {
   json_["residual_attention"] = "gate";
   FinetuneConfig config = ConfigOf(json_);
   ASSERT_TRUE(SetUpTraining(&config).ok());
-  const auto model = MakeTranslationModel(config, {}, torch::kCPU);
-  ASSERT_TRUE(model.ok()) << model.status();
   const std::string directory = directory_.File("first");
-  std::filesystem::create_directory(directory);
-  ASSERT_TRUE(WriteTranslationModel(config, *model,
-                                    *ReadFile(config.tokenizer.vocabulary),
-                                    directory)
-                  .ok());
-  NamedTensors tensors = model->Tensors();
+  const TranslationModel model = WriteNewModel(config, directory);
+  NamedTensors tensors = model.Tensors();
   // The only one of its path.
   const std::string gate = "decoder.layers.1.cross_attention.gate";
   ASSERT_EQ(tensors.erase(gate), 1u);
   ASSERT_TRUE(WriteTensors(directory + "/model.safetensors", tensors, {}).ok());
-  EXPECT_THAT(std::string(LoadTranslationWeights(directory, *model).message()),
+  EXPECT_THAT(std::string(LoadTranslationWeights(directory, model).message()),
               HasSubstr("lacks " + gate));
 }
 
@@ -438,14 +445,8 @@ TEST_F(TranslationTrainingTest, ReadsCheckpointsOfVersionsThatTookThem) {
   FinetuneConfig config = ConfigOf(json_);
   ASSERT_TRUE(SetUpTraining(&config).ok());
   config.json["data"]["bucket_batches"] = 16;
-  const auto model = MakeTranslationModel(config, {}, torch::kCPU);
-  ASSERT_TRUE(model.ok()) << model.status();
   const std::string directory = directory_.File("first");
-  std::filesystem::create_directory(directory);
-  ASSERT_TRUE(WriteTranslationModel(config, *model,
-                                    *ReadFile(config.tokenizer.vocabulary),
-                                    directory)
-                  .ok());
+  WriteNewModel(config, directory);
   const auto translator = Translator::Open(directory, {}, {});
   EXPECT_TRUE(translator.ok()) << translator.status();
 }
