@@ -608,7 +608,7 @@ TEST(SquadFileTest, ScoresWithoutReadingTheContext) {
   EXPECT_TRUE(gold->second->is_version_2);
 }
 
-// As annotation tools number them; a prediction file has the digits.
+// Annotation tools number questions; a prediction file has the digits.
 TEST(SquadFileTest, TakesANumberForAnId) {
   const auto record = Squad().ParseRecord(
       R"({"id": 262, "question": "", "context": ""})", "f: here");

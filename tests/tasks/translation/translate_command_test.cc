@@ -56,7 +56,7 @@ class TranslateCommandTest : public RealetcTest {
   nlohmann::json config_ = language_.Config();
 };
 
-// Whose vocabulary decides the size of the model.
+// The vocabulary decides the size of the model here.
 TEST_F(TranslateCommandTest, InspectsAPairAndCountsBatches) {
   config_["model"].erase("vocab_size");
   config_["train"]["batch_size"] = 1;

@@ -150,8 +150,8 @@ TEST(TensorSourceTest, SaysThatV1CheckpointsAreNotSupported) {
   }
 }
 
-// As in a snapshot of HuggingFace's cache that was copied without what its
-// links lead to.
+// A snapshot of HuggingFace's cache is one, copied without what its links lead
+// to.
 TEST(TensorSourceTest, CannotOpenALinkThatLeadsNowhere) {
   for (const char* name :
        {"model.safetensors", "model.safetensors.index.json",
