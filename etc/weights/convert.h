@@ -62,6 +62,7 @@ absl::StatusOr<LoadReport> LoadEncoderWeights(const std::string& path,
 // File formats of an export: those of HuggingFace and of TensorFlow.
 enum class ExportFormat { kSafetensors, kTensorFlow };
 
+// Result of ExportEncoder.
 struct ExportReport {
   std::vector<std::string> written;  // paths, the weights last
   // Names of heads that were left behind, since the format has none like them,
