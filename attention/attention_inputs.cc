@@ -478,8 +478,7 @@ SoftmaxPattern AttentionInputs::Softmax(QuerySide side, int64_t batch,
                                         int64_t long_length,
                                         int64_t global_length,
                                         int64_t local_radius) const {
-  TORCH_CHECK(local_radius >= 1, "local_radius should be at least 1, but is ",
-              local_radius);
+  CheckLocalRadius(local_radius);
   const bool is_long = side == QuerySide::kLong;
   SoftmaxPattern pattern;
   pattern.batch = batch;
@@ -516,6 +515,7 @@ ExplicitInputs AttentionInputs::Tensors(int64_t batch, int64_t long_length,
                                         int64_t global_length,
                                         int64_t local_radius,
                                         const torch::Device& device) const {
+  CheckLocalRadius(local_radius);
   const std::lock_guard<std::mutex> lock(cache_->mutex);
   const Cache::Key key = {batch, long_length, global_length, local_radius,
                           device.str()};

@@ -46,10 +46,11 @@ ExplicitInputs Materialize(const std::vector<AttentionPattern>& patterns,
 
 // Visibility among the long and global tokens of a batch, from one of these
 // sources: one pattern for each example, masks or ids of tokens, explicit
-// tensors, or everything visible, by default without relative ids (but see
-// EtcInput). The same value serves all layers. A copy is cheap and shares.
+// tensors, or everything visible. The same value serves all layers. A copy is
+// cheap and shares.
 class AttentionInputs {
  public:
+  // Everything visible, with the distance left open (WithDistance).
   AttentionInputs();
   // One pattern for each example. Throws c10::Error (CheckPattern).
   explicit AttentionInputs(std::vector<AttentionPattern> patterns);
@@ -67,8 +68,8 @@ class AttentionInputs {
   // [B, L] and [B, G], bool or integers 0 and 1, true (1) for a token, false
   // for padding, wherever that is; undefined: no padding. They are read on the
   // CPU. Any radius. Relative ids up to `max_distance`; 0: without; left out:
-  // as in EtcInput. Throws c10::Error on masks of other dtypes and shapes, here
-  // or, where only the sizes of a layer tell, there.
+  // left open (WithDistance). Throws c10::Error on masks of other dtypes and
+  // shapes, here or, where only the sizes of a layer tell, there.
   static AttentionInputs Padded(
       const torch::Tensor& long_mask, const torch::Tensor& global_mask = {},
       std::optional<int64_t> max_distance = std::nullopt);
@@ -96,7 +97,9 @@ class AttentionInputs {
   AttentionInputs Causal() const;
 
   // The same with relative ids up to `max_distance` where that was left open:
-  // by AttentionInputs(), without arguments, Padded or Packed.
+  // by AttentionInputs(), without arguments, Padded or Packed. EtcModel calls
+  // it with its own distance; a GlobalLocalAttention with relative tables
+  // refuses inputs that leave it open, others have no ids.
   AttentionInputs WithDistance(int64_t max_distance) const;
 
   // The largest distance of relative ids, those of patterns too. 0: there are
@@ -112,8 +115,9 @@ class AttentionInputs {
   // Returns true if there are explicit tensors.
   bool has_tensors() const;
 
-  // One of the softmaxes. Throws c10::Error if patterns do not fit the sizes
-  // and the radius given (of which patterns without long tokens take any);
+  // One of the softmaxes; a distance left open is 0. Throws c10::Error if
+  // patterns do not fit the sizes and the radius given (of which patterns
+  // without long tokens take any), and by CheckLocalRadius;
   // SoftmaxPattern::masks does so for explicit tensors. Long queries have a
   // window of the radius to both sides, of Causal() only before them.
   // The runs for the last sizes asked for are kept. Thread-safe.

@@ -23,7 +23,8 @@ struct RelativeTable {
 // The operands of one softmax: T queries over two blocks of keys, of which
 // either may be empty. In ETC's layers "own" keys are tokens of the queries'
 // own stream (l2l, g2g), "other" keys tokens of the other stream (l2g, g2l).
-// The gradients of these tensors are an AttentionOperands too.
+// All are float64, or all float32, bfloat16 and float16, in any mixture. The
+// gradients of these tensors are an AttentionOperands too.
 //
 // B batch, N heads, d head_dim, e value_dim:
 struct AttentionOperands {
@@ -77,7 +78,8 @@ struct ResidualGates {
 };
 
 // Numbers for each query and key of both blocks: scores, their gradients, or
-// factors of dropout. Both tensors are defined, or neither.
+// factors of dropout. Both tensors are defined, or neither. Scores are float64
+// for operands of float64, else float32.
 struct ScorePair {
   // [B, N, T, own keys]; with a window over own keys (SoftmaxPattern) [B, N, T,
   // before + 1 + after], where column w of row i is key i + w - before.

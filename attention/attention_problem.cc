@@ -44,13 +44,20 @@ void CheckShapes(const AttentionProblem& problem) {
                 "head_dim], but one is ",
                 tensor->sizes());
   }
+  const torch::Tensor& query = operands.query;
   operands.ForEachTensor([&](const torch::Tensor& tensor) {
     if (tensor.defined()) {
       CheckFloating(tensor, "an operand of attention");
-      CheckSameDevice(tensor, "an operand of attention", operands.query,
-                      "the queries");
+      CheckSameDevice(tensor, "an operand of attention", query, "the queries");
+      TORCH_CHECK(ScoreType(tensor) == ScoreType(query),
+                  "an operand of attention is ", tensor.scalar_type(),
+                  ", but the queries are ", query.scalar_type());
     }
   });
+  TORCH_CHECK(
+      operands.relative.embedding.defined() == operands.relative.bias.defined(),
+      "embedding and bias of a relative table should both be defined, or "
+      "neither");
   const AttentionSizes sizes(problem);
   const int64_t batch = sizes.batch;
   const int64_t heads = sizes.heads;
@@ -234,8 +241,15 @@ AttentionProblem MakeAttentionProblem(const SparseAttentionInput& input) {
                               .other = input.previous.other};
   CheckScores(previous, problem, "previous scores");
   if (previous.defined()) {
+    const torch::Tensor& query = problem.operands.query;
+    previous.ForEachTensor([&](const torch::Tensor& scores) {
+      TORCH_CHECK(scores.scalar_type() == ScoreType(query),
+                  "previous scores should be ", ScoreType(query),
+                  ", as those of queries of ", query.scalar_type(),
+                  ", but are ", scores.scalar_type());
+    });
     CheckSeenKeys(input.previous.own.live().seen, problem.pattern,
-                  problem.operands.query.device());
+                  query.device());
   }
   CheckScores(input.dropout_factors, problem, "dropout factors");
   problem.carry = input.residual != ResidualAttention::kOff;

@@ -48,8 +48,9 @@ struct AttentionSizes {
   int64_t own_columns;  // of own scores: see ScorePair
 };
 
-// Throws c10::Error unless all tensors have the shapes that AttentionOperands
-// and ScorePair state and fit the pattern, and settings are in their range.
+// Throws c10::Error unless all tensors have the shapes and dtypes that
+// AttentionOperands and ScorePair state and fit the pattern, and settings are
+// in their range.
 AttentionProblem MakeAttentionProblem(const SparseAttentionInput& input);
 
 // Throws c10::Error if the pattern has relative ids, but the relative table is

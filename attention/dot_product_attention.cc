@@ -4,6 +4,7 @@
 
 #include "attention/dropout_factors.h"
 #include "attention/inspection.h"
+#include "base/check_shape.h"
 
 namespace etc {
 namespace {
@@ -29,14 +30,40 @@ void SetBlock(bool is_own, const Value& all, const Value& none, Value* own,
   *other = is_own ? none : all;
 }
 
-// With a window all keys are own keys, else other keys, since the kernels
-// divide those among threads where own keys have no window.
-SparseAttentionInput WithOneBlock(const DotProductAttentionInput& input) {
-  for (const torch::Tensor* tensor : {&input.query, &input.key, &input.value}) {
+// SparseAttention checks the rest, but would name the blocks of WithOneBlock.
+void CheckInput(const DotProductAttentionInput& input) {
+  const torch::Tensor& query = input.query;
+  const torch::Tensor& key = input.key;
+  const torch::Tensor& value = input.value;
+  for (const torch::Tensor* tensor : {&query, &key, &value}) {
     TORCH_CHECK(tensor->defined() && tensor->dim() == 4,
                 "query, key and value should be [batch, heads, length, "
                 "head_dim]");
   }
+  const int64_t batch = query.size(0);
+  const int64_t heads = query.size(1);
+  const int64_t keys = key.size(2);
+  const int64_t head_dim = query.size(3);
+  const int64_t value_dim = value.size(3);
+  ETC_CHECK_SHAPE(key, {batch, heads, keys, head_dim});
+  ETC_CHECK_SHAPE(value, {batch, heads, keys, value_dim});
+  const SoftmaxPattern& pattern = input.pattern;
+  TORCH_CHECK(pattern.masks != nullptr, "who sees whom is missing");
+  TORCH_CHECK(pattern.has_one_block() && pattern.batch == batch &&
+                  pattern.queries == query.size(2) && pattern.keys() == keys,
+              "the pattern should be for ", batch, " examples of ",
+              query.size(2), " queries and ", keys, " keys, but is for ",
+              pattern.batch, " of ", pattern.queries, " and ", pattern.keys());
+  TORCH_CHECK(
+      !input.relative.embedding.defined() || pattern.max_distance != 0,
+      "there is a relative table, but the pattern has no relative ids: its "
+      "max_distance is 0");
+}
+
+// With a window all keys are own keys, else other keys, since the kernels
+// divide those among threads where own keys have no window.
+SparseAttentionInput WithOneBlock(const DotProductAttentionInput& input) {
+  CheckInput(input);
   const bool is_own = input.pattern.window.is_restricted();
   SparseAttentionInput out;
   out.operands.query = input.query;

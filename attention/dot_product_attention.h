@@ -69,8 +69,8 @@ struct DotProductAttentionOutput {
 //
 // but for kDecay and kGate (attention/residual_attention.h). A query that sees
 // no key has context 0. Differentiable in query, key, value, relative table,
-// gate and previous scores. Throws c10::Error as SparseAttention
-// does.
+// gate and previous scores. Throws c10::Error as SparseAttention does,
+// and for a relative table beside a pattern without relative ids.
 DotProductAttentionOutput DotProductAttention(
     const DotProductAttentionInput& input,
     AttentionImplementation implementation = AttentionImplementation::kAuto);

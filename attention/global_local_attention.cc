@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "attention/attention_problem.h"
+#include "attention/pattern.h"
 #include "attention/some_heads.h"
 #include "base/check_shape.h"
 #include "base/check_tensor.h"
@@ -29,9 +31,7 @@ void CheckOptions(const GlobalLocalAttentionOptions& options) {
               options.num_heads);
   TORCH_CHECK(options.head_size >= 1, "head_size should be at least 1, but is ",
               options.head_size);
-  TORCH_CHECK(options.local_radius >= 1,
-              "local_radius should be at least 1, but is ",
-              options.local_radius);
+  CheckLocalRadius(options.local_radius);
   TORCH_CHECK(options.relative_vocab_size >= 0,
               "relative_vocab_size should be at least 0, but is ",
               options.relative_vocab_size);
@@ -127,9 +127,10 @@ SparseAttentionOutput WithoutQueries(const SparseAttentionInput& input) {
     const int64_t batch = query.size(0);
     const int64_t heads = query.size(1);
     const int64_t window = input.pattern.own_columns();
-    output.scores = {
-        .own = query.new_empty({batch, heads, 0, window}),
-        .other = query.new_empty({batch, heads, 0, input.pattern.other_keys})};
+    const torch::ScalarType type = ScoreType(query);
+    output.scores = {.own = query.new_empty({batch, heads, 0, window}, type),
+                     .other = query.new_empty(
+                         {batch, heads, 0, input.pattern.other_keys}, type)};
   }
   return output;
 }
@@ -363,6 +364,12 @@ SparseAttentionInput GlobalLocalAttentionImpl::SideInput(
     QuerySide side, const torch::Tensor& long_input,
     const torch::Tensor& global_input, const AttentionInputs& attention,
     const CarriedScores& carried, const HeadRange& heads) const {
+  TORCH_CHECK(SideOf(side).relative.is_empty() ||
+                  attention.patterns() != nullptr ||
+                  attention.max_distance().has_value(),
+              "the layer has relative tables, but the max_distance of its "
+              "inputs is left open: give it to Padded or Packed, or call "
+              "WithDistance");
   const AttentionInputs visible =
       options_.causal ? attention.Causal() : attention;
   const ResidualScores& previous = carried.previous;

@@ -58,7 +58,7 @@ struct GlobalLocalAttentionOptions {
   int64_t num_heads = 12;
   // Features per head; queries, keys and values have num_heads * head_size.
   int64_t head_size = 64;
-  // Tokens a long token sees to each side.
+  // Tokens a long token sees to each side, at most kMostLocalRadius.
   int64_t local_radius = 84;
   // Rows of each relative table; 0: no relative positions.
   int64_t relative_vocab_size = 32;
@@ -145,9 +145,10 @@ class GlobalLocalAttentionImpl : public torch::nn::Module {
   explicit GlobalLocalAttentionImpl(const GlobalLocalAttentionOptions& options);
 
   // Inputs [B, L, long_hidden_size] and [B, G, global_hidden_size]; L, G >= 0.
-  // Throws c10::Error if shapes, dtypes or devices disagree, for carried scores
-  // of a layer in which a token did not see all that it sees in this one, and
-  // with kGate for carried scores that meet a layer without gates.
+  // Throws c10::Error if shapes, dtypes or devices disagree, for inputs whose
+  // max_distance is left open in a layer with relative tables, for carried
+  // scores of a layer in which a token did not see all that it sees in this
+  // one, and with kGate for carried scores that meet a layer without gates.
   GlobalLocalAttentionOutput forward(const torch::Tensor& long_input,
                                      const torch::Tensor& global_input,
                                      const AttentionInputs& attention,

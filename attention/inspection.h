@@ -43,12 +43,12 @@ struct SoftmaxView {
   ScorePair carried_scores;
 };
 
-// Computes, by the definition (backends/reference/dense_attention.h), a part of
-// the softmax that SparseAttention computes from this input, by whichever
-// backend. Values are not read. Call it before SparseAttention, which may
-// overwrite the previous scores. Needs O(R (own columns + other keys)) memory
-// for the result, and beside it that of 64 rows over their keys, at most 8 MB a
-// tensor or one row; masks in full only if the pattern has no runs.
+// Computes, by the formula of SparseAttention, a part of the softmax that it
+// computes from this input, by whichever backend. Values are not read. Call it
+// before SparseAttention, which may overwrite the previous scores. Needs O(R
+// (own columns + other keys)) memory for the result, and beside it that of 64
+// rows over their keys, at most 8 MB a tensor or one row; masks in full only if
+// the pattern has no runs.
 //
 // Throws c10::Error for heads and rows that are not there, and as
 // SparseAttention does.

@@ -57,13 +57,6 @@ SoftmaxPattern PatternOr(const SoftmaxPattern& given,
   if (given.masks == nullptr) {
     return AllKeysPattern(everything);
   }
-  TORCH_CHECK(given.has_one_block() && given.batch == *everything.batch &&
-                  given.queries == everything.queries &&
-                  given.keys() == everything.keys,
-              "the pattern should be for ", *everything.batch, " examples of ",
-              everything.queries, " queries and ", everything.keys,
-              " keys, but is for ", given.batch, " of ", given.queries, " and ",
-              given.keys());
   TORCH_CHECK(!given.max_distance.has_value() ||
                   *given.max_distance == everything.max_distance,
               "the max_distance of the pattern should be the layer's "

@@ -41,6 +41,12 @@ AttentionPattern UnrestrictedPattern(int64_t long_length, int64_t global_length,
   return pattern;
 }
 
+void CheckLocalRadius(int64_t local_radius) {
+  TORCH_CHECK(local_radius >= 1 && local_radius <= kMostLocalRadius,
+              "local_radius should be from 1 to ", kMostLocalRadius,
+              ", but is ", local_radius);
+}
+
 void CheckPattern(const AttentionPattern& pattern) {
   const int64_t long_length = pattern.long_length();
   const int64_t global_length = pattern.global_length();
@@ -54,9 +60,7 @@ void CheckPattern(const AttentionPattern& pattern) {
   CheckGlobalIndices("sentence", pattern.sentence, global_length);
   CheckGlobalIndices("paragraph", pattern.paragraph, global_length);
   CheckGlobalIndices("linked", pattern.linked, global_length);
-  TORCH_CHECK(pattern.local_radius >= 1,
-              "local_radius should be at least 1, but is ",
-              pattern.local_radius);
+  CheckLocalRadius(pattern.local_radius);
   TORCH_CHECK(pattern.relative_pos_max_distance >= 0,
               "relative_pos_max_distance should be at least 0, but is ",
               pattern.relative_pos_max_distance);

@@ -36,6 +36,13 @@ constexpr int64_t RelativeVocabSize(int64_t max_distance) {
   return RelativeDistanceCount(max_distance) + 3;
 }
 
+// The largest radius, far below the overflow of 2 radius + 1, the columns of a
+// window. A radius of the length or more sees everything.
+inline constexpr int64_t kMostLocalRadius = int64_t{1} << 20;
+
+// Throws c10::Error unless the radius is from 1 to kMostLocalRadius.
+void CheckLocalRadius(int64_t local_radius);
+
 // Visibility and relative ids of all pairs of tokens in one example, in O(L +
 // G) memory (doc/model.md 6). Long tokens are i, j in [0, L), global tokens g,
 // k in [0, G):
@@ -99,8 +106,8 @@ AttentionPattern UnrestrictedPattern(int64_t long_length, int64_t global_length,
                                      int64_t relative_pos_max_distance);
 
 // Throws c10::Error unless all vectors of one stream have one length, indices
-// of global tokens lie in [-1, global_length()), the radius is at least 1 and
-// the distance at least 0.
+// of global tokens lie in [-1, global_length()), the radius is from 1 to
+// kMostLocalRadius and the distance at least 0.
 void CheckPattern(const AttentionPattern& pattern);
 
 // Throws c10::Error unless all patterns are right, have one radius and one

@@ -79,12 +79,12 @@ struct LayerStatistics {
   double largest_score() const;
 };
 
-// Measures, by the definition (backends/reference/dense_attention.h), the
-// softmax that SparseAttention computes from this input, by whichever backend.
-// `rows` are queries b * T + i, [R] int64 or int32 on any device; undefined:
-// all. Values are not read. Sums are float64. Call it before SparseAttention,
-// which may overwrite the previous scores. Needs the memory of 64 rows over
-// their keys, at most 8 MB a tensor or one row, and waits once for a device.
+// Measures, by the formula of SparseAttention, the softmax that it computes
+// from this input, by whichever backend. `rows` are queries b * T + i, [R]
+// int64 or int32 on any device; undefined: all. Values are not read. Sums are
+// float64. Call it before SparseAttention, which may overwrite the previous
+// scores. Needs the memory of 64 rows over their keys, at most 8 MB a tensor or
+// one row, and waits once for a device.
 //
 // Throws c10::Error for rows that are not there, and as SparseAttention does.
 SoftmaxStatistics MeasureAttention(const SparseAttentionInput& input,

@@ -78,14 +78,19 @@ struct SparseAttentionOutput {
   ResidualPair scores;
 };
 
-// Computes, for each query, the definition in
-// backends/reference/dense_attention.h over its own and other keys. With fused
-// backends the weights that are dropped follow from one number drawn from
-// LibTorch's CPU generator: the same ones on every device.
+// Computes, for each query over its own and other keys,
 //
-// Throws c10::Error if shapes disagree, for inputs that the backend does not
-// support, for previous scores of a layer in which a query did not see a key
-// that it sees here, if their buffer no longer holds them, and from the
+//   s_n     = (q . k + q . E[id] + bias[id]) / sqrt(d)
+//   context = dropout(softmax over visible keys of the logits) . v
+//
+// where the logits and the scores carried on follow from s_n and the previous
+// scores as attention/residual_attention.h says. A query that sees no key has
+// context 0. With fused backends the weights that are dropped follow from one
+// number drawn from LibTorch's CPU generator: the same ones on every device.
+//
+// Throws c10::Error if shapes or dtypes disagree, for inputs that the backend
+// does not support, for previous scores of a layer in which a query did not see
+// a key that it sees here, if their buffer no longer holds them, and from the
 // backward pass of a fused backend if that should be differentiable.
 SparseAttentionOutput SparseAttention(
     const SparseAttentionInput& input,

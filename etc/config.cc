@@ -9,6 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "attention/pattern.h"
 #include "base/json_reader.h"
 #include "base/json_text.h"
 #include "base/status_macros.h"
@@ -284,7 +285,7 @@ absl::Status CheckEtcConfig(const EtcConfig& config,
   checker.Size("num_hidden_layers", config.num_hidden_layers, 1, kMostLayers);
   checker.Size("num_attention_heads", config.num_attention_heads, 1,
                kMostHeads);
-  checker.Size("local_radius", config.local_radius, 1, kMostTokens);
+  checker.Size("local_radius", config.local_radius, 1, kMostLocalRadius);
   checker.OptionalSize("att_size_per_head", config.att_size_per_head,
                        kMostFeatures);
   if (checker.status().ok() && !config.att_size_per_head.has_value()) {

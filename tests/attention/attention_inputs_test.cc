@@ -179,12 +179,11 @@ TEST(AttentionInputsTest, OperandsAreFloatingAndOfTheLayersDtype) {
                                   .local_radius = kRadius});
   const torch::Tensor longs = torch::ones({1, kLong, 4});
   const torch::Tensor globals = torch::ones({1, kGlobal, 4});
-  EXPECT_NO_THROW(attention(longs, globals, AttentionInputs()));
+  const AttentionInputs inputs = AttentionInputs::Everything(2);
+  EXPECT_NO_THROW(attention(longs, globals, inputs));
   for (const auto type : {torch::kFloat64, torch::kInt64}) {
-    EXPECT_THROW(attention(longs.to(type), globals, AttentionInputs()),
-                 c10::Error);
-    EXPECT_THROW(attention(longs, globals.to(type), AttentionInputs()),
-                 c10::Error);
+    EXPECT_THROW(attention(longs.to(type), globals, inputs), c10::Error);
+    EXPECT_THROW(attention(longs, globals.to(type), inputs), c10::Error);
   }
   const CarriedScores carried = {
       .mode = ResidualAttention::kSum,
@@ -193,8 +192,7 @@ TEST(AttentionInputsTest, OperandsAreFloatingAndOfTheLayersDtype) {
                    .l2g = torch::zeros({1, 2, kLong, kGlobal}, torch::kInt64),
                    .l2l = torch::zeros({1, 2, kLong, kWindow}, torch::kInt64),
                    .layers = 1}};
-  EXPECT_THROW(attention(longs, globals, AttentionInputs(), carried),
-               c10::Error);
+  EXPECT_THROW(attention(longs, globals, inputs, carried), c10::Error);
 }
 
 TEST(SparseAttentionOperandsTest, AreNoIntegers) {

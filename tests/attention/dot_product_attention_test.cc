@@ -14,6 +14,7 @@
 #include "attention/dot_product_attention.h"
 
 #include <c10/util/Exception.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/autograd.h>
 #include <torch/types.h>
@@ -28,6 +29,7 @@
 #include "base/dropout_seeds.h"
 #include "tests/support/attention_stack.h"
 #include "tests/support/backend_agreement.h"
+#include "tests/support/error_message.h"
 #include "tests/support/exactness.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/tensor_matchers.h"
@@ -526,6 +528,50 @@ TEST(DotProductAttentionTest, RejectsWhatDoesNotFit) {
   bad.query = bad.query.to(torch::kFloat64);
   EXPECT_THROW(DotProductAttention(bad, AttentionImplementation::kKernel),
                c10::Error);
+}
+
+// By the names that the caller knows.
+TEST(DotProductAttentionTest, SaysWhatItExpected) {
+  const Case c = {.queries = 5, .keys = 7, .distance = 2};
+  const DotProductAttentionInput good = Stack(c, torch::kFloat32).layer(0);
+  const auto message = [&](const auto& change) {
+    DotProductAttentionInput bad = good;
+    change(bad);
+    return MessageOf([&] { DotProductAttention(bad); });
+  };
+  using Input = DotProductAttentionInput;
+  EXPECT_THAT(message([](Input& i) { i.key = i.key.narrow(1, 0, 1); }),
+              testing::StartsWith("key should be {batch, heads, keys, head_dim}"
+                                  " = [2, 2, 7, 8], but is [2, 1, 7, 8]"));
+  EXPECT_THAT(message([](Input& i) { i.value = i.value.narrow(2, 0, 6); }),
+              testing::StartsWith("value should be {batch, heads, keys, "
+                                  "value_dim} = [2, 2, 7, 8], but is [2, 2, 6, "
+                                  "8]"));
+  EXPECT_THAT(message([](Input& i) {
+                i.pattern = AllKeysPattern(
+                    {.queries = 5, .keys = 10, .batch = 2, .max_distance = 2});
+              }),
+              testing::StartsWith("the pattern should be for 2 examples of 5 "
+                                  "queries and 7 keys, but is for 2 of 5 and "
+                                  "10"));
+}
+
+TEST(DotProductAttentionTest, RefusesARelativeTableThatNothingReads) {
+  const Case c = {.queries = 5, .keys = 7, .distance = 2};
+  DotProductAttentionInput input = Stack(c, torch::kFloat32).layer(0);
+  const SoftmaxPattern with_ids = input.pattern;
+  for (const SoftmaxPattern& without :
+       {AllKeysPattern({.queries = 5, .keys = 7, .batch = 2}),
+        DensePattern(torch::ones({5, 7}, torch::kBool),
+                     {.queries = 5, .keys = 7, .batch = 2})}) {
+    input.pattern = without;
+    EXPECT_THAT(MessageOf([&] { DotProductAttention(input); }),
+                testing::HasSubstr("max_distance is 0"));
+  }
+  input.pattern = with_ids;
+  input.relative.embedding = torch::Tensor();
+  EXPECT_THAT(MessageOf([&] { DotProductAttention(input); }),
+              testing::HasSubstr("should both be defined, or neither"));
 }
 
 }  // namespace

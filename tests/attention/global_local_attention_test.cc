@@ -13,6 +13,7 @@
 #include <torch/types.h>
 
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <random>
@@ -21,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "attention/pattern.h"
 #include "tests/support/attention_case.h"
 #include "tests/support/error_message.h"
 #include "tests/support/gradient_check.h"
@@ -262,9 +264,13 @@ TEST(GlobalLocalAttentionTest, HasAGateForEachBlockAndHead) {
   const torch::Tensor globals = Random({1, 3, 6});
   CarriedScores carried{.mode = ResidualAttention::kGate};
   carried.previous =
-      none->forward(longs, globals, AttentionInputs(), carried).scores;
-  EXPECT_THROW(none->forward(longs, globals, AttentionInputs(), carried),
-               c10::Error);
+      none->forward(longs, globals, AttentionInputs::Everything(2), carried)
+          .scores;
+  EXPECT_THAT(MessageOf([&] {
+                none->forward(longs, globals, AttentionInputs::Everything(2),
+                              carried);
+              }),
+              testing::HasSubstr("carried scores need gates"));
 }
 
 // S_n = [Q_1|...|Q_n] [K_1|...|K_n]^T / sqrt(d): carried sums are what one
@@ -373,7 +379,7 @@ TEST(GlobalLocalAttentionTest, MeanInTheFirstLayerEqualsOff) {
   const torch::Tensor longs = Random({1, 8, 6});
   const torch::Tensor globals = Random({1, 3, 6});
   const auto run = [&](ResidualAttention mode) {
-    return attention->forward(longs, globals, AttentionInputs(),
+    return attention->forward(longs, globals, AttentionInputs::Everything(2),
                               {.mode = mode});
   };
   EXPECT_TRUE(run(ResidualAttention::kMean)
@@ -427,7 +433,7 @@ TEST(GlobalLocalAttentionTest, KeepsHiddenSizesOfBothStreams) {
   options.head_size = 2;
   GlobalLocalAttention attention = Make(options);
   const GlobalLocalAttentionOutput output = attention->forward(
-      Random({2, 9, 11}), Random({2, 4, 15}), AttentionInputs());
+      Random({2, 9, 11}), Random({2, 4, 15}), AttentionInputs::Everything(2));
   EXPECT_EQ(output.long_output.sizes(), at::IntArrayRef({2, 9, 11}));
   EXPECT_EQ(output.global_output.sizes(), at::IntArrayRef({2, 4, 15}));
 }
@@ -454,11 +460,29 @@ TEST(GlobalLocalAttentionTest, DropsOnlyInTraining) {
   const torch::Tensor longs = Random({1, 9, 6});
   const torch::Tensor globals = Random({1, 3, 6});
   const auto run = [&] {
-    return attention->forward(longs, globals, AttentionInputs()).long_output;
+    return attention->forward(longs, globals, AttentionInputs::Everything(2))
+        .long_output;
   };
   EXPECT_FALSE(run().equal(run()));
   attention->eval();
   EXPECT_TRUE(run().equal(run()));
+}
+
+// All of it is seen, with the float32 kernels: 1e-5.
+TEST(GlobalLocalAttentionTest, TheLargestRadiusIsOfEverything) {
+  torch::manual_seed(9);
+  const torch::Tensor longs = torch::randn({1, 30, 6});
+  const torch::Tensor globals = torch::randn({1, 3, 6});
+  std::vector<torch::Tensor> outputs;
+  for (const int64_t radius : {int64_t{29}, kMostLocalRadius}) {
+    torch::manual_seed(1);
+    GlobalLocalAttentionOptions options = SmallOptions();
+    options.local_radius = radius;
+    outputs.push_back(GlobalLocalAttention(options)(
+                          longs, globals, AttentionInputs::Everything(2))
+                          .long_output);
+  }
+  EXPECT_TRUE(IsClose(outputs[1], outputs[0], 1e-5));
 }
 
 TEST(GlobalLocalAttentionTest, IsClonedSavedLoadedMovedAndPrinted) {
@@ -512,7 +536,21 @@ TEST(GlobalLocalAttentionTest, RejectsWhatCannotBe) {
   };
   EXPECT_THROW(make([](auto& o) { o.num_heads = 0; }), c10::Error);
   EXPECT_THROW(make([](auto& o) { o.head_size = 0; }), c10::Error);
-  EXPECT_THROW(make([](auto& o) { o.local_radius = 0; }), c10::Error);
+  for (const int64_t radius : {int64_t{0}, kMostLocalRadius + 1,
+                               std::numeric_limits<int64_t>::max()}) {
+    EXPECT_THROW(make([&](auto& o) { o.local_radius = radius; }), c10::Error);
+    EXPECT_THAT(
+        MessageOf([&] {
+          AttentionInputs(std::vector{UnrestrictedPattern(9, 3, radius, 2)});
+        }),
+        testing::HasSubstr("local_radius should be from 1 to 1048576"));
+    EXPECT_THROW(AttentionInputs::Everything(2).Softmax(QuerySide::kLong, 1, 9,
+                                                        3, radius),
+                 c10::Error);
+    EXPECT_THROW(
+        AttentionInputs::Everything(2).Tensors(1, 9, 3, radius, torch::kCPU),
+        c10::Error);
+  }
   EXPECT_THROW(make([](auto& o) { o.dropout = 1.0; }), c10::Error);
   EXPECT_THROW(make([](auto& o) { o.relative_vocab_size = -1; }), c10::Error);
   EXPECT_THROW(make([](auto& o) {
@@ -522,10 +560,10 @@ TEST(GlobalLocalAttentionTest, RejectsWhatCannotBe) {
                c10::Error);
   GlobalLocalAttention attention = Make(SmallOptions());
   EXPECT_THROW(attention->forward(Random({1, 4, 5}), Random({1, 2, 6}),
-                                  AttentionInputs()),
+                                  AttentionInputs::Everything(2)),
                c10::Error);
   EXPECT_THROW(attention->forward(Random({1, 4, 6}), Random({2, 2, 6}),
-                                  AttentionInputs()),
+                                  AttentionInputs::Everything(2)),
                c10::Error);
 }
 

@@ -450,12 +450,13 @@ TEST(InspectionModuleTest, ChangesNothingAndDrawsNoRandomNumbers) {
   attention->train();
   const torch::Tensor longs = torch::randn({1, 9, 6});
   const torch::Tensor globals = torch::randn({1, 3, 6});
+  const AttentionInputs inputs = AttentionInputs::Everything(2);
   const auto run = [&](bool inspect) {
     torch::manual_seed(2);
     if (inspect) {
-      attention->Inspect(longs, globals, AttentionInputs());
+      attention->Inspect(longs, globals, inputs);
     }
-    return attention->forward(longs, globals, AttentionInputs()).long_output;
+    return attention->forward(longs, globals, inputs).long_output;
   };
   EXPECT_TRUE(run(true).equal(run(false)));
 }
@@ -463,16 +464,17 @@ TEST(InspectionModuleTest, ChangesNothingAndDrawsNoRandomNumbers) {
 TEST(InspectionModuleTest, AStreamMayBeEmptyOrOfNoRows) {
   torch::manual_seed(1);
   GlobalLocalAttention attention(Options(0));
+  const AttentionInputs inputs = AttentionInputs::Everything(2);
   const AttentionView view = attention->Inspect(
-      torch::randn({2, 7, 6}), torch::randn({2, 0, 6}), AttentionInputs(), {},
+      torch::randn({2, 7, 6}), torch::randn({2, 0, 6}), inputs, {},
       {.heads = {1}, .rows = {.longs = Indices({13, 0})}});
   EXPECT_EQ(view.probabilities.l2l.sizes(), at::IntArrayRef({2, 1, 5}));
   EXPECT_EQ(view.probabilities.g2l.sizes(), at::IntArrayRef({2, 1, 0, 7}));
   EXPECT_TRUE(
       IsClose(view.probabilities.l2l.sum(-1), torch::ones({2, 1}), kTolerance));
-  const AttentionView no_longs = attention->Inspect(
-      torch::randn({2, 7, 6}), torch::randn({2, 3, 6}), AttentionInputs(), {},
-      {.rows = {.longs = Indices({})}});
+  const AttentionView no_longs =
+      attention->Inspect(torch::randn({2, 7, 6}), torch::randn({2, 3, 6}),
+                         inputs, {}, {.rows = {.longs = Indices({})}});
   EXPECT_EQ(no_longs.probabilities.l2g.sizes(), at::IntArrayRef({0, 2, 3}));
   EXPECT_EQ(no_longs.probabilities.g2g.sizes(), at::IntArrayRef({2, 2, 3, 3}));
 }

@@ -152,6 +152,30 @@ GlobalLocalAttention MakeAttention() {
   return attention;
 }
 
+// Without relative tables there is nothing to leave out in silence.
+TEST(PaddedInputsTest, ALayerWithRelativeTablesNeedsADistance) {
+  GlobalLocalAttention attention = MakeAttention();
+  GlobalLocalAttentionOptions options = attention->options();
+  options.relative_vocab_size = 0;
+  GlobalLocalAttention without(options);
+  const torch::Tensor longs = torch::randn({kBatch, kLong, 6});
+  const torch::Tensor globals = torch::randn({kBatch, kGlobal, 6});
+  const torch::Tensor ids = torch::ones({kBatch, kLong}, torch::kInt64);
+  const torch::Tensor global_ids =
+      torch::ones({kBatch, kGlobal}, torch::kInt64);
+  for (const AttentionInputs& open :
+       {AttentionInputs(), AttentionInputs::Padded(ids),
+        AttentionInputs::Packed(ids, global_ids), AttentionInputs().Causal()}) {
+    EXPECT_THAT(MessageOf([&] { attention(longs, globals, open); }),
+                testing::HasSubstr("max_distance of its inputs is left open"));
+    EXPECT_THROW(attention->Inspect(longs, globals, open), c10::Error);
+    EXPECT_NO_THROW(attention(longs, globals, open.WithDistance(3)));
+    EXPECT_NO_THROW(attention(longs, globals, open.WithDistance(0)));
+    EXPECT_NO_THROW(without(longs, globals, open));
+  }
+  EXPECT_NO_THROW(attention(longs, globals, AttentionInputs(ExplicitInputs())));
+}
+
 // Padding in front, behind, and on both sides: the tokens get what they get
 // alone, on each backend. float32, sums in another order: 1e-6.
 TEST(PaddedInputsTest, TokensGetWhatTheyGetAlone) {
@@ -200,7 +224,7 @@ TEST(PaddedInputsTest, AnEmptyBatchHasAnEmptyOutput) {
     return torch::zeros(shape, torch::kInt64);
   };
   const AttentionInputs inputs[] = {
-      AttentionInputs(),
+      AttentionInputs().WithDistance(3),
       AttentionInputs::Everything(3),
       AttentionInputs::Padded(ids({0, kLong}), {}, 3),
       AttentionInputs::Packed(ids({0, kLong}), ids({0, kGlobal}), 3),

@@ -399,6 +399,42 @@ TEST(SparseAttentionTest, RejectsWhatDoesNotFit) {
   EXPECT_THROW(SparseAttention(bad), c10::Error);
 }
 
+// float64 beside others would be rounded, and computed without kernels.
+TEST(SparseAttentionTest, RejectsOtherDtypes) {
+  const Case c = {.longs = 5, .globals = 2, .radius = 2};
+  std::mt19937_64 random(1);
+  SparseAttentionInput good = Leaves(c, RandomInputs(c, &random)).layers[0];
+  good.operands.ForEachTensor([](torch::Tensor& tensor) {
+    tensor = tensor.detach().to(torch::kFloat32);
+  });
+  good.residual = ResidualAttention::kSum;
+  const torch::Tensor zeros = torch::zeros({kBatch, kHeads, 5, 7});
+  good.previous = {.own = zeros.narrow(3, 0, 5),
+                   .other = zeros.narrow(3, 5, 2),
+                   .layers = 1};
+  EXPECT_NO_THROW(SparseAttention(good));
+  for (const torch::ScalarType narrow : {torch::kBFloat16, torch::kHalf}) {
+    SparseAttentionInput mixed = good;
+    mixed.operands.own_key = good.operands.own_key.to(narrow);
+    EXPECT_NO_THROW(SparseAttention(mixed));
+  }
+  for (const auto part :
+       {&AttentionOperands::query, &AttentionOperands::own_key,
+        &AttentionOperands::own_value, &AttentionOperands::other_key,
+        &AttentionOperands::other_value}) {
+    SparseAttentionInput bad = good;
+    bad.operands.*part = (good.operands.*part).to(torch::kFloat64);
+    EXPECT_THAT(MessageOf([&] { SparseAttention(bad); }),
+                testing::HasSubstr("an operand of attention is "));
+  }
+  for (const torch::ScalarType other : {torch::kFloat64, torch::kHalf}) {
+    SparseAttentionInput bad = good;
+    bad.previous.own = good.previous.own->to(other);
+    EXPECT_THAT(MessageOf([&] { SparseAttention(bad); }),
+                testing::HasSubstr("previous scores should be Float"));
+  }
+}
+
 // A distance of 2 has the ids 0 to 7.
 TEST(SparseAttentionTest, KernelsRefuseARelativeTableThatIsTooShort) {
   const Case c = {.longs = 5, .globals = 2, .radius = 2};
