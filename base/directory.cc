@@ -78,6 +78,16 @@ std::optional<pid_t> WriterOf(absl::string_view name) {
   return process;
 }
 
+// `path` or, where it is missing, its nearest ancestor that exists.
+absl::StatusOr<std::string> NearestEntry(std::string path) {
+  ETC_ASSIGN_OR_RETURN(bool exists, PathExists(path));
+  while (!exists && FolderOf(path) != path) {
+    path = FolderOf(path);
+    ETC_ASSIGN_OR_RETURN(exists, PathExists(path));
+  }
+  return path;
+}
+
 bool IsOtherRunningProcess(pid_t process) {
   return process != getpid() && (kill(process, 0) == 0 || errno != ESRCH);
 }
@@ -90,12 +100,7 @@ std::string FolderOf(const std::string& path) {
 }
 
 absl::Status CheckWritableDirectory(const std::string& directory) {
-  std::string there = directory;
-  ETC_ASSIGN_OR_RETURN(bool exists, PathExists(there));
-  while (!exists && FolderOf(there) != there) {
-    there = FolderOf(there);
-    ETC_ASSIGN_OR_RETURN(exists, PathExists(there));
-  }
+  ETC_ASSIGN_OR_RETURN(const std::string there, NearestEntry(directory));
   ETC_ASSIGN_OR_RETURN(const bool is_directory, IsDirectory(there));
   if (!is_directory) {
     return absl::InvalidArgumentError(absl::StrCat(there, " is no directory"));
@@ -104,6 +109,19 @@ absl::Status CheckWritableDirectory(const std::string& directory) {
     return ErrnoStatus(errno, "write", there);
   }
   return absl::OkStatus();
+}
+
+std::optional<uint64_t> FreeBytes(const std::string& directory) {
+  const absl::StatusOr<std::string> there = NearestEntry(directory);
+  if (!there.ok()) {
+    return std::nullopt;
+  }
+  std::error_code error;
+  const fs::space_info space = fs::space(*there, error);
+  // Some file systems count no blocks.
+  return error || space.capacity == 0
+             ? std::nullopt
+             : std::optional<uint64_t>(space.available);
 }
 
 absl::Status SyncDirectory(const std::string& directory) {

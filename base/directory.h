@@ -2,6 +2,7 @@
 #define ETC_BASE_DIRECTORY_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -18,6 +19,11 @@ std::string FolderOf(const std::string& path);
 // its nearest ancestor that exists. Asks the system and makes nothing.
 //   kInvalidArgument  that is no directory
 absl::Status CheckWritableDirectory(const std::string& directory);
+
+// Bytes that this user can still write to the file system of `directory` or,
+// where it is missing, of its nearest ancestor that exists. Nothing: the system
+// does not say.
+std::optional<uint64_t> FreeBytes(const std::string& directory);
 
 // Puts the names in `directory` on disk. OK where the file system does not
 // sync directories, or this one may be written but not read.

@@ -8,14 +8,15 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/json_reader.h"
 #include "base/out_of_memory.h"
+#include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/tracked_iterator.h"
+#include "base/utf8.h"
 #include "nlohmann/json.hpp"
 
 namespace etc {
@@ -52,7 +53,7 @@ std::string CleanMessage(absl::string_view message) {
     message.remove_prefix(std::min(message.find(": ") + 2, message.size()));
   }
   constexpr size_t kLongest = 200;
-  return absl::StrCat(absl::CHexEscape(message.substr(0, kLongest)),
+  return absl::StrCat(Printable(message.substr(0, kLongest)),
                       message.size() > kLongest ? "..." : "");
 }
 
@@ -118,7 +119,7 @@ class DocumentBuilder : public nlohmann::json_sax<json> {
     if (!is_new) {
       has_equal_keys_ = true;
       return Fail(absl::StrCat(
-          "the key \"", absl::CHexEscape(name), "\" is there twice",
+          "the key ", QuotedName(name), " is there twice",
           keeps_places_ ? absl::StrCat(", first at ",
                                        PlaceBefore(text_, ends_.back()[name]))
                         : ""));

@@ -12,10 +12,10 @@ namespace etc {
 
 // Operand precision of linear layers, forward and backward. With kBfloat16,
 // float32 operands are rounded to bfloat16 for the product; sums, results,
-// weights and their gradients stay float32: twice as fast with AVX512-BF16 or
-// AMX (Bfloat16ProductsOfThisCpu). On other devices than the CPU LibTorch
-// rounds the product, too, as its autocast does, before the bias is added in
-// float32. Operands of other dtypes are taken as they are.
+// weights and their gradients stay float32: for speed with AMX or, on some
+// CPUs, AVX512-BF16 (Bfloat16ProductsOfThisCpu). On other devices than the CPU
+// LibTorch rounds the product, too, as its autocast does, before the bias is
+// added in float32. Operands of other dtypes are taken as they are.
 enum class LinearPrecision { kFloat32, kBfloat16 };
 
 // A factor of products: `value`, and `operand`, the form that MatrixProduct

@@ -137,9 +137,8 @@ std::string DescribeOpenBlas(const std::string& config, CpuVectors vectors) {
   if (vectors == CpuVectors::kNone || !absl::StrContains(config, " Prescott")) {
     return config;
   }
-  return absl::StrCat(config,
-                      ": does not know this CPU and computes without AVX; set ",
-                      "OPENBLAS_CORETYPE=",
+  return absl::StrCat(config, ": does not know this CPU and ",
+                      kComputesWithoutAvx, "; set OPENBLAS_CORETYPE=",
                       vectors == CpuVectors::kAvx512 ? "SkylakeX" : "Haswell");
 }
 

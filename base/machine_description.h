@@ -21,6 +21,9 @@ std::vector<MachineFact> DescribeMachine();
 // The instructions of a CPU that OpenBLAS has code for.
 enum class CpuVectors { kNone, kAvx2, kAvx512 };
 
+// The words of DescribeOpenBlas for a CPU that OpenBLAS does not know.
+inline constexpr char kComputesWithoutAvx[] = "computes without AVX";
+
 // What OpenBLAS says of itself (openblas_get_config), with a note behind it
 // where it takes the CPU for one without AVX, as it does with CPUs that are
 // newer than itself (0.3.21: Emerald Rapids): LibTorch's own products, those of

@@ -6,8 +6,12 @@
 #include <oneapi/dnnl/dnnl_debug.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 
+#include <cstddef>
 #include <exception>
+#include <new>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string>
 #include <unordered_map>
@@ -79,7 +83,25 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
+// Throws std::bad_alloc where a limit of addresses (`ulimit -v`) leaves no room
+// for a kernel: oneDNN 2.6 does not check the memory into which it writes its
+// code.
+void CheckRoomForKernel() {
+  struct rlimit limit = {};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
+    return;
+  }
+  constexpr size_t kBytes = size_t{1} << 25;  // code, and packed factors
+  void* const room = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) {
+    throw std::bad_alloc();
+  }
+  munmap(room, kBytes);
+}
+
 void MultiplyOrThrow(const OnednnProduct& product) {
+  CheckRoomForKernel();
   const Type type = product.is_bfloat16 ? Type::bf16 : Type::f32;
   const Memory::desc a = Describe(product.a, product.rows, product.depth, type);
   const Memory::desc b =
@@ -104,15 +126,23 @@ void MultiplyOrThrow(const OnednnProduct& product) {
   stream.wait();
 }
 
+// A message of IsOutOfMemory (base/out_of_memory.h).
+constexpr char kOutOfMemory[] = "out of memory";
+
 bool Multiply(const OnednnProduct& product, void* context,
               void (*report)(void* context, const char* message)) {
   try {
     MultiplyOrThrow(product);
     return true;
+  } catch (const std::bad_alloc&) {
+    report(context, kOutOfMemory);
+  } catch (const dnnl::error& error) {
+    report(context,
+           error.status == dnnl_out_of_memory ? kOutOfMemory : error.what());
   } catch (const std::exception& exception) {
     report(context, exception.what());
-    return false;
   }
+  return false;
 }
 
 // Returns true if bfloat16 products are supported at all; the only reliable

@@ -42,7 +42,7 @@ absl::Status TemporaryFile::Create() {
 }
 
 absl::Status TemporaryFile::Write(absl::string_view contents) {
-  return WriteAll(descriptor_, contents, path_);
+  return WriteAll(descriptor_, contents, target_);
 }
 
 absl::Status TemporaryFile::Overwrite(absl::string_view contents) {
@@ -50,11 +50,11 @@ absl::Status TemporaryFile::Overwrite(absl::string_view contents) {
   // A descriptor of its own, which begins at the first byte.
   const int descriptor = operations.Open(path_, O_WRONLY | O_CLOEXEC, 0);
   if (descriptor < 0) {
-    return ErrnoStatus(errno, "open", path_);
+    return ErrnoStatus(errno, "open", target_);
   }
-  absl::Status written = WriteAll(descriptor, contents, path_);
+  absl::Status written = WriteAll(descriptor, contents, target_);
   if (operations.Close(descriptor) != 0 && written.ok()) {
-    return ErrnoStatus(errno, "close", path_);
+    return ErrnoStatus(errno, "close", target_);
   }
   return written;
 }
@@ -62,11 +62,11 @@ absl::Status TemporaryFile::Overwrite(absl::string_view contents) {
 absl::Status TemporaryFile::MoveToTarget() {
   FileOperations& operations = FileOperations::Current();
   if (operations.Sync(descriptor_) != 0) {
-    return ErrnoStatus(errno, "sync", path_);
+    return ErrnoStatus(errno, "sync", target_);
   }
   // Some file systems report a failed write only here.
   if (operations.Close(std::exchange(descriptor_, -1)) != 0) {
-    return ErrnoStatus(errno, "close", path_);
+    return ErrnoStatus(errno, "close", target_);
   }
   if (operations.Rename(path_, target_) != 0) {
     return ErrnoStatus(errno, "replace", target_);

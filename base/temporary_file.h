@@ -14,7 +14,7 @@ namespace etc {
 // leaves it behind under its TemporaryName (RemoveAbandonedTemporaries).
 //
 // Uses FileOperations of the calling thread. Errors are those of the system,
-// with the path in the message.
+// with `target` in the message.
 class TemporaryFile {
  public:
   explicit TemporaryFile(std::string target);

@@ -1,10 +1,10 @@
 #ifndef ETC_BASE_TENSOR_FILE_H_
 #define ETC_BASE_TENSOR_FILE_H_
 
+#include <c10/util/Exception.h>
 #include <torch/types.h>
 
 #include <cstdint>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,11 +14,14 @@
 namespace etc {
 
 // A file that could not be created, written or read. The message names the
-// directory and says why.
-class TensorFileError : public std::runtime_error {
+// directory and says why. Programs see a c10::Error, as of all else that
+// forward and backward passes throw.
+class TensorFileError : public c10::Error {
  public:
   explicit TensorFileError(absl::Status status)
-      : std::runtime_error(std::string(status.message())),
+      : c10::Error(c10::SourceLocation{__func__, __FILE__,
+                                       static_cast<uint32_t>(__LINE__)},
+                   std::string(status.message())),
         status_(std::move(status)) {}
 
   // The code is that of the system's error.

@@ -13,6 +13,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -221,6 +222,15 @@ TEST(CheckWritableDirectoryTest, RefusesWhatIsBelowAFile) {
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
     EXPECT_EQ(status.message(), file + " is no directory");
   }
+}
+
+TEST(FreeBytesTest, AreThoseOfTheNearestDirectory) {
+  const TemporaryDirectory directory;
+  for (const char* name : {"", "/new/below"}) {
+    EXPECT_GT(FreeBytes(directory.path() + name).value_or(0), 0u) << name;
+  }
+  // A file system that counts no blocks.
+  EXPECT_EQ(FreeBytes("/proc/self/new"), std::nullopt);
 }
 
 // Asked by a process that is not root, who may write everywhere.

@@ -96,6 +96,16 @@ TEST(ParseJsonTest, KeepsMessagesShortAndPrintable) {
             absl::string_view::npos);
 }
 
+TEST(ParseJsonTest, ShowsTextAsItStands) {
+  EXPECT_THAT(
+      std::string(ParseJson("{\"caf\u00e9\" /}", "x").status().message()),
+      HasSubstr("last read: '\"caf\u00e9\" /'; expected ':'"));
+  EXPECT_THAT(
+      std::string(
+          ParseJson("{\"\u00e9\": 1, \"\u00e9\": 2}", "x").status().message()),
+      HasSubstr("the key \"\u00e9\" is there twice"));
+}
+
 TEST(ReadJsonFileTest, NamesTheFile) {
   TemporaryDirectory directory;
   EXPECT_EQ(*ReadJsonFile(directory.Write("a.json", "[1]")), json({1}));

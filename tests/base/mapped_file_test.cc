@@ -1,11 +1,13 @@
 // Files in the address space: their bytes, an empty one, what a mapping sees of
-// a file that is replaced, and what cannot be mapped.
+// a file that is replaced or written to, and what cannot be mapped.
 
 #include "base/mapped_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <filesystem>
 #include <string>
 #include <utility>
 
@@ -45,6 +47,32 @@ TEST(MappedFileTest, StaysAsItWasWhenTheFileIsReplaced) {
   ASSERT_TRUE(file.ok()) << file.status();
   ASSERT_TRUE(WriteFileAtomically(directory.File("a"), "after").ok());
   EXPECT_EQ(file->bytes(), "before");
+  EXPECT_TRUE(file->CheckUnchanged().ok());
+  std::filesystem::remove(directory.File("a"));
+  EXPECT_TRUE(file->CheckUnchanged().ok());
+}
+
+TEST(MappedFileTest, TellsThatTheFileWasWrittenTo) {
+  TemporaryDirectory directory;
+  const std::string path = directory.Write("a", "before");
+  const auto written = std::filesystem::last_write_time(path);
+  const auto file = MappedFile::Open(path);
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_TRUE(file->CheckUnchanged().ok());
+  directory.Write("a", "bef");
+  std::filesystem::last_write_time(path, written);
+  const absl::Status shorter = file->CheckUnchanged();
+  EXPECT_EQ(shorter.code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(shorter.message(),
+            path +
+                " should stay as it is while it is read, but was written "
+                "to: it had 6 bytes, and has 3");
+  // The same number of bytes, written later.
+  directory.Write("a", "behind");
+  std::filesystem::last_write_time(path, written + std::chrono::seconds(1));
+  EXPECT_FALSE(file->CheckUnchanged().ok());
+  std::filesystem::last_write_time(path, written);
+  EXPECT_TRUE(file->CheckUnchanged().ok());
 }
 
 TEST(MappedFileTest, NamesWhatItCannotMap) {

@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "base/file_operations.h"
+#include "tests/support/full_disk.h"
 #include "tests/support/temporary_directory.h"
 
 namespace etc {
@@ -76,8 +77,19 @@ TEST(TemporaryFileTest, SaysThatOverwritingFailedWhenTheFileWasClosed) {
   ErrorsOfClose operations;
   const ScopedFileOperations scope(&operations);
   EXPECT_THAT(file.Overwrite("head").message(),
-              AllOf(HasSubstr("cannot close " + file.path()),
+              AllOf(HasSubstr("cannot close " + directory.File("a") + ": "),
                     HasSubstr("Input/output error")));
+}
+
+TEST(TemporaryFileTest, NamesTheTargetWhenTheDiskIsFull) {
+  TemporaryDirectory directory;
+  TemporaryFile file(directory.File("a"));
+  ASSERT_TRUE(file.Create().ok());
+  FullDisk operations;
+  const ScopedFileOperations scope(&operations);
+  EXPECT_EQ(
+      file.Write("head").message(),
+      "cannot write " + directory.File("a") + ": No space left on device");
 }
 
 }  // namespace

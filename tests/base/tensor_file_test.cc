@@ -8,13 +8,12 @@
 #include <torch/types.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
 #include <filesystem>
 #include <string>
 
 #include "base/file_operations.h"
 #include "tests/support/error_message.h"
+#include "tests/support/full_disk.h"
 #include "tests/support/temporary_directory.h"
 
 namespace etc {
@@ -55,33 +54,21 @@ TEST(TensorFileTest, NamesTheDirectoryThatIsMissing) {
             HasSubstr("No such file")));
 }
 
-// A disk on which a few bytes fit.
-class FullDisk : public FileOperations {
+// Counts what is closed.
+class CountingDisk : public FullDisk {
  public:
-  ssize_t Write(int descriptor, const char* data, size_t size) override {
-    if (left_ == 0) {
-      errno = ENOSPC;
-      return -1;
-    }
-    const ssize_t written =
-        FileOperations::Write(descriptor, data, std::min(size, left_));
-    left_ -= static_cast<size_t>(written);
-    return written;
-  }
+  using FullDisk::FullDisk;
   int Close(int descriptor) override {
     ++closed;
-    return FileOperations::Close(descriptor);
+    return FullDisk::Close(descriptor);
   }
 
   int closed = 0;
-
- private:
-  size_t left_ = 10;
 };
 
 TEST(TensorFileTest, NamesTheDirectoryWhoseDiskIsFull) {
   const TemporaryDirectory directory;
-  FullDisk disk;
+  CountingDisk disk(/*bytes=*/10);
   const ScopedFileOperations scope(&disk);
   EXPECT_THAT(
       WhatOf<TensorFileError>(

@@ -248,9 +248,9 @@ TEST_F(MemoryLimitsTest, SaysHowTheLongestExamplesWouldFit) {
               AllOf(HasSubstr("an update of 1048576 long and "),
                     HasSubstr("may have 1.5 GB: set train.memory_directory to "
                               "a directory")));
-  EXPECT_THAT(message("0", "slices"),
+  EXPECT_THAT(message("8", "layers"),
               AllOf(HasSubstr("an update of 1048576 long and "),
-                    HasSubstr("of 4.0 GB by train.memory_plan \"slices\"")));
+                    HasSubstr(" of 8.0 GB by train.memory_plan \"layers\"")));
   ASSERT_EQ(End(Begin(data, {"output=" + directory_.File("short")})), 0)
       << Contents(err);
   EXPECT_THAT(Contents(err), Not(HasSubstr("an update of ")));
@@ -273,7 +273,7 @@ TEST_F(MemoryLimitsTest, RefusesMoreRecordsThanThereIsMemoryFor) {
   const std::string bomb = WriteBomb("\n", lines, 10);
   EXPECT_THAT(Failure(bomb, {}),
               AllOf(HasSubstr(bomb + ":"), HasSubstr("data.train"),
-                    HasSubstr("500000000 bytes")));
+                    HasSubstr(" bytes, an eighth of this process's memory")));
 }
 
 // The record is short enough, and what becomes of it is not.
@@ -291,6 +291,31 @@ TEST_F(MemoryLimitsTest, SaysWhatItWasDoingWhenThereIsNoMemoryLeft) {
                         "realetc: out of memory while making examples of ",
                         data, ": record 0; realetc estimate comes to ")),
                     HasSubstr("lower train.micro_batch_size (now 1), ")));
+}
+
+// From too few addresses to enough: oneDNN's kernels, buffers of products,
+// threads and tensors all want some. With fewer than these OpenBLAS does not
+// start.
+TEST_F(MemoryLimitsTest, IsNeverEndedByASignal) {
+  const rlim_t libraries = LibraryBytes();
+  ASSERT_GT(libraries, 0);
+  const std::string data = WriteRecords(6, 1);
+  int ended = 0;
+  int refused = 0;
+  for (int i = 0; i < 8; ++i) {
+    addresses_ = libraries + 500'000'000 + static_cast<rlim_t>(i) * 80'000'000;
+    const std::string output = directory_.File(absl::StrCat("run", i));
+    const int code =
+        End(Begin(data, {"output=" + output, "train.memory_gigabytes=4",
+                         "model.hidden_size=512", "model.num_hidden_layers=4",
+                         "model.intermediate_size=2048"}));
+    const std::string err = Contents(directory_.File("stderr"));
+    EXPECT_TRUE(code == 0 || code == 1) << addresses_ << ": " << err;
+    EXPECT_THAT(err, Not(HasSubstr("internal error")));
+    ++(code == 0 ? ended : refused);
+  }
+  EXPECT_GT(ended, 0);
+  EXPECT_GT(refused, 0);
 }
 
 // Asked to stop in the middle of something, it must say so before it comes to
