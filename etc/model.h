@@ -170,11 +170,12 @@ class EtcModelImpl : public torch::nn::Module {
   void ProfileNextPass();
 
   // Makes passes in training mode compute each layer in slices of heads and
-  // tokens, and again in the backward pass (etc/sliced_layer.h): the least
-  // memory, for the longest examples. Unset, the default: at once, and again as
+  // tokens, and again in the backward pass: the least memory, for the longest
+  // examples. Unset, the default: at once, and again as
   // grad_checkpointing_period says. Models on the CPU only; forward then throws
   // c10::Error for another ScoreStorage than kReverse, if something is to be
-  // inspected, and while statistics are.
+  // inspected, and while statistics are; and it and the backward pass if they
+  // cannot use files in LayerSlices::directory.
   void set_layer_slices(const std::optional<LayerSlices>& slices) {
     slices_ = slices;
   }

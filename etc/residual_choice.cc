@@ -10,6 +10,14 @@
 #include "etc/field_checker.h"
 
 namespace etc {
+namespace {
+
+std::string ModeText(const std::string& mode, double decay) {
+  return mode == "decay" ? absl::StrCat("decay=", decay) : mode;
+}
+
+}  // namespace
+
 absl::StatusOr<ResidualChoice> ParseResidualChoice(absl::string_view text) {
   const size_t sign = text.find('=');
   const absl::string_view mode = text.substr(0, sign);
@@ -49,10 +57,38 @@ absl::Status ApplyResidualChoice(absl::string_view text,
       *config, absl::StrCat(source, " with residual attention ", text));
 }
 
+absl::Status ApplyResidualChoice(absl::string_view text,
+                                 const std::string& source,
+                                 EncoderDecoderConfig* config) {
+  ETC_ASSIGN_OR_RETURN(const ResidualChoice choice, ParseResidualChoice(text));
+  config->encoder_residual_attention = choice.mode;
+  config->decoder_residual_attention = choice.mode;
+  config->cross_residual_attention = choice.mode;
+  config->residual_decay = choice.decay.value_or(config->residual_decay);
+  config->residual_gate_init =
+      choice.gate_init.value_or(config->residual_gate_init);
+  return CheckEncoderDecoderConfig(
+      *config, absl::StrCat(source, " with residual attention ", text));
+}
+
 std::string ResidualText(const EtcConfig& config) {
-  return config.residual_attention == "decay"
-             ? absl::StrCat("decay=", config.residual_decay)
-             : config.residual_attention;
+  return ModeText(config.residual_attention, config.residual_decay);
+}
+
+std::string ResidualText(const EncoderDecoderConfig& config) {
+  const auto text = [&config](const std::string& mode) {
+    return ModeText(mode, config.residual_decay);
+  };
+  return absl::StrCat(text(config.encoder_residual_attention), ", ",
+                      text(config.decoder_residual_attention), ", ",
+                      text(config.cross_residual_attention));
+}
+
+std::string OtherModeText(absl::string_view trained, absl::string_view now) {
+  return absl::StrCat(
+      "residual attention: trained with ", trained, ", now ", now,
+      "; the model has learnt with the scores of ", trained,
+      ", so expect worse results: to compare the two, train with each");
 }
 
 }  // namespace etc

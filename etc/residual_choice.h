@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "etc/config.h"
+#include "etc/encoder_decoder/config.h"
 
 namespace etc {
 
@@ -31,9 +32,21 @@ absl::StatusOr<ResidualChoice> ParseResidualChoice(absl::string_view text);
 //                     depth of the model
 absl::Status ApplyResidualChoice(absl::string_view text,
                                  const std::string& source, EtcConfig* config);
+// The same of all three paths.
+absl::Status ApplyResidualChoice(absl::string_view text,
+                                 const std::string& source,
+                                 EncoderDecoderConfig* config);
 
-// The mode of a configuration in messages: "sum", and of decay "decay=0.9".
+// The mode of a configuration in messages: "sum", and of decay "decay=0.9"; of
+// an encoder-decoder those of encoder, decoder and cross attention:
+// "sum, off, off".
 std::string ResidualText(const EtcConfig& config);
+std::string ResidualText(const EncoderDecoderConfig& config);
+
+// A warning that a model computes another mode (ResidualText) than it was
+// trained with: one that was trained with scores needs them, and the other way
+// round.
+std::string OtherModeText(absl::string_view trained, absl::string_view now);
 
 }  // namespace etc
 

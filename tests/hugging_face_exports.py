@@ -7,8 +7,9 @@ Makes small random models of BERT and RoBERTa with each head that we know, saves
 them with save_pretrained, has `realetc` import them and export them again, and
 loads the result with the same class: no weight may be missing or left over, the
 outputs must be the same to the bit, and what config.json says must be kept. Also
-what torch.save writes in each form that it has. Says so and ends where the Python
-packages torch and transformers are missing.
+what torch.save writes in each form that it has, and tokenizers of other kinds than
+transformers takes for a model: AutoTokenizer must give the same ids and padding. Says
+so and ends where the Python packages torch and transformers are missing.
 """
 import pathlib
 import subprocess
@@ -17,6 +18,8 @@ import tempfile
 
 try:
   import safetensors.torch
+  import tokenizers
+  from tokenizers import models, normalizers, pre_tokenizers, processors, trainers
   import torch
   import transformers
 except ImportError as error:
@@ -43,10 +46,74 @@ MODELS = [
     ("RobertaForTokenClassification", {"id2label": {0: "O", 1: "B", 2: "I"}}),
     ("RobertaForMultipleChoice", {}),
     ("RobertaForQuestionAnswering", {"pad_token_id": 3}),
+    ("XLMRobertaForMaskedLM", {}),
+    ("XLMRobertaForSequenceClassification", {"id2label": {0: "x", 1: "y"}}),
+    ("CamembertModel", {}),
+    ("CamembertForQuestionAnswering", {}),
 ]
 KEPT = ["model_type", "architectures", "pad_token_id", "id2label", "label2id",
         "problem_type", "classifier_dropout", "max_position_embeddings",
         "hidden_act", "layer_norm_eps", "type_vocab_size", "vocab_size"]
+
+
+BERTS = ("[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]")
+ROBERTAS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
+TEXTS = ["A long document. With Sentences.", "Na\u00efve <mask> caf\u00e9 [MASK] end",
+         "x"]
+
+
+def byte_level(add_prefix_space=False, normalizer=None):
+  tokenizer = tokenizers.Tokenizer(models.BPE())
+  tokenizer.normalizer = normalizer
+  tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(
+      add_prefix_space=add_prefix_space)
+  return tokenizer, trainers.BpeTrainer(
+      vocab_size=300, special_tokens=list(ROBERTAS),
+      initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
+
+
+def wordpiece():
+  tokenizer = tokenizers.Tokenizer(models.WordPiece(unk_token="[UNK]"))
+  tokenizer.normalizer = normalizers.BertNormalizer()
+  tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+  return tokenizer, trainers.WordPieceTrainer(vocab_size=200,
+                                              special_tokens=list(BERTS))
+
+
+def unigram():
+  tokenizer = tokenizers.Tokenizer(models.Unigram())
+  tokenizer.normalizer = normalizers.NFKC()
+  tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+  return tokenizer, trainers.UnigramTrainer(
+      vocab_size=200, special_tokens=list(ROBERTAS), unk_token="<unk>")
+
+
+# Class of a model and its tokenizer.
+TOKENIZERS = [
+    ("BertModel", wordpiece),
+    ("BertModel", byte_level),
+    ("RobertaModel", wordpiece),
+    ("RobertaModel", byte_level),
+    ("RobertaModel", lambda: byte_level(add_prefix_space=True)),
+    ("RobertaModel", lambda: byte_level(normalizer=normalizers.Lowercase())),
+    ("RobertaModel", unigram),
+    ("XLMRobertaModel", unigram),
+]
+
+
+def make_tokenizer(build):
+  tokenizer, trainer = build()
+  lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+  tokenizer.train_from_iterator(lines, trainer)
+  names = ROBERTAS if tokenizer.token_to_id("<s>") is not None else BERTS
+  first, pad, last, unknown, mask = names
+  tokenizer.post_processor = processors.TemplateProcessing(
+      single=f"{first} $A {last}", pair=f"{first} $A {last} $B {last}",
+      special_tokens=[(name, tokenizer.token_to_id(name))
+                      for name in (first, last)])
+  return transformers.PreTrainedTokenizerFast(
+      tokenizer_object=tokenizer, cls_token=first, pad_token=pad, sep_token=last,
+      unk_token=unknown, mask_token=mask)
 
 
 def make(name, fields):
@@ -119,6 +186,25 @@ def check_model(program, name, fields, folder):
   print(f"{name}: the same")
 
 
+def check_tokenizer(program, name, build, folder):
+  before = make_tokenizer(build)
+  make(name, {"vocab_size": len(before)}).save_pretrained(folder / "there")
+  before.save_pretrained(folder / "there")
+  run(program, "import", folder / "there", folder / "ours")
+  for style in ("safetensors", "huggingface"):
+    run(program, "export", folder / "ours", folder / style, "--format", style)
+    after = transformers.AutoTokenizer.from_pretrained(folder / style,
+                                                       trust_remote_code=True)
+    for texts in ((TEXTS,), (TEXTS, TEXTS[::-1])):
+      expected, found = (each(*texts, padding=True)["input_ids"]
+                         for each in (before, after))
+      if expected != found:
+        sys.exit(f"{name}, {style}: ids were {expected} and are {found}")
+    if after.mask_token_id != before.mask_token_id:
+      sys.exit(f"{name}, {style}: the mask is {after.mask_token}")
+  print(f"{name}, {type(before.backend_tokenizer.model).__name__}: the same ids")
+
+
 def check_torch_save(program, folder):
   """A state dict with entries that nothing reads, in each form."""
   model = make("BertModel", {})
@@ -162,6 +248,9 @@ def main():
   for name, fields in MODELS:
     with tempfile.TemporaryDirectory() as folder:
       check_model(program, name, fields, pathlib.Path(folder))
+  for name, build in TOKENIZERS:
+    with tempfile.TemporaryDirectory() as folder:
+      check_tokenizer(program, name, build, pathlib.Path(folder))
   with tempfile.TemporaryDirectory() as folder:
     check_torch_save(program, pathlib.Path(folder))
 

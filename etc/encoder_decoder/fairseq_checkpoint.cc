@@ -282,6 +282,11 @@ absl::StatusOr<EncoderDecoder> LoadFairseqCheckpoint(const std::string& path,
   return model;
 }
 
+absl::Status CheckFairseqExpressible(const EncoderDecoder& model) {
+  ETC_RETURN_IF_ERROR(FairseqOptions(model->config()).status());
+  return FairseqTensors(model).status();
+}
+
 absl::Status WriteFairseqCheckpoint(const std::string& path,
                                     const EncoderDecoder& model) {
   ETC_ASSIGN_OR_RETURN(const Json options, FairseqOptions(model->config()));

@@ -49,6 +49,9 @@ absl::StatusOr<EncoderDecoderConfig> FairseqConfig(const TensorReader& reader,
 absl::StatusOr<EncoderDecoder> LoadFairseqCheckpoint(const std::string& path,
                                                      int64_t heads = 0);
 
+// Refuses the models that WriteFairseqCheckpoint refuses; writes nothing.
+absl::Status CheckFairseqExpressible(const EncoderDecoder& model);
+
 // Writes a checkpoint that fairseq of 2019, with ADMIN's changes for sublayer
 // "admin", takes for one of its own: in its names, with the options of
 // architecture transformer_wmt_en_de, and an empty history of the optimizer.

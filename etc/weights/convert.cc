@@ -4,22 +4,64 @@
 #include <ATen/core/Generator.h>
 #include <torch/utils.h>
 
+#include <algorithm>
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/directory.h"
 #include "base/file.h"
+#include "base/json_reader.h"
+#include "base/json_text.h"
 #include "base/path_lookup.h"
 #include "base/status_macros.h"
 #include "etc/residual_choice.h"
 #include "etc/weights/import_plan.h"
 #include "etc/weights/pretraining_heads.h"
 #include "etc/weights/source_config.h"
+#include "etc/weights/tokenizer_statements.h"
 #include "etc/weights/vocabulary_size.h"
+#include "nlohmann/json.hpp"
 
 namespace etc {
+namespace {
+
+// Roles of special tokens in transformers and their usual names, as tasks find
+// them; where a vocabulary has two for a role, the last counts.
+constexpr std::pair<const char*, const char*> kSpecialTokens[] = {
+    {"bos_token", "<s>"},     {"eos_token", "</s>"},  {"cls_token", "<s>"},
+    {"sep_token", "</s>"},    {"unk_token", "<unk>"}, {"pad_token", "<pad>"},
+    {"mask_token", "<mask>"}, {"cls_token", "[CLS]"}, {"sep_token", "[SEP]"},
+    {"unk_token", "[UNK]"},   {"pad_token", "[PAD]"}, {"mask_token", "[MASK]"},
+};
+
+// The options of a tokenizer.json that it does not state itself: the class by
+// which transformers reads it, which else chooses one by the kind of the model,
+// and the roles of its special tokens.
+absl::StatusOr<nlohmann::json> OptionsOfTokenizerJson(const std::string& path) {
+  ETC_ASSIGN_OR_RETURN(const nlohmann::json file, ReadJsonFile(path));
+  nlohmann::json options = {{"tokenizer_class", "PreTrainedTokenizerFast"}};
+  const auto added = file.find("added_tokens");
+  const auto has_token = [&](const char* content) {
+    return added != file.end() &&
+           std::any_of(added->begin(), added->end(),
+                       [content](const nlohmann::json& token) {
+                         return token.is_object() &&
+                                token.contains("content") &&
+                                token["content"] == content;
+                       });
+  };
+  for (const auto& [role, content] : kSpecialTokens) {
+    if (has_token(content)) {
+      options[role] = content;
+    }
+  }
+  return options;
+}
+
+}  // namespace
 
 absl::Status CheckFree(const std::string& path) {
   ETC_ASSIGN_OR_RETURN(const bool is_there, PathExists(path));
@@ -38,6 +80,28 @@ absl::Status CopyTokenizer(const TokenizerFiles& tokenizer,
   ETC_ASSIGN_OR_RETURN(const std::string vocabulary,
                        ReadVocabulary(tokenizer.type, tokenizer.vocabulary));
   return WriteTokenizer(tokenizer, vocabulary, directory);
+}
+
+absl::Status CopyTokenizerFor(const ModelInputs& inputs,
+                              const TokenizerFiles& tokenizer,
+                              const std::string& directory) {
+  ETC_RETURN_IF_ERROR(CopyTokenizer(tokenizer, directory));
+  if (tokenizer.type.empty()) {
+    return absl::OkStatus();
+  }
+  const std::string path = absl::StrCat(directory, "/", kTokenizerConfigFile);
+  ETC_ASSIGN_OR_RETURN(
+      nlohmann::json options,
+      tokenizer.type == "huggingface"
+          ? OptionsOfTokenizerJson(absl::StrCat(
+                directory, "/", VocabularyFileName(tokenizer.type)))
+          : ReadJsonFile(path));
+  options["model_max_length"] = inputs.max_length;
+  options["model_input_names"] = {"input_ids", "attention_mask"};
+  if (inputs.has_types) {
+    options["model_input_names"].push_back("token_type_ids");
+  }
+  return WriteFileAtomically(path, JsonText(options, /*indent=*/2) + "\n");
 }
 
 namespace {

@@ -82,10 +82,10 @@ struct ExportReport {
 //
 // and the vocabulary; heads (pretraining_heads.h), which the source may have,
 // by BERT's names, and the labels of a classifier. RoBERTa is written as
-// HuggingFace's RoBERTa: it is one if it comes from one. Residual attention
-// "sum" and "mean" are RealFormer's use_running_mean in BERT's configurations,
-// which have no field for "decay"; "gate" is written as the mode that its gates
-// compute, off or sum.
+// HuggingFace's RoBERTa, XLM-RoBERTa or CamemBERT: it is one if it comes from
+// one. Residual attention "sum" and "mean" are RealFormer's use_running_mean in
+// BERT's configurations, "decay" is in fields of ours there; "gate" is written
+// as the mode that its gates compute, off or sum.
 //   kAlreadyExists    `directory` has such weights
 //   kInvalidArgument  the project's code cannot compute the model: its gelu,
 //                     the epsilon of its LayerNorms or its sublayer, or a head

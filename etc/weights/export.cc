@@ -24,6 +24,9 @@
 namespace etc {
 namespace {
 
+// The end of a message about a model that a project's code cannot compute.
+constexpr char kOtherFormat[] = "; --format huggingface writes it as it is";
+
 // The files of an export.
 struct Target {
   NameStyle style;
@@ -33,7 +36,7 @@ struct Target {
 };
 
 // The name of HuggingFace's class for a model with these heads, without the
-// leading "Bert" or "Roberta".
+// leading "Bert" or another ClassPrefix.
 std::string KindOf(const SourceWeights& source, const HeadPlan& heads) {
   using enum PretrainingHead;
   if (heads.Has(kClassifier)) {
@@ -74,8 +77,8 @@ HuggingFaceFields ExportedFields(const SourceWeights& source,
                                  const HeadPlan& heads,
                                  const TokenizerFiles& tokenizer) {
   HuggingFaceFields fields = source.hugging_face;
-  fields.architecture = absl::StrCat(fields.is_roberta() ? "Roberta" : "Bert",
-                                     KindOf(source, heads));
+  fields.architecture =
+      absl::StrCat(ClassPrefix(fields.model_type), KindOf(source, heads));
   // RoBERTa's padding decides where positions begin.
   if (!fields.pad_token_id.has_value() && !fields.is_roberta()) {
     fields.pad_token_id = PaddingIn(tokenizer);
@@ -115,8 +118,7 @@ std::string InexpressibleHead(const SourceWeights& source,
     for (const PretrainingHead head : kTaskHeads) {
       if (heads.Has(head)) {
         return absl::StrCat("has no ", PretrainingHeadDescription(head),
-                            ", but this model has one, which --format "
-                            "huggingface keeps");
+                            ", but this model has one");
       }
     }
   }
@@ -137,11 +139,11 @@ std::string InexpressibleHead(const SourceWeights& source,
 absl::Status CheckHeadsExpressible(const SourceWeights& source,
                                    const HeadPlan& heads, NameStyle style) {
   const std::string reason = InexpressibleHead(source, heads, style);
-  return reason.empty()
-             ? absl::OkStatus()
-             : absl::InvalidArgumentError(absl::StrCat(
-                   source.path, ": ", NameStyleDescription(style), " ", reason,
-                   "; `import` with --no-heads leaves heads out"));
+  return reason.empty() ? absl::OkStatus()
+                        : absl::InvalidArgumentError(absl::StrCat(
+                              source.path, ": ", NameStyleDescription(style),
+                              " ", reason, kOtherFormat,
+                              "; `import` with --no-heads leaves heads out"));
 }
 
 // BERT's tensors in HuggingFace's style as those of RoBERTa.
@@ -173,7 +175,7 @@ absl::Status CheckExpressible(const EtcConfig& config, NameStyle style,
         source, ": ", NameStyleDescription(style), " has LayerNorm ",
         may_precede ? "before or behind" : "behind",
         " each block only, but this model has sublayer \"", config.sublayer,
-        "\""));
+        "\"", kOtherFormat));
   }
   if (style != NameStyle::kOfficialEtc &&
       config.num_attention_heads * config.head_size() != config.hidden_size) {
@@ -183,7 +185,7 @@ absl::Status CheckExpressible(const EtcConfig& config, NameStyle style,
         "has hidden_size ",
         config.hidden_size, ", num_attention_heads ",
         config.num_attention_heads, " and att_size_per_head ",
-        config.head_size()));
+        config.head_size(), kOtherFormat));
   }
   if (style == NameStyle::kHuggingFace) {
     return absl::OkStatus();
@@ -198,9 +200,11 @@ absl::Status CheckExpressible(const EtcConfig& config, NameStyle style,
         config.hidden_act, " and layer_norm_epsilon ",
         config.layer_norm_epsilon,
         style == NameStyle::kGoogleBert
-            ? "; HuggingFace's form (--format safetensors) has both"
-            : "; a BERT that was lifted from Google's files has "
-              "that gelu and can be exported"));
+            ? std::string(
+                  "; HuggingFace's form (--format safetensors) has both")
+            : absl::StrCat(kOtherFormat,
+                           ", and a BERT that was lifted from Google's files "
+                           "has that gelu")));
   }
   return absl::OkStatus();
 }
@@ -220,7 +224,8 @@ absl::StatusOr<EtcConfig> WithoutGates(const WeightFile& file,
         source,
         ": only files of RealETC have gates, and those of this model are "
         "neither all 0, to be exported as residual attention off, nor all 1, "
-        "as sum"));
+        "as sum",
+        kOtherFormat));
   }
   return config;
 }
@@ -332,7 +337,13 @@ absl::StatusOr<ExportReport> ExportWeights(const std::string& source,
         absl::StrCat(tokenizer.unsupported, ": the vocabulary is left out"));
   }
   ETC_RETURN_IF_ERROR(CreateDirectories(directory));
-  ETC_RETURN_IF_ERROR(CopyTokenizer(tokenizer, directory));
+  ETC_RETURN_IF_ERROR(
+      target.style == NameStyle::kHuggingFace
+          ? CopyTokenizerFor(
+                {.max_length = config.max_absolute_position_embeddings,
+                 .has_types = config.segment_vocab_size > 1},
+                tokenizer, directory)
+          : CopyTokenizer(tokenizer, directory));
   if (!tokenizer.type.empty()) {
     report.written.push_back(
         absl::StrCat(directory, "/", VocabularyFileName(tokenizer.type)));

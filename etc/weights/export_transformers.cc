@@ -5,12 +5,12 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
-#include "base/json_reader.h"
 #include "base/json_text.h"
 #include "base/status_macros.h"
 #include "etc/weights/import_plan.h"
 #include "etc/weights/pretraining_heads.h"
 #include "etc/weights/source_config.h"
+#include "etc/weights/tokenizer_statements.h"
 #include "etc/weights/transformers_code.h"
 #include "nlohmann/json.hpp"
 
@@ -58,21 +58,6 @@ void PredictNumbersThemselves(ImportPlan* plan, NamedTensors* tensors) {
   fields.deviation = 1;
 }
 
-// Names the class by which transformers reads the vocabulary, and the tokens to
-// which it cuts texts. Its longest word has 100 characters, whatever the file
-// says.
-absl::Status AddTokenizerClass(const TextLimits& limits,
-                               const std::string& directory) {
-  const std::string path = directory + "/tokenizer_config.json";
-  ETC_ASSIGN_OR_RETURN(json options, ReadJsonFile(path));
-  options["tokenizer_class"] = "BertTokenizer";
-  options["model_max_length"] = limits.max_long_length > 0
-                                    ? limits.max_long_length
-                                    : limits.max_global_length;
-  options.erase("max_input_chars_per_word");
-  return WriteFileAtomically(path, JsonText(options, /*indent=*/2) + "\n");
-}
-
 }  // namespace
 
 absl::StatusOr<ExportReport> ExportForTransformers(
@@ -93,14 +78,17 @@ absl::StatusOr<ExportReport> ExportForTransformers(
   }
   ExportReport report{.warnings =
                           WarningsOfHeads(plan.file.source, plan.heads)};
+  // The longest word of transformers' BertTokenizer, whatever a file says.
+  plan.tokenizer.wordpiece.max_word_code_points = kHuggingFaceWordCodePoints;
   ETC_RETURN_IF_ERROR(CreateDirectories(directory));
-  ETC_RETURN_IF_ERROR(CopyTokenizer(plan.tokenizer, directory));
+  ETC_RETURN_IF_ERROR(CopyTokenizerFor(
+      {.max_length = limits.max_long_length > 0 ? limits.max_long_length
+                                                : limits.max_global_length,
+       .has_types = plan.config.segment_vocab_size > 1},
+      plan.tokenizer, directory));
   if (!plan.tokenizer.type.empty()) {
     report.written.push_back(
         absl::StrCat(directory, "/", VocabularyFileName(plan.tokenizer.type)));
-  }
-  if (plan.tokenizer.type == "wordpiece") {
-    ETC_RETURN_IF_ERROR(AddTokenizerClass(limits, directory));
   }
   for (const auto& [name, contents] : files) {
     report.written.push_back(absl::StrCat(directory, "/", name));

@@ -22,6 +22,14 @@ using nlohmann::json;
 
 constexpr char kKey[] = "hugging_face";
 
+// The beginning of the names of classes by model_type.
+constexpr std::pair<const char*, const char*> kModelTypes[] = {
+    {"bert", "Bert"},
+    {"roberta", "Roberta"},
+    {"xlm-roberta", "XLMRoberta"},
+    {"camembert", "Camembert"},
+};
+
 // True if all labels are HuggingFace's placeholders, LABEL_0, LABEL_1, ...
 bool ArePlaceholders(const std::vector<std::string>& labels) {
   for (size_t i = 0; i < labels.size(); ++i) {
@@ -145,6 +153,15 @@ void ReadNumber(JsonObjectReader* reader, const std::string& field,
 
 }  // namespace
 
+std::string ClassPrefix(const std::string& model_type) {
+  for (const auto& [type, prefix] : kModelTypes) {
+    if (type == model_type) {
+      return prefix;
+    }
+  }
+  return "";
+}
+
 std::string PlaceholderLabel(size_t index) {
   return absl::StrCat("LABEL_", index);
 }
@@ -166,13 +183,16 @@ absl::StatusOr<HuggingFaceFields> HuggingFaceFieldsFromJson(
     reader.OneOrMore("architectures", &architectures);
     fields.architecture = architectures.empty() ? "" : architectures.front();
   }
-  if (absl::StartsWith(fields.architecture, "Roberta")) {
-    fields.model_type = "roberta";
+  for (const auto& [type, prefix] : kModelTypes) {
+    if (absl::StartsWith(fields.architecture, prefix)) {
+      fields.model_type = type;
+    }
   }
   reader.Optional("model_type", &fields.model_type);
-  if (fields.model_type != "bert" && fields.model_type != "roberta") {
+  if (ClassPrefix(fields.model_type).empty()) {
     reader.Fail("model_type",
-                absl::StrCat("should be \"bert\" or \"roberta\", but is ",
+                absl::StrCat("should be \"bert\", \"roberta\", \"xlm-roberta\" "
+                             "or \"camembert\", but is ",
                              QuotedName(fields.model_type)));
   }
   reader.Optional("pad_token_id", &fields.pad_token_id);

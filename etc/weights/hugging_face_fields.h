@@ -17,7 +17,9 @@ namespace etc {
 // no place. They are kept from `import` and training to `export`, in the
 // metadata of our safetensors files.
 struct HuggingFaceFields {
-  std::string model_type = "bert";  // or "roberta"
+  // Or "roberta", or "xlm-roberta" or "camembert", which are RoBERTa under
+  // another name.
+  std::string model_type = "bert";
   // The class of the model, "BertForTokenClassification"; empty: not said.
   std::string architecture;
   std::optional<int64_t> pad_token_id;
@@ -36,7 +38,7 @@ struct HuggingFaceFields {
   double mean = 0;
   double deviation = 1;
 
-  bool is_roberta() const { return model_type == "roberta"; }
+  bool is_roberta() const { return model_type != "bert"; }
   // True if the classifier reads each token.
   bool classifies_tokens() const;
   // True if the classifier reads each of several choices.
@@ -45,11 +47,15 @@ struct HuggingFaceFields {
   bool operator==(const HuggingFaceFields&) const = default;
 };
 
+// The beginning of the names of HuggingFace's classes for a model_type:
+// "Bert", "Roberta", "XLMRoberta" or "Camembert".
+std::string ClassPrefix(const std::string& model_type);
+
 // HuggingFace's name of an output that was given none: "LABEL_0", ...
 std::string PlaceholderLabel(size_t index);
 
-// Reads them from the contents of a config.json. Without `model_type` an
-// architecture "Roberta..." decides. `source` starts each message.
+// Reads them from the contents of a config.json. Without `model_type` the
+// architecture decides ("RobertaModel"). `source` starts each message.
 //   kInvalidArgument  a field of a wrong type; another model_type
 absl::StatusOr<HuggingFaceFields> HuggingFaceFieldsFromJson(
     const nlohmann::json& json, const std::string& source);

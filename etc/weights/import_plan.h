@@ -37,6 +37,20 @@ absl::Status CheckFree(const std::string& path);
 absl::Status CopyTokenizer(const TokenizerFiles& tokenizer,
                            const std::string& directory);
 
+// The inputs that transformers makes of texts for a model.
+struct ModelInputs {
+  int64_t max_length = 0;  // in tokens
+  bool has_types = true;   // of tokens: 0, or 1 in a second text
+};
+
+// CopyTokenizer, with the inputs in tokenizer_config.json, and of a
+// tokenizer.json of type "huggingface" its class in transformers and its
+// special tokens by their usual names.
+//   kInvalidArgument  a tokenizer.json that is no JSON
+absl::Status CopyTokenizerFor(const ModelInputs& inputs,
+                              const TokenizerFiles& tokenizer,
+                              const std::string& directory);
+
 // The plan of an import. Only the headers of the source have been read.
 struct ImportPlan {
   WeightFile file;

@@ -149,6 +149,8 @@ void ReadFields(JsonObjectReader* reader, bool is_hugging_face,
     reader->Optional("use_running_mean", &mean);
     config.residual_attention = mean ? "mean" : "sum";
   }
+  reader->Optional("residual_attention", &config.residual_attention);
+  reader->Optional("residual_decay", &config.residual_decay);
 }
 
 json CommonFields(const EtcConfig& config) {
@@ -164,10 +166,13 @@ json CommonFields(const EtcConfig& config) {
       {"hidden_dropout_prob", config.hidden_dropout_prob},
       {"attention_probs_dropout_prob", config.attention_probs_dropout_prob},
       {"initializer_range", config.initializer_range}};
-  // RealFormer's code has no other modes.
+  // RealFormer's code has no other modes; "decay" is read by ours alone.
   if (config.residual_attention == "sum" ||
       config.residual_attention == "mean") {
     fields["use_running_mean"] = config.residual_attention == "mean";
+  } else if (config.residual_attention == "decay") {
+    fields["residual_attention"] = config.residual_attention;
+    fields["residual_decay"] = config.residual_decay;
   }
   return fields;
 }

@@ -65,7 +65,8 @@ bool IsOfTransformersExport(const nlohmann::json& fields);
 // HuggingFace's BERT or RoBERTa, told apart by fields that only the latter has.
 // They mean different functions by "gelu": the tanh form and the exact one.
 // `use_running_mean`, which only RealFormer writes, gives residual attention
-// "sum" (false) or "mean" (true). `source` becomes the path.
+// "sum" (false) or "mean" (true); `residual_attention` and `residual_decay`,
+// which only we write, give "decay". `source` becomes the path.
 //   kInvalidArgument  a field is missing, of a wrong type, or asks for what is
 //                     not BERT: another model_type, relative positions, a
 //                     decoder

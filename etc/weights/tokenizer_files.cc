@@ -655,6 +655,7 @@ absl::Status WriteTokenizer(const TokenizerFiles& tokenizer,
   if (tokenizer.type != kSentencePiece) {
     options =
         nlohmann::json::parse(WordPieceOptionsToJson(tokenizer.wordpiece));
+    options["tokenizer_class"] = kClasses[0];
     options["max_input_chars_per_word"] =
         tokenizer.wordpiece.max_word_code_points;
   }

@@ -117,9 +117,10 @@ std::vector<absl::string_view> VocabularyLines(absl::string_view contents);
 std::string VocabularyFileName(const std::string& tokenizer_type);
 
 // Writes a vocabulary with these contents into our checkpoint directory, and
-// its options as tokenizer_config.json, which HuggingFace reads too; a
-// tokenizer.json of type "huggingface" has them itself. Does nothing if
-// `tokenizer.type` is empty.
+// its options as tokenizer_config.json, which HuggingFace reads too, of
+// WordPiece with the class by which transformers reads it; a tokenizer.json of
+// type "huggingface" has them itself. Does nothing if `tokenizer.type` is
+// empty.
 absl::Status WriteTokenizer(const TokenizerFiles& tokenizer,
                             const std::string& vocabulary,
                             const std::string& directory);

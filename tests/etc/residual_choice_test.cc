@@ -73,6 +73,22 @@ TEST(ResidualChoiceTest, RefusesADecayBeyondTheBoundOfTheDepth) {
   EXPECT_TRUE(ApplyResidualChoice("decay=0.4", "run", &config).ok());
 }
 
+TEST(ResidualChoiceTest, SetsAllPathsOfAnEncoderDecoder) {
+  EncoderDecoderConfig config;
+  config.cross_residual_attention = "mean";
+  EXPECT_EQ(ResidualText(config), "off, off, mean");
+  ASSERT_TRUE(ApplyResidualChoice("decay=0.75", "run", &config).ok());
+  EXPECT_EQ(ResidualText(config), "decay=0.75, decay=0.75, decay=0.75");
+  ASSERT_TRUE(ApplyResidualChoice("gate=0.5", "run", &config).ok());
+  EXPECT_EQ(ResidualText(config), "gate, gate, gate");
+  EXPECT_EQ(config.residual_gate_init, 0.5);
+  EXPECT_EQ(config.residual_decay, 0.75);
+  config.num_decoder_layers = 12;
+  EXPECT_THAT(
+      std::string(ApplyResidualChoice("decay=0.4", "run", &config).message()),
+      HasSubstr("run with residual attention decay=0.4: "));
+}
+
 TEST(ResidualChoiceTest, NamesTheDecayInMessages) {
   EXPECT_EQ(ResidualText(Applied("sum")), "sum");
   EXPECT_EQ(ResidualText(Applied("gate=0.5")), "gate");

@@ -26,7 +26,7 @@ using WeightMap = std::map<std::string, std::string>;  // shard by tensor
 // In the order in which they are looked for.
 constexpr const char* kFiles[] = {
     "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
-    "pytorch_model.bin.index.json"};
+    "pytorch_model.bin.index.json", "model.pt"};
 
 // The path of the first of kFiles in a directory, be it a link that leads
 // nowhere. kNotFound.

@@ -136,7 +136,7 @@ absl::string_view DownloadHint(absl::string_view beginning);
 //
 //   safetensors,    a file; an index of shards (.json, doc/formats.md 1.6); a
 //   torch.save      directory with `model.safetensors` or `pytorch_model.bin`,
-//                   or with the index of one
+//                   or with the index of one, or with fairseq's `model.pt`
 //   TensorFlow V2   a prefix, one of the checkpoint's files, or a directory
 //                   (tensorflow_checkpoint.h)
 //

@@ -11,7 +11,6 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include <cerrno>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -21,6 +20,7 @@
 #include "etc/encoder_decoder/fairseq_names.h"
 #include "etc/weights/pytorch_writer.h"
 #include "nlohmann/json.hpp"
+#include "tests/support/full_disk.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/toy_translation.h"
 
@@ -193,10 +193,21 @@ TEST_F(FairseqCheckpointTest, NamesActivationsAsFairseqDoes) {
 TEST_F(FairseqCheckpointTest, RefusesAnotherEpsilonThanFairseqs) {
   EncoderDecoderConfig config = ToyTranslationConfig("off");
   config.layer_norm_epsilon = 1e-6;
-  const absl::Status written =
-      WriteFairseqCheckpoint(path_, PositiveTranslationModel(config, 3));
+  const EncoderDecoder model = PositiveTranslationModel(config, 3);
+  const absl::Status written = WriteFairseqCheckpoint(path_, model);
   EXPECT_EQ(written.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(written.message(), HasSubstr("layer_norm_epsilon"));
+  EXPECT_EQ(CheckFairseqExpressible(model), written);
+}
+
+TEST_F(FairseqCheckpointTest, SaysBeforehandWhatItRefuses) {
+  EXPECT_TRUE(CheckFairseqExpressible(
+                  PositiveTranslationModel(ToyTranslationConfig("sum"), 3))
+                  .ok());
+  EXPECT_THAT(CheckFairseqExpressible(
+                  PositiveTranslationModel(ToyTranslationConfig("gate"), 3))
+                  .message(),
+              HasSubstr("fairseq has no gates"));
 }
 
 TEST_F(FairseqCheckpointTest, RefusesOptionsOfAnotherFunction) {
@@ -228,23 +239,6 @@ TEST_F(FairseqCheckpointTest, RefusesOptionsOfAnotherFunction) {
                 HasSubstr("options." + name + " should be false"));
   }
 }
-
-// A disk on which some bytes fit.
-class FullDisk : public FileOperations {
- public:
-  explicit FullDisk(size_t bytes) : left_(bytes) {}
-  ssize_t Write(int descriptor, const char* data, size_t size) override {
-    if (size > left_) {
-      errno = ENOSPC;
-      return -1;
-    }
-    left_ -= size;
-    return FileOperations::Write(descriptor, data, size);
-  }
-
- private:
-  size_t left_;
-};
 
 TEST_F(FairseqCheckpointTest, LeavesNothingOnAFullDisk) {
   const EncoderDecoder model =

@@ -400,7 +400,8 @@ TEST_F(ConvertTest, RefusesWhatOthersCannotCompute) {
                             ExportFormat::kTensorFlow, directory_.File("c"))
                   .status()
                   .ToString(),
-              AllOf(HasSubstr("gelu_erf"), HasSubstr("Google's files")));
+              AllOf(HasSubstr("gelu_erf"), HasSubstr("Google's files"),
+                    HasSubstr("--format huggingface writes it")));
   EXPECT_TRUE(
       ExportWeights(ours, ExportFormat::kSafetensors, directory_.File("b"))
           .ok());
@@ -419,7 +420,8 @@ TEST_F(ConvertTest, RefusesPreLayerNormInBertsFormats) {
                       .status()
                       .ToString(),
                   HasSubstr("has LayerNorm behind each block only, but this "
-                            "model has sublayer \"pre_norm\""));
+                            "model has sublayer \"pre_norm\"; --format "
+                            "huggingface writes it"));
     }
   }
 }
@@ -657,7 +659,8 @@ TEST_F(ConvertTest, ExportsGatesAsTheModeThatTheyCompute) {
                                          directory_.File(there + "-refused"));
       EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
       EXPECT_THAT(std::string(refused.status().message()),
-                  HasSubstr("only files of RealETC have gates"));
+                  AllOf(HasSubstr("only files of RealETC have gates"),
+                        HasSubstr("--format huggingface writes it")));
       EXPECT_FALSE(
           std::filesystem::exists(directory_.File(there + "-refused")));
       for (const auto& [value, mode] :
@@ -680,23 +683,21 @@ TEST_F(ConvertTest, ExportsGatesAsTheModeThatTheyCompute) {
   }
 }
 
-// As sum and mean ETC's file has the mode, but BERT's has no field for it.
-TEST_F(ConvertTest, ExportsDecayWhereThereIsAFieldForIt) {
-  EtcConfig etc = InMode(ToyConfig(), "decay");
-  etc.residual_decay = 0.75;
-  const std::string there = directory_.File("etc");
-  ASSERT_TRUE(ExportWeights(Write(RandomModel(etc), "ours"),
-                            ExportFormat::kTensorFlow, there)
-                  .ok());
-  EXPECT_EQ(Load(there)->config().residual_attention, "decay");
-  EXPECT_EQ(Load(there)->config().residual_decay, 0.75);
-  const std::string bert = directory_.File("bert");
-  ASSERT_TRUE(ExportWeights(Write(RandomModel(BertOf("decay")), "our-bert"),
-                            ExportFormat::kTensorFlow, bert)
-                  .ok());
-  EXPECT_FALSE(nlohmann::json::parse(*ReadFile(bert + "/bert_config.json"))
-                   .contains("use_running_mean"));
-  EXPECT_EQ(Load(bert)->config().residual_attention, "off");
+// BERT's configuration has fields of ours for it.
+TEST_F(ConvertTest, ExportsDecayWithItsNumber) {
+  for (EtcConfig config : {InMode(ToyConfig(), "decay"), BertOf("decay")}) {
+    config.residual_decay = 0.75;
+    const std::string kind = IsBert(config) ? "bert" : "etc";
+    const std::string ours = Write(RandomModel(config), kind);
+    for (const ExportFormat format :
+         {ExportFormat::kTensorFlow, ExportFormat::kSafetensors}) {
+      const std::string there = directory_.File(
+          absl::StrCat(kind, "-there", format == ExportFormat::kTensorFlow));
+      ASSERT_TRUE(ExportWeights(ours, format, there).ok());
+      EXPECT_EQ(Load(there)->config().residual_attention, "decay");
+      EXPECT_EQ(Load(there)->config().residual_decay, 0.75);
+    }
+  }
 }
 
 }  // namespace

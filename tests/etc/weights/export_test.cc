@@ -189,6 +189,23 @@ TEST_F(ExportTest, WritesRobertaByItsOwnNames) {
   EXPECT_EQ(ConfigIn(back), config);
 }
 
+TEST_F(ExportTest, WritesRobertaUnderTheNameThatItCameWith) {
+  for (const auto& [type, prefix] : {std::pair("xlm-roberta", "XLMRoberta"),
+                                     std::pair("camembert", "Camembert")}) {
+    const std::string there = WriteTheirs(
+        ExactBert(), RandomHeads(BertOf(), {kMlm}), {.model_type = type});
+    const nlohmann::json config = ConfigIn(there);
+    EXPECT_EQ(config["model_type"], std::string(type));
+    EXPECT_EQ(config["architectures"][0], absl::StrCat(prefix, "ForMaskedLM"));
+    EXPECT_EQ(config["max_position_embeddings"], 18);
+    EXPECT_THAT(TensorsIn(there), Contains(Key("lm_head.dense.weight")));
+    EXPECT_EQ(ConfigIn(ThereAndBack(there)), config);
+    for (const char* name : {"there", "ours", "imported", "back"}) {
+      Remove(name);
+    }
+  }
+}
+
 TEST_F(ExportTest, RobertasClassifierHasThePoolerInside) {
   const std::string there = WriteTheirs(
       ExactBert(), RandomHeads(BertOf(), {kPooler, kClassifier}),
@@ -349,6 +366,61 @@ TEST_F(ExportTest, FindsPaddingInTheVocabulary) {
   EXPECT_EQ(ConfigIn(there)["pad_token_id"], 1);
 }
 
+// transformers would choose a tokenizer by the kind of the model.
+TEST_F(ExportTest, NamesTheTokenizerAndItsInputs) {
+  const auto options_of = [this](const EtcConfig& config, const char* type,
+                                 const char* vocabulary,
+                                 const std::string& contents) {
+    const std::string ours = WriteOurs(config, {}, {.model_type = type}, type);
+    EXPECT_TRUE(
+        WriteFileAtomically(absl::StrCat(ours, "/", vocabulary), contents)
+            .ok());
+    const std::string there = absl::StrCat(ours, "-there");
+    const auto written = ExportWeights(ours, ExportFormat::kSafetensors, there);
+    EXPECT_TRUE(written.ok()) << written.status();
+    EXPECT_EQ(FindTokenizer(there)->type, FindTokenizer(ours)->type);
+    return nlohmann::json::parse(*ReadFile(there + "/tokenizer_config.json"));
+  };
+  EtcConfig one_type = ExactBert();
+  one_type.segment_vocab_size = 1;
+  EXPECT_EQ(
+      options_of(one_type, "roberta", "tokenizer.json",
+                 R"({"model": {"type": "BPE", "vocab": {"<pad>": 0}},
+                     "added_tokens": [{"id": 0, "content": "<pad>"}]})"),
+      nlohmann::json({{"tokenizer_class", "PreTrainedTokenizerFast"},
+                      {"pad_token", "<pad>"},
+                      {"model_max_length", 16},
+                      {"model_input_names", {"input_ids", "attention_mask"}}}));
+  EXPECT_EQ(
+      options_of(one_type, "camembert", "tokenizer.json",
+                 R"({"model": {"type": "BPE", "vocab": {
+                         "<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3,
+                         "<mask>": 4}},
+                     "added_tokens": [{"id": 0, "content": "<s>"},
+                                      {"id": 1, "content": "<pad>"},
+                                      {"id": 2, "content": "</s>"},
+                                      {"id": 3, "content": "<unk>"},
+                                      {"id": 4, "content": "<mask>"}]})"),
+      nlohmann::json({{"tokenizer_class", "PreTrainedTokenizerFast"},
+                      {"bos_token", "<s>"},
+                      {"eos_token", "</s>"},
+                      {"cls_token", "<s>"},
+                      {"sep_token", "</s>"},
+                      {"unk_token", "<unk>"},
+                      {"pad_token", "<pad>"},
+                      {"mask_token", "<mask>"},
+                      {"model_max_length", 16},
+                      {"model_input_names", {"input_ids", "attention_mask"}}}));
+  EXPECT_FALSE(options_of(one_type, "xlm-roberta", "tokenizer.json",
+                          R"({"model": {"type": "BPE", "vocab": {"a": 0}}})")
+                   .contains("pad_token"));
+  const nlohmann::json wordpiece =
+      options_of(ExactBert(), "bert", "vocab.txt", "[PAD]\n[UNK]\n");
+  EXPECT_EQ(wordpiece["tokenizer_class"], "BertTokenizer");
+  EXPECT_EQ(wordpiece["max_input_chars_per_word"], 200);
+  EXPECT_EQ(wordpiece["model_input_names"].size(), 3u);
+}
+
 TEST_F(ExportTest, RefusesLabelsThatContradict) {
   const std::string there =
       WriteTheirs(BertOf(), RandomHeads(BertOf(), {kPooler, kClassifier}),
@@ -482,7 +554,8 @@ TEST_F(ExportTest, RefusesHeadsOfAnotherSizeThanBerts) {
        {ExportFormat::kSafetensors, ExportFormat::kTensorFlow}) {
     EXPECT_THAT(
         ExportError(ours, format),
-        AllOf(HasSubstr("hidden_size 12"), HasSubstr("att_size_per_head 5")));
+        AllOf(HasSubstr("hidden_size 12"), HasSubstr("att_size_per_head 5"),
+              HasSubstr("--format huggingface writes it")));
   }
 }
 

@@ -95,11 +95,31 @@ TEST_F(ExportTransformersTest, WritesConfigurationCodeAndWeightsByOurNames) {
   const json tokenizer = json::parse(*ReadFile(out + "/tokenizer_config.json"));
   EXPECT_EQ(tokenizer["tokenizer_class"], "BertTokenizer");
   EXPECT_EQ(tokenizer["model_max_length"], 64);
+  EXPECT_EQ(tokenizer["max_input_chars_per_word"], 100);
   const auto reader = TensorReader::Open(out);
   ASSERT_TRUE(reader.ok()) << reader.status();
   for (const auto& [name, tensor] : tensors_) {
     EXPECT_TRUE(torch::equal(*reader->Read(name), tensor)) << name;
   }
+}
+
+TEST_F(ExportTransformersTest, NamesATokenizerJsonAndItsPadding) {
+  const std::string source = WriteClassifier(/*is_regression=*/false);
+  ASSERT_TRUE(std::filesystem::remove(source + "/vocab.txt"));
+  json file = json::parse(
+      R"({"model": {"type": "BPE", "vocab": {"<pad>": 0}},
+          "added_tokens": [{"id": 0, "content": "<pad>"}]})");
+  for (int id = 1; id < 11; ++id) {
+    file["model"]["vocab"][std::string(1, static_cast<char>('a' + id))] = id;
+  }
+  ASSERT_TRUE(
+      WriteFileAtomically(source + "/tokenizer.json", file.dump()).ok());
+  const std::string out = directory_.File("out");
+  ASSERT_TRUE(ExportForTransformers(source, {}, out).ok());
+  const json tokenizer = json::parse(*ReadFile(out + "/tokenizer_config.json"));
+  EXPECT_EQ(tokenizer["tokenizer_class"], "PreTrainedTokenizerFast");
+  EXPECT_EQ(tokenizer["pad_token"], "<pad>");
+  EXPECT_EQ(tokenizer["model_max_length"], 4096);
 }
 
 TEST_F(ExportTransformersTest, IsACheckpointOfOurs) {

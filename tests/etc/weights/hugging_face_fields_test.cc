@@ -80,6 +80,17 @@ TEST(HuggingFaceFieldsTest, ArchitectureDecidesWithoutModelType) {
               HasSubstr("config.json: model_type should be"));
 }
 
+TEST(HuggingFaceFieldsTest, KnowRobertasOtherNames) {
+  for (const char* type : {"roberta", "xlm-roberta", "camembert"}) {
+    const HuggingFaceFields fields = FieldsOf({{"model_type", type}});
+    EXPECT_TRUE(fields.is_roberta()) << type;
+    EXPECT_EQ(FieldsOf({{"architectures",
+                         {ClassPrefix(fields.model_type) + "ForMaskedLM"}}})
+                  .model_type,
+              type);
+  }
+}
+
 TEST(HuggingFaceFieldsTest, LabelsComeFromEitherField) {
   EXPECT_THAT(FieldsOf({{"id2label", {{"1", "a"}, {"0", "b"}}}}).labels,
               ElementsAre("b", "a"));

@@ -173,6 +173,8 @@ TEST(BertConfigTest, ReadsBackWhatItWrites) {
       nlohmann::json::parse(GoogleBertConfigToJson(config)), "c");
   ASSERT_TRUE(google.ok()) << google.status();
   EXPECT_EQ(EtcConfigToJson(google->config), EtcConfigToJson(config));
+  config.residual_attention = "decay";
+  config.residual_decay = 0.75;
   for (const char* activation : {"gelu", "gelu_erf", "relu"}) {
     config.hidden_act = activation;
     config.layer_norm_epsilon = 1e-5;

@@ -89,6 +89,16 @@ TEST(TokenizerFilesTest, ReadsBackTheTokenizerItWrites) {
   EXPECT_TRUE(found->split_punctuation);
 }
 
+// A checkpoint takes it as it is, however large, unread.
+TEST(TokenizerFilesTest, WritesATokenizerJsonAlone) {
+  TemporaryDirectory directory;
+  ASSERT_TRUE(
+      WriteTokenizer({.type = "huggingface"}, "{", directory.path()).ok());
+  EXPECT_EQ(*ReadFile(directory.File("tokenizer.json")), "{");
+  EXPECT_FALSE(
+      std::filesystem::exists(directory.File("tokenizer_config.json")));
+}
+
 TEST(TokenizerFilesTest, ReadsBackAllOptionsOfWordPiece) {
   const AddedToken entity = {.id = 2, .content = "[ENT0]", .special = true};
   const AddedToken word = {.id = 3,
@@ -111,6 +121,10 @@ TEST(TokenizerFilesTest, ReadsBackAllOptionsOfWordPiece) {
     const auto found = FindTokenizer(directory.path());
     ASSERT_TRUE(found.ok()) << found.status();
     EXPECT_EQ(found->wordpiece, options) << WordPieceOptionsToJson(options);
+    // transformers takes the class of the kind of the model without it.
+    EXPECT_EQ(json::parse(*ReadFile(directory.File("tokenizer_config.json")))
+                  .value("tokenizer_class", ""),
+              "BertTokenizer");
   }
 }
 

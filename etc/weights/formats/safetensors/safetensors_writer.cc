@@ -113,16 +113,18 @@ absl::StatusOr<std::string> Header(
 }
 
 // Writes one tensor's data and checks their number of bytes.
-absl::Status WriteData(const Placed& placed, const WriteFunction& write) {
+absl::Status WriteData(const Placed& placed, const std::string& path,
+                       const WriteFunction& write) {
   uint64_t written = 0;
   ETC_RETURN_IF_ERROR(placed.tensor->write_data([&](absl::string_view piece) {
     written += piece.size();
     return write(piece);
   }));
   if (written != placed.bytes) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "tensor ", QuotedName(placed.tensor->name), " should have ",
-        placed.bytes, " bytes, but ", written, " were written"));
+    return InvalidArgument("cannot write ", path, ": tensor ",
+                           QuotedName(placed.tensor->name), " should have ",
+                           placed.bytes, " bytes, but ", written,
+                           " were written");
   }
   return absl::OkStatus();
 }
@@ -148,9 +150,9 @@ absl::Status WriteSafetensors(
   return WriteFileAtomically(path, [&](const WriteFunction& write) {
     absl::Status status = write(*header);
     for (size_t i = 0; i < placed->size() && status.ok(); ++i) {
-      status = WriteData((*placed)[i], write);
+      status = WriteData((*placed)[i], path, write);
     }
-    return status.ok() ? status : in_file(status);
+    return status;
   });
 }
 

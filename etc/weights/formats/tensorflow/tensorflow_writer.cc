@@ -14,22 +14,30 @@ namespace {
 
 using TensorsByName = std::map<std::string, const TensorToWrite*>;
 
+// The error of tensors that the checkpoint `prefix` cannot have; those of
+// writing name their file themselves.
 template <typename... Parts>
-absl::Status TensorError(const std::string& name, const Parts&... parts) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("tensor ", QuotedName(name), " ", parts...));
+absl::Status CannotWrite(const std::string& prefix, const Parts&... parts) {
+  return InvalidArgument("cannot write ", prefix, ": ", parts...);
 }
 
-absl::Status CheckTensor(const TensorToWrite& tensor) {
+template <typename... Parts>
+absl::Status CannotWriteTensor(const std::string& prefix,
+                               const std::string& name, const Parts&... parts) {
+  return CannotWrite(prefix, "tensor ", QuotedName(name), " ", parts...);
+}
+
+absl::Status CheckTensor(const std::string& prefix,
+                         const TensorToWrite& tensor) {
   if (tensor.name.empty() || IsBundleSliceKey(tensor.name) ||
       tensor.name.size() > SortedTableLimits().key_bytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("no tensor can be called ", QuotedName(tensor.name)));
+    return CannotWrite(prefix, "no tensor can be called ",
+                       QuotedName(tensor.name));
   }
   const Dtype* dtype = FindDtype(tensor.dtype);
   if (dtype == nullptr || dtype->tensorflow == 0 || !dtype->IsReadable()) {
-    return TensorError(tensor.name, "cannot be of dtype ",
-                       QuotedName(tensor.dtype));
+    return CannotWriteTensor(prefix, tensor.name, "cannot be of dtype ",
+                             QuotedName(tensor.dtype));
   }
   return absl::OkStatus();
 }
@@ -64,7 +72,8 @@ std::string SerializeEntry(const BundleEntry& entry) {
 }
 
 // Writes one tensor's data from byte `offset` on.
-absl::StatusOr<BundleEntry> WriteTensor(const TensorToWrite& tensor,
+absl::StatusOr<BundleEntry> WriteTensor(const std::string& prefix,
+                                        const TensorToWrite& tensor,
                                         int64_t offset,
                                         const WriteFunction& write) {
   BundleEntry entry;
@@ -79,39 +88,42 @@ absl::StatusOr<BundleEntry> WriteTensor(const TensorToWrite& tensor,
   }));
   entry.masked_crc32c = MaskCrc32c(crc);
   if (const absl::Status status = CheckBundleShape(entry.shape); !status.ok()) {
-    return TensorError(tensor.name, status.message());
+    return CannotWriteTensor(prefix, tensor.name, status.message());
   }
   const int64_t bytes =
       ElementCount(entry.shape) * BundleDtypeBytes(entry.dtype);
   if (entry.size != bytes) {
-    return TensorError(tensor.name, "should have ", bytes, " bytes, but has ",
-                       entry.size);
+    return CannotWriteTensor(prefix, tensor.name, "should have ", bytes,
+                             " bytes, but has ", entry.size);
   }
   return entry;
 }
 
 // Writes the data, one tensor after the other, and adds the index entry of each
 // to `records`.
-absl::Status WriteData(const TensorsByName& tensors, const WriteFunction& write,
+absl::Status WriteData(const std::string& prefix, const TensorsByName& tensors,
+                       const WriteFunction& write,
                        std::map<std::string, std::string>* records) {
   int64_t offset = 0;
   for (const auto& [name, tensor] : tensors) {
     ETC_ASSIGN_OR_RETURN(const BundleEntry entry,
-                         WriteTensor(*tensor, offset, write));
+                         WriteTensor(prefix, *tensor, offset, write));
     (*records)[name] = SerializeEntry(entry);
     offset += entry.size;
   }
   return absl::OkStatus();
 }
 
-absl::Status Write(const std::string& prefix,
-                   const std::vector<TensorToWrite>& tensors) {
+}  // namespace
+
+absl::Status WriteTensorFlowCheckpoint(
+    const std::string& prefix, const std::vector<TensorToWrite>& tensors) {
   TensorsByName by_name;
   for (const TensorToWrite& tensor : tensors) {
-    ETC_RETURN_IF_ERROR(CheckTensor(tensor));
+    ETC_RETURN_IF_ERROR(CheckTensor(prefix, tensor));
     if (!by_name.try_emplace(tensor.name, &tensor).second) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("two tensors are called ", QuotedName(tensor.name)));
+      return CannotWrite(prefix, "two tensors are called ",
+                         QuotedName(tensor.name));
     }
   }
   std::map<std::string, std::string> records;
@@ -119,21 +131,10 @@ absl::Status Write(const std::string& prefix,
   ETC_RETURN_IF_ERROR(
       WriteFileAtomically(absl::StrCat(prefix, ".data-00000-of-00001"),
                           [&](const WriteFunction& write) {
-                            return WriteData(by_name, write, &records);
+                            return WriteData(prefix, by_name, write, &records);
                           }));
   return WriteFileAtomically(absl::StrCat(prefix, ".index"),
                              BuildSortedTable(records));
-}
-
-}  // namespace
-
-absl::Status WriteTensorFlowCheckpoint(
-    const std::string& prefix, const std::vector<TensorToWrite>& tensors) {
-  const absl::Status status = Write(prefix, tensors);
-  return status.ok() ? status
-                     : absl::Status(status.code(),
-                                    absl::StrCat("cannot write ", prefix, ": ",
-                                                 status.message()));
 }
 
 }  // namespace etc

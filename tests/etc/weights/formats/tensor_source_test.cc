@@ -91,6 +91,17 @@ TEST(TensorSourceTest, OpensWhatTorchSaved) {
               HasSubstr("a pointer of Git LFS"));
 }
 
+// fairseq's models are published by this name.
+TEST(TensorSourceTest, OpensADirectoryWithModelPt) {
+  TemporaryDirectory directory;
+  directory.Write("model.pt", ZipBytes(StateDictFiles()));
+  const auto source = OpenTensorSource(directory.path());
+  ASSERT_TRUE(source.ok()) << source.status();
+  EXPECT_EQ((*source)->names().size(), 4);
+  ASSERT_TRUE(WriteSt(directory.File("model.safetensors"), "st!").ok());
+  EXPECT_EQ(Describe(directory.path()), "U8 st!");
+}
+
 // Not of what their first bytes would be as the length of a header.
 TEST(TensorSourceTest, SaysOfATextThatItIsNoWeights) {
   TemporaryDirectory directory;

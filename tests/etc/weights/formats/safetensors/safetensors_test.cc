@@ -16,7 +16,9 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "base/file_operations.h"
 #include "etc/weights/formats/tensor_writer.h"
+#include "tests/support/full_disk.h"
 #include "tests/support/temporary_directory.h"
 
 namespace {
@@ -524,6 +526,15 @@ TEST(WriteSafetensorsTest, PassesOnTheErrorOfASource) {
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(status.message(), HasSubstr("device lost"));
   EXPECT_EQ(*ReadFile(path), "old");
+}
+
+TEST(WriteSafetensorsTest, NamesTheFileOnceWhenTheDiskIsFull) {
+  TemporaryDirectory directory;
+  const std::string path = directory.File("f");
+  FullDisk disk;
+  const ScopedFileOperations scope(&disk);
+  EXPECT_EQ(WriteSafetensors(path, {Tensor("a", "U8", {1}, "x")}, {}).message(),
+            absl::StrCat("cannot write ", path, ": No space left on device"));
 }
 
 }  // namespace

@@ -15,8 +15,10 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "base/crc32c.h"
+#include "base/file_operations.h"
 #include "etc/weights/formats/tensor_writer.h"
 #include "etc/weights/formats/tensorflow/protobuf_wire.h"
+#include "tests/support/full_disk.h"
 #include "tests/support/temporary_directory.h"
 
 namespace etc {
@@ -202,6 +204,16 @@ TEST_F(TensorFlowCheckpointTest, RefusesToWriteWhatCannotBe) {
   EXPECT_FALSE(std::filesystem::exists(directory_.File("bad.index")));
   EXPECT_FALSE(
       std::filesystem::exists(directory_.File("bad.data-00000-of-00001")));
+}
+
+TEST_F(TensorFlowCheckpointTest, NamesTheFileOnceWhenTheDiskIsFull) {
+  FullDisk disk;
+  const ScopedFileOperations scope(&disk);
+  EXPECT_EQ(
+      WriteTensorFlowCheckpoint(directory_.File("m"), ExampleTensors())
+          .message(),
+      absl::StrCat("cannot write ", directory_.File("m.data-00000-of-00001"),
+                   ": No space left on device"));
 }
 
 TEST_F(TensorFlowCheckpointTest, TakesAnyOfItsFilesForItsName) {
