@@ -3,7 +3,13 @@ import pathlib
 
 import torch
 
-from realetc import _build
+try:
+  from realetc import _build
+except ImportError as error:
+  raise ImportError(
+      f"{pathlib.Path(__file__).parent} has the sources of realetc, which are "
+      "not compiled: start Python in another directory, after pip install "
+      "./python") from error
 
 
 def check_torch(version, built_for=_build.TORCH_VERSION):

@@ -1,7 +1,6 @@
 """Attention that takes scores from below and gives them to the layer above."""
 import contextlib
 import math
-import typing
 
 import torch
 from torch.autograd import forward_ad
@@ -14,12 +13,6 @@ from realetc.etc_attention import RESIDUAL_MODES
 from realetc.etc_attention import residual_factors
 
 _LOW_PRECISION = (torch.bfloat16, torch.float16)
-
-
-class RelativeTable(typing.NamedTuple):
-  """Learned relative positions: embedding [ids, N, d] and bias [ids, N]."""
-  embedding: torch.Tensor
-  bias: torch.Tensor
 
 
 def _check(condition, message):

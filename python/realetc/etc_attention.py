@@ -215,8 +215,8 @@ def initialize(module):
   elif type(module).__name__ == RelativePositions.__name__:
     _truncated_normal(module.embedding, 0.5)
     nn.init.zeros_(module.bias)
-  elif hasattr(module, "deviation"):  # a table
-    _truncated_normal(module.weight, module.deviation)
+  elif isinstance(module, nn.Embedding):
+    _truncated_normal(module.weight, getattr(module, "deviation", 0.02))
   else:
     for name, parameter in module.named_parameters(recurse=False):
       if name.endswith("_gate"):

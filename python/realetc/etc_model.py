@@ -8,9 +8,11 @@ installed, else PlainGlobalLocalAttention: the same in tensor operations.
 import dataclasses
 import json
 import math
+import numbers
 import os
 import pathlib
 import shutil
+import threading
 import typing
 import warnings
 
@@ -23,14 +25,18 @@ from .etc_attention import initialize
 from .etc_attention import make_linear
 from .etc_attention import PlainGlobalLocalAttention
 from .etc_attention import RESIDUAL_MODES
+from .etc_attention import residual_factors
 from .etc_attention import ResidualScores
 from .etc_attention import TokenPattern
 from .etc_text import chunks_of_texts
 from .etc_text import import_package
+from .etc_text import list_of_texts
 from .etc_text import load_tokenizer
 from .etc_text import make_inputs
 from .etc_text import read_json
 from .etc_text import read_text_options
+from .etc_text import source_folder
+from .etc_text import span_of
 from .etc_text import tensors_of_chunks
 from .etc_text import TOKENIZER_FILES
 from .etc_text import write_text_options
@@ -106,33 +112,76 @@ class EtcConfig:
     values = {key: value for key, value in fields.items() if key in known}
     if "sublayer" not in fields and fields.get("use_pre_activation_order"):
       values["sublayer"] = "pre_norm"
-    values["hidden_act"] = (fields.get("hidden_act", "gelu") or
-                            "linear").lower()
-    if not isinstance(values.get("vocab_size"), int):
-      raise ValueError(f"{source}: vocab_size should be a whole number, but is "
-                       f"{values.get('vocab_size')!r}")
-    for name, allowed in (("sublayer", SUBLAYERS),
-                          ("residual_attention", RESIDUAL_MODES),
-                          ("hidden_act", ACTIVATIONS)):
-      if values.get(name, next(iter(allowed))) not in allowed:
-        raise ValueError(f"{source}: {name} should be one of "
-                         f"{', '.join(allowed)}, but is {values[name]!r}")
-    return cls(**values)
+    config = cls(**{"vocab_size": None} | values)
+    check_config(config, source)
+    return config
 
   def to_json(self):
     """The contents of an etc_config.json."""
     fields = dataclasses.asdict(self)
     fields["use_pre_activation_order"] = self.sublayer == "pre_norm"
-    return json.dumps(fields, indent=2, sort_keys=True) + "\n"
+    return json.dumps(fields, indent=2, sort_keys=True,
+                      default=lambda number: number.item()) + "\n"  # NumPy's
 
 
-class EmbeddingTable(nn.Module):
+def activation_of(config):
+  """The name in ACTIVATIONS; official readers take any case, and null."""
+  return str(config.hidden_act or "linear").lower()
+
+
+_LEAST_SIZES = {
+    "vocab_size": 1, "segment_vocab_size": 1, "hidden_size": 1,
+    "num_hidden_layers": 1, "num_attention_heads": 1, "local_radius": 1,
+    "relative_pos_max_distance": 0, "max_absolute_position_embeddings": 0,
+    "intermediate_size": 1, "grad_checkpointing_period": 0,
+    "embedding_size": 1, "att_size_per_head": 1, "relative_vocab_size": 1}
+_OPTIONAL_SIZES = ("embedding_size", "att_size_per_head", "relative_vocab_size")
+
+
+def check_config(config, source="the configuration"):
+  """ValueError for fields of EtcConfig of which C++ makes no model either."""
+  def check(is_met, name, expected):
+    if not is_met:
+      raise ValueError(f"{source}: {name} should be {expected}, but is "
+                       f"{getattr(config, name)!r}")
+
+  def number(name):
+    value = getattr(config, name)
+    return value if isinstance(value, numbers.Real) else math.nan
+
+  for name, least in _LEAST_SIZES.items():
+    size = getattr(config, name)
+    check(isinstance(size, numbers.Integral) and size >= least or
+          size is None and name in _OPTIONAL_SIZES, name,
+          f"a whole number of at least {least}")
+  for name, value, allowed in (
+      ("sublayer", config.sublayer, SUBLAYERS),
+      ("residual_attention", config.residual_attention, RESIDUAL_MODES),
+      ("hidden_act", activation_of(config), ACTIVATIONS)):
+    check(value in allowed, name, f"one of {', '.join(allowed)}")
+  for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
+    check(0 <= number(name) < 1, name, "at least 0 and below 1")
+  for name in ("initializer_range", "layer_norm_epsilon"):
+    check(0 < number(name) < math.inf, name, "above 0")
+  check(0 < number("residual_decay") < 1, "residual_decay",
+        "above 0 and below 1")
+  residual_factors(config.residual_attention, config.num_hidden_layers - 1,
+                   config.residual_decay)
+  for name in ("share_qkv_projections", "share_att_output_projection",
+               "share_feed_forward_params"):
+    check(config.has_long_tokens or getattr(config, name), name,
+          "true where has_long_tokens is false")
+  check(not config.final_layer_norm or config.sublayer == "pre_norm",
+        "final_layer_norm", "false where sublayer is not pre_norm")
+
+
+class EmbeddingTable(nn.Embedding):
   """Vectors by id, and a projection where they have another width."""
 
   def __init__(self, rows, width, size, deviation):
-    super().__init__()
+    # With a weight given, none is drawn.
+    super().__init__(rows, width, _weight=torch.empty(rows, width))
     self.deviation = deviation
-    self.weight = nn.Parameter(torch.empty(rows, width))
     if size != width:
       self.projection = make_linear(width, size, 1 / math.sqrt(width))
     initialize(self)
@@ -239,7 +288,7 @@ class FeedForward(_Connected):
                                     config.intermediate_size, deviation)
     self.output = make_linear(config.intermediate_size, config.hidden_size,
                               deviation * _output_factor(config))
-    self._activation = ACTIVATIONS[config.hidden_act]
+    self._activation = ACTIVATIONS[activation_of(config)]
     self._add_connection(config)
 
   def forward(self, stream):
@@ -305,7 +354,7 @@ class TextVectors(typing.NamedTuple):
   """
   document: torch.Tensor  # [H]
   sentences: torch.Tensor  # [sentences or chunks, H]
-  spans: list  # (begin, end) of the sentences or chunks in the text
+  spans: list  # (begin, end) of their pieces in the text
   cut_pieces: int = 0  # as of TextInputs
   dropped_sentences: int = 0
 
@@ -350,11 +399,19 @@ def tokens_of_texts(has_long_tokens, input_ids, attention_mask=None,
                     longs.int(), globals_.int(), types + 1, none)
 
 
+# One for all models: a lock can be neither copied nor pickled.
+_flags_lock = threading.Lock()
+# By model: calls of _evaluate now, and modules in training before them. Copies
+# of a model that are made meanwhile have none.
+_evaluations = {}
+
+
 class Encoder:
   """The modules and passes of EtcModel, for classes that have a `config`."""
 
   def build(self, config, attention_class=None):
     """Registers the modules; `config` has the fields of EtcConfig."""
+    check_config(config)
     if attention_class is None:
       attention_class = (PlainGlobalLocalAttention if realetc is None
                          else realetc.GlobalLocalAttention)
@@ -387,6 +444,9 @@ class Encoder:
           position_ids=None, global_position_ids=None,
           long_embedding_adder=None, global_embedding_adder=None):
     """As EtcModel.forward."""
+    if not self.config.has_long_tokens and token_ids.shape[1]:
+      raise ValueError(f"there are {token_ids.shape[1]} long tokens, but "
+                       "has_long_tokens is false: BERT's tokens are global")
     if segment_ids is None:
       segment_ids = torch.ones_like(token_ids)
     if global_segment_ids is None:
@@ -418,13 +478,18 @@ class Encoder:
     raise NotImplementedError
 
   def inputs(self, texts, split_sentences=None):
-    """The etc_text.TextInputs of a list of texts, on the model's device.
+    """The etc_text.TextInputs of any iterable of texts, on the model's device.
 
     As EncodeTexts in C++: [CLS] pieces [SEP], cut at the model's length, and
     for ETC a global token for the whole text and for each sentence.
+
+    Args:
+      texts: strings.
+      split_sentences: a function that gives the (begin, end) of the sentences
+        of a text, in order; None: realetc.split_sentences.
     """
-    made = make_inputs(texts, self._loaded_tokenizer(), self.text_options(),
-                       split_sentences)
+    made = make_inputs(list_of_texts(texts), self._loaded_tokenizer(),
+                       self.text_options(), split_sentences)
     return made.to(self.embedding.token.weight.device)
 
   def _loaded_tokenizer(self):
@@ -452,15 +517,29 @@ class Encoder:
     return self._evaluate(inputs), inputs
 
   def _evaluate(self, inputs):
-    """As run_texts, without gradients or dropout."""
-    was_training = [(module, module.training) for module in self.modules()]
-    self.eval()
+    """As run_texts, without gradients or dropout; of tensors on any device.
+
+    Of threads that are here at once, the last restores the training flags.
+    """
+    device = self.embedding.token.weight.device
+    with _flags_lock:
+      calls, in_training = _evaluations.get(self) or (
+          0, [one for one in self.modules() if one.training])
+      _evaluations[self] = calls + 1, in_training
+      if not calls:
+        self.eval()
     try:
       with torch.no_grad():
-        return self.run_texts(inputs)
+        return self.run_texts({name: tensor.to(device)
+                               for name, tensor in inputs.items()})
     finally:
-      for module, training in was_training:
-        module.training = training
+      with _flags_lock:
+        calls, in_training = _evaluations.pop(self)
+        if calls > 1:
+          _evaluations[self] = calls - 1, in_training
+        else:
+          for module in in_training:
+            module.training = True
 
   def embed(self, texts, split_sentences=None, batch_size=8):
     """The TextVectors of each text; `batch_size` are encoded at once.
@@ -470,13 +549,21 @@ class Encoder:
     """
     if batch_size < 1:
       raise ValueError(f"batch_size should be at least 1, but is {batch_size}")
+    texts = list_of_texts(texts)
     if not self.config.has_long_tokens:
       return self._embed_chunks(texts, batch_size)
-    vectors = []
+    tokenizer, options = self._loaded_tokenizer(), self.text_options()
+    batches = []  # all before the first pass: a text may be refused
     for start in range(0, len(texts), batch_size):
-      output, inputs = self.encode(texts[start:start + batch_size],
-                                   split_sentences)
-      vectors += [TextVectors(rows[0], rows[1:1 + len(spans)], spans, *unread)
+      batches.append(make_inputs(texts[start:start + batch_size], tokenizer,
+                                 options, split_sentences, start))
+      batches[-1].pieces.clear()  # most of the memory
+    vectors = []
+    for inputs in batches:
+      output = self._evaluate(inputs)
+      # Views would keep the outputs of all tokens.
+      vectors += [TextVectors(rows[0].clone(), rows[1:1 + len(spans)].clone(),
+                              spans, *unread)
                   for rows, spans, *unread in zip(
                       output.global_output, inputs.sentences,
                       inputs.cut_pieces, inputs.dropped_sentences)]
@@ -489,25 +576,51 @@ class Encoder:
     chunks = [chunk for of_text in of_texts for chunk in of_text]
     rows = []
     for start in range(0, len(chunks), batch_size):
-      tensors = tensors_of_chunks(chunks[start:start + batch_size], tokenizer)
-      output = self._evaluate({
-          name: tensor.to(self.embedding.token.weight.device)
-          for name, tensor in tensors.items()})
+      output = self._evaluate(
+          tensors_of_chunks(chunks[start:start + batch_size], tokenizer))
       # A view would keep the outputs of all tokens.
       rows.extend(output.global_output[:, 0].clone())
     next_row = iter(rows)
     vectors = []
     for of_text in of_texts:
       parts = torch.stack([next(next_row) for _ in of_text])
-      vectors.append(TextVectors(parts.mean(0), parts, [
-          (min(piece.begin for piece in chunk),
-           max(piece.end for piece in chunk)) for chunk in of_text]))
+      vectors.append(TextVectors(parts.mean(0), parts,
+                                 [span_of(chunk) for chunk in of_text]))
     return vectors
 
 
 _WEIGHTS = "model.safetensors"
 _CONFIG = "etc_config.json"
 _PREFIX = "encoder."
+
+
+def _advice_on(folder):
+  """The end of a message about a folder that is no checkpoint."""
+  best = sorted(str(path.parent) for above in (
+      "", "checkpoints/", "*/checkpoints/", "*/*/checkpoints/")
+                for path in folder.glob(f"{above}best/{_CONFIG}"))
+  if best:
+    others = f", or another of its {len(best)}" if best[1:] else ""
+    return f"it is a run: give its checkpoint, {best[0]}{others}"
+  return "`realetc import` makes one of other weights"
+
+
+def _check_target(folder, safetensors):
+  """ValueError if saving would lose weights of another kind, or their use."""
+  if os.path.lexists(folder / "finetune.json"):
+    raise ValueError(f"{folder} is a checkpoint of a run, with more than an "
+                     "encoder: save elsewhere")
+  if not (folder / _WEIGHTS).exists():
+    return
+  try:
+    with safetensors.safe_open(folder / _WEIGHTS, "pt") as stored:
+      names = list(stored.keys())
+  except safetensors.SafetensorError:
+    return  # of a save that was interrupted
+  heads = [name for name in names if not name.startswith(_PREFIX)]
+  if heads and len(heads) < len(names):
+    raise ValueError(f"{folder / _WEIGHTS} has {heads[0]}, which is not the "
+                     "encoder's and would be lost: save elsewhere")
 
 
 class EtcModel(Encoder, nn.Module):
@@ -550,7 +663,7 @@ class EtcModel(Encoder, nn.Module):
     if self.directory is None:
       raise ValueError("a model without a directory has no vocabulary: make it "
                        "by from_pretrained, or give tokens to forward")
-    return self.directory
+    return source_folder(self.directory)
 
   def text_options(self):
     return read_text_options(self.text_directory(), self.config)
@@ -576,8 +689,7 @@ class EtcModel(Encoder, nn.Module):
       if not os.path.lexists(folder / name):
         raise ValueError(
             f"{folder} should be a checkpoint directory with {_CONFIG} and "
-            f"{_WEIGHTS}, but has no {name}; `realetc import` makes one of "
-            "other weights")
+            f"{_WEIGHTS}, but has no {name}; {_advice_on(folder)}")
     fields = read_json(folder / _CONFIG)
     if residual_attention is not None:
       fields["residual_attention"] = residual_attention
@@ -617,21 +729,27 @@ class EtcModel(Encoder, nn.Module):
     by which from_pretrained makes the same inputs of texts.
 
     Raises:
+      ValueError: the directory is a run's checkpoint, or has a model with a
+        head, which would be lost; nothing is written.
+      FileNotFoundError: the folder that the model was loaded from is gone;
+        nothing is written. Set model.directory to where it is, or to None for
+        weights alone.
       OSError: a file cannot be written, or one of the vocabulary, which comes
         last, cannot be read.
       ImportError: PyPI's safetensors is not installed.
     """
-    safetensors = import_package(
-        "safetensors.torch", "writing weights").torch
+    safetensors = import_package("safetensors.torch", "writing weights")
     folder = pathlib.Path(directory)
+    _check_target(folder, safetensors)
+    options = None if self.directory is None else self.text_options()
     folder.mkdir(parents=True, exist_ok=True)
-    safetensors.save_file(
+    safetensors.torch.save_file(
         {_PREFIX + name: tensor.contiguous()
          for name, tensor in self.state_dict().items()},
         folder / _WEIGHTS, {"format": "pt"})
     (folder / _CONFIG).write_text(self.config.to_json(), encoding="utf-8")
-    if self.directory is not None:
-      write_text_options(folder, self.text_options())
+    if options is not None:
+      write_text_options(folder, options)
       for name in TOKENIZER_FILES:
         source, target = self.directory / name, folder / name
         if not os.path.lexists(source):

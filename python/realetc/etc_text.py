@@ -1,12 +1,14 @@
 """Texts as ETC reads them: sentences, pieces of a vocabulary, tensors of ids.
 
-The same sentences and pieces as tasks/text in C++. Needs PyPI's regex, and
-tokenizers (WordPiece, tokenizer.json) or sentencepiece. Imports nothing of this
-package: `realetc export --format huggingface` writes this file as it is.
+The same sentences and pieces as tasks/text in C++, by the Unicode tables of
+these packages: PyPI's regex, and tokenizers (WordPiece, tokenizer.json) or
+sentencepiece. Imports nothing of this package: `realetc export --format
+huggingface` writes this file as it is.
 """
 import dataclasses
 import functools
 import json
+import operator
 import os
 import pathlib
 import typing
@@ -288,35 +290,86 @@ def read_json(path):
   return found
 
 
-def _load_wordpiece(path, options):
-  """BERT's tokenizer of a vocab.txt, used as tokenizer_config.json says."""
+# Classes of characters of tasks/text/basic_tokenizer.h, which are Google's:
+# those of BertNormalizer and BertPreTokenizer are others (doc/formats.md 4.5).
+_DELETED = r"[\p{Cc}\p{Cf}\x{fffd}&&[^\t\n\r]]"
+_PUNCTUATION = r"!-/:-@\[-`{-~\p{P}"
+_IDEOGRAPHS = (r"\x{3400}-\x{4dbf}\x{4e00}-\x{9fff}\x{f900}-\x{faff}"
+               r"\x{20000}-\x{2a6df}\x{2a700}-\x{2ceaf}\x{2f800}-\x{2fa1f}")
+# Final_Sigma of Unicode's table 3-17, the letters before it left out by \K.
+_CASED = r"[\p{Cased}&&\P{Case_Ignorable}]"
+_FINAL_SIGMA = (rf"{_CASED}\p{{Case_Ignorable}}*\K\x{{3a3}}"
+                rf"(?!\p{{Case_Ignorable}}*{_CASED})")
+
+
+def _set_words(tokenizer, fields):
+  """Makes a tokenizer's words those of C++, by a BertNormalizer's fields."""
+  tokenizers = import_package("tokenizers", "WordPiece")
+  steps, splitters = tokenizers.normalizers, tokenizers.pre_tokenizers
+
+  def replace(pattern, text):
+    return steps.Replace(tokenizers.Regex(pattern), text)
+
+  lowercase = fields.get("lowercase", True)
+  strip_accents = fields.get("strip_accents")
+  found = [replace(_DELETED, "")] if fields.get("clean_text", True) else []
+  found.append(replace(r"\s", " "))
+  if lowercase:
+    found += [replace(_FINAL_SIGMA, "\u03c2"), steps.Lowercase()]
+  if lowercase if strip_accents is None else strip_accents:
+    found += [steps.NFD(), replace(r"\p{Mn}", "")]
+  tokenizer.normalizer = steps.Sequence(found)
+  alone = _PUNCTUATION + (
+      _IDEOGRAPHS if fields.get("handle_chinese_chars", True) else "")
+  tokenizer.pre_tokenizer = splitters.Sequence([
+      splitters.WhitespaceSplit(),
+      splitters.Split(tokenizers.Regex(f"[{alone}]"), "isolated")])
+
+
+def _make_wordpiece(path, vocabulary, limit, fields, added):
+  """BERT's tokenizer as C++ has it.
+
+  Args:
+    path: names the file in messages.
+    vocabulary: ids by piece.
+    limit: characters of a word at most.
+    fields: of a BertNormalizer.
+    added: the fields of added tokens, in the order of their ids.
+  """
   tokenizers = import_package("tokenizers", f"the WordPiece vocabulary {path}")
-  lines = path.read_text(encoding="utf-8-sig").split("\n")
-  while lines and not lines[-1].strip():
-    lines.pop()
-  vocabulary = {line.rstrip("\r"): i for i, line in enumerate(lines)}
   if "[UNK]" not in vocabulary:
     raise ValueError(f'{path} should have the piece "[UNK]", but has not')
-  has_capitals = any(word != word.lower() for word in vocabulary
-                     if not word.startswith(("[", "<")))
   tokenizer = tokenizers.Tokenizer(tokenizers.models.WordPiece(
-      vocabulary, unk_token="[UNK]", max_input_chars_per_word=options.get(
-          "max_input_chars_per_word",
-          100 if "tokenizer_class" in options else 200)))
-  tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(
-      clean_text=options.get("clean_text", True),
-      handle_chinese_chars=options.get("tokenize_chinese_chars", True),
-      strip_accents=options.get("strip_accents"),
-      lowercase=options.get("do_lower_case", not has_capitals))
-  tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+      vocabulary, unk_token="[UNK]", max_input_chars_per_word=limit))
+  _set_words(tokenizer, fields)
   tokenizer.add_tokens([
       tokenizers.AddedToken(
           token["content"], single_word=token.get("single_word", False),
           lstrip=token.get("lstrip", False), rstrip=token.get("rstrip", False),
-          normalized=token.get("normalized", False))
-      for token in options.get("added_tokens_decoder", {}).values()
-      if token["content"] not in _CONTROLS])
+          normalized=token.get("normalized", False),
+          special=token["content"] in _CONTROLS)  # not found in a text
+      for token in added])
   return _HuggingFaceTokenizer(tokenizer, path)
+
+
+def _load_wordpiece(path, options):
+  """BERT's tokenizer of a vocab.txt, used as tokenizer_config.json says."""
+  lines = path.read_text(encoding="utf-8-sig").split("\n")
+  while lines and not lines[-1].strip():
+    lines.pop()
+  vocabulary = {line.rstrip("\r"): i for i, line in enumerate(lines)}
+  has_capitals = any(word != word.lower() for word in vocabulary
+                     if not word.startswith(("[", "<")))
+  limit = options.get("max_input_chars_per_word",
+                      100 if "tokenizer_class" in options else 200)
+  fields = {"clean_text": options.get("clean_text", True),
+            "handle_chinese_chars": options.get("tokenize_chinese_chars", True),
+            "strip_accents": options.get("strip_accents"),
+            "lowercase": options.get("do_lower_case", not has_capitals)}
+  added = sorted(options.get("added_tokens_decoder", {}).items(),
+                 key=lambda item: int(item[0]))
+  return _make_wordpiece(path, vocabulary, limit, fields,
+                         [token for _, token in added])
 
 
 def _load_sentencepiece(path, options):
@@ -357,16 +410,20 @@ def _load_tokenizer_json(path, options):
   """A tokenizer.json; of BERT's kind it is used as a vocab.txt would be."""
   tokenizers = import_package("tokenizers", str(path))
   contents = read_json(path)
-  is_berts = _is_berts(contents, options)
-  if is_berts:  # only control pieces are not found in a text
-    for token in contents.get("added_tokens") or []:
-      token["special"] = token["content"] in _CONTROLS
-  try:
+  try:  # of BERT's kind as well: what is read below is then well-formed
     tokenizer = tokenizers.Tokenizer.from_str(json.dumps(contents))
   except Exception as error:  # the package raises nothing narrower
     raise ValueError(f"{path} cannot be read by tokenizers: {error}"
                      ) from error
-  return _HuggingFaceTokenizer(tokenizer, path, is_berts)
+  if not _is_berts(contents, options):
+    return _HuggingFaceTokenizer(tokenizer, path, is_berts=False)
+  model = contents["model"]
+  return _make_wordpiece(
+      path, model["vocab"], model.get("max_input_chars_per_word", 100),
+      contents.get("normalizer") or dict.fromkeys(
+          ("clean_text", "handle_chinese_chars", "lowercase"), False),
+      sorted(contents.get("added_tokens") or [],
+             key=lambda token: token["id"]))
 
 
 def load_tokenizer(directory):
@@ -427,6 +484,15 @@ def _stated_options(folder):
   return fields if fields.get("model_type") == "realetc" else None
 
 
+def source_folder(folder):
+  """The folder that a model was loaded from, for what is read later."""
+  if not os.path.isdir(folder):
+    raise FileNotFoundError(
+        f"{folder}, which has the vocabulary and the lengths of texts, is gone "
+        "since the model was loaded from it")
+  return folder
+
+
 def read_text_options(directory, config):
   """The options of a checkpoint: as its files state, or by its positions."""
   options = TextOptions(config.has_long_tokens)
@@ -456,14 +522,14 @@ class TextInputs(dict):
   Attributes:
     pieces: the Pieces of each text; token 1 + i is piece i.
     sentences: (begin, end) of the sentences of each text that have a global
-      token; empty for BERT.
+      token, from their first piece to their last; empty for BERT.
     cut_pieces: pieces of each text that were cut off at its end.
     dropped_sentences: sentences of each text before them without a global
       token.
   """
 
-  def __init__(self):
-    super().__init__()
+  def __init__(self, *arguments, **tensors):
+    super().__init__(*arguments, **tensors)
     self.pieces, self.sentences = [], []
     self.cut_pieces, self.dropped_sentences = [], []
 
@@ -487,24 +553,45 @@ def _encode_sentence(text, begin, end, tokenizer):
 
 
 def _encode_parts(text, number, tokenizer, parts):
-  """The Pieces of a text, and its sentences.
+  """The Pieces of a text, and the index of the sentence of each.
 
-  Returns:
-    The Pieces, the index of the sentence of each, and the sentences: those of
-    `parts`, (begin, end), that have a piece.
+  Sentences are those of `parts`, (begin, end), that have a piece.
   """
-  pieces, owners, spans = [], [], []
+  pieces, owners = [], []
   for begin, end in parts:
     found = _encode_sentence(text, begin, end, tokenizer)
     if found:
-      owners += [len(spans)] * len(found)
-      spans.append((begin, end))
+      owners += [owners[-1] + 1 if owners else 0] * len(found)
       pieces += found
   if not pieces:
     raise ValueError(
         f"text {number} should have at least one piece, but is empty, white "
         "space, or characters that the tokenizer drops")
-  return pieces, owners, spans
+  return pieces, owners
+
+
+def span_of(pieces):
+  """(begin, end) of the Pieces of a sentence or chunk."""
+  return (min(piece.begin for piece in pieces),
+          max(piece.end for piece in pieces))
+
+
+def _sentences_of(text, number, split):
+  """The sentences that `split` gives, checked."""
+  spans, behind = [], 0
+  for span in split(text):
+    try:
+      begin, end = map(operator.index, span)
+    except (TypeError, ValueError):
+      begin, end = -1, -1
+    if not behind <= begin <= end <= len(text):
+      raise ValueError(
+          "split_sentences should give the (begin, end) of each sentence, one "
+          f"behind the other, but gives {span!r} in the {len(text)} characters "
+          f"of text {number}")
+    spans.append((begin, end))
+    behind = end
+  return spans
 
 
 def _ids(pieces, tokenizer):
@@ -517,11 +604,12 @@ def _room(options):
           else options.max_global_length) - 2
 
 
-def _add_text(text, tokenizer, options, split, inputs):
+def _add_text(text, number, tokenizer, options, split, inputs):
   """Adds one text to `inputs`; returns its ids and sentences of tokens."""
-  pieces, owners, spans = _encode_parts(
-      text, len(inputs.pieces), tokenizer,
-      split(text) if options.has_long_tokens else [(0, len(text))])
+  pieces, owners = _encode_parts(
+      text, number, tokenizer,
+      _sentences_of(text, number, split) if options.has_long_tokens
+      else [(0, len(text))])
   room = _room(options)
   inputs.cut_pieces.append(max(0, len(pieces) - room))
   pieces, owners = pieces[:room], owners[:room]
@@ -531,9 +619,12 @@ def _add_text(text, tokenizer, options, split, inputs):
     inputs.sentences.append([])
     inputs.dropped_sentences.append(0)
     return ids, None
-  kept = min(owners[-1] + 1, options.max_global_length - 1)
-  inputs.sentences.append(spans[:kept])
-  inputs.dropped_sentences.append(owners[-1] + 1 - kept)
+  sentences = [[] for _ in range(owners[-1] + 1)]
+  for piece, owner in zip(pieces, owners):
+    sentences[owner].append(piece)
+  kept = min(len(sentences), options.max_global_length - 1)
+  inputs.sentences.append([span_of(one) for one in sentences[:kept]])
+  inputs.dropped_sentences.append(len(sentences) - kept)
   return ids, [-1, *(owner if owner < kept else -1 for owner in owners), -1]
 
 
@@ -547,9 +638,25 @@ def _id_tensors(rows):
           "attention_mask": _padded([[1] * len(ids) for ids in rows], 0)}
 
 
-def _check_texts(texts, options):
-  if isinstance(texts, str) or not all(isinstance(t, str) for t in texts):
-    raise ValueError("texts should be a list of strings")
+def list_of_texts(texts):
+  """The texts of any iterable; ValueError if they are no Unicode strings."""
+  expected = "texts should be a list of strings"
+  if isinstance(texts, str) or not hasattr(texts, "__iter__"):
+    raise ValueError(f"{expected}, but is {type(texts).__name__}")
+  texts = list(texts)
+  for number, text in enumerate(texts):
+    if not isinstance(text, str):
+      raise ValueError(
+          f"{expected}, but text {number} is {type(text).__name__}")
+    try:
+      text.encode()
+    except UnicodeEncodeError as error:
+      raise ValueError(f"text {number} has a lone surrogate, at character "
+                       f"{error.start}") from error
+  return texts
+
+
+def _check_lengths(options):
   needed = {"max_long_length": 3, "max_global_length": 1} if (
       options.has_long_tokens) else {"max_global_length": 3}
   for name, least in needed.items():
@@ -558,13 +665,13 @@ def _check_texts(texts, options):
                        f"{getattr(options, name)}")
 
 
-def make_inputs(texts, tokenizer, options, split=None):
-  """TextInputs of a list of texts, as EncodeTexts in C++ makes them.
+def make_inputs(texts, tokenizer, options, split=None, first=0):
+  """TextInputs of list_of_texts, as EncodeTexts in C++ makes them.
 
   `split` gives the (begin, end) of the sentences of a text; split_sentences by
-  default.
+  default. Messages count texts from `first`.
   """
-  _check_texts(texts, options)
+  _check_lengths(options)
   if not texts:
     raise ValueError("there should be at least one text to encode")
   if options.has_long_tokens and split is None and options.sentences != "icu":
@@ -573,8 +680,8 @@ def make_inputs(texts, tokenizer, options, split=None):
         "which the Python package does not split; give split_sentences, which "
         "returns the (begin, end) of each")
   inputs = TextInputs()
-  rows = [_add_text(text, tokenizer, options, split or split_sentences, inputs)
-          for text in texts]
+  rows = [_add_text(text, number, tokenizer, options, split or split_sentences,
+                    inputs) for number, text in enumerate(texts, first)]
   inputs.update(_id_tensors([ids for ids, _ in rows]))
   if options.has_long_tokens:
     inputs["sentence_ids"] = _padded([owners for _, owners in rows], -1)
@@ -582,12 +689,12 @@ def make_inputs(texts, tokenizer, options, split=None):
 
 
 def chunks_of_texts(texts, tokenizer, options):
-  """The chunks of each text for BERT: lists of at most _room() Pieces."""
-  _check_texts(texts, options)
+  """The chunks of list_of_texts for BERT: lists of at most _room() Pieces."""
+  _check_lengths(options)
   room = _room(options)
   chunks = []
   for number, text in enumerate(texts):
-    pieces, _, _ = _encode_parts(text, number, tokenizer, [(0, len(text))])
+    pieces, _ = _encode_parts(text, number, tokenizer, [(0, len(text))])
     chunks.append([pieces[begin:begin + room]
                    for begin in range(0, len(pieces), room)])
   return chunks

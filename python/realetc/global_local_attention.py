@@ -24,8 +24,7 @@ class GlobalLocalAttention(etc_attention.PlainGlobalLocalAttention):
     relative = getattr(self, f"{side}_relative", None)
     return attention_lib.two_block_attention(
         operands, pattern, previous, residual=self.residual,
-        relative=relative and attention_lib.RelativeTable(relative.embedding,
-                                                          relative.bias),
+        relative=relative and (relative.embedding, relative.bias),
         gates=gates, layers=layers, decay=self.decay,
         dropout=self.dropout if self.training else 0.0,
         implementation=self.implementation)

@@ -27,6 +27,7 @@ from transformers.utils import ModelOutput
 from .etc_attention import initialize
 from .etc_model import Encoder
 from .etc_model import EtcConfig
+from .etc_text import source_folder
 from .etc_text import TextOptions
 from .etc_text import TOKENIZER_FILES
 
@@ -92,17 +93,25 @@ class RealEtcPreTrainedModel(PreTrainedModel):
   # Heads of pre-training, and of a classifier for the encoder alone.
   _keys_to_ignore_on_load_unexpected = [r"^head\."]
 
+  def __init__(self, config, *arguments, **options):
+    super().__init__(config, *arguments, **options)
+    # Texts are read from it later, in whatever directory.
+    name = self.name_or_path or ""
+    self._folder = os.path.abspath(name) if os.path.isdir(name) else None
+
   def _init_weights(self, module):
     initialize(module)
 
   def text_directory(self):
     """The folder of the vocabulary, which is fetched from a hub if need be."""
+    if self._folder is not None:
+      return source_folder(self._folder)
     name = self.config._name_or_path  # pylint: disable=protected-access
-    if name and pathlib.Path(name).is_dir():
-      return name
     if not name:
       raise ValueError("a model that was not loaded has no vocabulary: give "
                        "input_ids")
+    if os.path.isdir(name):  # set after construction
+      return os.path.abspath(name)
     import huggingface_hub  # pylint: disable=import-outside-toplevel
     return huggingface_hub.snapshot_download(
         name, allow_patterns=list(TOKENIZER_FILES),
@@ -111,13 +120,14 @@ class RealEtcPreTrainedModel(PreTrainedModel):
   def save_pretrained(self, save_directory, *arguments, **options):
     """As PreTrainedModel's, and the vocabulary of the model loaded."""
     target = pathlib.Path(save_directory)
-    target.mkdir(parents=True, exist_ok=True)
     if self.config._name_or_path:  # pylint: disable=protected-access
       try:
+        # Before the target is there, which may be named as a model of the hub.
         loaded = pathlib.Path(self.text_directory())
       except (OSError, ValueError) as error:  # no such folder, and no hub
         warnings.warn(f"the vocabulary is not saved: {error}")
       else:
+        target.mkdir(parents=True, exist_ok=True)
         for name in TOKENIZER_FILES:
           _copy_new(loaded / name, target / name)
     super().save_pretrained(save_directory, *arguments, **options)
@@ -126,6 +136,13 @@ class RealEtcPreTrainedModel(PreTrainedModel):
     return TextOptions(
         self.config.has_long_tokens, self.config.max_long_length,
         self.config.max_global_length, self.config.sentences)
+
+
+def _refuse(**given):
+  """ValueError for arguments of transformers that are asked for in earnest."""
+  for name, value in given.items():
+    if value is not None and value is not False:
+      raise ValueError(f"{name} is not supported by RealETC's models")
 
 
 class RealEtcModel(RealEtcPreTrainedModel, Encoder):
@@ -144,8 +161,12 @@ class RealEtcModel(RealEtcPreTrainedModel, Encoder):
   def get_input_embeddings(self):
     return self.embedding.token
 
+  def set_input_embeddings(self, value):
+    self.embedding.token = value
+
   def forward(self, input_ids, attention_mask=None, token_type_ids=None,
-              sentence_ids=None, return_dict=None):
+              sentence_ids=None, return_dict=None, inputs_embeds=None,
+              output_attentions=None, output_hidden_states=None):
     """Reads a batch of texts, [CLS] pieces [SEP].
 
     Args:
@@ -155,7 +176,10 @@ class RealEtcModel(RealEtcPreTrainedModel, Encoder):
       sentence_ids: int64 [B, T], the sentence of each token from 0, -1 for
         none.
       return_dict: False for a tuple.
+      inputs_embeds, output_attentions, output_hidden_states: None or False.
     """
+    _refuse(inputs_embeds=inputs_embeds, output_attentions=output_attentions,
+            output_hidden_states=output_hidden_states)
     output = self.run_texts({
         "input_ids": input_ids, "attention_mask": attention_mask,
         "token_type_ids": token_type_ids, "sentence_ids": sentence_ids})
@@ -182,19 +206,26 @@ class RealEtcForSequenceClassification(RealEtcPreTrainedModel):
   def get_input_embeddings(self):
     return self.encoder.get_input_embeddings()
 
+  def set_input_embeddings(self, value):
+    self.encoder.set_input_embeddings(value)
+
   def inputs(self, texts, split_sentences=None):
     """As RealEtcModel.inputs."""
     return self.encoder.inputs(texts, split_sentences)
 
   def forward(self, input_ids, attention_mask=None, token_type_ids=None,
-              sentence_ids=None, labels=None, return_dict=None):
+              sentence_ids=None, labels=None, return_dict=None,
+              inputs_embeds=None, output_attentions=None,
+              output_hidden_states=None):
     """As RealEtcModel.forward, and with labels the loss of problem_type.
 
     labels: int64 [B] or [B, 1], or for several labels float [B, labels], or for
     a regression float [B].
     """
-    first = self.encoder(input_ids, attention_mask, token_type_ids,
-                         sentence_ids).pooler_output
+    first = self.encoder(
+        input_ids, attention_mask, token_type_ids, sentence_ids,
+        inputs_embeds=inputs_embeds, output_attentions=output_attentions,
+        output_hidden_states=output_hidden_states).pooler_output
     pooled = torch.tanh(self.head["pooler"](first))
     logits = self.head["classifier"](self.dropout(pooled))
     result = RealEtcClassifierOutput(

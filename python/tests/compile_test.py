@@ -10,6 +10,7 @@ import torch
 
 import realetc
 from conftest import MODES, cases, run
+from realetc import etc_model
 from realetc import patterns
 
 # Every case without carried scores and with gates, which have all arguments;
@@ -142,6 +143,22 @@ def test_export_of_the_module_takes_a_pattern():
   found = program.module()(*inputs)
   for a, b in zip(found[:2], layer(*inputs)[:2]):
     torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
+
+
+def test_an_encoder_compiles_beside_its_tokens_of_texts():
+  torch._dynamo.reset()
+  torch.manual_seed(0)
+  model = realetc.EtcModel(realetc.EtcConfig(
+      30, hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
+      local_radius=3, relative_pos_max_distance=4, intermediate_size=16,
+      residual_attention="sum")).eval()
+  ids = torch.randint(0, 30, (2, 20))
+  sentences = (torch.arange(20) // 6).expand(2, -1)
+  tokens = etc_model.tokens_of_texts(True, ids, sentence_ids=sentences)
+  compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+  for a, b in zip(compiled(**tokens._asdict())[:2],
+                  model(**tokens._asdict())[:2]):
+    torch.testing.assert_close(a, b)
 
 
 # The mask of every second key has too many runs for the fused kernels.

@@ -1,5 +1,8 @@
 """Mistakes end in one error that names the argument."""
 import functools
+import pathlib
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -179,6 +182,16 @@ def test_another_torch_is_refused_in_one_sentence():
                      r"2.15.0\+cpu: install that one, or build") as error:
     _library.check_torch("2.15.0+cpu", built_for="2.14.1+cu132")
   assert "\n" not in str(error.value)
+
+
+def test_the_sources_are_refused_in_one_sentence():
+  done = subprocess.run(
+      [sys.executable, "-B", "-c", "import realetc"], check=False, text=True,
+      cwd=pathlib.Path(__file__).resolve().parents[1], stderr=subprocess.PIPE)
+  assert done.returncode == 1
+  assert done.stderr.rstrip().endswith(
+      "realetc has the sources of realetc, which are not compiled: start "
+      "Python in another directory, after pip install ./python")
 
 
 def test_a_second_openmp_is_refused():

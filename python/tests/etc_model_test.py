@@ -6,12 +6,15 @@ its own products: equal to 1e-5 of their size. Pieces and sentences are equal.
 The program is found in ETC_ENCODE_BY_FILE or in build/release/bin (cmake --build
 --preset release --target encode_by_file).
 """
+import copy
 import json
 import os
 import pathlib
 import pickle
 import random
+import shutil
 import subprocess
+import threading
 
 import pytest
 import torch
@@ -53,7 +56,7 @@ _CONFIGS = [
     {"residual_attention": "gate", **_BERT},
 ]
 _PUNCTUATION = "!\"#$%&'()*+,-./:;<=>?@[]^_`{|}~"
-_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789äöüéßñαβγ中文。！“”«»"
+_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789äöüéßñαβγδοσς中文。！“”«»"
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *_LETTERS,
               *(f"##{c}" for c in _LETTERS), *_PUNCTUATION, "the", "court",
               "##ing", "rain", "judge"]
@@ -161,9 +164,8 @@ def test_vectors_are_those_of_cpp(number, of_cpp):
     _assert_near(one.sentences, found[f"parts.{b}"])
     assert ([one.cut_pieces, one.dropped_sentences] ==
             found[f"unread.{b}"].tolist())
-    if not one.cut_pieces:  # a sentence cut in two ends with it in C++
-      assert ([[len(text[:end].encode()) for end in span]
-               for span in one.spans] == found[f"ranges.{b}"].tolist())
+    assert ([[len(text[:end].encode()) for end in span]
+             for span in one.spans] == found[f"ranges.{b}"].tolist())
   if not model.config.has_long_tokens:
     assert len(vectors[3].spans) == 3  # chunks of 126 pieces
 
@@ -175,7 +177,10 @@ def test_sentences_and_pieces_of_odd_texts_are_those_of_cpp(tmp_path):
            " ", "\n", "\u2028", "\u00a0", "\"", "'", "(", ")", "[", "]", ",",
            ";", ":", "\u201c", "\u201d", "\u00e4", "e\u0301", "\u200d", "\u00ad",
            "\u4e2d", "\u3002", "\uff0e", "\u2026", "\U0001f600", "\x1c", "\x0b",
-           "He ", "he ", "Ph.D. ", "p.m. ", "\u1e9e", "\u0130", "-", "\u2014 "]
+           "He ", "he ", "Ph.D. ", "p.m. ", "\u1e9e", "\u0130", "-", "\u2014 ",
+           # Of private use, final sigmas, a late ideograph.
+           "\uf0b7", "\u039f\u0394\u039f\u03a3", "\u03a3", "\u0345",
+           "\U0002b820"]
   texts = ["x " + "".join(generator.choices(parts, k=generator.randint(1, 60)))
            for _ in range(600)]
   folder = _write(_model(_config(num_hidden_layers=1)), tmp_path / "checkpoint")
@@ -186,6 +191,23 @@ def test_sentences_and_pieces_of_odd_texts_are_those_of_cpp(tmp_path):
             found[f"pieces.{b}"][:, 0].tolist()), repr(text)
     assert (inputs["sentence_ids"][b, 1:len(pieces) + 1].tolist() ==
             found[f"sentences.{b}"].tolist()), repr(text)
+
+
+def test_inputs_are_made_anew_of_their_tensors(tmp_path):
+  folder = _write(_model(_config(num_hidden_layers=1)), tmp_path / "checkpoint")
+  made = realetc.EtcModel.from_pretrained(folder).inputs(TEXTS)
+  again = type(made)(made)  # as transformers' Trainer and torch's scatter do
+  assert again.keys() == made.keys()
+  assert all(again[name] is tensor for name, tensor in made.items())
+
+
+def test_any_iterable_of_texts_is_read(tmp_path):
+  model = realetc.EtcModel.from_pretrained(
+      _write(_model(_config()), tmp_path / "checkpoint"))
+  expected = model.inputs(TEXTS)["input_ids"]
+  for texts in (tuple(TEXTS), iter(TEXTS), dict.fromkeys(TEXTS)):
+    assert torch.equal(model.inputs(texts)["input_ids"], expected)
+  assert len(model.embed(iter(TEXTS), batch_size=3)) == len(TEXTS)
 
 
 def test_texts_are_cut_at_the_lengths_of_training(tmp_path):
@@ -199,6 +221,8 @@ def test_texts_are_cut_at_the_lengths_of_training(tmp_path):
   assert inputs.cut_pieces == [60 - 18] and inputs.dropped_sentences == [1]
   assert inputs["sentence_ids"].tolist() == [
       [-1, *[0] * 6, *[1] * 6, *[-1] * 7]]
+  # A sentence that is cut in two ends with its last piece.
+  assert model.inputs(["one.two. " * 10]).sentences == [[(0, 20)]]
 
 
 def test_lengths_and_sentences_survive_saving(tmp_path):
@@ -265,6 +289,54 @@ def test_no_vocabulary_of_another_model_stays(tmp_path):
   assert not (saved / "tokenizer_config.json").exists()
 
 
+def test_saving_says_that_the_folder_of_the_vocabulary_is_gone(tmp_path):
+  folder, moved = tmp_path / "checkpoint", tmp_path / "moved"
+  _write(_model(_config()), folder)
+  (folder / "text_options.json").write_text('{"max_long_length": 20}')
+  model = realetc.EtcModel.from_pretrained(folder)
+  model.inputs(TEXTS)  # has the tokenizer now
+  folder.rename(moved)
+  before = {path.name: path.read_bytes() for path in moved.iterdir()}
+  for directory in (moved, tmp_path / "new"):
+    with pytest.raises(FileNotFoundError, match="checkpoint, which .* is gone"):
+      model.save_pretrained(directory)
+  with pytest.raises(FileNotFoundError, match="is gone"):
+    model.inputs(TEXTS)
+  assert not (tmp_path / "new").exists()
+  assert {path.name: path.read_bytes() for path in moved.iterdir()} == before
+  model.directory = moved
+  model.save_pretrained(tmp_path / "new")
+  assert realetc.EtcModel.from_pretrained(
+      tmp_path / "new").text_options().max_long_length == 20
+  shutil.rmtree(moved)
+  model.directory = None
+  model.save_pretrained(tmp_path / "weights")
+  assert not (tmp_path / "weights/text_options.json").exists()
+
+
+def test_nothing_of_another_model_is_lost_by_saving(tmp_path):
+  folder = _write(_model(_config()), tmp_path / "checkpoint")
+  model = realetc.EtcModel.from_pretrained(folder)
+  weights = folder / "model.safetensors"
+  tensors = safetensors.load_file(weights)
+  safetensors.save_file(tensors | {"head.classifier.weight": torch.ones(2)},
+                        weights)
+  before = weights.read_bytes()
+  with pytest.raises(ValueError, match="has head.classifier.weight, which is"):
+    realetc.EtcModel.from_pretrained(folder).save_pretrained(folder)
+  assert weights.read_bytes() == before
+  # Names without a prefix are an encoder's.
+  safetensors.save_file({name.removeprefix("encoder."): tensor
+                         for name, tensor in tensors.items()}, weights)
+  model.save_pretrained(folder)
+  weights.write_bytes(before[:100])  # of a save that was interrupted
+  model.save_pretrained(folder)
+  assert safetensors.load_file(weights).keys() == tensors.keys()
+  (folder / "finetune.json").write_text("{}")
+  with pytest.raises(ValueError, match="a checkpoint of a run"):
+    model.save_pretrained(folder)
+
+
 @pytest.mark.parametrize("name", etc_model.ACTIVATIONS)
 def test_a_model_can_be_pickled(name):
   model = _model(_config(hidden_act=name, num_hidden_layers=1)).eval()
@@ -281,6 +353,54 @@ def test_encoding_keeps_the_training_flag_of_each_module(tmp_path):
   before = [module.training for module in model.modules()]
   model.embed(TEXTS[:1])
   assert [module.training for module in model.modules()] == before
+
+
+def test_threads_that_encode_keep_the_training_flags(tmp_path, monkeypatch):
+  model = realetc.EtcModel.from_pretrained(
+      _write(_model(_config()), tmp_path / "checkpoint")).train()
+  both_run = threading.Barrier(2)
+  first_is_back = threading.Event()
+  flags = []
+  run = model.run_texts
+
+  def meet(inputs):
+    both_run.wait(60)
+    if threading.current_thread().name == "second":
+      first_is_back.wait(60)
+      flags.append(any(one.training for one in model.modules()))
+    return run(inputs)
+
+  monkeypatch.setattr(model, "run_texts", meet)
+  first, second = (threading.Thread(target=model.embed, args=(TEXTS[:1],),
+                                    name=name) for name in ("first", "second"))
+  first.start()
+  second.start()
+  first.join()
+  first_is_back.set()
+  second.join()
+  assert flags == [False]
+  assert all(module.training for module in model.modules())
+
+
+def test_a_copy_made_while_a_model_encodes_has_flags_of_its_own(
+    tmp_path, monkeypatch):
+  model = realetc.EtcModel.from_pretrained(
+      _write(_model(_config()), tmp_path / "checkpoint")).train()
+  copies, flags = [], []
+  run = realetc.EtcModel.run_texts
+
+  def copy_and_run(self, inputs):
+    flags.append(self.training)
+    if self is model:
+      copies.extend((copy.deepcopy(self), pickle.loads(pickle.dumps(self))))
+    return run(self, inputs)
+
+  monkeypatch.setattr(realetc.EtcModel, "run_texts", copy_and_run)
+  model.embed(TEXTS[:1])
+  for one in copies:
+    one.train().embed(TEXTS[:1])
+    assert one.training
+  assert flags == [False] * 3
 
 
 def _both(fields):
@@ -354,6 +474,9 @@ def test_embed_gives_rows_of_the_global_output(tmp_path):
   for b, one in enumerate(vectors):
     assert torch.equal(one.document, output.global_output[b, 0])
     assert one.sentences.shape == (len(one.spans), 16)
+    # Nothing else of the batch is kept with them.
+    for vector in (one.document, one.sentences):
+      assert vector.untyped_storage().nbytes() == 4 * vector.numel()
     assert one.spans == inputs.sentences[b]
   assert [TEXTS[0][slice(*span)] for span in vectors[0].spans] == [
       "The court ruled.", "Judge Johann S. Bach (of St. Paul) disagreed!",
@@ -411,13 +534,17 @@ def test_embed_takes_batches(tmp_path, monkeypatch):
   texts = [*TEXTS, *TEXTS][:5]
   whole = model.embed(texts, batch_size=5)
   sizes = []
-  encode = model.encode
-  monkeypatch.setattr(model, "encode", lambda batch, split: (
-      sizes.append(len(batch)), encode(batch, split))[1])
+  run = model.run_texts
+  monkeypatch.setattr(model, "run_texts", lambda inputs: (
+      sizes.append(len(inputs["input_ids"])), run(inputs))[1])
   for one, expected in zip(model.embed(texts, batch_size=2), whole):
     torch.testing.assert_close(one.document, expected.document)
     torch.testing.assert_close(one.sentences, expected.sentences)
     assert one.spans == expected.spans
+  assert sizes == [2, 2, 1]
+  # A text that is refused has its own number, and costs no pass.
+  with pytest.raises(ValueError, match="text 3 should have at least one piece"):
+    model.embed(["One", "two", "three", " "], batch_size=2)
   assert sizes == [2, 2, 1]
   with pytest.raises(ValueError, match="batch_size should be at least 1"):
     model.embed(texts, batch_size=0)
@@ -428,6 +555,12 @@ def test_a_splitter_of_ones_own(tmp_path):
       _write(_model(_config()), tmp_path / "checkpoint"))
   spans = model.embed(["one two three"], lambda text: [(0, 7), (8, 13)])[0].spans
   assert spans == [(0, 7), (8, 13)]
+  for split in (str.split, lambda _: ["ab"], lambda _: [(0, 14)],
+                lambda _: [(0, 7), (5, 13)], lambda _: [(-3, 7)],
+                lambda _: [(7, 0)], lambda _: [0, 7]):
+    with pytest.raises(ValueError, match="should give the .begin, end. of each "
+                       "sentence.* in the 13 characters of text 0"):
+      model.inputs(["one two three"], split)
   (tmp_path / "checkpoint/finetune.json").write_text(
       '{"data": {"sentences": "tables"}}')
   with pytest.raises(ValueError, match="sentences of tables"):
@@ -472,13 +605,95 @@ def test_mistakes_in_checkpoints_are_named(change, message, tmp_path):
     realetc.EtcModel.from_pretrained(folder)
 
 
+@pytest.mark.parametrize("above", ("", "checkpoints", "seed-1/checkpoints",
+                                   "lr-1/seed-1/checkpoints"))
+def test_the_checkpoint_of_a_run_is_named(above, tmp_path):
+  best = tmp_path / "run" / above / "best"
+  best.parent.mkdir(parents=True)
+  _write(_model(_config(num_hidden_layers=1)), best)
+  with pytest.raises(ValueError, match=f"it is a run: .* checkpoint, {best}$"):
+    realetc.EtcModel.from_pretrained(tmp_path / "run")
+
+
+def test_one_checkpoint_of_a_grid_is_named(tmp_path):
+  for rate in range(3):
+    best = tmp_path / f"grid/lr-{rate}/seed-1/checkpoints/best"
+    best.mkdir(parents=True)
+    (best / "etc_config.json").write_text("{}")
+  with pytest.raises(ValueError, match="it is a run: give its checkpoint, "
+                     r"\S*/lr-0/seed-1/checkpoints/best, or another of its 3$"):
+    realetc.EtcModel.from_pretrained(tmp_path / "grid")
+
+
+@pytest.mark.parametrize("fields, message", (
+    ({"sublayer": "pre-norm"}, "sublayer should be one of post_norm"),
+    ({"hidden_act": "swish"}, "hidden_act should be one of relu"),
+    ({"residual_attention": "add"}, "residual_attention should be one of off"),
+    ({"local_radius": 0}, "local_radius should be a whole number of at least"),
+    ({"num_hidden_layers": 2.0}, "num_hidden_layers should be a whole number"),
+    ({"embedding_size": 0}, "embedding_size should be a whole number"),
+    ({"hidden_dropout_prob": 1.0}, "hidden_dropout_prob should be at least 0"),
+    ({"hidden_dropout_prob": "0.1"}, "hidden_dropout_prob should .* '0.1'"),
+    ({"initializer_range": 0.0}, "initializer_range should be above 0"),
+    ({"residual_decay": 1.5}, "residual_decay should be above 0 and below 1"),
+    ({"residual_attention": "decay", "residual_decay": 0.001},
+     "a decay of 0.001 is too small for 3 layers"),
+    ({"has_long_tokens": False}, "share_att_output_projection should be true"),
+    ({"final_layer_norm": True}, "final_layer_norm should be false where"),
+), ids=lambda one: one if isinstance(one, str) else "")
+def test_mistakes_in_configurations_are_named(fields, message):
+  with pytest.raises(ValueError, match=message):
+    realetc.EtcModel(_config(**fields))
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path):
+  numpy = pytest.importorskip("numpy")
+  fields = {"hidden_size": 16, "local_radius": 3, "relative_vocab_size": 14,
+            "hidden_dropout_prob": 0.0, "initializer_range": 0.25,
+            "residual_attention": "decay", "residual_decay": 0.5}
+  kinds = {int: numpy.int64, float: numpy.float32, str: str}
+  config = _config(**{name: kinds[type(value)](value)
+                      for name, value in fields.items()})
+  model, expected = _model(config), _model(_config(**fields))
+  ids = torch.arange(6).view(1, 6)
+  assert torch.equal(model(ids, ids[:, :2]).long_output,
+                     expected(ids, ids[:, :2]).long_output)
+  model.save_pretrained(tmp_path)
+  assert (realetc.EtcModel.from_pretrained(tmp_path).config ==
+          _config(**fields))
+  with pytest.raises(ValueError, match="hidden_size should be a whole number"):
+    _model(_config(hidden_size=numpy.float32(16)))
+
+
+@pytest.mark.parametrize("given, name", (("GELU", "gelu"), (None, "linear"),
+                                         ("", "linear")))
+def test_activations_are_named_as_officially(given, name, tmp_path):
+  model, expected = (_model(_config(hidden_act=one)) for one in (given, name))
+  ids = torch.arange(6).view(1, 6)
+  assert torch.equal(model(ids, ids[:, :2]).long_output,
+                     expected(ids, ids[:, :2]).long_output)
+  model.save_pretrained(tmp_path)
+  realetc.EtcModel.from_pretrained(tmp_path)
+
+
+def test_long_tokens_of_bert_are_refused():
+  ids = torch.arange(6).view(1, 6)
+  with pytest.raises(ValueError, match="there are 6 long tokens, but "
+                     "has_long_tokens is false"):
+    _model(_config(**_BERT))(ids, ids[:, :2])
+
+
 @pytest.mark.parametrize("change, texts, message", (
     (lambda f: (f / "vocab.txt").unlink(), ["x"], "should have a vocabulary"),
     (lambda f: (f / "vocab.txt").write_text("[UNK]\nx\n"), ["x"],
      r"\[CLS\]"),
     (lambda f: (f / "vocab.txt").write_text("\n".join(
         VOCABULARY + ["more"])), ["x"], "token table"),
-    (lambda f: None, "x", "list of strings"),
+    (lambda f: None, "x", "list of strings, but is str"),
+    (lambda f: None, None, "list of strings, but is NoneType"),
+    (lambda f: None, ["x", 3.5], "list of strings, but text 1 is float"),
+    (lambda f: None, ["x", "a\ud800b"],
+     "text 1 has a lone surrogate, at character 1"),
     (lambda f: None, [], "at least one text"),
     (lambda f: None, ["x", " \n"], "text 1 should have at least one piece"),
 ), ids=lambda one: one if isinstance(one, str) else "")
@@ -494,7 +709,8 @@ def test_a_tokenizer_json_is_read(tmp_path):
   tokenizers = pytest.importorskip("tokenizers")
   folder = _write(_model(_config()), tmp_path / "checkpoint")
   model = realetc.EtcModel.from_pretrained(folder)
-  expected = model.inputs(TEXTS)
+  texts = [*TEXTS, "\uf0b7 \u039f\u0394\u039f\u03a3"]
+  expected = model.inputs(texts)
   vocabulary = {piece: i for i, piece in enumerate(VOCABULARY)}
   whole = tokenizers.Tokenizer(tokenizers.models.WordPiece(
       vocabulary, unk_token="[UNK]", max_input_chars_per_word=200))
@@ -505,7 +721,7 @@ def test_a_tokenizer_json_is_read(tmp_path):
   (folder / "vocab.txt").unlink()
   whole.save(str(folder / "tokenizer.json"))
   model = realetc.EtcModel.from_pretrained(folder)
-  found = model.inputs([*TEXTS[:3], TEXTS[3]])
+  found = model.inputs(texts)
   assert torch.equal(found["input_ids"], expected["input_ids"])
   # A control piece in a text is text, another special one is found.
   whole.add_special_tokens(["judge"])
@@ -514,6 +730,12 @@ def test_a_tokenizer_json_is_read(tmp_path):
   pieces = model.inputs(["[SEP]xjudgex"]).pieces[0]
   assert VOCABULARY.index("[SEP]") not in [piece.id for piece in pieces]
   assert VOCABULARY.index("judge") in [piece.id for piece in pieces]
+  # Malformed files are named.
+  contents = json.loads(whole.to_str())
+  del contents["added_tokens"][0]["id"]
+  (folder / "tokenizer.json").write_text(json.dumps(contents))
+  with pytest.raises(ValueError, match="tokenizer.json cannot be read by"):
+    etc_model.load_tokenizer(folder)
   # Without a splitter it is not BERT's: a whole text is one word.
   contents = json.loads(whole.to_str()) | {"pre_tokenizer": None}
   (folder / "tokenizer.json").write_text(json.dumps(contents))

@@ -135,7 +135,11 @@ def test_classifier_predicts_as_realetc(run, exported, plain, tmp_path):
 @pytest.mark.parametrize("plain", ("realetc", "plain"))
 def test_encoder_gives_the_outputs_of_etc_model(exported, plain, tmp_path):
   found = _run(exported, tmp_path, """
-model = transformers.AutoModel.from_pretrained(folder, trust_remote_code=True)
+import os
+os.chdir(os.path.dirname(folder))
+model = transformers.AutoModel.from_pretrained(os.path.basename(folder),
+                                               trust_remote_code=True)
+os.chdir("/")  # texts are read by the folder as it was named before
 assert type(model).__name__ == "RealEtcModel"
 output = model(**model.inputs(texts))
 tensors["longs"] = output.last_hidden_state
@@ -217,6 +221,55 @@ def _small_classifier(**fields):
           num_attention_heads=2, intermediate_size=8, local_radius=2, **fields))
 
 
+def test_arguments_of_others_are_taken_or_refused_by_name():
+  model = _small_classifier(num_labels=3).eval()
+  ids = torch.arange(6).view(1, 6)
+  names = ("inputs_embeds", "output_attentions", "output_hidden_states")
+  expected = model(ids).logits
+  assert torch.equal(model(ids, **dict.fromkeys(names)).logits, expected)
+  for name in names:
+    with pytest.raises(ValueError, match=f"{name} is not supported"):
+      model(ids, **{name: torch.ones(1, 6, 8) if name == names[0] else True})
+
+
+@pytest.mark.parametrize("fields", ({}, {"embedding_size": 4}))
+@pytest.mark.parametrize("mean", (True, False))
+def test_tokens_are_added(fields, mean):
+  model = _small_classifier(**fields).eval()
+  ids = torch.arange(6).view(1, 6)
+  expected = model(ids).logits
+  model.resize_token_embeddings(26, mean_resizing=mean)
+  table = model.encoder.embedding.token
+  assert model.get_input_embeddings() is table
+  assert model.config.vocab_size == len(table.weight) == 26
+  assert (0 if mean else 0.005) < table.weight[20:].std() < 0.05
+  assert torch.equal(model(ids).logits, expected)
+  assert model(ids + 20).logits.isfinite().all()
+
+
+def test_the_folder_that_a_model_came_from_may_be_gone(tmp_path):
+  (tmp_path / "court").mkdir()
+  (tmp_path / "court/vocab.txt").write_text("[UNK]\n")
+  model = _small_classifier(name_or_path=str(tmp_path / "court"))
+  (tmp_path / "court").rename(tmp_path / "moved")
+  with pytest.warns(UserWarning, match="vocabulary is not saved: .* is gone"):
+    model.save_pretrained(tmp_path / "saved")
+  assert (tmp_path / "saved/model.safetensors").exists()
+  with pytest.raises(FileNotFoundError, match="court, which .* is gone"):
+    model.inputs(["x"])
+
+
+def test_a_folder_may_be_named_after_construction(tmp_path, monkeypatch):
+  (tmp_path / "court").mkdir()
+  (tmp_path / "court/vocab.txt").write_text("[UNK]\n")
+  monkeypatch.chdir(tmp_path)
+  model = _small_classifier()
+  model.config._name_or_path = "court"  # pylint: disable=protected-access
+  assert model.encoder.text_directory() == str(tmp_path / "court")
+  model.save_pretrained("saved")
+  assert (tmp_path / "saved/vocab.txt").read_text() == "[UNK]\n"
+
+
 def test_labels_may_be_a_column():
   logits = torch.randn(4, 3)
   labels = torch.tensor([0, 2, 1, 1])
@@ -258,6 +311,12 @@ def test_a_model_of_the_hub_is_saved_with_its_vocabulary(tmp_path, monkeypatch):
   model.save_pretrained(tmp_path / "saved")
   assert asked == ["somebody/court"]
   assert (tmp_path / "saved/vocab.txt").read_text() == "[UNK]\n"
+
+  # A target of the same name is not taken for the model.
+  monkeypatch.chdir(tmp_path)
+  model.save_pretrained("somebody/court")
+  assert (tmp_path / "somebody/court/vocab.txt").read_text() == "[UNK]\n"
+  monkeypatch.chdir(hub)
 
   # What is there already may be somebody's own, and stays.
   (tmp_path / "saved/vocab.txt").write_text("[PAD]\n")
