@@ -1,7 +1,8 @@
 // Speed of turning raw records into examples, on one core: MB/s of the text of
-// the official files, JSON parsing and tokenizing included. Each task is
-// measured on its bundled sample, and on real questions with BERT's vocabulary
-// where a folder of them lies beside the checkout (see CONTRIBUTING.md):
+// the official files, JSON parsing and tokenizing included. Each task whose
+// bundled sample is JSON is measured on it, and on real questions with BERT's
+// vocabulary where a folder of them lies beside the checkout (see
+// CONTRIBUTING.md):
 //
 //   data_bench --benchmark_filter=Examples/hotpotqa
 
@@ -15,15 +16,16 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "bench/run_benchmarks.h"
 #include "nlohmann/json.hpp"
 #include "tasks/config/config.h"
-#include "tasks/data/record_file.h"
+#include "tasks/data/example_source.h"
 #include "tasks/registry.h"
-#include "tasks/task/benchmark_task.h"
+#include "tasks/task/task.h"
 #include "tasks/text/wordpiece_tokenizer.h"
 
 namespace etc {
@@ -86,23 +88,12 @@ absl::StatusOr<std::unique_ptr<Task>> MakeTask(const Source& source) {
   return entry->make(config, std::move(tokenizer));
 }
 
-absl::StatusOr<std::vector<std::string>> ReadRecords(const std::string& path) {
-  ETC_ASSIGN_OR_RETURN(const RecordFile file, RecordFile::Open(path));
-  std::vector<std::string> records;
-  for (int64_t i = 0; i < file.size(); ++i) {
-    ETC_ASSIGN_OR_RETURN(records.emplace_back(), file.Read(i));
-  }
-  return records;
-}
-
-// One pass over all records.
-absl::StatusOr<int64_t> Featurise(const Task& task,
-                                  const std::vector<std::string>& records) {
+// One pass over all records; returns the tokens of their examples.
+absl::StatusOr<int64_t> MakeAll(const ExampleSource& records) {
   int64_t tokens = 0;
-  for (const std::string& record : records) {
-    ETC_ASSIGN_OR_RETURN(
-        const auto examples,
-        dynamic_cast<const RecordTask&>(task).MakeExamples(record, "record"));
+  for (int64_t i = 0; i < records.size(); ++i) {
+    ETC_ASSIGN_OR_RETURN(const Examples examples,
+                         records.Make(RequestForEvaluation(i)));
     for (const auto& example : examples) {
       tokens += example->long_length();
     }
@@ -110,32 +101,27 @@ absl::StatusOr<int64_t> Featurise(const Task& task,
   return tokens;
 }
 
-void BM_Examples(benchmark::State& state, const Source& source) {
-  const auto task = MakeTask(source);
-  const auto records = ReadRecords(source.data);
-  if (!task.ok() || !records.ok()) {
-    const std::string message(
-        (task.ok() ? records.status() : task.status()).message());
-    state.SkipWithError(message.c_str());
-    return;
-  }
-  int64_t bytes = 0;
-  for (const std::string& record : *records) {
-    bytes += static_cast<int64_t>(record.size());
-  }
+absl::Status Measure(benchmark::State& state, const Source& source) {
+  ETC_ASSIGN_OR_RETURN(const std::unique_ptr<Task> task, MakeTask(source));
+  ETC_ASSIGN_OR_RETURN(const std::unique_ptr<ExampleSource> records,
+                       task->Open({.patterns = {source.data}}));
   int64_t tokens = 0;
   for (auto _ : state) {
-    const auto made = Featurise(**task, *records);
-    if (!made.ok()) {
-      const std::string message(made.status().message());
-      state.SkipWithError(message.c_str());
-      return;
-    }
-    tokens += *made;
+    ETC_ASSIGN_OR_RETURN(const int64_t made, MakeAll(*records));
+    tokens += made;
   }
-  state.SetBytesProcessed(bytes * state.iterations());
+  state.SetBytesProcessed(
+      static_cast<int64_t>(std::filesystem::file_size(source.data)) *
+      state.iterations());
   state.counters["tokens"] = benchmark::Counter(static_cast<double>(tokens),
                                                 benchmark::Counter::kIsRate);
+  return absl::OkStatus();
+}
+
+void BM_Examples(benchmark::State& state, const Source& source) {
+  if (const absl::Status status = Measure(state, source); !status.ok()) {
+    state.SkipWithError(std::string(status.message()).c_str());
+  }
 }
 
 }  // namespace

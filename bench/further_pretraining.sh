@@ -51,7 +51,7 @@ pretrain() {
     --set "train.steps=$3" --set "schedule.warmup_proportion=$4" \
     --set "train.precision=$precision" \
     --set "data.train=[$(printf '"%s",' "${stores[@]}" | sed 's/,$//')]" \
-    $([[ ! -d $2/seed-1 ]] || echo --resume) >"$2.log" 2>&1 ||
+    --resume-or-begin >"$2.log" 2>&1 ||
     { tail -n 3 "$2.log" >&2; return 1; }
 }
 

@@ -4,16 +4,19 @@
   python3 bench/length_plot.py FOLDER > doc/pictures/length.svg
 
 Reads all *.json in FOLDER (attention_bench, see bench/README.md) and takes the
-medians of CPU time and of peak_bytes. Prints them as a table on standard error.
+medians of CPU time and of peak_bytes. Prints them as a table on standard error;
+failed runs, and a BLAS without AVX, are named there, the latter in the picture too.
 """
 
 import glob
-import json
+import html
 import math
 import os
 import re
 import statistics
 import sys
+
+from measured import WITHOUT_AVX, Measured
 
 NAME = re.compile(r'Attention/(kernel|dense)/training/residual:(off|sum)/fp32/'
                   r'long:(\d+)/global:256/radius:84/threads:1/')
@@ -46,22 +49,25 @@ WIDTH, HEIGHT, BOTTOM, TOP = 270, 210, 262, 52
 
 
 def read(folder):
-    """{(backend, residual): {length: (seconds, bytes)}}, medians."""
+    """{(backend, residual): {length: (seconds, bytes)}}, medians, and warnings."""
     samples = {}
+    warnings = []
     for path in sorted(glob.glob(os.path.join(folder, '*.json'))):
-        with open(path, encoding='utf-8') as file:
-            for run in json.load(file)['benchmarks']:
-                match = NAME.match(run['name'])
-                if match:
-                    seconds = run['cpu_time'] * {
-                        'ns': 1e-9, 'us': 1e-6, 'ms': 1e-3, 's': 1.0}[
-                            run['time_unit']]
-                    samples.setdefault(match.groups()[:2], {}).setdefault(
-                        int(match.group(3)), []).append(
-                            (seconds, run['peak_bytes']))
+        measured = Measured(path)
+        warnings += [line for line in measured.warnings()
+                     if line not in warnings]
+        for run in measured.runs:
+            match = NAME.match(run['name'])
+            if match:
+                seconds = run['cpu_time'] * {
+                    'ns': 1e-9, 'us': 1e-6, 'ms': 1e-3, 's': 1.0}[
+                        run['time_unit']]
+                samples.setdefault(match.groups()[:2], {}).setdefault(
+                    int(match.group(3)), []).append(
+                        (seconds, run['peak_bytes']))
     return {curve: {length: tuple(map(statistics.median, zip(*runs)))
                     for length, runs in sorted(lengths.items())}
-            for curve, lengths in samples.items()}
+            for curve, lengths in samples.items()}, warnings
 
 
 def panel(curves, left, column, title, ticks):
@@ -113,7 +119,9 @@ def table(curves):
 
 
 def main(folder):
-    curves = read(folder)
+    curves, warnings = read(folder)
+    for line in warnings:
+        print(f'length_plot: warning: {line}', file=sys.stderr)
     if set(curves) != set(LABELS):
         raise SystemExit(f'{folder} should have {", ".join(LABELS.values())}')
     print(*table(curves), sep='\n', file=sys.stderr)
@@ -121,6 +129,9 @@ def main(folder):
           'viewBox="0 0 740 340" role="img">')
     print('<title>Time and memory of attention against length</title>')
     print(f'<style>{STYLE}</style>')
+    if any(WITHOUT_AVX in line for line in warnings):
+        print('<text class="title" x="64" y="16">Dense attention by a BLAS that '
+              f'{html.escape(WITHOUT_AVX)}</text>')
     print(*panel(curves, 64, 0, 'Time, forward and backward, one thread',
                  [(0.05, '0.05 s'), (0.1, '0.1 s'), (0.5, '0.5 s'), (1, '1 s'),
                   (5, '5 s'), (10, '10 s'), (50, '50 s')]), sep='\n')

@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iostream>
 #include <sstream>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "base/device_time.h"
 #include "base/machine_description.h"
 #include "base/process_memory.h"
@@ -49,6 +51,11 @@ double MedianGemmRate() {
 void AddMachineContext() {
   for (const MachineFact& fact : DescribeMachine()) {
     benchmark::AddCustomContext(fact.name, fact.value);
+    if (absl::StrContains(fact.value, kComputesWithoutAvx)) {
+      std::cerr << "warning: shares of sgemm and ratios to dense attention "
+                   "mean nothing here: "
+                << fact.value << "\n";
+    }
   }
 }
 

@@ -8,7 +8,8 @@ namespace etc {
 // The machine that benchmarks report, and their count of memory.
 
 // Adds the machine (DescribeMachine) to the text that the benchmarks of this
-// program print first, and to the context in their JSON.
+// program print first, and to the context in their JSON. Warns on standard
+// error of a BLAS without AVX.
 void AddMachineContext();
 
 // main() of a program that computes with tensors: keeps the memory that it

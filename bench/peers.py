@@ -77,6 +77,8 @@ import sys
 import threading
 import time
 
+from measured import Measured
+
 NOT_MEASURED = "not measured: out of time"
 NO_BACKWARD = "not measured: flex_attention has no backward pass on the CPU"
 VOCABULARY = 30522
@@ -744,8 +746,7 @@ class Ours:
       found = 0
       for run in self.read(path):
         parts = run["name"].split("/")
-        if (run.get("run_type") == "aggregate" or run.get("error_occurred") or
-            not any(part.startswith(self.device) for part in parts)):
+        if not any(part.startswith(self.device) for part in parts):
           continue
         found += 1
         runs.setdefault(run["name"], []).append(run)
@@ -757,7 +758,7 @@ class Ours:
   @staticmethod
   def read(path):
     try:
-      return json.loads(path.read_text(encoding="utf-8"))["benchmarks"]
+      return Measured(path).runs
     except (OSError, ValueError, KeyError, TypeError) as error:
       sys.exit(f"{path}: should be Google Benchmark's JSON "
                f"({type(error).__name__}: {error})")

@@ -4,20 +4,21 @@
   python3 bench/report.py runs/bench
 
 Reads all *.json there (Google Benchmark), each of which has what was measured
-one after the other; medians count, of ratios those within such a file.
-Prints the table in Markdown, as bench/README.md shows it.
+one after the other; medians count, of ratios those within such a file. Failed
+runs and a BLAS without AVX are named. Prints the table in Markdown, as bench/README.md shows it.
 """
 
 import glob
 import html
 import io
-import json
 import os
 import re
 import statistics
 import sys
 
 import matplotlib
+
+from measured import Measured
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
@@ -30,28 +31,33 @@ class Results:
         samples = {}
         self.files = []
         self.machine = "nothing was measured"
+        self.warnings = []
         for path in sorted(glob.glob(os.path.join(folder, "*.json"))):
-            with open(path, encoding="utf-8") as file:
-                data = json.load(file)
-            context = data["context"]
+            measured = Measured(path)
+            context = measured.context
+            self.warnings += [line for line in measured.warnings()
+                              if line not in self.warnings]
             self.machine = ", ".join(
                 ["%d cores" % context["num_cpus"], context["date"][:10]] +
                 ["%s: %s" % (name, context[name])
                  for name in ("LibTorch", "linear layers", "BLAS")
                  if name in context])
-            runs = {re.sub("/(real|manual)_time$", "", run["name"]): run
-                    for run in data["benchmarks"]}
-            self.files.append(runs)
-            for name, run in runs.items():
+            repetitions = {}
+            for run in measured.runs:
+                name = re.sub("/(real|manual)_time$", "", run["name"])
+                repetitions.setdefault(name, []).append(run)
                 samples.setdefault(name, []).append(run)
-        self.runs = {}
-        for name, runs in samples.items():
-            fields = [key for key, value in runs[0].items()
-                      if isinstance(value, float)]
-            self.runs[name] = {
+            self.files.append(self.medians(repetitions))
+        self.runs = self.medians(samples)
+
+    @staticmethod
+    def medians(samples):
+        return {
+            name: {
                 field: statistics.median(run[field] for run in runs)
-                for field in fields
-            }
+                for field, value in runs[0].items() if isinstance(value, float)
+            } for name, runs in samples.items()
+        }
 
     def get(self, name, field="real_time"):
         return self.runs.get(name, {}).get(field)
@@ -237,14 +243,16 @@ body { font-family: sans-serif; max-width: 60em; margin: 2em auto; }
 td, th { padding: 0.2em 1em 0.2em 0; text-align: left; }
 </style></head><body>
 <h1>RealETC: measured</h1>
-<p>%s. One layer of the base model: 12 heads of 64, radius 84, 256 global
+%s<p>%s. One layer of the base model: 12 heads of 64, radius 84, 256 global
 tokens (64 up to length 512), two threads. Medians; all ratios are of one
 run.</p>
 <table>%s</table>%s
 <h2>Everything</h2>
 <table><tr><th>benchmark</th><th>time</th><th>counters</th></tr>%s</table>
 </body></html>
-""" % (html.escape(r.machine), cells, plots, everything)
+""" % ("".join("<p><strong>%s</strong></p>\n" % html.escape(line)
+               for line in r.warnings),
+       html.escape(r.machine), cells, plots, everything)
 
 
 def main():
@@ -252,6 +260,8 @@ def main():
         sys.exit(__doc__)
     folder = sys.argv[1]
     results = Results(folder)
+    for line in results.warnings:
+        print("report: warning: %s" % line, file=sys.stderr)
     if not results.runs:
         sys.exit("report: no results (*.json) in %s" % folder)
     path = os.path.join(folder, "report.html")

@@ -60,8 +60,12 @@ measure() {
       "$1" "$turn" "$3" "$part" "$parts" "$((SECONDS / 60))"
     "$bin/$2" --benchmark_filter="$4" --benchmark_min_time=0.2 \
       --benchmark_out="$json.partial" --benchmark_out_format=json 2>&1 |
-      tee "$out/output" | grep --line-buffered '^[A-Z][A-Za-z]*/' ||
-      { tail "$out/output" >&2; exit 1; }
+      tee "$out/output" | grep --line-buffered '^[A-Z][A-Za-z]*/' || {
+      tail "$out/output" >&2
+      # Runs that fail are in a whole file, and the report names them.
+      "$python" -m json.tool "$json.partial" >/dev/null || exit 1
+      echo "bench: warning: runs of $1 failed" >&2
+    }
     mv "$json.partial" "$json" # what was interrupted is no result
   done
 }
@@ -77,6 +81,8 @@ if [[ ${1:-} != report ]]; then
   cmake --build --preset release --parallel "$(nproc)" --target \
     attention_bench dense_attention_bench restricted_attention_bench \
     encoder_bench layer_bench data_bench tokenizer_bench estimate_bench pretraining_bench
+  # Warns of a BLAS without AVX, with which all shares of sgemm mean nothing.
+  "$bin/attention_bench" --benchmark_list_tests >/dev/null
   [[ ${1:-} == more ]] || rm -f "$out"/*.json
 fi
 

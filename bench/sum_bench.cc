@@ -20,6 +20,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/status_macros.h"
 #include "bench/machine.h"
 #include "etc/config.h"
 #include "etc/model_size.h"
@@ -33,16 +35,10 @@ constexpr int64_t kProcesses = 2;
 
 ProcessGroup* group = nullptr;
 
-void Check(const absl::Status& status) {
-  TORCH_CHECK(status.ok(), std::string(status.message()));
-}
-
 // Makes the gradients of a model, in tensors of some 4 MB.
 std::vector<torch::Tensor> GradientsOf(const std::string& preset) {
   constexpr int64_t kElements = int64_t{1} << 20;
-  const absl::StatusOr<EtcConfig> config = EtcConfigPreset(preset);
-  Check(config.status());
-  int64_t left = CountParameters(*config).total();
+  int64_t left = CountParameters(EtcConfigPreset(preset).value()).total();
   std::vector<torch::Tensor> gradients;
   for (; left > 0; left -= kElements) {
     gradients.push_back(torch::zeros({std::min(left, kElements)}));
@@ -50,16 +46,18 @@ std::vector<torch::Tensor> GradientsOf(const std::string& preset) {
   return gradients;
 }
 
-void SumOnce(const std::vector<torch::Tensor>& gradients) {
-  Check(group->Sum(gradients));
-}
-
 // Broadcasts the preset to sum: an index of kPresets, or -1 to end.
 constexpr const char* kPresets[] = {"base", "large"};
-int64_t BroadcastPreset(int64_t preset) {
+absl::StatusOr<int64_t> BroadcastPreset(int64_t preset) {
   const torch::Tensor which = torch::full({1}, preset, torch::kInt64);
-  Check(group->Broadcast({which}));
+  ETC_RETURN_IF_ERROR(group->Broadcast({which}));
   return which.item<int64_t>();
+}
+
+absl::Status SumOnce(int64_t preset,
+                     const std::vector<torch::Tensor>& gradients) {
+  ETC_RETURN_IF_ERROR(BroadcastPreset(preset).status());
+  return group->Sum(gradients);
 }
 
 void RunSums(benchmark::State& state, int64_t preset) {
@@ -69,8 +67,10 @@ void RunSums(benchmark::State& state, int64_t preset) {
     bytes += static_cast<double>(gradient.nbytes());
   }
   for (auto _ : state) {
-    BroadcastPreset(preset);
-    SumOnce(gradients);
+    if (const absl::Status summed = SumOnce(preset, gradients); !summed.ok()) {
+      state.SkipWithError(std::string(summed.message()).c_str());
+      return;
+    }
   }
   constexpr double kRing = 2.0 * (kProcesses - 1) / kProcesses;
   state.counters["bytes"] = bytes;
@@ -90,47 +90,64 @@ void RegisterAll() {
   }
 }
 
-void SumAsTold() {
+// Sums until rank 0 ends.
+absl::Status SumAsTold() {
   int64_t last = -1;
   std::vector<torch::Tensor> gradients;
-  for (int64_t preset = BroadcastPreset(-1); preset >= 0;
-       preset = BroadcastPreset(-1)) {
+  while (true) {
+    ETC_ASSIGN_OR_RETURN(const int64_t preset, BroadcastPreset(-1));
+    if (preset < 0) {
+      return absl::OkStatus();
+    }
     if (preset != last) {
       gradients = GradientsOf(kPresets[preset]);
       last = preset;
     }
-    SumOnce(gradients);
+    ETC_RETURN_IF_ERROR(group->Sum(gradients));
   }
 }
 
-int Main(int argc, char** argv) {
-  const absl::StatusOr<ProcessPlace> place =
-      FindProcessPlace(ProcessEnvironment());
-  Check(place.status());
-  if (place->world_size == 1) {
-    std::vector<std::string> command(argv + 1, argv + argc);
-    command.emplace_back("--benchmark_color=false");
-    const absl::Status ended =
-        Launch({.processes = kProcesses, .command = command, .name = argv[0]});
-    if (!ended.ok()) {
-      std::cerr << ended.message() << "\n";
-    }
-    return ended.ok() ? 0 : 1;
+// Starts the processes. `--help` and mistyped flags end here, before that.
+absl::StatusOr<int> LaunchAll(int argc, char** argv) {
+  std::vector<std::string> command(argv + 1, argv + argc);
+  command.emplace_back("--benchmark_color=false");
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) {
+    return 1;
+  }
+  ETC_RETURN_IF_ERROR(
+      Launch({.processes = kProcesses, .command = command, .name = argv[0]}));
+  return 0;
+}
+
+// Returns the exit code.
+absl::StatusOr<int> Run(int argc, char** argv) {
+  ETC_ASSIGN_OR_RETURN(const ProcessPlace place,
+                       FindProcessPlace(ProcessEnvironment()));
+  if (place.world_size == 1) {
+    return LaunchAll(argc, argv);
   }
   at::set_num_threads(1);
-  auto joined = ProcessGroup::Join(*place, absl::Seconds(600));
-  Check(joined.status());
-  group = joined->get();
+  ETC_ASSIGN_OR_RETURN(const auto joined,
+                       ProcessGroup::Join(place, absl::Seconds(600)));
+  group = joined.get();
   if (!group->is_first()) {
-    SumAsTold();
+    ETC_RETURN_IF_ERROR(SumAsTold());
     return 0;
   }
   const int code = RunTensorBenchmarks(argc, argv, RegisterAll);
-  BroadcastPreset(-1);
+  ETC_RETURN_IF_ERROR(BroadcastPreset(-1).status());
   return code;
 }
 
 }  // namespace
 }  // namespace etc
 
-int main(int argc, char** argv) { return etc::Main(argc, argv); }
+int main(int argc, char** argv) {
+  const absl::StatusOr<int> code = etc::Run(argc, argv);
+  if (!code.ok()) {
+    std::cerr << code.status().message() << "\n";
+    return 1;
+  }
+  return *code;
+}
