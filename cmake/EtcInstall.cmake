@@ -4,7 +4,7 @@
 #   target_link_libraries(mine PRIVATE RealETC::attention)
 #
 # or RealETC::base, RealETC::etc, RealETC::tasks: the layers of the code, each
-# with all that lies below it.
+# with all that lies below it. Their names are components, all of them there.
 include(CMakePackageConfigHelpers)
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/RealETC")

@@ -61,8 +61,8 @@ COMP_WORDS=(realetc scor) COMP_CWORD=1
 _realetc
 [[ $COMPREPLY == score ]]")
 
-# The message of a package that cannot be used: to a project with another LibTorch,
-# and to a program without a module.
+# The message of a package that cannot be used: to a project that asks for more
+# than it has, or has another LibTorch, and to a program without a module.
 function(expect_mistake expected)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE code
     OUTPUT_VARIABLE out ERROR_VARIABLE err)
@@ -73,6 +73,19 @@ function(expect_mistake expected)
     message(FATAL_ERROR "expected a failure with \"${expected}\":\n${said}")
   endif()
 endfunction()
+# Layers are components; another name is refused.
+file(WRITE "${WORK_DIR}/components/CMakeLists.txt" [[
+cmake_minimum_required(VERSION 3.25)
+project(Components LANGUAGES CXX)
+find_package(RealETC REQUIRED COMPONENTS attention tasks ${MORE})
+]])
+set(configure_components ${CMAKE_COMMAND} -G Ninja
+  -S "${WORK_DIR}/components" -B "${WORK_DIR}/components/build"
+  "-DCMAKE_PREFIX_PATH=${WORK_DIR}/prefix" "-DTorch_DIR=${TORCH_DIR}")
+run(${configure_components})
+expect_mistake(
+  "components base, attention, etc and tasks, but not \"speed\""
+  ${configure_components} -DMORE=speed)
 file(GLOB_RECURSE config "${WORK_DIR}/prefix/*/RealETCConfig.cmake")
 file(READ "${config}" text)
 string(REGEX REPLACE "(RealETC_TORCH_VERSION) \"[^\"]+" "\\1 \"0.9.0"
