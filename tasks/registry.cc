@@ -1,5 +1,7 @@
 #include "tasks/registry.h"
 
+#include <utility>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -35,11 +37,20 @@ const std::vector<TaskEntry>& Tasks() {
   return *tasks;
 }
 
-absl::StatusOr<const TaskEntry*> FindTask(const std::string& name) {
+namespace {
+
+// The tasks that are no benchmarks.
+const std::vector<TaskEntry>& NonBenchmarks() {
   static const auto* const others =
       new std::vector<TaskEntry>{PretrainEntry(), TranslationEntry()};
+  return *others;
+}
+
+}  // namespace
+
+absl::StatusOr<const TaskEntry*> FindTask(const std::string& name) {
   std::vector<std::string> names;
-  for (const TaskEntry& task : *others) {
+  for (const TaskEntry& task : NonBenchmarks()) {
     if (task.name == name) {
       return &task;
     }
@@ -57,6 +68,28 @@ absl::StatusOr<const TaskEntry*> FindTask(const std::string& name) {
       nearest.empty()
           ? absl::StrCat("; there are: ", absl::StrJoin(names, ", "))
           : absl::StrCat("; did you mean \"", nearest, "\"?")));
+}
+
+std::vector<FieldDescription> AllFields() {
+  std::vector<FieldDescription> fields = ConfigFields();
+  for (const auto* tasks : {&Tasks(), &NonBenchmarks()}) {
+    for (const TaskEntry& task : *tasks) {
+      fields.insert(fields.end(), task.fields.begin(), task.fields.end());
+      for (FieldDescription field : task.model_fields) {
+        field.meaning = absl::StrCat("`", task.name, "`: ", field.meaning);
+        fields.push_back(std::move(field));
+      }
+    }
+  }
+  return fields;
+}
+
+FieldTypes TypesOfFields() {
+  FieldTypes types;
+  for (const FieldDescription& field : AllFields()) {
+    types[field.name] = field.type;
+  }
+  return types;
 }
 
 }  // namespace etc

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "tasks/config/config.h"
+#include "tasks/config/field_list.h"
 #include "tasks/task/task_entry.h"
 
 namespace etc {
@@ -15,6 +17,13 @@ const std::vector<TaskEntry>& Tasks();
 // One of these, or pre-training. kNotFound, with the nearest name, if there is
 // no such task. The result lives as long as the program.
 absl::StatusOr<const TaskEntry*> FindTask(const std::string& name);
+
+// The fields of configurations: those of all, then those of each task, of
+// pre-training and translation last.
+std::vector<FieldDescription> AllFields();
+
+// Their types, which ReadFinetuneConfig reads overrides by.
+FieldTypes TypesOfFields();
 
 }  // namespace etc
 

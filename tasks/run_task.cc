@@ -141,7 +141,7 @@ absl::StatusOr<TaskScores> ScoreTask(
             "--set ", override_text, " should set an option of the task, ",
             task, ".NAME=VALUE, data.max_record_megabytes or data.sentences");
       }
-      ETC_RETURN_IF_ERROR(ApplyOverride(override_text, &json));
+      ETC_RETURN_IF_ERROR(ApplyOverride(override_text, &json, TypesOfFields()));
     }
     ETC_ASSIGN_OR_RETURN(ScoringConfig scoring,
                          ReadScoringConfig(json, source, task));

@@ -272,6 +272,11 @@ absl::StatusOr<AttentionAnalysis> AnalyseRecords(
   if (records->size() == 0) {
     return InvalidArgument(options.data, " should have records, but has none");
   }
+  if (options.max_examples == 0) {
+    ETC_RETURN_IF_ERROR(CheckEvaluationRecords(config.data, *records,
+                                               {.stop = options.callbacks.stop})
+                            .status());
+  }
   ETC_ASSIGN_OR_RETURN(
       const RunDevice device,
       DeviceOfRun(config, FindCudaDevices(), /*field=*/"--device"));

@@ -31,8 +31,6 @@ Classify::ExamplesOr Classify::MakeExamples(Record record,
                                             const std::string& where) const {
   auto example = std::make_shared<ClassifyExample>();
   example->record_id = std::move(record.id);
-  example->id_kind =
-      record.has_id ? Example::IdKind::kUnique : Example::IdKind::kNumber;
   example->has_answer = record.answer.has_value();
   if (record.answer.has_value()) {
     example->answer = *record.answer;

@@ -71,31 +71,36 @@ struct ConfigTable<ClassifyOptions> {
   static constexpr absl::string_view kWeightings[] = {"balanced"};
   static constexpr auto kFields = std::make_tuple(
       Field("format", &O::format, "`\"csv\"`, `\"tsv\"` or `\"json\"`",
-            {.one_of = kFormats, .default_text = "by the name"}),
+            {.one_of = kFormats,
+             .reads_files = true,
+             .default_text = "by the name"}),
       Field("delimiter", ReadDelimiter,
             "what stands between the fields of CSV: `\";\"`, `\"\\t\"`",
-            {.default_text = "`\",\"`",
+            {.reads_files = true,
+             .default_text = "`\",\"`",
              .type_text = "text",
              .more_bounds = "one character"}),
       Field("text", &O::text, "field of the text, or a list of fields",
-            {.more_bounds = "at least one, each once"}),
+            {.reads_files = true, .more_bounds = "at least one, each once"}),
       Field("text_b", &O::text_b, "field of the second text of pairs",
-            {.default_text = "`\"text_b\"`, if there is one"}),
+            {.reads_files = true,
+             .default_text = "`\"text_b\"`, if there is one"}),
       Field("id", &O::id, "field of the id",
-            {.default_text = "`\"id\"`, if there is one"}),
-      Field("label", &O::label, "field of the answer"),
+            {.reads_files = true, .default_text = "`\"id\"`, if there is one"}),
+      Field("label", &O::label, "field of the answer", {.reads_files = true}),
       Field("type", &O::type,
             "`\"one\"` label, `\"several\"`: any number of them, or a "
             "`\"number\"`",
             {.one_of = kTypes}),
       Field(
           "labels", ReadLabels, "all labels that a record may have",
-          {.default_text = "those of the training data",
+          {.decides_outputs = true,
+           .default_text = "those of the training data",
            .type_text = "list of texts",
            .more_bounds = "at least two, or one of `\"several\"`, each once"}),
       Field("label_separator", &O::label_separator,
             "what stands between several labels in one field",
-            {.more_bounds = "not empty"}),
+            {.reads_files = true, .more_bounds = "not empty"}),
       Field("class_weights", ReadClassWeights,
             "factors of the loss by label: `{\"rare\": 5}`, or "
             "`\"balanced\"`: n / (C n_c) for n_c of n documents with one of C "
@@ -109,9 +114,12 @@ struct ConfigTable<ClassifyOptions> {
             {.above = 0, .below = 1}),
       Field("mean", &O::mean,
             "numbers are learnt as (number - mean) / deviation",
-            {.default_text = "that of the training data"}),
+            {.decides_outputs = true,
+             .default_text = "that of the training data"}),
       Field("deviation", &O::deviation, "deviation of the numbers; see `mean`",
-            {.above = 0, .default_text = "that of the training data"}));
+            {.above = 0,
+             .decides_outputs = true,
+             .default_text = "that of the training data"}));
 };
 
 }  // namespace etc

@@ -12,6 +12,7 @@
 #include "base/counted.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "tasks/data/text_file.h"
 
 namespace etc {
 namespace {
@@ -50,10 +51,7 @@ absl::StatusOr<TableReader> TableReader::Open(absl::string_view text,
                                               TableFormat format,
                                               const std::string& path,
                                               char delimiter) {
-  if (text.substr(0, 2) == "\xFF\xFE" || text.substr(0, 2) == "\xFE\xFF") {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, " should be UTF-8, but begins as UTF-16 does"));
-  }
+  ETC_RETURN_IF_ERROR(CheckTextStart(text, path));
   absl::ConsumePrefix(&text, kByteOrderMark);
   TableReader reader(text, format, path, delimiter);
   if (const size_t nul = text.find('\0'); nul != absl::string_view::npos) {

@@ -109,8 +109,8 @@ class Classify final
   std::optional<Gold> GoldOf(const Record& record) const override {
     return record.answer;
   }
-  bool HasIdOfAllFiles(const Record& record) const override {
-    return record.has_id;
+  Example::IdKind IdKindOf(const Record& record) const override {
+    return record.has_id ? Example::IdKind::kUnique : Example::IdKind::kNumber;
   }
   // Reads and, as FileContents, writes a line for each document:
   //

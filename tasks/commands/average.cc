@@ -20,6 +20,7 @@ namespace {
 struct AverageArguments {
   AverageOptions options;
   std::optional<std::string> output;
+  bool overwrite = false;
 };
 
 absl::Status Average(const AverageArguments& arguments) {
@@ -28,7 +29,8 @@ absl::Status Average(const AverageArguments& arguments) {
   const std::string output = arguments.output.value_or(absl::StrCat(
       checkpoints.seed_directory, "/averaged-", arguments.options.last));
   ETC_RETURN_IF_ERROR(CheckOutputDirectory("--output", output, {}));
-  ETC_RETURN_IF_ERROR(AverageCheckpoints(checkpoints, output));
+  ETC_RETURN_IF_ERROR(
+      AverageCheckpoints(checkpoints, output, arguments.overwrite));
   std::cout << "averaged: "
             << Counted(std::ssize(checkpoints.steps), "checkpoint")
             << ", after updates " << absl::StrJoin(checkpoints.steps, ", ")
@@ -45,8 +47,8 @@ void AddAverageCommand(CLI::App* program, Action* action) {
   command->footer(
       "The arithmetic mean of every tensor, as the papers on translation\n"
       "decode with. A run keeps as many checkpoints as its train.keep_last\n"
-      "says. The average is a checkpoint for evaluate, predict and the "
-      "others.\n"
+      "says; an older one that it keeps for its score does not count. The\n"
+      "average is a checkpoint for evaluate, predict and the others.\n"
       "\n"
       "Example:\n"
       "  realetc average runs/translation/seed-1 --last 10");
@@ -64,6 +66,8 @@ void AddAverageCommand(CLI::App* program, Action* action) {
   command->add_option("--output", arguments->output,
                       "Directory to be written; averaged-10 beside "
                       "`checkpoints` otherwise");
+  command->add_flag("--overwrite", arguments->overwrite,
+                    "Replace an earlier average, once the new one is whole");
   command->callback(
       [=] { *action = [arguments] { return Average(*arguments); }; });
 }

@@ -1,6 +1,7 @@
 #ifndef ETC_TASKS_COMMANDS_COMMANDS_H_
 #define ETC_TASKS_COMMANDS_COMMANDS_H_
 
+#include <array>
 #include <functional>
 
 #include "absl/status/status.h"
@@ -16,6 +17,11 @@ namespace etc {
 // read. Results go to standard output, all else to standard error; a failure is
 // returned.
 using Action = std::function<absl::Status()>;
+
+// The commands that `launch` runs: their processes share the work; of any other
+// each would do all of it.
+inline constexpr std::array kLaunchedCommands = {
+    "finetune", "train", "pretrain", "evaluate", "predict"};
 
 // Each adds one subcommand with its options and help to `program`. Parsing it
 // sets `*action`; both must outlive the parsing.

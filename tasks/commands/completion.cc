@@ -12,12 +12,15 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "tasks/commands/all_fields.h"
+#include "absl/strings/string_view.h"
 #include "tasks/commands/commands.h"
 #include "tasks/registry.h"
 
 namespace etc {
 namespace {
+
+// The command whose words behind its options are those of another command.
+constexpr absl::string_view kLaunch = "launch";
 
 // Kind of a value of the command line, as the scripts name it.
 enum class ValueKind { kNone, kFile, kField, kSetting, kWords };
@@ -112,6 +115,13 @@ std::vector<Command> CommandsOf(const CLI::App& program) {
                                  : absl::StrCat("--", option->get_lnames()[0]),
                              *option));
     }
+    // COMMAND is no positional of CLI11.
+    if (command.name == kLaunch) {
+      command.arguments.push_back(
+          {.kind = ValueKind::kWords,
+           .words = std::vector<std::string>(kLaunchedCommands.begin(),
+                                             kLaunchedCommands.end())});
+    }
     commands.push_back(std::move(command));
   }
   return commands;
@@ -201,7 +211,26 @@ _realetc_complete() {
   esac
 }
 
+# Leaves only the command that `launch` runs, once it is there.
+_realetc_skip_launch() {
+  local at kind=none
+  for ((at = 2; at < COMP_CWORD; ++at)); do
+    if [[ ${COMP_WORDS[at]} == -* ]]; then
+      kind=$(_realetc_kind launch "${COMP_WORDS[at]}")
+    elif [[ $kind == none ]]; then
+      COMP_WORDS=(realetc "${COMP_WORDS[@]:at}")
+      ((COMP_CWORD -= at - 1))
+      return
+    elif [[ ${COMP_WORDS[at]} != = ]]; then
+      kind=none
+    fi
+  done
+}
+
 _realetc() {
+  if [[ ${COMP_WORDS[1]} == launch ]]; then
+    _realetc_skip_launch
+  fi
   local word=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]}
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
@@ -342,11 +371,15 @@ std::string ZshScript(const std::vector<Command>& commands) {
                       option.name, "[", ZshText(option.summary), "]",
                       ZshAction(option), "'");
     }
+    const bool is_launch = command.name == kLaunch;
     for (size_t i = 0; i < command.arguments.size(); ++i) {
       const Value& argument = command.arguments[i];
-      absl::StrAppend(&cases, " \\\n        '",
+      absl::StrAppend(&cases, " \\\n        '", is_launch ? "(-)" : "",
                       argument.takes_several ? "*" : absl::StrCat(i + 1),
                       ZshAction(argument), "'");
+    }
+    if (is_launch) {
+      absl::StrAppend(&cases, " \\\n        '(-)*::word:_realetc_command'");
     }
     absl::StrAppend(&cases, " ;;\n");
   }
@@ -356,12 +389,12 @@ std::string ZshScript(const std::vector<Command>& commands) {
       "typeset -ga _realetc_fields\n_realetc_fields=(",
       FieldNames(), ")\n\n_realetc_field_values() {\n  case $1 in\n",
       FieldValueCases(), "  esac\n}\n", kZshFunctions,
-      "\n_realetc() {\n  local -a commands\n  commands=(\n", described,
+      "\n_realetc_command() {\n  case $words[1] in\n", cases,
+      "  esac\n}\n\n_realetc() {\n  local -a commands\n  commands=(\n",
+      described,
       "  )\n  if (( CURRENT == 2 )); then\n    _describe command commands\n"
-      "    return\n  fi\n  local command=$words[2]\n"
-      "  shift words\n  (( CURRENT-- ))\n  case $command in\n",
-      cases,
-      "  esac\n}\n\n"
+      "    return\n  fi\n  shift words\n  (( CURRENT-- ))\n"
+      "  _realetc_command\n}\n\n"
       "if (( $+functions[compdef] )); then\n  compdef _realetc realetc\nfi\n");
 }
 

@@ -19,10 +19,11 @@
 namespace etc {
 namespace {
 
-absl::Status Document(const DocumentPageOptions& options) {
+absl::Status Document(DocumentPageOptions options) {
   std::vector<std::string> read = FilesAt(options.checkpoint);
   read.push_back(options.data);
   ETC_RETURN_IF_ERROR(CheckOutputFile("--output", options.output, read));
+  options.output = FileBehindLinks(options.output);
   ETC_RETURN_IF_ERROR(SetThreads(/*threads=*/0, "threads").status());
   ETC_ASSIGN_OR_RETURN(const DocumentPage page, WriteDocumentPage(options));
   std::cout << options.output << ": "

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstdint>
 #include <iostream>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -13,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -32,6 +34,7 @@
 #include "tasks/data/data_files.h"
 #include "tasks/data/id_places.h"
 #include "tasks/data/record_file.h"
+#include "tasks/data/text_file.h"
 #include "tasks/inference/text_embedding.h"
 #include "tasks/inference/text_encoder.h"
 #include "tasks/text/unicode.h"
@@ -51,6 +54,7 @@ struct EmbedArguments {
   bool documents_only = false;
   std::string vocabulary;
   int64_t max_long_length = 0;
+  int64_t max_global_length = 0;
   std::string residual_attention;
   std::string device = "auto";
   int64_t threads = 0;
@@ -65,12 +69,28 @@ struct EmbedRecord {
   std::string where;
 };
 
+// Stands for standard input.
+constexpr char kEmbedInput[] = "-";
+
+// A line of standard input.
+struct InputLine {
+  int64_t number = 0;  // from 1
+  std::string json;
+};
+
 // A file of texts: JSON objects, or one text.
 struct EmbedFile {
   std::string path;
-  std::optional<RecordFile> records;
+  std::optional<RecordFile> records = std::nullopt;
+  // Lines of standard input, which is read once, that are not blank.
+  std::optional<std::vector<InputLine>> lines = std::nullopt;
 
-  int64_t size() const { return records.has_value() ? records->size() : 1; }
+  bool is_text() const { return !records.has_value() && !lines.has_value(); }
+  int64_t size() const {
+    return records.has_value() ? records->size()
+           : lines.has_value() ? std::ssize(*lines)
+                               : 1;
+  }
 };
 
 bool IsJsonName(absl::string_view name) {
@@ -79,11 +99,33 @@ bool IsJsonName(absl::string_view name) {
          absl::EndsWithIgnoreCase(name, ".json");
 }
 
+absl::StatusOr<EmbedFile> ReadStandardInput() {
+  ETC_ASSIGN_OR_RETURN(
+      const std::unique_ptr<TextFile> input,
+      TextFile::OpenStandardInput(/*limits=*/{}, /*stop=*/nullptr));
+  EmbedFile file = {.path = input->path(), .lines = std::vector<InputLine>()};
+  absl::string_view line;
+  while (true) {
+    ETC_ASSIGN_OR_RETURN(const bool has_line, input->NextLine(&line));
+    if (!has_line) {
+      return file;
+    }
+    if (!absl::StripAsciiWhitespace(line).empty()) {
+      file.lines->push_back({input->line_number(), std::string(line)});
+    }
+  }
+}
+
 absl::StatusOr<std::vector<EmbedFile>> OpenEmbedFiles(
     const std::vector<std::string>& patterns) {
+  std::vector<EmbedFile> files;
+  if (patterns == std::vector<std::string>{kEmbedInput}) {
+    ETC_ASSIGN_OR_RETURN(EmbedFile input, ReadStandardInput());
+    files.push_back(std::move(input));
+    return files;
+  }
   ETC_ASSIGN_OR_RETURN(const std::vector<std::string> paths,
                        FindDataFiles(patterns));
-  std::vector<EmbedFile> files;
   for (const std::string& path : paths) {
     EmbedFile& file = files.emplace_back(EmbedFile{.path = path});
     if (IsJsonName(path)) {
@@ -97,14 +139,13 @@ absl::StatusOr<std::vector<EmbedFile>> OpenEmbedFiles(
 absl::StatusOr<EmbedRecord> ReadWholeText(const std::string& path) {
   EmbedRecord record = {.id = path, .where = path};
   ETC_ASSIGN_OR_RETURN(record.text, ReadUnpackedFile(path, kAnyBytes));
+  ETC_RETURN_IF_ERROR(CheckTextStart(record.text, path));
   return record;
 }
 
 absl::StatusOr<EmbedRecord> ReadJsonText(
-    const RecordFile& file, int64_t index, int64_t number,
+    const std::string& json, const std::string& where, int64_t number,
     const std::vector<std::string>& names) {
-  ETC_ASSIGN_OR_RETURN(const std::string json, file.Read(index));
-  const std::string where = file.Where(index);
   return ParseObject<EmbedRecord>(
       json, where, [&](JsonObjectReader& reader, EmbedRecord* record) {
         record->where = where;
@@ -126,9 +167,17 @@ absl::StatusOr<EmbedRecord> ReadJsonText(
 absl::StatusOr<EmbedRecord> ReadEmbedRecord(
     const EmbedFile& file, int64_t index, int64_t number,
     const std::vector<std::string>& names) {
-  return file.records.has_value()
-             ? ReadJsonText(*file.records, index, number, names)
-             : ReadWholeText(file.path);
+  if (file.is_text()) {
+    return ReadWholeText(file.path);
+  }
+  if (file.lines.has_value()) {
+    const InputLine& line = (*file.lines)[static_cast<size_t>(index)];
+    return ReadJsonText(line.json,
+                        absl::StrCat(file.path, ": line ", line.number), number,
+                        names);
+  }
+  ETC_ASSIGN_OR_RETURN(const std::string json, file.records->Read(index));
+  return ReadJsonText(json, file.records->Where(index), number, names);
 }
 
 // Calls `take` with each record.
@@ -217,8 +266,8 @@ class VectorWriter {
   VectorWriter(const std::string& output, const char* parts)
       : is_npy_(absl::EndsWith(output, ".npy")),
         parts_(parts),
-        file_(output),
-        rows_file_(RowsPath(output)) {}
+        file_(FileBehindLinks(output)),
+        rows_file_(FileBehindLinks(RowsPath(output))) {}
 
   absl::Status Begin(int64_t hidden_size) {
     hidden_size_ = hidden_size;
@@ -315,9 +364,9 @@ absl::Status CheckEmbedArguments(const EmbedArguments& arguments,
     return InvalidArgument("--output should end in .npy or .jsonl, but is ",
                            QuotedName(output));
   }
-  const auto plain = std::find_if(
-      files.begin(), files.end(),
-      [](const EmbedFile& file) { return !file.records.has_value(); });
+  const auto plain =
+      std::find_if(files.begin(), files.end(),
+                   [](const EmbedFile& file) { return file.is_text(); });
   if (!arguments.fields.empty() && plain != files.end()) {
     return InvalidArgument("--text names fields of records, but ", plain->path,
                            ", which is no .jsonl or .json, is one text");
@@ -380,6 +429,9 @@ absl::StatusOr<LoadedEncoder> OpenEncoder(const EmbedArguments& arguments) {
                              " is BERT, whose tokens are all global");
     }
     loaded.max_long_length = arguments.max_long_length;
+  }
+  if (arguments.max_global_length > 0) {
+    loaded.max_global_length = arguments.max_global_length;
   }
   return loaded;
 }
@@ -483,7 +535,8 @@ void AddEmbedCommand(CLI::App* program, Action* action) {
   command
       ->add_option("--data", arguments->data,
                    "Files, or patterns of their names: .jsonl or .json with "
-                   "records, others with one text each; packed by gzip as well")
+                   "records, others with one text each; packed by gzip as "
+                   "well; or - for records on standard input, one a line")
       ->required();
   command
       ->add_option("--output", arguments->output,
@@ -504,6 +557,12 @@ void AddEmbedCommand(CLI::App* program, Action* action) {
   command
       ->add_option("--max-long-length", arguments->max_long_length,
                    "Most long tokens of ETC (default: as in training, or 4096)")
+      ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--max-global-length", arguments->max_global_length,
+                   "Most global tokens: of ETC one for the text and one for "
+                   "each sentence, of BERT those of a chunk (default: as in "
+                   "training, or 512)")
       ->check(CLI::PositiveNumber);
   AddResidualOption(command,
                     "Residual attention scores (default: as the weights say)",

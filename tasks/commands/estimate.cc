@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <iostream>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,6 +29,7 @@
 #include "tasks/config/grid.h"
 #include "tasks/registry.h"
 #include "tasks/runs/task_setup.h"
+#include "tasks/train/checkpoint_space.h"
 #include "tasks/train/device.h"
 #include "tasks/train/device_rates.h"
 #include "tasks/train/finetune.h"
@@ -132,6 +134,13 @@ void PrintDeviceMemory(const torch::Device& device, double needed) {
   }
 }
 
+// The memory that a run on the CPU may take beside what updates need.
+void PrintMemoryLimit(const FinetuneConfig& config, double needed) {
+  const double limit = MemoryLimit(config);
+  PrintLine("a run may have",
+            FormatBytes(limit) + (needed > limit ? ": too little" : ""));
+}
+
 // Calls function(name, configuration) for each plan that a run may choose from,
 // if there are several.
 void ForEachPlan(const FinetuneConfig& config, StepBackend backend,
@@ -156,9 +165,9 @@ void PrintParameterMemory(const StepMemory& memory) {
 
 void PrintMemory(const FinetuneConfig& config, const TrainedCounts& parameters,
                  const EstimatedDevice& on) {
-  const StepMemory memory =
-      EstimateStepMemory(WithPlanOfLargest(config, parameters, on.backend),
-                         parameters, on.backend);
+  const FinetuneConfig chosen =
+      WithPlanOfLargest(config, parameters, on.backend);
+  const StepMemory memory = EstimateStepMemory(chosen, parameters, on.backend);
   const StepShape shape = LargestMicroBatch(config);
   const bool is_cpu = on.device.is_cpu();
   std::cout << absl::StreamFormat(
@@ -188,8 +197,29 @@ void PrintMemory(const FinetuneConfig& config, const TrainedCounts& parameters,
                                                 planned, parameters, on.backend)
                                                 .without_cache()));
               });
-  if (!is_cpu) {
+  if (AllowedPlans(config, on.backend).size() > 1) {
+    PrintLine("  by memory_plan auto", chosen.train.memory_plan);
+  }
+  if (is_cpu) {
+    PrintMemoryLimit(config, memory.without_cache());
+  } else {
     PrintDeviceMemory(on.device, memory.without_cache());
+  }
+}
+
+void PrintCheckpoints(const FinetuneConfig& config,
+                      const TrainedCounts& parameters) {
+  std::optional<int64_t> made = UpdatesWithoutData(config);
+  if (made.has_value()) {
+    ++*made;  // the first weights
+  }
+  const CheckpointSpace space = EstimateCheckpoints(config, parameters, made);
+  std::cout << "\nDisk, for checkpoints with the optimizer's state\n";
+  PrintLine("one checkpoint", FormatBytes(space.one));
+  PrintLine("of a seed, at most", FormatBytes(space.seed));
+  if (const auto seeds = std::ssize(config.train.seeds); seeds > 1) {
+    PrintLine(absl::StrCat("of ", seeds, " seeds, at most"),
+              FormatBytes(space.all));
   }
 }
 
@@ -353,6 +383,8 @@ absl::Status EstimateTranslation(FinetuneConfig config) {
   PrintLine("optimizer", FormatBytes(memory.optimizer));
   PrintLine("activations, about", FormatBytes(memory.activations.saved));
   PrintLine("peak, about", FormatBytes(memory.without_cache()));
+  PrintMemoryLimit(config, memory.without_cache());
+  PrintCheckpoints(config, parameters);
   std::cout << "\n`realetc train CONFIG --dry-run` measures the time\n";
   return absl::OkStatus();
 }
@@ -387,6 +419,7 @@ absl::Status Estimate(const EstimateArguments& arguments) {
                        entry->make_head(config));
   const TrainedCounts parameters = PrintParameters(config, *layers);
   PrintMemory(config, parameters, on);
+  PrintCheckpoints(config, parameters);
   const HeadCost head = layers->CostOf(LargestUpdate(config));
   PrintOperations(WithPlanOfLargest(config, parameters, on.backend), head);
   ETC_ASSIGN_OR_RETURN(const double time,
@@ -404,7 +437,7 @@ absl::Status Estimate(const EstimateArguments& arguments) {
 void AddEstimateCommand(CLI::App* program, Action* action) {
   auto arguments = std::make_shared<EstimateArguments>();
   CLI::App* command = program->add_subcommand(
-      "estimate", "Parameters, memory and time of a configuration");
+      "estimate", "Parameters, memory, disk space and time of a configuration");
   command->footer(
       "Nothing is trained, and no data are read; the rates of the machine, or\n"
       "of the CUDA device of train.device, are measured for about a second.\n"

@@ -83,22 +83,13 @@ void PrintTruncated(const CheckpointRun& run) {
   }
 }
 
-absl::Status PrintScores(const CheckpointRun& run, bool json) {
-  const EncoderDecoderConfig* const paths =
-      run.config.encoder_decoder.has_value() ? &*run.config.encoder_decoder
-                                             : nullptr;
+void PrintScores(const CheckpointRun& run, bool json) {
   std::cerr << absl::StreamFormat(
       "%s in %.1f s, residual attention %s\n",
       Counted(run.evaluation.num_examples, "example"), run.evaluation.seconds,
-      paths == nullptr ? ResidualText(run.config.model)
-                       : absl::StrCat(paths->encoder_residual_attention, ", ",
-                                      paths->decoder_residual_attention, ", ",
-                                      paths->cross_residual_attention));
-  if (run.evaluation.metrics.empty()) {
-    return absl::FailedPreconditionError(
-        "the data have no answers, so there is nothing to score; see realetc "
-        "predict");
-  }
+      run.config.encoder_decoder.has_value()
+          ? ResidualText(*run.config.encoder_decoder)
+          : ResidualText(run.config.model));
   const Metrics& metrics = run.evaluation.metrics;
   std::cout << (json ? ScoresToJson(metrics) + "\n"
                      : FormatScoreTable(
@@ -106,7 +97,6 @@ absl::Status PrintScores(const CheckpointRun& run, bool json) {
                                                  run.setup.task->main_metric())
                                         .name));
   PrintTruncated(run);
-  return absl::OkStatus();
 }
 
 // Adds BLEU of translations of the data to the scores.
@@ -123,6 +113,7 @@ absl::Status AddBleu(const EvaluateArguments& arguments, CheckpointRun* run) {
       Translator::Open(run->directory,
                        {.batch_size = arguments.run.batch_size.value_or(
                             TranslatorOptions().batch_size),
+                        .residual_attention = arguments.run.residual_attention,
                         .device = arguments.run.device,
                         .threads = arguments.run.threads},
                        context));
@@ -138,29 +129,44 @@ absl::Status AddBleu(const EvaluateArguments& arguments, CheckpointRun* run) {
 }
 
 absl::Status RunEvaluate(const EvaluateArguments& arguments) {
-  return RunWithOthers(arguments.run, [&](CheckpointRun& run) -> absl::Status {
+  CheckpointRunOptions options = arguments.run;
+  options.needs_scores = true;
+  return RunWithOthers(options, [&](CheckpointRun& run) {
     // The other scores are known where BLEU has an error.
     const absl::Status bleu =
         arguments.bleu ? AddBleu(arguments, &run) : absl::OkStatus();
-    ETC_RETURN_IF_ERROR(PrintScores(run, arguments.json));
+    PrintScores(run, arguments.json);
     return bleu;
   });
 }
 
+// Stands for standard input and standard output.
+constexpr char kStream[] = "-";
+
+// Writes the prediction file, and the files beside it, which standard output
+// has no place for.
 absl::Status WritePredictions(const CheckpointRun& run,
                               const std::string& output) {
-  ETC_RETURN_IF_ERROR(
-      WriteFileAtomically(output, run.evaluation.predictions->FileContents()));
-  std::string more;
-  for (const PredictionFile& file : run.evaluation.predictions->MoreFiles()) {
-    const std::string path = file.PathBeside(output);
-    ETC_RETURN_IF_ERROR(WriteFileAtomically(path, file.contents));
-    absl::StrAppend(&more, ", ", path);
+  const TaskPredictions& predictions = *run.evaluation.predictions;
+  std::string written = output;
+  if (output == kStream) {
+    std::cout << predictions.FileContents();
+    ETC_RETURN_IF_ERROR(FlushStandardOutput());
+    written = "standard output";
+  } else {
+    ETC_RETURN_IF_ERROR(WriteFileAtomically(FileBehindLinks(output),
+                                            predictions.FileContents()));
+    for (const PredictionFile& file : predictions.MoreFiles()) {
+      const std::string path = file.PathBeside(output);
+      ETC_RETURN_IF_ERROR(
+          WriteFileAtomically(FileBehindLinks(path), file.contents));
+      absl::StrAppend(&written, ", ", path);
+    }
   }
   std::cerr << absl::StreamFormat(
-      "%s in %.1f s, predictions in %s%s\n",
+      "%s in %.1f s, predictions in %s\n",
       Counted(run.evaluation.num_examples, "example"), run.evaluation.seconds,
-      output, more);
+      written);
   PrintTruncated(run);
   return absl::OkStatus();
 }
@@ -169,6 +175,9 @@ absl::Status WritePredictions(const CheckpointRun& run,
 // replace no file that is read.
 absl::Status CheckOutput(const std::string& output,
                          const CheckpointRunFiles& files) {
+  if (output == kStream) {
+    return absl::OkStatus();
+  }
   ETC_RETURN_IF_ERROR(CheckOutputFile("--output", output, files.read));
   for (const std::string& prefix : files.prefixes) {
     ETC_RETURN_IF_ERROR(CheckOutputFile(
@@ -178,13 +187,11 @@ absl::Status CheckOutput(const std::string& output,
   return absl::OkStatus();
 }
 
-// Stands for standard input and standard output.
-constexpr char kStream[] = "-";
-
 absl::StatusOr<Predictor> OpenPredictor(const CheckpointRunOptions& options) {
   return Predictor::Open(
       options.checkpoint,
-      {.residual_attention = options.residual_attention,
+      {.overrides = options.overrides,
+       .residual_attention = options.residual_attention,
        .device = options.device,
        .batch_size = options.batch_size.value_or(0),
        .threads = options.threads.value_or(-1),
@@ -212,7 +219,7 @@ absl::Status RunPredictLines(const EvaluateArguments& arguments) {
         std::cout << line << "\n";
         return FlushStandardOutput();
       }));
-  std::cerr << Counted(predicted.lines, "record") << std::endl;
+  std::cerr << Counted(predicted.records, "record") << std::endl;
   return predicted.errors == 0
              ? absl::OkStatus()
              : absl::InvalidArgumentError(absl::StrCat(
@@ -229,11 +236,11 @@ absl::Status RunPredict(const EvaluateArguments& arguments) {
       arguments.output == kStream) {
     return RunPredictLines(arguments);
   }
-  if (reads_stream || arguments.output == kStream) {
+  if (reads_stream) {
     return absl::InvalidArgumentError(
-        "--data - and --output - should be given together and alone: records "
-        "are read from standard input, a JSON object a line, and predictions "
-        "go to standard output");
+        "--data - should be given alone and with --output -: records are read "
+        "from standard input, a JSON object a line, and predictions go to "
+        "standard output");
   }
   if (arguments.output.empty()) {
     return absl::InvalidArgumentError(
@@ -257,6 +264,13 @@ void AddRunOptions(CLI::App* command, CheckpointRunOptions* options) {
                    "output directory of a run or a grid, or that of a seed in "
                    "it: their best checkpoint is taken")
       ->required();
+  command
+      ->add_option("--set", options->overrides,
+                   "FIELD=VALUE: change an option of the task that says how "
+                   "files are read (classify.delimiter=;), "
+                   "data.max_record_megabytes or data.on_bad_record; may be "
+                   "repeated")
+      ->allow_extra_args(false);
   AddResidualOption(command,
                     "Residual attention scores (default: as in training)",
                     &options->residual_attention);
@@ -285,7 +299,9 @@ void AddEvaluateCommand(CLI::App* program, Action* action) {
   AddRunOptions(command, &arguments->run);
   command->add_option("--data", arguments->run.data,
                       "Official files with answers, or patterns of their names "
-                      "(default: the dev files of its configuration)");
+                      "(default: the dev files of its configuration); of the "
+                      "training data of a run with data.dev_fraction, only the "
+                      "records that were held out are evaluated");
   command->add_flag("--json", arguments->json,
                     "One JSON object with all digits");
   command->add_flag("--bleu", arguments->bleu,
@@ -317,7 +333,8 @@ void AddPredictCommand(CLI::App* program, Action* action) {
   command
       ->add_option("--output", arguments->output,
                    "File for predictions, none of those that are read, in a "
-                   "directory that is there; - for standard output")
+                   "directory that is there; - for standard output, without "
+                   "the files that squad writes beside it")
       ->required();
   command->callback(
       [=] { *action = [arguments] { return RunPredict(*arguments); }; });

@@ -8,10 +8,7 @@
 
 #include "absl/status/status.h"
 #include "base/status_macros.h"
-#include "etc/weights/pretraining_parameters.h"
-#include "tasks/commands/all_fields.h"
 #include "tasks/commands/commands.h"
-#include "tasks/config/config.h"
 #include "tasks/config/field_list.h"
 #include "tasks/registry.h"
 
@@ -35,22 +32,6 @@ absl::Status PrintFields(const FieldsArguments& arguments) {
 }
 
 }  // namespace
-
-std::vector<FieldDescription> AllFields() {
-  std::vector<FieldDescription> fields = ConfigFields();
-  const auto add = [&](const TaskEntry& task) {
-    fields.insert(fields.end(), task.fields.begin(), task.fields.end());
-  };
-  for (const TaskEntry& task : Tasks()) {
-    add(task);
-  }
-  for (const char* other : {kPretrainingTask, kTranslationTask}) {
-    if (const auto task = FindTask(other); task.ok()) {
-      add(**task);
-    }
-  }
-  return fields;
-}
 
 void AddFieldsCommand(CLI::App* program, Action* action) {
   auto arguments = std::make_shared<FieldsArguments>();

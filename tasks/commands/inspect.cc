@@ -216,6 +216,16 @@ absl::Status InspectRecord(const InspectArguments& arguments,
   return absl::OkStatus();
 }
 
+// Warns of a train.num_train_examples that is not about `num_examples`, those
+// of data.train.
+void WarnOfExamples(const InspectArguments& arguments,
+                    const FinetuneConfig& config, int64_t num_examples) {
+  const std::string warning = ExamplesWarning(config, num_examples);
+  if (arguments.data.empty() && !warning.empty()) {
+    PrintWarnings({warning});
+  }
+}
+
 // Prints the right value of train.num_train_examples, and what was left out.
 absl::Status CountExamples(const InspectArguments& arguments,
                            FinetuneConfig config) {
@@ -236,6 +246,7 @@ absl::Status CountExamples(const InspectArguments& arguments,
     std::cout << Counted(records->size(), "record") << ", " << batches
               << (batches == 1 ? " batch\n" : " batches\n") << left_out
               << (left_out.empty() ? "" : "\n");
+    WarnOfExamples(arguments, config, batches);
     return absl::OkStatus();
   }
   ETC_ASSIGN_OR_RETURN(
@@ -263,6 +274,7 @@ absl::Status CountExamples(const InspectArguments& arguments,
               << (count.skipped.count == 1 ? ": " : ", the first of them: ")
               << count.skipped.first_message << "\n";
   }
+  WarnOfExamples(arguments, config, count.examples);
   return absl::OkStatus();
 }
 

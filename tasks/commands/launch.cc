@@ -1,12 +1,15 @@
-// `realetc launch`: any command as several processes on this machine.
+// `realetc launch`: a command as several processes on this machine.
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "tasks/commands/commands.h"
 #include "tasks/distributed/launcher.h"
 
@@ -31,7 +34,14 @@ std::vector<std::string> CommandWords(const CLI::App& command) {
   }
   // Not yet COMMAND: an option that launch has not.
   if (words.front().starts_with("-")) {
-    throw CLI::ExtrasError({words.front()});
+    throw CLI::ValidationError(words.front(), "launch has no such option");
+  }
+  if (!absl::c_linear_search(kLaunchedCommands, words.front())) {
+    throw CLI::ValidationError(
+        "COMMAND", absl::StrCat("should be one of ",
+                                absl::StrJoin(kLaunchedCommands, ", "),
+                                ", whose processes share the work, but is ",
+                                words.front()));
   }
   return words;
 }
@@ -43,11 +53,12 @@ void AddLaunchCommand(CLI::App* program, Action* action) {
   CLI::App* command = program->add_subcommand(
       "launch", "Run a command as several processes on this machine");
   command->footer(
-      "COMMAND is any command of a run with all its options. Its processes "
-      "share the\n"
-      "work; `[rank]` stands before each line they print, but for the JSON of "
-      "a command\n"
-      "with --json; and they read no input.\n"
+      "COMMAND is finetune, train, pretrain, evaluate or predict, with all its "
+      "options.\n"
+      "Its processes share the work and read no input. `[rank]` stands before "
+      "each line\n"
+      "they print, but for the JSON of a command with --json, and what "
+      "--output - writes.\n"
       "Signals (Ctrl-C) are passed on to all; when one fails, all are ended. "
       "Each has\n"
       "its share of the cores, unless OMP_NUM_THREADS says how many threads it "
@@ -77,8 +88,9 @@ void AddLaunchCommand(CLI::App* program, Action* action) {
   command->callback([=] {
     options->command = CommandWords(*command);
     options->watch.plain_output =
-        std::find(options->command.begin(), options->command.end(), "--json") !=
-        options->command.end();
+        absl::c_any_of(options->command, [](absl::string_view word) {
+          return word == "--json" || word == "-" || word == "--output=-";
+        });
     *action = [options] { return Launch(*options); };
   });
 }

@@ -30,8 +30,9 @@ void AddMetricsCommand(CLI::App* program, Action* action) {
   command->footer(
       "Example:\n"
       "  realetc metrics runs/off runs/sum > metrics.csv\n"
-      "Columns: run, seed, step, the numbers of updates, and the scores as\n"
-      "evaluation.NAME. Runs may still go on.");
+      "Columns: run, seed, step, the numbers of updates, those of\n"
+      "train.watch_scores as scores.l2l.largest.0 (of the first layer), and\n"
+      "the scores of evaluations as evaluation.NAME. Runs may still go on.");
   command
       ->add_option("RUN", *runs,
                    "Output directories of runs or grids, or of seeds in them")

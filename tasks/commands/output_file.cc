@@ -72,7 +72,7 @@ absl::Status CheckOutputFile(const std::string& option, const std::string& path,
     return absl::InvalidArgumentError(
         absl::StrCat(option, " should name a file, but is empty"));
   }
-  const std::string folder = FolderOf(path);
+  const std::string folder = FolderOf(FileBehindLinks(path));
   std::error_code error;
   if (!std::filesystem::is_directory(folder, error)) {
     return absl::NotFoundError(absl::StrCat(
@@ -96,6 +96,25 @@ absl::Status CheckOutputDirectory(const std::string& option,
     }
   }
   return CheckWritable(option, directory, directory);
+}
+
+std::string FileBehindLinks(const std::string& path) {
+  struct stat status = {};
+  if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+    return path;
+  }
+  constexpr int kMostLinks = 40;  // as the system's
+  std::filesystem::path file = path;
+  for (int links = 0; links < kMostLinks; ++links) {
+    std::error_code error;
+    const auto target = std::filesystem::read_symlink(file, error);
+    if (error) {
+      return file.string();
+    }
+    // An absolute target stands for itself.
+    file = file.parent_path() / target;
+  }
+  return path;
 }
 
 std::vector<std::string> FilesAt(const std::string& path) {

@@ -12,7 +12,7 @@ namespace etc {
 // and that it is none of those that are read, by whatever names and links.
 // `option` starts each message: "--output".
 //   kInvalidArgument  the path is empty, or of something that is no file
-//   kNotFound         its directory is not there
+//   kNotFound         its directory (FileBehindLinks) is not there
 //   kAlreadyExists    it is one of the files `read`, which it would replace
 // and the system's errors for a directory that cannot be written to.
 absl::Status CheckOutputFile(const std::string& option, const std::string& path,
@@ -23,6 +23,12 @@ absl::Status CheckOutputFile(const std::string& option, const std::string& path,
 absl::Status CheckOutputDirectory(const std::string& option,
                                   const std::string& directory,
                                   const std::vector<std::string>& read);
+
+// The file that `path` stands for: symbolic links are followed, also to one
+// that is not there yet. Written under its own name, an output keeps the links
+// to it, which a renaming would replace (base/file.h). `path` itself where it
+// stands for no regular file: the links of /proc name pipes that have no path.
+std::string FileBehindLinks(const std::string& path);
 
 // `path`, and if it is a directory the files in it.
 std::vector<std::string> FilesAt(const std::string& path);

@@ -9,8 +9,10 @@
 #include <deque>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "base/file_operations.h"
 #include "base/json_text.h"
 #include "base/status_macros.h"
@@ -124,6 +126,21 @@ void LineReader::Append(const char* text, size_t size) {
 
 namespace {
 
+// The beginning of the place of a record; its number from 0 on, the id of a
+// record that has none, is behind it.
+constexpr absl::string_view kRecordPlace = "stdin: record ";
+
+// The message about the record of a line, named by that line.
+std::string AtLine(absl::string_view message, int64_t line) {
+  if (!absl::ConsumePrefix(&message, kRecordPlace)) {
+    return std::string(message);
+  }
+  while (!message.empty() && absl::ascii_isdigit(message.front())) {
+    message.remove_prefix(1);
+  }
+  return absl::StrCat("stdin: line ", line, message);
+}
+
 class LinePredictor {
  public:
   LinePredictor(
@@ -144,8 +161,14 @@ class LinePredictor {
   }
 
  private:
+  // The record of a line.
+  struct Line {
+    int64_t number = 0;
+    Predictor::Pending prediction;
+  };
+
   // Starts the lines that are there, until enough are under way; waits for one
-  // only if none is.
+  // only if none is. Blank ones are no records, as in a file.
   absl::Status StartLines() {
     constexpr int64_t kBatches = 4;
     const auto most = static_cast<size_t>(kBatches * predictor_.batch_size());
@@ -157,33 +180,41 @@ class LinePredictor {
       if (!line.has_value()) {
         break;
       }
+      ++read_;
+      if (absl::StripAsciiWhitespace(*line).empty()) {
+        continue;
+      }
       pending_.push_back(
-          predictor_.Start(*line, absl::StrCat("stdin: record ", started_++)));
+          {read_,
+           predictor_.Start(*line, absl::StrCat(kRecordPlace, started_++))});
     }
     return absl::OkStatus();
   }
 
   // Waits for the prediction of the oldest line and writes it.
   absl::Status FinishLine() {
-    const absl::StatusOr<RecordPrediction> prediction = pending_.front().Get();
+    const int64_t number = pending_.front().number;
+    const absl::StatusOr<RecordPrediction> prediction =
+        pending_.front().prediction.Get();
     pending_.pop_front();
-    ++result_.lines;
+    ++result_.records;
     if (prediction.ok()) {
       return write_(prediction->json);
     }
-    const std::string message(prediction.status().message());
+    const std::string message = AtLine(prediction.status().message(), number);
     if (result_.errors++ == 0) {
       result_.first_error = message;
     }
     return write_(JsonAsciiText(
-        nlohmann::ordered_json{{"error", message}, {"line", result_.lines}}));
+        nlohmann::ordered_json{{"error", message}, {"line", number}}));
   }
 
   const Predictor& predictor_;
   LineReader* const reader_;
   const std::function<absl::Status(const std::string& line)>& write_;
-  int64_t started_ = 0;
-  std::deque<Predictor::Pending> pending_;
+  int64_t read_ = 0;     // lines
+  int64_t started_ = 0;  // records
+  std::deque<Line> pending_;
   PredictedLines result_;
 };
 

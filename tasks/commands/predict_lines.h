@@ -57,16 +57,17 @@ class LineReader {
 
 // The result of PredictLines.
 struct PredictedLines {
-  int64_t lines = 0;
-  // Lines that were answered by an error, and the first of these errors.
+  int64_t records = 0;
+  // Records that were answered by an error, and the first of these errors.
   int64_t errors = 0;
   std::string first_error;
 };
 
-// Answers each line of `reader`, a record as JSON text, by a line for `write`,
-// in their order and each as soon as it is known: the prediction, or
+// Answers each line of `reader` that is not blank, a record as JSON text, by a
+// line for `write`, in their order and each as soon as it is known: the
+// prediction, or
 //
-//   {"error": "stdin: record 16: ...", "line": 17}
+//   {"error": "stdin: line 17: ...", "line": 17}
 //
 // Lines that wait together run together, in batches of the predictor. Records
 // without an id are called by their number, from 0 on. An error of `write` ends

@@ -4,6 +4,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/interrupt.h"
 #include "base/status_macros.h"
 #include "tasks/commands/console.h"
 #include "tasks/distributed/process_place.h"
@@ -38,7 +39,7 @@ absl::Status ProcessRun::End(const absl::Status& status) {
   if (group_ != nullptr) {
     group_->Leave(status);
   }
-  return status;
+  return IsStopped(status) && !is_first() ? StoppedError("") : status;
 }
 
 }  // namespace etc

@@ -26,7 +26,8 @@ class ProcessRun {
   void PrintWarnings(const std::vector<std::string>& warnings) const;
 
   // Returns `status` of the work; tells the other ranks of an error that ends
-  // this one.
+  // this one. A stop, which is that of all ranks, keeps its message on rank 0
+  // alone.
   absl::Status End(const absl::Status& status);
 
  private:

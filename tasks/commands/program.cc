@@ -9,12 +9,16 @@
 #include <exception>
 #include <iostream>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "base/interrupt.h"
 #include "base/json_reader.h"
 #include "base/out_of_memory.h"
@@ -50,8 +54,11 @@ constexpr char kFooter[] =
     "\n"
     "`realetc COMMAND --help` explains a command.";
 
+// Returns `code`, after the message, if there is one.
 int Fail(int code, const std::string& message) {
-  std::cerr << "realetc: " << message << std::endl;
+  if (!message.empty()) {
+    std::cerr << "realetc: " << message << std::endl;
+  }
   return code;
 }
 
@@ -82,9 +89,14 @@ std::string MistakeInNumber(const std::string& text) {
   if (absl::SimpleAtoi(text, &value) && absl::StrCat(value) == text) {
     return "";
   }
-  return absl::StrCat("should be a whole number from ",
-                      std::numeric_limits<T>::min(), " to ",
-                      std::numeric_limits<T>::max(), ", but is ", text);
+  const bool is_number =
+      text.find_first_not_of("-0123456789") == std::string::npos;
+  return absl::StrCat(
+      "should be a whole number",
+      is_number ? absl::StrCat(" from ", std::numeric_limits<T>::min(), " to ",
+                               std::numeric_limits<T>::max())
+                : "",
+      ", but is ", text);
 }
 
 // Makes all options of `command` and its subcommands refuse whole numbers that
@@ -102,6 +114,34 @@ void CheckWholeNumbers(CLI::App* command) {
        command->get_subcommands([](const CLI::App*) { return true; })) {
     CheckWholeNumbers(subcommand);
   }
+}
+
+// Shows "..." at those options alone that take several values at once, which
+// --set does not.
+class HelpFormatter final : public CLI::Formatter {
+ public:
+  std::string make_option_opts(const CLI::Option* option) const override {
+    const std::string text = CLI::Formatter::make_option_opts(option);
+    return option->get_allow_extra_args()
+               ? text
+               : absl::StrReplaceAll(text, {{" ...", ""}});
+  }
+};
+
+// The message about arguments that the command has no place for.
+std::string ExtraArgumentsText(const CLI::App& program) {
+  const std::vector<std::string> extra = program.remaining(/*recurse=*/true);
+  bool needs_set = false;
+  for (const CLI::App* command : program.get_subcommands()) {
+    const CLI::Option* set = command->get_option_no_throw("--set");
+    needs_set = needs_set || (set != nullptr && set->count() > 0 &&
+                              absl::StrContains(extra.front(), "="));
+  }
+  return absl::StrCat(extra.size() > 1
+                          ? "The following arguments were not expected: "
+                          : "The following argument was not expected: ",
+                      absl::StrJoin(extra, " "),
+                      needs_set ? " (each FIELD=VALUE needs a --set)" : "");
 }
 
 // Ends the program in the place of an abort, after an exception where none may
@@ -186,6 +226,7 @@ int RunProgram(int argc, char** argv, const std::string& commit) {
   program.set_version_flag(
       "--version", [&] { return VersionText(commit); },
       "Versions, SIMD instructions, BLAS library and threads");
+  program.formatter(std::make_shared<HelpFormatter>());
   program.get_formatter()->column_width(32);
   const ProgramVersion version = VersionOfProgram(commit);
   Action action;
@@ -201,9 +242,13 @@ int RunProgram(int argc, char** argv, const std::string& commit) {
   } catch (const CLI::Success& help) {
     return End(program.exit(help));
   } catch (const CLI::ParseError& error) {
-    return Fail(kUsage, absl::StrCat(error.what(), "; see realetc",
-                                     argc > 1 ? absl::StrCat(" ", argv[1]) : "",
-                                     " --help"));
+    const bool is_extra =
+        error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
+    return Fail(
+        kUsage,
+        absl::StrCat(is_extra ? ExtraArgumentsText(program) : error.what(),
+                     "; see realetc",
+                     argc > 1 ? absl::StrCat(" ", argv[1]) : "", " --help"));
   }
   if (!action) {
     std::cout << program.help();

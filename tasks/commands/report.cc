@@ -199,8 +199,8 @@ absl::Status WriteReport(const ReportArguments& arguments) {
           "--data names data of predictions, but ", task_name, " has none"));
     }
   }
-  ETC_RETURN_IF_ERROR(
-      WriteFileAtomically(arguments.output, ReportPage(report)));
+  ETC_RETURN_IF_ERROR(WriteFileAtomically(FileBehindLinks(arguments.output),
+                                          ReportPage(report)));
   int64_t runs = 0;
   for (const RunGroup& group : report.groups) {
     runs += static_cast<int64_t>(group.runs.size());

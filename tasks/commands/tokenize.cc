@@ -51,6 +51,7 @@ struct TokenizeArguments {
   std::string documents = "file";
   bool glue_files = false;
   std::string invalid_utf8 = "replace";
+  std::optional<std::string> bad_lines;
   int64_t threads = 0;
 };
 
@@ -114,6 +115,11 @@ absl::Status SetCorpus(const TokenizeArguments& arguments,
     return absl::InvalidArgumentError(
         "--field is for --format jsonl, whose lines have fields");
   }
+  if (arguments.bad_lines.has_value() &&
+      options->format != CorpusFormat::kJsonLines) {
+    return absl::InvalidArgumentError(
+        "--bad-lines is for --format jsonl, whose lines are objects");
+  }
   if (arguments.sentences.has_value() &&
       options->format == CorpusFormat::kBert) {
     return absl::InvalidArgumentError(
@@ -141,6 +147,8 @@ absl::Status SetOptions(const TokenizeArguments& arguments,
   options->invalid_utf8 = arguments.invalid_utf8 == "error"
                               ? InvalidUtf8::kError
                               : InvalidUtf8::kReplace;
+  options->bad_lines =
+      arguments.bad_lines == "skip" ? BadLines::kSkip : BadLines::kError;
   options->threads =
       arguments.threads > 0 ? arguments.threads : CpusOfProcess();
   const std::string sentences =
@@ -221,10 +229,22 @@ std::vector<std::string> WarningsOf(const TokenizedCorpus& corpus,
                                     const TokenizeArguments& arguments) {
   std::vector<std::string> warnings;
   if (corpus.replaced > 0) {
+    const auto most = std::max_element(corpus.replaced_by_file.begin(),
+                                       corpus.replaced_by_file.end(),
+                                       [](const auto& one, const auto& other) {
+                                         return one.second < other.second;
+                                       });
     warnings.push_back(absl::StrCat(
         Counted(corpus.replaced, "sequence"),
         " of bytes that are not UTF-8 (or half a surrogate pair in JSON) "
-        "became U+FFFD; --invalid-utf8 error tells where"));
+        "became U+FFFD, ",
+        most->second, " of them in ", most->first,
+        "; --invalid-utf8 error tells where"));
+  }
+  if (corpus.bad_lines > 0) {
+    warnings.push_back(
+        absl::StrCat(Counted(corpus.bad_lines, "line"),
+                     " left out; the first: ", corpus.first_bad_line));
   }
   // One a document: nearly all of them.
   if (corpus.documents > 1 && 10 * corpus.sentences <= 11 * corpus.documents) {
@@ -260,14 +280,14 @@ absl::Status Tokenize(const TokenizeArguments& arguments) {
   std::vector<std::string> read =
       FilesBesideVocabulary(config.type, config.vocabulary);
   read.push_back(config.vocabulary);
-  read.insert(read.end(), options.corpus.files.begin(),
-              options.corpus.files.end());
-  ETC_RETURN_IF_ERROR(CheckOutputFile("--output", arguments.output, read));
-  ETC_RETURN_IF_ERROR(CheckOutput(arguments.output));
-  ETC_RETURN_IF_ERROR(RemoveAbandonedTemporaries(FolderOf(arguments.output)));
+  const std::vector<std::string>& files = options.corpus.files;
+  read.insert(read.end(), files.begin(), files.end());
+  const std::string output = FileBehindLinks(arguments.output);
+  ETC_RETURN_IF_ERROR(CheckOutputFile("--output", output, read));
+  ETC_RETURN_IF_ERROR(CheckOutput(output));
+  ETC_RETURN_IF_ERROR(RemoveAbandonedTemporaries(FolderOf(output)));
   StreamReporter reporter = ConsoleReporter();
-  if (options.corpus.format == CorpusFormat::kBert &&
-      options.corpus.files.size() > 1) {
+  if (options.corpus.format == CorpusFormat::kBert && files.size() > 1) {
     reporter.Message(options.corpus.glue_files
                          ? "the end of a file ends no document (--glue-files)"
                          : "the end of a file ends a document");
@@ -275,23 +295,27 @@ absl::Status Tokenize(const TokenizeArguments& arguments) {
   const double begin = SteadySeconds();
   struct rusage usage = {};
   getrusage(RUSAGE_SELF, &usage);
-  options.progress = [&reporter, begin](const TokenizedCorpus& so_far) {
-    reporter.Tokenizing(
-        {.bytes = so_far.bytes_read,
-         .num_bytes = so_far.num_bytes,
-         .bytes_per_second = static_cast<double>(so_far.text_bytes) /
-                             (SteadySeconds() - begin)});
-  };
+  // Nobody knows how much comes from a pipe.
+  if (std::find(files.begin(), files.end(), kCorpusOnStandardInput) ==
+      files.end()) {
+    options.progress = [&reporter, begin](const TokenizedCorpus& so_far) {
+      reporter.Tokenizing(
+          {.bytes = so_far.bytes_read,
+           .num_bytes = so_far.num_bytes,
+           .bytes_per_second = static_cast<double>(so_far.text_bytes) /
+                               (SteadySeconds() - begin)});
+    };
+  }
   options.stop = StopAtInterrupt();
   const absl::StatusOr<TokenizedCorpus> corpus =
-      TokenizeCorpus(tokenizer, options, arguments.output);
+      TokenizeCorpus(tokenizer, options, output);
   if (absl::IsCancelled(corpus.status())) {
     return absl::CancelledError(
-        absl::StrCat("stopped; ", arguments.output, " was not written"));
+        absl::StrCat("stopped; ", output, " was not written"));
   }
   ETC_RETURN_IF_ERROR(corpus.status());
   PrintWarnings(WarningsOf(*corpus, arguments));
-  PrintSummary(*corpus, arguments.output, SteadySeconds() - begin, usage);
+  PrintSummary(*corpus, output, SteadySeconds() - begin, usage);
   return absl::OkStatus();
 }
 
@@ -304,18 +328,20 @@ constexpr char kTokenizeFooter[] =
     "  jsonl  a JSON object a line, which is a document: running text in one\n"
     "         field\n"
     "\n"
-    "Files may be compressed by gzip. The store appears whole at the end;\n"
-    "Ctrl-C stops and leaves nothing. Memory, beside that of the program "
-    "itself:\n"
-    "some 25 MB, and 25 MB a thread.\n"
+    "Files may be compressed by gzip; - is standard input, plain. The store\n"
+    "appears whole at the end; Ctrl-C stops and leaves nothing. Memory, "
+    "beside\n"
+    "that of the program itself: some 25 MB, and 25 MB a thread.\n"
     "\n"
     "Examples:\n"
     "  realetc tokenize 'wiki-??.txt.gz' --format bert \\\n"
     "    --vocabulary vocab.txt --output wiki.tokens\n"
-    "  realetc tokenize 'books/*.txt' --format text --documents 3 \\\n"
+    "  realetc tokenize 'books/*.txt' --format text --documents 2 \\\n"
     "    --vocabulary vocab.txt --output books.tokens\n"
     "  realetc tokenize 'c4-*.json.gz' --format jsonl --field text \\\n"
-    "    --vocabulary spiece.model --output c4.tokens";
+    "    --bad-lines skip --vocabulary spiece.model --output c4.tokens\n"
+    "  zstdcat pile-*.zst | realetc tokenize - --format jsonl \\\n"
+    "    --vocabulary spiece.model --output pile.tokens";
 
 void AddTextOptions(CLI::App* command, TokenizeArguments* arguments) {
   command
@@ -333,8 +359,8 @@ void AddTextOptions(CLI::App* command, TokenizeArguments* arguments) {
       "--documents", arguments->documents,
       "What a document of running text is: a file (file, default); what so "
       "many "
-      "blank lines end (a number: 1, or 3 for the chapters of books of Project "
-      "Gutenberg); an article of WikiText, where a line is a paragraph "
+      "blank lines end (a number: 1, or for the chapters of books of Project "
+      "Gutenberg 2 or 3); an article of WikiText, where a line is a paragraph "
       "(wikitext)");
   command->add_flag("--glue-files", arguments->glue_files,
                     "bert: a file's last document goes on in the next file, as "
@@ -345,6 +371,11 @@ void AddTextOptions(CLI::App* command, TokenizeArguments* arguments) {
                    "surrogate pair: replace (default) them by U+FFFD and count "
                    "them, or error")
       ->check(CLI::IsMember({"replace", "error"}));
+  command
+      ->add_option("--bad-lines", arguments->bad_lines,
+                   "Lines of jsonl that are no JSON object with the field: "
+                   "error (default), or skip them and count them")
+      ->check(CLI::IsMember({"error", "skip"}));
 }
 
 }  // namespace
@@ -356,7 +387,8 @@ void AddTokenizeCommand(CLI::App* program, Action* action) {
   command->footer(kTokenizeFooter);
   command
       ->add_option("FILES", arguments->files,
-                   "Text files, or patterns of their names")
+                   "Text files, or patterns of their names; - for standard "
+                   "input")
       ->required();
   command
       ->add_option("--output", arguments->output,

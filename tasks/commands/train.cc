@@ -28,6 +28,7 @@
 #include "tasks/output/results.h"
 #include "tasks/runs/grid_run.h"
 #include "tasks/runs/task_setup.h"
+#include "tasks/train/run_claims.h"
 
 namespace etc {
 namespace {
@@ -39,6 +40,7 @@ struct TrainArguments {
   std::vector<std::string> overrides;
   std::optional<std::string> output;
   bool resume = false;
+  bool resume_or_begin = false;
   bool overwrite = false;
   bool dry_run = false;
   std::vector<std::string> allow_changes;
@@ -70,9 +72,13 @@ void PrintGrid(const GridResult& grid, const std::string& output) {
   if (best.has_value()) {
     const SettingResult& setting = grid.settings[*best];
     const int64_t seeds = setting.result.num_scored;
+    const size_t equal = BestSettings(grid).size();
     std::cout << (seeds > 1 ? absl::StrCat("median and standard deviation of ",
                                            seeds, " seeds; ")
                             : "")
+              << (equal > 1
+                      ? absl::StrCat(equal, " settings are equally good; ")
+                      : "")
               << "best: " << output << "/" << setting.name << "\n";
   }
 }
@@ -85,8 +91,9 @@ void PrintResult(const FinetuneResult& result, const std::string& main_metric) {
       std::cout << run.directory << "/checkpoints/last\n";
     } else {
       std::cout << FormatMainScore(run.best, main_metric) << " after "
-                << run.best_step << " of " << Counted(run.steps, "update")
-                << ", " << run.directory << "/checkpoints/best\n";
+                << run.best_step << (run.finished ? " of " : " of the first ")
+                << Counted(run.steps, "update") << ", " << run.directory
+                << "/checkpoints/best\n";
     }
   }
   // One score of one seed has been said.
@@ -179,7 +186,8 @@ absl::Status Train(const TrainArguments& arguments,
   StreamReporter reporter = process.Reporter();
   const absl::StatusOr<GridResult> trained = FinetuneGrid(
       config,
-      {.resume = arguments.resume,
+      {.resume = arguments.resume || arguments.resume_or_begin,
+       .or_begin = arguments.resume_or_begin,
        .overwrite = arguments.overwrite,
        .allow_changes = arguments.allow_changes,
        .context = {.reporter = &reporter,
@@ -232,11 +240,12 @@ std::string DescribeTrial(const TriedSetting& tried) {
         FormatSeconds(run.evaluation_seconds), "; at most ",
         Counted(run.num_evaluations, "evaluation"), "\n");
   }
-  absl::StrAppend(&text, "  time: about ", FormatSeconds(run.total_seconds),
-                  ", if all batches are like these\n", "  memory: about ",
-                  FormatBytes(run.step_bytes),
-                  " for updates on the CPU, and at most ",
-                  FormatBytes(run.cache_bytes), " for examples\n");
+  absl::StrAppend(
+      &text, "  time: about ", FormatSeconds(run.total_seconds),
+      ", if all batches are like these\n", "  memory: about ",
+      FormatBytes(run.step_bytes), " for updates on the CPU, and at most ",
+      FormatBytes(run.cache_bytes), " for examples\n", "  disk: at most ",
+      FormatBytes(run.checkpoint_bytes), " for checkpoints\n");
   return text;
 }
 
@@ -266,7 +275,9 @@ absl::Status TryTraining(const TrainArguments& arguments,
 absl::Status RunTraining(const TrainArguments& arguments, Trained trained) {
   ETC_ASSIGN_OR_RETURN(const FinetuneConfig config, ReadConfig(arguments));
   ETC_RETURN_IF_ERROR(CheckCommand(config, trained));
-  if (!arguments.resume) {
+  const bool goes_on =
+      arguments.resume_or_begin ? IsBegun(config.output) : arguments.resume;
+  if (!goes_on) {
     ETC_RETURN_IF_ERROR(CheckInputs(config));
   }
   ProcessRun process;
@@ -305,24 +316,32 @@ void AddTrainingCommand(const TrainingCommand& training,
                         "Go on from the last checkpoints in the output "
                         "directory, with the settings they were made with; an "
                         "error where no run was begun");
-  command
-      ->add_option("--allow-changes", arguments->allow_changes,
-                   "FIELD...: fields of the configuration that may differ from "
-                   "those that the run began with, as in data.train or train")
-      ->needs(resume);
+  CLI::Option* resume_or_begin = command->add_flag(
+      "--resume-or-begin", arguments->resume_or_begin,
+      "The same, and begin where no run was begun: one command for each start "
+      "of a job that a scheduler or launcher restarts");
+  command->add_option(
+      "--allow-changes", arguments->allow_changes,
+      "FIELD...: fields of the configuration that may differ from those that "
+      "the run to resume began with, as in data.train or train");
   command
       ->add_flag(
           "--overwrite", arguments->overwrite,
           "Replace the runs of these seeds in the output directory, "
           "which are removed once all is checked; other files there stay")
-      ->excludes(resume);
+      ->excludes(resume, resume_or_begin);
   command
       ->add_flag("--dry-run", arguments->dry_run,
                  "Everything but the updates: read the data, make the model, "
                  "try a micro-batch and an evaluation batch, say what a run "
                  "would take; writes nothing")
-      ->excludes(resume);
+      ->excludes(resume, resume_or_begin);
   command->callback([=, trained = training.trained] {
+    if (!arguments->allow_changes.empty() && !arguments->resume &&
+        !arguments->resume_or_begin) {
+      throw CLI::RequiresError("--allow-changes",
+                               "--resume or --resume-or-begin");
+    }
     *action = [=] { return RunTraining(*arguments, trained); };
   });
 }

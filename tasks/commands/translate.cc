@@ -236,7 +236,7 @@ absl::Status RunTranslate(const TranslateArguments& arguments) {
   absl::Status written;
   if (!to_stream && (lines.ok() || (!contents.empty() &&
                                     !absl::IsCancelled(lines.status())))) {
-    written = WriteFileAtomically(arguments.output, contents);
+    written = WriteFileAtomically(FileBehindLinks(arguments.output), contents);
   }
   ETC_RETURN_IF_ERROR(lines.status());
   ETC_RETURN_IF_ERROR(written);
@@ -261,6 +261,7 @@ constexpr char kTranslateFooter[] =
 void AddTranslateCommand(CLI::App* program, Action* action) {
   auto arguments = std::make_shared<TranslateArguments>();
   TranslatorOptions* const options = &arguments->options;
+  options->warn = [](const std::string& text) { PrintWarnings({text}); };
   CLI::App* command = program->add_subcommand(
       "translate", "Translate lines of text with a checkpoint");
   command->footer(kTranslateFooter);
@@ -300,6 +301,10 @@ void AddTranslateCommand(CLI::App* program, Action* action) {
       ->add_option("--batch-size", options->batch_size,
                    "Lines that are searched at once (default: 128)")
       ->check(CLI::PositiveNumber);
+  AddResidualOption(command,
+                    "Residual attention scores of all three paths (default: as "
+                    "in training)",
+                    &options->residual_attention);
   AddDeviceOption(command, &options->device);
   command
       ->add_option("--threads", options->threads,

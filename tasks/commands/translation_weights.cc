@@ -315,6 +315,7 @@ absl::Status ExportTranslation(const TranslationExport& arguments) {
   if (arguments.fold_omegas) {
     ETC_ASSIGN_OR_RETURN(model, FoldAdminOmegas(model));
   }
+  ETC_RETURN_IF_ERROR(CheckFairseqExpressible(model));
   std::string vocabulary;
   for (const char* const type : {kSentencePiece, kDictionary}) {
     if (vocabulary.empty() && IsFile(PathIn(arguments.source, type))) {

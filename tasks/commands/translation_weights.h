@@ -55,8 +55,9 @@ struct TranslationExport {
 // Writes model.pt, a checkpoint of fairseq, and dict.txt, if the source has a
 // vocabulary, with a made-up word for each row without a piece; of a
 // SentencePiece model its pieces, with counts of 1, and tokenizer.model itself.
+// All is checked before anything is written.
 //   kAlreadyExists    the directory has a model.pt
-//   kInvalidArgument  WriteFairseqCheckpoint, FoldAdminOmegas
+//   kInvalidArgument  CheckFairseqExpressible, FoldAdminOmegas
 absl::Status ExportTranslation(const TranslationExport& arguments);
 
 }  // namespace etc

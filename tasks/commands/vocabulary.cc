@@ -28,12 +28,12 @@ struct VocabularyArguments {
 absl::Status MakeVocabulary(const VocabularyArguments& arguments) {
   SentencePieceTraining training = arguments.training;
   ETC_ASSIGN_OR_RETURN(training.files, FindDataFiles(training.files));
-  ETC_RETURN_IF_ERROR(
-      CheckOutputFile("--output", arguments.output, training.files));
+  const std::string output = FileBehindLinks(arguments.output);
+  ETC_RETURN_IF_ERROR(CheckOutputFile("--output", output, training.files));
   ETC_ASSIGN_OR_RETURN(const TrainedSentencePiece trained,
                        TrainSentencePiece(training));
   ETC_ASSIGN_OR_RETURN(const SentencePieceModelPtr model,
-                       LoadSentencePieceModel(trained.model, arguments.output));
+                       LoadSentencePieceModel(trained.model, output));
   for (const std::string& file : training.files) {
     ETC_ASSIGN_OR_RETURN(const PieceCounts counts, CountPieces(*model, file));
     std::cout << file << ": " << FormatCount(counts.lines) << " lines, "
@@ -42,10 +42,9 @@ absl::Status MakeVocabulary(const VocabularyArguments& arguments) {
               << FormatCount(counts.longest) << ", unknown "
               << FormatCount(counts.unknown) << "\n";
   }
-  ETC_RETURN_IF_ERROR(WriteFileAtomically(arguments.output, trained.model));
-  std::cout << "written: " << arguments.output << ", "
-            << Counted(model->size(), "piece") << " (" << training.type
-            << ")\n";
+  ETC_RETURN_IF_ERROR(WriteFileAtomically(output, trained.model));
+  std::cout << "written: " << output << ", " << Counted(model->size(), "piece")
+            << " (" << training.type << ")\n";
   return absl::OkStatus();
 }
 
@@ -58,11 +57,13 @@ void AddVocabularyCommand(CLI::App* program, Action* action) {
   command->footer(
       "Files have a sentence in each line; those of several languages give "
       "one\n"
-      "vocabulary for all. <s>, <pad>, </s> and <unk> are pieces 0 to 3. The\n"
-      "same text gives the same vocabulary.\n"
+      "vocabulary for all. <s>, <pad>, </s> and <unk> are pieces 0 to 3, and\n"
+      "with --mask <mask> is piece 4. The same text gives the same vocabulary."
       "\n"
-      "Example:\n"
-      "  realetc vocabulary train.en train.de --output en-de.model");
+      "\n"
+      "Examples:\n"
+      "  realetc vocabulary train.en train.de --output en-de.model\n"
+      "  realetc vocabulary 'books/*.txt' --mask --output books.model");
   command
       ->add_option("FILES", arguments->training.files,
                    "Text, plain or gzip, or patterns of names")
@@ -76,7 +77,10 @@ void AddVocabularyCommand(CLI::App* program, Action* action) {
                    "bpe (default) or unigram")
       ->check(CLI::IsMember({"bpe", "unigram"}));
   command->add_option("--size", arguments->training.vocab_size,
-                      "Pieces, the four special ones among them (8000)");
+                      "Pieces, the special ones among them (8000)");
+  command->add_flag("--mask", arguments->training.mask,
+                    "Add the piece <mask>, which pre-training needs "
+                    "(realetc tokenize)");
   command->add_option("--coverage", arguments->training.character_coverage,
                       "Share of the text's characters that get pieces, from "
                       "0.98 to 1 (1)");

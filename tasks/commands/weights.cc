@@ -382,7 +382,8 @@ void WarnOfResidualScores(const std::string& source, bool is_tensorflow) {
       "this model has residual attention \"", mode, "\", which ",
       is_realformer ? "only RealFormer's code computes, not BERT's"
                     : "no other code computes that reads these files",
-      ": elsewhere its outputs are others")});
+      ": elsewhere its outputs are others; --format huggingface writes the "
+      "code, too")});
 }
 
 // How texts become inputs of the model.
@@ -470,7 +471,7 @@ void AddImportCommand(CLI::App* program, Action* action) {
   command
       ->add_option("SOURCE", arguments->options.source,
                    "Directory or file: TensorFlow checkpoint, safetensors, "
-                   "pytorch_model.bin")
+                   "pytorch_model.bin, fairseq's model.pt")
       ->required();
   CLI::Option* directory = command->add_option(
       "DIR", arguments->directory, "Checkpoint directory to be written");

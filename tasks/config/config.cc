@@ -23,8 +23,8 @@ namespace {
 using Json = nlohmann::json;
 
 // The configuration that the fields of the object "model" override: a preset, a
-// file, that of the weights to start from (lifted, if they are BERT's), or the
-// defaults.
+// file, that of the weights to start from (lifted, if they are BERT's and the
+// model has long tokens), or the defaults.
 absl::StatusOr<EtcConfig> BaseOfModel(const std::string& preset,
                                       const std::string& path,
                                       const std::string& init,
@@ -45,10 +45,21 @@ absl::StatusOr<EtcConfig> BaseOfModel(const std::string& preset,
     ETC_ASSIGN_OR_RETURN(const SourceConfig source, ReadSourceConfig(init));
     warnings->insert(warnings->end(), source.warnings.begin(),
                      source.warnings.end());
-    return InitialConfig(source);
+    bool has_long_tokens = true;
+    reader->Optional("has_long_tokens", &has_long_tokens);
+    return has_long_tokens ? InitialConfig(source) : source.config;
+  }
+  ETC_ASSIGN_OR_RETURN(const Json fields, ReadJsonFile(path));
+  // BERT's name of segment_vocab_size, which its files always have.
+  if (fields.is_object() && fields.contains("type_vocab_size") &&
+      !fields.contains("segment_vocab_size")) {
+    ETC_ASSIGN_OR_RETURN(const SourceConfig bert,
+                         BertConfigFromJson(fields, path));
+    return bert.config;
   }
   std::vector<std::string> unknown_fields;
-  absl::StatusOr<EtcConfig> config = ReadEtcConfig(path, &unknown_fields);
+  absl::StatusOr<EtcConfig> config =
+      EtcConfigFromJson(fields, path, &unknown_fields);
   for (const std::string& field : unknown_fields) {
     warnings->push_back(
         absl::StrCat(path, ": unknown field \"", field, "\" is ignored"));
@@ -67,6 +78,7 @@ absl::StatusOr<EtcConfig> ReadConfigModel(const Json& json,
   std::string path;
   reader.Optional("preset", &preset);
   reader.Optional("path", &path);
+  CheckPath("path", path, &reader);
   if (!preset.empty() && !path.empty()) {
     reader.Fail("path", "should not be given together with preset");
   }
@@ -199,6 +211,7 @@ absl::Status ReadEncoderDecoder(JsonObjectReader* reader,
     JsonObjectReader object(fields, reader->Where("model"));
     std::string path;
     object.Optional("path", &path);
+    CheckPath("path", path, &object);
     ETC_RETURN_IF_ERROR(
         object.Finish(JsonObjectReader::UnknownFields::kIgnore));
     ETC_ASSIGN_OR_RETURN(Json base, ReadJsonFile(path));
@@ -418,10 +431,10 @@ RecordLimits RecordLimitsOf(const DataConfig& data) {
 
 absl::StatusOr<FinetuneConfig> ReadFinetuneConfig(
     const std::string& path, const std::vector<std::string>& overrides,
-    const TaskNameCheck& check_task) {
+    const TaskNameCheck& check_task, const FieldTypes& types) {
   ETC_ASSIGN_OR_RETURN(Json json, ReadJsonFile(path));
   for (const std::string& override_text : overrides) {
-    ETC_RETURN_IF_ERROR(ApplyOverride(override_text, &json));
+    ETC_RETURN_IF_ERROR(ApplyOverride(override_text, &json, types));
   }
   return FinetuneConfigFromJson(
       std::move(json),

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -161,7 +162,7 @@ struct TrainConfig {
   // Updates between checkpoints for --resume; 0: only at evaluations.
   int64_t checkpoint_every = 0;
   // Minutes between checkpoints; 0: the time decides none.
-  double checkpoint_minutes = 0;
+  double checkpoint_minutes = 30;
   // Checkpoints that are kept: those with the best scores, and the last ones.
   int64_t keep_best = 1;
   int64_t keep_last = 1;
@@ -213,9 +214,9 @@ struct FinetuneConfig {
   // "wikihop", ...: see the registry.
   std::string task;
   // {"preset": "base"} or {"path": "etc_config.json"}, and any fields of
-  // etc_config.json beside it, which override these. With neither of the two
-  // they override the configuration of `init`, or what BERT in `init` is lifted
-  // to.
+  // etc_config.json beside it, which override these. The file may be BERT's.
+  // With neither of the two they override the configuration of `init`, or what
+  // BERT in `init` is lifted to, unless has_long_tokens is false.
   EtcConfig model;
   // Weights to start from, in any format of etc/weights/weights.h. Of a run or
   // a grid it is the directory of its best checkpoint (FindCheckpoint), not a
@@ -252,16 +253,21 @@ struct FinetuneConfig {
 // (tasks/registry.h).
 using TaskNameCheck = std::function<absl::Status(const std::string& name)>;
 
+// Types of fields by their names, as FieldDescription::type has them.
+using FieldTypes = std::map<std::string, std::string>;
+
 // Reads the file at `path` and applies `overrides`, each
 // "train.learning_rate=3e-5": a path of field names, and a JSON value or else a
-// string. Relative paths in it are relative to the working directory. Where
+// string. A field that is a text as `types` say takes a number as it is
+// written, and null takes a field out of the file; in the object "model" it is
+// a value. Relative paths in it are relative to the working directory. Where
 // `check_task` is not null, its error is returned before that of any other
 // field: a misspelt task makes the object of the task's name an unknown field.
 //   kInvalidArgument  a field that does not exist (with the nearest one that
 //                     does), a wrong type, a value out of range
 absl::StatusOr<FinetuneConfig> ReadFinetuneConfig(
     const std::string& path, const std::vector<std::string>& overrides,
-    const TaskNameCheck& check_task = nullptr);
+    const TaskNameCheck& check_task = nullptr, const FieldTypes& types = {});
 
 // The same from JSON; `source` starts each message.
 absl::StatusOr<FinetuneConfig> FinetuneConfigFromJson(

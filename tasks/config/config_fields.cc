@@ -4,8 +4,10 @@
 #include <type_traits>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/utf8.h"
 
 namespace etc {
 namespace {
@@ -65,8 +67,20 @@ void CheckRule(const FieldRule& rule, const std::string& field, double value,
   CheckNumber(rule, field, value, reader);
 }
 
+void CheckPath(const std::string& field, const std::string& path,
+               JsonObjectReader* reader) {
+  if (path == "~" || absl::StartsWith(path, "~/")) {
+    reader->Fail(
+        field, absl::StrCat("should be a whole path, but is ", QuotedName(path),
+                            ", whose ~ is not expanded"));
+  }
+}
+
 void CheckRule(const FieldRule& rule, const std::string& field,
                const std::string& value, JsonObjectReader* reader) {
+  if (rule.names_files || rule.is_path) {
+    CheckPath(field, value, reader);
+  }
   const std::vector<std::string> names(rule.one_of.begin(), rule.one_of.end());
   if (names.empty() ||
       std::find(names.begin(), names.end(), value) != names.end()) {

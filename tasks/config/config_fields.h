@@ -38,6 +38,8 @@ struct FieldRule {
   // contents, wherever they are now. `no_file` is a value that stands for none.
   bool names_files = false;
   absl::string_view no_file = "";
+  // True if the value is a path whose contents are not compared.
+  bool is_path = false;
   // The reason why a resumed run may have another value; empty: it may not.
   absl::string_view may_change = "";
   // True if the ranks of a run may have different values, because no collective
@@ -46,6 +48,12 @@ struct FieldRule {
   // True for a field that came later: settings of a run note it only where it
   // is not the default, so that those of earlier versions are the same.
   bool is_later = false;
+  // True if the number or the meaning of the head's outputs depends on it: a
+  // resumed run may have no other value, whatever it is allowed to change.
+  bool decides_outputs = false;
+  // True if it says how data files are read: `evaluate` and `predict` may set
+  // it anew.
+  bool reads_files = false;
   // For people, in Markdown, if neither a new struct nor the above says it: the
   // default of a field that depends on others or on data, the type of a value
   // that is read in its own way, and bounds beside those above.
@@ -85,7 +93,7 @@ struct FieldWithReader {
   const char* name;
   void (*read)(JsonObjectReader& reader, Config* config);
   absl::string_view meaning;
-  FieldRule rule;  // for people alone
+  FieldRule rule;  // for people, but for decides_outputs and reads_files
 };
 
 template <typename Config>
@@ -168,17 +176,20 @@ struct ConfigTable<FinetuneConfig> {
       Field("init", &FinetuneConfig::init,
             "weights to start from ([of any origin](weights.md)), of a run "
             "the best checkpoint that it has at the start (`train.keep_best` "
-            "keeps it while that run goes on); their model is used if `model` "
-            "says nothing; that of `translation` has to say it",
+            "keeps it while that run goes on); their model is used where "
+            "`model` says nothing, BERT's lifted to ETC unless "
+            "`model.has_long_tokens` is false; that of `translation` has to "
+            "say it",
             {.names_files = true}),
       Field("residual_attention", &FinetuneConfig::residual_attention,
             "`\"off\"`, `\"sum\"`, `\"mean\"`, `\"decay\"` or `\"gate\"`; if "
             "absent, that of the model, which also has `model.residual_decay` "
             "and `model.residual_gate_init`",
             {.one_of = kModes}),
-      Field(
-          "output", &FinetuneConfig::output, "directory of the run",
-          {.may_change = "a run's directory may be moved", .is_local = true}));
+      Field("output", &FinetuneConfig::output, "directory of the run",
+            {.is_path = true,
+             .may_change = "a run's directory may be moved",
+             .is_local = true}));
 };
 
 template <>
@@ -380,14 +391,16 @@ struct ConfigTable<TrainConfig> {
       Field("num_train_examples", &C::num_train_examples,
             "number of examples (`translation`: batches) that `epochs` refers "
             "to; if absent, all there are (`realetc inspect --config CONFIG "
-            "--count` counts them)",
+            "--count` counts them). A run warns of one that differs from them "
+            "by more than 5 %; with `max_examples` it decides nothing",
             {.least = 1, .most = 1e12}),
       Field("max_examples", &C::max_examples,
             "for quick trials: only the first so many records of `data.train` "
             "are used (in the order of the files, after `data.dev_fraction` "
             "has held out its own; a record may give several examples); "
             "several processes share these. `epochs` then counts the examples "
-            "of these, or their share where the number is estimated. 0: all",
+            "of these, or their share where the number is estimated, whatever "
+            "`num_train_examples` says. 0: all",
             {.least = 0, .most = 1e12, .is_later = true}),
       Field("evaluate_every", &C::evaluate_every,
             "updates between evaluations; absent: once an epoch; 0: at the end",
@@ -454,7 +467,9 @@ struct ConfigTable<TrainConfig> {
           "input of `gelu`, on CUDA devices the results of linear layers. "
           "Weights, sums, softmax, scores and all else stay "
           "float32. On a CPU without fast products of bfloat16 attention stays "
-          "float32",
+          "float32. AVX512-BF16 without AMX is faster than float32 on some "
+          "CPUs (Zen 4) and slower on others: a run times a product there, and "
+          "warns if it is slower",
           {.one_of = kPrecisions}),
       Field(
           "score_storage", &C::score_storage,
@@ -488,7 +503,9 @@ struct ConfigTable<TrainConfig> {
           "directory for `train.memory_plan` `\"files\"`, on a fast disk; the "
           "files have no names and are gone with the run. If empty, "
           "`\"auto\"` does without",
-          {.may_change = "it changes no number", .is_local = true}),
+          {.is_path = true,
+           .may_change = "it changes no number",
+           .is_local = true}),
       Field("watch_scores", &C::watch_scores,
             "updates between [statistics of the attention "
             "scores](#watching-attention-scores) in `metrics.jsonl`; 0: none, "
@@ -535,6 +552,11 @@ void ForEachConfigField(Finetune& config, Visitor visit) {
   all(config, config.tokenizer, config.data, config.optimizer, config.schedule,
       config.train);
 }
+
+// Adds an error to `reader` if `path` begins with "~/": the shell alone expands
+// it, and here it would be a directory of that name.
+void CheckPath(const std::string& field, const std::string& path,
+               JsonObjectReader* reader);
 
 // Adds the error "<field> should be at least 1, but is 0" to `reader` if
 // `value` breaks `rule`.

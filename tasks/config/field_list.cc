@@ -91,7 +91,9 @@ constexpr ModelField kModelFields[] = {
     {"residual_decay", kNumber, "β of `\"decay\"`, between 0 and 1"},
     {"layer_norm_epsilon", kNumber,
      "added to the variance by LayerNorms; RoBERTa's is 1e-5"},
-    {"has_long_tokens", kSwitch, "false: BERT, whose tokens are all global"},
+    {"has_long_tokens", kSwitch,
+     "false: BERT, whose tokens are all global; keeps a BERT in `init` from "
+     "being lifted"},
     {"final_layer_norm", kSwitch,
      "a LayerNorm behind the last layer, with `\"pre_norm\"`"},
     {"depth_scaled_initializer", kSwitch,
@@ -157,7 +159,8 @@ std::vector<FieldDescription> DescribeModel() {
        .type = std::string(kText),
        .default_value = "`\"\"`",
        .bounds = "",
-       .meaning = "an `etc_config.json` instead"}};
+       .meaning = "an `etc_config.json` instead, or the configuration of a "
+                  "BERT, which is not lifted then"}};
   for (const ModelField& field : kModelFields) {
     const auto value = defaults.find(std::string(field.name));
     fields.push_back({.name = absl::StrCat("model.", field.name),

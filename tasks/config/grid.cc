@@ -5,7 +5,9 @@
 #include <map>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -21,7 +23,40 @@ namespace etc {
 
 using Json = nlohmann::json;
 
-absl::Status ApplyOverride(const std::string& text, Json* json) {
+namespace {
+
+// Returns true if `name` is a field of `types`, an object of some, or within a
+// field.
+bool IsKnown(const std::string& name, const FieldTypes& types) {
+  return absl::c_any_of(types, [&](const auto& field) {
+    return absl::StartsWith(absl::StrCat(field.first, "."),
+                            absl::StrCat(name, ".")) ||
+           absl::StartsWith(name, absl::StrCat(field.first, "."));
+  });
+}
+
+// Returns an error for a null that would take out nothing, but for a mistake in
+// the name.
+absl::Status CheckIsKnown(const std::string& name, const FieldTypes& types) {
+  if (types.empty() || absl::StartsWith(name, "model.") ||
+      IsKnown(name, types)) {
+    return absl::OkStatus();
+  }
+  std::vector<std::string> names;
+  for (const auto& [field, type] : types) {
+    names.push_back(field);
+  }
+  const std::string nearest = NearestName(name, names);
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--set ", name, "=null: there is no such field",
+      nearest.empty() ? ""
+                      : absl::StrCat("; did you mean \"", nearest, "\"?")));
+}
+
+}  // namespace
+
+absl::Status ApplyOverride(const std::string& text, Json* json,
+                           const FieldTypes& types) {
   // The name becomes a part of files in JSON.
   if (!IsUtf8(text)) {
     return absl::InvalidArgumentError(
@@ -43,8 +78,17 @@ absl::Status ApplyOverride(const std::string& text, Json* json) {
                      "train.learning_rate=3e-5"));
   }
   Json value = Json::parse(parts.second, nullptr, /*allow_exceptions=*/false);
-  return SetField(fields,
-                  value.is_discarded() ? Json(parts.second) : std::move(value),
+  if (value.is_null()) {
+    ETC_RETURN_IF_ERROR(CheckIsKnown(parts.first, types));
+  }
+  // A version or a name may look like a number.
+  const auto type = types.find(parts.first);
+  const bool takes_text = type != types.end() &&
+                          absl::StrContains(type->second, "text") &&
+                          !absl::StrContains(type->second, "number");
+  const bool is_text =
+      value.is_discarded() || (takes_text && value.is_number());
+  return SetField(fields, is_text ? Json(parts.second) : std::move(value),
                   absl::StrCat("--set ", text), json);
 }
 
@@ -65,7 +109,12 @@ absl::Status SetField(const std::vector<std::string>& path, Json value,
     return absl::InvalidArgumentError(absl::StrCat(
         what, " reaches into a value that is no object: ", JsonText(*object)));
   }
-  (*object)[path.back()] = std::move(value);
+  // The null of a field of the model decides over that of its preset.
+  if (value.is_null() && (path.size() == 1 || path.front() != "model")) {
+    object->erase(path.back());
+  } else {
+    (*object)[path.back()] = std::move(value);
+  }
   return absl::OkStatus();
 }
 

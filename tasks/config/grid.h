@@ -47,12 +47,16 @@ absl::StatusOr<std::vector<GridSetting>> ExpandGrid(
     const FinetuneConfig& config, const TaskNameCheck& check_task = nullptr);
 
 // Applies one "train.learning_rate=3e-5" (see ReadFinetuneConfig) to `json`.
-// Unknown fields are found when the result is read. A field of the grid has the
-// dots of its name: "grid.train.epochs=[2, 3]".
-//   kInvalidArgument  no "=", an empty name, or a path into what is no object
-absl::Status ApplyOverride(const std::string& text, nlohmann::json* json);
+// Unknown fields are found when the result is read, or here where `types` name
+// fields and it is to be null. A field of the grid has the dots of its name:
+// "grid.train.epochs=[2, 3]".
+//   kInvalidArgument  no "=", an empty name, or a path into what is no object;
+//                     null for a field that does not exist
+absl::Status ApplyOverride(const std::string& text, nlohmann::json* json,
+                           const FieldTypes& types = {});
 
-// Sets "train.learning_rate" in `json`; objects on the way are made.
+// Sets "train.learning_rate" in `json`; objects on the way are made. null takes
+// the field out, unless it is one of the model.
 //   kInvalidArgument  a path into what is no object; `what` starts the message
 absl::Status SetField(const std::vector<std::string>& path,
                       nlohmann::json value, absl::string_view what,

@@ -6,11 +6,13 @@
 #include <set>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "base/json_reader.h"
 #include "base/json_text.h"
 #include "etc/config.h"
@@ -263,9 +265,10 @@ Json SettingsWithFilesOf(const FinetuneConfig& config, int64_t seed,
   return now;
 }
 
-absl::StatusOr<std::vector<SettingChange>> CheckSameSettings(
-    const Json& then, const Json& now,
-    const std::vector<std::string>& allowed) {
+namespace {
+
+// Every setting that is not what it was, by name.
+std::vector<SettingChange> FindChanges(const Json& then, const Json& now) {
   const FlatSettings flat_then = Flat(then);
   const FlatSettings flat_now = Flat(now);
   std::set<std::string> fields;
@@ -280,8 +283,6 @@ absl::StatusOr<std::vector<SettingChange>> CheckSameSettings(
                                : ReadFilesOf(field, found->second, flat);
   };
   std::vector<SettingChange> changes;
-  std::vector<std::string> refused;
-  std::vector<std::string> messages;
   for (const std::string& field : fields) {
     const Json was = get(flat_then, field);
     const Json is = get(flat_now, field);
@@ -291,20 +292,53 @@ absl::StatusOr<std::vector<SettingChange>> CheckSameSettings(
       continue;
     }
     changes.push_back({field, Text(was, is), Text(is, was)});
-    if (std::none_of(
-            allowed.begin(), allowed.end(),
-            [&](const std::string& name) { return IsWithin(field, name); })) {
-      refused.push_back(field);
-      messages.push_back(absl::StrCat("another ", field, ": it began with ",
-                                      changes.back().was, ", now it is ",
-                                      changes.back().is));
+  }
+  return changes;
+}
+
+// The beginning of the error of changes, at least one.
+std::string RefusalText(const std::vector<SettingChange>& changes) {
+  return absl::StrCat(
+      "the run cannot go on with ",
+      absl::StrJoin(changes, "; nor with ",
+                    [](std::string* text, const SettingChange& change) {
+                      absl::StrAppend(text, "another ", change.field,
+                                      ": it began with ", change.was,
+                                      ", now it is ", change.is);
+                    }));
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<SettingChange>> CheckSameSettings(
+    const Json& then, const Json& now, const std::vector<std::string>& allowed,
+    const std::vector<std::string>& of_outputs) {
+  std::vector<SettingChange> changes = FindChanges(then, now);
+  std::vector<SettingChange> refused;
+  std::vector<SettingChange> refused_always;
+  for (const SettingChange& change : changes) {
+    const std::string& field = change.field;
+    if (field == "task" || absl::c_linear_search(of_outputs, field)) {
+      refused_always.push_back(change);
+    } else if (absl::c_none_of(allowed, [&](const std::string& name) {
+                 return IsWithin(field, name);
+               })) {
+      refused.push_back(change);
     }
+  }
+  if (!refused_always.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(RefusalText(refused_always),
+                     "; its outputs belong to the former: keep that, or begin "
+                     "a new run with --set init=RUN"));
   }
   if (!refused.empty()) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "the run cannot go on with ", absl::StrJoin(messages, "; nor with "),
-        "; where this is meant, add --allow-changes ",
-        absl::StrJoin(refused, " ")));
+        RefusalText(refused), "; where this is meant, add --allow-changes ",
+        absl::StrJoin(refused, " ",
+                      [](std::string* text, const SettingChange& change) {
+                        text->append(change.field);
+                      })));
   }
   return changes;
 }
@@ -348,6 +382,13 @@ bool ChangesExamples(const std::vector<std::string>& example_settings,
          std::any_of(
              example_settings.begin(), example_settings.end(),
              [&](const std::string& name) { return IsWithin(field, name); });
+}
+
+bool ChangesModel(const std::string& field) {
+  absl::string_view of_model = field;
+  return field == "residual_attention" ||
+         (absl::ConsumePrefix(&of_model, "model.") &&
+          !absl::c_linear_search(kTrainingModelFields, of_model));
 }
 
 absl::Status CheckFieldNames(const FinetuneConfig& config,

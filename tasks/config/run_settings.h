@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "nlohmann/json.hpp"
 #include "tasks/config/config.h"
 #include "tasks/config/run_files.h"
@@ -47,10 +48,14 @@ struct SettingChange {
 // Compares the settings with which a run began to those with which it is to go
 // on. Files are compared by their contents. Returns the changes, all of which
 // `allowed` names: by the field itself or the object that it is in ("train").
+// The task and `of_outputs` (Task::OutputSettings) may not change at all: the
+// outputs of the head would get another meaning, as those of labels in another
+// order do.
 //   kFailedPrecondition  something else changed; the message has it all
 absl::StatusOr<std::vector<SettingChange>> CheckSameSettings(
     const nlohmann::json& then, const nlohmann::json& now,
-    const std::vector<std::string>& allowed);
+    const std::vector<std::string>& allowed,
+    const std::vector<std::string>& of_outputs = {});
 
 // The settings without the paths of files, whose sizes and digests stay: equal
 // if nothing but places differs.
@@ -68,6 +73,18 @@ std::vector<std::string> ExampleSettings(const FinetuneConfig& config);
 // of them, but is not data.dev.
 bool ChangesExamples(const std::vector<std::string>& example_settings,
                      const std::string& field);
+
+// Fields of a model, an encoder or an encoder-decoder, that only its training
+// reads: two models that differ in others compute different functions.
+inline constexpr absl::string_view kTrainingModelFields[] = {
+    "hidden_dropout_prob",      "attention_probs_dropout_prob",
+    "activation_dropout_prob",  "initializer_range",
+    "depth_scaled_initializer", "residual_gate_init",
+    "grad_checkpointing_period"};
+
+// Returns true if a change of the setting `field` makes the model compute
+// another function with the same weights.
+bool ChangesModel(const std::string& field);
 
 // Checks that each of `names` is a field of a configuration, or an object in
 // it. Of the object of the task, which the data may complete, any name is

@@ -31,11 +31,12 @@ using FilesListener =
 // Called with the bytes read since the last call.
 using BytesListener = std::function<absl::Status(uint64_t bytes)>;
 
-// Reads files, on as many threads as there are cores: calls read(i, report) for
-// 0 <= i < num_files, beginning in this order. `read` calls `report` with the
-// bytes that it has read since the last call, and ends with the error that it
-// returns. After an error no other file is begun. Returns the error of the
-// first file that has one.
+// Reads files, or other parts such as records, on as many threads as there are
+// cores: calls read(i, report) for 0 <= i < num_files, beginning in this order.
+// `read` calls `report` with the bytes (of records, their number) that it has
+// read since the last call, and ends with the error that it returns. After an
+// error no other part is begun. Returns the error of the first part that has
+// one.
 absl::Status ReadInParallel(
     size_t num_files, uint64_t num_bytes, const FilesListener& listener,
     const std::function<absl::Status(size_t file, const BytesListener& report)>&

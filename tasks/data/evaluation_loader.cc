@@ -2,30 +2,20 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
 #include <iterator>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 
 namespace etc {
-namespace {
-
-size_t HashOf(const std::vector<int32_t>& ids) {
-  return std::hash<std::string_view>()(
-      {reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof(ids[0])});
-}
-
-}  // namespace
 
 EvaluationLoader::EvaluationLoader(const ExampleSource* source, Options options)
     : options_(std::move(options)),
-      source_(source),
       gate_(RecordUse::kEvaluation, options_.on_bad_record, source->size()),
+      ids_(source, options_.predicts),
       stream_(source,
               [this, size = source->size()]() -> std::optional<RecordRequest> {
                 if (is_first() && requested_ < size) {
@@ -43,33 +33,6 @@ EvaluationLoader::EvaluationLoader(const ExampleSource* source, Options options)
                .max_prefetch_bytes = options_.max_prefetch_bytes,
                .stop = options_.stop}) {}
 
-absl::Status EvaluationLoader::CheckId(int64_t record,
-                                       const ExampleOutlines& examples) {
-  const std::string where = source_->Where(record);
-  if (where.empty() || examples.empty()) {
-    return absl::OkStatus();
-  }
-  const Example& example = *examples.front().example;
-  const std::string& id = example.record_id;
-  switch (example.id_kind) {
-    case Example::IdKind::kUnique:
-      break;
-    case Example::IdKind::kNumber:
-      if (!options_.predicts) {
-        return ids_.AddWithinFile(id, where);
-      }
-      break;
-    case Example::IdKind::kOfText:
-      const auto [input, is_new] =
-          inputs_.try_emplace(id, HashOf(example.long_token_ids));
-      if (!is_new && input->second == HashOf(example.long_token_ids)) {
-        return absl::OkStatus();
-      }
-      break;
-  }
-  return ids_.Add(id, where);
-}
-
 absl::StatusOr<ExampleOutlines> EvaluationLoader::TakeBatch() {
   const auto batch_size = static_cast<size_t>(options_.batch_size);
   while (left_.size() < batch_size) {
@@ -81,7 +44,11 @@ absl::StatusOr<ExampleOutlines> EvaluationLoader::TakeBatch() {
         ExampleOutlines examples,
         gate_.Pass(made->record, OutlinesOf(RequestForEvaluation(made->record),
                                             made->examples)));
-    ETC_RETURN_IF_ERROR(CheckId(made->record, examples));
+    if (!examples.empty()) {
+      const Example& example = *examples.front().example;
+      ETC_RETURN_IF_ERROR(
+          ids_.Add(made->record, example.record_id, example.id_kind));
+    }
     left_.insert(left_.end(), std::make_move_iterator(examples.begin()),
                  std::make_move_iterator(examples.end()));
   }

@@ -2,13 +2,9 @@
 #define ETC_TASKS_DATA_EVALUATION_LOADER_H_
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <limits>
-#include <map>
-#include <memory>
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -16,7 +12,7 @@
 #include "tasks/data/example_outline.h"
 #include "tasks/data/example_source.h"
 #include "tasks/data/example_stream.h"
-#include "tasks/data/id_places.h"
+#include "tasks/data/record_check.h"
 #include "tasks/data/record_gate.h"
 
 namespace etc {
@@ -41,8 +37,7 @@ class EvaluationLoader {
     int64_t batch_size = 8;
     int64_t workers = 1;
     OnBadRecord on_bad_record = OnBadRecord::kError;
-    // True if a prediction file is to be made. Ids must then be unique among
-    // all data files, also ids that are record numbers.
+    // True if a prediction file is to be made; as of RecordIds.
     bool predicts = false;
     // Like the fields of TrainingLoaderOptions.
     int64_t max_prefetch_bytes = std::numeric_limits<int64_t>::max();
@@ -69,19 +64,14 @@ class EvaluationLoader {
   // Takes batches of the examples that rank 0 makes; none at the end.
   absl::StatusOr<BatchOutlines> TakeRound();
   absl::StatusOr<ExampleOutlines> TakeBatch();
-  //   kInvalidArgument  the id of the record is that of an earlier one
-  absl::Status CheckId(int64_t record, const ExampleOutlines& examples);
   // Broadcasts another round, and prefetches the examples of this rank's batch.
   absl::Status Announce();
   // Completes the batch of this rank.
   absl::Status CompleteOwn(ExampleOutlines* batch);
 
   const Options options_;
-  const ExampleSource* const source_;
   RecordGate gate_;
-  IdPlaces ids_;
-  // The hash of the input by id, of records that may be repeated.
-  std::map<std::string, size_t> inputs_;
+  RecordIds ids_;
   int64_t requested_ = 0;
   ExampleOutlines left_;  // made, but not yet in a batch
   // Rounds that are announced: one ahead if there are several ranks, so that

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -64,16 +65,26 @@ std::string DescribeHeldOut(const std::vector<FileRecord>& records,
 
 namespace {
 
+absl::Status HoldsNoneOut(const std::vector<std::string>& strata,
+                          const HoldOutOptions& options) {
+  const std::set<std::string> labels(strata.begin(), strata.end());
+  const bool is_due =
+      std::llround(options.fraction * static_cast<double>(strata.size())) > 0;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "data.dev_fraction ", options.fraction, " of ",
+      Counted(static_cast<int64_t>(strata.size()), "record"),
+      " holds none out for evaluations",
+      is_due && labels.size() > 1
+          ? absl::StrCat(": they have ", labels.size(),
+                         " different labels, each of which keeps a record for "
+                         "training")
+          : ""));
+}
+
 // Checks that the held out records are those that the run began with.
 absl::Status CheckHeldOut(const std::vector<FileRecord>& records,
                           const std::vector<bool>& is_held_out,
                           const HoldOutOptions& options) {
-  if (std::count(is_held_out.begin(), is_held_out.end(), true) == 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("data.dev_fraction ", options.fraction, " of ",
-                     Counted(static_cast<int64_t>(records.size()), "record"),
-                     " holds none out for evaluations"));
-  }
   const std::string found = DescribeHeldOut(records, is_held_out);
   if (options.expected.empty() || options.expected == found) {
     return absl::OkStatus();
@@ -100,6 +111,9 @@ absl::StatusOr<std::vector<bool>> FindHeldOut(
     strata.push_back(stratum(record.json, record.where));
   }
   std::vector<bool> is_held_out = ChooseHeldOut(strata, options);
+  if (std::count(is_held_out.begin(), is_held_out.end(), true) == 0) {
+    return HoldsNoneOut(strata, options);
+  }
   ETC_RETURN_IF_ERROR(CheckHeldOut(records, is_held_out, options));
   return is_held_out;
 }

@@ -8,6 +8,7 @@
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
+#include "tasks/data/text_file.h"
 
 namespace etc {
 namespace {
@@ -52,6 +53,9 @@ absl::StatusOr<RecordFile> RecordFile::OpenWithin(const std::string& path,
   RecordScanner scanner(path, std::move(limits));
   uint64_t reported = 0;
   const auto consume = [&](absl::string_view contents, uint64_t file_bytes) {
+    if (reported == 0) {
+      ETC_RETURN_IF_ERROR(CheckTextStart(contents, path));
+    }
     ETC_RETURN_IF_ERROR(scanner.Scan(contents));
     const uint64_t more = file_bytes - std::exchange(reported, file_bytes);
     return listener ? listener(more) : absl::OkStatus();

@@ -28,7 +28,7 @@ class RecordFile {
   // if it is gzip); its error ends the opening and is returned.
   //   kInvalidArgument    neither an array of objects nor lines of objects; the
   //                       message names file, line and byte (of what is
-  //                       unpacked)
+  //                       unpacked), or says what CheckTextStart does
   //   kDataLoss           damaged gzip data
   //   kResourceExhausted  more than `limits` allow, or than there is memory for
   static absl::StatusOr<RecordFile> Open(

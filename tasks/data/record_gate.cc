@@ -27,6 +27,11 @@ bool IsKnownDefect(const absl::Status& status) {
   return status.GetPayload(kKnownDefect).has_value();
 }
 
+bool IsSkipped(const absl::Status& status, OnBadRecord on_bad_record) {
+  return absl::IsInvalidArgument(status) &&
+         (on_bad_record == OnBadRecord::kSkip || IsKnownDefect(status));
+}
+
 std::string SkippedText(const SkippedRecords& skipped) {
   return absl::StrCat(
       "skipped ", Counted(skipped.count, "bad record"),
@@ -55,8 +60,7 @@ absl::StatusOr<ExampleOutlines> RecordGate::Pass(
   const bool is_new = !is_counted_[index];
   is_counted_[index] = true;
   const absl::Status status = examples.status();
-  if (absl::IsInvalidArgument(status) &&
-      (on_bad_record_ == OnBadRecord::kSkip || IsKnownDefect(status))) {
+  if (IsSkipped(status, on_bad_record_)) {
     if (skipped_.count == 0) {
       skipped_.first_message = std::string(status.message());
     }

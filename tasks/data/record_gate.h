@@ -21,6 +21,9 @@ enum class OnBadRecord { kError, kSkip };
 absl::Status KnownDefect(const std::string& message);
 bool IsKnownDefect(const absl::Status& status);
 
+// True if a record whose status is that error is skipped, not the run ended.
+bool IsSkipped(const absl::Status& status, OnBadRecord on_bad_record);
+
 // Counts of records and examples that are not used, or not whole, each record
 // counted once however often it is read.
 struct SkippedRecords {

@@ -12,7 +12,6 @@
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tasks/data/data_files.h"
-#include "tasks/data/id_places.h"
 #include "tasks/data/record_gate.h"
 
 namespace etc {
@@ -24,16 +23,15 @@ using Json = nlohmann::json;
 // shard of them and all-gathers the indices.
 class FileOpener {
  public:
-  FileOpener(const std::vector<std::string>& paths,
-             const FilesListener& listener, RecordLimits limits,
-             const DataGroup& group)
+  // The files of `request` have these paths.
+  FileOpener(const std::vector<std::string>& paths, const DataRequest& request)
       : paths_(paths),
-        listener_(listener),
-        limits_(std::move(limits)),
-        group_(group),
+        listener_(request.listener),
+        limits_(request.limits),
+        group_(request.group),
         index_(RecordIndexBudget::ShareOfProcess()),
         files_(paths.size()) {
-    limits_.index = limits_.index != nullptr ? limits_.index : &index_;
+    limits_.index = &index_;
     for (size_t i = 0; i < paths.size(); ++i) {
       // A file without a size cannot be opened either: Open() returns why.
       std::error_code error;
@@ -133,25 +131,44 @@ class FileOpener {
 
 }  // namespace
 
-RecordSource::RecordSource(std::vector<RecordFile> files, ExampleMaker maker)
-    : files_(std::move(files)), maker_(std::move(maker)) {
+absl::StatusOr<Examples> OfficialRecords::Make(RecordRequest request) const {
+  const std::string where = Where(request.record);
+  return NamingOutOfMemory(
+      [&] { return absl::StrCat("making examples of ", where); },
+      [&]() -> absl::StatusOr<Examples> {
+        ETC_ASSIGN_OR_RETURN(const std::string text, Text(request.record));
+        return maker_(text, where);
+      });
+}
+
+absl::StatusOr<CheckedRecord> OfficialRecords::Check(int64_t record) const {
+  const std::string where = Where(record);
+  return NamingOutOfMemory([&] { return absl::StrCat("checking ", where); },
+                           [&]() -> absl::StatusOr<CheckedRecord> {
+                             ETC_ASSIGN_OR_RETURN(const std::string text,
+                                                  Text(record));
+                             return checker_(text, where);
+                           });
+}
+
+RecordSource::RecordSource(std::vector<RecordFile> files, ExampleMaker maker,
+                           RecordChecker checker)
+    : OfficialRecords(std::move(maker), std::move(checker)),
+      files_(std::move(files)) {
   for (const RecordFile& file : files_) {
     size_ += file.size();
   }
 }
 
 absl::StatusOr<std::unique_ptr<RecordSource>> RecordSource::Open(
-    const std::vector<std::string>& patterns, ExampleMaker maker,
-    const FilesListener& listener, RecordLimits limits,
-    const DataGroup& group) {
+    const DataRequest& request, ExampleMaker maker, RecordChecker checker) {
   ETC_ASSIGN_OR_RETURN(const std::vector<std::string> paths,
-                       FindDataFiles(patterns));
-  ETC_ASSIGN_OR_RETURN(
-      std::vector<RecordFile> files,
-      FileOpener(paths, listener, std::move(limits), group).OpenAll());
+                       FindDataFiles(request.patterns));
+  ETC_ASSIGN_OR_RETURN(std::vector<RecordFile> files,
+                       FileOpener(paths, request).OpenAll());
   // The constructor is private: make_unique cannot see it.
   return std::unique_ptr<RecordSource>(
-      new RecordSource(std::move(files), std::move(maker)));
+      new RecordSource(std::move(files), std::move(maker), std::move(checker)));
 }
 
 RecordSource::Place RecordSource::PlaceOf(int64_t record) const {
@@ -168,16 +185,9 @@ std::string RecordSource::Where(int64_t record) const {
   return place.file.Where(place.record);
 }
 
-absl::StatusOr<Examples> RecordSource::Make(RecordRequest request) const {
-  const Place place = PlaceOf(request.record);
-  const std::string where = place.file.Where(place.record);
-  return NamingOutOfMemory(
-      [&] { return absl::StrCat("making examples of ", where); },
-      [&]() -> absl::StatusOr<Examples> {
-        ETC_ASSIGN_OR_RETURN(const std::string text,
-                             place.file.Read(place.record));
-        return maker_(text, where);
-      });
+absl::StatusOr<std::string> RecordSource::Text(int64_t record) const {
+  const Place place = PlaceOf(record);
+  return place.file.Read(place.record);
 }
 
 namespace {
@@ -264,59 +274,12 @@ absl::StatusOr<std::vector<FileRecord>> ReadAllFiles(
   return records;
 }
 
-FileRecordSource::FileRecordSource(std::vector<FileRecord> records,
-                                   ExampleMaker maker, RecordChecker checker)
-    : records_(std::move(records)),
-      maker_(std::move(maker)),
-      checker_(std::move(checker)) {}
-
-int64_t FileRecordSource::size() const {
-  return static_cast<int64_t>(records_.size());
-}
-
-absl::StatusOr<Examples> FileRecordSource::Make(RecordRequest request) const {
-  const FileRecord& record = records_[static_cast<size_t>(request.record)];
-  if (!record.broken.empty()) {
-    return KnownDefect(record.broken);
+absl::StatusOr<std::string> FileRecordSource::Text(int64_t record) const {
+  const FileRecord& found = records_[static_cast<size_t>(record)];
+  if (!found.broken.empty()) {
+    return KnownDefect(found.broken);
   }
-  return NamingOutOfMemory(
-      [&] { return absl::StrCat("making examples of ", record.where); },
-      [&] { return maker_(record.json, record.where); });
-}
-
-absl::Status FileRecordSource::CheckRecords() const {
-  if (checker_ == nullptr) {
-    return absl::OkStatus();
-  }
-  for (const FileRecord& record : records_) {
-    if (record.broken.empty()) {
-      ETC_RETURN_IF_ERROR(checker_(record.json, record.where).status());
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status FileRecordSource::CheckRecordsAndIds(
-    OnBadRecord on_bad_record) const {
-  if (checker_ == nullptr) {
-    return absl::OkStatus();
-  }
-  IdPlaces ids;
-  absl::Status repeated;
-  for (const FileRecord& record : records_) {
-    if (!record.broken.empty()) {
-      continue;
-    }
-    const absl::StatusOr<RecordId> id = checker_(record.json, record.where);
-    if (id.ok()) {
-      repeated.Update(id->is_of_all_files
-                          ? ids.Add(id->id, record.where)
-                          : ids.AddWithinFile(id->id, record.where));
-    } else if (on_bad_record == OnBadRecord::kError) {
-      return id.status();
-    }
-  }
-  return repeated;
+  return found.json;
 }
 
 }  // namespace etc

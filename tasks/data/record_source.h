@@ -1,15 +1,18 @@
 #ifndef ETC_TASKS_DATA_RECORD_SOURCE_H_
 #define ETC_TASKS_DATA_RECORD_SOURCE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tasks/data/data_files.h"
+#include "tasks/data/example.h"
 #include "tasks/data/example_source.h"
 #include "tasks/data/record_file.h"
 #include "tasks/data/record_gate.h"
@@ -21,25 +24,70 @@ namespace etc {
 using ExampleMaker = std::function<absl::StatusOr<Examples>(
     const std::string& record, const std::string& where)>;
 
-// The records of official files, one file after the other.
-class RecordSource : public ExampleSource {
+// A record as it is known before its examples are made.
+struct CheckedRecord {
+  std::string id;
+  Example::IdKind id_kind = Example::IdKind::kUnique;
+  bool has_answer = true;
+};
+
+// Checks a record: returns the mistake that ExampleMaker would find in it, as
+// far as that can be told without making its examples. Arguments as there.
+using RecordChecker = std::function<absl::StatusOr<CheckedRecord>(
+    const std::string& record, const std::string& where)>;
+
+// The records of official files, each a JSON text.
+class OfficialRecords : public ExampleSource {
  public:
-  // Opens the files that `patterns` name (tasks/data/data_files.h), several at
-  // once, on as many threads as there are cores. If several have mistakes, that
-  // of the first file is returned. Without an index in `limits`, all files
-  // share RecordIndexBudget::ShareOfProcess().
+  absl::StatusOr<Examples> Make(RecordRequest request) const final;
+  // Checks a record. Costs its reading and parsing.
+  absl::StatusOr<CheckedRecord> Check(int64_t record) const;
+
+ protected:
+  OfficialRecords(ExampleMaker maker, RecordChecker checker)
+      : maker_(std::move(maker)), checker_(std::move(checker)) {}
+
+  virtual absl::StatusOr<std::string> Text(int64_t record) const = 0;
+
+ private:
+  const ExampleMaker maker_;
+  const RecordChecker checker_;
+};
+
+// A data set that a task is to open.
+struct DataRequest {
+  // Names of files, or patterns (tasks/data/data_files.h).
+  std::vector<std::string> patterns;
+  // Training needs answers: a record without one is a bad record there.
+  RecordUse use = RecordUse::kEvaluation;
+  // May be null.
+  FilesListener listener = nullptr;
+  // Without `index`.
+  RecordLimits limits = {};
+  // The processes that open it, all at the same time.
+  DataGroup group = {};
+};
+
+// The records of files of JSON objects, one file after the other, which stay in
+// the files.
+class RecordSource final : public OfficialRecords {
+ public:
+  // Opens the files of `request`, several at once, on as many threads as there
+  // are cores; `use` is left to `maker` and `checker`. If several have
+  // mistakes, that of the first file is returned. All files share
+  // RecordIndexBudget::ShareOfProcess().
   //
   // A collective operation: rank r scans files i with i % size == r; the
   // indices are all-gathered. A mistake is returned on all ranks.
   //   kFailedPrecondition  they have other files
   static absl::StatusOr<std::unique_ptr<RecordSource>> Open(
-      const std::vector<std::string>& patterns, ExampleMaker maker,
-      const FilesListener& listener = nullptr, RecordLimits limits = {},
-      const DataGroup& group = {});
+      const DataRequest& request, ExampleMaker maker, RecordChecker checker);
 
   int64_t size() const override { return size_; }
-  absl::StatusOr<Examples> Make(RecordRequest request) const override;
   std::string Where(int64_t record) const override;
+
+ protected:
+  absl::StatusOr<std::string> Text(int64_t record) const override;
 
  private:
   // A record of one of the files, by its number there.
@@ -49,10 +97,10 @@ class RecordSource : public ExampleSource {
   };
   Place PlaceOf(int64_t record) const;
 
-  RecordSource(std::vector<RecordFile> files, ExampleMaker maker);
+  RecordSource(std::vector<RecordFile> files, ExampleMaker maker,
+               RecordChecker checker);
 
-  std::vector<RecordFile> files_;
-  ExampleMaker maker_;
+  const std::vector<RecordFile> files_;
   int64_t size_ = 0;
 };
 
@@ -93,57 +141,29 @@ absl::StatusOr<std::vector<FileRecord>> ReadAllFiles(
     const std::vector<std::string>& patterns, const FileReader& read,
     const FilesListener& listener = nullptr, const RecordLimits& limits = {});
 
-// The id of a record, which evaluations tell it apart by.
-struct RecordId {
-  std::string id;
-  // True if it is known to be one in all files (Example::IdKind::kUnique);
-  // false: it is one in its file.
-  bool is_of_all_files = false;
-};
-
-// The id of a record, or a mistake in it that can be told without making its
-// examples.
-using RecordChecker = std::function<absl::StatusOr<RecordId>(
-    const std::string& record, const std::string& where)>;
-
-// A data set of such records.
-class FileRecordSource final : public ExampleSource {
+// The records of other files, all in memory.
+class FileRecordSource final : public OfficialRecords {
  public:
   FileRecordSource(std::vector<FileRecord> records, ExampleMaker maker,
-                   RecordChecker checker = nullptr);
+                   RecordChecker checker)
+      : OfficialRecords(std::move(maker), std::move(checker)),
+        records_(std::move(records)) {}
 
-  int64_t size() const override;
-  absl::StatusOr<Examples> Make(RecordRequest request) const override;
+  int64_t size() const override {
+    return static_cast<int64_t>(records_.size());
+  }
   std::string Where(int64_t record) const override {
     return records_[static_cast<size_t>(record)].where;
   }
 
   const std::vector<FileRecord>& records() const { return records_; }
-  // The first mistake that the checker finds in any record.
-  absl::Status CheckRecords() const;
-  // The same of records to evaluate, in one pass: also checks that no id comes
-  // again, as an EvaluationLoader of the records does. Such a mistake comes
-  // last. With kSkip, records that the checker refuses are passed over.
-  absl::Status CheckRecordsAndIds(OnBadRecord on_bad_record) const;
+
+ protected:
+  // KnownDefect of a broken record.
+  absl::StatusOr<std::string> Text(int64_t record) const override;
 
  private:
   const std::vector<FileRecord> records_;
-  const ExampleMaker maker_;
-  const RecordChecker checker_;
-};
-
-// A data set that a task is to open.
-struct DataRequest {
-  // Names of files, or patterns (tasks/data/data_files.h).
-  std::vector<std::string> patterns;
-  // Training needs answers: a record without one is a bad record there.
-  RecordUse use = RecordUse::kEvaluation;
-  // May be null.
-  FilesListener listener = nullptr;
-  // Without `index`.
-  RecordLimits limits = {};
-  // The processes that open it, all at the same time.
-  DataGroup group = {};
 };
 
 }  // namespace etc

@@ -1,11 +1,18 @@
 #include "tasks/data/text_file.h"
 
+#include <poll.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "absl/memory/memory.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "absl/types/span.h"
+#include "base/file_operations.h"
 #include "base/gzip_file.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
@@ -15,7 +22,60 @@ namespace {
 
 constexpr size_t kFillBytes = size_t{1} << 20;
 
+// Bytes that files of another kind have at an offset.
+struct Mark {
+  template <size_t kSize>
+  constexpr Mark(size_t at, const char (&literal)[kSize],
+                 absl::string_view kind_of_file)
+      : offset(at), bytes(literal, kSize - 1), kind(kind_of_file) {}
+
+  size_t offset;
+  absl::string_view bytes;
+  absl::string_view kind;
+};
+
+constexpr Mark kPackers[] = {
+    {0, "\x1f\x8b", "gzip"}, {0, "\xfd\x37zXZ", "xz"},
+    {4, "1AY&SY", "bzip2"},  {0, "\x28\xb5\x2f\xfd", "zstd"},
+    {0, "PK\3\4", "zip"},    {257, "ustar", "tar"},
+};
+
+// UTF-32 first: one of its marks begins as one of UTF-16 does.
+constexpr Mark kEncodings[] = {
+    {0, "\xff\xfe\0\0", "UTF-32"},
+    {0, "\0\0\xfe\xff", "UTF-32"},
+    {0, "\xff\xfe", "UTF-16"},
+    {0, "\xfe\xff", "UTF-16"},
+};
+
+// The kind of the first of `marks` that a text which begins with `start` has,
+// or "".
+absl::string_view FindKind(absl::string_view start,
+                           absl::Span<const Mark> marks) {
+  for (const Mark& mark : marks) {
+    if (start.size() > mark.offset &&
+        absl::StartsWith(start.substr(mark.offset), mark.bytes)) {
+      return mark.kind;
+    }
+  }
+  return "";
+}
+
 }  // namespace
+
+absl::Status CheckTextStart(absl::string_view start, const std::string& path) {
+  if (const absl::string_view packer = FindKind(start, kPackers);
+      !packer.empty()) {
+    return InvalidArgument(path, " should be text, but is packed by ", packer,
+                           ": unpack it first");
+  }
+  if (const absl::string_view encoding = FindKind(start, kEncodings);
+      !encoding.empty()) {
+    return InvalidArgument(path, " should be UTF-8, but begins as ", encoding,
+                           " does");
+  }
+  return absl::OkStatus();
+}
 
 void StripLineEnds(bool is_first, absl::string_view* line) {
   absl::ConsumeSuffix(line, "\r");
@@ -24,54 +84,95 @@ void StripLineEnds(bool is_first, absl::string_view* line) {
   }
 }
 
-TextFile::TextFile(RandomAccessFile file, const RecordLimits& limits)
-    : file_(std::move(file)), limits_(limits) {}
+TextFile::TextFile(std::string path, const RecordLimits& limits)
+    : path_(std::move(path)), limits_(limits) {}
 
 absl::StatusOr<std::unique_ptr<TextFile>> TextFile::Open(
     const std::string& path, const RecordLimits& limits) {
   ETC_ASSIGN_OR_RETURN(RandomAccessFile file, RandomAccessFile::Open(path));
   ETC_ASSIGN_OR_RETURN(const bool is_gzip, GzipFile::IsGzip(file));
-  auto text = absl::WrapUnique(new TextFile(std::move(file), limits));
+  auto text = absl::WrapUnique(new TextFile(path, limits));
+  text->file_.emplace(std::move(file));
   if (is_gzip) {
     ETC_ASSIGN_OR_RETURN(text->inflater_,
-                         GzipInflater::AtBeginning(&text->file_));
+                         GzipInflater::AtBeginning(&*text->file_));
   }
+  ETC_RETURN_IF_ERROR(text->CheckStart());
   return text;
+}
+
+absl::StatusOr<std::unique_ptr<TextFile>> TextFile::OpenStandardInput(
+    const RecordLimits& limits, const std::atomic<bool>* stop) {
+  auto text = absl::WrapUnique(new TextFile("stdin", limits));
+  text->stop_ = stop;
+  ETC_RETURN_IF_ERROR(text->CheckStart());
+  return text;
+}
+
+absl::Status TextFile::CheckStart() {
+  // A pipe may give fewer bytes at a time.
+  while (buffer_.size() < kTextStartBytes && !at_end_) {
+    ETC_RETURN_IF_ERROR(Fill(kTextStartBytes - buffer_.size()));
+  }
+  return CheckTextStart(buffer_, path_);
 }
 
 uint64_t TextFile::position() const {
   return inflater_ != nullptr ? inflater_->file_offset() : offset_;
 }
 
-absl::Status TextFile::FillFromGzip(char* destination, size_t* size) {
-  const size_t wanted = std::exchange(*size, 0);
-  while (*size < wanted && !inflater_->at_end()) {
-    ETC_ASSIGN_OR_RETURN(const size_t more,
-                         inflater_->Next(destination + *size, wanted - *size));
-    *size += more;
-  }
-  return absl::OkStatus();
-}
-
-absl::Status TextFile::Fill() {
+absl::Status TextFile::Fill(size_t size) {
   // Text handed out before is of no use any more.
   buffer_.erase(0, std::exchange(begin_, 0));
   const size_t before = buffer_.size();
-  size_t size = kFillBytes;
-  if (inflater_ == nullptr) {
-    size = std::min<uint64_t>(size, file_.size() - offset_);
-  }
   buffer_.resize(before + size);
-  char* const destination = buffer_.data() + before;
-  if (inflater_ == nullptr) {
-    ETC_RETURN_IF_ERROR(file_.Read(offset_, size, destination));
-    offset_ += size;
-  } else {
-    ETC_RETURN_IF_ERROR(FillFromGzip(destination, &size));
-  }
-  buffer_.resize(before + size);
-  at_end_ = size == 0;
+  ETC_ASSIGN_OR_RETURN(const size_t more, Read(size, buffer_.data() + before));
+  buffer_.resize(before + more);
+  at_end_ = more == 0;
   return absl::OkStatus();
+}
+
+absl::StatusOr<size_t> TextFile::Read(size_t size, char* destination) {
+  if (!file_.has_value()) {
+    return ReadStandardInput(size, destination);
+  }
+  if (inflater_ != nullptr) {
+    return ReadGzip(size, destination);
+  }
+  size = std::min<uint64_t>(size, file_->size() - offset_);
+  ETC_RETURN_IF_ERROR(file_->Read(offset_, size, destination));
+  offset_ += size;
+  return size;
+}
+
+absl::StatusOr<size_t> TextFile::ReadGzip(size_t size, char* destination) {
+  size_t done = 0;
+  while (done < size && !inflater_->at_end()) {
+    ETC_ASSIGN_OR_RETURN(const size_t more,
+                         inflater_->Next(destination + done, size - done));
+    done += more;
+  }
+  return done;
+}
+
+absl::StatusOr<size_t> TextFile::ReadStandardInput(size_t size,
+                                                   char* destination) {
+  constexpr int kPollMilliseconds = 200;
+  while (stop_ == nullptr || !stop_->load()) {
+    pollfd input = {.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+    if (poll(&input, 1, kPollMilliseconds) <= 0) {
+      continue;
+    }
+    const ssize_t done = read(STDIN_FILENO, destination, size);
+    if (done >= 0) {
+      offset_ += static_cast<uint64_t>(done);
+      return static_cast<size_t>(done);
+    }
+    if (errno != EINTR && errno != EAGAIN) {
+      return ErrnoStatus(errno, "read", path_);
+    }
+  }
+  return absl::CancelledError("the reading of standard input was stopped");
 }
 
 absl::StatusOr<bool> TextFile::NextLine(absl::string_view* line) {
@@ -82,7 +183,7 @@ absl::StatusOr<bool> TextFile::NextLine(absl::string_view* line) {
       break;
     }
     searched = buffer_.size() - begin_;
-    ETC_RETURN_IF_ERROR(Fill());
+    ETC_RETURN_IF_ERROR(Fill(kFillBytes));
     end = buffer_.find('\n', searched);
   }
   const bool is_last = end == std::string::npos;

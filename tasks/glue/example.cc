@@ -89,7 +89,6 @@ Glue::ExamplesOr Glue::MakeExamples(Record record,
   const std::vector<std::string>& labels = options().labels;
   auto example = std::make_shared<GlueExample>();
   example->record_id = std::move(record.id);
-  example->id_kind = Example::IdKind::kNumber;
   example->has_answer = record.has_label;
   example->gold = std::move(record.gold);
   if (record.has_label && !options().task->is_regression()) {

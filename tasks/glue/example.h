@@ -38,12 +38,16 @@ struct ConfigTable<GlueOptions> {
       Field("name", ReadName,
             "`cola`, `sst2`, `mrpc`, `qqp`, `stsb`, `mnli`, `qnli`, `rte`, "
             "`wnli` or `ax`; also `sst-2` and `sts-b`",
-            {.default_text = "required", .type_text = "text"}),
+            {.decides_outputs = true,
+             .default_text = "required",
+             .type_text = "text"}),
       Field("labels", ReadLabels,
             "the classes in the order of the outputs of `init`: models of "
             "HuggingFace for MNLI often have entailment, neutral, "
             "contradiction",
-            {.default_text = "in GLUE's order", .type_text = "list of texts"}));
+            {.decides_outputs = true,
+             .default_text = "in GLUE's order",
+             .type_text = "list of texts"}));
 };
 
 // A text, or two, as BERT or ETC reads them (tasks/inputs/text_input.h).

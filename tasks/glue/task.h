@@ -88,9 +88,9 @@ class Glue final : public Benchmark<GlueRecord, GlueExample, GlueLogits,
   std::optional<Gold> GoldOf(const Record& record) const override {
     return record.has_label ? std::optional<Gold>(record.gold) : std::nullopt;
   }
-  // False: ids are the numbers of rows.
-  bool HasIdOfAllFiles(const Record& /*record*/) const override {
-    return false;
+  // Ids are the numbers of rows.
+  Example::IdKind IdKindOf(const Record& /*record*/) const override {
+    return Example::IdKind::kNumber;
   }
   // A file of the GLUE server (doc/glue.md 8): "index<TAB>prediction", and a
   // line for each row. Scores are in it with 3 decimals, and from 0 to 5. Rows

@@ -49,7 +49,8 @@ namespace {
 
 CheckpointRunOptions RunOptionsOf(const PredictorOptions& options) {
   const TaskCallbacks& callbacks = options.callbacks;
-  CheckpointRunOptions run = {.residual_attention = options.residual_attention,
+  CheckpointRunOptions run = {.overrides = options.overrides,
+                              .residual_attention = options.residual_attention,
                               .device = options.device,
                               .predicts = true,
                               .warn = [&callbacks](const std::string& warning) {

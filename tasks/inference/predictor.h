@@ -21,6 +21,10 @@ struct PredictorOptions {
   // The task that the checkpoint should be of, by its name in a configuration
   // ("classify"); empty: any but pre-training.
   std::string task;
+  // FIELD=VALUE: options of the task that say how records are read
+  // ("classify.text=body"), and data.max_record_megabytes. data.on_bad_record
+  // decides nothing here: the error of a record is its own answer.
+  std::vector<std::string> overrides;
   // "off", "sum", "mean", "decay" or "gate", or with a number "decay=0.95" (its
   // beta) or "gate=0.5" (gates that the weights lack); empty: as the weights
   // say.

@@ -244,11 +244,15 @@ int64_t OpenkpExample::TaskBytes() const {
                               elements.capacity() * sizeof(OpenkpElement));
 }
 
+absl::Status Openkp::CheckRecord(const Record& record,
+                                 const std::string& where) const {
+  return options().official_compatibility ? CheckOfficially(record, where)
+                                          : absl::OkStatus();
+}
+
 Openkp::ExamplesOr Openkp::MakeExamples(Record record,
                                         const std::string& where) const {
-  if (options().official_compatibility) {
-    ETC_RETURN_IF_ERROR(CheckOfficially(record, where));
-  }
+  ETC_RETURN_IF_ERROR(CheckRecord(record, where));
   PageWriter writer(record, *this);
   ETC_RETURN_IF_ERROR(writer.CheckElements(where));
   if (options().fixed_block_length > 0) {
@@ -264,7 +268,6 @@ Openkp::ExamplesOr Openkp::MakeExamples(Record record,
         " words, but max_long_length is ", options().input.max_long_length);
   }
   example->record_id = record.id;
-  example->id_kind = Example::IdKind::kOfText;
   example->text = record.text;
   example->has_answer = record.key_phrases.has_value();
   if (example->has_answer) {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/json_reader.h"
 #include "etc/config.h"
@@ -68,13 +69,21 @@ class Openkp final
   }
   // Not "VDOM", which is longer.
   std::vector<std::string> DocumentFields() const override { return {"text"}; }
+  //   kInvalidArgument  with official_compatibility a url of more than 1000
+  //                     characters, a position or size that is a whole number
+  //                     (doc/openkp.md 3.1)
+  absl::Status CheckRecord(const Record& record,
+                           const std::string& where) const override;
+  // Urls may come again with the same text: some pages are twice in the
+  // official dev file.
+  Example::IdKind IdKindOf(const Record& /*record*/) const override {
+    return Example::IdKind::kOfText;
+  }
   // Makes the example; tokens beyond `max_long_length` or `max_global_length`
   // are left out.
-  //   kInvalidArgument  elements that do not cover the words in order; with
-  //                     official_compatibility a url of more than 1000
-  //                     characters, a position or size that is a whole number,
-  //                     more words than `max_long_length` (doc/openkp.md 3.1,
-  //                     3.3)
+  //   kInvalidArgument  what CheckRecord says; elements that do not cover the
+  //                     words in order; with official_compatibility more words
+  //                     than `max_long_length` (doc/openkp.md 3.3)
   ExamplesOr MakeExamples(Record record,
                           const std::string& where) const override;
   std::vector<TruncatedPart> Truncated(const Example& example) const override {

@@ -155,6 +155,12 @@ absl::StatusOr<CheckpointOwner> ReadCheckpointOwner(
   return owner;
 }
 
+bool IsAverage(const std::string& directory) {
+  const absl::StatusOr<CheckpointOwner> owner = ReadCheckpointOwner(directory);
+  return owner.ok() && owner->files.contains(kAverageFile) &&
+         owner->name == fs::path(directory).filename().string();
+}
+
 absl::Status CheckCheckpointSizes(const std::string& directory,
                                   const CheckpointOwner& owner) {
   for (const auto& [name, file] : owner.files) {

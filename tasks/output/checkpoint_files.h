@@ -66,6 +66,13 @@ absl::Status WriteCheckpointOwner(CheckpointOwner owner,
 absl::StatusOr<CheckpointOwner> ReadCheckpointOwner(
     const std::string& directory);
 
+// The file in which an average of checkpoints (AverageCheckpoints) says what it
+// is the mean of.
+inline constexpr char kAverageFile[] = "average.json";
+// Returns true if `directory` is such an average, under the name that it was
+// given.
+bool IsAverage(const std::string& directory);
+
 // Checks that each file of `owner` is in `directory` and has its size; a JSON
 // file may have any size.
 //   kDataLoss  names the first file that is missing or has another size

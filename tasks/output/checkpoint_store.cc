@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <random>
 #include <set>
 #include <system_error>
@@ -236,12 +237,12 @@ std::set<std::string> CheckpointStore::KeptNames(
         FindMetric(checkpoint.scores, kept_.metric.name);
     if (name != record.best && score.has_value() && !std::isnan(*score) &&
         IsThere(PathOf(name))) {
-      by_score.emplace_back(kept_.metric.lower_is_better ? *score : -*score,
+      by_score.emplace_back(kept_.metric.lower_is_better ? -*score : *score,
                             name);
     }
   }
-  // Names are in the order of steps: of equal scores the earlier is kept.
-  std::sort(by_score.begin(), by_score.end());
+  // Names are in the order of steps: of equal scores the latest is kept.
+  std::sort(by_score.begin(), by_score.end(), std::greater<>());
   const auto keep = [&](const auto& names, int64_t count) {
     for (int64_t i = 0; i < std::min<int64_t>(count, std::ssize(names)); ++i) {
       kept.insert(names[static_cast<size_t>(i)].second);

@@ -19,7 +19,7 @@
 namespace etc {
 
 // The checkpoints that a run keeps: the last ones, and of those with scores the
-// best ones by `metric`, of equal ones the earlier.
+// best ones by `metric`, of equal ones the latest.
 struct KeptCheckpoints {
   int64_t last = 1;
   int64_t best = 1;

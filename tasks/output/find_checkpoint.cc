@@ -135,6 +135,31 @@ absl::StatusOr<FoundCheckpoint> BestOfSeeds(
   return best->second;
 }
 
+// Returns true if the directory of a seed is that of a run, which has locked it
+// or has a store there: weights may be in a directory of this name, too.
+bool IsOfRun(const fs::path& directory) {
+  std::error_code ignored;
+  return fs::exists(directory / "lock", ignored) ||
+         fs::exists(directory / "checkpoints", ignored);
+}
+
+// Returns the error of a run, or of one of its seeds, that has no checkpoint.
+absl::Status CheckIsNoRun(const std::string& path) {
+  std::map<int64_t, std::string> seeds = SeedDirectories(path);
+  ETC_ASSIGN_OR_RETURN(const bool is_directory, IsDirectory(path));
+  if (const std::optional<int64_t> own = SeedOf(path);
+      own.has_value() && is_directory) {
+    seeds.emplace(*own, path);
+  }
+  std::erase_if(seeds, [](const auto& seed) { return !IsOfRun(seed.second); });
+  for (const auto& [seed, directory] : seeds) {
+    ETC_RETURN_IF_ERROR(SurveyCheckpoints(directory + "/checkpoints").refusal);
+  }
+  return seeds.empty() ? absl::OkStatus()
+                       : absl::FailedPreconditionError(
+                             absl::StrCat(path, " has no checkpoint yet"));
+}
+
 // Finds the checkpoint of a run, or of one of its seeds.
 absl::StatusOr<FoundCheckpoint> CheckpointOfRun(const std::string& path) {
   if (auto checkpoint = CheckpointOfSeed(path)) {
@@ -147,6 +172,7 @@ absl::StatusOr<FoundCheckpoint> CheckpointOfRun(const std::string& path) {
   if (!seeds.empty()) {
     return BestOfSeeds(path, seeds);
   }
+  ETC_RETURN_IF_ERROR(CheckIsNoRun(path));
   ETC_ASSIGN_OR_RETURN(const bool is_there, PathExists(path));
   return absl::NotFoundError(absl::StrCat(
       path, is_there ? "" : " does not exist: it",

@@ -26,9 +26,11 @@ struct FoundCheckpoint {
 //   a grid's directory      (it has grid.json) that of its best setting's run
 //
 //   kNotFound            it is none of them
-//   kFailedPrecondition  several seeds of which summary.json does not say which
-//                        is the best; the message lists their directories. A
-//                        grid of which no setting has scores yet
+//   kFailedPrecondition  a run or a seed without a checkpoint yet, or with
+//                        damaged ones alone. Several seeds of which
+//                        summary.json does not say which is the best; the
+//                        message lists their directories. A grid of which no
+//                        setting has scores yet
 absl::StatusOr<FoundCheckpoint> FindCheckpoint(const std::string& path);
 
 }  // namespace etc

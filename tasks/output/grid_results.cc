@@ -41,20 +41,28 @@ const ScoreSummary* MainScore(const GridResult& grid,
   return nullptr;
 }
 
-std::optional<size_t> BestSetting(const GridResult& result) {
-  std::optional<size_t> best;
+std::vector<size_t> BestSettings(const GridResult& result) {
+  const MainMetric metric = {.lower_is_better = result.lower_is_better};
+  std::vector<size_t> best;
   double best_median = 0;
   for (size_t i = 0; i < result.settings.size(); ++i) {
     const ScoreSummary* score = MainScore(result, result.settings[i]);
-    if (score != nullptr && !std::isnan(score->median) &&
-        (!best.has_value() ||
-         MainMetric{.lower_is_better = result.lower_is_better}.IsBetter(
-             score->median, best_median))) {
-      best = i;
+    if (score == nullptr || std::isnan(score->median)) {
+      continue;
+    }
+    if (best.empty() || metric.IsBetter(score->median, best_median)) {
+      best = {i};
       best_median = score->median;
+    } else if (score->median == best_median) {
+      best.push_back(i);
     }
   }
   return best;
+}
+
+std::optional<size_t> BestSetting(const GridResult& result) {
+  const std::vector<size_t> best = BestSettings(result);
+  return best.empty() ? std::nullopt : std::optional(best.front());
 }
 
 OrderedJson GridToJson(const GridResult& result, const std::string& task) {
@@ -118,7 +126,6 @@ std::string GridValueText(const nlohmann::json& value) {
 
 std::string FormatGridTable(const GridResult& result) {
   const bool has_deviations = HasDeviations(result);
-  const std::optional<size_t> best = BestSetting(result);
   std::vector<std::vector<std::string>> rows(1);
   for (const auto& [field, value] : result.settings.front().values.items()) {
     rows[0].push_back(field);
@@ -140,6 +147,12 @@ std::string FormatGridTable(const GridResult& result) {
                         : "");
     }
   }
+  // Behind the header and the settings.
+  std::vector<std::string> marks(rows.size());
+  const std::vector<size_t> best = BestSettings(result);
+  for (const size_t setting : best) {
+    marks[setting + 1] = setting == best.front() ? "  best" : "  equal";
+  }
   std::string table;
   for (size_t i = 0; i < rows.size(); ++i) {
     for (size_t column = 0; column < rows[i].size(); ++column) {
@@ -150,8 +163,7 @@ std::string FormatGridTable(const GridResult& result) {
       absl::StrAppendFormat(&table, "%s%*s", column == 0 ? "" : "  ",
                             static_cast<int>(width), rows[i][column]);
     }
-    const bool is_best = best.has_value() && i == *best + 1;
-    absl::StrAppend(&table, is_best ? "  best\n" : "\n");
+    absl::StrAppend(&table, marks[i], "\n");
   }
   return table;
 }
@@ -313,6 +325,20 @@ absl::Status CheckSameTask(const RunOutput& output,
 
 }  // namespace
 
+std::set<std::string> DivergedSettings(const std::string& directory) {
+  const absl::StatusOr<std::optional<StoredGrid>> grid =
+      ReadStoredGrid(directory);
+  std::set<std::string> diverged;
+  for (const SettingResult& setting : grid.ok() && grid->has_value()
+                                          ? (*grid)->settings
+                                          : std::vector<SettingResult>()) {
+    if (!setting.diverged.empty()) {
+      diverged.insert(setting.name);
+    }
+  }
+  return diverged;
+}
+
 absl::StatusOr<FoundRun> FindRun(const std::string& path) {
   ETC_ASSIGN_OR_RETURN(const std::optional<StoredGrid> file,
                        ReadStoredGrid(path));
@@ -371,6 +397,7 @@ absl::StatusOr<int64_t> WriteGridFile(const RunOutput& output,
   GridResult all = {.finished = true,
                     .main_metric = grid.main_metric,
                     .lower_is_better = grid.lower_is_better};
+  int64_t others = 0;
   for (const SettingResult* described : InOrder(before, grid.settings)) {
     ETC_ASSIGN_OR_RETURN(StoredSetting stored,
                          ReadStored(output.directory, *described));
@@ -392,12 +419,13 @@ absl::StatusOr<int64_t> WriteGridFile(const RunOutput& output,
     all.finished = all.finished && !is_withdrawn &&
                    (now == nullptr || !now->diverged.empty() ||
                     (diverged.empty() && stored.has_all(output.seeds)));
+    others += now == nullptr && diverged.empty() ? 1 : 0;
     all.settings.push_back(std::move(stored.setting));
   }
   ETC_RETURN_IF_ERROR(WriteFileAtomically(
       GridFileIn(output.directory),
       JsonText(GridToJson(all, output.task), /*indent=*/2) + "\n"));
-  return static_cast<int64_t>(all.settings.size() - grid.settings.size());
+  return others;
 }
 
 }  // namespace etc

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,9 @@ const ScoreSummary* MainScore(const GridResult& grid,
 // The setting with the best median of the main metric, of equal ones the first;
 // nothing if none was finished and evaluated.
 std::optional<size_t> BestSetting(const GridResult& result);
+// The settings with the best median of the main metric, in order; empty if none
+// was finished and evaluated.
+std::vector<size_t> BestSettings(const GridResult& result);
 
 // The contents of grid.json. "directory" is beside it; "scores" are those of
 // summary.json, and null where a setting is not finished; where it has
@@ -61,7 +65,8 @@ nlohmann::ordered_json GridToJson(const GridResult& result,
 std::string GridValueText(const nlohmann::json& value);
 
 // A line for each setting: its values, the median of the main metric and, of
-// several seeds, its standard deviation:
+// several seeds, its standard deviation; "best" behind the best one and "equal"
+// behind others with its median:
 //
 //   train.epochs  train.learning_rate  accuracy  deviation
 //              2                2e-05    0.7921     0.0102
@@ -86,6 +91,10 @@ struct FoundRun {
 //   kInvalidArgument     grid.json or a summary.json is damaged
 absl::StatusOr<FoundRun> FindRun(const std::string& path);
 
+// The settings that have diverged as grid.json in `directory` says, by name;
+// none without a valid one.
+std::set<std::string> DivergedSettings(const std::string& directory);
+
 // Checks that the output directory has no grid.json, or a valid one of the same
 // task and main metric.
 //   kInvalidArgument  the file is damaged
@@ -101,7 +110,7 @@ enum class EarlierScores { kKept, kWithdrawn };
 // (RunLock): scores are those of each setting's summary.json. `grid` has the
 // settings of this start as far as it has come; an earlier divergence of a
 // setting that this start has not begun is kept. Returns the number of other
-// settings in the file. Errors as of CheckGridFile.
+// settings in the file that have not diverged. Errors as of CheckGridFile.
 absl::StatusOr<int64_t> WriteGridFile(const RunOutput& output,
                                       const GridResult& grid,
                                       EarlierScores earlier_scores);

@@ -12,6 +12,11 @@
 
 namespace etc {
 
+// Field of the line of an evaluation: times that changed settings have
+// discarded the scores before it, so that it is compared with none of them;
+// absent: 0.
+inline constexpr char kScoresForgotten[] = "scores_forgotten";
+
 // A file of one JSON object a line, which can be followed.
 class MetricsLog {
  public:

@@ -31,7 +31,8 @@ absl::StatusOr<SpecialTokens> FindSpecialTokens(const Tokenizer& tokenizer,
     return NoPiece(
         absl::StrCat("a piece ",
                      mask_piece.empty() ? "[MASK] or <mask>" : mask_piece),
-        "to put in the place of masked tokens");
+        "to put in the place of masked tokens (pretrain.mask_piece names "
+        "another)");
   }
   return tokens;
 }

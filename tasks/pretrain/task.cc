@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/counted.h"
 #include "base/status_macros.h"
 #include "etc/weights/pretraining_parameters.h"
 #include "tasks/config/field_list.h"
@@ -45,12 +46,31 @@ MaskedLmOptions MaskedLmOf(const PretrainOptions& options,
           .vocab_size = special.vocab_size};
 }
 
-CorpusPartOptions PartOf(const PretrainOptions& options, bool development,
-                         int64_t one_in) {
-  return {.development = development,
-          .development_one_in = one_in,
-          .min_sentences = options.min_sentences,
-          .max_sentences = options.max_sentences};
+// The examples of a part of stores, with the stores, as Open makes them.
+class CorpusSource final : public JoinedSource {
+ public:
+  CorpusSource(std::vector<std::unique_ptr<ExampleSource>> sources,
+               std::vector<std::string> descriptions, TokenStores stores,
+               const CorpusPartOptions& part)
+      : JoinedSource(std::move(sources), std::move(descriptions)),
+        stores_(std::move(stores)),
+        part_(part) {}
+
+  const TokenStores& stores() const { return stores_; }
+  const CorpusPartOptions& part() const { return part_; }
+
+ private:
+  const TokenStores stores_;
+  const CorpusPartOptions part_;
+};
+
+// The first store that has a document of the part, which one of them has.
+const TokenStore& FirstStoreWith(const CorpusPartOptions& part,
+                                 const TokenStores& stores) {
+  CorpusCounts ignored;
+  return **std::find_if(stores.begin(), stores.end(), [&](const auto& store) {
+    return SelectDocuments(*store, part, &ignored).ok();
+  });
 }
 
 // Checks that the model has the rows that examples need, and the vocabulary the
@@ -123,13 +143,15 @@ absl::StatusOr<std::unique_ptr<ExampleSource>> PretrainTask::Open(
     const DataRequest& request) const {
   const bool held_out =
       request.use == RecordUse::kEvaluation && request.patterns.empty();
-  Part part = {.development = request.use == RecordUse::kEvaluation};
-  if (held_out && holds_out()) {
-    part.one_in = options_.development_one_in;
-  } else if (part.development) {
-    part.one_in = 1;  // all of it
-  } else if (config_.data.dev.empty()) {
-    part.one_in = options_.development_one_in;
+  CorpusPartOptions part = {
+      .development = request.use == RecordUse::kEvaluation,
+      .development_one_in = 0,
+      .min_sentences = options_.min_sentences,
+      .max_sentences = options_.max_sentences};
+  if (part.development && !held_out) {
+    part.development_one_in = 1;  // all of it
+  } else if (held_out || config_.data.dev.empty()) {
+    part.development_one_in = options_.development_one_in;
   }
   std::vector<std::string> paths;
   if (!held_out || holds_out()) {
@@ -140,15 +162,27 @@ absl::StatusOr<std::unique_ptr<ExampleSource>> PretrainTask::Open(
 }
 
 absl::StatusOr<std::unique_ptr<ExampleSource>> PretrainTask::OpenParts(
-    const std::vector<std::string>& paths, const Part& part) const {
+    const std::vector<std::string>& paths,
+    const CorpusPartOptions& asked) const {
+  TokenStores stores;
+  for (const std::string& path : paths) {
+    ETC_ASSIGN_OR_RETURN(stores.emplace_back(), OpenStore(path));
+  }
+  const int64_t needed = options_.objective == "mlm_nsp" ? 2 : 1;
+  const CorpusPartOptions part = HoldOutSmallest(stores, asked, needed);
+  const char* const use = part.development ? "evaluation: " : "training: ";
   std::vector<std::unique_ptr<ExampleSource>> sources;
   std::vector<std::string> descriptions;
+  if (part.development && part.held_out_up_to > 0) {
+    descriptions.push_back(absl::StrCat(
+        use, "pretrain.development_one_in ", part.development_one_in,
+        " holds out too few documents that are long enough; held out instead, "
+        "by the smallest hash: ",
+        Counted(needed, "document"), " (choose a smaller number for more)"));
+  }
   absl::Status without_documents;  // of the first such store
-  for (const std::string& path : paths) {
-    ETC_ASSIGN_OR_RETURN(std::shared_ptr<const TokenStore> store,
-                         OpenStore(path));
-    absl::StatusOr<Opened> opened = OpenPart(std::move(store), part);
-    const char* const use = part.development ? "evaluation: " : "training: ";
+  for (const auto& store : stores) {
+    absl::StatusOr<Opened> opened = OpenPart(store, part);
     if (absl::IsFailedPrecondition(opened.status())) {
       without_documents.Update(opened.status());
       descriptions.push_back(
@@ -157,13 +191,14 @@ absl::StatusOr<std::unique_ptr<ExampleSource>> PretrainTask::OpenParts(
     }
     ETC_RETURN_IF_ERROR(opened.status());
     sources.push_back(std::move(opened->source));
-    descriptions.push_back(absl::StrCat(use, path, ": ", opened->description));
+    descriptions.push_back(
+        absl::StrCat(use, store->path(), ": ", opened->description));
   }
   if (sources.empty() && !without_documents.ok()) {
     return without_documents;
   }
-  return std::make_unique<JoinedSource>(std::move(sources),
-                                        std::move(descriptions));
+  return std::make_unique<CorpusSource>(
+      std::move(sources), std::move(descriptions), std::move(stores), part);
 }
 
 absl::StatusOr<std::shared_ptr<const TokenStore>> PretrainTask::OpenStore(
@@ -175,31 +210,18 @@ absl::StatusOr<std::shared_ptr<const TokenStore>> PretrainTask::OpenStore(
   return store;
 }
 
-absl::StatusOr<std::shared_ptr<const TokenStore>> PretrainTask::FirstStoreWith(
-    const CorpusPartOptions& part) const {
-  ETC_ASSIGN_OR_RETURN(const std::vector<std::string> paths,
-                       FindDataFiles(config_.data.train));
-  std::shared_ptr<const TokenStore> store;
-  for (const std::string& path : paths) {
-    ETC_ASSIGN_OR_RETURN(store, OpenStore(path));
-    CorpusCounts ignored;
-    if (SelectDocuments(*store, part, &ignored).ok()) {
-      break;
-    }
-  }
-  return store;
-}
-
 absl::StatusOr<PretrainTask::Opened> PretrainTask::OpenPart(
-    std::shared_ptr<const TokenStore> store, const Part& part) const {
+    std::shared_ptr<const TokenStore> store,
+    const CorpusPartOptions& part) const {
   return ReadsPairs(config_) ? OpenPairs(std::move(store), part)
                              : OpenPacked(std::move(store), part);
 }
 
 absl::StatusOr<PretrainTask::Opened> PretrainTask::OpenPairs(
-    std::shared_ptr<const TokenStore> store, const Part& part) const {
+    std::shared_ptr<const TokenStore> store,
+    const CorpusPartOptions& part) const {
   const PairSourceOptions options = {
-      .corpus = PartOf(options_, part.development, part.one_in),
+      .corpus = part,
       .pairs = {.max_length = config_.data.max_global_length,
                 .short_sequence_rate = options_.short_sequence_rate,
                 .cls_id = special_.cls_id,
@@ -218,9 +240,10 @@ absl::StatusOr<PretrainTask::Opened> PretrainTask::OpenPairs(
 }
 
 absl::StatusOr<PretrainTask::Opened> PretrainTask::OpenPacked(
-    std::shared_ptr<const TokenStore> store, const Part& part) const {
+    std::shared_ptr<const TokenStore> store,
+    const CorpusPartOptions& part) const {
   const PackedSourceOptions options = {
-      .corpus = PartOf(options_, part.development, part.one_in),
+      .corpus = part,
       .packing = {.max_long = config_.data.max_long_length,
                   .max_global = config_.data.max_global_length,
                   .min_fraction = options_.packing_full,
@@ -242,12 +265,21 @@ absl::StatusOr<PretrainTask::Opened> PretrainTask::OpenPacked(
 
 absl::StatusOr<std::vector<std::string>> PretrainTask::DescribeData(
     const ExampleSource& train, const ExampleSource& dev) const {
+  const auto& training = dynamic_cast<const CorpusSource&>(train);
+  const auto& evaluation = dynamic_cast<const CorpusSource&>(dev);
   std::vector<std::string> lines;
-  for (const ExampleSource* source : {&train, &dev}) {
-    if (const auto* joined = dynamic_cast<const JoinedSource*>(source)) {
-      lines.insert(lines.end(), joined->descriptions().begin(),
-                   joined->descriptions().end());
-    }
+  for (const CorpusSource* source : {&training, &evaluation}) {
+    lines.insert(lines.end(), source->descriptions().begin(),
+                 source->descriptions().end());
+  }
+  const int64_t shared = config_.data.dev.empty()
+                             ? 0
+                             : CountShared(evaluation.stores(),
+                                           training.stores(), training.part());
+  if (shared > 0) {
+    lines.push_back(absl::StrCat(
+        "warning: data.dev and data.train share ", Counted(shared, "document"),
+        ": scores are of text that the model is trained on"));
   }
   if (options_.whole_words && !MarksWords(tokenizer_)) {
     if (config_.task_options.contains("whole_words")) {
@@ -266,17 +298,11 @@ absl::StatusOr<std::vector<std::string>> PretrainTask::DescribeData(
   if (dev.size() == 0) {
     return lines;
   }
-  const bool holds_some = config_.data.dev.empty();
-  const CorpusPartOptions training =
-      PartOf(options_, /*development=*/false,
-             holds_some ? options_.development_one_in : 0);
-  ETC_ASSIGN_OR_RETURN(const std::shared_ptr<const TokenStore> store,
-                       FirstStoreWith(training));
   ETC_ASSIGN_OR_RETURN(
       const UnigramBaseline baseline,
       ComputeUnigramBaseline(
-          *store, dev,
-          {.corpus = training, .max_training_tokens = kTokensCounted}));
+          FirstStoreWith(training.part(), training.stores()), dev,
+          {.corpus = training.part(), .max_training_tokens = kTokensCounted}));
   lines.push_back(absl::StrFormat(
       "always answering \"%s\" gives masked_lm_accuracy %.4f",
       tokenizer_.tokenizer->Piece(baseline.token), baseline.accuracy));

@@ -19,7 +19,8 @@ namespace etc {
 // Pre-training on token stores (doc/pretraining.md): the field "task" is
 // kPretrainingTask (etc/weights/pretraining_parameters.h). Its data are written
 // by `realetc tokenize`; if data.dev is empty, some documents of data.train are
-// held out by their hash.
+// held out by their hash: at least one, or two for the next sentence, where
+// there are more.
 class PretrainTask final : public Task {
  public:
   //   kInvalidArgument  ReadPretrainOptions; a vocabulary without the pieces
@@ -35,7 +36,8 @@ class PretrainTask final : public Task {
   bool holds_out() const override { return options_.development_one_in > 0; }
   // Describes the documents left out of each store, and the accuracy of always
   // answering the most frequent token of the first; warns if whole words leave
-  // few masks, or are not known.
+  // few masks, or are not known, and if data.train has documents of data.dev.
+  // `train` and `dev` are made by Open.
   //   kInvalidArgument     the configuration asks for whole words, but no piece
   //                        of the vocabulary continues one
   //   kFailedPrecondition  CheckWholeWordMasks
@@ -51,12 +53,6 @@ class PretrainTask final : public Task {
   PretrainTask(const FinetuneConfig& config, PretrainOptions options,
                CorpusTokenizer tokenizer, SpecialTokens special);
 
-  // The part of a corpus that is asked for, which is the whole store where
-  // data.dev names others.
-  struct Part {
-    bool development = false;
-    int64_t one_in = 0;
-  };
   // A store's examples, and a line about them.
   struct Opened {
     std::unique_ptr<ExampleSource> source;
@@ -64,17 +60,16 @@ class PretrainTask final : public Task {
   };
   absl::StatusOr<std::shared_ptr<const TokenStore>> OpenStore(
       const std::string& path) const;
-  // The first store of data.train that has a document of the part.
-  absl::StatusOr<std::shared_ptr<const TokenStore>> FirstStoreWith(
-      const CorpusPartOptions& part) const;
+  // Opens the part of all stores at `paths`.
   absl::StatusOr<std::unique_ptr<ExampleSource>> OpenParts(
-      const std::vector<std::string>& paths, const Part& part) const;
+      const std::vector<std::string>& paths,
+      const CorpusPartOptions& asked) const;
   absl::StatusOr<Opened> OpenPart(std::shared_ptr<const TokenStore> store,
-                                  const Part& part) const;
+                                  const CorpusPartOptions& part) const;
   absl::StatusOr<Opened> OpenPairs(std::shared_ptr<const TokenStore> store,
-                                   const Part& part) const;
+                                   const CorpusPartOptions& part) const;
   absl::StatusOr<Opened> OpenPacked(std::shared_ptr<const TokenStore> store,
-                                    const Part& part) const;
+                                    const CorpusPartOptions& part) const;
 
   const FinetuneConfig config_;
   const PretrainOptions options_;

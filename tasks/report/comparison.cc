@@ -143,8 +143,8 @@ std::string Headline(Certainty certainty, bool is_better,
                           " against ", without,
                           ": that takes at least two seeds of each.");
     case Certainty::kOverlap:
-      return absl::StrCat("Not shown: the seeds of ", with, " and ", without,
-                          " overlap.");
+      return absl::StrCat("No difference can be shown: the seeds of ", with,
+                          " and ", without, " overlap.");
     case Certainty::kHint:
       return absl::StrCat(is_better ? "Probably yes: " : "Probably no: ", claim,
                           ", but so few seeds are only a hint.");
@@ -208,7 +208,7 @@ Verdict Compare(const RunGroup& with, const RunGroup& without,
   const auto goes_on = [](const RunGroup& group) {
     return !group.not_begun.empty() ||
            std::any_of(group.runs.begin(), group.runs.end(),
-                       [](const LoggedRun& run) { return !run.finished; });
+                       [](const LoggedRun& run) { return !run.has_ended(); });
   };
   if (goes_on(with) || goes_on(without)) {
     verdict.detail += " Not all of these runs have ended.";
@@ -279,10 +279,12 @@ const LoggedEvaluation* BestEvaluation(const LoggedRun& run,
   for (const LoggedEvaluation& evaluation : run.log.evaluations) {
     const std::optional<double> value =
         FindMetric(evaluation.metrics, metric.name);
-    if (!value.has_value() || !std::isfinite(*value)) {
+    if (!value.has_value() || !std::isfinite(*value) ||
+        evaluation.scores_forgotten <
+            run.log.evaluations.back().scores_forgotten) {
       continue;
     }
-    if (best == nullptr || metric.IsBetter(*value, best_value)) {
+    if (best == nullptr || !metric.IsBetter(best_value, *value)) {
       best = &evaluation;
       best_value = *value;
     }

@@ -27,8 +27,9 @@ std::vector<std::string> EvaluatedMetrics(absl::Span<const RunGroup> groups);
 absl::StatusOr<MainMetric> ComparedMetric(absl::Span<const RunGroup> groups,
                                           const std::string& wanted);
 
-// The best evaluation of a run by `metric`, of equal ones the first; null if it
-// has none with that metric.
+// The best evaluation of a run by `metric`, of equal ones the latest, of those
+// whose scores were not discarded; null if it has none with that metric. Runs
+// of earlier versions have the earliest of equal ones as their best checkpoint.
 const LoggedEvaluation* BestEvaluation(const LoggedRun& run,
                                        const MainMetric& metric);
 

@@ -14,12 +14,15 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "base/directory.h"
 #include "base/json_reader.h"
 #include "base/path_lookup.h"
 #include "base/status_macros.h"
 #include "tasks/config/run_settings.h"
 #include "tasks/output/find_checkpoint.h"
+#include "tasks/output/grid_results.h"
+#include "tasks/output/metrics_log.h"
 #include "tasks/output/results.h"
 #include "tasks/output/sealed_json.h"
 
@@ -50,6 +53,10 @@ void AddLine(const Json& line, int64_t step, MetricsFile* file) {
   if (evaluation != line.end()) {
     LoggedEvaluation& added = file->evaluations.emplace_back();
     added.step = step;
+    if (const auto forgotten = line.find(kScoresForgotten);
+        forgotten != line.end() && forgotten->is_number_integer()) {
+      added.scores_forgotten = forgotten->get<int64_t>();
+    }
     file->main_metric = ReadMainMetric(line);
     if (evaluation->is_object()) {
       for (const auto& [name, value] : evaluation->items()) {
@@ -60,9 +67,11 @@ void AddLine(const Json& line, int64_t step, MetricsFile* file) {
     }
     return;
   }
-  for (const auto& [name, value] : line.items()) {
-    if (name != "step" && value.is_number()) {
-      file->curves[name].emplace_back(step, value.get<double>());
+  const Json numbers = line.flatten();  // "/scores/l2l/largest/0"
+  for (const auto& [place, value] : numbers.items()) {
+    if (place != "/step" && value.is_number()) {
+      file->curves[absl::StrReplaceAll(place.substr(1), {{"/", "."}})]
+          .emplace_back(step, value.get<double>());
     }
   }
   const auto loss = line.find("loss");
@@ -191,6 +200,16 @@ RunGroup* AddRun(LoggedRun run, const RunGroup& described, size_t first,
   return joined;
 }
 
+// Returns true if the runs in `directory` are those of a setting that has
+// diverged, as the grid around it says.
+bool HasDiverged(const std::string& directory) {
+  std::error_code ignored;
+  // "." has no name of its own.
+  const fs::path whole = fs::weakly_canonical(directory, ignored);
+  return DivergedSettings(whole.parent_path().string())
+      .contains(whole.filename().string());
+}
+
 // Adds the seeds of an output directory, or a single one; false if it is not
 // the directory of a run.
 absl::StatusOr<bool> AddDirectory(const std::string& directory,
@@ -199,21 +218,24 @@ absl::StatusOr<bool> AddDirectory(const std::string& directory,
   RunGroup described = {.directory = directory};
   ETC_RETURN_IF_ERROR(ReadNames(directory + "/summary.json", &described));
   std::map<int64_t, std::string> seeds;
+  std::string setting = directory;
   if (const std::optional<int64_t> own = SeedOf(directory)) {
     seeds = {{*own, directory}};
-    ETC_RETURN_IF_ERROR(
-        ReadNames(FolderOf(directory) + "/summary.json", &described));
+    setting = FolderOf(directory);
+    ETC_RETURN_IF_ERROR(ReadNames(setting + "/summary.json", &described));
   } else {
     seeds = SeedDirectories(directory);
   }
+  const bool has_diverged = !seeds.empty() && HasDiverged(setting);
   const size_t first = groups->size();
   std::vector<LoggedRun> begun;
   std::vector<int64_t> not_begun;
   for (const auto& [seed, path] : seeds) {
     ETC_ASSIGN_OR_RETURN(std::optional<LoggedRun> run, ReadRun(path, seed));
     if (run.has_value()) {
+      run->diverged = has_diverged && !run->finished;
       begun.push_back(*std::move(run));
-    } else {
+    } else if (!has_diverged) {
       not_begun.push_back(seed);
     }
   }

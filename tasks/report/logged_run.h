@@ -22,11 +22,14 @@ using Curve = std::vector<std::pair<int64_t, double>>;
 struct LoggedEvaluation {
   int64_t step = 0;
   Metrics metrics;  // those that are numbers
+  // Times that the scores before it were discarded (kScoresForgotten).
+  int64_t scores_forgotten = 0;
 };
 
 // The lines of a metrics.jsonl.
 struct MetricsFile {
-  // By the field of the lines of updates ("loss"): all that are numbers.
+  // By the field of the lines of updates ("loss"): all that are numbers, those
+  // within it by their place ("scores.l2l.largest.0", of the first layer).
   // Values that are infinite or no numbers are left out.
   std::map<std::string, Curve> curves;
   std::vector<LoggedEvaluation> evaluations;
@@ -55,11 +58,16 @@ struct LoggedRun {
   MetricsFile log = {};
   // True if it has a result.json.
   bool finished = false;
+  // True if it has none because its setting of a grid has diverged.
+  bool diverged = false;
   // RunSettings, of its result or its last checkpoint; null: neither is there
   // yet.
   nlohmann::json settings = {};
   // Directory of the best checkpoint; empty: there is none.
   std::string checkpoint = {};
+
+  // True if no update of it will follow.
+  bool has_ended() const { return finished || diverged; }
 };
 
 // Runs that differ in their seed at most: one output directory, or one setting

@@ -91,7 +91,7 @@ bool AllEnded(const std::vector<RunGroup>& groups) {
   return std::all_of(groups.begin(), groups.end(), [](const RunGroup& group) {
     return group.not_begun.empty() &&
            std::all_of(group.runs.begin(), group.runs.end(),
-                       [](const LoggedRun& run) { return run.finished; });
+                       [](const LoggedRun& run) { return run.has_ended(); });
   });
 }
 
@@ -332,7 +332,9 @@ std::string SeedTable(const Report& report) {
           NumberCell(best == nullptr ? "-" : absl::StrCat(best->step)),
           NumberCell(absl::StrCat(run.log.steps)),
           Cell(absl::StrCat(
-              run.finished ? "ended" : "not ended",
+              run.finished   ? "ended"
+              : run.diverged ? "diverged"
+                             : "not ended",
               run.log.lost_losses > 0
                   ? absl::StrCat("; the loss of ",
                                  Counted(run.log.lost_losses, "update"),

@@ -11,13 +11,20 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "base/counted.h"
 #include "base/directory.h"
 #include "base/file.h"
+#include "base/json_reader.h"
 #include "base/json_text.h"
+#include "base/path_lookup.h"
 #include "base/status_macros.h"
+#include "etc/config.h"
+#include "etc/encoder_decoder/config.h"
 #include "etc/weights/checkpoint.h"
 #include "nlohmann/json.hpp"
+#include "tasks/config/config.h"
+#include "tasks/config/run_settings.h"
 #include "tasks/output/checkpoint_files.h"
 #include "tasks/output/checkpoint_record.h"
 #include "tasks/output/checkpoint_survey.h"
@@ -28,6 +35,7 @@ namespace etc {
 namespace {
 
 namespace fs = std::filesystem;
+using Json = nlohmann::json;
 
 constexpr char kModelFile[] = "model.safetensors";
 
@@ -89,6 +97,65 @@ absl::StatusOr<fs::path> FindStore(const std::string& path) {
   return found.front();
 }
 
+// A whole checkpoint of a store.
+struct Kept {
+  int64_t step = 0;
+  std::string directory;
+  bool is_interim = false;
+};
+
+// The newest comes first.
+std::vector<Kept> WholeCheckpoints(const fs::path& store) {
+  // Checkpoints that are not in it are described by their own files.
+  const CheckpointRecord record =
+      ReadCheckpointRecord(store.string()).value_or(CheckpointRecord());
+  std::vector<Kept> whole;
+  for (const std::string& name : StepDirectories(store)) {
+    const std::string path = (store / name).string();
+    const absl::StatusOr<CheckpointOwner> owner = ReadCheckpointOwner(path);
+    if (!owner.ok() || owner->name != name ||
+        !CheckCheckpointSizes(path, *owner).ok()) {
+      continue;
+    }
+    const auto recorded = record.checkpoints.find(name);
+    whole.push_back({.step = StepOfCheckpoint(name),
+                     .directory = path,
+                     .is_interim = recorded == record.checkpoints.end()
+                                       ? owner->is_interim
+                                       : recorded->second.is_interim});
+  }
+  std::reverse(whole.begin(), whole.end());
+  return whole;
+}
+
+// `train.keep_last` of the run as it wrote the checkpoint.
+absl::StatusOr<int64_t> KeepLastOf(const std::string& checkpoint) {
+  const std::string path = checkpoint + "/finetune.json";
+  ETC_ASSIGN_OR_RETURN(const Json json, ReadJsonFile(path));
+  int64_t keep_last = TrainConfig().keep_last;
+  JsonObjectReader run(json, path);
+  if (const Json* object = run.Raw("train", /*required=*/false)) {
+    JsonObjectReader train(*object, run.Where("train"));
+    train.Optional("keep_last", &keep_last);
+    ETC_RETURN_IF_ERROR(train.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  }
+  ETC_RETURN_IF_ERROR(run.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  return keep_last;
+}
+
+// Selects the checkpoints that train.keep_last kept, and not their scores: when
+// each was written, it and keep_last - 1 before it stayed.
+absl::StatusOr<std::vector<Kept>> LastOnes(std::vector<Kept> newest_first) {
+  for (size_t i = 0; i < newest_first.size(); ++i) {
+    ETC_ASSIGN_OR_RETURN(const int64_t keep_last,
+                         KeepLastOf(newest_first[i].directory));
+    const size_t stayed =
+        i + static_cast<size_t>(std::max<int64_t>(keep_last, 1));
+    newest_first.resize(std::min(newest_first.size(), stayed));
+  }
+  return newest_first;
+}
+
 // One of the checkpoints that are averaged.
 struct Source {
   std::string directory;
@@ -122,11 +189,53 @@ absl::StatusOr<torch::Tensor> Mean(const std::vector<Source>& sources,
                        : last;
 }
 
+// The model of a checkpoint, without the fields that only training reads.
+absl::StatusOr<Json> ComputedModel(const std::string& checkpoint) {
+  const std::string decoder =
+      absl::StrCat(checkpoint, "/", kEncoderDecoderFile);
+  ETC_ASSIGN_OR_RETURN(const bool translates, PathExists(decoder));
+  std::string text;
+  if (translates) {
+    ETC_ASSIGN_OR_RETURN(const Json json, ReadJsonFile(decoder));
+    ETC_ASSIGN_OR_RETURN(const EncoderDecoderConfig config,
+                         EncoderDecoderConfigFromJson(json, decoder));
+    text = EncoderDecoderConfigToJson(config);
+  } else {
+    std::vector<std::string> ignored;
+    ETC_ASSIGN_OR_RETURN(
+        const EtcConfig config,
+        ReadEtcConfig(absl::StrCat(checkpoint, "/etc_config.json"), &ignored));
+    text = EtcConfigToJson(config);
+  }
+  Json model = Json::parse(text);
+  for (const absl::string_view field : kTrainingModelFields) {
+    model.erase(std::string(field));
+  }
+  return model;
+}
+
+// Weights of two functions have no mean that computes either.
+absl::Status CheckSameModel(const std::string& checkpoint,
+                            const std::string& first) {
+  ETC_ASSIGN_OR_RETURN(const Json model, ComputedModel(checkpoint));
+  ETC_ASSIGN_OR_RETURN(const Json wanted, ComputedModel(first));
+  for (const auto& [field, value] : wanted.items()) {
+    const Json found = model.value(field, Json());
+    if (found != value) {
+      return InvalidArgument(checkpoint, ": ", field, " should be ",
+                             JsonText(value), ", as in ", first, ", but is ",
+                             JsonText(found));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::vector<Source>> OpenSources(
     const std::vector<std::string>& directories) {
   std::vector<Source> sources;
   for (const std::string& directory : directories) {
     const std::string path = absl::StrCat(directory, "/", kModelFile);
+    ETC_RETURN_IF_ERROR(CheckSameModel(directory, directories.front()));
     ETC_RETURN_IF_ERROR(CheckCheckpointFiles(path));
     ETC_ASSIGN_OR_RETURN(TensorReader reader, TensorReader::Open(path));
     if (!sources.empty() && reader.Names() != sources.front().reader.Names()) {
@@ -180,10 +289,9 @@ absl::Status WriteAverage(const CheckpointsToAverage& checkpoints,
     names.push_back(fs::path(path).filename().string());
   }
   ETC_RETURN_IF_ERROR(WriteFileAtomically(
-      directory + "/average.json",
-      JsonText(
-          nlohmann::json{{"checkpoints", names}, {"steps", checkpoints.steps}},
-          /*indent=*/2) +
+      absl::StrCat(directory, "/", kAverageFile),
+      JsonText(Json{{"checkpoints", names}, {"steps", checkpoints.steps}},
+               /*indent=*/2) +
           "\n"));
   ETC_ASSIGN_OR_RETURN(const CheckpointOwner owner,
                        ReadCheckpointOwner(newest));
@@ -203,23 +311,12 @@ absl::StatusOr<CheckpointsToAverage> FindCheckpointsToAverage(
         options.last);
   }
   ETC_ASSIGN_OR_RETURN(const fs::path store, FindStore(options.directory));
-  // Checkpoints that are not in it are described by their own files.
-  const CheckpointRecord record =
-      ReadCheckpointRecord(store.string()).value_or(CheckpointRecord());
+  ETC_ASSIGN_OR_RETURN(const std::vector<Kept> last_ones,
+                       LastOnes(WholeCheckpoints(store)));
   std::map<int64_t, std::string> by_step;
-  for (const std::string& name : StepDirectories(store)) {
-    const std::string path = (store / name).string();
-    const absl::StatusOr<CheckpointOwner> owner = ReadCheckpointOwner(path);
-    const int64_t step = StepOfCheckpoint(name);
-    if (step > options.up_to_step || !owner.ok() || owner->name != name) {
-      continue;
-    }
-    const auto recorded = record.checkpoints.find(name);
-    const bool is_interim = recorded == record.checkpoints.end()
-                                ? owner->is_interim
-                                : recorded->second.is_interim;
-    if (!is_interim && CheckCheckpointSizes(path, *owner).ok()) {
-      by_step[step] = path;
+  for (const Kept& kept : last_ones) {
+    if (!kept.is_interim && kept.step <= options.up_to_step) {
+      by_step.emplace(kept.step, kept.directory);  // the newest comes first
     }
   }
   const int64_t found = std::ssize(by_step);
@@ -230,8 +327,9 @@ absl::StatusOr<CheckpointsToAverage> FindCheckpointsToAverage(
         options.up_to_step < std::numeric_limits<int64_t>::max()
             ? absl::StrCat(" of up to ", options.up_to_step, " updates")
             : "",
-        " (train.keep_last says how many a run keeps; those of a stop and of "
-        "train.checkpoint_minutes do not count)");
+        " (train.keep_last says how many a run keeps; older ones, kept for "
+        "their scores, and those of a stop and of train.checkpoint_minutes do "
+        "not count)");
   }
   CheckpointsToAverage result;
   result.seed_directory = store.parent_path().string();
@@ -244,22 +342,28 @@ absl::StatusOr<CheckpointsToAverage> FindCheckpointsToAverage(
 }
 
 absl::Status AverageCheckpoints(const CheckpointsToAverage& checkpoints,
-                                const std::string& output) {
-  std::error_code ignored;
-  const fs::path named = WholePath(output);
-  if (fs::exists(fs::symlink_status(named, ignored))) {
+                                const std::string& output, bool overwrite) {
+  const std::string named = WholePath(output).string();
+  ETC_ASSIGN_OR_RETURN(const bool is_there, EntryExists(named));
+  if (is_there && !IsAverage(named)) {
     return absl::AlreadyExistsError(
         absl::StrCat(output, " is there already: choose another directory"));
   }
-  const std::string name = named.filename().string();
-  ETC_RETURN_IF_ERROR(RemoveAbandonedTemporaries(FolderOf(named.string())));
-  const std::string unfinished = TemporaryName(named.string(), /*number=*/0);
-  const absl::Status written = WriteAverage(checkpoints, name, unfinished);
+  ETC_RETURN_IF_ERROR(CheckMayReplace(named, overwrite));
+  ETC_RETURN_IF_ERROR(RemoveAbandonedTemporaries(FolderOf(named)));
+  const std::string unfinished = TemporaryName(named, /*number=*/0);
+  const absl::Status written = WriteAverage(
+      checkpoints, fs::path(named).filename().string(), unfinished);
   if (!written.ok()) {
     RemoveTree(unfinished).IgnoreError();  // the first error is the cause
     return written;
   }
-  return RenameEntry(unfinished, named.string());
+  const std::string replaced = TemporaryName(named, /*number=*/1);
+  if (is_there) {
+    ETC_RETURN_IF_ERROR(RenameEntry(named, replaced));
+  }
+  ETC_RETURN_IF_ERROR(RenameEntry(unfinished, named));
+  return RemoveTree(replaced);
 }
 
 }  // namespace etc

@@ -31,11 +31,13 @@ struct CheckpointsToAverage {
 };
 
 // Finds whole checkpoints by their owner.json, whether or not checkpoints.json
-// names them, but no interim ones (CheckpointOwner). Of two after the same
+// names them, but no interim ones (CheckpointOwner), and none older than
+// train.keep_last kept, which are there for their scores. Of two after the same
 // number of updates the later counts.
 //   kNotFound            there are no checkpoints at the path
 //   kInvalidArgument     there are fewer than `last`, or `last` is below 1; the
-//                        path is that of one checkpoint
+//                        path is that of one checkpoint; a finetune.json is
+//                        none
 //   kFailedPrecondition  the path is that of a run with several seeds; the
 //                        message lists them
 absl::StatusOr<CheckpointsToAverage> FindCheckpointsToAverage(
@@ -46,15 +48,19 @@ absl::StatusOr<CheckpointsToAverage> FindCheckpointsToAverage(
 // they are that, and then divided (Vaswani et al. 2017; doc/translation.md
 // 4.7). Configuration, vocabulary and tensors of integers are those of the last
 // one; its state of training is left out, so no run is resumed from an average.
-// average.json says what was averaged. The directory gets its name when all of
-// it is on disk.
-//   kAlreadyExists    there is something at `output`
-//   kInvalidArgument  the checkpoints have other tensors, shapes or dtypes than
-//                     the last one, or one that is infinite or not a number
+// average.json says what was averaged. The directory gets its name, and with
+// `overwrite` takes the place of an earlier average (IsAverage), when all of it
+// is on disk.
+//   kAlreadyExists    there is something else at `output`, or not `overwrite`
+//   kInvalidArgument  the checkpoints compute another function than the first
+//                     one (etc_config.json, encoder_decoder.json), have other
+//                     tensors, shapes or dtypes, or an element that is infinite
+//                     or not a number
 //   kDataLoss         a checkpoint is not as it was written
 // and the system's errors.
 absl::Status AverageCheckpoints(const CheckpointsToAverage& checkpoints,
-                                const std::string& output);
+                                const std::string& output,
+                                bool overwrite = false);
 
 }  // namespace etc
 

@@ -5,8 +5,11 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/counted.h"
 #include "base/file_operations.h"
 #include "base/out_of_memory.h"
@@ -15,9 +18,13 @@
 #include "etc/weights/checkpoint.h"
 #include "etc/weights/gates.h"
 #include "etc/weights/pretraining_parameters.h"
+#include "nlohmann/json.hpp"
+#include "tasks/config/grid.h"
 #include "tasks/data/data_files.h"
+#include "tasks/data/record_check.h"
 #include "tasks/data/record_gate.h"
 #include "tasks/output/find_checkpoint.h"
+#include "tasks/registry.h"
 #include "tasks/task/task.h"
 #include "tasks/train/device.h"
 #include "tasks/train/finetune.h"
@@ -44,12 +51,21 @@ absl::StatusOr<NamedTensors> GatesFor(const EtcConfig& trained,
   return ReadGates(reader);
 }
 
-// Sets the mode that the options name, and warns if it is none that computes
-// what the model was trained with: one that was trained with scores needs them,
-// and the other way round.
+// Sets the mode that the options name, of a translation model on all three
+// paths, and warns if it is none that computes what the model was trained with.
 absl::Status SetResidual(const std::string& directory,
                          const CheckpointRunOptions& options,
                          FinetuneConfig* config) {
+  if (config->encoder_decoder.has_value()) {
+    EncoderDecoderConfig& paths = *config->encoder_decoder;
+    const std::string before = ResidualText(paths);
+    ETC_RETURN_IF_ERROR(
+        ApplyResidualChoice(options.residual_attention, directory, &paths));
+    if (before != ResidualText(paths)) {
+      options.warn(OtherModeText(before, ResidualText(paths)));
+    }
+    return absl::OkStatus();
+  }
   const EtcConfig trained = config->model;
   EtcConfig& now = config->model;
   ETC_RETURN_IF_ERROR(
@@ -63,12 +79,41 @@ absl::Status SetResidual(const std::string& directory,
         " sets gates of models that have none; this one keeps its own"));
   }
   if (ComputedMode(trained, gates) != ComputedMode(now, gates)) {
-    const std::string before = ResidualText(trained);
-    options.warn(absl::StrCat(
-        "residual attention: trained with ", before, ", now ",
-        ResidualText(now), "; the model has learnt with the scores of ", before,
-        ", so expect worse results: to compare the two, fine-tune with each"));
+    options.warn(OtherModeText(ResidualText(trained), ResidualText(now)));
   }
+  return absl::OkStatus();
+}
+
+// Applies `overrides`, of fields that say how files are read.
+absl::Status SetReading(const std::vector<std::string>& overrides,
+                        FinetuneConfig* config) {
+  if (overrides.empty()) {
+    return absl::OkStatus();
+  }
+  ETC_ASSIGN_OR_RETURN(const TaskEntry* entry, FindTask(config->task));
+  std::vector<std::string> fields = entry->reading_options;
+  fields.insert(fields.end(),
+                {"data.max_record_megabytes", "data.on_bad_record"});
+  nlohmann::json json = {
+      {"data", config->json.value("data", nlohmann::json::object())},
+      {config->task, config->task_options}};
+  for (const std::string& text : overrides) {
+    if (absl::c_none_of(fields, [&text](const std::string& field) {
+          return absl::StartsWith(text, absl::StrCat(field, "="));
+        })) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--set ", text, " should set one of the fields that ",
+                       "say how the data of ", config->task,
+                       " are read: ", absl::StrJoin(fields, ", ")));
+    }
+    ETC_RETURN_IF_ERROR(ApplyOverride(text, &json, TypesOfFields()));
+  }
+  absl::StrAppend(&config->source, " with --set");
+  ETC_ASSIGN_OR_RETURN(ScoringConfig reading,
+                       ReadScoringConfig(json, config->source, config->task));
+  config->data.max_record_megabytes = reading.data.max_record_megabytes;
+  config->data.on_bad_record = reading.data.on_bad_record;
+  config->task_options = std::move(reading.task_options);
   return absl::OkStatus();
 }
 
@@ -87,13 +132,12 @@ absl::StatusOr<FinetuneConfig> ConfigOfRun(
                      " is of pre-training, which predicts nothing that has a "
                      "file: `realetc evaluate` scores it"));
   }
+  ETC_RETURN_IF_ERROR(SetReading(options.overrides, &config));
   if (!options.data.empty()) {
     config.data.dev = options.data;
-  }
-  if (!options.residual_attention.empty() && config.task == kTranslationTask) {
-    return absl::InvalidArgumentError(
-        "--residual is for encoders; a translation model has scores on three "
-        "paths, as it was trained");
+    if (config.data.dev_fraction > 0) {
+      config.data.train = options.data;  // of which records may be held out
+    }
   }
   if (!options.residual_attention.empty()) {
     ETC_RETURN_IF_ERROR(SetResidual(directory, options, &config));
@@ -199,20 +243,57 @@ absl::Status CheckFiles(const std::string& directory, const CheckpointRun& run,
   return options.context.Agree(status);
 }
 
-// Opens the records, and checks those that are in memory before the model is
-// loaded: a mistake in the last one would come after all others had been run.
+absl::StatusOr<std::unique_ptr<ExampleSource>> OpenData(
+    const CheckpointRun& run, const CheckpointRunOptions& options) {
+  const DataConfig& data = run.config.data;
+  DataRequest request = {
+      .use = options.predicts ? RecordUse::kPrediction : RecordUse::kEvaluation,
+      .limits = RecordLimitsOf(data)};
+  // Other data than those of the training are another number of records, or are
+  // read in another way.
+  if (!options.data.empty() && !options.predicts && !data.dev_records.empty()) {
+    auto held_out = OpenRecords(*run.setup.task, request, options.context);
+    if (held_out.ok()) {
+      options.context.Message(absl::StrCat(
+          "--data has the training data of the run: only the records that it "
+          "held out of them (data.dev_fraction) are evaluated, ",
+          data.dev_records));
+      return held_out;
+    }
+    if (!absl::IsFailedPrecondition(held_out.status()) &&
+        !absl::IsInvalidArgument(held_out.status())) {
+      return held_out;
+    }
+  }
+  request.patterns = data.dev;
+  auto records = OpenRecords(*run.setup.task, request, options.context);
+  return absl::IsNotFound(records.status()) && options.data.empty()
+             ? absl::NotFoundError(
+                   absl::StrCat(records.status().message(),
+                                " (give its new place with --data)"))
+             : std::move(records);
+}
+
+absl::Status NoAnswers() {
+  return absl::FailedPreconditionError(
+      "the data have no answers, so there is nothing to score; see realetc "
+      "predict");
+}
+
+// Opens the records, and checks all of them before the model is loaded: a
+// mistake in the last one would come after all others had been run.
 absl::StatusOr<std::unique_ptr<ExampleSource>> OpenCheckedRecords(
     const CheckpointRun& run, const CheckpointRunOptions& options) {
+  ETC_ASSIGN_OR_RETURN(std::unique_ptr<ExampleSource> records,
+                       OpenData(run, options));
   ETC_ASSIGN_OR_RETURN(
-      std::unique_ptr<ExampleSource> records,
-      OpenRecords(*run.setup.task,
-                  {.patterns = run.config.data.dev,
-                   .use = options.predicts ? RecordUse::kPrediction
-                                           : RecordUse::kEvaluation,
-                   .limits = RecordLimitsOf(run.config.data)},
-                  options.context));
-  ETC_RETURN_IF_ERROR(
-      options.context.Agree(CheckEvaluationRecords(run.config.data, *records)));
+      const RecordCounts counts,
+      CheckEvaluationRecords(
+          run.config.data, *records, options.context,
+          options.predicts ? RecordUse::kPrediction : RecordUse::kEvaluation));
+  if (options.needs_scores && counts.have_no_answers()) {
+    return NoAnswers();
+  }
   return records;
 }
 
@@ -293,6 +374,9 @@ absl::StatusOr<CheckpointRun> RunCheckpoint(
                                                 *records, evaluate));
   if (options.context.is_first()) {
     ETC_RETURN_IF_ERROR(ReportLeftOut(*records, run.evaluation, options));
+  }
+  if (options.needs_scores && run.evaluation.metrics.empty()) {
+    return NoAnswers();
   }
   return run;
 }

@@ -29,8 +29,14 @@ struct CheckpointRunOptions {
   // Directory that fine-tuning wrote: of a checkpoint, or of a grid, run or
   // seed, whose best one is taken (FindCheckpoint).
   std::string checkpoint;
-  // Official files; empty: the dev files of the checkpoint's configuration.
+  // Official files; empty: the dev files of the checkpoint's configuration. Of
+  // the training data of a run that held some of their records out, whatever
+  // their place is now, evaluations take those alone, and say so.
   std::vector<std::string> data;
+  // FIELD=VALUE: options of the task that say how files are read
+  // (TaskEntry::reading_options), data.max_record_megabytes and
+  // data.on_bad_record.
+  std::vector<std::string> overrides;
   // "off", "sum", "mean", "decay" or "gate", or with a number "decay=0.95" (its
   // beta) or "gate=0.5" (gates that the weights lack); empty: as the weights
   // say.
@@ -40,6 +46,9 @@ struct CheckpointRunOptions {
   // True if the run makes a prediction file: answers are not read then.
   // Pre-training has no such file.
   bool predicts = false;
+  // True if data in which no record has an answer are an error, found before
+  // the model is loaded. Else they have no scores.
+  bool needs_scores = false;
   // Called before the model is loaded, on rank 0 alone: with the files that are
   // read, and the prefixes of those that the task writes beside its predictions
   // (PredictionFile). Its error ends the run. May be empty.
@@ -66,7 +75,8 @@ struct CheckpointRun {
 };
 
 // The configuration with which the checkpoint in `directory` is run.
-//   kInvalidArgument  it is of pre-training, and `options.predicts`
+//   kInvalidArgument  it is of pre-training, and `options.predicts`; one of
+//                     `options.overrides` sets another field
 absl::StatusOr<FinetuneConfig> ConfigOfRun(const std::string& directory,
                                            const CheckpointRunOptions& options);
 
@@ -77,8 +87,10 @@ absl::StatusOr<TaskModel> LoadModelOfRun(const std::string& directory,
                                          const Task& task,
                                          const torch::Device& device);
 
-// Evaluates or predicts as `options` say. Errors also as of DeviceOfRun and
+// Evaluates or predicts as `options` say. All records are checked before the
+// model is loaded (CheckEvaluationRecords). Errors also as of DeviceOfRun and
 // SetThreads.
+//   kFailedPrecondition  no record has an answer, and `options.needs_scores`
 absl::StatusOr<CheckpointRun> RunCheckpoint(
     const CheckpointRunOptions& options);
 

@@ -89,10 +89,14 @@ char ProgressOf(const FinetuneConfig& config) {
   return is_begun ? kBegun : kNotBegun;
 }
 
-absl::Status HasRunAlready(const FinetuneConfig& config) {
-  return absl::AlreadyExistsError(absl::StrCat(
-      config.output,
-      " has a run already: resume it, or choose another output directory"));
+// Checks that a setting of a grid has no run, which could not be replaced.
+absl::Status CheckNotBegun(const FinetuneConfig& config) {
+  return ProgressOf(config) == kNotBegun
+             ? absl::OkStatus()
+             : absl::AlreadyExistsError(absl::StrCat(
+                   config.output,
+                   " has a run already: resume it, or choose another output "
+                   "directory"));
 }
 
 // The settings of a grid differ between two starts: which of them belong to the
@@ -159,13 +163,14 @@ class Warnings {
 absl::StatusOr<GridResult> FinetuneAlone(FinetuneConfig config,
                                          const FinetuneOptions& options,
                                          Warnings warnings) {
-  ETC_RETURN_IF_ERROR(CheckWithoutData(config, options));
-  ETC_RETURN_IF_ERROR(OnRankZero(options.context.group, [&] {
-    const absl::Status checked = CheckKindOfDirectory(config);
-    return checked.ok() && options.resume
+  const auto check = [&]() -> absl::Status {
+    ETC_RETURN_IF_ERROR(CheckWithoutData(config, options));
+    ETC_RETURN_IF_ERROR(CheckKindOfDirectory(config));
+    return options.resume && !options.or_begin
                ? CheckHasRun(config.output, {config.output})
-               : checked;
-  }));
+               : absl::OkStatus();
+  };
+  ETC_RETURN_IF_ERROR(OnRankZero(options.context.group, check));
   // Before the data are read, which may take long.
   ETC_ASSIGN_OR_RETURN(const RunClaims claims, ClaimRuns(config, options));
   ETC_ASSIGN_OR_RETURN(const TaskSetup setup, SetUpTraining(&config));
@@ -186,8 +191,8 @@ absl::StatusOr<GridResult> FinetuneAlone(FinetuneConfig config,
 absl::Status CheckSettingWithoutData(const GridSetting& setting,
                                      const FinetuneOptions& options) {
   const FinetuneConfig& config = setting.config;
-  if (!options.resume && ProgressOf(config) != kNotBegun) {
-    return HasRunAlready(config);
+  if (!options.resume) {
+    ETC_RETURN_IF_ERROR(CheckNotBegun(config));
   }
   absl::Status status = CheckWithoutData(config, options);
   if (status.ok()) {
@@ -204,7 +209,8 @@ absl::Status CheckGridWithoutData(const FinetuneConfig& config,
   return OnRankZero(options.context.group, [&]() -> absl::Status {
     ETC_RETURN_IF_ERROR(CheckKindOfDirectory(config));
     std::error_code ignored;
-    if (options.resume && !std::filesystem::exists(GridFile(config), ignored)) {
+    if (options.resume && !options.or_begin &&
+        !std::filesystem::exists(GridFile(config), ignored)) {
       std::vector<std::string> directories;
       for (const GridSetting& setting : settings) {
         directories.push_back(setting.config.output);
@@ -441,12 +447,25 @@ absl::StatusOr<std::vector<TriedSetting>> TryGrid(
                          return FindTask(task).status();
                        }));
   // Before the data of the first one are read.
-  ETC_RETURN_IF_ERROR(OnRankZero(options.context.group,
-                                 [&] { return CheckKindOfDirectory(config); }));
+  const auto check = [&]() -> absl::Status {
+    ETC_RETURN_IF_ERROR(CheckKindOfDirectory(config));
+    if (!config.grid.empty()) {
+      for (const GridSetting& setting : settings) {
+        ETC_RETURN_IF_ERROR(CheckNotBegun(setting.config));
+      }
+    }
+    return absl::OkStatus();
+  };
+  ETC_RETURN_IF_ERROR(OnRankZero(options.context.group, check));
   Warnings warnings(warn);
   GridResult grid;
   std::vector<TriedSetting> tried;
   for (GridSetting& setting : settings) {
+    if (!setting.name.empty()) {
+      options.context.Message(absl::StrCat("setting ", tried.size() + 1, " of ",
+                                           settings.size(), ": ",
+                                           setting.name));
+    }
     const auto try_setting = [&]() -> absl::Status {
       ETC_ASSIGN_OR_RETURN(const TaskSetup setup,
                            SetUpTraining(&setting.config));

@@ -19,8 +19,9 @@ absl::StatusOr<FinetuneConfig> ReadTaskConfig(
   const auto check_task = [](const std::string& name) {
     return FindTask(name).status();
   };
-  ETC_ASSIGN_OR_RETURN(FinetuneConfig config,
-                       ReadFinetuneConfig(path, overrides, check_task));
+  ETC_ASSIGN_OR_RETURN(
+      FinetuneConfig config,
+      ReadFinetuneConfig(path, overrides, check_task, TypesOfFields()));
   ETC_ASSIGN_OR_RETURN(const std::vector<GridSetting> settings,
                        ExpandGrid(config, check_task));
   for (const GridSetting& setting : settings) {

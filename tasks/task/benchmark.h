@@ -359,18 +359,19 @@ class Benchmark {
   // Names the fields that may hold the text of the document for people: the
   // first of them that a record has does. Without one the longest field does.
   virtual std::vector<std::string> DocumentFields() const { return {}; }
-  // Returns the errors of MakeExamples that can be told without a tokenizer:
-  // all records of has_own_files are checked before a run. `where` is the place
-  // of the record and starts each message.
+  // Returns the errors of MakeExamples that can be told without a tokenizer,
+  // beyond those of ReadRecord: records are checked before a run. `where` is
+  // the place of the record and starts each message.
   virtual absl::Status CheckRecord(const R& /*record*/,
                                    const std::string& /*where*/) const {
     return absl::OkStatus();
   }
   // The same of Example::training_error; empty: there is none.
   virtual std::string TrainingError(const R& /*record*/) const { return ""; }
-  // Returns true if the id of a record is known to be one in all files; false:
-  // it is one in its file.
-  virtual bool HasIdOfAllFiles(const R& /*record*/) const { return true; }
+  // The meaning of a record's id.
+  virtual etc::Example::IdKind IdKindOf(const R& /*record*/) const {
+    return etc::Example::IdKind::kUnique;
+  }
   // The text by whose values data.dev_fraction divides records
   // (info().holds_out_records).
   virtual std::string Stratum(const R& /*record*/) const { return ""; }

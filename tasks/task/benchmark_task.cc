@@ -60,6 +60,10 @@ absl::StatusOr<std::unique_ptr<ExampleSource>> RecordTask::Open(
     }
     return examples;
   };
+  const auto check = [this, use = request.use](const std::string& record,
+                                               const std::string& where) {
+    return CheckRecord(record, where, use);
+  };
   if (const FileReader reader = Reader(); reader != nullptr) {
     const bool held_out = holds_out() && request.patterns.empty() &&
                           request.use == RecordUse::kEvaluation;
@@ -71,15 +75,9 @@ absl::StatusOr<std::unique_ptr<ExampleSource>> RecordTask::Open(
                      request.patterns == held_out_.patterns)) {
       ETC_ASSIGN_OR_RETURN(records, Divide(std::move(records), held_out));
     }
-    return std::make_unique<FileRecordSource>(
-        std::move(records), make,
-        [this, use = request.use](const std::string& record,
-                                  const std::string& where) {
-          return CheckRecord(record, where, use);
-        });
+    return std::make_unique<FileRecordSource>(std::move(records), make, check);
   }
-  return RecordSource::Open(request.patterns, make, request.listener,
-                            request.limits, request.group);
+  return RecordSource::Open(request, make, check);
 }
 
 absl::StatusOr<std::vector<FileRecord>> RecordTask::Divide(

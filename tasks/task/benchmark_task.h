@@ -76,12 +76,12 @@ class RecordTask : public Task {
   virtual absl::StatusOr<Examples> MakeExamplesOf(
       const std::any& record, const std::string& where) const = 0;
 
-  // The id of a record, or the error that MakeExamples (for predictions
+  // Checks a record: returns the error that MakeExamples (for predictions
   // MakeExamplesToPredict), or a training on the examples, would find in it, as
   // far as it can be told without a tokenizer.
-  virtual absl::StatusOr<RecordId> CheckRecord(const std::string& record,
-                                               const std::string& where,
-                                               RecordUse use) const = 0;
+  virtual absl::StatusOr<CheckedRecord> CheckRecord(const std::string& record,
+                                                    const std::string& where,
+                                                    RecordUse use) const = 0;
 
   // The prediction for one record from all of its examples. `logits[i]` are the
   // tensors [1, ...] of examples[i], on the CPU.
@@ -370,9 +370,9 @@ class BenchmarkTask : public RecordTask {
     return benchmark_.FileContents(answers);
   }
 
-  absl::StatusOr<RecordId> CheckRecord(const std::string& record,
-                                       const std::string& where,
-                                       RecordUse use) const override {
+  absl::StatusOr<CheckedRecord> CheckRecord(const std::string& record,
+                                            const std::string& where,
+                                            RecordUse use) const override {
     ETC_ASSIGN_OR_RETURN(
         typename B::Record parsed,
         use == RecordUse::kPrediction
@@ -384,17 +384,30 @@ class BenchmarkTask : public RecordTask {
       if (!error.empty()) {
         return absl::InvalidArgumentError(absl::StrCat(where, error));
       }
-      if (!benchmark_.GoldOf(parsed).has_value()) {
-        return NoAnswer(where, parsed.id);
-      }
     }
-    const bool is_of_all_files = benchmark_.HasIdOfAllFiles(parsed);
-    return RecordId{.id = std::move(parsed.id),
-                    .is_of_all_files = is_of_all_files};
+    CheckedRecord checked = {
+        .id_kind = benchmark_.IdKindOf(parsed),
+        .has_answer = benchmark_.GoldOf(parsed).has_value()};
+    if (use == RecordUse::kTraining && !checked.has_answer) {
+      return NoAnswer(where, parsed.id);
+    }
+    checked.id = std::move(parsed.id);
+    return checked;
   }
 
   std::shared_ptr<TaskHead> MakeHead() const override {
     return make_head_(model_, benchmark_.options());
+  }
+
+  std::vector<std::string> OutputSettings() const override {
+    std::vector<std::string> settings;
+    ForEachField(benchmark_.options(), [&](const auto& field, const auto&) {
+      if (field.rule.decides_outputs) {
+        settings.push_back(
+            absl::StrCat(benchmark_.info().name, ".", field.name));
+      }
+    });
+    return settings;
   }
 
   std::unique_ptr<TaskPredictions> MakePredictions() const override {
@@ -435,9 +448,11 @@ class BenchmarkTask : public RecordTask {
  private:
   absl::StatusOr<Examples> ExamplesOf(typename B::Record record,
                                       const std::string& where) const {
+    const auto id_kind = benchmark_.IdKindOf(record);
     ETC_ASSIGN_OR_RETURN(const auto examples,
                          benchmark_.MakeExamples(std::move(record), where));
     for (const auto& example : examples) {
+      example->id_kind = id_kind;
       example->is_truncated = !benchmark_.Truncated(*example).empty();
     }
     return Examples(examples.begin(), examples.end());
@@ -563,6 +578,19 @@ absl::StatusOr<JudgedRecords> JudgeFilesOfTask(const ScoredFiles& files,
       reading.limits);
 }
 
+// The options of B that say how files are read: "classify.delimiter".
+template <typename B>
+std::vector<std::string> ReadingOptions() {
+  std::vector<std::string> names;
+  typename B::Options options;
+  ForEachField(options, [&names](const auto& field, const auto&) {
+    if (field.rule.reads_files) {
+      names.push_back(absl::StrCat(B().info().name, ".", field.name));
+    }
+  });
+  return names;
+}
+
 // The entry of benchmark B in the registry, with the function that makes its
 // head.
 template <typename B>
@@ -571,6 +599,7 @@ TaskEntry BenchmarkEntry(MakeHeadFunction<B> make_head) {
   return {.name = info.name,
           .description = info.description,
           .fields = DescribeTable<typename B::Options>(info.name),
+          .reading_options = ReadingOptions<B>(),
           .make =
               [make_head](const FinetuneConfig& config,
                           std::shared_ptr<const Tokenizer> tokenizer) {

@@ -168,6 +168,10 @@ class Task {
 
   virtual std::shared_ptr<TaskHead> MakeHead() const = 0;
 
+  // The settings on which the number and the meaning of the head's outputs
+  // depend: {"glue.name", "glue.labels"}.
+  virtual std::vector<std::string> OutputSettings() const { return {}; }
+
   virtual std::unique_ptr<TaskPredictions> MakePredictions() const = 0;
 
   // The metric by which checkpoints are compared; larger is better.

@@ -39,6 +39,10 @@ struct TaskEntry {
   std::string description;
   // The fields of the object of its name.
   std::vector<FieldDescription> fields = {};
+  // Fields of the object "model" where it is not EtcConfig's.
+  std::vector<FieldDescription> model_fields = {};
+  // Names of the options that say how files are read: "classify.delimiter".
+  std::vector<std::string> reading_options = {};
   // The task as the configuration has it.
   //   kInvalidArgument  a mistake in the object of the task's name
   std::function<absl::StatusOr<std::unique_ptr<Task>>(

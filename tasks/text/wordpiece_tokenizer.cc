@@ -8,10 +8,10 @@
 
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/printable.h"
 #include "base/status_macros.h"
 #include "etc/weights/tokenizer_files.h"
 #include "etc/weights/tokenizer_statements.h"
@@ -180,7 +180,7 @@ class WordPieceTokenizer : public Tokenizer {
 // A line, or the beginning of a long one, for messages.
 std::string Quoted(absl::string_view line) {
   constexpr size_t kShown = 60;
-  return absl::StrCat("\"", absl::CEscape(line.substr(0, kShown)),
+  return absl::StrCat("\"", Printable(line.substr(0, kShown)),
                       line.size() > kShown ? "..." : "", "\"");
 }
 

@@ -14,11 +14,13 @@
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "tasks/data/text_file.h"
+#include "tasks/tokens/tags.h"
 
 namespace etc {
 namespace {
 
 constexpr char kDocumentStart[] = "-DOCSTART-";
+constexpr char kTextsHint[] = "; texts that are not split go into JSON lines";
 
 std::vector<std::string> ColumnsOfLine(absl::string_view line) {
   return absl::StrContains(line, '\t')
@@ -97,12 +99,14 @@ class ConllReader {
     }
     if (num_columns_ == 0) {
       ETC_RETURN_IF_ERROR(FindColumns(columns.size(), number));
+      ETC_RETURN_IF_ERROR(CheckLabel(columns));
     }
     if (columns.size() != num_columns_) {
       return InvalidArgument(
           path_, ":", number, " should have ",
           Counted(static_cast<int64_t>(num_columns_), "column"), ", as line ",
-          first_line_, " has, but has ", columns.size());
+          first_line_, " has, but has ", columns.size(),
+          num_columns_ == 1 ? kTextsHint : "");
     }
     if (absl::StripAsciiWhitespace(columns[*word_]).empty()) {
       return InvalidArgument(path_, ":", number,
@@ -170,6 +174,23 @@ class ConllReader {
           " they are the same");
     }
     return absl::OkStatus();
+  }
+
+  // Checks that the first line has a label where it should have one, or CoNLL's
+  // "_" for none: the words of a line of text are columns, too. Last columns of
+  // CoNLL-U are of many kinds.
+  absl::Status CheckLabel(const std::vector<std::string>& columns) const {
+    if (!label_.has_value() || is_conllu_ || columns[*label_] == "_" ||
+        TagMistake("O", columns[*label_], TagReading::kConlleval).empty()) {
+      return absl::OkStatus();
+    }
+    return InvalidArgument(
+        path_, ":", first_line_, " is read as CoNLL, whose column ",
+        *label_ + 1,
+        " (tokens.label_column) should be a label such as \"O\" or ",
+        "\"B-town\", but is ", QuotedName(columns[*label_]), kTextsHint,
+        ", and columns without labels are read with tokens.label_column=",
+        num_columns_ + 1);
   }
 
   // Begins a document and a sentence where the line says so.

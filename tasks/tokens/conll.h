@@ -35,7 +35,8 @@ inline constexpr char kConllLinesField[] = "\nlines";
 // or "8.1", unless that is the word) are left out.
 //   kInvalidArgument    a line with more or fewer columns than the first one,
 //                       or that is not UTF-8; no column of words or documents,
-//                       or one column for both
+//                       or one column for both; the first word has neither a
+//                       label nor "_" in the column of labels (but .conllu)
 //   kResourceExhausted  a line is longer than `limits` say
 // and errors of TextFile.
 absl::StatusOr<std::vector<ConllDocument>> ReadConllFile(

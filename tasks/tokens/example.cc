@@ -150,8 +150,6 @@ Tokens::ExamplesOr Tokens::MakeExamples(Record record,
   ETC_RETURN_IF_ERROR(CheckRecord(record, where));
   auto example = std::make_shared<TokensExample>();
   example->record_id = std::move(record.id);
-  example->id_kind =
-      record.has_id ? Example::IdKind::kUnique : Example::IdKind::kNumber;
   InputOptions input = options().input;
   if (record.sentences.empty()) {
     example->text = std::move(record.text);

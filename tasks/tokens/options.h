@@ -54,26 +54,35 @@ struct ConfigTable<TokensOptions> {
                                                 "strict_iob2", "strict_iobes"};
   static constexpr auto kFields = std::make_tuple(
       Field("format", &O::format, "`\"conll\"` or `\"json\"`",
-            {.one_of = kFormats, .default_text = "by the name"}),
+            {.one_of = kFormats,
+             .reads_files = true,
+             .default_text = "by the name"}),
       Field("word_column", &O::word_column,
             "CoNLL: column of the words, from 1 on, or from the last one, -1, "
             "on",
-            {.least = -1000, .most = 1000, .more_bounds = "not 0"}),
+            {.least = -1000,
+             .most = 1000,
+             .reads_files = true,
+             .more_bounds = "not 0"}),
       Field("label_column", &O::label_column, "CoNLL: column of the labels",
-            {.least = -1000, .most = 1000, .more_bounds = "not 0"}),
+            {.least = -1000,
+             .most = 1000,
+             .reads_files = true,
+             .more_bounds = "not 0"}),
       Field("document_column", &O::document_column,
             "CoNLL: column of the document's id; 0: there is none, and "
             "`-DOCSTART-` begins a document, or, where a file has none, each "
             "sentence",
-            {.least = -1000, .most = 1000}),
+            {.least = -1000, .most = 1000, .reads_files = true}),
       Field("tags", &O::tags,
             "how labels of words are read: `\"iob2\"`, where `I-` without `B-` "
             "is an error, or as `\"conlleval\"` and seqeval do, which take it "
             "for a beginning: IOB1, IOBES; as seqeval's mode strict does: "
             "`\"strict_iob2\"`, `\"strict_iobes\"`",
-            {.one_of = kTags}),
+            {.one_of = kTags, .reads_files = true}),
       Field("labels", ReadLabels, "all labels that a span may have",
-            {.default_text = "those of the training data",
+            {.decides_outputs = true,
+             .default_text = "those of the training data",
              .type_text = "list of texts",
              .more_bounds = "at least one, each once"}));
 };

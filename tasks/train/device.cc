@@ -9,8 +9,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "attention/sparse_attention.h"
+#include "base/amx.h"
 #include "base/bfloat16.h"
+#include "base/device_time.h"
+#include "base/matrix_product.h"
 #include "base/status_macros.h"
 #include "tasks/train/memory_plan.h"
 
@@ -24,6 +28,27 @@ Function* OfCudaRuntime(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
 }
 constexpr int kCudaSuccess = 0;
+
+double SecondsOfProduct(const torch::Tensor& a, const torch::Tensor& b) {
+  constexpr int64_t kTimes = 3;
+  const auto multiply = [&] { MatrixProduct(a, b); };
+  multiply();
+  return MedianSecondsOn(torch::kCPU, kTimes, multiply);
+}
+
+// The seconds of a linear layer's product in bfloat16, rounded factors given,
+// over those in float32.
+double MeasuredBfloat16Time() {
+  constexpr int64_t kRows = 1024;
+  constexpr int64_t kFeatures = 768;
+  static const double time = [] {
+    const torch::Tensor a = torch::ones({kRows, kFeatures});
+    const torch::Tensor b = torch::ones({kFeatures, kFeatures});
+    return SecondsOfProduct(ToBfloat16(a), ToBfloat16(b)) /
+           SecondsOfProduct(a, b);
+  }();
+  return time;
+}
 
 // In bfloat16 the devices of compute capability 8.0 have products.
 constexpr int64_t kBfloat16Major = 8;
@@ -74,9 +99,27 @@ std::string PrecisionWarning(const torch::Device& device,
   if (!device.is_cpu() || config.train.precision != "bf16") {
     return "";
   }
-  switch (kernels::Bfloat16ProductsOfThisCpu()) {
+  const kernels::Bfloat16Products products =
+      kernels::Bfloat16ProductsOfThisCpu();
+  return Bfloat16Warning(
+      products,
+      products == kernels::Bfloat16Products::kFast && !kernels::HasAmx()
+          ? MeasuredBfloat16Time()
+          : 0);
+}
+
+std::string Bfloat16Warning(kernels::Bfloat16Products products,
+                            double bfloat16_time) {
+  // Below it the precisions are as fast as each other, on a busy machine.
+  constexpr double kSlower = 1.2;
+  switch (products) {
     case kernels::Bfloat16Products::kFast:
-      break;
+      return bfloat16_time < kSlower
+                 ? ""
+                 : absl::StrFormat(
+                       "train.precision is bf16, which is slower than fp32 on "
+                       "this CPU: a product takes %.1f times as long",
+                       bfloat16_time);
     case kernels::Bfloat16Products::kSlow:
       return "train.precision is bf16, which is slower than fp32 on this CPU: "
              "it has neither AVX512-BF16 nor AMX";

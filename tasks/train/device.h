@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "base/bfloat16.h"
 #include "base/linear.h"
 #include "etc/weights/checkpoint.h"
 #include "tasks/config/config.h"
@@ -30,9 +31,16 @@ struct RunDevice {
 };
 
 // Warns of a train.precision "bf16" that `device`, a CPU, computes slowly or in
-// float32 (PrecisionOn); empty: there is nothing to warn of.
+// float32 (PrecisionOn); empty: there is nothing to warn of. The first call
+// with AVX512-BF16 and without AMX times a product in both precisions, for some
+// 0.2 s.
 std::string PrecisionWarning(const torch::Device& device,
                              const FinetuneConfig& config);
+
+// The same of a CPU with such products. `bfloat16_time`, of kFast alone: the
+// seconds of a product in bfloat16 over those of the same in float32.
+std::string Bfloat16Warning(kernels::Bfloat16Products products,
+                            double bfloat16_time);
 
 // Describes for people how a model on a CUDA device computes attention of heads
 // with `head_size` features: "attention by fused kernels", or "attention by

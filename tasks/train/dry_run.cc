@@ -17,6 +17,7 @@
 #include "tasks/data/loader.h"
 #include "tasks/distributed/process_group.h"
 #include "tasks/output/results.h"
+#include "tasks/train/checkpoint_space.h"
 #include "tasks/train/device.h"
 #include "tasks/train/estimate.h"
 #include "tasks/train/evaluate.h"
@@ -175,6 +176,10 @@ void SetSizes(const FinetuneConfig& config, const Task& task,
   result->num_parameters = parameters.trained;
   result->step_bytes = memory.without_cache();
   result->cache_bytes = memory.cache;
+  result->checkpoint_bytes =
+      EstimateCheckpoints(config, parameters,
+                          MostCheckpoints(config, result->num_examples))
+          .all;
 }
 
 // The most evaluations of a run.
@@ -218,13 +223,15 @@ absl::StatusOr<DryRun> TryFinetune(const FinetuneConfig& config,
                                         .num_examples = result.num_examples,
                                         .files = files}));
   result.num_steps = plan.num_steps;
-  context.Message(checked.device.message);
+  const FinetuneConfig planned = WithCacheOf(config, *data, files);
+  ETC_RETURN_IF_ERROR(
+      AnnounceRuns(planned, task, *data, checked.device, context));
   const RunOptions run = {
       .plan = plan,
       .train = *data->train,
       .make_loader = LoaderMakerOf(task, *data->train),
       .make_model =
-          [&] { return MakeModel(config, task, device, context.processes()); },
+          [&] { return MakeModel(planned, task, device, context.processes()); },
       .main_metric = MainMetricOf(config.train, task.main_metric()),
       .directory = SeedDirectory(config.output, plan.seed),
       .context = context};
@@ -240,7 +247,7 @@ absl::StatusOr<DryRun> TryFinetune(const FinetuneConfig& config,
     ETC_RETURN_IF_ERROR(
         TryEvaluation(config, task, *data, context, trial.model(), &result));
   }
-  SetSizes(config, task, *trial.model(), context.processes(), &result);
+  SetSizes(planned, task, *trial.model(), context.processes(), &result);
   result.total_seconds = EstimateSeconds(plan, context.processes(), result);
   return result;
 }

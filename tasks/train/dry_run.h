@@ -37,13 +37,15 @@ struct DryRun {
   double total_seconds = 0;
   double step_bytes = 0;
   double cache_bytes = 0;
+  // The most that the checkpoints of all seeds take on disk.
+  double checkpoint_bytes = 0;
 };
 
 // Does what FinetuneClaimed does but for the updates: checks the configuration
-// and the output directory, reads the data, makes the model with its first
-// weights, computes one micro-batch forward and backward and one evaluation
-// batch. Writes nothing, makes no directory and takes no lock. A collective
-// operation.
+// and the output directory, reads the data and says the same about them, makes
+// the model with its first weights, computes one micro-batch forward and
+// backward and one evaluation batch. Writes nothing, makes no directory and
+// takes no lock. A collective operation.
 //   kInvalidArgument  it would go on from a checkpoint (`resume`)
 // Errors also as of FinetuneClaimed.
 absl::StatusOr<DryRun> TryFinetune(const FinetuneConfig& config,

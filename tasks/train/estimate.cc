@@ -372,7 +372,8 @@ std::optional<int64_t> UpdatesWithoutData(const FinetuneConfig& config) {
   if (config.train.steps.has_value()) {
     return config.train.steps;
   }
-  if (config.train.num_train_examples.has_value()) {
+  if (config.train.num_train_examples.has_value() &&
+      config.train.max_examples == 0) {
     return NumTrainingSteps(*config.train.num_train_examples,
                             config.train.batch_size, config.train.epochs);
   }

@@ -61,7 +61,8 @@ double PassBytesOnDevice(const EtcConfig& model, const StepShape& shape);
 double CountHeadFlops(const EtcConfig& model, const HeadCost& head);
 
 // Updates of one run as far as the configuration alone says: `train.steps`, or
-// those of `train.epochs` with `train.num_train_examples`.
+// those of `train.epochs` with `train.num_train_examples` and without
+// `train.max_examples`.
 std::optional<int64_t> UpdatesWithoutData(const FinetuneConfig& config);
 
 // Bytes of the parts of a training run at the moment when it needs most, with

@@ -27,6 +27,7 @@
 #include "tasks/data/loader.h"
 #include "tasks/output/checkpoint_record.h"
 #include "tasks/output/results.h"
+#include "tasks/train/checkpoint_space.h"
 #include "tasks/train/device.h"
 #include "tasks/train/estimate.h"
 #include "tasks/train/evaluate.h"
@@ -119,13 +120,33 @@ std::string DescribeRuns(const FinetuneConfig& config, const Task& task,
       ResidualText(config.model), "; ", Counted(threads, "thread"));
 }
 
-absl::Status DescribeData(const Task& task, const RunData& data,
-                          const RunContext& context) {
+// Returns true if the first few records give one example each, so that
+// expected_examples is their number.
+bool GivesOneExampleEach(const ExampleSource& records) {
+  constexpr int64_t kLookedAt = 10;
+  for (int64_t i = 0; i < std::min(kLookedAt, records.size()); ++i) {
+    const absl::StatusOr<Examples> examples =
+        records.Make(RequestForEvaluation(i));
+    if (examples.ok() && examples->size() != 1) {
+      return false;
+    }
+  }
+  return true;
+}
+
+absl::Status DescribeData(const FinetuneConfig& config, const Task& task,
+                          const RunData& data, const RunContext& context) {
   ETC_ASSIGN_OR_RETURN(
       const std::vector<std::string> described,
       task.DescribeData(*data.train_records, *data.dev_records));
   for (const std::string& line : described) {
     context.Message(line);
+  }
+  const std::string warning =
+      ExamplesWarning(config, EpochExamples(task, *data.train, config));
+  if (!warning.empty() &&
+      (AsModelTask(task) != nullptr || GivesOneExampleEach(*data.train))) {
+    context.Message(absl::StrCat("warning: ", warning));
   }
   return absl::OkStatus();
 }
@@ -158,19 +179,24 @@ std::string MemoryMessage(const FinetuneConfig& config, int64_t processes) {
   const TrainedCounts parameters = CountWithoutHead(config, processes);
   const StepShape largest = LargestMicroBatch(config);
   const MemoryPlan plan = MemoryPlanner(config, parameters).For(largest);
-  const double needed =
-      EstimateStepMemory(WithMemoryPlan(config, plan), parameters)
-          .without_cache();
+  const StepMemory memory =
+      EstimateStepMemory(WithMemoryPlan(config, plan), parameters);
+  const double needed = memory.total();
   const double limit = MemoryLimit(config);
+  const bool caches = memory.cache > 0.05 * needed;
   const std::string update = absl::StrFormat(
-      "an update of %d long and %d global tokens, %d examples at a time,",
-      largest.long_length, largest.global_length, largest.batch);
+      "an update of %d long and %d global tokens, %d examples at a time,%s",
+      largest.long_length, largest.global_length, largest.batch,
+      caches ? absl::StrFormat(" with %.1f GB for cached examples,",
+                               1e-9 * memory.cache)
+             : "");
   if (needed > limit) {
     return absl::StrFormat(
         "%s takes %.1f GB, and may have %.1f GB: %slower "
-        "train.micro_batch_size, data.max_long_length or "
+        "%strain.micro_batch_size, data.max_long_length or "
         "data.max_global_length, if there are examples so long",
-        update, 1e-9 * needed, 1e-9 * limit, PlanAdvice(config));
+        update, 1e-9 * needed, 1e-9 * limit, PlanAdvice(config),
+        caches ? "data.cache_megabytes, " : "");
   }
   return plan == AllowedPlans(config).front()
              ? ""
@@ -279,9 +305,11 @@ struct SeedRuns {
   const RunClaims& claims;
   const RunDevice& device;
   const FinetuneOptions& options;
+  // WithCacheOf, by Announce.
+  FinetuneConfig planned = {};
 
   // Says which runs these are; returns the files that they read.
-  absl::StatusOr<RunFiles> Announce(int64_t threads) const;
+  absl::StatusOr<RunFiles> Announce();
   // Trains them, from plans to the summary.
   absl::StatusOr<FinetuneResult> Train(const RunFiles& files) const;
   // Removes the runs that they replace.
@@ -291,20 +319,13 @@ struct SeedRuns {
                                      int64_t later_steps) const;
 };
 
-absl::StatusOr<RunFiles> SeedRuns::Announce(int64_t threads) const {
+absl::StatusOr<RunFiles> SeedRuns::Announce() {
   ETC_ASSIGN_OR_RETURN(RunFiles files,
                        FindRunFiles(config, OpeningListener(options.context),
                                     DataGroupOf(options.context.group)));
-  options.context.Message(DescribeRuns(config, task, data, threads));
-  ETC_RETURN_IF_ERROR(DescribeData(task, data, options.context));
-  options.context.Message(device.message);
-  if (device.device.is_cpu() && !config.encoder_decoder.has_value()) {
-    if (const std::string message =
-            MemoryMessage(config, options.context.processes());
-        !message.empty()) {
-      options.context.Message(message);
-    }
-  }
+  planned = WithCacheOf(config, data, files);
+  ETC_RETURN_IF_ERROR(
+      AnnounceRuns(planned, task, data, device, options.context));
   return files;
 }
 
@@ -331,7 +352,7 @@ absl::StatusOr<RunResult> SeedRuns::TrainOne(const RunPlan& plan,
       .make_loader = LoaderMakerOf(task, *data.train),
       .make_model =
           [this] {
-            return MakeModel(config, task, device.device,
+            return MakeModel(planned, task, device.device,
                              options.context.processes());
           },
       .main_metric = MainMetricOf(config.train, task.main_metric()),
@@ -339,6 +360,7 @@ absl::StatusOr<RunResult> SeedRuns::TrainOne(const RunPlan& plan,
       .resume = options.resume,
       .lock = claims.Find(SeedDirectory(config.output, plan.seed)),
       .allow_changes = options.allow_changes,
+      .output_settings = task.OutputSettings(),
       .context = options.context,
       .later_steps = options.later_steps + later_steps,
       .program = options.program};
@@ -359,7 +381,7 @@ absl::StatusOr<RunResult> SeedRuns::TrainOne(const RunPlan& plan,
   }
   absl::StatusOr<RunResult> result = TrainOneSeed(run);
   if (!result.ok()) {
-    return WithAdvice(result.status(), config, device.device,
+    return WithAdvice(result.status(), planned, device.device,
                       options.context.processes());
   }
   return result;
@@ -375,11 +397,13 @@ absl::StatusOr<FinetuneResult> SeedRuns::Train(const RunFiles& files) const {
   nlohmann::json settings;  // of the last seed
   for (const int64_t seed : config.train.seeds) {
     options.context.Message(absl::StrCat("seed ", seed));
-    ETC_ASSIGN_OR_RETURN(const RunPlan plan,
+    ETC_ASSIGN_OR_RETURN(RunPlan plan,
                          PlanRun(config, {.seed = seed,
                                           .num_records = data.train->size(),
                                           .num_examples = num_examples,
                                           .files = files}));
+    plan.evaluates_train_files = task.holds_out() && config.data.dev.empty() &&
+                                 config.data.dev_records.empty();
     const size_t next = result.runs.size() + 1;
     ETC_ASSIGN_OR_RETURN(
         RunResult run,
@@ -427,6 +451,29 @@ absl::StatusOr<int64_t> SetThreads(int64_t threads, const std::string& field) {
   return count;
 }
 
+absl::Status AnnounceRuns(const FinetuneConfig& config, const Task& task,
+                          const RunData& data, const RunDevice& device,
+                          const RunContext& context) {
+  context.Message(DescribeRuns(config, task, data, at::get_num_threads()));
+  ETC_RETURN_IF_ERROR(DescribeData(config, task, data, context));
+  context.Message(device.message);
+  if (device.device.is_cpu() && !config.encoder_decoder.has_value()) {
+    if (const std::string message = MemoryMessage(config, context.processes());
+        !message.empty()) {
+      context.Message(message);
+    }
+  }
+  const CheckpointSpace disk = EstimateCheckpoints(
+      config, CountWithoutHead(config),
+      MostCheckpoints(config, EpochExamples(task, *data.train, config)));
+  if (const std::string warning =
+          context.is_first() ? DiskWarning(config, disk.all) : "";
+      !warning.empty()) {
+    context.Message(warning);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckWithoutData(const FinetuneConfig& config,
                               const FinetuneOptions& options) {
   if (config.output.empty()) {
@@ -438,7 +485,9 @@ absl::Status CheckWithoutData(const FinetuneConfig& config,
         "a run is resumed or overwritten, not both");
   }
   // Runs of earlier versions, which did not refuse them, can go on.
-  if (!options.resume) {
+  const bool goes_on =
+      options.or_begin ? IsBegun(config.output) : options.resume;
+  if (!goes_on) {
     ETC_RETURN_IF_ERROR(CheckSchedule(config));
   }
   return CheckFieldNames(config, options.allow_changes);
@@ -470,16 +519,16 @@ absl::StatusOr<FinetuneResult> FinetuneClaimed(const FinetuneConfig& config,
   ETC_ASSIGN_OR_RETURN(const RunDevice device,
                        JoinDevice(config, options.context.group));
   const CurrentDevice current(device.device);
-  ETC_ASSIGN_OR_RETURN(const int64_t threads, SetThreads(config.train.threads));
+  ETC_RETURN_IF_ERROR(SetThreads(config.train.threads).status());
   ETC_ASSIGN_OR_RETURN(const std::unique_ptr<RunData> data,
                        OpenRunData(config, task, options.context));
-  const SeedRuns runs = {.config = config,
-                         .task = task,
-                         .data = *data,
-                         .claims = claims,
-                         .device = device,
-                         .options = options};
-  ETC_ASSIGN_OR_RETURN(const RunFiles files, runs.Announce(threads));
+  SeedRuns runs = {.config = config,
+                   .task = task,
+                   .data = *data,
+                   .claims = claims,
+                   .device = device,
+                   .options = options};
+  ETC_ASSIGN_OR_RETURN(const RunFiles files, runs.Announce());
   ETC_RETURN_IF_ERROR(options.context.Agree(
       CheckFits(config, device.device, options, data.get())));
   return runs.Train(files);
@@ -507,14 +556,14 @@ absl::StatusOr<FinetuneResult> FinetuneChecked(const FinetuneConfig& config,
                                                const FinetuneOptions& options) {
   ETC_ASSIGN_OR_RETURN(const RunClaims claims, ClaimRuns(config, options));
   const CurrentDevice current(checked.device.device);
-  ETC_ASSIGN_OR_RETURN(const int64_t threads, SetThreads(config.train.threads));
-  const SeedRuns runs = {.config = config,
-                         .task = task,
-                         .data = *checked.data,
-                         .claims = claims,
-                         .device = checked.device,
-                         .options = options};
-  ETC_ASSIGN_OR_RETURN(const RunFiles files, runs.Announce(threads));
+  ETC_RETURN_IF_ERROR(SetThreads(config.train.threads).status());
+  SeedRuns runs = {.config = config,
+                   .task = task,
+                   .data = *checked.data,
+                   .claims = claims,
+                   .device = checked.device,
+                   .options = options};
+  ETC_ASSIGN_OR_RETURN(const RunFiles files, runs.Announce());
   return runs.Train(files);
 }
 

@@ -14,6 +14,7 @@
 #include "tasks/train/open_data.h"
 #include "tasks/train/run.h"
 #include "tasks/train/run_claims.h"
+#include "tasks/train/run_context.h"
 
 namespace etc {
 
@@ -26,7 +27,16 @@ namespace etc {
 absl::StatusOr<int64_t> SetThreads(int64_t threads,
                                    const std::string& field = "train.threads");
 
-// Checks the options as far as possible before anything is read.
+// Says about the runs of `config`, after SetThreads, what is known before the
+// first update: their data, with warnings, the device, and updates that may not
+// fit in memory, or checkpoints on disk. `config` is as of WithCacheOf.
+//   kInvalidArgument  errors of Task::DescribeData
+absl::Status AnnounceRuns(const FinetuneConfig& config, const Task& task,
+                          const RunData& data, const RunDevice& device,
+                          const RunContext& context);
+
+// Checks the options as far as possible before anything is read, on rank 0, as
+// others may not have the directory.
 absl::Status CheckWithoutData(const FinetuneConfig& config,
                               const FinetuneOptions& options);
 

@@ -6,10 +6,13 @@
 #include <set>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "base/counted.h"
+#include "base/json_reader.h"
 #include "base/shape_text.h"
 #include "base/status_macros.h"
 #include "etc/config.h"
@@ -20,6 +23,7 @@
 #include "etc/weights/pretraining_parameters.h"
 #include "etc/weights/source_config.h"
 #include "etc/weights/weights.h"
+#include "nlohmann/json.hpp"
 #include "tasks/output/checkpoint_files.h"
 #include "tasks/task/task.h"
 
@@ -49,8 +53,8 @@ NamedTensors WithPrefix(const NamedTensors& tensors,
   return result;
 }
 
-// Returns the reason why the file's head cannot be used ("has none"); empty if
-// it can.
+// Returns the reason why the file's head cannot be used ("has no head for
+// squad"); empty if it can.
 absl::StatusOr<std::string> UnusableHeadReason(const TensorReader& reader,
                                                const std::string& task,
                                                const NamedTensors& head) {
@@ -58,7 +62,8 @@ absl::StatusOr<std::string> UnusableHeadReason(const TensorReader& reader,
   const std::set<std::string> found(names.begin(), names.end());
   const auto made_for = reader.metadata().find(kTaskKey);
   if (made_for == reader.metadata().end() || made_for->second != task) {
-    return made_for == reader.metadata().end() ? std::string("has none")
+    return made_for == reader.metadata().end()
+               ? absl::StrCat("has no head for ", task)
            : made_for->second == kPretrainingTask
                ? std::string("has those of pre-training")
                : absl::StrCat("has one for ", made_for->second);
@@ -76,13 +81,57 @@ absl::StatusOr<std::string> UnusableHeadReason(const TensorReader& reader,
   return std::string();
 }
 
+// Returns true if the file's head, which is for the same task, was trained with
+// another value of one of `settings`, so that its outputs mean something else.
+absl::StatusOr<bool> HasOtherOutputs(const FinetuneConfig& config,
+                                     const std::vector<std::string>& settings) {
+  const std::string trained = FileBesideWeights(config.init, "finetune.json");
+  if (settings.empty() || trained.empty()) {
+    return false;
+  }
+  ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonFile(trained));
+  return absl::c_any_of(settings, [&](const std::string& setting) {
+    const nlohmann::json::json_pointer place(
+        "/" + absl::StrReplaceAll(setting, {{".", "/"}}));
+    const auto value_in = [&place](const nlohmann::json& object) {
+      return object.contains(place) ? object[place] : nlohmann::json();
+    };
+    return value_in(json) != value_in(config.json);
+  });
+}
+
+// Outcome of filling the head of a task.
+struct FilledHead {
+  HeadPlan plan;  // of heads with names of their own
+  // True if the file has the head of this task, and all of it was taken.
+  bool is_whole = false;
+  std::vector<std::string> messages;
+};
+
+// True where weights of BERT start an ETC, whose outputs are others than those
+// that a head of BERT was trained on.
+bool IsLifted(const FinetuneConfig& config, const WeightFile& file) {
+  return IsBert(file.source.config) && !IsBert(config.model);
+}
+
+// A model that the configuration chooses is meant to be lifted to.
+std::string LiftMessage(const FinetuneConfig& config, const WeightFile& file) {
+  const auto model = config.json.value("model", nlohmann::json::object());
+  return absl::StrCat(
+      "encoder: ", file.source.hugging_face.is_roberta() ? "RoBERTa" : "BERT",
+      " is lifted to ETC",
+      model.contains("preset") || model.contains("path")
+          ? ""
+          : " (model.has_long_tokens false keeps it)");
+}
+
 // Messages about the encoder that a run starts from.
-std::vector<std::string> EncoderMessages(const std::string& init,
-                                         const WeightFile& file,
-                                         const WeightPlan& plan,
-                                         const HeadPlan& used_heads) {
+std::vector<std::string> EncoderMessages(const FinetuneConfig& config,
+                                         const FilledEncoder& filled,
+                                         const FilledHead& head) {
+  const auto& [file, plan] = filled;
   std::vector<std::string> messages = file.warnings;
-  std::string text = absl::StrCat("encoder: from ", init);
+  std::string text = absl::StrCat("encoder: from ", config.init);
   if (file.source.names.style != NameStyle::kRealEtc) {
     absl::StrAppend(&text, ", ", NameStyleDescription(file.source.names.style));
   }
@@ -94,14 +143,19 @@ std::vector<std::string> EncoderMessages(const std::string& init,
         " freshly initialised: ", Some(names));
   }
   messages.push_back(text);
+  if (IsLifted(config, file)) {
+    messages.push_back(LiftMessage(config, file));
+  }
   std::vector<std::string> dropped;
   std::set<std::string> heads;
   for (const DroppedTensor& tensor : plan.dropped) {
-    if (used_heads.Uses(tensor.name)) {
+    if (head.plan.Uses(tensor.name)) {
       continue;
     }
     if (!tensor.head.empty()) {
-      heads.insert(tensor.head);
+      if (!head.is_whole) {
+        heads.insert(tensor.head);
+      }
     } else if (!absl::StartsWith(tensor.name, kHeadPrefix) &&
                !IsGate(tensor.name)) {  // a notice tells of these
       dropped.push_back(tensor.name);
@@ -184,24 +238,25 @@ void AdjustOutputs(const Outputs& outputs, const HuggingFaceFields& source,
   }
 }
 
-// Returns the heads that have the same names in all files and that the model
-// has too, in the same shape: the pooler of pre-training, and heads that other
-// codes fine-tune.
+// The heads that have the same names in all files, with the name of a weight:
+// the pooler of pre-training, and heads that other codes fine-tune.
+constexpr std::pair<PretrainingHead, const char*> kKnownHeads[] = {
+    {PretrainingHead::kPooler, "head.pooler.weight"},
+    {PretrainingHead::kClassifier, "head.classifier.weight"},
+    {PretrainingHead::kAnswerSpan, "head.qa_outputs.weight"}};
+
+// The known heads that the file and the model both have, in the same shape.
 absl::StatusOr<NamedTensors> KnownHeads(const FinetuneConfig& config,
                                         const WeightFile& file,
                                         const NamedTensors& head,
                                         const Outputs& outputs) {
-  using enum PretrainingHead;
   NamedTensors known;
-  // Lifted outputs are others than those that a head of BERT was trained on.
-  if (IsBert(file.source.config) && !IsBert(config.model)) {
+  if (IsLifted(config, file)) {
     return known;
   }
-  for (const auto& [kind, name] :
-       {std::pair(kPooler, "head.pooler.weight"),
-        std::pair(kClassifier, "head.classifier.weight"),
-        std::pair(kAnswerSpan, "head.qa_outputs.weight")}) {
-    if (!head.contains(name) || (kind == kClassifier && outputs.refuses())) {
+  for (const auto& [kind, name] : kKnownHeads) {
+    if (!head.contains(name) ||
+        (kind == PretrainingHead::kClassifier && outputs.refuses())) {
       continue;
     }
     ETC_ASSIGN_OR_RETURN(
@@ -222,11 +277,28 @@ absl::StatusOr<NamedTensors> KnownHeads(const FinetuneConfig& config,
   return known;
 }
 
-// Outcome of filling the head of a task.
-struct FilledHead {
-  HeadPlan plan;  // of heads with names of their own
-  std::vector<std::string> messages;
-};
+// Returns the reason why no part of a head was taken: `unusable`, or that those
+// of BERT do not fit a lifted model.
+std::string RandomHeadReason(const FinetuneConfig& config,
+                             const FilledEncoder& filled,
+                             const NamedTensors& head,
+                             const std::string& unusable) {
+  std::vector<std::string> lifted;
+  for (const auto& [kind, name] : kKnownHeads) {
+    const std::string text = PretrainingHeadDescription(kind);
+    if (IsLifted(config, filled.file) && head.contains(name) &&
+        absl::c_any_of(filled.plan.dropped, [&](const DroppedTensor& tensor) {
+          return tensor.head == text;
+        })) {
+      lifted.push_back(text);
+    }
+  }
+  return lifted.empty()
+             ? absl::StrCat(config.init, " ", unusable)
+             : absl::StrCat("the model is lifted, which leaves out the ",
+                            absl::StrJoin(lifted, " and "), " of ",
+                            config.init);
+}
 
 // Adds the messages about the outputs.
 void AddMessage(const OutputMatch& match, FilledHead* filled) {
@@ -238,19 +310,26 @@ void AddMessage(const OutputMatch& match, FilledHead* filled) {
 
 // Fills the head of a task: from one for this task as a whole, or from those of
 // its parts that the file has.
-absl::StatusOr<FilledHead> FillTaskHead(const FinetuneConfig& config,
-                                        const WeightFile& file,
-                                        const TaskModel& model) {
+absl::StatusOr<FilledHead> FillTaskHead(
+    const FinetuneConfig& config, const FilledEncoder& encoder,
+    const TaskModel& model, const std::vector<std::string>& output_settings) {
+  const WeightFile& file = encoder.file;
   const NamedTensors head = WithPrefix(model.Tensors(), kHeadPrefix);
   const TensorReader reader(file.tensors);
   ETC_ASSIGN_OR_RETURN(std::string unusable,
                        UnusableHeadReason(reader, config.task, head));
   const Outputs outputs = MatchHeads(file.source, model);
+  bool has_other_outputs = outputs.refuses();
+  if (unusable.empty() && outputs.named == nullptr) {
+    ETC_ASSIGN_OR_RETURN(has_other_outputs,
+                         HasOtherOutputs(config, output_settings));
+  }
   FilledHead filled;
-  if (unusable.empty() && !outputs.refuses()) {
+  if (unusable.empty() && !has_other_outputs) {
     ETC_RETURN_IF_ERROR(
         LoadTensors(reader, head, NameMatch::kDestination).status());
     AdjustOutputs(outputs, file.source.hugging_face, /*in_order=*/false, head);
+    filled.is_whole = true;
     filled.messages.push_back(absl::StrCat("head: from ", config.init));
     AddMessage(outputs.match, &filled);
     return filled;
@@ -262,7 +341,11 @@ absl::StatusOr<FilledHead> FillTaskHead(const FinetuneConfig& config,
                        KnownHeads(config, file, head, outputs));
   if (known.empty()) {
     filled.messages.push_back(
-        absl::StrCat("head: random weights; ", config.init, " ", unusable));
+        absl::StrCat("head: random weights; ",
+                     RandomHeadReason(config, encoder, head, unusable)));
+    if (outputs.refuses()) {
+      AddMessage(outputs.match, &filled);
+    }
     return filled;
   }
   ETC_ASSIGN_OR_RETURN(
@@ -297,29 +380,27 @@ HuggingFaceFields KeptFields(const SourceWeights& source,
 }  // namespace
 
 absl::StatusOr<std::vector<std::string>> LoadInitialWeights(
-    const FinetuneConfig& config, const TaskModel& model) {
+    const FinetuneConfig& config, const TaskModel& model,
+    const std::vector<std::string>& output_settings) {
   ETC_RETURN_IF_ERROR(CheckCheckpointFiles(config.init));
   ETC_ASSIGN_OR_RETURN(const FilledEncoder filled,
                        FillEncoder(config.init, model.encoder()->config(),
                                    ModuleTensors(*model.encoder())));
   const WeightFile& file = filled.file;
   const bool pretrains = config.task == kPretrainingTask;
-  HeadPlan heads;
-  std::vector<std::string> head_messages;
+  FilledHead head;
   if (pretrains) {
-    const NamedTensors head = WithPrefix(model.Tensors(), kHeadPrefix);
-    ETC_ASSIGN_OR_RETURN(heads, FillHeads(file, config.model, head));
-    head_messages = heads.Messages();
+    ETC_ASSIGN_OR_RETURN(head.plan,
+                         FillHeads(file, config.model,
+                                   WithPrefix(model.Tensors(), kHeadPrefix)));
+    head.messages = head.plan.Messages();
   } else {
-    ETC_ASSIGN_OR_RETURN(FilledHead filled_head,
-                         FillTaskHead(config, file, model));
-    heads = std::move(filled_head.plan);
-    head_messages = std::move(filled_head.messages);
+    ETC_ASSIGN_OR_RETURN(head,
+                         FillTaskHead(config, filled, model, output_settings));
   }
   model.hugging_face() = KeptFields(file.source, config.model);
-  std::vector<std::string> messages =
-      EncoderMessages(config.init, file, filled.plan, heads);
-  messages.insert(messages.end(), head_messages.begin(), head_messages.end());
+  std::vector<std::string> messages = EncoderMessages(config, filled, head);
+  messages.insert(messages.end(), head.messages.begin(), head.messages.end());
   const std::string before = ResidualText(file.source.config);
   const std::string now = ResidualText(model.encoder()->config());
   if (before != now) {

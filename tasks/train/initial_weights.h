@@ -13,12 +13,14 @@ namespace etc {
 // Fills a new model from `config.init`: the encoder as PlanWeights plans it, in
 // any of its formats; BERT is lifted. The head's weights are taken if all are
 // there and come from the same task; those of a classifier by the labels of its
-// outputs (MatchOutputs). Returns what was loaded, a line each, for people to
-// read.
+// outputs (MatchOutputs), and of other heads only if `output_settings`
+// (Task::OutputSettings) are the same there. Returns what was loaded, a line
+// each, for people to read.
 //   kInvalidArgument  the errors of OpenWeights and PlanWeights; a weight that
 //                     is infinite or not a number
 absl::StatusOr<std::vector<std::string>> LoadInitialWeights(
-    const FinetuneConfig& config, const TaskModel& model);
+    const FinetuneConfig& config, const TaskModel& model,
+    const std::vector<std::string>& output_settings = {});
 
 }  // namespace etc
 

@@ -2,14 +2,19 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <limits>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/process_memory.h"
+#include "tasks/data/example_source.h"
 #include "tasks/train/estimate.h"
+#include "tasks/train/open_data.h"
 
 namespace etc {
 namespace {
@@ -178,6 +183,42 @@ void MemoryPlanner::Apply(MemoryPlan plan, EtcModel* model) const {
       ReturnFreedMemory(IsSliced(plan));
     }
   }
+}
+
+namespace {
+
+// Bytes of the examples of all `records`, of the files that `field` names, at
+// most about: a piece of some four bytes has 30 bytes of ids and pattern, in
+// several windows where these overlap.
+double CachedBytes(const ExampleSource& records, const RunFiles& files,
+                   const std::string& field) {
+  constexpr double kPerRecord = 2048;
+  constexpr double kPerByte = 32;
+  constexpr double kPerPackedByte = 8 * kPerByte;
+  if (records.depends_on_key()) {
+    return 0;
+  }
+  double bytes = kPerRecord * static_cast<double>(records.size());
+  if (const auto found = files.find(field); found != files.end()) {
+    for (const RunFile& file : found->second) {
+      bytes += (absl::EndsWith(file.path, ".gz") ? kPerPackedByte : kPerByte) *
+               static_cast<double>(file.digest.bytes);
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
+FinetuneConfig WithCacheOf(FinetuneConfig config, const RunData& data,
+                           const RunFiles& files) {
+  // Without data.dev evaluations are on a part of the files of data.train.
+  const double needed = CachedBytes(*data.train, files, "data.train") +
+                        CachedBytes(*data.dev, files, "data.dev");
+  int64_t& megabytes = config.data.cache_megabytes;
+  megabytes = static_cast<int64_t>(
+      std::min(static_cast<double>(megabytes), std::ceil(1e-6 * needed)));
+  return config;
 }
 
 FinetuneConfig WithPlanOfLargest(const FinetuneConfig& config,

@@ -10,9 +10,12 @@
 #include "etc/model.h"
 #include "etc/step_cost.h"
 #include "tasks/config/config.h"
+#include "tasks/config/run_files.h"
 #include "tasks/train/trained_counts.h"
 
 namespace etc {
+
+struct RunData;
 
 // Plans of what a forward pass keeps for the backward pass, from the fastest to
 // the one of least memory. Gradients are the same up to rounding.
@@ -61,6 +64,7 @@ absl::Status CheckModelFits(const FinetuneConfig& config, int64_t processes,
 // Chooses plans for micro-batches.
 class MemoryPlanner {
  public:
+  // `config` as of WithCacheOf, where the data are known.
   MemoryPlanner(const FinetuneConfig& config, const TrainedCounts& parameters,
                 StepBackend backend = StepBackend::kCpu);
 
@@ -80,6 +84,13 @@ class MemoryPlanner {
   const StepBackend backend_;
   const double limit_;
 };
+
+// `config` with the part of data.cache_megabytes that the examples of its data
+// can fill, at most about: none where each epoch has other examples, else by
+// the sizes of its files and the numbers of records. For plans and estimates of
+// memory alone: loaders may prefetch as much as before.
+FinetuneConfig WithCacheOf(FinetuneConfig config, const RunData& data,
+                           const RunFiles& files);
 
 // `config` with the plan that its largest micro-batch will have.
 FinetuneConfig WithPlanOfLargest(const FinetuneConfig& config,

@@ -139,6 +139,8 @@ absl::StatusOr<FinetuneConfig> ReadTaskModelConfig(
       }
     }
     json.erase("init");
+    // Decides nothing; versions that did not refuse ~ wrote it.
+    json.erase("output");
   }
   ETC_ASSIGN_OR_RETURN(FinetuneConfig config,
                        FinetuneConfigFromJson(std::move(json), path));
@@ -273,12 +275,13 @@ absl::StatusOr<ModelWithFiles> MakeModelWithFiles(const FinetuneConfig& config,
   }
   return ModelWithFiles{
       .model = std::make_unique<TaskModel>(model),
-      .load_initial_weights =
-          [&config, model]() -> absl::StatusOr<std::vector<std::string>> {
+      .load_initial_weights = [&config, model,
+                               output_settings = task.OutputSettings()]()
+          -> absl::StatusOr<std::vector<std::string>> {
         if (config.init.empty()) {
           return std::vector<std::string>{"encoder and head: random weights"};
         }
-        return LoadInitialWeights(config, model);
+        return LoadInitialWeights(config, model, output_settings);
       },
       .initialize_by_data = std::move(initialize_by_data),
       .save =

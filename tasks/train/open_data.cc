@@ -12,46 +12,46 @@
 #include "absl/strings/string_view.h"
 #include "base/status_macros.h"
 #include "tasks/data/example_source.h"
-#include "tasks/data/loader.h"
+#include "tasks/data/record_check.h"
+#include "tasks/data/record_gate.h"
 #include "tasks/data/record_source.h"
-#include "tasks/train/evaluate.h"
 #include "tasks/train/progress.h"
 #include "tasks/train/run_plan.h"
 
 namespace etc {
 namespace {
 
-// Returns true if none of the first few records has an answer; false if one of
-// them is bad: the evaluation reports that.
-bool HasNoAnswers(const ExampleSource& records) {
-  constexpr int64_t kLookedAt = 10;
-  bool has_examples = false;
-  for (int64_t i = 0; i < std::min(kLookedAt, records.size()); ++i) {
-    const absl::StatusOr<Examples> examples =
-        records.Make(RequestForEvaluation(i));
-    if (!examples.ok()) {
-      return false;
+// OpeningListener of a check, which reads records.
+FilesListener CheckingListener(const RunContext& context) {
+  return [context](uint64_t records, uint64_t num_records) -> absl::Status {
+    if (context.is_stopped()) {
+      return absl::CancelledError("the check of the data was stopped");
     }
-    for (const auto& example : *examples) {
-      if (example->has_answer) {
-        return false;
-      }
-      has_examples = true;
+    if (context.reporter != nullptr) {
+      context.reporter->Checking(
+          {.records = static_cast<int64_t>(records),
+           .num_records = static_cast<int64_t>(num_records)});
     }
-  }
-  return has_examples;
+    return absl::OkStatus();
+  };
 }
 
-// Returns the first mistake in a record of data that are in memory, which the
-// run would reach some time. What evaluations find in ids is one in all of
-// them.
-absl::Status CheckRecords(const DataConfig& config, const RunData& data) {
-  const auto* train =
-      dynamic_cast<const FileRecordSource*>(data.train_records.get());
-  if (train != nullptr && OnBadRecordOf(config) == OnBadRecord::kError) {
-    ETC_RETURN_IF_ERROR(train->CheckRecords());
-  }
-  return CheckEvaluationRecords(config, *data.dev_records);
+RecordCheckOptions CheckOptions(const DataConfig& config,
+                                const RunContext& context) {
+  return {.on_bad_record = OnBadRecordOf(config),
+          .listener = CheckingListener(context),
+          .group = DataGroupOf(context.group)};
+}
+
+// Checks training records that are in memory: a run would reach a mistake in
+// them some time. Others may be too many to read all of them.
+absl::Status CheckTrainingRecords(const DataConfig& config,
+                                  const ExampleSource& records,
+                                  const RunContext& context) {
+  const auto* in_memory = dynamic_cast<const FileRecordSource*>(&records);
+  return in_memory != nullptr && OnBadRecordOf(config) == OnBadRecord::kError
+             ? CheckRecords(*in_memory, CheckOptions(config, context))
+             : absl::OkStatus();
 }
 
 // Describes files without a record that is used.
@@ -63,9 +63,10 @@ std::string NoRecordsText(const std::vector<std::string>& files,
       left_out.empty() ? "" : absl::StrCat(" (", left_out, ")"));
 }
 
-// An error if there is nothing to train on, a warning if nothing to evaluate.
+// An error if there is nothing to train on, a warning if nothing to evaluate;
+// `dev` are the records for that.
 absl::Status CheckData(const DataConfig& config, const RunData& data,
-                       const RunContext& context) {
+                       const RecordCounts& dev, const RunContext& context) {
   if (data.train->size() == 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         "data.train: ", NoRecordsText(config.train, *data.train_records)));
@@ -78,7 +79,7 @@ absl::Status CheckData(const DataConfig& config, const RunData& data,
     context.Message(absl::StrCat(
         "warning: data.dev: ", NoRecordsText(config.dev, *data.dev_records),
         kNoBest));
-  } else if (HasNoAnswers(*data.dev)) {
+  } else if (dev.have_no_answers()) {
     context.Message(absl::StrCat("warning: data.dev: the records of ",
                                  absl::StrJoin(config.dev, ", "),
                                  " have no answers", kNoBest));
@@ -118,12 +119,16 @@ absl::StatusOr<std::unique_ptr<ExampleSource>> OpenRecords(
   return task.Open(request);
 }
 
-absl::Status CheckEvaluationRecords(const DataConfig& config,
-                                    const ExampleSource& records) {
-  const auto* in_memory = dynamic_cast<const FileRecordSource*>(&records);
-  return in_memory != nullptr
-             ? in_memory->CheckRecordsAndIds(OnBadRecordOf(config))
-             : absl::OkStatus();
+absl::StatusOr<RecordCounts> CheckEvaluationRecords(
+    const DataConfig& config, const ExampleSource& records,
+    const RunContext& context, RecordUse use) {
+  const auto* official = dynamic_cast<const OfficialRecords*>(&records);
+  if (official == nullptr) {
+    return RecordCounts();
+  }
+  RecordCheckOptions options = CheckOptions(config, context);
+  options.predicts = use == RecordUse::kPrediction;
+  return CheckRecordsAndIds(*official, options);
 }
 
 absl::StatusOr<std::unique_ptr<RunData>> OpenRunData(
@@ -145,7 +150,11 @@ absl::StatusOr<std::unique_ptr<RunData>> OpenRunData(
       data->dev_records,
       OpenField("data.dev", task, {.patterns = config.dev, .limits = limits},
                 context));
-  ETC_RETURN_IF_ERROR(CheckRecords(config, *data));
+  ETC_RETURN_IF_ERROR(
+      CheckTrainingRecords(config, *data->train_records, context));
+  ETC_ASSIGN_OR_RETURN(
+      const RecordCounts dev,
+      CheckEvaluationRecords(config, *data->dev_records, context));
   const ExampleSource* train = data->train_records.get();
   if (run.train.max_examples > 0) {
     data->first_records =
@@ -161,7 +170,7 @@ absl::StatusOr<std::unique_ptr<RunData>> OpenRunData(
   data->dev = std::make_unique<CachedSource>(
       data->dev_records.get(),
       static_cast<int64_t>(bytes_per_record * dev_size));
-  ETC_RETURN_IF_ERROR(CheckData(config, *data, context));
+  ETC_RETURN_IF_ERROR(CheckData(config, *data, dev, context));
   return data;
 }
 

@@ -9,6 +9,8 @@
 #include "tasks/config/config.h"
 #include "tasks/data/data_files.h"
 #include "tasks/data/example_source.h"
+#include "tasks/data/record_check.h"
+#include "tasks/data/record_gate.h"
 #include "tasks/data/record_source.h"
 #include "tasks/task/task.h"
 #include "tasks/train/run_context.h"
@@ -26,11 +28,15 @@ FilesListener OpeningListener(const RunContext& context);
 absl::StatusOr<std::unique_ptr<ExampleSource>> OpenRecords(
     const Task& task, DataRequest request, const RunContext& context = {});
 
-// Checks records to evaluate or predict that are in memory
-// (FileRecordSource::CheckRecordsAndIds), so that no run meets a mistake of
-// them late. Returns OK for other sources.
-absl::Status CheckEvaluationRecords(const DataConfig& config,
-                                    const ExampleSource& records);
+// Checks all records to evaluate or, by `use`, to predict for
+// (CheckRecordsAndIds), so that no run meets a mistake of them late. Reports
+// progress. Records of no official files are as they should be: none is
+// counted. A collective operation.
+//   kInvalidArgument  a mistake in them
+//   kCancelled        the context was stopped
+absl::StatusOr<RecordCounts> CheckEvaluationRecords(
+    const DataConfig& config, const ExampleSource& records,
+    const RunContext& context, RecordUse use = RecordUse::kEvaluation);
 
 // The data of runs that make the same examples, opened. The memory for cached
 // examples is divided between the two by their numbers of records.

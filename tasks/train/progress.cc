@@ -129,6 +129,10 @@ void StreamReporter::Opening(const OpeningProgress& progress) {
       bytes / std::max(1.0, num_bytes));
 }
 
+void StreamReporter::Checking(const CountingProgress& progress) {
+  ShowPass("checking the data", progress);
+}
+
 void StreamReporter::Counting(const CountingProgress& progress) {
   ShowPass("counting examples", progress);
 }

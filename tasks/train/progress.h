@@ -71,7 +71,7 @@ struct OpeningProgress {
   uint64_t num_bytes = 0;  // of all files
 };
 
-// Progress of a pass over the records that trains and predicts nothing.
+// Progress of a pass over records that trains and predicts nothing.
 struct CountingProgress {
   int64_t records = 0;  // done
   int64_t num_records = 0;
@@ -94,6 +94,8 @@ class RunReporter {
   virtual void Message(absl::string_view text) = 0;
   // Called after every MiB or so, by one thread at a time.
   virtual void Opening(const OpeningProgress& progress) = 0;
+  // Called after every record that is checked, by one thread at a time.
+  virtual void Checking(const CountingProgress& /*progress*/) {}
   // Called after every record whose examples are counted.
   virtual void Counting(const CountingProgress& /*progress*/) {}
   // Called after every update.
@@ -124,6 +126,7 @@ class StreamReporter : public RunReporter {
   void Message(absl::string_view text) override;
   // These are silent for the first second: small files are read by then.
   void Opening(const OpeningProgress& progress) override;
+  void Checking(const CountingProgress& progress) override;
   void Counting(const CountingProgress& progress) override;
   // After every record or text whose attention is analysed.
   void Analysing(const CountingProgress& progress);

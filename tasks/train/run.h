@@ -63,6 +63,8 @@ struct RunOptions {
   const RunLock* lock = nullptr;
   // Settings that may differ from those that a resumed run began with.
   std::vector<std::string> allow_changes = {};
+  // Task::OutputSettings, which may not.
+  std::vector<std::string> output_settings = {};
   RunContext context = {};
   // Updates of the runs after this one, for the time left.
   int64_t later_steps = 0;
@@ -73,8 +75,10 @@ struct RunOptions {
 // The runs of a configuration (Finetune).
 struct FinetuneOptions {
   // Go on where an earlier call with this configuration stopped: runs that are
-  // finished are kept as they are.
+  // finished are kept as they are. An error where none was begun, unless with
+  // `or_begin`: they begin.
   bool resume = false;
+  bool or_begin = false;
   // Replace runs of an earlier call in the same directories, which are removed
   // when all checks have passed. Not together with `resume` or a grid.
   bool overwrite = false;

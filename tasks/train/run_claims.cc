@@ -47,6 +47,26 @@ absl::Status CheckRemovable(const std::string& directory,
   return EventLog::CheckRemovable(EventsIn(directory));
 }
 
+// Removes the averages of a run's checkpoints, which would pass for those of
+// the run that takes its place.
+absl::Status RemoveAverages(const std::string& directory) {
+  std::vector<std::string> averages;
+  std::error_code error;
+  for (fs::directory_iterator entry(directory, error), end;
+       !error && entry != end; entry.increment(error)) {
+    if (IsAverage(entry->path().string())) {
+      averages.push_back(entry->path().string());
+    }
+  }
+  for (const std::string& average : averages) {
+    // A part of one would be none to `realetc average`.
+    const std::string removed = TemporaryName(average, /*number=*/0);
+    ETC_RETURN_IF_ERROR(RenameEntry(average, removed));
+    ETC_RETURN_IF_ERROR(RemoveTree(removed));
+  }
+  return absl::OkStatus();
+}
+
 // Checks the settings of the run to resume, as far as possible without its
 // files.
 absl::Status CheckSettings(const FinetuneConfig& config, int64_t seed,
@@ -106,10 +126,11 @@ absl::StatusOr<std::vector<std::string>> RemoveRuns(
     stores.emplace_back(CheckpointsIn(directories.back()));
     ETC_RETURN_IF_ERROR(CheckRemovable(directories.back(), stores.back()));
   }
-  // A run that goes on writes these again.
+  // A run that goes on writes these again, and `realetc average` its averages.
   operations.Unlink(config.output + "/summary.json");
   for (const std::string& directory : directories) {
     operations.Unlink(directory + "/result.json");
+    ETC_RETURN_IF_ERROR(RemoveAverages(directory));
   }
   // All of them, before anything else is deleted: a start that is killed after
   // this is resumed with none of the earlier runs.
@@ -259,20 +280,21 @@ absl::Status CheckLaterRuns(const FinetuneConfig& config,
   return CheckWritableDirectory(config.output);
 }
 
+bool IsBegun(const std::string& output) {
+  // The directory of a seed is made when its run begins.
+  return !SeedDirectories(output).empty() || Exists(output + "/grid.json");
+}
+
 absl::Status CheckHasRun(const std::string& output,
                          const std::vector<std::string>& directories) {
-  // The directory of a seed is made when its run begins.
-  if (std::any_of(directories.begin(), directories.end(),
-                  [](const std::string& directory) {
-                    return !SeedDirectories(directory).empty();
-                  })) {
+  if (std::any_of(directories.begin(), directories.end(), IsBegun)) {
     return absl::OkStatus();
   }
   return absl::NotFoundError(absl::StrCat(
       output,
       Exists(output) ? " has no run to resume: no seed was begun there"
                      : " does not exist: there is no run to resume",
-      "; without --resume a new run begins"));
+      "; --resume-or-begin begins one"));
 }
 
 }  // namespace etc

@@ -41,10 +41,10 @@ absl::StatusOr<RunLock> ClaimRunDirectory(const std::string& directory,
                                           EarlierRun earlier);
 
 // Removes the runs of the configuration's seeds, whose directories the caller
-// has claimed, and the summary beside them: checkpoints, metrics.jsonl,
-// result.json, summary.json, and nothing else. Seeds that the configuration
-// does not have stay. Returns the directories of runs that were there. Errors
-// also as of CheckSummary.
+// has claimed, and the summary beside them: checkpoints, their averages
+// (IsAverage), metrics.jsonl, result.json, summary.json, and nothing else.
+// Seeds that the configuration does not have stay. Returns the directories of
+// runs that were there. Errors also as of CheckSummary.
 absl::StatusOr<std::vector<std::string>> RemoveRuns(
     const FinetuneConfig& config);
 
@@ -93,6 +93,9 @@ class RunClaims {
 // Only directories that are there are checked.
 absl::Status CheckLaterRuns(const FinetuneConfig& config,
                             const ClaimOptions& options);
+
+// Returns true if the directory `output` has the run of a seed, or a grid.
+bool IsBegun(const std::string& output);
 
 // Checks that one of `directories` has the run of a seed to resume: the output
 // directory `output` itself or, of a grid, those of its settings in it.

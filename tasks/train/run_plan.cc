@@ -1,6 +1,7 @@
 #include "tasks/train/run_plan.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -15,9 +16,11 @@ namespace {
 
 constexpr int64_t kMegabyte = 1'000'000;
 
-// Examples of one epoch.
+// Examples of one epoch: a trial on the first records has theirs alone.
 int64_t NumExamplesOf(const FinetuneConfig& config, int64_t num_examples) {
-  return config.train.num_train_examples.value_or(num_examples);
+  return config.train.max_examples > 0
+             ? num_examples
+             : config.train.num_train_examples.value_or(num_examples);
 }
 
 // `train.evaluate_every`, or the updates of one epoch.
@@ -164,6 +167,30 @@ int64_t NumStepsOf(const FinetuneConfig& config, int64_t num_examples) {
   return config.train.steps.value_or(
       NumTrainingSteps(NumExamplesOf(config, num_examples),
                        config.train.batch_size, config.train.epochs));
+}
+
+int64_t MostCheckpoints(const FinetuneConfig& config, int64_t num_examples) {
+  const int64_t num_steps = NumStepsOf(config, num_examples);
+  const auto times = [&](int64_t every) {
+    return every > 0 ? num_steps / every : 0;
+  };
+  return std::min(num_steps + 1,
+                  times(EvaluationIntervalOf(config, num_examples)) +
+                      times(config.train.checkpoint_every) + 2);
+}
+
+std::string ExamplesWarning(const FinetuneConfig& config,
+                            int64_t num_examples) {
+  constexpr double kTolerance = 0.05;
+  const int64_t stated = NumExamplesOf(config, num_examples);
+  const auto difference = static_cast<double>(stated - num_examples);
+  return std::abs(difference) <= kTolerance * static_cast<double>(stated)
+             ? ""
+             : absl::StrCat(
+                   "train.num_train_examples, by which epochs are counted, is ",
+                   stated, ", but data.train comes to ", num_examples,
+                   "; --set train.num_train_examples=null counts epochs by "
+                   "these");
 }
 
 TrainingLoaderOptions LoaderOptionsOf(const FinetuneConfig& config,

@@ -45,6 +45,9 @@ struct RunPlan {
   // True if the run's first weights are evaluated, too.
   bool evaluate_at_start = false;
   EarlyStopping early_stopping;
+  // True if evaluations are on a part of the files of data.train that no other
+  // setting describes: other files have another one.
+  bool evaluates_train_files = false;
   // Updates between statistics of scores (TrainStep::Options); 0: none.
   int64_t watch_scores = 0;
   // Writes event files for TensorBoard (EventLog), and the configuration, a
@@ -98,8 +101,18 @@ absl::Status CheckHasUpdate(const FinetuneConfig& config, int64_t num_records,
 absl::Status CheckSchedule(const FinetuneConfig& config);
 
 // Updates of a run: `train.steps`, or those of `train.epochs` of
-// `train.num_train_examples`, or else `num_examples`, examples.
+// `train.num_train_examples`, or else `num_examples`, examples; of
+// `num_examples` also with `train.max_examples`.
 int64_t NumStepsOf(const FinetuneConfig& config, int64_t num_examples);
+
+// The most checkpoints that a run makes and keeps: after its evaluations, each
+// `train.checkpoint_every` updates and the last one, and before the first one.
+int64_t MostCheckpoints(const FinetuneConfig& config, int64_t num_examples);
+
+// A warning where the examples of an epoch, by `train.num_train_examples`,
+// differ by more than 5 % from `num_examples`, those that were counted; empty:
+// they do not.
+std::string ExamplesWarning(const FinetuneConfig& config, int64_t num_examples);
 
 // A pool may take half of the process's memory.
 TrainingLoaderOptions LoaderOptionsOf(const FinetuneConfig& config,

@@ -152,6 +152,9 @@ absl::Status RunReport::ReportEvaluation(const TrainingState& state,
                                  {"evaluation", scores},
                                  {"examples", evaluation.num_examples},
                                  {"seconds", evaluation.seconds}};
+  if (state.scores_forgotten > 0) {
+    line[kScoresForgotten] = state.scores_forgotten;
+  }
   AddMainMetric(options_.main_metric, &line);
   ETC_RETURN_IF_ERROR(Write(line, /*gates=*/{}));
   // The other scores are in the log.

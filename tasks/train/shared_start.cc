@@ -137,6 +137,7 @@ absl::Status CheckSameStart(const FinetuneConfig& config,
     return absl::OkStatus();
   }
   Json fields = {{"--resume", options.resume},
+                 {"--resume-or-begin", options.or_begin},
                  {"--overwrite", options.overwrite},
                  {"--allow-changes", options.allow_changes},
                  {"grid", config.grid},

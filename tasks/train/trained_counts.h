@@ -38,6 +38,11 @@ struct TrainedCounts {
   double optimizer_bytes() const {
     return kOptimizerBytesPerElement * static_cast<double>(updated);
   }
+  // Bytes of a checkpoint, which has the optimizer's state of all processes.
+  double checkpoint_bytes() const {
+    return weight_bytes() +
+           kOptimizerBytesPerElement * static_cast<double>(trained);
+  }
 };
 
 // Numbers of elements by the names of parameters.

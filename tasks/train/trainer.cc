@@ -97,6 +97,7 @@ class Trainer {
            (state_.step > 0 || !state_.evaluation.empty());
   }
   bool EvaluationIsDue() const;
+  bool HasMoreToDo() const { return !IsAtEnd() || EvaluationIsDue(); }
   // Returns true if a checkpoint is due after so many updates, whatever the
   // clock says.
   bool CheckpointIsDue() const;
@@ -150,10 +151,10 @@ class Trainer {
   std::unique_ptr<BatchLoader> loader_;
   std::unique_ptr<RunReport> report_;
 
-  // The step of the last checkpoint.
+  // The step of the last checkpoint of this model.
   std::optional<int64_t> saved_step_;
   // The checkpoints have scores of other data or examples than the run is
-  // evaluated on.
+  // evaluated on, or of another model.
   bool forgets_scores_ = false;
   // The time of the last checkpoint by this start, or of the start.
   double saved_seconds_;
@@ -234,7 +235,7 @@ absl::Status Trainer::TakeOverDirectory() {
   if (forgets_scores_) {
     ETC_RETURN_IF_ERROR(store_.ForgetScores());
   }
-  if (options_.go_on != nullptr && (!IsAtEnd() || EvaluationIsDue())) {
+  if (options_.go_on != nullptr && HasMoreToDo()) {
     ETC_RETURN_IF_ERROR(options_.go_on());
   }
   // The main metric may be another one than before.
@@ -248,7 +249,8 @@ absl::Status Trainer::TakeOverDirectory() {
                                (state_.step > 0 || !state_.best.empty())));
   }
   ReportStore();
-  if (!store_.IsLastChecked()) {
+  // An update of another model does not.
+  if (saved_step_.has_value() && !store_.IsLastChecked()) {
     options_.context.Message(absl::StrCat(
         *store_.last(),
         " was saved unchecked, for lack of memory: the next update checks it"));
@@ -307,7 +309,8 @@ absl::Status Trainer::StartFrom(const std::string& checkpoint) {
   ETC_ASSIGN_OR_RETURN(
       const std::vector<SettingChange> changes,
       CheckSameSettings(has_settings ? evaluated->settings : saved.settings,
-                        plan_.settings, options_.allow_changes));
+                        plan_.settings, options_.allow_changes,
+                        options_.output_settings));
   ETC_RETURN_IF_ERROR(model_.load(checkpoint));
   ETC_RETURN_IF_ERROR(CheckFinite(checkpoint, saved.optimizer));
   optimizer_state_ = std::move(saved.optimizer);
@@ -318,6 +321,9 @@ absl::Status Trainer::StartFrom(const std::string& checkpoint) {
                        GoOnWithChanges(changes, plan_, options_.main_metric,
                                        store_.evaluated(), &state_));
   forgets_scores_ = run.forgets_scores;
+  if (run.changes_model && HasMoreToDo()) {
+    saved_step_.reset();  // evaluated, it needs files of the model as it is now
+  }
   if (run.forgets_optimizer) {
     optimizer_state_.clear();
   }
@@ -614,9 +620,10 @@ absl::Status Trainer::Evaluate() {
   }
   ETC_RETURN_IF_ERROR(CheckHasMainMetric(evaluation->metrics));
   has_evaluated_start_ = true;
+  CountStale(plan_.early_stopping, options_.main_metric, evaluation->metrics,
+             &state_);
   const bool is_best =
       SetScores(evaluation->metrics, options_.main_metric, &state_);
-  CountStale(plan_.early_stopping, options_.main_metric, &state_);
   return InFirst([&]() -> absl::Status {
     ETC_RETURN_IF_ERROR(report_->ReportEvaluation(state_, *evaluation));
     state_.metrics_bytes = report_->metrics_bytes();
@@ -677,9 +684,10 @@ absl::Status Trainer::SaveOrNameLast() {
 }
 
 absl::StatusOr<LossCheck> Trainer::CheckWeights() {
-  // A run that is stopped before its first batch has no examples to check with.
+  // A run that is stopped before its first batch has no examples to check with:
+  // its weights are the first ones, or those of the last checkpoint.
   if (checked_examples_.empty()) {
-    return LossCheck::kFinite;
+    return store_.IsLastChecked() ? LossCheck::kFinite : LossCheck::kNotMade;
   }
   const absl::Status checked = NamingOutOfMemory(
       [&] { return absl::StrCat("checking update ", state_.step); },

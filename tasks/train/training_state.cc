@@ -1,6 +1,5 @@
 #include "tasks/train/training_state.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -9,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -16,6 +17,7 @@
 #include "base/json_reader.h"
 #include "base/json_text.h"
 #include "base/status_macros.h"
+#include "tasks/output/metrics_log.h"
 #include "tasks/output/sealed_json.h"
 
 namespace etc {
@@ -92,6 +94,9 @@ Json StateToJson(const TrainingState& state) {
   if (state.stale_evaluations > 0) {
     json["stale_evaluations"] = state.stale_evaluations;
   }
+  if (state.scores_forgotten > 0) {
+    json[kScoresForgotten] = state.scores_forgotten;
+  }
   return json;
 }
 
@@ -115,6 +120,7 @@ absl::StatusOr<TrainingState> StateFromJson(const Json& json,
     state.improved_score = improved_score;
   }
   reader.Optional("stale_evaluations", &state.stale_evaluations);
+  reader.Optional(kScoresForgotten, &state.scores_forgotten);
   ETC_RETURN_IF_ERROR(reader.Finish());
   return state;
 }
@@ -125,8 +131,8 @@ bool SetScores(const Metrics& metrics, const MainMetric& main_metric,
   state->evaluation = metrics;
   const std::optional<double> now = FindMetric(metrics, main_metric.name);
   const std::optional<double> best = FindMetric(state->best, main_metric.name);
-  const bool is_best = now.has_value() &&
-                       (!best.has_value() || main_metric.IsBetter(*now, *best));
+  const bool is_best = now.has_value() && (!best.has_value() ||
+                                           !main_metric.IsBetter(*best, *now));
   if (is_best) {
     state->best_step = state->step;
     state->best = metrics;
@@ -135,18 +141,18 @@ bool SetScores(const Metrics& metrics, const MainMetric& main_metric,
 }
 
 void CountStale(const EarlyStopping& early_stopping,
-                const MainMetric& main_metric, TrainingState* state) {
+                const MainMetric& main_metric, const Metrics& metrics,
+                TrainingState* state) {
   if (early_stopping.evaluations == 0) {
     state->improved_score.reset();
     state->stale_evaluations = 0;
     return;
   }
-  const std::optional<double> now =
-      FindMetric(state->evaluation, main_metric.name);
+  const std::optional<double> now = FindMetric(metrics, main_metric.name);
   const double sign = main_metric.lower_is_better ? -1 : 1;
   // Nothing was counted before it was asked for, which may be at a resume.
   const std::optional<double> before =
-      state->improved_score.has_value() || state->best_step == state->step
+      state->improved_score.has_value()
           ? state->improved_score
           : FindMetric(state->best, main_metric.name);
   const bool improves = now.has_value() && std::isfinite(*now) &&
@@ -166,9 +172,9 @@ bool HasEndedEarly(const EarlyStopping& early_stopping,
 
 namespace {
 
-// Makes the best of `evaluated` by `main_metric` that of the state; none if
-// none has that score. Returns it as text: "accuracy 0.5000 after 8 updates",
-// or "".
+// Makes the best of `evaluated` by `main_metric`, of equal ones the latest,
+// that of the state; none if none has that score. Returns it as text: "accuracy
+// 0.5000 after 8 updates", or "".
 std::string ChooseBest(const std::vector<RecordedCheckpoint>& evaluated,
                        const MainMetric& main_metric, TrainingState* state) {
   state->best_step = 0;
@@ -177,7 +183,7 @@ std::string ChooseBest(const std::vector<RecordedCheckpoint>& evaluated,
   const auto compare = [&](int64_t step, const Metrics& scores) {
     const std::optional<double> score = FindMetric(scores, main_metric.name);
     if (score.has_value() && !std::isnan(*score) &&
-        (!best.has_value() || main_metric.IsBetter(*score, *best))) {
+        (!best.has_value() || !main_metric.IsBetter(*best, *score))) {
       best = score;
       state->best_step = step;
       state->best = scores;
@@ -205,22 +211,56 @@ std::string ChangeMetric(const std::vector<RecordedCheckpoint>& evaluated,
              : "the best score so far, by the other metric, is " + best;
 }
 
-void ForgetEvaluations(TrainingState* state,
+void ForgetEvaluations(bool changes_model, TrainingState* state,
                        std::vector<std::string>* messages) {
   if (!state->best.empty()) {
-    messages->emplace_back(
-        "the best score so far is forgotten: it was on other data or examples");
+    messages->push_back(absl::StrCat(
+        "the best score so far is forgotten: it was ",
+        changes_model ? "of another model" : "on other data or examples"));
   }
   state->evaluated_step = 0;
   state->evaluation.clear();
   state->best_step = 0;
   state->best.clear();
+  ++state->scores_forgotten;
 }
 
-// Returns true for settings that choose the records that are held out.
-bool ChangesHeldOut(const std::string& field) {
+// Returns true for settings that choose the records that are held out, of which
+// some may have been trained on.
+bool ChangesHeldOut(const RunPlan& plan, const std::string& field) {
   return field == "data.dev_fraction" || field == "data.dev_seed" ||
-         field == "data.dev_records";
+         field == "data.dev_records" ||
+         (plan.evaluates_train_files &&
+          (field == "data.dev" || field == "pretrain.development_one_in" ||
+           field == "pretrain.max_sentences"));
+}
+
+// Returns true if `decides` is true of one of the changed fields.
+bool AnyOf(const std::vector<SettingChange>& changes,
+           absl::FunctionRef<bool(const std::string& field)> decides) {
+  return absl::c_any_of(changes, [&](const SettingChange& change) {
+    return decides(change.field);
+  });
+}
+
+// Adds warnings about changes that make scores or inputs other than they seem.
+void WarnOf(const std::vector<SettingChange>& changes, const RunPlan& plan,
+            std::vector<std::string>* messages) {
+  if (AnyOf(changes, [&](const std::string& field) {
+        return ChangesHeldOut(plan, field);
+      })) {
+    messages->emplace_back(
+        "warning: the run may have trained on some of the records that are "
+        "held out now, which makes its scores too good");
+  }
+  if (AnyOf(changes, [](const std::string& field) {
+        return field == "tokenizer.vocabulary";
+      })) {
+    messages->emplace_back(
+        "warning: the model reads each id as the piece that it was in the "
+        "vocabulary that the run began with: where ids are of other pieces "
+        "now, begin a new run");
+  }
 }
 
 // Returns true for settings on which the scores of a model depend: the records
@@ -235,9 +275,9 @@ bool ChangesScores(const RunPlan& plan, const std::string& field) {
                                          "translation.max_tokens",
                                          "translation.max_sentences"};
   return field == "data.dev" ||
+         (field == "data.train" && plan.evaluates_train_files) ||
          (ChangesExamples(plan.example_settings, field) &&
-          std::find(kTrainingAlone.begin(), kTrainingAlone.end(), field) ==
-              kTrainingAlone.end());
+          !absl::c_linear_search(kTrainingAlone, field));
 }
 
 }  // namespace
@@ -252,25 +292,27 @@ absl::StatusOr<ChangedRun> GoOnWithChanges(
         " updates already, but train.steps or train.epochs come to ",
         plan.num_steps));
   }
-  ChangedRun run;
+  ChangedRun run = {.changes_model = AnyOf(changes, ChangesModel)};
   std::vector<std::string>& messages = run.messages;
-  bool other_examples = false;
-  bool other_metric = false;
-  bool other_held_out = false;
   for (const SettingChange& change : changes) {
     messages.push_back(absl::StrCat("changed: ", change.field, ", from ",
                                     change.was, " to ", change.is));
-    other_examples =
-        other_examples || ChangesExamples(plan.example_settings, change.field);
-    run.forgets_scores =
-        run.forgets_scores || ChangesScores(plan, change.field);
-    run.forgets_optimizer =
-        run.forgets_optimizer || change.field == "optimizer.type";
-    other_held_out = other_held_out || ChangesHeldOut(change.field);
-    other_metric = other_metric || change.field == "train.main_metric" ||
-                   change.field == "train.main_metric_direction";
   }
-  if (other_examples &&
+  run.forgets_scores =
+      run.changes_model || AnyOf(changes, [&](const std::string& field) {
+        return ChangesScores(plan, field);
+      });
+  run.forgets_optimizer = AnyOf(changes, [](const std::string& field) {
+    return field == "optimizer.type";
+  });
+  const bool other_metric = AnyOf(changes, [](const std::string& field) {
+    return field == "train.main_metric" ||
+           field == "train.main_metric_direction";
+  });
+  if (AnyOf(changes,
+            [&](const std::string& field) {
+              return ChangesExamples(plan.example_settings, field);
+            }) &&
       state->position != LoaderPosition{.epoch = state->position.epoch}) {
     state->position = {.epoch = state->position.epoch + 1};
     messages.emplace_back(
@@ -283,13 +325,9 @@ absl::StatusOr<ChangedRun> GoOnWithChanges(
         "optimizer.type");
   }
   if (run.forgets_scores) {
-    ForgetEvaluations(state, &messages);
+    ForgetEvaluations(run.changes_model, state, &messages);
   }
-  if (other_held_out) {
-    messages.emplace_back(
-        "warning: of the records that are held out now the run has trained on "
-        "some, which makes its scores too good");
-  }
+  WarnOf(changes, plan, &messages);
   if (other_metric && !run.forgets_scores) {
     messages.push_back(ChangeMetric(evaluated, main_metric, state));
   }

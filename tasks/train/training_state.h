@@ -29,13 +29,15 @@ struct TrainingState {
   // The last evaluation: after how many updates, and its scores.
   int64_t evaluated_step = 0;
   Metrics evaluation;
-  // The evaluation with the best main metric so far.
+  // The evaluation with the best main metric so far, of equal ones the latest.
   int64_t best_step = 0;
   Metrics best;
   // With early stopping: the main metric at the last improvement, and the
   // evaluations in a row since then.
   std::optional<double> improved_score;
   int64_t stale_evaluations = 0;
+  // Times that changed settings discarded the scores so far.
+  int64_t scores_forgotten = 0;
   // Bytes in the file of metrics.
   int64_t metrics_bytes = 0;
 
@@ -48,14 +50,15 @@ absl::StatusOr<TrainingState> StateFromJson(const nlohmann::json& json,
                                             const std::string& where);
 
 // Makes `metrics` those of an evaluation now. Returns true if they are the best
-// so far by `main_metric`.
+// so far by `main_metric`, of equal ones the latest.
 bool SetScores(const Metrics& metrics, const MainMetric& main_metric,
                TrainingState* state);
 
-// Counts the last evaluation of `state` towards the end by early stopping;
-// where that is off, forgets what was counted.
+// Counts `metrics`, those of an evaluation now, towards the end by early
+// stopping, before SetScores; where that is off, forgets what was counted.
 void CountStale(const EarlyStopping& early_stopping,
-                const MainMetric& main_metric, TrainingState* state);
+                const MainMetric& main_metric, const Metrics& metrics,
+                TrainingState* state);
 
 // Returns true if early stopping ends a run in this state.
 bool HasEndedEarly(const EarlyStopping& early_stopping,
@@ -65,16 +68,20 @@ bool HasEndedEarly(const EarlyStopping& early_stopping,
 struct ChangedRun {
   // A line each, for people to read.
   std::vector<std::string> messages;
-  // The scores of all its checkpoints are those of other data or examples.
+  // The scores of all its checkpoints are those of other data or examples, or
+  // of another model.
   bool forgets_scores = false;
+  // With the same weights its model computes another function (ChangesModel).
+  bool changes_model = false;
   // The optimizer is of another type, and begins without a state.
   bool forgets_optimizer = false;
 };
 
 // Adapts `state` to a run that goes on by `plan`, whose settings changed by
-// `changes`: other examples begin a new pass over the data, other data or
-// examples to evaluate on discard the best score so far, and another main
-// metric chooses it anew from `evaluated`, the checkpoints that are kept.
+// `changes`: other examples begin a new pass over the data; other data or
+// examples to evaluate on, or another model, discard the best score so far; and
+// another main metric chooses it anew from `evaluated`, the checkpoints that
+// are kept.
 //   kInvalidArgument  the run has made more updates already than the plan has
 absl::StatusOr<ChangedRun> GoOnWithChanges(
     const std::vector<SettingChange>& changes, const RunPlan& plan,

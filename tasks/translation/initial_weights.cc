@@ -11,6 +11,7 @@
 #include "base/utf8.h"
 #include "etc/encoder_decoder/config.h"
 #include "etc/encoder_decoder/fairseq_checkpoint.h"
+#include "etc/residual_choice.h"
 #include "etc/weights/checkpoint.h"
 #include "etc/weights/source_config.h"
 #include "etc/weights/tokenizer_files.h"
@@ -101,12 +102,6 @@ absl::Status CheckPiecesOfInit(const FinetuneConfig& run,
   return absl::OkStatus();
 }
 
-std::string ResidualPathsOf(const EncoderDecoderConfig& config) {
-  return absl::StrCat(config.encoder_residual_attention, ", ",
-                      config.decoder_residual_attention, ", ",
-                      config.cross_residual_attention);
-}
-
 }  // namespace
 
 absl::StatusOr<std::string> LoadInitialTranslationWeights(
@@ -119,9 +114,9 @@ absl::StatusOr<std::string> LoadInitialTranslationWeights(
   std::string line = absl::StrCat("encoder-decoder: from ", config.init);
   if (theirs.has_value()) {
     ETC_RETURN_IF_ERROR(CheckSameFunction(config, *theirs));
-    if (ResidualPathsOf(ours) != ResidualPathsOf(*theirs)) {
+    if (ResidualText(ours) != ResidualText(*theirs)) {
       absl::StrAppend(&line, ", trained with residual attention ",
-                      ResidualPathsOf(*theirs));
+                      ResidualText(*theirs));
     }
   }
   ETC_RETURN_IF_ERROR(CheckPiecesOfInit(config, vocabulary));

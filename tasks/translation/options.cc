@@ -8,6 +8,7 @@
 namespace etc {
 
 static_assert(HasAllFields<TranslationOptions>());
+static_assert(HasAllFields<EncoderDecoderConfig>());
 
 absl::StatusOr<TranslationOptions> ReadTranslationOptions(
     const FinetuneConfig& config) {

@@ -152,6 +152,7 @@ absl::StatusOr<TrainedSentencePiece> TrainSentencePiece(
                    " vocab_size=", training.vocab_size,
                    " character_coverage=", training.character_coverage,
                    " bos_id=0 pad_id=1 eos_id=2 unk_id=3 num_threads=1",
+                   training.mask ? " control_symbols=<mask>" : "",
                    // No line is left out for its length.
                    " max_sentence_length=", kLongestLine)
           .c_str(),

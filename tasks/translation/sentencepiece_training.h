@@ -20,6 +20,8 @@ struct SentencePieceTraining {
   int64_t vocab_size = 8000;
   // Share of the characters of the text that get pieces, in [0.98, 1].
   double character_coverage = 1.0;
+  // Adds piece 4, <mask>, which no text is encoded as, for pre-training.
+  bool mask = false;
 };
 
 // A trained model.

@@ -222,6 +222,7 @@ TaskEntry TranslationEntry() {
   return {.name = kTranslationTask,
           .description = "Translation by an encoder-decoder",
           .fields = DescribeTable<TranslationOptions>(kTranslationTask),
+          .model_fields = DescribeTable<EncoderDecoderConfig>("model"),
           .make = TranslationTask::Make,
           .complete = CompleteVocabularySize,
           .has_own_model = true};

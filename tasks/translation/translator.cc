@@ -13,6 +13,7 @@
 #include "base/utf8.h"
 #include "etc/encoder_decoder/config.h"
 #include "etc/encoder_decoder/translate.h"
+#include "etc/residual_choice.h"
 #include "tasks/data/example_source.h"
 #include "tasks/output/find_checkpoint.h"
 #include "tasks/task/benchmark_head.h"
@@ -49,6 +50,22 @@ absl::Status CheckTranslatorOptions(const TranslatorOptions& options,
                            {"num_best", "--n-best"}}));
 }
 
+// Sets the mode of all paths that the options name.
+absl::Status SetModes(const std::string& directory,
+                      const TranslatorOptions& options,
+                      EncoderDecoderConfig* model) {
+  if (options.residual_attention.empty()) {
+    return absl::OkStatus();
+  }
+  const std::string trained = ResidualText(*model);
+  ETC_RETURN_IF_ERROR(
+      ApplyResidualChoice(options.residual_attention, directory, model));
+  if (options.warn && trained != ResidualText(*model)) {
+    options.warn(OtherModeText(trained, ResidualText(*model)));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 Translator::Translator(TranslationModel model, torch::Device device,
@@ -75,6 +92,8 @@ absl::StatusOr<Translator> Translator::Open(const std::string& checkpoint,
         ", whose model has no decoder: translate needs a checkpoint of "
         "translation"));
   }
+  ETC_RETURN_IF_ERROR(
+      SetModes(found.directory, options, &*config.encoder_decoder));
   ETC_ASSIGN_OR_RETURN(const TranslationOptions trained,
                        ReadTranslationOptions(config));
   TranslatorOptions used = options;

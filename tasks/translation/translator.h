@@ -33,7 +33,10 @@ struct TranslatorOptions {
   int64_t num_best = 1;
   // Sentences that are searched at once.
   int64_t batch_size = 128;
-  // As in CheckpointRunOptions.
+  // The same as in CheckpointRunOptions. `warn` is told of another mode than in
+  // training; it may be null.
+  std::string residual_attention;
+  std::function<void(const std::string& warning)> warn;
   std::string device = "auto";
   std::optional<int64_t> threads;
 };
@@ -53,7 +56,8 @@ class Translator {
   //   kNotFound         there is none
   //   kInvalidArgument  it is of another task, whose model has no decoder;
   //                     options out of range, such as a beam of more than V -
-  //                     1, by their names in `realetc translate`
+  //                     1, by their names in `realetc translate`; errors of
+  //                     ApplyResidualChoice
   // and the errors of loading.
   static absl::StatusOr<Translator> Open(const std::string& checkpoint,
                                          const TranslatorOptions& options,

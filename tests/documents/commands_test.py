@@ -35,7 +35,7 @@ PLACEHOLDERS = {
 # Programs of a block that runs here. Any other has to be checked by one of
 # CHECKS, so that a new kind of command cannot be passed over.
 RUN = {'realetc', 'export', 'curl', 'unzip', 'mkdir', 'for', 'done', 'do',
-       '(cd', 'torchrun', 'mpirun', 'srun', 'cd', 'zip'}
+       '(cd', 'torchrun', 'mpirun', 'srun', 'cd', 'zip', '['}
 
 
 def copies(modes):

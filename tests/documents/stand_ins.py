@@ -317,7 +317,8 @@ while arguments and not command:
   head = arguments.pop(0)
   if head in ('-n', '--nproc-per-node'): count = int(arguments.pop(0))
   elif head == '--nnodes': nodes = int(arguments.pop(0))
-  elif head in ('--rdzv-backend', '--rdzv-endpoint'): arguments.pop(0)
+  elif head in ('--rdzv-backend', '--rdzv-endpoint', '--max-restarts'):
+    arguments.pop(0)
   elif head == '--no-python': pass
   elif head.startswith('-'): sys.exit(f'{name}: unknown option {head}')
   else: command = [head] + arguments

@@ -81,6 +81,18 @@ TEST_F(RealetcTest, ReportsWrongUsageOnOneLine) {
   }
 }
 
+// The id of a record is none.
+TEST_F(RealetcTest, SaysWhatIsNoWholeNumber) {
+  const auto mistake = [&](const std::string& number) {
+    return Run("inspect --config x --record " + number).err;
+  };
+  EXPECT_THAT(mistake("q1"),
+              HasSubstr("--record: should be a whole number, but is q1"));
+  EXPECT_THAT(mistake("99999999999999999999"),
+              HasSubstr("a whole number from -9223372036854775808 to "
+                        "9223372036854775807, but is 99999999999999999999"));
+}
+
 // --- Failures ---------------------------------------------------------------
 
 TEST_F(RealetcTest, ReportsFailuresOnOneLine) {
@@ -151,6 +163,19 @@ TEST_F(RealetcTest, CountsTheExamplesOfTrainingData) {
   EXPECT_THAT(result.out,
               HasSubstr(" more left out: a window without answer, by "
                         "include_unknown_rate\n"));
+}
+
+TEST_F(RealetcTest, WarnsOfAStatedNumberOfExamplesThatItDoesNotCount) {
+  const std::string count = "inspect --count --config " +
+                            WriteConfig(Config()) +
+                            " --set train.num_train_examples=";
+  EXPECT_THAT(Run(count + "6").err, Not(HasSubstr("warning")));
+  const Result result = Run(count + "44000");
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, StartsWith("6 records, 6 examples\n"));
+  EXPECT_THAT(result.err, HasSubstr("warning: train.num_train_examples, by "
+                                    "which epochs are counted, is 44000, but "
+                                    "data.train comes to 6"));
 }
 
 // --- Work -------------------------------------------------------------------
@@ -302,6 +327,36 @@ TEST_F(RealetcTest, EstimatesWithoutVocabularyAndData) {
   EXPECT_THAT(result.out, AllOf(HasSubstr("165 825 024"),
                                 HasSubstr("residual scores (sum)"),
                                 HasSubstr("GFLOP"), Not(HasSubstr("gates"))));
+}
+
+TEST_F(RealetcTest, EstimatesThePlanOfARunAndWhetherItFits) {
+  const std::string command = absl::StrCat(
+      "estimate ", WriteConfig(Config()),
+      " --set model='{\"preset\": \"base\"}' --set train.memory_gigabytes=");
+  EXPECT_THAT(Run(command + "1000").out,
+              ContainsRegex("\n    by memory_plan auto +kept\n  a run may have "
+                            "+1.0 TB\n"));
+  EXPECT_THAT(
+      Run(command + "1").out,
+      ContainsRegex("\n    by memory_plan auto +(layers|slices)\n  a run may "
+                    "have +1.0 GB: too little\n"));
+  EXPECT_THAT(Run(command + "1 --set train.memory_plan=kept").out,
+              AllOf(HasSubstr("1.0 GB: too little\n"),
+                    Not(HasSubstr("by memory_plan"))));
+}
+
+// Three numbers of four bytes for each parameter, of the head too.
+TEST_F(RealetcTest, EstimatesTheDiskSpaceOfCheckpoints) {
+  const std::string command = absl::StrCat(
+      "estimate ", WriteConfig(Config()),
+      " --set model='{\"preset\": \"base\"}' --set train.keep_last=4 --set "
+      "train.steps=100 --set train.seeds=");
+  const std::string of_seed =
+      "\n  one checkpoint +2.0 GB\n  of a seed, at most +12 GB\n";
+  EXPECT_THAT(Run(command + "[1]").out,
+              AllOf(ContainsRegex(of_seed), Not(HasSubstr("seeds, at most"))));
+  EXPECT_THAT(Run(command + "[1,2,3]").out,
+              ContainsRegex(of_seed + "  of 3 seeds, at most +33 GB\n"));
 }
 
 // A gate for each of four blocks, 12 heads and 11 layers.

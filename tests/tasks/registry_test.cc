@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/file.h"
+#include "etc/encoder_decoder/config.h"
 #include "nlohmann/json.hpp"
 #include "tasks/config/field_list.h"
 #include "tasks/data/example.h"
@@ -80,11 +81,28 @@ TEST(TaskFieldsTest, AreThoseThatAreReadAndThoseOfThePage) {
   EXPECT_TRUE((*translation)->has_own_model);
   const auto page = ReadFile(ETC_SOURCE_DIR "/tasks/translation/README.md");
   ASSERT_TRUE(page.ok()) << page.status();
-  const std::string rows =
-      FieldsAsMarkdown((*translation)->fields, "translation.");
-  EXPECT_TRUE(absl::StrContains(*page, "| --- | --- | --- |\n" + rows))
-      << "The table of options should be\n"
-      << rows;
+  for (const std::string& rows :
+       {FieldsAsMarkdown((*translation)->fields, "translation."),
+        FieldsAsMarkdown((*translation)->model_fields, "model.")}) {
+    EXPECT_TRUE(absl::StrContains(*page, "| --- | --- | --- |\n" + rows + "\n"))
+        << "A table should be\n"
+        << rows;
+  }
+}
+
+TEST(TaskFieldsTest, OfTheModelOfTranslationAreThoseThatAreRead) {
+  const auto translation = FindTask("translation");
+  ASSERT_TRUE(translation.ok()) << translation.status();
+  const auto model =
+      nlohmann::json::parse(EncoderDecoderConfigToJson(EncoderDecoderConfig()));
+  std::set<std::string> names;
+  for (const FieldDescription& field : (*translation)->model_fields) {
+    names.insert(field.name);
+  }
+  EXPECT_EQ(names.size(), model.size());
+  for (const auto& [name, value] : model.items()) {
+    EXPECT_TRUE(names.contains("model." + name)) << name;
+  }
 }
 
 void PrefixAll(std::vector<std::string>* paths) {

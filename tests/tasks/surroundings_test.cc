@@ -126,6 +126,21 @@ TEST_F(SurroundingsTest, SavesAtEachSignal) {
   }
 }
 
+TEST_F(SurroundingsTest, NamesTheUpdatesSoFarAfterAStop) {
+  nlohmann::json config = Config();
+  config["train"]["steps"] = 100'000'000;
+  config["train"]["evaluate_every"] = 1;
+  const std::string out = directory_.File("stdout");
+  const pid_t child = Begin({"finetune", WriteConfig(config)}, [&] {
+    dup2(open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666), STDOUT_FILENO);
+  });
+  EXPECT_TRUE(WaitForUpdates(child, 3));  // with an evaluation
+  kill(child, SIGTERM);
+  EXPECT_EQ(End(child), kStopped);
+  EXPECT_THAT(Contents(out), HasSubstr(" of the first "));
+  ExpectSaved();
+}
+
 // nohup and `trap ''` ignore it so.
 TEST_F(SurroundingsTest, LeavesIgnoredSignalsIgnored) {
   const std::string config = WriteEndlessConfig();

@@ -160,12 +160,23 @@ absl::StatusOr<TokenizedBatch> BatchTokenizer::Tokenize(
   TokenizedBatch result;
   result.text_bytes = batch.text.size();
   result.bytes_read = batch.bytes_read;
+  result.path = batch.path;
   for (const CorpusPiece& piece : batch.pieces) {
     const absl::string_view text =
         absl::string_view(batch.text)
             .substr(piece.begin, piece.end - piece.begin);
-    if (!text.empty()) {
-      ETC_RETURN_IF_ERROR(AddPiece(text, batch.path, piece.line, &result));
+    const int64_t replaced = result.replaced;
+    const absl::Status added =
+        text.empty() ? absl::OkStatus()
+                     : AddPiece(text, batch.path, piece.line, &result);
+    if (!added.ok()) {
+      if (options_->bad_lines == BadLines::kError) {
+        return added;
+      }
+      result.replaced = replaced;
+      if (++result.bad_lines == 1) {
+        result.first_bad_line = std::string(added.message());
+      }
     }
     if (piece.ends_document) {
       if (result.sentences.empty()) {

@@ -26,11 +26,21 @@ enum class InvalidUtf8 {
   kError,
 };
 
+// Treatment of lines of kJsonLines that are no JSON object with the field, and
+// of pieces that are not UTF-8, with InvalidUtf8::kError.
+enum class BadLines {
+  // An error.
+  kError,
+  // They are left out and counted.
+  kSkip,
+};
+
 struct BatchTokenizerOptions {
   CorpusFormat format = CorpusFormat::kBert;
   // kJsonLines: the field with the text.
   std::string field = "text";
   InvalidUtf8 invalid_utf8 = InvalidUtf8::kReplace;
+  BadLines bad_lines = BadLines::kError;
   // Splitter of running text; kBert has sentences.
   SentenceSplitter split_sentences = SplitSentences;
 };
@@ -48,8 +58,13 @@ struct TokenizedBatch {
   std::vector<Sentence> sentences;
   std::vector<int32_t> ids;
   std::vector<uint8_t> continuations;
-  // Sequences of bytes and escapes that became U+FFFD (InvalidUtf8).
+  // File of the batch, and the sequences of bytes and escapes of it that became
+  // U+FFFD (InvalidUtf8), without those of lines that are left out.
+  std::string path;
   int64_t replaced = 0;
+  // Lines left out (BadLines), and the message about the first.
+  int64_t bad_lines = 0;
+  std::string first_bad_line;
   // Bytes of the batch, unpacked, and CorpusBatch::bytes_read.
   uint64_t text_bytes = 0;
   uint64_t bytes_read = 0;
@@ -63,8 +78,8 @@ class BatchTokenizer {
                  const BatchTokenizerOptions* options);
 
   //   kInvalidArgument  ill-formed text, with InvalidUtf8::kError; a line that
-  //                     is no JSON object with the field; the message has file
-  //                     and line
+  //                     is no JSON object with the field, with
+  //                     BadLines::kError; the message has file and line
   absl::StatusOr<TokenizedBatch> Tokenize(const CorpusBatch& batch);
 
  private:

@@ -4,7 +4,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
-#include "base/file.h"
 #include "base/status_macros.h"
 #include "tasks/text/text_folding.h"
 
@@ -25,15 +24,24 @@ bool IsWikiTitle(absl::string_view line) {
          !absl::EndsWith(line, "=");
 }
 
-CorpusReader::CorpusReader(CorpusOptions options)
-    : options_(std::move(options)) {}
+CorpusReader::CorpusReader(CorpusOptions options, const std::atomic<bool>* stop)
+    : options_(std::move(options)), stop_(stop) {}
+
+absl::StatusOr<std::unique_ptr<TextFile>> CorpusReader::Open(
+    const std::string& path) const {
+  const RecordLimits limits = {.max_record_bytes = options_.max_line_bytes};
+  return path == kCorpusOnStandardInput
+             ? TextFile::OpenStandardInput(limits, stop_)
+             : TextFile::Open(path, limits);
+}
 
 absl::StatusOr<uint64_t> CorpusReader::CountBytes() const {
   uint64_t bytes = 0;
   for (const std::string& path : options_.files) {
-    ETC_ASSIGN_OR_RETURN(const RandomAccessFile file,
-                         RandomAccessFile::Open(path));
-    bytes += file.size();
+    if (path != kCorpusOnStandardInput) {
+      ETC_ASSIGN_OR_RETURN(const auto file, Open(path));
+      bytes += file->size();
+    }
   }
   return bytes;
 }
@@ -45,9 +53,7 @@ absl::StatusOr<bool> CorpusReader::Next(CorpusBatch* batch) {
       if (next_file_ == options_.files.size()) {
         return false;
       }
-      ETC_ASSIGN_OR_RETURN(
-          file_, TextFile::Open(options_.files[next_file_++],
-                                {.max_record_bytes = options_.max_line_bytes}));
+      ETC_ASSIGN_OR_RETURN(file_, Open(options_.files[next_file_++]));
     }
     batch->path = file_->path();
     ETC_ASSIGN_OR_RETURN(const bool has_more, ReadLines(batch));

@@ -1,6 +1,7 @@
 #ifndef ETC_TASKS_PRETRAIN_CORPUS_CORPUS_READER_H_
 #define ETC_TASKS_PRETRAIN_CORPUS_CORPUS_READER_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -24,8 +25,11 @@ enum class CorpusFormat {
   kJsonLines,
 };
 
+// The name that stands for standard input among files.
+inline constexpr char kCorpusOnStandardInput[] = "-";
+
 struct CorpusOptions {
-  // In this order. Plain or compressed by gzip.
+  // In this order. Plain or compressed by gzip; kCorpusOnStandardInput plain.
   std::vector<std::string> files;
   CorpusFormat format = CorpusFormat::kBert;
   // kJsonLines: the field with the text.
@@ -67,16 +71,20 @@ struct CorpusBatch {
 // them. Memory: a batch, or the longest line.
 class CorpusReader {
  public:
-  explicit CorpusReader(CorpusOptions options);
+  // `stop` is that of TextFile::OpenStandardInput.
+  explicit CorpusReader(CorpusOptions options,
+                        const std::atomic<bool>* stop = nullptr);
 
-  // The bytes of all files, each of which can be opened.
-  //   kNotFound, ...  errors of RandomAccessFile::Open
+  // The bytes of all files, each of which can be opened and begins as text.
+  // Standard input counts as none.
+  //   errors of TextFile::Open
   absl::StatusOr<uint64_t> CountBytes() const;
 
   // Reads the next batch; returns false behind the last. Errors of TextFile.
   absl::StatusOr<bool> Next(CorpusBatch* batch);
 
  private:
+  absl::StatusOr<std::unique_ptr<TextFile>> Open(const std::string& path) const;
   // Reads lines of the open file.
   absl::StatusOr<bool> ReadLines(CorpusBatch* batch);
   void TakeLine(absl::string_view line, CorpusBatch* batch);
@@ -88,6 +96,7 @@ class CorpusReader {
   void EndFile(CorpusBatch* batch);
 
   const CorpusOptions options_;
+  const std::atomic<bool>* const stop_;
   size_t next_file_ = 0;
   std::unique_ptr<TextFile> file_;  // null: the next one is to be opened
   uint64_t bytes_of_files_before_ = 0;

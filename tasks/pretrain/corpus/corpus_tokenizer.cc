@@ -88,7 +88,9 @@ absl::StatusOr<CorpusTokenizer> MakeCorpusTokenizer(
         " pieces) should have ",
         mask_piece.empty() ? "\"[MASK]\" or \"<mask>\""
                            : QuotedName(mask_piece),
-        ", which stands for masked tokens in pre-training, but has not"));
+        ", which stands for masked tokens in pre-training, but has not; "
+        "--mask-piece names another, and `realetc vocabulary --mask` makes a "
+        "vocabulary with <mask>"));
   }
   settings.unknown_id = ids.unknown;
   settings.cls_id = tokenizer->Id("[CLS]");

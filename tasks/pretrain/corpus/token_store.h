@@ -27,7 +27,9 @@ namespace etc {
 // flags have a checksum for each block of 64 KiB: in a small store all are
 // checked at once, in a large one each when CheckTokens first reaches it, so
 // that nothing is read twice. Version 1 has no blocks, and is checked as a
-// whole.
+// whole. A file that is written over in its place is found by CheckUnchanged;
+// one that is replaced by a renaming, as TokenStoreWriter does, stays as it
+// was.
 class TokenStore {
  public:
   // Bytes of tokens and flags that are read and checked at once.
@@ -77,9 +79,14 @@ class TokenStore {
     return (flags_[index / 8] >> (index % 8) & 1) != 0;
   }
 
+  // Checks that the file is the one that was opened: before the index is used
+  // again, long after the last check. kDataLoss as of MappedFile.
+  absl::Status CheckUnchanged() const { return file_.CheckUnchanged(); }
+
   // Checks that tokens [begin, end) and their flags are as they were written,
   // and that the ids are those of the vocabulary. To be called for each piece
-  // of text before it is used. 0 <= begin <= end <= num_tokens().
+  // of text before it is used, behind CheckUnchanged.
+  // 0 <= begin <= end <= num_tokens().
   //   kDataLoss  they are not; the message has the block or the byte
   absl::Status CheckTokens(int64_t begin, int64_t end) const;
 

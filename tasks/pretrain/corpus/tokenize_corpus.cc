@@ -43,6 +43,13 @@ void CountBatch(const TokenizedBatch& batch, int32_t unknown_id,
   so_far->tokens = writer.num_tokens();
   so_far->unknown += std::count(batch.ids.begin(), batch.ids.end(), unknown_id);
   so_far->replaced += batch.replaced;
+  if (batch.replaced > 0) {
+    so_far->replaced_by_file[batch.path] += batch.replaced;
+  }
+  if (so_far->bad_lines == 0) {
+    so_far->first_bad_line = batch.first_bad_line;
+  }
+  so_far->bad_lines += batch.bad_lines;
   so_far->text_bytes += batch.text_bytes;
   so_far->bytes_read = batch.bytes_read;
 }
@@ -52,7 +59,7 @@ void CountBatch(const TokenizedBatch& batch, int32_t unknown_id,
 absl::StatusOr<TokenizedCorpus> TokenizeCorpus(const CorpusTokenizer& tokenizer,
                                                const TokenizeOptions& options,
                                                const std::string& output) {
-  CorpusReader reader(options.corpus);
+  CorpusReader reader(options.corpus, options.stop);
   TokenizedCorpus so_far;
   ETC_ASSIGN_OR_RETURN(so_far.num_bytes, reader.CountBytes());
   TokenStoreSettings settings = tokenizer.settings;
@@ -65,6 +72,7 @@ absl::StatusOr<TokenizedCorpus> TokenizeCorpus(const CorpusTokenizer& tokenizer,
       .format = options.corpus.format,
       .field = options.corpus.field,
       .invalid_utf8 = options.invalid_utf8,
+      .bad_lines = options.bad_lines,
       .split_sentences = options.split_sentences};
   BatchStream stream(&reader, &tokenizer, &batch_options,
                      {.threads = options.threads, .stop = options.stop});
@@ -84,7 +92,11 @@ absl::StatusOr<TokenizedCorpus> TokenizeCorpus(const CorpusTokenizer& tokenizer,
     return absl::InvalidArgumentError(absl::StrCat(
         "the corpus is empty: ",
         Counted(static_cast<int64_t>(options.corpus.files.size()), "file"),
-        " with ", so_far.num_bytes, " bytes have no sentence with tokens"));
+        " with ", so_far.bytes_read, " bytes have no sentence with tokens",
+        so_far.bad_lines == 0
+            ? ""
+            : absl::StrCat("; ", Counted(so_far.bad_lines, "line"),
+                           " left out, the first: ", so_far.first_bad_line)));
   }
   ETC_RETURN_IF_ERROR(writer->Finish());
   // If files are glued, the last document ends here.

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -20,9 +21,16 @@ struct TokenizedCorpus {
   int64_t tokens = 0;
   int64_t unknown = 0;           // tokens that are the unknown piece
   int64_t longest_sentence = 0;  // tokens
-  int64_t replaced = 0;          // TokenizedBatch::replaced
+  // TokenizedBatch::replaced, of the whole corpus and of each file that has
+  // some.
+  int64_t replaced = 0;
+  std::map<std::string, int64_t> replaced_by_file;
+  // Sums of TokenizedBatch's, over the whole corpus.
+  int64_t bad_lines = 0;
+  std::string first_bad_line;
   // Bytes of the text, unpacked, and of the files, packed; and of all files.
   uint64_t text_bytes = 0;
+  // `num_bytes` has none of standard input.
   uint64_t bytes_read = 0;
   uint64_t num_bytes = 0;
 };
@@ -30,13 +38,14 @@ struct TokenizedCorpus {
 struct TokenizeOptions {
   CorpusOptions corpus;
   InvalidUtf8 invalid_utf8 = InvalidUtf8::kReplace;
+  BadLines bad_lines = BadLines::kError;
   SentenceSplitter split_sentences = SplitSentences;
   // TokenStoreSettings::sentences of running text: "icu" or "punkt".
   std::string sentences = "icu";
   int64_t threads = 1;
   // Called after every batch, by the calling thread. May be null.
   std::function<void(const TokenizedCorpus&)> progress;
-  // True ends the work. May be null.
+  // True ends the work, and the waiting for standard input. May be null.
   const std::atomic<bool>* stop = nullptr;
 };
 

@@ -1,5 +1,9 @@
 #include "tasks/pretrain/examples/corpus_part.h"
 
+#include <iterator>
+#include <set>
+
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "base/counted.h"
 #include "base/random.h"
@@ -8,14 +12,49 @@
 namespace etc {
 namespace {
 
-bool IsHeldOut(uint64_t hash, int64_t one_in) {
-  return one_in > 0 && hash % static_cast<uint64_t>(one_in) == 0;
+bool IsMultiple(uint64_t hash, const CorpusPartOptions& part) {
+  return part.development_one_in > 0 &&
+         hash % static_cast<uint64_t>(part.development_one_in) == 0;
+}
+
+bool IsHeldOut(uint64_t hash, const CorpusPartOptions& part) {
+  return IsMultiple(hash, part) ||
+         (part.held_out_up_to > 0 && hash <= part.held_out_up_to);
 }
 
 int64_t NumDivisions(int64_t num_sentences, int64_t max_sentences) {
   return max_sentences == 0
              ? 1
              : (num_sentences + max_sentences - 1) / max_sentences;
+}
+
+// A document of a store, after dividing, and the hash that decides its part.
+struct StoredDocument {
+  SentenceRange range;
+  uint64_t hash = 0;
+  bool is_short = false;
+};
+
+// Calls `take` for each document, in the order of the store.
+template <typename Take>
+void ForEachDocument(const TokenStore& store, const CorpusPartOptions& part,
+                     Take take) {
+  for (int64_t document = 0; document < store.num_documents(); ++document) {
+    const uint64_t hash = store.document_hash(document);
+    const int64_t first = store.first_sentence(document);
+    const int64_t size = store.first_sentence(document + 1) - first;
+    const bool is_short = size < part.min_sentences;
+    const int64_t divisions =
+        is_short ? 1 : NumDivisions(size, part.max_sentences);
+    for (int64_t i = 0; i < divisions; ++i) {
+      take(StoredDocument{
+          .range = {.begin = first + size * i / divisions,
+                    .end = first + size * (i + 1) / divisions},
+          .hash =
+              i == 0 ? hash : CombineSeeds({hash, static_cast<uint64_t>(i)}),
+          .is_short = is_short});
+    }
+  }
 }
 
 absl::string_view PartName(bool development) {
@@ -34,9 +73,9 @@ absl::Status NoDocuments(const TokenStore& store,
     return failed("the corpus has no document");
   }
   if (counts.short_documents > 0) {
-    return failed("all ", Counted(counts.short_documents, "document"),
+    return failed("none of ", Counted(counts.short_documents, "document"),
                   " of the ", PartName(options.development),
-                  " part have fewer than ", options.min_sentences,
+                  " part has at least ", options.min_sentences,
                   " sentences (min_sentences)");
   }
   const std::string found = Counted(store.num_documents(), "document");
@@ -50,7 +89,8 @@ absl::Status NoDocuments(const TokenStore& store,
                   "development_one_in is 0");
   }
   return failed("of ", found, " none is held out for development; choose a ",
-                "smaller development_one_in than ", options.development_one_in);
+                "smaller development_one_in than ", options.development_one_in,
+                ", or divide documents by max_sentences");
 }
 
 }  // namespace
@@ -81,38 +121,75 @@ absl::StatusOr<std::vector<SentenceRange>> SelectDocuments(
     const TokenStore& store, const CorpusPartOptions& options,
     CorpusCounts* counts) {
   std::vector<SentenceRange> documents;
-  for (int64_t document = 0; document < store.num_documents(); ++document) {
-    const uint64_t hash = store.document_hash(document);
-    const int64_t first = store.first_sentence(document);
-    const int64_t size = store.first_sentence(document + 1) - first;
-    if (size < options.min_sentences) {
-      counts->short_documents +=
-          IsHeldOut(hash, options.development_one_in) == options.development
-              ? 1
-              : 0;
-      continue;
+  ForEachDocument(store, options, [&](const StoredDocument& document) {
+    if (IsHeldOut(document.hash, options) != options.development) {
+      return;
     }
-    const int64_t divisions = NumDivisions(size, options.max_sentences);
-    for (int64_t i = 0; i < divisions; ++i) {
-      const uint64_t own_hash =
-          i == 0 ? hash : CombineSeeds({hash, static_cast<uint64_t>(i)});
-      if (IsHeldOut(own_hash, options.development_one_in) !=
-          options.development) {
-        continue;
-      }
-      const SentenceRange range{.begin = first + size * i / divisions,
-                                .end = first + size * (i + 1) / divisions};
-      documents.push_back(range);
-      counts->sentences += range.size();
-      counts->tokens +=
-          store.first_token(range.end) - store.first_token(range.begin);
+    if (document.is_short) {
+      ++counts->short_documents;
+      return;
     }
-  }
+    const SentenceRange& range = document.range;
+    documents.push_back(range);
+    counts->sentences += range.size();
+    counts->tokens +=
+        store.first_token(range.end) - store.first_token(range.begin);
+  });
   counts->documents = static_cast<int64_t>(documents.size());
   if (documents.empty()) {
     return NoDocuments(store, options, *counts);
   }
   return documents;
+}
+
+CorpusPartOptions HoldOutSmallest(const TokenStores& stores,
+                                  CorpusPartOptions part, int64_t needed) {
+  if (part.development_one_in == 0) {
+    return part;
+  }
+  const auto most = static_cast<size_t>(needed) + 1;
+  std::set<uint64_t> smallest;  // hashes; one more than are held out
+  for (const auto& store : stores) {
+    int64_t multiples = 0;
+    ForEachDocument(*store, part, [&](const StoredDocument& document) {
+      if (document.is_short || multiples >= needed) {
+        return;
+      }
+      multiples += IsMultiple(document.hash, part) ? 1 : 0;
+      smallest.insert(document.hash);
+      if (smallest.size() > most) {
+        smallest.erase(std::prev(smallest.end()));
+      }
+    });
+    if (multiples >= needed) {
+      return part;
+    }
+  }
+  if (smallest.size() == most) {
+    part.held_out_up_to = *std::prev(smallest.end(), 2);
+  }
+  return part;
+}
+
+int64_t CountShared(const TokenStores& one, const TokenStores& other,
+                    const CorpusPartOptions& part) {
+  absl::flat_hash_set<uint64_t> hashes;
+  for (const auto& store : one) {
+    ForEachDocument(*store, part, [&](const StoredDocument& document) {
+      if (!document.is_short) {
+        hashes.insert(document.hash);
+      }
+    });
+  }
+  int64_t shared = 0;
+  for (const auto& store : other) {
+    ForEachDocument(*store, part, [&](const StoredDocument& document) {
+      shared += document.is_short
+                    ? 0
+                    : static_cast<int64_t>(hashes.erase(document.hash));
+    });
+  }
+  return shared;
 }
 
 absl::Status AppendTokens(const TokenStore& store, int64_t begin, int64_t end,
@@ -126,6 +203,7 @@ absl::Status AppendTokens(const TokenStore& store, int64_t begin, int64_t end,
 
 absl::Status StoreDocuments::AppendSentence(int64_t document, int64_t sentence,
                                             Pieces* pieces) const {
+  ETC_RETURN_IF_ERROR(store_->CheckUnchanged());
   const int64_t in_store = Range(document).begin + sentence;
   return AppendTokens(*store_, store_->first_token(in_store),
                       store_->first_token(in_store + 1), pieces);

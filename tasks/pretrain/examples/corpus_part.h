@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,9 @@ struct CorpusPartOptions {
   // About one document in `development_one_in` is held out for development:
   // those whose hash is a multiple. 0: none is.
   int64_t development_one_in = 1000;
+  // Documents whose hash is this or smaller are held out as well
+  // (HoldOutSmallest).
+  uint64_t held_out_up_to = 0;
   // Documents with fewer sentences are left out.
   int64_t min_sentences = 1;
   // Longer documents are divided into equal ones of at most this many
@@ -29,6 +33,8 @@ struct CorpusPartOptions {
   // itself: for corpora of a few books. 0: none is divided.
   int64_t max_sentences = 0;
 };
+
+using TokenStores = std::vector<std::shared_ptr<const TokenStore>>;
 
 // Sentences [begin, end) of a store: a document, or a part of a divided one.
 struct SentenceRange {
@@ -69,7 +75,20 @@ absl::StatusOr<std::vector<SentenceRange>> SelectDocuments(
     const TokenStore& store, const CorpusPartOptions& options,
     CorpusCounts* counts);
 
-// Puts tokens [begin, end) of `store` behind `pieces`.
+// For corpora of few documents: returns `part` as it is if one of `stores` has
+// at least `needed` documents whose hash is a multiple, or if it holds out
+// none. Else sets `held_out_up_to`, so that the `needed` documents of the
+// smallest hashes of all stores are held out; not if no other documents would
+// be left. Documents that are too short do not count. Reads the index only.
+CorpusPartOptions HoldOutSmallest(const TokenStores& stores,
+                                  CorpusPartOptions part, int64_t needed);
+
+// The number of documents of `one` that `other` has too, those that are too
+// short left out on both sides. Reads the index only.
+int64_t CountShared(const TokenStores& one, const TokenStores& other,
+                    const CorpusPartOptions& part);
+
+// Puts tokens [begin, end) of `store`, which is unchanged, behind `pieces`.
 //   kDataLoss  the store is damaged there
 absl::Status AppendTokens(const TokenStore& store, int64_t begin, int64_t end,
                           Pieces* pieces);

@@ -54,7 +54,11 @@ absl::StatusOr<std::unique_ptr<PairSource>> PairSource::Open(
         store->path(), ": the ",
         options.corpus.development ? "development" : "training",
         " part has one document, but next-sentence prediction (mlm_nsp) needs ",
-        "two, to draw a random next text from the other"));
+        "two, to draw a random next text from the other; max_sentences divides "
+        "longer documents",
+        options.corpus.development
+            ? ", and a smaller development_one_in holds out more"
+            : ""));
   }
   constexpr int64_t kMarks = 3;  // [CLS], two [SEP]
   const int64_t room = options.pairs.max_length - kMarks;

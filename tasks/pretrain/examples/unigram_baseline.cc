@@ -26,6 +26,7 @@ absl::StatusOr<int32_t> MostFrequentTrainingToken(
     if (num_tokens >= options.max_training_tokens) {
       break;
     }
+    ETC_RETURN_IF_ERROR(store.CheckUnchanged());
     const int64_t begin = store.first_token(document.begin);
     const int64_t end = store.first_token(document.end);
     ETC_RETURN_IF_ERROR(store.CheckTokens(begin, end));

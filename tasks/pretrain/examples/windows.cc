@@ -48,6 +48,7 @@ absl::StatusOr<std::vector<Window>> MakeWindows(
               "sentences of ", options.sentences.max_tokens,
               " tokens should fit windows of ", options.max_tokens,
               " tokens and ", options.max_sentences, " sentences");
+  ETC_RETURN_IF_ERROR(store.CheckUnchanged());
   std::vector<Window> windows;
   std::vector<int64_t> lengths;
   for (const SentenceRange& document : documents) {
@@ -89,6 +90,7 @@ absl::StatusOr<std::vector<Window>> MakeWindows(
 absl::StatusOr<DocumentPart> ReadWindow(const TokenStore& store,
                                         const Window& window,
                                         const WindowOptions& options) {
+  ETC_RETURN_IF_ERROR(store.CheckUnchanged());
   DocumentPart part;
   const int64_t window_end = window.first_token + window.num_tokens;
   ETC_RETURN_IF_ERROR(

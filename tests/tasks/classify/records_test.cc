@@ -113,7 +113,8 @@ TEST(TableReaderTest, SaysWhereATableIsWrong) {
            {"a,b\nx,y\nx,\xE9\n", "f:3: the line should be UTF-8"},
            {"\xFF\xFE"
             "a",
-            "f should be UTF-8, but begins as UTF-16"}}) {
+            "f should be UTF-8, but begins as UTF-16"},
+           {"\x28\xb5\x2f\xfd", "f should be text, but is packed by zstd"}}) {
     EXPECT_THAT(Message(Csv(text).status()), HasSubstr(message)) << text;
   }
   EXPECT_THAT(Message(ReadRows("a\tb\nx\n", TableFormat::kTsv).status()),

@@ -82,6 +82,12 @@ absl::StatusOr<std::unique_ptr<RecordTask>> MakeClassify(
       std::move(read), settings.model, tokenizer, MakeClassifyHead);
 }
 
+TEST(ClassifyOutputsTest, FollowFromLabelsMeanAndDeviation) {
+  EXPECT_THAT(
+      (*MakeClassify())->OutputSettings(),
+      ElementsAre("classify.labels", "classify.mean", "classify.deviation"));
+}
+
 // The example of a record in JSON.
 std::shared_ptr<const Example> ExampleOf(
     const std::string& line, const FinetuneConfig& settings = Settings(),

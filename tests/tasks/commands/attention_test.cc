@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
+#include "tasks/analysis/analysis_run.h"
 #include "tests/support/realetc_program.h"
 
 namespace etc {
@@ -165,6 +166,20 @@ TEST_F(AttentionCommandTest, SkipsBadRecordsIfAskedTo) {
   EXPECT_FALSE(std::filesystem::exists(Output("both")));
 }
 
+TEST_F(AttentionCommandTest, ChecksAllRecordsFirst) {
+  nlohmann::json records = nlohmann::json::parse(Contents(data_));
+  records.back().erase("query");
+  int64_t analysed = 0;
+  const AttentionAnalysisOptions options = {
+      .checkpoint = checkpoint_,
+      .data = directory_.Write("bad.json", records.dump()),
+      .output = Output("none"),
+      .progress = [&](int64_t, int64_t) { ++analysed; }};
+  EXPECT_THAT(AnalyseAttention(options).status().message(),
+              HasSubstr("bad.json: record 5"));
+  EXPECT_EQ(analysed, 0);
+}
+
 // Texts of which the tokenizer leaves nothing: a space without a break, one
 // without width.
 TEST_F(AttentionCommandTest, ChecksAllTextsFirst) {
@@ -304,8 +319,14 @@ TEST_F(AttentionCommandTest, RefusesNumbersThatAnOptionHasNoRoomFor) {
   const std::string attention =
       absl::StrCat("attention ", checkpoint_, " --data ", data_, " --output ",
                    Output("none"));
-  for (const char* seed : {"-1", "18446744073709551616", "99999999999999999999",
-                           "0x10", "010", "1.5", "x"}) {
+  for (const char* seed : {"0x10", "1.5", "x"}) {
+    ExpectMistake(
+        absl::StrCat(attention, " --seed ", seed),
+        absl::StrCat("--seed: should be a whole number, but is ", seed),
+        /*code=*/2);
+  }
+  for (const char* seed :
+       {"-1", "010", "18446744073709551616", "99999999999999999999"}) {
     ExpectMistake(absl::StrCat(attention, " --seed ", seed),
                   absl::StrCat("--seed: should be a whole number from 0 to "
                                "18446744073709551615, but is ",

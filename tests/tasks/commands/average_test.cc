@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <iterator>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -23,11 +24,10 @@ class AverageCommandTest : public RealetcTest {
  protected:
   // A run of three updates with a checkpoint after each.
   void SetUp() override {
-    nlohmann::json config = Config();
-    config["train"]["steps"] = 3;
-    config["train"]["evaluate_every"] = 1;
-    config["train"]["keep_last"] = 3;
-    ASSERT_EQ(Run("finetune " + WriteConfig(config)).code, 0);
+    config_["train"]["steps"] = 3;
+    config_["train"]["evaluate_every"] = 1;
+    config_["train"]["keep_last"] = 3;
+    ASSERT_EQ(Run("finetune " + WriteConfig(config_)).code, 0);
   }
 
   void ExpectMistake(const std::string& arguments, const std::string& part,
@@ -35,6 +35,16 @@ class AverageCommandTest : public RealetcTest {
     RealetcTest::ExpectMistake("average " + arguments, part, code);
   }
 
+  // Changes a byte of its weights, whose path is returned.
+  std::string DamageCheckpoint(const std::string& name) {
+    const std::string path =
+        absl::StrCat("run/seed-1/checkpoints/", name, "/model.safetensors");
+    std::string bytes = Contents(directory_.File(path));
+    bytes.back() = static_cast<char>(bytes.back() ^ 1);
+    return directory_.Write(path, bytes);
+  }
+
+  nlohmann::json config_ = Config();
   const std::string run_ = directory_.File("run");
   const std::string seed_ = run_ + "/seed-1";
 };
@@ -100,7 +110,8 @@ TEST_F(AverageCommandTest, ReplacesNothing) {
   const std::string last_two = "average " + run_ + " --last 2";
   ASSERT_EQ(Run(last_two).code, 0);
   const std::string weights = Contents(seed_ + "/averaged-2/model.safetensors");
-  ExpectMistake(run_ + " --last 2", "averaged-2 is there already");
+  ExpectMistake(run_ + " --last 2",
+                "averaged-2 is there already; --overwrite replaces it");
   ExpectMistake(absl::StrCat(run_, " --last 2 --output ", seed_),
                 "is there already");
   ExpectMistake(
@@ -108,33 +119,65 @@ TEST_F(AverageCommandTest, ReplacesNothing) {
       "--output");
   ExpectMistake(absl::StrCat(run_, " --last 2 --output ''"),
                 "--output should name a directory, but is empty");
+  ExpectMistake(absl::StrCat(run_, " --last 2 --overwrite --output ", seed_),
+                "is there already: choose another directory");
   EXPECT_EQ(Contents(seed_ + "/averaged-2/model.safetensors"), weights);
 }
 
+TEST_F(AverageCommandTest, ReplacesAnAverageWhenAsked) {
+  const std::string average = seed_ + "/averaged-2";
+  ASSERT_EQ(Run("average " + run_ + " --last 2").code, 0);
+  const std::string weights = Contents(average + "/model.safetensors");
+  const Result resumed =
+      Run("finetune " + WriteConfig(config_) +
+          " --resume --set train.steps=5 --allow-changes train");
+  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  const Result again = Run("average " + run_ + " --last 2 --overwrite");
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_THAT(again.out, HasSubstr("after updates 4, 5"));
+  EXPECT_NE(Contents(average + "/model.safetensors"), weights);
+  const auto entries =
+      std::distance(fs::directory_iterator(seed_), fs::directory_iterator());
+  // A new one that fails leaves the old one.
+  const std::string newer = Contents(average + "/model.safetensors");
+  DamageCheckpoint("step-00000005");
+  ExpectMistake(run_ + " --last 2 --overwrite", "model.safetensors");
+  EXPECT_EQ(Contents(average + "/model.safetensors"), newer);
+  EXPECT_EQ(
+      std::distance(fs::directory_iterator(seed_), fs::directory_iterator()),
+      entries);
+}
+
+// It would pass for one of the run that takes the place of its own.
+TEST_F(AverageCommandTest, IsRemovedWithItsRun) {
+  ASSERT_EQ(Run("average " + run_ + " --last 2").code, 0);
+  fs::copy(seed_ + "/averaged-2", seed_ + "/copy", fs::copy_options::recursive);
+  const Result replaced = Run("finetune --overwrite " + WriteConfig(config_));
+  EXPECT_EQ(replaced.code, 0) << replaced.err;
+  EXPECT_FALSE(fs::exists(seed_ + "/averaged-2"));
+  EXPECT_TRUE(fs::exists(seed_ + "/copy/average.json"));
+}
+
 // Checkpoints of a run with other sizes, put beside those of this one.
-TEST_F(AverageCommandTest, RefusesOtherShapesAndLeavesNothing) {
+TEST_F(AverageCommandTest, RefusesAnotherModelAndLeavesNothing) {
   nlohmann::json config = Config();
   config["model"]["intermediate_size"] = 24;
   config["train"]["steps"] = 5;
+  config["train"]["keep_last"] = 2;
   config["output"] = directory_.File("wider");
   ASSERT_EQ(Run("finetune " + WriteConfig(config)).code, 0);
   const std::string stranger = "/seed-1/checkpoints/step-00000005";
   ASSERT_TRUE(fs::exists(directory_.File("wider") + stranger));
   fs::copy(directory_.File("wider") + stranger, run_ + stranger,
            fs::copy_options::recursive);
-  ExpectMistake(run_ + " --last 2", "but has another shape or type");
+  ExpectMistake(run_ + " --last 2", "intermediate_size should be ");
   for (const auto& entry : fs::directory_iterator(seed_)) {
     EXPECT_THAT(entry.path().filename().string(), Not(HasSubstr("averaged")));
   }
 }
 
 TEST_F(AverageCommandTest, RefusesDamagedCheckpoints) {
-  const std::string path =
-      seed_ + "/checkpoints/step-00000003/model.safetensors";
-  std::string bytes = Contents(path);
-  bytes.back() = static_cast<char>(bytes.back() ^ 1);
-  directory_.Write("run/seed-1/checkpoints/step-00000003/model.safetensors",
-                   bytes);
+  const std::string path = DamageCheckpoint("step-00000003");
   ExpectMistake(run_ + " --last 2", path);
   // A checkpoint that is not whole does not count.
   fs::remove(path);

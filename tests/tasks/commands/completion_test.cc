@@ -55,7 +55,8 @@ TEST_F(CompletionTest, ProposesCommandsAndOptions) {
   EXPECT_THAT(Complete({"fi"}), ElementsAre("finetune", "fields"));
   EXPECT_THAT(Complete({""}), AllOf(Contains("score"), Contains("completion"),
                                     Contains("--version")));
-  EXPECT_THAT(Complete({"finetune", "--re"}), ElementsAre("--resume"));
+  EXPECT_THAT(Complete({"finetune", "--re"}),
+              ElementsAre("--resume", "--resume-or-begin"));
   EXPECT_THAT(Complete({"finetune", "run.json", "--"}),
               AllOf(Contains("--set"), Contains("--output"), Contains("--help"),
                     Not(Contains("--data"))));
@@ -77,6 +78,29 @@ TEST_F(CompletionTest, ProposesFilesAndWordsOfArguments) {
               ElementsAre("first", "mean"));
   EXPECT_THAT(Complete({"tokenize", "--invalid-utf8", "r"}),
               ElementsAre("replace"));
+}
+
+// Words behind COMMAND are those of the command itself.
+TEST_F(CompletionTest, ProposesTheWordsOfALaunchedCommand) {
+  EXPECT_THAT(Complete({"launch", "--p"}), ElementsAre("--processes"));
+  EXPECT_THAT(Complete({"launch", "--processes", "2", "pre"}),
+              ElementsAre("pretrain", "predict"));
+  EXPECT_THAT(Complete({"launch", "--processes", "=", "2", "tok"}), IsEmpty());
+  for (std::vector<std::string> words :
+       {std::vector<std::string>{"launch", "--processes", "2", "finetune"},
+        {"launch", "--processes", "=", "2", "finetune"},
+        {"launch", "--grace-seconds", "9", "--processes", "2", "finetune"}}) {
+    const auto complete = [&](const std::vector<std::string>& more) {
+      std::vector<std::string> all = words;
+      all.insert(all.end(), more.begin(), more.end());
+      return Complete(all);
+    };
+    EXPECT_THAT(complete({"--re"}),
+                ElementsAre("--resume", "--resume-or-begin"));
+    EXPECT_THAT(complete({"ru"}), ElementsAre("run.json"));
+    EXPECT_THAT(complete({"run.json", "--set", "train.precision", "=", ""}),
+                ElementsAre("fp32", "bf16"));
+  }
 }
 
 TEST_F(CompletionTest, ProposesFieldsAndTheirValues) {

@@ -249,6 +249,130 @@ TEST_F(EvaluateCommandTest, ChecksRecordsInMemoryBeforeTheModelIsLoaded) {
   EXPECT_THAT(skips.err, HasSubstr("warning: skipped 1 bad record: "));
 }
 
+// The same of records that stay in their file.
+TEST_F(EvaluateCommandTest, ChecksRecordsInFilesBeforeTheModelIsLoaded) {
+  ASSERT_EQ(Run("finetune " + WriteConfig(Config())).code, 0);
+  const json good = json::parse(Contents(directory_.File("data.json")));
+  const std::string output = directory_.File("p.json");
+  const auto expect_error = [&](const json& records, const std::string& part) {
+    const std::string data =
+        " --data " + directory_.Write("bad.json", records.dump());
+    for (const std::string& command :
+         {"evaluate " + run_, "predict " + run_ + " --output " + output}) {
+      const Result result = Run(command + data);
+      EXPECT_EQ(result.code, 1) << command;
+      EXPECT_THAT(result.err, AllOf(HasSubstr("bad.json: record 5" + part),
+                                    Not(HasSubstr("device: "))));
+    }
+  };
+  json records = good;
+  records.back()["query"] = 7;
+  expect_error(records, ".query should be a string, but is 7");
+  records = good;
+  records.back()["id"] = "q1";
+  expect_error(records, ": the id \"q1\" should occur once, but is that of ");
+  EXPECT_FALSE(std::filesystem::exists(output));
+}
+
+TEST_F(EvaluateCommandTest, SaysBeforeTheRunThatThereIsNothingToScore) {
+  ASSERT_EQ(Run("finetune " + WriteConfig(Config())).code, 0);
+  json records = json::parse(Contents(directory_.File("data.json")));
+  for (json& record : records) {
+    record.erase("answer");
+  }
+  const Result result =
+      Run(absl::StrCat("evaluate ", run_, " --data ",
+                       directory_.Write("test.json", records.dump())));
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("the data have no answers, so there "
+                                          "is nothing to score"),
+                                Not(HasSubstr("device: "))));
+}
+
+// Evaluates a run of classify that has held out a quarter of its records.
+class HeldOutCommandTest : public EvaluateCommandTest {
+ protected:
+  void SetUp() override {
+    json config = Config();
+    config["task"] = "classify";
+    config["data"] = {{"train", {directory_.Write("docs.csv", rows_)}},
+                      {"dev_fraction", 0.25}};
+    ASSERT_EQ(Run("finetune " + WriteConfig(config)).code, 0);
+  }
+  Result Evaluate(const std::string& options = "") const {
+    return Run(absl::StrCat("evaluate --json ", run_, options));
+  }
+
+  const std::string rows_ =
+      "text,label\noslo,x\nrome,y\nlima,x\nmira,y\noslo mira,x\n"
+      "rome mira,y\nlima mira,x\nmira lives,y\n";
+};
+
+TEST_F(HeldOutCommandTest, FindsItsRecordsAgainAfterAMove) {
+  const Result trained = Evaluate();
+  EXPECT_EQ(trained.code, 0) << trained.err;
+  EXPECT_THAT(trained.err, HasSubstr("\n2 examples in "));
+  std::filesystem::rename(directory_.File("docs.csv"),
+                          directory_.File("moved.csv"));
+  const Result gone = Evaluate();
+  EXPECT_EQ(gone.code, 1);
+  EXPECT_THAT(gone.err, AllOf(HasSubstr("docs.csv"),
+                              HasSubstr(" (give its new place with --data)")));
+  const std::string data = " --data " + directory_.File("moved.csv");
+  const Result moved = Evaluate(data);
+  EXPECT_EQ(moved.code, 0) << moved.err;
+  EXPECT_EQ(moved.out, trained.out);
+  EXPECT_THAT(moved.err,
+              AllOf(HasSubstr("only the records that it held out of them "
+                              "(data.dev_fraction) are evaluated, 2 of 8 "
+                              "records, sha256:"),
+                    HasSubstr("\n2 examples in ")));
+  // Predictions are of all records, as are the scores of other ones.
+  const std::string output = directory_.File("p.jsonl");
+  EXPECT_EQ(
+      Run(absl::StrCat("predict ", run_, data, " --output ", output)).code, 0);
+  EXPECT_EQ(Lines(Contents(output)), 8);
+  directory_.Write("moved.csv", rows_ + "lives,x\n");
+  const Result other = Evaluate(data);
+  EXPECT_EQ(other.code, 0) << other.err;
+  EXPECT_THAT(other.err,
+              AllOf(HasSubstr("\n9 examples in "), Not(HasSubstr("held out"))));
+}
+
+// A file of another form than those of the training.
+TEST_F(HeldOutCommandTest, TakesFieldsThatSayHowFilesAreRead) {
+  const std::string data =
+      " --data " +
+      directory_.Write("semicolons.csv", "text;label\noslo;x\n;y\nmira;x\n");
+  const std::string output = directory_.File("p.jsonl");
+  const std::string predict =
+      absl::StrCat("predict ", run_, data, " --output ", output);
+  for (const Result& result : {Evaluate(data), Run(predict)}) {
+    EXPECT_EQ(result.code, 1);
+    EXPECT_THAT(result.err, HasSubstr("classify.delimiter \";\" reads that"));
+  }
+  const std::string reads =
+      " --set 'classify.delimiter=;' --set data.on_bad_record=skip";
+  const Result evaluated = Evaluate(data + reads);
+  EXPECT_EQ(evaluated.code, 0) << evaluated.err;
+  EXPECT_THAT(evaluated.err, AllOf(HasSubstr("\n2 examples in "),
+                                   HasSubstr("skipped 1 bad record: ")));
+  const Result predicted = Run(predict + reads);
+  EXPECT_EQ(predicted.code, 0) << predicted.err;
+  EXPECT_EQ(Lines(Contents(output)), 2);
+  for (const std::string other : {"classify.labels=[\"y\",\"x\"]",
+                                  "train.seed=1", "classify.delimiter"}) {
+    const Result refused =
+        Run(absl::StrCat("evaluate ", run_, " --set '", other, "'"));
+    EXPECT_EQ(refused.code, 1) << other;
+    EXPECT_THAT(refused.err,
+                HasSubstr(absl::StrCat("--set ", other,
+                                       " should set one of the fields that say "
+                                       "how the data of classify are read: "
+                                       "classify.format, ")));
+  }
+}
+
 // Runs `realetc predict` with a trained model.
 class PredictCommandTest : public RealetcTest {
  protected:
@@ -283,6 +407,15 @@ TEST_F(PredictCommandTest, LooksAtNoAnswers) {
   EXPECT_EQ(json::parse(predictions).size(), 6u);
   ASSERT_EQ(Predict(directory_.File("data.json"), output_).code, 0);
   EXPECT_EQ(Contents(output_), predictions);
+}
+
+TEST_F(PredictCommandTest, WritesToStandardOutputWhenAsked) {
+  const std::string data = directory_.File("data.json");
+  ASSERT_EQ(Predict(data, output_).code, 0);
+  const Result result = Predict(data, "-");
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.out, Contents(output_));
+  EXPECT_THAT(result.err, HasSubstr("predictions in standard output\n"));
 }
 
 TEST_F(PredictCommandTest, RefusesIdsThatComeAgain) {
@@ -345,13 +478,25 @@ TEST_F(PredictCommandTest, ReplacesNothingThatItReads) {
   }
 }
 
+TEST_F(PredictCommandTest, KeepsALinkToItsOutput) {
+  const std::string link = directory_.File("link.json");
+  std::filesystem::create_symlink(output_, link);
+  const Result result = Predict(directory_.File("data.json"), link);
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_TRUE(std::filesystem::is_regular_file(output_));
+}
+
 TEST_F(PredictCommandTest, SaysFirstThatItsOutputCannotBeWritten) {
   const std::string data = directory_.File("data.json");
+  const std::string nowhere = directory_.File("nowhere.json");
+  std::filesystem::create_symlink(directory_.File("no/p.json"), nowhere);
   const std::string below_file = directory_.File("data.json/p.json");
   for (const auto& [output, message] :
        {std::pair(below_file, std::string("which cannot be written: ")),
         std::pair(directory_.File("no/p.json"),
                   directory_.File("no is no directory")),
+        std::pair(nowhere, directory_.File("no is no directory")),
         std::pair(directory_.path(), directory_.path() + " is a directory"),
         std::pair(std::string("''"), std::string("is empty"))}) {
     const Result result = Predict(data, output);

@@ -30,6 +30,12 @@ TEST_F(FieldsCommandTest, PrintsFieldsOfAllAndOfTasks) {
   const Result some = Run("fields 'wikihop.*hard*' --format markdown");
   ASSERT_EQ(some.code, 0) << some.err;
   EXPECT_EQ(Lines(some.out), 2);
+  const Result paths = Run("fields cross_residual");
+  EXPECT_EQ(paths.out,
+            "model.cross_residual_attention  (text; default "
+            "residual_attention; \"off\" or \"sum\" or \"mean\" or \"decay\" "
+            "or \"gate\")\n"
+            "    translation: residual scores of cross attention\n");
   const Result json = Run("fields train --format json");
   ASSERT_EQ(json.code, 0) << json.err;
   EXPECT_GT(nlohmann::json::parse(json.out).size(), 20u);

@@ -52,6 +52,18 @@ TEST_F(GridCommandTest, EndsTrainingWithOneTable) {
   EXPECT_THAT(result.err, HasSubstr(absl::StrCat("setting 1 of 1: ", setting)));
 }
 
+// Steps of nothing.
+TEST_F(GridCommandTest, SaysThatSettingsAreEqual) {
+  const Result result =
+      Run(absl::StrCat("finetune ", WriteGrid(),
+                       " --set grid.train.learning_rate='[1e-9, 2e-9]'"
+                       " --set grid.train.steps=1"));
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("  best\n"), HasSubstr("  equal\n"),
+                    HasSubstr("; 2 settings are equally good; best: ")));
+}
+
 TEST_F(GridCommandTest, IsEstimatedAsAWhole) {
   const Result result = Run("estimate " + WriteGrid());
   EXPECT_EQ(result.code, 0) << result.err;

@@ -111,6 +111,7 @@ TEST_F(LaunchTest, FineTunesAndPredictsAsOneProcessDoes) {
   const Result result = Run("launch --processes 3 " + predict + file);
   ASSERT_EQ(result.code, 0) << result.err;
   EXPECT_TRUE(Contents(file) == Contents(expected));
+  EXPECT_TRUE(Run(kLaunch + predict + "-").out == Contents(expected));
   const Result one = Run("evaluate --json " + checkpoint);
   const Result two = Run(kLaunch + ("evaluate --json " + checkpoint));
   EXPECT_EQ(two.out, one.out);
@@ -163,16 +164,34 @@ TEST_F(LaunchTest, EndsAllAtAMistake) {
   EXPECT_THAT(again.err, HasSubstr("has a run already"));
 }
 
-// As top, ps and pkill have it.
-TEST_F(LaunchTest, ProcessesHaveTheNameOfTheProgram) {
+TEST_F(LaunchTest, RefusesCommandsThatShareNoWork) {
+  for (const char* command : {"tokenize", "launch", "metrics", "fine-tune"}) {
+    const Result result = Run(absl::StrCat(kLaunch, command));
+    EXPECT_EQ(result.code, 2) << command;
+    EXPECT_THAT(result.err, HasSubstr(absl::StrCat(
+                                "should be one of finetune, train, pretrain, "
+                                "evaluate, predict, whose processes share the "
+                                "work, but is ",
+                                command)));
+  }
+  const Result option =
+      Run(absl::StrCat(kLaunch, "--foo 2 finetune config.json"));
+  EXPECT_EQ(option.code, 2);
+  EXPECT_THAT(option.err, HasSubstr("realetc: --foo: launch has no such "
+                                    "option; see realetc launch --help"));
+}
+
+// Also the names of the processes, as top, ps and pkill have them.
+TEST_F(LaunchTest, SaysOnceThatAllHaveStopped) {
   const std::string output = directory_.File("run");
   const std::string names = directory_.File("names");
+  const std::string err = directory_.File("err");
   const int status = std::system(
       absl::StrCat(
           ETC_PROGRAM, " ", kLaunch,
           "finetune tasks/wikihop/configs/demo.json --set train.seeds=[1]"
           " --set train.micro_batch_size=16 --output ",
-          output, " >/dev/null 2>&1 & launch=$!; until [ -s ", output,
+          output, " >/dev/null 2>", err, " & launch=$!; until [ -s ", output,
           "/seed-1/metrics.jsonl ]; do kill -0 $launch || exit 1; sleep 0.05;"
           " done; for child in $(cat /proc/$launch/task/$launch/children); do"
           " cat /proc/$child/comm; done >",
@@ -180,6 +199,11 @@ TEST_F(LaunchTest, ProcessesHaveTheNameOfTheProgram) {
           .c_str());
   EXPECT_EQ(WEXITSTATUS(status), 75);
   EXPECT_EQ(Contents(names), "realetc\nrealetc\n");
+  EXPECT_THAT(Contents(err),
+              AllOf(HasSubstr("[0] realetc: stopped; everything is saved: the "
+                              "same command with --resume goes on\n"),
+                    HasSubstr("has stopped and saved (exit code 75)"),
+                    Not(HasSubstr("[1] realetc"))));
 }
 
 }  // namespace

@@ -75,6 +75,13 @@ TEST_F(OutputFileTest, OfTokenizeIsNoTextAndNoVocabulary) {
                                vocabulary, " --output ", output),
                   "--output should not replace what is read");
   }
+  // A pipe keeps the name that was given.
+  const std::string link = directory_.File("link");
+  std::filesystem::create_directory_symlink(directory_.path(), link);
+  ExpectRefused(absl::StrCat("tokenize --format text ", text,
+                             " --mask-piece [unused0] --vocabulary ",
+                             vocabulary, " --output ", link),
+                "--output should name a file, but " + link + " is a directory");
   for (const auto& [name, contents] : before) {
     EXPECT_EQ(Contents(directory_.File(name)), contents) << name;
   }

@@ -24,6 +24,7 @@ using nlohmann::json;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
+using testing::StartsWith;
 
 // A child process with pipes to its standard input and from its standard
 // output.
@@ -171,20 +172,31 @@ TEST_F(PredictLinesTest, AnswersEachLineAtOnceAsTheFileDoes) {
 
 TEST_F(PredictLinesTest, GoesOnAfterABadLineAndFailsAtTheEnd) {
   Service service(run_, err_);
-  service.Write(Line(0) + "\n{\"id\": \"\xff\"}\n" + Line(1));
+  service.Write(Line(0) + "\n7\n{\"id\": \"\xff\"}\n" + Line(1));
   EXPECT_EQ(service.ReadJson()["id"], "q0");
-  for (const int line : {2, 3}) {
+  for (const int line : {3, 4}) {
     const json error = service.ReadJson();
     EXPECT_EQ(error["line"], line);
     EXPECT_THAT(error.value("error", ""),
-                HasSubstr(absl::StrCat("stdin: record ", line - 1)));
+                StartsWith(absl::StrCat("stdin: line ", line)));
   }
   EXPECT_EQ(service.ReadJson()["id"], "q1");
   service.CloseInput();
   EXPECT_EQ(service.Wait(), 1);
   EXPECT_THAT(Contents(err_),
               HasSubstr("realetc: 2 records have errors, the first: stdin: "
-                        "record 1"));
+                        "line 3"));
+}
+
+TEST_F(PredictLinesTest, PassesOverBlankLines) {
+  Service service(run_, err_);
+  service.Write("\n" + Line(0) + " \t\r\n\n" + Line(1) + "\n");
+  EXPECT_EQ(service.ReadJson()["id"], "q0");
+  EXPECT_EQ(service.ReadJson()["id"], "q1");
+  service.CloseInput();
+  EXPECT_EQ(service.ReadLine(), "");
+  EXPECT_EQ(service.Wait(), 0);
+  EXPECT_THAT(Contents(err_), HasSubstr("2 records\n"));
 }
 
 TEST_F(PredictLinesTest, EndsWhenNobodyReads) {
@@ -227,16 +239,15 @@ TEST_F(PredictLinesTest, EndsAtASignalAsAtTheEndOfItsInput) {
   EXPECT_EQ(service.ReadLine(), "");
 }
 
-TEST_F(PredictLinesTest, TakesBothStreamsOrNone) {
+TEST_F(PredictLinesTest, TakesStandardInputWithStandardOutputAlone) {
   const std::string data = directory_.File("data.json");
   for (const std::string& options :
        {absl::StrCat("--data - --output ", directory_.File("p.json")),
-        absl::StrCat("--data ", data, " --output -"),
         absl::StrCat("--data - ", data, " --output -")}) {
     const Result result = Run(absl::StrCat("predict ", run_, " ", options));
     EXPECT_EQ(result.code, 1) << options;
-    EXPECT_THAT(result.err, HasSubstr("--data - and --output - should be given "
-                                      "together and alone"));
+    EXPECT_THAT(result.err, HasSubstr("--data - should be given alone and "
+                                      "with --output -: "));
     EXPECT_THAT(result.out, testing::IsEmpty());
   }
 }

@@ -130,9 +130,64 @@ TEST_F(TokenizeTest, WarnsOfWhatMayNotBeMeant) {
                               "not UTF-8"),
                     HasSubstr("realetc: warning: the corpus is one document")));
 
-  directory_.Write("corpus2.txt", "The dog.\n");
-  EXPECT_THAT(Run(Arguments(directory_.File("corpus2.txt"))).err,
-              HasSubstr("the end of a file ends a document\n"));
+  const std::string second =
+      directory_.Write("corpus2.txt", "The \xE9 d\xF6g.\n");
+  EXPECT_THAT(
+      Run(Arguments(second)).err,
+      AllOf(HasSubstr("the end of a file ends a document\n"),
+            HasSubstr("realetc: warning: 3 sequences of bytes that"),
+            HasSubstr(absl::StrCat("became U+FFFD, 2 of them in ", second))));
+}
+
+TEST_F(TokenizeTest, LeavesOutBadLinesIfAsked) {
+  const std::string arguments =
+      absl::StrCat("tokenize ",
+                   directory_.Write("a.jsonl",
+                                    "{\"text\": \"The cat sat.\"}\nnull\n"
+                                    "{\"text\": \"A cat. The cat.\"}\n\"\n"),
+                   " --format jsonl --vocabulary ",
+                   directory_.File("vocab.txt"), " --output ", Store());
+  ExpectMistake(arguments, "a.jsonl:2: the line should be a JSON object");
+  EXPECT_THAT(Left(), IsEmpty());
+  const Result skipped = Run(arguments + " --bad-lines skip");
+  EXPECT_EQ(skipped.code, 0) << skipped.err;
+  EXPECT_THAT(skipped.out, StartsWith("documents  2\nsentences  3\n"));
+  EXPECT_THAT(skipped.err,
+              HasSubstr(absl::StrCat("realetc: warning: 2 lines left out; the "
+                                     "first: ",
+                                     directory_.File("a.jsonl"), ":2: ")));
+}
+
+TEST_F(TokenizeTest, ReadsStandardInput) {
+  ASSERT_EQ(Run(Arguments()).code, 0);
+  const std::string store = Contents(Store());
+  const std::string corpus = directory_.File("corpus.txt");
+  const std::string piped =
+      absl::StrCat("tokenize - --format bert --vocabulary ",
+                   directory_.File("vocab.txt"), " --output ", Store());
+  std::filesystem::remove(Store());
+  const Result result = Run(absl::StrCat(piped, " < ", corpus));
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_TRUE(Contents(Store()) == store);
+  directory_.Write("corpus.txt", GzipMember("The cat.\n"));
+  const Result packed = Run(absl::StrCat(piped, " < ", corpus));
+  EXPECT_EQ(packed.code, 1);
+  EXPECT_THAT(packed.err, HasSubstr("stdin should be text, but is packed by "
+                                    "gzip: unpack it first"));
+}
+
+// Also one to a store that is not there yet.
+TEST_F(TokenizeTest, WritesTheFileBehindALink) {
+  std::filesystem::create_directory(directory_.File("disk"));
+  std::filesystem::create_symlink("../disk/corpus.tokens", Store());
+  for (int i = 0; i < 2; ++i) {
+    const Result result = Run(Arguments());
+    ASSERT_EQ(result.code, 0) << result.err;
+    EXPECT_TRUE(std::filesystem::is_symlink(Store()));
+    EXPECT_TRUE(std::filesystem::is_regular_file(
+        directory_.File("disk/corpus.tokens")));
+    EXPECT_TRUE(TokenStore::Open(Store()).ok());
+  }
 }
 
 TEST_F(TokenizeTest, WarnsOfDocumentsOfOneSentence) {
@@ -227,6 +282,8 @@ TEST_F(TokenizeTest, ReportsMistakesOnOneLine) {
        "--sentences: "},
       {with("vocab.txt", corpus + " --format bert --field text"),
        "--field is for --format jsonl"},
+      {with("vocab.txt", corpus + " --format bert --bad-lines skip"),
+       "--bad-lines is for --format jsonl"},
       {with("vocab.txt", corpus + " --format bert --sentences icu"),
        "--sentences is for --format text and jsonl"},
       {with("vocab.txt", corpus + " --format bert --split-punctuation"),

@@ -1,5 +1,5 @@
 // Options of `realetc finetune` and `pretrain` that change what becomes of the
-// output directory: --dry-run and --overwrite.
+// output directory: --dry-run, --overwrite and --resume-or-begin.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,6 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 class TrainCommandTest : public RealetcTest {
  protected:
@@ -32,10 +33,53 @@ TEST_F(TrainCommandTest, TriesARunAndWritesNothing) {
             HasSubstr("\n  micro-batch: 2 examples, "),
             HasSubstr("\n  evaluation: 6 examples of 6 records, "),
             HasSubstr("\n  time: about "), HasSubstr("\n  memory: about "),
+            HasSubstr("\n  disk: at most "),
             HasSubstr("nothing was written; without --dry-run it is "
                       "trained\n")));
   EXPECT_FALSE(fs::exists(run_));
   EXPECT_EQ(Run("finetune --dry-run --resume " + config).code, 2);
+}
+
+// The labels of classify, for one, are what a dry run is for.
+TEST_F(TrainCommandTest, TriesARunAndSaysAboutItsDataWhatTheRunSays) {
+  const std::string data =
+      directory_.Write("docs.csv",
+                       "text,label\nmira lives in oslo,a\nin rome,a\n"
+                       "town of lima,A\noslo,A\n");
+  nlohmann::json config = Config();
+  config["task"] = "classify";
+  config["data"] = {{"train", {data}}, {"dev", {data}}};
+  const std::string path = WriteConfig(config);
+  const Result tried = Run("finetune --dry-run " + path);
+  EXPECT_EQ(tried.code, 0) << tried.err;
+  const Result trained = Run("finetune " + path);
+  EXPECT_EQ(trained.code, 0) << trained.err;
+  for (const char* line :
+       {"classify: 4 training records, 4 for evaluation; 2 updates",
+        "\ntraining: 4 documents, 2 labels: ",
+        "differ by case or white space only",
+        "4 of the 4 documents for evaluation have the text of a training"}) {
+    EXPECT_THAT(tried.err, HasSubstr(line));
+    EXPECT_THAT(trained.err, HasSubstr(line));
+  }
+}
+
+// A run would meet it after an epoch.
+TEST_F(TrainCommandTest, TriesTheLastRecordForEvaluation) {
+  nlohmann::json config = Config();
+  nlohmann::json records =
+      nlohmann::json::parse(Contents(directory_.File("data.json")));
+  records.back()["id"] = "q1";
+  config["data"]["dev"] = {directory_.Write("dev.json", records.dump())};
+  const std::string path = WriteConfig(config);
+  for (const char* command : {"finetune --dry-run ", "finetune "}) {
+    const Result result = Run(command + path);
+    EXPECT_EQ(result.code, 1) << command;
+    EXPECT_THAT(result.err,
+                HasSubstr("dev.json: record 5: the id \"q1\" should occur "
+                          "once, but is that of "));
+    EXPECT_FALSE(fs::exists(run_ + "/seed-1/checkpoints/last"));
+  }
 }
 
 TEST_F(TrainCommandTest, TriesAllSettingsOfAGrid) {
@@ -68,6 +112,18 @@ TEST_F(TrainCommandTest, TriesAllSettingsOfAGrid) {
   EXPECT_THAT(other.err, HasSubstr("has a grid of glue by f1"));
 }
 
+TEST_F(TrainCommandTest, SaysThatEachChangeNeedsASet) {
+  const std::string config = WriteConfig(Config());
+  ExpectMistake("finetune " + config + " --set train.steps=1 output=x seeds=2",
+                "The following arguments were not expected: output=x seeds=2 "
+                "(each FIELD=VALUE needs a --set); see realetc finetune",
+                2);
+  const Result help = Run("finetune --help");
+  EXPECT_THAT(help.out, AllOf(HasSubstr("--set TEXT "),
+                              HasSubstr("--allow-changes TEXT ...")));
+  EXPECT_EQ(help.out.find("--set TEXT ..."), std::string::npos);
+}
+
 TEST_F(TrainCommandTest, ReplacesARunWhenAsked) {
   const std::string config = WriteConfig(Config());
   ASSERT_EQ(Run("finetune " + config).code, 0);
@@ -95,6 +151,31 @@ TEST_F(TrainCommandTest, ReplacesARunWhenAsked) {
   EXPECT_THAT(of_grid.err, HasSubstr("this configuration has a grid"));
 }
 
+TEST_F(TrainCommandTest, BeginsARunOrGoesOnByOneCommand) {
+  const std::string command = "finetune " + WriteConfig(Config());
+  ExpectMistake(command + " --resume",
+                "there is no run to resume; --resume-or-begin begins one");
+  const std::string restarted = command + " --resume-or-begin";
+  const Result begun = Run(restarted);
+  ASSERT_EQ(begun.code, 0) << begun.err;
+  const std::string metrics = Contents(run_ + "/seed-1/metrics.jsonl");
+  const Result ended = Run(restarted);
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_EQ(ended.out, begun.out);
+  EXPECT_EQ(Contents(run_ + "/seed-1/metrics.jsonl"), metrics);
+  const Result longer =
+      Run(restarted + " --set train.steps=3 --allow-changes train.steps");
+  EXPECT_EQ(longer.code, 0) << longer.err;
+  EXPECT_THAT(longer.err, HasSubstr(", after 2 of 3 updates\n"));
+  for (const char* option :
+       {" --overwrite", " --dry-run", " --overwrite --resume"}) {
+    EXPECT_EQ(Run(restarted + option).code, 2) << option;
+  }
+  ExpectMistake(command + " --allow-changes train",
+                "--allow-changes requires --resume or --resume-or-begin",
+                /*code=*/2);
+}
+
 // --overwrite would remove them before they are read.
 TEST_F(TrainCommandTest, RefusesInputsInTheDirectoriesThatItReplaces) {
   ASSERT_EQ(Run("finetune " + WriteConfig(Config())).code, 0);
@@ -117,6 +198,11 @@ TEST_F(TrainCommandTest, RefusesInputsInTheDirectoriesThatItReplaces) {
     ExpectMistake("finetune --overwrite " + WriteConfig(config),
                   "data." + field + " names " + data + ", which is in " + run_);
     EXPECT_TRUE(fs::exists(data));
+    // It removes nothing where a run was begun.
+    for (const char* resume : {" --resume", " --resume-or-begin"}) {
+      EXPECT_THAT(Run("finetune " + WriteConfig(config) + resume).err,
+                  Not(HasSubstr(", which is in ")));
+    }
   }
 }
 

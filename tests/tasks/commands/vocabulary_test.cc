@@ -66,6 +66,33 @@ TEST_F(VocabularyCommandTest, WritesTheModelAndCountsPieces) {
   EXPECT_EQ(unigram.code, 0) << unigram.err;
   EXPECT_THAT(unigram.out, HasSubstr("28 pieces (unigram)"));
   EXPECT_NE(Contents(model_), bytes);
+  // A link stays one.
+  const std::string link = directory_.File("link.model");
+  std::filesystem::create_symlink(model_, link);
+  EXPECT_EQ(Run(absl::StrCat("vocabulary ", text_, " ", second, " --output ",
+                             link, " --size 50"))
+                .code,
+            0);
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_EQ(Contents(model_), bytes);
+}
+
+TEST_F(VocabularyCommandTest, MakesAVocabularyThatTokenizeTakes) {
+  const std::string tokenize =
+      absl::StrCat("tokenize ", text_, " --format bert --vocabulary ", model_,
+                   " --output ", directory_.File("corpus.tokens"));
+  const std::string vocabulary =
+      absl::StrCat("vocabulary ", text_, output_, " --size 41");
+  ASSERT_EQ(Run(vocabulary).code, 0);
+  const Result maskless = Run(tokenize);
+  EXPECT_EQ(maskless.code, 1);
+  EXPECT_THAT(maskless.err, HasSubstr("`realetc vocabulary --mask`"));
+  const Result made = Run(vocabulary + " --mask");
+  EXPECT_EQ(made.code, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr(", 41 pieces (bpe)"));
+  const Result tokenized = Run(tokenize);
+  EXPECT_EQ(tokenized.code, 0) << tokenized.err;
+  EXPECT_THAT(tokenized.out, HasSubstr("unknown    0.000 %"));
 }
 
 TEST_F(VocabularyCommandTest, RefusesSizesThatTheTextDoesNotGive) {

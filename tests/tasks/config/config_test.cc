@@ -206,6 +206,52 @@ TEST(FinetuneConfigTest, TakesTheModelOfTheInitialCheckpoint) {
   }
 }
 
+// config.json of HuggingFace's BERT.
+std::string WriteBert(TemporaryDirectory* directory) {
+  directory->Write("vocab.txt", kVocabulary);
+  return directory->Write(
+      "config.json",
+      R"({"model_type": "bert", "vocab_size": 5, "hidden_size": 8,
+          "num_hidden_layers": 2, "num_attention_heads": 2,
+          "intermediate_size": 16, "max_position_embeddings": 32,
+          "type_vocab_size": 2})");
+}
+
+TEST(FinetuneConfigTest, KeepsBertWithoutLongTokens) {
+  TemporaryDirectory directory;
+  WriteBert(&directory);
+  const std::string init =
+      R"({"task": "wikihop", "init": ")" + directory.path() + "\"";
+  const auto lifted = FromText(init + "}");
+  ASSERT_TRUE(lifted.ok()) << lifted.status();
+  EXPECT_TRUE(lifted->model.has_long_tokens);
+  EXPECT_EQ(lifted->model.max_absolute_position_embeddings, 0);
+  const auto kept = FromText(
+      init +
+      R"(, "model": {"has_long_tokens": false, "hidden_dropout_prob": 0}})");
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  EXPECT_FALSE(kept->model.has_long_tokens);
+  EXPECT_EQ(kept->model.max_absolute_position_embeddings, 32);
+  EXPECT_EQ(kept->model.segment_vocab_size, 2);
+  EXPECT_EQ(kept->model.hidden_act, "gelu_erf");
+  EXPECT_EQ(kept->model.hidden_dropout_prob, 0);
+}
+
+TEST(FinetuneConfigTest, ReadsAModelFileOfBert) {
+  TemporaryDirectory directory;
+  const std::string path = WriteBert(&directory);
+  const std::string text =
+      R"({"task": "wikihop", "model": {"path": ")" + path + "\"}}";
+  const auto config = FromText(text);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_THAT(config->warnings, IsEmpty());
+  EXPECT_FALSE(config->model.has_long_tokens);
+  EXPECT_EQ(config->model.max_absolute_position_embeddings, 32);
+  directory.Write("config.json", R"({"model_type": "bert", "vocab_size": 5,
+                                     "type_vocab_size": 2})");
+  EXPECT_THAT(FromText(text).status().message(), HasSubstr(path));
+}
+
 // --- Overrides --------------------------------------------------------------
 
 TEST(FinetuneConfigTest, OverridesDecideOverTheFileInTheirOrder) {
@@ -221,6 +267,55 @@ TEST(FinetuneConfigTest, OverridesDecideOverTheFileInTheirOrder) {
   EXPECT_THAT(config->data.train, ElementsAre("x.json"));
   EXPECT_EQ(config->task_options.dump(), R"({"margin":1.5})");
   EXPECT_EQ(config->json.at("train").at("learning_rate"), 2e-5);
+}
+
+TEST(FinetuneConfigTest, TakesANumberForATextAsItIsWritten) {
+  TemporaryDirectory directory;
+  const auto config = ReadFinetuneConfig(
+      directory.Write("run.json", kSmallest),
+      {"output=2024", "data.train=1e3", "wikihop.version=2.0",
+       "wikihop.margin=2.0", "wikihop.weights=5", "train.steps=5"},
+      /*check_task=*/nullptr,
+      {{"output", "text"},
+       {"data.train", "list of texts"},
+       {"wikihop.version", "text or null"},
+       {"wikihop.margin", "number"},
+       {"wikihop.weights", "object of numbers or text"},
+       {"train.steps", "whole number or null"}});
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->output, "2024");
+  EXPECT_THAT(config->data.train, ElementsAre("1e3"));
+  EXPECT_EQ(config->task_options.dump(),
+            R"({"margin":2.0,"version":"2.0","weights":5})");
+  EXPECT_EQ(config->train.steps, 5);
+}
+
+TEST(FinetuneConfigTest, TakesAFieldOutByNull) {
+  TemporaryDirectory directory;
+  const std::string path = directory.Write("run.json", R"({
+      "task": "wikihop", "model": {"preset": "base"}, "train": {"epochs": 7},
+      "wikihop": {"weights": "balanced", "x": 1},
+      "grid": {"train.steps": [1, 2]}})");
+  const auto read = [&](const std::vector<std::string>& overrides) {
+    return ReadFinetuneConfig(path, overrides, /*check_task=*/nullptr,
+                              {{"train.epochs", "number"},
+                               {"train.frozen", "list of texts"},
+                               {"wikihop.weights", "text"},
+                               {"grid", ""}});
+  };
+  // In a model it is a value, of which the preset has another.
+  const auto config =
+      read({"train.epochs=null", "train.frozen=null", "wikihop.weights=null",
+            "grid=null", "model.relative_vocab_size=null",
+            "model.relative_pos_max_distance=0"});
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->train.epochs, 3);
+  EXPECT_EQ(config->task_options.dump(), R"({"x":1})");
+  EXPECT_TRUE(config->grid.empty());
+  EXPECT_EQ(config->model.relative_vocab_size, std::nullopt);
+  EXPECT_EQ(read({"train.epcohs=null"}).status().message(),
+            "--set train.epcohs=null: there is no such field; did you mean "
+            "\"train.epochs\"?");
 }
 
 TEST(FinetuneConfigTest, TakesASingleValueForAList) {
@@ -286,6 +381,27 @@ TEST_P(BadConfigTest, IsRejectedWithPlaceExpectedAndFound) {
     EXPECT_THAT(config.status().message(), HasSubstr(part));
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    UnexpandedPaths, BadConfigTest,
+    testing::Values(
+        BadConfig{R"({"output": "~/runs/y"})",
+                  {"output should be a whole path, but is \"~/runs/y\", whose "
+                   "~ is not expanded"}},
+        BadConfig{R"({"output": "~"})", {"output should be a whole path"}},
+        BadConfig{R"({"init": "~/bert"})", {"init should be a whole path"}},
+        BadConfig{R"({"model": {"path": "~/etc_config.json"}})",
+                  {"model.path should be a whole path"}},
+        BadConfig{R"({"tokenizer": {"vocabulary": "~/vocab.txt"}})",
+                  {"tokenizer.vocabulary should be a whole path"}},
+        BadConfig{R"({"data": {"train": ["a.json", "~/b.json"]}})",
+                  {"data.train should be a whole path"}},
+        BadConfig{R"({"data": {"dev": "~/b.json"}})",
+                  {"data.dev should be a whole path"}},
+        BadConfig{R"({"data": {"sentences": "~/punkt"}})",
+                  {"data.sentences should be a whole path"}},
+        BadConfig{R"({"train": {"memory_directory": "~/disk"}})",
+                  {"train.memory_directory should be a whole path"}}));
 
 INSTANTIATE_TEST_SUITE_P(
     UnknownFields, BadConfigTest,

@@ -82,7 +82,8 @@ TEST(RunSettingsTest, RefusesAChangeOfEachFieldOrSaysWhyNot) {
     EXPECT_EQ(changes.status().code(), absl::StatusCode::kFailedPrecondition);
     EXPECT_THAT(std::string(changes.status().message()),
                 AllOf(HasSubstr("another " + name + ": it began with "),
-                      HasSubstr("--allow-changes ")));
+                      HasSubstr(name == "task" ? "--set init=RUN"
+                                               : "--allow-changes ")));
   });
   EXPECT_GE(refused, 27);
   // Fields freed by accident would stand here.
@@ -144,6 +145,42 @@ TEST(RunSettingsTest, ReturnsTheChangesThatAreMeant) {
   EXPECT_EQ((*changes)[0].field, "optimizer.beta1");
   EXPECT_EQ((*changes)[0].was, "0.9");
   EXPECT_EQ((*changes)[0].is, "0.5");
+}
+
+// The rows of a classifier are those of labels, in their order.
+TEST(RunSettingsTest, NeverTakesOtherOutputsOfTheHead) {
+  FinetuneConfig config = Config();
+  config.task_options["labels"] = {"a", "b"};
+  const nlohmann::json then = Settings(config);
+  const auto refusal = [&then](const FinetuneConfig& changed) {
+    const absl::Status status =
+        CheckSameSettings(then, Settings(changed), {"task", "toy", "train"},
+                          {"toy.labels"})
+            .status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr("belong to the former: keep that, or begin a "
+                                "new run with --set init=RUN"),
+                      testing::Not(HasSubstr("--allow-changes")),
+                      testing::Not(HasSubstr("learning_rate"))));
+    return std::string(status.message());
+  };
+  config.train.learning_rate = 0.5;
+  for (const nlohmann::json& labels :
+       {nlohmann::json{"b", "a"}, nlohmann::json{"a", "b", "c"}}) {
+    config.task_options["labels"] = labels;
+    EXPECT_THAT(refusal(config),
+                HasSubstr("another toy.labels: it began with [\"a\",\"b\"], "
+                          "now it is " +
+                          labels.dump()));
+  }
+  config.task_options["labels"] = {"a", "b"};
+  config.task_options["margin"] = 2;
+  EXPECT_TRUE(CheckSameSettings(then, Settings(config), {"toy", "train"},
+                                {"toy.labels"})
+                  .ok());
+  config.task = "other";
+  EXPECT_THAT(refusal(config), HasSubstr("another task: it began with"));
 }
 
 // Runs of versions that had no decay and no gates go on.
@@ -237,6 +274,26 @@ TEST(RunSettingsTest, KnowsWhatChangesTheExamples) {
   for (const char* field :
        {"data.dev", "train.learning_rate", "optimizer.beta1"}) {
     EXPECT_FALSE(ChangesExamples(settings, field)) << field;
+  }
+}
+
+TEST(RunSettingsTest, KnowsWhatChangesTheModel) {
+  for (const char* field :
+       {"residual_attention", "model.residual_decay", "model.local_radius",
+        "model.cross_residual_attention"}) {
+    EXPECT_TRUE(ChangesModel(field)) << field;
+  }
+  for (const char* field :
+       {"train.precision", "data.dev", "model.hidden_dropout_prob",
+        "model.initializer_range"}) {
+    EXPECT_FALSE(ChangesModel(field)) << field;
+  }
+  FinetuneConfig config = Config();
+  nlohmann::json fields = Settings(config)["model"];
+  config.encoder_decoder.emplace();
+  fields.update(Settings(config)["model"]);
+  for (const absl::string_view field : kTrainingModelFields) {
+    EXPECT_TRUE(fields.contains(std::string(field))) << field;
   }
 }
 

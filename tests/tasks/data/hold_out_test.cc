@@ -11,6 +11,7 @@
 namespace etc {
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -90,8 +91,20 @@ TEST(HoldOutTest, TellsOtherRecords) {
 }
 
 TEST(HoldOutTest, RefusesToHoldOutNothing) {
-  EXPECT_THAT(Find(Records(20), {.fraction = 0.01}).status().message(),
-              HasSubstr("data.dev_fraction 0.01 of 20 records holds none out"));
+  EXPECT_THAT(
+      std::string(Find(Records(20), {.fraction = 0.01}).status().message()),
+      EndsWith("data.dev_fraction 0.01 of 20 records holds none out "
+               "for evaluations"));
+  int label = 0;
+  const auto found =
+      FindHeldOut(Records(20),
+                  [&label](const std::string&, const std::string&) {
+                    return absl::StrCat(++label);
+                  },
+                  {.fraction = 0.25});
+  EXPECT_THAT(found.status().message(),
+              HasSubstr("holds none out for evaluations: they have 20 "
+                        "different labels, each of which keeps a record"));
 }
 
 }  // namespace

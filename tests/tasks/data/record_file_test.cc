@@ -121,6 +121,13 @@ TEST(RecordFileTest, RefusesAnIndexThatIsNotThere) {
   EXPECT_EQ(file->Read(-1).status().code(), absl::StatusCode::kOutOfRange);
 }
 
+TEST(RecordFileTest, NamesAPackerThatItDoesNotKnow) {
+  TemporaryDirectory directory;
+  const std::string path = directory.Write("a.json", "PK\x03\x04\x14");
+  EXPECT_EQ(std::string(RecordFile::Open(path).status().message()),
+            path + " should be text, but is packed by zip: unpack it first");
+}
+
 TEST(RecordFileTest, NamesTheFileThatIsMalformedOrAbsent) {
   TemporaryDirectory directory;
   const std::string path = directory.Write("a.json", "[{}\n");

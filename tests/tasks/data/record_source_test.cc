@@ -1,6 +1,6 @@
 // RecordSource finds the records of several files, named by patterns and opened
 // at once, in their order; tells how far opening has come; and names the first
-// file that cannot be opened. FileRecordSource finds ids that come again.
+// file that cannot be opened.
 
 #include "tasks/data/record_source.h"
 
@@ -9,11 +9,12 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/random.h"
 #include "tests/support/gzip_member.h"
@@ -27,12 +28,19 @@ using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// Keeps the text of each record in `seen`, and makes nothing of it.
-ExampleMaker Remember(std::vector<std::string>* seen) {
-  return [seen](const std::string& record, const std::string& where) {
-    seen->push_back(absl::StrCat(where, " ", record));
-    return Examples{};
-  };
+// Opens a source that keeps the text of each record in `seen`, and makes
+// nothing of it.
+absl::StatusOr<std::unique_ptr<RecordSource>> Open(
+    const DataRequest& request, std::vector<std::string>* seen) {
+  return RecordSource::Open(
+      request,
+      [seen](const std::string& record, const std::string& where) {
+        seen->push_back(absl::StrCat(where, " ", record));
+        return Examples{};
+      },
+      [](const std::string& /*record*/, const std::string& /*where*/) {
+        return CheckedRecord();
+      });
 }
 
 class RecordSourceTest : public testing::Test {
@@ -62,7 +70,7 @@ class RecordSourceTest : public testing::Test {
 TEST_F(RecordSourceTest, ReadsTheFilesOfPatternsInOrder) {
   WriteShards(99);
   std::vector<std::string> seen;
-  const auto source = RecordSource::Open({Shards()}, Remember(&seen));
+  const auto source = Open({.patterns = {Shards()}}, &seen);
   ASSERT_TRUE(source.ok()) << source.status();
   ASSERT_EQ((*source)->size(), static_cast<int64_t>(expected_.size()));
   for (int64_t i = 0; i < (*source)->size(); ++i) {
@@ -73,7 +81,7 @@ TEST_F(RecordSourceTest, ReadsTheFilesOfPatternsInOrder) {
 
 TEST_F(RecordSourceTest, IsEmptyWithoutFiles) {
   std::vector<std::string> seen;
-  const auto source = RecordSource::Open({}, Remember(&seen));
+  const auto source = Open({}, &seen);
   ASSERT_TRUE(source.ok()) << source.status();
   EXPECT_EQ((*source)->size(), 0);
 }
@@ -82,11 +90,13 @@ TEST_F(RecordSourceTest, TellsHowFarItHasCome) {
   WriteShards(30);
   std::vector<std::string> seen;
   std::vector<std::pair<uint64_t, uint64_t>> heard;
-  ASSERT_TRUE(RecordSource::Open({Shards()}, Remember(&seen),
-                                 [&](uint64_t bytes, uint64_t num_bytes) {
-                                   heard.emplace_back(bytes, num_bytes);
-                                   return absl::OkStatus();
-                                 })
+  ASSERT_TRUE(Open({.patterns = {Shards()},
+                    .listener =
+                        [&](uint64_t bytes, uint64_t num_bytes) {
+                          heard.emplace_back(bytes, num_bytes);
+                          return absl::OkStatus();
+                        }},
+                   &seen)
                   .ok());
   ASSERT_FALSE(heard.empty());
   uint64_t last = 0;
@@ -102,11 +112,13 @@ TEST_F(RecordSourceTest, EndsWhenTheListenerSaysSo) {
   WriteShards(30);
   std::vector<std::string> seen;
   int calls = 0;
-  const auto source = RecordSource::Open(
-      {Shards()}, Remember(&seen), [&calls](uint64_t, uint64_t) {
-        ++calls;
-        return absl::CancelledError("enough");
-      });
+  const auto source = Open({.patterns = {Shards()},
+                            .listener =
+                                [&calls](uint64_t, uint64_t) {
+                                  ++calls;
+                                  return absl::CancelledError("enough");
+                                }},
+                           &seen);
   EXPECT_EQ(source.status(), absl::CancelledError("enough"));
   EXPECT_LT(calls, 30);
 }
@@ -118,7 +130,7 @@ TEST_F(RecordSourceTest, NamesTheFirstFileThatIsMalformed) {
   directory_.Write("shard-129", "}");
   for (int round = 0; round < 50; ++round) {
     std::vector<std::string> seen;
-    const auto source = RecordSource::Open({Shards()}, Remember(&seen));
+    const auto source = Open({.patterns = {Shards()}}, &seen);
     ASSERT_EQ(source.status().code(), absl::StatusCode::kInvalidArgument);
     ASSERT_THAT(std::string(source.status().message()),
                 StartsWith(first + ":"));
@@ -127,51 +139,8 @@ TEST_F(RecordSourceTest, NamesTheFirstFileThatIsMalformed) {
 
 TEST_F(RecordSourceTest, NamesAPatternWithoutFiles) {
   std::vector<std::string> seen;
-  EXPECT_EQ(RecordSource::Open({Shards()}, Remember(&seen)).status().message(),
+  EXPECT_EQ(Open({.patterns = {Shards()}}, &seen).status().message(),
             "there is no file that matches " + Shards());
-}
-
-// Records "id" or, with an id of all files, "=id"; one that begins with "!" has
-// a mistake.
-absl::Status StatusOfIds(const std::vector<FileRecord>& records,
-                         OnBadRecord on_bad_record = OnBadRecord::kSkip) {
-  std::vector<std::string> seen;
-  return FileRecordSource(
-             records, Remember(&seen),
-             [](const std::string& record,
-                const std::string& where) -> absl::StatusOr<RecordId> {
-               EXPECT_NE(where, "");
-               if (absl::StartsWith(record, "!")) {
-                 return absl::InvalidArgumentError(where);
-               }
-               const bool is_of_all_files = absl::StartsWith(record, "=");
-               return RecordId{.id = record.substr(is_of_all_files ? 1 : 0),
-                               .is_of_all_files = is_of_all_files};
-             })
-      .CheckRecordsAndIds(on_bad_record);
-}
-
-TEST(FileRecordSourceTest, RefusesIdsThatComeAgain) {
-  EXPECT_TRUE(StatusOfIds({{"=0", "a.csv:2"},
-                           {"0", "a.csv:3"},
-                           {"0", "b.csv:2"},
-                           {"!=0", "b.csv:3"},
-                           {"=0", "b.csv:4", "known to be broken"}})
-                  .ok());
-  EXPECT_EQ(StatusOfIds({{"=0", "a.csv:2"}, {"=0", "b.csv:2"}}),
-            absl::InvalidArgumentError("b.csv:2: the id \"0\" should occur "
-                                       "once, but is that of a.csv:2 too"));
-  EXPECT_EQ(StatusOfIds({{"0", "a.json: record 0"}, {"0", "a.json: record 1"}}),
-            absl::InvalidArgumentError(
-                "a.json: record 1: the id \"0\" should occur once, but is "
-                "that of a.json: record 0 too"));
-}
-
-TEST(FileRecordSourceTest, RefusesBadRecordsBeforeIdsThatComeAgain) {
-  EXPECT_EQ(
-      StatusOfIds({{"=0", "a.csv:2"}, {"=0", "a.csv:3"}, {"!", "b.csv:2"}},
-                  OnBadRecord::kError),
-      absl::InvalidArgumentError("b.csv:2"));
 }
 
 TEST_F(RecordSourceTest, IsScannedOnceByAllProcesses) {
@@ -191,14 +160,15 @@ TEST_F(RecordSourceTest, IsScannedOnceByAllProcesses) {
   RunAsGroup(3, [&](const DataGroup& group) {
     std::vector<std::string> seen;
     uint64_t scanned_here = 0;
-    const auto source = RecordSource::Open(
-        {Shards()}, Remember(&seen),
-        [&](uint64_t bytes, uint64_t num_bytes) {
-          EXPECT_LE(bytes, num_bytes);
-          scanned_here = bytes;
-          return absl::OkStatus();
-        },
-        {}, group);
+    const auto source = Open({.patterns = {Shards()},
+                              .listener =
+                                  [&](uint64_t bytes, uint64_t num_bytes) {
+                                    EXPECT_LE(bytes, num_bytes);
+                                    scanned_here = bytes;
+                                    return absl::OkStatus();
+                                  },
+                              .group = group},
+                             &seen);
     ASSERT_TRUE(source.ok()) << source.status();
     scanned += scanned_here;
     ASSERT_EQ((*source)->size(), static_cast<int64_t>(expected_.size()));
@@ -218,8 +188,7 @@ TEST_F(RecordSourceTest, NamesTheFirstMistakeInAllProcesses) {
   directory_.Write("shard-127", "}");
   RunAsGroup(3, [&](const DataGroup& group) {
     std::vector<std::string> seen;
-    const auto source =
-        RecordSource::Open({Shards()}, Remember(&seen), nullptr, {}, group);
+    const auto source = Open({.patterns = {Shards()}, .group = group}, &seen);
     EXPECT_EQ(source.status().code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(source.status().message()),
                 StartsWith(first + ":"));
@@ -234,14 +203,16 @@ TEST_F(RecordSourceTest, RefusesOtherFilesInOtherProcesses) {
     const bool is_first = group.rank == 0;
     std::vector<std::string> seen;
     const auto fewer =
-        RecordSource::Open({is_first ? Shards() : directory_.File("other-*")},
-                           Remember(&seen), nullptr, {}, group);
+        Open({.patterns = {is_first ? Shards() : directory_.File("other-*")},
+              .group = group},
+             &seen);
     EXPECT_EQ(fewer.status().code(), absl::StatusCode::kFailedPrecondition);
     EXPECT_THAT(std::string(fewer.status().message()),
                 HasSubstr("should have the same data"));
     const auto longer =
-        RecordSource::Open({directory_.File(is_first ? "longer" : "shard-100")},
-                           Remember(&seen), nullptr, {}, group);
+        Open({.patterns = {directory_.File(is_first ? "longer" : "shard-100")},
+              .group = group},
+             &seen);
     EXPECT_EQ(longer.ok(), is_first);  // who has scanned it
     EXPECT_EQ(longer.status().message(),
               is_first ? ""

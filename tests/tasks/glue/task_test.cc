@@ -24,6 +24,7 @@
 #include "nlohmann/json.hpp"
 #include "tasks/config/config.h"
 #include "tasks/data/example_outline.h"
+#include "tasks/data/record_check.h"
 #include "tasks/data/record_gate.h"
 #include "tasks/inputs/text_head.h"
 #include "tasks/registry.h"
@@ -122,7 +123,7 @@ TEST(GlueDataTest, IsCheckedToTheLastRow) {
       task->Open({.patterns = {path}, .use = RecordUse::kTraining});
   ASSERT_TRUE(source.ok()) << source.status();
   EXPECT_THAT(
-      Message(dynamic_cast<const FileRecordSource&>(**source).CheckRecords()),
+      Message(CheckRecords(dynamic_cast<const OfficialRecords&>(**source), {})),
       HasSubstr("train.tsv:4"));
   const auto test =
       task->Open({.patterns = {directory.Write(
@@ -130,7 +131,7 @@ TEST(GlueDataTest, IsCheckedToTheLastRow) {
                   .use = RecordUse::kTraining});
   ASSERT_TRUE(test.ok()) << test.status();
   EXPECT_THAT(
-      Message(dynamic_cast<const FileRecordSource&>(**test).CheckRecords()),
+      Message(CheckRecords(dynamic_cast<const OfficialRecords&>(**test), {})),
       HasSubstr("test.tsv:2 (0) has no answer"));
 }
 
@@ -156,6 +157,11 @@ TEST(GlueTaskTest, ScoresItsFileAsTrainingDoes) {
 }
 
 // Models of HuggingFace have another order than GLUE.
+TEST(GlueTaskTest, HasOutputsByItsNameAndLabels) {
+  EXPECT_THAT(GlueOrDie("rte")->OutputSettings(),
+              ElementsAre("glue.name", "glue.labels"));
+}
+
 TEST(GlueTaskTest, PredictsTheLabelsInTheOrderOfTheOptions) {
   TemporaryDirectory directory;
   const auto task =

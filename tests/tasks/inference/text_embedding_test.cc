@@ -201,6 +201,47 @@ TEST_F(TextEmbeddingTest, CommandWritesRowsForNumPy) {
   EXPECT_EQ(Contents(output).size(), 128 + 12 * sizeof(float));
 }
 
+TEST_F(TextEmbeddingTest, CommandReadsRecordsFromStandardInput) {
+  const std::string model = WriteModel(/*is_bert=*/false);
+  const std::string data = directory_.Write(
+      "data.jsonl", "{\"text\": \"Good day.\"}\n\n{\"text\": \"Mira!\"}");
+  const std::string output = directory_.File("vectors.jsonl");
+  const auto embed = [&](const std::string& from) {
+    return Run(absl::StrCat("embed ", model, " --output ", output,
+                            " --device cpu --threads 1 --data ", from));
+  };
+  ASSERT_EQ(embed(data).code, 0);
+  const std::string expected = Contents(output);
+  const Result result = embed("- < " + data);
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("vectors.jsonl: 2 documents, "));
+  EXPECT_EQ(Contents(output), expected);
+  const Result mistake =
+      embed("- < " + directory_.Write("bad.jsonl", "\n{\"txt\": 1}\n"));
+  EXPECT_EQ(mistake.code, 1);
+  EXPECT_THAT(mistake.err, HasSubstr("stdin: line 2.text is missing"));
+}
+
+TEST_F(TextEmbeddingTest, CommandTakesTheMostGlobalTokens) {
+  const std::string data = directory_.Write(
+      "data.jsonl", "{\"text\": \"Good day. Mira! Good day to you.\"}\n");
+  const std::string output = directory_.File("vectors.jsonl");
+  const auto embed = [&](const std::string& model, int64_t most) {
+    const Result result = Run(absl::StrCat(
+        "embed ", model, " --data ", data, " --output ", output,
+        " --device cpu --threads 1", " --max-global-length ", most));
+    EXPECT_EQ(result.code, 0) << result.err;
+    return nlohmann::json::parse(Contents(output));
+  };
+  const std::string etc = WriteModel(/*is_bert=*/false);
+  EXPECT_EQ(embed(etc, 4)["sentences"].size(), 3);
+  const nlohmann::json cut = embed(etc, 2);
+  EXPECT_EQ(cut["sentences"].size(), 1);
+  EXPECT_EQ(cut["truncated"]["sentences"], 2);
+  // Ten pieces, two marks a chunk.
+  EXPECT_EQ(embed(WriteModel(/*is_bert=*/true), 6)["chunks"].size(), 3);
+}
+
 TEST_F(TextEmbeddingTest, CommandRefusesMistakes) {
   const std::string model = WriteModel(/*is_bert=*/false);
   const std::string bert = WriteModel(/*is_bert=*/true);
@@ -221,6 +262,8 @@ TEST_F(TextEmbeddingTest, CommandRefusesMistakes) {
         "--output should end in .npy or .jsonl, but is \"v.txt\"");
   fails(model, good, "--output " + good, "good.jsonl");
   fails(model, directory_.File("none.jsonl"), into, "none.jsonl");
+  fails(model, directory_.Write("book.txt", "PK\x03\x04\x14"), into,
+        "book.txt should be text, but is packed by zip");
   fails(directory_.File("none"), good, into, "none");
   fails(model,
         directory_.Write("bad.jsonl", "{\"text\": \"Mira\"}\n{\"txt\": 1}\n"),
@@ -245,6 +288,9 @@ TEST_F(TextEmbeddingTest, CommandRefusesMistakes) {
         into, "twice.jsonl: record 1: the id \"1\" should occur once");
   fails(bert, good, into + " --max-long-length 8",
         "--max-long-length is for ETC");
+  fails(bert, good, into + " --max-global-length 17",
+        "max_global_length should be at least 3 and at most 16, its positions, "
+        "but is 17");
   fails(model, good, into + " --threads 5000000000",
         "--threads should be at most 1024, but is 5000000000");
 }

@@ -40,6 +40,12 @@ TEST(GridResultTest, TakesTheFirstOfEquallyGoodSettings) {
   grid.settings.push_back(Setting(3, 0.75));
   grid.settings.push_back(Setting(4, 0.75));
   EXPECT_EQ(BestSetting(grid), 2u);
+  EXPECT_EQ(FormatGridTable(grid),
+            "train.epochs      accuracy\n"
+            "           1  not finished\n"
+            "           2       -0.5000\n"
+            "           3        0.7500  best\n"
+            "           4        0.7500  equal\n");
   grid.main_metric = "em";
   EXPECT_EQ(BestSetting(grid), std::nullopt);
 }

@@ -104,6 +104,43 @@ TEST(FindCheckpointTest, ReplacesADamagedBestOneByNoOther) {
       << found->directory;
 }
 
+// Killed, or just begun: neither it nor its seed is called something else.
+TEST(FindCheckpointTest, SaysThatARunHasNoCheckpointYet) {
+  TemporaryDirectory directory;
+  const std::string seed = directory.File("seed-1");
+  std::filesystem::create_directories(seed + "/checkpoints");
+  for (const std::string& path : {directory.path(), seed}) {
+    EXPECT_EQ(FindCheckpoint(path).status(),
+              absl::FailedPreconditionError(path + " has no checkpoint yet"));
+  }
+  // All that it has is damaged.
+  std::filesystem::create_directories(seed + "/checkpoints/step-00000004");
+  directory.Write("seed-1/checkpoints/step-00000004/finetune.json", "{}");
+  EXPECT_THAT(std::string(FindCheckpoint(directory.path()).status().message()),
+              HasSubstr("step-00000004"));
+  // No run at all.
+  EXPECT_TRUE(
+      absl::IsNotFound(FindCheckpoint(seed + "/checkpoints/other").status()));
+}
+
+// An export of one seed, or a folder beside weights.
+TEST(FindCheckpointTest, TakesWeightsInADirectoryOfASeedForNoRun) {
+  TemporaryDirectory directory;
+  const std::string seed = directory.File("seed-1");
+  std::filesystem::create_directories(seed);
+  for (const char* weights :
+       {"model.safetensors", "seed-1/model.safetensors"}) {
+    directory.Write(weights, "");
+    for (const std::string& path : {directory.path(), seed}) {
+      EXPECT_TRUE(absl::IsNotFound(FindCheckpoint(path).status()))
+          << FindCheckpoint(path).status();
+    }
+  }
+  // One that has begun, and has no store yet.
+  directory.Write("seed-1/lock", "");
+  EXPECT_TRUE(absl::IsFailedPrecondition(FindCheckpoint(seed).status()));
+}
+
 class RunResultsTest : public ToyRunTest {
  protected:
   RunResultsTest() {

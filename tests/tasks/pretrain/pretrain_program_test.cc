@@ -190,6 +190,30 @@ TEST_F(PretrainProgramTest, GoesOnBitForBitAfterSigkill) {
   }
 }
 
+// The documents that are held out of one more store are other evaluation data.
+TEST_F(PretrainProgramTest, ForgetsTheScoresOnTheStoresBefore) {
+  const std::string store = Store();
+  const std::string more = directory_.File("more.tokens");
+  std::filesystem::copy_file(store, more);
+  ASSERT_EQ(Run(Pretrain(kDemo, store, "run")).code, 0);
+  const std::string on_both =
+      Pretrain(kDemo, absl::StrCat(store, "\", \"", more), "run") +
+      " --resume --set train.steps=6 --allow-changes train.steps data.train";
+  const Result resumed = Run(on_both);
+  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_THAT(resumed.err,
+              AllOf(HasSubstr("the best score so far is forgotten: it was on "
+                              "other data or examples"),
+                    Not(HasSubstr("may have trained on some"))));
+  const Result fewer = Run(Pretrain(kDemo, more, "run") +
+                           " --resume --set train.steps=8"
+                           " --set pretrain.development_one_in=10"
+                           " --allow-changes train.steps data.train pretrain");
+  ASSERT_EQ(fewer.code, 0) << fewer.err;
+  EXPECT_THAT(fewer.err, HasSubstr("may have trained on some of the records "
+                                   "that are held out now"));
+}
+
 // A store of few documents, of which none is held out, or is long enough.
 TEST_F(PretrainProgramTest, LeavesOutStoresWithoutDocuments) {
   const std::string lone = LoneStore();
@@ -268,8 +292,6 @@ TEST_F(PretrainProgramTest, SaysWhatIsWrong) {
       Pretrain(BertConfig(), store, "run") + " --set data.max_long_length=128",
       "data.max_long_length decides nothing where model.has_long_tokens is "
       "false");
-  expect(run + " --set pretrain.development_one_in=1000000000",
-         "realetc: " + store + ": of 4000 documents none is held out");
   expect(run + " --set data.dev='[\"missing.tokens\"]'", "missing.tokens");
   expect("score pretrain a b", "has no prediction files");
 

@@ -40,6 +40,7 @@ using ::testing::ElementsAre;
 using ::testing::Gt;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 using Json = nlohmann::json;
 
@@ -186,6 +187,50 @@ TEST_F(PretrainTaskTest, HoldsDocumentsOutWhereThereIsNoDevelopmentSet) {
   EXPECT_EQ(OriginalTokens(*Open(config, {train})), all);
   EXPECT_THAT(OriginalTokens(*Open(config, {dev}, RecordUse::kEvaluation)),
               ElementsAre(900, 902));
+}
+
+// No hash of a document is a multiple of the number.
+TEST_F(PretrainTaskTest, HoldsOutDocumentsOfCorporaOfFew) {
+  const std::string path =
+      Write({SentencesOf(3, 3, 100), SentencesOf(3, 3, 102),
+             SentencesOf(3, 3, 104), SentencesOf(1, 3, 106)});
+  Json few = {{"development_one_in", 1'000'000'000'000}, {"min_sentences", 2}};
+  FinetuneConfig config = EtcWith(few);
+  config.data.train = {path};
+  const auto train = Open(config, {path});
+  const auto dev = Open(config, {}, RecordUse::kEvaluation);
+  std::set<int32_t> tokens = OriginalTokens(*dev);
+  EXPECT_THAT(tokens, SizeIs(1));
+  EXPECT_THAT(OriginalTokens(*train), SizeIs(2));
+  tokens.merge(OriginalTokens(*train));
+  EXPECT_THAT(tokens, ElementsAre(100, 102, 104));
+  const auto lines = tasks_.back()->DescribeData(*train, *dev);
+  ASSERT_TRUE(lines.ok()) << lines.status();
+  EXPECT_THAT(*lines, Contains(HasSubstr("by the smallest hash: 1 document")));
+
+  // A random next sentence is of another document.
+  few["objective"] = "mlm_nsp";
+  config = BertWith(few);
+  config.data.train = {path};
+  EXPECT_EQ(Open(config, {}, RecordUse::kEvaluation)->size(), 2);
+}
+
+TEST_F(PretrainTaskTest, WarnsOfDocumentsThatAreTrainedOnAndEvaluated) {
+  const std::string train =
+      Write({SentencesOf(2, 3, 100), SentencesOf(2, 3, 102)}, "train.tokens");
+  const auto describe = [&](const std::vector<ToyDocument>& documents) {
+    FinetuneConfig config = EtcWith();
+    config.data.train = {train};
+    config.data.dev = {Write(documents, "dev.tokens")};
+    const auto training = Open(config, {train});
+    const auto dev = Open(config, config.data.dev, RecordUse::kEvaluation);
+    return tasks_.back()->DescribeData(*training, *dev).value();
+  };
+  const std::string warning = "warning: data.dev and data.train share 1 docu";
+  EXPECT_THAT(describe({SentencesOf(2, 3, 102), SentencesOf(2, 3, 104)}),
+              Contains(HasSubstr(warning)));
+  EXPECT_THAT(describe({SentencesOf(2, 3, 104)}),
+              Not(Contains(HasSubstr("warning"))));
 }
 
 TEST_F(PretrainTaskTest, DividesDocumentsOfMoreSentencesThanConfigured) {

@@ -43,10 +43,20 @@ TEST(ComparisonTest, TakesTheBestEvaluationOfEachSeed) {
   const RunGroup group = Group("sum", {{0.2, 0.9, 0.9}, {0.1}, {}, {0.4, 0.3}});
   EXPECT_THAT(SeedScores(group, kAccuracy, "accuracy"),
               ElementsAre(0.9, 0.1, 0.4));
-  EXPECT_EQ(BestEvaluation(group.runs[0], kAccuracy)->step, 20);
+  EXPECT_EQ(BestEvaluation(group.runs[0], kAccuracy)->step, 30);
   EXPECT_EQ(MiddleRun(group, kAccuracy), 3u);
   EXPECT_EQ(MiddleRun(Group("off", {{}}), kAccuracy), std::nullopt);
   EXPECT_EQ(BestEvaluation(group.runs[2], kAccuracy), nullptr);
+}
+
+// A run after a change of its model, which had other scores before.
+TEST(ComparisonTest, TakesNoEvaluationThatTheRunHasForgotten) {
+  RunGroup group = Group("sum", {{0.9, 0.2, 0.3, 0.1}});
+  std::vector<LoggedEvaluation>& evaluations = group.runs[0].log.evaluations;
+  evaluations[1].scores_forgotten = 1;
+  evaluations[2].scores_forgotten = 2;
+  evaluations[3].scores_forgotten = 2;
+  EXPECT_EQ(BestEvaluation(group.runs[0], kAccuracy)->step, 30);
 }
 
 TEST(ComparisonTest, CountsOrdersOfEqualSeeds) {
@@ -114,7 +124,7 @@ TEST(CompareModesTest, ConcludesNothingFromASingleSeedOrAnOverlap) {
   const std::vector<Verdict> of_overlap = CompareModes(overlap, kAccuracy);
   ASSERT_EQ(of_overlap.size(), 1u);
   EXPECT_EQ(of_overlap[0].headline,
-            "Not shown: the seeds of gate and off overlap.");
+            "No difference can be shown: the seeds of gate and off overlap.");
   EXPECT_THAT(of_overlap[0].detail,
               HasSubstr("better in 3, worse in 1 and equal in 0 of the 4"));
 }

@@ -23,9 +23,11 @@ using testing::HasSubstr;
 using testing::Pair;
 
 constexpr char kThreeLines[] =
-    "{\"step\":1,\"loss\":2.5,\"scores\":[{\"layer\":0}]}\n"
+    "{\"step\":1,\"loss\":2.5,\"scores\":{\"largest\":9.5,"
+    "\"l2l\":{\"carried_deviation\":[null,0.5]}}}\n"
     "{\"step\":2,\"loss\":null}\n"
-    "{\"step\":2,\"evaluation\":{\"accuracy\":0.5,\"f1\":null}}\n";
+    "{\"step\":2,\"evaluation\":{\"accuracy\":0.5,\"f1\":null},"
+    "\"scores_forgotten\":3}\n";
 
 TEST(ReadMetricsFileTest, ReadsNumbersOfUpdatesAndEvaluations) {
   WrittenRuns runs;
@@ -35,10 +37,14 @@ TEST(ReadMetricsFileTest, ReadsNumbersOfUpdatesAndEvaluations) {
   EXPECT_EQ(file->lost_losses, 1);
   EXPECT_FALSE(file->is_cut);
   EXPECT_THAT(file->curves,
-              ElementsAre(Pair("loss", ElementsAre(Pair(1, 2.5)))));
+              ElementsAre(Pair("loss", ElementsAre(Pair(1, 2.5))),
+                          Pair("scores.l2l.carried_deviation.1",
+                               ElementsAre(Pair(1, 0.5))),
+                          Pair("scores.largest", ElementsAre(Pair(1, 9.5)))));
   ASSERT_EQ(file->evaluations.size(), 1u);
   EXPECT_EQ(file->evaluations[0].step, 2);
   EXPECT_THAT(file->evaluations[0].metrics, ElementsAre(Pair("accuracy", 0.5)));
+  EXPECT_EQ(file->evaluations[0].scores_forgotten, 3);
 }
 
 TEST(ReadMetricsFileTest, ReadsWhatIsWholeAtEveryCut) {

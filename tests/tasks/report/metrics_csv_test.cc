@@ -56,5 +56,23 @@ TEST(MetricsCsvTest, ReadsRunsAsTheyAreWritten) {
                 "2,0.5,0.001,0.5,0.25,1000.0,0.5\n");
 }
 
+// Numbers of train.watch_scores.
+TEST(MetricsCsvTest, HasAColumnForEachLayer) {
+  WrittenRuns runs;
+  runs.Write("a/seed-1/metrics.jsonl",
+             R"({"step":1,"loss":1.5})"
+             "\n"
+             R"({"step":2,"loss":1.0,"scores":{"largest":3.5,)"
+             R"("l2l":{"carried_deviation":[null,0.5]}}})"
+             "\n");
+  const auto groups = ReadRunGroups({runs.Path("a")});
+  ASSERT_TRUE(groups.ok()) << groups.status();
+  const std::string row = runs.Path("a") + ",1,";
+  EXPECT_EQ(MetricsAsCsv(*groups),
+            "run,seed,step,loss,scores.l2l.carried_deviation.1,"
+            "scores.largest\n" +
+                row + "1,1.5,,\n" + row + "2,1.0,0.5,3.5\n");
+}
+
 }  // namespace
 }  // namespace etc

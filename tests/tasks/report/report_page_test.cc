@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -77,6 +78,33 @@ TEST(ReportPageTest, LoadsNothingFromElsewhere) {
   for (const char* forbidden : {"http", "src=", "@import", "url(", "<script"}) {
     EXPECT_THAT(page, Not(HasSubstr(forbidden)));
   }
+}
+
+// The other setting of their grid has ended as it should.
+TEST(ReportPageTest, SaysWhichSettingHasDiverged) {
+  WrittenRuns runs;
+  runs.WriteSeed("grid/a", 1, {0.5}, WrittenRuns::Settings("off"));
+  runs.Write("grid/b/seed-1/metrics.jsonl", "{\"step\":1,\"loss\":1.0}\n");
+  runs.Write("grid/grid.json",
+             R"({"task": "wikihop", "main_metric": "accuracy", "settings": [
+                 {"values": {}, "directory": "a", "scores": {}},
+                 {"values": {}, "directory": "b", "scores": null,
+                  "diverged": "the loss of update 2 is nan"}]})");
+  for (const char* path : {"grid", "grid/b", "grid/b/seed-1"}) {
+    const std::string page =
+        ReportPage({.groups = *ReadRunGroups({runs.Path(path)})});
+    EXPECT_THAT(page, HasSubstr("<td>diverged</td>")) << path;
+    EXPECT_THAT(page, HasSubstr("all ended")) << path;
+    EXPECT_THAT(page, Not(HasSubstr("not ended"))) << path;
+  }
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(runs.Path("grid/b"));
+  for (const char* path : {".", "seed-1"}) {
+    EXPECT_THAT(ReportPage({.groups = *ReadRunGroups({path})}),
+                HasSubstr("<td>diverged</td>"))
+        << path;
+  }
+  std::filesystem::current_path(before);
 }
 
 TEST(ReportPageTest, SaysThatNothingWasEvaluatedYet) {

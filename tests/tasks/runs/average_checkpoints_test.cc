@@ -20,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/directory.h"
 #include "base/file.h"
+#include "etc/config.h"
 #include "etc/weights/checkpoint.h"
 #include "tasks/output/checkpoint_files.h"
 #include "tasks/output/checkpoint_store.h"
@@ -36,10 +37,11 @@ using ::testing::Not;
 
 class AverageCheckpointsTest : public ::testing::Test {
  protected:
-  // Saves a checkpoint whose tensors are multiples of `value`.
+  // Saves a checkpoint whose tensors are multiples of `value`, as a run with
+  // train.keep_last `keep_last_` does.
   void Save(int64_t step, float value, const std::string& seed = "seed-1",
             bool is_interim = false) {
-    CheckpointStore store(StoreOf(seed), {.last = 100});
+    CheckpointStore store(StoreOf(seed), {.last = keep_last_});
     ASSERT_TRUE(store.TakeOver().ok());
     const absl::Status saved = store.Save(
         step,
@@ -53,8 +55,12 @@ class AverageCheckpointsTest : public ::testing::Test {
                                              model, {{"task", "x"}});
           status.Update(WriteTensors(directory + "/training_state.safetensors",
                                      {{"m", torch::zeros({2})}}, {}));
-          status.Update(WriteFileAtomically(directory + "/finetune.json",
-                                            absl::StrCat(step)));
+          status.Update(WriteFileAtomically(
+              directory + "/finetune.json",
+              absl::StrCat(R"({"task": "x", "train": {"keep_last": )",
+                           keep_last_, R"(, "steps": )", step, "}}")));
+          status.Update(WriteFileAtomically(directory + "/etc_config.json",
+                                            EtcConfigToJson(model_)));
           status.Update(CreateDirectories(directory + "/punkt"));
           status.Update(WriteFileAtomically(directory + "/punkt/table", "t"));
           return status;
@@ -88,6 +94,8 @@ class AverageCheckpointsTest : public ::testing::Test {
   TemporaryDirectory directory_;
   const std::string run_ = directory_.File("run");
   const std::string output_ = directory_.File("average");
+  int64_t keep_last_ = 100;
+  EtcConfig model_;
 };
 
 TEST_F(AverageCheckpointsTest, TakesTheMeanOfTheLastOnes) {
@@ -107,7 +115,8 @@ TEST_F(AverageCheckpointsTest, TakesTheMeanOfTheLastOnes) {
   EXPECT_DOUBLE_EQ(reader->Read("double")->item<double>(), 1.0);
   EXPECT_EQ(reader->Read("count")->item<int64_t>(), 40);
   EXPECT_EQ(reader->metadata().at("task"), "x");
-  EXPECT_EQ(*ReadFile(output_ + "/finetune.json"), "40");
+  EXPECT_THAT(*ReadFile(output_ + "/finetune.json"),
+              HasSubstr("\"steps\": 40"));
   EXPECT_EQ(*ReadFile(output_ + "/punkt/table"), "t");
   EXPECT_FALSE(fs::exists(output_ + "/training_state.safetensors"));
   EXPECT_THAT(*ReadFile(output_ + "/average.json"), HasSubstr("step-00000020"));
@@ -180,6 +189,78 @@ TEST_F(AverageCheckpointsTest, LeavesOutACheckpointOfAStop) {
   EXPECT_THAT(found->steps, ElementsAre(1, 2));
 }
 
+// The best one stays beside the last ones, but is none of them; a run that goes
+// on with another train.keep_last does not make it one.
+TEST_F(AverageCheckpointsTest, LeavesOutACheckpointKeptForItsScore) {
+  keep_last_ = 2;
+  Save(3, 1);
+  {
+    CheckpointStore store(StoreOf("seed-1"), {.last = keep_last_});
+    ASSERT_TRUE(store.TakeOver().ok());
+    ASSERT_TRUE(
+        store.NoteEvaluation({{"accuracy", 1.0}}, /*is_best=*/true).ok());
+  }
+  for (const int64_t step : {6, 24, 25}) {
+    Save(step, 1);
+  }
+  ASSERT_TRUE(fs::exists(StoreOf("seed-1") + "/step-00000003"));
+  ASSERT_FALSE(fs::exists(StoreOf("seed-1") + "/step-00000006"));
+  EXPECT_THAT(FindCheckpointsToAverage({.directory = run_, .last = 2})->steps,
+              ElementsAre(24, 25));
+  EXPECT_THAT(MessageOf(Average({.directory = run_, .last = 3}),
+                        absl::StatusCode::kInvalidArgument),
+              HasSubstr("should have 3 checkpoints to average, but has 2"));
+  keep_last_ = 10;
+  Save(27, 1);
+  EXPECT_THAT(FindCheckpointsToAverage({.directory = run_, .last = 3})->steps,
+              ElementsAre(24, 25, 27));
+  EXPECT_FALSE(FindCheckpointsToAverage({.directory = run_, .last = 4}).ok());
+}
+
+// Checkpoints of a run that went on with --allow-changes residual_attention:
+// the tensors are the same.
+TEST_F(AverageCheckpointsTest, RefusesTwoModels) {
+  Save(1, 1);
+  model_.hidden_dropout_prob = 0.2;  // of training alone
+  Save(2, 1);
+  ASSERT_TRUE(Average({.directory = run_, .last = 2}).ok());
+  model_.residual_attention = "sum";
+  Save(3, 1);
+  fs::remove_all(output_);
+  EXPECT_THAT(MessageOf(Average({.directory = run_, .last = 2}),
+                        absl::StatusCode::kInvalidArgument),
+              HasSubstr("step-00000003: residual_attention should be \"off\", "
+                        "as in "));
+  EXPECT_FALSE(fs::exists(output_));
+  EXPECT_TRUE(Average({.directory = run_, .last = 1}).ok());
+}
+
+TEST_F(AverageCheckpointsTest, ReplacesAnAverageAlone) {
+  torch::NoGradGuard no_grad;
+  Save(1, 1);
+  ASSERT_TRUE(Average({.directory = run_, .last = 1}).ok());
+  Save(2, 3);
+  const auto found = FindCheckpointsToAverage({.directory = run_, .last = 2});
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_THAT(MessageOf(AverageCheckpoints(*found, output_),
+                        absl::StatusCode::kAlreadyExists),
+              HasSubstr("--overwrite replaces it"));
+  const absl::Status replaced =
+      AverageCheckpoints(*found, output_, /*overwrite=*/true);
+  ASSERT_TRUE(replaced.ok()) << replaced;
+  const auto reader = TensorReader::Open(output_);
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  EXPECT_TRUE(reader->Read("weight")->equal(torch::full({2, 3}, 2.0F)));
+  ExpectNoTemporary();
+
+  // Under another name it is somebody's copy.
+  const std::string copy = directory_.File("copy");
+  fs::rename(output_, copy);
+  EXPECT_THAT(MessageOf(AverageCheckpoints(*found, copy, /*overwrite=*/true),
+                        absl::StatusCode::kAlreadyExists),
+              HasSubstr("choose another directory"));
+}
+
 TEST_F(AverageCheckpointsTest, TakesADirectoryOfNoSeedForNone) {
   Save(1, 1);
   Save(1, 1, "seed-data");
@@ -225,9 +306,16 @@ TEST_F(AverageCheckpointsTest, RefusesWhatHasNoMeanAndLeavesNothing) {
   ASSERT_TRUE(store
                   .Save(3,
                         [](const std::string& directory) {
-                          return WriteTensors(directory + "/model.safetensors",
-                                              {{"weight", torch::zeros({1})}},
-                                              {});
+                          absl::Status status = WriteFileAtomically(
+                              directory + "/finetune.json",
+                              R"({"train": {"keep_last": 2}})");
+                          status.Update(WriteFileAtomically(
+                              directory + "/etc_config.json",
+                              EtcConfigToJson(EtcConfig())));
+                          status.Update(WriteTensors(
+                              directory + "/model.safetensors",
+                              {{"weight", torch::zeros({1})}}, {}));
+                          return status;
                         })
                   .ok());
   EXPECT_THAT(

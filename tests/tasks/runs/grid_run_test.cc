@@ -88,6 +88,7 @@ class GridRunTest : public RealetcTest {
     }
     return FinetuneGrid(*config,
                         {.resume = resume,
+                         .or_begin = or_begin_,
                          .allow_changes = allow_changes_,
                          .context = {.reporter = reporter,
                                      .stop = &reporter->stop,
@@ -177,6 +178,7 @@ class GridRunTest : public RealetcTest {
   }
 
   json json_;
+  bool or_begin_ = false;
   std::vector<std::string> allow_changes_;
 };
 
@@ -186,6 +188,32 @@ TEST_F(GridRunTest, IsRunByProcessesTogether) {
   TrainWithTwo("stopped", /*resume=*/false, kUpdatesToStop);
   TrainWithTwo("stopped", /*resume=*/true, 0);
   ExpectSameGrid("stopped", "whole");
+}
+
+// One command for each start of a job, as launchers and schedulers repeat it.
+TEST_F(GridRunTest, BeginsOrGoesOnInProcessesAlike) {
+  or_begin_ = true;
+  TrainWithTwo("restarted", /*resume=*/true, kUpdatesToStop);
+  TrainWithTwo("restarted", /*resume=*/true, 0);
+  TrainWithTwo("restarted", /*resume=*/true, 0);
+  or_begin_ = false;
+  TrainWithTwo("whole", /*resume=*/false, 0);
+  ExpectSameGrid("restarted", "whole");
+}
+
+// A run that an earlier version has begun.
+TEST_F(GridRunTest, GoesOnWithAScheduleThatNoRunBeginsWith) {
+  json_.erase("grid");
+  json_["train"]["steps"] = 2;
+  or_begin_ = true;
+  TrainAll("run", /*resume=*/true);
+  json_["schedule"] = {{"type", "poly"}, {"min_learning_rate", 1e-6}};
+  allow_changes_ = {"schedule"};
+  EXPECT_EQ(TrainAll("run", /*resume=*/true), 0u);
+  GridReporter reporter;
+  EXPECT_THAT(
+      std::string(Train("new", &reporter, /*resume=*/true).status().message()),
+      HasSubstr("schedule.min_learning_rate"));
 }
 
 TEST_F(GridRunTest, IsRefusedToProcessesThatHaveOthers) {
@@ -431,7 +459,10 @@ TEST_F(GridRunTest, GoesOnWithoutASettingThatDiverges) {
   EXPECT_LT(TrainAll("grid", /*resume=*/true), 4u);
   EXPECT_EQ(Contents(Output("grid/grid.json")), before);
   json_["grid"]["train.learning_rate"] = {0.01, 0.02};
-  EXPECT_EQ(TrainAll("grid", /*resume=*/true), 0u);
+  GridReporter others;
+  ASSERT_TRUE(Train("grid", &others, /*resume=*/true).ok());
+  EXPECT_THAT(others.updates, IsEmpty());
+  EXPECT_THAT(others.messages, Not(Contains(HasSubstr("may be better"))));
 }
 
 // One epoch of each setting's own data, with 3 records a batch and 2 seeds.
@@ -503,7 +534,8 @@ TEST_F(GridRunTest, IsResumedInItsOwnDirectoryAlone) {
         Train("above", &reporter, /*resume=*/true).status();
     EXPECT_TRUE(absl::IsNotFound(status)) << status;
     EXPECT_THAT(std::string(status.message()),
-                StartsWith(Output("above") + " has no run to resume"));
+                AllOf(StartsWith(Output("above") + " has no run to resume"),
+                      HasSubstr("; --resume-or-begin begins one")));
     EXPECT_THAT(reporter.updates, IsEmpty());
   };
   refused();
@@ -531,6 +563,10 @@ TEST_F(GridRunTest, IsRefusedWhereThereAreOtherRuns) {
             Output("grid") +
                 "/train.steps=2 has a run already: resume it, or choose "
                 "another output directory");
+  const auto config = FinetuneConfigFromJson(json_, "run.json");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(TryGrid(*config, {}, [](const std::string&) {}).status().message(),
+            refused("grid", /*resume=*/false));
   json_.erase("grid");
   json_["train"]["steps"] = 1;
   EXPECT_THAT(refused("grid", /*resume=*/true),

@@ -24,6 +24,7 @@
 #include "etc/weights/import_plan.h"
 #include "nlohmann/json.hpp"
 #include "tasks/data/batch.h"
+#include "tasks/data/record_check.h"
 #include "tasks/data/record_source.h"
 #include "tasks/task/benchmark_head.h"
 #include "tasks/task/benchmark_task.h"
@@ -118,7 +119,7 @@ TEST(SquadDataTest, IsCheckedWithoutATokenizer) {
     EXPECT_TRUE(task.ok()) << task.status();
     const auto source = (*task)->Open({.patterns = {path}, .use = use});
     EXPECT_TRUE(source.ok()) << source.status();
-    return dynamic_cast<const FileRecordSource&>(**source).CheckRecords();
+    return CheckRecords(dynamic_cast<const OfficialRecords&>(**source), {});
   };
   const std::string early =
       R"({"id": "2", "question": "a", "answers": [{"text": "a",
@@ -150,9 +151,10 @@ TEST(SquadDataTest, HasEachIdOnceInAllFiles) {
                                   directory.Write("dev_b.json", file)}});
   ASSERT_TRUE(source.ok()) << source.status();
   EXPECT_THAT(
-      std::string(dynamic_cast<const FileRecordSource&>(**source)
-                      .CheckRecordsAndIds(OnBadRecord::kError)
-                      .message()),
+      std::string(
+          CheckRecordsAndIds(dynamic_cast<const OfficialRecords&>(**source), {})
+              .status()
+              .message()),
       HasSubstr("dev_b.json: data[0].paragraphs[0].qas[0]: the id \"q\" should "
                 "occur once"));
 }

@@ -314,7 +314,7 @@ INSTANTIATE_TEST_SUITE_P(
          "is in line 5 already"},
         {"NotUtf8", absl::StrCat(kSpecial, "f\xFFo\n"),
          StatusCode::kInvalidArgument,
-         "a/vocab.txt:5: a piece should be UTF-8, but \"f\\377o\" is not"},
+         "a/vocab.txt:5: a piece should be UTF-8, but \"f\\xffo\" is not"},
         {"HugeLine", absl::StrCat(kSpecial, std::string(65537, 'x'), "\n"),
          StatusCode::kResourceExhausted,
          "a/vocab.txt:5: a piece may have 65536 bytes, but this one has 65537"},

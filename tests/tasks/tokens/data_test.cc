@@ -400,6 +400,29 @@ TEST_F(TokensFileTest, RefusesMistakesByFileAndLine) {
                          ".bio, .tsv, .txt, .jsonl or .json, "));
 }
 
+// Nothing but the first word of each line would be read.
+TEST_F(TokensFileTest, RefusesTextThatIsNoConll) {
+  EXPECT_EQ(
+      Mistake("The old Ann Lee is here too.\nSo is Bob.\n", {}, "report.txt"),
+      "report.txt:1 is read as CoNLL, whose column 7 "
+      "(tokens.label_column) should be a label such as \"O\" or "
+      "\"B-town\", but is \"too.\"; texts that are not split go into "
+      "JSON lines, and columns without labels are read with "
+      "tokens.label_column=8");
+  EXPECT_FALSE(Records("x noun\n", {.label_column = 3})[0].contains("tags"));
+  EXPECT_THAT(Mistake("7\tThe old mill.\n", {}, "t.tsv"),
+              StartsWith("t.tsv:1 is read as CoNLL"));
+  EXPECT_EQ(Mistake("Report\n\nThe mill.\n", {}, "report.txt"),
+            "report.txt:3 should have 1 column, as line 1 has, but has 2; "
+            "texts that are not split go into JSON lines");
+  // Labels of any scheme, and none as CoNLL-U has it.
+  EXPECT_EQ(Records("x E-p\n").size(), 1);
+  EXPECT_EQ(Records("x _\n").size(), 1);
+  EXPECT_TRUE(Tokens(TokensOptions{.word_column = 2})
+                  .ReadFile(Write("t.conllu", "1\tx\tSpaceAfter=No\n"), {})
+                  .ok());
+}
+
 TEST_F(TokensFileTest, RefusesMistakesInJson) {
   const auto mistake = [&](const std::string& line,
                            const TokensOptions& options = {}) {

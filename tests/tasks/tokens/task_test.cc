@@ -70,6 +70,10 @@ TEST(TokensOptionsTest, TakeOneLabelForAListOfOne) {
   EXPECT_NE(MakeTokensTask(TokensSettings(), {{"labels", "p"}}), nullptr);
 }
 
+TEST(TokensOutputsTest, FollowFromTheLabels) {
+  EXPECT_THAT(MakeTokensTask()->OutputSettings(), ElementsAre("tokens.labels"));
+}
+
 std::shared_ptr<const TokensExample> TokensExampleOf(
     const std::string& line,
     const FinetuneConfig& settings = TokensSettings()) {

@@ -233,17 +233,18 @@ TEST_F(CudaRunTest, WaitsForTheDeviceAFewTimesInAnUpdate) {
 
 // Another program takes all memory, down to the last byte, after the third
 // update: not even the loss of its weights can be computed.
-TEST_F(CudaRunTest, SavesUpdatesWithoutAnyMemory) {
-  class Takes : public FakeReporter {
-   public:
-    void Update(const Progress& progress) override {
-      FakeReporter::Update(progress);
-      if (progress.step == 3) {
-        limit = std::make_unique<StandInMemoryLimit>(0);
-      }
+class MemoryTaker : public FakeReporter {
+ public:
+  void Update(const Progress& progress) override {
+    FakeReporter::Update(progress);
+    if (progress.step == 3) {
+      limit = std::make_unique<StandInMemoryLimit>(0);
     }
-    std::unique_ptr<StandInMemoryLimit> limit;
-  };
+  }
+  std::unique_ptr<StandInMemoryLimit> limit;
+};
+
+TEST_F(CudaRunTest, SavesUpdatesWithoutAnyMemory) {
   json_["train"]["evaluate_every"] = 0;
   // Saved after the failure of update 4, and before it.
   for (const int64_t every : {2, 1}) {
@@ -253,7 +254,7 @@ TEST_F(CudaRunTest, SavesUpdatesWithoutAnyMemory) {
     const std::string checkpoints = Output(name + "/seed-1/checkpoints/");
     const std::string last = checkpoints + "step-00000003";
     {
-      Takes reporter;
+      MemoryTaker reporter;
       const absl::Status status = Run(name, &reporter).status();
       EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
       EXPECT_THAT(
@@ -287,6 +288,25 @@ TEST_F(CudaRunTest, SavesUpdatesWithoutAnyMemory) {
   ASSERT_TRUE(Run("straight", &straight).ok());
   EXPECT_EQ(WrittenLosses("run-1"), WrittenLosses("straight"));
   EXPECT_EQ(WrittenLosses("run-2"), WrittenLosses("straight"));
+}
+
+// Updates of another model compute no loss of its weights.
+TEST_F(CudaRunTest, PromisesNoCheckByAnotherModel) {
+  json_["train"]["evaluate_every"] = 0;
+  json_["train"]["checkpoint_every"] = 2;
+  json_["residual_attention"] = "off";
+  {
+    MemoryTaker reporter;
+    const absl::Status status = Run("run", &reporter).status();
+    EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  }
+  json_["residual_attention"] = "sum";
+  allow_changes_ = {"residual_attention"};
+  FakeReporter second;
+  second.stop_after = 4;
+  const absl::Status status = Run("run", &second, /*resume=*/true).status();
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_THAT(second.messages, Not(Contains(HasSubstr("the next update"))));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/strings/match.h"
+#include "base/amx.h"
 #include "base/bfloat16.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -67,15 +68,31 @@ TEST(DeviceOfRunTest, RefusesBfloat16WhereThereIsNone) {
   }
 }
 
+// The time decides about products by AVX512-BF16 alone.
+TEST(PrecisionWarningTest, IsOfProductsThatAreSlowerThanFloat32) {
+  using kernels::Bfloat16Products;
+  EXPECT_THAT(Bfloat16Warning(Bfloat16Products::kFast, 0.5), IsEmpty());
+  EXPECT_THAT(Bfloat16Warning(Bfloat16Products::kFast, 1.1), IsEmpty());
+  EXPECT_EQ(Bfloat16Warning(Bfloat16Products::kFast, 1.64),
+            "train.precision is bf16, which is slower than fp32 on this CPU: a "
+            "product takes 1.6 times as long");
+  EXPECT_THAT(Bfloat16Warning(Bfloat16Products::kSlow, 0),
+              HasSubstr("it has neither AVX512-BF16 nor AMX"));
+  EXPECT_THAT(Bfloat16Warning(Bfloat16Products::kNone, 0),
+              HasSubstr("fp32 is used"));
+}
+
 // On a device the CPU's lack of bfloat16 does not matter.
 TEST(DeviceOfRunTest, WarnsOfBfloat16OnACpuWhereItIsNotFast) {
-  const bool is_fast =
-      kernels::Bfloat16ProductsOfThisCpu() == kernels::Bfloat16Products::kFast;
   const auto warns = [](const std::string& device, const std::string& of) {
     return absl::StrContains(DeviceOfRun(Config(device, of), kTwo)->message,
                              "train.precision is bf16");
   };
-  EXPECT_EQ(warns("cpu", "bf16"), !is_fast);
+  EXPECT_EQ(warns("cpu", "bf16"),
+            !PrecisionWarning(torch::kCPU, Config("cpu", "bf16")).empty());
+  if (kernels::HasAmx()) {
+    EXPECT_FALSE(warns("cpu", "bf16"));
+  }
   EXPECT_FALSE(warns("cpu", "fp32"));
   EXPECT_FALSE(warns("cuda:1", "bf16"));
   auto config = FinetuneConfigFromJson(

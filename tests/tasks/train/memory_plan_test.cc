@@ -7,12 +7,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/memory_limit.h"
 #include "etc/model_size.h"
+#include "tasks/data/example_source.h"
 #include "tasks/train/estimate.h"
+#include "tasks/train/open_data.h"
 #include "tasks/train/task_model.h"
 #include "tasks/train/train_step.h"
 #include "tests/support/temporary_directory.h"
@@ -119,6 +123,54 @@ TEST(MemoryPlanTest, TheFirstThatFitsIsChosen) {
             MemoryPlan::kFiles);
   config.train.memory_plan = "layers";
   EXPECT_EQ(MemoryPlanner(config, kParameters).For(small), MemoryPlan::kLayers);
+}
+
+// So many records.
+class CountedRecords : public ExampleSource {
+ public:
+  explicit CountedRecords(int64_t size, bool depends_on_key = false)
+      : size_(size), depends_on_key_(depends_on_key) {}
+  int64_t size() const override { return size_; }
+  absl::StatusOr<Examples> Make(RecordRequest /*request*/) const override {
+    return Examples();
+  }
+  bool depends_on_key() const override { return depends_on_key_; }
+
+ private:
+  const int64_t size_;
+  const bool depends_on_key_;
+};
+
+// Pre-training, whose examples are others in each epoch, fills none of it.
+TEST(MemoryPlanTest, CountsTheCacheThatTheDataFill) {
+  FinetuneConfig config = BaseConfig();
+  config.train.memory_gigabytes = 1e-9 * Peak(config, MemoryPlan::kKept) + 0.1;
+  config.data.cache_megabytes = 1024;
+  const StepShape largest = LargestMicroBatch(config);
+  EXPECT_NE(MemoryPlanner(config, kParameters).For(largest), MemoryPlan::kKept);
+  const auto megabytes = [&](uint64_t train_bytes, const std::string& name,
+                             bool depends_on_key = false) {
+    RunData data;
+    data.train = std::make_unique<CountedRecords>(1000, depends_on_key);
+    data.dev = std::make_unique<CountedRecords>(500, depends_on_key);
+    const RunFiles files = {
+        {"data.train",
+         {{.path = name, .digest = {.bytes = train_bytes, .digest = ""}}}},
+        {"data.dev",
+         {{.path = "dev", .digest = {.bytes = 500'000, .digest = ""}}}}};
+    const FinetuneConfig sized = WithCacheOf(config, data, files);
+    EXPECT_EQ(
+        MemoryPlanner(sized, kParameters).For(largest) == MemoryPlan::kKept,
+        sized.data.cache_megabytes <= 100);
+    return sized.data.cache_megabytes;
+  };
+  EXPECT_EQ(megabytes(0, "train"), 20);  // 1500 * 2048 + 32 * 500 000
+  EXPECT_EQ(megabytes(1'000'000, "train"), 52);
+  EXPECT_EQ(megabytes(1'000'000, "train.gz"), 276);
+  EXPECT_EQ(megabytes(1'000'000'000, "train"), 1024);
+  EXPECT_EQ(megabytes(1'000'000'000, "train", /*depends_on_key=*/true), 0);
+  config.data.cache_megabytes = 0;
+  EXPECT_EQ(megabytes(1'000'000, "train"), 0);
 }
 
 TEST(MemoryPlanTest, AutoLeavesOutWhatCannotBe) {

@@ -141,6 +141,16 @@ TEST_F(StreamReporterTest, SaysHowFarAnAnalysisIs) {
                   "analysing attention: 400 of 1000 records, 0:15 left"));
 }
 
+TEST_F(StreamReporterTest, SaysHowFarACheckIs) {
+  StreamReporter reporter = Make(StreamReporter::Style::kTerminal);
+  reporter.Checking({.records = 1, .num_records = 1000});
+  now_ += 10;
+  reporter.Checking({.records = 400, .num_records = 1000});
+  EXPECT_THAT(
+      stream_.str(),
+      testing::HasSubstr("checking the data: 400 of 1000 records, 0:15 left"));
+}
+
 TEST_F(StreamReporterTest, SaysHowFarCountingIsAndClearsItsLine) {
   StreamReporter reporter = Make(StreamReporter::Style::kTerminal);
   reporter.Counting({.records = 1, .num_records = 1000});

@@ -10,13 +10,16 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <set>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -32,6 +35,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -194,6 +198,101 @@ TEST_F(RunChoicesTest, RefusesFewerRecordsThanABatch) {
   EXPECT_FALSE(fs::exists(Seed("refused") + "/checkpoints"));
 }
 
+TEST_F(RunChoicesTest, CountsTheFirstRecordsWhateverIsSaidOfAll) {
+  json_["train"].erase("steps");
+  json_["train"]["max_examples"] = 8;
+  json_["train"]["num_train_examples"] = 44000;
+  FakeReporter reporter;
+  const auto trial = Run("trial", &reporter);
+  ASSERT_TRUE(trial.ok()) << trial.status();
+  EXPECT_EQ(trial->runs[0].steps, 3);  // 8 / 8 * 3
+  EXPECT_THAT(reporter.messages,
+              Each(Not(HasSubstr("train.num_train_examples"))));
+}
+
+TEST_F(RunChoicesTest, WarnsOfOtherExamplesThanThereAre) {
+  json_["train"]["num_train_examples"] = 44;
+  const char* const warning =
+      "warning: train.num_train_examples, by which epochs are counted, is 44, "
+      "but data.train comes to 37";
+  FakeReporter reporter;
+  ASSERT_TRUE(Run("run", &reporter).ok());
+  EXPECT_THAT(reporter.messages, Contains(StartsWith(warning)));
+
+  json_["output"] = Output("tried");
+  const auto config = FinetuneConfigFromJson(json_, "toy");
+  ASSERT_TRUE(config.ok()) << config.status();
+  FakeReporter dry;
+  ASSERT_TRUE(TryFinetune(*config, ToyTask(config->model),
+                          {.context = {.reporter = &dry}})
+                  .ok());
+  EXPECT_THAT(dry.messages,
+              AllOf(Contains(StartsWith(warning)),
+                    Contains(HasSubstr("37 training records, 11 for "
+                                       "evaluation; 12 updates"))));
+}
+
+TEST_F(RunChoicesTest, WarnsOfADiskThatIsTooSmallForItsCheckpoints) {
+  json_["output"] = Output("tried");
+  FakeReporter reporter;
+  const auto dry_run = [&] {
+    const auto config = FinetuneConfigFromJson(json_, "toy");
+    ASSERT_TRUE(config.ok()) << config.status();
+    reporter.messages.clear();
+    ASSERT_TRUE(TryFinetune(*config, ToyTask(config->model),
+                            {.context = {.reporter = &reporter}})
+                    .ok());
+  };
+  const auto is_warning = StartsWith("warning: checkpoints of ");
+  // Hundreds of TB, of runs that make so many.
+  json_["train"]["keep_last"] = 1'000'000;
+  json_["train"]["keep_best"] = 1'000'000;
+  std::vector<int64_t> seeds(1000);
+  std::iota(seeds.begin(), seeds.end(), 1);
+  json_["train"]["seeds"] = seeds;
+  dry_run();
+  EXPECT_THAT(reporter.messages, Each(Not(is_warning)));
+  json_["train"]["steps"] = 10'000'000;
+  json_["train"]["checkpoint_every"] = 1;
+  dry_run();
+  EXPECT_THAT(reporter.messages, Contains(is_warning));
+}
+
+// The whole of data.cache_megabytes, by default 1 GB, would not fit.
+TEST_F(RunChoicesTest, PlansMemoryForTheExamplesThatThereAre) {
+  json_["train"]["memory_gigabytes"] = 1.2;
+  FakeReporter reporter;
+  ASSERT_TRUE(Run("run", &reporter).ok());
+  EXPECT_THAT(reporter.messages, Each(Not(HasSubstr("train.memory_plan"))));
+}
+
+// --- The outputs of the head -------------------------------------------------
+
+// Their weights would be taken in order, without a word.
+TEST_F(RunChoicesTest, GoesOnWithTheSameOutputsAlone) {
+  json_["toy"] = {{"labels", {"no", "yes"}}, {"margin", 1}};
+  FakeReporter first;
+  first.stop_after = 3;
+  ASSERT_TRUE(Run("run", &first).ok());
+  allow_changes_ = {"toy"};
+  for (const nlohmann::json& labels :
+       {nlohmann::json{"yes", "no"}, nlohmann::json{"maybe", "no", "yes"}}) {
+    json_["toy"]["labels"] = labels;
+    FakeReporter refused;
+    EXPECT_THAT(
+        Run("run", &refused, /*resume=*/true).status().message(),
+        AllOf(HasSubstr("another toy.labels: it began with [\"no\",\"yes\"]"),
+              HasSubstr("begin a new run with --set init=RUN"),
+              Not(HasSubstr("--allow-changes"))));
+    EXPECT_THAT(refused.updates, IsEmpty());
+  }
+  json_["toy"] = {{"labels", {"no", "yes"}}, {"margin", 2}};
+  FakeReporter second;
+  const auto resumed = Run("run", &second, /*resume=*/true);
+  ASSERT_TRUE(resumed.ok()) << resumed.status();
+  EXPECT_EQ(second.updates.size(), 9u);
+}
+
 // --- Replacing a run
 // ----------------------------------------------------------
 
@@ -352,6 +451,9 @@ TEST_F(RunChoicesTest, TriesARunAndWritesNothing) {
   // 12 updates of 3 micro-batches, and evaluations besides.
   EXPECT_GT(tried->total_seconds, 36 * tried->seconds);
   EXPECT_GT(tried->step_bytes, 1e6);
+  // The last, the best and the one being written, with two moments.
+  EXPECT_EQ(tried->checkpoint_bytes,
+            3 * 3 * 4 * static_cast<double>(tried->num_parameters));
   EXPECT_NEAR(tried->loss, std::log(2), 0.5);
   EXPECT_FALSE(fs::exists(Output("tried")));
 
@@ -464,8 +566,7 @@ TEST(EarlyStoppingTest, CountsEvaluationsSinceTheLastImprovement) {
   const MainMetric loss = {.name = "loss", .lower_is_better = true};
   TrainingState state;
   const auto evaluate = [&](double score) {
-    state.evaluation = {{"loss", score}};
-    CountStale(early, loss, &state);
+    CountStale(early, loss, {{"loss", score}}, &state);
     return HasEndedEarly(early, state);
   };
   EXPECT_FALSE(evaluate(3));
@@ -494,7 +595,7 @@ TEST_F(RunChoicesTest, ComparesByTheMetricAndTheDirectionThatItIsGiven) {
   double least = 1e9;
   int64_t step_of_least = 0;
   for (const nlohmann::json& line : MetricsLines(Seed("run"))) {
-    if (line.contains("evaluation") && line["evaluation"]["correct"] < least) {
+    if (line.contains("evaluation") && line["evaluation"]["correct"] <= least) {
       least = line["evaluation"]["correct"];
       step_of_least = line["step"];
     }

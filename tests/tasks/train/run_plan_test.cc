@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 
 namespace etc {
@@ -67,12 +68,56 @@ TEST(RunPlanTest, CountsUpdatesAndEpochsByExpectedOrByStatedExamples) {
   EXPECT_EQ(plan->evaluate_every, 0);
 }
 
+TEST(RunPlanTest, CountsThoseOfATrialWhateverIsStated) {
+  FinetuneConfig config = SmallBatches();
+  config.train.num_train_examples = 44000;
+  config.train.max_examples = 8;
+  const RunFiles files;
+  const auto plan =
+      PlanRun(config, {.num_records = 8, .num_examples = 8, .files = files});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->num_steps, 5);  // 8 / 4 * 2.5
+  EXPECT_EQ(plan->epoch_examples, 8);
+  EXPECT_EQ(plan->evaluate_every, 2);
+  EXPECT_EQ(ExamplesWarning(config, 8), "");
+}
+
+TEST(RunPlanTest, WarnsOfAStatedNumberThatIsFarFromTheCountedOne) {
+  FinetuneConfig config = SmallBatches();
+  EXPECT_EQ(ExamplesWarning(config, 11), "");
+  config.train.num_train_examples = 1000;
+  EXPECT_EQ(ExamplesWarning(config, 950), "");
+  EXPECT_EQ(ExamplesWarning(config, 1050), "");
+  for (const int64_t counted : {11, 949, 1051}) {
+    EXPECT_THAT(
+        ExamplesWarning(config, counted),
+        HasSubstr(absl::StrCat("is 1000, but data.train comes to ", counted,
+                               "; --set train.num_train_examples=null "
+                               "counts epochs by these")));
+  }
+}
+
+TEST(RunPlanTest, CountsTheCheckpointsOfARun) {
+  FinetuneConfig config = SmallBatches();
+  // The second, the fourth and the sixth of 6 updates end an epoch; the first
+  // and the last weights.
+  EXPECT_EQ(MostCheckpoints(config, 10), 3 + 2);
+  config.train.checkpoint_every = 3;
+  EXPECT_EQ(MostCheckpoints(config, 10), 3 + 2 + 2);
+  // Not more than weights.
+  config.train.checkpoint_every = 1;
+  EXPECT_EQ(MostCheckpoints(config, 10), 6 + 1);
+  config.train.evaluate_every = 0;
+  config.train.checkpoint_every = 0;
+  EXPECT_EQ(MostCheckpoints(config, 10), 2);
+}
+
 TEST(RunPlanTest, CountsTheTimeBetweenCheckpointsInSeconds) {
   FinetuneConfig config = SmallBatches();
   const RunFiles files;
   const RunInputs inputs = {
       .num_records = 10, .num_examples = 10, .files = files};
-  EXPECT_EQ(PlanRun(config, inputs)->checkpoint_seconds, 0);
+  EXPECT_EQ(PlanRun(config, inputs)->checkpoint_seconds, 30 * 60);
   config.train.checkpoint_minutes = 1.5;
   EXPECT_EQ(PlanRun(config, inputs)->checkpoint_seconds, 90);
 }

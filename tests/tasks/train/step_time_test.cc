@@ -193,6 +193,8 @@ TEST(StepTimeTest, UpdatesFollowFromTheConfigurationWhereTheyCan) {
   config.train.epochs = 3;
   config.train.num_train_examples = 10;
   EXPECT_EQ(UpdatesWithoutData(config), 7);  // 10 / 4 * 3
+  config.train.max_examples = 4;
+  EXPECT_EQ(UpdatesWithoutData(config), std::nullopt);
   config.train.steps = 5;
   EXPECT_EQ(UpdatesWithoutData(config), 5);
 }

@@ -237,6 +237,29 @@ TEST_F(TaskModelTest, StartsWithANewHeadForAnotherTask) {
   EXPECT_EQ(model.encoder()->residual_attention(), ResidualAttention::kOff);
 }
 
+// A head of the same shape whose rows stand for other labels.
+TEST_F(TaskModelTest, StartsWithANewHeadForOtherOutputs) {
+  config_.json["toy"]["labels"] = {"a", "b"};
+  const TaskModel before = MakeModel(config_, 1);
+  FinetuneConfig config = config_;
+  config.init = WriteModel(config_, before);
+  const auto load = [&config](const TaskModel& model) {
+    const auto messages = LoadInitialWeights(config, model, {"toy.labels"});
+    EXPECT_TRUE(messages.ok()) << messages.status();
+    return messages->back();
+  };
+  const TaskModel same = MakeModel(config, 2);
+  EXPECT_EQ(load(same), "head: from " + config.init);
+  EXPECT_TRUE(SameTensors(same.Tensors(), before.Tensors()));
+
+  config.json["toy"]["labels"] = {"b", "a"};
+  const TaskModel other = MakeModel(config, 2);
+  EXPECT_EQ(load(other), "head: random weights; " + config.init +
+                             " has one for other outputs");
+  EXPECT_TRUE(SameTensors(Encoder(other), Encoder(before)));
+  EXPECT_FALSE(SameTensors(Head(other), Head(before)));
+}
+
 TEST_F(TaskModelTest, StartsFromABareEncoder) {
   const TaskModel before = MakeModel(config_, 1);
   FinetuneConfig config = config_;
@@ -282,7 +305,7 @@ TEST_F(TaskModelTest, StartsFromPretrainingAndSaysWhatItLeaves) {
                             "heads not used: CPC kernel, MLM head, "
                             "NSP head, pooler",
                             HasSubstr(is_ours ? "has those of pre-training"
-                                              : "has none")));
+                                              : "has no head for toy")));
   }
 }
 
@@ -302,6 +325,8 @@ TEST_F(TaskModelTest, LiftsBert) {
       *messages,
       ElementsAre(
           HasSubstr("8 of 82 parameters freshly initialised"),
+          "encoder: BERT is lifted to ETC (model.has_long_tokens false keeps "
+          "it)",
           AllOf(HasSubstr("dropped"), HasSubstr("global_position")),
           "head: from " + config.init,
           "residual attention: pre-trained with mean, fine-tuning with sum"));
@@ -423,6 +448,7 @@ TEST_F(TaskModelTest, AsksNobodyButItsOwnDirectory) {
   const std::string original = temporary_.Write("words.txt", "[PAD]\n");
   config.tokenizer.vocabulary = original;
   config.json["tokenizer"]["vocabulary"] = original;
+  config.json["output"] = "~/run";  // as earlier versions took it
   const std::string directory = WriteModel(config, MakeModel(config, 1));
   temporary_.Write("tokenizer_config.json", R"({"do_lower_case": false})");
   const auto read = ReadTaskModelConfig(directory);
@@ -521,9 +547,38 @@ TEST_F(TaskModelTest, TakesThePoolerOfBertForBertAlone) {
   const TaskModel model = MakeModel(lifted, 2, NumberTask(lifted.model));
   messages = LoadInitialWeights(lifted, model);
   ASSERT_TRUE(messages.ok()) << messages.status();
-  EXPECT_THAT(*messages, testing::Contains(HasSubstr("head: random weights")));
+  EXPECT_THAT(*messages,
+              testing::Contains("head: random weights; the model is lifted, "
+                                "which leaves out the pooler and classifier "
+                                "of " +
+                                written));
   EXPECT_TRUE(SameTensors(
       Head(model), Head(MakeModel(lifted, 2, NumberTask(lifted.model)))));
+}
+
+// All of its parts have names that other codes know, too.
+TEST_F(TaskModelTest, LeavesNoHeadOutThatItTakesAsAWhole) {
+  const TaskModel before = MakeModel(config_, 1, NumberTask(config_.model));
+  FinetuneConfig config = config_;
+  config.init = WriteModel(config_, before);
+  const TaskModel model = MakeModel(config, 2, NumberTask(config.model));
+  const auto messages = LoadInitialWeights(config, model);
+  ASSERT_TRUE(messages.ok()) << messages.status();
+  EXPECT_TRUE(SameTensors(Head(model), Head(before)));
+  EXPECT_THAT(*messages, ElementsAre("encoder: from " + config.init,
+                                     "head: from " + config.init));
+}
+
+// A preset or a file says what the model is lifted to.
+TEST_F(TaskModelTest, AsksNotToKeepABertWhereTheModelIsChosen) {
+  const FinetuneConfig bert = WithBert(config_);
+  FinetuneConfig config = config_;
+  config.json["model"]["preset"] = "base";
+  config.model.share_qkv_projections = false;
+  config.init = WriteModel(bert, MakeModel(bert, 1));
+  const auto messages = LoadInitialWeights(config, MakeModel(config, 2));
+  ASSERT_TRUE(messages.ok()) << messages.status();
+  EXPECT_THAT(*messages, testing::Contains("encoder: BERT is lifted to ETC"));
 }
 
 // --- Gates -------------------------------------------------------------------

@@ -141,15 +141,19 @@ class ToyTask : public RecordTask {
     return std::vector<std::shared_ptr<const Example>>{example};
   }
 
-  // Training and evaluations of files of JSON objects need none of these.
+  absl::StatusOr<CheckedRecord> CheckRecord(const std::string& record,
+                                            const std::string& where,
+                                            RecordUse /*use*/) const override {
+    ETC_ASSIGN_OR_RETURN(const Examples examples,
+                         ToyTask::MakeExamples(record, where));
+    return CheckedRecord{.id = examples.front()->record_id,
+                         .has_answer = examples.front()->has_answer};
+  }
+
+  // Training and evaluations need none of these.
   absl::StatusOr<Examples> MakeExamplesOf(
       const std::any& /*record*/, const std::string& /*where*/) const override {
     return Examples();
-  }
-  absl::StatusOr<RecordId> CheckRecord(const std::string& /*record*/,
-                                       const std::string& /*where*/,
-                                       RecordUse /*use*/) const override {
-    return RecordId();
   }
   RecordPrediction PredictRecord(
       const Examples& /*examples*/,
@@ -166,6 +170,9 @@ class ToyTask : public RecordTask {
     head->nan_record = nan_record;
     head->nan_logits_record = nan_logits_record;
     return head;
+  }
+  std::vector<std::string> OutputSettings() const override {
+    return {"toy.labels"};
   }
   std::unique_ptr<TaskPredictions> MakePredictions() const override {
     return std::make_unique<ToyPredictions>();

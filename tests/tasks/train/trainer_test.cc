@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -245,6 +246,34 @@ TEST_F(TrainerTest, GoesOnWithGatesAndWithoutWhereThatIsMeant) {
   }
 }
 
+// The checkpoint that is evaluated has the model of its score.
+TEST_F(TrainerTest, ForgetsTheScoresOfAnotherModel) {
+  json_["train"]["steps"] = 4;
+  json_["residual_attention"] = "off";
+  FakeReporter first;
+  ASSERT_TRUE(Run("run", &first).ok());
+  json_["residual_attention"] = "sum";
+  allow_changes_ = {"residual_attention"};
+  FakeReporter second;
+  const auto resumed = Run("run", &second, /*resume=*/true);
+  ASSERT_TRUE(resumed.ok()) << resumed.status();
+  EXPECT_TRUE(second.updates.empty());
+  EXPECT_THAT(second.messages,
+              Contains("the best score so far is forgotten: it was of another "
+                       "model"));
+  EXPECT_EQ(resumed->runs[0].best_step, 4);
+  for (const char* link : {"best", "last"}) {
+    const std::string path = absl::StrCat(Output("run/seed-1/checkpoints/"),
+                                          link, "/etc_config.json");
+    EXPECT_EQ(nlohmann::json::parse(*ReadFile(path))["residual_attention"],
+              "sum");
+  }
+  const auto lines = MetricsLines(Output("run/seed-1"));
+  ASSERT_EQ(lines.size(), 4 + 2);
+  EXPECT_FALSE(lines[4].contains("scores_forgotten"));
+  EXPECT_EQ(lines[5]["scores_forgotten"], 1);
+}
+
 TEST_F(TrainerTest, ResumingAFinishedRunChangesNothing) {
   FakeReporter reporter;
   const auto first = Run("run", &reporter);
@@ -408,14 +437,46 @@ TEST_F(TrainerTest, RunsEachSeedAndSummarizes) {
   ASSERT_EQ(result->scores.size(), 2);  // accuracy and correct
   EXPECT_EQ(result->scores[0].name, "accuracy");
   EXPECT_EQ(result->scores[0].median, expected.median);
-  // The message names the metric and its value.
-  EXPECT_THAT(reporter.messages,
-              Contains(AllOf(StartsWith("evaluation after "),
-                             HasSubstr(" updates: accuracy "),
-                             HasSubstr(", the best so far ("))));
-  EXPECT_THAT(reporter.messages,
-              Contains(AllOf(StartsWith("evaluation after "),
-                             HasSubstr("; best so far: accuracy "))));
+}
+
+// The latest of equal scores.
+TEST_F(TrainerTest, SaysWhichScoreIsTheBestSoFar) {
+  class Scored : public ToyPredictions {
+   public:
+    explicit Scored(double score) : score_(score) {}
+    Metrics Score() const override { return {{"accuracy", score_}}; }
+
+   private:
+    const double score_;
+  };
+  class ScoredTask : public ToyTask {
+   public:
+    using ToyTask::ToyTask;
+    std::unique_ptr<TaskPredictions> MakePredictions() const override {
+      constexpr double kScores[] = {0.5, 0.25, 0.5};
+      return std::make_unique<Scored>(kScores[evaluations_++ % 3]);
+    }
+
+   private:
+    mutable size_t evaluations_ = 0;
+  };
+  json_["output"] = Output("run");
+  const auto config = FinetuneConfigFromJson(json_, "toy");
+  ASSERT_TRUE(config.ok()) << config.status();
+  FakeReporter reporter;
+  const auto result = Finetune(*config, ScoredTask(config->model),
+                               {.context = {.reporter = &reporter}});
+  ASSERT_TRUE(result.ok()) << result.status();
+  for (const char* said :
+       {"evaluation after 4 updates: accuracy 0.5000, the best so far (",
+        "evaluation after 8 updates: accuracy 0.2500; best so far: accuracy "
+        "0.5000 after 4 updates (",
+        "evaluation after 12 updates: accuracy 0.5000, the best so far ("}) {
+    EXPECT_THAT(reporter.messages, Contains(StartsWith(said)));
+  }
+  EXPECT_EQ(result->runs[0].best_step, 12);
+  EXPECT_EQ(fs::read_symlink(Output("run/seed-1/checkpoints/best")).string(),
+            "step-00000012");
 }
 
 TEST(SummarizeScoreTest, GivesMedianAndSampleDeviation) {

@@ -31,6 +31,7 @@ TEST(TrainingStateTest, ComesBackAsItWas) {
       .evaluation = {{"f1", 0.1}, {"accuracy", 1.0 / 3}},
       .best_step = 8,
       .best = {{"f1", 0.2}, {"accuracy", 0.5}},
+      .scores_forgotten = 3,
       .metrics_bytes = 1234};
   contents.settings = {{"train", {{"learning_rate", 3e-5}}}};
   contents.device = "cuda:1";
@@ -108,8 +109,9 @@ TEST(TrainingStateTest, GoesOnWithChangesWhereItCan) {
       .example_settings = {"data", "train.batch_size", "train.seed", "toy",
                            "translation"}};
   const std::set<std::string> of_scores = {
-      "data.dev",         "data.dev_fraction",    "data.dev_seed",
-      "data.dev_records", "data.max_long_length", "toy.margin"};
+      "data.dev",           "data.dev_fraction",    "data.dev_seed",
+      "data.dev_records",   "data.max_long_length", "toy.margin",
+      "residual_attention", "model.residual_decay"};
   const TrainingState begun = {
       .step = 12,
       .position = {.epoch = 3, .record = 5, .example = 1, .batch = 2},
@@ -127,8 +129,10 @@ TEST(TrainingStateTest, GoesOnWithChangesWhereItCan) {
     EXPECT_EQ(messages->forgets_optimizer, field == "optimizer.type");
     return state;
   };
-  EXPECT_TRUE(after("train.learning_rate", begun) == begun);
-  EXPECT_TRUE(after("optimizer.type", begun) == begun);
+  for (const char* field :
+       {"train.learning_rate", "optimizer.type", "model.hidden_dropout_prob"}) {
+    EXPECT_TRUE(after(field, begun) == begun) << field;
+  }
 
   TrainingState expected = begun;
   expected.position = {.epoch = 4};
@@ -147,7 +151,11 @@ TEST(TrainingStateTest, GoesOnWithChangesWhereItCan) {
   expected.evaluation.clear();
   expected.best_step = 0;
   expected.best.clear();
-  EXPECT_TRUE(after("data.dev", begun) == expected);
+  expected.scores_forgotten = 1;
+  for (const char* field :
+       {"data.dev", "residual_attention", "model.residual_decay"}) {
+    EXPECT_TRUE(after(field, begun) == expected) << field;
+  }
   // Other held-out records, and other examples of the same ones, are other
   // data, to train on as well.
   expected.position = {.epoch = 4};
@@ -158,10 +166,40 @@ TEST(TrainingStateTest, GoesOnWithChangesWhereItCan) {
   }
 
   TrainingState state = begun;
+  EXPECT_THAT(GoOnWithChanges({{"tokenizer.vocabulary", "a", "b"}}, plan,
+                              {"f1"}, {}, &state)
+                  ->messages,
+              testing::Contains(HasSubstr("warning: the model reads each id")));
   EXPECT_THAT(GoOnWithChanges({}, {.num_steps = 11}, {"f1"}, {}, &state)
                   .status()
                   .ToString(),
               HasSubstr("has made 12 updates already"));
+}
+
+// Pre-training without data.dev, whose documents for evaluations are in
+// data.train.
+TEST(TrainingStateTest, ForgetsScoresOnAPartOfOtherFiles) {
+  const auto run = [](const char* field, bool evaluates_train_files) {
+    const RunPlan plan = {.num_steps = 12,
+                          .evaluates_train_files = evaluates_train_files,
+                          .example_settings = {"data", "pretrain"}};
+    TrainingState state = {.step = 12, .best_step = 8, .best = {{"f1", 0.2}}};
+    const auto changed =
+        GoOnWithChanges({{field, "1", "2"}}, plan, {"f1"}, {}, &state);
+    EXPECT_TRUE(changed.ok()) << changed.status();
+    EXPECT_EQ(changed->forgets_scores, state.best.empty());
+    return *changed;
+  };
+  const auto warns = testing::Contains(HasSubstr("may have trained on some"));
+  EXPECT_FALSE(run("data.train", false).forgets_scores);
+  EXPECT_TRUE(run("data.train", true).forgets_scores);
+  EXPECT_THAT(run("data.train", true).messages, testing::Not(warns));
+  for (const char* field :
+       {"data.dev", "pretrain.development_one_in", "pretrain.max_sentences"}) {
+    EXPECT_THAT(run(field, true).messages, warns) << field;
+    EXPECT_THAT(run(field, false).messages, testing::Not(warns)) << field;
+  }
+  EXPECT_THAT(run("data.dev_seed", false).messages, warns);
 }
 
 TEST(TrainingStateTest, ChoosesTheBestOfWhatIsKeptByAnotherMetric) {
@@ -192,6 +230,9 @@ TEST(TrainingStateTest, ChoosesTheBestOfWhatIsKeptByAnotherMetric) {
   unevaluated.evaluated_step = 10;
   EXPECT_EQ(best_step(loss, unevaluated), 8);
   EXPECT_EQ(best_step({.name = "accuracy"}, begun), 0);
+  unevaluated.evaluation = {{"loss", 5}};
+  unevaluated.evaluated_step = 12;
+  EXPECT_EQ(best_step(loss, unevaluated), 12) << "the latest of equal ones";
 }
 
 TEST(TrainingStateTest, ReplacesABestOneThatIsLost) {
@@ -239,27 +280,48 @@ TEST(TrainingStateTest, TakesANumberForBetterThanNone) {
   EXPECT_EQ(state.best_step, 2);
 }
 
+// A plateau of a score, as of the most frequent token, is no reason to go back.
+TEST(TrainingStateTest, TakesTheLatestOfEqualScoresAndCountsThemAsStale) {
+  const EarlyStopping early = {.evaluations = 2};
+  for (const bool lower_is_better : {false, true}) {
+    const MainMetric metric = {.name = "score",
+                               .lower_is_better = lower_is_better};
+    const double worse = lower_is_better ? 0.75 : 0.25;
+    TrainingState state;
+    for (const double score : {0.5, 0.5, worse}) {
+      ++state.step;
+      CountStale(early, metric, {{"score", score}}, &state);
+      EXPECT_EQ(SetScores({{"score", score}}, metric, &state), score == 0.5);
+    }
+    EXPECT_EQ(state.best_step, 2);
+    EXPECT_EQ(state.stale_evaluations, 2);
+    // Asked for at a resume only.
+    CountStale({}, metric, {{"score", 0.5}}, &state);
+    CountStale(early, metric, {{"score", 0.5}}, &state);
+    EXPECT_EQ(state.stale_evaluations, 1);
+  }
+}
+
 // Early stopping that a resume asks for counts from the best score before.
 TEST(TrainingStateTest, CountsFromTheBestThatIsKnown) {
   const EarlyStopping early = {.evaluations = 2};
   TrainingState state = {.step = 75};
   SetScores({{"f1", 1.0}}, {"f1"}, &state);
+  const auto evaluate = [&state](const EarlyStopping& counted, double score) {
+    state.step += 25;
+    CountStale(counted, {"f1"}, {{"f1", score}}, &state);
+    SetScores({{"f1", score}}, {"f1"}, &state);
+  };
   for (const double score : {0.25, 0.5}) {
     EXPECT_FALSE(HasEndedEarly(early, state));
-    state.step += 25;
-    SetScores({{"f1", score}}, {"f1"}, &state);
-    CountStale(early, {"f1"}, &state);
+    evaluate(early, score);
   }
   EXPECT_TRUE(HasEndedEarly(early, state));
 
   // Switched off for a while, and on again: the best one counts.
-  state.step += 25;
-  SetScores({{"f1", 0.75}}, {"f1"}, &state);
-  CountStale({}, {"f1"}, &state);
+  evaluate({}, 0.75);
   EXPECT_FALSE(HasEndedEarly(early, state));
-  state.step += 25;
-  SetScores({{"f1", 0.875}}, {"f1"}, &state);
-  CountStale(early, {"f1"}, &state);
+  evaluate(early, 0.875);
   EXPECT_EQ(state.stale_evaluations, 1);
 }
 

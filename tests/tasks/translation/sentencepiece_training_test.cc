@@ -25,8 +25,10 @@
 namespace etc {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 std::string PieceOf(const SentencePieceModel& model, int32_t id) {
   size_t size = 0;
@@ -108,6 +110,22 @@ TEST_F(SentencePieceTrainingTest, GivesFairseqsIdsAndTheSameModelTwice) {
     EXPECT_EQ(counts->unknown, 0);
     EXPECT_GT(counts->pieces, counts->lines * 4);
     EXPECT_GE(counts->longest * counts->lines, counts->pieces);
+  }
+}
+
+TEST_F(SentencePieceTrainingTest, HasAMaskThatNoTextIsEncodedAs) {
+  for (const auto& [type, size] :
+       {std::pair("bpe", 41), std::pair("unigram", 29)}) {
+    const auto trained = TrainSentencePiece({.files = {WriteText()},
+                                             .type = type,
+                                             .vocab_size = size,
+                                             .mask = true});
+    ASSERT_TRUE(trained.ok()) << trained.status();
+    const auto model = LoadSentencePieceModel(trained->model, "trained");
+    ASSERT_TRUE(model.ok()) << model.status();
+    EXPECT_EQ((*model)->size(), size);
+    EXPECT_EQ(PieceOf(**model, 4), "<mask>");
+    EXPECT_THAT(IdsOf(**model, "the <mask> sees"), Not(Contains(4)));
   }
 }
 

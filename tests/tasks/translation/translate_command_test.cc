@@ -259,9 +259,6 @@ TEST_F(TranslateCommandTest, EvaluatesAndTriesRuns) {
   const std::vector<std::string> around =
       absl::StrSplit(scores.err, "checkpoint: ");
   EXPECT_EQ(around.size(), 2u) << scores.err;
-  ExpectMistake(
-      absl::StrCat("evaluate --residual off ", run, "/seed-1/checkpoints/last"),
-      "--residual is for encoders");
 
   const std::string config = WriteConfig(language_.Config());
   const Result tried = Run("train --dry-run --overwrite " + config);
@@ -285,6 +282,35 @@ TEST_F(TranslateCommandTest, EvaluatesAndTriesRuns) {
       ContainsRegex("\nGrid of 2 settings, [0-9]+ runs; all above is of "
                     "the first one,\ntrain.learning_rate=0.5\n"));
   ExpectMistake("finetune " + config, "which `realetc train` trains");
+}
+
+TEST_F(TranslateCommandTest, TriesAnotherModeOnAllPaths) {
+  const std::string run = Train();
+  const std::string evaluate = "evaluate --json " + run;
+  const Result trained = Run(evaluate);
+  const Result same = Run(evaluate + " --residual mean");
+  EXPECT_EQ(same.code, 0) << same.err;
+  EXPECT_EQ(same.out, trained.out);
+  EXPECT_THAT(same.err, Not(HasSubstr("trained with")));
+  const Result off = Run(evaluate + " --bleu --residual off");
+  EXPECT_EQ(off.code, 0) << off.err;
+  EXPECT_NE(nlohmann::json::parse(off.out)["loss"],
+            nlohmann::json::parse(trained.out)["loss"]);
+  const std::string warning =
+      "trained with mean, mean, mean, now off, off, off";
+  EXPECT_THAT(off.err, AllOf(HasSubstr(warning),
+                             HasSubstr("residual attention off, off, off")));
+  const std::vector<std::string> around = absl::StrSplit(off.err, warning);
+  EXPECT_EQ(around.size(), 2u) << off.err;
+
+  const std::string translate =
+      absl::StrCat("translate ", run, " --scores --input ",
+                   directory_.Write("lines", "a b c\nd\n"));
+  const Result translated = Run(translate);
+  const Result otherwise = Run(translate + " --residual decay=0.5");
+  EXPECT_EQ(otherwise.code, 0) << otherwise.err;
+  EXPECT_THAT(otherwise.err, HasSubstr("now decay=0.5, decay=0.5, decay=0.5"));
+  EXPECT_NE(otherwise.out, translated.out);
 }
 
 // Bad pairs, and those that are longer than the model's positions, are left out
@@ -364,8 +390,7 @@ TEST_F(TranslateCommandTest, TranslatesWhatItImportsFromFairseq) {
     ASSERT_EQ(before.code, 0) << before.err;
     EXPECT_EQ(Lines(before.out), 4);
     ASSERT_EQ(Run("export " + run + " " + exported).code, 0);
-    const Result taken =
-        Run(absl::StrCat("import ", exported, "/model.pt ", imported));
+    const Result taken = Run(absl::StrCat("import ", exported, " ", imported));
     ASSERT_EQ(taken.code, 0) << taken.err;
     EXPECT_EQ(taken.err, "");
     const Result after = Run("translate " + imported + translate);
@@ -383,6 +408,33 @@ TEST_F(TranslateCommandTest, TranslatesWhatItImportsFromFairseq) {
       std::filesystem::remove_all(directory);
     }
   }
+}
+
+TEST_F(TranslateCommandTest, StartsFromADirectoryThatItExported) {
+  config_["train"]["steps"] = 1;
+  config_["schedule"]["warmup_steps"] = 1;
+  const std::string exported = directory_.File("exported");
+  ASSERT_EQ(Run("export " + Train() + " " + exported).code, 0);
+  EXPECT_THAT(Run("inspect " + exported).out,
+              HasSubstr("encoder.embed_tokens.weight"));
+  config_["init"] = exported;
+  config_["output"] = directory_.File("second");
+  const Result trained = Run("train " + WriteConfig(config_));
+  EXPECT_EQ(trained.code, 0) << trained.err;
+  EXPECT_THAT(trained.out + trained.err,
+              HasSubstr("encoder-decoder: from " + exported));
+}
+
+TEST_F(TranslateCommandTest, ExportsNothingOfAModelThatFairseqLacks) {
+  config_["model"]["encoder_residual_attention"] = "gate";
+  config_["train"]["steps"] = 1;
+  config_["schedule"]["warmup_steps"] = 1;
+  const std::string exported = directory_.File("exported");
+  const Result refused = Run("export " + Train() + " " + exported);
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("fairseq has no gates"));
+  EXPECT_THAT(refused.out, Not(HasSubstr("written")));
+  EXPECT_FALSE(std::filesystem::exists(exported));
 }
 
 TEST_F(TranslateCommandTest, ExportsAWordForEachRow) {

@@ -8,7 +8,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -19,9 +21,11 @@
 namespace etc {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::StartsWith;
 
 class CorpusReaderTest : public testing::Test {
  protected:
@@ -192,6 +196,50 @@ TEST_F(CorpusReaderTest, RefusesALineThatIsTooLong) {
   CorpusReader other({.files = {endless}, .max_line_bytes = 2'000'000});
   EXPECT_EQ(other.Next(&batch).status().code(),
             absl::StatusCode::kResourceExhausted);
+}
+
+// Named before anything is tokenized, and not read as noise.
+TEST_F(CorpusReaderTest, RefusesWhatOtherProgramsHavePacked) {
+  std::string tar(1024, '\0');
+  tar.replace(0, 5, "a.txt");
+  tar.replace(257, 5, "ustar");
+  const std::string plain = directory_.Write("plain", "text\n");
+  for (const auto& [start, message] :
+       std::vector<std::pair<std::string, std::string>>{
+           {std::string("\xfd"
+                        "7zXZ\0",
+                        6),
+            "should be text, but is packed by xz: unpack it first"},
+           {"BZh91AY&SY\x94", "is packed by bzip2"},
+           {"\x28\xb5\x2f\xfd$", "is packed by zstd"},
+           {"PK\x03\x04\x14", "is packed by zip"},
+           {tar, "is packed by tar"},
+           {GzipMember(tar), "is packed by tar"},
+           {GzipMember(GzipMember("text\n")), "is packed by gzip"},
+           {std::string("\xff\xfex\0", 4), "begins as UTF-16 does"},
+           {std::string("\xfe\xff\0a", 4), "begins as UTF-16 does"},
+           {std::string("\xff\xfe\0\0a\0\0\0", 8), "begins as UTF-32 does"},
+           {std::string("\0\0\xfe\xff\0\0\0a", 8), "begins as UTF-32 does"}}) {
+    const std::string path = directory_.Write("corpus", start);
+    const absl::Status status =
+        CorpusReader({.files = {plain, path}}).CountBytes().status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(StartsWith(path + " "), HasSubstr(message)));
+  }
+  // A text that speaks of them.
+  const std::string text = "BZh9\nustar\nPK\n";
+  EXPECT_THAT(ReadText(text, {}),
+              ElementsAre("1:BZh9", "2:ustar", "3:PK", "|"));
+}
+
+// Its bytes are not known before. A signal ends the waiting for them.
+TEST_F(CorpusReaderTest, WaitsForStandardInputUntilItIsStopped) {
+  const std::atomic<bool> stop = true;
+  CorpusReader reader({.files = {kCorpusOnStandardInput}}, &stop);
+  EXPECT_EQ(*reader.CountBytes(), 0u);
+  CorpusBatch batch;
+  EXPECT_EQ(reader.Next(&batch).status().code(), absl::StatusCode::kCancelled);
 }
 
 TEST_F(CorpusReaderTest, NamesAFileThatIsNotThere) {

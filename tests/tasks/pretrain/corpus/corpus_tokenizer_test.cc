@@ -26,6 +26,7 @@
 namespace etc {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -177,8 +178,9 @@ TEST_F(CorpusTokenizerTest, RefusesAVocabularyWithoutMask) {
   absl::Status status = WordPiece("[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(status.message(),
-              HasSubstr("vocab.txt: the vocabulary (5 pieces) should have "
-                        "\"[MASK]\""));
+              AllOf(HasSubstr("vocab.txt: the vocabulary (5 pieces) should "
+                              "have \"[MASK]\""),
+                    HasSubstr("--mask-piece names another")));
 
   status = SentencePiece({{"▁a", -2.0F}, {"<unused>", -9.0F}}, false).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);

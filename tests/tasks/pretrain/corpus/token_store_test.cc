@@ -162,7 +162,19 @@ TEST_F(TokenStoreTest, ReplacesAStoreWithoutDisturbingItsReaders) {
   const auto reader = *TokenStore::Open(Path());
   WriteToyStore(Path(), 100, {{{4}}});
   EXPECT_EQ(ReadToyStore(*reader), first);
+  EXPECT_TRUE(reader->CheckTokens(0, reader->num_tokens()).ok());
   EXPECT_EQ((*TokenStore::Open(Path()))->num_tokens(), 1);
+}
+
+// Reading the mapping would be SIGBUS.
+TEST_F(TokenStoreTest, FindsThatItIsWrittenOverInItsPlace) {
+  WriteToyStore(Path(), 100, RandomDocuments(5, 100));
+  const auto store = *TokenStore::Open(Path());
+  EXPECT_TRUE(store->CheckUnchanged().ok());
+  std::filesystem::resize_file(Path(), 0);
+  const absl::Status status = store->CheckUnchanged();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(status.message(), HasSubstr(Path()));
 }
 
 TEST_F(TokenStoreTest, RefusesIdsBeyondTheVocabulary) {

@@ -34,6 +34,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Pair;
 
 constexpr char kVocabulary[] =
     "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\ncat\ndog\nsat\nran\n##ing\nmr\n.\n"
@@ -231,6 +232,18 @@ TEST_F(TokenizeCorpusTest, ReplacesAndCountsHalvesOfSurrogatePairs) {
   EXPECT_EQ(last_.replaced, 0);
 }
 
+TEST_F(TokenizeCorpusTest, CountsWhatItReplacesByFile) {
+  const std::string few = directory_.Write("few",
+                                           "c\xFF"
+                                           "at\n");
+  const std::string many = directory_.Write("many", "\xE9t\xE9\n\ndog\xFF\n");
+  Documents(
+      {.corpus = {.files = {directory_.Write("none", "dog\n"), few, many}}},
+      WordPiece());
+  EXPECT_THAT(last_.replaced_by_file, ElementsAre(Pair(few, 1), Pair(many, 3)));
+  EXPECT_EQ(last_.replaced, 4);
+}
+
 TEST_F(TokenizeCorpusTest, RefusesWhatIsNotUtf8IfAsked) {
   const absl::Status status =
       StatusOf("the cat\n\nd\xFFog\n", {.invalid_utf8 = InvalidUtf8::kError});
@@ -329,6 +342,36 @@ TEST_F(TokenizeCorpusTest, RefusesAnEmptyCorpus) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(status.message(), HasSubstr("the corpus is empty: 1 file"));
   }
+}
+
+TEST_F(TokenizeCorpusTest, LeavesOutBadLinesIfAsked) {
+  TokenizeOptions options = {.corpus = {.format = CorpusFormat::kJsonLines},
+                             .bad_lines = BadLines::kSkip};
+  EXPECT_THAT(DocumentsOf("null\n{\"text\": \"a cat\"}\n{\"text\": 5}\n"
+                          "{\"text\": \"a\n{\"text\": \"the dog\"}\n",
+                          options),
+              ElementsAre("a cat", "the dog"));
+  EXPECT_EQ(last_.bad_lines, 3);
+  EXPECT_THAT(last_.first_bad_line, HasSubstr("corpus.txt:1: the line should "
+                                              "be a JSON object"));
+  // Replacements in them count for nothing.
+  EXPECT_THAT(DocumentsOf("{\"text\": \"the\xFF dog\"}\n{\"text\": \"\xFF\n"
+                          "{\"body\": \"\\ud83d\"}\n",
+                          options),
+              ElementsAre("the dog"));
+  EXPECT_EQ(last_.bad_lines, 2);
+  EXPECT_EQ(last_.replaced, 1);
+  // Also for their bytes.
+  options.invalid_utf8 = InvalidUtf8::kError;
+  EXPECT_THAT(
+      DocumentsOf("{\"text\": \"a cat\"}\n{\"text\": \"\xFF\"}\n", options),
+      ElementsAre("a cat"));
+  EXPECT_EQ(last_.bad_lines, 1);
+  EXPECT_THAT(last_.first_bad_line, HasSubstr("corpus.txt:2: "));
+  std::filesystem::remove(Store());
+  EXPECT_THAT(StatusOf("null\n", options).message(),
+              HasSubstr("with 5 bytes have no sentence with tokens; 1 line "
+                        "left out, the first: "));
 }
 
 TEST_F(TokenizeCorpusTest, NamesTheLineWithoutTheField) {

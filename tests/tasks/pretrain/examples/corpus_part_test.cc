@@ -3,6 +3,7 @@
 #include "tasks/pretrain/examples/corpus_part.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -134,8 +135,8 @@ TEST_F(CorpusPartTest, SaysWhyNoDocumentIsLeft) {
   EXPECT_THAT(MessageOf(*empty, {}), HasSubstr("corpus has no document"));
   const auto store = Store({{{10}, {11}}, {{12}}});
   EXPECT_THAT(MessageOf(*store, {.development_one_in = 0, .min_sentences = 7}),
-              HasSubstr("all 2 documents of the training part have fewer than "
-                        "7 sentences (min_sentences)"));
+              HasSubstr("none of 2 documents of the training part has at "
+                        "least 7 sentences (min_sentences)"));
   EXPECT_THAT(MessageOf(*store, {.development_one_in = 1}),
               HasSubstr("larger development_one_in than 1"));
   EXPECT_THAT(MessageOf(*store, {.development = true, .development_one_in = 0}),
@@ -143,6 +144,62 @@ TEST_F(CorpusPartTest, SaysWhyNoDocumentIsLeft) {
   EXPECT_THAT(MessageOf(*store, {.development = true,
                                  .development_one_in = int64_t{1} << 62}),
               HasSubstr("smaller development_one_in than"));
+}
+
+// Documents of which no hash is a multiple; the third is too short.
+TEST_F(CorpusPartTest, HoldsOutTheSmallestHashesWhereNoneIsAMultiple) {
+  const std::vector<ToyDocument> documents = {
+      {{10}, {11}}, {{12}, {13}}, {{14}}, {{15}, {16}}};
+  const CorpusPartOptions asked{.development_one_in = int64_t{1} << 62,
+                                .min_sentences = 2};
+  const TokenStores stores = {
+      Store(documents),
+      MakeToyStore(directory_.File("other.tokens"), {{{17}, {18}}})};
+  std::vector<uint64_t> hashes = {stores[1]->document_hash(0)};
+  for (const int64_t document : {0, 1, 3}) {
+    hashes.push_back(stores[0]->document_hash(document));
+  }
+  std::sort(hashes.begin(), hashes.end());
+  for (const int64_t needed : {1, 2, 3}) {
+    CorpusPartOptions part = HoldOutSmallest(stores, asked, needed);
+    EXPECT_EQ(part.held_out_up_to, hashes[static_cast<size_t>(needed - 1)]);
+    for (const bool development : {true, false}) {
+      part.development = development;
+      int64_t documents_of_part = 0;
+      for (const auto& store : stores) {
+        CorpusCounts counts;
+        static_cast<void>(SelectDocuments(*store, part, &counts));
+        documents_of_part += counts.documents;
+      }
+      EXPECT_EQ(documents_of_part, development ? needed : 4 - needed);
+    }
+  }
+  // None would be left.
+  EXPECT_EQ(HoldOutSmallest(stores, asked, 4).held_out_up_to, 0u);
+  EXPECT_EQ(HoldOutSmallest({stores[1]}, asked, 1).held_out_up_to, 0u);
+}
+
+// Documents that were held out of a corpus stay so.
+TEST_F(CorpusPartTest, HoldsOutMultiplesAloneWhereAStoreHasEnough) {
+  const auto store = Store(RandomDocuments({.num_documents = 200}));
+  const TokenStores stores = {
+      MakeToyStore(directory_.File("few.tokens"), {{{10}}, {{11}}}), store};
+  const CorpusPartOptions asked{.development_one_in = 10};
+  EXPECT_EQ(HoldOutSmallest(stores, asked, 2).held_out_up_to, 0u);
+  EXPECT_EQ(
+      HoldOutSmallest(stores, {.development_one_in = 0}, 1).held_out_up_to, 0u);
+  EXPECT_EQ(
+      HoldOutSmallest(stores, {.development_one_in = 1}, 1).held_out_up_to, 0u);
+}
+
+TEST_F(CorpusPartTest, CountsDocumentsThatTwoCorporaShare) {
+  const TokenStores one = {Store({{{10}, {11}}, {{12}}, {{13}, {14}}})};
+  const TokenStores other = {
+      MakeToyStore(directory_.File("other.tokens"),
+                   {{{13}, {14}}, {{12}}, {{13}, {14}}, {{10}, {15}}})};
+  EXPECT_EQ(CountShared(one, other, {}), 2);
+  EXPECT_EQ(CountShared(one, other, {.min_sentences = 2}), 1);
+  EXPECT_EQ(CountShared({}, other, {}), 0);
 }
 
 TEST_F(CorpusPartTest, ReadsTheSentencesOfItsDocuments) {
@@ -155,6 +212,10 @@ TEST_F(CorpusPartTest, ReadsTheSentencesOfItsDocuments) {
   ASSERT_TRUE(documents.AppendSentence(0, 0, &pieces).ok());
   EXPECT_THAT(pieces.ids, ElementsAre(23, 24, 26, 20, 21));
   EXPECT_THAT(pieces.continues_word, ElementsAre(1, 0, 0, 0, 1));
+  // Found by the index: its pages are gone with the file's bytes.
+  std::filesystem::resize_file(store->path(), 0);
+  EXPECT_EQ(documents.AppendSentence(0, 1, &pieces).code(),
+            absl::StatusCode::kDataLoss);
 }
 
 }  // namespace

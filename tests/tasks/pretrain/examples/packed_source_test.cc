@@ -249,7 +249,8 @@ TEST_F(PackedSourceTest, SaysWhyNoDocumentIsLeft) {
       PackedSource::Open(Store({{{10}, {11}}, {{12}}}), options);
   EXPECT_EQ(source.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(source.status().message(),
-              HasSubstr("all 2 documents of the training part have fewer"));
+              HasSubstr("none of 2 documents of the training part has at "
+                        "least 3 sentences"));
 }
 
 // Tokens of a store that is too large to be checked when it is opened are

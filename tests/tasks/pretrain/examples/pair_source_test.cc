@@ -255,7 +255,9 @@ TEST_F(PairSourceTest, WithoutNextSentenceOneDocumentIsEnough) {
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(refused.status().message(),
               HasSubstr("the training part has one document, but "
-                        "next-sentence prediction (mlm_nsp) needs two"));
+                        "next-sentence prediction (mlm_nsp) needs two, to draw "
+                        "a random next text from the other; max_sentences "
+                        "divides longer documents"));
   options.next_sentence = false;
   const auto source = Open(store, options);
   const Examples examples = MakeExamples(*source, RequestForEvaluation(0));

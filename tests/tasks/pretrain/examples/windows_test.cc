@@ -3,6 +3,8 @@
 
 #include "tasks/pretrain/examples/windows.h"
 
+#include <filesystem>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/temporary_directory.h"
@@ -107,6 +109,19 @@ TEST_F(WindowsTest, OfOtherOptionsAreNotRead) {
   other.sentences.max_tokens = 5;
   EXPECT_ANY_THROW(static_cast<void>(
       MakeWindows(*store, AllDocuments(*store), other, &counts)));
+}
+
+// Their sentences are found in the index, whose pages are gone with its bytes.
+TEST_F(WindowsTest, OfAFileThatIsWrittenOverAreNotRead) {
+  const auto store = Store({{{10, 12, 14, 16}}});
+  const WindowOptions options{
+      .max_tokens = 4, .max_sentences = 4, .sentences = {.max_tokens = 4}};
+  CorpusCounts counts;
+  const std::vector<Window> windows =
+      *MakeWindows(*store, AllDocuments(*store), options, &counts);
+  std::filesystem::resize_file(store->path(), 0);
+  EXPECT_EQ(ReadWindow(*store, windows[0], options).status().code(),
+            absl::StatusCode::kDataLoss);
 }
 
 }  // namespace
