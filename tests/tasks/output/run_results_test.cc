@@ -113,7 +113,7 @@ TEST(FindCheckpointTest, SaysThatARunHasNoCheckpointYet) {
     EXPECT_EQ(FindCheckpoint(path).status(),
               absl::FailedPreconditionError(path + " has no checkpoint yet"));
   }
-  // All that it has is damaged.
+  // Every checkpoint there is damaged.
   std::filesystem::create_directories(seed + "/checkpoints/step-00000004");
   directory.Write("seed-1/checkpoints/step-00000004/finetune.json", "{}");
   EXPECT_THAT(std::string(FindCheckpoint(directory.path()).status().message()),
