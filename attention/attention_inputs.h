@@ -30,10 +30,10 @@ enum class QuerySide { kLong, kGlobal };
 // no relative term. The ids of one softmax (l2l and l2g, g2g and g2l) are
 // either both defined or both undefined.
 struct ExplicitInputs {
-  torch::Tensor l2l_mask, l2l_ids;  // [B, L, W]
-  torch::Tensor l2g_mask, l2g_ids;  // [B, L, G]
-  torch::Tensor g2g_mask, g2g_ids;  // [B, G, G]
-  torch::Tensor g2l_mask, g2l_ids;  // [B, G, L]
+  torch::Tensor l2l_mask = {}, l2l_ids = {};  // [B, L, W]
+  torch::Tensor l2g_mask = {}, l2g_ids = {};  // [B, L, G]
+  torch::Tensor g2g_mask = {}, g2g_ids = {};  // [B, G, G]
+  torch::Tensor g2l_mask = {}, g2l_ids = {};  // [B, G, L]
 };
 
 // Makes tensors of one pattern for each example, of which there is at least

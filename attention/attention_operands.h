@@ -16,8 +16,8 @@ struct HeadRange {
 // The learned relative positions of one softmax: R ids, N heads, d features.
 // Both undefined: no relative positions.
 struct RelativeTable {
-  torch::Tensor embedding;  // [R, N, d]
-  torch::Tensor bias;       // [R, N]
+  torch::Tensor embedding = {};  // [R, N, d]
+  torch::Tensor bias = {};       // [R, N]
 };
 
 // The operands of one softmax: T queries over two blocks of keys, of which
@@ -28,12 +28,12 @@ struct RelativeTable {
 //
 // B batch, N heads, d head_dim, e value_dim:
 struct AttentionOperands {
-  torch::Tensor query;        // [B, N, T, d]
-  torch::Tensor own_key;      // [B, N, own keys, d]
-  torch::Tensor own_value;    // [B, N, own keys, e]
-  torch::Tensor other_key;    // [B, N, other keys, d]
-  torch::Tensor other_value;  // [B, N, other keys, e]
-  RelativeTable relative;
+  torch::Tensor query = {};        // [B, N, T, d]
+  torch::Tensor own_key = {};      // [B, N, own keys, d]
+  torch::Tensor own_value = {};    // [B, N, own keys, e]
+  torch::Tensor other_key = {};    // [B, N, other keys, d]
+  torch::Tensor other_value = {};  // [B, N, other keys, e]
+  RelativeTable relative = {};
 
   // Calls function(tensor) for each tensor, defined or not, in the order above.
   template <typename Function>
@@ -59,8 +59,8 @@ struct AttentionOperands {
 // The factors of carried scores in the logits of ResidualAttention::kGate, one
 // for each head: [N]. Both are defined, or neither.
 struct ResidualGates {
-  torch::Tensor own;
-  torch::Tensor other;
+  torch::Tensor own = {};
+  torch::Tensor other = {};
 
   bool defined() const { return own.defined(); }
 
@@ -83,8 +83,8 @@ struct ResidualGates {
 struct ScorePair {
   // [B, N, T, own keys]; with a window over own keys (SoftmaxPattern) [B, N, T,
   // before + 1 + after], where column w of row i is key i + w - before.
-  torch::Tensor own;
-  torch::Tensor other;  // [B, N, T, other keys]
+  torch::Tensor own = {};
+  torch::Tensor other = {};  // [B, N, T, other keys]
 
   bool defined() const { return own.defined(); }
 

@@ -76,15 +76,15 @@ void CheckShapes(const AttentionProblem& problem) {
   CheckPattern(problem.pattern, sizes);
 }
 
-// Checks the shapes of previous scores or dropout factors.
-void CheckScores(const ScorePair& scores, const AttentionProblem& problem,
-                 const char* name) {
-  TORCH_CHECK(scores.own.defined() == scores.other.defined(), name,
+void CheckPreviousScores(const ScorePair& scores,
+                         const AttentionProblem& problem) {
+  constexpr const char* kName = "previous scores";
+  TORCH_CHECK(scores.own.defined() == scores.other.defined(), kName,
               " should be defined for both blocks, or neither");
   if (scores.defined()) {
     scores.ForEachTensor([&](const torch::Tensor& tensor) {
-      CheckFloating(tensor, name);
-      CheckSameDevice(tensor, name, problem.operands.query, "the queries");
+      CheckFloating(tensor, kName);
+      CheckSameDevice(tensor, kName, problem.operands.query, "the queries");
     });
     const AttentionSizes sizes(problem);
     const int64_t batch = sizes.batch;
@@ -239,7 +239,7 @@ AttentionProblem MakeAttentionProblem(const SparseAttentionInput& input) {
   CheckShapes(problem);
   const ScorePair previous = {.own = input.previous.own,
                               .other = input.previous.other};
-  CheckScores(previous, problem, "previous scores");
+  CheckPreviousScores(previous, problem);
   if (previous.defined()) {
     const torch::Tensor& query = problem.operands.query;
     previous.ForEachTensor([&](const torch::Tensor& scores) {
@@ -251,7 +251,6 @@ AttentionProblem MakeAttentionProblem(const SparseAttentionInput& input) {
     CheckSeenKeys(input.previous.own.live().seen, problem.pattern,
                   query.device());
   }
-  CheckScores(input.dropout_factors, problem, "dropout factors");
   problem.carry = input.residual != ResidualAttention::kOff;
   TORCH_CHECK(problem.carry || !previous.defined(),
               "previous scores are given, but residual attention is off");
@@ -271,7 +270,6 @@ AttentionProblem MakeAttentionProblem(const SparseAttentionInput& input) {
   problem.precision = input.precision;
   problem.dropout = input.dropout;
   problem.first_head = input.first_head;
-  problem.dropout_factors = input.dropout_factors;
   return problem;
 }
 

@@ -31,13 +31,11 @@ struct AttentionProblem {
   double divisor = 1.0;
   ResidualGates gates;
   LinearPrecision precision = LinearPrecision::kFloat32;
-  // Probability of dropping an attention weight. A fused backend drops those
-  // that base/random.h says, with this seed; the reference draws its own,
-  // unless the factors are given.
+  // Probability of dropping an attention weight; base/random.h says which ones
+  // the seed drops.
   double dropout = 0.0;
   uint64_t dropout_seed = 0;
   int64_t first_head = 0;  // of the heads that dropout is a function of
-  ScorePair dropout_factors;
 };
 
 // The sizes of a problem.

@@ -2,7 +2,6 @@
 
 #include <c10/util/Exception.h>
 
-#include "attention/dropout_factors.h"
 #include "attention/inspection.h"
 #include "base/check_shape.h"
 
@@ -14,12 +13,9 @@ torch::Tensor NoTokens(const torch::Tensor& tokens) {
   return tokens.detach().narrow(2, 0, 0);
 }
 
-// Numbers for them, beside those for the others.
-torch::Tensor NoColumns(const torch::Tensor& numbers) {
-  return numbers.defined()
-             ? numbers.new_empty(
-                   {numbers.size(0), numbers.size(1), numbers.size(2), 0})
-             : torch::Tensor();
+// Scores with them, beside those with the others.
+torch::Tensor NoColumns(const torch::Tensor& scores) {
+  return scores.new_empty({scores.size(0), scores.size(1), scores.size(2), 0});
 }
 
 // Sets one of a pair to `all` and the other, of no keys, to `none`.
@@ -88,8 +84,6 @@ SparseAttentionInput WithOneBlock(const DotProductAttentionInput& input) {
   out.storage = input.storage;
   out.precision = input.precision;
   out.dropout = input.dropout;
-  SetBlock(is_own, input.dropout_factors, NoColumns(input.dropout_factors),
-           &out.dropout_factors.own, &out.dropout_factors.other);
   return out;
 }
 
@@ -110,14 +104,6 @@ DotProductAttentionOutput DotProductAttention(
 SoftmaxView InspectAttention(const DotProductAttentionInput& input,
                              const SoftmaxSelection& which) {
   return InspectAttention(WithOneBlock(input), which);
-}
-
-void MaterializeDropout(uint64_t seed, DotProductAttentionInput* input) {
-  SparseAttentionInput whole = WithOneBlock(*input);
-  MaterializeDropout(seed, &whole);
-  input->dropout_factors = input->pattern.window.is_restricted()
-                               ? whole.dropout_factors.own
-                               : whole.dropout_factors.other;
 }
 
 }  // namespace etc

@@ -18,29 +18,29 @@ namespace etc {
 struct ResidualKeyScores {
   // [B, N, T, S], or where the pattern has a window [B, N, T, its columns], as
   // ScorePair says of own keys; undefined: zeros.
-  ScoreTensor sum;
+  ScoreTensor sum = {};
   int64_t layers = 0;  // layers in the sum
 };
 
 // Attention of T queries to S keys, which need not be the same tokens. B batch,
 // N heads, d head_dim, e value_dim.
 struct DotProductAttentionInput {
-  torch::Tensor query;  // [B, N, T, d]
-  torch::Tensor key;    // [B, N, S, d]
-  torch::Tensor value;  // [B, N, S, e]
+  torch::Tensor query = {};  // [B, N, T, d]
+  torch::Tensor key = {};    // [B, N, S, d]
+  torch::Tensor value = {};  // [B, N, S, e]
   // Visibility: AllKeysPattern (dense encoders, cross attention), CausalPattern
   // (decoders) or another of attention/softmax_pattern.h.
-  SoftmaxPattern pattern;
+  SoftmaxPattern pattern = {};
   // Undefined unless the pattern has relative ids; else at least
   // RelativeVocabSize(max_distance) rows (attention/pattern.h).
-  RelativeTable relative;
+  RelativeTable relative = {};
 
   ResidualAttention residual = ResidualAttention::kOff;
   // Scores of the layer below, in which each query saw at least the keys that
   // it sees here (ResidualScores).
-  ResidualKeyScores previous;
+  ResidualKeyScores previous = {};
   // [N], of kGate: needed where there are previous scores.
-  torch::Tensor gate;
+  torch::Tensor gate = {};
   // beta of kDecay (SparseAttentionInput).
   double decay = kDefaultResidualDecay;
   ScoreStorage storage = ScoreStorage::kStore;
@@ -49,17 +49,14 @@ struct DotProductAttentionInput {
   // Probability of dropping an attention weight, in [0, 1); 0 outside of
   // training.
   double dropout = 0.0;
-  // Replaces `dropout`, for the reference alone: factors of the weights, with
-  // the columns of scores.
-  torch::Tensor dropout_factors;
 };
 
 // Context and scores are both differentiable.
 struct DotProductAttentionOutput {
-  torch::Tensor context;  // [B, N, T, e], dtype of the query
+  torch::Tensor context = {};  // [B, N, T, e], dtype of the query
   // Scores for the layer above; undefined with kOff. Those of pairs that may
   // not see each other are unspecified, but finite.
-  ResidualKeyScores scores;
+  ResidualKeyScores scores = {};
 };
 
 // SparseAttention over one block of keys:

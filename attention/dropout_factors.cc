@@ -1,6 +1,10 @@
 #include "attention/dropout_factors.h"
 
-#include "attention/sparse_attention.h"
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <cstdint>
+
 #include "base/random.h"
 #include "base/to_device.h"
 
@@ -15,16 +19,16 @@ struct DropoutRows {
   torch::Tensor first, second;
 };
 
-DropoutRows DropoutRowsOf(const SoftmaxPattern& pattern, const HeadRange& heads,
-                          uint64_t seed, int block,
-                          const torch::Device& device) {
+DropoutRows DropoutRowsOf(const AttentionProblem& problem,
+                          const HeadRange& heads, int block) {
+  const SoftmaxPattern& pattern = problem.pattern;
   torch::Tensor rows = torch::empty(
       {2, pattern.batch, heads.count, pattern.queries, 1}, torch::kInt64);
   auto values = rows.accessor<int64_t, 5>();
   for (int64_t b = 0; b < pattern.batch; ++b) {
     for (int64_t h = 0; h < heads.count; ++h) {
-      const uint64_t head_seed =
-          kernels::DropoutHeadSeed(seed, b, heads.begin + h);
+      const uint64_t head_seed = kernels::DropoutHeadSeed(
+          problem.dropout_seed, b, problem.first_head + heads.begin + h);
       for (int64_t i = 0; i < pattern.queries; ++i) {
         const kernels::DropoutRow row =
             kernels::MakeDropoutRow(head_seed, i, block);
@@ -33,7 +37,7 @@ DropoutRows DropoutRowsOf(const SoftmaxPattern& pattern, const HeadRange& heads,
       }
     }
   }
-  rows = ToDevice(rows, device);
+  rows = ToDevice(rows, problem.operands.query.device());
   return {.first = rows[0], .second = rows[1]};
 }
 
@@ -56,19 +60,21 @@ torch::Tensor DropoutNumbers(const DropoutRows& rows,
 
 }  // namespace
 
-ScorePair DropoutFactors(const SoftmaxPattern& pattern, const HeadRange& heads,
-                         uint64_t seed, double probability,
-                         const torch::TensorOptions& options) {
+ScorePair DropoutFactors(const AttentionProblem& problem,
+                         const HeadRange& heads) {
+  if (problem.dropout == 0.0) {
+    return {};
+  }
   const torch::NoGradGuard no_grad;
-  const torch::Device device = options.device();
+  const SoftmaxPattern& pattern = problem.pattern;
+  const torch::Tensor& query = problem.operands.query;
   const auto factors = [&](int block, const torch::Tensor& keys) {
-    const DropoutRows rows = DropoutRowsOf(pattern, heads, seed, block, device);
-    return DropoutNumbers(rows, keys)
-        .ge(int64_t{kernels::DropoutThreshold(probability)})
-        .to(options)
-        .mul_(1.0 / (1.0 - probability));
+    return DropoutNumbers(DropoutRowsOf(problem, heads, block), keys)
+        .ge(int64_t{kernels::DropoutThreshold(problem.dropout)})
+        .to(ScoreType(query))
+        .mul_(1.0 / (1.0 - problem.dropout));
   };
-  const torch::TensorOptions integers = options.dtype(torch::kInt64);
+  const torch::TensorOptions integers = query.options().dtype(torch::kInt64);
   torch::Tensor own_keys =
       torch::arange(pattern.own_columns(), integers).unsqueeze(0);
   if (pattern.window.is_restricted()) {
@@ -79,13 +85,6 @@ ScorePair DropoutFactors(const SoftmaxPattern& pattern, const HeadRange& heads,
   return {.own = factors(0, own_keys.bitwise_and(kLow32)),
           .other = factors(
               1, torch::arange(pattern.other_keys, integers).unsqueeze(0))};
-}
-
-void MaterializeDropout(uint64_t seed, SparseAttentionInput* input) {
-  input->dropout_factors = DropoutFactors(
-      input->pattern,
-      {.begin = input->first_head, .count = input->operands.query.size(1)},
-      seed, input->dropout, torch::kFloat32);
 }
 
 }  // namespace etc

@@ -339,13 +339,8 @@ SparseAttentionOutput GlobalLocalAttentionImpl::Attend(
 
 torch::Tensor GlobalLocalAttentionImpl::Output(
     QuerySide side, const LinearInput& contexts) const {
-  const torch::nn::Linear& output = SideOf(side).output;
-  if (contexts.value.numel() == 0) {  // as in NoHeads
-    std::vector<int64_t> shape = contexts.value.sizes().vec();
-    shape.back() = output->weight.size(0);
-    return contexts.value.new_empty(shape);
-  }
-  return products_.Apply(contexts, output);
+  // The output of no tokens keeps its graph too, as torch::nn::Linear's does.
+  return products_.Apply(contexts, SideOf(side).output);
 }
 
 void GlobalLocalAttentionImpl::CheckInputs(

@@ -91,7 +91,7 @@ struct CarriedScores {
   ResidualAttention mode = ResidualAttention::kOff;
   // Come from a layer in which each token saw at least the tokens that it sees
   // in this one (ResidualScores).
-  ResidualScores previous;
+  ResidualScores previous = {};
   ScoreStorage storage = ScoreStorage::kStore;
   // beta of kDecay.
   double decay = kDefaultResidualDecay;
@@ -99,24 +99,26 @@ struct CarriedScores {
 
 // Both streams behind their output projections, and the scores.
 struct GlobalLocalAttentionOutput {
-  torch::Tensor long_output;    // [B, L, long_hidden_size]; of rows: [R, ...]
-  torch::Tensor global_output;  // [B, G, global_hidden_size]; of rows: [S, ...]
-  ResidualScores scores;        // for the layer above; undefined with kOff
+  // [B, L, long_hidden_size]; of rows: [R, ...]
+  torch::Tensor long_output = {};
+  // [B, G, global_hidden_size]; of rows: [S, ...]
+  torch::Tensor global_output = {};
+  ResidualScores scores = {};  // for the layer above; undefined with kOff
 };
 
 // Both streams as factors of products: [B, L, long_hidden_size] and [B, G,
 // global_hidden_size].
 struct AttentionStreams {
-  LinearInput longs;
-  LinearInput globals;
+  LinearInput longs = {};
+  LinearInput globals = {};
 };
 
 // Contexts of n heads of d features, ahead of the output projections, and the
 // scores of these heads.
 struct HeadContexts {
-  torch::Tensor longs;    // [B, L, n d]; of rows: [R, n d]
-  torch::Tensor globals;  // [B, G, n d]; of rows: [S, n d]
-  ResidualScores scores;  // for the layer above; undefined with kOff
+  torch::Tensor longs = {};    // [B, L, n d]; of rows: [R, n d]
+  torch::Tensor globals = {};  // [B, G, n d]; of rows: [S, n d]
+  ResidualScores scores = {};  // for the layer above; undefined with kOff
 };
 
 // Queries, keys or values of some heads: the product of a stream with a

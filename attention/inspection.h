@@ -16,10 +16,10 @@ namespace etc {
 // The part of one softmax to look at. B batch, N heads, T queries.
 struct SoftmaxSelection {
   // Indices in [0, N); empty: all heads in order.
-  std::vector<int64_t> heads;
+  std::vector<int64_t> heads = {};
   // Queries as rows b * T + i, [R] int64 or int32 on any device; undefined:
   // all.
-  torch::Tensor rows;
+  torch::Tensor rows = {};
   bool probabilities = true;
   bool scores = false;
 };
@@ -32,15 +32,15 @@ struct SoftmaxView {
   // Attention weights before dropout: 0 for padding and for every other pair
   // that does not see each other. A row sums to 1 over both blocks, or to 0 if
   // it sees nothing.
-  ScorePair probabilities;
+  ScorePair probabilities = {};
   // Scores of this layer alone, (q . k + q . E[id] + bias[id]) /
   // sqrt(head_dim), in every residual mode: without kDecay's factor. Here and
   // below 0 for pairs that do not see each other.
-  ScorePair new_scores;
+  ScorePair new_scores = {};
   // Sum of the scores of the layers below; also undefined if nothing is
   // carried. The layer carries this + `new_scores` (kDecay: times their
   // factor).
-  ScorePair carried_scores;
+  ScorePair carried_scores = {};
 };
 
 // Computes, by the formula of SparseAttention, a part of the softmax that it
@@ -69,10 +69,10 @@ SoftmaxView InspectAttention(const DotProductAttentionInput& input,
 // The part of both softmaxes of a layer to look at.
 struct AttentionSelection {
   // Indices of heads; empty: all heads in order.
-  std::vector<int64_t> heads;
+  std::vector<int64_t> heads = {};
   // Queries: rows b * length + t of each stream, on any device; undefined: all
   // its tokens.
-  OutputRows rows;
+  OutputRows rows = {};
   bool probabilities = true;
   bool scores = false;
 };
@@ -81,18 +81,19 @@ struct AttentionSelection {
 // global tokens, W = 2 local_radius + 1, of a causal layer local_radius + 1. Of
 // rows: [R, H, ...] and [S, H, ...].
 struct FourBlocks {
-  torch::Tensor g2g;  // [B, H, G, G]
-  torch::Tensor g2l;  // [B, H, G, L]
-  torch::Tensor l2g;  // [B, H, L, G]
-  torch::Tensor l2l;  // [B, H, L, W]; column w of row i is key i + w - radius
+  torch::Tensor g2g = {};  // [B, H, G, G]
+  torch::Tensor g2l = {};  // [B, H, G, L]
+  torch::Tensor l2g = {};  // [B, H, L, G]
+  // [B, H, L, W]; column w of row i is key i + w - radius
+  torch::Tensor l2l = {};
 };
 
 // A part of a layer: see SoftmaxView. Rows of probabilities sum to 1 over l2l
 // and l2g, and over g2g and g2l.
 struct AttentionView {
-  FourBlocks probabilities;
-  FourBlocks new_scores;
-  FourBlocks carried_scores;
+  FourBlocks probabilities = {};
+  FourBlocks new_scores = {};
+  FourBlocks carried_scores = {};
 };
 
 }  // namespace etc

@@ -43,9 +43,9 @@ struct RunSetTable {
                          : RunSets{runs.data(), first.data(), last.data()};
   }
 
-  std::vector<KeyRun> runs;
-  std::vector<int32_t> first;  // [queries]
-  std::vector<int32_t> last;   // [queries]
+  std::vector<KeyRun> runs = {};
+  std::vector<int32_t> first = {};  // [queries]
+  std::vector<int32_t> last = {};   // [queries]
 };
 
 // `queries` empty sets.
@@ -66,15 +66,15 @@ enum class RelativeRule { kNone, kDistance, kLink };
 
 // One block of keys in one example.
 struct BlockRuns {
-  RunSetTable visible;
+  RunSetTable visible = {};
   RelativeRule rule = RelativeRule::kNone;
-  RunSetTable special;
+  RunSetTable special = {};
 };
 
 // The keys that the queries of one softmax see in one example, in two blocks
 // (AttentionOperands). A window over own keys is not applied yet.
 struct SoftmaxRuns {
-  BlockRuns own, other;
+  BlockRuns own = {}, other = {};
   // m; 0 for no relative ids.
   int64_t max_distance = 0;
 };

@@ -47,7 +47,7 @@ struct CarriedKeyScores {
   ResidualAttention mode = ResidualAttention::kOff;
   // Come from a layer in which each query saw at least the keys that it sees in
   // this one (ResidualScores).
-  ResidualKeyScores previous;
+  ResidualKeyScores previous = {};
   ScoreStorage storage = ScoreStorage::kStore;
   // beta of kDecay.
   double decay = kDefaultResidualDecay;
@@ -55,15 +55,15 @@ struct CarriedKeyScores {
 
 // The queries behind the output projection, and the scores.
 struct MultiHeadAttentionOutput {
-  torch::Tensor output;      // [B, T, hidden_size]
-  ResidualKeyScores scores;  // for the layer above; undefined with kOff
+  torch::Tensor output = {};      // [B, T, hidden_size]
+  ResidualKeyScores scores = {};  // for the layer above; undefined with kOff
 };
 
 // Keys and values behind their projections, for several calls with the same
 // ones: those of cross attention, caches of incremental decoding.
 struct KeyValueHeads {
-  torch::Tensor key;    // [B, N, S, head_size]
-  torch::Tensor value;  // [B, N, S, head_size]
+  torch::Tensor key = {};    // [B, N, S, head_size]
+  torch::Tensor value = {};  // [B, N, S, head_size]
 };
 
 // Multi-head attention (Vaswani et al. 2017) of T query tokens to S key tokens,

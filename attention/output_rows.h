@@ -14,8 +14,8 @@ namespace etc {
 // blocks; for a stream without a row also its keys. The residual scores that
 // the layer gives for other tokens are unspecified.
 struct OutputRows {
-  torch::Tensor longs;    // [R] int64 or int32, R >= 0
-  torch::Tensor globals;  // [S] int64 or int32, S >= 0
+  torch::Tensor longs = {};    // [R] int64 or int32, R >= 0
+  torch::Tensor globals = {};  // [S] int64 or int32, S >= 0
 };
 
 // Rows of `stream`, [B, length, ...]: [R, ...], or with undefined `rows` the

@@ -37,7 +37,9 @@ constexpr int64_t RelativeVocabSize(int64_t max_distance) {
 }
 
 // The largest radius, far below the overflow of 2 radius + 1, the columns of a
-// window. A radius of the length or more sees everything.
+// window. A radius of the length or more sees everything; but residual scores
+// have all these columns, whatever the length, and cost time and memory for
+// each (ResidualScores).
 inline constexpr int64_t kMostLocalRadius = int64_t{1} << 20;
 
 // Throws c10::Error unless the radius is from 1 to kMostLocalRadius.
@@ -78,18 +80,18 @@ struct AttentionPattern {
   }
 
   // Ids of each long token; negative: padding.
-  std::vector<int32_t> long_segment;
-  std::vector<int32_t> long_example;
+  std::vector<int32_t> long_segment = {};
+  std::vector<int32_t> long_example = {};
   // Indices of global tokens, -1 for none.
-  std::vector<int32_t> sentence;
-  std::vector<int32_t> paragraph;
-  std::vector<int32_t> linked;
-  std::vector<uint8_t> ignore_hard_l2g;
+  std::vector<int32_t> sentence = {};
+  std::vector<int32_t> paragraph = {};
+  std::vector<int32_t> linked = {};
+  std::vector<uint8_t> ignore_hard_l2g = {};
 
   // Properties of each global token; a negative example is padding.
-  std::vector<int32_t> global_example;
-  std::vector<int32_t> global_segment;
-  std::vector<uint8_t> ignore_hard_g2l;
+  std::vector<int32_t> global_example = {};
+  std::vector<int32_t> global_segment = {};
+  std::vector<uint8_t> ignore_hard_g2l = {};
 
   bool hard_l2g = false;
   bool hard_g2l = false;

@@ -56,17 +56,17 @@ std::vector<int32_t> FixedBlockGlobalTokenIds(
 // An example of HotpotQA or WikiHop (doc/model.md 6.4).
 struct MultihopSource {
   // [L]: 1 at the last long token of the question and of each paragraph.
-  std::vector<int32_t> long_paragraph_breakpoints;
+  std::vector<int32_t> long_paragraph_breakpoints = {};
   // [L]: indices of global tokens, -1 for none and for padding.
-  std::vector<int32_t> long_paragraph_ids;
-  std::vector<int32_t> long_sentence_ids;
+  std::vector<int32_t> long_paragraph_ids = {};
+  std::vector<int32_t> long_sentence_ids = {};
   // [L] or empty (no links): the global token that a mention refers to, or -1.
-  std::vector<int32_t> linked_ids;
+  std::vector<int32_t> linked_ids = {};
   // [G]
-  std::vector<int32_t> global_paragraph_breakpoints;
+  std::vector<int32_t> global_paragraph_breakpoints = {};
   // [G] and [L], or empty (zeros): who is exempt from the hard masks.
-  std::vector<uint8_t> ignore_hard_g2l;
-  std::vector<uint8_t> ignore_hard_l2g;
+  std::vector<uint8_t> ignore_hard_g2l = {};
+  std::vector<uint8_t> ignore_hard_l2g = {};
 };
 
 // The long tokens see their own paragraph only, the global tokens all of the

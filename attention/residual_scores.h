@@ -42,21 +42,21 @@ enum class ScoreStorage { kStore, kReverse, kRecompute };
 // has runs: layers without runs compute the scores of all pairs. Null: no such
 // layer, or not known.
 struct SeenKeys {
-  std::shared_ptr<const std::vector<SoftmaxRuns>> runs;
+  std::shared_ptr<const std::vector<SoftmaxRuns>> runs = {};
   KeyWindow window = kNoWindow;
   // SoftmaxPattern::mask_source of the last layer, if its pattern has no runs:
   // its queries were found to see no keys but those of `runs`. Null: not known.
-  std::shared_ptr<const void> compared;
+  std::shared_ptr<const void> compared = {};
 };
 
 class ScoreBuffer;
 // Scores in a buffer, after `layers` layers, of which the last was the
 // `pass`-th that the buffer has seen; null: in tensors of their own.
 struct LiveScores {
-  std::shared_ptr<ScoreBuffer> buffer;
+  std::shared_ptr<ScoreBuffer> buffer = {};
   int64_t layers = 0;
   int64_t pass = 0;
-  SeenKeys seen;
+  SeenKeys seen = {};
 };
 
 // Carried scores of one block. They may lie in a buffer, whose values change
@@ -92,8 +92,8 @@ class ScoreTensor {
 // (attention/attention_operands.h) states the shapes. Both are defined, or
 // neither.
 struct ResidualPair {
-  ScoreTensor own;
-  ScoreTensor other;
+  ScoreTensor own = {};
+  ScoreTensor other = {};
   // Layers whose scores are in the sum; 0 if they are undefined.
   int64_t layers = 0;
 
@@ -112,12 +112,12 @@ struct ResidualPair {
 // With B batch, N heads, L long length, G global length and W = 2r + 1, of
 // causal layers r + 1:
 struct ResidualScores {
-  ScoreTensor g2g;  // [B, N, G, G]
-  ScoreTensor g2l;  // [B, N, G, L]
-  ScoreTensor l2g;  // [B, N, L, G]
+  ScoreTensor g2g = {};  // [B, N, G, G]
+  ScoreTensor g2l = {};  // [B, N, G, L]
+  ScoreTensor l2g = {};  // [B, N, L, G]
   // [B, N, L, W]; column w of row i is key i + w - r. Where that key lies
   // outside of the sequence the value is 0.
-  ScoreTensor l2l;
+  ScoreTensor l2l = {};
   // Layers whose scores are in the sum, by which kMean and kDecay know their
   // factors: 0 if the tensors are undefined, else at least 1.
   int64_t layers = 0;

@@ -24,8 +24,8 @@ struct NumberMoments {
 
 // New and carried scores of the same pairs, in one head.
 struct ScorePairMoments {
-  NumberMoments new_scores;
-  NumberMoments carried_scores;
+  NumberMoments new_scores = {};
+  NumberMoments carried_scores = {};
   double sum_of_products = 0.0;
 
   // Pearson's correlation of the two, from -1 to 1. Nothing without pairs, and
@@ -38,14 +38,14 @@ struct ScorePairMoments {
 // attention/residual_attention.h.
 struct BlockStatistics {
   // s_n, the scores of this layer alone: without kDecay's factor.
-  NumberMoments new_scores;
+  NumberMoments new_scores = {};
   // R_{n-1}, as the layer below carried them; none if nothing is carried.
-  NumberMoments carried_scores;
+  NumberMoments carried_scores = {};
   // The largest |R_n|; with kOff |s_n|, although nothing is carried. 0 without
   // pairs.
   double largest_score = 0.0;
   // Both scores of each head, [N]; empty if nothing is carried.
-  std::vector<ScorePairMoments> heads;
+  std::vector<ScorePairMoments> heads = {};
 };
 
 // Entropy -sum(p ln p) of the attention weights of a row, in nats, before
@@ -60,20 +60,20 @@ struct EntropyStatistics {
 
 // Statistics of one softmax: "own" and "other" as in AttentionOperands.
 struct SoftmaxStatistics {
-  BlockStatistics own;
-  BlockStatistics other;
-  EntropyStatistics entropy;
+  BlockStatistics own = {};
+  BlockStatistics other = {};
+  EntropyStatistics entropy = {};
 };
 
 // Statistics of a layer's two softmaxes: that of long queries has the blocks
 // l2l and l2g, that of global ones g2g and g2l.
 struct LayerStatistics {
-  BlockStatistics g2g;
-  BlockStatistics g2l;
-  BlockStatistics l2g;
-  BlockStatistics l2l;
-  EntropyStatistics long_entropy;
-  EntropyStatistics global_entropy;
+  BlockStatistics g2g = {};
+  BlockStatistics g2l = {};
+  BlockStatistics l2g = {};
+  BlockStatistics l2l = {};
+  EntropyStatistics long_entropy = {};
+  EntropyStatistics global_entropy = {};
 
   // The largest score of the four blocks.
   double largest_score() const;

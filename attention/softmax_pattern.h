@@ -19,8 +19,8 @@ namespace etc {
 // attention is allowed; ids are int64, and undefined without relative
 // positions. Columns are those of ScorePair.
 struct SoftmaxMasks {
-  torch::Tensor own_mask, own_ids;      // [B, T, own columns]
-  torch::Tensor other_mask, other_ids;  // [B, T, other keys]
+  torch::Tensor own_mask = {}, own_ids = {};      // [B, T, own columns]
+  torch::Tensor other_mask = {}, other_ids = {};  // [B, T, other keys]
 };
 
 // Visibility and relative ids of one softmax of a batch. Built once for all
@@ -35,16 +35,16 @@ struct SoftmaxPattern {
   // keys as queries.
   KeyWindow window = kNoWindow;
   // One for each example; null if only `masks` knows the pattern.
-  std::shared_ptr<const std::vector<SoftmaxRuns>> runs;
+  std::shared_ptr<const std::vector<SoftmaxRuns>> runs = {};
   // m of the relative ids (KeyPatternOptions); unset where masks have ids of
   // another kind.
-  std::optional<int64_t> max_distance;
+  std::optional<int64_t> max_distance = std::nullopt;
   // Makes the masks on the given device. Thread-safe. Throws c10::Error if the
   // source of the pattern has other sizes.
-  std::function<SoftmaxMasks(const torch::Device&)> masks;
+  std::function<SoftmaxMasks(const torch::Device&)> masks = {};
   // Owner of what the masks are made of: with one owner, patterns of the same
   // sizes and window have the same masks. Null: not known.
-  std::shared_ptr<const void> mask_source;
+  std::shared_ptr<const void> mask_source = {};
 
   // Columns of own scores.
   int64_t own_columns() const {
@@ -76,9 +76,9 @@ struct KeyPatternOptions {
   int64_t queries = 0;  // T
   int64_t keys = 0;     // S
   // Batch size. May stay unset if `lengths` has an entry for each example.
-  std::optional<int64_t> batch;
+  std::optional<int64_t> batch = std::nullopt;
   // One for each example; empty: all have T queries and S keys.
-  std::vector<SequenceLengths> lengths;
+  std::vector<SequenceLengths> lengths = {};
   // m: the relative id of query i and key j is RelativeId(j - i, m)
   // (attention/pattern.h); 0: no relative ids.
   int64_t max_distance = 0;

@@ -59,10 +59,7 @@ const AttentionBackend& PickBackend(const AttentionProblem& problem,
       if (kernels.UnsupportedReason(problem).empty()) {
         return kernels;
       }
-      if (blocked.UnsupportedReason(problem).empty()) {
-        return blocked;
-      }
-      return reference;
+      return blocked;
   }
   const std::string reason = backend->UnsupportedReason(problem);
   TORCH_CHECK(reason.empty(), "the attention backend \"", backend->name(),
@@ -289,6 +286,9 @@ SparseAttentionOutput SparseAttention(const SparseAttentionInput& input,
     seen = {.runs = input.pattern.runs, .window = input.pattern.window};
   }
   const AttentionBackend& backend = PickBackend(problem, implementation);
+  if (problem.dropout > 0.0) {
+    problem.dropout_seed = DrawDropoutSeed();
+  }
   const FusedBackend* const fused = backend.fused();
   if (fused == nullptr) {
     const AttentionForward result = backend.Forward(problem);
@@ -299,9 +299,6 @@ SparseAttentionOutput SparseAttention(const SparseAttentionInput& input,
                    .layers = problem.carry ? layers : 0}};
   }
   fused->Prepare(&problem);
-  if (problem.dropout > 0.0) {
-    problem.dropout_seed = DrawDropoutSeed();
-  }
   std::shared_ptr<ScoreBuffer> buffer = BufferFor(*fused, input, problem);
   Variables tensors;
   const auto call =

@@ -19,32 +19,37 @@ namespace etc {
 //               and in any floating dtype; with operands of 16 bits scores,
 //               softmax and sums are float32
 //   kBlocked    the same block by block, O(L)
-//   kKernel     fused kernels, O(L), of O(1) memory beside what goes in and
-//               out, patterns as runs only: by SIMD on the CPU, in float32 or
-//               with rounded products (precision, below); on CUDA devices in
-//               float32 or bfloat16 (UnfusedReason)
+//   kKernel     fused kernels, O(L), patterns as runs only: by SIMD on the CPU,
+//               in float32 or with rounded products (precision, below); on CUDA
+//               devices in float32 or bfloat16 (UnfusedReason)
 //   kAuto       the fastest that supports the inputs
 //
 // kBlocked and kKernel are fused: they compute their gradients themselves, so
 // that residual scores may lie in one buffer (ScoreStorage), but there are no
 // gradients of gradients.
+//
+// On the CPU a forward pass of kKernel takes O(1) memory beside what goes in
+// and out. A backward pass divides all heads into about 64 parts, each with
+// gradient rows of its own: without a window those of the queries that see its
+// keys (137 MB for one head of 64 features in which 16,384 tokens see each
+// other); with one those of the other keys and of own keys around the part.
 enum class AttentionImplementation { kAuto, kReference, kBlocked, kKernel };
 
 // One softmax of one layer over two blocks of keys; shapes are stated where
 // AttentionOperands and ScorePair are declared.
 struct SparseAttentionInput {
-  AttentionOperands operands;
+  AttentionOperands operands = {};
   // Visibility and relative ids: AttentionInputs::Softmax for the layers of
   // ETC.
-  SoftmaxPattern pattern;
+  SoftmaxPattern pattern = {};
 
   ResidualAttention residual = ResidualAttention::kOff;
   // Scores of the layer below, in which each query saw at least the keys that
   // it sees here (ResidualScores), with the number of layers in them;
   // undefined: zeros, of none.
-  ResidualPair previous;
+  ResidualPair previous = {};
   // Gates of kGate: needed where there are previous scores, else not read.
-  ResidualGates gates;
+  ResidualGates gates = {};
   // beta of kDecay, above 0 and below 1, with beta^-previous.layers below
   // kLargestDecayFactor.
   double decay = kDefaultResidualDecay;
@@ -62,9 +67,6 @@ struct SparseAttentionInput {
   // some of its heads: so that the same weights are dropped as if it were
   // computed at once.
   int64_t first_head = 0;
-  // Replaces `dropout`, for the reference alone: factors of the weights
-  // (DenseAttentionInput).
-  ScorePair dropout_factors;
 };
 
 // Context and scores are both differentiable: the next layer sends a gradient
@@ -72,10 +74,10 @@ struct SparseAttentionInput {
 // unspecified, but finite (the kernels do not compute them and carry 0); they
 // affect no result, since no query of the next layer sees other keys.
 struct SparseAttentionOutput {
-  torch::Tensor context;  // [B, N, T, e], dtype of the query
+  torch::Tensor context = {};  // [B, N, T, e], dtype of the query
   // Scores for the layer above, with one layer more in them; undefined with
   // kOff.
-  ResidualPair scores;
+  ResidualPair scores = {};
 };
 
 // Computes, for each query over its own and other keys,
@@ -85,8 +87,8 @@ struct SparseAttentionOutput {
 //
 // where the logits and the scores carried on follow from s_n and the previous
 // scores as attention/residual_attention.h says. A query that sees no key has
-// context 0. With fused backends the weights that are dropped follow from one
-// number drawn from LibTorch's CPU generator: the same ones on every device.
+// context 0. The weights that are dropped follow from one number drawn from
+// LibTorch's CPU generator: the same ones by every backend and on every device.
 //
 // Throws c10::Error if shapes or dtypes disagree, for inputs that the backend
 // does not support, for previous scores of a layer in which a query did not see

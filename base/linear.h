@@ -22,8 +22,8 @@ enum class LinearPrecision { kFloat32, kBfloat16 };
 // reads (itself or its bfloat16 copy), made once for several products.
 // `operand` is undefined unless `value` is float32 on the CPU.
 struct LinearInput {
-  torch::Tensor value;    // [..., n]
-  torch::Tensor operand;  // idem, without gradient
+  torch::Tensor value = {};    // [..., n]
+  torch::Tensor operand = {};  // idem, without gradient
   // True if `value` is rounded from float32 and the product must be returned in
   // float32: on other devices than the CPU.
   bool is_rounded = false;

@@ -126,4 +126,8 @@ absl::Status FlushStandardOutput() {
                     : ErrnoStatus(error, "write", "standard output");
 }
 
+bool OutputReaderLeft() {
+  return standard_output != nullptr && standard_output->error() == EPIPE;
+}
+
 }  // namespace etc

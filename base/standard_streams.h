@@ -67,6 +67,9 @@ void GuardStandardStreams();
 // written to it since GuardStandardStreams() is lost.
 absl::Status FlushStandardOutput();
 
+// Returns true if it was lost because its reader has left, as `head` does.
+bool OutputReaderLeft();
+
 }  // namespace etc
 
 #endif  // ETC_BASE_STANDARD_STREAMS_H_

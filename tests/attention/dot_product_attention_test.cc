@@ -3,11 +3,10 @@
 // each mode. First the reference, in float64, against a softmax written out
 // here (to 1e-12: the same sums in another order), and its gradients against
 // central differences. Then the kernels against the float64 reference, forward
-// and backward, in each way of storing scores, with dropout, whose factors the
-// reference is given (ExpectAsExact: off at most twice as much as the reference
-// in float32, gradients three times). Sizes straddle the vector, the six
-// queries of a group, the 288 queries of a tile, the 384 keys of a chunk and of
-// a part.
+// and backward, in each way of storing scores, with dropout (ExpectAsExact: off
+// at most twice as much as the reference in float32, gradients three times).
+// Sizes straddle the vector, the six queries of a group, the 288 queries of a
+// tile, the 384 keys of a chunk and of a part.
 //
 // Scores are compared where queries see keys: elsewhere they are unspecified.
 
@@ -25,8 +24,6 @@
 #include <utility>
 #include <vector>
 
-#include "attention/dropout_factors.h"
-#include "base/dropout_seeds.h"
 #include "tests/support/attention_stack.h"
 #include "tests/support/backend_agreement.h"
 #include "tests/support/error_message.h"
@@ -123,16 +120,6 @@ class Stack {
     }
   }
 
-  // The factors that the kernels draw from this seed of LibTorch's generator.
-  void GiveDropoutFactors(uint64_t generator_seed) {
-    torch::manual_seed(generator_seed);
-    for (DotProductAttentionInput& input : layers_) {
-      MaterializeDropout(DrawDropoutSeed(), &input);
-      input.dropout_factors =
-          input.dropout_factors.to(input.query.scalar_type());
-    }
-  }
-
   std::vector<DotProductAttentionOutput> Run(
       AttentionImplementation implementation,
       ScoreStorage storage = ScoreStorage::kStore) const {
@@ -177,10 +164,11 @@ class Stack {
 
 // Contexts and the scores that count of all layers, and the gradients of a
 // scalar in which each has a part. (Taken while layers run, as the next layer
-// may overwrite scores.)
+// may overwrite scores.) All runs drop the weights of the same seed.
 StackResult RunWithGradients(Stack* stack,
                              AttentionImplementation implementation,
                              ScoreStorage storage = ScoreStorage::kStore) {
+  torch::manual_seed(17);
   StackResult result;
   torch::Tensor scalar = torch::zeros({}, torch::kFloat64);
   const auto add = [&](const torch::Tensor& output) {
@@ -343,10 +331,6 @@ void ExpectKernelMatches(const Case& c) {
   if (compared) {
     Stack reference(c, torch::kFloat32);
     Stack exact(c, torch::kFloat64);
-    if (c.dropout > 0.0) {
-      reference.GiveDropoutFactors(17);
-      exact.GiveDropoutFactors(17);
-    }
     r = RunWithGradients(&reference, AttentionImplementation::kReference);
     e = RunWithGradients(&exact, AttentionImplementation::kReference);
   }
@@ -355,7 +339,6 @@ void ExpectKernelMatches(const Case& c) {
         ScoreStorage::kRecompute}) {
     SCOPED_TRACE("storage " + std::to_string(static_cast<int>(storage)));
     Stack kernel(c, torch::kFloat32);
-    torch::manual_seed(17);
     const StackResult a =
         RunWithGradients(&kernel, AttentionImplementation::kKernel, storage);
     if (compared) {

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "attention/attention_inputs.h"
+#include "attention/attention_problem.h"
 #include "base/random.h"
 #include "tests/support/attention_case.h"
 
@@ -24,11 +25,15 @@ SoftmaxPattern PatternOf(QuerySide side) {
   return MakeAttention(c).Softmax(side, 2, c.longs, c.globals, c.radius);
 }
 
-// Factors of 2 of 5 heads.
-ScorePair Factors(const SoftmaxPattern& pattern,
-                  const torch::TensorOptions& options) {
-  return DropoutFactors(pattern, {.begin = 2, .count = 2}, kSeed, kProbability,
-                        options);
+// Factors of heads 2 and 3 of a layer, of which the problem has heads 1 to 4.
+ScorePair Factors(const SoftmaxPattern& pattern, torch::ScalarType type) {
+  AttentionProblem problem;
+  problem.operands.query = torch::empty({2, 4, pattern.queries, 1}, type);
+  problem.pattern = pattern;
+  problem.dropout = kProbability;
+  problem.dropout_seed = kSeed;
+  problem.first_head = 1;
+  return DropoutFactors(problem, {.begin = 1, .count = 2});
 }
 
 void ExpectScalarFactors(const torch::Tensor& factors, int block,

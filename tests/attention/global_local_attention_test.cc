@@ -19,6 +19,7 @@
 #include <random>
 #include <sstream>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -438,18 +439,31 @@ TEST(GlobalLocalAttentionTest, KeepsHiddenSizesOfBothStreams) {
   EXPECT_EQ(output.global_output.sizes(), at::IntArrayRef({2, 4, 15}));
 }
 
-TEST(GlobalLocalAttentionTest, KeepsLengthsOfAnEmptyBatch) {
-  GlobalLocalAttention attention = Make(SmallOptions());
+// Gradients are zeros, as torch::nn::Linear's. float32, for the kernels.
+TEST(GlobalLocalAttentionTest, KeepsLengthsAndTheGraphOfWhatIsEmpty) {
   const int64_t hidden = SmallOptions().long_hidden_size;
   for (const AttentionImplementation implementation :
-       {AttentionImplementation::kReference,
-        AttentionImplementation::kBlocked}) {
-    attention->set_implementation(implementation);
-    const GlobalLocalAttentionOutput output =
-        attention->forward(Random({0, 5, hidden}), Random({0, 3, hidden}),
-                           AttentionInputs::Everything(2));
-    EXPECT_EQ(output.long_output.sizes(), at::IntArrayRef({0, 5, hidden}));
-    EXPECT_EQ(output.global_output.sizes(), at::IntArrayRef({0, 3, hidden}));
+       {AttentionImplementation::kReference, AttentionImplementation::kBlocked,
+        AttentionImplementation::kKernel}) {
+    for (const auto& [batch, longs, globals] :
+         {std::tuple(0, 5, 3), std::tuple(1, 0, 0)}) {
+      GlobalLocalAttention attention(SmallOptions());
+      attention->set_implementation(implementation);
+      const GlobalLocalAttentionOutput output =
+          attention->forward(torch::randn({batch, longs, hidden}),
+                             torch::randn({batch, globals, hidden}),
+                             AttentionInputs::Everything(2));
+      EXPECT_EQ(output.long_output.sizes(),
+                at::IntArrayRef({batch, longs, hidden}));
+      EXPECT_EQ(output.global_output.sizes(),
+                at::IntArrayRef({batch, globals, hidden}));
+      (output.long_output.sum() + output.global_output.sum()).backward();
+      const auto parameters = attention->named_parameters();
+      for (const char* name : {"long_output.weight", "global_output.bias"}) {
+        ASSERT_TRUE(parameters[name].grad().defined()) << name;
+        EXPECT_TRUE(parameters[name].grad().eq(0).all().item<bool>()) << name;
+      }
+    }
   }
 }
 
@@ -466,6 +480,26 @@ TEST(GlobalLocalAttentionTest, DropsOnlyInTraining) {
   EXPECT_FALSE(run().equal(run()));
   attention->eval();
   EXPECT_TRUE(run().equal(run()));
+}
+
+// The global softmax has the second number of the generator.
+TEST(GlobalLocalAttentionTest, DropsTheSameWeightsWithEveryImplementation) {
+  torch::manual_seed(6);
+  GlobalLocalAttentionOptions options = SmallOptions();
+  options.dropout = 0.5;
+  GlobalLocalAttention attention = Make(options);
+  const torch::Tensor longs = Random({1, 9, 6});
+  const torch::Tensor globals = Random({1, 3, 6});
+  const auto run = [&](AttentionImplementation implementation) {
+    attention->set_implementation(implementation);
+    torch::manual_seed(7);
+    return attention->forward(longs, globals, AttentionInputs::Everything(2));
+  };
+  const auto expected = run(AttentionImplementation::kReference);
+  const auto actual = run(AttentionImplementation::kBlocked);
+  EXPECT_TRUE(IsClose(actual.long_output, expected.long_output, kTolerance));
+  EXPECT_TRUE(
+      IsClose(actual.global_output, expected.global_output, kTolerance));
 }
 
 // All of it is seen, with the float32 kernels: 1e-5.

@@ -546,6 +546,23 @@ TEST(MultiHeadAttentionTest, DropsOnlyInTraining) {
   EXPECT_TRUE(run().equal(run()));
 }
 
+// Each call draws one number: the second call's weights agree too.
+TEST(MultiHeadAttentionTest, DropsTheSameWeightsWithEveryImplementation) {
+  torch::manual_seed(6);
+  MultiHeadAttentionOptions options = SmallOptions();
+  options.dropout = 0.5;
+  MultiHeadAttention attention = Make(options);
+  const torch::Tensor tokens = torch::randn({kBatch, kQueries, kHidden});
+  std::vector<torch::Tensor> outputs;
+  for (const AttentionImplementation implementation : kImplementations) {
+    attention->set_implementation(implementation);
+    torch::manual_seed(7);
+    const torch::Tensor first = attention(tokens, tokens, tokens).output;
+    outputs.push_back(attention(first, first, first).output);
+    EXPECT_TRUE(IsClose(outputs.back(), outputs[0], 1e-5));
+  }
+}
+
 TEST(MultiHeadAttentionTest, IsClonedSavedLoadedMovedAndPrinted) {
   torch::manual_seed(7);
   MultiHeadAttentionOptions options = SmallOptions();

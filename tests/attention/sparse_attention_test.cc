@@ -27,7 +27,6 @@
 #include "attention/backends/blocked/blocked_backend.h"
 #include "attention/backends/reference/dense_attention.h"
 #include "attention/backends/reference/reference_backend.h"
-#include "attention/dropout_factors.h"
 #include "tests/support/attention_case.h"
 #include "tests/support/error_message.h"
 #include "tests/support/random_attention.h"
@@ -278,8 +277,6 @@ TEST(SparseAttentionTest, BlockedMatchesReferenceWithItsOwnBlockLength) {
 
 // Heads that are computed one after the other drop weights of their own.
 TEST(SparseAttentionTest, BlockedDropsTheWeightsOfEachHead) {
-  constexpr uint64_t kSeed = 0x123456789abcdef0u;
-  constexpr double kProbability = 0.4;
   const Case c = {.longs = 23, .globals = 5, .radius = 3, .block = 4};
   torch::manual_seed(6);
   std::mt19937_64 random(6);
@@ -287,13 +284,9 @@ TEST(SparseAttentionTest, BlockedDropsTheWeightsOfEachHead) {
   const BlockedBackend blocked({.block_length = c.block, .scores_at_once = 1});
   for (const SparseAttentionInput& input : leaves.layers) {
     AttentionProblem problem = MakeAttentionProblem(input);
-    problem.dropout = kProbability;
-    problem.dropout_seed = kSeed;
+    problem.dropout = 0.4;
+    problem.dropout_seed = 0x123456789abcdef0u;
     problem.first_head = 3;
-    // For the reference.
-    problem.dropout_factors =
-        DropoutFactors(problem.pattern, {.begin = 3, .count = kHeads}, kSeed,
-                       kProbability, torch::kFloat64);
     ExpectPassesMatch(blocked, problem);
   }
 }
@@ -479,20 +472,6 @@ TEST(SparseAttentionTest, AnEmptyBatchHasAnEmptyContext) {
     EXPECT_EQ(output.context.sizes(),
               at::IntArrayRef({0, kHeads, 5, kValueDim}));
     EXPECT_EQ(output.scores.own->sizes(), at::IntArrayRef({0, kHeads, 5, 3}));
-  }
-}
-
-TEST(SparseAttentionTest, TakesDropoutFactorsInTheReferenceAlone) {
-  const Case c = {.longs = 9, .globals = 2, .radius = 1};
-  std::mt19937_64 random(1);
-  SparseAttentionInput input = Leaves(c, RandomInputs(c, &random)).layers[0];
-  input.dropout_factors = {
-      .own = torch::zeros({kBatch, kHeads, 9, 3}, torch::kFloat64),
-      .other = torch::zeros({kBatch, kHeads, 9, 2}, torch::kFloat64)};
-  EXPECT_EQ(SparseAttention(input).context.abs().max().item<double>(), 0.0);
-  for (const AttentionImplementation implementation :
-       {AttentionImplementation::kBlocked, AttentionImplementation::kKernel}) {
-    EXPECT_THROW(SparseAttention(input, implementation), c10::Error);
   }
 }
 

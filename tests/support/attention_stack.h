@@ -59,11 +59,6 @@ struct AttentionStack {
         *tensor =
             tensor->detach().to(device, dtype).clone().requires_grad_(true);
       }
-      input.dropout_factors.ForEachTensor([&](torch::Tensor& factors) {
-        if (factors.defined()) {
-          factors = factors.to(device, dtype);
-        }
-      });
     }
     return copy;
   }

@@ -8,10 +8,8 @@
 #include <cstdint>
 #include <string>
 
-#include "attention/dropout_factors.h"
 #include "attention/softmax_pattern.h"
 #include "attention/sparse_attention.h"
-#include "base/dropout_seeds.h"
 #include "tests/support/attention_stack.h"
 #include "tests/support/exactness.h"
 #include "tests/support/sanitizers.h"
@@ -34,24 +32,12 @@ inline void ExpectFinite(const StackResult& result) {
   }
 }
 
-// Gives layers the dropout factors that fused backends draw after
-// torch::manual_seed(seed), for the reference.
-inline AttentionStack WithDropoutFactors(AttentionStack stack, uint64_t seed) {
-  torch::manual_seed(seed);
-  for (SparseAttentionInput& input : stack.layers) {
-    if (input.dropout > 0.0) {
-      MaterializeDropout(DrawDropoutSeed(), &input);
-    }
-  }
-  return stack;
-}
-
 // Compares a fused backend in float32 on `device` with the float64 reference on
 // the CPU, forward and backward, with every way to store scores. Outputs may be
 // off twice as much as the reference run in float32, gradients three times
 // (ExpectAsExact); on other devices than the CPU twice that, as their
-// exponentials are off by 2 ulp and theirs by 1. The reference is given the
-// dropout factors.
+// exponentials are off by 2 ulp and theirs by 1. All drop the weights of the
+// same seed.
 inline void ExpectLayersMatchReference(
     AttentionImplementation implementation, const AttentionStack& values,
     const torch::Device& device = torch::kCPU) {
@@ -59,10 +45,11 @@ inline void ExpectLayersMatchReference(
   StackResult r;
   StackResult e;
   if (compared) {
-    const AttentionStack with_factors = WithDropoutFactors(values, 17);
-    AttentionStack reference = with_factors.As(torch::kFloat32);
-    AttentionStack exact = with_factors.As(torch::kFloat64);
+    AttentionStack reference = values.As(torch::kFloat32);
+    AttentionStack exact = values.As(torch::kFloat64);
+    torch::manual_seed(17);
     r = RunLayers(&reference, AttentionImplementation::kReference);
+    torch::manual_seed(17);
     e = RunLayers(&exact, AttentionImplementation::kReference);
   }
   for (const ScoreStorage storage :

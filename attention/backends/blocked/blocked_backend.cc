@@ -42,18 +42,6 @@ void ForEachPart(const AttentionProblem& problem, int64_t scores_at_once,
   }
 }
 
-ScorePair FactorsOf(const AttentionProblem& problem, const HeadRange& heads) {
-  if (problem.dropout == 0.0) {
-    return {};
-  }
-  return DropoutFactors(
-      problem.pattern,
-      {.begin = problem.first_head + heads.begin, .count = heads.count},
-      problem.dropout_seed, problem.dropout,
-      problem.operands.query.options().dtype(
-          ScoreType(problem.operands.query)));
-}
-
 // sum = previous + scores, or minus; undefined previous: zeros.
 void Sum(const torch::Tensor& previous, const torch::Tensor& scores,
          bool subtract, torch::Tensor sum) {
@@ -185,11 +173,6 @@ int64_t BlockedBackend::BlockLength(const AttentionProblem& problem) const {
                                    : DefaultBlockLength(problem.pattern.window);
 }
 
-std::string BlockedBackend::UnsupportedReason(
-    const AttentionProblem& problem) const {
-  return problem.dropout_factors.defined() ? "dropout factors are given" : "";
-}
-
 void BlockedBackend::Prepare(AttentionProblem* problem) const {
   const torch::ScalarType type = problem->operands.query.scalar_type();
   problem->operands.ForEachTensor([&](torch::Tensor& tensor) {
@@ -243,7 +226,7 @@ AttentionForward BlockedBackend::Forward(
     Part(context, heads)
         .copy_(softmax.Context(sums, Part(operands.own_value, heads),
                                Part(operands.other_value, heads),
-                               FactorsOf(problem, heads)));
+                               DropoutFactors(problem, heads)));
   });
   return {.context = context, .scores = problem.carried};
 }
@@ -282,7 +265,7 @@ AttentionGradients BlockedBackend::Backward(
         context_gradient.defined()
             ? part.ThroughContext(
                   has_gates ? GatedLogits(own_scores, gates, previous) : sums,
-                  FactorsOf(problem, heads), Part(context_gradient, heads))
+                  DropoutFactors(problem, heads), Part(context_gradient, heads))
             : ScorePair{.own = torch::zeros_like(sums.own),
                         .other = torch::zeros_like(sums.other)};
     const ScorePair carried = PartOfEach(scores.carried, heads);

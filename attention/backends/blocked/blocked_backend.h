@@ -30,7 +30,9 @@ class BlockedBackend final : public FusedBackend {
       : options_(options) {}
 
   const char* name() const override { return "blocked"; }
-  std::string UnsupportedReason(const AttentionProblem& problem) const override;
+  std::string UnsupportedReason(const AttentionProblem&) const override {
+    return "";
+  }
   void Prepare(AttentionProblem* problem) const override;
   ScorePair NewScores(const AttentionProblem& problem) const override;
   AttentionForward Forward(const AttentionProblem& problem) const override;

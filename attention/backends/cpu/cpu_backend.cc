@@ -122,10 +122,9 @@ std::string CpuBackend::UnsupportedReason(
   if (!reason.empty()) {
     return reason;
   }
-  if (problem.pattern.runs == nullptr) {
-    return "masks or relative ids are tensors that are not runs of keys";
-  }
-  return problem.dropout_factors.defined() ? "dropout factors are given" : "";
+  return problem.pattern.runs == nullptr
+             ? "masks or relative ids are tensors that are not runs of keys"
+             : "";
 }
 
 void CpuBackend::Prepare(AttentionProblem* problem) const {

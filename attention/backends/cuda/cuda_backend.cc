@@ -470,9 +470,6 @@ std::string CudaBackend::UnsupportedReason(
   if (problem.pattern.runs == nullptr) {
     return "masks or relative ids are tensors that are not runs of keys";
   }
-  if (problem.dropout_factors.defined()) {
-    return "dropout factors are given";
-  }
   reason = ReasonOfSizes(problem);
   if (!reason.empty()) {
     return reason;

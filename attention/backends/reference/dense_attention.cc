@@ -7,7 +7,6 @@
 
 #include "attention/attention_problem.h"
 #include "base/check_shape.h"
-#include "base/dropout_seeds.h"
 
 namespace etc {
 namespace {
@@ -119,9 +118,9 @@ DenseAttentionOutput DenseAttention(const DenseAttentionInput& input) {
                                 own_scores.size(3), input.value.size(3)});
   const DenseLogits result = DenseLogitsOf(input, own_scores);
   torch::Tensor probabilities = DenseProbabilities(input, result.logits);
-  probabilities = input.dropout_factors.defined()
-                      ? probabilities * input.dropout_factors
-                      : SeededDropout(probabilities, input.dropout);
+  if (input.dropout_factors.defined()) {
+    probabilities = probabilities * input.dropout_factors;
+  }
   return {.context = torch::matmul(probabilities,
                                    input.value.to(probabilities.scalar_type()))
                          .to(input.value.scalar_type()),

@@ -27,10 +27,8 @@ struct DenseAttentionInput {
   // The factor of previous scores in the logits, [N, keys]; undefined: 1.
   // Defined only if `previous` is and `divisor` is 1.
   torch::Tensor gates;
-  // Probability of dropping an attention weight; 0 outside of training.
-  double dropout = 0.0;
-  // Replaces `dropout`: the factor of each weight, 0 if it is dropped, else 1 /
-  // (1 - probability).
+  // The factor of each weight, 0 if it is dropped, else 1 / (1 - probability);
+  // undefined: 1.
   torch::Tensor dropout_factors;  // [B, N, queries, keys]
 };
 

@@ -2,6 +2,7 @@
 
 #include "attention/backends/reference/dense_attention.h"
 #include "attention/backends/reference/own_columns.h"
+#include "attention/dropout_factors.h"
 
 namespace etc {
 
@@ -21,6 +22,8 @@ AttentionForward ReferenceBackend::Forward(
     return of_own.defined() ? torch::cat({own.ToDense(of_own), of_other}, -1)
                             : torch::Tensor();
   };
+  const ScorePair factors =
+      DropoutFactors(problem, {.begin = 0, .count = operands.query.size(1)});
   const DenseAttentionOutput output = DenseAttention(
       {.query = operands.query,
        .key = torch::cat({operands.own_key, operands.other_key}, 2),
@@ -34,9 +37,7 @@ AttentionForward ReferenceBackend::Forward(
        .score_factor = problem.score_factor,
        .divisor = problem.divisor,
        .gates = GatesOfKeys(problem),
-       .dropout = problem.dropout,
-       .dropout_factors =
-           join(problem.dropout_factors.own, problem.dropout_factors.other)});
+       .dropout_factors = join(factors.own, factors.other)});
   AttentionForward result = {.context = output.context};
   if (problem.carry) {
     const int64_t other_keys = operands.other_key.size(2);

@@ -109,8 +109,7 @@ TEST_P(AttentionOnCudaTest, MatchesReferenceInHeadsOfTheBaseModel) {
   }
 }
 
-// The reference is given the factors that follow from the seed: the same
-// weights are dropped as on the CPU.
+// The reference drops them on the CPU.
 TEST_P(AttentionOnCudaTest, DropsTheSameWeightsAsTheCpu) {
   for (const ResidualAttention residual :
        {ResidualAttention::kOff, ResidualAttention::kSum,

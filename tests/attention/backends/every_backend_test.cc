@@ -78,6 +78,7 @@ void ExpectLayerGradientsOfDifferences(const AttentionStack& layers) {
   }
   const auto scalar = [&](AttentionImplementation implementation,
                           ScoreStorage storage) {
+    torch::manual_seed(5);
     torch::Tensor sum = torch::zeros({}, torch::kFloat64);
     SparseAttentionOutput below;
     for (SparseAttentionInput input : stack.layers) {
@@ -183,7 +184,6 @@ TEST_P(FusedBackendTest, MatchesReferenceWithoutLongTokens) {
   }
 }
 
-// The reference has a generator of its own, and is given the factors.
 TEST_P(FusedBackendTest, DropsTheSameWeightsForTheSameSeed) {
   for (const ResidualAttention residual :
        {ResidualAttention::kOff, ResidualAttention::kSum,
@@ -214,7 +214,7 @@ TEST_P(FusedBackendTest, DropsTheSameWeightsForTheSameSeed) {
 }
 
 // Some heads of a layer, computed by themselves.
-TEST_P(FusedBackendTest, DropsTheSameWeightsOfSomeHeads) {
+TEST_P(EveryBackendTest, DropsTheSameWeightsOfSomeHeads) {
   const AttentionCase c = {.longs = 90,
                            .globals = 9,
                            .radius = 12,
@@ -226,7 +226,7 @@ TEST_P(FusedBackendTest, DropsTheSameWeightsOfSomeHeads) {
     SparseAttentionInput input =
         AttentionStack(c, side, MakeAttention(c)).As(torch::kFloat32).layers[0];
     torch::manual_seed(4);
-    const torch::Tensor all = SparseAttention(input, GetParam()).context;
+    const torch::Tensor all = Run(input).context;
     constexpr int64_t kFirst = 1;
     const auto heads_of = [](torch::Tensor& tensor, int64_t axis) {
       tensor = tensor.narrow(axis, kFirst, 2);
@@ -240,12 +240,10 @@ TEST_P(FusedBackendTest, DropsTheSameWeightsOfSomeHeads) {
     }
     input.first_head = kFirst;
     torch::manual_seed(4);
-    EXPECT_TRUE(IsClose(SparseAttention(input, GetParam()).context,
-                        all.narrow(1, kFirst, 2), 1e-6));
+    EXPECT_TRUE(IsClose(Run(input).context, all.narrow(1, kFirst, 2), 1e-6));
     input.first_head = 0;
     torch::manual_seed(4);
-    EXPECT_FALSE(IsClose(SparseAttention(input, GetParam()).context,
-                         all.narrow(1, kFirst, 2), 1e-2));
+    EXPECT_FALSE(IsClose(Run(input).context, all.narrow(1, kFirst, 2), 1e-2));
   }
 }
 
@@ -393,11 +391,34 @@ TEST(BackendGradientsTest, AreThoseOfDifferences) {
                                       .value_dim = 4,
                                       .layers = 2,
                                       .residual = residual,
-                                      .causal = true},
+                                      .causal = true,
+                                      .dropout = 0.3},
                                      side);
       }
     }
   }
+}
+
+TEST(BackendGradientsTest, OfGradientsUnderDropoutAreThoseOfDifferences) {
+  OneLayer layer(
+      {.longs = 7, .radius = 2, .head_dim = 2, .value_dim = 3, .dropout = 0.3},
+      torch::kFloat64);
+  torch::Tensor& query = layer.input.operands.query;
+  query = query.detach().contiguous().requires_grad_(true);
+  EXPECT_TRUE(GradientsMatchDifferences(
+      [&] {
+        const torch::AutoGradMode record(true);
+        torch::manual_seed(5);
+        const torch::Tensor context =
+            SparseAttention(layer.input, AttentionImplementation::kReference)
+                .context;
+        return torch::autograd::grad({context.sin().sum()}, {query}, {},
+                                     /*retain_graph=*/true,
+                                     /*create_graph=*/true)[0]
+            .sin()
+            .sum();
+      },
+      {{"query", query}}, /*atol=*/1e-6));
 }
 
 // Documents of one token and of many, of fewer queries than keys and of more,

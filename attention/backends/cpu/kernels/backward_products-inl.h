@@ -96,6 +96,13 @@ class FloatBackwardProducts {
              inputs.context_gradient_stride, queries, head_.value_dim,
              sizes_.value, 1.0f, work_.context_gradient + n * sizes_.value);
   }
+  // Returns the dot product of the packed context gradient of query n with its
+  // context: of what MultiplyValues multiplies, else score gradients would not
+  // add up to 0 in a row.
+  HWY_INLINE float ContextDot(int64_t n, const float* context) const {
+    return DotProduct(work_.context_gradient + n * sizes_.value, context,
+                      head_.value_dim);
+  }
 
   HWY_INLINE void BeginChunk() {}
 
@@ -326,6 +333,10 @@ class RoundedBackwardProducts {
               work_.context_gradient + n * sizes_.value_depth);
     PackByColumn(gradient, stride, queries, head_.value_dim, sizes_.value, 1.0f,
                  work_.gradient_transposed + n * sizes_.value);
+  }
+  HWY_INLINE float ContextDot(int64_t n, const float* context) const {
+    return RoundedDotProduct(work_.context_gradient + n * sizes_.value_depth,
+                             context, head_.value_dim);
   }
 
   HWY_INLINE void BeginChunk() {

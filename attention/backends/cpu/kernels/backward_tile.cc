@@ -106,9 +106,8 @@ class Backward {
       products_.PackQueries(first, queries, n, inputs_,
                             RelativeScoresAreNeeded());
       for (int64_t i = first; i < first + queries; ++i) {
-        work_.delta[i - begin_] = DotProduct(
-            inputs_.context_gradient + i * inputs_.context_gradient_stride,
-            inputs_.context + i * inputs_.context_stride, head_.value_dim);
+        work_.delta[i - begin_] = products_.ContextDot(
+            i - begin_, inputs_.context + i * inputs_.context_stride);
       }
       FillRun(0.0f, queries * sizes.head,
               work_.query_gradient + n * sizes.head);

@@ -51,6 +51,22 @@ HWY_INLINE void RoundRows(const RoundedProducts& products, const float* from,
   }
 }
 
+// Returns the dot product of a row that RoundRows wrote, of which whole vectors
+// are read, with one of `count` floats.
+HWY_INLINE float RoundedDotProduct(const uint16_t* row, const float* floats,
+                                   int64_t count) {
+  const FloatTag tag;
+  const hn::Rebind<uint16_t, FloatTag> halves;
+  const hn::RebindToUnsigned<FloatTag> words;
+  FloatVector sum = hn::Zero(tag);
+  ForEachVector(0, count, [&](int64_t i, auto lanes) HWY_ATTR {
+    const auto word = hn::PromoteTo(words, hn::LoadU(halves, row + i));
+    sum = hn::MulAdd(hn::BitCast(tag, hn::ShiftLeft<16>(word)),
+                     lanes.Load(floats + i), sum);
+  });
+  return hn::GetLane(hn::SumOfLanes(tag, sum));
+}
+
 // Transposes words, each of a pair of bfloat16. They are moved as floats, with
 // which nothing is computed.
 HWY_INLINE void TransposeWords(const void* from, int64_t from_stride,

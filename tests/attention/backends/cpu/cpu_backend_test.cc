@@ -5,7 +5,7 @@
 // 768 of a tile, the 384 keys of a chunk, the radius and the window; head sizes
 // 1 to 130; none, one and many globals; hard and soft patterns, scattered
 // segments, examples shorter than their batch; all residual modes and ways of
-// storing scores; dropout, whose factors the reference is given.
+// storing scores; dropout.
 //
 // Carried scores are compared where tokens see each other: elsewhere the kernel
 // leaves 0.

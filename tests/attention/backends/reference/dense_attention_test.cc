@@ -162,23 +162,21 @@ TEST(DenseAttentionTest, HasTheRightGradients) {
        {"bias", input.relative.bias}}));
 }
 
-TEST(DenseAttentionTest, DropsWeightsAtTheGivenRateInTraining) {
-  torch::manual_seed(7);
-  DenseAttentionInput input;
-  input.query = torch::zeros({1, 1, 50, 4});
-  input.key = torch::zeros({1, 1, 400, 4});
-  input.value = torch::eye(400).reshape({1, 1, 400, 400});
-  input.dropout = 0.25;
-  const torch::Tensor weights = DenseAttention(input).context * 400;
-  const double dropped =
-      weights.eq(0).to(torch::kFloat64).mean().item<double>();
-  EXPECT_NEAR(dropped, 0.25, 0.02);
-  EXPECT_NEAR(weights.max().item<double>(), 1 / 0.75, 1e-5);
+TEST(DenseAttentionTest, DropsWeightsAfterTheSoftmax) {
+  DenseAttentionInput input = WorkedRow();
+  input.dropout_factors = Doubles({2, 0, 2}).reshape({1, 1, 1, 3});
+  const double expected = torch::softmax(Doubles({1.8, 0.175, -0.15}), 0)
+                              .dot(Doubles({2, 0, 6}))
+                              .item<double>();
+  EXPECT_NEAR(DenseAttention(input).context.item<double>(), expected, 1e-12);
 }
 
 TEST(DenseAttentionTest, RejectsOtherShapes) {
   DenseAttentionInput input = WorkedRow();
   input.previous = torch::zeros({1, 1, 3, 1}, torch::kFloat64);
+  EXPECT_THROW(DenseAttention(input), c10::Error);
+  input = WorkedRow();
+  input.dropout_factors = torch::ones({1, 1, 3, 1}, torch::kFloat64);
   EXPECT_THROW(DenseAttention(input), c10::Error);
   input = WorkedRow();
   input.mask = Mask("11");
