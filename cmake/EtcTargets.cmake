@@ -12,8 +12,8 @@ target_compile_options(etc_build_options INTERFACE
   $<$<NOT:$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>>:-Wshadow>
   -Wnon-virtual-dtor -Wcast-qual
   # Structs of options are made with designated initialisers that name only
-  # what differs from the defaults.
-  -Wno-missing-field-initializers
+  # what differs from the defaults. Examples are compiled as programs of others.
+  $<$<NOT:$<BOOL:$<TARGET_PROPERTY:ETC_IS_EXAMPLE>>>:-Wno-missing-field-initializers>
   # g++ collects garbage from 1 GB on, not from 128 MB: a tenth of its time, for
   # a tenth more memory.
   $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=1048576>

@@ -202,7 +202,7 @@ absl::StatusOr<EtcConfig> EtcConfigPreset(absl::string_view name) {
   }
   if (name == "large") {
     // RoBERTa's 50 265; the released SentencePiece model may differ by a few
-    // entries, so the tokenizer's size overrides this.
+    // entries (GuessesVocabularies).
     config.vocab_size = 50265;
     config.hidden_size = 1024;
     config.num_hidden_layers = 24;
@@ -219,6 +219,8 @@ absl::StatusOr<EtcConfig> EtcConfigPreset(absl::string_view name) {
                                           absl::StrJoin(names, "\" or \""),
                                           "\", but is \"", name, "\""));
 }
+
+bool GuessesVocabularies(absl::string_view preset) { return preset == "large"; }
 
 absl::StatusOr<EtcConfig> EtcConfigFromJson(
     const json& json, const std::string& source,

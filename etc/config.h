@@ -34,14 +34,14 @@ struct EtcConfig {
   int64_t vocab_size = 0;
   int64_t segment_vocab_size = 16;
   // Width of the token table; absent: `hidden_size`.
-  std::optional<int64_t> embedding_size;
+  std::optional<int64_t> embedding_size = std::nullopt;
   int64_t hidden_size = 768;
   int64_t num_hidden_layers = 12;
   int64_t num_attention_heads = 12;
   // Tokens a long token sees to each side.
   int64_t local_radius = 84;
   // Features per head; absent: hidden_size / num_attention_heads.
-  std::optional<int64_t> att_size_per_head;
+  std::optional<int64_t> att_size_per_head = std::nullopt;
   // Largest distance with a relative id of its own; 0: no relative ids.
   int64_t relative_pos_max_distance = 12;
   // Rows of each relative table; absent only without relative ids.
@@ -121,6 +121,10 @@ const char* SublayerName(Sublayer sublayer);
 //
 // kNotFound, with the names, for any other name.
 absl::StatusOr<EtcConfig> EtcConfigPreset(absl::string_view name);
+
+// Returns true if vocab_size and relative_vocab_size of the preset are guesses,
+// because they are not published: those of "large".
+bool GuessesVocabularies(absl::string_view preset);
 
 // Reads the fields of `json`; absent ones keep their default. A null means
 // "absent" for the optional fields and vocab_size, and "linear" for hidden_act,

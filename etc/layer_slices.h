@@ -17,7 +17,7 @@ struct LayerSlices {
   // pass, in files without a name, which are gone with the process; empty: in
   // memory. Both passes throw c10::Error, which names the directory, if a file
   // there cannot be created, written or read.
-  std::string directory;
+  std::string directory = {};
 };
 
 }  // namespace etc

@@ -44,10 +44,10 @@ struct LayerVisit {
   int64_t layer = 0;
   // One of the layer's two softmaxes, without values, for InspectAttention;
   // each call computes the projections of all tokens.
-  std::function<SparseAttentionInput(QuerySide side)> here;
+  std::function<SparseAttentionInput(QuerySide side)> here = {};
   // The softmax of the layer below, for InspectPastAttention; empty in the
   // first layer.
-  std::function<SparseAttentionInput(QuerySide side)> below;
+  std::function<SparseAttentionInput(QuerySide side)> below = {};
 };
 
 // The numbers inside a forward pass that are wanted; by default none, at no
@@ -59,17 +59,17 @@ struct Inspection {
   bool hidden_states = false;
   // Layers whose attention probabilities, and layers whose new and carried
   // scores are wanted.
-  std::vector<int64_t> probabilities_of;
-  std::vector<int64_t> scores_of;
+  std::vector<int64_t> probabilities_of = {};
+  std::vector<int64_t> scores_of = {};
   // The part of these layers: indices of heads, empty for all; and rows b *
   // length + t of each stream, undefined for all tokens, also of those whose
   // outputs are not computed (EtcInput::outputs).
-  std::vector<int64_t> heads;
-  OutputRows rows;
+  std::vector<int64_t> heads = {};
+  OutputRows rows = {};
   // Called before each layer, from the first; may be empty. For statistics over
   // more rows than fit in memory, of which one call may look at some after the
   // other.
-  std::function<void(const LayerVisit&)> visit;
+  std::function<void(const LayerVisit&)> visit = {};
 };
 
 // Without gradient.
@@ -77,50 +77,50 @@ struct Inspected {
   // Entry 0 is the embedded input, entry n the output of n layers, before any
   // final LayerNorm: [B, L, H] and [B, G, H]; the last entries are of
   // EtcInput::outputs.
-  std::vector<torch::Tensor> long_states;
-  std::vector<torch::Tensor> global_states;
+  std::vector<torch::Tensor> long_states = {};
+  std::vector<torch::Tensor> global_states = {};
   // By layer. Shapes: FourBlocks (attention/inspection.h). Probabilities are
   // undefined unless asked for, as are scores.
-  std::map<int64_t, AttentionView> layers;
+  std::map<int64_t, AttentionView> layers = {};
 };
 
 // Input of the encoder. B batch, L long length, G global length, H hidden. Ids
 // are int64 or int32.
 struct EtcInput {
-  torch::Tensor token_ids;         // [B, L]
-  torch::Tensor global_token_ids;  // [B, G]
+  torch::Tensor token_ids = {};         // [B, L]
+  torch::Tensor global_token_ids = {};  // [B, G]
   // Visibility and relative ids. Default: all tokens are those of one document,
   // none is padding; long tokens see their window and all global ones, which
   // see everything, with the relative ids of their distances
   // (AttentionInputs::Everything, relative_pos_max_distance). Padded and Packed
   // have that distance where it is left out. Given distances, those of patterns
   // too, are the model's, or 0 for no relative ids.
-  AttentionInputs attention;
+  AttentionInputs attention = {};
 
   // Each may be undefined.
-  torch::Tensor segment_ids;             // [B, L]; undefined: all 1
-  torch::Tensor global_segment_ids;      // [B, G]; undefined: all 0
-  torch::Tensor position_ids;            // [B, L]; undefined: 0, 1, ...
-  torch::Tensor global_position_ids;     // [B, G]
-  torch::Tensor long_embedding_adder;    // [B, L, H]
-  torch::Tensor global_embedding_adder;  // [B, G, H]
+  torch::Tensor segment_ids = {};             // [B, L]; undefined: all 1
+  torch::Tensor global_segment_ids = {};      // [B, G]; undefined: all 0
+  torch::Tensor position_ids = {};            // [B, L]; undefined: 0, 1, ...
+  torch::Tensor global_position_ids = {};     // [B, G]
+  torch::Tensor long_embedding_adder = {};    // [B, L, H]
+  torch::Tensor global_embedding_adder = {};  // [B, G, H]
 
   // Rows of the output to compute; default: all.
-  OutputRows outputs;
+  OutputRows outputs = {};
   // Numbers inside the pass to return as EtcOutput::inspected; default: none.
-  Inspection inspect;
+  Inspection inspect = {};
 };
 
 // Output of the last layer, and the scores carried so far.
 struct EtcOutput {
-  torch::Tensor long_output;    // [B, L, H]; of rows: [R, H]
-  torch::Tensor global_output;  // [B, G, H]; of rows: [S, H]
+  torch::Tensor long_output = {};    // [B, L, H]; of rows: [R, H]
+  torch::Tensor global_output = {};  // [B, G, H]; of rows: [S, H]
   // Scores that the last layer would carry on; undefined with residual
   // attention off, and where layers are computed in slices. After the backward
   // pass, reading them throws c10::Error unless they are stored. The scores of
   // a stream of which no row is asked for have no queries.
-  ResidualScores scores;
-  Inspected inspected;
+  ResidualScores scores = {};
+  Inspected inspected = {};
 };
 
 // The ETC encoder (Ainslie et al. 2020; doc/model.md 7) with residual attention

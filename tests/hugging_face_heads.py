@@ -3,10 +3,10 @@
 
   python3 tests/hugging_face_heads.py [BUILD]     # default: build/release
 
-Makes a small random BertForSequenceClassification and BertForQuestionAnswering,
-saves both with save_pretrained, and has tasks/glue/task_test import them and
-compare logits of rows of the sample of glue. Says so and ends where the Python
-packages torch and transformers are missing.
+Makes a small random BertForSequenceClassification, BertForQuestionAnswering and
+BertForTokenClassification, saves each with save_pretrained, and has
+tasks/glue/task_test import them and compare logits of rows of the sample of glue.
+Says so and ends where the Python packages torch and transformers are missing.
 """
 import json
 import os
@@ -51,9 +51,11 @@ def write_model(kind, vocabulary, folder):
       with torch.no_grad():
         output = model(input_ids=torch.tensor([[ids[word] for word in words]]),
                        token_type_ids=torch.tensor([types]))
-      logits.append(output.logits[0].tolist() if "logits" in output else
-                    [output.start_logits[0].tolist(),
-                     output.end_logits[0].tolist()])
+      if "logits" not in output:
+        logits.append([output.start_logits[0].tolist(),
+                       output.end_logits[0].tolist()])
+      else:  # those of tokens with the outputs first, as the two above
+        logits.append(output.logits[0].t().tolist())
   (folder / "logits.json").write_text(json.dumps(logits))
 
 
@@ -63,7 +65,8 @@ def main():
   vocabulary = (SAMPLE / "vocab.txt").read_text().split("\n")[:-1]
   with tempfile.TemporaryDirectory() as folder:
     for kind in (transformers.BertForSequenceClassification,
-                 transformers.BertForQuestionAnswering):
+                 transformers.BertForQuestionAnswering,
+                 transformers.BertForTokenClassification):
       write_model(kind, vocabulary, pathlib.Path(folder) / kind.__name__)
     # CTest knows the program that has the test.
     done = subprocess.run(

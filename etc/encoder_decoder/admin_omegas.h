@@ -19,8 +19,8 @@ namespace etc {
 // feed-forward, of a decoder layer self attention, cross attention and
 // feed-forward. A stack of another sublayer than "admin" has none.
 struct AdminOmegas {
-  std::vector<double> encoder;
-  std::vector<double> decoder;
+  std::vector<double> encoder = {};
+  std::vector<double> decoder = {};
 };
 
 // The omega of all blocks of a stack of `blocks` that is not profiled,

@@ -29,9 +29,9 @@ struct BeamSearchOptions {
 
 // A finished translation.
 struct BeamHypothesis {
-  std::vector<int64_t> tokens;  // the last is kEndId
-  double score = 0;             // log-probability / length^length_penalty
-  double log_probability = 0;   // in nats, with the unknown penalty
+  std::vector<int64_t> tokens = {};  // the last is kEndId
+  double score = 0;                  // log-probability / length^length_penalty
+  double log_probability = 0;        // in nats, with the unknown penalty
 };
 
 // A step of a search: the hypotheses that are continued, `width` for each
@@ -40,11 +40,11 @@ struct BeamStep {
   int64_t width = 1;
   // Places of these sentences among those of the step before (in the first:
   // among all).
-  std::vector<int64_t> sentences;
+  std::vector<int64_t> sentences = {};
   // Rows of the step before that the hypotheses continue (in the first: their
   // sentences), and their last tokens (kEndId, with which decoders begin).
-  std::vector<int64_t> parents;
-  std::vector<int64_t> tokens;
+  std::vector<int64_t> parents = {};
+  std::vector<int64_t> tokens = {};
 };
 
 // Gives the log-probabilities of the next token, [rows, vocabulary] row-major.

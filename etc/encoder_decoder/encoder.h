@@ -24,9 +24,9 @@ struct ProfiledStream;
 
 // An encoder's output, as cross attention reads it.
 struct DecoderMemory {
-  torch::Tensor states;  // [B, S, d]
+  torch::Tensor states = {};  // [B, S, d]
   // [B, S] bool, true for tokens, which cross attention sees; undefined: all.
-  torch::Tensor mask;
+  torch::Tensor mask = {};
 };
 
 // The output of an ETC encoder over long sources: the global tokens, then the

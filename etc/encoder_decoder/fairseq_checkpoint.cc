@@ -20,6 +20,8 @@ using Json = nlohmann::json;
 
 constexpr char kSourceTable[] = "encoder.embed_tokens.weight";
 constexpr char kTargetTable[] = "decoder.embed_tokens.weight";
+// The output table of later versions, which may be the decoder's.
+constexpr char kOutputTable[] = "decoder.output_projection.weight";
 // Options of ours among those of fairseq, named as in EncoderDecoderConfig.
 constexpr char kResidualDecay[] = "residual_decay";
 // The epsilon of every LayerNorm of fairseq.
@@ -84,6 +86,22 @@ std::string SublayerOf(const TensorReader& reader, const std::string& stack) {
                                                             : "post_norm";
 }
 
+// The value of share_embeddings by which tables are equal.
+absl::StatusOr<std::string> SharingOf(const TensorReader& reader) {
+  if (Has(reader, "decoder.embed_out")) {
+    return "none";
+  }
+  ETC_ASSIGN_OR_RETURN(const torch::Tensor source, reader.Read(kSourceTable));
+  ETC_ASSIGN_OR_RETURN(const torch::Tensor target, reader.Read(kTargetTable));
+  if (Has(reader, kOutputTable)) {
+    ETC_ASSIGN_OR_RETURN(const torch::Tensor output, reader.Read(kOutputTable));
+    if (!output.equal(target)) {
+      return "none";
+    }
+  }
+  return source.equal(target) ? "all" : "decoder";
+}
+
 // Sets what the tensors say.
 absl::Status TakeSizes(const TensorReader& reader,
                        EncoderDecoderConfig* config) {
@@ -113,12 +131,7 @@ absl::Status TakeSizes(const TensorReader& reader,
   config->intermediate_size = inner.empty() ? 0 : inner[0];
   config->encoder_sublayer = SublayerOf(reader, "encoder");
   config->decoder_sublayer = SublayerOf(reader, "decoder");
-  config->share_embeddings = "none";
-  if (!Has(reader, "decoder.embed_out")) {
-    ETC_ASSIGN_OR_RETURN(const torch::Tensor ours, reader.Read(kSourceTable));
-    ETC_ASSIGN_OR_RETURN(const torch::Tensor theirs, reader.Read(kTargetTable));
-    config->share_embeddings = ours.equal(theirs) ? "all" : "decoder";
-  }
+  ETC_ASSIGN_OR_RETURN(config->share_embeddings, SharingOf(reader));
   return absl::OkStatus();
 }
 
@@ -255,7 +268,7 @@ absl::StatusOr<Json> FairseqOptions(const EncoderDecoderConfig& config) {
 
 bool IsFairseqTranslation(const TensorReader& reader) {
   return Has(reader, kSourceTable) && Has(reader, kTargetTable) &&
-         Has(reader, "decoder.layers.0.encoder_attn.in_proj_weight");
+         Has(reader, "decoder.layers.0.encoder_attn.out_proj.weight");
 }
 
 bool HasFairseqOptions(const TensorReader& reader) {

@@ -3,6 +3,7 @@
 #include <torch/utils.h>
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,22 @@
 namespace etc {
 namespace {
 
+// Names that differ between versions of fairseq.
+struct FairseqLayout {
+  // Three tensors, q_proj, k_proj and v_proj, in the place of one, in_proj.
+  bool splits_projections = false;
+  // decoder.output_projection in the place of decoder.embed_out, there also if
+  // it is one with the decoder's table.
+  bool has_output_projection = false;
+};
+
+FairseqLayout LayoutOf(const TensorReader& reader) {
+  return {.splits_projections =
+              reader.Find("encoder.layers.0.self_attn.q_proj.weight").ok(),
+          .has_output_projection =
+              reader.Find("decoder.output_projection.weight").ok()};
+}
+
 // A tensor of fairseq's, and ours that it is made of: one, or three of which
 // the rows stand one behind the other.
 struct FairseqParameter {
@@ -25,8 +42,9 @@ struct FairseqParameter {
 // Collects the parameters of a model.
 class FairseqParameters {
  public:
-  explicit FairseqParameters(const EncoderDecoderConfig& config)
-      : config_(config) {
+  FairseqParameters(const EncoderDecoderConfig& config,
+                    const FairseqLayout& layout)
+      : config_(config), layout_(layout) {
     AddTables();
     for (int64_t i = 0; i < config.num_encoder_layers; ++i) {
       AddEncoderLayer(i);
@@ -46,12 +64,16 @@ class FairseqParameters {
 
  private:
   void AddTables() {
-    const bool shares_all = config_.share_embeddings == "all";
-    all_.push_back({"encoder.embed_tokens.weight", {"embedding.weight"}});
-    all_.push_back(
-        {"decoder.embed_tokens.weight",
-         {shares_all ? "embedding.weight" : "decoder.embedding.weight"}});
-    if (config_.share_embeddings == "none") {
+    const std::string source = "embedding.weight";
+    const std::string target =
+        config_.share_embeddings == "all" ? source : "decoder.embedding.weight";
+    const bool has_own_output = config_.share_embeddings == "none";
+    all_.push_back({"encoder.embed_tokens.weight", {source}});
+    all_.push_back({"decoder.embed_tokens.weight", {target}});
+    if (layout_.has_output_projection) {
+      all_.push_back({"decoder.output_projection.weight",
+                      {has_own_output ? "decoder.output" : target}});
+    } else if (has_own_output) {
       all_.push_back({"decoder.embed_out", {"decoder.output"}});
     }
   }
@@ -65,11 +87,17 @@ class FairseqParameters {
 
   // One residual block around attention.
   void AddAttention(const std::string& name, const std::string& ours) {
-    for (const char* const part : {"weight", "bias"}) {
-      all_.push_back({absl::StrCat(name, ".in_proj_", part),
-                      {absl::StrCat(ours, ".query.", part),
-                       absl::StrCat(ours, ".key.", part),
-                       absl::StrCat(ours, ".value.", part)}});
+    if (layout_.splits_projections) {
+      Add(name + ".q_proj", ours + ".query");
+      Add(name + ".k_proj", ours + ".key");
+      Add(name + ".v_proj", ours + ".value");
+    } else {
+      for (const char* const part : {"weight", "bias"}) {
+        all_.push_back({absl::StrCat(name, ".in_proj_", part),
+                        {absl::StrCat(ours, ".query.", part),
+                         absl::StrCat(ours, ".key.", part),
+                         absl::StrCat(ours, ".value.", part)}});
+      }
     }
     Add(name + ".out_proj", ours + ".output");
     Add(name + "_layer_norm", ours + "_norm");
@@ -110,8 +138,26 @@ class FairseqParameters {
   }
 
   const EncoderDecoderConfig& config_;
+  const FairseqLayout layout_;
   std::vector<FairseqParameter> all_;
 };
+
+// Checks that tensors which are one tensor of ours are equal.
+absl::Status CheckSharedTables(const FairseqParameters& fairseq,
+                               const NamedTensors& read,
+                               const std::string& path) {
+  std::map<std::string, std::string> names;  // fairseq's first of each of ours
+  for (const FairseqParameter& parameter : fairseq.all()) {
+    const auto [first, is_new] =
+        names.emplace(parameter.ours[0], parameter.name);
+    if (!is_new && !read.at(first->second).equal(read.at(parameter.name))) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          path, ": ", first->second, " and ", parameter.name,
+          " should be equal, as share_embeddings says, but differ"));
+    }
+  }
+  return absl::OkStatus();
+}
 
 absl::Status CheckHasFairseqNames(const EncoderDecoderConfig& config) {
   if (config.encoder_sublayer == "rezero" ||
@@ -141,7 +187,7 @@ absl::StatusOr<NamedTensors> FairseqTensors(const EncoderDecoder& model) {
     }
   }
   const torch::NoGradGuard no_grad;
-  const FairseqParameters fairseq(config);
+  const FairseqParameters fairseq(config, FairseqLayout());
   NamedTensors tensors;
   for (const FairseqParameter& parameter : fairseq.all()) {
     std::vector<torch::Tensor> parts;
@@ -160,7 +206,7 @@ absl::Status LoadFairseqTensors(const TensorReader& reader,
   ETC_RETURN_IF_ERROR(CheckHasFairseqNames(config));
   const torch::NoGradGuard no_grad;
   const auto parameters = model->named_parameters();
-  const FairseqParameters fairseq(config);
+  const FairseqParameters fairseq(config, LayoutOf(reader));
   NamedTensors read;
   for (const FairseqParameter& parameter : fairseq.all()) {
     const torch::Tensor& part = parameters[parameter.ours[0]];
@@ -179,14 +225,7 @@ absl::Status LoadFairseqTensors(const TensorReader& reader,
                        "has no such parameter"));
     }
   }
-  const char* const tables[] = {"encoder.embed_tokens.weight",
-                                "decoder.embed_tokens.weight"};
-  if (config.share_embeddings == "all" &&
-      !read.at(tables[0]).equal(read.at(tables[1]))) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        reader.path(), ": ", tables[0], " and ", tables[1],
-        " should be equal where share_embeddings is \"all\", but differ"));
-  }
+  ETC_RETURN_IF_ERROR(CheckSharedTables(fairseq, read, reader.path()));
   for (const FairseqParameter& parameter : fairseq.all()) {
     const auto count = static_cast<int64_t>(parameter.ours.size());
     const std::vector<torch::Tensor> parts =

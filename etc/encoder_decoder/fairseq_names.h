@@ -17,7 +17,9 @@ namespace etc {
 absl::StatusOr<NamedTensors> FairseqTensors(const EncoderDecoder& model);
 
 // Fills a model from such tensors, in a file of torch.save (whose dictionary
-// may hold them as "model", beside other things) or of any other format. The
+// may hold them as "model", beside other things) or of any other format. Names
+// of later versions are read too: q_proj, k_proj and v_proj of each attention,
+// and decoder.output_projection, the decoder's table or that of the output. The
 // model's configuration says what should be there; gates, which no file has,
 // stay. Tensors called "version" or "_float_tensor", which have no meaning, are
 // passed over. All or nothing.

@@ -14,7 +14,7 @@ namespace etc {
 
 // A search, and how its lengths follow from those of the sources.
 struct TranslateOptions {
-  BeamSearchOptions beam;
+  BeamSearchOptions beam = {};
   // a: an output has at most floor(a S + beam.max_length) tokens in front of
   // the end, S being the length of the longest source of the batch, padding and
   // end included; and never more than the decoder's positions but one. With

@@ -11,12 +11,12 @@ namespace etc {
 
 // Tokens of a decoder and their targets. d hidden size, V vocabulary.
 struct SmoothedLossInput {
-  torch::Tensor states;  // [..., d]
-  torch::Tensor weight;  // [V, d], the output table
+  torch::Tensor states = {};  // [..., d]
+  torch::Tensor weight = {};  // [V, d], the output table
   // The same in products, LinearProducts::Weight(weight), which says their
   // precision; left out: LibTorch's products.
-  LinearInput factor;
-  torch::Tensor targets;  // [...] int64, in [0, V)
+  LinearInput factor = {};
+  torch::Tensor targets = {};  // [...] int64, in [0, V)
   // Tokens with this target, padding, have no loss.
   int64_t ignored = 1;
   // epsilon, in [0, 1).
@@ -27,8 +27,8 @@ struct SmoothedLossInput {
 struct SmoothedLoss {
   // Sums over the tokens that are not ignored, scalars in the dtype of the
   // states, in nats; `nll`, that of the targets alone, without gradient.
-  torch::Tensor loss;
-  torch::Tensor nll;
+  torch::Tensor loss = {};
+  torch::Tensor nll = {};
   int64_t tokens = 0;
 };
 

@@ -45,8 +45,9 @@ absl::Status WriteTensorFlowTensors(const std::string& prefix,
 // read when they are asked for. Copies share the open files.
 class TensorReader {
  public:
-  // `path` is a file or directory of safetensors or of torch.save, also in
-  // shards, or a TensorFlow V2 checkpoint (doc/weights.md).
+  // `path` is a file or directory of safetensors or of Python's torch.save,
+  // also in shards, or a TensorFlow V2 checkpoint (doc/weights.md). What C++
+  // torch::save writes is none of these: WriteTensors is for that.
   //   kNotFound         there are no weights, or a shard is missing
   //   kInvalidArgument  the files are malformed; says where (doc/formats.md)
   static absl::StatusOr<TensorReader> Open(const std::string& path);
@@ -86,12 +87,12 @@ absl::Status CheckFinite(const std::string& path, const NamedTensors& tensors);
 
 // Outcome of loading for each tensor. Names in order.
 struct LoadReport {
-  std::vector<std::string> loaded;
-  std::vector<std::string> missing;     // in the destination only
-  std::vector<std::string> unexpected;  // in the file only
-  std::vector<std::string> converted;   // of another floating dtype
+  std::vector<std::string> loaded = {};
+  std::vector<std::string> missing = {};     // in the destination only
+  std::vector<std::string> unexpected = {};  // in the file only
+  std::vector<std::string> converted = {};   // of another floating dtype
   // Messages for people; of LoadEncoderWeights (convert.h) alone.
-  std::vector<std::string> notices;
+  std::vector<std::string> notices = {};
 };
 
 // The names that the file and the destination must have in common.

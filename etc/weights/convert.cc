@@ -19,6 +19,7 @@
 #include "base/status_macros.h"
 #include "etc/residual_choice.h"
 #include "etc/weights/import_plan.h"
+#include "etc/weights/pooling_file.h"
 #include "etc/weights/pretraining_heads.h"
 #include "etc/weights/source_config.h"
 #include "etc/weights/tokenizer_statements.h"
@@ -255,6 +256,7 @@ absl::Status WriteImport(const ImportPlan& plan, uint64_t seed,
                        ReadImport(plan, seed, directory));
   ETC_RETURN_IF_ERROR(CreateDirectories(directory));
   ETC_RETURN_IF_ERROR(CopyTokenizer(plan.tokenizer, directory));
+  ETC_RETURN_IF_ERROR(CopyPoolingFile(plan.file.source.path, directory));
   ETC_RETURN_IF_ERROR(WriteFileAtomically(directory + "/etc_config.json",
                                           EtcConfigToJson(plan.config)));
   return WriteTensors(absl::StrCat(directory, "/", kOurWeights), tensors,

@@ -15,21 +15,21 @@ namespace etc {
 // Source of an import, and the changes made on the way.
 struct ImportOptions {
   // Weights of any origin: see doc/weights.md.
-  std::string source;
+  std::string source = {};
   // True to lift BERT to ETC (doc/model.md 11). Otherwise it stays BERT, in our
   // files.
   bool lift = false;
   // "off", "sum", "mean", "decay" or "gate", or with a number "decay=0.95" (its
   // beta) or "gate=0.5" (gates that the source lacks), for a source that does
   // not say what it was trained with; empty: as the source says.
-  std::string residual_attention;
+  std::string residual_attention = {};
   // The rows of the segment table when BERT is lifted: BERT's row 0, which it
   // used for all tokens of a single text, in every row; or rows by index as far
   // as BERT has them (doc/formats.md 3.4).
   bool segments_by_index = false;
   // The row of the source with the same piece for each row of the result's
   // token table, or -1. Empty: the vocabularies are the same.
-  std::vector<int64_t> token_rows;
+  std::vector<int64_t> token_rows = {};
   // True to convert heads as well (pretraining_heads.h), as far as the source
   // has them, and the labels of a classifier. Lifting leaves out the pooler and
   // what reads it, and the answer span: ETC is not pre-trained with them.
@@ -62,12 +62,12 @@ absl::StatusOr<LoadReport> LoadEncoderWeights(const std::string& path,
 // File formats of an export: those of HuggingFace and of TensorFlow.
 enum class ExportFormat { kSafetensors, kTensorFlow };
 
-// Result of ExportEncoder.
+// Result of ExportWeights.
 struct ExportReport {
-  std::vector<std::string> written;  // paths, the weights last
+  std::vector<std::string> written = {};  // paths, the weights last
   // Names of heads that were left behind, since the format has none like them,
   // and the reason why a vocabulary was.
-  std::vector<std::string> warnings;
+  std::vector<std::string> warnings = {};
 };
 
 // Writes the encoder of any source into `directory` as the project of its kind

@@ -17,6 +17,7 @@
 #include "etc/weights/convert.h"
 #include "etc/weights/gates.h"
 #include "etc/weights/import_plan.h"
+#include "etc/weights/pooling_file.h"
 #include "etc/weights/pretraining_heads.h"
 #include "etc/weights/roberta_names.h"
 #include "etc/weights/source_config.h"
@@ -344,6 +345,7 @@ absl::StatusOr<ExportReport> ExportWeights(const std::string& source,
                  .has_types = config.segment_vocab_size > 1},
                 tokenizer, directory)
           : CopyTokenizer(tokenizer, directory));
+  ETC_RETURN_IF_ERROR(CopyPoolingFile(source, directory));
   if (!tokenizer.type.empty()) {
     report.written.push_back(
         absl::StrCat(directory, "/", VocabularyFileName(tokenizer.type)));

@@ -8,6 +8,7 @@
 #include "base/json_text.h"
 #include "base/status_macros.h"
 #include "etc/weights/import_plan.h"
+#include "etc/weights/pooling_file.h"
 #include "etc/weights/pretraining_heads.h"
 #include "etc/weights/source_config.h"
 #include "etc/weights/tokenizer_statements.h"
@@ -20,7 +21,8 @@ namespace {
 using nlohmann::json;
 
 constexpr char kTransformersConfig[] = "config.json";
-constexpr char kClassifierClass[] = "RealEtcForSequenceClassification";
+constexpr char kTextsClass[] = "RealEtcForSequenceClassification";
+constexpr char kTokensClass[] = "RealEtcForTokenClassification";
 constexpr char kEncoderClass[] = "RealEtcModel";
 
 // The place of a class in the first file of the code.
@@ -33,16 +35,21 @@ std::string InCode(const char* name) {
 std::string TransformersConfig(const ImportPlan& plan,
                                const TextLimits& limits) {
   json object = json::parse(EtcConfigToJson(plan.config));
-  const bool classifies = ClassifiesTexts(plan.file.source);
+  const SourceWeights& source = plan.file.source;
+  const bool of_texts = ClassifiesTexts(source);
+  const bool of_tokens = ClassifiesTokens(source);
   object.update(HuggingFaceFieldsToJson(
       plan.hugging_face,
-      classifies ? NumClassifierOutputs(plan.file.source) : 0));
+      of_texts || of_tokens ? NumClassifierOutputs(source) : 0));
   object["model_type"] = kRealEtcModelType;
-  object["architectures"] = {classifies ? kClassifierClass : kEncoderClass};
+  object["architectures"] = {of_texts    ? kTextsClass
+                             : of_tokens ? kTokensClass
+                                         : kEncoderClass};
   object["auto_map"] = {
       {"AutoConfig", InCode("RealEtcConfig")},
       {"AutoModel", InCode(kEncoderClass)},
-      {"AutoModelForSequenceClassification", InCode(kClassifierClass)}};
+      {"AutoModelForSequenceClassification", InCode(kTextsClass)},
+      {"AutoModelForTokenClassification", InCode(kTokensClass)}};
   object["max_long_length"] = limits.max_long_length;
   object["max_global_length"] = limits.max_global_length;
   object["sentences"] = limits.sentences;
@@ -86,6 +93,7 @@ absl::StatusOr<ExportReport> ExportForTransformers(
                                                 : limits.max_global_length,
        .has_types = plan.config.segment_vocab_size > 1},
       plan.tokenizer, directory));
+  ETC_RETURN_IF_ERROR(CopyPoolingFile(source, directory));
   if (!plan.tokenizer.type.empty()) {
     report.written.push_back(
         absl::StrCat(directory, "/", VocabularyFileName(plan.tokenizer.type)));

@@ -255,6 +255,11 @@ bool ClassifiesTexts(const SourceWeights& source) {
          !source.hugging_face.chooses();
 }
 
+bool ClassifiesTokens(const SourceWeights& source) {
+  return NumClassifierOutputs(source) > 0 && !ClassifiesTexts(source) &&
+         !source.hugging_face.chooses();
+}
+
 std::vector<PretrainingHead> AllHeads() {
   std::vector<PretrainingHead> all(std::begin(kAllPretrainingHeads),
                                    std::end(kAllPretrainingHeads));

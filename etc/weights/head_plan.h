@@ -56,6 +56,8 @@ int64_t NumClassifierOutputs(const SourceWeights& source);
 // BertForSequenceClassification and RobertaForSequenceClassification, not each
 // token or choice. False without a classifier or a pooler.
 bool ClassifiesTexts(const SourceWeights& source);
+// True if it reads each token, as in BertForTokenClassification.
+bool ClassifiesTokens(const SourceWeights& source);
 
 // Plans which of the wanted heads are filled from the source, for an encoder of
 // the configuration `target`, whose sizes PlanWeights has found to fit. A

@@ -19,7 +19,7 @@ enum class PretrainingHead {
   kNsp,     // next sentence, of what the pooler gives
   kCpc,     // the kernel of the contrastive loss
   // BertForSequenceClassification: classes, or a score, from the pooler's
-  // output.
+  // output. BertForTokenClassification: classes of each token.
   kClassifier,
   // BertForQuestionAnswering: begin and end of the answer, of each token.
   kAnswerSpan,

@@ -41,6 +41,12 @@ std::string Respelt(NameStyle style, absl::string_view name) {
   return absl::StrCat(name, last == "gamma" ? "weight" : "bias");
 }
 
+// Returns true for a tensor of an encoder-decoder, of ours or of fairseq's.
+bool IsCrossAttention(absl::string_view name) {
+  return absl::StartsWith(name, "decoder.layers.0.cross_attention.") ||
+         absl::StartsWith(name, "decoder.layers.0.encoder_attn.");
+}
+
 absl::Status NotRecognized(const std::vector<std::string>& names,
                            const std::string& source) {
   if (std::find(names.begin(), names.end(), kObjectGraphKey) != names.end()) {
@@ -49,6 +55,13 @@ absl::Status NotRecognized(const std::vector<std::string>& names,
         ": an object-based TensorFlow 2 checkpoint, whose keys are paths of "
         "attributes; expected one with the names of variables, as TensorFlow 1 "
         "writes them"));
+  }
+  if (std::any_of(names.begin(), names.end(), IsCrossAttention)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        source,
+        ": a translation model, which has a decoder: expected an encoder; "
+        "`realetc translate` runs such a model, or one that `realetc import` "
+        "made of fairseq's"));
   }
   std::vector<std::string> tables;
   for (const Anchor& anchor : kAnchors) {

@@ -195,6 +195,15 @@ std::string FileBesideWeights(const std::string& path,
 }
 
 absl::StatusOr<SourceConfig> ReadSourceConfig(const std::string& path) {
+  // First: save_pretrained of transformers, into the directory of an export,
+  // replaces config.json and the weights, but leaves etc_config.json.
+  const std::string hugging_face = FileBesideWeights(path, kConfigJson);
+  if (!hugging_face.empty()) {
+    ETC_ASSIGN_OR_RETURN(const json fields, ReadJsonFile(hugging_face));
+    if (IsOfTransformersExport(fields)) {
+      return OurConfigFromJson(fields, hugging_face);
+    }
+  }
   SourceConfig source;
   source.path = FileBesideWeights(path, "etc_config.json");
   if (!source.path.empty()) {
@@ -206,13 +215,6 @@ absl::StatusOr<SourceConfig> ReadSourceConfig(const std::string& path) {
                                              field, "\" is ignored"));
     }
     return source;
-  }
-  const std::string hugging_face = FileBesideWeights(path, kConfigJson);
-  if (!hugging_face.empty()) {
-    ETC_ASSIGN_OR_RETURN(const json fields, ReadJsonFile(hugging_face));
-    if (IsOfTransformersExport(fields)) {
-      return OurConfigFromJson(fields, hugging_face);
-    }
   }
   const auto names = NamesOfTensors(path);
   return ReadBertSourceConfig(path, names.has_value() ? &*names : nullptr);

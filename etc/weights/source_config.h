@@ -36,9 +36,10 @@ struct SourceConfig {
   std::vector<std::string> warnings;
 };
 
-// Reads the first that exists of etc_config.json, bert_config.json and
-// config.json, which may be that of ExportForTransformers. Beside tensors in
-// HuggingFace's names as ReadBertSourceConfig.
+// Reads the first that exists of a config.json of ExportForTransformers, which
+// transformers keeps up to date, etc_config.json, bert_config.json and any
+// other config.json. Beside tensors in HuggingFace's names as
+// ReadBertSourceConfig.
 //   kNotFound         none does
 //   kInvalidArgument  it is invalid
 absl::StatusOr<SourceConfig> ReadSourceConfig(const std::string& path);

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <limits>
 #include <optional>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -19,7 +20,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/counted.h"
+#include "base/directory.h"
 #include "base/file.h"
+#include "base/file_operations.h"
 #include "base/json_text.h"
 #include "base/path_lookup.h"
 #include "base/status_macros.h"
@@ -506,6 +509,62 @@ absl::StatusOr<TokenizerFiles> FindTokenizer(const std::string& path) {
                               std::string(tokenizer.status().message())};
   }
   return tokenizer;
+}
+
+absl::StatusOr<std::string> DictionaryBeside(const std::string& weights) {
+  std::error_code error;
+  const std::string folder = std::filesystem::is_directory(weights, error)
+                                 ? weights
+                                 : FolderOf(weights);
+  const std::string joint = folder + "/dict.txt";
+  ETC_ASSIGN_OR_RETURN(const bool has_joint, EntryExists(joint));
+  if (has_joint) {
+    return joint;
+  }
+  std::vector<std::string> paths;
+  for (std::filesystem::directory_iterator entry(folder, error), end;
+       !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    std::error_code ignored;
+    if (absl::StartsWith(name, "dict.") && absl::EndsWith(name, ".txt") &&
+        !entry->is_directory(ignored)) {
+      paths.push_back(entry->path().string());
+    }
+  }
+  if (error) {
+    return ErrnoStatus(error.value(), "list", folder);
+  }
+  std::sort(paths.begin(), paths.end());
+  std::string contents;  // of the first one
+  for (const std::string& path : paths) {
+    ETC_ASSIGN_OR_RETURN(std::string lines,
+                         ReadFile(path, kMostVocabularyBytes));
+    if (path == paths.front()) {
+      contents = std::move(lines);
+    } else if (lines != contents) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          paths.front(), " and ", path,
+          " should be equal, the joint vocabulary of both languages, but "
+          "differ"));
+    }
+  }
+  return paths.empty() ? std::string() : paths.front();
+}
+
+absl::StatusOr<TokenizerFiles> FindTranslationTokenizer(
+    const std::string& path, const std::string& type) {
+  const std::string pieces =
+      FileBesideWeights(path, VocabularyFileName(kSentencePiece));
+  if (!pieces.empty() && type != kDictionary) {
+    return TokenizerFiles{.type = kSentencePiece, .vocabulary = pieces};
+  }
+  ETC_ASSIGN_OR_RETURN(const std::string dictionary, DictionaryBeside(path));
+  if (!dictionary.empty()) {
+    return TokenizerFiles{.type = kDictionary, .vocabulary = dictionary};
+  }
+  return pieces.empty()
+             ? TokenizerFiles()
+             : TokenizerFiles{.type = kSentencePiece, .vocabulary = pieces};
 }
 
 absl::StatusOr<TokenizerFiles> DescribeTokenizerAt(const std::string& path) {

@@ -46,6 +46,19 @@ struct TokenizerFiles {
 //   sentencepiece.bpe.model alone, whose ids are not those of checkpoints
 absl::StatusOr<TokenizerFiles> FindTokenizer(const std::string& path);
 
+// The dictionary of fairseq beside weights, a file or a directory: dict.txt, or
+// the first of files dict.LANGUAGE.txt, which are equal if the vocabulary is
+// joint. Empty if there is none.
+//   kInvalidArgument  files dict.LANGUAGE.txt that differ
+// and the errors of reading a file or listing the directory.
+absl::StatusOr<std::string> DictionaryBeside(const std::string& weights);
+
+// Finds the vocabulary of translation beside weights: tokenizer.model, or what
+// DictionaryBeside finds; of both that of `type`.
+//   errors of DictionaryBeside
+absl::StatusOr<TokenizerFiles> FindTranslationTokenizer(
+    const std::string& path, const std::string& type);
+
 // Reads how the vocabulary in the file `vocabulary`, of the given type, is
 // used, from all files in its directory that say so: of WordPiece
 // tokenizer.json (also as the vocabulary itself), tokenizer_config.json,

@@ -77,7 +77,7 @@ std::vector<TensorCopy> CopiesOf(const std::vector<WeightStep>& steps);
 struct WeightPlan {
   std::vector<WeightStep> steps;       // one for each parameter of the target
   std::vector<DroppedTensor> dropped;  // tensors of the file not needed
-  int64_t bookkeeping = 0;             // optimizer slots and counters
+  int64_t bookkeeping = 0;             // tensors that are no weights
   std::vector<std::string> notices;
 
   // Parameters of the target that the file has no tensor for and that are drawn

@@ -9,6 +9,7 @@ import typing
 import torch
 from torch import nn
 from torch.nn import functional
+from torch.utils import _pytree
 
 RESIDUAL_MODES = ("off", "sum", "mean", "decay", "gate")
 _LOW_PRECISION = (torch.bfloat16, torch.float16)
@@ -16,6 +17,17 @@ _LOW_PRECISION = (torch.bfloat16, torch.float16)
 _LARGEST_DECAY_FACTOR = 1e4
 
 
+def serializable(named_tuple):
+  """Lets torch.export.save write a class of named tuples."""
+  register = getattr(_pytree, "_register_namedtuple", None)
+  if register is not None:  # a private function
+    # transformers loads copies of this file as modules of other names.
+    register(named_tuple, serialized_type_name=f"{named_tuple.__module__}."
+             f"{named_tuple.__qualname__}")
+  return named_tuple
+
+
+@serializable
 class ResidualScores(typing.NamedTuple):
   """The scores that one layer carries to the next, one tensor for each block.
 

@@ -5,6 +5,7 @@ load in the other. Attention is realetc.GlobalLocalAttention where realetc is
 installed, else PlainGlobalLocalAttention: the same in tensor operations.
 `realetc export --format huggingface` writes this file as it is.
 """
+import copy
 import dataclasses
 import json
 import math
@@ -27,6 +28,7 @@ from .etc_attention import PlainGlobalLocalAttention
 from .etc_attention import RESIDUAL_MODES
 from .etc_attention import residual_factors
 from .etc_attention import ResidualScores
+from .etc_attention import serializable
 from .etc_attention import TokenPattern
 from .etc_text import chunks_of_texts
 from .etc_text import import_package
@@ -34,11 +36,14 @@ from .etc_text import list_of_texts
 from .etc_text import load_tokenizer
 from .etc_text import make_inputs
 from .etc_text import read_json
+from .etc_text import read_pooling
 from .etc_text import read_text_options
+from .etc_text import read_transformers_config
 from .etc_text import source_folder
 from .etc_text import span_of
 from .etc_text import tensors_of_chunks
-from .etc_text import TOKENIZER_FILES
+from .etc_text import TEXT_FILES
+from .etc_text import TRANSFORMERS_CONFIG
 from .etc_text import write_text_options
 
 try:
@@ -49,6 +54,7 @@ except ImportError as error:
   warnings.warn(f"attention is computed by plain PyTorch: {error}")
   realetc = None
 
+POOLINGS = ("first", "mean")
 SUBLAYERS = ("post_norm", "pre_norm", "rezero", "admin")
 
 
@@ -339,6 +345,7 @@ class EncoderLayer(_Connected):
     return (*outputs, scores)
 
 
+@serializable
 class EtcOutput(typing.NamedTuple):
   """Outputs of the last layer, and the scores that it would carry on."""
   long_output: torch.Tensor  # [B, L, H]
@@ -350,7 +357,8 @@ class TextVectors(typing.NamedTuple):
   """Vectors of one text and of its sentences, of BERT its chunks.
 
   ETC reads a text in one pass and has no vector for what it cuts off; BERT
-  reads all of it in chunks, and `document` is the mean of theirs.
+  reads all of it in chunks, and `document` is the mean of theirs, or of all
+  their tokens.
   """
   document: torch.Tensor  # [H]
   sentences: torch.Tensor  # [sentences or chunks, H]
@@ -371,7 +379,7 @@ class TextTokens(typing.NamedTuple):
 
 def tokens_of_texts(has_long_tokens, input_ids, attention_mask=None,
                     token_type_ids=None, sentence_ids=None):
-  """Texts, [CLS] pieces [SEP], as tokens of both streams (doc/glue.md 11).
+  """Texts or pairs of `inputs` as tokens of both streams (doc/glue.md 11).
 
   ETC has them as long tokens, with types 1 and 2, and before them, global, a
   token (1) that all belong to and one (2) for each sentence; BERT as global
@@ -399,6 +407,27 @@ def tokens_of_texts(has_long_tokens, input_ids, attention_mask=None,
                     longs.int(), globals_.int(), types + 1, none)
 
 
+def _token_means(states, attention_mask, sentence_ids=None):
+  """The mean state of each text's tokens, and of each sentence's.
+
+  Those of a text are all of its tokens, [CLS] and [SEP] too, as in
+  sentence-transformers. [B, T, H] -> [B, 1 + S, H].
+  """
+  members = attention_mask.unsqueeze(1) == 1
+  if sentence_ids is not None:
+    index = torch.arange(int(sentence_ids.max()) + 1).unsqueeze(1)
+    members = torch.cat([members, sentence_ids.unsqueeze(1) == index], 1)
+  counts = members.sum(-1, keepdim=True).clamp(min=1).to(states.device)
+  return members.to(states) @ states / counts
+
+
+# Fields that may change after a model is built: transformers sets the rows of a
+# table of another size, masks are read by each call, C++ alone has checkpoints
+# of gradients, and the layers have the mode.
+_CHANGEABLE = ("vocab_size", "use_hard_g2l_mask", "use_hard_l2g_mask",
+               "grad_checkpointing_period", "residual_attention",
+               "residual_decay")
+
 # One for all models: a lock can be neither copied nor pickled.
 _flags_lock = threading.Lock()
 # By model: calls of _evaluate now, and modules in training before them. Copies
@@ -412,6 +441,10 @@ class Encoder:
   def build(self, config, attention_class=None):
     """Registers the modules; `config` has the fields of EtcConfig."""
     check_config(config)
+    self._built_with = {
+        field.name: getattr(config, field.name)
+        for field in dataclasses.fields(EtcConfig)
+        if field.name not in _CHANGEABLE}
     if attention_class is None:
       attention_class = (PlainGlobalLocalAttention if realetc is None
                          else realetc.GlobalLocalAttention)
@@ -425,6 +458,43 @@ class Encoder:
           "global",):
         setattr(self, f"{stream}_final_norm",
                 nn.LayerNorm(config.hidden_size, config.layer_norm_epsilon))
+
+  def set_residual_attention(self, mode):
+    """Changes the mode of a model that is built, as in C++ (etc/model.h).
+
+    Gates stay, but a model without them cannot get them.
+
+    Raises:
+      ValueError: there is no such mode, or it needs gates.
+    """
+    has_gates = any(hasattr(layer.attention, "g2g_gate")
+                    for layer in self.layers)
+    if mode == "gate" and len(self.layers) > 1 and not has_gates:
+      raise ValueError('residual_attention cannot become "gate": the model was '
+                       f'made with "{self.config.residual_attention}", and has '
+                       'no gates')
+    config = copy.copy(self.config)
+    config.residual_attention = mode
+    check_config(config)
+    self.config.residual_attention = mode
+    for layer in self.layers:
+      layer.attention.residual = mode
+      layer.attention.decay = config.residual_decay
+
+  def check_own_config(self):
+    """ValueError if `config` is no longer that of the modules."""
+    def check(name, own, advice):
+      stated = getattr(self.config, name)
+      if stated != own:
+        raise ValueError(f"{name} of the configuration is {stated!r}, but of "
+                         f"the model {own!r}: {advice}")
+
+    for name, own in self._built_with.items():
+      check(name, own, "make another with it, as by from_pretrained")
+    for layer in self.layers:
+      advice = "change it by set_residual_attention of the encoder"
+      check("residual_attention", layer.attention.residual, advice)
+      check("residual_decay", layer.attention.decay, advice)
 
   def pattern_of(self, long_tokens, global_tokens):
     """The pattern that the layers take, of the tokens that `run` takes."""
@@ -444,6 +514,7 @@ class Encoder:
           position_ids=None, global_position_ids=None,
           long_embedding_adder=None, global_embedding_adder=None):
     """As EtcModel.forward."""
+    self.check_own_config()
     if not self.config.has_long_tokens and token_ids.shape[1]:
       raise ValueError(f"there are {token_ids.shape[1]} long tokens, but "
                        "has_long_tokens is false: BERT's tokens are global")
@@ -477,19 +548,31 @@ class Encoder:
     """Lengths and sentences (etc_text.TextOptions)."""
     raise NotImplementedError
 
-  def inputs(self, texts, split_sentences=None):
+  def inputs(self, texts, texts_b=None, split_sentences=None):
     """The etc_text.TextInputs of any iterable of texts, on the model's device.
 
     As EncodeTexts in C++: [CLS] pieces [SEP], cut at the model's length, and
-    for ETC a global token for the whole text and for each sentence.
+    for ETC a global token for the whole text and for each sentence. Fields and
+    pairs are read as by the task classify: [CLS] pieces [SEP] pieces [SEP], of
+    which the longer text is cut.
 
     Args:
-      texts: strings.
+      texts: strings, or for a text of several fields (classify.text) the list
+        of them, of which each begins a sentence.
+      texts_b: the second text of each, in the same form.
       split_sentences: a function that gives the (begin, end) of the sentences
-        of a text, in order; None: realetc.split_sentences.
+        of a string, in order; None: realetc.split_sentences.
     """
-    made = make_inputs(list_of_texts(texts), self._loaded_tokenizer(),
-                       self.text_options(), split_sentences)
+    texts = list_of_texts(texts)
+    if texts_b is not None:
+      texts_b = list_of_texts(texts_b, "texts_b")
+      if len(texts_b) != len(texts):
+        raise ValueError(f"texts_b should have a text for each of the "
+                         f"{len(texts)} texts, but has {len(texts_b)}")
+    made = make_inputs(texts, self._loaded_tokenizer(), self.text_options(),
+                       split_sentences, texts_b=texts_b)
+    if not self.config.has_long_tokens and self.config.segment_vocab_size == 1:
+      made.pop("token_type_ids", None)  # RoBERTa has one type for both
     return made.to(self.embedding.token.weight.device)
 
   def _loaded_tokenizer(self):
@@ -506,14 +589,14 @@ class Encoder:
     """The EtcOutput of what `inputs` made, or of tensors of the same names."""
     return self.run(*tokens_of_texts(self.config.has_long_tokens, **inputs))
 
-  def encode(self, texts, split_sentences=None):
+  def encode(self, texts, texts_b=None, split_sentences=None):
     """The EtcOutput of texts, and their inputs: without gradients or dropout.
 
     Row b of the long output, of BERT the global one, has the tokens of text b;
     row 0 of a global output is of the whole text, 1 + s of sentence s. All
     texts are one batch, padded to the longest; its memory grows with them.
     """
-    inputs = self.inputs(texts, split_sentences)
+    inputs = self.inputs(texts, texts_b, split_sentences)
     return self._evaluate(inputs), inputs
 
   def _evaluate(self, inputs):
@@ -541,17 +624,27 @@ class Encoder:
           for module in in_training:
             module.training = True
 
-  def embed(self, texts, split_sentences=None, batch_size=8):
-    """The TextVectors of each text; `batch_size` are encoded at once.
+  def embed(self, texts, split_sentences=None, batch_size=8, pooling=None):
+    """The TextVectors of each text, as EmbedText in C++.
 
-    As EmbedText in C++ with the first token's output. Of BERT, `batch_size`
-    counts chunks of texts.
+    Args:
+      texts, split_sentences: as of `inputs`.
+      batch_size: texts that are encoded at once, of BERT chunks of them.
+      pooling: "first" for the outputs of the first global token and of those
+        of the sentences, of BERT of [CLS]; "mean" for the means of the outputs
+        of all tokens of a text or chunk, and of the pieces of a sentence. None:
+        as 1_Pooling/config.json of sentence-transformers says, else "first".
     """
     if batch_size < 1:
       raise ValueError(f"batch_size should be at least 1, but is {batch_size}")
+    if pooling not in (None, *POOLINGS):
+      raise ValueError(f"pooling should be one of {', '.join(POOLINGS)}, but "
+                       f"is {pooling!r}")
     texts = list_of_texts(texts)
+    if pooling is None:
+      pooling = self._stated_pooling()
     if not self.config.has_long_tokens:
-      return self._embed_chunks(texts, batch_size)
+      return self._embed_chunks(texts, batch_size, pooling)
     tokenizer, options = self._loaded_tokenizer(), self.text_options()
     batches = []  # all before the first pass: a text may be refused
     for start in range(0, len(texts), batch_size):
@@ -560,37 +653,56 @@ class Encoder:
       batches[-1].pieces.clear()  # most of the memory
     vectors = []
     for inputs in batches:
-      output = self._evaluate(inputs)
       # Views would keep the outputs of all tokens.
       vectors += [TextVectors(rows[0].clone(), rows[1:1 + len(spans)].clone(),
                               spans, *unread)
                   for rows, spans, *unread in zip(
-                      output.global_output, inputs.sentences,
+                      self._pooled(inputs, pooling), inputs.sentences,
                       inputs.cut_pieces, inputs.dropped_sentences)]
     return vectors
 
-  def _embed_chunks(self, texts, batch_size):
-    """`embed` of BERT: the outputs of [CLS] of chunks, and their means."""
+  def _stated_pooling(self):
+    if getattr(self, "_pooling", None) is None:
+      self._pooling = read_pooling(self.text_directory())
+    return self._pooling
+
+  def _pooled(self, inputs, pooling):
+    """Vectors [B, 1 + S or more, H] of texts, and of their sentences."""
+    output = self._evaluate(inputs)
+    if pooling == "first":
+      return output.global_output
+    states = (output.long_output if self.config.has_long_tokens
+              else output.global_output)
+    return _token_means(states, inputs["attention_mask"],
+                        inputs.get("sentence_ids"))
+
+  def _embed_chunks(self, texts, batch_size, pooling):
+    """`embed` of BERT: the vectors of chunks, and their means."""
     tokenizer = self._loaded_tokenizer()
     of_texts = chunks_of_texts(texts, tokenizer, self.text_options())
     chunks = [chunk for of_text in of_texts for chunk in of_text]
     rows = []
     for start in range(0, len(chunks), batch_size):
-      output = self._evaluate(
-          tensors_of_chunks(chunks[start:start + batch_size], tokenizer))
+      inputs = tensors_of_chunks(chunks[start:start + batch_size], tokenizer)
       # A view would keep the outputs of all tokens.
-      rows.extend(output.global_output[:, 0].clone())
+      rows.extend(self._pooled(inputs, pooling)[:, 0].clone())
     next_row = iter(rows)
     vectors = []
     for of_text in of_texts:
       parts = torch.stack([next(next_row) for _ in of_text])
-      vectors.append(TextVectors(parts.mean(0), parts,
+      # In 16 bits a sum of counts may be rounded, or infinite.
+      weights = torch.tensor(
+          [1 if pooling == "first" else len(chunk) + 2 for chunk in of_text],
+          dtype=torch.promote_types(parts.dtype, torch.float32),
+          device=parts.device)
+      mean = weights / weights.sum() @ parts.to(weights)
+      vectors.append(TextVectors(mean.to(parts), parts,
                                  [span_of(chunk) for chunk in of_text]))
     return vectors
 
 
 _WEIGHTS = "model.safetensors"
-_CONFIG = "etc_config.json"
+ETC_CONFIG = "etc_config.json"
 _PREFIX = "encoder."
 
 
@@ -598,7 +710,7 @@ def _advice_on(folder):
   """The end of a message about a folder that is no checkpoint."""
   best = sorted(str(path.parent) for above in (
       "", "checkpoints/", "*/checkpoints/", "*/*/checkpoints/")
-                for path in folder.glob(f"{above}best/{_CONFIG}"))
+                for path in folder.glob(f"{above}best/{ETC_CONFIG}"))
   if best:
     others = f", or another of its {len(best)}" if best[1:] else ""
     return f"it is a run: give its checkpoint, {best[0]}{others}"
@@ -636,7 +748,7 @@ class EtcModel(Encoder, nn.Module):
 
   def __init__(self, config, attention_class=None):
     super().__init__()
-    self.config = config
+    self.config = copy.copy(config)  # set_residual_attention changes it
     self.directory = None
     self.build(config, attention_class)
 
@@ -676,6 +788,7 @@ class EtcModel(Encoder, nn.Module):
     Args:
       directory: what `realetc import`, `realetc export --format huggingface`
         and runs (checkpoints/best) write: etc_config.json, model.safetensors.
+        A config.json that transformers saved there later comes first.
       attention_class: as of the class.
       residual_attention: a mode in the place of the checkpoint's.
 
@@ -685,15 +798,18 @@ class EtcModel(Encoder, nn.Module):
       ImportError: PyPI's safetensors is not installed.
     """
     folder = pathlib.Path(directory)
-    for name in (_CONFIG, _WEIGHTS):
-      if not os.path.lexists(folder / name):
+    fields = read_transformers_config(folder)
+    source = folder / (ETC_CONFIG if fields is None else TRANSFORMERS_CONFIG)
+    for path in (source, folder / _WEIGHTS):
+      if not os.path.lexists(path):
         raise ValueError(
-            f"{folder} should be a checkpoint directory with {_CONFIG} and "
-            f"{_WEIGHTS}, but has no {name}; {_advice_on(folder)}")
-    fields = read_json(folder / _CONFIG)
+            f"{folder} should be a checkpoint directory with {ETC_CONFIG} and "
+            f"{_WEIGHTS}, but has no {path.name}; {_advice_on(folder)}")
+    if fields is None:
+      fields = read_json(source)
     if residual_attention is not None:
       fields["residual_attention"] = residual_attention
-    model = cls(EtcConfig.from_dict(fields, folder / _CONFIG), attention_class)
+    model = cls(EtcConfig.from_dict(fields, source), attention_class)
     model.directory = folder.absolute()  # texts are read from it later
     model._fill(folder / _WEIGHTS)
     return model.eval()
@@ -725,12 +841,15 @@ class EtcModel(Encoder, nn.Module):
   def save_pretrained(self, directory):
     """Writes a checkpoint directory of ours, which `init` in C++ takes too.
 
-    Beside it, of a model that was loaded, the vocabulary and text_options.json,
-    by which from_pretrained makes the same inputs of texts.
+    Beside it, of a model that was loaded, the vocabulary, text_options.json and
+    sentence-transformers' 1_Pooling/config.json, by which from_pretrained makes
+    the same inputs of texts, and the same vectors. A config.json of `realetc
+    export --format huggingface` is changed with it.
 
     Raises:
       ValueError: the directory is a run's checkpoint, or has a model with a
-        head, which would be lost; nothing is written.
+        head, which would be lost, or `config` was changed after the model was
+        built; nothing is written.
       FileNotFoundError: the folder that the model was loaded from is gone;
         nothing is written. Set model.directory to where it is, or to None for
         weights alone.
@@ -740,19 +859,27 @@ class EtcModel(Encoder, nn.Module):
     """
     safetensors = import_package("safetensors.torch", "writing weights")
     folder = pathlib.Path(directory)
+    self.check_own_config()
     _check_target(folder, safetensors)
+    exported = read_transformers_config(folder)
     options = None if self.directory is None else self.text_options()
     folder.mkdir(parents=True, exist_ok=True)
     safetensors.torch.save_file(
         {_PREFIX + name: tensor.contiguous()
          for name, tensor in self.state_dict().items()},
         folder / _WEIGHTS, {"format": "pt"})
-    (folder / _CONFIG).write_text(self.config.to_json(), encoding="utf-8")
+    (folder / ETC_CONFIG).write_text(self.config.to_json(), encoding="utf-8")
+    if exported is not None:
+      exported |= json.loads(self.config.to_json())
+      exported |= {} if options is None else options.stated()
+      (folder / TRANSFORMERS_CONFIG).write_text(
+          json.dumps(exported, indent=2) + "\n", encoding="utf-8")
     if options is not None:
       write_text_options(folder, options)
-      for name in TOKENIZER_FILES:
+      for name in TEXT_FILES:
         source, target = self.directory / name, folder / name
         if not os.path.lexists(source):
           target.unlink(missing_ok=True)  # of a model that was there before
         elif not (target.exists() and target.samefile(source)):
+          target.parent.mkdir(exist_ok=True)
           shutil.copyfile(source, target)

@@ -180,8 +180,10 @@ class Piece(typing.NamedTuple):
 _SENTENCEPIECE_FILES = ("tokenizer.model", "vocab_gpt_for_etc.model",
                         "spiece.model")
 _WORDPIECE_FILES = ("vocab.txt", "vocab_bert_uncased_english.txt")
-TOKENIZER_FILES = (*_SENTENCEPIECE_FILES, *_WORDPIECE_FILES, "tokenizer.json",
-                   "tokenizer_config.json")
+_POOLING_FILE = "1_Pooling/config.json"
+# Files of a checkpoint by which texts become inputs, and outputs vectors.
+TEXT_FILES = (*_SENTENCEPIECE_FILES, *_WORDPIECE_FILES, "tokenizer.json",
+              "tokenizer_config.json", _POOLING_FILE)
 _MARKS = (("[CLS]", "[SEP]"), ("<unused_63>", "<unused_2>"))
 # Of a tokenizer.json of another kind than BERT's.
 _OTHER_MARKS = (_MARKS[0], ("<s>", "</s>"), _MARKS[1])
@@ -216,10 +218,12 @@ class _HuggingFaceTokenizer:
     tokenizer.encode_special_tokens = is_berts
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    around = [] if is_berts else tokenizer.encode("").ids
-    if len(around) not in (0, 2):
+    around, pair = ([], []) if is_berts else (
+        tokenizer.encode("").ids, tokenizer.encode("", "").ids)
+    if len(around) not in (0, 2) or pair and around != [pair[0], pair[-1]]:
       raise ValueError(f"{path}: post_processor should put one special piece "
-                       "before a text and one behind it, or none")
+                       "before a text and one behind it, or none, and the "
+                       "same around a pair")
     self.cls, self.separator = around or _find_marks(
         tokenizer.token_to_id, path, _MARKS if is_berts else _OTHER_MARKS)
     self.size = tokenizer.get_vocab_size()
@@ -227,6 +231,13 @@ class _HuggingFaceTokenizer:
         self._first_word(" a").startswith(mark) and
         not self._first_word("a").startswith(mark)
         for mark in ("\u0120", "\u2581"))
+    self.between = pair[1:-1]
+    if not pair:
+      # Byte-level BPE, whose words are bytes, with RoBERTa's names.
+      is_robertas = (not around and
+                     self.cls == tokenizer.token_to_id("<s>") and
+                     self._first_word("\u00df").startswith("\u00c3"))
+      self.between = [self.separator] * (2 if is_robertas else 1)
 
   def _first_word(self, text):
     """The first word of a text as the model gets it."""
@@ -251,6 +262,7 @@ class _SentencePieceTokenizer:
     self._processor = processor
     self.size = processor.get_piece_size()
     self.cls, self.separator = _find_marks(self._id, path)
+    self.between = [self.separator]
 
   def _id(self, piece):
     found = self._processor.piece_to_id(piece)
@@ -430,7 +442,8 @@ def load_tokenizer(directory):
   """The tokenizer whose files lie in a directory.
 
   vocab.txt and SentencePiece models by the names that realetc knows, and
-  tokenizer.json. `encode` gives pieces, `cls` and `separator` are ids.
+  tokenizer.json. `encode` gives pieces, `cls` and `separator` are ids, and
+  `between` those of the marks between two texts.
 
   Raises:
     ValueError: there is none, or one that is not supported.
@@ -468,20 +481,33 @@ class TextOptions:
   # "icu", or a folder of tables of Punkt, which Python does not read.
   sentences: str = "icu"
 
+  def stated(self):
+    """The fields that a file states beside the encoder's configuration."""
+    return {name: getattr(self, name) for name in _STATED_OPTIONS}
 
+
+TRANSFORMERS_CONFIG = "config.json"
 _OPTIONS_FILE = "text_options.json"
 _STATED_OPTIONS = ("max_long_length", "max_global_length", "sentences")
+
+
+def read_transformers_config(folder):
+  """The fields of a RealEtcConfig in a folder; None if there is none."""
+  path = folder / TRANSFORMERS_CONFIG
+  fields = read_json(path) if os.path.lexists(path) else {}
+  return fields if fields.get("model_type") == "realetc" else None
 
 
 def _stated_options(folder):
   """The object that states _STATED_OPTIONS; None if no file does."""
   if os.path.lexists(folder / "finetune.json"):
     return read_json(folder / "finetune.json").get("data", {})
+  exported = read_transformers_config(folder)
+  if exported is not None:
+    return exported
   if os.path.lexists(folder / _OPTIONS_FILE):
     return read_json(folder / _OPTIONS_FILE)
-  exported = folder / "config.json"  # RealEtcConfig
-  fields = read_json(exported) if os.path.lexists(exported) else {}
-  return fields if fields.get("model_type") == "realetc" else None
+  return None
 
 
 def source_folder(folder):
@@ -508,22 +534,47 @@ def read_text_options(directory, config):
 
 def write_text_options(directory, options):
   """Writes the file by which read_text_options gives the same."""
-  fields = {name: getattr(options, name) for name in _STATED_OPTIONS}
   (pathlib.Path(directory) / _OPTIONS_FILE).write_text(
-      json.dumps(fields, indent=2) + "\n", encoding="utf-8")
+      json.dumps(options.stated(), indent=2) + "\n", encoding="utf-8")
+
+
+_POOLING_OF_MODE = {"cls": "first", "cls_token": "first", "mean": "mean",
+             "mean_tokens": "mean"}
+
+
+def read_pooling(directory):
+  """"first" or "mean", as sentence-transformers' file says; "first" if none.
+
+  Its older versions write a flag for each mode, pooling_mode_mean_tokens.
+  """
+  path = pathlib.Path(directory) / _POOLING_FILE
+  if not os.path.lexists(path):
+    return "first"
+  fields, flag = read_json(path), "pooling_mode_"
+  modes = fields.get("pooling_mode", [
+      name.removeprefix(flag) for name, is_set in fields.items()
+      if name.startswith(flag) and is_set])
+  modes = [modes] if isinstance(modes, str) else modes
+  if modes not in [[name] for name in _POOLING_OF_MODE]:
+    raise ValueError(f'{path} should ask for "cls" or "mean", but asks for '
+                     f"{json.dumps(modes)}: give pooling")
+  return _POOLING_OF_MODE[modes[0]]
 
 
 class TextInputs(dict):
   """Tensors of a batch of texts, by the names of forward's arguments.
 
   With B texts and the longest of T tokens, all int64 [B, T]: input_ids,
-  attention_mask (0 for padding), and for ETC sentence_ids (-1 for none).
+  attention_mask (0 for padding), for ETC sentence_ids (-1 for none), and of
+  pairs token_type_ids (1 for the second text).
 
   Attributes:
-    pieces: the Pieces of each text; token 1 + i is piece i.
+    pieces: the Pieces of each text, then those of its second one; token 1 + i
+      is piece i of the first. Places are those in the string of a list.
     sentences: (begin, end) of the sentences of each text that have a global
       token, from their first piece to their last; empty for BERT.
-    cut_pieces: pieces of each text that were cut off at its end.
+    cut_pieces: pieces of each text that were cut off at its end, or at the ends
+      of a pair.
     dropped_sentences: sentences of each text before them without a global
       token.
   """
@@ -552,22 +603,27 @@ def _encode_sentence(text, begin, end, tokenizer):
   return found
 
 
-def _encode_parts(text, number, tokenizer, parts):
-  """The Pieces of a text, and the index of the sentence of each.
+def _encode_text(text, number, tokenizer, split):
+  """The Pieces of a text, a list of strings, and of each of its sentences.
 
-  Sentences are those of `parts`, (begin, end), that have a piece.
+  Sentences are those of `split` that have a piece; None: of BERT, without.
   """
-  pieces, owners = [], []
-  for begin, end in parts:
-    found = _encode_sentence(text, begin, end, tokenizer)
-    if found:
-      owners += [owners[-1] + 1 if owners else 0] * len(found)
+  pieces, sentences = [], []
+  for part in text:
+    for begin, end in ([(0, len(part))] if split is None
+                       else _sentences_of(part, number, split)):
+      found = _encode_sentence(part, begin, end, tokenizer)
       pieces += found
-  if not pieces:
+      if found and split is not None:
+        sentences.append(found)
+  return pieces, sentences
+
+
+def _check_pieces(has_pieces, number):
+  if not has_pieces:
     raise ValueError(
         f"text {number} should have at least one piece, but is empty, white "
         "space, or characters that the tokenizer drops")
-  return pieces, owners
 
 
 def span_of(pieces):
@@ -594,38 +650,51 @@ def _sentences_of(text, number, split):
   return spans
 
 
-def _ids(pieces, tokenizer):
-  return [tokenizer.cls, *(piece.id for piece in pieces), tokenizer.separator]
-
-
-def _room(options):
-  """The most pieces of a text."""
+def _room(options, marks=2):
+  """The most pieces of texts with so many marks."""
   return (options.max_long_length if options.has_long_tokens
-          else options.max_global_length) - 2
+          else options.max_global_length) - marks
 
 
-def _add_text(text, number, tokenizer, options, split, inputs):
-  """Adds one text to `inputs`; returns its ids and sentences of tokens."""
-  pieces, owners = _encode_parts(
-      text, number, tokenizer,
-      _sentences_of(text, number, split) if options.has_long_tokens
-      else [(0, len(text))])
-  room = _room(options)
-  inputs.cut_pieces.append(max(0, len(pieces) - room))
-  pieces, owners = pieces[:room], owners[:room]
-  inputs.pieces.append(pieces)
-  ids = _ids(pieces, tokenizer)
-  if not options.has_long_tokens:
-    inputs.sentences.append([])
-    inputs.dropped_sentences.append(0)
-    return ids, None
-  sentences = [[] for _ in range(owners[-1] + 1)]
-  for piece, owner in zip(pieces, owners):
-    sentences[owner].append(piece)
-  kept = min(len(sentences), options.max_global_length - 1)
-  inputs.sentences.append([span_of(one) for one in sentences[:kept]])
-  inputs.dropped_sentences.append(len(sentences) - kept)
-  return ids, [-1, *(owner if owner < kept else -1 for owner in owners), -1]
+def _lengths_within(room, lengths):
+  """Lengths of a text or two, the longer one cut: CutLongerText in C++."""
+  lengths = list(lengths)
+  for _ in range(sum(lengths) - room):
+    lengths[0 if lengths[0] > lengths[-1] else -1] -= 1
+  return lengths
+
+
+def _add_texts(texts, number, tokenizer, options, split, inputs):
+  """Adds a text or a pair to `inputs`; returns ids, sentences and types."""
+  marks = [tokenizer.between, [tokenizer.separator]][-len(texts):]
+  encoded = [_encode_text(text, number, tokenizer, split) for text in texts]
+  _check_pieces(any(pieces for pieces, _ in encoded), number)
+  lengths = _lengths_within(_room(options, 1 + sum(map(len, marks))),
+                            [len(pieces) for pieces, _ in encoded])
+  ids, owners, types = [tokenizer.cls], [-1], [0]
+  kept_pieces, spans, cut, dropped = [], [], 0, 0
+  for kind, ((pieces, sentences), length) in enumerate(zip(encoded, lengths)):
+    cut += len(pieces) - length
+    kept_pieces += pieces[:length]
+    ids += [piece.id for piece in pieces[:length]] + marks[kind]
+    types += [kind] * (len(ids) - len(types))
+    for sentence in sentences:
+      sentence = sentence[:length]
+      length -= len(sentence)
+      if not sentence:
+        break
+      has_token = len(spans) < options.max_global_length - 1
+      owners += [len(spans) if has_token else -1] * len(sentence)
+      if has_token:
+        spans.append(span_of(sentence))
+      else:
+        dropped += 1
+    owners += [-1] * (len(ids) - len(owners))
+  inputs.pieces.append(kept_pieces)
+  inputs.sentences.append(spans)
+  inputs.cut_pieces.append(cut)
+  inputs.dropped_sentences.append(dropped)
+  return ids, owners, types
 
 
 def _padded(rows, padding):
@@ -638,40 +707,48 @@ def _id_tensors(rows):
           "attention_mask": _padded([[1] * len(ids) for ids in rows], 0)}
 
 
-def list_of_texts(texts):
-  """The texts of any iterable; ValueError if they are no Unicode strings."""
-  expected = "texts should be a list of strings"
+def list_of_texts(texts, name="texts"):
+  """The texts of any iterable, each as the list of its strings.
+
+  ValueError if they are no Unicode strings, or lists of them.
+  """
+  expected = f"{name} should be a list of strings, or of lists of them"
   if isinstance(texts, str) or not hasattr(texts, "__iter__"):
     raise ValueError(f"{expected}, but is {type(texts).__name__}")
-  texts = list(texts)
-  for number, text in enumerate(texts):
-    if not isinstance(text, str):
-      raise ValueError(
-          f"{expected}, but text {number} is {type(text).__name__}")
-    try:
-      text.encode()
-    except UnicodeEncodeError as error:
-      raise ValueError(f"text {number} has a lone surrogate, at character "
-                       f"{error.start}") from error
-  return texts
+  found = [list(text) if isinstance(text, (list, tuple)) else [text]
+           for text in texts]
+  for number, text in enumerate(found):
+    for part in text:
+      if not isinstance(part, str):
+        raise ValueError(
+            f"{expected}, but text {number} is {type(part).__name__}")
+      try:
+        part.encode()
+      except UnicodeEncodeError as error:
+        raise ValueError(f"{name}: text {number} has a lone surrogate, at "
+                         f"character {error.start}") from error
+  return found
 
 
-def _check_lengths(options):
-  needed = {"max_long_length": 3, "max_global_length": 1} if (
-      options.has_long_tokens) else {"max_global_length": 3}
+def _check_lengths(options, marks=2):
+  least = max(3, marks)
+  needed = {"max_long_length": least, "max_global_length": 1} if (
+      options.has_long_tokens) else {"max_global_length": least}
   for name, least in needed.items():
     if getattr(options, name) < least:
       raise ValueError(f"{name} should be at least {least}, but is "
                        f"{getattr(options, name)}")
 
 
-def make_inputs(texts, tokenizer, options, split=None, first=0):
+def make_inputs(texts, tokenizer, options, split=None, first=0, texts_b=None):
   """TextInputs of list_of_texts, as EncodeTexts in C++ makes them.
 
   `split` gives the (begin, end) of the sentences of a text; split_sentences by
-  default. Messages count texts from `first`.
+  default. Messages count texts from `first`. With second texts, pairs as the
+  task classify in C++ makes them.
   """
-  _check_lengths(options)
+  pairs = list(zip(texts, *([] if texts_b is None else [texts_b])))
+  _check_lengths(options, 2 if texts_b is None else 2 + len(tokenizer.between))
   if not texts:
     raise ValueError("there should be at least one text to encode")
   if options.has_long_tokens and split is None and options.sentences != "icu":
@@ -680,11 +757,15 @@ def make_inputs(texts, tokenizer, options, split=None, first=0):
         "which the Python package does not split; give split_sentences, which "
         "returns the (begin, end) of each")
   inputs = TextInputs()
-  rows = [_add_text(text, number, tokenizer, options, split or split_sentences,
-                    inputs) for number, text in enumerate(texts, first)]
-  inputs.update(_id_tensors([ids for ids, _ in rows]))
+  split = (split or split_sentences) if options.has_long_tokens else None
+  ids, owners, types = zip(*(
+      _add_texts(pair, number, tokenizer, options, split, inputs)
+      for number, pair in enumerate(pairs, first)))
+  inputs.update(_id_tensors(ids))
   if options.has_long_tokens:
-    inputs["sentence_ids"] = _padded([owners for _, owners in rows], -1)
+    inputs["sentence_ids"] = _padded(owners, -1)
+  if texts_b is not None:
+    inputs["token_type_ids"] = _padded(types, 0)
   return inputs
 
 
@@ -694,7 +775,8 @@ def chunks_of_texts(texts, tokenizer, options):
   room = _room(options)
   chunks = []
   for number, text in enumerate(texts):
-    pieces, _ = _encode_parts(text, number, tokenizer, [(0, len(text))])
+    pieces, _ = _encode_text(text, number, tokenizer, split=None)
+    _check_pieces(pieces, number)
     chunks.append([pieces[begin:begin + room]
                    for begin in range(0, len(pieces), room)])
   return chunks
@@ -702,4 +784,6 @@ def chunks_of_texts(texts, tokenizer, options):
 
 def tensors_of_chunks(chunks, tokenizer):
   """The tensors of TextInputs for a batch of chunks."""
-  return _id_tensors([_ids(chunk, tokenizer) for chunk in chunks])
+  return _id_tensors([
+      [tokenizer.cls, *(piece.id for piece in chunk), tokenizer.separator]
+      for chunk in chunks])

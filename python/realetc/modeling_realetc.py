@@ -26,10 +26,12 @@ from transformers.utils import ModelOutput
 # In this form transformers finds the files.
 from .etc_attention import initialize
 from .etc_model import Encoder
+from .etc_model import ETC_CONFIG
 from .etc_model import EtcConfig
 from .etc_text import source_folder
 from .etc_text import TextOptions
-from .etc_text import TOKENIZER_FILES
+from .etc_text import TEXT_FILES
+from .etc_text import write_text_options
 
 
 class RealEtcConfig(PretrainedConfig):
@@ -49,6 +51,20 @@ class RealEtcConfig(PretrainedConfig):
     self.sentences = sentences
     super().__init__(**fields)
 
+  def text_options(self):
+    """Lengths and sentences (etc_text.TextOptions)."""
+    return TextOptions(self.has_long_tokens, self.max_long_length,
+                       self.max_global_length, self.sentences)
+
+  def save_pretrained(self, save_directory, *arguments, **options):
+    """As PretrainedConfig's, and the same for readers of our checkpoints."""
+    super().save_pretrained(save_directory, *arguments, **options)
+    target = pathlib.Path(save_directory)
+    config = EtcConfig(**{field.name: getattr(self, field.name)
+                          for field in dataclasses.fields(EtcConfig)})
+    (target / ETC_CONFIG).write_text(config.to_json(), encoding="utf-8")
+    write_text_options(target, self.text_options())
+
 
 @dataclasses.dataclass
 class RealEtcOutput(ModelOutput):
@@ -67,7 +83,7 @@ class RealEtcOutput(ModelOutput):
 
 @dataclasses.dataclass
 class RealEtcClassifierOutput(ModelOutput):
-  """loss, if there are labels, and logits [B, labels]."""
+  """loss, if there are labels, and logits [B, labels] or [B, T, labels]."""
   loss: typing.Optional[torch.Tensor] = None
   logits: typing.Optional[torch.Tensor] = None
 
@@ -78,6 +94,7 @@ def _copy_new(source, target):
     return
   try:
     if not target.exists():
+      target.parent.mkdir(exist_ok=True)
       shutil.copyfile(source, target)
     elif target.read_bytes() != source.read_bytes():
       warnings.warn(f"{target} is there already, and is not the one of this "
@@ -114,11 +131,12 @@ class RealEtcPreTrainedModel(PreTrainedModel):
       return os.path.abspath(name)
     import huggingface_hub  # pylint: disable=import-outside-toplevel
     return huggingface_hub.snapshot_download(
-        name, allow_patterns=list(TOKENIZER_FILES),
+        name, allow_patterns=list(TEXT_FILES),
         revision=getattr(self.config, "_commit_hash", None))
 
   def save_pretrained(self, save_directory, *arguments, **options):
     """As PreTrainedModel's, and the vocabulary of the model loaded."""
+    self.base_model.check_own_config()
     target = pathlib.Path(save_directory)
     if self.config._name_or_path:  # pylint: disable=protected-access
       try:
@@ -128,14 +146,12 @@ class RealEtcPreTrainedModel(PreTrainedModel):
         warnings.warn(f"the vocabulary is not saved: {error}")
       else:
         target.mkdir(parents=True, exist_ok=True)
-        for name in TOKENIZER_FILES:
+        for name in TEXT_FILES:
           _copy_new(loaded / name, target / name)
     super().save_pretrained(save_directory, *arguments, **options)
 
   def text_options(self):
-    return TextOptions(
-        self.config.has_long_tokens, self.config.max_long_length,
-        self.config.max_global_length, self.config.sentences)
+    return self.config.text_options()
 
 
 def _refuse(**given):
@@ -190,7 +206,21 @@ class RealEtcModel(RealEtcPreTrainedModel, Encoder):
     return result.to_tuple() if return_dict is False else result
 
 
-class RealEtcForSequenceClassification(RealEtcPreTrainedModel):
+class _RealEtcWithHead(RealEtcPreTrainedModel):
+  """A model whose embeddings and inputs are those of `encoder`."""
+
+  def get_input_embeddings(self):
+    return self.encoder.get_input_embeddings()
+
+  def set_input_embeddings(self, value):
+    self.encoder.set_input_embeddings(value)
+
+  def inputs(self, texts, texts_b=None, split_sentences=None):
+    """As RealEtcModel.inputs."""
+    return self.encoder.inputs(texts, texts_b, split_sentences)
+
+
+class RealEtcForSequenceClassification(_RealEtcWithHead):
   """A classifier of whole texts: of their first global token."""
   _keys_to_ignore_on_load_unexpected = [r"^head\.(?!pooler|classifier)"]
 
@@ -202,16 +232,6 @@ class RealEtcForSequenceClassification(RealEtcPreTrainedModel):
         "classifier": nn.Linear(config.hidden_size, config.num_labels)})
     self.dropout = nn.Dropout(config.hidden_dropout_prob)
     self.post_init()
-
-  def get_input_embeddings(self):
-    return self.encoder.get_input_embeddings()
-
-  def set_input_embeddings(self, value):
-    self.encoder.set_input_embeddings(value)
-
-  def inputs(self, texts, split_sentences=None):
-    """As RealEtcModel.inputs."""
-    return self.encoder.inputs(texts, split_sentences)
 
   def forward(self, input_ids, attention_mask=None, token_type_ids=None,
               sentence_ids=None, labels=None, return_dict=None,
@@ -247,3 +267,34 @@ class RealEtcForSequenceClassification(RealEtcPreTrainedModel):
     if problem == "multi_label_classification":
       return functional.binary_cross_entropy_with_logits(logits, labels)
     return functional.cross_entropy(logits, labels.reshape(-1))
+
+
+class RealEtcForTokenClassification(_RealEtcWithHead):
+  """A classifier of each token, as in BertForTokenClassification."""
+  _keys_to_ignore_on_load_unexpected = [r"^head\.(?!classifier)"]
+
+  def __init__(self, config):
+    super().__init__(config)
+    self.encoder = RealEtcModel(config)
+    self.head = nn.ModuleDict({
+        "classifier": nn.Linear(config.hidden_size, config.num_labels)})
+    self.dropout = nn.Dropout(config.hidden_dropout_prob)
+    self.post_init()
+
+  def forward(self, input_ids, attention_mask=None, token_type_ids=None,
+              sentence_ids=None, labels=None, return_dict=None,
+              inputs_embeds=None, output_attentions=None,
+              output_hidden_states=None):
+    """As RealEtcModel.forward, and with labels the mean cross entropy.
+
+    labels: int64 [B, T], -100 for tokens that have none.
+    """
+    states = self.encoder(
+        input_ids, attention_mask, token_type_ids, sentence_ids,
+        inputs_embeds=inputs_embeds, output_attentions=output_attentions,
+        output_hidden_states=output_hidden_states).last_hidden_state
+    logits = self.head["classifier"](self.dropout(states))
+    result = RealEtcClassifierOutput(
+        None if labels is None else functional.cross_entropy(
+            logits.flatten(0, 1), labels.flatten(), ignore_index=-100), logits)
+    return result.to_tuple() if return_dict is False else result

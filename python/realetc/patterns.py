@@ -8,6 +8,8 @@ import typing
 
 import torch
 
+from realetc.etc_attention import serializable
+
 # As in python/csrc/pattern_arguments.h.
 _ALL_KEYS, _CAUSAL, _WINDOW, _MATRIX, _LONG_SIDE, _GLOBAL_SIDE = range(6)
 
@@ -42,6 +44,7 @@ def _check_distance(max_distance):
          f"max_distance should be at least 0, but is {max_distance}")
 
 
+@serializable
 class Pattern(typing.NamedTuple):
   """A pattern of one softmax; made by the functions of this module."""
   kind: int
@@ -157,6 +160,7 @@ def matrix(mask, max_distance=0):
   return Pattern(_MATRIX, max_distance=max_distance, first=mask)
 
 
+@serializable
 class GlobalLocalPattern(typing.NamedTuple):
   """A pattern of both softmaxes of ETC, for GlobalLocalAttention.
 

@@ -4,6 +4,7 @@ Compiled functions have to give the bits of eager ones: the operations are the
 same. opcheck compares shapes, strides and dtypes of traced and real results.
 """
 import functools
+import io
 
 import pytest
 import torch
@@ -20,6 +21,13 @@ in_cases_and_modes = pytest.mark.parametrize("case, residual", [
     for case in cases() for mode in MODES
     if mode in ("off", "gate") or case.name in ("causal_relative",
                                                 "window_documents")])
+
+
+def _saved_and_loaded(program):
+  file = io.BytesIO()
+  torch.export.save(program, file)
+  file.seek(0)
+  return torch.export.load(file)
 
 
 @in_cases_and_modes
@@ -140,18 +148,33 @@ def test_export_of_the_module_takes_a_pattern():
   inputs = (torch.randn(2, 20, 16), torch.randn(2, 4, 16),
             patterns.global_local(3, mask))
   program = torch.export.export(layer, inputs)
-  found = program.module()(*inputs)
-  for a, b in zip(found[:2], layer(*inputs)[:2]):
-    torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
+  for one in (program, _saved_and_loaded(program)):
+    found = one.module()(*inputs)
+    assert isinstance(found[2], realetc.ResidualScores)
+    for a, b in zip(found[:2], layer(*inputs)[:2]):
+      torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
+
+
+def _encoder():
+  torch.manual_seed(0)
+  return realetc.EtcModel(realetc.EtcConfig(
+      30, hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
+      local_radius=3, relative_pos_max_distance=4, intermediate_size=16,
+      residual_attention="sum")).eval()
+
+
+def test_an_exported_encoder_is_saved():
+  model = _encoder()
+  inputs = torch.arange(20).expand(2, -1), torch.arange(4).expand(2, -1)
+  program = _saved_and_loaded(torch.export.export(model, inputs))
+  found, expected = program.module()(*inputs), model(*inputs)
+  assert isinstance(found, etc_model.EtcOutput) and found.scores.layers == 2
+  torch.testing.assert_close(found.global_output, expected.global_output)
 
 
 def test_an_encoder_compiles_beside_its_tokens_of_texts():
   torch._dynamo.reset()
-  torch.manual_seed(0)
-  model = realetc.EtcModel(realetc.EtcConfig(
-      30, hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
-      local_radius=3, relative_pos_max_distance=4, intermediate_size=16,
-      residual_attention="sum")).eval()
+  model = _encoder()
   ids = torch.randint(0, 30, (2, 20))
   sentences = (torch.arange(20) // 6).expand(2, -1)
   tokens = etc_model.tokens_of_texts(True, ids, sentence_ids=sentences)

@@ -158,10 +158,13 @@ def test_outputs_are_those_of_cpp(number, plain, of_cpp):
 def test_vectors_are_those_of_cpp(number, of_cpp):
   folder, found = of_cpp[number]
   model = realetc.EtcModel.from_pretrained(folder)
-  vectors = model.embed(TEXTS)
-  for b, (text, one) in enumerate(zip(TEXTS, vectors)):
+  vectors, means = model.embed(TEXTS), model.embed(TEXTS, pooling="mean")
+  for b, (text, one, mean) in enumerate(zip(TEXTS, vectors, means)):
     _assert_near(one.document, found[f"document.{b}"])
     _assert_near(one.sentences, found[f"parts.{b}"])
+    _assert_near(mean.document, found[f"mean_document.{b}"])
+    _assert_near(mean.sentences, found[f"mean_parts.{b}"])
+    assert mean[2:] == one[2:]
     assert ([one.cut_pieces, one.dropped_sentences] ==
             found[f"unread.{b}"].tolist())
     assert ([[len(text[:end].encode()) for end in span]
@@ -528,6 +531,62 @@ def test_embed_reads_all_of_a_text_by_bert(tmp_path, monkeypatch):
     model.embed("One")
 
 
+@pytest.mark.parametrize("fields", ({}, _BERT), ids=("etc", "bert"))
+def test_embed_pools_as_sentence_transformers_says(fields, tmp_path):
+  folder = _write(_model(_config(**fields)), tmp_path / "checkpoint")
+  model = realetc.EtcModel.from_pretrained(folder)
+  output, inputs = model.encode(["The judge, the court.", "One"])
+  states = output.global_output if fields else output.long_output
+  expected = [states[b, :len(pieces) + 2].mean(0)  # with [CLS] and [SEP]
+              for b, pieces in enumerate(inputs.pieces)]
+  first = model.embed(["One"])[0].document
+  _assert_near(first, output.global_output[1, 0])
+  pooling = folder / "1_Pooling/config.json"
+  pooling.parent.mkdir()
+  for asked, vector in (
+      ({"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True},
+       expected[1]), ({"pooling_mode": "mean"}, expected[1]),
+      ({"pooling_mode_cls_token": True, "pooling_mode_max_tokens": False},
+       first), ({"pooling_mode": ["cls"]}, first)):
+    pooling.write_text(json.dumps({"word_embedding_dimension": 16} | asked))
+    again = realetc.EtcModel.from_pretrained(folder)
+    again.save_pretrained(tmp_path / "saved")
+    again = realetc.EtcModel.from_pretrained(tmp_path / "saved")
+    _assert_near(again.embed(["The judge, the court.", "One"])[1].document,
+                 vector)
+    _assert_near(again.embed(["One"], pooling="first")[0].document, first)
+  for asked in ({"pooling_mode_max_tokens": True}, {"pooling_mode": 3},
+                {"pooling_mode": ["cls", "mean"]}):
+    pooling.write_text(json.dumps(asked))
+    again = realetc.EtcModel.from_pretrained(folder)
+    with pytest.raises(ValueError, match='should ask for "cls" or "mean", but'):
+      again.embed(["One"])
+    _assert_near(again.embed(["One"], pooling="mean")[0].document, expected[1])
+  with pytest.raises(ValueError, match="pooling should be one of first, mean"):
+    model.embed(["One"], pooling="max")
+
+
+def test_means_are_of_the_tokens_of_sentences_and_of_all_chunks(tmp_path):
+  model = realetc.EtcModel.from_pretrained(
+      _write(_model(_config()), tmp_path / "etc"))
+  output, inputs = model.encode(TEXTS[:2])
+  found = model.embed(TEXTS[:2], pooling="mean")
+  for states, owners, one in zip(output.long_output, inputs["sentence_ids"],
+                                 found):
+    _assert_near(one.sentences, torch.stack([
+        states[owners == s].mean(0) for s in range(len(one.spans))]))
+  # 300 pieces in chunks of 128 positions less [CLS] and [SEP].
+  model = realetc.EtcModel.from_pretrained(
+      _write(_model(_config(**_BERT)), tmp_path / "bert"))
+  text = ("the court " * 150).strip()
+  [found] = model.embed([text], pooling="mean")
+  states = [model.encode([text[slice(*span)]])[0].global_output[0]
+            for span in found.spans]
+  assert [len(one) for one in states] == [128, 128, 50]
+  _assert_near(found.sentences, torch.stack([one.mean(0) for one in states]))
+  _assert_near(found.document, torch.cat(states).mean(0))
+
+
 def test_embed_takes_batches(tmp_path, monkeypatch):
   model = realetc.EtcModel.from_pretrained(
       _write(_model(_config()), tmp_path / "checkpoint"))
@@ -560,7 +619,7 @@ def test_a_splitter_of_ones_own(tmp_path):
                 lambda _: [(7, 0)], lambda _: [0, 7]):
     with pytest.raises(ValueError, match="should give the .begin, end. of each "
                        "sentence.* in the 13 characters of text 0"):
-      model.inputs(["one two three"], split)
+      model.inputs(["one two three"], split_sentences=split)
   (tmp_path / "checkpoint/finetune.json").write_text(
       '{"data": {"sentences": "tables"}}')
   with pytest.raises(ValueError, match="sentences of tables"):
@@ -580,6 +639,61 @@ def test_weights_survive_saving_and_another_mode(tmp_path):
   assert all(torch.equal(model.state_dict()[name], value)
              for name, value in state.items())
   assert (tmp_path / "two/vocab.txt").exists()
+
+
+@pytest.mark.parametrize("plain", (False, True), ids=("kernels", "plain"))
+def test_a_mode_is_changed_and_saved(plain, tmp_path):
+  attention = realetc.PlainGlobalLocalAttention if plain else None
+  config = _config(residual_attention="gate", residual_gate_init=0.5)
+  model = _model(config, attention)
+  ids = torch.arange(6).view(1, 6)
+  before = model(ids, ids[:, :2]).long_output
+  for mode in ("off", "sum", "mean", "decay", "gate"):
+    model.set_residual_attention(mode)
+    found = model(ids, ids[:, :2]).long_output
+    assert torch.equal(found, before) == (mode == "gate")
+    model.save_pretrained(tmp_path)
+    again = realetc.EtcModel.from_pretrained(tmp_path,
+                                             attention_class=attention)
+    assert again.config.residual_attention == mode
+    assert torch.equal(again(ids, ids[:, :2]).long_output, found)
+  assert config.residual_attention == "gate"  # another model may be of it
+  with pytest.raises(ValueError, match="residual_attention should be one of"):
+    model.set_residual_attention("add")
+  with pytest.raises(ValueError, match='cannot become "gate": .* no gates'):
+    _model(_config(residual_attention="sum")).set_residual_attention("gate")
+  assert torch.equal(model(ids, ids[:, :2]).long_output, before)
+
+
+def _set(name, value):
+  return lambda model: setattr(model.config, name, value)
+
+
+@pytest.mark.parametrize("change, message", (
+    (_set("residual_attention", "sum"), "residual_attention .* 'sum', but .* "
+     "'off'"),
+    (_set("residual_decay", 0.5), "residual_decay of .* 0.5, but .* 0.9"),
+    (_set("hidden_act", "relu"), "hidden_act .* 'relu', but .* 'gelu': make"),
+    (_set("local_radius", 2), "local_radius .* 2, but .* 3: make"),
+    (lambda model: setattr(model.layers[1].attention, "residual", "sum"),
+     "residual_attention .* 'off', but .* 'sum'"),
+))
+def test_a_configuration_changed_later_is_refused(change, message, tmp_path):
+  model = _model(_config(residual_attention="off"))
+  built = copy.copy(model.config)
+  change(model)
+  ids = torch.arange(6).view(1, 6)
+  for call in (lambda: model(ids, ids[:, :2]),
+               lambda: model.save_pretrained(tmp_path / "saved")):
+    with pytest.raises(ValueError, match=message):
+      call()
+  assert not (tmp_path / "saved").exists()
+  for name in ("hidden_act", "local_radius"):
+    setattr(model.config, name, getattr(built, name))
+  model.config.grad_checkpointing_period = 2  # of C++ alone
+  model.set_residual_attention(model.config.residual_attention)
+  model.save_pretrained(tmp_path / "saved")
+  model(ids, ids[:, :2])
 
 
 def _break(folder, **fields):
@@ -689,9 +803,11 @@ def test_long_tokens_of_bert_are_refused():
      r"\[CLS\]"),
     (lambda f: (f / "vocab.txt").write_text("\n".join(
         VOCABULARY + ["more"])), ["x"], "token table"),
-    (lambda f: None, "x", "list of strings, but is str"),
-    (lambda f: None, None, "list of strings, but is NoneType"),
-    (lambda f: None, ["x", 3.5], "list of strings, but text 1 is float"),
+    (lambda f: None, "x", "list of strings, .*, but is str"),
+    (lambda f: None, None, "list of strings, .*, but is NoneType"),
+    (lambda f: None, ["x", 3.5], "lists of them, but text 1 is float"),
+    (lambda f: None, ["x", ["a", None]], "lists of them, but text 1 is None"),
+    (lambda f: None, ["x", ["", " "]], "text 1 should have at least one piece"),
     (lambda f: None, ["x", "a\ud800b"],
      "text 1 has a lone surrogate, at character 1"),
     (lambda f: None, [], "at least one text"),
@@ -703,6 +819,67 @@ def test_mistakes_in_texts_are_named(change, texts, message, tmp_path):
   model = realetc.EtcModel.from_pretrained(folder)
   with pytest.raises(ValueError, match=message):
     model.inputs(texts)
+
+
+def test_fields_each_begin_a_sentence(tmp_path):
+  model = realetc.EtcModel.from_pretrained(
+      _write(_model(_config()), tmp_path / "checkpoint"))
+  fields = ["the court", "", "judge. it rained", "the end"]
+  found = model.inputs([fields, "the"])
+  assert len(found.sentences[0]) == 3
+  assert [piece.id for piece in found.pieces[0]] == [
+      piece.id for text in fields if text
+      for piece in model.inputs([text]).pieces[0]]
+  joined = model.inputs(["\n".join(fields)])
+  assert len(joined.sentences[0]) == 1
+  one, other = model.embed([fields, tuple(fields)])
+  _assert_near(one.document, other.document)
+  assert one.sentences.shape[0] == 3
+
+
+@pytest.mark.parametrize("fields", ({}, _BERT), ids=("etc", "bert"))
+def test_of_pairs_the_longer_text_is_cut(fields, tmp_path):
+  folder = _write(_model(_config(**fields)), tmp_path / "checkpoint")
+  (folder / "text_options.json").write_text(json.dumps(
+      {"max_long_length": 13, "max_global_length": 13 if fields else 4}))
+  model = realetc.EtcModel.from_pretrained(folder)
+  a, b, dot, cls, end = map(VOCABULARY.index,
+                            ["judge", "court", ".", "[CLS]", "[SEP]"])
+  # Sentences of two pieces; there is room for ten.
+  made = model.inputs(["Judge. " * 4, "", "Judge. " * 4],
+                      ["Court.", "Court.", "Court. " * 6])
+  assert made["input_ids"].tolist() == [
+      [cls, *[a, dot] * 4, end, b, dot, end],
+      [cls, end, b, dot, end, *[0] * 8],
+      # Where both are as long, the second is cut.
+      [cls, a, dot, a, dot, a, end, b, dot, b, dot, b, end]]
+  assert made["token_type_ids"].tolist() == [
+      [0] * 10 + [1] * 3, [0, 0, 1, 1, 1, *[0] * 8], [0] * 7 + [1] * 6]
+  assert made.cut_pieces == [0, 0, 10]
+  if not fields:
+    # Three sentences have a token, those of the first text before the others.
+    assert made["sentence_ids"].tolist() == [
+        [-1, 0, 0, 1, 1, 2, 2, -1, -1, -1, -1, -1, -1],
+        [-1, -1, 0, 0, -1, *[-1] * 8],
+        [-1, 0, 0, 1, 1, 2, -1, -1, -1, -1, -1, -1, -1]]
+    assert made.dropped_sentences == [2, 0, 3]
+  output, alone = model.encode([""], ["Court."])
+  assert alone["input_ids"].shape == (1, 5)
+  _assert_near(model.run_texts(made).global_output[1, :2],
+               output.global_output[0, :2])
+  for texts, message in (
+      ((["a", "b"], ["a"]), "texts_b should .* 2 texts, but has 1"),
+      ((["a"], ["\ud800"]), "texts_b: text 0 has a lone surrogate"),
+      ((["", ""], ["b", " "]), "text 1 should have at least one piece")):
+    with pytest.raises(ValueError, match=message):
+      model.inputs(*texts)
+
+
+def test_a_model_of_one_type_has_it_for_both_texts(tmp_path):
+  folder = _write(_model(_config(**_BERT | {"segment_vocab_size": 1})),
+                  tmp_path / "checkpoint")
+  made = realetc.EtcModel.from_pretrained(folder).inputs(["a"], ["b"])
+  assert made["input_ids"].shape == (1, 5) and "token_type_ids" not in made
 
 
 def test_a_tokenizer_json_is_read(tmp_path):
@@ -819,10 +996,37 @@ def test_special_tokens_of_byte_level_pieces_are_found(processor, tmp_path):
   assert found == [0, *whole.encode(text, add_special_tokens=False).ids, 2]
   assert found.count(4) == 1 and found.count(2) == 2
   # A sentence behind a blank begins with it, one behind a line end does not.
-  pieces = model.inputs(["the the\nthe"], lambda _: [(0, 3), (4, 7), (8, 11)]
-                        ).pieces[0]
+  pieces = model.inputs(["the the\nthe"], split_sentences=lambda _: [
+      (0, 3), (4, 7), (8, 11)]).pieces[0]
   blank, none = whole.token_to_id("\u0120the"), whole.token_to_id("the")
   assert pieces == [(none, 0, 3), (blank, 4, 7), (none, 8, 11)]
+  # RoBERTa has two separators between texts, with its post-processor or not.
+  found = model.inputs([text], ["the"])
+  assert found["input_ids"].tolist() == [
+      [0, *whole.encode(text, add_special_tokens=False).ids, 2, 2, none, 2]]
+  assert found["token_type_ids"][0, -3:].tolist() == [0, 1, 1]
+
+
+def test_marks_between_texts_are_the_post_processors(tmp_path):
+  whole = _write_byte_level(tmp_path / "checkpoint", False)
+  templates = pytest.importorskip("tokenizers").processors.TemplateProcessing
+  specials = [("<s>", 0), ("</s>", 2), ("<mask>", 4)]
+  texts = ["the rain"], ["the end"]
+  for single, pair, between in (
+      ("<s> $A </s>", "<s> $A <mask> </s> <mask> $B </s>", [4, 2, 4]),
+      ("<s> $A </s>", "<s> $A $B </s>", []),
+      ("<s> $A </s>", None, [2]),  # tokenizers has none at all then
+      ("$A", None, [2, 2])):
+    whole.post_processor = templates(single, pair, specials)
+    whole.save(str(tmp_path / "checkpoint/tokenizer.json"))
+    model = realetc.EtcModel.from_pretrained(tmp_path / "checkpoint")
+    ids = [whole.encode(text, add_special_tokens=False).ids for [text] in texts]
+    assert model.inputs(*texts)["input_ids"].tolist() == [
+        [0, *ids[0], *between, *ids[1], 2]]
+  whole.post_processor = templates("<s> $A </s>", "<mask> $A $B </s>", specials)
+  whole.save(str(tmp_path / "checkpoint/tokenizer.json"))
+  with pytest.raises(ValueError, match="and the same around a pair"):
+    realetc.EtcModel.from_pretrained(tmp_path / "checkpoint").inputs(*texts)
 
 
 def test_a_post_processor_with_one_special_token_is_refused(tmp_path):

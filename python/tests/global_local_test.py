@@ -1,6 +1,9 @@
 """GlobalLocalAttention against dense attention, and stacks of it."""
+import functools
+
 import pytest
 import torch
+from torch.utils.checkpoint import checkpoint
 
 import realetc
 from conftest import MODES, assert_as_exact
@@ -59,6 +62,18 @@ def test_kernels_match_the_reference_through_a_stack(options, residual):
   near = _run(stack, longs, globals_, pattern)
   exact = _run(stack.double(), longs.double(), globals_.double(), pattern)
   assert_as_exact(actual, near, exact)
+
+
+def test_checkpointed_layers_have_the_same_gradients():
+  longs, globals_, mask = _inputs()
+  stack = _stack(residual="gate", max_distance=4)
+  pattern = patterns.global_local(3, mask, max_distance=4)
+  expected = _run(stack, longs, globals_, pattern)
+  for layer in stack:
+    layer.forward = functools.partial(checkpoint, layer.forward,
+                                      use_reentrant=False)
+  for a, b in zip(_run(stack, longs, globals_, pattern), expected):
+    torch.testing.assert_close(a, b)
 
 
 def test_scores_have_the_four_shapes_and_the_sum_of_layers():

@@ -13,6 +13,7 @@ import gzip
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -111,13 +112,15 @@ tensors["logits"] = output.logits
 """
 
 
-def _predicted(run, tmp_path):
-  """Probabilities by `realetc predict` of texts alone."""
-  lines = tmp_path / "records.jsonl"
-  lines.write_text("".join(json.dumps(
-      {"id": str(i), "title": "", "text": row["text"]}) + "\n"
-                           for i, row in enumerate(run[1])))
-  _realetc("predict", run[0], "--data", lines, "--output",
+def _write_records(path, records):
+  path.write_text("".join(json.dumps(one) + "\n" for one in records))
+  return path
+
+
+def _predicted(run, records, tmp_path):
+  """Probabilities by `realetc predict`."""
+  _realetc("predict", run, "--data",
+           _write_records(tmp_path / "records.jsonl", records), "--output",
            tmp_path / "predictions.json")
   found = (tmp_path / "predictions.json").read_text().splitlines()
   return torch.tensor([[json.loads(line)["probabilities"][label]
@@ -127,9 +130,65 @@ def _predicted(run, tmp_path):
 @pytest.mark.parametrize("plain", ("realetc", "plain"))
 def test_classifier_predicts_as_realetc(run, exported, plain, tmp_path):
   logits = _run(exported, tmp_path, _CLASSIFY, plain)["logits"]
+  expected = _predicted(run[0], [{"title": "", "text": row["text"]}
+                                 for row in run[1]], tmp_path)
   # Six digits are written.
-  torch.testing.assert_close(logits.softmax(-1), _predicted(run, tmp_path),
-                             rtol=0, atol=2e-6)
+  torch.testing.assert_close(logits.softmax(-1), expected, rtol=0, atol=2e-6)
+
+
+def test_fields_are_read_as_realetc_reads_them(run, exported, tmp_path):
+  folder = tmp_path / "court"
+  shutil.copytree(exported, folder)
+  # Short texts, whose titles have a larger part in them.
+  records = [{"title": row["title"], "text": row["text"][:40]}
+             for row in run[1]]
+  (folder / "texts.json").write_text(json.dumps(
+      [[one["title"], one["text"]] for one in records]))
+  found = _run(folder, tmp_path, """
+model = transformers.AutoModelForSequenceClassification.from_pretrained(
+    folder, trust_remote_code=True)
+tensors["fields"] = model(**model.inputs(texts)).logits.softmax(-1)
+tensors["joined"] = model(**model.inputs(
+    ["\\n".join(text) for text in texts])).logits.softmax(-1)
+""")
+  expected = _predicted(run[0], records, tmp_path)
+  torch.testing.assert_close(found["fields"], expected, rtol=0, atol=2e-6)
+  assert (found["joined"] - expected).abs().max() > 1e-4
+
+
+@pytest.mark.parametrize("settings", (
+    ("data.max_long_length=64", "data.max_global_length=4"),
+    ("data.max_global_length=64", "model.has_long_tokens=false",
+     "model.share_att_output_projection=true",
+     "model.relative_pos_max_distance=0",
+     "model.max_absolute_position_embeddings=64"),
+), ids=("etc", "bert"))
+def test_pairs_are_read_as_realetc_reads_them(run, settings, tmp_path):
+  records = [{"text": row["title"] if i % 2 else row["text"],
+              "text_b": row["text"][40 * i:], "outcome": _LABELS[i % 3]}
+             for i, row in enumerate(run[1])]
+  data = _write_records(tmp_path / "pairs.jsonl", records)
+  _realetc("finetune", "tasks/classify/configs/demo.json", *(
+      part for setting in (
+          f"data.train={data}", f"data.dev={data}", "classify.text=text",
+          "train.steps=2", "train.evaluate_every=2", "train.batch_size=6",
+          "train.micro_batch_size=6", *settings)
+      for part in ("--set", setting)), "--output", tmp_path / "run")
+  folder = tmp_path / "pairs"
+  _realetc("export", tmp_path / "run", folder, "--format", "huggingface")
+  (folder / "texts.json").write_text(json.dumps(
+      [[one[name] for one in records] for name in ("text", "text_b")]))
+  found = _run(folder, tmp_path, """
+model = transformers.AutoModelForSequenceClassification.from_pretrained(
+    folder, trust_remote_code=True)
+inputs = model.inputs(*texts)
+assert inputs["input_ids"].shape[1] == 64 and min(inputs.cut_pieces) > 0
+tensors["pairs"] = model(**inputs).logits.softmax(-1)
+tensors["swapped"] = model(**model.inputs(*texts[::-1])).logits.softmax(-1)
+""")
+  expected = _predicted(tmp_path / "run", records, tmp_path)
+  torch.testing.assert_close(found["pairs"], expected, rtol=0, atol=2e-6)
+  assert (found["swapped"] - expected).abs().max() > 1e-4
 
 
 @pytest.mark.parametrize("plain", ("realetc", "plain"))
@@ -175,18 +234,43 @@ tensors["one"] = model(**made).global_hidden_state
   assert found["one"].shape[1] == 1
 
 
-def test_saved_by_transformers_it_comes_back(exported, tmp_path):
-  saved = tmp_path / "saved"
-  before = _run(exported, tmp_path, _CLASSIFY + f"""
+# Labels in another order than the export's.
+_CHANGE = """
+labels = ["tenant", "owner", "retrial"]
+model = transformers.AutoModelForSequenceClassification.from_pretrained(
+    folder, trust_remote_code=True, OPTIONS)
+assert [model.config.id2label[i] for i in range(3)] == labels
+tensors["logits"] = model(**model.inputs(texts)).logits
+tensors["global"] = model.encoder.embed(texts)[0].document
+"""
+
+
+@pytest.mark.parametrize("place", ("elsewhere", "court"))
+def test_saved_by_transformers_it_comes_back(place, exported, tmp_path):
+  folder, saved = tmp_path / "court", tmp_path / place
+  shutil.copytree(exported, folder)
+  before = _run(folder, tmp_path, _CHANGE.replace("OPTIONS", """
+    residual_attention="sum", max_global_length=3, id2label=dict(
+        enumerate(labels)), label2id={"tenant": 0, "owner": 1, "retrial": 2}
+""") + f"""
 model.save_pretrained({str(saved)!r})
-""")["logits"]
-  (saved / "texts.json").write_bytes((exported / "texts.json").read_bytes())
-  after = _run(saved, tmp_path, _CLASSIFY)["logits"]
-  torch.testing.assert_close(after, before)
-  # C++ reads config.json of transformers.
+""")
+  shutil.copyfile(exported / "texts.json", saved / "texts.json")
+  after = _run(saved, tmp_path, _CHANGE.replace(", OPTIONS", ""))
+  for name, tensor in before.items():
+    torch.testing.assert_close(after[name], tensor)
+  # EtcModel and C++ read what transformers says.
+  model = realetc.EtcModel.from_pretrained(saved)
+  assert model.config.residual_attention == "sum"
+  [vectors] = model.embed(json.loads((saved / "texts.json").read_text())[:1])
+  assert len(vectors.spans) == 2
+  torch.testing.assert_close(vectors.document, before["global"], rtol=1e-5,
+                             atol=1e-5)
   text = _realetc("import", saved, tmp_path / "ours")
-  assert "0 owner" in text and "2 tenant" in text, text
-  theirs = safetensors.load_file(exported / "model.safetensors")
+  assert "0 tenant" in text and "2 retrial" in text, text
+  config = json.loads((tmp_path / "ours/etc_config.json").read_text())
+  assert config["residual_attention"] == "sum"
+  theirs = safetensors.load_file(saved / "model.safetensors")
   ours = safetensors.load_file(tmp_path / "ours/model.safetensors")
   assert theirs.keys() == ours.keys()
   assert all(torch.equal(tensor, ours[name]) for name, tensor in theirs.items())
@@ -213,12 +297,73 @@ tensors["losses"] = torch.stack(losses)
   assert losses[-1] < losses[0]
 
 
+def test_tokens_are_classified(tmp_path):
+  names = tmp_path / "names"
+  _realetc("finetune", "tasks/tokens/configs/demo.json", "--set",
+           "train.steps=2", "--set", "train.evaluate_every=2", "--output",
+           tmp_path / "run")
+  _realetc("export", tmp_path / "run", names, "--format", "huggingface")
+  texts = ["The builder saw Lake. Field had no answer.", "The letter."]
+  (names / "texts.json").write_text(json.dumps(texts))
+  logits = _run(names, tmp_path, """
+model = transformers.AutoModelForTokenClassification.from_pretrained(
+    folder, trust_remote_code=True)
+assert [model.config.id2label[i] for i in range(7)] == [
+    "O", "B-firm", "I-firm", "B-person", "I-person", "B-town", "I-town"]
+inputs = model.inputs(texts)
+labels = torch.full_like(inputs["input_ids"], -100)
+labels[:, 1] = 2
+output = model(**inputs, labels=labels)
+assert torch.allclose(output.loss,
+                      -output.logits.log_softmax(-1)[:, 1, 2].mean())
+tensors["logits"] = output.logits
+""")["logits"]
+  output, inputs = realetc.EtcModel.from_pretrained(names).encode(texts)
+  head = safetensors.load_file(names / "model.safetensors")
+  expected = torch.nn.functional.linear(
+      output.long_output, head["head.classifier.weight"],
+      head["head.classifier.bias"])
+  mask = inputs["attention_mask"].unsqueeze(-1)
+  torch.testing.assert_close(logits * mask, expected * mask, rtol=1e-5,
+                             atol=1e-5 * expected.abs().max().item())
+
+
 def _small_classifier(**fields):
   from realetc import modeling_realetc  # pylint: disable=import-outside-toplevel
   return modeling_realetc.RealEtcForSequenceClassification(
       modeling_realetc.RealEtcConfig(
           vocab_size=20, hidden_size=8, num_hidden_layers=1,
           num_attention_heads=2, intermediate_size=8, local_radius=2, **fields))
+
+
+def test_each_reads_what_the_other_saved_into_its_folder(tmp_path):
+  from realetc import modeling_realetc  # pylint: disable=import-outside-toplevel
+  ids = torch.arange(6).view(1, 6)
+  config = modeling_realetc.RealEtcConfig(
+      vocab_size=20, hidden_size=8, num_hidden_layers=3, num_attention_heads=2,
+      intermediate_size=8, local_radius=2, max_global_length=7)
+  modeling_realetc.RealEtcModel(config).save_pretrained(tmp_path)
+  own = realetc.EtcModel.from_pretrained(tmp_path, residual_attention="sum")
+  assert own.text_options().max_global_length == 7
+  own.save_pretrained(tmp_path)
+  other = modeling_realetc.RealEtcModel.from_pretrained(tmp_path)
+  assert other.config.residual_attention == "sum"
+  expected = own.run_texts({"input_ids": ids}).long_output
+  assert torch.equal(other(ids).last_hidden_state, expected)
+  # And back.
+  other.set_residual_attention("mean")
+  assert not torch.equal(other(ids).last_hidden_state, expected)
+  other.config.max_global_length = 9
+  other.save_pretrained(tmp_path)
+  own = realetc.EtcModel.from_pretrained(tmp_path)
+  assert own.config.residual_attention == "mean"
+  assert own.text_options().max_global_length == 9
+  assert torch.equal(own.run_texts({"input_ids": ids}).long_output,
+                     other(ids).last_hidden_state)
+  other.config.residual_attention = "off"
+  with pytest.raises(ValueError, match="change it by set_residual_attention"):
+    other.save_pretrained(tmp_path / "new")
+  assert not (tmp_path / "new").exists()
 
 
 def test_arguments_of_others_are_taken_or_refused_by_name():
@@ -302,7 +447,7 @@ def test_a_model_of_the_hub_is_saved_with_its_vocabulary(tmp_path, monkeypatch):
 
   def download(name, **options):
     asked.append(name)
-    assert options["allow_patterns"] == list(etc_text.TOKENIZER_FILES)
+    assert options["allow_patterns"] == list(etc_text.TEXT_FILES)
     return str(hub)
 
   monkeypatch.setattr(huggingface_hub, "snapshot_download", download)

@@ -1,7 +1,7 @@
 # Installs the build to an empty prefix, and configures, builds and runs the
 # project in this folder with nothing but that prefix and the system's own
-# packages; then one of examples/ likewise, and another one by pkg-config. Also
-# checks that realetc.h includes all installed headers.
+# packages; then one of examples/ likewise, and another one by pkg-config. Common
+# warnings of the CMake projects are errors. Also checks that realetc.h includes all installed headers.
 #
 #   cmake -D BUILD_DIR=... -D WORK_DIR=... [-D TORCH_DIR=...] -D CXX=...
 #     -P run.cmake
@@ -13,14 +13,19 @@ function(run)
   execute_process(COMMAND ${ARGV} COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
 run(${CMAKE_COMMAND} --install "${BUILD_DIR}" --prefix "${WORK_DIR}/prefix")
+# Not -Werror, by which FindOpenMP's own program does not compile.
+set(warnings "-DCMAKE_CXX_FLAGS=-Wall -Wextra"
+  -DCMAKE_COMPILE_WARNING_AS_ERROR=ON)
 run(${CMAKE_COMMAND} -G Ninja -S "${source_dir}" -B "${WORK_DIR}/build"
-  "-DCMAKE_PREFIX_PATH=${WORK_DIR}/prefix" "-DTorch_DIR=${TORCH_DIR}")
+  "-DCMAKE_PREFIX_PATH=${WORK_DIR}/prefix" "-DTorch_DIR=${TORCH_DIR}"
+  ${warnings})
 run(${CMAKE_COMMAND} --build "${WORK_DIR}/build")
 run("${WORK_DIR}/build/outside")
 
 set(examples "${WORK_DIR}/prefix/share/realetc/examples")
 run(${CMAKE_COMMAND} -G Ninja -S "${examples}" -B "${WORK_DIR}/examples"
-  "-DCMAKE_PREFIX_PATH=${WORK_DIR}/prefix" "-DTorch_DIR=${TORCH_DIR}")
+  "-DCMAKE_PREFIX_PATH=${WORK_DIR}/prefix" "-DTorch_DIR=${TORCH_DIR}"
+  ${warnings})
 # One of them: all are built and run in the tree of RealETC, too.
 run(${CMAKE_COMMAND} --build "${WORK_DIR}/examples" --target
   example_predictor_over_stdin)

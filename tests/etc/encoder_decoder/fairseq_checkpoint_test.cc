@@ -87,6 +87,45 @@ TEST_F(FairseqCheckpointTest, IsKnownByItsNames) {
   EXPECT_FALSE(IsFairseqTranslation(*TensorReader::Open(other)));
 }
 
+// Its output may be a table of its own, or the decoder's.
+TEST_F(FairseqCheckpointTest, IsKnownByLaterNames) {
+  for (const std::string sharing : {"all", "none"}) {
+    EncoderDecoderConfig config = ToyTranslationConfig("off");
+    config.share_embeddings = sharing;
+    const EncoderDecoder model = PositiveTranslationModel(config, 3);
+    const NamedTensors tensors = *FairseqTensors(model);
+    NamedTensors later;
+    for (const auto& [name, tensor] : tensors) {
+      const size_t stacked = name.find("in_proj_");
+      if (stacked == std::string::npos) {
+        later[name] = tensor;
+        continue;
+      }
+      const auto thirds = tensor.chunk(3);
+      for (size_t i = 0; i < thirds.size(); ++i) {
+        later[name.substr(0, stacked) + "qkv"[i] + "_proj." +
+              name.substr(stacked + 8)] = thirds[i];
+      }
+    }
+    later["decoder.output_projection.weight"] =
+        later.at(sharing == "none" ? "decoder.embed_out"
+                                   : "decoder.embed_tokens.weight");
+    later.erase("decoder.embed_out");
+    ASSERT_TRUE(WritePytorchFile(path_,
+                                 {{"cfg",
+                                   {{"model",
+                                     {{"encoder_attention_heads", 2},
+                                      {"decoder_attention_heads", 2}}}}}},
+                                 {}, "model", later)
+                    .ok());
+    EXPECT_TRUE(IsFairseqTranslation(*TensorReader::Open(path_)));
+    const auto loaded = LoadFairseqCheckpoint(path_);
+    ASSERT_TRUE(loaded.ok()) << loaded.status();
+    EXPECT_EQ((*loaded)->config().share_embeddings, sharing);
+    EXPECT_TRUE(LogitsOf(*loaded).equal(LogitsOf(model)));
+  }
+}
+
 TEST_F(FairseqCheckpointTest, ReadsOptionsOfLaterVersions) {
   const EncoderDecoder model =
       PositiveTranslationModel(ToyTranslationConfig("off"), 3);

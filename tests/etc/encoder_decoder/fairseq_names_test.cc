@@ -57,6 +57,48 @@ TEST(FairseqNamesTest, ReadsWhatItWrites) {
   }
 }
 
+// The tensors as versions since 2020 write them.
+NamedTensors InLaterNames(const NamedTensors& tensors) {
+  NamedTensors later;
+  for (const auto& [name, tensor] : tensors) {
+    const size_t stacked = name.find("in_proj_");
+    if (stacked == std::string::npos) {
+      later[name == "decoder.embed_out" ? "decoder.output_projection.weight"
+                                        : name] = tensor;
+      continue;
+    }
+    const std::string part = name.substr(stacked + 8);
+    const auto thirds = tensor.chunk(3);
+    for (size_t i = 0; i < thirds.size(); ++i) {
+      later[name.substr(0, stacked) + "qkv"[i] + "_proj." + part] = thirds[i];
+    }
+  }
+  later.emplace("decoder.output_projection.weight",
+                later.at("decoder.embed_tokens.weight"));
+  return later;
+}
+
+TEST(FairseqNamesTest, ReadsLaterNames) {
+  for (const char* const sharing : {"all", "decoder", "none"}) {
+    SCOPED_TRACE(sharing);
+    EncoderDecoderConfig config = ToyTranslationConfig("mean", "pre_norm");
+    config.share_embeddings = sharing;
+    EncoderDecoder model = PositiveTranslationModel(config, 1);
+    const NamedTensors later = InLaterNames(*FairseqTensors(model));
+    EncoderDecoder other = PositiveTranslationModel(config, 2);
+    const absl::Status loaded = LoadFrom(later, other);
+    ASSERT_TRUE(loaded.ok()) << loaded;
+    for (const auto& parameter : model->named_parameters()) {
+      EXPECT_TRUE(
+          other->named_parameters()[parameter.key()].equal(parameter.value()))
+          << parameter.key();
+    }
+    NamedTensors changed = later;
+    changed["decoder.output_projection.weight"] = torch::ones({9, 4});
+    EXPECT_EQ(LoadFrom(changed, other).ok(), config.share_embeddings == "none");
+  }
+}
+
 TEST(FairseqNamesTest, HasTheNamesAndShapesOfFairseq) {
   EncoderDecoder model =
       PositiveTranslationModel(ToyTranslationConfig("off", "admin"), 1);

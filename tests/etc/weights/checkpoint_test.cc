@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/linear.h>
+#include <torch/serialize.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 #include <unistd.h>
@@ -202,6 +203,18 @@ TEST(TensorReaderTest, SaysWhatItCannotRead) {
   EXPECT_EQ(reader.Shape("u").status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(TensorReader::Open(directory.File("none")).status().code(),
             absl::StatusCode::kNotFound);
+}
+
+// torch::save writes code beside the tensors, and compresses it.
+TEST(TensorReaderTest, SaysHowToReadAFileOfTorchSaveInCpp) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.File("module.pt");
+  torch::save(SmallModule(), path);
+  const absl::Status status = TensorReader::Open(path).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr(path + ": is a TorchScript archive"),
+                    HasSubstr("torch::load"), HasSubstr("WriteTensors")));
 }
 
 TEST(LoadTensorsTest, RestoresAModule) {

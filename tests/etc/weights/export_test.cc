@@ -470,7 +470,7 @@ TEST_F(ExportTest, RefusesHeadsThatTheOfficialEtcLacks) {
 
 TEST_F(ExportTest, WarnsOfHeadsThatNoOtherCodeHas) {
   NamedTensors heads = RandomHeads(BertOf(), {kPooler});
-  heads["head.token_classifier.bias"] = torch::zeros({3});
+  heads["head.answer_type.bias"] = torch::zeros({3});
   const std::string ours = WriteOurs(BertOf(), heads, {});
   for (const ExportFormat format :
        {ExportFormat::kSafetensors, ExportFormat::kTensorFlow}) {
@@ -479,7 +479,7 @@ TEST_F(ExportTest, WarnsOfHeadsThatNoOtherCodeHas) {
         directory_.File(absl::StrCat("there", static_cast<int>(format))));
     ASSERT_TRUE(report.ok()) << report.status();
     EXPECT_THAT(report->warnings,
-                ElementsAre(AllOf(HasSubstr("head.token_classifier.bias"),
+                ElementsAre(AllOf(HasSubstr("head.answer_type.bias"),
                                   Not(HasSubstr("pooler")))));
   }
 }

@@ -122,6 +122,26 @@ TEST_F(ExportTransformersTest, NamesATokenizerJsonAndItsPadding) {
   EXPECT_EQ(tokenizer["model_max_length"], 4096);
 }
 
+TEST_F(ExportTransformersTest, ClassifiesTokensWithoutAPooler) {
+  const std::string source = WriteClassifier(/*is_regression=*/false);
+  tensors_.erase("head.pooler.weight");
+  tensors_.erase("head.pooler.bias");
+  ASSERT_TRUE(WriteTensors(source + "/model.safetensors", tensors_,
+                           MetadataOf({.labels = {"O", "B-town", "I-town"}}))
+                  .ok());
+  const std::string out = directory_.File("out");
+  const auto report = ExportForTransformers(source, {}, out);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_THAT(report->warnings, IsEmpty());
+  const json config = Config(out);
+  EXPECT_EQ(config["architectures"], json({"RealEtcForTokenClassification"}));
+  EXPECT_EQ(config["auto_map"]["AutoModelForTokenClassification"],
+            "modeling_realetc.RealEtcForTokenClassification");
+  EXPECT_EQ(config["id2label"]["1"], "B-town");
+  EXPECT_THAT(*ReadFile(out + "/modeling_realetc.py"),
+              HasSubstr("class RealEtcForTokenClassification("));
+}
+
 TEST_F(ExportTransformersTest, IsACheckpointOfOurs) {
   const std::string source = WriteClassifier(/*is_regression=*/false);
   const std::string out = directory_.File("out");
@@ -156,12 +176,12 @@ TEST_F(ExportTransformersTest, RegressionPredictsTheNumbersThemselves) {
 
 TEST_F(ExportTransformersTest, WarnsOfHeadsThatItLeavesOut) {
   const std::string source = WriteClassifier(/*is_regression=*/false);
-  tensors_["head.token_classifier.weight"] = torch::randn({3, 4});
+  tensors_["head.answer_type.weight"] = torch::randn({3, 4});
   ASSERT_TRUE(WriteTensors(source + "/model.safetensors", tensors_, {}).ok());
   const auto report = ExportForTransformers(source, {}, directory_.File("out"));
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_THAT(report->warnings,
-              ElementsAre(AllOf(HasSubstr("head.token_classifier.weight"),
+              ElementsAre(AllOf(HasSubstr("head.answer_type.weight"),
                                 Not(HasSubstr("head.classifier")))));
 }
 

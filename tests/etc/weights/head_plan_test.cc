@@ -201,6 +201,34 @@ TEST(HeadPlanTest, ReadsRobertasHead) {
   EXPECT_THAT(RefusalOf(source), HasSubstr("MLM head is incomplete"));
 }
 
+// BertForTokenClassification has the names of BertForSequenceClassification.
+TEST(HeadPlanTest, TellsClassifiersOfTokensFromThoseOfTexts) {
+  const std::pair<NameStyle, const char*> kStyles[] = {
+      {NameStyle::kRealEtc, "encoder."}, {NameStyle::kHuggingFace, "bert."}};
+  for (const auto& [style, prefix] : kStyles) {
+    for (const bool has_pooler : {true, false}) {
+      SourceWeights source =
+          WithHeads(style, prefix, [has_pooler](PretrainingHead head) {
+            return has_pooler && head == kPooler;
+          });
+      EXPECT_FALSE(ClassifiesTexts(source) || ClassifiesTokens(source));
+      for (const PretrainingParameter& parameter :
+           TaskHeadParameters(source.config, 3)) {
+        if (parameter.head == kClassifier) {
+          source.tensors[NamesInFile(parameter, source.names).front()] = {
+              "F32", parameter.parameter.shape};
+        }
+      }
+      EXPECT_EQ(ClassifiesTexts(source), has_pooler);
+      EXPECT_EQ(ClassifiesTokens(source), !has_pooler);
+      source.hugging_face.architecture = "BertForTokenClassification";
+      EXPECT_TRUE(ClassifiesTokens(source));
+      source.hugging_face.architecture = "BertForMultipleChoice";
+      EXPECT_FALSE(ClassifiesTexts(source) || ClassifiesTokens(source));
+    }
+  }
+}
+
 TEST(HeadPlanTest, TakesTheBiasesOfAnotherVocabularyByPiece) {
   const SourceWeights source = WithHeads(NameStyle::kGoogleBert, "bert/");
   EtcConfig target = source.config;

@@ -102,6 +102,17 @@ TEST(RecognizeNamesTest, RefusesWhatItDoesNotKnow) {
               HasSubstr("expected one token table"));
 }
 
+TEST(RecognizeNamesTest, NamesTranslationModelsThatHaveNoEncoderForIt) {
+  for (const char* const name :
+       {"decoder.layers.0.cross_attention.key.weight",
+        "decoder.layers.0.encoder_attn.k_proj.weight"}) {
+    EXPECT_THAT(
+        RecognizeNames({name, "embedding.weight"}, "file").status().ToString(),
+        HasSubstr("file: a translation model, which has a decoder"))
+        << name;
+  }
+}
+
 TEST(RecognizeNamesTest, TellsWhatTrainingLeftBehind) {
   for (const char* name :
        {"global_step", "save_counter", "beta1_power",

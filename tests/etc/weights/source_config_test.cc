@@ -55,6 +55,28 @@ TEST(SourceConfigTest, ReadsTheConfigurationOfEachProject) {
   EXPECT_THAT(etc->warnings, ElementsAre(HasSubstr("\"new\" is ignored")));
 }
 
+// save_pretrained of transformers, into the directory of an export, leaves
+// etc_config.json as it was.
+TEST(SourceConfigTest, ReadsConfigJsonOfTransformersBeforeEtcConfigJson) {
+  TemporaryDirectory directory;
+  directory.Write("etc_config.json", R"({"vocab_size": 7, "hidden_size": 12})");
+  directory.Write(
+      "config.json",
+      R"({"model_type": "realetc", "vocab_size": 7, "hidden_size": 12,
+          "architectures": ["RealEtcForSequenceClassification"],
+          "id2label": {"0": "tenant", "1": "owner"},
+          "residual_attention": "mean"})");
+  const auto source = ReadSourceConfig(directory.path());
+  ASSERT_TRUE(source.ok()) << source.status();
+  EXPECT_EQ(source->path, directory.File("config.json"));
+  EXPECT_FALSE(source->is_bert);
+  EXPECT_EQ(source->config.residual_attention, "mean");
+  EXPECT_THAT(source->hugging_face.labels, ElementsAre("tenant", "owner"));
+  directory.Write("config.json", "{");
+  EXPECT_THAT(ReadSourceConfig(directory.path()).status().message(),
+              HasSubstr("config.json"));
+}
+
 TEST(SourceConfigTest, ReadsConfigJsonFirstBesideHuggingFacesTensors) {
   TemporaryDirectory directory;
   directory.Write("bert_config.json", kBert);

@@ -148,8 +148,16 @@ absl::Status PytorchFile::OpenArchive() {
   const std::string top(absl::StripSuffix(pickles[0], kPickle));
   if (entries.contains(absl::StrCat(top, "/constants.pkl"))) {
     return Error(
-        "is a TorchScript archive, which has code in it; please convert it to "
-        "safetensors");
+        "is a TorchScript archive, of C++ torch::save or of torch.jit.save; "
+        "please load it as it was saved, in C++ with torch::load, and write "
+        "its tensors with etc::WriteTensors or, in Python, as a state_dict "
+        "with torch.save");
+  }
+  for (const auto& [name, entry] : entries) {
+    if (!entry.coding.empty()) {
+      return Error("zip archive: ", QuotedName(name),
+                   " should be stored as it is, but is ", entry.coding);
+    }
   }
   if (const auto order = entries.find(absl::StrCat(top, "/byteorder"));
       order != entries.end()) {

@@ -185,9 +185,10 @@ absl::StatusOr<std::pair<std::string, ZipEntry>> ZipReader::TakeEntry(
   const auto method = Field<uint16_t>(*fixed, 10);
   const bool is_encrypted = (Field<uint16_t>(*fixed, 8) & kEncryptedFlag) != 0;
   if (method != 0 || is_encrypted || compressed != entry.size) {
-    return Error(QuotedName(*name), " should be stored as it is, but is ",
-                 is_encrypted ? "encrypted" : "compressed", " (method ", method,
-                 ", ", entry.size, " bytes in ", compressed, ")");
+    entry.coding =
+        absl::StrCat(is_encrypted ? "encrypted" : "compressed", " (method ",
+                     method, ", ", entry.size, " bytes in ", compressed, ")");
+    entry.size = compressed;
   }
   if (const auto disk = Field<uint16_t>(*fixed, 34); disk != 0) {
     return Error(QuotedName(*name), " should be in part 0, but is in ", disk);

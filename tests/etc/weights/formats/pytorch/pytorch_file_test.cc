@@ -145,8 +145,11 @@ TEST_F(PytorchFileTest, RefusesBadArchives) {
        [](auto* files) { files->erase(files->begin()); }},
       {"but has 2",
        [](auto* files) { files->push_back({.name = "x/data.pkl"}); }},
-      {"TorchScript",
-       [](auto* files) { files->push_back({.name = "m/constants.pkl"}); }},
+      {"TorchScript",  // whose code is compressed
+       [](auto* files) {
+         files->push_back({.name = "m/code/__torch__.py", .method = 8});
+         files->push_back({.name = "m/constants.pkl"});
+       }},
       {"goes on behind its end", [](auto* files) { (*files)[0].data += "."; }},
       {"data.pkl: pickle, opcode",
        [](auto* files) { (*files)[0].data = "I1\n."; }},
