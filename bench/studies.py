@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Studies of residual scores, most of them within an hour on two cores.
+"""Studies of residual scores, most of them about an hour on two cores.
 
   bash bench/studies.sh depth [--data DIR]         loss at 6 to 36 layers
   bash bench/studies.sh robustness [--data DIR]    learning rates and dropout
@@ -9,7 +9,6 @@
   bash bench/studies.sh hops                       questions of 1 to 4 documents
   bash bench/studies.sh translation_depth          translation, 18 + 18 layers
   bash bench/studies.sh multi30k_tiny --data DIR   English to German, hours
-  bash bench/studies.sh multi30k_small --data DIR  the same, another model
 
 Each study is a list of runs, made by the functions under "The studies": a base
 configuration, and what a run changes of it. Nothing is chosen for one mode, and
@@ -58,14 +57,14 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PROGRAM = os.environ.get("REALETC", str(ROOT / "build/release/bin/realetc"))
 DEBIAN_TEXT = pathlib.Path("/usr/share/doc/python3.11/html/_sources")
 DOC = ROOT / "doc/studies.md"
+SECONDS_BETWEEN_LINES = 300  # of progress, where no terminal shows it
 STOPPED = 75  # the program's exit code where it was stopped and has saved
 
 BASES = {"pretrain": "bench/studies.json",
          "glue": "tasks/glue/configs/mrpc_bert_base.json",
          "wikihop": "tasks/wikihop/configs/demo.json",
          "translation": "tasks/translation/configs/demo.json",
-         "multi30k_tiny": "tasks/translation/configs/multi30k_tiny.json",
-         "multi30k_small": "tasks/translation/configs/multi30k_small.json"}
+         "multi30k_tiny": "tasks/translation/configs/multi30k_tiny.json"}
 
 
 class Failure(Exception):
@@ -96,7 +95,7 @@ class Run:
 
 # --- The studies -------------------------------------------------------------
 
-# Sizes for an hour on two cores, and those of --quick.
+# Sizes for about an hour on two cores, and those of --quick.
 SIZES = {
     "depth": {"layers": (6, 12, 24, 36), "updates": 400},
     "robustness": {"rates": (1e-4, 3e-4, 1e-3, 3e-3), "dropouts": (0.0, 0.1),
@@ -111,8 +110,6 @@ SIZES = {
     # Epochs are those of 4.1 in doc/translation.md.
     "multi30k_tiny": {"epoch": 132, "epochs": 60, "averaged": 10,
                       "fields": {}},
-    "multi30k_small": {"epoch": 255, "epochs": 30, "averaged": 10,
-                       "fields": {}},
 }
 QUICK_TRANSLATION = {"model.vocab_size": 200, "model.hidden_size": 16,
                      "model.intermediate_size": 32,
@@ -131,8 +128,6 @@ QUICK_SIZES = {
     "translation_depth": {"layers": 2, "updates": 10, "warmup": 2},
     "multi30k_tiny": {"epoch": 3, "epochs": 3, "averaged": 2,
                       "fields": QUICK_TRANSLATION},
-    "multi30k_small": {"epoch": 3, "epochs": 3, "averaged": 2,
-                       "fields": QUICK_TRANSLATION},
 }
 GLUE_FOLDERS = {"rte": "RTE", "mrpc": "MRPC", "stsb": "STS-B", "sst2": "SST-2"}
 # The one of two metrics that a constant answer does not raise.
@@ -263,18 +258,16 @@ def translation_depth_runs(size, inputs, seeds):
                       size["updates"], tested=inputs["test"])
 
 
-def multi30k_runs(base):
-    def runs(size, inputs, seeds):
-        for seed in seeds:
-            for mode in ("off", "mean"):
-                yield Run({"mode": mode, "seed": seed}, base,
-                          {**inputs["fields"], **size["fields"],
-                           "residual_attention": mode,
-                           "train.keep_last": size["averaged"],
-                           "train.evaluate_every": size["epoch"]},
-                          size["epoch"] * size["epochs"],
-                          tested=inputs["test"], averaged=size["averaged"])
-    return runs
+def multi30k_runs(size, inputs, seeds):
+    for seed in seeds:
+        for mode in ("off", "mean"):
+            yield Run({"mode": mode, "seed": seed}, "multi30k_tiny",
+                      {**inputs["fields"], **size["fields"],
+                       "residual_attention": mode,
+                       "train.keep_last": size["averaged"],
+                       "train.evaluate_every": size["epoch"]},
+                      size["epoch"] * size["epochs"],
+                      tested=inputs["test"], averaged=size["averaged"])
 
 
 # --- What a result says ------------------------------------------------------
@@ -424,15 +417,6 @@ BLEU = Measure("BLEU", bleu, 2, is_compared=True)
 TRANSLATION_LOSS = Measure("loss", last_score("loss"), is_compared=True)
 
 
-def multi30k_study(base):
-    return Study(
-        multi30k_runs(base), ("multi30k",),
-        lambda results: (BLEU, TRANSLATION_LOSS, SECONDS),
-        lambda results: [Panel("Loss of val, nats a token", "updates",
-                               ("mode",), translation_curve, "loss")],
-        "mode", (("off", "mean"),))
-
-
 STUDIES = {
     "depth": Study(
         depth_runs, ("text",),
@@ -494,8 +478,12 @@ STUDIES = {
                     ("Post-LN with mean", "ADMIN with mean"),
                     ("Post-LN", "Post-LN with mean"),
                     ("ADMIN", "ADMIN with mean"))),
-    "multi30k_tiny": multi30k_study("multi30k_tiny"),
-    "multi30k_small": multi30k_study("multi30k_small"),
+    "multi30k_tiny": Study(
+        multi30k_runs, ("multi30k",),
+        lambda results: (BLEU, TRANSLATION_LOSS, SECONDS),
+        lambda results: [Panel("Loss of val, nats a token", "updates",
+                               ("mode",), translation_curve, "loss")],
+        "mode", (("off", "mean"),)),
 }
 
 
@@ -839,7 +827,7 @@ class Runner:
     def run_all(self):
         """Returns once all are done; raises Failure or Stopped."""
         on_stop(self.stop.set)
-        self.begun = time.monotonic()
+        self.begun = said = time.monotonic()
         with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
             waiting = {pool.submit(self.run_one, run) for run in self.left}
             failure = None
@@ -854,6 +842,9 @@ class Runner:
                         self.stop.set()
                 if sys.stderr.isatty() and not self.stop.is_set():
                     show_progress(self.progress())
+                elif time.monotonic() - said > SECONDS_BETWEEN_LINES:
+                    print("  " + self.progress(), flush=True)
+                    said = time.monotonic()
         show_progress("")
         if failure is not None:
             raise failure
@@ -865,6 +856,8 @@ class Runner:
             raise Stopped
         with self.lock:
             self.running[run.name] = run
+            show_progress("")
+            print("%s: %d updates" % (run.name, run.updates), flush=True)
         try:
             result = self.result_of(run)
         finally:
@@ -1395,8 +1388,8 @@ def parse_arguments():
                         "may be repeated")
     parser.add_argument("--set", action="append", default=[], dest="fields",
                         metavar="FIELD=VALUE", help="a field of every "
-                        "configuration, as in train.precision=bf16; may be "
-                        "repeated")
+                        "configuration that the study does not decide, as in "
+                        "train.precision=bf16; may be repeated")
     parser.add_argument("--quick", action="store_true",
                         help="a few updates of tiny models")
     parser.add_argument("--write-doc", action="store_true",
@@ -1427,13 +1420,33 @@ def chosen(runs, only):
     return runs
 
 
-def changed(runs, fields):
-    """The runs with the fields of --set in all configurations."""
+def decided_fields(runs):
+    """The fields that a study decides: those in which its runs differ, and
+    those that config_of sets."""
+    differ = {name for run in runs for name, value in run.fields.items()
+              if any(other.fields.get(name) != value for other in runs)}
+    if "residual_attention" in differ:
+        # The default of all paths of an encoder-decoder.
+        differ |= {"model.%s_residual_attention" % path
+                   for path in ("encoder", "decoder", "cross")}
+    return sorted(differ | {"train.steps", "train.seeds", "grid", "output"})
+
+
+def changed(runs, fields, decided):
+    """The runs with the fields of --set, none of which is in `decided`, in all
+    configurations."""
     values = {}
     for text in fields:
         name, equals, value = text.partition("=")
         if not name or not equals:
             raise Failure("--set should be FIELD=VALUE, but is %r" % text)
+        for field in decided:
+            # A field, an object that has it, or a part of it.
+            if (name + ".").startswith(field + ".") or \
+                    field.startswith(name + "."):
+                raise Failure("--set names %s, but the study decides %s; "
+                              "--only and --seeds choose among its runs" %
+                              (name, field))
         try:
             values[name] = json.loads(value)
         except ValueError:
@@ -1477,8 +1490,9 @@ def run_study(arguments):
                           out) from None
         inputs = prepare(study, arguments, arguments.out, sizes)
         seeds = range(1, arguments.seeds + 1)
-        runs = changed(chosen(list(study.runs(sizes, inputs, seeds)),
-                              arguments.only), arguments.fields)
+        runs = list(study.runs(sizes, inputs, seeds))
+        runs = changed(chosen(runs, arguments.only), arguments.fields,
+                       decided_fields(runs))
         runner = Runner(out, runs, earlier_results(out, runs), arguments.jobs)
         check_configurations(out, runner.left)
         try:
