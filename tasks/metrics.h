@@ -42,7 +42,7 @@ bool IsLowerBetter(const std::string& name);
 
 // The score by which models are compared.
 struct MainMetric {
-  std::string name;
+  std::string name = {};
   bool lower_is_better = false;
 
   // Any score is better than one that is not a number.
@@ -56,20 +56,23 @@ struct MainMetric {
 struct UnansweredRecords {
   int64_t count = 0;
   // Name of the first of them in messages: "dev.json: record 3".
-  std::string first;
+  std::string first = {};
 };
 
 // Scores, and the name of the one by which checkpoints are compared.
 struct TaskScores {
-  Metrics metrics;
-  std::string main_metric;
+  Metrics metrics = {};
+  std::string main_metric = {};
   UnansweredRecords unanswered = {};
 };
 
 // The paths that `realetc score` was given.
 struct ScoredFiles {
-  std::string gold;
-  std::string predictions;
+  std::string gold = {};
+  std::string predictions = {};
+  // Options, without the name of the task, by which the predictions are to be
+  // decoded anew: "threshold".
+  std::vector<std::string> decoding = {};
 };
 
 // Keeps or mends the official scoring where it is of no use: Natural Questions

@@ -1,9 +1,20 @@
 #include "tasks/run_task.h"
 
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/core/Generator.h>
+#include <c10/util/Exception.h>
+#include <torch/cuda.h>
+#include <torch/types.h>
+
+#include <atomic>
+#include <chrono>
 #include <cstddef>
+#include <mutex>
 #include <optional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -19,6 +30,7 @@
 #include "tasks/runs/checkpoint_run.h"
 #include "tasks/runs/grid_run.h"
 #include "tasks/runs/task_setup.h"
+#include "tasks/train/finetune.h"
 #include "tasks/train/progress.h"
 #include "tasks/train/run_plan.h"
 
@@ -49,6 +61,87 @@ class CallbackReporter final : public RunReporter {
   const TaskCallbacks& callbacks_;
 };
 
+// All default generators of LibTorch: those that torch::manual_seed seeds.
+std::vector<at::Generator> DefaultGenerators() {
+  std::vector<at::Generator> generators = {
+      at::globalContext().defaultGenerator(torch::kCPU)};
+  for (size_t i = 0; i < torch::cuda::device_count(); ++i) {
+    generators.push_back(at::globalContext().defaultGenerator(
+        torch::Device(torch::kCUDA, static_cast<c10::DeviceIndex>(i))));
+  }
+  return generators;
+}
+
+// The turn of a run: a new model draws from LibTorch's generators and each
+// update seeds them, but the process has them once. The end of a turn restores
+// them, and the number of threads, for the caller.
+class RunTurn {
+ public:
+  RunTurn() = default;
+  RunTurn(const RunTurn&) = delete;
+  RunTurn& operator=(const RunTurn&) = delete;
+  ~RunTurn() {
+    if (!lock_.owns_lock()) {
+      return;
+    }
+    for (auto& [generator, state] : states_) {
+      const std::lock_guard<std::mutex> lock(generator.mutex());
+      generator.set_state(state);
+    }
+    if (at::get_num_threads() != threads_) {
+      // Fails where the system starts no more of them: fewer threads compute
+      // the same.
+      SetThreads(threads_).status().IgnoreError();
+    }
+    is_running_ = false;
+  }
+
+  // Waits for the runs of other threads.
+  //   kCancelled  stopped meanwhile
+  absl::Status Begin(const std::atomic<bool>* stop) {
+    TORCH_CHECK(!is_running_, "a callback of a run should not begin another");
+    while (!lock_.try_lock_for(std::chrono::milliseconds(100))) {
+      if (stop != nullptr && *stop) {
+        return absl::CancelledError("stopped before another run had ended");
+      }
+    }
+    is_running_ = true;
+    threads_ = at::get_num_threads();
+    for (at::Generator& generator : DefaultGenerators()) {
+      const std::lock_guard<std::mutex> lock(generator.mutex());
+      states_.emplace_back(generator, generator.get_state());
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  static std::timed_mutex& Mutex() {
+    static std::timed_mutex mutex;
+    return mutex;
+  }
+
+  inline static thread_local bool is_running_ = false;
+
+  std::unique_lock<std::timed_mutex> lock_{Mutex(), std::defer_lock};
+  std::vector<std::pair<at::Generator, torch::Tensor>> states_;
+  int threads_ = 0;
+};
+
+// The options among `overrides` that say how answers are decoded, without the
+// name of the task.
+std::vector<std::string> DecodingOptions(
+    const std::vector<std::string>& overrides, const TaskEntry& entry) {
+  std::vector<std::string> options;
+  for (const std::string& option : entry.decoding_options) {
+    if (absl::c_any_of(overrides, [&option](const std::string& text) {
+          return absl::StartsWith(text, option + "=");
+        })) {
+      options.push_back(option.substr(entry.name.size() + 1));
+    }
+  }
+  return options;
+}
+
 // Returns true if an override decides anything about scores.
 bool DecidesScores(const std::string& override_text, const std::string& task) {
   return absl::StartsWith(override_text, task + ".") ||
@@ -62,12 +155,17 @@ absl::StatusOr<FinetuneTaskResult> FinetuneTask(
     const FinetuneTaskOptions& options) {
   ETC_ASSIGN_OR_RETURN(const FinetuneConfig config,
                        ReadTaskConfig(options.config, options.overrides));
+  RunTurn turn;
+  ETC_RETURN_IF_ERROR(turn.Begin(options.callbacks.stop));
   CallbackReporter reporter(options.callbacks);
   ETC_ASSIGN_OR_RETURN(
       const GridResult grid,
       FinetuneGrid(
           config,
-          {.resume = options.resume,
+          {.resume = options.resume || options.resume_or_begin,
+           .or_begin = options.resume_or_begin,
+           .overwrite = options.overwrite,
+           .allow_changes = options.allow_changes,
            .context = {.reporter = &reporter, .stop = options.callbacks.stop}},
           [&](const std::string& warning) { reporter.Warn(warning); }));
   FinetuneTaskResult result{.finished = grid.finished};
@@ -96,6 +194,8 @@ absl::StatusOr<FinetuneTaskResult> FinetuneTask(
 
 absl::StatusOr<EvaluateTaskResult> EvaluateTask(
     const EvaluateTaskOptions& options) {
+  RunTurn turn;
+  ETC_RETURN_IF_ERROR(turn.Begin(options.callbacks.stop));
   CallbackReporter reporter(options.callbacks);
   CheckpointRunOptions run_options{
       .checkpoint = options.checkpoint,
@@ -104,7 +204,7 @@ absl::StatusOr<EvaluateTaskResult> EvaluateTask(
       .device = options.device,
       .warn = [&](const std::string& warning) { reporter.Warn(warning); },
       .context = {.reporter = &reporter, .stop = options.callbacks.stop}};
-  if (options.threads >= 0) {
+  if (options.threads != -1) {
     run_options.threads = options.threads;
   }
   ETC_ASSIGN_OR_RETURN(const CheckpointRun run, RunCheckpoint(run_options));
@@ -150,8 +250,10 @@ absl::StatusOr<TaskScores> ScoreTask(
     reading.sentences = std::move(scoring.data.sentences);
     options = std::move(scoring.task_options);
   }
-  return entry->score({.gold = gold, .predictions = predictions}, rules,
-                      options, source, reading);
+  return entry->score({.gold = gold,
+                       .predictions = predictions,
+                       .decoding = DecodingOptions(overrides, *entry)},
+                      rules, options, source, reading);
 }
 
 absl::StatusOr<Metrics> ScoreRuns(const std::string& task,

@@ -14,39 +14,55 @@ namespace etc {
 
 // The benchmarks as a program uses them: `realetc finetune`, `evaluate`,
 // `predict` and `score` without their output.
+//
+// A run, of FinetuneTask or EvaluateTask, computes with LibTorch's generators
+// and number of threads, which a process has once. So runs of several threads
+// take turns: each waits for the others to end. Afterwards both are what they
+// were. While a fine-tuning goes on, nothing else in the process should draw
+// from these generators, as new models do (Predictor::Open, LoadEncoder): it
+// would train other weights.
 
-// Callbacks during a run; each may be left out.
+// Callbacks during a run; each may be left out. They should begin no other run:
+// that throws c10::Error.
 struct TaskCallbacks {
   // Called with messages, such as the weights loaded, the result of an
   // evaluation. Lines without a newline.
-  std::function<void(const std::string& line)> message;
+  std::function<void(const std::string& line)> message = {};
   // Called with warnings about settings that are allowed, but likely not meant.
-  std::function<void(const std::string& line)> warning;
+  std::function<void(const std::string& line)> warning = {};
   // True stops the run: a fine-tuning saves and can be resumed, an evaluation
-  // ends with kCancelled.
+  // ends with kCancelled, and so does a run that waits for others.
   const std::atomic<bool>* stop = nullptr;
 };
 
 // Arguments of FinetuneTask.
 struct FinetuneTaskOptions {
   // The configuration, a JSON file (doc/configuration.md).
-  std::string config;
+  std::string config = {};
   // Changes of its fields: "train.epochs=2", as of --set.
-  std::vector<std::string> overrides;
-  // Go on where an earlier call with this configuration stopped.
+  std::vector<std::string> overrides = {};
+  // Go on where an earlier call with this configuration stopped; an error where
+  // nothing was begun, but with `resume_or_begin` the run begins.
   bool resume = false;
-  TaskCallbacks callbacks;
+  bool resume_or_begin = false;
+  // Replace the run that is in the output directory, once all is checked. Not
+  // together with the former or a grid.
+  bool overwrite = false;
+  // Fields of the configuration ("train.learning_rate"), or objects in it, that
+  // may differ from those that the run to resume began with.
+  std::vector<std::string> allow_changes = {};
+  TaskCallbacks callbacks = {};
 };
 
 // A setting of the configuration's grid; without one, the whole run.
 struct FinetuneTaskSetting {
-  std::string directory;
+  std::string directory = {};
   // Over all seeds, of the best evaluation of each; empty unless finished and
   // evaluated. A single seed has no deviations.
-  Metrics medians;
-  Metrics deviations;
+  Metrics medians = {};
+  Metrics deviations = {};
   // For a grid: the way a loss became infinite or not a number; else empty.
-  std::string diverged;
+  std::string diverged = {};
 };
 
 // Outcome of FinetuneTask: directories and scores.
@@ -54,22 +70,30 @@ struct FinetuneTaskResult {
   // False: stopped, and can be resumed.
   bool finished = false;
   // The directories of the seeds, each with checkpoints/best and last.
-  std::vector<std::string> directories;
+  std::vector<std::string> directories = {};
   // The medians of the setting whose main metric is best; empty unless all that
   // has not diverged is finished and evaluated.
-  Metrics scores;
+  Metrics scores = {};
   // All settings in their order.
-  std::vector<FinetuneTaskSetting> settings;
+  std::vector<FinetuneTaskSetting> settings = {};
 };
 
-// Fine-tunes as the configuration says; all files go to its `output`.
-//   kNotFound            the configuration, or a file that it names
-//   kInvalidArgument     a mistake in a file, with its place
+// Fine-tunes as the configuration says; all files go to its `output`. Options
+// that a message names as those of `realetc train` (--overwrite) are the fields
+// of these names.
+//   kNotFound            the configuration, or a file that it names; there is
+//                        no run to resume
+//   kInvalidArgument     a mistake in a file, with its place; options that
+//                        exclude each other
+//   kAlreadyExists       there is a run in `output`, which is neither resumed
+//                        nor overwritten
+//   kUnavailable         another process trains there
+//   kCancelled           stopped before there was anything to save
 //   kAborted             a loss became infinite or not a number; of a grid, in
 //                        all settings
 //   kFailedPrecondition  the run to resume had other settings; there is no such
 //                        device as train.device
-//   kResourceExhausted   out of memory
+//   kResourceExhausted   out of memory, or of threads
 absl::StatusOr<FinetuneTaskResult> FinetuneTask(
     const FinetuneTaskOptions& options);
 
@@ -77,22 +101,22 @@ absl::StatusOr<FinetuneTaskResult> FinetuneTask(
 struct EvaluateTaskOptions {
   // Directory that fine-tuning wrote: of a checkpoint, or of a grid, run or
   // seed, whose best one is taken.
-  std::string checkpoint;
+  std::string checkpoint = {};
   // Official files; empty: the dev files of the checkpoint's configuration. Of
   // the training data of a run with data.dev_fraction, the records that it held
   // out are taken.
-  std::vector<std::string> data;
+  std::vector<std::string> data = {};
   // "off", "sum", "mean", "decay" or "gate", or with a number "decay=0.95" (its
   // beta) or "gate=0.5" (gates that the weights lack); empty: as the weights
   // say.
-  std::string residual_attention;
+  std::string residual_attention = {};
   // "auto" (CUDA where there is a device, else the CPU), "cpu", "cuda" or
   // "cuda:1".
   std::string device = "auto";
   // CPU threads; -1: as in training, 0: OMP_NUM_THREADS, or as many as there
   // are cores.
   int64_t threads = -1;
-  TaskCallbacks callbacks;
+  TaskCallbacks callbacks = {};
 };
 
 // Scores and predictions of EvaluateTask.
@@ -100,19 +124,27 @@ struct EvaluateTaskResult {
   int64_t num_examples = 0;
   // The official scores, the main metric among them; empty if the data have no
   // answers.
-  Metrics scores;
+  Metrics scores = {};
   // The contents of the prediction file in the official format.
-  std::string predictions;
+  std::string predictions = {};
 };
 
-// Runs a checkpoint over a data set. Errors as of FinetuneTask.
+// Runs a checkpoint over a data set.
+//   kNotFound            the checkpoint, or a file
+//   kInvalidArgument     a mistake in a file, with its place, or in `options`
+//   kAborted             a logit is infinite or not a number
+//   kFailedPrecondition  there is no such device
+//   kCancelled           stopped
+//   kResourceExhausted   out of memory, or of threads
 absl::StatusOr<EvaluateTaskResult> EvaluateTask(
     const EvaluateTaskOptions& options);
 
 // The scores of a prediction file against the data set `gold`. `task` is a name
 // as in a configuration ("wikihop"); `config` is such a file, for tasks whose
 // options decide how they are scored, or empty; `overrides` are applied to it
-// as by ReadTaskConfig.
+// as by ReadTaskConfig. Options that say how answers are decoded are for
+// predictions that can be decoded anew: classify's with probabilities, by
+// `threshold`, and squad's n-best answers, by `null_score_diff_threshold`.
 //   kNotFound         there is no such task or file
 //   kInvalidArgument  the task has no prediction files; a configuration of
 //                     another task; an override that decides nothing; a mistake

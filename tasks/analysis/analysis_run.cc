@@ -254,6 +254,7 @@ absl::StatusOr<RecordsModel> FindRecordsModel(
                    .warn = [&](const std::string& text) {
                      WarnAll(options, {text});
                    }}));
+  ETC_RETURN_IF_ERROR(CheckIsEncoder(found->directory, config, "attention"));
   return RecordsModel{.found = *found, .config = config};
 }
 

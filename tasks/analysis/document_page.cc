@@ -273,6 +273,7 @@ absl::StatusOr<DocumentPage> WritePage(const DocumentPageOptions& options) {
                   {.residual_attention = options.residual_attention,
                    .device = options.device,
                    .warn = warn}));
+  ETC_RETURN_IF_ERROR(CheckIsEncoder(found.directory, config, "document"));
   ETC_RETURN_IF_ERROR(CheckIndices(found.directory, "layer", options.layers,
                                    config.model.num_hidden_layers));
   ETC_RETURN_IF_ERROR(CheckIndices(found.directory, "head", options.heads,

@@ -18,6 +18,7 @@
 #include "tasks/classify/task.h"
 #include "tasks/data/hold_out.h"
 #include "tasks/task/benchmark.h"
+#include "tasks/text/text_folding.h"
 
 namespace etc {
 namespace {
@@ -29,6 +30,52 @@ struct RecordAnswers {
   std::vector<std::optional<ClassifyAnswer>> answers;
   // The strata by which data.dev_fraction divides them.
   std::vector<std::string> strata;
+  // classify.text_b by the records; nothing: only some are pairs, or the
+  // options say it.
+  std::optional<std::string> text_b;
+};
+
+// Finds out which records are pairs, where the options do not say it.
+class PairFinder {
+ public:
+  explicit PairFinder(const Classify& classify)
+      : default_field_(classify.options().text_b.has_value()
+                           ? std::nullopt
+                           : classify.options().text_b_or_default()),
+        named_(WithField(classify.options(), default_field_)) {}
+
+  // Takes a record and its JSON text.
+  void Add(const ClassifyRecord& record, const FileRecord& file_record) {
+    const bool is_pair = !StripWhiteSpace(record.text_b.value_or("")).empty();
+    has_pair_ = has_pair_ || is_pair;
+    // An empty field says of a pair that its second text is missing.
+    have_all_field_ =
+        have_all_field_ &&
+        (is_pair ||
+         named_.ParseRecord(file_record.json, file_record.where).ok());
+  }
+
+  // classify.text_b: the default field if all records have it, empty if none is
+  // a pair.
+  std::optional<std::string> text_b() const {
+    return !default_field_.has_value() ? std::nullopt
+           : !has_pair_                ? std::optional<std::string>("")
+           : have_all_field_           ? default_field_
+                                       : std::nullopt;
+  }
+
+ private:
+  static ClassifyOptions WithField(ClassifyOptions options,
+                                   const std::optional<std::string>& field) {
+    options.text_b = field;
+    return options;
+  }
+
+  const std::optional<std::string> default_field_;
+  // The task that asks each record for the field.
+  const Classify named_;
+  bool has_pair_ = false;
+  bool have_all_field_ = true;
 };
 
 absl::StatusOr<RecordAnswers> ReadAnswers(const DataConfig& data,
@@ -44,6 +91,7 @@ absl::StatusOr<RecordAnswers> ReadAnswers(const DataConfig& data,
           },
           /*listener=*/nullptr, RecordLimitsOf(data)));
   RecordAnswers read;
+  PairFinder pairs(classify);
   for (const FileRecord& file_record : records) {
     const std::string& where = file_record.where;
     const auto record = classify.ParseRecord(file_record.json, where);
@@ -51,10 +99,14 @@ absl::StatusOr<RecordAnswers> ReadAnswers(const DataConfig& data,
     const absl::Status status =
         record.ok() ? classify.CheckRecord(*record, where) : record.status();
     if (!skips) {
-      ETC_RETURN_IF_ERROR(status);
+      ETC_RETURN_IF_ERROR(WithPlaceInFile(status, where, file_record.line));
     }
     read.answers.push_back(status.ok() ? record->answer : std::nullopt);
+    if (record.ok()) {
+      pairs.Add(*record, file_record);
+    }
   }
+  read.text_b = pairs.text_b();
   return read;
 }
 
@@ -176,6 +228,9 @@ absl::Status Classify::CompleteOptions(const DataConfig& data,
         train.Add(*answer);
       }
     }
+  }
+  if (read.text_b.has_value()) {
+    (*json)["text_b"] = *read.text_b;
   }
   std::vector<std::string> labels = options().labels;
   if (options().type == ClassifyType::kNumber) {

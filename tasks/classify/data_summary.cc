@@ -16,6 +16,7 @@
 #include "base/utf8.h"
 #include "tasks/classify/task.h"
 #include "tasks/data/record_source.h"
+#include "tasks/metrics.h"
 #include "tasks/task/label_table.h"
 #include "tasks/text/text_folding.h"
 
@@ -25,6 +26,7 @@ namespace {
 // Statistics of one set of documents.
 struct Summary {
   int64_t documents = 0;
+  int64_t pairs = 0;
   int64_t without_answer = 0;
   std::map<std::string, int64_t> documents_of_label;
   double least = std::numeric_limits<double>::infinity();
@@ -36,6 +38,7 @@ struct Summary {
 
   void Add(const ClassifyRecord& record, size_t text) {
     ++documents;
+    pairs += record.text_b.has_value() ? 1 : 0;
     texts.insert(text);
     if (!record.answer.has_value()) {
       ++without_answer;
@@ -72,10 +75,15 @@ Summary Summarize(const std::vector<FileRecord>& records,
   return summary;
 }
 
-std::string LineOf(const char* set, const Summary& summary,
-                   const ClassifyOptions& options) {
-  std::string line =
-      absl::StrCat(set, ": ", Counted(summary.documents, "document"));
+std::string SummaryLine(const char* set, const Summary& summary,
+                        const ClassifyOptions& options) {
+  const bool are_pairs =
+      summary.pairs > 0 && summary.pairs == summary.documents;
+  std::string line = absl::StrCat(
+      set, ": ", Counted(summary.documents, are_pairs ? "pair" : "document"));
+  if (summary.pairs > 0 && !are_pairs) {
+    absl::StrAppend(&line, ", ", Counted(summary.pairs, "pair"), " among them");
+  }
   if (summary.without_answer > 0) {
     absl::StrAppend(&line, ", ", summary.without_answer, " without an answer");
   }
@@ -89,6 +97,27 @@ std::string LineOf(const char* set, const Summary& summary,
   const auto labels = static_cast<int64_t>(summary.documents_of_label.size());
   return absl::StrCat(line, ", ", Counted(labels, "label"), ": ",
                       FrequencyText(summary.documents_of_label));
+}
+
+// Returns the accuracy on `dev` of the most frequent training label, which a
+// model that has learnt nothing answers: " (always \"a\": accuracy 0.5000)";
+// empty where it has none.
+std::string ConstantText(const Summary& train, const Summary& dev,
+                         const ClassifyOptions& options) {
+  const int64_t answered = dev.documents - dev.without_answer;
+  const auto most = std::max_element(
+      train.documents_of_label.begin(), train.documents_of_label.end(),
+      [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (options.type != ClassifyType::kOne || answered == 0 ||
+      most == train.documents_of_label.end()) {
+    return "";
+  }
+  const auto found = dev.documents_of_label.find(most->first);
+  const int64_t right =
+      found == dev.documents_of_label.end() ? 0 : found->second;
+  return absl::StrCat(" (always ", QuotedName(most->first), ": accuracy ",
+                      FormatScore(Share(static_cast<double>(right), answered)),
+                      ")");
 }
 
 // A label without what people do not see, or do not mean.
@@ -125,9 +154,11 @@ std::vector<std::string> Classify::DescribeRecords(
     const std::vector<FileRecord>& dev) const {
   const Summary of_train = Summarize(train, *this, Summary());
   const Summary of_dev = Summarize(dev, *this, of_train);
-  std::vector<std::string> lines = {LineOf("training", of_train, options())};
+  std::vector<std::string> lines = {
+      SummaryLine("training", of_train, options())};
   if (of_dev.documents > 0) {
-    lines.push_back(LineOf("evaluation", of_dev, options()));
+    lines.push_back(SummaryLine("evaluation", of_dev, options()) +
+                    ConstantText(of_train, of_dev, options()));
   }
   AddLabelWarnings(of_train, options(), &lines);
   if (of_dev.known > 0) {

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "base/status_macros.h"
 #include "tasks/classify/records.h"
 #include "tasks/classify/task.h"
@@ -29,6 +30,14 @@ absl::Status Classify::CheckRecord(const Record& record,
 
 Classify::ExamplesOr Classify::MakeExamples(Record record,
                                             const std::string& where) const {
+  // Structs have not been through the reader.
+  if (absl::c_all_of(record.texts, IsBlank)) {
+    return InvalidArgument(where, " should have a text, but has none");
+  }
+  if (options().has_single_texts() && record.text_b.has_value() &&
+      !IsBlank(*record.text_b)) {
+    return InvalidArgument(where, ": text_b ", kShouldHaveNoSecondText);
+  }
   auto example = std::make_shared<ClassifyExample>();
   example->record_id = std::move(record.id);
   example->has_answer = record.answer.has_value();

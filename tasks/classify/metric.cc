@@ -2,13 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "tasks/metrics.h"
 #include "tasks/task/benchmark.h"
@@ -22,6 +27,7 @@ namespace {
 struct Pair {
   const ClassifyAnswer& gold;
   const ClassifyAnswer& predicted;
+  const std::vector<std::pair<std::string, double>>& probabilities;
 };
 
 std::vector<Pair> Pairs(const ById<ClassifyAnswer>& gold,
@@ -30,7 +36,8 @@ std::vector<Pair> Pairs(const ById<ClassifyAnswer>& gold,
   std::vector<Pair> pairs;
   for (size_t i = 0; i < gold.size(); ++i) {
     if (found[i] != nullptr) {
-      pairs.push_back({gold[i].second, found[i]->answer});
+      pairs.push_back(
+          {gold[i].second, found[i]->answer, found[i]->probabilities});
     }
   }
   return pairs;
@@ -38,7 +45,7 @@ std::vector<Pair> Pairs(const ById<ClassifyAnswer>& gold,
 
 std::map<std::string, LabelCounts> CountLabels(const std::vector<Pair>& pairs) {
   std::map<std::string, LabelCounts> counts;
-  for (const auto& [gold, predicted] : pairs) {
+  for (const auto& [gold, predicted, probabilities] : pairs) {
     for (const std::string& label : gold.labels) {
       ++counts[label].gold;
     }
@@ -74,6 +81,37 @@ double MacroF1(const std::map<std::string, LabelCounts>& labels) {
   return Share(sum, static_cast<int64_t>(labels.size()));
 }
 
+// The largest micro F1 of all thresholds, and the largest threshold that gives
+// it; nothing where a prediction has no probabilities, or all of them are 0.
+std::optional<std::pair<double, double>> BestMicroF1(
+    const std::vector<Pair>& pairs) {
+  LabelCounts counts;
+  std::vector<std::pair<double, bool>> candidates;  // and whether it is right
+  for (const auto& [gold, predicted, probabilities] : pairs) {
+    counts.gold += static_cast<int64_t>(gold.labels.size());
+    if (probabilities.empty()) {
+      return std::nullopt;
+    }
+    for (const auto& [label, probability] : probabilities) {
+      candidates.emplace_back(probability,
+                              absl::c_binary_search(gold.labels, label));
+    }
+  }
+  std::sort(candidates.begin(), candidates.end(), std::greater<>());
+  std::optional<std::pair<double, double>> best;
+  for (size_t i = 0; i < candidates.size() && candidates[i].first > 0; ++i) {
+    ++counts.predicted;
+    counts.right += candidates[i].second ? 1 : 0;
+    const double next = i + 1 < candidates.size() ? candidates[i + 1].first : 0;
+    // Equal probabilities are predicted together.
+    if (next < candidates[i].first &&
+        (!best.has_value() || counts.f1() > best->first)) {
+      best = {counts.f1(), (candidates[i].first + next) / 2};
+    }
+  }
+  return best;
+}
+
 // The share of documents whose labels are those of the gold.
 double Exact(const std::vector<Pair>& pairs, size_t documents) {
   const auto right =
@@ -85,7 +123,7 @@ double Exact(const std::vector<Pair>& pairs, size_t documents) {
 
 void AddConfusion(const std::vector<Pair>& pairs, Metrics* metrics) {
   std::map<std::pair<std::string, std::string>, int64_t> cells;
-  for (const auto& [gold, predicted] : pairs) {
+  for (const auto& [gold, predicted, probabilities] : pairs) {
     ++cells[{gold.labels.at(0), predicted.labels.at(0)}];
   }
   for (const auto& [cell, count] : cells) {
@@ -150,6 +188,10 @@ Scores ScoreClassify(const ById<ClassifyAnswer>& gold,
   if (type == ClassifyType::kSeveral) {
     scores.metrics = {
         {"micro_f1", micro_f1}, {"macro_f1", macro_f1}, {"exact_match", exact}};
+    if (const auto best = BestMicroF1(pairs)) {
+      scores.metrics.emplace_back("best_micro_f1", best->first);
+      scores.metrics.emplace_back("best_micro_f1_thresh", best->second);
+    }
     return scores;
   }
   scores.metrics = {{"accuracy", exact},

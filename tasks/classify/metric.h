@@ -10,7 +10,10 @@ namespace etc {
 //
 //   one      accuracy, macro_f1, micro_f1, mcc (doc/glue.md 7)
 //   several  micro_f1, macro_f1, exact_match: the share of documents with all
-//            labels right and no other
+//            labels right and no other; where all predictions have
+//            probabilities also best_micro_f1, the largest micro_f1 that a
+//            threshold gives, and best_micro_f1_thresh, that threshold: halfway
+//            between two probabilities
 //   number   pearson, spearman (doc/glue.md 7), mse, mae; an error beyond the
 //            largest double is that
 //

@@ -52,7 +52,7 @@ void CheckFieldsDiffer(JsonObjectReader& reader,
   for (const std::string& field : options.text) {
     add("text", field);
   }
-  if (options.text_b.has_value()) {
+  if (options.needs_text_b()) {
     add("text_b", *options.text_b);
   }
   if (options.id.has_value()) {
@@ -63,7 +63,8 @@ void CheckFieldsDiffer(JsonObjectReader& reader,
 }  // namespace
 
 std::optional<std::string> ClassifyOptions::text_b_or_default() const {
-  return FieldOrDefault(*this, text_b, "text_b");
+  return FieldOrDefault(*this, needs_text_b() ? text_b : std::nullopt,
+                        "text_b");
 }
 
 std::optional<std::string> ClassifyOptions::id_or_default() const {

@@ -31,7 +31,8 @@ struct ClassifyOptions {
   std::optional<char> delimiter = std::nullopt;
   // Names of columns or JSON fields, each once: of the texts, which are read
   // one after the other; of the second text of pairs (absent: "text_b", if
-  // there is one); of the id (absent: "id", if there is one); of the answer.
+  // there is one; empty: no record has one); of the id (absent: "id", if there
+  // is one); of the answer.
   std::vector<std::string> text = {"text"};
   std::optional<std::string> text_b = std::nullopt;
   std::optional<std::string> id = std::nullopt;
@@ -46,13 +47,20 @@ struct ClassifyOptions {
   std::map<std::string, double> class_weights = {};
   // True if these are to be larger for labels of fewer documents.
   bool balances_classes = false;
-  // Least probability of a label that is predicted beside others.
-  double threshold = 0.5;
+  // Least probability of a label that is predicted beside others. Absent: 0.5,
+  // and labels of prediction files count as they stand there.
+  std::optional<double> threshold = std::nullopt;
   // Numbers are learnt as (number - mean) / deviation. Absent: those of the
   // training data.
   std::optional<double> mean = std::nullopt;
   std::optional<double> deviation = std::nullopt;
 
+  // True if every record should have the field of a second text.
+  bool needs_text_b() const { return text_b.has_value() && !text_b->empty(); }
+  // True if no record may have a second text.
+  bool has_single_texts() const {
+    return text_b.has_value() && text_b->empty();
+  }
   // The fields of the second text and of the id that are read if they are
   // there; nothing: none, since another option names the default one.
   std::optional<std::string> text_b_or_default() const;
@@ -82,7 +90,8 @@ struct ConfigTable<ClassifyOptions> {
              .more_bounds = "one character"}),
       Field("text", &O::text, "field of the text, or a list of fields",
             {.reads_files = true, .more_bounds = "at least one, each once"}),
-      Field("text_b", &O::text_b, "field of the second text of pairs",
+      Field("text_b", &O::text_b,
+            "field of the second text of pairs; `\"\"`: no record has one",
             {.reads_files = true,
              .default_text = "`\"text_b\"`, if there is one"}),
       Field("id", &O::id, "field of the id",
@@ -111,7 +120,7 @@ struct ConfigTable<ClassifyOptions> {
              .more_bounds = "or at least 0 each"}),
       Field("threshold", &O::threshold,
             "several: least probability of a label that is predicted",
-            {.above = 0, .below = 1}),
+            {.above = 0, .below = 1, .decodes = true, .default_text = "`0.5`"}),
       Field("mean", &O::mean,
             "numbers are learnt as (number - mean) / deviation",
             {.decides_outputs = true,

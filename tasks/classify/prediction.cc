@@ -6,11 +6,13 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/json_reader.h"
 #include "base/json_text.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "tasks/classify/task.h"
 #include "tasks/task/label_table.h"
 #include "tasks/task/official_json.h"
@@ -26,6 +28,22 @@ double WithSixDecimals(double probability) {
 // Rounds to as many digits as a float has.
 double WithSevenDigits(double number) {
   return std::strtod(absl::StrFormat("%.7g", number).c_str(), nullptr);
+}
+
+// The threshold where options name none.
+constexpr double kThreshold = 0.5;
+
+// Chooses the labels whose probabilities, as they are written, are large
+// enough.
+void ChooseLabels(double threshold, ClassifyPrediction* prediction) {
+  std::vector<std::string>& labels = prediction->answer.labels;
+  labels.clear();
+  for (const auto& [label, probability] : prediction->probabilities) {
+    if (probability >= threshold) {
+      labels.push_back(label);
+    }
+  }
+  std::sort(labels.begin(), labels.end());
 }
 
 ClassifyPrediction DecodeOne(absl::Span<const float> outputs,
@@ -48,27 +66,54 @@ ClassifyPrediction DecodeSeveral(absl::Span<const float> outputs,
   ClassifyPrediction prediction = {.answer = {.type = ClassifyType::kSeveral}};
   for (size_t i = 0; i < options.labels.size(); ++i) {
     const double probability = 1 / (1 + std::exp(-double{outputs.at(i)}));
-    if (probability >= options.threshold) {
-      prediction.answer.labels.push_back(options.labels[i]);
-    }
     prediction.probabilities.emplace_back(options.labels[i],
                                           WithSixDecimals(probability));
   }
-  std::sort(prediction.answer.labels.begin(), prediction.answer.labels.end());
+  ChooseLabels(options.threshold.value_or(kThreshold), &prediction);
   return prediction;
 }
 
 using Line = std::pair<std::string, ClassifyPrediction>;
 
+// Reads the probabilities: first of the labels in `order`, then of others.
+void ReadProbabilities(JsonObjectReader& fields,
+                       const std::vector<std::string>& order,
+                       ClassifyPrediction* prediction) {
+  const nlohmann::json* given = fields.Given("probabilities");
+  if (given == nullptr) {
+    return;
+  }
+  if (!given->is_object()) {
+    fields.Fail("probabilities", "should be an object of numbers");
+    return;
+  }
+  auto& probabilities = prediction->probabilities;
+  for (const auto& [label, value] : given->items()) {
+    if (!value.is_number()) {
+      fields.Fail("probabilities",
+                  absl::StrCat("should have a number for ", QuotedName(label)));
+      return;
+    }
+    probabilities.emplace_back(label, value.get<double>());
+  }
+  const auto place = [&order](const auto& probability) {
+    return absl::c_find(order, probability.first) - order.begin();
+  };
+  std::stable_sort(
+      probabilities.begin(), probabilities.end(),
+      [&](const auto& a, const auto& b) { return place(a) < place(b); });
+}
+
 absl::StatusOr<Line> ParseLine(const std::string& text,
-                               const std::string& where) {
+                               const std::string& where,
+                               const std::vector<std::string>& labels) {
   ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ParseJson(text, where));
   JsonObjectReader fields(json, where);
   Line line;
   ClassifyAnswer& answer = line.second.answer;
   fields.Required("id", &line.first);
-  fields.Raw("probabilities", /*required=*/false);
-  fields.Raw("truncated", /*required=*/false);  // of RecordPrediction::json
+  ReadProbabilities(fields, labels, &line.second);
+  fields.Raw("truncated", /*required=*/false);
   if (fields.Has("labels")) {
     answer.type = ClassifyType::kSeveral;
     fields.Required("labels", &answer.labels);
@@ -139,7 +184,20 @@ ClassifyPrediction DecodeClassify(absl::Span<const float> outputs,
 
 Classify::PredictionsOr Classify::ReadPredictions(
     const std::string& path) const {
-  return ReadById<Prediction>(path, ParseLine);
+  return ReadById<Prediction>(
+      path,
+      [this](const std::string& text,
+             const std::string& where) -> absl::StatusOr<Line> {
+        ETC_ASSIGN_OR_RETURN(Line line,
+                             ParseLine(text, where, options().labels));
+        Prediction& prediction = line.second;
+        if (options().threshold.has_value() &&
+            prediction.answer.type == ClassifyType::kSeveral &&
+            !prediction.probabilities.empty()) {
+          ChooseLabels(*options().threshold, &prediction);
+        }
+        return line;
+      });
 }
 
 std::string Classify::PredictionJson(const std::string& id,
@@ -148,11 +206,7 @@ std::string Classify::PredictionJson(const std::string& id,
 }
 
 std::string Classify::FileContents(const Answers& answers) const {
-  std::string lines;
-  for (const auto& [id, prediction] : answers.predictions) {
-    absl::StrAppend(&lines, LineOf(id, prediction), "\n");
-  }
-  return lines;
+  return PredictionLines(answers, LineOf);
 }
 
 }  // namespace etc

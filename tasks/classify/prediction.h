@@ -13,8 +13,8 @@ namespace etc {
 
 // The prediction from the head's outputs, which are finite: the label with the
 // largest one, of equals the first, and the softmax; the labels whose logistic
-// function is at least `options.threshold`; or mean + deviation * output.
-// Probabilities have 6 decimals, numbers 7 digits.
+// function, rounded as below, is at least `options.threshold`; or mean +
+// deviation * output. Probabilities have 6 decimals, numbers 7 digits.
 ClassifyPrediction DecodeClassify(absl::Span<const float> outputs,
                                   const ClassifyOptions& options);
 

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -27,18 +28,22 @@ struct ClassifyAnswer {
 // One row of a table, or one JSON object.
 struct ClassifyRecord {
   // Absent in the file: the number of the record in it, from 0 on.
-  std::string id;
+  std::string id = {};
   bool has_id = false;
   // Texts, at least one; a sentence ends with its text.
-  std::vector<std::string> texts;
-  std::optional<std::string> text_b;
+  std::vector<std::string> texts = {};
+  std::optional<std::string> text_b = std::nullopt;
   // Absent in data to predict for.
-  std::optional<ClassifyAnswer> answer;
+  std::optional<ClassifyAnswer> answer = std::nullopt;
+
+  // Texts, which should be UTF-8.
+  static constexpr auto kTexts = std::make_tuple(
+      &ClassifyRecord::id, &ClassifyRecord::texts, &ClassifyRecord::text_b);
 };
 
 // A model's prediction for a document.
 struct ClassifyPrediction {
-  ClassifyAnswer answer;
+  ClassifyAnswer answer = {};
   // Probability of each label, in the order of the options; empty for a number.
   std::vector<std::pair<std::string, double>> probabilities = {};
 };

@@ -32,8 +32,6 @@ using nlohmann::json;
 // name.
 constexpr char kRowField[] = "\nrow";
 
-bool IsBlank(absl::string_view text) { return StripWhiteSpace(text).empty(); }
-
 absl::StatusOr<ClassifyFormat> FormatOf(const std::string& path,
                                         const ClassifyOptions& options) {
   if (options.format != ClassifyFormat::kByName) {
@@ -65,7 +63,7 @@ absl::StatusOr<std::map<std::string, size_t>> ColumnsOf(
     needed[text] = true;
   }
   if (const auto text_b = options.text_b_or_default()) {
-    needed[*text_b] = options.text_b.has_value();
+    needed[*text_b] = options.needs_text_b();
   }
   if (const auto id = options.id_or_default()) {
     needed[*id] = options.id.has_value();
@@ -229,7 +227,9 @@ void ReadTexts(JsonObjectReader& reader, const ClassifyOptions& options,
   bool has_text = false;
   for (const std::string& field : options.text) {
     std::vector<std::string> texts;
-    if (reader.Raw(field, /*required=*/true) != nullptr) {
+    const json* value = reader.Raw(field, /*required=*/true);
+    // Null is an empty text, as pandas writes missing values.
+    if (value != nullptr && !value->is_null()) {
       reader.OneOrMore(field, &texts);
     }
     for (std::string& text : texts) {
@@ -238,8 +238,12 @@ void ReadTexts(JsonObjectReader& reader, const ClassifyOptions& options,
     }
   }
   if (const auto text_b = options.text_b_or_default()) {
-    reader.Raw(*text_b, /*required=*/options.text_b.has_value());
+    reader.Raw(*text_b, /*required=*/options.needs_text_b());
     reader.Optional(*text_b, &record->text_b);
+    if (options.has_single_texts() && record->text_b.has_value() &&
+        !IsBlank(*record->text_b)) {
+      reader.Fail(*text_b, kShouldHaveNoSecondText);
+    }
   }
   if (!has_text) {
     reader.Fail(absl::StrJoin(options.text, " and "),
@@ -248,6 +252,8 @@ void ReadTexts(JsonObjectReader& reader, const ClassifyOptions& options,
 }
 
 }  // namespace
+
+bool IsBlank(absl::string_view text) { return StripWhiteSpace(text).empty(); }
 
 absl::StatusOr<std::vector<FileRecord>> ReadClassifyFile(
     const std::string& path, const ClassifyOptions& options,

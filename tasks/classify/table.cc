@@ -60,7 +60,7 @@ absl::StatusOr<TableReader> TableReader::Open(absl::string_view text,
   }
   if (!IsUtf8(text)) {
     return reader.Mistake(1 + LinesBefore(text, FirstLineThatIsNotUtf8(text)),
-                          "the line should be UTF-8, but is not");
+                          absl::StrCat("the line", kLineIsNotUtf8));
   }
   const size_t last = text.find_last_not_of("\r\n");
   reader.text_ = text.substr(0, last == absl::string_view::npos ? 0 : last + 1);
@@ -134,6 +134,9 @@ std::string TableReader::DelimiterAdvice() const {
 absl::StatusOr<std::optional<std::vector<std::string>>> TableReader::Next() {
   if (AtEnd()) {
     return std::optional<std::vector<std::string>>();
+  }
+  // In a table of one column an empty line is an empty field.
+  while (columns_.size() > 1 && TakeLineEnd()) {
   }
   row_line_ = line_;
   ETC_ASSIGN_OR_RETURN(std::vector<std::string> fields, TakeRow());

@@ -19,8 +19,8 @@ namespace etc {
 enum class TableFormat { kCsv, kTsv };
 
 // The rows of a table in UTF-8 whose first line names its columns. Lines end
-// with LF or CR LF; a byte order mark at the beginning, and empty lines at the
-// end, are no part of it.
+// with LF or CR LF; a byte order mark at the beginning, empty lines at the
+// end, and of several columns any empty lines are no part of it.
 class TableReader {
  public:
   // Reads the header. `text` must outlive the reader; `path` starts each

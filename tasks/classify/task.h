@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "base/json_reader.h"
 #include "etc/config.h"
 #include "nlohmann/json_fwd.hpp"
@@ -58,7 +59,8 @@ class Classify final
   // Adds to `json`, which options() were read from, what it does not say and
   // the training data do: the labels, sorted; of documents that are not held
   // out, weights n / (C n_c) of the labels for "balanced", with n_c of n
-  // documents having label c of C, or mean and standard deviation of numbers.
+  // documents having label c of C, or mean and standard deviation of numbers;
+  // text_b, "text_b" if all records have that field and "" if none is a pair.
   // Reads the files of data.train once, and keeps nothing of them.
   //   kInvalidArgument  a mistake in a record (none if `data.on_bad_record` is
   //                     "skip"); fewer than two labels; more than half as many
@@ -119,7 +121,8 @@ class Classify final
   //   {"id": "7", "labels": ["food", "music"], "probabilities": {...}}
   //   {"id": "7", "value": 3.25}
   //
-  // Reading does without the probabilities.
+  // Reading does without the probabilities. Labels that have them are chosen
+  // anew by the threshold that options() name.
   //   kInvalidArgument  a line that is none of these, by its number
   PredictionsOr ReadPredictions(const std::string& path) const override;
   std::string FileContents(const Answers& answers) const override;
@@ -129,6 +132,11 @@ class Classify final
   // Checks that predictions are of the type of the gold.
   absl::Status CheckFiles(const Answers& answers,
                           const ScoredFiles& files) const override;
+  // Predictions of several labels with probabilities, by the threshold.
+  bool DecodesAgain(const Prediction& prediction,
+                    absl::string_view option) const override {
+    return option == "threshold" && !prediction.probabilities.empty();
+  }
   Scores Score(const Answers& answers) const override {
     return ScoreClassify(answers.gold, answers.predictions, options().type);
   }

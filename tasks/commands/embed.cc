@@ -5,6 +5,8 @@
 #include <array>
 #include <charconv>
 #include <cstdint>
+#include <filesystem>
+#include <functional>
 #include <iostream>
 #include <iterator>
 #include <memory>
@@ -27,6 +29,8 @@
 #include "base/status_macros.h"
 #include "base/temporary_file.h"
 #include "base/utf8.h"
+#include "etc/weights/pooling_file.h"
+#include "etc/weights/source_config.h"
 #include "tasks/commands/commands.h"
 #include "tasks/commands/console.h"
 #include "tasks/commands/model_options.h"
@@ -40,6 +44,7 @@
 #include "tasks/text/unicode.h"
 #include "tasks/train/device.h"
 #include "tasks/train/finetune.h"
+#include "tasks/train/model_files.h"
 #include "tasks/train/progress.h"
 
 namespace etc {
@@ -48,9 +53,9 @@ namespace {
 struct EmbedArguments {
   std::string checkpoint;
   std::vector<std::string> data;
-  std::vector<std::string> fields = {};  // empty: "text"
+  std::vector<std::string> fields = {};  // empty: see TextFieldsOf
   std::string output;
-  std::string pooling = "first";
+  std::string pooling = {};  // empty: as the weights say
   bool documents_only = false;
   std::string vocabulary;
   int64_t max_long_length = 0;
@@ -99,6 +104,16 @@ bool IsJsonName(absl::string_view name) {
          absl::EndsWithIgnoreCase(name, ".json");
 }
 
+// True for tables and columns of words, which are many texts.
+bool IsTableName(absl::string_view name) {
+  absl::ConsumeSuffix(&name, ".gz");
+  constexpr std::array kEndings = {".csv", ".tsv",  ".conll", ".conllu",
+                                   ".iob", ".iob2", ".bio"};
+  return std::any_of(kEndings.begin(), kEndings.end(), [&](const char* ending) {
+    return absl::EndsWithIgnoreCase(name, ending);
+  });
+}
+
 absl::StatusOr<EmbedFile> ReadStandardInput() {
   ETC_ASSIGN_OR_RETURN(
       const std::unique_ptr<TextFile> input,
@@ -127,6 +142,11 @@ absl::StatusOr<std::vector<EmbedFile>> OpenEmbedFiles(
   ETC_ASSIGN_OR_RETURN(const std::vector<std::string> paths,
                        FindDataFiles(patterns));
   for (const std::string& path : paths) {
+    if (IsTableName(path)) {
+      return InvalidArgument(path,
+                             " is a table: --data takes its texts as "
+                             "records of a .jsonl file");
+    }
     EmbedFile& file = files.emplace_back(EmbedFile{.path = path});
     if (IsJsonName(path)) {
       ETC_ASSIGN_OR_RETURN(RecordFile records, RecordFile::Open(path));
@@ -140,6 +160,9 @@ absl::StatusOr<EmbedRecord> ReadWholeText(const std::string& path) {
   EmbedRecord record = {.id = path, .where = path};
   ETC_ASSIGN_OR_RETURN(record.text, ReadUnpackedFile(path, kAnyBytes));
   ETC_RETURN_IF_ERROR(CheckTextStart(record.text, path));
+  if (absl::StrContains(record.text, '\0')) {
+    return InvalidArgument(path, " should be text, but has a NUL byte");
+  }
   return record;
 }
 
@@ -177,7 +200,11 @@ absl::StatusOr<EmbedRecord> ReadEmbedRecord(
                         names);
   }
   ETC_ASSIGN_OR_RETURN(const std::string json, file.records->Read(index));
-  return ReadJsonText(json, file.records->Where(index), number, names);
+  const std::string where = file.records->Where(index);
+  absl::StatusOr<EmbedRecord> record = ReadJsonText(json, where, number, names);
+  ETC_RETURN_IF_ERROR(
+      WithPlaceInFile(record.status(), where, file.records->LineOf(index)));
+  return record;
 }
 
 // Calls `take` with each record.
@@ -433,7 +460,46 @@ absl::StatusOr<LoadedEncoder> OpenEncoder(const EmbedArguments& arguments) {
   if (arguments.max_global_length > 0) {
     loaded.max_global_length = arguments.max_global_length;
   }
+  if (!arguments.pooling.empty()) {
+    loaded.pooling =
+        arguments.pooling == "mean" ? Pooling::kMean : Pooling::kFirst;
+  }
+  ETC_RETURN_IF_ERROR(loaded.pooling.status());
+  if (arguments.pooling.empty() && *loaded.pooling == Pooling::kMean) {
+    std::cerr << "pooling: mean (" << kPoolingFile << ")\n";
+  }
   return loaded;
+}
+
+// The fields that the texts of records are in: those that the arguments name,
+// or that the run read which trained the weights, or else "text". Files of one
+// text each have none.
+absl::StatusOr<std::vector<std::string>> TextFieldsOf(
+    const EmbedArguments& arguments, const std::vector<EmbedFile>& files,
+    const LoadedEncoder& loaded) {
+  if (!arguments.fields.empty() ||
+      std::all_of(files.begin(), files.end(),
+                  std::mem_fn(&EmbedFile::is_text))) {
+    return arguments.fields;
+  }
+  const std::vector<std::string> usual = {"text"};
+  const std::string run = FileBesideWeights(loaded.path, "finetune.json");
+  if (run.empty()) {
+    return usual;
+  }
+  ETC_ASSIGN_OR_RETURN(
+      const FinetuneConfig config,
+      ReadTaskModelConfig(std::filesystem::path(run).parent_path()));
+  std::vector<std::string> fields = usual;
+  JsonObjectReader reader(config.task_options,
+                          absl::StrCat(run, ": ", config.task));
+  reader.OneOrMore("text", &fields);
+  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  if (fields != usual) {
+    std::cerr << "text: " << absl::StrJoin(fields, ", ") << " (" << config.task
+              << ".text of the training)\n";
+  }
+  return fields;
 }
 
 // Checks all records, so that mistakes are seen before the first one is
@@ -457,11 +523,10 @@ absl::StatusOr<int64_t> CheckTexts(const std::vector<EmbedFile>& files,
 }
 
 absl::StatusOr<EmbeddedText> EmbedRecordText(const LoadedEncoder& loaded,
-                                             const EmbedRecord& record,
-                                             const EmbedOptions& options) {
+                                             const EmbedRecord& record) {
   absl::StatusOr<EmbeddedText> vectors = NamingOutOfMemory(
       [&] { return absl::StrCat("embedding ", record.where); },
-      [&] { return EmbedText(loaded, record.text, options); });
+      [&] { return EmbedText(loaded, record.text); });
   ETC_RETURN_IF_ERROR(vectors.status());
   if (!vectors->document.isfinite().all().item<bool>() ||
       !vectors->parts.isfinite().all().item<bool>()) {
@@ -477,9 +542,8 @@ absl::Status RunEmbed(const EmbedArguments& arguments) {
   ETC_RETURN_IF_ERROR(CheckEmbedArguments(arguments, files));
   ETC_RETURN_IF_ERROR(SetThreads(arguments.threads, "--threads").status());
   ETC_ASSIGN_OR_RETURN(const LoadedEncoder loaded, OpenEncoder(arguments));
-  const std::vector<std::string> fields = arguments.fields.empty()
-                                              ? std::vector<std::string>{"text"}
-                                              : arguments.fields;
+  ETC_ASSIGN_OR_RETURN(const std::vector<std::string> fields,
+                       TextFieldsOf(arguments, files, loaded));
   ETC_ASSIGN_OR_RETURN(const int64_t records,
                        CheckTexts(files, fields, loaded));
   const char* const kind = loaded.config.has_long_tokens ? "sentence" : "chunk";
@@ -487,14 +551,11 @@ absl::Status RunEmbed(const EmbedArguments& arguments) {
   VectorWriter writer(arguments.output,
                       arguments.documents_only ? nullptr : parts.c_str());
   ETC_RETURN_IF_ERROR(writer.Begin(loaded.config.hidden_size));
-  const EmbedOptions options = {.pooling = arguments.pooling == "mean"
-                                               ? EmbedOptions::Pooling::kMean
-                                               : EmbedOptions::Pooling::kFirst};
   EmbedProgress progress(records);
   int64_t truncated = 0;
   const auto embed = [&](const EmbedRecord& record) -> absl::Status {
     ETC_ASSIGN_OR_RETURN(const EmbeddedText vectors,
-                         EmbedRecordText(loaded, record, options));
+                         EmbedRecordText(loaded, record));
     truncated +=
         vectors.cut_pieces > 0 || vectors.dropped_sentences > 0 ? 1 : 0;
     ETC_RETURN_IF_ERROR(writer.Add(record, vectors));
@@ -544,11 +605,11 @@ void AddEmbedCommand(CLI::App* program, Action* action) {
       ->required();
   command->add_option("--text", arguments->fields,
                       "Fields of a record that are its text, joined by line "
-                      "feeds (default: text)");
+                      "feeds (default: as in training, or text)");
   command
       ->add_option("--pooling", arguments->pooling,
-                   "first: ETC's global tokens, BERT's [CLS]; mean: of the "
-                   "outputs of pieces (default: first)")
+                   "first: ETC's global tokens, BERT's [CLS]; mean: of all "
+                   "tokens (default: as 1_Pooling/config.json says, or first)")
       ->check(CLI::IsMember({"first", "mean"}));
   command->add_flag("--documents-only", arguments->documents_only,
                     "Leave out sentences");

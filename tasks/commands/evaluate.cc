@@ -251,9 +251,15 @@ absl::Status RunPredict(const EvaluateArguments& arguments) {
   options.check = [&](const CheckpointRunFiles& files) {
     return CheckOutput(arguments.output, files);
   };
-  return RunWithOthers(options, [&](const CheckpointRun& run) {
-    return WritePredictions(run, arguments.output);
-  });
+  const absl::Status status =
+      RunWithOthers(options, [&](const CheckpointRun& run) {
+        return WritePredictions(run, arguments.output);
+      });
+  return absl::IsCancelled(status)
+             ? absl::CancelledError(
+                   "the prediction was stopped, and nothing is written; with "
+                   "--data - --output - each line is answered at once")
+             : status;
 }
 
 // The options that both have.
@@ -267,9 +273,9 @@ void AddRunOptions(CLI::App* command, CheckpointRunOptions* options) {
   command
       ->add_option("--set", options->overrides,
                    "FIELD=VALUE: change an option of the task that says how "
-                   "files are read (classify.delimiter=;), "
-                   "data.max_record_megabytes or data.on_bad_record; may be "
-                   "repeated")
+                   "files are read (classify.delimiter=;) or answers decoded "
+                   "(classify.threshold=0.3), data.max_record_megabytes or "
+                   "data.on_bad_record; may be repeated")
       ->allow_extra_args(false);
   AddResidualOption(command,
                     "Residual attention scores (default: as in training)",

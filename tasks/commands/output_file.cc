@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/directory.h"
 #include "base/status_macros.h"
@@ -71,6 +72,11 @@ absl::Status CheckOutputFile(const std::string& option, const std::string& path,
   if (path.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(option, " should name a file, but is empty"));
+  }
+  if (absl::EndsWith(path, ".gz")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(option, " names ", path, ", but nothing is packed here: ",
+                     "leave .gz out, and run gzip on the file"));
   }
   const std::string folder = FolderOf(FileBehindLinks(path));
   std::error_code error;

@@ -11,7 +11,8 @@ namespace etc {
 // Checks, before anything long begins, that a file can be written to `path`,
 // and that it is none of those that are read, by whatever names and links.
 // `option` starts each message: "--output".
-//   kInvalidArgument  the path is empty, or of something that is no file
+//   kInvalidArgument  the path is empty, ends in .gz, or is of something that
+//                     is no file
 //   kNotFound         its directory (FileBehindLinks) is not there
 //   kAlreadyExists    it is one of the files `read`, which it would replace
 // and the system's errors for a directory that cannot be written to.

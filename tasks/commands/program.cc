@@ -34,6 +34,8 @@ namespace {
 
 constexpr int kFailure = 1;
 constexpr int kUsage = 2;
+// A shell's code of a program that SIGPIPE ends.
+constexpr int kReaderLeft = 128 + SIGPIPE;
 
 constexpr char kDescription[] =
     "Pre-trains, fine-tunes and evaluates ETC (extended transformer "
@@ -50,7 +52,9 @@ constexpr char kFooter[] =
     "\n"
     "Exit codes: 0 success, 1 failure, 2 wrong usage, 75 training was stopped "
     "by a\n"
-    "signal and has saved: the same command with --resume goes on.\n"
+    "signal and has saved: the same command with --resume goes on. "
+    "141: the\n"
+    "reader of the output has left (| head).\n"
     "\n"
     "`realetc COMMAND --help` explains a command.";
 
@@ -128,6 +132,16 @@ class HelpFormatter final : public CLI::Formatter {
   }
 };
 
+// The names of the commands that are run: "realetc score translation".
+std::string CommandOf(const CLI::App& program) {
+  std::string names = "realetc";
+  for (std::vector<CLI::App*> commands = program.get_subcommands();
+       !commands.empty(); commands = commands.front()->get_subcommands()) {
+    absl::StrAppend(&names, " ", commands.front()->get_name());
+  }
+  return names;
+}
+
 // The message about arguments that the command has no place for.
 std::string ExtraArgumentsText(const CLI::App& program) {
   const std::vector<std::string> extra = program.remaining(/*recurse=*/true);
@@ -173,12 +187,15 @@ int Run(const Action& action, const std::string& command) {
   }
 }
 
-// Returns `code`, or a failure if output could not be written.
+// Returns `code`, or a failure if output could not be written: without a word
+// if its reader did not want more.
 int End(int code) {
   const absl::Status written = FlushStandardOutput();
-  return written.ok() || code != 0
-             ? code
-             : Fail(kFailure, std::string(written.message()));
+  if (written.ok() || code != 0) {
+    return code;
+  }
+  return OutputReaderLeft() ? kReaderLeft
+                            : Fail(kFailure, std::string(written.message()));
 }
 
 void AddCommands(const ProgramVersion& version, CLI::App* program,
@@ -244,11 +261,9 @@ int RunProgram(int argc, char** argv, const std::string& commit) {
   } catch (const CLI::ParseError& error) {
     const bool is_extra =
         error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
-    return Fail(
-        kUsage,
-        absl::StrCat(is_extra ? ExtraArgumentsText(program) : error.what(),
-                     "; see realetc",
-                     argc > 1 ? absl::StrCat(" ", argv[1]) : "", " --help"));
+    return Fail(kUsage, absl::StrCat(is_extra ? ExtraArgumentsText(program)
+                                              : error.what(),
+                                     "; see ", CommandOf(program), " --help"));
   }
   if (!action) {
     std::cout << program.help();

@@ -218,21 +218,34 @@ absl::Status Train(const TrainArguments& arguments,
   return absl::OkStatus();
 }
 
+// The data of a run: "6 records", "6 records, about 14 examples", "9 batches".
+std::string DescribeData(const DryRun& run) {
+  if (run.has_batches) {
+    return run.num_examples == 1 ? "1 batch"
+                                 : absl::StrCat(run.num_examples, " batches");
+  }
+  return run.num_examples == run.num_records
+             ? Counted(run.num_records, "record")
+             : absl::StrCat(Counted(run.num_records, "record"), ", about ",
+                            Counted(run.num_examples, "example"));
+}
+
 // The lines about a setting that was tried.
 std::string DescribeTrial(const TriedSetting& tried) {
   const DryRun& run = tried.run;
   std::string text = absl::StrCat(
       tried.name.empty() ? run.output : tried.name, ": ",
-      Counted(run.num_steps, "update"), " on ",
-      Counted(run.num_examples, "example"),
+      Counted(run.num_steps, "update"), " on ", DescribeData(run),
       run.num_seeds == 1
           ? ""
           : absl::StrCat(" for each of ", run.num_seeds, " seeds"),
       ", ", Counted(run.num_parameters, "trained parameter"), "\n");
-  absl::StrAppend(&text, "  micro-batch: ", Counted(run.examples, "example"),
-                  ", ", Counted(run.tokens, "token"), ", ",
-                  FormatSeconds(run.seconds), " forward and backward, loss ",
-                  FormatScore(run.loss), "\n");
+  if (run.examples > 0) {
+    absl::StrAppend(&text, "  micro-batch: ", Counted(run.examples, "example"),
+                    ", ", Counted(run.tokens, "token"), ", ",
+                    FormatSeconds(run.seconds), " forward and backward, loss ",
+                    FormatScore(run.loss), "\n");
+  }
   if (run.evaluated_examples > 0) {
     absl::StrAppend(
         &text, "  evaluation: ", Counted(run.evaluated_examples, "example"),

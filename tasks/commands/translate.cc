@@ -3,8 +3,10 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -30,6 +32,7 @@
 #include "tasks/data/text_file.h"
 #include "tasks/output/find_checkpoint.h"
 #include "tasks/translation/translator.h"
+#include "tasks/translation/vocabulary.h"
 
 namespace etc {
 namespace {
@@ -132,13 +135,31 @@ std::string FormatTranslations(const std::vector<Translation>& translations,
   return text;
 }
 
-// Translates all lines; gives the number of lines.
-absl::StatusOr<int64_t> TranslateAll(
-    const TranslateArguments& arguments, const RunContext& context,
-    LineSource* source, Translator* translator,
-    const std::function<absl::Status(const std::string&)>& write) {
+// Lines of the input.
+struct LineCounts {
+  int64_t lines = 0;
+  UnknownTokens tokens = {};
+};
+
+// Callbacks of TranslateAll.
+struct TranslationOutput {
+  // Gets the lines of the output for the next line of the input.
+  std::function<absl::Status(const std::string&)> write;
+  // Called at the start and after each batch with the number of lines that are
+  // translated.
+  std::function<void(int64_t)> report;
+};
+
+// Translates all lines.
+absl::StatusOr<LineCounts> TranslateAll(const TranslateArguments& arguments,
+                                        const RunContext& context,
+                                        const TranslationOutput& output,
+                                        LineSource* source,
+                                        Translator* translator) {
   const bool with_scores = arguments.scores || arguments.options.num_best > 1;
-  int64_t done = 0;
+  LineCounts counts;
+  int64_t& done = counts.lines;
+  output.report(done);
   while (!context.is_stopped()) {
     ETC_ASSIGN_OR_RETURN(
         const std::vector<std::string> lines,
@@ -147,7 +168,7 @@ absl::StatusOr<int64_t> TranslateAll(
       if (context.is_stopped()) {
         break;  // LineReader ends its input at a signal
       }
-      return done;
+      return counts;
     }
     std::vector<std::vector<int32_t>> encoded;
     absl::Status mistake;
@@ -158,44 +179,85 @@ absl::StatusOr<int64_t> TranslateAll(
         mistake = ids.status();  // once the lines before it are translated
         break;
       }
+      counts.tokens.Add(*ids);
       encoded.push_back(*std::move(ids));
     }
     ETC_RETURN_IF_ERROR(translator->Translate(
         encoded, context,
         [&](size_t line, const std::vector<Translation>& translations) {
-          return write(FormatTranslations(translations,
-                                          done + static_cast<int64_t>(line) + 1,
-                                          with_scores));
+          return output.write(FormatTranslations(
+              translations, done + static_cast<int64_t>(line) + 1,
+              with_scores));
         },
-        [done](size_t line) {
-          return absl::StrCat("line ", done + line + 1);
-        }));
+        [done](size_t line) { return absl::StrCat("line ", done + line + 1); },
+        [&](int64_t translated) { output.report(done + translated); }));
     ETC_RETURN_IF_ERROR(mistake);
     done += static_cast<int64_t>(encoded.size());
   }
   return absl::CancelledError("the translation was stopped");
 }
 
-// Checks all lines of a file, so that a bad one is seen before the first is
-// translated.
-absl::Status CheckLines(const std::string& path, const RunContext& context,
-                        const Translator& translator) {
+// Checks and counts all lines of a file, so that a bad one is seen before the
+// first is translated.
+absl::StatusOr<LineCounts> CheckLines(const std::string& path,
+                                      const RunContext& context,
+                                      const Translator& translator) {
   ETC_ASSIGN_OR_RETURN(
       const std::unique_ptr<TextFile> file,
       TextFile::Open(path, {.max_record_bytes = kMaxLineBytes}));
+  LineCounts counts;
   absl::string_view line;
   while (!context.is_stopped()) {
     ETC_ASSIGN_OR_RETURN(const bool has_line, file->NextLine(&line));
     if (!has_line) {
-      return absl::OkStatus();
+      return counts;
     }
-    ETC_RETURN_IF_ERROR(
-        translator
-            .Encode(std::string(line),
-                    absl::StrCat(file->path(), ":", file->line_number()))
-            .status());
+    ETC_ASSIGN_OR_RETURN(const std::vector<int32_t> ids,
+                         translator.Encode(std::string(line),
+                                           absl::StrCat(file->path(), ":",
+                                                        file->line_number())));
+    ++counts.lines;
+    counts.tokens.Add(ids);
   }
   return absl::CancelledError("the translation was stopped");
+}
+
+void WarnOfUnknown(const UnknownTokens& tokens, const std::string& name) {
+  const std::string warning = tokens.Warning(name);
+  if (!warning.empty()) {
+    PrintWarnings({warning});
+  }
+}
+
+// The file for the translations of a part of the input, which nobody should
+// take for the whole; a pipe or a device gets them as a stream does.
+std::string PartialOutput(const std::string& file) {
+  std::error_code ignored;
+  return std::filesystem::exists(file, ignored) &&
+                 !std::filesystem::is_regular_file(file, ignored)
+             ? file
+             : file + ".part";
+}
+
+// Writes what is translated to `arguments.output`, or of a part of the input to
+// PartialOutput; returns the error that ended the translation, if any, in front
+// of that of writing. `lines` of the input are translated.
+absl::Status WriteTranslations(const TranslateArguments& arguments,
+                               const absl::Status& translated,
+                               const std::string& contents, int64_t lines,
+                               const RunContext& context) {
+  const std::string file = FileBehindLinks(arguments.output);
+  if (translated.ok()) {
+    return WriteFileAtomically(file, contents);
+  }
+  if (!contents.empty()) {
+    const std::string partial = PartialOutput(file);
+    const absl::Status written = WriteFileAtomically(partial, contents);
+    context.Message(written.ok() ? absl::StrCat(partial, ": the first ",
+                                                Counted(lines, "line"))
+                                 : std::string(written.message()));
+  }
+  return translated;
 }
 
 absl::Status RunTranslate(const TranslateArguments& arguments) {
@@ -206,6 +268,8 @@ absl::Status RunTranslate(const TranslateArguments& arguments) {
     std::vector<std::string> read = FilesAt(found.directory);
     read.push_back(arguments.input);
     ETC_RETURN_IF_ERROR(CheckOutputFile("--output", arguments.output, read));
+    ETC_RETURN_IF_ERROR(CheckOutputFile(
+        "--output", PartialOutput(FileBehindLinks(arguments.output)), read));
   }
   StreamReporter reporter = ConsoleReporter();
   const RunContext context = {.reporter = &reporter, .stop = StopAtInterrupt()};
@@ -218,29 +282,42 @@ absl::Status RunTranslate(const TranslateArguments& arguments) {
       Translator::Open(arguments.checkpoint, arguments.options, context));
   // A pipe cannot be read twice.
   std::error_code ignored;
-  if (std::filesystem::is_regular_file(arguments.input, ignored)) {
-    ETC_RETURN_IF_ERROR(CheckLines(arguments.input, context, translator));
+  const bool is_checked =
+      std::filesystem::is_regular_file(arguments.input, ignored);
+  LineCounts expected;
+  if (is_checked) {
+    ETC_ASSIGN_OR_RETURN(expected,
+                         CheckLines(arguments.input, context, translator));
+    WarnOfUnknown(expected.tokens, source->name());
   }
   std::string contents;
-  const absl::StatusOr<int64_t> lines =
-      TranslateAll(arguments, context, source.get(), &translator,
-                   [&](const std::string& text) -> absl::Status {
-                     if (!to_stream) {
-                       contents += text;
-                       return absl::OkStatus();
-                     }
-                     std::cout << text;
-                     return FlushStandardOutput();
-                   });
-  // Finished translations are kept where an error ends it, but not at a signal.
-  absl::Status written;
-  if (!to_stream && (lines.ok() || (!contents.empty() &&
-                                    !absl::IsCancelled(lines.status())))) {
-    written = WriteFileAtomically(FileBehindLinks(arguments.output), contents);
+  int64_t lines = 0;  // of the input, whose translations are in `contents`
+  const absl::StatusOr<LineCounts> counts = TranslateAll(
+      arguments, context,
+      {.write = [&](const std::string& text) -> absl::Status {
+         if (!to_stream) {
+           contents += text;
+           ++lines;
+           return absl::OkStatus();
+         }
+         std::cout << text;
+         return FlushStandardOutput();
+       },
+       .report =
+           [&](int64_t translated) {
+             if (is_checked && !to_stream) {
+               reporter.Translating(
+                   {.records = translated, .num_records = expected.lines});
+             }
+           }},
+      source.get(), &translator);
+  ETC_RETURN_IF_ERROR(to_stream ? counts.status()
+                                : WriteTranslations(arguments, counts.status(),
+                                                    contents, lines, context));
+  if (!is_checked) {
+    WarnOfUnknown(counts->tokens, source->name());
   }
-  ETC_RETURN_IF_ERROR(lines.status());
-  ETC_RETURN_IF_ERROR(written);
-  std::cerr << Counted(*lines, "line") << " translated" << std::endl;
+  std::cerr << Counted(counts->lines, "line") << " translated" << std::endl;
   return absl::OkStatus();
 }
 
@@ -248,9 +325,10 @@ constexpr char kTranslateFooter[] =
     "Each line of the input becomes a line of the output, in order; those of\n"
     "standard input as soon as they are known. A line that cannot be "
     "translated\n"
-    "is refused: of a file before anything is translated. With --scores or\n"
-    "--n-best the output has the number of the line, the score and the text,\n"
-    "with tabulators.\n"
+    "is refused: of a file before anything is translated. Where an error or\n"
+    "a signal ends it earlier, the lines before are in OUTPUT.part. With\n"
+    "--scores or --n-best the output has the number of the line, the score\n"
+    "and the text, with tabulators.\n"
     "\n"
     "Examples:\n"
     "  realetc translate runs/translation-demo --input lines.txt\n"

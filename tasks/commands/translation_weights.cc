@@ -97,7 +97,7 @@ absl::Status CheckSamePieces(const std::string& pieces,
       return InvalidArgument(pieces, ": piece ", id, " should be ",
                              QuotedName(token), ", as in ", dictionary,
                              ", but is ", QuotedName(piece),
-                             "; name the right one of them with --vocabulary");
+                             "; `import --vocabulary` names the right one");
     }
   }
   return absl::OkStatus();
@@ -108,7 +108,7 @@ absl::StatusOr<std::string> VocabularyBeside(const std::string& source) {
   const absl::StatusOr<std::string> dictionary = DictionaryBeside(source);
   if (absl::IsInvalidArgument(dictionary.status())) {
     return InvalidArgument(dictionary.status().message(),
-                           "; name the right one with --vocabulary");
+                           "; `import --vocabulary` names the right one");
   }
   const std::string pieces =
       FileBesideWeights(source, VocabularyFileName(kSentencePiece));
@@ -168,8 +168,12 @@ absl::StatusOr<FinetuneConfig> ConfigOfImport(const EncoderDecoderConfig& model,
       source);
 }
 
+// A model of ours in a directory, or fairseq's at `directory`.
 absl::StatusOr<EncoderDecoder> LoadEncoderDecoder(
     const std::string& directory) {
+  if (!IsEncoderDecoder(directory)) {
+    return LoadFairseqCheckpoint(directory);
+  }
   ETC_ASSIGN_OR_RETURN(const EncoderDecoderConfig config,
                        ReadEncoderDecoderConfig(directory));
   EncoderDecoder model(config);
@@ -316,12 +320,8 @@ absl::Status ExportTranslation(const TranslationExport& arguments) {
     ETC_ASSIGN_OR_RETURN(model, FoldAdminOmegas(model));
   }
   ETC_RETURN_IF_ERROR(CheckFairseqExpressible(model));
-  std::string vocabulary;
-  for (const char* const type : {kSentencePiece, kDictionary}) {
-    if (vocabulary.empty() && IsFile(PathIn(arguments.source, type))) {
-      vocabulary = PathIn(arguments.source, type);
-    }
-  }
+  ETC_ASSIGN_OR_RETURN(const std::string vocabulary,
+                       VocabularyBeside(arguments.source));
   ETC_ASSIGN_OR_RETURN(const VocabularyFile file,
                        ReadTranslationVocabulary(vocabulary));
   PrintModel(model->config());

@@ -45,7 +45,7 @@ struct TranslationImport {
 absl::Status ImportTranslation(const TranslationImport& arguments);
 
 struct TranslationExport {
-  // A directory of ours.
+  // A directory of ours, or what ImportTranslation takes.
   std::string source;
   std::string directory;
   // Writes plain Post-LN in the place of "admin" (FoldAdminOmegas).
@@ -57,7 +57,8 @@ struct TranslationExport {
 // SentencePiece model its pieces, with counts of 1, and tokenizer.model itself.
 // All is checked before anything is written.
 //   kAlreadyExists    the directory has a model.pt
-//   kInvalidArgument  CheckFairseqExpressible, FoldAdminOmegas
+//   kInvalidArgument  CheckFairseqExpressible, FoldAdminOmegas,
+//                     LoadFairseqCheckpoint; several vocabularies that disagree
 absl::Status ExportTranslation(const TranslationExport& arguments);
 
 }  // namespace etc

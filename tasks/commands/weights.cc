@@ -247,14 +247,19 @@ void PrintSummary(const ImportPlan& plan, bool table_shown) {
   const auto dropped = static_cast<int64_t>(plan.plan.dropped.size());
   const int64_t fresh = plan.plan.NumFresh();
   const int64_t gates = plan.plan.NumNewGates();
+  const int64_t ignored = plan.plan.bookkeeping;
   std::cout << NameStyleDescription(plan.file.source.names.style) << ": "
             << Counted(total, "parameter") << ", " << total - fresh - gates
             << " from the source, " << fresh << " freshly initialised"
             << (gates > 0 ? absl::StrCat(", ", Counted(gates, "gate"), " at ",
                                          plan.config.residual_gate_init)
                           : "")
-            << "; " << Counted(dropped, "tensor") << " dropped, "
-            << plan.plan.bookkeeping << " of an optimizer ignored\n";
+            << "; " << Counted(dropped, "tensor") << " dropped"
+            << (ignored == 0   ? ""
+                : ignored == 1 ? ", 1 that is no weight ignored"
+                               : absl::StrCat(", ", ignored,
+                                              " that are no weights ignored"))
+            << "\n";
   if (!table_shown) {
     PrintSome("freshly initialised", plan.plan.FreshNames());
     std::vector<std::string> names;
@@ -417,7 +422,7 @@ absl::Status ExportWithCode(const std::string& source,
 absl::Status Export(const ExportArguments& arguments) {
   ETC_ASSIGN_OR_RETURN(const std::string source, FindWeights(arguments.source));
   ETC_RETURN_IF_ERROR(CheckDirectory(arguments.directory, source));
-  const bool is_translation = IsEncoderDecoder(source);
+  const bool is_translation = IsEncoderDecoder(source) || IsFairseqFile(source);
   if (is_translation
           ? arguments.format != "fairseq" && !arguments.format.empty()
           : arguments.format == "fairseq" || arguments.fold_omegas) {

@@ -22,6 +22,22 @@ namespace {
 
 using Json = nlohmann::json;
 
+// Replaces what a preset guesses by what the weights to start from have. Those
+// that cannot be read are reported where they are loaded.
+void TakeGuessedSizes(const std::string& init, EtcConfig* config) {
+  const absl::StatusOr<SourceConfig> source = ReadSourceConfig(init);
+  if (!source.ok()) {
+    return;
+  }
+  const EtcConfig& from = source->config;
+  if (from.vocab_size > 0) {
+    config->vocab_size = from.vocab_size;
+  }
+  if (from.relative_pos_max_distance == config->relative_pos_max_distance) {
+    config->relative_vocab_size = from.relative_vocab_size;
+  }
+}
+
 // The configuration that the fields of the object "model" override: a preset, a
 // file, that of the weights to start from (lifted, if they are BERT's and the
 // model has long tokens), or the defaults.
@@ -35,6 +51,9 @@ absl::StatusOr<EtcConfig> BaseOfModel(const std::string& preset,
     if (!config.ok()) {
       reader->Fail("preset", config.status().message());
       return reader->Finish(JsonObjectReader::UnknownFields::kIgnore);
+    }
+    if (GuessesVocabularies(preset) && !init.empty()) {
+      TakeGuessedSizes(init, &*config);
     }
     return config;
   }
@@ -272,6 +291,42 @@ absl::Status CheckIsTokenizer(const JsonObjectReader& reader,
                    config.task, ", but is \"dictionary\""));
 }
 
+// An error if the tokenizer beside `init` is of another type than that of the
+// configuration, which names no vocabulary. If there is none, loading it asks
+// for a vocabulary. `advice` is how the type becomes that of `init`.
+absl::Status CheckSameType(const JsonObjectReader& reader,
+                           const FinetuneConfig& config,
+                           const TokenizerFiles& found, const char* advice) {
+  return found.type.empty() || found.type == config.tokenizer.type
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError(absl::StrCat(
+                   reader.Where("tokenizer"), ".type is \"",
+                   config.tokenizer.type, "\", but init, ", config.init,
+                   ", has ",
+                   std::filesystem::path(found.vocabulary).filename().string(),
+                   " (\"", found.type, "\"): ", advice,
+                   ", or name a vocabulary"));
+}
+
+// The vocabulary of translation, which has no options; if none is named, that
+// of the same type beside the weights to start from.
+absl::Status ReadTranslationTokenizer(JsonObjectReader* reader,
+                                      FinetuneConfig* config) {
+  TokenizerConfig& tokenizer = config->tokenizer;
+  ETC_RETURN_IF_ERROR(ReadObject(reader, &tokenizer));
+  std::error_code ignored;
+  if (tokenizer.vocabulary.empty() &&
+      std::filesystem::exists(config->init, ignored)) {
+    ETC_ASSIGN_OR_RETURN(
+        TokenizerFiles found,
+        FindTranslationTokenizer(config->init, tokenizer.type));
+    ETC_RETURN_IF_ERROR(
+        CheckSameType(*reader, *config, found, "give that type"));
+    tokenizer.vocabulary = std::move(found.vocabulary);
+  }
+  return absl::OkStatus();
+}
+
 // The fields of the configuration, and for the rest those of the tokenizer
 // beside the weights to start from.
 absl::Status ReadTokenizerConfig(JsonObjectReader* reader,
@@ -302,7 +357,9 @@ absl::Status ReadTokenizerConfig(JsonObjectReader* reader,
   ETC_RETURN_IF_ERROR(CheckIsTokenizer(*reader, *config));
   std::error_code ignored;
   if (tokenizer.vocabulary.empty()) {
-    if (tokenizer.type != found.type) {
+    ETC_RETURN_IF_ERROR(
+        CheckSameType(*reader, *config, found, "leave tokenizer.type out"));
+    if (found.type.empty()) {
       return absl::OkStatus();
     }
     tokenizer.vocabulary = found.vocabulary;
@@ -335,6 +392,13 @@ absl::Status ReadTokenizerConfig(JsonObjectReader* reader,
 
 }  // namespace
 
+bool VocabularySetsRows(const FinetuneConfig& config) {
+  const auto model = config.json.find("model");
+  return config.init.empty() && model != config.json.end() &&
+         model->is_object() && !model->contains("vocab_size") &&
+         GuessesVocabularies(model->value("preset", ""));
+}
+
 std::string ModelToJson(const FinetuneConfig& config) {
   return config.encoder_decoder.has_value()
              ? EncoderDecoderConfigToJson(*config.encoder_decoder)
@@ -359,9 +423,8 @@ absl::StatusOr<FinetuneConfig> FinetuneConfigFromJson(
   }
 
   ETC_RETURN_IF_ERROR(FindInitCheckpoint(reader.Where("init"), &config));
-  // The vocabulary of translation has no options.
   ETC_RETURN_IF_ERROR(config.task == kTranslationTask
-                          ? ReadObject(&reader, &config.tokenizer)
+                          ? ReadTranslationTokenizer(&reader, &config)
                           : ReadTokenizerConfig(&reader, &config));
   ETC_RETURN_IF_ERROR(ReadObject(&reader, &config.data));
   ETC_RETURN_IF_ERROR(ReadObject(&reader, &config.optimizer));

@@ -180,7 +180,7 @@ struct TrainConfig {
   std::string precision = "fp32";
   // "reverse", "recompute" or "store": attention/residual_scores.h.
   std::string score_storage = "reverse";
-  // "auto", "kept", "layers", "slices" or "files": MemoryPlan
+  // "auto", "kept", "layers", "files" or "slices": MemoryPlan
   // (tasks/train/memory_plan.h).
   std::string memory_plan = "auto";
   // Gigabytes that "auto" may use; 0: all that the process may have.
@@ -215,6 +215,7 @@ struct FinetuneConfig {
   std::string task;
   // {"preset": "base"} or {"path": "etc_config.json"}, and any fields of
   // etc_config.json beside it, which override these. The file may be BERT's.
+  // `init` overrides the guesses of a preset (GuessesVocabularies) too.
   // With neither of the two they override the configuration of `init`, or what
   // BERT in `init` is lifted to, unless has_long_tokens is false.
   EtcConfig model;
@@ -260,9 +261,10 @@ using FieldTypes = std::map<std::string, std::string>;
 // "train.learning_rate=3e-5": a path of field names, and a JSON value or else a
 // string. A field that is a text as `types` say takes a number as it is
 // written, and null takes a field out of the file; in the object "model" it is
-// a value. Relative paths in it are relative to the working directory. Where
-// `check_task` is not null, its error is returned before that of any other
-// field: a misspelt task makes the object of the task's name an unknown field.
+// a value, but for "preset" and "path". Relative paths in it are relative to
+// the working directory. Where `check_task` is not null, its error is returned
+// before that of any other field: a misspelt task makes the object of the
+// task's name an unknown field.
 //   kInvalidArgument  a field that does not exist (with the nearest one that
 //                     does), a wrong type, a value out of range
 absl::StatusOr<FinetuneConfig> ReadFinetuneConfig(
@@ -300,6 +302,11 @@ struct ScoringConfig {
 absl::StatusOr<ScoringConfig> ReadScoringConfig(const nlohmann::json& json,
                                                 const std::string& source,
                                                 const std::string& task);
+
+// Returns true if model.vocab_size is a guess of the preset that neither the
+// configuration nor `init` overrides: the vocabulary then has so many pieces as
+// the model should have rows.
+bool VocabularySetsRows(const FinetuneConfig& config);
 
 // The name of the task whose model is an encoder-decoder.
 inline constexpr char kTranslationTask[] = "translation";

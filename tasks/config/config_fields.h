@@ -54,6 +54,9 @@ struct FieldRule {
   // True if it says how data files are read: `evaluate` and `predict` may set
   // it anew.
   bool reads_files = false;
+  // True if it says how answers are decoded from the head's outputs: these do
+  // not depend on it, and `evaluate`, `predict` and `score` may set it anew.
+  bool decodes = false;
   // For people, in Markdown, if neither a new struct nor the above says it: the
   // default of a field that depends on others or on data, the type of a value
   // that is read in its own way, and bounds beside those above.
@@ -66,6 +69,13 @@ struct FieldRule {
 // them fit in 64 bits.
 constexpr FieldRule CountFrom(int32_t least) {
   return {.least = least, .most = std::numeric_limits<int32_t>::max()};
+}
+
+// The same of one that says how answers are decoded.
+constexpr FieldRule DecodingCountFrom(int32_t least) {
+  FieldRule rule = CountFrom(least);
+  rule.decodes = true;
+  return rule;
 }
 
 template <typename Config, typename Value>
@@ -93,7 +103,7 @@ struct FieldWithReader {
   const char* name;
   void (*read)(JsonObjectReader& reader, Config* config);
   absl::string_view meaning;
-  FieldRule rule;  // for people, but for decides_outputs and reads_files
+  FieldRule rule;  // for people, but for decides_outputs, reads_files, decodes
 };
 
 template <typename Config>
@@ -355,7 +365,7 @@ struct ConfigTable<TrainConfig> {
   static constexpr absl::string_view kScoreStorages[] = {"reverse", "recompute",
                                                          "store"};
   static constexpr absl::string_view kMemoryPlans[] = {"auto", "kept", "layers",
-                                                       "slices", "files"};
+                                                       "files", "slices"};
   static constexpr absl::string_view kBackends[] = {"gloo", "nccl"};
   static constexpr absl::string_view kDirections[] = {"auto", "max", "min"};
   static constexpr auto kFields = std::make_tuple(
@@ -386,13 +396,17 @@ struct ConfigTable<TrainConfig> {
             {.least = 1, .most = 1e9}),
       Field("epochs", &C::epochs, "passes over the training data",
             {.above = 0, .most = 1e6}),
-      Field("steps", &C::steps, "updates, instead of epochs",
-            {.least = 1, .most = 1e12}),
+      Field("steps", &C::steps,
+            "updates, instead of epochs; 0: the model of `init` is evaluated "
+            "and saved as it is",
+            {.least = 0, .most = 1e12}),
       Field("num_train_examples", &C::num_train_examples,
             "number of examples (`translation`: batches) that `epochs` refers "
-            "to; if absent, all there are (`realetc inspect --config CONFIG "
-            "--count` counts them). A run warns of one that differs from them "
-            "by more than 5 %; with `max_examples` it decides nothing",
+            "to; if absent, one for each record: where records have several, "
+            "which `realetc inspect --config CONFIG --count` counts, a run "
+            "warns. Where each has one it also warns of a number that differs "
+            "from theirs by more than 5 %; with `max_examples` it decides "
+            "nothing",
             {.least = 1, .most = 1e12}),
       Field("max_examples", &C::max_examples,
             "for quick trials: only the first so many records of `data.train` "
@@ -425,7 +439,8 @@ struct ConfigTable<TrainConfig> {
             "an improvement is a change of more than this",
             {.least = 0, .may_change = "it decides only the end"}),
       Field("checkpoint_every", &C::checkpoint_every,
-            "updates between checkpoints; 0: at evaluations",
+            "updates between checkpoints; 0: at evaluations, or where there "
+            "are none as often as `evaluate_every` says",
             {.least = 0, .may_change = "a checkpoint trains nothing"}),
       Field("checkpoint_minutes", &C::checkpoint_minutes,
             "minutes between checkpoints, beside those by updates and "
@@ -483,11 +498,11 @@ struct ConfigTable<TrainConfig> {
           "memory_plan", &C::memory_plan,
           "what is kept of a forward pass for the backward pass "
           "([longer documents](cost.md#longer-documents)): all of it "
-          "(`\"kept\"`); each layer's input (`\"layers\"`); that, with layers "
-          "computed some heads or tokens at a time (`\"slices\"`); or the same "
-          "in files (`\"files\"`). `\"auto\"` takes, "
-          "for each micro-batch, the first of these that fits in memory; on "
-          "CUDA devices it keeps all, and `\"layers\"` may be asked for; "
+          "(`\"kept\"`); each layer's input (`\"layers\"`); that in files, and "
+          "layers computed some heads or tokens at a time (`\"files\"`); or "
+          "the same in memory (`\"slices\"`). `\"auto\"` takes, for each "
+          "micro-batch, the first of these that fits in memory; on CUDA "
+          "devices it keeps all, and `\"layers\"` may be asked for; "
           "`translation` has `\"kept\"` alone",
           {.one_of = kMemoryPlans, .may_change = "it changes rounding alone"}),
       Field(

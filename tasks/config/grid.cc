@@ -109,8 +109,10 @@ absl::Status SetField(const std::vector<std::string>& path, Json value,
     return absl::InvalidArgumentError(absl::StrCat(
         what, " reaches into a value that is no object: ", JsonText(*object)));
   }
-  // The null of a field of the model decides over that of its preset.
-  if (value.is_null() && (path.size() == 1 || path.front() != "model")) {
+  // The null of a field of the model decides over that of its preset or file.
+  const bool is_of_model = path.size() > 1 && path.front() == "model" &&
+                           path.back() != "preset" && path.back() != "path";
+  if (value.is_null() && !is_of_model) {
     object->erase(path.back());
   } else {
     (*object)[path.back()] = std::move(value);

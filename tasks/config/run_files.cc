@@ -195,7 +195,9 @@ std::set<std::string> NamesOfReadFiles(const std::string& field,
   if (read.empty()) {
     return names;
   }
-  // In the order in which ReadSourceConfig looks for them.
+  // In the order in which ReadSourceConfig looks for them, but for a
+  // config.json of ExportForTransformers: its fields are among the settings of
+  // the model.
   for (const char* name :
        {"etc_config.json", "bert_config.json", "config.json"}) {
     if (names.contains(name)) {

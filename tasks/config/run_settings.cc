@@ -195,6 +195,14 @@ bool IsWithin(const std::string& field, const std::string& name) {
   return field == name || absl::StartsWith(field, name + ".");
 }
 
+// Returns true if `name`, which a resumed run may change, decides `field`:
+// residual_attention is the default of each path of an encoder-decoder.
+bool Allows(const std::string& name, const std::string& field) {
+  return IsWithin(field, name) ||
+         (name == "residual_attention" && IsWithin(field, "model") &&
+          absl::EndsWith(field, "_residual_attention"));
+}
+
 }  // namespace
 
 Json RunSettings(const FinetuneConfig& config, const RunInputs& inputs) {
@@ -257,8 +265,9 @@ Json SettingsWithFilesOf(const FinetuneConfig& config, int64_t seed,
   if (config.data.dev_records.empty()) {  // set when they are held out
     take(Json::json_pointer("/data/dev_records"));
   }
-  if (config.encoder_decoder.has_value() &&
-      config.encoder_decoder->vocab_size == 0) {  // set by the vocabulary
+  if (config.encoder_decoder.has_value()
+          ? config.encoder_decoder->vocab_size == 0
+          : VocabularySetsRows(config)) {  // set before a run
     take(Json::json_pointer("/model/vocab_size"));
   }
   take(Json::json_pointer("/" + config.task));
@@ -282,6 +291,14 @@ std::vector<SettingChange> FindChanges(const Json& then, const Json& now) {
     return found == flat.end() ? ValueBeforeField(field, flat)
                                : ReadFilesOf(field, found->second, flat);
   };
+  // Options of a task are noted where the configuration has them.
+  const std::string task = now.is_object() ? now.value("task", "") : "";
+  const auto text = [&task](const std::string& field, const Json& setting,
+                            const Json& other) {
+    return setting.is_discarded() && IsWithin(field, task)
+               ? "the default"
+               : Text(setting, other);
+  };
   std::vector<SettingChange> changes;
   for (const std::string& field : fields) {
     const Json was = get(flat_then, field);
@@ -291,7 +308,13 @@ std::vector<SettingChange> FindChanges(const Json& then, const Json& now) {
         Compared(was) == Compared(is)) {
       continue;
     }
-    changes.push_back({field, Text(was, is), Text(is, was)});
+    // Earlier versions did not note whether records have a second text; it
+    // follows from the data, which are compared too.
+    if (field == "classify.text_b" && was.is_discarded() &&
+        absl::c_linear_search(Json::array({"", "text_b"}), is)) {
+      continue;
+    }
+    changes.push_back({field, text(field, was, is), text(field, is, was)});
   }
   return changes;
 }
@@ -321,7 +344,7 @@ absl::StatusOr<std::vector<SettingChange>> CheckSameSettings(
     if (field == "task" || absl::c_linear_search(of_outputs, field)) {
       refused_always.push_back(change);
     } else if (absl::c_none_of(allowed, [&](const std::string& name) {
-                 return IsWithin(field, name);
+                 return Allows(name, field);
                })) {
       refused.push_back(change);
     }

@@ -83,6 +83,11 @@ absl::StatusOr<std::vector<std::string>> FindDataFiles(
   std::vector<std::string> paths;
   for (const std::string& pattern : patterns) {
     std::error_code ignored;
+    if (std::filesystem::is_directory(pattern, ignored)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(pattern, " is a directory: name its files, such as '",
+                       pattern, "/*'"));
+    }
     if (pattern.find_first_of(kSpecial) == std::string::npos ||
         std::filesystem::exists(pattern, ignored)) {
       paths.push_back(pattern);

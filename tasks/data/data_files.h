@@ -18,7 +18,8 @@ namespace etc {
 // files of one pattern come sorted by name, in the place of the pattern. A path
 // that exists is taken as it is, even with these characters in it; a path
 // without any of them is returned without a check that it exists.
-//   kNotFound  a pattern that matches no file, by name
+//   kNotFound         a pattern that matches no file, by name
+//   kInvalidArgument  a pattern is the name of a directory
 // and the errors of the system for a directory that may hold such files and
 // cannot be read.
 absl::StatusOr<std::vector<std::string>> FindDataFiles(

@@ -143,6 +143,7 @@ absl::StatusOr<EvaluationRound> EvaluationLoader::Next() {
   EvaluationRound round;
   for (size_t i = 0; i < next.size(); ++i) {
     round.num_examples += static_cast<int64_t>(next[i].size());
+    round.num_records = next[i].back().request.record + 1;
     round.batches.push_back(is_first() || i == rank ? ExamplesOf(next[i])
                                                     : Examples());
   }

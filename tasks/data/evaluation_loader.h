@@ -24,6 +24,8 @@ struct EvaluationRound {
   // come empty ones.
   std::vector<Examples> batches;
   int64_t num_examples = 0;  // of all
+  // Records of the data set up to the last one of these.
+  int64_t num_records = 0;
 };
 
 // A data set in batches of `batch_size` in the order of its files; the last one

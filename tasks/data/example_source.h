@@ -68,6 +68,9 @@ class ExampleSource {
   // A message about what the files have and no record is made of; empty:
   // nothing. Sources around the one that a task opened do not pass it on.
   virtual std::string LeftOut() const { return ""; }
+
+  // Warnings about records that are used, which an evaluation gives; likewise.
+  virtual std::vector<std::string> Warnings() const { return {}; }
 };
 
 // Caches the examples of another source until `max_bytes` are full. The first

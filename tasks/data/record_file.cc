@@ -5,9 +5,12 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
+#include "tasks/data/id_places.h"
 #include "tasks/data/text_file.h"
 
 namespace etc {
@@ -32,8 +35,11 @@ absl::Status ReadPlain(const RandomAccessFile& file, const Consumer& consume) {
 
 }  // namespace
 
-RecordFile::RecordFile(File file, std::vector<Extent> extents)
-    : file_(std::move(file)), extents_(std::move(extents)) {}
+RecordFile::RecordFile(File file, std::vector<Extent> extents,
+                       bool has_a_record_a_line)
+    : file_(std::move(file)),
+      extents_(std::move(extents)),
+      has_a_record_a_line_(has_a_record_a_line) {}
 
 absl::StatusOr<RecordFile> RecordFile::Open(const std::string& path,
                                             const BytesListener& listener,
@@ -64,15 +70,17 @@ absl::StatusOr<RecordFile> RecordFile::OpenWithin(const std::string& path,
     ETC_ASSIGN_OR_RETURN(GzipFile file,
                          GzipFile::Open(std::move(plain), consume, {}));
     ETC_RETURN_IF_ERROR(scanner.Finish());
-    return RecordFile(std::move(file), scanner.TakeExtents());
+    return RecordFile(std::move(file), scanner.TakeExtents(),
+                      scanner.has_a_record_a_line());
   }
   ETC_RETURN_IF_ERROR(ReadPlain(plain, consume));
   ETC_RETURN_IF_ERROR(scanner.Finish());
-  return RecordFile(std::move(plain), scanner.TakeExtents());
+  return RecordFile(std::move(plain), scanner.TakeExtents(),
+                    scanner.has_a_record_a_line());
 }
 
 // Serialised as CBOR: [bytes of the file, places of the records, is it gzip,
-// bytes of its contents, points].
+// bytes of its contents, points, has it a record a line].
 std::string RecordFile::Index() const {
   std::vector<uint64_t> places;
   places.reserve(2 * extents_.size());
@@ -92,7 +100,8 @@ std::string RecordFile::Index() const {
                              : gzip->file_size();
   std::string index;
   Json::to_cbor({bytes, places, gzip != nullptr,
-                 gzip == nullptr ? uint64_t{0} : gzip->size(), points},
+                 gzip == nullptr ? uint64_t{0} : gzip->size(), points,
+                 has_a_record_a_line_},
                 index);
   return index;
 }
@@ -120,8 +129,10 @@ absl::StatusOr<RecordFile> RecordFile::OpenByIndex(const std::string& path,
     for (size_t i = 0; i < extents.size(); ++i) {
       extents[i] = {places[2 * i], places[2 * i + 1]};
     }
+    const bool has_a_record_a_line = json.at(5).get<bool>();
     if (!json.at(2).get<bool>()) {
-      return RecordFile(std::move(file), std::move(extents));
+      return RecordFile(std::move(file), std::move(extents),
+                        has_a_record_a_line);
     }
     GzipIndex gzip = {.size = json.at(3).get<uint64_t>()};
     for (const Json& point : json.at(4)) {
@@ -131,7 +142,7 @@ absl::StatusOr<RecordFile> RecordFile::OpenByIndex(const std::string& path,
                              .window = point.at(3).get<std::string>()});
     }
     return RecordFile(GzipFile(std::move(file), std::move(gzip)),
-                      std::move(extents));
+                      std::move(extents), has_a_record_a_line);
   } catch (const Json::exception& error) {
     return absl::InternalError(absl::StrCat(
         path,
@@ -159,6 +170,15 @@ absl::StatusOr<std::string> RecordFile::Read(int64_t index) const {
 
 std::string RecordFile::Where(int64_t index) const {
   return absl::StrCat(path(), ": record ", index);
+}
+
+absl::Status WithPlaceInFile(const absl::Status& status,
+                             const std::string& where, int64_t line) {
+  absl::string_view message = status.message();
+  return line > 0 && absl::ConsumePrefix(&message, where + ":1:")
+             ? absl::Status(status.code(), absl::StrCat(FileOfPlace(where), ":",
+                                                        line, ":", message))
+             : status;
 }
 
 }  // namespace etc

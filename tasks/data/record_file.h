@@ -50,6 +50,10 @@ class RecordFile {
   absl::StatusOr<std::string> Read(int64_t index) const;
   // Name of a record in messages: "<path>: record 17".
   std::string Where(int64_t index) const;
+  // Line of a record, from 1 on; 0 if not each line is a record.
+  int64_t LineOf(int64_t index) const {
+    return has_a_record_a_line_ ? index + 1 : 0;
+  }
 
  private:
   // First byte and number of bytes.
@@ -57,7 +61,7 @@ class RecordFile {
 
   using File = std::variant<RandomAccessFile, GzipFile>;
 
-  RecordFile(File file, std::vector<Extent> extents);
+  RecordFile(File file, std::vector<Extent> extents, bool has_a_record_a_line);
 
   static absl::StatusOr<RecordFile> OpenWithin(const std::string& path,
                                                const BytesListener& listener,
@@ -65,7 +69,14 @@ class RecordFile {
 
   File file_;
   std::vector<Extent> extents_;
+  bool has_a_record_a_line_;
 };
+
+// The error of the record `where` (RecordFile::Where) on `line` of its file
+// (LineOf), with the place of a syntax error in the file, "a.jsonl:18:32",
+// instead of that in the record, "a.jsonl: record 17:1:32".
+absl::Status WithPlaceInFile(const absl::Status& status,
+                             const std::string& where, int64_t line);
 
 }  // namespace etc
 

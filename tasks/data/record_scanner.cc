@@ -261,6 +261,9 @@ absl::Status RecordScanner::AddExtent(uint64_t end) {
     }
     extents_.reserve(extents_.size() + more);
   }
+  has_a_record_a_line_ = has_a_record_a_line_ && !is_array_ &&
+                         record_line_ == line_ &&
+                         line_ == static_cast<int64_t>(extents_.size()) + 1;
   extents_.emplace_back(record_begin_, end - record_begin_);
   return absl::OkStatus();
 }

@@ -76,6 +76,8 @@ class RecordScanner {
 
   // The records that are complete, in order.
   std::vector<Extent> TakeExtents() { return std::move(extents_); }
+  // True if record i, from 0 on, is line i + 1 of the file.
+  bool has_a_record_a_line() const { return has_a_record_a_line_; }
 
  private:
   enum class State {
@@ -117,6 +119,7 @@ class RecordScanner {
   std::vector<Extent> extents_;
   State state_ = State::kStart;
   bool is_array_ = false;
+  bool has_a_record_a_line_ = true;
   // Bytes of a byte order mark seen so far; -1 once it can no longer come.
   int byte_order_mark_bytes_ = 0;
   // Open brackets of the current record, and one bit for each, the innermost

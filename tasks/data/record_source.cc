@@ -137,18 +137,24 @@ absl::StatusOr<Examples> OfficialRecords::Make(RecordRequest request) const {
       [&] { return absl::StrCat("making examples of ", where); },
       [&]() -> absl::StatusOr<Examples> {
         ETC_ASSIGN_OR_RETURN(const std::string text, Text(request.record));
-        return maker_(text, where);
+        absl::StatusOr<Examples> examples = maker_(text, where);
+        ETC_RETURN_IF_ERROR(
+            WithPlaceInFile(examples.status(), where, LineOf(request.record)));
+        return examples;
       });
 }
 
 absl::StatusOr<CheckedRecord> OfficialRecords::Check(int64_t record) const {
   const std::string where = Where(record);
-  return NamingOutOfMemory([&] { return absl::StrCat("checking ", where); },
-                           [&]() -> absl::StatusOr<CheckedRecord> {
-                             ETC_ASSIGN_OR_RETURN(const std::string text,
-                                                  Text(record));
-                             return checker_(text, where);
-                           });
+  return NamingOutOfMemory(
+      [&] { return absl::StrCat("checking ", where); },
+      [&]() -> absl::StatusOr<CheckedRecord> {
+        ETC_ASSIGN_OR_RETURN(const std::string text, Text(record));
+        absl::StatusOr<CheckedRecord> checked = checker_(text, where);
+        ETC_RETURN_IF_ERROR(
+            WithPlaceInFile(checked.status(), where, LineOf(record)));
+        return checked;
+      });
 }
 
 RecordSource::RecordSource(std::vector<RecordFile> files, ExampleMaker maker,
@@ -183,6 +189,11 @@ RecordSource::Place RecordSource::PlaceOf(int64_t record) const {
 std::string RecordSource::Where(int64_t record) const {
   const Place place = PlaceOf(record);
   return place.file.Where(place.record);
+}
+
+int64_t RecordSource::LineOf(int64_t record) const {
+  const Place place = PlaceOf(record);
+  return place.file.LineOf(place.record);
 }
 
 absl::StatusOr<std::string> RecordSource::Text(int64_t record) const {
@@ -222,7 +233,9 @@ absl::Status ForEachRecord(
                          RecordFile::Open(path, nullptr, limits));
     for (int64_t i = 0; i < file.size(); ++i) {
       ETC_ASSIGN_OR_RETURN(const std::string text, file.Read(i));
-      ETC_RETURN_IF_ERROR(read(text, file.Where(i)));
+      const std::string where = file.Where(i);
+      ETC_RETURN_IF_ERROR(
+          WithPlaceInFile(read(text, where), where, file.LineOf(i)));
     }
   }
   return absl::OkStatus();
@@ -236,7 +249,9 @@ absl::StatusOr<std::vector<FileRecord>> ReadJsonRecords(
   records.reserve(static_cast<size_t>(file.size()));
   for (int64_t i = 0; i < file.size(); ++i) {
     ETC_ASSIGN_OR_RETURN(std::string text, file.Read(i));
-    records.push_back({.json = std::move(text), .where = file.Where(i)});
+    records.push_back({.json = std::move(text),
+                       .where = file.Where(i),
+                       .line = file.LineOf(i)});
   }
   return records;
 }

@@ -48,6 +48,8 @@ class OfficialRecords : public ExampleSource {
       : maker_(std::move(maker)), checker_(std::move(checker)) {}
 
   virtual absl::StatusOr<std::string> Text(int64_t record) const = 0;
+  // RecordFile::LineOf.
+  virtual int64_t LineOf(int64_t record) const = 0;
 
  private:
   const ExampleMaker maker_;
@@ -88,6 +90,7 @@ class RecordSource final : public OfficialRecords {
 
  protected:
   absl::StatusOr<std::string> Text(int64_t record) const override;
+  int64_t LineOf(int64_t record) const override;
 
  private:
   // A record of one of the files, by its number there.
@@ -114,6 +117,8 @@ struct FileRecord {
   // is broken there: it is skipped and counted, whatever data.on_bad_record
   // says. Empty: none.
   std::string broken = {};
+  // RecordFile::LineOf.
+  int64_t line = 0;
 };
 
 // Calls `read` with the JSON text of each record of the official files that
@@ -161,6 +166,9 @@ class FileRecordSource final : public OfficialRecords {
  protected:
   // KnownDefect of a broken record.
   absl::StatusOr<std::string> Text(int64_t record) const override;
+  int64_t LineOf(int64_t record) const override {
+    return records_[static_cast<size_t>(record)].line;
+  }
 
  private:
   const std::vector<FileRecord> records_;

@@ -21,6 +21,11 @@ namespace etc {
 // from the first of a text the byte order mark.
 void StripLineEnds(bool is_first, absl::string_view* line);
 
+// Ends the message about a line that is not UTF-8.
+inline constexpr char kLineIsNotUtf8[] =
+    " should be UTF-8, but is not; `iconv -f cp1252 -t utf-8 FILE` converts "
+    "text of Western Europe";
+
 // Bytes at the front of a text that CheckTextStart looks at.
 inline constexpr size_t kTextStartBytes = 512;
 

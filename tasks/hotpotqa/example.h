@@ -77,13 +77,15 @@ struct ConfigTable<HotpotqaOptions> {
             "piece",
             {.one_of = kEncodings}),
       Field("supporting_fact_threshold", &O::supporting_fact_threshold,
-            "least probability of a supporting fact", {.least = 0, .most = 1}),
+            "least probability of a supporting fact",
+            {.least = 0, .most = 1, .decodes = true}),
       Field("search_threshold", &O::search_threshold,
             "try 0, 0.1, ..., 1 on the data that are scored and keep the best "
             "joint F1: tunes on them; `predict` looks at no answers, and takes "
-            "the one above"),
+            "the one above",
+            {.decodes = true}),
       Field("max_answer_length", &O::max_answer_length,
-            "pieces of the longest answer", CountFrom(1)),
+            "pieces of the longest answer", DecodingCountFrom(1)),
       Field("flat_sequence", &O::flat_sequence,
             "ablation: one sequence without paragraphs"),
       Field("official_compatibility", &O::official_compatibility,

@@ -1,10 +1,12 @@
 #include "tasks/inference/predictor.h"
 
+#include <c10/util/Exception.h>
+
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <optional>
-#include <system_error>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -43,6 +45,8 @@ struct Predictor::Pending::State {
   // Or the reason why there is no request.
   absl::StatusOr<Examples> examples;
   std::shared_ptr<BatchWorker::Request> request;
+  // True once Get was called.
+  std::atomic<bool> is_taken = false;
 };
 
 namespace {
@@ -89,21 +93,14 @@ absl::Status CheckLength(absl::string_view record, const std::string& place,
                    " bytes (data.max_record_megabytes), but has more"));
 }
 
-// Starts the thread of a model.
-absl::StatusOr<std::unique_ptr<BatchWorker>> StartWorker(
-    TaskModel model, BatchWorker::Options options) {
-  try {
-    return std::make_unique<BatchWorker>(std::move(model), options);
-  } catch (const std::system_error& error) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("cannot start the thread of the model: ", error.what()));
-  }
-}
-
 }  // namespace
 
 absl::StatusOr<Predictor> Predictor::Open(const std::string& checkpoint,
                                           const PredictorOptions& options) {
+  if (options.batch_size < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "batch_size should be at least 0, but is ", options.batch_size));
+  }
   ETC_ASSIGN_OR_RETURN(const FoundCheckpoint found, FindCheckpoint(checkpoint));
   auto model = std::make_shared<Model>();
   model->checkpoint = found.directory;
@@ -131,15 +128,20 @@ absl::StatusOr<Predictor> Predictor::Open(const std::string& checkpoint,
   Report(options, device.message);
   ETC_ASSIGN_OR_RETURN(
       model->worker,
-      StartWorker(std::move(loaded),
-                  {.batch_size = model->config.train.evaluation_batch_size,
-                   .threads = options.threads < 0 ? model->config.train.threads
-                                                  : options.threads,
-                   .device = device.device}));
+      BatchWorker::Start(
+          std::move(loaded),
+          {.batch_size = model->config.train.evaluation_batch_size,
+           .threads = options.threads == -1 ? model->config.train.threads
+                                            : options.threads,
+           .device = device.device}));
   return Predictor(std::move(model));
 }
 
 absl::StatusOr<RecordPrediction> Predictor::Pending::Get() {
+  TORCH_CHECK(!state_->is_taken.exchange(true),
+              "Get should be called once for a prediction, but is called again "
+              "for ",
+              state_->place);
   ETC_RETURN_IF_ERROR(state_->examples.status());
   ETC_ASSIGN_OR_RETURN(const std::vector<BatchWorker::Logits> logits,
                        state_->request->Wait());

@@ -20,15 +20,16 @@ namespace etc {
 struct PredictorOptions {
   // The task that the checkpoint should be of, by its name in a configuration
   // ("classify"); empty: any but pre-training.
-  std::string task;
+  std::string task = {};
   // FIELD=VALUE: options of the task that say how records are read
-  // ("classify.text=body"), and data.max_record_megabytes. data.on_bad_record
-  // decides nothing here: the error of a record is its own answer.
-  std::vector<std::string> overrides;
+  // ("classify.text=body") or answers decoded ("classify.threshold=0.3"), and
+  // data.max_record_megabytes. data.on_bad_record decides nothing here: the
+  // error of a record is its own answer.
+  std::vector<std::string> overrides = {};
   // "off", "sum", "mean", "decay" or "gate", or with a number "decay=0.95" (its
   // beta) or "gate=0.5" (gates that the weights lack); empty: as the weights
   // say.
-  std::string residual_attention;
+  std::string residual_attention = {};
   // As in EvaluateTaskOptions.
   std::string device = "auto";
   // Examples that run together; 0: train.evaluation_batch_size of the
@@ -38,7 +39,7 @@ struct PredictorOptions {
   // -1: as in training, 0: OMP_NUM_THREADS, or as many as there are cores.
   int64_t threads = 0;
   // Called by Open alone; `stop` is not used.
-  TaskCallbacks callbacks;
+  TaskCallbacks callbacks = {};
 };
 
 // A fine-tuned model that answers for single records, in memory:
@@ -90,7 +91,8 @@ class Predictor {
   // of a grid, run or seed, whose best one is taken.
   //   kNotFound           there is none
   //   kInvalidArgument    it is of another task than `options.task`, or of
-  //                       pre-training; what its files have wrong
+  //                       pre-training; what its files or `options` have
+  //                       wrong
   //   kFailedPrecondition there is no such device
   //   kResourceExhausted  out of memory, or of threads
   static absl::StatusOr<Predictor> Open(const std::string& checkpoint,
@@ -99,7 +101,8 @@ class Predictor {
   // A prediction that is being made.
   class Pending {
    public:
-    // Waits for it; called once. Errors are those of Predict.
+    // Waits for it. Errors are those of Predict. Throws c10::Error if it is
+    // called again, for a copy too.
     absl::StatusOr<RecordPrediction> Get();
 
    private:
@@ -122,7 +125,8 @@ class Predictor {
       absl::Span<const std::string> records) const;
 
   // The same of the struct of a record.
-  //   kInvalidArgument  it is the struct of another task
+  //   kInvalidArgument  it is the struct of another task, or has a text that is
+  //                     not UTF-8
   template <typename Record>
   absl::StatusOr<RecordPrediction> PredictStruct(Record record) const {
     return PredictAny(std::any(std::move(record)));

@@ -32,8 +32,7 @@ ByteRange RangeOf(absl::Span<const Token> pieces) {
 }
 
 EmbeddedText EmbedByEtc(const LoadedEncoder& loaded,
-                        const EncodedTexts& encoded,
-                        EmbedOptions::Pooling pooling) {
+                        const EncodedTexts& encoded, Pooling pooling) {
   const EncodedText& text = encoded.texts.front();
   EmbeddedText vectors = {.cut_pieces = text.cut_pieces,
                           .dropped_sentences = text.dropped_sentences};
@@ -52,23 +51,21 @@ EmbeddedText EmbedByEtc(const LoadedEncoder& loaded,
   }
   EtcModel encoder = loaded.encoder;
   const EtcOutput output = encoder(encoded.input);
-  if (pooling == EmbedOptions::Pooling::kFirst) {
+  if (pooling == Pooling::kFirst) {
     const torch::Tensor globals = KeptOf(output.global_output[0]);
     vectors.document = globals[0].clone();
     vectors.parts =
         globals.slice(0, 1, 1 + static_cast<int64_t>(vectors.ranges.size()));
     return vectors;
   }
-  // Token 0 is [CLS].
-  const torch::Tensor states =
-      KeptOf(output.long_output[0])
-          .slice(0, 1, 1 + static_cast<int64_t>(pieces.size()));
+  const torch::Tensor states = KeptOf(output.long_output[0]);
   vectors.document = states.mean(0);
   vectors.parts = torch::empty(
       {static_cast<int64_t>(vectors.ranges.size()), states.size(1)});
+  // Token 0 is [CLS].
   for (size_t s = 0; s + 1 < begins.size(); ++s) {
     vectors.parts[static_cast<int64_t>(s)] =
-        states.slice(0, begins[s], begins[s + 1]).mean(0);
+        states.slice(0, 1 + begins[s], 1 + begins[s + 1]).mean(0);
   }
   return vectors;
 }
@@ -76,8 +73,7 @@ EmbeddedText EmbedByEtc(const LoadedEncoder& loaded,
 // The chunks of a text for BERT, a few at a time.
 EmbeddedText EmbedByBert(const LoadedEncoder& loaded,
                          const std::vector<Token>& pieces,
-                         const InputOptions& input,
-                         EmbedOptions::Pooling pooling) {
+                         const InputOptions& input, Pooling pooling) {
   constexpr size_t kChunksAtATime = 8;
   const TextMarks marks = {.cls = loaded.special_ids.cls,
                            .separator = loaded.special_ids.separator};
@@ -88,19 +84,19 @@ EmbeddedText EmbedByBert(const LoadedEncoder& loaded,
   EmbeddedText vectors;
   std::vector<torch::Tensor> rows;
   std::vector<std::shared_ptr<const Example>> examples;
-  torch::Tensor sum;  // of the outputs of all pieces
+  torch::Tensor sum;  // of the outputs of all tokens
+  int64_t num_tokens = 0;
   const auto run = [&] {
     const std::vector<std::shared_ptr<const Example>> batch =
         std::exchange(examples, {});
     const torch::Tensor outputs =  // [B, T, H]
         KeptOf(encoder(MakeBatch(batch, device).input).global_output);
     for (size_t b = 0; b < batch.size(); ++b) {
-      const torch::Tensor tokens = outputs[static_cast<int64_t>(b)];
-      const torch::Tensor states =
-          tokens.slice(0, 1, batch[b]->global_length() - 1);
+      const torch::Tensor states = outputs[static_cast<int64_t>(b)].slice(
+          0, 0, batch[b]->global_length());
       sum = sum.defined() ? sum + states.sum(0) : states.sum(0);
-      rows.push_back(pooling == EmbedOptions::Pooling::kFirst ? tokens[0]
-                                                              : states.mean(0));
+      num_tokens += states.size(0);
+      rows.push_back(pooling == Pooling::kFirst ? states[0] : states.mean(0));
     }
   };
   for (size_t begin = 0; begin < pieces.size(); begin += room) {
@@ -118,9 +114,8 @@ EmbeddedText EmbedByBert(const LoadedEncoder& loaded,
     }
   }
   vectors.parts = torch::stack(rows);
-  vectors.document = pooling == EmbedOptions::Pooling::kFirst
-                         ? vectors.parts.mean(0)
-                         : sum / static_cast<int64_t>(pieces.size());
+  vectors.document =
+      pooling == Pooling::kFirst ? vectors.parts.mean(0) : sum / num_tokens;
   return vectors;
 }
 
@@ -130,17 +125,20 @@ absl::StatusOr<EmbeddedText> EmbedText(const LoadedEncoder& loaded,
                                        const std::string& text,
                                        const EmbedOptions& options) {
   const torch::NoGradGuard no_gradients;
+  const absl::StatusOr<Pooling> pooling =
+      options.pooling.has_value() ? *options.pooling : loaded.pooling;
+  ETC_RETURN_IF_ERROR(pooling.status());
   if (loaded.config.has_long_tokens) {
     ETC_ASSIGN_OR_RETURN(const EncodedTexts encoded,
                          EncodeTexts(loaded, {text}));
-    return EmbedByEtc(loaded, encoded, options.pooling);
+    return EmbedByEtc(loaded, encoded, *pooling);
   }
   ETC_ASSIGN_OR_RETURN(const std::vector<Token> pieces,
                        CheckEncodable(loaded, text, "text 0"));
   InputOptions input = InputOptionsOf(loaded.config);
   input.max_long_length = loaded.max_long_length;
   input.max_global_length = loaded.max_global_length;
-  return EmbedByBert(loaded, pieces, input, options.pooling);
+  return EmbedByBert(loaded, pieces, input, *pooling);
 }
 
 }  // namespace etc

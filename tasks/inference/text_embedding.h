@@ -4,6 +4,7 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,25 +21,18 @@ namespace etc {
 
 // Choices for EmbedText.
 struct EmbedOptions {
-  // Origin of a vector.
-  enum class Pooling {
-    // ETC: the outputs of the global tokens of the text and of its sentences.
-    // BERT: the output of [CLS] of each chunk, and their mean for the text.
-    kFirst,
-    // The mean of the outputs of the pieces of the text, sentence or chunk.
-    kMean,
-  };
-  Pooling pooling = Pooling::kFirst;
+  // Absent: LoadedEncoder::pooling.
+  std::optional<Pooling> pooling = std::nullopt;
 };
 
 // Vectors of a text, float32 on the CPU.
 struct EmbeddedText {
-  torch::Tensor document;  // [H]
-  torch::Tensor parts;     // [P, H]
+  torch::Tensor document = {};  // [H]
+  torch::Tensor parts = {};     // [P, H]
   // [P]: bytes of the text of each part. ETC's parts are sentences, in one pass
   // over the text; BERT's are chunks of LoadedEncoder::max_global_length - 2
   // pieces, which cover the text.
-  std::vector<ByteRange> ranges;
+  std::vector<ByteRange> ranges = {};
   // ETC's pieces at the end of the text that had no room (max_long_length), and
   // sentences before them without a global token (max_global_length), which
   // have no vector.
@@ -47,7 +41,8 @@ struct EmbeddedText {
 };
 
 // The vectors of a text. Runs without gradients or dropout.
-//   kInvalidArgument  as EncodeTexts, whose name of the text is "text 0"
+//   kInvalidArgument  as EncodeTexts, whose name of the text is "text 0"; no
+//                     pooling is named, and that of the weights is neither
 absl::StatusOr<EmbeddedText> EmbedText(const LoadedEncoder& loaded,
                                        const std::string& text,
                                        const EmbedOptions& options = {});

@@ -13,6 +13,7 @@
 #include "base/utf8.h"
 #include "etc/residual_choice.h"
 #include "etc/weights/convert.h"
+#include "etc/weights/pooling_file.h"
 #include "etc/weights/source_config.h"
 #include "etc/weights/tokenizer_files.h"
 #include "etc/weights/vocabulary_size.h"
@@ -110,6 +111,11 @@ absl::Status SetTextOptions(bool is_checkpoint, LoadedEncoder* loaded) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<Pooling> PoolingOf(const std::string& path) {
+  ETC_ASSIGN_OR_RETURN(const bool is_mean, PoolsByMean(path));
+  return is_mean ? Pooling::kMean : Pooling::kFirst;
+}
+
 absl::StatusOr<LoadedEncoder> Load(const std::string& path,
                                    const LoadEncoderOptions& options) {
   LoadedEncoder loaded{.path = path};
@@ -124,6 +130,7 @@ absl::StatusOr<LoadedEncoder> Load(const std::string& path,
                        ConfigOfEncoder(loaded.path, options, &loaded.warnings));
   ETC_RETURN_IF_ERROR(LoadTokenizerOf(options, &loaded));
   ETC_RETURN_IF_ERROR(SetTextOptions(found.ok(), &loaded));
+  loaded.pooling = PoolingOf(loaded.path);
   loaded.encoder = EtcModel(loaded.config);
   ETC_ASSIGN_OR_RETURN(loaded.report,
                        LoadEncoderWeights(loaded.path, loaded.encoder));

@@ -35,38 +35,52 @@ struct LoadEncoderOptions {
   // "off", "sum", "mean", "decay" or "gate", or with a number "decay=0.95" (its
   // beta) or "gate=0.5" (gates that the weights lack); empty: as the weights
   // say.
-  std::string residual_attention;
+  std::string residual_attention = {};
   // Vocabulary for weights without one, or in the place of theirs: a file or a
   // directory (LoadTokenizer). Empty: that of the weights.
-  std::string vocabulary;
+  std::string vocabulary = {};
   torch::Device device = torch::kCPU;
+};
+
+// Origin of the vector of a text (EmbedText).
+enum class Pooling {
+  // ETC: the outputs of the global tokens of the text and of its sentences.
+  // BERT: the output of [CLS] of each chunk, and their mean for the text.
+  kFirst,
+  // The mean of the outputs of all tokens of the text or chunk, also of [CLS]
+  // and [SEP], as sentence-transformers has it; of the pieces of a sentence.
+  kMean,
 };
 
 // Copies share the encoder and the tokenizer. Several threads may use one.
 struct LoadedEncoder {
   // The weights: as given, or of a run, a seed or a grid the best checkpoint.
-  std::string path;
+  std::string path = {};
   // In evaluation mode.
   EtcModel encoder = nullptr;
   // The configuration of `encoder`.
-  EtcConfig config;
+  EtcConfig config = {};
   // Not null.
-  std::shared_ptr<const Tokenizer> tokenizer;
-  SpecialIds special_ids;
+  std::shared_ptr<const Tokenizer> tokenizer = {};
+  SpecialIds special_ids = {};
   // Splits texts into sentences, for ETC.
-  SentenceSplitter split_sentences;
+  SentenceSplitter split_sentences = {};
   // Tokens of each stream that EncodeTexts makes at most; may be changed. Of a
-  // fine-tuned model as in its training; as text_options.json says, which the
-  // Python package saves, or config.json of an export for transformers; else
-  // all that the table of positions has, or without one 4,096 and 512. BERT has
-  // no long tokens: 0.
+  // fine-tuned model as in its training; as config.json of an export for
+  // transformers says, or text_options.json, which the Python package saves;
+  // else all that the table of positions has, or without one 4,096 and 512.
+  // BERT has no long tokens: 0.
   int64_t max_long_length = 0;
   int64_t max_global_length = 0;
+  // The pooling that EmbedText takes unless its options name one: that of
+  // sentence-transformers' 1_Pooling/config.json beside the weights, or kFirst
+  // without it. kInvalidArgument where the file asks for neither.
+  absl::StatusOr<Pooling> pooling = Pooling::kFirst;
   // `missing` are the parameters that are random; `notices` say where gates
   // come from, if only the model or only the weights have them.
-  LoadReport report;
+  LoadReport report = {};
   // Messages about what is allowed, but likely not meant.
-  std::vector<std::string> warnings;
+  std::vector<std::string> warnings = {};
 };
 
 // Loads weights of any origin (doc/weights.md): official ETC's, Google's BERT's
@@ -87,11 +101,11 @@ absl::StatusOr<LoadedEncoder> LoadEncoder(
 // as global ones of BERT.
 struct EncodedText {
   // Token 1 + i is pieces[i]; bytes are those in the text.
-  std::vector<Token> pieces;
+  std::vector<Token> pieces = {};
   // ETC: the sentence of each of the first pieces. Global token 0 sees all of
   // the text, 1 + s is that of sentence s; pieces from there on have global
   // token 0 alone.
-  std::vector<int32_t> sentences;
+  std::vector<int32_t> sentences = {};
   // The pieces cut off at the end of a text that is longer than the model, and
   // the sentences before them for which there was no global token.
   int64_t cut_pieces = 0;
@@ -108,8 +122,8 @@ struct EncodedTexts {
   //   BERT  token_ids [B, 0]; global_token_ids [B, T], segments 0
   //
   // In both, row 0 of a global output is that of the whole text: [CLS] of BERT.
-  EtcInput input;
-  std::vector<EncodedText> texts;
+  EtcInput input = {};
+  std::vector<EncodedText> texts = {};
 };
 
 // Makes the input of the encoder from a batch of texts, as tasks on whole texts

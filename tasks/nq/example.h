@@ -98,11 +98,12 @@ struct ConfigTable<NqOptions> {
       Field("span_selection_method", &O::span_selection,
             "`\"joint\"`, `\"disjoint\"` or `\"joint_exhaustive\"`: how the "
             "best answer is found",
-            {.one_of = kSelections}),
+            {.one_of = kSelections, .decodes = true}),
       Field("consider_answer_type", &O::consider_answer_type,
-            "whether yes, no and \"long alone\" replace the short answer"),
+            "whether yes, no and \"long alone\" replace the short answer",
+            {.decodes = true}),
       Field("max_short_answer_len", &O::max_short_answer_length,
-            "tokens of the longest short answer", CountFrom(1)),
+            "tokens of the longest short answer", DecodingCountFrom(1)),
       Field("official_compatibility", &O::official_compatibility,
             "reproduce the official program, its mistakes included (the task's "
             "page lists them)"));

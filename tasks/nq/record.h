@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace etc {
@@ -30,20 +31,23 @@ enum class NqYesNo { kNone, kYes, kNo };
 
 // The annotation of one annotator.
 struct NqAnnotation {
-  NqSpan long_answer;                 // null: there is none
-  std::vector<NqSpan> short_answers;  // none of them null
+  NqSpan long_answer = {};                 // null: there is none
+  std::vector<NqSpan> short_answers = {};  // none of them null
   NqYesNo yes_no = NqYesNo::kNone;
 };
 
 // A word or an HTML tag.
 struct NqToken {
-  std::string text;
+  std::string text = {};
   bool is_html = false;
+
+  // Texts, which should be UTF-8.
+  static constexpr auto kTexts = std::make_tuple(&NqToken::text);
 };
 
 // An element of the page that could be the long answer; they may nest.
 struct NqCandidate {
-  NqSpan span;
+  NqSpan span = {};
   bool top_level = false;
 };
 
@@ -52,19 +56,23 @@ struct NqCandidate {
 struct NqRecord {
   std::string id = {};  // example_id in digits
   int64_t example_id = 0;
-  std::string question;
-  std::vector<NqToken> tokens;
-  std::vector<NqCandidate> candidates;
+  std::string question = {};
+  std::vector<NqToken> tokens = {};
+  std::vector<NqCandidate> candidates = {};
   // One in training data, five in dev data, none in data to predict for.
-  std::vector<NqAnnotation> annotations;
+  std::vector<NqAnnotation> annotations = {};
+
+  // Texts, which should be UTF-8.
+  static constexpr auto kTexts =
+      std::make_tuple(&NqRecord::id, &NqRecord::question, &NqRecord::tokens);
 };
 
 // A prediction for one document, by a model or from a file.
 struct NqPrediction {
   int64_t example_id = 0;
-  NqSpan long_answer;
+  NqSpan long_answer = {};
   double long_answer_score = 0;
-  std::vector<NqSpan> short_answers;
+  std::vector<NqSpan> short_answers = {};
   NqYesNo yes_no = NqYesNo::kNone;
   double short_answers_score = 0;
 };

@@ -58,9 +58,10 @@ struct ConfigTable<OpenkpOptions> {
             "global tokens have the features of their elements"),
       FieldsOf(&O::visual),
       Field("max_kp_predictions", &O::max_phrases, "phrases a page",
-            CountFrom(1)),
+            DecodingCountFrom(1)),
       Field("max_position_predictions", &O::max_positions,
-            "places of n-grams that are looked at for phrases", CountFrom(1)),
+            "places of n-grams that are looked at for phrases",
+            DecodingCountFrom(1)),
       Field("fixed_block_length", &O::fixed_block_length,
             "tokens for each global instead of elements; without visual "
             "features",

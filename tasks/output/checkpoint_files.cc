@@ -174,7 +174,7 @@ absl::Status CheckCheckpointSizes(const std::string& directory,
   return absl::OkStatus();
 }
 
-absl::Status CheckCheckpointFiles(const std::string& path) {
+absl::Status CheckCheckpointFiles(const std::string& path, CheckpointUse use) {
   std::error_code ignored;
   const bool is_directory = fs::is_directory(path, ignored);
   const fs::path folder = fs::path(path).parent_path();
@@ -187,9 +187,11 @@ absl::Status CheckCheckpointFiles(const std::string& path) {
   }
   ETC_RETURN_IF_ERROR(owner.status());
   for (const auto& [name, file] : owner->files) {
-    const bool is_meant = is_directory
-                              ? !absl::EndsWith(name, ".json")
-                              : fs::path(path).filename().string() == name;
+    const bool is_meant =
+        is_directory
+            ? !absl::EndsWith(name, ".json") &&
+                  (use == CheckpointUse::kResume || name != kTrainingStateFile)
+            : fs::path(path).filename().string() == name;
     if (is_meant) {
       ETC_RETURN_IF_ERROR(
           CheckContents(absl::StrCat(directory, "/", name), file));

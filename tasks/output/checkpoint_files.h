@@ -79,13 +79,21 @@ bool IsAverage(const std::string& directory);
 absl::Status CheckCheckpointSizes(const std::string& directory,
                                   const CheckpointOwner& owner);
 
+// The state of training in a checkpoint directory.
+inline constexpr char kTrainingStateFile[] = "training_state.safetensors";
+
+// Use of a checkpoint: as a model, or to go on with its training.
+enum class CheckpointUse { kModel, kResume };
+
 // Checks by size and CRC-32C that the files of a checkpoint are as they were
-// written: its weights, the state of training, vocabulary and tables of
-// sentences. `path` is the checkpoint's directory, of which JSON files are left
-// out, because people may edit them; or it is one file in it, which alone is
-// checked then. OK if no owner.json says what was written.
+// written: its weights, vocabulary and tables of sentences and, with kResume,
+// the state of training, which a model that is shipped may lack. `path` is the
+// checkpoint's directory, of which JSON files are left out, because people may
+// edit them; or it is one file in it, which alone is checked then. OK if no
+// owner.json says what was written.
 //   kDataLoss  names the file, what it should have and what it has
-absl::Status CheckCheckpointFiles(const std::string& path);
+absl::Status CheckCheckpointFiles(const std::string& path,
+                                  CheckpointUse use = CheckpointUse::kModel);
 
 }  // namespace etc
 

@@ -39,6 +39,7 @@ absl::StatusOr<RecordedCheckpoint> CheckpointFromJson(
   reader.Optional("checked", &is_checked);
   checkpoint.check = is_checked ? LossCheck::kFinite : LossCheck::kNotMade;
   reader.Optional("interim", &checkpoint.is_interim);
+  reader.Optional("was_best", &checkpoint.was_best);
   ETC_RETURN_IF_ERROR(reader.Finish());
   for (const auto& [name, value] : scores->items()) {
     checkpoint.scores.emplace_back(
@@ -88,6 +89,9 @@ absl::Status WriteCheckpointRecord(const CheckpointRecord& record,
     }
     if (checkpoint.is_interim) {
       checkpoints[name]["interim"] = true;
+    }
+    if (checkpoint.was_best) {
+      checkpoints[name]["was_best"] = true;
     }
   }
   Json json = {{"run", record.run},

@@ -26,6 +26,8 @@ struct RecordedCheckpoint {
   LossCheck check = LossCheck::kFinite;
   // As in CheckpointOwner, until it is evaluated.
   bool is_interim = false;
+  // The best by scores that were forgotten: kept until it is evaluated again.
+  bool was_best = false;
 
   bool operator==(const RecordedCheckpoint&) const = default;
 };
@@ -39,7 +41,7 @@ struct RecordedCheckpoint {
 //    "superseded": ["step-00000080"], "crc32c": "0x..."}   (sealed_json.h)
 //
 // Checkpoints of LossCheck::kNotMade have "checked": false, interim ones
-// "interim": true.
+// "interim": true, and those of RecordedCheckpoint::was_best "was_best": true.
 struct CheckpointRecord {
   std::string run;
   // Names of directories beside the file; empty: none.

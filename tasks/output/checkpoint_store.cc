@@ -223,6 +223,11 @@ std::string CheckpointStore::LastChecked(const CheckpointRecord& record) const {
 std::set<std::string> CheckpointStore::KeptNames(
     const CheckpointRecord& record) const {
   std::set<std::string> kept = {record.last, record.best, LastChecked(record)};
+  for (const auto& [name, checkpoint] : record.checkpoints) {
+    if (checkpoint.was_best) {
+      kept.insert(name);
+    }
+  }
   std::vector<std::pair<int64_t, std::string>> by_step;
   std::vector<std::pair<double, std::string>> by_score;
   for (const auto& [name, checkpoint] : record.checkpoints) {
@@ -336,6 +341,9 @@ absl::Status CheckpointStore::NoteEvaluation(const Metrics& scores,
   last.scores = scores;
   last.check = LossCheck::kFinite;
   last.is_interim = false;
+  if (FindMetric(scores, kept_.metric.name).has_value()) {
+    last.was_best = false;
+  }
   if (is_best) {
     record.best = record.last;
   }
@@ -361,10 +369,15 @@ absl::Status CheckpointStore::MarkAsBest(int64_t step) {
 
 absl::Status CheckpointStore::ForgetScores() {
   CheckpointRecord record = record_;
-  record.best.clear();
   for (auto& [name, checkpoint] : record.checkpoints) {
     checkpoint.scores.clear();
+    if (name == record.best) {
+      checkpoint.was_best = true;
+      messages_.push_back(
+          absl::StrCat(PathOf(name), " was the best so far, and is kept"));
+    }
   }
+  record.best.clear();
   return Commit(std::move(record));
 }
 

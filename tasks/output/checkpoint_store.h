@@ -52,7 +52,8 @@ struct KeptCheckpoints {
 //
 // Kept are the last checkpoint and the best one, and as many more as
 // KeptCheckpoints says; if the loss of the last one's weights was not checked,
-// the newest of which it was, too. An interim one (CheckpointOwner) counts
+// the newest of which it was, too; and each that was the best when scores were
+// forgotten. An interim one (CheckpointOwner) counts
 // among the last while it is the last itself, so that those that stay do not
 // depend on where a run was stopped. The caller must hold the RunLock of the
 // run to change a store.
@@ -108,7 +109,8 @@ class CheckpointStore {
   // is kept, or if one of that step is the best.
   absl::Status MarkAsBest(int64_t step);
   // Removes the scores of all checkpoints, which cannot be compared with those
-  // to come; none is the best then.
+  // to come; none is the best then, and the one that was it is kept, with a
+  // message.
   absl::Status ForgetScores();
   // Returns true if a checkpoint of `step` is there. Before TakeOver, as
   // checkpoints.json, `last` and `best` have them.

@@ -337,7 +337,7 @@ void Surveyor::ChooseBest() {
   if (said.empty() && survey_.best.empty()) {
     return;  // none was evaluated
   }
-  survey_.messages.push_back(absl::StrCat(
+  survey_.message_of_best = absl::StrCat(
       directory_, ": ",
       said.empty() ? "nothing says which checkpoint is the best"
                    : absl::StrCat("the best checkpoint, ", said,
@@ -346,7 +346,8 @@ void Surveyor::ChooseBest() {
           ? "; no other one was the best when it was evaluated"
           : absl::StrCat(": taking ", survey_.best,
                          ", the newest that was the best when it was "
-                         "evaluated")));
+                         "evaluated"));
+  survey_.messages.push_back(survey_.message_of_best);
 }
 
 CheckpointSurvey Surveyor::Survey() {

@@ -35,6 +35,9 @@ struct CheckpointSurvey {
   // Messages for the user, one line each, about all that is not as a run leaves
   // it.
   std::vector<std::string> messages;
+  // The one of them that says by which one the best is replaced; empty: it is
+  // not.
+  std::string message_of_best;
   // The reason why no run should begin or go on here, with the list of the
   // checkpoints found: a last checkpoint that is damaged, or only checkpoints
   // that are not whole or of other runs (kFailedPrecondition).

@@ -40,27 +40,49 @@ std::string PathOfCheckpoint(const fs::path& checkpoints, const char* link,
       .string();
 }
 
+// Returns the entry of the best checkpoint in a store. One that is recorded,
+// but damaged, is not silently replaced by another: its reader reports the
+// damage.
+std::string BestEntry(const fs::path& checkpoints,
+                      const CheckpointSurvey& found) {
+  return IsCheckpoint(checkpoints / found.record.best) ? found.record.best
+                                                       : found.best;
+}
+
+// Returns the reason why the entry BestEntry is taken, with the whole
+// checkpoint that could be named in its place.
+std::string ReasonOfBest(const fs::path& checkpoints,
+                         const CheckpointSurvey& found) {
+  const std::string& whole = found.best.empty() ? found.last : found.best;
+  std::vector<std::string> said = found.messages;
+  if (!found.message_of_best.empty() &&
+      BestEntry(checkpoints, found) != found.best) {
+    std::erase(said, found.message_of_best);
+    said.push_back(absl::StrCat(
+        "it is not whole",
+        whole.empty()
+            ? ""
+            : absl::StrCat(", ", (checkpoints / whole).string(), " is")));
+  }
+  return said.empty()
+             ? "the best"
+             : absl::StrCat("the best (", absl::StrJoin(said, "; "), ")");
+}
+
 // Returns the checkpoint of one seed; nothing if the seed has none.
 std::optional<FoundCheckpoint> CheckpointOfSeed(const fs::path& directory) {
   const fs::path checkpoints = directory / "checkpoints";
   const CheckpointSurvey found = SurveyCheckpoints(checkpoints.string());
-  std::string best = found.best;
-  std::string last = found.last;
-  // A checkpoint that is recorded, but damaged, is not silently replaced by
-  // another: its reader reports the damage.
-  if (IsCheckpoint(checkpoints / found.record.best)) {
-    best = found.record.best;
-  }
-  if (IsCheckpoint(checkpoints / found.record.last)) {
-    last = found.record.last;
-  }
+  const std::string best = BestEntry(checkpoints, found);
+  // Refused, it is damaged: its reader says so.
+  const std::string& last = found.last.empty() ? found.record.last : found.last;
   const std::string said =
       found.messages.empty()
           ? ""
           : absl::StrCat(" (", absl::StrJoin(found.messages, "; "), ")");
   if (!best.empty() && IsCheckpoint(checkpoints / best)) {
     return FoundCheckpoint{PathOfCheckpoint(checkpoints, "best", best),
-                           absl::StrCat("the best", said)};
+                           ReasonOfBest(checkpoints, found)};
   }
   if (!last.empty() && IsCheckpoint(checkpoints / last)) {
     return FoundCheckpoint{
@@ -191,12 +213,15 @@ absl::StatusOr<FoundCheckpoint> FindCheckpoint(const std::string& path) {
   const fs::path named(path);
   if (const std::string name = named.filename().string();
       name == "best" || name == "last") {
-    const CheckpointSurvey found =
-        SurveyCheckpoints(named.parent_path().string());
-    const std::string& entry = name == "best" ? found.best : found.last;
-    if (!entry.empty() && IsCheckpoint(named.parent_path() / entry)) {
-      return FoundCheckpoint{(named.parent_path() / entry).string(),
-                             absl::StrCat("the ", name)};
+    const fs::path checkpoints = named.parent_path();
+    const CheckpointSurvey found = SurveyCheckpoints(checkpoints.string());
+    const bool is_best = name == "best";
+    const std::string entry =
+        is_best ? BestEntry(checkpoints, found) : found.last;
+    if (!entry.empty() && IsCheckpoint(checkpoints / entry)) {
+      return FoundCheckpoint{
+          (checkpoints / entry).string(),
+          is_best ? ReasonOfBest(checkpoints, found) : "the last"};
     }
   }
   ETC_ASSIGN_OR_RETURN(const FoundRun run, FindRun(path));

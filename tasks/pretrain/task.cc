@@ -205,8 +205,8 @@ absl::StatusOr<std::shared_ptr<const TokenStore>> PretrainTask::OpenStore(
     const std::string& path) const {
   ETC_ASSIGN_OR_RETURN(std::shared_ptr<const TokenStore> store,
                        TokenStore::Open(path));
-  ETC_RETURN_IF_ERROR(
-      CheckSameTokenizer(store->settings(), tokenizer_.settings, path));
+  ETC_RETURN_IF_ERROR(CheckSameTokenizer(store->settings(), tokenizer_.settings,
+                                         path, config_.tokenizer.vocabulary));
   return store;
 }
 

@@ -62,26 +62,50 @@ fs::path WholePath(const std::string& path) {
   return whole.has_filename() ? whole : whole.parent_path();
 }
 
+// The directories of the CheckpointStores of the seeds in `directory`.
+std::vector<fs::path> StoresOfSeeds(const fs::path& directory) {
+  std::vector<fs::path> stores;
+  std::error_code ignored;
+  for (const auto& [seed, run] : SeedDirectories(directory.string())) {
+    const fs::path checkpoints = fs::path(run) / "checkpoints";
+    if (fs::is_directory(checkpoints, ignored)) {
+      stores.push_back(checkpoints);
+    }
+  }
+  return stores;
+}
+
+// The same of all settings of the grid in `directory`, sorted.
+std::vector<fs::path> StoresOfGrid(const fs::path& directory) {
+  std::vector<fs::path> stores;
+  std::error_code error;
+  for (fs::directory_iterator entry(directory, error), end;
+       !error && entry != end; entry.increment(error)) {
+    for (const fs::path& store : StoresOfSeeds(entry->path())) {
+      stores.push_back(store);
+    }
+  }
+  std::sort(stores.begin(), stores.end());
+  return stores;
+}
+
 // The directory of a CheckpointStore that `path` stands for.
 absl::StatusOr<fs::path> FindStore(const std::string& path) {
-  std::error_code ignored;
   const fs::path given = WholePath(path);
   if (ReadCheckpointOwner(path).ok()) {
     return InvalidArgument(path,
                            " is one checkpoint: an average needs the directory "
                            "of its run");
   }
-  std::vector<fs::path> found;
   for (const fs::path& candidate : {given, given / "checkpoints"}) {
     if (!StepDirectories(candidate).empty()) {
       return candidate;
     }
   }
-  for (const auto& [seed, directory] : SeedDirectories(given.string())) {
-    const fs::path checkpoints = fs::path(directory) / "checkpoints";
-    if (fs::is_directory(checkpoints, ignored)) {
-      found.push_back(checkpoints);
-    }
+  std::vector<fs::path> found = StoresOfSeeds(given);
+  const bool is_grid = found.empty();
+  if (is_grid) {
+    found = StoresOfGrid(given);
   }
   if (found.empty()) {
     return absl::NotFoundError(
@@ -89,7 +113,8 @@ absl::StatusOr<fs::path> FindStore(const std::string& path) {
   }
   if (found.size() > 1) {
     return absl::FailedPreconditionError(absl::StrCat(
-        path, " has several seeds; name one of them: ",
+        path, " has several ", is_grid ? "runs" : "seeds",
+        "; name one of them: ",
         absl::StrJoin(found, ", ", [](std::string* out, const fs::path& store) {
           absl::StrAppend(out, store.parent_path().string());
         })));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "base/counted.h"
@@ -48,7 +49,24 @@ absl::StatusOr<std::vector<BatchWorker::Logits>> BatchWorker::Request::Wait() {
 BatchWorker::BatchWorker(TaskModel model, Options options)
     : model_(std::move(model)), options_(options) {
   model_.SetTraining(false);
-  thread_ = std::thread([this] { Run(); });
+}
+
+absl::StatusOr<std::unique_ptr<BatchWorker>> BatchWorker::Start(
+    TaskModel model, Options options) {
+  // The constructor is private: make_unique cannot see it.
+  std::unique_ptr<BatchWorker> worker(
+      new BatchWorker(std::move(model), options));
+  std::promise<absl::Status> started;
+  std::future<absl::Status> status = started.get_future();
+  try {
+    worker->thread_ =
+        std::thread(&BatchWorker::Run, worker.get(), std::move(started));
+  } catch (const std::system_error& error) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("cannot start the thread of the model: ", error.what()));
+  }
+  ETC_RETURN_IF_ERROR(status.get());
+  return worker;
 }
 
 BatchWorker::~BatchWorker() {
@@ -57,7 +75,9 @@ BatchWorker::~BatchWorker() {
     stopped_ = true;
   }
   is_waiting_.notify_all();
-  thread_.join();
+  if (thread_.joinable()) {
+    thread_.join();
+  }
 }
 
 int64_t BatchWorker::LengthOf(const Example& example) {
@@ -88,21 +108,17 @@ std::vector<std::shared_ptr<BatchWorker::Request>> BatchWorker::Submit(
   return requests;
 }
 
-void BatchWorker::Run() {
+void BatchWorker::Run(std::promise<absl::Status> started) {
   const torch::NoGradGuard no_grad;
   const CurrentDevice current(options_.device);
   // OpenMP's number belongs to the thread that sets it.
-  const absl::Status started = SetThreads(options_.threads, "threads").status();
+  started.set_value(SetThreads(options_.threads, "threads").status());
   while (true) {
     const std::vector<Item> batch = TakeBatch();
     if (batch.empty()) {
       return;
     }
-    if (started.ok()) {
-      RunBatch(batch);
-    } else {
-      Answer(batch, started, nullptr);
-    }
+    RunBatch(batch);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -62,8 +63,11 @@ class BatchWorker {
     std::exception_ptr thrown_;
   };
 
-  // Starts the thread. Throws std::system_error if there can be none.
-  BatchWorker(TaskModel model, Options options);
+  // Starts the thread, and those of the model.
+  //   kInvalidArgument    as of SetThreads
+  //   kResourceExhausted  the system starts fewer
+  static absl::StatusOr<std::unique_ptr<BatchWorker>> Start(TaskModel model,
+                                                            Options options);
   // Waits for the batch that runs; requests must have ended, or be waited for
   // by nobody.
   ~BatchWorker();
@@ -82,10 +86,14 @@ class BatchWorker {
     size_t index = 0;  // in the request
     std::shared_ptr<const Example> example;
   };
+  BatchWorker(TaskModel model, Options options);
+
   // Long and global tokens.
   static int64_t LengthOf(const Example& example);
 
-  void Run();
+  // Notes in `started` the outcome of SetThreads, which the thread calls for
+  // itself, and takes batches.
+  void Run(std::promise<absl::Status> started);
   // Waits for examples; none once the worker stops.
   std::vector<Item> TakeBatch();
   // Takes the example that waits longest and those of the nearest lengths; with

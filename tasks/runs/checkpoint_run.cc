@@ -84,14 +84,17 @@ absl::Status SetResidual(const std::string& directory,
   return absl::OkStatus();
 }
 
-// Applies `overrides`, of fields that say how files are read.
-absl::Status SetReading(const std::vector<std::string>& overrides,
+// Applies `overrides`, of fields that say how files are read or answers
+// decoded.
+absl::Status SetOptions(const std::vector<std::string>& overrides,
                         FinetuneConfig* config) {
   if (overrides.empty()) {
     return absl::OkStatus();
   }
   ETC_ASSIGN_OR_RETURN(const TaskEntry* entry, FindTask(config->task));
   std::vector<std::string> fields = entry->reading_options;
+  fields.insert(fields.end(), entry->decoding_options.begin(),
+                entry->decoding_options.end());
   fields.insert(fields.end(),
                 {"data.max_record_megabytes", "data.on_bad_record"});
   nlohmann::json json = {
@@ -103,8 +106,8 @@ absl::Status SetReading(const std::vector<std::string>& overrides,
         })) {
       return absl::InvalidArgumentError(
           absl::StrCat("--set ", text, " should set one of the fields that ",
-                       "say how the data of ", config->task,
-                       " are read: ", absl::StrJoin(fields, ", ")));
+                       "say how the data of ", config->task, " are read ",
+                       "or answers decoded: ", absl::StrJoin(fields, ", ")));
     }
     ETC_RETURN_IF_ERROR(ApplyOverride(text, &json, TypesOfFields()));
   }
@@ -132,7 +135,7 @@ absl::StatusOr<FinetuneConfig> ConfigOfRun(
                      " is of pre-training, which predicts nothing that has a "
                      "file: `realetc evaluate` scores it"));
   }
-  ETC_RETURN_IF_ERROR(SetReading(options.overrides, &config));
+  ETC_RETURN_IF_ERROR(SetOptions(options.overrides, &config));
   if (!options.data.empty()) {
     config.data.dev = options.data;
     if (config.data.dev_fraction > 0) {
@@ -147,6 +150,16 @@ absl::StatusOr<FinetuneConfig> ConfigOfRun(
   config.train.evaluation_batch_size =
       options.batch_size.value_or(config.train.evaluation_batch_size);
   return config;
+}
+
+absl::Status CheckIsEncoder(const std::string& directory,
+                            const FinetuneConfig& config,
+                            absl::string_view command) {
+  return config.encoder_decoder.has_value()
+             ? absl::InvalidArgumentError(
+                   absl::StrCat(directory, " is of ", config.task, ": ",
+                                command, " looks at encoders only"))
+             : absl::OkStatus();
 }
 
 namespace {
@@ -312,6 +325,9 @@ absl::Status ReportLeftOut(const ExampleSource& records,
   }
   if (!left_out.empty()) {
     options.warn(left_out);
+  }
+  for (const std::string& warning : records.Warnings()) {
+    options.warn(warning);
   }
   const int64_t unanswered = evaluation.predictions->num_unanswered();
   if (!options.predicts && unanswered > 0 && !evaluation.metrics.empty()) {

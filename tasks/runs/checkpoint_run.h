@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "tasks/config/config.h"
 #include "tasks/runs/task_setup.h"
 #include "tasks/train/evaluate.h"
@@ -34,8 +35,8 @@ struct CheckpointRunOptions {
   // their place is now, evaluations take those alone, and say so.
   std::vector<std::string> data;
   // FIELD=VALUE: options of the task that say how files are read
-  // (TaskEntry::reading_options), data.max_record_megabytes and
-  // data.on_bad_record.
+  // (TaskEntry::reading_options) or answers decoded (decoding_options),
+  // data.max_record_megabytes and data.on_bad_record.
   std::vector<std::string> overrides;
   // "off", "sum", "mean", "decay" or "gate", or with a number "decay=0.95" (its
   // beta) or "gate=0.5" (gates that the weights lack); empty: as the weights
@@ -79,6 +80,13 @@ struct CheckpointRun {
 //                     `options.overrides` sets another field
 absl::StatusOr<FinetuneConfig> ConfigOfRun(const std::string& directory,
                                            const CheckpointRunOptions& options);
+
+// Checks that `config`, that of the run in `directory`, has an encoder alone,
+// for a `command` that looks at no other model.
+//   kInvalidArgument  it is an encoder-decoder
+absl::Status CheckIsEncoder(const std::string& directory,
+                            const FinetuneConfig& config,
+                            absl::string_view command);
 
 // LoadTaskModel, with a message about memory that runs out.
 //   kInvalidArgument  the task is a ModelTask

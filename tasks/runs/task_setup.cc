@@ -7,8 +7,11 @@
 #include "base/counted.h"
 #include "base/path_lookup.h"
 #include "base/status_macros.h"
+#include "etc/weights/source_config.h"
 #include "etc/weights/tokenizer_files.h"
 #include "etc/weights/vocabulary_size.h"
+#include "etc/weights/weight_plan.h"
+#include "etc/weights/weights.h"
 #include "tasks/config/grid.h"
 #include "tasks/text/load_tokenizer.h"
 
@@ -113,18 +116,49 @@ absl::Status CheckInit(const FinetuneConfig& config) {
                                 found.unsupported));
 }
 
+// Checks, by the headers of their files, that the weights to start from fit the
+// model.
+absl::Status CheckInitFits(const FinetuneConfig& config) {
+  if (config.init.empty() || config.encoder_decoder.has_value()) {
+    return absl::OkStatus();
+  }
+  ETC_ASSIGN_OR_RETURN(const WeightFile file,
+                       OpenWeights(config.init, &config.model));
+  const SourceWeights& weights = file.source;
+  const absl::Status fits = PlanWeights(weights, config.model).status();
+  if (fits.ok()) {
+    return fits;
+  }
+  const EtcConfig own = config.model.has_long_tokens
+                            ? InitialConfig({.config = weights.config})
+                            : weights.config;
+  return PlanWeights(weights, own).ok()
+             ? absl::InvalidArgumentError(
+                   absl::StrCat(fits.message(), "; --set ",
+                                config.model.has_long_tokens
+                                    ? "model={}"
+                                    : "'model={\"has_long_tokens\": false}'",
+                                " takes the sizes of init"))
+             : fits;
+}
+
 // The quick checks, before data or a tokenizer are read.
 absl::Status CheckBeforeSetup(const FinetuneConfig& config) {
   ETC_RETURN_IF_ERROR(CheckModelInput(config));
   return CheckInit(config);
 }
 
-// The setup of a configuration that was checked and is complete.
-absl::StatusOr<TaskSetup> MakeSetup(const FinetuneConfig& config) {
+// The setup of a configuration that was checked and is complete but for the
+// rows that its vocabulary sets.
+absl::StatusOr<TaskSetup> MakeSetup(FinetuneConfig* completed) {
+  const FinetuneConfig& config = *completed;
   TaskSetup setup;
   ETC_ASSIGN_OR_RETURN(setup.entry, FindTask(config.task));
   if (!setup.entry->has_own_model) {
     ETC_ASSIGN_OR_RETURN(setup.tokenizer, LoadTokenizer(config.tokenizer));
+    if (VocabularySetsRows(config)) {
+      completed->model.vocab_size = setup.tokenizer->vocab_size();
+    }
     ETC_RETURN_IF_ERROR(CheckVocabularySize(
         config.tokenizer.vocabulary, setup.tokenizer->vocab_size(),
         config.model.vocab_size, &setup.warnings));
@@ -149,16 +183,18 @@ absl::StatusOr<TaskSetup> MakeSetup(const FinetuneConfig& config) {
 
 absl::StatusOr<TaskSetup> SetUpTask(const FinetuneConfig& config) {
   ETC_RETURN_IF_ERROR(CheckBeforeSetup(config));
-  return MakeSetup(config);
+  FinetuneConfig completed = config;
+  return MakeSetup(&completed);
 }
 
 absl::StatusOr<TaskSetup> SetUpTraining(FinetuneConfig* config) {
   ETC_RETURN_IF_ERROR(CheckBeforeSetup(*config));
+  ETC_RETURN_IF_ERROR(CheckInitFits(*config));
   ETC_ASSIGN_OR_RETURN(const TaskEntry* entry, FindTask(config->task));
   if (entry->complete != nullptr) {
     ETC_RETURN_IF_ERROR(entry->complete(config));
   }
-  return MakeSetup(*config);
+  return MakeSetup(config);
 }
 
 }  // namespace etc

@@ -51,7 +51,9 @@ absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(
 absl::StatusOr<TaskSetup> SetUpTask(const FinetuneConfig& config);
 
 // The same for a training, before which the task completes its options from the
-// training data (TaskEntry::complete).
+// training data (TaskEntry::complete), and the vocabulary model.vocab_size
+// (VocabularySetsRows). Errors of OpenWeights and PlanWeights come before the
+// data are read.
 absl::StatusOr<TaskSetup> SetUpTraining(FinetuneConfig* config);
 
 }  // namespace etc

@@ -4,13 +4,24 @@
 #include <cstddef>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/counted.h"
+#include "tasks/data/data_files.h"
 #include "tasks/squad/task.h"
 #include "tasks/text/sentence_splitter.h"
 
 namespace etc {
 namespace {
+
+constexpr char kNotAtItsOffset[] = "the answer is not at its offset";
+
+// True of a training record whose question has no answer.
+bool IsUnanswered(const SquadRecord& record, const SquadOptions& options) {
+  return !record.answers.has_value() || record.answers->empty() ||
+         (options.version == SquadVersion::k2 &&
+          record.is_impossible.value_or(false));
+}
 
 // The answer that training is for, or why there is none.
 struct Target {
@@ -23,10 +34,7 @@ struct Target {
 
 Target FindTarget(const SquadRecord& record, const SquadDocument& document,
                   const SquadWords& words, const Squad& squad) {
-  Target target = {.is_null = !record.answers.has_value() ||
-                              record.answers->empty() ||
-                              (squad.options().version == SquadVersion::k2 &&
-                               record.is_impossible.value_or(false))};
+  Target target = {.is_null = IsUnanswered(record, squad.options())};
   if (document.pieces.empty()) {
     target.left_out = "the context has no text";
     return target;
@@ -38,7 +46,7 @@ Target FindTarget(const SquadRecord& record, const SquadDocument& document,
   const std::optional<SquadSpan> answer_words =
       FindAnswerWords(document.context, words, answer);
   if (!answer_words.has_value()) {
-    target.left_out = "the answer is not at its offset";
+    target.left_out = kNotAtItsOffset;
     return target;
   }
   target.pieces =
@@ -191,6 +199,36 @@ std::string Squad::TrainingError(const Record& record) const {
                    ".answers[0].answer_start should be at least 0, but is ",
                    *answer.start)
              : "";
+}
+
+std::vector<std::string> Squad::DescribeRecords(
+    const std::vector<FileRecord>& train,
+    const std::vector<FileRecord>& /*dev*/) const {
+  std::vector<char> is_missed(train.size());  // each of one thread
+  ReadInParallel(
+      train.size(), /*num_bytes=*/0, /*listener=*/nullptr,
+      [&](size_t i, const BytesListener& /*report*/) {
+        const auto record = ParseRecord(train[i].json, train[i].where);
+        const bool missed =
+            record.ok() && TrainingError(*record).empty() &&
+            !IsUnanswered(*record, options()) &&
+            !FindAnswerWords(record->context, FindSquadWords(record->context),
+                             record->answers->front())
+                 .has_value();
+        is_missed[i] = missed ? 1 : 0;
+        return absl::OkStatus();
+      })
+      .IgnoreError();  // there is none
+  const auto first = std::find(is_missed.begin(), is_missed.end(), 1);
+  if (first == is_missed.end()) {
+    return {};
+  }
+  return {absl::StrCat(
+      "warning: ", std::count(first, is_missed.end(), 1), " of ",
+      Counted(static_cast<int64_t>(train.size()), "training question"),
+      " are left out: ", kNotAtItsOffset, ", the first: ",
+      train[static_cast<size_t>(first - is_missed.begin())].where,
+      "; answer_start counts characters, not bytes")};
 }
 
 std::optional<SquadGold> Squad::GoldOf(const Record& record) const {

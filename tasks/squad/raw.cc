@@ -117,7 +117,19 @@ void ReadIdAndAnswers(JsonObjectReader& reader, SquadRecord* record) {
 
 absl::StatusOr<json> ReadSquadFile(const std::string& path) {
   ETC_ASSIGN_OR_RETURN(const std::string text, ReadUnpackedFile(path));
-  return ParseJson(text, path);
+  absl::StatusOr<json> file = ParseJson(text, path);
+  const absl::string_view line =
+      absl::string_view(text).substr(0, text.find('\n'));
+  if (!file.ok()) {
+    const absl::StatusOr<json> first = ParseJson(line, path);
+    if (first.ok() && first->is_object() && !first->contains("data")) {
+      return InvalidArgument(
+          path,
+          " should be one JSON object, as SQuAD's files are, but has one on "
+          "each line (`realetc predict --data -` reads lines)");
+    }
+  }
+  return file;
 }
 
 }  // namespace

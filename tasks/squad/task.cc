@@ -42,7 +42,8 @@ BenchmarkInfo Squad::info() const {
           .may_miss_officially = true,
           .splits_sentences = true,
           .serves_bert = true,
-          .has_own_files = true};
+          .has_own_files = true,
+          .epochs_count_records = true};
 }
 
 TableSizes Squad::Tables(const InputOptions& input) const {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/json_reader.h"
@@ -65,6 +66,10 @@ class Squad final : public Benchmark<SquadRecord, SquadExample, SquadLogits,
   // Returns the error in the answers of a training record, to be appended to
   // the record's place in a message; empty: there is none.
   std::string TrainingError(const Record& record) const override;
+  // Warns of training questions whose answer is not at its offset.
+  std::vector<std::string> DescribeRecords(
+      const std::vector<FileRecord>& train,
+      const std::vector<FileRecord>& dev) const override;
   // Makes the windows of a record, at least one: that of a context without
   // pieces is empty. Errors in its answers are mistakes in training alone.
   //   kInvalidArgument  the lengths in the options have no room for a piece
@@ -105,6 +110,15 @@ class Squad final : public Benchmark<SquadRecord, SquadExample, SquadLogits,
   //   kInvalidArgument  a value is neither a text nor a list of candidates, one
   //                     at least
   PredictionsOr ReadPredictions(const std::string& path) const override;
+  // N-best answers of version 2.0, one of which is empty, by the threshold of
+  // null odds.
+  bool DecodesAgain(const Prediction& prediction,
+                    absl::string_view option) const override {
+    return option == "null_score_diff_threshold" &&
+           absl::c_any_of(prediction.candidates, [](const SquadCandidate& c) {
+             return c.text.empty();
+           });
+  }
   // Writes {"ID": "text", ...} (doc/squad.md 8).
   std::string FileContents(const Answers& answers) const override;
   // {"id": "57", "answer": "text", "nbest": [{"text": ..., "probability": ...,

@@ -47,6 +47,20 @@ std::string WithNullForNonFinite(absl::string_view json) {
 
 }  // namespace
 
+void AddTruncated(absl::Span<const TruncatedPart> parts, std::string* json) {
+  if (parts.empty()) {
+    return;
+  }
+  json->pop_back();  // the brace
+  absl::StrAppend(json, ",\"truncated\":{");
+  const char* separator = "";
+  for (const TruncatedPart& part : parts) {
+    absl::StrAppend(json, separator, "\"", part.unit, "\":", part.count);
+    separator = ",";
+  }
+  absl::StrAppend(json, "}}");
+}
+
 absl::StatusOr<nlohmann::json> ParseJsonWithNonFinite(
     absl::string_view text, const std::string& where) {
   absl::StatusOr<nlohmann::json> parsed = ParseJson(text, where);

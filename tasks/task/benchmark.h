@@ -122,7 +122,31 @@ struct ScoredAnswers {
   ById<Gold> gold = {};
   ById<Prediction> predictions = {};
   ScoringRules rules = ScoringRules::kDefault;
+  // Text that the model did not read of the record of each prediction; empty
+  // where predictions are those of a file.
+  std::vector<std::vector<TruncatedPart>> truncated = {};
 };
+
+// Adds "truncated": {"pieces": 37} at the end of `json`, a JSON object with
+// fields; nothing without parts.
+void AddTruncated(absl::Span<const TruncatedPart> parts, std::string* json);
+
+// A line with the JSON text `json(id, prediction)` for each prediction, and
+// what AddTruncated adds to it.
+template <typename Gold, typename Prediction, typename ToJson>
+std::string PredictionLines(const ScoredAnswers<Gold, Prediction>& answers,
+                            ToJson json) {
+  std::string lines;
+  for (size_t i = 0; i < answers.predictions.size(); ++i) {
+    const auto& [id, prediction] = answers.predictions[i];
+    std::string line = json(id, prediction);
+    if (!answers.truncated.empty()) {
+      AddTruncated(answers.truncated.at(i), &line);
+    }
+    absl::StrAppend(&lines, line, "\n");
+  }
+  return lines;
+}
 
 // The values that count where only the last one of an id does. `values` must
 // outlive the result.
@@ -251,6 +275,8 @@ struct BenchmarkInfo {
   // Stratum says by which values data.dev_fraction divides the records. Only
   // with has_own_files.
   bool holds_out_records = false;
+  // Official epochs count records, although these may have several examples.
+  bool epochs_count_records = false;
 };
 
 template <typename E, template <typename> class Logits>
@@ -263,7 +289,8 @@ class BenchmarkHead;
 // (tasks/task/score_files.h). Its head is not here, but a function of its own
 // that BenchmarkEntry is given: metrics and examples do without LibTorch.
 //
-//   R  a record of the official file, with a field `id`, a string
+//   R  a record of the official file, with a field `id`, a string; kTexts names
+//      its texts, which should be UTF-8 (tasks/task/record_texts.h)
 //   E  the example that the model reads, derived from Example
 //   L  the logits of the head (above)
 //   O  the options, with a field `input`, InputOptions; ConfigTable<O>
@@ -432,6 +459,12 @@ class Benchmark {
   virtual std::vector<PredictionFile> MoreFiles(
       const Answers& /*answers*/) const {
     return {};
+  }
+  // Returns true if Score decides by the option `option` what a prediction of a
+  // file says; else it is as the file has it.
+  virtual bool DecodesAgain(const P& /*prediction*/,
+                            absl::string_view /*option*/) const {
+    return false;
   }
   // Checks that gold and predictions belong together, beyond their ids.
   virtual absl::Status CheckFiles(const Answers& /*answers*/,

@@ -10,20 +10,6 @@
 
 namespace etc {
 
-void AddTruncated(absl::Span<const TruncatedPart> parts, std::string* json) {
-  if (parts.empty()) {
-    return;
-  }
-  json->pop_back();  // the brace
-  absl::StrAppend(json, ",\"truncated\":{");
-  const char* separator = "";
-  for (const TruncatedPart& part : parts) {
-    absl::StrAppend(json, separator, "\"", part.unit, "\":", part.count);
-    separator = ",";
-  }
-  absl::StrAppend(json, "}}");
-}
-
 absl::Status NoAnswer(absl::string_view where, absl::string_view id) {
   return absl::InvalidArgumentError(
       absl::StrCat(where, " (", id, ") has no answer, which training needs"));

@@ -25,15 +25,18 @@
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tasks/config/config.h"
+#include "tasks/config/config_fields.h"
 #include "tasks/config/field_list.h"
 #include "tasks/data/batch.h"
 #include "tasks/data/hold_out.h"
+#include "tasks/data/id_places.h"
 #include "tasks/data/record_source.h"
 #include "tasks/metrics.h"
 #include "tasks/task/benchmark.h"
 #include "tasks/task/benchmark_head.h"
 #include "tasks/task/judge_files.h"
 #include "tasks/task/prediction.h"
+#include "tasks/task/record_texts.h"
 #include "tasks/task/score_files.h"
 #include "tasks/task/task.h"
 #include "tasks/task/task_entry.h"
@@ -41,10 +44,6 @@
 #include "tasks/text/tokenizer.h"
 
 namespace etc {
-
-// Adds "truncated": {"pieces": 37} at the end of `json`, a JSON object with
-// fields; nothing without parts.
-void AddTruncated(absl::Span<const TruncatedPart> parts, std::string* json);
 
 // The error of a training record without an answer; `where` is its place.
 absl::Status NoAnswer(absl::string_view where, absl::string_view id);
@@ -131,6 +130,19 @@ class RecordTask : public Task {
 
   HoldOutOptions held_out_;
 };
+
+// The options of B for which `rule` is true: "classify.delimiter".
+template <typename B>
+std::vector<std::string> OptionsWithRule(bool FieldRule::*rule) {
+  std::vector<std::string> names;
+  typename B::Options options;
+  ForEachField(options, [&](const auto& field, const auto&) {
+    if (field.rule.*rule) {
+      names.push_back(absl::StrCat(B().info().name, ".", field.name));
+    }
+  });
+  return names;
+}
 
 // The object of the name of B in a configuration, as messages call it.
 template <typename B>
@@ -272,7 +284,7 @@ class BenchmarkPredictions : public TaskPredictions {
                                  return LogitRow(row);
                                })});
       }
-      Keep(*output.example, benchmark_.Decode(outputs));
+      Keep(*copies.front().example, benchmark_.Decode(outputs));
       incomplete_.erase(id);
     }
   }
@@ -280,6 +292,7 @@ class BenchmarkPredictions : public TaskPredictions {
   void Keep(const typename B::Example& example,
             typename B::Prediction prediction) {
     answers_.predictions.emplace_back(example.record_id, std::move(prediction));
+    answers_.truncated.push_back(benchmark_.Truncated(example));
     has_answer_.push_back(example.has_answer);
     if (example.has_answer) {
       answers_.gold.emplace_back(example.record_id, benchmark_.GoldOf(example));
@@ -326,12 +339,21 @@ class BenchmarkTask : public RecordTask {
 
   absl::StatusOr<Examples> MakeExamplesOf(
       const std::any& record, const std::string& where) const override {
-    const auto* typed = std::any_cast<typename B::Record>(&record);
-    return typed != nullptr
-               ? ExamplesOf(*typed, where)
-               : absl::InvalidArgumentError(absl::StrCat(
-                     where, " should be a record of ", benchmark_.info().name,
-                     ", but is a struct of another type"));
+    const auto* given = std::any_cast<typename B::Record>(&record);
+    if (given == nullptr) {
+      return InvalidArgument(where, " should be a record of ",
+                             benchmark_.info().name,
+                             ", but is a struct of another type");
+    }
+    if (!HasUtf8Texts(*given)) {
+      return InvalidArgument(where, " should be UTF-8, but is not");
+    }
+    typename B::Record typed = *given;
+    if (typed.id.empty() &&
+        benchmark_.IdKindOf(typed) == Example::IdKind::kNumber) {
+      typed.id = NumberOfPlace(where);
+    }
+    return ExamplesOf(std::move(typed), where);
   }
 
   RecordPrediction PredictRecord(
@@ -343,17 +365,15 @@ class BenchmarkTask : public RecordTask {
       one.examples = {examples[i]};
       predictions.Add(one, logits[i]);
     }
-    const auto& predicted = predictions.answers().predictions;
-    TORCH_CHECK(predicted.size() == 1, "expected all ",
-                "examples of one record, but they gave ", predicted.size(),
-                " predictions");
-    const auto& [id, value] = predicted.front();
-    RecordPrediction prediction = {
-        .id = id,
-        .json = benchmark_.PredictionJson(id, value),
-        .truncated = benchmark_.Truncated(
-            ExampleAs<typename B::Example>(*examples.front())),
-        .value = value};
+    const auto& answers = predictions.answers();
+    TORCH_CHECK(answers.predictions.size() == 1, "expected all ",
+                "examples of one record, but they gave ",
+                answers.predictions.size(), " predictions");
+    const auto& [id, value] = answers.predictions.front();
+    RecordPrediction prediction = {.id = id,
+                                   .json = benchmark_.PredictionJson(id, value),
+                                   .truncated = answers.truncated.front(),
+                                   .value = value};
     AddTruncated(prediction.truncated, &prediction.json);
     return prediction;
   }
@@ -366,6 +386,7 @@ class BenchmarkTask : public RecordTask {
       TORCH_CHECK(value != nullptr, "the prediction for ", prediction.id,
                   " is not one of ", benchmark_.info().name);
       answers.predictions.emplace_back(prediction.id, *value);
+      answers.truncated.push_back(prediction.truncated);
     }
     return benchmark_.FileContents(answers);
   }
@@ -395,19 +416,20 @@ class BenchmarkTask : public RecordTask {
     return checked;
   }
 
+  bool epochs_count_records() const override {
+    return benchmark_.info().epochs_count_records;
+  }
+
   std::shared_ptr<TaskHead> MakeHead() const override {
     return make_head_(model_, benchmark_.options());
   }
 
   std::vector<std::string> OutputSettings() const override {
-    std::vector<std::string> settings;
-    ForEachField(benchmark_.options(), [&](const auto& field, const auto&) {
-      if (field.rule.decides_outputs) {
-        settings.push_back(
-            absl::StrCat(benchmark_.info().name, ".", field.name));
-      }
-    });
-    return settings;
+    return OptionsWithRule<B>(&FieldRule::decides_outputs);
+  }
+
+  std::vector<std::string> DecodingSettings() const override {
+    return OptionsWithRule<B>(&FieldRule::decodes);
   }
 
   std::unique_ptr<TaskPredictions> MakePredictions() const override {
@@ -578,19 +600,6 @@ absl::StatusOr<JudgedRecords> JudgeFilesOfTask(const ScoredFiles& files,
       reading.limits);
 }
 
-// The options of B that say how files are read: "classify.delimiter".
-template <typename B>
-std::vector<std::string> ReadingOptions() {
-  std::vector<std::string> names;
-  typename B::Options options;
-  ForEachField(options, [&names](const auto& field, const auto&) {
-    if (field.rule.reads_files) {
-      names.push_back(absl::StrCat(B().info().name, ".", field.name));
-    }
-  });
-  return names;
-}
-
 // The entry of benchmark B in the registry, with the function that makes its
 // head.
 template <typename B>
@@ -599,7 +608,8 @@ TaskEntry BenchmarkEntry(MakeHeadFunction<B> make_head) {
   return {.name = info.name,
           .description = info.description,
           .fields = DescribeTable<typename B::Options>(info.name),
-          .reading_options = ReadingOptions<B>(),
+          .reading_options = OptionsWithRule<B>(&FieldRule::reads_files),
+          .decoding_options = OptionsWithRule<B>(&FieldRule::decodes),
           .make =
               [make_head](const FinetuneConfig& config,
                           std::shared_ptr<const Tokenizer> tokenizer) {

@@ -16,7 +16,7 @@ namespace etc {
 struct TruncatedPart {
   // "pieces" (of the tokenizer), "question_pieces", "words", "sentences" or
   // "texts".
-  std::string unit;
+  std::string unit = {};
   // At least 1.
   int64_t count = 0;
 
@@ -33,16 +33,16 @@ inline std::vector<TruncatedPart> PartsOf(std::vector<TruncatedPart> parts) {
 // A model's prediction for one record.
 struct RecordPrediction {
   // The id of the record; its number where it has none.
-  std::string id;
+  std::string id = {};
   // The prediction as a JSON object on one line, in ASCII, without a newline.
   // The fields are those of the official prediction file where that has an
   // object for each record, with "truncated": {"pieces": 37} at the end where
   // text was left out. tasks/inference/predictor.h lists them.
-  std::string json;
+  std::string json = {};
   // Empty: the model read all of the record.
-  std::vector<TruncatedPart> truncated;
+  std::vector<TruncatedPart> truncated = {};
   // The prediction as the struct of its task.
-  std::any value;
+  std::any value = {};
 
   // Returns the struct if it is a T (ClassifyPrediction, SquadPrediction, ...),
   // else null.
@@ -56,8 +56,8 @@ struct RecordPrediction {
 // beside the answers.
 struct PredictionFile {
   // Prefix of its name, before that of the prediction file.
-  std::string prefix;
-  std::string contents;
+  std::string prefix = {};
+  std::string contents = {};
 
   // Its path beside the prediction file at `path`: "out/nbest_dev.json" beside
   // "out/dev.json".

@@ -24,6 +24,14 @@ absl::Status NothingToScore(const ScoredFiles& files, absl::string_view where) {
                    " is the first), so there is nothing to score"));
 }
 
+absl::Status CannotDecode(absl::string_view option, absl::string_view id,
+                          const ScoredFiles& files) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--set ", option, " changes nothing of the prediction for ", id, " in ",
+      files.predictions, ", which is final; `realetc evaluate` and `realetc ",
+      "predict` take --set ", option, "=..."));
+}
+
 absl::Status CheckSameIds(const std::set<std::string>& records,
                           const std::set<std::string>& unanswered,
                           const std::set<std::string>& predicted,

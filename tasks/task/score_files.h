@@ -119,6 +119,11 @@ absl::StatusOr<GoldRecords<B>> ReadGold(const B& benchmark,
 // at `where`.
 absl::Status NothingToScore(const ScoredFiles& files, absl::string_view where);
 
+// Returns the error that the prediction of `id` has nothing by which `option`
+// decides.
+absl::Status CannotDecode(absl::string_view option, absl::string_view id,
+                          const ScoredFiles& files);
+
 // Checks that the ids in `predicted` are those in `records`. The ids in
 // `unanswered`, of records without an answer, may lack a prediction. `what`
 // names the unit of the prediction file, "line" or "prediction".
@@ -160,11 +165,29 @@ absl::Status CheckIds(const B& benchmark, const typename B::Answers& answers,
                                 : absl::OkStatus();
 }
 
+// Checks that the options files.decoding decide by what each prediction has.
+//   kInvalidArgument  one does not
+template <typename B>
+absl::Status CheckDecoding(const B& benchmark,
+                           const ById<typename B::Prediction>& predictions,
+                           const ScoredFiles& files) {
+  for (const std::string& option : files.decoding) {
+    for (const auto& [id, prediction] : predictions) {
+      if (!benchmark.DecodesAgain(prediction, option)) {
+        return CannotDecode(absl::StrCat(benchmark.info().name, ".", option),
+                            id, files);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
 // All scores of a prediction file by the metric of a benchmark, by
 // RulesOfFiles(rules). Records without an answer are left out, with their
 // predictions.
 //   kInvalidArgument  either is not as its format has it; no record has an
-//                     answer; files that do not belong together
+//                     answer; files that do not belong together; what
+//                     CheckDecoding says
 template <typename B>
 absl::StatusOr<Metrics> ScoreFiles(const B& benchmark, const ScoredFiles& files,
                                    ScoringRules rules = {},
@@ -174,6 +197,7 @@ absl::StatusOr<Metrics> ScoreFiles(const B& benchmark, const ScoredFiles& files,
   typename B::Answers answers = {.rules = benchmark.RulesOfFiles(rules)};
   ETC_ASSIGN_OR_RETURN(answers.predictions,
                        benchmark.ReadPredictions(files.predictions));
+  ETC_RETURN_IF_ERROR(CheckDecoding(benchmark, answers.predictions, files));
   ETC_ASSIGN_OR_RETURN(GoldRecords<B> read,
                        ReadGold(benchmark, files.gold, answers.rules, limits));
   answers.gold = std::move(read.gold);

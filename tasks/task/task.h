@@ -90,6 +90,8 @@ class NamedOutputs {
     // A number is mean + deviation * output.
     double mean = 0;
     double deviation = 1;
+    // True if each token has the outputs, false if the whole text has them.
+    bool of_tokens = false;
   };
 
   virtual ~NamedOutputs() = default;
@@ -159,6 +161,10 @@ class Task {
   // out of the training data.
   virtual bool holds_out() const { return false; }
 
+  // Returns true if the official program's epochs count records, although
+  // these may have several examples.
+  virtual bool epochs_count_records() const { return false; }
+
   // Facts about the data for people to know before a run, a line each. `train`
   // and `dev` are the results of Open for training and for evaluations.
   virtual absl::StatusOr<std::vector<std::string>> DescribeData(
@@ -171,6 +177,10 @@ class Task {
   // The settings on which the number and the meaning of the head's outputs
   // depend: {"glue.name", "glue.labels"}.
   virtual std::vector<std::string> OutputSettings() const { return {}; }
+
+  // The settings that decide how outputs become answers, and neither examples
+  // nor outputs: {"classify.threshold"}.
+  virtual std::vector<std::string> DecodingSettings() const { return {}; }
 
   virtual std::unique_ptr<TaskPredictions> MakePredictions() const = 0;
 

@@ -43,6 +43,8 @@ struct TaskEntry {
   std::vector<FieldDescription> model_fields = {};
   // Names of the options that say how files are read: "classify.delimiter".
   std::vector<std::string> reading_options = {};
+  // Names of those that say how answers are decoded: "classify.threshold".
+  std::vector<std::string> decoding_options = {};
   // The task as the configuration has it.
   //   kInvalidArgument  a mistake in the object of the task's name
   std::function<absl::StatusOr<std::unique_ptr<Task>>(

@@ -61,7 +61,7 @@ absl::StatusOr<TokensSummary> SummarizeTokens(
     if (status.ok()) {
       summary.Add(*record);
     } else if (!skips_mistakes) {
-      return status;
+      return WithPlaceInFile(status, file_record.where, file_record.line);
     }
   }
   return summary;

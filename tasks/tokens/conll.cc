@@ -76,8 +76,7 @@ class ConllReader {
 
   absl::Status Add(absl::string_view line, int64_t number) {
     if (!IsUtf8(line)) {
-      return InvalidArgument(path_, ":", number,
-                             " should be UTF-8, but is not");
+      return InvalidArgument(path_, ":", number, kLineIsNotUtf8);
     }
     std::vector<std::string> columns = ColumnsOfLine(line);
     if (absl::StripAsciiWhitespace(line).empty()) {

@@ -132,9 +132,6 @@ absl::Status Tokens::CheckRecord(const Record& record,
                                   ? TokensLayout{.text = record.text}
                                   : LayOutWords(record.sentences);
   const std::string& text = layout.text;
-  if (!IsUtf8(text)) {
-    return InvalidArgument(prefix, "text should be UTF-8, but is not");
-  }
   if (FindTokensWords(text).empty()) {
     return InvalidArgument(prefix,
                            record.sentences.empty() ? "text" : "sentences",

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/apply_linear.h"
@@ -11,6 +12,7 @@
 #include "base/to_device.h"
 #include "tasks/inputs/text_head.h"
 #include "tasks/task/benchmark_head.h"
+#include "tasks/task/task.h"
 #include "tasks/tokens/task.h"
 
 namespace etc {
@@ -20,13 +22,18 @@ namespace {
 constexpr int64_t kIgnored = -100;
 
 // See MakeTokensHead.
-class TokensHead : public BenchmarkHead<TokensExample, TokensLogits> {
+class TokensHead : public BenchmarkHead<TokensExample, TokensLogits>,
+                   public NamedOutputs {
  public:
-  TokensHead(const EtcConfig& config, int64_t classes)
-      : classes_(classes),
+  TokensHead(const EtcConfig& config, const TokensOptions& options)
+      : classes_(options.num_classes()),
+        tags_(TagsOfClasses(options)),
         dropout_(config.hidden_dropout_prob),
-        classifier_(
-            RegisterHeadLinear("token_classifier", config, classes, this)) {}
+        classifier_(RegisterHeadLinear("classifier", config, classes_, this)) {}
+
+  Meaning OutputMeaning() const override {
+    return {.labels = tags_, .problem_type = "", .of_tokens = true};
+  }
 
   OutputRows Reads(const Batch& batch) override {
     const bool is_bert = batch.input.token_ids.size(1) == 0;
@@ -78,6 +85,7 @@ class TokensHead : public BenchmarkHead<TokensExample, TokensLogits> {
 
  private:
   const int64_t classes_;
+  const std::vector<std::string> tags_;
   const double dropout_;
   torch::nn::Linear classifier_;
 };
@@ -86,7 +94,7 @@ class TokensHead : public BenchmarkHead<TokensExample, TokensLogits> {
 
 Tokens::HeadPtr MakeTokensHead(const EtcConfig& model,
                                const TokensOptions& options) {
-  return std::make_shared<TokensHead>(model, options.num_classes());
+  return std::make_shared<TokensHead>(model, options);
 }
 
 }  // namespace etc

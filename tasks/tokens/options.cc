@@ -41,6 +41,16 @@ std::string TagOfClass(int64_t class_of_word, const TokensOptions& options) {
       options.labels.at(static_cast<size_t>(LabelOfClass(class_of_word))));
 }
 
+std::vector<std::string> TagsOfClasses(const TokensOptions& options) {
+  std::vector<std::string> tags;
+  if (!options.labels.empty()) {
+    for (int64_t i = 0; i < options.num_classes(); ++i) {
+      tags.push_back(TagOfClass(i, options));
+    }
+  }
+  return tags;
+}
+
 void ConfigTable<TokensOptions>::ReadLabels(JsonObjectReader& reader,
                                             TokensOptions* options) {
   const std::vector<std::string>& labels = options->labels;

@@ -99,6 +99,8 @@ inline constexpr bool IsInsideClass(int64_t class_of_word) {
 
 // "O", "B-PER" or "I-PER".
 std::string TagOfClass(int64_t class_of_word, const TokensOptions& options);
+// The tag of each class; none while the labels are not known.
+std::vector<std::string> TagsOfClasses(const TokensOptions& options);
 
 }  // namespace etc
 

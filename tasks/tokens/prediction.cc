@@ -162,7 +162,7 @@ absl::StatusOr<TokensLine> ParseTokensLine(const std::string& text,
   TokensLine line;
   fields.Required("id", &line.first);
   fields.Raw("tags", /*required=*/false);
-  fields.Raw("truncated", /*required=*/false);  // of RecordPrediction::json
+  fields.Raw("truncated", /*required=*/false);
   fields.Raw("spans", /*required=*/true);
   std::optional<std::vector<TokensSpan>> spans;
   ReadTokensSpans(fields, &spans);
@@ -424,11 +424,7 @@ std::string Tokens::PredictionJson(const std::string& id,
 }
 
 std::string Tokens::FileContents(const Answers& answers) const {
-  std::string lines;
-  for (const auto& [id, prediction] : answers.predictions) {
-    absl::StrAppend(&lines, LineOfTokens(id, prediction), "\n");
-  }
-  return lines;
+  return PredictionLines(answers, LineOfTokens);
 }
 
 }  // namespace etc

@@ -170,9 +170,9 @@ class Tokens final
 //
 //   classes = dropout(x) w + b       [B, T, C], C = 1 + 2 labels
 //
-// w, b: token_classifier; w is truncated normal with a standard deviation of
-// 0.02. The loss of a document is the mean cross entropy over the first pieces
-// of its words.
+// (HuggingFace's BertForTokenClassification). w, b: classifier; w is truncated
+// normal with a standard deviation of 0.02. The loss of a document is the mean
+// cross entropy over the first pieces of its words.
 Tokens::HeadPtr MakeTokensHead(const EtcConfig& model,
                                const TokensOptions& options);
 

@@ -84,12 +84,15 @@ absl::Status Trial::MakeModel() {
   ETC_ASSIGN_OR_RETURN(const std::vector<std::string> messages,
                        made_.files.load_initial_weights());
   for (const std::string& message : messages) {
-    run_.context.Message(message);
+    run_.context.MessageOnce(message);
   }
   return absl::OkStatus();
 }
 
 absl::Status Trial::TryMicroBatch() {
+  if (run_.plan.num_steps == 0) {
+    return absl::OkStatus();
+  }
   ETC_ASSIGN_OR_RETURN(const TrainingLoaderOptions options,
                        RankLoaderOptions(run_));
   const std::unique_ptr<BatchLoader> loader = MakeLoader(run_, options);
@@ -216,6 +219,8 @@ absl::StatusOr<DryRun> TryFinetune(const FinetuneConfig& config,
   DryRun result = {.output = config.output,
                    .num_seeds = static_cast<int64_t>(config.train.seeds.size()),
                    .num_examples = EpochExamples(task, *data->train, config),
+                   .has_batches = AsModelTask(task) != nullptr,
+                   .num_records = data->train->size(),
                    .num_dev_records = data->dev->size()};
   ETC_ASSIGN_OR_RETURN(const RunPlan plan,
                        PlanRun(config, {.seed = config.train.seeds.front(),

@@ -19,12 +19,15 @@ struct DryRun {
   // Updates of one seed, and the examples that its data have.
   int64_t num_steps = 0;
   int64_t num_examples = 0;
+  bool has_batches = false;  // num_examples are batches
+  int64_t num_records = 0;   // of training
   int64_t num_dev_records = 0;
   // The most evaluations of one seed.
   int64_t num_evaluations = 0;
   int64_t num_parameters = 0;  // that are trained
   // One micro-batch, forward and backward, on this rank: its examples, long and
-  // global tokens without padding, its loss, and seconds the second time.
+  // global tokens without padding, its loss, and seconds the second time. 0
+  // without an update.
   int64_t examples = 0;
   int64_t tokens = 0;
   double loss = 0;

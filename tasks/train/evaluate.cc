@@ -36,8 +36,8 @@ std::optional<int64_t> FindNotFinite(const std::vector<torch::Tensor>& logits,
 
 // Describes the action in messages.
 std::string WhatIsDone(const EvaluateOptions& options) {
-  return absl::StrCat("evaluating ", options.loader.batch_size,
-                      " examples at a time");
+  return absl::StrCat(options.loader.predicts ? "predicting " : "evaluating ",
+                      options.loader.batch_size, " examples at a time");
 }
 
 absl::Status Cancelled() {
@@ -82,6 +82,7 @@ struct ComputedBatches {
   std::vector<Batch> batches;
   size_t num_batches = 0;
   int64_t num_examples = 0;
+  int64_t num_records = 0;
   std::vector<torch::Tensor> logits;
 };
 
@@ -119,6 +120,7 @@ class EvaluationRun {
   const EvaluateOptions& options_;
   const torch::Device device_;
   const int64_t num_records_;
+  int64_t records_done_ = 0;
   EvaluationLoader loader_;
   Evaluation evaluation_;
 };
@@ -133,8 +135,13 @@ absl::StatusOr<Evaluation> EvaluationRun::Run() {
       break;
     }
     if (options_.context.reporter != nullptr) {
+      const auto left = static_cast<double>(num_records_ - records_done_);
       options_.context.reporter->Evaluating(
-          {.examples = evaluation_.num_examples, .num_records = num_records_});
+          {.records = records_done_,
+           .num_records = num_records_,
+           .seconds_left = (SteadySeconds() - begin_) * left /
+                           static_cast<double>(records_done_),
+           .predicts = options_.loader.predicts});
     }
   }
   ETC_RETURN_IF_ERROR(Score());
@@ -150,6 +157,7 @@ absl::Status EvaluationRun::Compute(ComputedBatches* computed) {
   }
   computed->num_batches = examples.batches.size();
   computed->num_examples = examples.num_examples;
+  computed->num_records = examples.num_records;
   for (size_t turn = 0; turn < examples.batches.size(); ++turn) {
     const bool is_own = static_cast<int64_t>(turn) == rank();
     if (!is_own && rank() != 0) {
@@ -193,6 +201,7 @@ absl::StatusOr<bool> EvaluationRun::AddNext() {
     evaluation_.predictions->Add(computed.batches[turn], logits[turn]);
   }
   evaluation_.num_examples += computed.num_examples;
+  records_done_ = computed.num_records;
   return true;
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -59,7 +60,7 @@ absl::Status CheckEvaluations(const FinetuneConfig& config,
 }
 
 // Checks that the model fits the memory, and that the training data fill a
-// batch, before the run writes anything to disk.
+// batch if there is an update, before the run writes anything to disk.
 absl::Status CheckFits(const FinetuneConfig& config,
                        const torch::Device& device,
                        const FinetuneOptions& options, RunData* data) {
@@ -70,7 +71,7 @@ absl::Status CheckFits(const FinetuneConfig& config,
   ETC_RETURN_IF_ERROR(
       CheckEvaluations(config, data->dev == nullptr ? 0 : data->dev->size()));
   const TrainingLoaderOptions loader = LoaderOptionsOf(config, /*seed=*/1);
-  if (loader.batch_size <= data->filled_batch) {
+  if (config.train.steps == 0 || loader.batch_size <= data->filled_batch) {
     return absl::OkStatus();
   }
   const auto report = [&](int64_t records) {
@@ -120,18 +121,45 @@ std::string DescribeRuns(const FinetuneConfig& config, const Task& task,
       ResidualText(config.model), "; ", Counted(threads, "thread"));
 }
 
-// Returns true if the first few records give one example each, so that
-// expected_examples is their number.
-bool GivesOneExampleEach(const ExampleSource& records) {
+// The first few good records, and the examples that they give.
+struct FirstExamples {
+  int64_t records = 0;
+  int64_t examples = 0;
+};
+
+FirstExamples LookAtFirst(const ExampleSource& records) {
   constexpr int64_t kLookedAt = 10;
+  FirstExamples first;
   for (int64_t i = 0; i < std::min(kLookedAt, records.size()); ++i) {
     const absl::StatusOr<Examples> examples =
         records.Make(RequestForEvaluation(i));
-    if (examples.ok() && examples->size() != 1) {
-      return false;
+    if (examples.ok()) {
+      ++first.records;
+      first.examples += std::ssize(*examples);
     }
   }
-  return true;
+  return first;
+}
+
+// A warning where train.epochs, which decides the updates, counts the records
+// of `train` although they have several examples each; empty: it does not, or
+// the task counts so.
+std::string RecordsWarning(const FinetuneConfig& config, const Task& task,
+                           const ExampleSource& train,
+                           const FirstExamples& first) {
+  const bool counts_records = !config.train.steps.has_value() &&
+                              !config.train.num_train_examples.has_value() &&
+                              config.train.max_examples == 0 &&
+                              train.expected_examples() == train.size();
+  if (!counts_records || task.epochs_count_records() ||
+      first.examples <= first.records) {
+    return "";
+  }
+  return absl::StrCat("train.epochs counts ", Counted(train.size(), "record"),
+                      ", of which the first ", first.records, " give ",
+                      first.examples,
+                      " examples: set train.num_train_examples to the number "
+                      "of examples that `realetc inspect --count` prints");
 }
 
 absl::Status DescribeData(const FinetuneConfig& config, const Task& task,
@@ -142,33 +170,44 @@ absl::Status DescribeData(const FinetuneConfig& config, const Task& task,
   for (const std::string& line : described) {
     context.Message(line);
   }
-  const std::string warning =
+  std::string warning =
       ExamplesWarning(config, EpochExamples(task, *data.train, config));
-  if (!warning.empty() &&
-      (AsModelTask(task) != nullptr || GivesOneExampleEach(*data.train))) {
+  if (AsModelTask(task) == nullptr) {
+    const FirstExamples first = LookAtFirst(*data.train);
+    if (first.examples != first.records) {  // the number of all is not known
+      warning = RecordsWarning(config, task, *data.train, first);
+    }
+  }
+  if (!warning.empty()) {
     context.Message(absl::StrCat("warning: ", warning));
   }
   return absl::OkStatus();
 }
 
-// The next plan that takes less memory than that of the largest examples, which
-// "auto" has not to choose from, as advice in front of that which changes what
-// is learned; empty: there is none.
+// The allowed plan that takes the least memory for long documents.
+MemoryPlan LeastPlan(const FinetuneConfig& config) {
+  const std::vector<MemoryPlan> allowed = AllowedPlans(config);
+  return absl::c_linear_search(allowed, MemoryPlan::kFiles) ? MemoryPlan::kFiles
+                                                            : allowed.back();
+}
+
+// The advice to allow a plan that takes less memory, in front of advice that
+// changes what is learned; empty: there is none.
 std::string PlanAdvice(const FinetuneConfig& config) {
   FinetuneConfig with_files = config;
   with_files.train.memory_plan = "auto";
   if (with_files.train.memory_directory.empty()) {
     with_files.train.memory_directory = "/tmp";
   }
-  const MemoryPlan most = AllowedPlans(with_files).back();
-  if (most == AllowedPlans(config).back()) {
+  const MemoryPlan least = LeastPlan(with_files);
+  if (least == LeastPlan(config)) {
     return "";
   }
   return absl::StrCat(
       config.train.memory_plan == "auto"
           ? ""
           : "set train.memory_plan to \"auto\", or ",
-      most == MemoryPlan::kFiles && config.train.memory_directory.empty()
+      least == MemoryPlan::kFiles && config.train.memory_directory.empty()
           ? "set train.memory_directory to a directory on a fast disk, or "
           : "");
 }
@@ -404,6 +443,7 @@ absl::StatusOr<FinetuneResult> SeedRuns::Train(const RunFiles& files) const {
                                           .files = files}));
     plan.evaluates_train_files = task.holds_out() && config.data.dev.empty() &&
                                  config.data.dev_records.empty();
+    plan.decoding_settings = task.DecodingSettings();
     const size_t next = result.runs.size() + 1;
     ETC_ASSIGN_OR_RETURN(
         RunResult run,
@@ -427,6 +467,10 @@ absl::StatusOr<FinetuneResult> SeedRuns::Train(const RunFiles& files) const {
 
 absl::StatusOr<int64_t> SetThreads(int64_t threads, const std::string& field) {
   constexpr int64_t kMostThreads = 1024;
+  if (threads < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(field, " should be at least 0, but is ", threads));
+  }
   if (threads > kMostThreads) {
     return absl::InvalidArgumentError(absl::StrCat(
         field, " should be at most ", kMostThreads, ", but is ", threads));
@@ -483,6 +527,12 @@ absl::Status CheckWithoutData(const FinetuneConfig& config,
   if (options.resume && options.overwrite) {
     return absl::InvalidArgumentError(
         "a run is resumed or overwritten, not both");
+  }
+  if (config.train.steps == 0 && config.init.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(config.source,
+                     ": train.steps is 0, so that init should name weights, "
+                     "but is empty"));
   }
   // Runs of earlier versions, which did not refuse them, can go on.
   const bool goes_on =

@@ -22,7 +22,7 @@ namespace etc {
 // OMP_NUM_THREADS says, by which launchers divide the cores, or as there are
 // cores. Returns how many it works with. `field` is their name in messages:
 // "train.threads", or "--threads" where that set them.
-//   kInvalidArgument    more than 1024, as train.threads may be
+//   kInvalidArgument    fewer than 0, or more than 1024
 //   kResourceExhausted  the system starts fewer
 absl::StatusOr<int64_t> SetThreads(int64_t threads,
                                    const std::string& field = "train.threads");

@@ -105,6 +105,8 @@ struct FilledHead {
   HeadPlan plan;  // of heads with names of their own
   // True if the file has the head of this task, and all of it was taken.
   bool is_whole = false;
+  // The message about weights that are random; empty: none are.
+  std::string random;
   std::vector<std::string> messages;
 };
 
@@ -123,6 +125,19 @@ std::string LiftMessage(const FinetuneConfig& config, const WeightFile& file) {
       model.contains("preset") || model.contains("path")
           ? ""
           : " (model.has_long_tokens false keeps it)");
+}
+
+// The parameters of the encoder that would be random: alphas, omegas and gates
+// begin with values of their own.
+std::vector<std::string> RandomNames(const WeightPlan& plan) {
+  std::vector<std::string> names;
+  for (const WeightStep& step : plan.steps) {
+    if (step.source.empty() && step.target.role != ParameterRole::kGate &&
+        step.target.role != ParameterRole::kResidualConnection) {
+      names.push_back(step.target.name);
+    }
+  }
+  return names;
 }
 
 // Messages about the encoder that a run starts from.
@@ -194,10 +209,15 @@ Outputs MatchHeads(const SourceWeights& source, const TaskModel& model) {
   }
   OutputMatch& match = outputs.match;
   const NamedOutputs::Meaning meaning = outputs.named->OutputMeaning();
-  if (!ClassifiesTexts(source)) {
-    match.message = absl::StrCat(
-        "the classifier is not taken: it reads ",
-        source.hugging_face.chooses() ? "choices" : "tokens", ", not texts");
+  const bool of_texts = ClassifiesTexts(source);
+  const bool of_tokens = ClassifiesTokens(source);
+  if (meaning.of_tokens ? !of_tokens : !of_texts) {
+    match.message =
+        absl::StrCat("the classifier is not taken: it reads ",
+                     of_texts    ? "texts"
+                     : of_tokens ? "tokens"
+                                 : "choices",
+                     ", not ", meaning.of_tokens ? "tokens" : "texts");
   } else if (!meaning.labels.empty()) {
     match =
         MatchOutputs(meaning.labels, source.hugging_face.labels, num_outputs);
@@ -343,6 +363,7 @@ absl::StatusOr<FilledHead> FillTaskHead(
     filled.messages.push_back(
         absl::StrCat("head: random weights; ",
                      RandomHeadReason(config, encoder, head, unusable)));
+    filled.random = filled.messages.back();
     if (outputs.refuses()) {
       AddMessage(outputs.match, &filled);
     }
@@ -360,6 +381,9 @@ absl::StatusOr<FilledHead> FillTaskHead(
   filled.messages.push_back(absl::StrCat(
       "head: ", JoinPretrainingHeads(filled.plan.found), " from ", config.init,
       random.empty() ? "" : "; random weights: ", Some(random)));
+  if (!random.empty()) {
+    filled.random = filled.messages.back();
+  }
   AddMessage(outputs.match, &filled);
   return filled;
 }
@@ -394,9 +418,23 @@ absl::StatusOr<std::vector<std::string>> LoadInitialWeights(
                          FillHeads(file, config.model,
                                    WithPrefix(model.Tensors(), kHeadPrefix)));
     head.messages = head.plan.Messages();
+    if (!head.plan.missing.empty()) {
+      head.random = absl::StrCat("head: random weights: ",
+                                 JoinPretrainingHeads(head.plan.missing));
+    }
   } else {
     ETC_ASSIGN_OR_RETURN(head,
                          FillTaskHead(config, filled, model, output_settings));
+  }
+  if (config.train.steps == 0 && !head.random.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("train.steps is 0, but ", head.random));
+  }
+  const std::vector<std::string> random = RandomNames(filled.plan);
+  if (config.train.steps == 0 && !random.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "train.steps is 0, but ", Counted(std::ssize(random), "parameter"),
+        " of the encoder would be random: ", Some(random)));
   }
   model.hugging_face() = KeptFields(file.source, config.model);
   std::vector<std::string> messages = EncoderMessages(config, filled, head);

@@ -17,7 +17,8 @@ namespace etc {
 // (Task::OutputSettings) are the same there. Returns what was loaded, a line
 // each, for people to read.
 //   kInvalidArgument  the errors of OpenWeights and PlanWeights; a weight that
-//                     is infinite or not a number
+//                     is infinite or not a number; random weights, of the head
+//                     or the encoder, although train.steps is 0
 absl::StatusOr<std::vector<std::string>> LoadInitialWeights(
     const FinetuneConfig& config, const TaskModel& model,
     const std::vector<std::string>& output_settings = {});

@@ -20,7 +20,7 @@ namespace etc {
 namespace {
 
 constexpr MemoryPlan kPlans[] = {MemoryPlan::kKept, MemoryPlan::kLayers,
-                                 MemoryPlan::kSlices, MemoryPlan::kFiles};
+                                 MemoryPlan::kFiles, MemoryPlan::kSlices};
 
 bool IsSliced(MemoryPlan plan) {
   return plan == MemoryPlan::kSlices || plan == MemoryPlan::kFiles;
@@ -64,10 +64,10 @@ const char* MemoryPlanName(MemoryPlan plan) {
       return "kept";
     case MemoryPlan::kLayers:
       return "layers";
-    case MemoryPlan::kSlices:
-      return "slices";
     case MemoryPlan::kFiles:
       return "files";
+    case MemoryPlan::kSlices:
+      return "slices";
   }
   return "";
 }

@@ -18,17 +18,20 @@ namespace etc {
 struct RunData;
 
 // Plans of what a forward pass keeps for the backward pass, from the fastest to
-// the one of least memory. Gradients are the same up to rounding.
+// the slowest. Gradients are the same up to rounding.
 //
 //   kKept    all of it; or as model.grad_checkpointing_period says
 //   kLayers  each layer's input; layers are computed again
-//   kSlices  that; layers are computed again, a few heads or tokens at a time
-//            (etc/sliced_layer.h)
-//   kFiles   the same, with inputs and contexts in files in
-//            train.memory_directory
-enum class MemoryPlan { kKept, kLayers, kSlices, kFiles };
+//   kFiles   that and the contexts of attention, in files in
+//            train.memory_directory; layers are computed again, a few heads or
+//            tokens at a time (etc/sliced_layer.h)
+//   kSlices  each layer's input, in memory; layers as with kFiles, attention
+//            twice
+//
+// Long documents take the least memory with kFiles, then with kSlices.
+enum class MemoryPlan { kKept, kLayers, kFiles, kSlices };
 
-// "kept", "layers", "slices", "files".
+// "kept", "layers", "files", "slices".
 const char* MemoryPlanName(MemoryPlan plan);
 
 // `config` with the plan as its train.memory_plan.

@@ -171,7 +171,7 @@ absl::StatusOr<DataConfig> ReadTextData(const std::string& weights,
     return std::move(config.data);
   }
   DataConfig data;
-  for (const char* name : {"text_options.json", "config.json"}) {
+  for (const char* name : {"config.json", "text_options.json"}) {
     const std::string path = FileBesideWeights(weights, name);
     if (path.empty()) {
       continue;

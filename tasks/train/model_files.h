@@ -53,8 +53,8 @@ absl::StatusOr<FinetuneConfig> ReadTaskModelConfig(
 
 // How texts become inputs of the encoder at `weights`, a directory or a file:
 // max_long_length, max_global_length and sentences. As was trained where
-// finetune.json stands beside it; as text_options.json says, which the Python
-// package saves, or config.json of an export for transformers; else as many
+// finetune.json stands beside it; as config.json of an export for transformers
+// says, or text_options.json, which the Python package saves; else as many
 // tokens as `model` has positions. `sentences` may name tables that are not
 // there.
 //   kInvalidArgument  a mistake in such a file

@@ -123,8 +123,9 @@ absl::StatusOr<std::map<std::string, double>> ParameterFactors(
 // what they stand for.
 bool IsDecayed(absl::string_view parameter_name);
 
-// The 2-norm of all gradients taken as one vector, in double precision. The
-// same at any number of threads.
+// The 2-norm of all gradients taken as one vector: squares of float32 on the
+// CPU are summed in float32 in rows of 1,024 (etc/nn/kernels/adam.h), rows and
+// all else in double. The same at any number of threads.
 double GradientNorm(const NamedTensors& parameters);
 // Likewise of the parameters.
 double ParameterNorm(const NamedTensors& parameters);

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/counted.h"
 
 namespace etc {
 namespace {
@@ -130,23 +129,27 @@ void StreamReporter::Opening(const OpeningProgress& progress) {
 }
 
 void StreamReporter::Checking(const CountingProgress& progress) {
-  ShowPass("checking the data", progress);
+  ShowPass("checking the data", "records", progress);
 }
 
 void StreamReporter::Counting(const CountingProgress& progress) {
-  ShowPass("counting examples", progress);
+  ShowPass("counting examples", "records", progress);
 }
 
 void StreamReporter::Analysing(const CountingProgress& progress) {
-  ShowPass("analysing attention", progress);
+  ShowPass("analysing attention", "records", progress);
 }
 
-void StreamReporter::ShowPass(const std::string& what,
+void StreamReporter::Translating(const CountingProgress& progress) {
+  ShowPass("translating", "lines", progress);
+}
+
+void StreamReporter::ShowPass(const std::string& what, const std::string& unit,
                               const CountingProgress& progress) {
   ShowWithTimeLeft(
       what,
-      absl::StrFormat("%d of %d records", progress.records,
-                      progress.num_records),
+      absl::StrFormat("%d of %d %s", progress.records, progress.num_records,
+                      unit),
       static_cast<double>(progress.records) /
           std::max(1.0, static_cast<double>(progress.num_records)));
   if (progress.records == progress.num_records) {
@@ -207,10 +210,11 @@ void StreamReporter::Update(const Progress& progress) {
 
 void StreamReporter::Evaluating(const EvaluationProgress& progress) {
   if (IsDue()) {
-    const std::string done =
-        absl::StrCat("evaluating: ", Counted(progress.examples, "example"));
-    Show({absl::StrCat(done, " so far, ",
-                       Counted(progress.num_records, "record"), " in all"),
+    const std::string done = absl::StrCat(
+        progress.predicts ? "predicting: " : "evaluating: ", progress.records,
+        " of ", progress.num_records);
+    Show({absl::StrCat(done, " records, ",
+                       FormatDuration(progress.seconds_left), " left"),
           done});
   }
 }

@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 #include <ostream>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -61,8 +62,11 @@ class ProgressMeter {
 
 // Progress of an evaluation.
 struct EvaluationProgress {
-  int64_t examples = 0;     // done
-  int64_t num_records = 0;  // of the whole data set
+  int64_t records = 0;  // done
+  int64_t num_records = 0;
+  double seconds_left = 0;  // estimated
+  // True if it makes predictions, not scores.
+  bool predicts = false;
 };
 
 // Progress of opening the data files, which reads all of them.
@@ -92,6 +96,12 @@ class RunReporter {
   // Shows a message, such as the weights loaded, the result of an evaluation, a
   // warning. Without a newline.
   virtual void Message(absl::string_view text) = 0;
+  // Shows a message unless it was shown so before.
+  void MessageOnce(absl::string_view text) {
+    if (shown_once_.emplace(text).second) {
+      Message(text);
+    }
+  }
   // Called after every MiB or so, by one thread at a time.
   virtual void Opening(const OpeningProgress& progress) = 0;
   // Called after every record that is checked, by one thread at a time.
@@ -102,6 +112,9 @@ class RunReporter {
   virtual void Update(const Progress& progress) = 0;
   // Called after every batch of an evaluation.
   virtual void Evaluating(const EvaluationProgress& progress) = 0;
+
+ private:
+  std::set<std::string> shown_once_;
 };
 
 // Seconds on a clock that never goes back.
@@ -130,6 +143,8 @@ class StreamReporter : public RunReporter {
   void Counting(const CountingProgress& progress) override;
   // After every record or text whose attention is analysed.
   void Analysing(const CountingProgress& progress);
+  // After every batch of lines that are translated.
+  void Translating(const CountingProgress& progress);
   // After every batch of text that is tokenized.
   void Tokenizing(const TokenizingProgress& progress);
   void Update(const Progress& progress) override;
@@ -142,8 +157,10 @@ class StreamReporter : public RunReporter {
   size_t Room() const;
   // The first of `lines` that has room, or the last one cut.
   void Show(const std::vector<std::string>& lines);
-  // ShowWithTimeLeft() of a pass, whose line is gone at its end.
-  void ShowPass(const std::string& what, const CountingProgress& progress);
+  // ShowWithTimeLeft() of a pass, whose line is gone at its end. `unit` is what
+  // is counted: "records".
+  void ShowPass(const std::string& what, const std::string& unit,
+                const CountingProgress& progress);
   // Shows "<what>: <amount>, 2:30 left", if it is time for it. `share` is done,
   // in [0, 1].
   void ShowWithTimeLeft(const std::string& what, const std::string& amount,

@@ -39,6 +39,12 @@ struct RunContext {
       reporter->Message(text);
     }
   }
+  // For messages that the runs of a grid would repeat.
+  void MessageOnce(absl::string_view text) const {
+    if (reporter != nullptr) {
+      reporter->MessageOnce(text);
+    }
+  }
 };
 
 }  // namespace etc

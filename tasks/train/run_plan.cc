@@ -47,6 +47,9 @@ LearningRateSchedule ScheduleOf(const FinetuneConfig& config,
 
 absl::Status CheckHasUpdate(const FinetuneConfig& config, int64_t num_records,
                             int64_t num_examples) {
+  if (config.train.steps == 0) {
+    return absl::OkStatus();
+  }
   const int64_t num_steps = NumStepsOf(config, num_examples);
   const int64_t warmup_steps = config.schedule.warmup_steps.value_or(0);
   if (num_steps >= 1 && warmup_steps > num_steps) {
@@ -145,7 +148,7 @@ absl::StatusOr<RunPlan> PlanRun(const FinetuneConfig& config,
       .checkpoint_seconds = 60 * config.train.checkpoint_minutes,
       .keep_best = config.train.keep_best,
       .keep_last = config.train.keep_last,
-      .evaluate_at_start = config.train.evaluate_at_start,
+      .evaluate_at_start = config.train.evaluate_at_start || num_steps == 0,
       .early_stopping = {.evaluations = config.train.early_stopping,
                          .improvement =
                              config.train.early_stopping_improvement},

@@ -29,13 +29,14 @@ struct EarlyStopping {
 // besides its model and its data.
 struct RunPlan {
   int64_t seed = 1;
-  // Updates of the whole run; at least 1.
+  // Updates of the whole run; 0: the first weights are the last.
   int64_t num_steps = 1;
   // Examples that count as one epoch in the metrics.
   int64_t epoch_examples = 1;
   // Updates between evaluations; 0: only at the end.
   int64_t evaluate_every = 0;
-  // Updates between checkpoints; 0: only at evaluations.
+  // Updates between checkpoints beside those of `evaluate_every`, which are
+  // written without evaluations, too; 0: none.
   int64_t checkpoint_every = 0;
   // Seconds between checkpoints; 0: the time decides none.
   double checkpoint_seconds = 0;
@@ -69,6 +70,8 @@ struct RunPlan {
   // The settings, or objects of settings, on which the examples and batches
   // depend (see ChangesExamples).
   std::vector<std::string> example_settings;
+  // Settings on which only the answers depend (Task::DecodingSettings).
+  std::vector<std::string> decoding_settings = {};
 };
 
 // The run that `config` describes.
@@ -89,8 +92,8 @@ bool NeedsMainMetric(const TrainConfig& config);
 absl::Status CheckHasMainMetric(const Metrics& scores,
                                 const std::string& metric);
 
-// Checks that the run has an update, and its warm-up not more updates than it.
-// Errors as of PlanRun.
+// Checks that the run has an update, unless train.steps is 0, and its warm-up
+// not more updates than it. Errors as of PlanRun.
 absl::Status CheckHasUpdate(const FinetuneConfig& config, int64_t num_records,
                             int64_t num_examples);
 

@@ -74,11 +74,12 @@ absl::Status RunReport::Sync() {
   return log_.Sync();
 }
 
-absl::Status RunReport::ReportUpdate(int64_t step,
+absl::Status RunReport::ReportUpdate(const TrainingState& state,
                                      const TrainStepResult& update,
                                      const Times& times,
                                      const SkippedRecords& skipped) {
   const RunPlan& plan = options_.plan;
+  const int64_t step = state.step;
   const double epoch = static_cast<double>(step * plan.loader.batch_size) /
                        static_cast<double>(plan.epoch_examples);
   const auto examples = static_cast<double>(update.examples);
@@ -128,16 +129,17 @@ absl::Status RunReport::ReportUpdate(int64_t step,
   if (step == plan.num_steps) {
     ReportUnused(skipped);
   } else {
-    ReportUnusedSoFar(skipped, epoch);
+    ReportUnusedSoFar(skipped, state.position.epoch);
   }
   return absl::OkStatus();
 }
 
-void RunReport::ReportUnusedSoFar(const SkippedRecords& skipped, double epoch) {
+void RunReport::ReportUnusedSoFar(const SkippedRecords& skipped,
+                                  int64_t passes) {
   if (skipped_train_ == 0) {
     ReportSkipped("training", skipped, &skipped_train_);
   }
-  if (epoch >= 1) {  // all records were seen
+  if (passes > 0) {
     ReportTruncated("training", skipped, &truncated_train_);
   }
 }
@@ -180,7 +182,7 @@ void RunReport::ReportSkipped(const std::string& data,
                               const SkippedRecords& skipped,
                               int64_t* reported) {
   if (skipped.count > *reported) {
-    options_.context.Message(absl::StrCat(
+    options_.context.MessageOnce(absl::StrCat(
         data, ": skipped ", Counted(skipped.count, "bad record"),
         skipped.count == 1 ? ": " : ", the first: ", skipped.first_message));
     *reported = skipped.count;
@@ -190,14 +192,15 @@ void RunReport::ReportSkipped(const std::string& data,
 void RunReport::ReportTruncated(const std::string& data,
                                 const SkippedRecords& skipped, bool* reported) {
   if (skipped.truncated > 0 && !*reported) {
-    options_.context.Message(absl::StrCat(data, ": ", TruncatedText(skipped)));
+    options_.context.MessageOnce(
+        absl::StrCat(data, ": ", TruncatedText(skipped)));
     *reported = true;
   }
 }
 
 void RunReport::ReportLeftOut(const SkippedRecords& skipped) {
   for (const auto& [reason, count] : skipped.left_out) {
-    options_.context.Message(absl::StrCat(
+    options_.context.MessageOnce(absl::StrCat(
         "training: left out ", Counted(count, "example"), ": ", reason));
   }
 }

@@ -33,10 +33,11 @@ class RunReport {
     double seconds_communicating = 0;
     int64_t page_faults = 0;  // of all threads
   };
-  // Reports update number `step`, from 1; `skipped` are all training records so
-  // far that were not used.
-  absl::Status ReportUpdate(int64_t step, const TrainStepResult& update,
-                            const Times& times, const SkippedRecords& skipped);
+  // Reports an update; `state` is that after it, and `skipped` are all training
+  // records so far that were not used.
+  absl::Status ReportUpdate(const TrainingState& state,
+                            const TrainStepResult& update, const Times& times,
+                            const SkippedRecords& skipped);
   // `state` is that after the evaluation.
   absl::Status ReportEvaluation(const TrainingState& state,
                                 const Evaluation& evaluation);
@@ -60,8 +61,9 @@ class RunReport {
   // Ends events_ with a message if `status` is an error: a full disk does not
   // end the training as long as metrics.jsonl can be written.
   void NoteEvents(const absl::Status& status);
-  // Messages before the last update, each once.
-  void ReportUnusedSoFar(const SkippedRecords& skipped, double epoch);
+  // Messages before the last update, each once; `passes` were made over all
+  // training records.
+  void ReportUnusedSoFar(const SkippedRecords& skipped, int64_t passes);
   // A message, if more records were skipped than `*reported`.
   void ReportSkipped(const std::string& data, const SkippedRecords& skipped,
                      int64_t* reported);

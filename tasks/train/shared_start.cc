@@ -64,10 +64,10 @@ absl::Status CheckMicroBatches(const TrainingLoaderOptions& loader,
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      "an update of ", loader.batch_size, " examples (train.batch_size), ",
-      loader.micro_batch_size, " at a time (train.micro_batch_size), has ",
-      "fewer micro-batches (", micro_batches, ") than there are processes (",
-      processes, "): ",
+      "an update, train.batch_size ", loader.batch_size,
+      ", train.micro_batch_size ", loader.micro_batch_size,
+      ", has fewer micro-batches (", micro_batches,
+      ") than there are processes (", processes, "): ",
       loader.batch_size < processes
           ? absl::StrCat("train.batch_size should be at least ", processes)
           : absl::StrCat("train.micro_batch_size should be at most ",

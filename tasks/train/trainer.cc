@@ -96,6 +96,10 @@ class Trainer {
     return state_.evaluated_step == state_.step &&
            (state_.step > 0 || !state_.evaluation.empty());
   }
+  // Returns true if something is due after each `every` updates, 0: never.
+  bool IsTimeFor(int64_t every) const {
+    return every > 0 && state_.step > 0 && state_.step % every == 0;
+  }
   bool EvaluationIsDue() const;
   bool HasMoreToDo() const { return !IsAtEnd() || EvaluationIsDue(); }
   // Returns true if a checkpoint is due after so many updates, whatever the
@@ -153,8 +157,8 @@ class Trainer {
 
   // The step of the last checkpoint of this model.
   std::optional<int64_t> saved_step_;
-  // The checkpoints have scores of other data or examples than the run is
-  // evaluated on, or of another model.
+  // The checkpoints have scores that cannot be compared with those to come
+  // (ChangedRun).
   bool forgets_scores_ = false;
   // The time of the last checkpoint by this start, or of the start.
   double saved_seconds_;
@@ -291,13 +295,13 @@ absl::Status Trainer::StartFresh() {
   ETC_ASSIGN_OR_RETURN(const std::vector<std::string> messages,
                        model_.load_initial_weights());
   for (const std::string& message : messages) {
-    options_.context.Message(message);
+    options_.context.MessageOnce(message);
   }
   return absl::OkStatus();
 }
 
 absl::Status Trainer::StartFrom(const std::string& checkpoint) {
-  ETC_RETURN_IF_ERROR(CheckCheckpointFiles(checkpoint));
+  ETC_RETURN_IF_ERROR(CheckCheckpointFiles(checkpoint, CheckpointUse::kResume));
   ETC_ASSIGN_OR_RETURN(
       TrainingStateFile saved,
       ReadTrainingState(absl::StrCat(checkpoint, "/", kTrainingStateFile)));
@@ -367,17 +371,14 @@ bool Trainer::EvaluationIsDue() const {
     return plan_.evaluate_at_start && !has_evaluated_start_ &&
            state_.evaluation.empty();
   }
-  if (state_.evaluated_step == state_.step) {
-    return false;
-  }
-  return state_.step == plan_.num_steps ||
-         (plan_.evaluate_every > 0 && state_.step % plan_.evaluate_every == 0);
+  return state_.evaluated_step != state_.step &&
+         (state_.step == plan_.num_steps || IsTimeFor(plan_.evaluate_every));
 }
 
 bool Trainer::CheckpointIsDue() const {
+  // A run without evaluations keeps the checkpoints that others evaluate.
   return EvaluationIsDue() || state_.step == plan_.num_steps ||
-         (plan_.checkpoint_every > 0 && state_.step > 0 &&
-          state_.step % plan_.checkpoint_every == 0);
+         IsTimeFor(plan_.evaluate_every) || IsTimeFor(plan_.checkpoint_every);
 }
 
 absl::StatusOr<bool> Trainer::SaveIsDue() const {
@@ -591,7 +592,7 @@ absl::StatusOr<bool> Trainer::MakeUpdate() {
   state_.position = batch->next;
   if (is_first()) {
     reported_ = report_->ReportUpdate(
-        state_.step, **update,
+        state_, **update,
         {.seconds = SteadySeconds() - begin,
          .seconds_waited = waited,
          .seconds_communicating = SecondsCommunicating() - communicated,

@@ -12,6 +12,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/counted.h"
 #include "base/json_reader.h"
@@ -211,12 +212,11 @@ std::string ChangeMetric(const std::vector<RecordedCheckpoint>& evaluated,
              : "the best score so far, by the other metric, is " + best;
 }
 
-void ForgetEvaluations(bool changes_model, TrainingState* state,
+// `reason`: ReasonToForget.
+void ForgetEvaluations(const std::string& reason, TrainingState* state,
                        std::vector<std::string>* messages) {
   if (!state->best.empty()) {
-    messages->push_back(absl::StrCat(
-        "the best score so far is forgotten: it was ",
-        changes_model ? "of another model" : "on other data or examples"));
+    messages->push_back("the best score so far is forgotten: it was " + reason);
   }
   state->evaluated_step = 0;
   state->evaluation.clear();
@@ -263,6 +263,13 @@ void WarnOf(const std::vector<SettingChange>& changes, const RunPlan& plan,
   }
 }
 
+// Returns true for settings of which another value makes the place in the
+// training data that of other examples or batches.
+bool ChangesPlace(const RunPlan& plan, const std::string& field) {
+  return ChangesExamples(plan.example_settings, field) &&
+         !absl::c_linear_search(plan.decoding_settings, field);
+}
+
 // Returns true for settings on which the scores of a model depend: the records
 // that are evaluated, their examples, and the options of the task.
 bool ChangesScores(const RunPlan& plan, const std::string& field) {
@@ -278,6 +285,24 @@ bool ChangesScores(const RunPlan& plan, const std::string& field) {
          (field == "data.train" && plan.evaluates_train_files) ||
          (ChangesExamples(plan.example_settings, field) &&
           !absl::c_linear_search(kTrainingAlone, field));
+}
+
+// Returns the difference between the scores so far and those to come; empty if
+// the changes make none.
+std::string ReasonToForget(const std::vector<SettingChange>& changes,
+                           const RunPlan& plan) {
+  if (AnyOf(changes, ChangesModel)) {
+    return "of another model";
+  }
+  std::vector<std::string> fields;
+  for (const SettingChange& change : changes) {
+    if (ChangesScores(plan, change.field)) {
+      fields.push_back(change.field);
+    }
+  }
+  return fields.empty()
+             ? ""
+             : "with another " + absl::StrJoin(fields, " and another ");
 }
 
 }  // namespace
@@ -298,10 +323,8 @@ absl::StatusOr<ChangedRun> GoOnWithChanges(
     messages.push_back(absl::StrCat("changed: ", change.field, ", from ",
                                     change.was, " to ", change.is));
   }
-  run.forgets_scores =
-      run.changes_model || AnyOf(changes, [&](const std::string& field) {
-        return ChangesScores(plan, field);
-      });
+  const std::string reason = ReasonToForget(changes, plan);
+  run.forgets_scores = !reason.empty();
   run.forgets_optimizer = AnyOf(changes, [](const std::string& field) {
     return field == "optimizer.type";
   });
@@ -311,7 +334,7 @@ absl::StatusOr<ChangedRun> GoOnWithChanges(
   });
   if (AnyOf(changes,
             [&](const std::string& field) {
-              return ChangesExamples(plan.example_settings, field);
+              return ChangesPlace(plan, field);
             }) &&
       state->position != LoaderPosition{.epoch = state->position.epoch}) {
     state->position = {.epoch = state->position.epoch + 1};
@@ -325,11 +348,12 @@ absl::StatusOr<ChangedRun> GoOnWithChanges(
         "optimizer.type");
   }
   if (run.forgets_scores) {
-    ForgetEvaluations(run.changes_model, state, &messages);
+    ForgetEvaluations(reason, state, &messages);
   }
   WarnOf(changes, plan, &messages);
   if (other_metric && !run.forgets_scores) {
     messages.push_back(ChangeMetric(evaluated, main_metric, state));
+    run.forgets_scores = state->best.empty();
   }
   if (run.forgets_scores || other_metric) {
     state->improved_score.reset();

@@ -13,6 +13,7 @@
 #include "tasks/config/run_settings.h"
 #include "tasks/data/loader.h"
 #include "tasks/metrics.h"
+#include "tasks/output/checkpoint_files.h"
 #include "tasks/output/checkpoint_record.h"
 #include "tasks/output/program_version.h"
 #include "tasks/train/run_plan.h"
@@ -68,8 +69,9 @@ bool HasEndedEarly(const EarlyStopping& early_stopping,
 struct ChangedRun {
   // A line each, for people to read.
   std::vector<std::string> messages;
-  // The scores of all its checkpoints are those of other data or examples, or
-  // of another model.
+  // The scores of all its checkpoints are those of other data, examples or
+  // options, or of another model, or lack the main metric: none can be compared
+  // with those to come.
   bool forgets_scores = false;
   // With the same weights its model computes another function (ChangesModel).
   bool changes_model = false;
@@ -78,10 +80,10 @@ struct ChangedRun {
 };
 
 // Adapts `state` to a run that goes on by `plan`, whose settings changed by
-// `changes`: other examples begin a new pass over the data; other data or
-// examples to evaluate on, or another model, discard the best score so far; and
-// another main metric chooses it anew from `evaluated`, the checkpoints that
-// are kept.
+// `changes`: other examples begin a new pass over the data; other data,
+// examples or options to evaluate by, or another model, discard the best score
+// so far; and another main metric chooses it anew from `evaluated`, the
+// checkpoints that are kept.
 //   kInvalidArgument  the run has made more updates already than the plan has
 absl::StatusOr<ChangedRun> GoOnWithChanges(
     const std::vector<SettingChange>& changes, const RunPlan& plan,
@@ -94,7 +96,8 @@ std::string ReplaceLostBest(const MainMetric& main_metric,
                             const std::vector<RecordedCheckpoint>& evaluated,
                             TrainingState* state);
 
-// The file training_state.safetensors of a checkpoint directory.
+// The file training_state.safetensors (kTrainingStateFile) of a checkpoint
+// directory.
 struct TrainingStateFile {
   TrainingState state;
   nlohmann::json settings;
@@ -127,8 +130,7 @@ absl::Status WriteStateAfterEvaluation(const EvaluatedState& evaluated,
 absl::StatusOr<std::optional<EvaluatedState>> ReadStateAfterEvaluation(
     const std::string& path);
 
-// Names of the two files in a checkpoint directory.
-inline constexpr char kTrainingStateFile[] = "training_state.safetensors";
+// Its name in a checkpoint directory.
 inline constexpr char kEvaluationFile[] = "evaluation.json";
 
 // The settings that go with the state of the checkpoint in `directory`: those

@@ -178,6 +178,21 @@ absl::StatusOr<std::vector<std::string>> ReadTranslations(
   }
 }
 
+// Refuses lines of `realetc translate --scores`, all of which begin with their
+// number.
+absl::Status CheckHasNoNumbers(const std::vector<std::string>& lines,
+                               const std::string& path) {
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (!absl::StartsWith(lines[i], absl::StrCat(i + 1, "\t"))) {
+      return absl::OkStatus();
+    }
+  }
+  return InvalidArgument(path,
+                         ": should have text alone, but each line begins with "
+                         "its number and a tabulator: translate without "
+                         "--scores");
+}
+
 }  // namespace
 
 BleuOptions TokenizedBleu(bool split_compounds) {
@@ -278,6 +293,7 @@ absl::StatusOr<BleuScore> ScoreTranslationFiles(const std::string& hypotheses,
     return InvalidArgument(hypotheses, ": should have translations, but is ",
                            "empty");
   }
+  ETC_RETURN_IF_ERROR(CheckHasNoNumbers(ours, hypotheses));
   return CorpusBleu(ours, theirs, options);
 }
 

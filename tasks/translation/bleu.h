@@ -71,7 +71,8 @@ absl::StatusOr<BleuScore> CorpusBleu(const std::vector<std::string>& hypotheses,
 // without a line feed has its last line all the same.
 //   kNotFound         there is no such file
 //   kInvalidArgument  the files have different numbers of lines, or none; a
-//                     line that is not UTF-8, with its number
+//                     line that is not UTF-8, with its number; translations of
+//                     which each line begins with its number and a tabulator
 // and errors of TextFile.
 absl::StatusOr<BleuScore> ScoreTranslationFiles(const std::string& hypotheses,
                                                 const std::string& references,

@@ -38,7 +38,7 @@ absl::StatusOr<std::optional<EncoderDecoderConfig>> ReadConfigOfInit(
   return config;
 }
 
-// Compares what no tensor shows.
+// Compares what no tensor shows, or shows by names that say less.
 absl::Status CheckSameFunction(const FinetuneConfig& run,
                                const EncoderDecoderConfig& theirs) {
   const EncoderDecoderConfig& ours = *run.encoder_decoder;
@@ -55,6 +55,14 @@ absl::Status CheckSameFunction(const FinetuneConfig& run,
   if (ours.hidden_act != theirs.hidden_act) {
     return differ("hidden_act", theirs.hidden_act, ours.hidden_act);
   }
+  if (ours.encoder_sublayer != theirs.encoder_sublayer) {
+    return differ("encoder_sublayer", theirs.encoder_sublayer,
+                  ours.encoder_sublayer);
+  }
+  if (ours.decoder_sublayer != theirs.decoder_sublayer) {
+    return differ("decoder_sublayer", theirs.decoder_sublayer,
+                  ours.decoder_sublayer);
+  }
   if (ours.layer_norm_epsilon != theirs.layer_norm_epsilon) {
     return differ("layer_norm_epsilon", theirs.layer_norm_epsilon,
                   ours.layer_norm_epsilon);
@@ -62,42 +70,27 @@ absl::Status CheckSameFunction(const FinetuneConfig& run,
   return absl::OkStatus();
 }
 
-// The vocabulary of a type beside weights; empty if there is none.
-absl::StatusOr<std::string> VocabularyOfType(const std::string& type,
-                                             const std::string& weights) {
-  if (type == "dictionary") {
-    return DictionaryBeside(weights);
-  }
-  return FileBesideWeights(weights, VocabularyFileName(type));
-}
-
 // Compares the ids that both vocabularies have. Of several beside the weights,
 // theirs is the one of the run's type.
 absl::Status CheckPiecesOfInit(const FinetuneConfig& run,
                                const TranslationVocabulary& ours) {
-  const std::string& own = run.tokenizer.type;
-  const std::string other =
-      own == "dictionary" ? "sentencepiece" : "dictionary";
-  for (const std::string& type : {own, other}) {
-    ETC_ASSIGN_OR_RETURN(const std::string path,
-                         VocabularyOfType(type, run.init));
-    if (path.empty()) {
-      continue;
-    }
-    ETC_ASSIGN_OR_RETURN(
-        const std::shared_ptr<const TranslationVocabulary> theirs,
-        LoadTranslationVocabulary({.type = type, .vocabulary = path}));
-    const int64_t size = std::min(ours.size(), theirs->size());
-    for (int64_t id = 0; id < size; ++id) {
-      if (ours.Piece(id) != theirs->Piece(id)) {
-        return InvalidArgument(
-            run.source, ": tokenizer.vocabulary should have the pieces of ",
-            path, ", beside the weights of init, but piece ", id, " is ",
-            QuotedName(ours.Piece(id)), ", not ",
-            QuotedName(theirs->Piece(id)));
-      }
-    }
+  ETC_ASSIGN_OR_RETURN(const TokenizerFiles found,
+                       FindTranslationTokenizer(run.init, run.tokenizer.type));
+  if (found.type.empty()) {
     return absl::OkStatus();
+  }
+  const std::string& path = found.vocabulary;
+  ETC_ASSIGN_OR_RETURN(
+      const std::shared_ptr<const TranslationVocabulary> theirs,
+      LoadTranslationVocabulary({.type = found.type, .vocabulary = path}));
+  const int64_t size = std::min(ours.size(), theirs->size());
+  for (int64_t id = 0; id < size; ++id) {
+    if (ours.Piece(id) != theirs->Piece(id)) {
+      return InvalidArgument(
+          run.source, ": tokenizer.vocabulary should have the pieces of ", path,
+          ", beside the weights of init, but piece ", id, " is ",
+          QuotedName(ours.Piece(id)), ", not ", QuotedName(theirs->Piece(id)));
+    }
   }
   return absl::OkStatus();
 }

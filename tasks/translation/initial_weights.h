@@ -14,11 +14,11 @@ namespace etc {
 // LoadTranslationWeights does, and returns a line about them. The configuration
 // beside them, or among the options of fairseq, must be of the same function as
 // the model but for residual attention and dropout, and a vocabulary beside
-// them (also as DictionaryBeside finds it) must have the same pieces as
+// them (FindTranslationTokenizer) must have the same pieces as
 // `vocabulary`.
-//   kInvalidArgument  num_attention_heads, hidden_act or layer_norm_epsilon
-//                     differ; a piece differs; errors of DictionaryBeside and
-//                     FairseqConfig
+//   kInvalidArgument  num_attention_heads, hidden_act, encoder_sublayer,
+//                     decoder_sublayer or layer_norm_epsilon differ; a piece
+//                     differs; errors of DictionaryBeside and FairseqConfig
 //   kDataLoss         CheckCheckpointFiles
 // and the errors of LoadTranslationWeights.
 absl::StatusOr<std::string> LoadInitialTranslationWeights(

@@ -105,6 +105,9 @@ struct ParallelText::Reading {
   int64_t skipped = 0;
   std::string first_skipped;
   int64_t too_long = 0;
+  // Of the pairs that are used.
+  UnknownTokens in_sources;
+  UnknownTokens in_targets;
 
   // The mistake of a pair of ids; OK: none.
   absl::Status Check(absl::Span<const int32_t> source,
@@ -120,10 +123,12 @@ absl::Status ParallelText::Reading::Check(absl::Span<const int32_t> source,
        {std::pair(source, &files.source), std::pair(target, &files.target)}) {
     const auto length = static_cast<int64_t>(ids.size());
     if (length <= 1) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(*path, ":", line,
-                       ": a sentence should have tokens, but the line is empty "
-                       "(data.on_bad_record \"skip\" passes over such pairs)"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          *path, ":", line,
+          ": a sentence should have tokens, but the line is empty",
+          options.on_bad_record == OnBadRecord::kSkip
+              ? ""
+              : " (data.on_bad_record \"skip\" passes over such pairs)"));
     }
     if (options.max_tokens > 0 && length > options.max_tokens) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -146,6 +151,10 @@ std::string ParallelText::Reading::Description() const {
     absl::StrAppend(&text, ", left out ", too_long, " of more than ",
                     options.max_source_length, " source or ",
                     options.max_target_length, " target tokens");
+  }
+  if (in_sources.unknown + in_targets.unknown > 0) {
+    absl::StrAppend(&text, ", unknown tokens ", in_sources.Percent(), " / ",
+                    in_targets.Percent());
   }
   return text;
 }
@@ -211,6 +220,8 @@ absl::Status ParallelText::AddAll(
       }
       continue;
     }
+    reading->in_sources.Add(sources[i]);
+    reading->in_targets.Add(targets[i]);
     reading->place.line = line;
     Add(reading->place, sources[i], targets[i]);
   }
@@ -238,6 +249,13 @@ absl::StatusOr<std::unique_ptr<ParallelText>> ParallelText::Open(
     text->descriptions_.push_back(reading.Description());
     if (reading.skipped + reading.too_long > 0) {
       text->left_out_.push_back(text->descriptions_.back());
+    }
+    for (const std::string& warning :
+         {reading.in_sources.Warning(source_path),
+          reading.in_targets.Warning(target_path)}) {
+      if (!warning.empty()) {
+        text->unknown_warnings_.push_back(warning);
+      }
     }
     text->files_.push_back(reading.files);
   }

@@ -79,6 +79,10 @@ class ParallelText final : public ExampleSource {
   std::string LeftOut() const override {
     return absl::StrJoin(left_out_, "; ");
   }
+  // Warns of files with many unknown tokens (UnknownTokens::Warning).
+  std::vector<std::string> Warnings() const override {
+    return unknown_warnings_;
+  }
 
   // The targets of all pairs as they stand in their files, which are read
   // again as `request` said.
@@ -87,7 +91,8 @@ class ParallelText final : public ExampleSource {
   absl::StatusOr<std::vector<std::string>> ReadTargets(
       const DataRequest& request) const;
 
-  // Lines about the files and the pairs that are not used.
+  // Lines about the files, the pairs that are not used, and the shares of
+  // unknown tokens in sources and in targets, if there are any.
   const std::vector<std::string>& descriptions() const { return descriptions_; }
 
  private:
@@ -119,6 +124,7 @@ class ParallelText final : public ExampleSource {
   std::vector<Place> places_;
   std::vector<std::string> descriptions_;
   std::vector<std::string> left_out_;  // those of files with unused pairs
+  std::vector<std::string> unknown_warnings_;
 };
 
 }  // namespace etc

@@ -15,17 +15,29 @@
 #include "base/utf8.h"
 #include "tasks/data/text_file.h"
 #include "tasks/text/sentencepiece_loader.h"
+#include "tasks/text/text_folding.h"
 
 namespace etc {
 namespace {
 
 constexpr int32_t kUnknownPiece = 3;
 constexpr int64_t kLongestLine = 64'000'000;
+// SentencePiece's training of bpe counts the characters of a word in 16 bits,
+// and crashes at more; its mark of a blank is one of them.
+constexpr int64_t kLongestBpeWord = 32'000;
+
+// Characters of a text in UTF-8.
+int64_t CountCharacters(absl::string_view text) {
+  return std::count_if(text.begin(), text.end(), [](char byte) {
+    return (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
+  });
+}
 
 // The training text, and what becomes of it, behind the module's interface.
 class Training {
  public:
-  explicit Training(const std::vector<std::string>& files) : files_(files) {}
+  explicit Training(const SentencePieceTraining& training)
+      : files_(training.files), is_bpe_(training.type == "bpe") {}
 
   SentencePieceTrainingCalls Calls() {
     return {.context = this,
@@ -104,10 +116,22 @@ class Training {
           place(),
           ": should not have U+2585 or U+0000, which SentencePiece reserves");
     }
+    if (is_bpe_ && std::ssize(line) > kLongestBpeWord) {
+      for (const absl::string_view word : SplitWhiteSpace(line)) {
+        const int64_t length = CountCharacters(word);
+        if (length > kLongestBpeWord) {
+          return InvalidArgument(
+              place(), ": a word for bpe should have at most ", kLongestBpeWord,
+              " characters, but one has ", length,
+              ": split it, or choose --type unigram");
+        }
+      }
+    }
     return absl::OkStatus();
   }
 
   const std::vector<std::string>& files_;
+  const bool is_bpe_;
   size_t index_ = 0;
   std::unique_ptr<TextFile> file_;
   absl::Status status_;
@@ -146,7 +170,7 @@ absl::StatusOr<TrainedSentencePiece> TrainSentencePiece(
     const SentencePieceTraining& training) {
   ETC_RETURN_IF_ERROR(CheckTraining(training));
   ETC_ASSIGN_OR_RETURN(const auto* const module, OpenSentencePieceModule());
-  Training run(training.files);
+  Training run(training);
   const bool trained = module->train(
       absl::StrCat("model_type=", training.type,
                    " vocab_size=", training.vocab_size,

@@ -34,8 +34,10 @@ struct TrainedSentencePiece {
 // Trains a model with one thread: the same text gives the same model.
 //   kInvalidArgument     an option out of range; a line that is not UTF-8 or
 //                        has a character that SentencePiece skips lines for
-//                        (U+0000 and U+2585), with its number; a text with too
-//                        few pieces for the vocabulary, or none
+//                        (U+0000 and U+2585), or for bpe a word of more than
+//                        32,000 characters between white space, with its
+//                        number; a text with too few pieces for the
+//                        vocabulary, or none
 //   kFailedPrecondition  see LoadSentencePieceModel
 // and errors of TextFile.
 absl::StatusOr<TrainedSentencePiece> TrainSentencePiece(

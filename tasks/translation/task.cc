@@ -124,6 +124,9 @@ absl::StatusOr<std::vector<std::string>> TranslationTask::DescribeData(
         lines.push_back(absl::StrCat(
             source == &train ? "training: " : "evaluation: ", line));
       }
+      for (const std::string& warning : text->Warnings()) {
+        lines.push_back(absl::StrCat("warning: ", warning));
+      }
     }
   }
   return lines;

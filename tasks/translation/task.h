@@ -32,6 +32,9 @@ class TranslationTask final : public Task, public ModelTask {
   absl::StatusOr<std::vector<std::string>> DescribeData(
       const ExampleSource& train, const ExampleSource& dev) const override;
   std::shared_ptr<TaskHead> MakeHead() const override;
+  std::vector<std::string> OutputSettings() const override {
+    return {"tokenizer.type", "tokenizer.vocabulary"};
+  }
   std::unique_ptr<TaskPredictions> MakePredictions() const override;
   std::string main_metric() const override { return "loss"; }
   std::string Describe(const Example& example) const override;

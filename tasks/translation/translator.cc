@@ -181,7 +181,8 @@ Translator::TranslateBatch(absl::Span<const std::vector<int32_t>> lines,
 
 absl::Status Translator::Translate(
     absl::Span<const std::vector<int32_t>> lines, const RunContext& context,
-    const Write& write, const std::function<std::string(size_t line)>& where) {
+    const Write& write, const std::function<std::string(size_t line)>& where,
+    const std::function<void(int64_t lines)>& progress) {
   std::vector<std::optional<std::vector<Translation>>> translated(lines.size());
   std::vector<size_t> order;
   for (size_t i = 0; i < lines.size(); ++i) {
@@ -227,6 +228,10 @@ absl::Status Translator::Translate(
           return absl::OkStatus();
         }));
     ETC_RETURN_IF_ERROR(write_known());
+    if (progress) {
+      progress(std::ssize(lines) - std::ssize(order) +
+               static_cast<int64_t>(begin + numbers.size()));
+    }
   }
   return absl::OkStatus();
 }

@@ -73,16 +73,18 @@ class Translator {
   // Translates encoded lines in batches of about equal lengths, and calls
   // write(line, translations, best first) for each in their order, as soon as
   // those before are known. A line without tokens has one empty translation.
-  // where(line) is its name in messages.
+  // where(line) is its name in messages; progress(lines) is called after each
+  // batch with the number of lines that are translated, unless it is null.
   //   kAborted    a line without a translation, since its logits are not
   //               finite; those before it are written
   //   kCancelled  `context` was stopped
   // and the errors of `write`.
   using Write = std::function<absl::Status(
       size_t line, const std::vector<Translation>& translations)>;
-  absl::Status Translate(absl::Span<const std::vector<int32_t>> lines,
-                         const RunContext& context, const Write& write,
-                         const std::function<std::string(size_t line)>& where);
+  absl::Status Translate(
+      absl::Span<const std::vector<int32_t>> lines, const RunContext& context,
+      const Write& write, const std::function<std::string(size_t line)>& where,
+      const std::function<void(int64_t lines)>& progress = nullptr);
 
   int64_t batch_size() const { return options_.batch_size; }
   const TranslationVocabulary& vocabulary() const { return *vocabulary_; }

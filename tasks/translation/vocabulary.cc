@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <new>
-#include <system_error>
 #include <unordered_map>
 #include <utility>
 
@@ -13,14 +11,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "base/directory.h"
 #include "base/file.h"
-#include "base/file_operations.h"
-#include "base/path_lookup.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "etc/encoder_decoder/config.h"
@@ -232,17 +228,38 @@ absl::Status CheckSpecials(const TranslationVocabulary& vocabulary,
 
 }  // namespace
 
+void UnknownTokens::Add(absl::Span<const int32_t> ids) {
+  tokens += std::ssize(ids) - std::count(ids.begin(), ids.end(), kEndId);
+  unknown += std::count(ids.begin(), ids.end(), kUnknownId);
+}
+
+std::string UnknownTokens::Percent() const {
+  return absl::StrFormat("%.1f %%",
+                         100.0 * static_cast<double>(unknown) /
+                             static_cast<double>(std::max<int64_t>(tokens, 1)));
+}
+
+std::string UnknownTokens::Warning(absl::string_view name) const {
+  constexpr int64_t kFewest = 20;  // tokens for each unknown one
+  return unknown * kFewest <= tokens
+             ? ""
+             : absl::StrCat(name, ": ", Percent(),
+                            " of the tokens are unknown to the vocabulary, "
+                            "which should be of this language; text for a "
+                            "dictionary should be in its pieces");
+}
+
 absl::StatusOr<std::shared_ptr<const TranslationVocabulary>>
 LoadTranslationVocabulary(const TokenizerConfig& config) {
-  if (config.vocabulary.empty()) {
-    return absl::InvalidArgumentError(
-        "tokenizer.vocabulary should name a file, but is empty");
-  }
   if (config.type != "sentencepiece" && config.type != "dictionary") {
     return absl::InvalidArgumentError(absl::StrCat(
         "tokenizer.type should be \"sentencepiece\" or \"dictionary\" for "
         "translation, but is \"",
         config.type, "\""));
+  }
+  if (config.vocabulary.empty()) {
+    return absl::InvalidArgumentError(
+        "tokenizer.vocabulary should name a file, but is empty");
   }
   ETC_ASSIGN_OR_RETURN(const std::string contents,
                        ReadFile(config.vocabulary, kMostVocabularyBytes));
@@ -256,46 +273,6 @@ LoadTranslationVocabulary(const TokenizerConfig& config) {
   auto vocabulary = std::make_shared<SentencePieceVocabulary>(std::move(model));
   ETC_RETURN_IF_ERROR(CheckSpecials(*vocabulary, config.vocabulary));
   return vocabulary;
-}
-
-absl::StatusOr<std::string> DictionaryBeside(const std::string& weights) {
-  std::error_code error;
-  const std::string folder = std::filesystem::is_directory(weights, error)
-                                 ? weights
-                                 : FolderOf(weights);
-  const std::string joint = folder + "/dict.txt";
-  ETC_ASSIGN_OR_RETURN(const bool has_joint, EntryExists(joint));
-  if (has_joint) {
-    return joint;
-  }
-  std::vector<std::string> paths;
-  for (std::filesystem::directory_iterator entry(folder, error), end;
-       !error && entry != end; entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    std::error_code ignored;
-    if (absl::StartsWith(name, "dict.") && absl::EndsWith(name, ".txt") &&
-        !entry->is_directory(ignored)) {
-      paths.push_back(entry->path().string());
-    }
-  }
-  if (error) {
-    return ErrnoStatus(error.value(), "list", folder);
-  }
-  std::sort(paths.begin(), paths.end());
-  std::string contents;  // of the first one
-  for (const std::string& path : paths) {
-    ETC_ASSIGN_OR_RETURN(std::string lines,
-                         ReadFile(path, kMostVocabularyBytes));
-    if (path == paths.front()) {
-      contents = std::move(lines);
-    } else if (lines != contents) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          paths.front(), " and ", path,
-          " should be equal, the joint vocabulary of both languages, but "
-          "differ"));
-    }
-  }
-  return paths.empty() ? std::string() : paths.front();
 }
 
 }  // namespace etc

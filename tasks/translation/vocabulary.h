@@ -13,6 +13,20 @@
 
 namespace etc {
 
+// Tokens of a text, and those of them that a vocabulary does not know.
+struct UnknownTokens {
+  int64_t tokens = 0;
+  int64_t unknown = 0;
+
+  // Adds the ids of a line, of which an end is not counted.
+  void Add(absl::Span<const int32_t> ids);
+  // "45.1 %"
+  std::string Percent() const;
+  // A warning about the text `name`; empty unless more than one token in twenty
+  // is unknown.
+  std::string Warning(absl::string_view name) const;
+};
+
 // The joint vocabulary of both languages: text to ids and back. Ids 0 to 3 are
 // <s>, <pad>, </s> and <unk> (etc/encoder_decoder/config.h). All methods may be
 // called from several threads.
@@ -48,13 +62,6 @@ class TranslationVocabulary {
 // and the errors of reading a file.
 absl::StatusOr<std::shared_ptr<const TranslationVocabulary>>
 LoadTranslationVocabulary(const TokenizerConfig& config);
-
-// The dictionary of fairseq beside weights, a file or a directory: dict.txt, or
-// the first of files dict.LANGUAGE.txt, which are equal if the vocabulary is
-// joint. Empty if there is none.
-//   kInvalidArgument  files dict.LANGUAGE.txt that differ
-// and the errors of reading a file or listing the directory.
-absl::StatusOr<std::string> DictionaryBeside(const std::string& weights);
 
 }  // namespace etc
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace etc {
@@ -13,16 +14,21 @@ namespace etc {
 
 // One question of a QAngaroo WikiHop file (doc/wikihop.md 1.2).
 struct WikihopRecord {
-  std::string id;
+  std::string id = {};
   // Relation and subject, as in the file: "country_of_citizenship ann lee".
-  std::string query;
+  std::string query = {};
   // Stripped and in lower case, in the order of the file. Never empty.
-  std::vector<std::string> candidates;
+  std::vector<std::string> candidates = {};
   // Documents, as in the file.
-  std::vector<std::string> supports;
+  std::vector<std::string> supports = {};
   // Index of the first candidate that is the answer; none if the record has no
   // field "answer", as in data to predict for.
-  std::optional<int32_t> label;
+  std::optional<int32_t> label = std::nullopt;
+
+  // Texts, which should be UTF-8.
+  static constexpr auto kTexts =
+      std::make_tuple(&WikihopRecord::id, &WikihopRecord::query,
+                      &WikihopRecord::candidates, &WikihopRecord::supports);
 };
 
 }  // namespace etc

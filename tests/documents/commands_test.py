@@ -48,6 +48,9 @@ def copies(modes):
 PREPARATION = {
     'doc/attention_analysis.md': copies({'demo': 'sum', 'off': 'off',
                                          'sum': 'sum'}),
+    'doc/distributed.md': [
+        "realetc tokenize 'books/*.txt' --format text --documents 2 "
+        '--vocabulary vocab.txt --output corpus.tokens'],
     'doc/predicting.md': copies({'demo': 'sum'}),
     'doc/reports.md': copies({'off': 'off', 'sum': 'sum'}),
     'tasks/classify/README.md': [

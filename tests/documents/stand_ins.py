@@ -301,7 +301,9 @@ def write_hugging_face_bert(folder, vocabulary, activation='gelu'):
       'hidden_dropout_prob': 0.1, 'attention_probs_dropout_prob': 0.1,
       'pad_token_id': 0}))
   write(folder / 'vocab.txt', ''.join(f'{piece}\n' for piece in vocabulary))
-  write(folder / 'tokenizer_config.json', json.dumps({'do_lower_case': True}))
+  # The class says that words of more than 100 characters are [UNK].
+  write(folder / 'tokenizer_config.json', json.dumps(
+      {'do_lower_case': True, 'tokenizer_class': 'BertTokenizer'}))
   write_safetensors(folder / 'model.safetensors',
                     bert_tensors(len(vocabulary)))
 

@@ -60,7 +60,7 @@ TEST(DataMistakesTest, InDataFilesAreClear) {
       {Data("[]"), run, {"data.train", "data.json"}},
       {nullptr,
        run + " --set data.train='[\".\"]'",
-       {". should be a regular file", "directory"}},
+       {". is a directory: name its files"}},
       {nullptr, run + " --set data.dev='[\"dev.json\"]'", {"dev.json"}},
       {nullptr,
        run + " --set data.train='[\"vocab.txt\"]'",

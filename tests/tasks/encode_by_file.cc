@@ -9,7 +9,8 @@
 // long_output, global_output, and of text b pieces.b [pieces, 3], the id, first
 // byte and end of each, and sentences.b, the sentence of each token. Of
 // EmbedText it has document.b, parts.b, ranges.b [parts, 2], first byte and end
-// of each, and unread.b, the pieces and sentences that were cut.
+// of each, and unread.b, the pieces and sentences that were cut; with the
+// pooling kMean it has mean_document.b and mean_parts.b.
 #include <c10/core/InferenceMode.h>
 #include <torch/types.h>
 #include <torch/utils.h>
@@ -51,6 +52,8 @@ torch::Tensor PiecesOf(const EncodedText& text) {
 absl::Status AddVectors(const LoadedEncoder& loaded, const std::string& text,
                         size_t number, NamedTensors* tensors) {
   ETC_ASSIGN_OR_RETURN(const EmbeddedText vectors, EmbedText(loaded, text));
+  ETC_ASSIGN_OR_RETURN(const EmbeddedText means,
+                       EmbedText(loaded, text, {.pooling = Pooling::kMean}));
   std::vector<int64_t> ranges;
   for (const auto& [begin, end] : vectors.ranges) {
     ranges.insert(ranges.end(), {begin, end});
@@ -58,6 +61,8 @@ absl::Status AddVectors(const LoadedEncoder& loaded, const std::string& text,
   tensors->insert(
       {{absl::StrCat("document.", number), vectors.document},
        {absl::StrCat("parts.", number), vectors.parts},
+       {absl::StrCat("mean_document.", number), means.document},
+       {absl::StrCat("mean_parts.", number), means.parts},
        {absl::StrCat("ranges.", number),
         torch::tensor(ranges, torch::kInt64).view({-1, 2})},
        {absl::StrCat("unread.", number),

@@ -22,7 +22,8 @@ struct OddTask {
   nlohmann::json (*record)(OddRecords* odd);
   // Draws its options, each as likely as not.
   nlohmann::json (*options)(OddRecords* odd);
-  // Changes lengths that do not go with the options; may be null.
+  // Raises lengths, which begin at 1, above those that the task refuses
+  // (Benchmark::Lengths); null: it refuses none.
   void (*fit)(OddRecords* odd, FinetuneConfig* config) = nullptr;
   // The fields of a record that hold answers.
   std::vector<std::string> answers;

@@ -236,7 +236,10 @@ class OddRecordsTest
                               config.data.max_global_length));
     const auto entry = FindTask(task_name);
     const auto task = (*entry)->make(config, tokenizer);
-    EXPECT_TRUE(task.ok()) << task.status();
+    if (!task.ok()) {
+      ADD_FAILURE() << task.status() << "; OddTask::fit should prevent it";
+      return false;
+    }
     bool is_used = false;
     EXPECT_NO_THROW({
       const auto examples = Examples(**task, odd);

@@ -151,6 +151,22 @@ TEST_F(RealetcTest, WarnsOfATableRoundedUp) {
   }
 }
 
+// The vocabulary of the large models is not published.
+TEST_F(RealetcTest, TakesTheRowsThatAPresetGuessesFromTheVocabulary) {
+  nlohmann::json config = Config();
+  config["model"]["preset"] = "large";
+  config["model"].erase("vocab_size");
+  const std::string path = WriteConfig(config);
+  const Result trained = Run("finetune " + path);
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const auto model = nlohmann::json::parse(
+      Contents(directory_.File("run/seed-1/checkpoints/best/etc_config.json")));
+  EXPECT_EQ(model["vocab_size"], 19);
+  const Result ended = Run("finetune --resume " + path);
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_EQ(Run("inspect --record 0 --config " + path).code, 0);
+}
+
 TEST_F(RealetcTest, CountsTheExamplesOfTrainingData) {
   const std::string sample = absl::StrCat(ETC_SOURCE_DIR, "/tasks/nq/sample/");
   const Result result = Run(absl::StrCat(

@@ -1,13 +1,19 @@
 // The benchmarks as a library, against the program: the same scores,
-// predictions and mistakes. Training is tested in tests/tasks/train.
+// predictions and mistakes; several runs in a process, and what they leave of
+// its state. Training is tested in tests/tasks/train.
 #include "tasks/run_task.h"
 
+#include <ATen/Parallel.h>
+#include <c10/util/Exception.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <atomic>
 #include <cstdlib>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -169,6 +175,82 @@ TEST_F(RunTaskTest, StopsAndGoesOn) {
   EXPECT_TRUE(resumed->finished);
 }
 
+// With the dropout of the default model, 0.1.
+TEST_F(RunTaskTest, TrainsTheSameWeightsBesideAnotherRun) {
+  const std::string config = WriteConfig(Config());
+  const auto weights = [&](const std::string& name) {
+    const std::string output = directory_.File(name);
+    const auto result = FinetuneTask(
+        {.config = config, .overrides = {"train.steps=8", "output=" + output}});
+    EXPECT_TRUE(result.ok()) << result.status();
+    return Contents(output + "/seed-1/checkpoints/last/model.safetensors");
+  };
+  const std::string alone = weights("alone");
+  EXPECT_NE(alone, "");
+  std::string one;
+  std::string other;
+  std::thread first([&] { one = weights("one"); });
+  std::thread second([&] { other = weights("other"); });
+  first.join();
+  second.join();
+  EXPECT_TRUE(one == alone);
+  EXPECT_TRUE(other == alone);
+}
+
+TEST_F(RunTaskTest, LeavesGeneratorAndThreadsAsTheyWere) {
+  at::set_num_threads(2);
+  torch::manual_seed(42);
+  const torch::Tensor expected = torch::rand({3});
+
+  torch::manual_seed(42);
+  Tuned({"train.threads=1"});
+  EXPECT_EQ(at::get_num_threads(), 2);
+  EXPECT_TRUE(torch::equal(torch::rand({3}), expected));
+
+  torch::manual_seed(42);
+  const auto evaluated = EvaluateTask({.checkpoint = run_, .threads = 3});
+  ASSERT_TRUE(evaluated.ok()) << evaluated.status();
+  EXPECT_EQ(at::get_num_threads(), 2);
+  EXPECT_TRUE(torch::equal(torch::rand({3}), expected));
+}
+
+TEST_F(RunTaskTest, StopsARunThatWaitsForAnother) {
+  const std::atomic<bool> stop = true;
+  absl::Status waited;
+  const auto tuned = FinetuneTask(
+      {.config = WriteConfig(Config()),
+       .callbacks = {.message = [&](const std::string&) {
+         std::thread([&] {
+           waited = EvaluateTask({.callbacks = {.stop = &stop}}).status();
+         }).join();
+         // In this thread it would wait for itself.
+         EXPECT_THROW(static_cast<void>(EvaluateTask({})), c10::Error);
+       }}});
+  ASSERT_TRUE(tuned.ok()) << tuned.status();
+  EXPECT_TRUE(absl::IsCancelled(waited)) << waited;
+}
+
+TEST_F(RunTaskTest, ResumesBeginsOrReplacesARunAsAsked) {
+  const auto code = [&](FinetuneTaskOptions options) {
+    options.config = WriteConfig(Config());
+    return FinetuneTask(options).status().code();
+  };
+  EXPECT_EQ(code({.resume = true}), absl::StatusCode::kNotFound);
+  EXPECT_EQ(code({.resume_or_begin = true}), absl::StatusCode::kOk);
+  EXPECT_EQ(code({}), absl::StatusCode::kAlreadyExists);
+  const std::vector<std::string> slower = {"train.learning_rate=1e-6"};
+  EXPECT_EQ(code({.overrides = slower, .resume = true}),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(code({.overrides = slower,
+                  .resume = true,
+                  .allow_changes = {"train.learning_rate"}}),
+            absl::StatusCode::kOk);
+  EXPECT_EQ(code({.resume = true, .overwrite = true}),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({.overrides = slower, .overwrite = true}),
+            absl::StatusCode::kOk);
+}
+
 TEST_F(RunTaskTest, SaysWhatIsWrong) {
   EXPECT_EQ(
       FinetuneTask({.config = directory_.File("none.json")}).status().code(),
@@ -179,6 +261,9 @@ TEST_F(RunTaskTest, SaysWhatIsWrong) {
   EXPECT_EQ(
       EvaluateTask({.checkpoint = directory_.File("none")}).status().code(),
       absl::StatusCode::kNotFound);
+  Tuned();
+  EXPECT_EQ(EvaluateTask({.checkpoint = run_, .threads = -5}).status().code(),
+            absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(ScoreTask("wikihopp", "a", "b").status().code(),
             absl::StatusCode::kNotFound);
 }

@@ -194,8 +194,24 @@ TEST_F(SurroundingsTest, GoesOnWithoutReaders) {
                          directory_.File("code"), "; } 2>&1 | true")),
       0);
   // Its result could not be printed, but is there.
-  EXPECT_EQ(Contents(directory_.File("code")), "1\n");
+  EXPECT_EQ(Contents(directory_.File("code")), "141\n");
   EXPECT_TRUE(std::filesystem::exists(directory_.File("run/summary.json")));
+}
+
+TEST_F(SurroundingsTest, EndsSilentlyWhereItsReaderHasLeft) {
+  const std::string config = WriteConfig(Config());
+  std::array<int, 2> ends = {};
+  ASSERT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
+  close(ends[0]);
+  for (const std::string& arguments :
+       {std::string("--version"), std::string("fields"),
+        "inspect --record 0 --config " + config}) {
+    const pid_t child = Begin(absl::StrSplit(arguments, ' '),
+                              [&] { dup2(ends[1], STDOUT_FILENO); });
+    EXPECT_EQ(End(child), 128 + SIGPIPE) << arguments;
+    EXPECT_EQ(Contents(directory_.File("stderr")), "") << arguments;
+  }
+  close(ends[1]);
 }
 
 TEST_F(SurroundingsTest, SaysThatItsOutputCannotBeWritten) {

@@ -298,7 +298,8 @@ absl::StatusOr<TokenStoreSettings> ParseTokenStoreSettings(
 
 absl::Status CheckSameTokenizer(const TokenStoreSettings& store,
                                 const TokenStoreSettings& run,
-                                const std::string& path) {
+                                const std::string& path,
+                                const std::string& vocabulary) {
   nlohmann::json ours = ToJson(store);
   nlohmann::json theirs = ToJson(run);
   ours.emplace(kWordPieceOptions, "{}");
@@ -312,9 +313,8 @@ absl::Status CheckSameTokenizer(const TokenStoreSettings& store,
       return absl::FailedPreconditionError(absl::StrCat(
           path, ": the store was made with another tokenizer than the run's: ",
           "its ", field, " is ", JsonText(ours[field]), ", the run's ",
-          JsonText(theirs[field]),
-          "; run realetc tokenize with the vocabulary ",
-          "and settings of the run"));
+          JsonText(theirs[field]), "; run realetc tokenize --vocabulary ",
+          vocabulary, ", with the settings of the run"));
     }
   }
   return absl::OkStatus();

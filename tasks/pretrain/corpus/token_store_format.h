@@ -46,11 +46,13 @@ absl::StatusOr<TokenStoreSettings> ParseTokenStoreSettings(
     absl::string_view json, const std::string& source);
 
 // Checks that ids of the store at `path` mean the same as in a run with `run`,
-// whose `sentences` do not matter.
+// whose `sentences` do not matter. The message names `vocabulary`, the file of
+// the run.
 //   kFailedPrecondition  they do not; the message has the first difference
 absl::Status CheckSameTokenizer(const TokenStoreSettings& store,
                                 const TokenStoreSettings& run,
-                                const std::string& path);
+                                const std::string& path,
+                                const std::string& vocabulary);
 
 // The file of a token store, version 2 (doc/pretraining.md 10, step 1). One
 // file, so that one renaming makes it appear and no half of it can be mixed

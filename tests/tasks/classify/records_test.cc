@@ -81,6 +81,8 @@ TEST(TableReaderTest, ReadsWhatRfc4180Says) {
             (Rows{{"aaa", "b\"bb", "c,\""}}));
   EXPECT_EQ(*Csv("a,b\n,\n\"\",\" x \""), (Rows{{"", ""}, {"", " x "}}));
   EXPECT_EQ(*Csv("a\n\nb"), (Rows{{""}, {"b"}}));
+  EXPECT_EQ(*Csv("a,b\n\nx,\"\n\"\r\n\r\n\nu,v"),
+            (Rows{{"x", "\n"}, {"u", "v"}}));
   EXPECT_THAT(*Csv("a,b\n"), IsEmpty());
 }
 
@@ -100,7 +102,7 @@ TEST(TableReaderTest, SaysWhereATableIsWrong) {
            {"a,b\nx,y\n1,2,3\n",
             "f:3: the row has 3 fields, but the header names 2 columns: \"a\", "
             "\"b\""},
-           {"a,b\n\nx,y", "f:2: the row has 1 field"},
+           {"a,b\n\nx,y\n\nx", "f:5: the row has 1 field"},
            {"a,b\n\"x\ny\",z\nx\n", "f:4: the row has 1 field"},
            {"a,b\nx,\"y\nz\n\nu,v\n",
             "f:2: the quote that begins field 2 is never closed"},
@@ -110,7 +112,8 @@ TEST(TableReaderTest, SaysWhereATableIsWrong) {
            {"a,b\nx\ry,z\n", "f:2: field 1 has a carriage return"},
            {"a,b,a\n", "f:1: the column \"a\" is there twice"},
            {"a,b\nx,y\n" + nul + ",z\n", "f:3: there should be no NUL bytes"},
-           {"a,b\nx,y\nx,\xE9\n", "f:3: the line should be UTF-8"},
+           {"a,b\nx,y\nx,\xE9\n",
+            "f:3: the line should be UTF-8, but is not; `iconv -f cp1252"},
            {"\xFF\xFE"
             "a",
             "f should be UTF-8, but begins as UTF-16"},
@@ -270,6 +273,33 @@ TEST(ClassifyRecordsTest, ReadADefaultFieldOnlyForOneThing) {
     EXPECT_FALSE(numbered->front().has_id);
     EXPECT_EQ(numbered->front().id, "0");
   }
+}
+
+TEST(ClassifyRecordsTest, HaveNoSecondTextWhereNoneIsSaidToHaveOne) {
+  const nlohmann::json single = {{"text_b", ""}};
+  for (const auto& [name, text] :
+       {std::pair("d.csv", "text,text_b\na,b\n"),
+        std::pair("d.jsonl", R"({"text": "a", "text_b": "b"})")}) {
+    EXPECT_THAT(Message(Read(name, text, single).status()),
+                HasSubstr("text_b should be absent: classify.text_b is \"\""));
+  }
+  for (const auto& [name, text] :
+       {std::pair("d.csv", "text,text_b\na,\n"),
+        std::pair("d.csv", "text\na\n"),
+        std::pair("d.jsonl", R"({"text": "a", "text_b": null})")}) {
+    EXPECT_TRUE(Read(name, text, single).ok()) << text;
+  }
+}
+
+TEST(ClassifyRecordsTest, MayHaveNullBesideOtherTexts) {
+  const nlohmann::json two = {{"text", {"title", "text"}}};
+  const auto records = Read("d.jsonl", R"({"title": null, "text": "b"})", two);
+  ASSERT_TRUE(records.ok()) << records.status();
+  EXPECT_THAT(records->front().texts, ElementsAre("b"));
+  EXPECT_THAT(
+      Message(
+          Read("d.jsonl", R"({"title": null, "text": null})", two).status()),
+      HasSubstr("title and text should have a text, but has none"));
 }
 
 TEST(ClassifyRecordsTest, HaveNoLabelOfWhiteSpaceAlone) {
@@ -468,7 +498,7 @@ TEST(ClassifyDataTest, IsDescribedByItsLabels) {
                     {{"labels", {"x", "y", "z"}}}),
               ElementsAre("training: 3 documents, 2 labels: \"x\" 2, \"y\" 1",
                           "evaluation: 2 documents, 1 without an answer, 1 "
-                          "label: \"x\" 1",
+                          "label: \"x\" 1 (always \"x\": accuracy 1.0000)",
                           "warning: no training document has the label \"z\""));
   EXPECT_THAT(
       lines("text,label\na,Good\nb,good\nc,\" GOOD\"\nd,bad\ne,b ad\n",
@@ -483,6 +513,13 @@ TEST(ClassifyDataTest, IsDescribedByItsLabels) {
       lines("text,label\na,1\nb,2.5\n", "text\nc\n", {{"type", "number"}}),
       ElementsAre("training: 2 documents, numbers from 1 to 2.5",
                   "evaluation: 1 document, 1 without an answer"));
+  EXPECT_THAT(
+      lines("text,text_b,label\na,b,x\nc,d,y\n",
+            "text,text_b,label\ne,f,x\ng,,y\n", {{"labels", {"x", "y"}}}),
+      ElementsAre("training: 2 pairs, 2 labels: \"x\" 1, \"y\" 1",
+                  "evaluation: 2 documents, 1 pair among them, 2 "
+                  "labels: \"x\" 1, \"y\" 1 (always \"x\": accuracy "
+                  "0.5000)"));
 }
 
 // --- What options take from the training data --------------------------------
@@ -516,8 +553,9 @@ class ClassifyCompletionTest : public testing::Test {
 TEST_F(ClassifyCompletionTest, CollectsLabelsAndWeights) {
   EXPECT_EQ(*Complete({{"class_weights", "balanced"}}),
             (nlohmann::json{{"labels", {"a", "b"}},
+                            {"text_b", ""},
                             {"class_weights", {{"a", 2.0}, {"b", 4.0 / 6}}}}));
-  const nlohmann::json listed = {{"labels", {"b", "a"}}};
+  const nlohmann::json listed = {{"labels", {"b", "a"}}, {"text_b", ""}};
   EXPECT_EQ(*Complete(listed), listed);
   // A second time, as when a run is resumed, it is as it was.
   EXPECT_EQ(*Complete(*Complete({{"class_weights", "balanced"}})),
@@ -533,9 +571,9 @@ TEST_F(ClassifyCompletionTest, MeasuresNumbers) {
   ASSERT_TRUE(json.ok()) << json.status();
   EXPECT_EQ((*json)["mean"], 20);
   EXPECT_EQ((*json)["deviation"], 10);
-  EXPECT_EQ(
-      (*Complete({{"type", "number"}, {"mean", 0}, {"deviation", 1}})),
-      (nlohmann::json{{"type", "number"}, {"mean", 0}, {"deviation", 1}}));
+  const nlohmann::json given = {
+      {"type", "number"}, {"mean", 0}, {"deviation", 1}, {"text_b", ""}};
+  EXPECT_EQ(*Complete(given), given);
 }
 
 TEST_F(ClassifyCompletionTest, HasADeviationOfOneWhereNumbersAreEqual) {
@@ -570,7 +608,34 @@ TEST_F(ClassifyCompletionTest, LeavesOutWhatIsHeldOut) {
   EXPECT_EQ(
       *Complete({{"class_weights", "balanced"}}),
       (nlohmann::json{{"labels", {"a", "b"}},
+                      {"text_b", ""},
                       {"class_weights", {{"a", 5.0 / 6}, {"b", 5.0 / 4}}}}));
+}
+
+TEST_F(ClassifyCompletionTest, FindsOutWhetherRecordsArePairs) {
+  const auto text_b = [this](const std::string& rows,
+                             const nlohmann::json& json) {
+    train_ = rows;
+    const auto completed = Complete(json);
+    EXPECT_TRUE(completed.ok()) << completed.status();
+    return completed->value("text_b", "not noted");
+  };
+  const nlohmann::json none = nlohmann::json::object();
+  EXPECT_EQ(text_b("text,text_b,label\nx,u,a\ny,,b\n", none), "text_b");
+  EXPECT_EQ(text_b("text,label\nx,a\ny,b\n", none), "");
+  EXPECT_EQ(text_b("text,text_b,label\nx,,a\ny,,b\n", none), "");
+  // An option has the last word, and a field may be another one's.
+  EXPECT_EQ(text_b("text,also,label\nx,u,a\ny,v,b\n", {{"text_b", "also"}}),
+            "also");
+  EXPECT_EQ(text_b("text,text_b,label\nx,u,a\ny,v,b\n",
+                   {{"text", {"text", "text_b"}}}),
+            "not noted");
+  // Some lines alone have the field.
+  EXPECT_EQ(text_b(R"({"text": "x", "text_b": "u", "label": "a"}
+{"text": "y", "label": "b"}
+)",
+                   {{"format", "json"}}),
+            "not noted");
 }
 
 TEST(ClassifyStratumTest, IsTheFirstOfSeveralLabels) {
@@ -719,6 +784,63 @@ TEST(ClassifyPredictionTest, IsWrittenAndReadBack) {
     EXPECT_EQ((*read)[i].first, predictions[i].first);
     EXPECT_EQ((*read)[i].second.answer, predictions[i].second.answer);
   }
+  EXPECT_EQ(Classify().FileContents({.predictions = *read}), text);
+}
+
+TEST(ClassifyPredictionTest, KeepsItsProbabilitiesInTheOrderOfTheLabels) {
+  const std::string line =
+      R"({"id":"a","label":"yes","probabilities":{"yes":0.75,"no":0.25}})";
+  TemporaryDirectory directory;
+  const Classify classify(Options({{"labels", {"yes", "no"}}}));
+  const auto read =
+      classify.ReadPredictions(directory.Write("p.jsonl", line + "\n"));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(classify.PredictionJson("a", read->front().second), line);
+  for (const char* probabilities : {"[0.5]", R"({"yes": "much"})"}) {
+    EXPECT_THAT(
+        Message(classify
+                    .ReadPredictions(directory.Write(
+                        "bad.jsonl", absl::StrCat(R"({"id":"a","label":"no",)",
+                                                  R"("probabilities":)",
+                                                  probabilities, "}")))
+                    .status()),
+        HasSubstr("record 0.probabilities should"));
+  }
+}
+
+TEST(ClassifyPredictionTest, SaysWhatWasTruncated) {
+  const ById<ClassifyPrediction> predictions = {
+      {"a", {{.labels = {"x"}}, {{"x", 1.0}}}},
+      {"b", {{.labels = {"x"}}, {{"x", 1.0}}}}};
+  const std::string text = Classify().FileContents(
+      {.predictions = predictions,
+       .truncated = {{}, {TruncatedPart{.unit = "pieces", .count = 854}}}});
+  EXPECT_EQ(text,
+            R"({"id":"a","label":"x","probabilities":{"x":1.0}}
+{"id":"b","label":"x","probabilities":{"x":1.0},"truncated":{"pieces":854}}
+)");
+  TemporaryDirectory directory;
+  EXPECT_TRUE(
+      Classify().ReadPredictions(directory.Write("p.jsonl", text)).ok());
+}
+
+// The labels stand in the file as another threshold chose them.
+TEST(ClassifyPredictionTest, IsChosenAnewByTheThresholdOfTheOptions) {
+  TemporaryDirectory directory;
+  const std::string path = directory.Write(
+      "p.jsonl",
+      R"({"id":"a","labels":[],"probabilities":{"y":0.3,"x":0.4,"z":0.2}}
+{"id":"b","labels":["w"]}
+)");
+  const auto labels = [&](nlohmann::json options) {
+    options["type"] = "several";
+    const auto read = Classify(Options(options)).ReadPredictions(path);
+    EXPECT_TRUE(read.ok()) << read.status();
+    EXPECT_THAT(read->at(1).second.answer.labels, ElementsAre("w"));
+    return read->at(0).second.answer.labels;
+  };
+  EXPECT_THAT(labels({{"threshold", 0.3}}), ElementsAre("x", "y"));
+  EXPECT_THAT(labels(nlohmann::json::object()), IsEmpty());
 }
 
 TEST(ClassifyPredictionTest, CountsALabelOnce) {
@@ -793,6 +915,30 @@ TEST(ClassifyScoreTest, OfSeveralLabelsIsF1AndExactMatch) {
                           Pair("macro_f1", DoubleEq(4.0 / 9)),
                           Pair("exact_match", DoubleEq(2.0 / 3))));
   EXPECT_THAT(scores.diagnostics, Contains(Pair("support[a]", 2.0)));
+}
+
+// With the largest probability F1 is 2 * 1 / (1 + 3), with two 2 * 1 / (2 + 3),
+// with four, as two are equal, 2 * 3 / (4 + 3), with all 2 * 3 / (6 + 3).
+TEST(ClassifyScoreTest, OfSeveralLabelsFindsTheBestThreshold) {
+  const ById<ClassifyAnswer> gold = {
+      {"0", {.type = ClassifyType::kSeveral, .labels = {"a", "b"}}},
+      {"1", {.type = ClassifyType::kSeveral, .labels = {"b"}}}};
+  ById<ClassifyPrediction> predictions = {
+      {"0",
+       {{.type = ClassifyType::kSeveral, .labels = {"a"}},
+        {{"a", 1.0}, {"b", 0.4}, {"c", 0.3}}}},
+      {"1",
+       {{.type = ClassifyType::kSeveral},
+        {{"a", 0.45}, {"b", 0.4}, {"c", 0.1}}}}};
+  const Metrics found =
+      ScoreClassify(gold, predictions, ClassifyType::kSeveral).metrics;
+  EXPECT_THAT(found, Contains(Pair("micro_f1", DoubleEq(0.5))));
+  EXPECT_THAT(found, Contains(Pair("best_micro_f1", DoubleEq(6.0 / 7))));
+  EXPECT_THAT(found, Contains(Pair("best_micro_f1_thresh", DoubleEq(0.35))));
+  // Not of files that have none.
+  predictions.back().second.probabilities.clear();
+  EXPECT_THAT(ScoreClassify(gold, predictions, ClassifyType::kSeveral).metrics,
+              Not(Contains(Pair("best_micro_f1", testing::_))));
 }
 
 TEST(ClassifyScoreTest, OfNumbersIsCorrelationAndDistance) {

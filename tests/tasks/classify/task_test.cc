@@ -454,6 +454,34 @@ TEST_F(ClassifyRunTest, KeepsTheLabelsWithTheCheckpoint) {
   EXPECT_TRUE(json["probabilities"].contains(json["label"]));
 }
 
+// A misspelt column would leave half of each pair unread.
+TEST_F(ClassifyRunTest, PredictsForPairsWhereItWasTrainedOnThem) {
+  const auto predict = [this](const std::string& rows) {
+    return EvaluateTask({.checkpoint = directory_.File("run"),
+                         .data = {directory_.Write("new.csv", rows)},
+                         .device = "cpu"})
+        .status();
+  };
+  const std::string config = WriteConfig(nlohmann::json::object());
+  directory_.Write("train.csv", "text,text_b,label\na,b,x\nb,a,y\n");
+  directory_.Write("dev.tsv", "text\ttext_B\tlabel\na\tb\tx\n");
+  EXPECT_THAT(Message(FinetuneTask({.config = config}).status()),
+              HasSubstr("dev.tsv has no column \"text_b\""));
+  directory_.Write("dev.tsv", "text\ttext_b\tlabel\na\tb\tx\n");
+  ASSERT_TRUE(FinetuneTask({.config = config}).ok());
+  EXPECT_THAT(Message(predict("text,text_B\na,b\n")),
+              HasSubstr("new.csv has no column \"text_b\""));
+  EXPECT_TRUE(predict("text,text_b\na,b\nb,\n").ok());
+
+  std::filesystem::remove_all(directory_.File("run"));
+  directory_.Write("train.csv", "text,label\na,x\nb,y\n");
+  directory_.Write("dev.tsv", "text\tlabel\na\tx\n");
+  ASSERT_TRUE(FinetuneTask({.config = config}).ok());
+  EXPECT_TRUE(predict("text\na\n").ok());
+  EXPECT_THAT(Message(predict("text,text_b\na,b\n")),
+              HasSubstr("new.csv:2: text_b should be absent"));
+}
+
 TEST_F(ClassifyRunTest, ResumesWithTheSameLabels) {
   directory_.Write("train.csv", "text,label\na,x\nb,y\n");
   directory_.Write("dev.tsv", "text\tlabel\na\tx\n");
@@ -666,7 +694,8 @@ TEST_F(ClassifyRunTest, HoldsOutAShareOfEachLabel) {
                             HasSubstr("training: 32 documents, 2 labels: "
                                       "\"x\" 24, \"y\" 8"),
                             HasSubstr("evaluation: 8 documents, 2 labels: "
-                                      "\"x\" 6, \"y\" 2")}));
+                                      "\"x\" 6, \"y\" 2 (always \"x\": "
+                                      "accuracy 0.7500)")}));
   // The checkpoint is evaluated on the records that were held out of its
   // training.
   const auto evaluated =

@@ -13,6 +13,7 @@
 #include "nlohmann/json.hpp"
 #include "tasks/analysis/analysis_run.h"
 #include "tests/support/realetc_program.h"
+#include "tests/tasks/translation/toy_language.h"
 
 namespace etc {
 namespace {
@@ -137,6 +138,25 @@ TEST_F(AttentionCommandTest, ReadsPlainText) {
   EXPECT_EQ(examples("--paragraphs"), 2);
   EXPECT_FALSE(std::filesystem::exists(Output("text") + "/entropy_all.svg"));
   EXPECT_EQ(examples("--max-examples 1 --max-rows 2"), 1);
+}
+
+TEST_F(AttentionCommandTest, LooksAtEncodersOnly) {
+  const ToyLanguage language(&directory_);
+  nlohmann::json config = language.Config();
+  config["train"]["epochs"] = 1;
+  const std::string run = directory_.File("translation");
+  config["output"] = run;
+  ASSERT_EQ(Run("train " + WriteConfig(config)).code, 0);
+  const std::string arguments = absl::StrCat(
+      run, " --data ", language.Files("dev").front(), " --output ");
+  ExpectRefusal(arguments + Output("none"),
+                "is of translation: attention looks at encoders only");
+  ExpectRefusal(
+      absl::StrCat("--compare ", checkpoint_, " ", arguments, Output("none")),
+      "is of translation: attention looks at encoders only");
+  EXPECT_THAT(
+      Run(absl::StrCat("document ", arguments, Output("page.html"))).err,
+      HasSubstr("is of translation: document looks at encoders only"));
 }
 
 // Bad records are left out as `evaluate` leaves them out.

@@ -104,6 +104,17 @@ TEST_F(AverageCommandTest, RefusesPlacesWithoutCheckpoints) {
   ExpectMistake(several + " --last 1",
                 absl::StrCat(several, " has several seeds; name one of them: ",
                              several, "/seed-1, ", several, "/seed-2"));
+  config["train"]["seeds"] = {1};
+  config["grid"] = {{"residual_attention", {"off", "mean"}}};
+  config["output"] = directory_.File("grid");
+  ASSERT_EQ(Run("finetune " + WriteConfig(config)).code, 0);
+  const std::string grid = directory_.File("grid");
+  const Result refused = Run("average " + grid + " --last 1");
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err,
+              testing::ContainsRegex(absl::StrCat(
+                  grid, " has several runs; name one of them: ", grid,
+                  "/[^/]*mean/seed-1, ", grid, "/[^/]*off/seed-1")));
 }
 
 TEST_F(AverageCommandTest, ReplacesNothing) {

@@ -368,9 +368,43 @@ TEST_F(HeldOutCommandTest, TakesFieldsThatSayHowFilesAreRead) {
     EXPECT_THAT(refused.err,
                 HasSubstr(absl::StrCat("--set ", other,
                                        " should set one of the fields that say "
-                                       "how the data of classify are read: "
-                                       "classify.format, ")));
+                                       "how the data of classify are read or "
+                                       "answers decoded: classify.format, ")));
   }
+}
+
+// Every label is likely enough by a small threshold, none by a large one.
+TEST_F(EvaluateCommandTest, DecodesByAThresholdOfItsOwn) {
+  json config = Config();
+  const std::string data =
+      directory_.Write("docs.csv", "text,label\noslo,x;y\nrome,y\nlima,x\n");
+  config["task"] = "classify";
+  config["classify"] = {{"type", "several"}};
+  config["data"] = {{"train", {data}}, {"dev", {data}}};
+  ASSERT_EQ(Run("finetune " + WriteConfig(config)).code, 0);
+  const std::string output = directory_.File("p.jsonl");
+  const std::string predict =
+      absl::StrCat("predict ", run_, " --data ", data, " --output ", output);
+  const auto micro_f1 = [&](const std::string& threshold) {
+    const std::string set = " --set classify.threshold=" + threshold;
+    const Result evaluated = Run("evaluate --json " + run_ + set);
+    EXPECT_EQ(evaluated.code, 0) << evaluated.err;
+    EXPECT_EQ(Run(predict + set).code, 0);
+    const std::string score =
+        absl::StrCat("score classify --json ", data, " ", output, " --config ",
+                     directory_.File("run.json"), set);
+    const Result scored = Run(score);
+    EXPECT_EQ(scored.code, 0) << scored.err;
+    // The same of a file that was decoded by another threshold.
+    EXPECT_EQ(Run(predict).code, 0);
+    EXPECT_EQ(Run(score).out, scored.out);
+    const json scores = json::parse(evaluated.out);
+    EXPECT_EQ(json::parse(scored.out)["micro_f1"], scores["micro_f1"]);
+    return scores.value("micro_f1", -1.0);
+  };
+  // 4 of 6 are right.
+  EXPECT_DOUBLE_EQ(micro_f1("0.000001"), 0.8);
+  EXPECT_EQ(micro_f1("0.999999"), 0);
 }
 
 // Runs `realetc predict` with a trained model.

@@ -2,10 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
@@ -18,6 +22,23 @@ using nlohmann::json;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
+
+// A safetensors file with one more tensor, of one integer.
+std::string WithTensor(const std::string& bytes, const std::string& name) {
+  constexpr size_t kBegin = sizeof(uint64_t);
+  uint64_t size = 0;
+  std::memcpy(&size, bytes.data(), kBegin);
+  json header = json::parse(bytes.substr(kBegin, size));
+  const std::string data = bytes.substr(kBegin + size);
+  header[name] = {{"dtype", "I32"},
+                  {"shape", {1}},
+                  {"data_offsets", {data.size(), data.size() + 4}}};
+  const std::string text = header.dump();
+  size = text.size();
+  std::string begin(kBegin, '\0');
+  std::memcpy(begin.data(), &size, kBegin);
+  return absl::StrCat(begin, text, data, std::string(4, '\0'));
+}
 
 class ImportCommandTest : public RealetcTest {
  protected:
@@ -71,6 +92,23 @@ TEST_F(ImportCommandTest, PrintsASummaryUnlessVerbose) {
   EXPECT_THAT(verbose.out,
               AllOf(HasSubstr("embedding.token.weight"),
                     HasSubstr("transposed"), HasSubstr(brief.out)));
+}
+
+TEST_F(ImportCommandTest, CountsTensorsThatAreNoWeights) {
+  ASSERT_EQ(Run("import " + source_ + " " + target_).code, 0);
+  std::string bytes = Contents(target_ + "/model.safetensors");
+  EXPECT_THAT(Run("import " + target_ + " --dry-run").out,
+              HasSubstr("; 0 tensors dropped\n"));
+  for (const auto& [name, text] :
+       {std::pair("embeddings.position_ids", ", 1 that is no weight ignored\n"),
+        std::pair("global_step", ", 2 that are no weights ignored\n")}) {
+    bytes = WithTensor(bytes, name);
+    directory_.Write("target/model.safetensors", bytes);
+    const Result result = Run("import " + target_ + " --dry-run");
+    EXPECT_EQ(result.code, 0) << result.err;
+    EXPECT_THAT(result.out,
+                HasSubstr("; 0 tensors dropped" + std::string(text)));
+  }
 }
 
 TEST_F(ImportCommandTest, SaysWhereGatesBegin) {

@@ -82,6 +82,11 @@ TEST_F(OutputFileTest, OfTokenizeIsNoTextAndNoVocabulary) {
                              " --mask-piece [unused0] --vocabulary ",
                              vocabulary, " --output ", link),
                 "--output should name a file, but " + link + " is a directory");
+  ExpectRefused(
+      absl::StrCat("tokenize --format text ", text,
+                   " --mask-piece [unused0] --vocabulary ", vocabulary,
+                   " --output ", directory_.File("ids.gz")),
+      "ids.gz, but nothing is packed here");
   for (const auto& [name, contents] : before) {
     EXPECT_EQ(Contents(directory_.File(name)), contents) << name;
   }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,8 @@ using testing::StartsWith;
 class Service {
  public:
   // `err` is the file of its standard error.
-  Service(const std::string& run, const std::string& err) {
+  Service(const std::string& run, const std::string& err,
+          const std::string& data = "-", const std::string& output = "-") {
     std::array<int, 2> to = {};
     std::array<int, 2> from = {};
     EXPECT_EQ(pipe(to.data()), 0);
@@ -46,8 +48,8 @@ class Service {
       for (const int descriptor : {to[0], to[1], from[0], from[1]}) {
         close(descriptor);
       }
-      execl(ETC_PROGRAM, "realetc", "predict", run.c_str(), "--data", "-",
-            "--output", "-", nullptr);
+      execl(ETC_PROGRAM, "realetc", "predict", run.c_str(), "--data",
+            data.c_str(), "--output", output.c_str(), nullptr);
       _exit(1);
     }
     close(to[0]);
@@ -168,6 +170,56 @@ TEST_F(PredictLinesTest, AnswersEachLineAtOnceAsTheFileDoes) {
   EXPECT_EQ(service.ReadLine(), "");
   EXPECT_EQ(service.Wait(), 0);
   EXPECT_THAT(Contents(err_), HasSubstr("6 records\n"));
+}
+
+TEST_F(PredictLinesTest, SaysInBothWhatWasTruncated) {
+  const std::string lines =
+      "{\"text\": \"oslo\", \"label\": \"x\"}\n"
+      "{\"text\": \"oslo rome lima mira\", \"label\": \"y\"}\n";
+  const std::string data = directory_.Write("docs.jsonl", lines);
+  json config = Config();
+  config["task"] = "classify";
+  config["data"] = {{"train", {data}}, {"dev", {data}}, {"max_long_length", 4}};
+  config["train"]["batch_size"] = 2;
+  config["output"] = directory_.File("documents");
+  const Result result = Run("finetune " + WriteConfig(config));
+  ASSERT_EQ(result.code, 0) << result.err;
+  const std::string run = directory_.File("documents");
+  const std::string output = directory_.File("p.jsonl");
+  ASSERT_EQ(
+      Run(absl::StrCat("predict ", run, " --data ", data, " --output ", output))
+          .code,
+      0);
+  Service service(run, err_);
+  service.Write(lines);
+  service.CloseInput();
+  const std::string first = service.ReadLine();
+  const std::string second = service.ReadLine();
+  EXPECT_EQ(Contents(output), absl::StrCat(first, "\n", second, "\n"));
+  EXPECT_THAT(first, Not(HasSubstr("truncated")));
+  EXPECT_THAT(second, testing::EndsWith(",\"truncated\":{\"pieces\":2}}"));
+  EXPECT_EQ(service.Wait(), 0);
+}
+
+// A file is written at the end, unlike the lines of a pipe.
+TEST_F(PredictLinesTest, SaysThatAStoppedPredictionWritesNothing) {
+  json many = json::array();
+  for (int i = 0; i < 20'000; ++i) {
+    many.push_back(records_.front());
+    many.back()["id"] = absl::StrCat("q", i);
+  }
+  const std::string data = directory_.Write("many.json", many.dump());
+  const std::string output = directory_.File("p.json");
+  Service service(run_, err_, data, output);
+  for (int i = 0;
+       i < 6000 && Contents(err_).find("device: ") == std::string::npos; ++i) {
+    usleep(10'000);
+  }
+  service.Signal(SIGTERM);
+  EXPECT_EQ(service.Wait(), 1);
+  EXPECT_THAT(Contents(err_), HasSubstr("realetc: the prediction was stopped, "
+                                        "and nothing is written; "));
+  EXPECT_FALSE(std::filesystem::exists(output));
 }
 
 TEST_F(PredictLinesTest, GoesOnAfterABadLineAndFailsAtTheEnd) {

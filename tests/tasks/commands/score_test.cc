@@ -84,6 +84,52 @@ TEST_F(ScoreCommandTest, TakesOptionsOfTheTask) {
                         "the task, tokens.NAME"));
 }
 
+// Thresholds choose among the probabilities of labels and the n-best answers.
+TEST_F(ScoreCommandTest, DecodesFilesAnewOrSaysThatTheyAreFinal) {
+  const std::string rows =
+      directory_.Write("dev.csv", "id,text,label\na,t,x;y\n");
+  const std::string labels = directory_.Write(
+      "p.jsonl",
+      R"({"id":"a","labels":["x"],"probabilities":{"x":0.9,"y":0.4}})");
+  const auto score = [&](const std::string& arguments) {
+    return Run("score --json " + arguments);
+  };
+  const std::string several = absl::StrCat("classify ", rows, " ", labels,
+                                           " --set classify.type=several");
+  EXPECT_DOUBLE_EQ(
+      nlohmann::json::parse(score(several).out).value("micro_f1", -1.0),
+      2.0 / 3);
+  const Result lower = score(several + " --set classify.threshold=0.3");
+  EXPECT_EQ(lower.code, 0) << lower.err;
+  EXPECT_EQ(nlohmann::json::parse(lower.out).value("micro_f1", -1.0), 1);
+  directory_.Write("p.jsonl", R"({"id":"a","labels":["x"]})");
+  ExpectMistake(
+      absl::StrCat("score ", several, " --set classify.threshold=0.3"),
+      absl::StrCat("--set classify.threshold changes nothing of the prediction "
+                   "for a in ",
+                   labels, ", which is final"));
+
+  const std::string gold = directory_.Write(
+      "dev-v2.0.json",
+      R"({"version":"v2.0","data":[{"title":"t","paragraphs":[{"context":"c d",)"
+      R"("qas":[{"id":"a","question":"q","is_impossible":false,)"
+      R"("answers":[{"text":"c","answer_start":0}]}]}]}]})");
+  const std::string texts = directory_.Write("texts.json", R"({"a": ""})");
+  const std::string nbest =
+      directory_.Write("nbest.json",
+                       R"({"a": [{"text": "", "start_logit": 1, "end_logit": 1},
+                {"text": "c", "start_logit": 0, "end_logit": 0}]})");
+  const std::string set = " --set squad.null_score_diff_threshold=3";
+  const Result answered = score(absl::StrCat("squad ", gold, " ", nbest, set));
+  EXPECT_EQ(answered.code, 0) << answered.err;
+  EXPECT_EQ(nlohmann::json::parse(answered.out).value("f1", -1.0), 100);
+  ExpectMistake(absl::StrCat("score squad ", gold, " ", texts, set),
+                "--set squad.null_score_diff_threshold changes nothing");
+  ExpectMistake(absl::StrCat("score squad ", gold, " ", nbest,
+                             " --set squad.n_best_size=3"),
+                "--set squad.n_best_size changes nothing");
+}
+
 // One annotator decides, but by the official rules two have to agree.
 TEST_F(ScoreCommandTest, TakesTheRulesOfTheConfiguration) {
   const std::string answer =
@@ -206,6 +252,21 @@ TEST_F(ScoreCommandTest, RefusesOptionsThatDecideNothing) {
     ExpectMistake(absl::StrCat("score ", option, translation),
                   " excludes translation", /*code=*/2);
   }
+}
+
+TEST_F(ScoreCommandTest, RefusesTranslationsWithTheirScores) {
+  const std::string gold = directory_.Write("gold", "a\nb\n");
+  ExpectMistake(
+      absl::StrCat("score translation ",
+                   directory_.Write("scored", "1\t-0.5\ta\n2\t-0.25\tb\n"), " ",
+                   gold),
+      "scored: should have text alone");
+  EXPECT_EQ(Run(absl::StrCat("score translation ",
+                             directory_.Write("one", "1\ta\nb\n"), " ", gold))
+                .code,
+            0);
+  ExpectMistake("score translation " + gold,
+                "see realetc score translation --help", /*code=*/2);
 }
 
 TEST_F(ScoreCommandTest, RefusesTranslationsThatAreNoPairs) {

@@ -29,7 +29,7 @@ TEST_F(TrainCommandTest, TriesARunAndWritesNothing) {
   EXPECT_EQ(tried.code, 0) << tried.err;
   EXPECT_THAT(
       tried.out,
-      AllOf(HasSubstr(run_ + ": 2 updates on 6 examples, "),
+      AllOf(HasSubstr(run_ + ": 2 updates on 6 records, "),
             HasSubstr("\n  micro-batch: 2 examples, "),
             HasSubstr("\n  evaluation: 6 examples of 6 records, "),
             HasSubstr("\n  time: about "), HasSubstr("\n  memory: about "),
@@ -174,6 +174,64 @@ TEST_F(TrainCommandTest, BeginsARunOrGoesOnByOneCommand) {
   ExpectMistake(command + " --allow-changes train",
                 "--allow-changes requires --resume or --resume-or-begin",
                 /*code=*/2);
+}
+
+TEST_F(TrainCommandTest, EvaluatesAndSavesInitWithoutAnUpdate) {
+  ASSERT_EQ(Run("finetune " + WriteConfig(Config())).code, 0);
+  const std::string second = directory_.File("second");
+  nlohmann::json config = Config();
+  config["init"] = run_;
+  config["output"] = second;
+  config["train"]["steps"] = 0;
+  config["train"]["batch_size"] = 7;  // more than the examples
+  const std::string path = WriteConfig(config);
+  const Result tried = Run("finetune --dry-run " + path);
+  EXPECT_EQ(tried.code, 0) << tried.err;
+  EXPECT_THAT(tried.out, AllOf(HasSubstr(": 0 updates on 6 records, "),
+                               Not(HasSubstr("micro-batch")),
+                               HasSubstr("at most 1 evaluation\n")));
+  const Result made = Run("finetune " + path);
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr(" after 0 of 0 updates, " + second +
+                                  "/seed-1/checkpoints/best\n"));
+  EXPECT_EQ(Run("evaluate " + second).out, Run("evaluate " + run_).out);
+  const Result ended = Run("finetune --resume " + path);
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_EQ(ended.out, made.out);
+
+  config.erase("init");
+  config["output"] = directory_.File("third");
+  ExpectMistake("finetune " + WriteConfig(config), "train.steps is 0, ");
+  config["init"] = run_;
+  config["task"] = "classify";
+  const std::string data =
+      directory_.Write("docs.csv", "text,label\nx,a\ny,b\n");
+  config["data"] = {{"train", {data}}, {"dev", {data}}};
+  const Result random = Run("finetune " + WriteConfig(config));
+  EXPECT_EQ(random.code, 1);
+  EXPECT_THAT(random.err, HasSubstr("train.steps is 0, but head: "));
+  EXPECT_FALSE(fs::exists(directory_.File("third/seed-1/checkpoints/last")));
+}
+
+// To read them may take minutes.
+TEST_F(TrainCommandTest, FindsThatInitDoesNotFitBeforeItReadsTheData) {
+  ASSERT_EQ(Run("finetune " + WriteConfig(Config())).code, 0);
+  nlohmann::json config = Config();
+  config["init"] = run_;
+  config["output"] = directory_.File("second");
+  config["model"]["hidden_size"] = 16;
+  const std::string path = WriteConfig(config);
+  const std::string gone = directory_.File("gone.json");
+  for (const std::string command : {"finetune ", "finetune --dry-run "}) {
+    const Result result = Run(command + path + " --set data.train=" + gone);
+    EXPECT_EQ(result.code, 1);
+    EXPECT_THAT(result.err,
+                AllOf(HasSubstr("hidden_size should be 16, but is 8"),
+                      HasSubstr("; --set model={} takes the sizes of init\n"),
+                      Not(HasSubstr("gone.json"))));
+  }
+  const Result taken = Run("finetune " + path + " --set 'model={}'");
+  EXPECT_EQ(taken.code, 0) << taken.err;
 }
 
 // --overwrite would remove them before they are read.

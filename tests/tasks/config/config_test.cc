@@ -7,8 +7,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <filesystem>
 #include <ostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -143,6 +146,29 @@ TEST(FinetuneConfigTest, AVocabularyThatIsNamedHasItsOwnOptions) {
   EXPECT_THAT(read("").status().message(), HasSubstr("do_lower_case"));
 }
 
+TEST(FinetuneConfigTest, RefusesAnotherTypeOfTokenizerThanThatOfInit) {
+  TemporaryDirectory init;
+  init.Write("etc_config.json", R"({"vocab_size": 5})");
+  init.Write("vocab.txt", kVocabulary);
+  const auto read = [&](const std::string& tokenizer) {
+    return FromText(absl::StrCat(R"({"task": "wikihop", "init": ")",
+                                 init.path(), R"(", "tokenizer": {)", tokenizer,
+                                 "}}"));
+  };
+  EXPECT_TRUE(read(R"("type": "wordpiece")").ok());
+  EXPECT_EQ(
+      read(R"("type": "huggingface")").status().message(),
+      absl::StrCat("run.json: tokenizer.type is \"huggingface\", but init, ",
+                   init.path(),
+                   ", has vocab.txt (\"wordpiece\"): leave tokenizer.type "
+                   "out, or name a vocabulary"));
+  // Without a vocabulary there, one is asked for when it is loaded.
+  std::filesystem::remove(init.File("vocab.txt"));
+  const auto none = read(R"("type": "wordpiece")");
+  ASSERT_TRUE(none.ok()) << none.status();
+  EXPECT_EQ(none->tokenizer.vocabulary, "");
+}
+
 // --- The model --------------------------------------------------------------
 
 TEST(FinetuneConfigTest, LetsInlineFieldsDecideOverTheModelFile) {
@@ -204,6 +230,30 @@ TEST(FinetuneConfigTest, TakesTheModelOfTheInitialCheckpoint) {
     EXPECT_EQ(config->model.residual_attention, "off");
     EXPECT_THAT(config->warnings, ElementsAre(HasSubstr("\"pooler\"")));
   }
+}
+
+TEST(FinetuneConfigTest, TakesWhatAPresetGuessesFromInit) {
+  TemporaryDirectory directory;
+  directory.Write("etc_config.json",
+                  R"({"vocab_size": 50358, "relative_pos_max_distance": 24,
+                      "relative_vocab_size": 52})");
+  using Sizes = std::pair<int64_t, int64_t>;
+  const auto sizes = [](const std::string& init, const std::string& model) {
+    const auto config =
+        FromText(absl::StrCat(R"({"task": "wikihop", "init": ")", init,
+                              R"(", "model": )", model, "}"));
+    EXPECT_TRUE(config.ok()) << config.status();
+    return Sizes(config->model.vocab_size,
+                 config->model.relative_vocab_size.value_or(0));
+  };
+  EXPECT_EQ(sizes(directory.path(), R"({"preset": "large"})"),
+            Sizes(50358, 52));
+  EXPECT_EQ(sizes(directory.path(),
+                  R"({"preset": "large", "vocab_size": 50300,
+                      "relative_vocab_size": 60})"),
+            Sizes(50300, 60));
+  EXPECT_EQ(sizes(directory.path(), R"({"preset": "base"})"), Sizes(30522, 32));
+  EXPECT_EQ(sizes("/nowhere", R"({"preset": "large"})"), Sizes(50265, 64));
 }
 
 // config.json of HuggingFace's BERT.
@@ -313,6 +363,10 @@ TEST(FinetuneConfigTest, TakesAFieldOutByNull) {
   EXPECT_EQ(config->task_options.dump(), R"({"x":1})");
   EXPECT_TRUE(config->grid.empty());
   EXPECT_EQ(config->model.relative_vocab_size, std::nullopt);
+  const auto unset = read({"model.preset=null", "model.vocab_size=7"});
+  ASSERT_TRUE(unset.ok()) << unset.status();
+  EXPECT_EQ(unset->model.vocab_size, 7);
+  EXPECT_FALSE(unset->json["model"].contains("preset"));
   EXPECT_EQ(read({"train.epcohs=null"}).status().message(),
             "--set train.epcohs=null: there is no such field; did you mean "
             "\"train.epochs\"?");
@@ -517,7 +571,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadConfig{R"({"train": {"batch_size": 2, "micro_batch_size": 3}})",
                   {"train.micro_batch_size", "batch_size (2)", "3"}},
         BadConfig{R"({"train": {"epochs": 0}})", {"train.epochs"}},
-        BadConfig{R"({"train": {"steps": 0}})", {"train.steps"}},
+        BadConfig{R"({"train": {"steps": -1}})", {"train.steps"}},
         BadConfig{R"({"train": {"num_train_examples": 0}})",
                   {"train.num_train_examples"}},
         BadConfig{R"({"train": {"max_examples": -1}})", {"train.max_examples"}},

@@ -127,7 +127,7 @@ TEST(FieldListTest, SaysTypesDefaultsAndBounds) {
   EXPECT_THAT(text_of("train.learning_rate"),
               HasSubstr("(number; default 5e-5; more than 0)"));
   EXPECT_THAT(text_of("train.steps"),
-              HasSubstr("(whole number or null; default null; at least 1, at "
+              HasSubstr("(whole number or null; default null; at least 0, at "
                         "most 1e12)"));
   EXPECT_THAT(text_of("train.precision"),
               HasSubstr("default \"fp32\"; \"fp32\" or \"bf16\")"));

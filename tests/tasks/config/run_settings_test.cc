@@ -113,7 +113,7 @@ TEST(RunSettingsTest, RefusesAChangeOfTheModelTheOptionsAndTheSeed) {
   EXPECT_THAT(CheckSameSettings(then, Settings(config), {}).status().ToString(),
               AllOf(HasSubstr("another toy.margin: it began with 1.5, now it "
                               "is 2; nor with another toy.more: it began with "
-                              "not noted, now it is true"),
+                              "the default, now it is true"),
                     HasSubstr("add --allow-changes toy.margin toy.more")));
   const RunFiles none;
   EXPECT_THAT(
@@ -209,6 +209,35 @@ TEST(RunSettingsTest, TakesFieldsThatWereNotThereForTheirDefaults) {
         HasSubstr(pre ? "model.sublayer: it began with \"pre_norm\""
                       : "model.sublayer: it began with \"post_norm\""));
   }
+}
+
+// Earlier versions did not note it; the data decide it, and are compared.
+TEST(RunSettingsTest, TakesASecondTextThatWasNotNotedForThatOfTheData) {
+  FinetuneConfig config = Config();
+  config.task = "classify";
+  config.task_options = {{"labels", {"a", "b"}}};
+  const nlohmann::json then = Settings(config);
+  for (const char* text_b : {"", "text_b"}) {
+    config.task_options["text_b"] = text_b;
+    EXPECT_THAT(*CheckSameSettings(then, Settings(config), {}), IsEmpty());
+  }
+  config.task_options["text_b"] = "claim";
+  EXPECT_FALSE(CheckSameSettings(then, Settings(config), {}).ok());
+}
+
+TEST(RunSettingsTest, AllowsTheResidualModeOfAllPathsByTheOneField) {
+  FinetuneConfig config = Config();
+  config.encoder_decoder.emplace();
+  const nlohmann::json then = Settings(config);
+  config.residual_attention = "gate";
+  config.encoder_decoder->encoder_residual_attention = "gate";
+  config.encoder_decoder->decoder_residual_attention = "gate";
+  config.encoder_decoder->cross_residual_attention = "gate";
+  const nlohmann::json now = Settings(config);
+  EXPECT_FALSE(CheckSameSettings(then, now, {}).ok());
+  EXPECT_THAT(*CheckSameSettings(then, now, {"residual_attention"}), SizeIs(4));
+  EXPECT_FALSE(
+      CheckSameSettings(then, now, {"model.cross_residual_attention"}).ok());
 }
 
 // A trial on some of the records is told apart from a run on all, and a run on

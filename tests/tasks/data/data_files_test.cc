@@ -90,6 +90,13 @@ TEST_F(FindDataFilesTest, NamesAPatternThatMatchesNothing) {
             "there is no file that matches " + pattern);
 }
 
+TEST_F(FindDataFilesTest, AsksForTheFilesOfADirectory) {
+  const absl::Status status = FindDataFiles({directory_.path()}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr(directory_.path() + " is a directory: name its files"));
+}
+
 TEST_F(FindDataFilesTest, NamesADirectoryThatCannotBeRead) {
   std::filesystem::create_directory(directory_.File("x"));
   directory_.Write("x/dev", "");

@@ -113,6 +113,22 @@ TEST(RecordFileTest, SaysWhereARecordIs) {
   EXPECT_EQ(file->Where(1), path + ": record 1");
 }
 
+TEST(RecordFileTest, KnowsTheLineOfARecordWhereEachLineIsOne) {
+  TemporaryDirectory directory;
+  const std::vector<std::pair<std::string, int64_t>> lines = {
+      {"{}\n{}\n", 2}, {"{}\r\n{}", 2}, {"\n{}\n{}", 0}, {"{}\n\n{}", 0},
+      {"{\n}\n{}", 0}, {"{}\n{\n}", 0}, {"[{},\n{}]", 0}};
+  for (const auto& [contents, line] : lines) {
+    const std::string path = directory.Write("a.json", contents);
+    const auto file = RecordFile::Open(path);
+    ASSERT_TRUE(file.ok()) << file.status();
+    EXPECT_EQ(file->LineOf(1), line) << contents;
+    const auto same = RecordFile::OpenByIndex(path, file->Index(), {});
+    ASSERT_TRUE(same.ok()) << same.status();
+    EXPECT_EQ(same->LineOf(1), line) << contents;
+  }
+}
+
 TEST(RecordFileTest, RefusesAnIndexThatIsNotThere) {
   TemporaryDirectory directory;
   const auto file = RecordFile::Open(directory.Write("a.json", "[{}]"));

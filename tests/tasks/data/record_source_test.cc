@@ -16,7 +16,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "base/json_reader.h"
 #include "base/random.h"
+#include "base/status_macros.h"
+#include "nlohmann/json.hpp"
 #include "tests/support/gzip_member.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/tasks/data/thread_group.h"
@@ -135,6 +138,45 @@ TEST_F(RecordSourceTest, NamesTheFirstFileThatIsMalformed) {
     ASSERT_THAT(std::string(source.status().message()),
                 StartsWith(first + ":"));
   }
+}
+
+TEST_F(RecordSourceTest, NamesTheLineOfASyntaxError) {
+  const std::string path =
+      directory_.Write("a.jsonl", "{\"b\": 1}\n{\"b\": 01}\n");
+  const auto parse = [](const std::string& record, const std::string& where) {
+    return ParseJson(record, where).status();
+  };
+  const ExampleMaker make =
+      [&](const std::string& record,
+          const std::string& where) -> absl::StatusOr<Examples> {
+    ETC_RETURN_IF_ERROR(parse(record, where));
+    return Examples();
+  };
+  const RecordChecker check =
+      [&](const std::string& record,
+          const std::string& where) -> absl::StatusOr<CheckedRecord> {
+    ETC_RETURN_IF_ERROR(parse(record, where));
+    return absl::InvalidArgumentError(where + ".c is missing");
+  };
+  const auto streamed = RecordSource::Open({.patterns = {path}}, make, check);
+  ASSERT_TRUE(streamed.ok()) << streamed.status();
+  auto records = ReadJsonRecords(path, {});
+  ASSERT_TRUE(records.ok()) << records.status();
+  const FileRecordSource in_memory(*std::move(records), make, check);
+  const std::string place = path + ":2:8: syntax error";
+  for (const OfficialRecords* const source :
+       {static_cast<const OfficialRecords*>(streamed->get()),
+        static_cast<const OfficialRecords*>(&in_memory)}) {
+    EXPECT_THAT(
+        std::string(source->Make(RequestForEvaluation(1)).status().message()),
+        StartsWith(place));
+    EXPECT_THAT(std::string(source->Check(1).status().message()),
+                StartsWith(place));
+    EXPECT_EQ(source->Check(0).status().message(),
+              path + ": record 0.c is missing");
+  }
+  EXPECT_THAT(std::string(ForEachRecord(path, parse).message()),
+              StartsWith(place));
 }
 
 TEST_F(RecordSourceTest, NamesAPatternWithoutFiles) {

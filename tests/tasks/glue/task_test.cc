@@ -491,8 +491,31 @@ class HuggingFaceHeadTest : public testing::Test {
     if (!row[0].is_array()) {
       return torch::tensor(row.get<std::vector<double>>());
     }
-    return torch::stack({torch::tensor(row[0].get<std::vector<double>>()),
-                         torch::tensor(row[1].get<std::vector<double>>())});
+    std::vector<torch::Tensor> outputs;
+    for (const auto& values : row) {
+      outputs.push_back(torch::tensor(values.get<std::vector<double>>()));
+    }
+    return torch::stack(outputs);
+  }
+
+  // Compares the outputs of each token by the tensors "head.<name>.*".
+  void ExpectSameOutputsOfTokens(const std::string& model_name,
+                                 const std::string& head) {
+    TaskModel model = Start(model_name);
+    const auto reader = TensorReader::Open(directory_.File(model_name));
+    ASSERT_TRUE(reader.ok()) << reader.status();
+    const torch::Tensor weight = *reader->Read("head." + head + ".weight");
+    const torch::Tensor bias = *reader->Read("head." + head + ".bias");
+    const torch::NoGradGuard no_gradients;
+    for (size_t b = 0; b < kRows; ++b) {
+      const torch::Tensor states =
+          TextStates(model.encoder()->forward(RowOf(b).input))[0];
+      const torch::Tensor logits =
+          torch::matmul(weight, states.t()) + bias.unsqueeze(1);
+      const torch::Tensor expected = Expected(model_name, b);
+      ExpectNear(logits.slice(1, 0, expected.size(1)), expected);
+    }
+    RecordProperty("largest_error", absl::StrCat(largest_));
   }
 
   Batch RowOf(size_t b) const {
@@ -529,22 +552,13 @@ TEST_F(HuggingFaceHeadTest, ClassifiesAsItDid) {
 }
 
 TEST_F(HuggingFaceHeadTest, AnswersAsItDid) {
-  const std::string name = "BertForQuestionAnswering";
-  TaskModel model = Start(name);
-  const auto reader = TensorReader::Open(directory_.File(name));
-  ASSERT_TRUE(reader.ok()) << reader.status();
-  const torch::Tensor weight = *reader->Read("head.qa_outputs.weight");
-  const torch::Tensor bias = *reader->Read("head.qa_outputs.bias");
-  const torch::NoGradGuard no_gradients;
-  for (size_t b = 0; b < kRows; ++b) {
-    const torch::Tensor states =
-        TextStates(model.encoder()->forward(RowOf(b).input))[0];
-    const torch::Tensor logits =
-        torch::matmul(weight, states.t()) + bias.unsqueeze(1);
-    const torch::Tensor expected = Expected(name, b);
-    ExpectNear(logits.slice(1, 0, expected.size(1)), expected);
-  }
-  RecordProperty("largest_error", absl::StrCat(largest_));
+  ExpectSameOutputsOfTokens("BertForQuestionAnswering", "qa_outputs");
+}
+
+TEST_F(HuggingFaceHeadTest, LabelsTokensAsItDid) {
+  ExpectSameOutputsOfTokens("BertForTokenClassification", "classifier");
+  EXPECT_THAT(messages_,
+              testing::Contains(HasSubstr("it reads tokens, not texts")));
 }
 
 }  // namespace

@@ -16,6 +16,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/file.h"
+#include "etc/weights/convert.h"
+#include "etc/weights/export_transformers.h"
 #include "nlohmann/json.hpp"
 #include "tests/etc/weights/random_model.h"
 #include "tests/support/realetc_program.h"
@@ -26,6 +29,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 constexpr char kWords[] =
     "[PAD]\n[unused0]\n[unused1]\n[UNK]\n[CLS]\n[SEP]\n"
@@ -54,9 +58,8 @@ class TextEmbeddingTest : public RealetcTest {
 
   static EmbeddedText Embed(const LoadedEncoder& loaded,
                             const std::string& text, bool mean = false) {
-    auto vectors = EmbedText(loaded, text,
-                             {.pooling = mean ? EmbedOptions::Pooling::kMean
-                                              : EmbedOptions::Pooling::kFirst});
+    auto vectors = EmbedText(
+        loaded, text, {.pooling = mean ? Pooling::kMean : Pooling::kFirst});
     EXPECT_TRUE(vectors.ok()) << vectors.status();
     return *std::move(vectors);
   }
@@ -91,7 +94,7 @@ TEST_F(TextEmbeddingTest, AreTheGlobalOutputsOfEtc) {
   const EmbeddedText means = Embed(loaded, text, /*mean=*/true);
   const torch::Tensor longs = output.long_output[0];
   EXPECT_EQ(longs.size(0), 13);
-  EXPECT_TRUE(Near(means.document, longs.slice(0, 1, 12).mean(0)));
+  EXPECT_TRUE(Near(means.document, longs.mean(0)));
   EXPECT_TRUE(Near(means.parts[0], longs.slice(0, 1, 7).mean(0)));
   EXPECT_TRUE(Near(means.parts[1], longs.slice(0, 7, 9).mean(0)));
   EXPECT_TRUE(Near(means.parts[2], longs.slice(0, 9, 12).mean(0)));
@@ -128,15 +131,71 @@ TEST_F(TextEmbeddingTest, AreThoseOfTheChunksOfBert) {
                                      static_cast<size_t>(end - begin)))
             .global_output[0];
     ASSERT_EQ(tokens.size(0), i == 9 ? 6 : 16);
-    const torch::Tensor states = tokens.slice(0, 1, tokens.size(0) - 1);
     const auto row = static_cast<int64_t>(i);
     EXPECT_TRUE(Near(first.parts[row], tokens[0])) << i;
-    EXPECT_TRUE(Near(mean.parts[row], states.mean(0))) << i;
-    sum += states.sum(0);
+    EXPECT_TRUE(Near(mean.parts[row], tokens.mean(0))) << i;
+    sum += tokens.sum(0);
   }
   EXPECT_EQ(first.ranges.back().end, static_cast<int64_t>(text.size()));
   EXPECT_TRUE(Near(first.document, first.parts.mean(0)));
-  EXPECT_TRUE(Near(mean.document, sum / 130));
+  EXPECT_TRUE(Near(mean.document, sum / (9 * 16 + 6)));
+}
+
+// In both forms of sentence-transformers' file, also of what is imported and
+// exported.
+TEST_F(TextEmbeddingTest, ArePooledAsSentenceTransformersSays) {
+  const std::string model = WriteModel(/*is_bert=*/true);
+  const std::string folder = directory_.File("bert/1_Pooling");
+  ASSERT_TRUE(CreateDirectories(folder).ok());
+  const auto ask = [&](const std::string& json) {
+    directory_.Write("bert/1_Pooling/config.json", json);
+  };
+  const auto stated = [&](const std::string& path) {
+    const auto vectors = EmbedText(LoadOrFail(path), "Good day.");
+    return vectors.ok() ? vectors->document : torch::Tensor();
+  };
+  ask(R"({"word_embedding_dimension": 12, "pooling_mode_cls_token": true,
+          "pooling_mode_mean_tokens": false})");
+  const LoadedEncoder loaded = LoadOrFail(model);
+  const torch::Tensor first = Embed(loaded, "Good day.").document;
+  const torch::Tensor mean = Embed(loaded, "Good day.", /*mean=*/true).document;
+  EXPECT_FALSE(Near(first, mean));
+  EXPECT_TRUE(Near(stated(model), first));
+  ask(R"({"pooling_mode": "mean", "include_prompt": true})");
+  EXPECT_TRUE(Near(stated(model), mean));
+  ask(R"({"pooling_mode_cls_token": false, "pooling_mode_mean_tokens": true,
+          "pooling_mode_max_tokens": false})");
+  EXPECT_TRUE(Near(stated(model), mean));
+  const std::string imported = directory_.File("imported");
+  const std::string exported = directory_.File("exported");
+  const std::string with_code = directory_.File("with_code");
+  ASSERT_TRUE(ImportWeights({.source = model}, imported).ok());
+  ASSERT_TRUE(
+      ExportWeights(imported, ExportFormat::kSafetensors, exported).ok());
+  ASSERT_TRUE(
+      ExportForTransformers(
+          imported, {.max_long_length = 0, .max_global_length = 16}, with_code)
+          .ok());
+  for (const std::string& path : {imported, exported, with_code}) {
+    EXPECT_TRUE(Near(stated(path), mean)) << path;
+  }
+
+  const std::string command = absl::StrCat(
+      "embed ", imported, " --data ",
+      directory_.Write("data.jsonl", "{\"text\": \"Good day.\"}\n"),
+      " --output ", directory_.File("vectors.jsonl"), " --device cpu");
+  const Result result = Run(command);
+  EXPECT_EQ(result.code, 0);
+  EXPECT_THAT(result.err, HasSubstr("pooling: mean (1_Pooling/config.json)\n"));
+  const Result chosen = Run(command + " --pooling first");
+  EXPECT_EQ(chosen.code, 0);
+  EXPECT_THAT(chosen.err, Not(HasSubstr("pooling:")));
+  ask(R"({"pooling_mode_max_tokens": true, "pooling_mode_mean_tokens": true})");
+  const auto refused = EmbedText(LoadOrFail(model), "Good day.");
+  EXPECT_THAT(refused.status().ToString(),
+              HasSubstr("bert/1_Pooling/config.json should ask for the pooling "
+                        "\"cls\" or \"mean\", but asks for \"max+mean\""));
+  EXPECT_TRUE(Near(Embed(LoadOrFail(model), "Good day.").document, first));
 }
 
 TEST_F(TextEmbeddingTest, CommandWritesJsonLines) {
@@ -222,6 +281,38 @@ TEST_F(TextEmbeddingTest, CommandReadsRecordsFromStandardInput) {
   EXPECT_THAT(mistake.err, HasSubstr("stdin: line 2.text is missing"));
 }
 
+TEST_F(TextEmbeddingTest, CommandReadsTheFieldsOfTheTraining) {
+  nlohmann::json config = Config();
+  const std::string data = directory_.Write(
+      "train.jsonl",
+      "{\"head\": \"oslo\", \"body\": \"mira\", \"label\": \"x\"}\n"
+      "{\"head\": \"rome\", \"body\": \"town\", \"label\": \"y\"}\n"
+      "{\"head\": \"lima\", \"body\": \"lives\", \"label\": \"x\"}\n");
+  config["task"] = "classify";
+  config["classify"] = {{"text", {"head", "body"}}};
+  config["data"] = {{"train", {data}}, {"dev", {data}}};
+  ASSERT_EQ(Run("finetune " + WriteConfig(config)).code, 0);
+  const std::string output = directory_.File("vectors.jsonl");
+  const std::string embed =
+      absl::StrCat("embed ", directory_.File("run"), " --data ", data,
+                   " --device cpu --threads 1 --output ", output);
+  const Result by_run = Run(embed);
+  ASSERT_EQ(by_run.code, 0) << by_run.err;
+  EXPECT_THAT(by_run.err, HasSubstr("text: head, body (classify.text"));
+  const std::string vectors = Contents(output);
+  // A file of one text has no fields.
+  const Result plain = Run(absl::StrCat(
+      "embed ", directory_.File("run"), " --data ",
+      directory_.Write("plain.txt", "mira lives"),
+      " --device cpu --threads 1 --output ", directory_.File("plain.jsonl")));
+  ASSERT_EQ(plain.code, 0) << plain.err;
+  EXPECT_THAT(plain.err, Not(HasSubstr("classify.text")));
+  ASSERT_EQ(Run(embed + " --text head body").code, 0);
+  EXPECT_EQ(Contents(output), vectors);
+  ASSERT_EQ(Run(embed + " --text body").code, 0);
+  EXPECT_NE(Contents(output), vectors);
+}
+
 TEST_F(TextEmbeddingTest, CommandTakesTheMostGlobalTokens) {
   const std::string data = directory_.Write(
       "data.jsonl", "{\"text\": \"Good day. Mira! Good day to you.\"}\n");
@@ -279,6 +370,15 @@ TEST_F(TextEmbeddingTest, CommandRefusesMistakes) {
   fails(model, good + " " + directory_.Write("plain.txt", "Mira"),
         into + " --text text",
         "plain.txt, which is no .jsonl or .json, is one text");
+  for (const char* name : {"a.csv", "a.tsv.gz", "a.conll"}) {
+    fails(model, directory_.Write(name, "text\na\n"), into,
+          absl::StrCat(name, " is a table"));
+  }
+  fails(model, directory_.Write("nul.bin", std::string("a\0", 2)), into,
+        "nul.bin should be text, but has a NUL byte");
+  fails(model,
+        directory_.Write("syntax.jsonl", "{\"text\": \"a\"}\n{\"text\": 01}\n"),
+        into, "syntax.jsonl:2:11: syntax error");
   fails(model, directory_.Write("odd.txt", "a\xff"), into,
         "odd.txt should be UTF-8, but is not");
   fails(model,

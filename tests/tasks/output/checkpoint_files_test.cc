@@ -112,6 +112,21 @@ TEST_F(CheckpointFilesTest, NamesTheFileThatIsNotAsItWasWritten) {
               HasSubstr("finetune.json is not there"));
 }
 
+// A model that is shipped is smaller without the optimizer's state.
+TEST_F(CheckpointFilesTest, NeedsTheStateOfTrainingOnlyToResume) {
+  temporary_.Write(kTrainingStateFile, "moments");
+  ASSERT_TRUE(WriteCheckpointOwner({.name = "step-1", .run = "run-1"},
+                                   temporary_.path())
+                  .ok());
+  EXPECT_TRUE(
+      CheckCheckpointFiles(temporary_.path(), CheckpointUse::kResume).ok());
+  std::filesystem::remove(temporary_.File(kTrainingStateFile));
+  EXPECT_TRUE(CheckCheckpointFiles(temporary_.path()).ok());
+  EXPECT_THAT(CheckCheckpointFiles(temporary_.path(), CheckpointUse::kResume)
+                  .ToString(),
+              HasSubstr("training_state.safetensors is not there"));
+}
+
 TEST_F(CheckpointFilesTest, SeesAFlipInTheLastByteOfALongFile) {
   std::string weights((size_t{3} << 20) + 5, 'w');
   temporary_.Write("model.safetensors", weights);
@@ -154,7 +169,7 @@ TEST(CheckpointRecordTest, ComesBackAsItWas) {
                         .scores = {{"accuracy", 0.1}, {"f1", 1.0 / 3}},
                         .weights = {{"m.safetensors",
                                      {.bytes = 7, .crc32c = 0xffffffffu}}}}},
-                      {"step-2", {.step = 2}}},
+                      {"step-2", {.step = 2, .was_best = true}}},
       .superseded = {"step-0"}};
   ASSERT_TRUE(WriteCheckpointRecord(record, temporary.path()).ok());
   const auto read = ReadCheckpointRecord(temporary.path());

@@ -173,10 +173,11 @@ TEST(CheckpointStoreTest, KeepsAnInterimOneThatWasEvaluated) {
               ElementsAre("step-00000015", "step-00000020"));
 }
 
+// All but the best of them, whose weights took a training.
 TEST(CheckpointStoreTest, DeletesTheOnesThatOnlyForgottenScoresKept) {
   const TemporaryDirectory temporary;
-  CheckpointStore store(temporary.path(),
-                        {.best = 3, .metric = {.name = "f1"}});
+  const KeptCheckpoints kept = {.best = 3, .metric = {.name = "f1"}};
+  CheckpointStore store(temporary.path(), kept);
   ASSERT_TRUE(store.TakeOver().ok());
   for (int64_t step = 1; step <= 3; ++step) {
     ASSERT_TRUE(store.Save(step, Writer("x")).ok());
@@ -188,8 +189,33 @@ TEST(CheckpointStoreTest, DeletesTheOnesThatOnlyForgottenScoresKept) {
   EXPECT_FALSE(store.best().has_value());
   EXPECT_FALSE(fs::exists(fs::symlink_status(temporary.File("best"))));
   EXPECT_EQ(SurveyCheckpoints(temporary.path()).best, "");
+  EXPECT_THAT(store.TakeMessages(),
+              ElementsAre(temporary.File("step-00000001") +
+                          " was the best so far, and is kept"));
   ASSERT_TRUE(store.Save(4, Writer("x")).ok());
-  EXPECT_THAT(StepNames(temporary.path()), ElementsAre("step-00000004"));
+  EXPECT_THAT(StepNames(temporary.path()),
+              ElementsAre("step-00000001", "step-00000004"));
+  // Also by a later start, and once another one is the best.
+  CheckpointStore later(temporary.path(), kept);
+  ASSERT_TRUE(later.TakeOver().ok());
+  ASSERT_TRUE(later.NoteEvaluation({{"f1", 0.25}}, /*is_best=*/true).ok());
+  ASSERT_TRUE(later.Save(5, Writer("x")).ok());
+  EXPECT_THAT(StepNames(temporary.path()),
+              ElementsAre("step-00000001", "step-00000004", "step-00000005"));
+}
+
+// The last one has a score again: others may take its place.
+TEST(CheckpointStoreTest, KeepsNoBestOneThatIsEvaluatedAgain) {
+  const TemporaryDirectory temporary;
+  CheckpointStore store(temporary.path(), {.metric = {.name = "f1"}});
+  ASSERT_TRUE(store.TakeOver().ok());
+  ASSERT_TRUE(store.Save(1, Writer("x")).ok());
+  ASSERT_TRUE(store.NoteEvaluation({{"f1", 0.5}}, /*is_best=*/true).ok());
+  ASSERT_TRUE(store.ForgetScores().ok());
+  ASSERT_TRUE(store.NoteEvaluation({{"f1", 0.25}}, /*is_best=*/true).ok());
+  ASSERT_TRUE(store.Save(2, Writer("x")).ok());
+  ASSERT_TRUE(store.NoteEvaluation({{"f1", 0.5}}, /*is_best=*/true).ok());
+  EXPECT_THAT(StepNames(temporary.path()), ElementsAre("step-00000002"));
 }
 
 // The checkpoint has its name, but is not in the record.

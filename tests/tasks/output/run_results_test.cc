@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "nlohmann/json.hpp"
 #include "tasks/config/run_settings.h"
+#include "tasks/output/checkpoint_files.h"
 #include "tasks/output/checkpoint_store.h"
 #include "tasks/output/find_checkpoint.h"
 #include "tasks/output/results.h"
@@ -80,7 +81,7 @@ TEST(FindCheckpointTest, TakesTheSeedWithTheLowestLoss) {
 
 // Its reader says that it is damaged.
 TEST(FindCheckpointTest, ReplacesADamagedBestOneByNoOther) {
-  const TemporaryDirectory directory;
+  TemporaryDirectory directory;
   const std::string checkpoints = directory.File("checkpoints");
   CheckpointStore store(checkpoints);
   ASSERT_TRUE(store.TakeOver().ok());
@@ -95,13 +96,34 @@ TEST(FindCheckpointTest, ReplacesADamagedBestOneByNoOther) {
     ASSERT_TRUE(
         store.NoteEvaluation({{"f1", 0.25}}, /*is_best=*/step == 4).ok());
   }
+  EXPECT_EQ(FindCheckpoint(directory.path())->reason, "the best");
   std::filesystem::resize_file(checkpoints + "/step-00000004/model.safetensors",
                                3);
-  const auto found = FindCheckpoint(directory.path());
-  ASSERT_TRUE(found.ok()) << found.status();
-  EXPECT_TRUE(std::filesystem::equivalent(found->directory,
-                                          checkpoints + "/step-00000004"))
-      << found->directory;
+  const std::string last = checkpoints + "/step-00000008";
+  const auto expect_damaged = [&](const std::string& path,
+                                  const std::string& whole) {
+    const auto found = FindCheckpoint(path);
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_TRUE(std::filesystem::equivalent(found->directory,
+                                            checkpoints + "/step-00000004"))
+        << found->directory;
+    EXPECT_EQ(found->reason, "the best (it is not whole, " + whole + " is)");
+  };
+  expect_damaged(directory.path(), last);
+  // One that was the best before it is named rather than the last.
+  std::filesystem::copy(last, checkpoints + "/step-00000002",
+                        std::filesystem::copy_options::recursive);
+  const std::string run =
+      json::parse(*ReadFile(checkpoints + "/owner.json"))["run"];
+  directory.Write("checkpoints/step-00000002/evaluation.json",
+                  R"({"step": 2, "best_step": 2})");
+  ASSERT_TRUE(WriteCheckpointOwner({.name = "step-00000002", .run = run},
+                                   checkpoints + "/step-00000002")
+                  .ok());
+  expect_damaged(directory.path(), checkpoints + "/step-00000002");
+  // Where the file system has no links.
+  std::filesystem::remove(checkpoints + "/best");
+  expect_damaged(checkpoints + "/best", checkpoints + "/step-00000002");
 }
 
 // Killed, or just begun: neither it nor its seed is called something else.

@@ -202,8 +202,8 @@ TEST_F(PretrainProgramTest, ForgetsTheScoresOnTheStoresBefore) {
   const Result resumed = Run(on_both);
   ASSERT_EQ(resumed.code, 0) << resumed.err;
   EXPECT_THAT(resumed.err,
-              AllOf(HasSubstr("the best score so far is forgotten: it was on "
-                              "other data or examples"),
+              AllOf(HasSubstr("the best score so far is forgotten: it was with "
+                              "another data.train"),
                     Not(HasSubstr("may have trained on some"))));
   const Result fewer = Run(Pretrain(kDemo, more, "run") +
                            " --resume --set train.steps=8"

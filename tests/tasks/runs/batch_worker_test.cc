@@ -43,13 +43,14 @@ TEST(BatchWorkerTest, RethrowsAnErrorThatALaterBatchDoesNotHave) {
       FinetuneConfigFromJson(ToyConfigJson("train", "dev", "output"), "toy");
   ASSERT_TRUE(config.ok()) << config.status();
   const ToyTask task(config->model);
-  BatchWorker worker(
+  const auto worker = BatchWorker::Start(
       TaskModel(EtcModel(config->model),
                 std::make_shared<ThrowingHead>(config->model.hidden_size)),
       {.batch_size = 1, .threads = 1});
+  ASSERT_TRUE(worker.ok()) << worker.status();
   const auto bad = ExampleOf(task, "bad");
   const auto good = ExampleOf(task, "good");
-  const auto requests = worker.Submit({{bad, good}, {good, good}});
+  const auto requests = (*worker)->Submit({{bad, good}, {good, good}});
   EXPECT_THROW(static_cast<void>(requests[0]->Wait()), std::runtime_error);
   const auto logits = requests[1]->Wait();
   ASSERT_TRUE(logits.ok()) << logits.status();
@@ -64,10 +65,12 @@ TEST(BatchWorkerTest, GivesAnErrorForLogitsThatAreNoNumbers) {
   const ToyTask task(config->model);
   const auto head = std::make_shared<ToyHead>(config->model.hidden_size);
   head->nan_logits_record = "broken";
-  BatchWorker worker(TaskModel(EtcModel(config->model), head),
-                     {.batch_size = 2, .threads = 1});
-  const auto requests =
-      worker.Submit({{ExampleOf(task, "broken")}, {ExampleOf(task, "whole")}});
+  const auto worker =
+      BatchWorker::Start(TaskModel(EtcModel(config->model), head),
+                         {.batch_size = 2, .threads = 1});
+  ASSERT_TRUE(worker.ok()) << worker.status();
+  const auto requests = (*worker)->Submit(
+      {{ExampleOf(task, "broken")}, {ExampleOf(task, "whole")}});
   const absl::Status broken = requests[0]->Wait().status();
   EXPECT_TRUE(absl::IsAborted(broken)) << broken;
   EXPECT_EQ(broken.message(),

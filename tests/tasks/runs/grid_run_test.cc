@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <limits>
@@ -508,6 +509,18 @@ TEST_F(GridRunTest, ReadsTheDataOnceForAllResidualModes) {
   EXPECT_EQ(reads("three", {"off", "sum", "gate"}), of_one);
   const std::string gate = "/residual_attention=gate/seed-1";
   ExpectSameRun(Output("three") + gate, Output("one") + gate);
+}
+
+TEST_F(GridRunTest, SaysOnceWhichWeightsAllRunsBeginWith) {
+  json_["train"]["steps"] = 1;
+  json_["grid"] = {{"train.learning_rate", {0.01, 0.02}}};
+  GridReporter reporter;
+  ASSERT_TRUE(Train("grid", &reporter).ok());
+  EXPECT_EQ(std::count_if(reporter.messages.begin(), reporter.messages.end(),
+                          [](const std::string& message) {
+                            return absl::StrContains(message, "random weights");
+                          }),
+            1);
 }
 
 TEST_F(GridRunTest, FailsIfAllSettingsDiverge) {

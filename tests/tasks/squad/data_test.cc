@@ -544,6 +544,48 @@ TEST(SquadFileTest, NamesTheQuestionsByTheirPlace) {
   }
 }
 
+TEST(SquadFileTest, SaysThatLinesAreForStandardInput) {
+  TemporaryDirectory directory;
+  const std::string line = R"({"question": "a", "context": "b"})"
+                           "\n";
+  EXPECT_THAT(
+      std::string(Squad()
+                      .ReadFile(directory.Write("f.jsonl", line + line), {})
+                      .status()
+                      .message()),
+      HasSubstr("f.jsonl should be one JSON object, as SQuAD's files are, but "
+                "has one on each line"));
+}
+
+// Offsets in bytes are too large behind the first letter beyond ASCII.
+TEST(SquadFileTest, IsDescribedByAnswersThatAreNotAtTheirOffsets) {
+  const auto question = [](int64_t start, bool is_impossible) {
+    const json record = {
+        {"id", "1"},
+        {"question", "who"},
+        {"context", "\u00e9\u00e9 lima is a town"},
+        {"answers", {{{"text", "lima"}, {"answer_start", start}}}},
+        {"is_impossible", is_impossible}};
+    return FileRecord{.json = record.dump(),
+                      .where = absl::StrCat("train.json: data[", start, "]")};
+  };
+  EXPECT_THAT(Squad().DescribeRecords({question(3, false)}, {}), IsEmpty());
+  const std::vector<FileRecord> records = {
+      question(3, false),
+      question(9, false),
+      question(50, true),
+      {.json = "{}", .where = "a mistake"}};
+  const auto warning = [](int count) {
+    return absl::StrCat("warning: ", count,
+                        " of 4 training questions are left out: the answer is "
+                        "not at its offset, the first: train.json: data[9]; "
+                        "answer_start counts characters, not bytes");
+  };
+  EXPECT_THAT(Squad().DescribeRecords(records, {}), ElementsAre(warning(2)));
+  EXPECT_THAT(Squad({.version = SquadVersion::k2}).DescribeRecords(records, {}),
+              ElementsAre(warning(1)));
+}
+
 TEST(SquadFileTest, MayBePackedByGzip) {
   TemporaryDirectory directory;
   const std::string contents = R"({"data": [{"paragraphs": [{"context": "a",

@@ -31,8 +31,8 @@
 //
 //   {"idx": 0, "question": "is blue a color", "passage": "...", "label": true}
 //
-// In tasks/ it would be tasks/boolq/task.{h,cc} and head.cc, a line in
-// tasks/registry.cc and its name in ETC_TASKS (CMakeLists.txt).
+// In tasks/ it would be tasks/boolq/task.{h,cc} and head.cc, and the other
+// files that CONTRIBUTING.md lists.
 
 namespace etc {
 
@@ -123,6 +123,9 @@ class Boolq final : public Benchmark<BoolqRecord, BoolqExample, BoolqLogits,
     example->has_answer = record.answer.has_value();
     example->answer = record.answer.value_or(false);
     return ExamplesOr({std::move(example)});
+  }
+  std::vector<GlobalTokenName> GlobalTokenNames() const override {
+    return GlobalTokensOfTexts(options().input.has_long_tokens);
   }
   std::string Describe(const Example& example) const override {
     return absl::StrCat("question ", example.record_id, "\nanswer: ",

@@ -10,7 +10,9 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,9 +29,11 @@
 namespace etc {
 namespace {
 
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
+using ::testing::Truly;
 
 const std::vector<std::string>& Lines() {
   static const auto* const lines = new std::vector<std::string>{
@@ -113,6 +117,18 @@ TEST(BoolqTest, HasLossesThatReachAllOfItsHead) {
     EXPECT_GT(parameter.value().grad().abs().sum().item<double>(), 0)
         << parameter.key();
   }
+}
+
+TEST(BoolqTest, NamesItsGlobalTokens) {
+  const auto task = MakeBoolq();
+  std::set<int32_t> named;
+  for (const GlobalTokenName& name : task->GlobalTokenNames()) {
+    named.insert(name.id);
+  }
+  const auto examples = task->MakeExamples(Lines()[0], "dev.jsonl");
+  ASSERT_TRUE(examples.ok()) << examples.status();
+  EXPECT_THAT(examples->front()->global_token_ids,
+              Each(Truly([&](int32_t id) { return named.contains(id); })));
 }
 
 TEST(BoolqTest, CanStandInTheRegistry) {

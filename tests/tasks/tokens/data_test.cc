@@ -383,7 +383,8 @@ TEST_F(TokensFileTest, RefusesMistakesByFileAndLine) {
               StartsWith("t.conll:2: the label should be \"O\", or \"B-\""));
   EXPECT_EQ(Mistake("x B-q\n", {.labels = {"p", "r"}}),
             "t.conll:1: the label should be one of \"p\", \"r\", but is \"q\"");
-  EXPECT_EQ(Mistake("a\xff O\n"), "t.conll:1 should be UTF-8, but is not");
+  EXPECT_THAT(Mistake("a\xff O\n"),
+              StartsWith("t.conll:1 should be UTF-8, but is not; `iconv"));
   EXPECT_EQ(Mistake("x O\n", {.word_column = 3}),
             "t.conll:1 should have column 3 (tokens.word_column), but has 2 "
             "columns");

@@ -1,8 +1,9 @@
 // Labels of tokens from a record to spans: the layout of examples for ETC and
 // BERT and the class of each first piece, what is cut, decoding of made-up
 // logits to spans and tags, the loss against its formula and gradients that
-// reach only first pieces; and a whole run from CoNLL and JSON, whose
-// checkpoint answers records as JSON and as structs.
+// reach only first pieces; weights that go to HuggingFace and come back by the
+// names of their tags; and a whole run from CoNLL and JSON, whose checkpoint
+// answers records as JSON and as structs.
 
 #include "tasks/tokens/task.h"
 
@@ -19,12 +20,19 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "base/json_reader.h"
+#include "etc/weights/convert.h"
+#include "etc/weights/source_config.h"
 #include "nlohmann/json.hpp"
 #include "tasks/inference/predictor.h"
 #include "tasks/run_task.h"
 #include "tasks/task/benchmark_head.h"
 #include "tasks/task/benchmark_task.h"
 #include "tasks/text/wordpiece_tokenizer.h"
+#include "tasks/train/initial_weights.h"
+#include "tasks/train/model_files.h"
+#include "tasks/train/task_model.h"
 #include "tests/support/task_config.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/tasks/text/word_tokenizer.h"
@@ -297,8 +305,8 @@ TEST(TokensHeadTest, DropsStatesInTrainingAlone) {
   const torch::NoGradGuard no_gradients;
   // Logits are the sums of 6 states, each 1 / 0.75 if it is kept.
   const auto parameters = head->named_parameters();
-  parameters["token_classifier.weight"].fill_(1);
-  parameters["token_classifier.bias"].zero_();
+  parameters["classifier.weight"].fill_(1);
+  parameters["classifier.bias"].zero_();
   const Batch batch = MakeBatch({TokensExampleOf(kSplitLine)});
   EtcOutput encoded;
   encoded.long_output = torch::ones({1, 7, 6});
@@ -316,6 +324,62 @@ TEST(TokensHeadTest, DropsStatesInTrainingAlone) {
   // 7 x 6 draws a run; 5 standard deviations.
   constexpr double kDraws = 42 * kRuns;
   EXPECT_NEAR(sum / kDraws, 0.75, 5 * std::sqrt(0.25 * 0.75 / kDraws));
+}
+
+// A classifier of BERT's tokens, in a checkpoint of this task and in
+// HuggingFace's form, for labels in another order and for one of them.
+TEST(TokensModelTest, TakesOverAClassifierByTheNamesOfItsTags) {
+  FinetuneConfig settings = TokensSettings(/*max_long_length=*/1, 9);
+  settings.task = "tokens";
+  settings.residual_attention = "off";
+  settings.model = AsBert(settings.model);
+  settings.model.segment_vocab_size = 2;
+  settings.model.max_absolute_position_embeddings = 9;
+  settings.model.num_hidden_layers = 1;
+  settings.model.intermediate_size = 8;
+  const TemporaryDirectory directory;
+  const std::string run = directory.File("run");
+  const std::string exported = directory.File("exported");
+  torch::manual_seed(1);
+  const auto task = MakeTokensTask(settings);
+  const TaskModel before = MakeTaskModel(settings, *task);
+  ASSERT_TRUE(CreateDirectories(run).ok());
+  ASSERT_TRUE(WriteTaskModel(
+                  {.config = settings, .model = before, .vocabulary = ""}, run)
+                  .ok());
+  const auto report = ExportWeights(run, ExportFormat::kSafetensors, exported);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_THAT(report->warnings, IsEmpty());
+  const auto written = ReadJsonFile(exported + "/config.json");
+  ASSERT_TRUE(written.ok()) << written.status();
+  EXPECT_EQ((*written)["architectures"][0], "BertForTokenClassification");
+  EXPECT_EQ((*written)["id2label"], nlohmann::json({{"0", "O"},
+                                                    {"1", "B-p"},
+                                                    {"2", "I-p"},
+                                                    {"3", "B-q"},
+                                                    {"4", "I-q"}}));
+  for (const std::string& init : {run, exported}) {
+    for (const auto& [labels, rows] :
+         {std::pair(std::vector<std::string>{"q", "p"},
+                    std::vector<int64_t>{0, 3, 4, 1, 2}),
+          std::pair(std::vector<std::string>{"q"},
+                    std::vector<int64_t>{0, 3, 4})}) {
+      settings.init = init;
+      const auto other = MakeTokensTask(settings, {{"labels", labels}});
+      const TaskModel model = MakeTaskModel(settings, *other);
+      const auto messages = LoadInitialWeights(settings, model);
+      ASSERT_TRUE(messages.ok()) << messages.status();
+      EXPECT_THAT(*messages, Contains(HasSubstr("outputs matched by name: 0 is "
+                                                "\"O\", 3 is \"B-q\"")));
+      for (const auto& [name, tensor] : ModuleTensors(*model.head())) {
+        EXPECT_TRUE(
+            torch::equal(tensor, ModuleTensors(*before.head())
+                                     .at(name)
+                                     .index_select(0, torch::tensor(rows))))
+            << name << " of " << init;
+      }
+    }
+  }
 }
 
 class TokensRunTest : public testing::Test {

@@ -8,6 +8,7 @@
 #include <torch/utils.h>
 
 #include <limits>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -134,6 +135,34 @@ TEST_F(EvaluateTest, EndsWhenStopped) {
   EXPECT_TRUE(absl::IsCancelled(
       Evaluate(model_.get(), *task_, *records_, {.context = {.stop = &stop}})
           .status()));
+}
+
+// Keeps the progress of an evaluation.
+class EvaluationListener final : public RunReporter {
+ public:
+  void Message(absl::string_view /*text*/) override {}
+  void Opening(const OpeningProgress& /*progress*/) override {}
+  void Update(const Progress& /*progress*/) override {}
+  void Evaluating(const EvaluationProgress& progress) override {
+    heard.push_back(progress);
+  }
+
+  std::vector<EvaluationProgress> heard;
+};
+
+TEST_F(EvaluateTest, ReportsRecordsAndTheTimeLeft) {
+  EvaluationListener listener;
+  MustEvaluate({.loader = {.batch_size = 8, .predicts = true},
+                .context = {.reporter = &listener}});
+  ASSERT_EQ(listener.heard.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) {
+    const EvaluationProgress& progress = listener.heard[i];
+    EXPECT_EQ(progress.records, i < 2 ? 8 * static_cast<int64_t>(i + 1) : 22);
+    EXPECT_EQ(progress.num_records, 22);
+    EXPECT_TRUE(progress.predicts);
+  }
+  EXPECT_GT(listener.heard.front().seconds_left, 0);
+  EXPECT_EQ(listener.heard.back().seconds_left, 0);
 }
 
 // A score of weights that are not numbers says nothing.

@@ -94,7 +94,7 @@ TEST(MemoryPlanTest, SharesAndFrozenParametersLeaveMoreMemory) {
   EXPECT_NE(MemoryPlanner(config, all).For(largest), MemoryPlan::kKept);
 }
 
-TEST(MemoryPlanTest, EachTakesLessThanTheOneBefore) {
+TEST(MemoryPlanTest, SlicesTakeLessThanLayersAndFilesTheLeast) {
   FinetuneConfig config = BaseConfig();
   config.train.memory_directory = "/tmp";
   const double kept = Peak(config, MemoryPlan::kKept);
@@ -111,13 +111,20 @@ TEST(MemoryPlanTest, TheFirstThatFitsIsChosen) {
   config.train.memory_directory = "/tmp";
   const StepShape largest = LargestMicroBatch(config);
   const StepShape small = {.long_length = 512, .global_length = 64};
-  for (const MemoryPlan plan : {MemoryPlan::kKept, MemoryPlan::kLayers,
-                                MemoryPlan::kSlices, MemoryPlan::kFiles}) {
-    config.train.memory_gigabytes = 1e-9 * Peak(config, plan) + 0.001;
+  const auto expect_chosen = [&](MemoryPlan fits, MemoryPlan chosen) {
+    config.train.memory_gigabytes = 1e-9 * Peak(config, fits) + 0.001;
     const MemoryPlanner planner(config, kParameters);
-    EXPECT_EQ(planner.For(largest), plan) << MemoryPlanName(plan);
+    EXPECT_EQ(planner.For(largest), chosen) << MemoryPlanName(fits);
     EXPECT_EQ(planner.For(small), MemoryPlan::kKept);
-  }
+  };
+  expect_chosen(MemoryPlan::kKept, MemoryPlan::kKept);
+  expect_chosen(MemoryPlan::kLayers, MemoryPlan::kLayers);
+  expect_chosen(MemoryPlan::kFiles, MemoryPlan::kFiles);
+  // Files are faster than slices where both fit.
+  expect_chosen(MemoryPlan::kSlices, MemoryPlan::kFiles);
+  config.train.memory_directory.clear();
+  expect_chosen(MemoryPlan::kSlices, MemoryPlan::kSlices);
+  config.train.memory_directory = "/tmp";
   config.train.memory_gigabytes = 0.1;  // too little for any
   EXPECT_EQ(MemoryPlanner(config, kParameters).For(largest),
             MemoryPlan::kFiles);
@@ -176,6 +183,7 @@ TEST(MemoryPlanTest, CountsTheCacheThatTheDataFill) {
 TEST(MemoryPlanTest, AutoLeavesOutWhatCannotBe) {
   const auto k = MemoryPlan::kKept;
   const auto l = MemoryPlan::kLayers;
+  const auto f = MemoryPlan::kFiles;
   const auto s = MemoryPlan::kSlices;
   FinetuneConfig config = BaseConfig();
   EXPECT_THAT(AllowedPlans(config), ElementsAre(k, l, s));
@@ -190,14 +198,14 @@ TEST(MemoryPlanTest, AutoLeavesOutWhatCannotBe) {
                 .For(LargestMicroBatch(config)),
             k);
   config.train.memory_directory = "/tmp";
-  EXPECT_THAT(AllowedPlans(config), ElementsAre(k, l, s, MemoryPlan::kFiles));
+  EXPECT_THAT(AllowedPlans(config), ElementsAre(k, l, f, s));
   config.train.watch_scores = 10;
   EXPECT_THAT(AllowedPlans(config), ElementsAre(k, l));
   config.train.watch_scores = 0;
   config.train.score_storage = "store";
   EXPECT_THAT(AllowedPlans(config), ElementsAre(k, l));
   config.residual_attention = "off";
-  EXPECT_THAT(AllowedPlans(config), ElementsAre(k, l, s, MemoryPlan::kFiles));
+  EXPECT_THAT(AllowedPlans(config), ElementsAre(k, l, f, s));
 }
 
 TEST(MemoryPlanTest, RefusesWhatCannotBe) {
@@ -254,7 +262,7 @@ TEST(MemoryPlanTest, UpdatesAreTheSameByAllPlans) {
   const ToyTask task(config->model);
   batch.micro_batches.push_back(*task.MakeExamples(ToyRecords(1, 3), "toy"));
   NamedTensors kept;
-  for (const char* plan : {"kept", "layers", "slices", "files"}) {
+  for (const char* plan : {"kept", "layers", "files", "slices"}) {
     SCOPED_TRACE(plan);
     config->train.memory_plan = plan;
     torch::manual_seed(11);

@@ -14,6 +14,7 @@
 namespace etc {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -141,6 +142,14 @@ TEST_F(StreamReporterTest, SaysHowFarAnAnalysisIs) {
                   "analysing attention: 400 of 1000 records, 0:15 left"));
 }
 
+TEST_F(StreamReporterTest, SaysHowFarATranslationIs) {
+  StreamReporter reporter = Make(StreamReporter::Style::kTerminal);
+  reporter.Translating({.records = 0, .num_records = 1000});
+  now_ += 10;
+  reporter.Translating({.records = 400, .num_records = 1000});
+  EXPECT_EQ(stream_.str(), "\rtranslating: 400 of 1000 lines, 0:15 left");
+}
+
 TEST_F(StreamReporterTest, SaysHowFarACheckIs) {
   StreamReporter reporter = Make(StreamReporter::Style::kTerminal);
   reporter.Checking({.records = 1, .num_records = 1000});
@@ -192,9 +201,8 @@ TEST_F(StreamReporterTest, OverwritesItsLineOnATerminal) {
   reporter.Update(kProgress);
   EXPECT_EQ(stream_.str(), first);
   now_ = 0.3;
-  reporter.Evaluating({.examples = 8, .num_records = 14});
-  const std::string evaluating =
-      "evaluating: 8 examples so far, 14 records in all";
+  reporter.Evaluating({.records = 8, .num_records = 14, .seconds_left = 90});
+  const std::string evaluating = "evaluating: 8 of 14 records, 1:30 left";
   EXPECT_EQ(
       stream_.str(),
       absl::StrCat(first, "\r", evaluating,
@@ -226,7 +234,7 @@ TEST_F(StreamReporterTest, StaysInOneLineOfEachTerminal) {
       reporter.Update(kProgress);
     }
     now_ += 60;
-    reporter.Evaluating({.examples = 8, .num_records = 14});
+    reporter.Evaluating({.records = 8, .num_records = 14, .predicts = true});
     // The terminal becomes narrower.
     columns_ = 10;
     now_ += 60;
@@ -243,7 +251,7 @@ TEST_F(StreamReporterTest, StaysInOneLineOfEachTerminal) {
   EXPECT_EQ(longest, 94u);
   EXPECT_EQ(lines, 6u * (3 + 150 + 2));
   EXPECT_THAT(text, HasSubstr("\rcounting examples: 40%, 2:30 left"));
-  EXPECT_THAT(text, HasSubstr("\revaluating: 8 examples   "));
+  EXPECT_THAT(text, ContainsRegex("\rpredicting: 8 of 14 *\r"));
 }
 
 TEST_F(StreamReporterTest, WritesLinesNowAndThenElsewhere) {

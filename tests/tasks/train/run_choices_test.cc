@@ -23,6 +23,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "base/file.h"
 #include "tasks/train/dry_run.h"
 #include "tests/support/recorded_operations.h"
@@ -230,6 +231,39 @@ TEST_F(RunChoicesTest, WarnsOfOtherExamplesThanThereAre) {
               AllOf(Contains(StartsWith(warning)),
                     Contains(HasSubstr("37 training records, 11 for "
                                        "evaluation; 12 updates"))));
+}
+
+TEST_F(RunChoicesTest, WarnsOfEpochsThatCountRecordsOfSeveralExamples) {
+  temporary_.Write(
+      "train.jsonl",
+      absl::StrReplaceAll(ToyRecords(37, 1), {{"}\n", ",\"examples\":3}\n"}}));
+  json_["output"] = Output("tried");
+  json_["train"].erase("steps");
+  const auto messages = [&](bool counts_records) {
+    const auto config = FinetuneConfigFromJson(json_, "toy");
+    EXPECT_TRUE(config.ok()) << config.status();
+    ToyTask task(config->model);
+    task.counts_records = counts_records;
+    FakeReporter reporter;
+    const auto tried =
+        TryFinetune(*config, task, {.context = {.reporter = &reporter}});
+    EXPECT_TRUE(tried.ok()) << tried.status();
+    return reporter.messages;
+  };
+  const auto warned = Contains(
+      "warning: train.epochs counts 37 records, of which the first 10 give 30 "
+      "examples: set train.num_train_examples to the number of examples that "
+      "`realetc inspect --count` prints");
+  EXPECT_THAT(messages(/*counts_records=*/false), warned);
+  EXPECT_THAT(messages(/*counts_records=*/true), Not(warned));
+
+  json_["train"]["num_train_examples"] = 111;
+  EXPECT_THAT(messages(/*counts_records=*/false),
+              Each(Not(StartsWith("warning: train."))));
+  json_["train"].erase("num_train_examples");
+  json_["train"]["steps"] = 12;
+  EXPECT_THAT(messages(/*counts_records=*/false),
+              Each(Not(StartsWith("warning: train."))));
 }
 
 TEST_F(RunChoicesTest, WarnsOfADiskThatIsTooSmallForItsCheckpoints) {
@@ -650,7 +684,8 @@ TEST_F(RunChoicesTest, ChoosesNoScoreOfOtherDataByAnotherMetric) {
   second.stop_after = 10;
   ASSERT_TRUE(Run("run", &second, /*resume=*/true).ok());
   EXPECT_THAT(second.messages,
-              Contains(HasSubstr("is forgotten: it was on other data")));
+              Contains(HasSubstr("is forgotten: it was with another "
+                                 "data.dev")));
   json_["train"]["main_metric"] = "correct";
   allow_changes_ = {"train.main_metric"};
   FakeReporter third;

@@ -66,6 +66,20 @@ TEST(RunPlanTest, CountsUpdatesAndEpochsByExpectedOrByStatedExamples) {
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->num_steps, 3);
   EXPECT_EQ(plan->evaluate_every, 0);
+  EXPECT_FALSE(plan->evaluate_at_start);
+}
+
+TEST(RunPlanTest, EvaluatesTheFirstWeightsOfARunWithoutAnUpdate) {
+  FinetuneConfig config = SmallBatches();
+  config.train.steps = 0;
+  config.schedule.warmup_steps = 5;
+  const RunFiles files;
+  const auto plan =
+      PlanRun(config, {.num_records = 1, .num_examples = 1, .files = files});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->num_steps, 0);
+  EXPECT_TRUE(plan->evaluate_at_start);
+  EXPECT_EQ(MostCheckpoints(config, 1), 1);
 }
 
 TEST(RunPlanTest, CountsThoseOfATrialWhateverIsStated) {

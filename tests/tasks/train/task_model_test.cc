@@ -337,6 +337,11 @@ TEST_F(TaskModelTest, LiftsBert) {
   EXPECT_TRUE(torch::equal(Encoder(model).at(relative),
                            Encoder(MakeModel(config, 2)).at(relative)))
       << "what the source has not stays as the seed made it";
+  config.train.steps = 0;
+  EXPECT_THAT(std::string(LoadInitialWeights(config, model).status().message()),
+              AllOf(HasSubstr("train.steps is 0, but 8 parameters of the "
+                              "encoder would be random: "),
+                    HasSubstr(".long_relative.embedding")));
 }
 
 TEST_F(TaskModelTest, RefusesAnEncoderThatLacksTensors) {

@@ -28,8 +28,8 @@
 namespace etc {
 
 // A benchmark small enough to train on in a test: does token 7 occur? A record
-// is {"id": "3", "tokens": [2, 7, 9]}, and may say "has_answer": false and
-// "is_truncated": true.
+// is {"id": "3", "tokens": [2, 7, 9]}, and may say "has_answer": false,
+// "is_truncated": true and "examples": 3, of which it then has so many.
 struct ToyExample : public Example {
   int64_t label = 0;
 };
@@ -122,11 +122,13 @@ class ToyTask : public RecordTask {
     ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ParseJson(record, where));
     auto example = std::make_shared<ToyExample>();
     std::vector<int64_t> tokens;
+    int64_t num_examples = 1;
     JsonObjectReader reader(json, where);
     reader.Required("id", &example->record_id);
     reader.Required("tokens", &tokens);
     reader.Optional("has_answer", &example->has_answer);
     reader.Optional("is_truncated", &example->is_truncated);
+    reader.Optional("examples", &num_examples);
     ETC_RETURN_IF_ERROR(reader.Finish());
     for (const int64_t token : tokens) {
       example->long_token_ids.push_back(static_cast<int32_t>(token));
@@ -138,7 +140,8 @@ class ToyTask : public RecordTask {
     example->pattern = UnrestrictedPattern(static_cast<int64_t>(tokens.size()),
                                            2, model_.local_radius,
                                            model_.relative_pos_max_distance);
-    return std::vector<std::shared_ptr<const Example>>{example};
+    return std::vector<std::shared_ptr<const Example>>(
+        static_cast<size_t>(num_examples), example);
   }
 
   absl::StatusOr<CheckedRecord> CheckRecord(const std::string& record,
@@ -174,16 +177,21 @@ class ToyTask : public RecordTask {
   std::vector<std::string> OutputSettings() const override {
     return {"toy.labels"};
   }
+  std::vector<std::string> DecodingSettings() const override {
+    return {"toy.threshold"};
+  }
   std::unique_ptr<TaskPredictions> MakePredictions() const override {
     return std::make_unique<ToyPredictions>();
   }
   std::string main_metric() const override { return "accuracy"; }
+  bool epochs_count_records() const override { return counts_records; }
   std::string Describe(const Example& example) const override {
     return example.record_id;
   }
 
   std::string nan_record;
   std::string nan_logits_record;
+  bool counts_records = false;
 
  private:
   EtcConfig model_;

@@ -274,6 +274,46 @@ TEST_F(TrainerTest, ForgetsTheScoresOfAnotherModel) {
   EXPECT_EQ(lines[5]["scores_forgotten"], 1);
 }
 
+// Its score is another one then, its weights are those that took a training.
+TEST_F(TrainerTest, KeepsTheBestWeightsWhenAnswersAreDecodedOtherwise) {
+  json_["toy"]["threshold"] = 0.5;
+  json_["data"]["dev"] = {train_};
+  FakeReporter first;
+  first.stop_after = 9;
+  ASSERT_TRUE(Run("run", &first).ok());
+  const std::string best = fs::canonical(Output("run/seed-1/checkpoints/best"));
+  const std::string weights = *ReadFile(best + "/model.safetensors");
+  json_["toy"]["threshold"] = 0.25;
+  allow_changes_ = {"toy.threshold"};
+  FakeReporter second;
+  const auto resumed = Run("run", &second, /*resume=*/true);
+  ASSERT_TRUE(resumed.ok()) << resumed.status();
+  EXPECT_THAT(second.messages,
+              AllOf(Contains("the best score so far is forgotten: it was with "
+                             "another toy.threshold"),
+                    Contains(HasSubstr(" was the best so far, and is kept")),
+                    Not(Contains(HasSubstr("with a new pass")))));
+  ASSERT_TRUE(fs::exists(best + "/model.safetensors"));
+  EXPECT_EQ(*ReadFile(best + "/model.safetensors"), weights);
+}
+
+// `realetc average` needs them.
+TEST_F(TrainerTest, KeepsTheCheckpointsOfEpochsWithoutEvaluations) {
+  json_["data"]["dev"] = nlohmann::json::array();
+  json_["train"]["keep_last"] = 2;
+  FakeReporter reporter;
+  const auto result = Run("run", &reporter);
+  ASSERT_TRUE(result.ok()) << result.status();
+  std::vector<std::string> steps;
+  for (const auto& entry :
+       fs::directory_iterator(Output("run/seed-1/checkpoints"))) {
+    if (!entry.is_symlink() && entry.is_directory()) {
+      steps.push_back(entry.path().filename());
+    }
+  }
+  EXPECT_THAT(steps, UnorderedElementsAre("step-00000008", "step-00000012"));
+}
+
 TEST_F(TrainerTest, ResumingAFinishedRunChangesNothing) {
   FakeReporter reporter;
   const auto first = Run("run", &reporter);
@@ -517,6 +557,23 @@ TEST_F(TrainerTest, SaysOnceHowManyRecordsWereCut) {
   }
   EXPECT_THAT(said, testing::ElementsAre("training: 2 records were",
                                          "evaluation: 1 record was"));
+}
+
+// A pass takes nine updates, not the three that its 24 records would take with
+// an example each.
+TEST_F(TrainerTest, CountsRecordsThatWereCutOnceAllWereRead) {
+  std::string records;
+  for (int i = 0; i < 24; ++i) {
+    absl::StrAppend(&records, "{\"id\": \"", i,
+                    "\", \"tokens\": [7, 2], \"is_truncated\": true, "
+                    "\"examples\": 3}\n");
+  }
+  temporary_.Write("train.jsonl", records);
+  json_["data"]["bucket_batches"] = 1;
+  FakeReporter reporter;
+  ASSERT_TRUE(Run("cut", &reporter).ok());
+  EXPECT_THAT(reporter.messages,
+              Contains(StartsWith("training: 24 records were cut: ")));
 }
 
 }  // namespace

@@ -165,7 +165,20 @@ TEST(TrainingStateTest, GoesOnWithChangesWhereItCan) {
     EXPECT_TRUE(after(field, begun) == expected) << field;
   }
 
+  // Another threshold for the same outputs leaves the examples as they are.
+  RunPlan decoding = plan;
+  decoding.decoding_settings = {"toy.threshold"};
   TrainingState state = begun;
+  const auto changed = GoOnWithChanges({{"toy.threshold", "0.5", "0.25"}},
+                                       decoding, {"f1"}, {}, &state);
+  EXPECT_THAT(changed->messages,
+              testing::ElementsAre(
+                  "changed: toy.threshold, from 0.5 to 0.25",
+                  "the best score so far is forgotten: it was with another "
+                  "toy.threshold"));
+  EXPECT_TRUE(state.position == begun.position);
+
+  state = begun;
   EXPECT_THAT(GoOnWithChanges({{"tokenizer.vocabulary", "a", "b"}}, plan,
                               {"f1"}, {}, &state)
                   ->messages,
@@ -219,6 +232,7 @@ TEST(TrainingStateTest, ChoosesTheBestOfWhatIsKeptByAnotherMetric) {
                                           plan, metric, kept, &state);
     EXPECT_TRUE(messages.ok()) << messages.status();
     EXPECT_FALSE(state.improved_score.has_value());
+    EXPECT_EQ(messages->forgets_scores, state.best.empty());
     EXPECT_EQ(FindMetric(state.best, metric.name).has_value(),
               state.best_step > 0);
     return state.best_step;

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
+#include "etc/weights/tokenizer_files.h"
 #include "tests/support/temporary_directory.h"
 
 namespace etc {
@@ -16,6 +17,7 @@ namespace {
 
 using testing::AllOf;
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 
 class TranslationVocabularyTest : public testing::Test {
@@ -76,6 +78,13 @@ TEST_F(TranslationVocabularyTest, ReadsADictionaryBesideWeightsOrSaysWhyNot) {
   const std::string folder = directory_.File("missing");
   EXPECT_THAT(std::string(DictionaryBeside(folder + "/m").status().message()),
               HasSubstr("cannot list " + folder));
+  // Takes, of two vocabularies, that of the type which is asked for.
+  EXPECT_EQ(FindTranslationTokenizer(weights, "sentencepiece")->vocabulary,
+            joint);
+  const std::string pieces = directory_.Write("tokenizer.model", "");
+  EXPECT_EQ(FindTranslationTokenizer(weights, "sentencepiece")->vocabulary,
+            pieces);
+  EXPECT_EQ(FindTranslationTokenizer(weights, "dictionary")->vocabulary, joint);
 }
 
 class ParallelTextTest : public testing::Test {
@@ -137,14 +146,16 @@ TEST_F(ParallelTextTest, SaysBothNumbersOfLines) {
 }
 
 TEST_F(ParallelTextTest, RefusesOrSkipsEmptyLinesByTheirPlace) {
-  ExpectMistake("a\nb\n", "a\n \n", {"train.tgt:2: ", "is empty"});
+  ExpectMistake("a\nb\n", "a\n \n",
+                {"train.tgt:2: ", "is empty (data.on_bad_record \"skip\""});
   const auto text =
       Open("a\n\nb\n", "a\nb\n\n", {.on_bad_record = OnBadRecord::kSkip});
   ASSERT_TRUE(text.ok()) << text.status();
   EXPECT_EQ((*text)->size(), 1);
-  EXPECT_THAT((*text)->descriptions(),
-              ElementsAre(AllOf(HasSubstr(": 1 pair, skipped 2, the first: "),
-                                HasSubstr("train.src:2: "))));
+  EXPECT_THAT(
+      (*text)->descriptions(),
+      ElementsAre(AllOf(HasSubstr(": 1 pair, skipped 2, the first: "),
+                        HasSubstr("train.src:2: "), EndsWith("is empty"))));
 }
 
 TEST_F(ParallelTextTest, ReadsTheTargetsOfAllFilesAsTheyStandThere) {
@@ -164,6 +175,24 @@ TEST_F(ParallelTextTest, ReadsTheTargetsOfAllFilesAsTheyStandThere) {
 TEST_F(ParallelTextTest, RefusesTextThatIsNotUtf8) {
   ExpectMistake("a\nb \xff\n", "a\nb\n",
                 {"train.src:2: a sentence should be UTF-8"});
+}
+
+TEST_F(ParallelTextTest, CountsUnknownTokensAndWarnsOfMany) {
+  std::string sources;
+  std::string targets;
+  for (int i = 0; i < 10; ++i) {
+    sources += i == 0 ? "x b\n" : "a b\n";  // one in twenty
+    targets += i == 0 ? "x y b\n" : "c b\n";
+  }
+  const auto text = Open(sources, targets);
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(
+      (*text)->descriptions(),
+      ElementsAre(HasSubstr(": 10 pairs, unknown tokens 5.0 % / 9.5 %")));
+  EXPECT_THAT((*text)->Warnings(),
+              ElementsAre(HasSubstr("train.tgt: 9.5 % of the tokens are "
+                                    "unknown to the vocabulary")));
+  EXPECT_EQ((*text)->LeftOut(), "");
 }
 
 TEST_F(ParallelTextTest, LeavesOutLongSentencesAndCountsThem) {

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -244,6 +245,27 @@ TEST_F(SentencePieceTrainingTest, LearnsFromLinesOfAnyLength) {
                           .vocab_size = 30},
                          "zoo"),
             0);
+}
+
+// Text without blanks, such as Chinese, is one word.
+TEST_F(SentencePieceTrainingTest, RefusesWordsThatBpeCannotCount) {
+  const auto write = [&](int64_t characters) {
+    std::string text = Text();
+    for (int64_t i = 0; i < characters; ++i) {
+      text += i % 2 == 0 ? "\u65e5" : "\u672c";
+    }
+    return directory_.Write("word", text + "\n");
+  };
+  EXPECT_THAT(MessageOf({.files = {write(33'500)}, .vocab_size = 40}),
+              HasSubstr("word:17: a word for bpe should have at most 32000 "
+                        "characters, but one has 33500: split it, or choose "
+                        "--type unigram"));
+  for (const auto& [type, characters, size] :
+       {std::tuple("bpe", 32'000, 40), std::tuple("unigram", 33'500, 30)}) {
+    const auto trained = TrainSentencePiece(
+        {.files = {write(characters)}, .type = type, .vocab_size = size});
+    EXPECT_TRUE(trained.ok()) << type << trained.status();
+  }
 }
 
 TEST_F(SentencePieceTrainingTest, RefusesWhatGivesNoVocabulary) {

@@ -171,6 +171,48 @@ TEST_F(TranslationTrainingTest, GoesOnToTheBitInTheMiddleOfAnEpoch) {
   EXPECT_EQ(MetricsLines(Seed("parts")), MetricsLines(Seed("whole")));
 }
 
+// A row of the token tables would stand for another piece.
+TEST_F(TranslationTrainingTest, GoesOnWithNoOtherVocabulary) {
+  EXPECT_FALSE(Train("run", /*stop_after=*/1).finished);
+  const std::string dictionary = *ReadFile(directory_.File("dict.txt"));
+  json_["tokenizer"]["vocabulary"] =
+      directory_.Write("other.txt", "A 10\na 10\n" + dictionary.substr(10));
+  json_["output"] = directory_.File("run");
+  FakeReporter reporter;
+  const auto result =
+      FinetuneGrid(ConfigOf(json_),
+                   {.resume = true,
+                    .allow_changes = {"tokenizer"},
+                    .context = {.reporter = &reporter, .stop = &reporter.stop}},
+                   [](const std::string&) {});
+  EXPECT_EQ(result.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(result.status().message()),
+              AllOf(HasSubstr("tokenizer.vocabulary"),
+                    HasSubstr("its outputs belong to the former")));
+}
+
+// fairseq's folders have one for each language.
+TEST_F(TranslationTrainingTest, ReadsTheVocabularyBesideInitOrNamesItsType) {
+  const std::string dictionary = *ReadFile(directory_.File("dict.txt"));
+  const std::string init = directory_.File("init");
+  std::filesystem::create_directory(init);
+  for (const char* language : {"de", "en"}) {
+    directory_.Write(absl::StrCat("init/dict.", language, ".txt"), dictionary);
+  }
+  json_["init"] = init;
+  json_["tokenizer"].erase("vocabulary");
+  json_["output"] = directory_.File("run");
+  EXPECT_EQ(ConfigOf(json_).tokenizer.vocabulary, init + "/dict.de.txt");
+  json_["tokenizer"]["type"] = "sentencepiece";
+  const auto config = FinetuneConfigFromJson(json_, "run.json");
+  EXPECT_EQ(config.status().message(),
+            absl::StrCat("run.json: tokenizer.type is \"sentencepiece\", but "
+                         "init, ",
+                         init,
+                         ", has dict.de.txt (\"dictionary\"): give that type, "
+                         "or name a vocabulary"));
+}
+
 // They share their data, but not what is said of their model.
 TEST_F(TranslationTrainingTest, DescribesTheModelOfEachSettingOfAGrid) {
   json_["train"]["steps"] = 1;
@@ -196,9 +238,11 @@ TEST_F(TranslationTrainingTest, TakesTheOmegasOfAFile) {
   EXPECT_EQ(model->model()->decoder()->Omegas()[5][0].item<double>(), 2.25);
 }
 
+// With the vocabulary that it has.
 TEST_F(TranslationTrainingTest, StartsFromTheWeightsOfACheckpoint) {
   Train("first");
   json_["init"] = Seed("first") + "/checkpoints/last";
+  json_["tokenizer"].erase("vocabulary");
   json_["train"]["steps"] = 1;
   json_["schedule"]["warmup_steps"] = 1;
   Train("second");
@@ -241,6 +285,10 @@ TEST_F(TranslationTrainingTest, RefusesInitialWeightsOfAnotherFunction) {
   EXPECT_THAT(error(), HasSubstr("model.hidden_act should be relu, that of"));
   sizes.layer_norm_epsilon = 1e-6;
   EXPECT_THAT(error(), HasSubstr("model.layer_norm_epsilon should be 1e-05"));
+  sizes.encoder_sublayer = "post_norm";
+  EXPECT_THAT(error(), HasSubstr("model.encoder_sublayer should be admin"));
+  sizes.decoder_sublayer = "pre_norm";
+  EXPECT_THAT(error(), HasSubstr("model.decoder_sublayer should be admin"));
   // Training may go on with other residual scores.
   sizes.cross_residual_attention = "off";
   const auto loaded = load();
@@ -381,7 +429,7 @@ TEST_F(TranslationTrainingTest, RefusesGatesThatAreLost) {
 }
 
 TEST_F(TranslationTrainingTest, GoesOnWithGatesAndWithoutWhereThatIsMeant) {
-  allow_changes_ = {"residual_attention", "model"};
+  allow_changes_ = {"residual_attention"};
   for (const auto& [before, after] :
        {std::pair("off", "gate"), std::pair("gate", "sum")}) {
     const std::string name = absl::StrCat("from-", before);

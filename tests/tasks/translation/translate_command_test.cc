@@ -147,7 +147,7 @@ TEST_F(TranslateCommandTest, WritesTheWholeFileWhereNobodyReadsItsMessages) {
 }
 
 // `... | realetc translate ... --output FILE`, stopped before the input ends.
-TEST_F(TranslateCommandTest, WritesNoFileOfAPartOfItsInput) {
+TEST_F(TranslateCommandTest, WritesAPartOfItsInputToAFileOfAnotherName) {
   const std::string run = Train();
   const std::string output = directory_.File("translations");
   std::array<int, 2> ends = {};
@@ -159,14 +159,16 @@ TEST_F(TranslateCommandTest, WritesNoFileOfAPartOfItsInput) {
     close(ends[0]);
     close(ends[1]);
     execl(ETC_PROGRAM, "realetc", "translate", run.c_str(), "--output",
-          output.c_str(), nullptr);
+          output.c_str(), "--batch-size", "1", nullptr);
     _exit(1);
   }
   close(ends[0]);
-  // More than a pipe holds: once it is written, the program is reading a line,
-  // whose end does not come.
-  const std::string begun(2 * static_cast<size_t>(fcntl(ends[1], F_GETPIPE_SZ)),
-                          'a');
+  // More than a pipe and the first reading hold: once it is written, the
+  // program has translated the first line and is reading one whose end does not
+  // come.
+  const std::string begun =
+      "a b c\n" +
+      std::string(4 * static_cast<size_t>(fcntl(ends[1], F_GETPIPE_SZ)), 'a');
   EXPECT_EQ(write(ends[1], begun.data(), begun.size()), std::ssize(begun));
   kill(child, SIGTERM);
   int status = 0;
@@ -176,6 +178,47 @@ TEST_F(TranslateCommandTest, WritesNoFileOfAPartOfItsInput) {
   EXPECT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 1);
   EXPECT_FALSE(std::filesystem::exists(output));
+  EXPECT_EQ(Contents(output + ".part"),
+            Run(absl::StrCat("translate ", run, " --input ",
+                             directory_.Write("line", "a b c\n")))
+                .out);
+}
+
+// Letters of the other case are not in the vocabulary of one language.
+TEST_F(TranslateCommandTest, WarnsOfManyUnknownTokens) {
+  std::string dictionary;
+  for (char letter = 'a'; letter <= 'h'; ++letter) {
+    absl::StrAppend(&dictionary, std::string(1, letter), " 10\n");
+  }
+  directory_.Write("dict.txt", dictionary);
+  config_["train"]["steps"] = 1;
+  config_["schedule"]["warmup_steps"] = 1;
+  const std::string config = WriteConfig(config_);
+  const std::string unknown =
+      "tgt: 100.0 % of the tokens are unknown to the "
+      "vocabulary";
+  for (const std::string train : {"train --dry-run ", "train "}) {
+    const Result trained = Run(train + config);
+    EXPECT_EQ(trained.code, 0) << trained.err;
+    EXPECT_THAT(trained.err,
+                AllOf(HasSubstr("60 pairs, unknown tokens 0.0 % / 100.0 %"),
+                      ContainsRegex("warning: .*/train." + unknown)));
+  }
+  const std::string run = directory_.File("run");
+  EXPECT_THAT(Run("evaluate " + run).err,
+              ContainsRegex("warning: .*/dev." + unknown));
+  const std::string translate =
+      absl::StrCat("translate ", run, " --max-length 4");
+  const std::string input = directory_.Write("lines", "a x\nb\n");
+  const std::string warning = "33.3 % of the tokens are unknown";
+  EXPECT_THAT(Run(absl::StrCat(translate, " --input ", input)).err,
+              HasSubstr("/lines: " + warning));
+  EXPECT_THAT(Run(absl::StrCat(translate, " < ", input)).err,
+              HasSubstr("stdin: " + warning));
+  EXPECT_THAT(Run(absl::StrCat(translate, " --input ",
+                               directory_.Write("known", "a b\n")))
+                  .err,
+              Not(HasSubstr("unknown")));
 }
 
 // A byte order mark and carriage returns are no text.
@@ -210,6 +253,15 @@ TEST_F(TranslateCommandTest, ReplacesNoFileOfTheCheckpoint) {
   }
 }
 
+// A translation that is stopped would replace its input.
+TEST_F(TranslateCommandTest, ReadsNoFileThatAPartOfTheOutputWouldReplace) {
+  const std::string input = directory_.Write("lines.part", "a b\n");
+  ExpectMistake(absl::StrCat("translate ", Train(), " --input ", input,
+                             " --output ", directory_.File("lines")),
+                "--output should not replace what is read");
+  EXPECT_EQ(Contents(input), "a b\n");
+}
+
 TEST_F(TranslateCommandTest, LosesNoTranslationAtABadLine) {
   const std::string translate = "translate " + Train();
   const std::string bad = directory_.Write("bad", "a b\nc\ny z\nd\n");
@@ -229,9 +281,17 @@ TEST_F(TranslateCommandTest, LosesNoTranslationAtABadLine) {
   EXPECT_EQ(of_pipe.code, 1);
   EXPECT_EQ(Lines(of_pipe.out), 2) << of_pipe.out;
   EXPECT_THAT(of_pipe.err, HasSubstr("stdin:3: a line should have a token"));
-  EXPECT_EQ(Run(absl::StrCat(translate, " --output ", output, " < ", bad)).code,
-            1);
-  EXPECT_EQ(Contents(output), of_pipe.out);
+  const Result to_file =
+      Run(absl::StrCat(translate, " --output ", output, " < ", bad));
+  EXPECT_EQ(to_file.code, 1);
+  EXPECT_THAT(to_file.err, HasSubstr(output + ".part: the first 2 lines"));
+  EXPECT_EQ(Contents(output + ".part"), of_pipe.out);
+  EXPECT_FALSE(std::filesystem::exists(output));
+  // Lines of the input, each of which has two of the output.
+  EXPECT_THAT(Run(absl::StrCat(translate, " --beam 2 --n-best 2 --output ",
+                               output, " < ", bad))
+                  .err,
+              HasSubstr(output + ".part: the first 2 lines"));
 }
 
 TEST_F(TranslateCommandTest, InspectsItsModel) {
@@ -263,7 +323,9 @@ TEST_F(TranslateCommandTest, EvaluatesAndTriesRuns) {
   const std::string config = WriteConfig(language_.Config());
   const Result tried = Run("train --dry-run --overwrite " + config);
   EXPECT_EQ(tried.code, 0) << tried.err;
-  EXPECT_THAT(tried.out, HasSubstr("nothing was written"));
+  EXPECT_THAT(tried.out,
+              AllOf(HasSubstr("nothing was written"),
+                    ContainsRegex("[0-9]+ updates on [0-9]+ batches, ")));
   const Result estimated = Run("estimate " + config);
   EXPECT_EQ(estimated.code, 0) << estimated.err;
   EXPECT_THAT(estimated.out,
@@ -408,6 +470,27 @@ TEST_F(TranslateCommandTest, TranslatesWhatItImportsFromFairseq) {
       std::filesystem::remove_all(directory);
     }
   }
+}
+
+TEST_F(TranslateCommandTest, ExportsAFileOfFairseq) {
+  const std::string exported = directory_.File("exported");
+  const std::string again = directory_.File("again");
+  ASSERT_EQ(Run("export " + Train() + " " + exported).code, 0);
+  const Result second =
+      Run(absl::StrCat("export ", exported, "/model.pt ", again));
+  EXPECT_EQ(second.code, 0) << second.err;
+  EXPECT_TRUE(Contents(again + "/model.pt") ==
+              Contents(exported + "/model.pt"));
+  EXPECT_EQ(Contents(again + "/dict.txt"), Contents(exported + "/dict.txt"));
+}
+
+TEST_F(TranslateCommandTest, NamesTranslationWhereAnEncoderIsExpected) {
+  const Result refused = Run(absl::StrCat(
+      "embed ", Train(), " --data ", directory_.Write("text", "a b c"),
+      " --output ", directory_.File("vectors.npy")));
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("a translation model, which has a "
+                                     "decoder"));
 }
 
 TEST_F(TranslateCommandTest, StartsFromADirectoryThatItExported) {

@@ -106,7 +106,7 @@ TEST_F(CorpusTokenizerTest, KnowsHowItsVocabularyIsUsed) {
         WordPieceOptions{.max_word_code_points = 100},
         WordPieceOptions{.added_tokens = {{.id = 5, .content = "cat"}}}}) {
     const TokenStoreSettings other = settings(options);
-    EXPECT_THAT(CheckSameTokenizer(other, plain, "a.tokens").message(),
+    EXPECT_THAT(CheckSameTokenizer(other, plain, "a.tokens", "v.txt").message(),
                 HasSubstr("its wordpiece_options is"));
     const auto read =
         ParseTokenStoreSettings(TokenStoreSettingsToJson(other), "a.tokens");

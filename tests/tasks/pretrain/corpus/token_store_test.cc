@@ -418,20 +418,21 @@ TEST_F(TokenStoreTest, TellsAnotherTokenizer) {
   const TokenStoreSettings ours = ToySettings(100);
   TokenStoreSettings same = ours;
   same.sentences = "icu";
-  EXPECT_TRUE(CheckSameTokenizer(ours, same, "store").ok());
+  EXPECT_TRUE(CheckSameTokenizer(ours, same, "store", "v.txt").ok());
 
   TokenStoreSettings cased = ours;
   cased.lower_case = false;
-  absl::Status status = CheckSameTokenizer(ours, cased, "a.tokens");
+  absl::Status status = CheckSameTokenizer(ours, cased, "a.tokens", "v.txt");
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(status.message(),
               HasSubstr("a.tokens: the store was made with another tokenizer "
                         "than the run's: its lower_case is true, the run's "
-                        "false"));
+                        "false; run realetc tokenize --vocabulary v.txt, with "
+                        "the settings of the run"));
 
   TokenStoreSettings other = ours;
   other.vocabulary_sha256 = std::string(64, 'b');
-  EXPECT_THAT(CheckSameTokenizer(ours, other, "a.tokens").message(),
+  EXPECT_THAT(CheckSameTokenizer(ours, other, "a.tokens", "v.txt").message(),
               HasSubstr("its vocabulary_sha256 is \"aaaa"));
 }
 
@@ -463,7 +464,8 @@ TEST_F(TokenStoreTest, TellsEachSettingOfAnotherTokenizer) {
     const Settings store = ToySettings(100);
     Settings run = store;
     c.change(run);
-    const absl::Status status = CheckSameTokenizer(store, run, "a.tokens");
+    const absl::Status status =
+        CheckSameTokenizer(store, run, "a.tokens", "v.txt");
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << c.field;
     EXPECT_THAT(status.message(),
                 HasSubstr(absl::StrCat("its ", c.field, " is ")));
