@@ -18,7 +18,6 @@
 #include "tasks/classify/task.h"
 #include "tasks/data/hold_out.h"
 #include "tasks/task/benchmark.h"
-#include "tasks/text/text_folding.h"
 
 namespace etc {
 namespace {
@@ -46,7 +45,7 @@ class PairFinder {
 
   // Takes a record and its JSON text.
   void Add(const ClassifyRecord& record, const FileRecord& file_record) {
-    const bool is_pair = !StripWhiteSpace(record.text_b.value_or("")).empty();
+    const bool is_pair = !IsBlank(record.text_b.value_or(""));
     has_pair_ = has_pair_ || is_pair;
     // An empty field says of a pair that its second text is missing.
     have_all_field_ =

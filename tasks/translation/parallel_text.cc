@@ -105,7 +105,7 @@ struct ParallelText::Reading {
   int64_t skipped = 0;
   std::string first_skipped;
   int64_t too_long = 0;
-  // Of the pairs that are used.
+  // Counted in the pairs that are used.
   UnknownTokens in_sources;
   UnknownTokens in_targets;
 
