@@ -207,7 +207,14 @@ class RealEtcModel(RealEtcPreTrainedModel, Encoder):
 
 
 class _RealEtcWithHead(RealEtcPreTrainedModel):
-  """A model whose embeddings and inputs are those of `encoder`."""
+  """An encoder below a head, which a subclass computes: _logits and _loss."""
+
+  def __init__(self, config):
+    super().__init__(config)
+    self.encoder = RealEtcModel(config)
+    self.head = nn.ModuleDict(self._layers(config))
+    self.dropout = nn.Dropout(config.hidden_dropout_prob)
+    self.post_init()
 
   def get_input_embeddings(self):
     return self.encoder.get_input_embeddings()
@@ -219,38 +226,36 @@ class _RealEtcWithHead(RealEtcPreTrainedModel):
     """As RealEtcModel.inputs."""
     return self.encoder.inputs(texts, texts_b, split_sentences)
 
-
-class RealEtcForSequenceClassification(_RealEtcWithHead):
-  """A classifier of whole texts: of their first global token."""
-  _keys_to_ignore_on_load_unexpected = [r"^head\.(?!pooler|classifier)"]
-
-  def __init__(self, config):
-    super().__init__(config)
-    self.encoder = RealEtcModel(config)
-    self.head = nn.ModuleDict({
-        "pooler": nn.Linear(config.hidden_size, config.hidden_size),
-        "classifier": nn.Linear(config.hidden_size, config.num_labels)})
-    self.dropout = nn.Dropout(config.hidden_dropout_prob)
-    self.post_init()
-
   def forward(self, input_ids, attention_mask=None, token_type_ids=None,
               sentence_ids=None, labels=None, return_dict=None,
               inputs_embeds=None, output_attentions=None,
               output_hidden_states=None):
-    """As RealEtcModel.forward, and with labels the loss of problem_type.
-
-    labels: int64 [B] or [B, 1], or for several labels float [B, labels], or for
-    a regression float [B].
-    """
-    first = self.encoder(
+    """As RealEtcModel.forward, and with labels (see the class) their loss."""
+    logits = self._logits(self.encoder(
         input_ids, attention_mask, token_type_ids, sentence_ids,
         inputs_embeds=inputs_embeds, output_attentions=output_attentions,
-        output_hidden_states=output_hidden_states).pooler_output
-    pooled = torch.tanh(self.head["pooler"](first))
-    logits = self.head["classifier"](self.dropout(pooled))
+        output_hidden_states=output_hidden_states))
     result = RealEtcClassifierOutput(
         None if labels is None else self._loss(logits, labels), logits)
     return result.to_tuple() if return_dict is False else result
+
+
+class RealEtcForSequenceClassification(_RealEtcWithHead):
+  """A classifier of whole texts: of their first global token.
+
+  Its labels: int64 [B] or [B, 1], or for several labels float [B, labels], or
+  for a regression float [B]; their loss is that of config.problem_type.
+  """
+  _keys_to_ignore_on_load_unexpected = [r"^head\.(?!pooler|classifier)"]
+
+  @staticmethod
+  def _layers(config):
+    return {"pooler": nn.Linear(config.hidden_size, config.hidden_size),
+            "classifier": nn.Linear(config.hidden_size, config.num_labels)}
+
+  def _logits(self, output):
+    pooled = torch.tanh(self.head["pooler"](output.pooler_output))
+    return self.head["classifier"](self.dropout(pooled))
 
   def _loss(self, logits, labels):
     problem = self.config.problem_type
@@ -270,31 +275,20 @@ class RealEtcForSequenceClassification(_RealEtcWithHead):
 
 
 class RealEtcForTokenClassification(_RealEtcWithHead):
-  """A classifier of each token, as in BertForTokenClassification."""
+  """A classifier of each token, as in BertForTokenClassification.
+
+  Its labels: int64 [B, T], -100 for tokens that have none; their loss is the
+  mean cross entropy.
+  """
   _keys_to_ignore_on_load_unexpected = [r"^head\.(?!classifier)"]
 
-  def __init__(self, config):
-    super().__init__(config)
-    self.encoder = RealEtcModel(config)
-    self.head = nn.ModuleDict({
-        "classifier": nn.Linear(config.hidden_size, config.num_labels)})
-    self.dropout = nn.Dropout(config.hidden_dropout_prob)
-    self.post_init()
+  @staticmethod
+  def _layers(config):
+    return {"classifier": nn.Linear(config.hidden_size, config.num_labels)}
 
-  def forward(self, input_ids, attention_mask=None, token_type_ids=None,
-              sentence_ids=None, labels=None, return_dict=None,
-              inputs_embeds=None, output_attentions=None,
-              output_hidden_states=None):
-    """As RealEtcModel.forward, and with labels the mean cross entropy.
+  def _logits(self, output):
+    return self.head["classifier"](self.dropout(output.last_hidden_state))
 
-    labels: int64 [B, T], -100 for tokens that have none.
-    """
-    states = self.encoder(
-        input_ids, attention_mask, token_type_ids, sentence_ids,
-        inputs_embeds=inputs_embeds, output_attentions=output_attentions,
-        output_hidden_states=output_hidden_states).last_hidden_state
-    logits = self.head["classifier"](self.dropout(states))
-    result = RealEtcClassifierOutput(
-        None if labels is None else functional.cross_entropy(
-            logits.flatten(0, 1), labels.flatten(), ignore_index=-100), logits)
-    return result.to_tuple() if return_dict is False else result
+  def _loss(self, logits, labels):
+    return functional.cross_entropy(
+        logits.flatten(0, 1), labels.flatten(), ignore_index=-100)

@@ -18,6 +18,7 @@
 #include "tasks/classify/task.h"
 #include "tasks/data/hold_out.h"
 #include "tasks/task/benchmark.h"
+#include "tasks/text/text_folding.h"
 
 namespace etc {
 namespace {

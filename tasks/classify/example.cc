@@ -6,6 +6,7 @@
 #include "base/status_macros.h"
 #include "tasks/classify/records.h"
 #include "tasks/classify/task.h"
+#include "tasks/text/text_folding.h"
 
 namespace etc {
 namespace {

@@ -107,9 +107,7 @@ void ConfigTable<ClassifyOptions>::ReadLabels(JsonObjectReader& reader,
   if (options->type == ClassifyType::kNumber) {
     reader.Fail("labels", "should be absent where type is \"number\"");
   } else if (different.size() < least || different.size() < labels.size() ||
-             absl::c_any_of(labels, [](const std::string& label) {
-               return StripWhiteSpace(label).empty();
-             })) {
+             absl::c_any_of(labels, IsBlank)) {
     reader.Fail("labels", absl::StrCat("should name at least ",
                                        least == 2 ? "two labels" : "one label",
                                        ", each once, and none empty"));

@@ -253,8 +253,6 @@ void ReadTexts(JsonObjectReader& reader, const ClassifyOptions& options,
 
 }  // namespace
 
-bool IsBlank(absl::string_view text) { return StripWhiteSpace(text).empty(); }
-
 absl::StatusOr<std::vector<FileRecord>> ReadClassifyFile(
     const std::string& path, const ClassifyOptions& options,
     ClassifyFileUse use, const RecordLimits& limits) {

@@ -6,14 +6,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "tasks/classify/example.h"
 #include "tasks/data/record_source.h"
 
 namespace etc {
-
-// Returns true if `text` is empty, or white space alone.
-bool IsBlank(absl::string_view text);
 
 // The error of a second text where ClassifyOptions::has_single_texts.
 inline constexpr char kShouldHaveNoSecondText[] =

@@ -141,7 +141,7 @@ int64_t EndOfWord(absl::string_view line, int64_t at) {
 }
 
 void AddWords(absl::string_view line, std::vector<absl::string_view>* words) {
-  if (StripWhiteSpace(line).empty()) {
+  if (IsBlank(line)) {
     return;
   }
   const auto size = static_cast<int64_t>(line.size());

@@ -58,6 +58,8 @@ absl::string_view StripWhiteSpace(absl::string_view text) {
                      static_cast<size_t>(end - begin));
 }
 
+bool IsBlank(absl::string_view text) { return StripWhiteSpace(text).empty(); }
+
 std::vector<absl::string_view> SplitWhiteSpace(absl::string_view text) {
   std::vector<absl::string_view> words;
   int64_t begin = -1;

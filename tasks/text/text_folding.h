@@ -22,6 +22,9 @@ bool IsPythonSpace(CodePoint c);
 // `text` without white space at both ends.
 absl::string_view StripWhiteSpace(absl::string_view text);
 
+// Returns true if `text` is empty, or white space alone.
+bool IsBlank(absl::string_view text);
+
 // The runs of `text` without white space, of which none is empty.
 std::vector<absl::string_view> SplitWhiteSpace(absl::string_view text);
 

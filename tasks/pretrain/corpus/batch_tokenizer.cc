@@ -26,8 +26,7 @@ std::vector<absl::string_view> Paragraphs(absl::string_view text) {
   size_t end = 0;
   for (size_t at = 0; at < text.size();) {
     const size_t line_end = std::min(text.find('\n', at), text.size());
-    const bool is_blank =
-        StripWhiteSpace(text.substr(at, line_end - at)).empty();
+    const bool is_blank = IsBlank(text.substr(at, line_end - at));
     if (is_blank && end > begin) {
       paragraphs.push_back(text.substr(begin, end - begin));
     }

@@ -88,7 +88,7 @@ void CorpusReader::TakeLine(absl::string_view line, CorpusBatch* batch) {
       TakeTextLine(line, batch);
       return;
     case CorpusFormat::kJsonLines:
-      if (!StripWhiteSpace(line).empty()) {
+      if (!IsBlank(line)) {
         AddPiece(line, file_->line_number(), batch);
         EndDocument(batch);
       }
@@ -107,7 +107,7 @@ void CorpusReader::TakeBertLine(absl::string_view line,
 }
 
 void CorpusReader::TakeTextLine(absl::string_view line, CorpusBatch* batch) {
-  if (StripWhiteSpace(line).empty()) {
+  if (IsBlank(line)) {
     EndParagraph(batch);
     if (++blank_lines_ == options_.blank_lines) {
       EndDocument(batch);

@@ -34,6 +34,12 @@ TEST(StripWhiteSpaceTest, MakesSpaceAloneEmpty) {
   EXPECT_EQ(StripWhiteSpace(" \u3000 "), "");
 }
 
+TEST(IsBlankTest, IsTrueWithoutACharacterThatIsNotSpace) {
+  EXPECT_TRUE(IsBlank(""));
+  EXPECT_TRUE(IsBlank(" \u3000\n"));
+  EXPECT_FALSE(IsBlank(" \u200b"));
+}
+
 TEST(SplitWhiteSpaceTest, GivesWhatPythonSplits) {
   EXPECT_THAT(SplitWhiteSpace("\u00a0the \t old\u3000town\x1f"),
               ElementsAre("the", "old", "town"));
