@@ -248,6 +248,15 @@ std::vector<int32_t> RowOfDocuments(const torch::Tensor& documents, int64_t row,
   return {begin, begin + length};
 }
 
+// Checks the sizes and the radius of a layer's attention.
+void CheckSizes(int64_t batch, int64_t long_length, int64_t global_length,
+                int64_t local_radius) {
+  TORCH_CHECK(batch >= 0 && long_length >= 0 && global_length >= 0,
+              "batch and lengths should be at least 0, but are ", batch, ", ",
+              long_length, " and ", global_length);
+  CheckLocalRadius(local_radius);
+}
+
 void CheckDocuments(const torch::Tensor& documents, const char* stream,
                     int64_t batch, int64_t length) {
   TORCH_CHECK(!documents.defined() ||
@@ -307,8 +316,7 @@ AttentionInputs::AttentionInputs(std::vector<AttentionPattern> patterns)
 
 AttentionInputs::AttentionInputs(ExplicitInputs tensors, int64_t max_distance)
     : cache_(std::make_shared<Cache>()) {
-  TORCH_CHECK(max_distance >= 0, "max_distance should be at least 0, but is ",
-              max_distance);
+  CheckMaxDistance(max_distance, "max_distance");
   TORCH_CHECK(max_distance == 0 || !HasIds(tensors),
               "relative ids should be given as tensors or by max_distance, but "
               "are given as both");
@@ -317,8 +325,7 @@ AttentionInputs::AttentionInputs(ExplicitInputs tensors, int64_t max_distance)
 }
 
 AttentionInputs AttentionInputs::Everything(int64_t max_distance) {
-  TORCH_CHECK(max_distance >= 0, "max_distance should be at least 0, but is ",
-              max_distance);
+  CheckMaxDistance(max_distance, "max_distance");
   AttentionInputs inputs;
   inputs.cache_->max_distance = max_distance;
   return inputs;
@@ -376,8 +383,7 @@ AttentionInputs AttentionInputs::Causal() const {
 }
 
 AttentionInputs AttentionInputs::WithDistance(int64_t max_distance) const {
-  TORCH_CHECK(max_distance >= 0, "max_distance should be at least 0, but is ",
-              max_distance);
+  CheckMaxDistance(max_distance, "max_distance");
   if (patterns_ != nullptr || cache_->max_distance.has_value()) {
     return *this;
   }
@@ -478,7 +484,7 @@ SoftmaxPattern AttentionInputs::Softmax(QuerySide side, int64_t batch,
                                         int64_t long_length,
                                         int64_t global_length,
                                         int64_t local_radius) const {
-  CheckLocalRadius(local_radius);
+  CheckSizes(batch, long_length, global_length, local_radius);
   const bool is_long = side == QuerySide::kLong;
   SoftmaxPattern pattern;
   pattern.batch = batch;
@@ -515,7 +521,7 @@ ExplicitInputs AttentionInputs::Tensors(int64_t batch, int64_t long_length,
                                         int64_t global_length,
                                         int64_t local_radius,
                                         const torch::Device& device) const {
-  CheckLocalRadius(local_radius);
+  CheckSizes(batch, long_length, global_length, local_radius);
   const std::lock_guard<std::mutex> lock(cache_->mutex);
   const Cache::Key key = {batch, long_length, global_length, local_radius,
                           device.str()};

@@ -58,7 +58,8 @@ class AttentionInputs {
   // Masks without ids may have relative ids by `max_distance`, those of
   // UnrestrictedPattern; then, and without any ids, the fused kernels take them
   // too, if they are on the CPU and no query sees keys in more runs than
-  // MostRuns (softmax_pattern.h).
+  // MostRuns (softmax_pattern.h). This and the next ones throw c10::Error by
+  // CheckMaxDistance.
   explicit AttentionInputs(ExplicitInputs tensors, int64_t max_distance = 0);
   // Everything visible (UnrestrictedPattern) in examples of any number and
   // length, none of it padding, with relative ids up to `max_distance`; 0:
@@ -117,7 +118,7 @@ class AttentionInputs {
 
   // One of the softmaxes; a distance left open is 0. Throws c10::Error if
   // patterns do not fit the sizes and the radius given (of which patterns
-  // without long tokens take any), and by CheckLocalRadius;
+  // without long tokens take any), for negative sizes, and by CheckLocalRadius;
   // SoftmaxPattern::masks does so for explicit tensors. Long queries have a
   // window of the radius to both sides, of Causal() only before them.
   // The runs for the last sizes asked for are kept. Thread-safe.

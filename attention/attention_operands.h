@@ -23,8 +23,10 @@ struct RelativeTable {
 // The operands of one softmax: T queries over two blocks of keys, of which
 // either may be empty. In ETC's layers "own" keys are tokens of the queries'
 // own stream (l2l, g2g), "other" keys tokens of the other stream (l2g, g2l).
-// All are float64, or all float32, bfloat16 and float16, in any mixture. The
-// gradients of these tensors are an AttentionOperands too.
+// All are float64, or all float32, bfloat16 and float16, in any mixture; and
+// all finite, padding included, since 0, the weight of a key that is not seen,
+// times NaN is NaN. The gradients of these tensors are an AttentionOperands
+// too.
 //
 // B batch, N heads, d head_dim, e value_dim:
 struct AttentionOperands {
@@ -57,7 +59,8 @@ struct AttentionOperands {
 };
 
 // The factors of carried scores in the logits of ResidualAttention::kGate, one
-// for each head: [N]. Both are defined, or neither.
+// for each head: [N]. Both are defined, or neither. Their dtypes are as those
+// of operands (AttentionOperands).
 struct ResidualGates {
   torch::Tensor own = {};
   torch::Tensor other = {};

@@ -34,6 +34,17 @@ void CheckPattern(const SoftmaxPattern& pattern, const AttentionSizes& sizes) {
       pattern.queries, ", but there are ", pattern.own_keys);
 }
 
+// Checks the kind, the device and the dtype of one of the tensors beside the
+// queries.
+void CheckOperand(const torch::Tensor& tensor, const char* name,
+                  const torch::Tensor& query) {
+  CheckFloating(tensor, name);
+  CheckSameDevice(tensor, name, query, "the queries");
+  TORCH_CHECK(ScoreType(tensor) == ScoreType(query), name, " is ",
+              tensor.scalar_type(), ", but the queries are ",
+              query.scalar_type());
+}
+
 void CheckShapes(const AttentionProblem& problem) {
   const AttentionOperands& operands = problem.operands;
   for (const torch::Tensor* tensor :
@@ -47,11 +58,7 @@ void CheckShapes(const AttentionProblem& problem) {
   const torch::Tensor& query = operands.query;
   operands.ForEachTensor([&](const torch::Tensor& tensor) {
     if (tensor.defined()) {
-      CheckFloating(tensor, "an operand of attention");
-      CheckSameDevice(tensor, "an operand of attention", query, "the queries");
-      TORCH_CHECK(ScoreType(tensor) == ScoreType(query),
-                  "an operand of attention is ", tensor.scalar_type(),
-                  ", but the queries are ", query.scalar_type());
+      CheckOperand(tensor, "an operand of attention", query);
     }
   });
   TORCH_CHECK(
@@ -186,6 +193,26 @@ void CheckSeenKeys(const SeenKeys& below, const SoftmaxPattern& pattern,
   }
 }
 
+void CheckRelativeTable(const AttentionProblem& problem) {
+  // Masks may come with any ids: tensor operations check each.
+  if (problem.pattern.runs == nullptr || problem.pattern.has_no_ids()) {
+    return;
+  }
+  const RelativeTable& table = problem.operands.relative;
+  TORCH_CHECK(table.embedding.defined() && table.bias.defined(),
+              "relative ids are given, but there is no relative table");
+  const int64_t distance = (*problem.pattern.runs)[0].max_distance;
+  const int64_t ids = table.embedding.size(0);
+  const int64_t heads = problem.operands.query.size(1);
+  const int64_t head_dim = problem.operands.query.size(3);
+  ETC_CHECK_SHAPE(table.embedding, {ids, heads, head_dim});
+  ETC_CHECK_SHAPE(table.bias, {ids, heads});
+  TORCH_CHECK(ids >= RelativeVocabSize(distance),
+              "the relative table should have at least ",
+              RelativeVocabSize(distance), " ids for a distance of ", distance,
+              ", but has ", ids);
+}
+
 // Sets the factors of the input's residual mode.
 void SetResidual(const SparseAttentionInput& input, AttentionProblem* problem) {
   const int64_t below = input.previous.layers;
@@ -211,8 +238,7 @@ void SetResidual(const SparseAttentionInput& input, AttentionProblem* problem) {
                 "with kGate, carried scores need gates, but there are none");
     const int64_t heads = problem->operands.query.size(1);
     gates.ForEachTensor([&](const torch::Tensor& gate) {
-      CheckFloating(gate, "a gate");
-      CheckSameDevice(gate, "a gate", problem->operands.query, "the queries");
+      CheckOperand(gate, "a gate", problem->operands.query);
     });
     ETC_CHECK_SHAPE(gates.own, {heads});
     ETC_CHECK_SHAPE(gates.other, {heads});
@@ -265,31 +291,13 @@ AttentionProblem MakeAttentionProblem(const SparseAttentionInput& input) {
   if (input.pattern.has_no_ids()) {
     problem.operands.relative = {};
   }
+  CheckRelativeTable(problem);
   problem.previous = previous;
   SetResidual(input, &problem);
   problem.precision = input.precision;
   problem.dropout = input.dropout;
   problem.first_head = input.first_head;
   return problem;
-}
-
-void CheckRelativeTable(const AttentionProblem& problem) {
-  if (problem.pattern.has_no_ids()) {
-    return;
-  }
-  const RelativeTable& table = problem.operands.relative;
-  TORCH_CHECK(table.embedding.defined() && table.bias.defined(),
-              "relative ids are given, but there is no relative table");
-  const int64_t distance = (*problem.pattern.runs)[0].max_distance;
-  const int64_t ids = table.embedding.size(0);
-  const int64_t heads = problem.operands.query.size(1);
-  const int64_t head_dim = problem.operands.query.size(3);
-  ETC_CHECK_SHAPE(table.embedding, {ids, heads, head_dim});
-  ETC_CHECK_SHAPE(table.bias, {ids, heads});
-  TORCH_CHECK(ids >= RelativeVocabSize(distance),
-              "the relative table should have at least ",
-              RelativeVocabSize(distance), " ids for a distance of ", distance,
-              ", but has ", ids);
 }
 
 torch::ScalarType ScoreType(const torch::Tensor& operand) {

@@ -47,14 +47,10 @@ struct AttentionSizes {
 };
 
 // Throws c10::Error unless all tensors have the shapes and dtypes that
-// AttentionOperands and ScorePair state and fit the pattern, and settings are
-// in their range.
+// AttentionOperands, ResidualGates and ScorePair state and fit the pattern,
+// settings are in their range, and the relative table has all ids of a pattern
+// of runs: kernels read it without looking at each id.
 AttentionProblem MakeAttentionProblem(const SparseAttentionInput& input);
-
-// Throws c10::Error if the pattern has relative ids, but the relative table is
-// missing, or too short for the ids of the pattern's distance. For backends
-// that read the table without looking at each id.
-void CheckRelativeTable(const AttentionProblem& problem);
 
 // Returns the dtype in which scores, softmax and sums of some operands are
 // computed: float32 for operands of 16 bits, else their own.

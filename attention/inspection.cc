@@ -99,9 +99,6 @@ SoftmaxView Inspect(const SparseAttentionInput& input,
                     const SoftmaxSelection& which, bool has_run) {
   const torch::NoGradGuard no_grad;
   const AttentionProblem problem = MakeAttentionProblem(input);
-  if (problem.pattern.runs != nullptr) {
-    CheckRelativeTable(problem);
-  }
   return Inspector(problem, which, has_run).Run();
 }
 

@@ -26,9 +26,8 @@ MultiHeadAttentionOptions Checked(MultiHeadAttentionOptions options) {
   TORCH_CHECK(options.key_size >= 0 && options.value_size >= 0,
               "key_size and value_size should be at least 0, but are ",
               options.key_size, " and ", options.value_size);
-  TORCH_CHECK(options.relative_pos_max_distance >= 0,
-              "relative_pos_max_distance should be at least 0, but is ",
-              options.relative_pos_max_distance);
+  CheckMaxDistance(options.relative_pos_max_distance,
+                   "relative_pos_max_distance");
   TORCH_CHECK(options.dropout >= 0.0 && options.dropout < 1.0,
               "dropout should be in [0, 1), but is ", options.dropout);
   if (options.key_size == 0) {

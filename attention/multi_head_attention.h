@@ -30,8 +30,9 @@ struct MultiHeadAttentionOptions {
   int64_t num_heads = 12;
   // Features per head; queries, keys and values have num_heads * head_size.
   int64_t head_size = 64;
-  // m, the largest distance that relative positions tell apart; 0: none. The
-  // table has RelativeVocabSize(m) rows (attention/pattern.h).
+  // m, the largest distance that relative positions tell apart, at most
+  // kMostRelativeDistance; 0: none. The table has RelativeVocabSize(m) rows
+  // (attention/pattern.h).
   int64_t relative_pos_max_distance = 0;
   // Probability of dropping an attention weight, in [0, 1). Training only.
   double dropout = 0.1;

@@ -47,6 +47,12 @@ void CheckLocalRadius(int64_t local_radius) {
               ", but is ", local_radius);
 }
 
+void CheckMaxDistance(int64_t max_distance, const char* name) {
+  TORCH_CHECK(max_distance >= 0 && max_distance <= kMostRelativeDistance, name,
+              " should be from 0 to ", kMostRelativeDistance, ", but is ",
+              max_distance);
+}
+
 void CheckPattern(const AttentionPattern& pattern) {
   const int64_t long_length = pattern.long_length();
   const int64_t global_length = pattern.global_length();
@@ -61,9 +67,8 @@ void CheckPattern(const AttentionPattern& pattern) {
   CheckGlobalIndices("paragraph", pattern.paragraph, global_length);
   CheckGlobalIndices("linked", pattern.linked, global_length);
   CheckLocalRadius(pattern.local_radius);
-  TORCH_CHECK(pattern.relative_pos_max_distance >= 0,
-              "relative_pos_max_distance should be at least 0, but is ",
-              pattern.relative_pos_max_distance);
+  CheckMaxDistance(pattern.relative_pos_max_distance,
+                   "relative_pos_max_distance");
 }
 
 void CheckPatterns(const std::vector<AttentionPattern>& patterns,

@@ -45,6 +45,14 @@ inline constexpr int64_t kMostLocalRadius = int64_t{1} << 20;
 // Throws c10::Error unless the radius is from 1 to kMostLocalRadius.
 void CheckLocalRadius(int64_t local_radius);
 
+// The largest distance m of relative ids, far below the overflow of their
+// number, 2m + 4.
+inline constexpr int64_t kMostRelativeDistance = int64_t{1} << 20;
+
+// Throws c10::Error, with `name` in its message, unless the distance is from 0
+// to kMostRelativeDistance.
+void CheckMaxDistance(int64_t max_distance, const char* name);
+
 // Visibility and relative ids of all pairs of tokens in one example, in O(L +
 // G) memory (doc/model.md 6). Long tokens are i, j in [0, L), global tokens g,
 // k in [0, G):
@@ -97,7 +105,7 @@ struct AttentionPattern {
   bool hard_g2l = false;
   // Tokens a long token sees to each side.
   int64_t local_radius = 84;
-  // m; 0 for no relative ids.
+  // m, at most kMostRelativeDistance; 0 for no relative ids.
   int64_t relative_pos_max_distance = 12;
 };
 
@@ -109,7 +117,7 @@ AttentionPattern UnrestrictedPattern(int64_t long_length, int64_t global_length,
 
 // Throws c10::Error unless all vectors of one stream have one length, indices
 // of global tokens lie in [-1, global_length()), the radius is from 1 to
-// kMostLocalRadius and the distance at least 0.
+// kMostLocalRadius and the distance from 0 to kMostRelativeDistance.
 void CheckPattern(const AttentionPattern& pattern);
 
 // Throws c10::Error unless all patterns are right, have one radius and one

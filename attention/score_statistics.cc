@@ -173,9 +173,6 @@ SoftmaxStatistics MeasureAttention(const SparseAttentionInput& input,
                                    const torch::Tensor& rows) {
   const torch::NoGradGuard no_grad;
   const AttentionProblem problem = MakeAttentionProblem(input);
-  if (problem.pattern.runs != nullptr) {
-    CheckRelativeTable(problem);
-  }
   StatisticsSums sums(problem.operands.query.device(),
                       problem.operands.query.size(1),
                       problem.previous.defined());

@@ -11,7 +11,6 @@
 #include "attention/mask_runs.h"
 #include "attention/pattern.h"
 #include "attention/pattern_runs.h"
-#include "base/check_shape.h"
 #include "base/check_tensor.h"
 #include "base/to_device.h"
 
@@ -22,9 +21,7 @@ void CheckOptions(const KeyPatternOptions& options) {
   TORCH_CHECK(options.queries >= 0 && options.keys >= 0,
               "queries and keys should be at least 0, but are ",
               options.queries, " and ", options.keys);
-  TORCH_CHECK(options.max_distance >= 0,
-              "max_distance should be at least 0, but is ",
-              options.max_distance);
+  CheckMaxDistance(options.max_distance, "max_distance");
   if (options.batch.has_value()) {
     TORCH_CHECK(*options.batch >= 0, "batch should be at least 0, but is ",
                 *options.batch);

@@ -80,13 +80,14 @@ struct KeyPatternOptions {
   // One for each example; empty: all have T queries and S keys.
   std::vector<SequenceLengths> lengths = {};
   // m: the relative id of query i and key j is RelativeId(j - i, m)
-  // (attention/pattern.h); 0: no relative ids.
+  // (attention/pattern.h), m at most kMostRelativeDistance; 0: no relative ids.
   int64_t max_distance = 0;
 };
 
 // Every query sees every key: a dense encoder, or cross attention. This and the
 // next ones throw c10::Error on lengths that do not fit T and S, on negative
-// sizes and distances, and where neither the batch size nor lengths are given.
+// sizes, on distances out of range, and where neither the batch size nor
+// lengths are given.
 SoftmaxPattern AllKeysPattern(const KeyPatternOptions& options);
 
 // Query i sees the keys [0, i]: a decoder.

@@ -286,10 +286,17 @@ SparseAttentionOutput SparseAttention(const SparseAttentionInput& input,
     seen = {.runs = input.pattern.runs, .window = input.pattern.window};
   }
   const AttentionBackend& backend = PickBackend(problem, implementation);
+  const FusedBackend* const fused = backend.fused();
+  std::shared_ptr<ScoreBuffer> buffer;
+  if (fused != nullptr) {
+    fused->Prepare(&problem);
+    buffer = BufferFor(*fused, input, problem);
+  }
+  // Behind the checks of MakeAttentionProblem, Prepare and BufferFor: a call
+  // that they refuse leaves the generator as it was.
   if (problem.dropout > 0.0) {
     problem.dropout_seed = DrawDropoutSeed();
   }
-  const FusedBackend* const fused = backend.fused();
   if (fused == nullptr) {
     const AttentionForward result = backend.Forward(problem);
     return {
@@ -298,8 +305,6 @@ SparseAttentionOutput SparseAttention(const SparseAttentionInput& input,
                    .other = ScoreTensor(result.scores.other, {.seen = seen}),
                    .layers = problem.carry ? layers : 0}};
   }
-  fused->Prepare(&problem);
-  std::shared_ptr<ScoreBuffer> buffer = BufferFor(*fused, input, problem);
   Variables tensors;
   const auto call =
       c10::make_intrusive<Call>(*fused, std::move(problem), &tensors);

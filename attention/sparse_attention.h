@@ -28,6 +28,10 @@ namespace etc {
 // that residual scores may lie in one buffer (ScoreStorage), but there are no
 // gradients of gradients.
 //
+// Each head of an example costs kKernel a microsecond at least: very many of a
+// few tokens (1024 examples, 8 heads, 2 tokens) take 5 times as long as plain
+// operations; from about 16 tokens on they are as fast.
+//
 // On the CPU a forward pass of kKernel takes O(1) memory beside what goes in
 // and out. A backward pass divides all heads into about 64 parts, each with
 // gradient rows of its own: without a window those of the queries that see its

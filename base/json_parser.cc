@@ -10,7 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
+#include "base/gzip_file.h"
 #include "base/json_reader.h"
 #include "base/out_of_memory.h"
 #include "base/printable.h"
@@ -195,6 +195,9 @@ class DocumentBuilder : public nlohmann::json_sax<json> {
 
 absl::StatusOr<json> ParseJson(absl::string_view text,
                                const std::string& source) {
+  if (absl::StartsWith(text, "\x1f\x8b")) {
+    return MistakeAt(text, 1, source, "the text is packed by gzip");
+  }
   const size_t nul = text.find('\0');
   if (nul != absl::string_view::npos) {
     return MistakeAt(text, nul + 1, source, "there should be no NUL bytes");
@@ -221,7 +224,7 @@ absl::StatusOr<json> ReadJsonFile(const std::string& path) {
   return NamingOutOfMemory([&] { return absl::StrCat("reading ", path); },
                            [&]() -> absl::StatusOr<json> {
                              ETC_ASSIGN_OR_RETURN(const std::string text,
-                                                  ReadFile(path));
+                                                  ReadUnpackedFile(path));
                              return ParseJson(text, path);
                            });
 }

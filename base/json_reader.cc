@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -115,6 +116,11 @@ std::string Folded(absl::string_view name) {
 }
 
 }  // namespace
+
+std::string PlaceOfField(absl::string_view where, absl::string_view field) {
+  return absl::StrCat(where, absl::StrContains(where, ": ") ? "." : ": ",
+                      field);
+}
 
 JsonObjectReader::JsonObjectReader(const json& json, std::string where)
     : json_(json), where_(std::move(where)) {
@@ -233,6 +239,19 @@ void JsonObjectReader::NameOrNumber(const std::string& field,
   }
 }
 
+void JsonObjectReader::Scalar(const std::string& field, std::string* value) {
+  const json* found = Find(field);
+  if (found == nullptr) {
+    return;
+  }
+  if (std::optional<std::string> text = ScalarText(*found)) {
+    *value = *std::move(text);
+  } else {
+    Fail(field, absl::StrCat("should be a string or a number",
+                             found->is_number() ? kRoundedNumberHint : ""));
+  }
+}
+
 bool JsonObjectReader::Has(const std::string& field) const {
   return json_.is_object() && json_.contains(field);
 }
@@ -250,10 +269,7 @@ const json* JsonObjectReader::Given(const std::string& field) {
 }
 
 std::string JsonObjectReader::Where(const std::string& field) const {
-  // "file.json" has no path within it yet, "file.json: train" has.
-  const bool has_path =
-      absl::string_view(where_).find(": ") != absl::string_view::npos;
-  return absl::StrCat(where_, has_path ? "." : ": ", field);
+  return PlaceOfField(where_, field);
 }
 
 void JsonObjectReader::Fail(const std::string& field,

@@ -24,8 +24,14 @@ namespace etc {
 absl::StatusOr<nlohmann::json> ParseJson(absl::string_view text,
                                          const std::string& source);
 
-// ParseJson of the file at `path`, of at most 1 GiB.
+// ParseJson of the file at `path`, plain or packed by gzip, of at most 1 GiB
+// when unpacked. Errors also as of ReadUnpackedFile (base/gzip_file.h).
 absl::StatusOr<nlohmann::json> ReadJsonFile(const std::string& path);
+
+// The name of a field of the object at `where` in messages: "train.jsonl:
+// record 17.text", but where there is no path within a source yet
+// "train.conll:17: text".
+std::string PlaceOfField(absl::string_view where, absl::string_view field);
 
 // Typed reading of the fields of one JSON object, for configurations and data:
 //
@@ -67,6 +73,8 @@ class JsonObjectReader {
 
   // The same for a name that may be a whole number, which becomes its digits.
   void NameOrNumber(const std::string& field, std::string* value);
+  // The same for a name that may be any scalar of JSON (ScalarText).
+  void Scalar(const std::string& field, std::string* value);
 
   // Like Optional(), but notes a mistake when the field is absent.
   template <typename T>

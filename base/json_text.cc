@@ -1,5 +1,6 @@
 #include "base/json_text.h"
 
+#include <cmath>
 #include <map>
 
 #include "nlohmann/json.hpp"
@@ -26,6 +27,18 @@ std::string JsonAsciiText(const nlohmann::json& value, int indent) {
 }
 std::string JsonAsciiText(const nlohmann::ordered_json& value, int indent) {
   return Dump(value, indent, /*ensure_ascii=*/true);
+}
+
+std::optional<std::string> ScalarText(const nlohmann::json& json) {
+  constexpr double kExact = 9007199254740992;  // 2^53
+  if (json.is_string()) {
+    return json.get<std::string>();
+  }
+  if ((json.is_number_float() && std::abs(json.get<double>()) >= kExact) ||
+      (!json.is_number() && !json.is_boolean())) {
+    return std::nullopt;
+  }
+  return JsonText(json);
 }
 
 nlohmann::ordered_json JsonObjectOf(

@@ -1,6 +1,7 @@
 #ifndef ETC_BASE_JSON_TEXT_H_
 #define ETC_BASE_JSON_TEXT_H_
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +20,14 @@ std::string JsonText(const nlohmann::ordered_json& json, int indent = -1);
 // The same with escapes in the place of all that is not ASCII.
 std::string JsonAsciiText(const nlohmann::json& json, int indent = -1);
 std::string JsonAsciiText(const nlohmann::ordered_json& json, int indent = -1);
+
+// A string, or a number or boolean as JSON spells it; nothing for others, and
+// for whole numbers that were rounded when they were read.
+std::optional<std::string> ScalarText(const nlohmann::json& json);
+
+// Ends messages about numbers that have no ScalarText.
+inline constexpr char kRoundedNumberHint[] =
+    "; whole numbers of more than 64 bits need quotation marks";
 
 // JsonAsciiText on one line, and a newline: a JSON value as official prediction
 // files have it.

@@ -9,7 +9,6 @@
 
 #include "base/directory.h"
 #include "base/file_operations.h"
-#include "base/status_macros.h"
 
 namespace etc {
 

@@ -25,24 +25,20 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <ctime>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "attention/pattern_builders.h"
 #include "attention/sparse_attention.h"
 #include "bench/machine.h"
+#include "bench/paired_times.h"
 
 namespace etc {
 namespace {
 
 constexpr int64_t kHeads = 12;
 constexpr int64_t kHeadDim = 64;
-constexpr int kPairs = 3;  // in each iteration
 
 struct DenseCase {
   bool training = false;
@@ -197,37 +193,6 @@ class MatmulSide {
   torch::Tensor context_gradient_, score_gradient_;
 };
 
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-struct Times {
-  std::vector<double> wall, cpu;  // in seconds
-};
-
-template <typename Side>
-void Measure(Side& side, Times* times) {
-  const auto start = std::chrono::steady_clock::now();
-  const std::clock_t cpu_start = std::clock();
-  side.Run();
-  times->cpu.push_back(static_cast<double>(std::clock() - cpu_start) /
-                       CLOCKS_PER_SEC);
-  times->wall.push_back(
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-          .count());
-}
-
-// Median of the ratios, each of two measured one after the other.
-double MedianRatio(const std::vector<double>& above,
-                   const std::vector<double>& below) {
-  std::vector<double> ratios;
-  for (size_t i = 0; i < above.size(); ++i) {
-    ratios.push_back(above[i] / below[i]);
-  }
-  return Median(std::move(ratios));
-}
-
 void Dense(benchmark::State& state, DenseCase c) {
   c.batch = state.range(0);
   c.tokens = state.range(1);
@@ -237,15 +202,8 @@ void Dense(benchmark::State& state, DenseCase c) {
   const torch::AutoGradMode gradients(c.training);
   KernelSide kernel(c);
   MatmulSide matmul(c);
-  kernel.Run();
-  matmul.Run();
-  Times kernel_times, matmul_times;
-  for (auto _ : state) {
-    for (int pair = 0; pair < kPairs; ++pair) {
-      Measure(kernel, &kernel_times);
-      Measure(matmul, &matmul_times);
-    }
-  }
+  const auto [kernel_times, matmul_times] =
+      MeasureByTurns(state, kernel, matmul);
   state.counters["speedup"] = MedianRatio(matmul_times.wall, kernel_times.wall);
   state.counters["cpu_speedup"] =
       MedianRatio(matmul_times.cpu, kernel_times.cpu);

@@ -23,7 +23,6 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -32,6 +31,7 @@
 
 #include "attention/pattern.h"
 #include "bench/machine.h"
+#include "bench/paired_times.h"
 #include "bench/training.h"
 #include "tasks/pretrain/examples/draws.h"
 #include "tasks/pretrain/examples/packed_example.h"
@@ -158,12 +158,6 @@ double UpdateBytes(Training* training) {
   const PeakMemory memory;
   training->Update();
   return memory.Bytes();
-}
-
-double Median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<int64_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 void RunPretraining(benchmark::State& state, const Variant& variant) {

@@ -42,17 +42,14 @@
 #include <torch/utils.h>
 
 #include <algorithm>
-#include <chrono>
-#include <ctime>
-#include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "attention/attention_inputs.h"
 #include "attention/pattern_builders.h"
 #include "attention/sparse_attention.h"
 #include "bench/machine.h"
+#include "bench/paired_times.h"
 
 namespace etc {
 namespace {
@@ -62,7 +59,6 @@ constexpr int64_t kHeadDim = 64;
 constexpr int64_t kGlobals = 64;
 constexpr int64_t kRadius = 84;
 constexpr int64_t kWindowKeys = 129;
-constexpr int kPairs = 3;  // in each iteration
 
 struct Mode {
   bool training = false;
@@ -264,36 +260,6 @@ Patterns EtcPatterns(const std::string& name, int64_t tokens) {
       EtcPattern(everything, mask.sum().item<int64_t>(), kGlobals, kRadius)};
 }
 
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-struct Times {
-  std::vector<double> wall, cpu;  // in seconds
-};
-
-void Measure(Side& side, Times* times) {
-  const auto start = std::chrono::steady_clock::now();
-  const std::clock_t cpu_start = std::clock();
-  side.Run();
-  times->cpu.push_back(static_cast<double>(std::clock() - cpu_start) /
-                       CLOCKS_PER_SEC);
-  times->wall.push_back(
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-          .count());
-}
-
-// Median of the ratios, each of two measured one after the other.
-double MedianRatio(const std::vector<double>& above,
-                   const std::vector<double>& below) {
-  std::vector<double> ratios;
-  for (size_t i = 0; i < above.size(); ++i) {
-    ratios.push_back(above[i] / below[i]);
-  }
-  return Median(std::move(ratios));
-}
-
 void Restricted(benchmark::State& state, const std::string& name,
                 const Mode& mode) {
   const int64_t tokens = state.range(0);
@@ -307,15 +273,8 @@ void Restricted(benchmark::State& state, const std::string& name,
                        static_cast<double>(VisiblePairs(patterns.unrestricted));
   Side restricted(patterns.restricted, mode, AttentionImplementation::kKernel);
   Side unrestricted(patterns.unrestricted, mode, patterns.of_unrestricted);
-  restricted.Run();
-  unrestricted.Run();
-  Times restricted_times, unrestricted_times;
-  for (auto _ : state) {
-    for (int pair = 0; pair < kPairs; ++pair) {
-      Measure(restricted, &restricted_times);
-      Measure(unrestricted, &unrestricted_times);
-    }
-  }
+  const auto [restricted_times, unrestricted_times] =
+      MeasureByTurns(state, restricted, unrestricted);
   state.counters["time_ratio"] =
       MedianRatio(restricted_times.wall, unrestricted_times.wall) / pairs;
   state.counters["cpu_ratio"] =

@@ -272,7 +272,7 @@ if(ETC_SANITIZE MATCHES "thread")
 endif()
 
 # etc_test(<file> [TORCH] [THREADS] [CUDA] [PROGRAM | COMMANDS] [OWN_PROGRAM]
-#          [THREAD_CASES <filter>] [SLOW | SLOW_CASES <filter>] [RELEASE_CHECK]
+#          [THREAD_CASES <filter>] [SLOW_CASES <filter>] [RELEASE_CHECK]
 #          [WITH <file>...] [DEPS <target>...] [ENVIRONMENT <n=v>...])
 #
 # One CTest entry, a process of its own, for one test file, linked with the layer
@@ -292,9 +292,9 @@ endif()
 # ETC_SANITIZED. COMMANDS: the test can do so as well, and runs commands of `realetc`
 # in child processes of its own (tests/support/run_realetc.h), which saves the 0.4 s
 # of each start.
-# SLOW: the test has the label `slow`, which is run when it is asked for
-# (`bash tests/run.sh release -L slow`). SLOW_CASES: only the cases that this
-# GoogleTest filter matches do, as an entry <name>_slow; the others stay.
+# SLOW_CASES: the cases that this GoogleTest filter matches are an entry <name>_slow
+# with the label `slow`, which is run when it is asked for (`bash tests/run.sh release
+# -L slow`).
 # RELEASE_CHECK: the test has the label `release-check`: .ci/run runs it, and
 # tests/run.sh when it is asked for.
 # Builds with sanitizers leave out the tests in ETC_UNSANITIZED_TESTS
@@ -302,11 +302,11 @@ endif()
 # cases in ETC_UNSANITIZED_CASES too.
 function(etc_test source)
   cmake_parse_arguments(PARSE_ARGV 1 arg
-    "TORCH;THREADS;CUDA;PROGRAM;COMMANDS;OWN_PROGRAM;SLOW;RELEASE_CHECK"
+    "TORCH;THREADS;CUDA;PROGRAM;COMMANDS;OWN_PROGRAM;RELEASE_CHECK"
     "SLOW_CASES;THREAD_CASES" "WITH;DEPS;ENVIRONMENT")
   etc_test_path("${source}" path name)
   set_property(GLOBAL APPEND PROPERTY ETC_REGISTERED_TESTS "${path}")
-  if(ETC_SANITIZE AND (arg_SLOW OR name IN_LIST ETC_UNSANITIZED_TESTS))
+  if(ETC_SANITIZE AND name IN_LIST ETC_UNSANITIZED_TESTS)
     return()
   endif()
   set(kind)
@@ -336,9 +336,7 @@ function(etc_test source)
   else()
     etc_add_test(${name} "${arg_ENVIRONMENT}" ${target} ${arguments})
   endif()
-  if(arg_SLOW)
-    set_tests_properties(${name} PROPERTIES LABELS slow)
-  elseif(arg_RELEASE_CHECK)
+  if(arg_RELEASE_CHECK)
     set_tests_properties(${name} PROPERTIES LABELS release-check)
   endif()
   if(arg_THREADS)

@@ -3,13 +3,11 @@
 #include <c10/util/Exception.h>
 #include <torch/utils.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "attention/pattern.h"
-#include "etc/admin_pass.h"
 
 namespace etc {
 namespace {
@@ -92,11 +90,6 @@ AdminProfile BeginAdminProfile(const EtcInput& input, const EtcConfig& config) {
   TORCH_CHECK(profile.longs.tokens + profile.globals.tokens > 0,
               "omegas cannot be set by a batch without tokens");
   return profile;
-}
-
-void InitializeAdmin(EtcModel model, const EtcInput& input) {
-  model->ProfileNextPass();
-  model->forward(input);
 }
 
 bool HasUnitOmegas(const EtcModel& model) {

@@ -23,7 +23,7 @@ enum class Sublayer {
   // (Bachlechner et al. 2020)
   kReZero,
   // "admin": LN(omega x + D(f(x))), omega a trained vector (Liu et al. 2020;
-  // etc/admin_profile.h)
+  // EtcModelImpl::ProfileNextPass)
   kAdmin,
 };
 

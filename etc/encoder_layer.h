@@ -7,7 +7,6 @@
 #include <torch/types.h>
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -53,7 +52,7 @@ Sublayer SublayerNamed(const std::string& name);
 // for the first of a model with gates, which has none.
 EtcEncoderLayerOptions EncoderLayerOptions(const EtcConfig& config);
 
-// The two streams in the pass that sets omegas (etc/admin_profile.h).
+// The two streams in the pass that sets omegas (EtcModelImpl::ProfileNextPass).
 struct AdminProfile {
   ProfiledStream longs;
   ProfiledStream globals;
@@ -109,7 +108,7 @@ class EtcEncoderLayerImpl : public torch::nn::Module {
   explicit EtcEncoderLayerImpl(const EtcEncoderLayerOptions& options);
 
   // `rows` are for the last layer. With a `profile` the layer's omegas are set
-  // (etc/admin_profile.h), and `rows` should be all.
+  // (EtcModelImpl::ProfileNextPass), and `rows` should be all.
   EncoderState forward(const EncoderState& state,
                        const AttentionInputs& attention,
                        const ResidualOptions& residual = {},

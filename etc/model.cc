@@ -14,7 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "base/clone_module.h"
 #include "base/stop_guard.h"
-#include "etc/admin_pass.h"
+#include "etc/admin_profile.h"
 #include "etc/embedding.h"
 #include "etc/encoder_checkpoint.h"
 #include "etc/encoder_layer.h"

@@ -164,9 +164,26 @@ class EtcModelImpl : public torch::nn::Module {
   void set_linear_precision(LinearPrecision precision);
   LinearPrecision linear_precision() const { return linear_precision_; }
 
-  // Makes the next forward pass set the omegas of a model with sublayer "admin"
-  // (etc/admin_profile.h). Not while a pass runs. Throws c10::Error for other
-  // models.
+  // Makes the next forward pass, over a batch that the model is to be trained
+  // on, set the omegas of a model with sublayer "admin", one number in all
+  // elements of each (Liu et al. 2020, section 4):
+  //
+  //   r = 1
+  //   for each block f, from the bottom to the top, with input x:
+  //     omega = r
+  //     r = sqrt(Var(omega x) + Var(D(f(x))))
+  //     y = LN(omega x + D(f(x)))        the input of the next block
+  //
+  // where Var is over all elements of all tokens but padding, which sees
+  // nothing, without Bessel's correction. Each stream has its own r. In front
+  // of a feed-forward block that both share, r^2 becomes the mean of the two
+  // over all tokens.
+  //
+  // For a model with random weights in training mode, where D is dropout with
+  // random numbers from LibTorch's generator; in evaluation mode D drops
+  // nothing. Weights that were trained depend on their omegas, which should
+  // stay. Not while a pass runs. Throws c10::Error for other sublayers, as does
+  // the pass for a batch without tokens.
   void ProfileNextPass();
 
   // Makes passes in training mode compute each layer in slices of heads and

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "attention/backends/blocked/blocked_backend.h"
 #include "attention/backends/cuda/kernels/arguments.h"
+#include "etc/nn/feed_forward.h"
 #include "etc/nn/gradient_checkpoint.h"
 
 namespace etc {
@@ -303,6 +305,54 @@ ActivationBytes EstimateActivations(const EtcConfig& config,
   bytes.saved += 3 * states;
   bytes.attention_inputs = InputBytes(s, options);
   bytes.working = WorkingBytes(s, options, carried);
+  return bytes;
+}
+
+ActivationBytes EstimateForwardActivations(const EtcConfig& config,
+                                           const StepShape& shape,
+                                           const StepOptions& options) {
+  const Sizes s(config, shape);
+  const bool on_device = IsOnDevice(options);
+  // Bytes of a number's rounded copy for a product on the CPU.
+  const double copy = IsRounded(options) && !on_device ? kRounded : 0;
+  // The stream; pre-norm holds a normalized copy besides, admin and rezero at
+  // the end a scaled one.
+  const std::optional<Sublayer> sublayer = SublayerFromName(config.sublayer);
+  const double stream =
+      sublayer == Sublayer::kPreNorm ? 2 * s.hidden : s.hidden;
+  const bool scales =
+      sublayer == Sublayer::kAdmin || sublayer == Sublayer::kReZero;
+  // Bytes of a token. Attention: queries, keys, values and contexts with the
+  // statistics of the softmax, then keys, values and contexts with the output.
+  // The feed-forward block: attention's output, its sum with the stream, the
+  // block's output and, at the end, the next stream.
+  const double attention =
+      kFloat * stream + copy * s.hidden +
+      std::max(kFloat * (4 * s.features + 2 * s.heads),
+               kFloat * (3 * s.features + s.hidden) + copy * s.features);
+  const double block = kFloat * (stream + 3 * s.hidden);
+  const double end = block + kFloat * (scales ? 2 : 1) * s.hidden;
+  // The feed-forward block's activation, before and after, of a slice of rows.
+  const double rows = std::max(s.long_tokens, s.global_tokens);
+  const double slice =
+      std::min(rows, static_cast<double>(kFeedForwardSliceRows));
+  const double activation = on_device            ? 3 * kFloat
+                            : IsRounded(options) ? kRounded
+                                                 : 2 * kFloat;
+  const double of_slice = activation * s.intermediate +
+                          (rows > slice ? kFloat : 0) * s.hidden +
+                          copy * s.hidden;
+
+  ActivationBytes bytes;
+  const bool is_buffered = options.storage != ScoreStorage::kStore &&
+                           options.backend != StepBackend::kCudaOperations;
+  bytes.residual_scores = (is_buffered ? 1 : 2) * CarriedBytes(config, s);
+  bytes.attention_inputs = InputBytes(s, options);
+  bytes.working = std::max(
+      {s.Tokens() * attention + (options.backend == StepBackend::kCudaOperations
+                                     ? BlockedBytes(s)
+                                     : 0),
+       s.Tokens() * block + slice * of_slice, s.Tokens() * end});
   return bytes;
 }
 

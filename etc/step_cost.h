@@ -73,6 +73,14 @@ ActivationBytes EstimateActivations(const EtcConfig& config,
                                     const StepShape& shape,
                                     const StepOptions& options);
 
+// The same of one forward pass without gradients, as evaluations make it: keeps
+// nothing (`saved` is 0) but the residual scores of one layer, of two with
+// ScoreStorage::kStore or without fused attention, and the temporaries of a
+// layer. Neither gradient checkpointing nor slices change it.
+ActivationBytes EstimateForwardActivations(const EtcConfig& config,
+                                           const StepShape& shape,
+                                           const StepOptions& options);
+
 // Floating-point operations of one forward pass: two for each multiplication
 // with addition. Softmax, norms and the like are left out. Scores are counted
 // for pairs within the windows only, [B, N, L, 2r + 1 + G] and [B, N, G, L +

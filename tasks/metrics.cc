@@ -54,6 +54,18 @@ std::string FormatMainScore(const Metrics& scores, const std::string& main) {
   return absl::StrCat("no ", main);
 }
 
+namespace {
+
+// The same scores, the main one first.
+Metrics WithMainFirst(Metrics scores, const std::string& main) {
+  std::stable_partition(
+      scores.begin(), scores.end(),
+      [&main](const auto& score) { return score.first == main; });
+  return scores;
+}
+
+}  // namespace
+
 std::string FormatScoreTable(const Metrics& scores, const std::string& main) {
   size_t width = 0;
   for (const auto& [name, value] : scores) {
@@ -79,13 +91,6 @@ std::string ScoresToJson(const Metrics& scores) {
     }
   }
   return JsonText(json);
-}
-
-Metrics WithMainFirst(Metrics scores, const std::string& main) {
-  std::stable_partition(
-      scores.begin(), scores.end(),
-      [&main](const auto& score) { return score.first == main; });
-  return scores;
 }
 
 }  // namespace etc

@@ -103,9 +103,6 @@ std::string FormatScoreTable(const Metrics& scores, const std::string& main);
 // strings, "inf" or "nan".
 std::string ScoresToJson(const Metrics& scores);
 
-// The same scores, the main one first.
-Metrics WithMainFirst(Metrics scores, const std::string& main);
-
 }  // namespace etc
 
 #endif  // ETC_TASKS_METRICS_H_

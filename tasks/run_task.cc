@@ -21,6 +21,7 @@
 #include "absl/strings/string_view.h"
 #include "base/json_reader.h"
 #include "base/status_macros.h"
+#include "base/threads.h"
 #include "nlohmann/json.hpp"
 #include "tasks/config/config.h"
 #include "tasks/config/grid.h"
@@ -30,7 +31,6 @@
 #include "tasks/runs/checkpoint_run.h"
 #include "tasks/runs/grid_run.h"
 #include "tasks/runs/task_setup.h"
-#include "tasks/train/finetune.h"
 #include "tasks/train/progress.h"
 #include "tasks/train/run_plan.h"
 
@@ -91,7 +91,7 @@ class RunTurn {
     if (at::get_num_threads() != threads_) {
       // Fails where the system starts no more of them: fewer threads compute
       // the same.
-      SetThreads(threads_).status().IgnoreError();
+      SetThreads(threads_, "threads").status().IgnoreError();
     }
     is_running_ = false;
   }
@@ -162,9 +162,7 @@ absl::StatusOr<FinetuneTaskResult> FinetuneTask(
       const GridResult grid,
       FinetuneGrid(
           config,
-          {.resume = options.resume || options.resume_or_begin,
-           .or_begin = options.resume_or_begin,
-           .overwrite = options.overwrite,
+          {.earlier = options.earlier,
            .allow_changes = options.allow_changes,
            .context = {.reporter = &reporter, .stop = options.callbacks.stop}},
           [&](const std::string& warning) { reporter.Warn(warning); }));
@@ -197,16 +195,14 @@ absl::StatusOr<EvaluateTaskResult> EvaluateTask(
   RunTurn turn;
   ETC_RETURN_IF_ERROR(turn.Begin(options.callbacks.stop));
   CallbackReporter reporter(options.callbacks);
-  CheckpointRunOptions run_options{
+  const CheckpointRunOptions run_options = {
       .checkpoint = options.checkpoint,
       .data = options.data,
       .residual_attention = options.residual_attention,
       .device = options.device,
+      .threads = options.threads,
       .warn = [&](const std::string& warning) { reporter.Warn(warning); },
       .context = {.reporter = &reporter, .stop = options.callbacks.stop}};
-  if (options.threads != -1) {
-    run_options.threads = options.threads;
-  }
   ETC_ASSIGN_OR_RETURN(const CheckpointRun run, RunCheckpoint(run_options));
   return EvaluateTaskResult{
       .num_examples = run.evaluation.num_examples,

@@ -4,11 +4,13 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "tasks/metrics.h"
+#include "tasks/output/earlier_run.h"
 
 namespace etc {
 
@@ -41,13 +43,8 @@ struct FinetuneTaskOptions {
   std::string config = {};
   // Changes of its fields: "train.epochs=2", as of --set.
   std::vector<std::string> overrides = {};
-  // Go on where an earlier call with this configuration stopped; an error where
-  // nothing was begun, but with `resume_or_begin` the run begins.
-  bool resume = false;
-  bool resume_or_begin = false;
-  // Replace the run that is in the output directory, once all is checked. Not
-  // together with the former or a grid.
-  bool overwrite = false;
+  // Fate of a run that is in the output directory already.
+  EarlierRun earlier = EarlierRun::kRefuse;
   // Fields of the configuration ("train.learning_rate"), or objects in it, that
   // may differ from those that the run to resume began with.
   std::vector<std::string> allow_changes = {};
@@ -78,13 +75,13 @@ struct FinetuneTaskResult {
   std::vector<FinetuneTaskSetting> settings = {};
 };
 
-// Fine-tunes as the configuration says; all files go to its `output`. Options
-// that a message names as those of `realetc train` (--overwrite) are the fields
-// of these names.
+// Fine-tunes as the configuration says; all files go to its `output`. Messages
+// name options as `realetc train` has them: --overwrite is
+// EarlierRun::kOverwrite.
 //   kNotFound            the configuration, or a file that it names; there is
 //                        no run to resume
-//   kInvalidArgument     a mistake in a file, with its place; options that
-//                        exclude each other
+//   kInvalidArgument     a mistake in a file, with its place; a grid is to be
+//                        overwritten
 //   kAlreadyExists       there is a run in `output`, which is neither resumed
 //                        nor overwritten
 //   kUnavailable         another process trains there
@@ -113,9 +110,9 @@ struct EvaluateTaskOptions {
   // "auto" (CUDA where there is a device, else the CPU), "cpu", "cuda" or
   // "cuda:1".
   std::string device = "auto";
-  // CPU threads; -1: as in training, 0: OMP_NUM_THREADS, or as many as there
-  // are cores.
-  int64_t threads = -1;
+  // CPU threads; absent: as in training, 0: OMP_NUM_THREADS, or as many as
+  // there are cores.
+  std::optional<int64_t> threads = {};
   TaskCallbacks callbacks = {};
 };
 

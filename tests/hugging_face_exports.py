@@ -8,9 +8,12 @@ them with save_pretrained, has `realetc` import them and export them again, and
 loads the result with the same class: no weight may be missing or left over, the
 outputs must be the same to the bit, and what config.json says must be kept. Also
 what torch.save writes in each form that it has, and tokenizers of other kinds than
-transformers takes for a model: AutoTokenizer must give the same ids and padding. Says
-so and ends where the Python packages torch and transformers are missing.
+transformers takes for a model: AutoTokenizer must give the same ids and padding, and
+where tokenizer.json has no post-processor those with the pieces that our tasks put
+around texts. Says so and ends where the Python packages torch and transformers are
+missing.
 """
+import json
 import pathlib
 import subprocess
 import sys
@@ -107,8 +110,11 @@ def make_tokenizer(build):
   tokenizer.train_from_iterator(lines, trainer)
   names = ROBERTAS if tokenizer.token_to_id("<s>") is not None else BERTS
   first, pad, last, unknown, mask = names
+  # As tasks have it without a post-processor.
+  is_byte_level = isinstance(tokenizer.model, models.BPE)
+  between = f"{last} {last}" if is_byte_level else last
   tokenizer.post_processor = processors.TemplateProcessing(
-      single=f"{first} $A {last}", pair=f"{first} $A {last} $B {last}",
+      single=f"{first} $A {last}", pair=f"{first} $A {between} $B:1 {last}:1",
       special_tokens=[(name, tokenizer.token_to_id(name))
                       for name in (first, last)])
   return transformers.PreTrainedTokenizerFast(
@@ -186,10 +192,15 @@ def check_model(program, name, fields, folder):
   print(f"{name}: the same")
 
 
-def check_tokenizer(program, name, build, folder):
+def check_tokenizer(program, name, build, has_processor, folder):
   before = make_tokenizer(build)
   make(name, {"vocab_size": len(before)}).save_pretrained(folder / "there")
   before.save_pretrained(folder / "there")
+  if not has_processor:
+    path = folder / "there/tokenizer.json"
+    contents = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(contents | {"post_processor": None}),
+                    encoding="utf-8")
   run(program, "import", folder / "there", folder / "ours")
   for style in ("safetensors", "huggingface"):
     run(program, "export", folder / "ours", folder / style, "--format", style)
@@ -202,7 +213,8 @@ def check_tokenizer(program, name, build, folder):
         sys.exit(f"{name}, {style}: ids were {expected} and are {found}")
     if after.mask_token_id != before.mask_token_id:
       sys.exit(f"{name}, {style}: the mask is {after.mask_token}")
-  print(f"{name}, {type(before.backend_tokenizer.model).__name__}: the same ids")
+  print(f"{name}, {type(before.backend_tokenizer.model).__name__}"
+        f"{'' if has_processor else ' without a post-processor'}: the same ids")
 
 
 def check_torch_save(program, folder):
@@ -249,8 +261,10 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
       check_model(program, name, fields, pathlib.Path(folder))
   for name, build in TOKENIZERS:
-    with tempfile.TemporaryDirectory() as folder:
-      check_tokenizer(program, name, build, pathlib.Path(folder))
+    for has_processor in (True, False):
+      with tempfile.TemporaryDirectory() as folder:
+        check_tokenizer(program, name, build, has_processor,
+                        pathlib.Path(folder))
   with tempfile.TemporaryDirectory() as folder:
     check_torch_save(program, pathlib.Path(folder))
 

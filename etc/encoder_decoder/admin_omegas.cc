@@ -3,12 +3,12 @@
 #include <c10/util/Exception.h>
 #include <torch/utils.h>
 
-#include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <memory>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -47,16 +47,6 @@ void SetStack(const std::vector<torch::Tensor>& omegas, const char* stack,
   const torch::NoGradGuard no_grad;
   for (size_t i = 0; i < omegas.size(); ++i) {
     torch::Tensor(omegas[i]).fill_(values[i]);
-  }
-}
-
-void AppendLines(const std::vector<double>& values, std::string* text) {
-  for (size_t i = 0; i < values.size(); ++i) {
-    char digits[32];
-    const auto end = std::to_chars(digits, digits + sizeof(digits), values[i]);
-    absl::StrAppend(
-        text, i + 1, " ",
-        absl::string_view(digits, static_cast<size_t>(end.ptr - digits)), "\n");
   }
 }
 
@@ -229,14 +219,6 @@ absl::StatusOr<EncoderDecoder> FoldAdminOmegas(const EncoderDecoder& model) {
   }
   plain->train(model->is_training());
   return plain;
-}
-
-absl::Status WriteAdminOmegas(const std::string& path,
-                              const AdminOmegas& omegas) {
-  std::string text;
-  AppendLines(omegas.encoder, &text);
-  AppendLines(omegas.decoder, &text);
-  return WriteFileAtomically(path, text);
 }
 
 absl::StatusOr<AdminOmegas> ReadAdminOmegas(const std::string& path,

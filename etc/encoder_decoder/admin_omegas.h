@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "etc/encoder_decoder/model.h"
 
@@ -75,13 +74,6 @@ void SetAdminOmegas(EncoderDecoder model, const AdminOmegas& omegas);
 //                     as after training
 absl::StatusOr<EncoderDecoder> FoldAdminOmegas(const EncoderDecoder& model);
 
-// The file of ADMIN's code, profile.ratio.init: lines "<index> <value>", index
-// from 1 within each stack, the encoder's before the decoder's. Written
-// atomically, with as many digits as tell doubles apart. Errors are those of
-// the system.
-absl::Status WriteAdminOmegas(const std::string& path,
-                              const AdminOmegas& omegas);
-
 // The numbers of blocks that a file of omegas should have.
 struct AdminBlocks {
   int64_t encoder = 0;
@@ -90,7 +82,8 @@ struct AdminBlocks {
 // The blocks of a configuration.
 AdminBlocks AdminBlocksOf(const EncoderDecoderConfig& config);
 
-// Reads such a file.
+// Reads the file of ADMIN's code, profile.ratio.init: lines "<index> <value>",
+// index from 1 within each stack, the encoder's before the decoder's.
 //   kInvalidArgument  "<path>:<line>: ..." for malformed lines, bad indices,
 //                     values not above 0, or a number of lines other than of
 //                     blocks

@@ -1,6 +1,5 @@
 #include "etc/encoder_decoder/config.h"
 
-#include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <optional>

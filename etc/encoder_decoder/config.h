@@ -13,7 +13,7 @@
 namespace etc {
 
 // Ids that mean the same in every vocabulary of an encoder-decoder, fairseq's.
-inline constexpr int64_t kBeginId = 0;  // <s>: not used in sequences
+// 0 is <s>, which no sequence has.
 inline constexpr int64_t kPaddingId = 1;
 inline constexpr int64_t kEndId = 2;  // ends a sequence; the decoder's start
 inline constexpr int64_t kUnknownId = 3;

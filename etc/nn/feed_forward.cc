@@ -18,9 +18,6 @@
 namespace etc {
 namespace {
 
-// Rows that are computed at a time where no gradient is asked for.
-constexpr int64_t kSliceRows = 4096;
-
 using Context = torch::autograd::AutogradContext;
 using Variables = torch::autograd::variable_list;
 
@@ -272,15 +269,15 @@ torch::Tensor FeedForward(const FeedForwardInput& input) {
   CheckInput(input);
   const int64_t rows = input.input.numel() / input.input.size(-1);
   if (torch::GradMode::is_enabled() || input.dropout > 0.0 ||
-      rows <= kSliceRows) {
+      rows <= kFeedForwardSliceRows) {
     return FeedForwardOfRows(input);
   }
   const torch::Tensor all = AsRows(input.input);
   const torch::Tensor output = torch::empty(
       {rows, input.output_weight.value.size(0)}, input.input.options());
   FeedForwardInput slice = input;
-  for (int64_t begin = 0; begin < rows; begin += kSliceRows) {
-    const int64_t end = std::min(rows, begin + kSliceRows);
+  for (int64_t begin = 0; begin < rows; begin += kFeedForwardSliceRows) {
+    const int64_t end = std::min(rows, begin + kFeedForwardSliceRows);
     slice.input = all.slice(0, begin, end);
     output.slice(0, begin, end).copy_(FeedForwardOfRows(slice));
   }

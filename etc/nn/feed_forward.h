@@ -3,6 +3,8 @@
 
 #include <torch/types.h>
 
+#include <cstdint>
+
 #include "base/linear.h"
 #include "etc/nn/activation.h"
 
@@ -25,6 +27,9 @@ struct FeedForwardInput {
   // Probability of dropping an activation, in [0, 1). 0 outside of training.
   double dropout = 0.0;
 };
+
+// Rows that FeedForward computes at a time without gradients and dropout.
+inline constexpr int64_t kFeedForwardSliceRows = 4096;
 
 // Returns [..., H].
 //

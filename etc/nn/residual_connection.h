@@ -13,7 +13,7 @@
 
 namespace etc {
 
-// One stream in the pass that sets omegas (etc/admin_profile.h).
+// One stream in the pass that sets omegas (EtcModelImpl::ProfileNextPass).
 struct ProfiledStream {
   // Rows b * length + t of the tokens that are not padding, int64 [R];
   // undefined: all.

@@ -3,14 +3,12 @@
 #include <c10/util/Exception.h>
 #include <torch/autograd.h>
 
-#include <array>
 #include <vector>
 
 #include "base/check_shape.h"
 #include "base/check_tensor.h"
 #include "base/dropout_seeds.h"
 #include "base/matrix_product.h"
-#include "base/random.h"
 #include "base/row_chunks.h"
 #include "etc/nn/kernels/residual_norm.h"
 
@@ -352,19 +350,6 @@ torch::Tensor ResidualNormReference(const ResidualInput& input,
                                     const NormParameters& norm) {
   return torch::layer_norm(ResidualSumReference(input), {input.change.size(-1)},
                            norm.weight, norm.bias, norm.epsilon);
-}
-
-torch::Tensor ResidualDropoutFactors(uint64_t seed, at::IntArrayRef shape,
-                                     double dropout) {
-  torch::Tensor factors = torch::empty(shape, torch::kFloat32);
-  const int64_t columns = factors.size(-1);
-  float* const data = factors.data_ptr<float>();
-  for (int64_t i = 0; i < factors.numel(); ++i) {
-    data[i] =
-        kernels::DropoutFactor(kernels::MakeDropoutRow(seed, i / columns, 0),
-                               static_cast<uint32_t>(i % columns), dropout);
-  }
-  return factors;
 }
 
 }  // namespace etc

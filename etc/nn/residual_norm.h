@@ -64,11 +64,6 @@ torch::Tensor ResidualSumReference(const ResidualInput& input);
 torch::Tensor ResidualNormReference(const ResidualInput& input,
                                     const NormParameters& norm);
 
-// The dropout factors of the fast path for a shape [..., H], float32, if `seed`
-// is what DrawDropoutSeed (base/dropout_seeds.h) gave it.
-torch::Tensor ResidualDropoutFactors(uint64_t seed, at::IntArrayRef shape,
-                                     double dropout);
-
 }  // namespace etc
 
 #endif  // ETC_ETC_NN_RESIDUAL_NORM_H_

@@ -3,14 +3,11 @@
 #include <c10/util/Exception.h>
 #include <torch/utils.h>
 
-#include <algorithm>
 #include <cmath>
-#include <optional>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "etc/weights/formats/tensor_writer.h"

@@ -22,6 +22,7 @@
 #include "etc/weights/pooling_file.h"
 #include "etc/weights/pretraining_heads.h"
 #include "etc/weights/source_config.h"
+#include "etc/weights/text_marks.h"
 #include "etc/weights/tokenizer_statements.h"
 #include "etc/weights/vocabulary_size.h"
 #include "nlohmann/json.hpp"
@@ -41,8 +42,7 @@ constexpr std::pair<const char*, const char*> kSpecialTokens[] = {
 // The options of a tokenizer.json that it does not state itself: the class by
 // which transformers reads it, which else chooses one by the kind of the model,
 // and the roles of its special tokens.
-absl::StatusOr<nlohmann::json> OptionsOfTokenizerJson(const std::string& path) {
-  ETC_ASSIGN_OR_RETURN(const nlohmann::json file, ReadJsonFile(path));
+nlohmann::json OptionsOfTokenizerJson(const nlohmann::json& file) {
   nlohmann::json options = {{"tokenizer_class", "PreTrainedTokenizerFast"}};
   const auto added = file.find("added_tokens");
   const auto has_token = [&](const char* content) {
@@ -60,6 +60,16 @@ absl::StatusOr<nlohmann::json> OptionsOfTokenizerJson(const std::string& path) {
     }
   }
   return options;
+}
+
+// The same of the one at `path`, whose post-processor becomes complete.
+absl::StatusOr<nlohmann::json> CompleteTokenizerJson(const std::string& path) {
+  ETC_ASSIGN_OR_RETURN(nlohmann::json file, ReadJsonFile(path));
+  if (WriteTextMarks(&file)) {
+    ETC_RETURN_IF_ERROR(
+        WriteFileAtomically(path, JsonText(file, /*indent=*/2) + "\n"));
+  }
+  return OptionsOfTokenizerJson(file);
 }
 
 }  // namespace
@@ -94,7 +104,7 @@ absl::Status CopyTokenizerFor(const ModelInputs& inputs,
   ETC_ASSIGN_OR_RETURN(
       nlohmann::json options,
       tokenizer.type == "huggingface"
-          ? OptionsOfTokenizerJson(absl::StrCat(
+          ? CompleteTokenizerJson(absl::StrCat(
                 directory, "/", VocabularyFileName(tokenizer.type)))
           : ReadJsonFile(path));
   options["model_max_length"] = inputs.max_length;

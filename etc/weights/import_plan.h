@@ -45,7 +45,7 @@ struct ModelInputs {
 
 // CopyTokenizer, with the inputs in tokenizer_config.json, and of a
 // tokenizer.json of type "huggingface" its class in transformers and its
-// special tokens by their usual names.
+// special tokens by their usual names; WriteTextMarks completes the file.
 //   kInvalidArgument  a tokenizer.json that is no JSON
 absl::Status CopyTokenizerFor(const ModelInputs& inputs,
                               const TokenizerFiles& tokenizer,

@@ -3,7 +3,6 @@
 #include <c10/util/Exception.h>
 #include <torch/utils.h>
 
-#include <algorithm>
 #include <vector>
 
 #include "absl/strings/str_cat.h"

@@ -620,6 +620,10 @@ void TakeUnstated(const TokenizerFiles& source, TokenizerFiles* named) {
   }
 }
 
+namespace {
+
+// The names of the files that are read beside a vocabulary; they need not be
+// there.
 std::vector<std::string> NamesBesideVocabulary(const std::string& type,
                                                const std::string& vocabulary) {
   const std::string merges =
@@ -641,6 +645,8 @@ std::vector<std::string> NamesBesideVocabulary(const std::string& type,
   }
   return names;
 }
+
+}  // namespace
 
 std::vector<std::string> FilesBesideVocabulary(const std::string& type,
                                                const std::string& vocabulary) {

@@ -96,11 +96,9 @@ absl::Status SetCase(bool lower_case, const std::string& source,
 // the statements that only the files beside the weights, `source`, make.
 void TakeUnstated(const TokenizerFiles& source, TokenizerFiles* named);
 
-// The names of the files that are read beside a vocabulary of the given type,
-// in which they say how it is used; they need not be there.
-std::vector<std::string> NamesBesideVocabulary(const std::string& type,
-                                               const std::string& vocabulary);
-// The paths of those that are there, be it as links that lead nowhere.
+// The paths of the files beside a vocabulary of the given type that are read,
+// because they say how it is used, and are there, be it as links that lead
+// nowhere.
 std::vector<std::string> FilesBesideVocabulary(const std::string& type,
                                                const std::string& vocabulary);
 

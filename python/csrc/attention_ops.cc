@@ -12,7 +12,6 @@
 #include <torch/types.h>
 
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -239,12 +238,15 @@ std::vector<torch::Tensor> Backward(
   return all;
 }
 
+using MaskResults =
+    std::tuple<torch::Tensor, torch::Tensor, torch::Tensor, torch::Tensor>;
+
 // Masks and relative ids of a pattern as tensors: own mask and ids, other mask
-// and ids, shaped as the masks; without relative positions [0] int64.
-std::vector<torch::Tensor> Masks(const torch::Tensor& query, int64_t own_keys,
-                                 int64_t other_keys, const MaybeTensor& first,
-                                 const MaybeTensor& second,
-                                 at::IntArrayRef pattern) {
+// and ids, shaped as the masks; without relative positions [0] int64. Not a
+// list, which torch.func.vmap does not take.
+MaskResults Masks(const torch::Tensor& query, int64_t own_keys,
+                  int64_t other_keys, const MaybeTensor& first,
+                  const MaybeTensor& second, at::IntArrayRef pattern) {
   TORCH_CHECK(query.dim() == 4,
               "query should be [batch, heads, length, head_dim], but is ",
               query.sizes());
@@ -318,7 +320,8 @@ TORCH_LIBRARY(realetc, library) {
           .c_str());
   library.def(
       "masks(Tensor query, int own_keys, int other_keys, Tensor? first, "
-      "Tensor? second, int[] pattern) -> Tensor[]");
+      "Tensor? second, int[] pattern) -> (Tensor own_mask, Tensor own_ids, "
+      "Tensor other_mask, Tensor other_ids)");
   library.def("openmp_libraries() -> str[]", &etc::OpenMpLibraries);
 }
 

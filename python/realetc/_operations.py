@@ -86,8 +86,8 @@ def _fake_masks(query, own_keys, other_keys, first, second, pattern):
   def block(keys):
     mask = query.new_empty((batch, queries, keys), dtype=torch.bool)
     has_ids = pattern[3] > 0
-    return [mask, query.new_empty((batch, queries, keys) if has_ids else (0,),
-                                  dtype=torch.int64)]
+    return (mask, query.new_empty((batch, queries, keys) if has_ids else (0,),
+                                  dtype=torch.int64))
 
   return block(columns) + block(other_keys)
 

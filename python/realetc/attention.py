@@ -21,11 +21,14 @@ def _check(condition, message):
 
 
 def _check_tensor(tensor, name, shape, query):
-  """Checks that a floating tensor has `shape` and lies where the queries do."""
+  """Checks that a floating tensor has `shape` and goes with the queries."""
   _check(isinstance(tensor, torch.Tensor),
          f"{name} should be a tensor, but is {type(tensor).__name__}")
   _check(tensor.is_floating_point(),
          f"{name} should be of floating-point numbers, but is {tensor.dtype}")
+  _check(_operations.score_dtype(tensor.dtype) ==
+         _operations.score_dtype(query.dtype),
+         f"{name} is {tensor.dtype}, but query is {query.dtype}")
   _check(tensor.device == query.device,
          f"{name} is on {tensor.device}, but query on {query.device}")
   _check(len(tensor.shape) == len(shape) and
@@ -80,9 +83,8 @@ def _check_pattern(pattern, query, own_keys, other_keys):
 def _in_one_dtype(operands):
   """On the CPU numbers of 16 bits are computed with in float32."""
   dtype = operands.query.dtype
-  if operands.query.device.type == "cpu" and all(
-      tensor.dtype in (*_LOW_PRECISION, torch.float32) for tensor in operands):
-    dtype = torch.float32
+  if operands.query.device.type == "cpu":
+    dtype = _operations.score_dtype(dtype)
   return Operands(*(tensor.to(dtype) for tensor in operands))
 
 
@@ -96,6 +98,7 @@ def _layers_below(previous, residual, layers):
            f'residual="{residual}" needs layers, the number of layers whose '
            "scores are in previous")
     return 1
+  patterns.check_integer(layers, "layers")
   _check(layers >= 1, f"layers should be at least 1, but is {layers}")
   return layers
 
@@ -237,6 +240,9 @@ def sparse_attention(query, key, value, pattern, previous=None, residual="sum",
   with c and divisor 1 for "sum"; attention/residual_attention.h has the other
   modes. Differentiable in query, key, value, previous, relative and gate, and
   both results are: the layer above sends a gradient into the scores too.
+  All tensors are float64, or float32 and 16 bits in any mixture, of which keys,
+  values and the relative table take the query's dtype off the CPU; and finite,
+  padding included: weight 0 times NaN is NaN.
 
   Args:
     query: [B, N, T, d]; key: [B, N, S, d]; value: [B, N, S, e]. On the CPU
@@ -322,7 +328,8 @@ def residual_attention(query, key, value, previous=None, mask=None,
     context, scores = residual_attention(q, k, v, previous=scores)
 
   Args:
-    query: [B, N, T, d]; key: [B, N, S, d]; value: [B, N, S, e].
+    query: [B, N, T, d]; key: [B, N, S, d]; value: [B, N, S, e]; dtypes and
+      padding as sparse_attention.
     previous: what broadcasts to [B, N, T, S]: the scores of the layer below
       (RealFormer), or a bias for each pair of tokens, such as [N, T, S]; all
       finite.
@@ -340,8 +347,8 @@ def residual_attention(query, key, value, previous=None, mask=None,
   for tensor, name in ((query, "query"), (key, "key"), (value, "value")):
     _check_heads(tensor, name)
   if enable_gqa:
-    _check(query.shape[1] % key.shape[1] == 0 and
-           query.shape[1] % value.shape[1] == 0,
+    _check(all(heads > 0 and query.shape[1] % heads == 0
+               for heads in (key.shape[1], value.shape[1])),
            f"query's {query.shape[1]} heads should be a multiple of those of "
            f"key, {key.shape[1]}, and value, {value.shape[1]}")
     key = key.repeat_interleave(query.shape[1] // key.shape[1], 1)

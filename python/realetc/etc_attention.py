@@ -278,6 +278,8 @@ class PlainGlobalLocalAttention(nn.Module):
                initializer_range=0.02, output_initializer_factor=1.0):
     super().__init__()
     global_size = global_hidden_size or hidden_size
+    if num_heads < 1:
+      raise ValueError(f"num_heads should be at least 1, but is {num_heads}")
     if head_size is None:
       if hidden_size % num_heads:
         raise ValueError(f"hidden_size, {hidden_size}, should be a multiple of "

@@ -153,12 +153,31 @@ class RealEtcPreTrainedModel(PreTrainedModel):
   def text_options(self):
     return self.config.text_options()
 
+  def _returned(self, result, return_dict):
+    """A tuple, if the argument or without it the config asks for one."""
+    if return_dict is None:
+      return_dict = self.config.return_dict
+    return result.to_tuple() if return_dict is False else result
 
-def _refuse(**given):
-  """ValueError for arguments of transformers that are asked for in earnest."""
+
+# Arguments of other models, and the ways that there are instead.
+_UNSUPPORTED = {
+    "inputs_embeds": "give input_ids",
+    "output_attentions": "`realetc attention` and `realetc document` show "
+                         "attention",
+    "output_hidden_states": "last_hidden_state is that of the last layer; "
+                            "forward hooks on `layers` of the encoder see each",
+}
+
+
+def _refuse(config, **given):
+  """ValueError for what an argument, or without it the config, asks for."""
   for name, value in given.items():
+    if value is None:
+      value = getattr(config, name, None)
     if value is not None and value is not False:
-      raise ValueError(f"{name} is not supported by RealETC's models")
+      raise ValueError(f"{name} is not supported by RealETC's models: "
+                       f"{_UNSUPPORTED[name]}")
 
 
 class RealEtcModel(RealEtcPreTrainedModel, Encoder):
@@ -191,19 +210,21 @@ class RealEtcModel(RealEtcPreTrainedModel, Encoder):
       token_type_ids: [B, T], 1 for a second text.
       sentence_ids: int64 [B, T], the sentence of each token from 0, -1 for
         none.
-      return_dict: False for a tuple.
-      inputs_embeds, output_attentions, output_hidden_states: None or False.
+      return_dict: False for a tuple; None is the config's.
+      inputs_embeds, output_attentions, output_hidden_states: None or False; of
+        the last two, None is the config's, which may not be True either.
     """
-    _refuse(inputs_embeds=inputs_embeds, output_attentions=output_attentions,
+    _refuse(self.config, inputs_embeds=inputs_embeds,
+            output_attentions=output_attentions,
             output_hidden_states=output_hidden_states)
     output = self.run_texts({
         "input_ids": input_ids, "attention_mask": attention_mask,
         "token_type_ids": token_type_ids, "sentence_ids": sentence_ids})
     texts = (output.long_output if self.config.has_long_tokens
              else output.global_output)
-    result = RealEtcOutput(texts, output.global_output,
-                           output.global_output[:, 0])
-    return result.to_tuple() if return_dict is False else result
+    return self._returned(
+        RealEtcOutput(texts, output.global_output, output.global_output[:, 0]),
+        return_dict)
 
 
 class _RealEtcWithHead(RealEtcPreTrainedModel):
@@ -233,11 +254,11 @@ class _RealEtcWithHead(RealEtcPreTrainedModel):
     """As RealEtcModel.forward, and with labels (see the class) their loss."""
     logits = self._logits(self.encoder(
         input_ids, attention_mask, token_type_ids, sentence_ids,
-        inputs_embeds=inputs_embeds, output_attentions=output_attentions,
+        return_dict=True, inputs_embeds=inputs_embeds,
+        output_attentions=output_attentions,
         output_hidden_states=output_hidden_states))
-    result = RealEtcClassifierOutput(
-        None if labels is None else self._loss(logits, labels), logits)
-    return result.to_tuple() if return_dict is False else result
+    loss = None if labels is None else self._loss(logits, labels)
+    return self._returned(RealEtcClassifierOutput(loss, logits), return_dict)
 
 
 class RealEtcForSequenceClassification(_RealEtcWithHead):

@@ -39,9 +39,24 @@ def _check_ids(ids, name):
          f"{list(ids.shape)}")
 
 
+def check_integer(number, name):
+  """Refuses floats; other types are left to the operation's schema.
+
+  Integers are of many types: numpy's, and torch.SymInt in torch.export.
+  """
+  _check(not isinstance(number, float),
+         f"{name} should be an integer, but is {number}")
+
+
 def _check_distance(max_distance):
+  check_integer(max_distance, "max_distance")
   _check(max_distance >= 0,
          f"max_distance should be at least 0, but is {max_distance}")
+
+
+def _check_radius(radius):
+  check_integer(radius, "radius")
+  _check(radius >= 1, f"radius should be at least 1, but is {radius}")
 
 
 @serializable
@@ -132,6 +147,8 @@ def causal(max_distance=0):
 def window(before, after=None, max_distance=0):
   """Query i sees the keys [i - before, i + after]; `after` as `before`."""
   after = before if after is None else after
+  check_integer(before, "before")
+  check_integer(after, "after")
   _check(before >= 0 and after >= 0,
          f"a window should be at least 0 to each side, but is {before} and "
          f"{after}")
@@ -201,7 +218,7 @@ def global_local(radius, long_mask=None, global_mask=None, *, long_ids=None,
   tokens as attention/attention_inputs.h says. `max_distance` of relative ids is
   by default the layer's; without a layer there are none then.
   """
-  _check(radius >= 1, f"radius should be at least 1, but is {radius}")
+  _check_radius(radius)
   if max_distance is not None:
     _check_distance(max_distance)
   masks = long_mask is not None or global_mask is not None
@@ -230,7 +247,7 @@ def global_local_tokens(radius, long_tokens, global_tokens, *, max_distance=12,
   [B, 3, G]: example (-1 for padding), segment, and 1 where hard_g2l is ignored.
   attention/pattern.h says who sees whom, and which relative ids they have.
   """
-  _check(radius >= 1, f"radius should be at least 1, but is {radius}")
+  _check_radius(radius)
   _check_distance(max_distance)
   for tokens, name, rows in ((long_tokens, "long_tokens", 6),
                              (global_tokens, "global_tokens", 3)):

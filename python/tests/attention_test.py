@@ -97,6 +97,20 @@ def test_reference_has_forward_derivatives_and_the_operation_refuses(name):
     attend(at, "auto")  # no tangents
 
 
+@pytest.mark.parametrize("implementation", ("auto", "reference"))
+def test_vmap_gives_the_contexts_of_each(implementation):
+  torch.manual_seed(0)
+  q = torch.randn(3, 2, 2, 6, 4)
+
+  def attend(x):
+    return realetc.sparse_attention(x, x, x, patterns.window(2),
+                                    implementation=implementation)
+
+  for found, expected in zip(torch.func.vmap(attend)(q),
+                             zip(*(attend(one) for one in q))):
+    torch.testing.assert_close(found, torch.stack(expected))
+
+
 @pytest.mark.parametrize("residual", ("sum", "gate"))
 def test_views_of_any_strides_give_the_same_bits(case, residual):
   arguments = case.tensors(residual)
@@ -243,6 +257,20 @@ def test_the_definition_computes_low_precision_in_float32(dtype):
   assert context.dtype == dtype and scores.dtype == torch.float32
   assert torch.equal(context, expected.to(dtype))
   assert torch.equal(scores, sums)
+
+
+def test_float32_and_16_bits_may_mix():
+  torch.manual_seed(0)
+  q, k, v = torch.randn(3, 1, 2, 6, 4)
+  bias = torch.randn(2, 6, 6).bfloat16()
+  for implementation in ("auto", "reference"):
+    context, scores = realetc.residual_attention(
+        q, k.bfloat16(), v.half(), bias, implementation=implementation)
+    expected, sums = realetc.residual_attention(
+        q, k.bfloat16().float(), v.half().float(), bias.float(),
+        implementation=implementation)
+    assert context.dtype == torch.float32
+    assert torch.equal(context, expected) and torch.equal(scores, sums)
 
 
 def test_a_scale_does_not_round_queries_of_low_precision():

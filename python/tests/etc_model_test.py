@@ -174,6 +174,22 @@ def test_vectors_are_those_of_cpp(number, of_cpp):
 
 
 @needs_program
+@pytest.mark.parametrize("fields", ({}, _BERT), ids=("etc", "bert"))
+def test_vectors_of_several_texts_are_those_of_cpp(fields, tmp_path):
+  # A title does not end as a sentence does.
+  documents = [["The court", "it rained. Why?"], ["One", "", "judge"]]
+  folder = _write(_model(_config(**fields)), tmp_path / "checkpoint")
+  [found] = _run_cpp([folder], documents, tmp_path)
+  model = realetc.EtcModel.from_pretrained(folder)
+  for b, one in enumerate(model.embed(documents)):
+    _assert_near(one.document, found[f"document.{b}"])
+    _assert_near(one.sentences, found[f"parts.{b}"])
+  # Bytes of the texts joined by line feeds.
+  assert found["ranges.0"].tolist() == (
+      [[0, 25]] if fields else [[0, 9], [10, 20], [21, 25]])
+
+
+@needs_program
 def test_sentences_and_pieces_of_odd_texts_are_those_of_cpp(tmp_path):
   generator = random.Random(1)
   parts = ["The ", "a", "U.", "S.", "mr. ", "Fig. ", "3", ".", "!", "? ", "...",

@@ -234,6 +234,40 @@ tensors["one"] = model(**made).global_hidden_state
   assert found["one"].shape[1] == 1
 
 
+def test_tokenizer_without_a_post_processor_has_the_same_ids(tmp_path):
+  import tokenizers  # pylint: disable=import-outside-toplevel
+  from realetc import modeling_realetc  # pylint: disable=import-outside-toplevel
+  specials = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+  splitter = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+  pieces = [*specials, *sorted(splitter.alphabet())]
+  whole = tokenizers.Tokenizer(tokenizers.models.BPE(
+      {piece: i for i, piece in enumerate(pieces)}, []))
+  whole.pre_tokenizer = splitter
+  whole.add_special_tokens(specials)
+  modeling_realetc.RealEtcModel(modeling_realetc.RealEtcConfig(
+      vocab_size=len(pieces), hidden_size=8, num_hidden_layers=1,
+      num_attention_heads=2, intermediate_size=8, local_radius=2)
+  ).save_pretrained(tmp_path / "ours")
+  whole.save(str(tmp_path / "ours/tokenizer.json"))
+  _realetc("export", tmp_path / "ours", tmp_path / "exported", "--format",
+           "huggingface")
+  (tmp_path / "exported/texts.json").write_text(json.dumps(
+      ["The rain. An end.", "A <mask>"]))
+  _run(tmp_path / "exported", tmp_path, """
+tokenizer = transformers.AutoTokenizer.from_pretrained(
+    folder, trust_remote_code=True)
+model = transformers.AutoModel.from_pretrained(folder, trust_remote_code=True)
+for second in ([], [texts[::-1]]):
+  made = tokenizer(texts, *second, padding=True, return_tensors="pt")
+  own = model.inputs(texts, *second)
+  mask = own["attention_mask"]
+  assert torch.equal(made["attention_mask"], mask)
+  assert torch.equal(made["input_ids"] * mask, own["input_ids"] * mask)
+assert torch.equal(made["token_type_ids"], own["token_type_ids"])
+tensors["ids"] = own["input_ids"]
+""")
+
+
 # Labels in another order than the export's.
 _CHANGE = """
 labels = ["tenant", "owner", "retrial"]
@@ -375,6 +409,17 @@ def test_arguments_of_others_are_taken_or_refused_by_name():
   for name in names:
     with pytest.raises(ValueError, match=f"{name} is not supported"):
       model(ids, **{name: torch.ones(1, 6, 8) if name == names[0] else True})
+  # The same in the config, unless the argument says otherwise.
+  for name, instead in ((names[1], "realetc attention"),
+                        (names[2], "last_hidden_state")):
+    asked = _small_classifier(num_labels=3, **{name: True})
+    for each in (asked, asked.encoder):
+      with pytest.raises(ValueError, match=f"{name} is not.*{instead}"):
+        each(ids)
+    assert asked(ids, **{name: False}).logits.shape == (1, 3)
+  asked = _small_classifier(num_labels=3, return_dict=False)
+  assert isinstance(asked(ids), tuple) and isinstance(asked.encoder(ids), tuple)
+  assert asked(ids, return_dict=True).logits.shape == (1, 3)
 
 
 @pytest.mark.parametrize("fields", ({}, {"embedding_size": 4}))

@@ -225,26 +225,25 @@ OrderedJson PopulationJson(const AttentionAnalysis& analysis,
   return json;
 }
 
+OrderedJson OrNull(const std::optional<double>& number) {
+  return number.has_value() ? OrderedJson(Rounded(*number))
+                            : OrderedJson(nullptr);
+}
+
 OrderedJson ScoresJson(const AttentionAnalysis& analysis) {
   OrderedJson layers = OrderedJson::array();
   for (const std::vector<ScoreDeviations>& blocks : analysis.scores) {
     OrderedJson layer = OrderedJson::object();
     for (const ScoreDeviations& block : blocks) {
-      layer[block.block] = {
-          {"pairs", block.pairs},
-          {"std_new", Rounded(block.new_scores)},
-          {"std_carried", Rounded(block.carried_scores)},
-          {"ratio",
-           block.new_scores > 0
-               ? OrderedJson(Rounded(block.carried_scores / block.new_scores))
-               : OrderedJson(nullptr)}};
+      layer[block.block] = {{"pairs", block.pairs},
+                            {"std_new", Rounded(block.new_scores)},
+                            {"std_carried", OrNull(block.carried_scores)},
+                            {"logit_ratio", OrNull(block.logit_ratio)}};
       // Nothing is not a correlation of 0.
       if (!block.correlations.empty()) {
         OrderedJson heads = OrderedJson::array();
         for (const std::optional<double>& correlation : block.correlations) {
-          heads.push_back(correlation.has_value()
-                              ? OrderedJson(Rounded(*correlation))
-                              : OrderedJson(nullptr));
+          heads.push_back(OrNull(correlation));
         }
         layer[block.block]["correlation"] = heads;
       }
@@ -307,6 +306,9 @@ std::string AnalysisJson(const AttentionAnalysis& analysis) {
         {"jsd_kind", analysis.jsd_distance ? "distance" : "divergence"}}},
       {"colour_scale",
        analysis.normalised_colours ? "normalised" : "absolute"}};
+  for (const auto& [unit, count] : analysis.truncated) {
+    json["data"]["truncated"][unit] = count;
+  }
   OrderedJson populations = OrderedJson::array();
   for (const PopulationStatistics& population : analysis.populations) {
     populations.push_back(PopulationJson(analysis, population));

@@ -129,21 +129,24 @@ std::string CorrelationCell(const ScoreDeviations& block) {
       *least, *greatest);
 }
 
+// The number, or an empty cell without one.
+std::string OptionalCell(const std::optional<double>& number, int decimals) {
+  return NumberCell(
+      number.has_value() ? absl::StrFormat("%.*f", decimals, *number) : "");
+}
+
 std::string ScoreTable(const AttentionAnalysis& analysis) {
   std::string rows;
   bool carries = false;
   for (size_t l = analysis.scores.size(); l-- > 0;) {
     for (const ScoreDeviations& block : analysis.scores[l]) {
-      carries = carries || block.carried_scores > 0;
-      absl::StrAppend(
-          &rows, "<tr>", NumberCell(absl::StrCat(l)), "<td>", block.block,
-          "</td>", NumberCell(absl::StrFormat("%.3f", block.new_scores)),
-          NumberCell(absl::StrFormat("%.3f", block.carried_scores)),
-          NumberCell(block.new_scores > 0
-                         ? absl::StrFormat(
-                               "%.2f", block.carried_scores / block.new_scores)
-                         : ""),
-          CorrelationCell(block), "</tr>\n");
+      carries = carries || block.carried_scores.has_value();
+      absl::StrAppend(&rows, "<tr>", NumberCell(absl::StrCat(l)), "<td>",
+                      block.block, "</td>",
+                      NumberCell(absl::StrFormat("%.3f", block.new_scores)),
+                      OptionalCell(block.carried_scores, 3),
+                      OptionalCell(block.logit_ratio, 2),
+                      CorrelationCell(block), "</tr>\n");
     }
   }
   if (!carries) {
@@ -151,14 +154,17 @@ std::string ScoreTable(const AttentionAnalysis& analysis) {
   }
   return absl::StrCat(
       "<section><h2>Carried and new scores</h2>\n<p>Standard deviations over "
-      "visible pairs, of all heads: the layer's own scores, and those that it "
-      "is given by the layers below. Correlation of the two, each head for "
-      "itself: the mean over heads, the least and the greatest; the tooltip "
-      "has "
-      "each.</p>\n<div class=\"wide\"><table><thead>"
+      "visible pairs, of all heads: the layer's own scores s, and the scores R "
+      "that it is given by the layers below. The softmax of layer n sees a s + "
+      "b R, and the ratio is the deviation of b R over that of a s: sum and "
+      "mean have a = b, decay a = 1 - beta and b = beta<sup>n</sup>, gate a = "
+      "1 and for b the gate of each head. Correlation of s and R, each head "
+      "for itself: the mean over heads, the least and the greatest; the "
+      "tooltip has each.</p>\n<div class=\"wide\"><table><thead>"
       "<tr><th class=\"number\">Layer</th><th>Block</th><th class=\"number\">"
       "New</th><th class=\"number\">Carried</th><th class=\"number\">Carried / "
-      "new</th><th class=\"number\">Correlation</th></tr></thead><tbody>\n",
+      "new in the logits</th><th "
+      "class=\"number\">Correlation</th></tr></thead><tbody>\n",
       rows, "</tbody></table></div></section>\n");
 }
 
@@ -187,8 +193,11 @@ std::string FactTable(const AttentionAnalysis& analysis) {
            {"Data",
             absl::StrCat(analysis.data,
                          analysis.masked_input ? ", with masked tokens" : "")},
-           {"Counted",
-            absl::StrCat(analysis.examples, " examples, ", counts)}}) {
+           {"Counted", absl::StrCat(analysis.examples, " examples, ", counts)},
+           {"Left out", analysis.truncation}}) {
+    if (value.empty()) {
+      continue;
+    }
     absl::StrAppend(&rows, "<tr><th scope=\"row\">", name, "</th><td>",
                     HtmlText(value), "</td></tr>\n");
   }

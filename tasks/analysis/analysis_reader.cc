@@ -15,7 +15,7 @@
 #include "base/path_lookup.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
-#include "tasks/analysis/distribution.h"
+#include "tasks/analysis/streaming_histogram.h"
 
 namespace etc {
 namespace {

@@ -12,7 +12,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "base/counted.h"
 #include "base/directory.h"
 #include "base/file.h"
 #include "base/file_operations.h"
@@ -310,6 +312,11 @@ absl::StatusOr<AttentionAnalysis> AnalyseRecords(
   }
   AttentionAnalysis analysis = run.Result(config.model, directory);
   analysis.masked_input = config.task == kPretrainingTask;
+  if (skipped.truncated > 0) {
+    analysis.truncated = {{"records", skipped.truncated}};
+    analysis.truncation = TruncatedText(skipped);
+    WarnAll(options, {analysis.truncation});
+  }
   return analysis;
 }
 
@@ -388,16 +395,50 @@ absl::Status ForEachText(
   return absl::OkStatus();
 }
 
+// Text that the inputs of a model have no room for.
+struct CutText {
+  int64_t texts = 0;  // of which pieces are cut off
+  int64_t pieces = 0;
+  int64_t sentences = 0;  // without a global token
+
+  void Add(const EncodedText& text) {
+    texts += text.cut_pieces > 0 ? 1 : 0;
+    pieces += text.cut_pieces;
+    sentences += text.dropped_sentences;
+  }
+};
+
+// AttentionAnalysis::truncation of plain text.
+std::string TruncationOf(const CutText& cut, const LoadedEncoder& loaded) {
+  std::vector<std::string> parts;
+  if (cut.pieces > 0) {
+    parts.push_back(absl::StrCat(
+        Counted(cut.pieces, "piece"), " beyond the model's ",
+        loaded.config.has_long_tokens ? loaded.max_long_length
+                                      : loaded.max_global_length,
+        " tokens ", cut.pieces == 1 ? "was" : "were", " cut: the end of ",
+        Counted(cut.texts, "text"), " is not analysed"));
+  }
+  if (cut.sentences > 0) {
+    parts.push_back(absl::StrCat(Counted(cut.sentences, "sentence"),
+                                 " beyond the model's ",
+                                 loaded.max_global_length, " global tokens ",
+                                 cut.sentences == 1 ? "has" : "have", " none"));
+  }
+  return absl::StrJoin(parts, "; ");
+}
+
 // Checks all texts that are taken, so that mistakes are seen before the first
-// one is run.
+// one is run. Adds to `cut` what had no room.
 absl::Status AddTexts(const AttentionAnalysisOptions& options, int64_t count,
-                      const LoadedEncoder& loaded, AnalysisRun* run) {
+                      const LoadedEncoder& loaded, AnalysisRun* run,
+                      CutText* cut) {
   std::vector<int64_t> taken =
       TakenIndices(count, options.max_examples, options.seed);
   std::sort(taken.begin(), taken.end());
   const auto check = [&](const PlainText& text) -> absl::Status {
     ETC_RETURN_IF_ERROR(run->CheckStop());
-    return CheckEncodable(loaded, text.text,
+    return CheckEncodable(loaded, {text.text},
                           absl::StrCat(options.text, ":", text.line))
         .status();
   };
@@ -415,6 +456,9 @@ absl::Status AddTexts(const AttentionAnalysisOptions& options, int64_t count,
     ETC_ASSIGN_OR_RETURN(const EncodedTexts encoded,
                          EncodeTexts(loaded, waiting));
     waiting.clear();
+    for (const EncodedText& encoded_text : encoded.texts) {
+      cut->Add(encoded_text);
+    }
     ETC_RETURN_IF_ERROR(run->Add(encoded.input));
     run->Report(done, all);
     return absl::OkStatus();
@@ -447,8 +491,15 @@ absl::StatusOr<AttentionAnalysis> AnalyseTexts(
        .max_global_length = loaded.max_global_length,
        .kinds = KindsOf(GlobalTokensOfTexts(loaded.config.has_long_tokens),
                         loaded.special_ids)});
-  ETC_RETURN_IF_ERROR(AddTexts(options, count, loaded, &run));
-  return run.Result(loaded.config, loaded.path);
+  CutText cut;
+  ETC_RETURN_IF_ERROR(AddTexts(options, count, loaded, &run, &cut));
+  AttentionAnalysis analysis = run.Result(loaded.config, loaded.path);
+  analysis.truncation = TruncationOf(cut, loaded);
+  if (!analysis.truncation.empty()) {
+    analysis.truncated = {{"pieces", cut.pieces}, {"sentences", cut.sentences}};
+    WarnAll(options, {analysis.truncation});
+  }
+  return analysis;
 }
 
 }  // namespace

@@ -22,6 +22,13 @@ double OverOffsets(const std::vector<double>& by_offset, Weight weight) {
   return mass > 0 ? sum / mass : 0;
 }
 
+MedianColour ColourBetween(double median, double low, double high) {
+  if (median > high) {
+    return MedianColour::kRed;
+  }
+  return median < low ? MedianColour::kBlue : MedianColour::kYellow;
+}
+
 }  // namespace
 
 double MeanDistance(const RowSums& sums) {
@@ -151,6 +158,19 @@ std::vector<int64_t> HeadOrder(const std::vector<HeadStatistics>& heads) {
     return medians[static_cast<size_t>(a)] < medians[static_cast<size_t>(b)];
   });
   return order;
+}
+
+MedianColour ColourOfEntropy(double median) {
+  return ColourBetween(median, 1.5, 4.5);
+}
+
+MedianColour ColourOfNormalisedEntropy(double median) {
+  const double greatest = std::log(512.0);
+  return ColourBetween(median, 1.5 / greatest, 4.5 / greatest);
+}
+
+MedianColour ColourOfDivergence(double median) {
+  return ColourBetween(median, 0.25, 0.75);
 }
 
 MedianColour EntropyColour(const AttentionAnalysis& analysis,

@@ -5,9 +5,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "tasks/analysis/distribution.h"
+#include "tasks/analysis/streaming_histogram.h"
 
 namespace etc {
 
@@ -35,7 +36,8 @@ struct RowSums {
   double own_mass = 0;
   // Visible keys of the own block over all visible keys.
   double own_share = 0;
-  // Entropy between the blocks and within each (BlockEntropy), nats.
+  // Parts of the entropy H = h(a) + a H_own + (1 - a) H_other, a the mass of
+  // the own block: h(a), and that of each block renormalised; nats.
   double between = 0;
   double own_entropy = 0;
   double other_entropy = 0;
@@ -160,15 +162,21 @@ double MeanSimilarity(const PopulationStatistics& population, size_t l,
 std::vector<int64_t> HeadOrder(const std::vector<HeadStatistics>& heads);
 
 // Standard deviations over visible pairs of one block of a layer, all heads,
-// and correlations of each.
+// and correlations of each. s are the scores of the layer alone, R those that
+// the layers below carried; its softmax sees the logits a s + b R
+// (attention/residual_attention.h).
 struct ScoreDeviations {
   std::string block;  // "l2l", "l2g", "g2g" or "g2l"
   int64_t pairs = 0;
-  double new_scores = 0;
-  double carried_scores = 0;  // 0: nothing is carried
-  // Pearson's correlation of new and carried scores in each head; empty if
-  // nothing is carried, nothing for a head of which either are all the same.
-  std::vector<std::optional<double>> correlations;
+  double new_scores = 0;  // of s
+  // Of R; nothing if nothing is carried.
+  std::optional<double> carried_scores = std::nullopt;
+  // The deviation of b R over that of a s, with the gate of each head; nothing
+  // if nothing is carried, or all s are the same.
+  std::optional<double> logit_ratio = std::nullopt;
+  // Pearson's correlation of s and R in each head; empty if nothing is carried,
+  // nothing for a head of which either are all the same.
+  std::vector<std::optional<double>> correlations = {};
 };
 
 // The whole analysis of one model and one data set.
@@ -183,6 +191,11 @@ struct AttentionAnalysis {
   // The data.
   std::string data;
   int64_t examples = 0;
+  // Text that had no room in the model's input, by unit: {"pieces", 37} and
+  // {"sentences", 2} of plain text, {"records", 4} of a task's records; and the
+  // same as a sentence. Empty: all was read.
+  std::vector<std::pair<std::string, int64_t>> truncated = {};
+  std::string truncation = {};
   bool masked_input = false;
   uint64_t seed = 1;
   int64_t max_rows = 0;  // of an example and stream; 0: all
@@ -194,6 +207,14 @@ struct AttentionAnalysis {
   std::vector<PopulationStatistics> populations;
   std::vector<std::vector<ScoreDeviations>> scores;  // [layer]
 };
+
+// Class of a median, by its unrounded value: above `high` red, below `low`
+// blue, else yellow.
+enum class MedianColour { kBlue, kYellow, kRed };
+MedianColour ColourOfEntropy(double median);     // 1.5 and 4.5 nats
+MedianColour ColourOfDivergence(double median);  // 0.25 and 0.75
+// 1.5 and 4.5 nats as shares of ln 512: 0.2404 and 0.7213.
+MedianColour ColourOfNormalisedEntropy(double median);
 
 // Classes of the medians of a head, which must have rows.
 MedianColour EntropyColour(const AttentionAnalysis& analysis,

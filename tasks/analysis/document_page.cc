@@ -21,6 +21,7 @@
 #include "tasks/analysis/document_attention.h"
 #include "tasks/analysis/document_html.h"
 #include "tasks/data/batch.h"
+#include "tasks/data/record_gate.h"
 #include "tasks/inputs/description.h"
 #include "tasks/output/find_checkpoint.h"
 #include "tasks/runs/checkpoint_run.h"
@@ -203,7 +204,9 @@ void SetFacts(const DocumentPageOptions& options, const std::string& checkpoint,
                     Counted(config.model.num_hidden_layers, "layer"), " of ",
                     Counted(config.model.num_attention_heads, "head"),
                     ", residual attention: ", ResidualText(config.model))},
-      {"Tokens", DescribeLengths(example)},
+      {"Tokens",
+       absl::StrCat(DescribeLengths(example),
+                    example.is_truncated ? "; the record was cut" : "")},
       {"Masks", DescribeMasks(example.pattern)}};
   if (num_examples > 1) {
     contents->facts.insert(
@@ -284,6 +287,9 @@ absl::StatusOr<DocumentPage> WritePage(const DocumentPageOptions& options) {
   }
   ETC_ASSIGN_OR_RETURN(const OpenedRecord record,
                        OpenRecord(options, config, *setup.task));
+  if (record.example->is_truncated) {
+    warn(TruncatedText({.truncated = 1}));
+  }
   ETC_ASSIGN_OR_RETURN(
       const RunDevice device,
       DeviceOfRun(config, FindCudaDevices(), /*field=*/"--device"));

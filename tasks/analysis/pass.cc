@@ -26,11 +26,8 @@
 namespace etc {
 namespace {
 
-// Largest difference from 1 of a sum of weights, and of an entropy from its
-// parts.
+// Largest difference from 1 of a sum of weights.
 constexpr double kTolerance = 1e-4;
-// One row of so many is computed by the definition as well.
-constexpr size_t kCheckedRows = 64;
 // Bytes of the weights of a batch, in all layers.
 constexpr int64_t kBatchBytes = 256'000'000;
 // Bytes of the weights that one thread computes together: with what they are
@@ -81,7 +78,7 @@ torch::Tensor EntropyOfRows(const torch::Tensor& p) {
   return OnCpu(EntropyOfWeights(p).to(torch::kFloat64));
 }
 
-// JensenShannon of one block, not halved, in nats: [R, H] float64.
+// Jensen-Shannon divergence of one block, not halved, in nats: [R, H] float64.
 torch::Tensor DivergenceOfRows(const torch::Tensor& p, const torch::Tensor& q) {
   const torch::Tensor middle = AboveZero((p + q).mul_(0.5));
   const auto toward = [&](const torch::Tensor& side) {
@@ -90,7 +87,8 @@ torch::Tensor DivergenceOfRows(const torch::Tensor& p, const torch::Tensor& q) {
   return (toward(p) + toward(q)).to(torch::kFloat64);
 }
 
-// JensenShannon of both blocks, not clamped: [R, H] float64.
+// Jensen-Shannon divergence over both blocks, base 2, not clamped: [R, H]
+// float64.
 torch::Tensor DivergenceOf(const SliceWeights& p, const SliceWeights& q) {
   return (DivergenceOfRows(p.own, q.own) + DivergenceOfRows(p.other, q.other))
       .mul_(0.5 / std::log(2.0));
@@ -131,28 +129,11 @@ double Renormalised(double entropy, double mass) {
   return mass > 0 ? std::max(0.0, entropy / mass + std::log(mass)) : 0;
 }
 
-// The mistake in an entropy, by the definition; empty: none.
-std::string CheckByDefinition(absl::Span<const float> own,
-                              absl::Span<const float> other, double entropy) {
-  const std::vector<double> first(own.begin(), own.end());
-  const std::vector<double> second(other.begin(), other.end());
-  const double whole = Entropy(first) + Entropy(second);
-  const double joint = SplitEntropy(first, second).joint();
-  if (std::abs(whole - joint) <= kTolerance &&
-      std::abs(whole - entropy) <= kTolerance) {
-    return "";
-  }
-  return absl::StrCat("should have an entropy of ", whole,
-                      " nats, but its blocks make it ", joint, " and the pass ",
-                      entropy);
-}
-
 // --- A slice -----------------------------------------------------------------
 
 // Numbers of a slice in one layer.
 struct SliceLayer {
   absl::Span<const VisibleRow> rows;
-  size_t first = 0;  // the index of its first row in the stream
   absl::Span<const DocumentTokens> documents;  // by example of the batch
   SliceWeights weights;                        // float32
   torch::Tensor own_entropy;    // [R, H] float64, not renormalised
@@ -264,14 +245,9 @@ std::string AddRow(const SliceLayer& layer, size_t index, int64_t head,
       layer.other_entropy
           .data_ptr<double>()[r * layer.other_entropy.size(1) + head];
   const double entropy = std::max(0.0, in_own + in_other);
-  if ((layer.first + index) % kCheckedRows == 0) {
-    if (std::string wrong = CheckByDefinition(own, other, entropy);
-        !wrong.empty()) {
-      return wrong;
-    }
-  }
   statistics->entropy.Add(entropy);
-  statistics->normalised.Add(NormalisedEntropy(entropy, row.keys()));
+  statistics->normalised.Add(entropy /
+                             std::log(static_cast<double>(row.keys())));
   statistics->own_mass.Add(a);
   RowSums* sums = &statistics->sums;
   sums->own_mass += a;
@@ -393,7 +369,6 @@ struct SliceRows {
   absl::Span<const VisibleRow> rows;
   absl::Span<const DocumentTokens> documents;
   bool is_long = false;
-  size_t first = 0;  // the index of the first one in the stream
 };
 
 SliceWeights WeightsOf(const SoftmaxView& view) {
@@ -413,7 +388,6 @@ SliceLayer ComputeSlice(const SliceRows& slice, const NeighbourLayers& layers,
   const SoftmaxSelection which = {.rows = IndicesOf(slice.rows)};
   const SliceWeights here = WeightsOf(InspectAttention(layers.here, which));
   SliceLayer layer{.rows = slice.rows,
-                   .first = slice.first,
                    .documents = slice.documents,
                    .weights = {.own = OnCpu(here.own.to(torch::kFloat32)),
                                .other = OnCpu(here.other.to(torch::kFloat32))},
@@ -485,6 +459,63 @@ constexpr std::array<std::pair<const char*, BlockStatistics LayerStatistics::*>,
                     {"l2g", &LayerStatistics::l2g},
                     {"g2g", &LayerStatistics::g2g},
                     {"g2l", &LayerStatistics::g2l}}};
+
+// b over a of the logits a s + b R in each head of a block of `layer`, to which
+// scores are carried (attention/residual_attention.h).
+std::vector<double> CarriedFactors(const EtcModel& encoder, size_t layer,
+                                   const char* block) {
+  const EtcConfig& config = encoder->config();
+  const ResidualAttention mode = encoder->residual_attention();
+  if (mode == ResidualAttention::kGate) {
+    const torch::Tensor gates =
+        OnCpu(encoder
+                  ->named_parameters()[absl::StrCat(
+                      "layers.", layer, ".attention.", block, "_gate")]
+                  .detach()
+                  .to(torch::kFloat64));
+    const auto* first = gates.data_ptr<double>();
+    return {first, first + gates.numel()};
+  }
+  const double beta = config.residual_decay;
+  return std::vector<double>(
+      static_cast<size_t>(config.num_attention_heads),
+      mode == ResidualAttention::kDecay
+          ? std::pow(beta, static_cast<double>(layer)) / (1.0 - beta)
+          : 1.0);
+}
+
+// ScoreDeviations::logit_ratio of a block with the CarriedFactors of its heads.
+std::optional<double> LogitRatio(const BlockStatistics& block,
+                                 const std::vector<double>& factors) {
+  NumberMoments carried;
+  for (size_t h = 0; h < block.heads.size(); ++h) {
+    NumberMoments head = block.heads[h].carried_scores;
+    head.sum *= factors[h];
+    head.sum_of_squares *= factors[h] * factors[h];
+    AddMoments(head, &carried);
+  }
+  const double own = block.new_scores.standard_deviation();
+  return own > 0.0 ? std::optional(carried.standard_deviation() / own)
+                   : std::nullopt;
+}
+
+// The deviations of a block that has pairs.
+ScoreDeviations DeviationsOf(const EtcModel& encoder, size_t layer,
+                             const char* name, const BlockStatistics& block) {
+  ScoreDeviations deviations = {
+      .block = name,
+      .pairs = block.new_scores.count,
+      .new_scores = block.new_scores.standard_deviation()};
+  if (!block.heads.empty()) {
+    deviations.carried_scores = block.carried_scores.standard_deviation();
+    deviations.logit_ratio =
+        LogitRatio(block, CarriedFactors(encoder, layer, name));
+  }
+  for (const ScorePairMoments& head : block.heads) {
+    deviations.correlations.push_back(head.correlation());
+  }
+  return deviations;
+}
 
 }  // namespace
 
@@ -573,7 +604,6 @@ absl::Status AttentionPass::State::AddRows(const LayerVisit& visit,
     for (size_t next = begin; next < end; next += of_task) {
       SliceRows slice = rows;
       slice.rows = rows.rows.subspan(next, std::min(of_task, end - next));
-      slice.first = next;
       slices.push_back(slice);
     }
     ETC_RETURN_IF_ERROR(
@@ -679,20 +709,12 @@ const std::vector<PopulationStatistics>& AttentionPass::populations() const {
 
 std::vector<std::vector<ScoreDeviations>> AttentionPass::Scores() const {
   std::vector<std::vector<ScoreDeviations>> all;
-  for (const LayerStatistics& layer : state_->scores) {
+  for (size_t l = 0; l < state_->scores.size(); ++l) {
     std::vector<ScoreDeviations>& blocks = all.emplace_back();
     for (const auto& [name, block] : kBlockNames) {
-      const BlockStatistics& moments = layer.*block;
+      const BlockStatistics& moments = state_->scores[l].*block;
       if (moments.new_scores.count > 0) {
-        blocks.push_back(
-            {.block = name,
-             .pairs = moments.new_scores.count,
-             .new_scores = moments.new_scores.standard_deviation(),
-             .carried_scores = moments.carried_scores.standard_deviation(),
-             .correlations = {}});
-        for (const ScorePairMoments& head : moments.heads) {
-          blocks.back().correlations.push_back(head.correlation());
-        }
+        blocks.push_back(DeviationsOf(state_->encoder, l, name, moments));
       }
     }
   }

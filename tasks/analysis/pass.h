@@ -52,8 +52,7 @@ class AttentionPass {
   // which rows are chosen. The input must have a pattern (AttentionInputs),
   // without explicit tensors. Not with gradients.
   //   kInternal  weights of a row do not sum to 1 to 1e-4, as of a model whose
-  //              scores are not numbers, or the parts of an entropy not to the
-  //              whole
+  //              scores are not numbers
   // Throws c10::Error as the encoder does, and Stopped under a StopGuard.
   absl::Status Add(EtcInput input, int64_t first);
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tasks/analysis/attention_statistics.h"
-#include "tasks/analysis/distribution.h"
+#include "tasks/analysis/streaming_histogram.h"
 
 namespace etc {
 

@@ -2,11 +2,11 @@
 
 #include <utility>
 
-#include "absl/algorithm/container.h"
+#include "base/json_reader.h"
 #include "base/status_macros.h"
+#include "nlohmann/json.hpp"
 #include "tasks/classify/records.h"
 #include "tasks/classify/task.h"
-#include "tasks/text/text_folding.h"
 
 namespace etc {
 namespace {
@@ -32,13 +32,10 @@ absl::Status Classify::CheckRecord(const Record& record,
 Classify::ExamplesOr Classify::MakeExamples(Record record,
                                             const std::string& where) const {
   // Structs have not been through the reader.
-  if (absl::c_all_of(record.texts, IsBlank)) {
-    return InvalidArgument(where, " should have a text, but has none");
-  }
-  if (options().has_single_texts() && record.text_b.has_value() &&
-      !IsBlank(*record.text_b)) {
-    return InvalidArgument(where, ": text_b ", kShouldHaveNoSecondText);
-  }
+  const auto no_fields = nlohmann::json::object();
+  JsonObjectReader mistakes(no_fields, where);
+  CheckClassifyTexts(mistakes, options(), record);
+  ETC_RETURN_IF_ERROR(mistakes.Finish());
   auto example = std::make_shared<ClassifyExample>();
   example->record_id = std::move(record.id);
   example->has_answer = record.answer.has_value();

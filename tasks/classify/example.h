@@ -2,7 +2,6 @@
 #define ETC_TASKS_CLASSIFY_EXAMPLE_H_
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 

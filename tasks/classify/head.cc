@@ -1,7 +1,6 @@
 #include <c10/util/Exception.h>
 #include <torch/types.h>
 
-#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>

@@ -15,6 +15,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "tasks/metrics.h"
 #include "tasks/task/benchmark.h"
 #include "tasks/task/label_metrics.h"
@@ -200,6 +201,23 @@ Scores ScoreClassify(const ById<ClassifyAnswer>& gold,
                     {"mcc", Mcc(pairs)}};
   AddConfusion(pairs, &scores.diagnostics);
   return scores;
+}
+
+std::string ClassifyRemark(const ById<ClassifyAnswer>& gold,
+                           const ById<ClassifyPrediction>& predictions,
+                           ClassifyType type) {
+  const std::string same = SameAnswersRemark(gold, std::identity(), predictions,
+                                             &ClassifyPrediction::answer);
+  if (same.empty() || type != ClassifyType::kSeveral ||
+      !predictions.front().second.answer.labels.empty()) {
+    return same;
+  }
+  const auto best = BestMicroF1(Pairs(gold, predictions));
+  return absl::StrCat(
+      "no label of any prediction reaches the threshold",
+      best.has_value() ? absl::StrFormat("; best_micro_f1 %s at %.3g",
+                                         FormatScore(best->first), best->second)
+                       : "");
 }
 
 }  // namespace etc

@@ -1,6 +1,8 @@
 #ifndef ETC_TASKS_CLASSIFY_METRIC_H_
 #define ETC_TASKS_CLASSIFY_METRIC_H_
 
+#include <string>
+
 #include "tasks/classify/prediction.h"
 #include "tasks/task/benchmark.h"
 
@@ -29,6 +31,15 @@ namespace etc {
 Scores ScoreClassify(const ById<ClassifyAnswer>& gold,
                      const ById<ClassifyPrediction>& predictions,
                      ClassifyType type);
+
+// Says that a model gives the same answer for all of several documents although
+// the gold does not: "all 80 predictions are the same"; of several labels,
+// where none reaches the threshold, "no label of any prediction reaches the
+// threshold; best_micro_f1 0.4200 at 0.31", if they have probabilities. Else
+// empty.
+std::string ClassifyRemark(const ById<ClassifyAnswer>& gold,
+                           const ById<ClassifyPrediction>& predictions,
+                           ClassifyType type);
 
 }  // namespace etc
 

@@ -5,12 +5,12 @@
 #include <set>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/json_reader.h"
 #include "base/utf8.h"
 #include "nlohmann/json.hpp"
+#include "tasks/classify/table.h"
 #include "tasks/classify/task.h"
 #include "tasks/text/text_folding.h"
 
@@ -82,10 +82,7 @@ void ConfigTable<ClassifyOptions>::ReadDelimiter(JsonObjectReader& reader,
   if (!reader.Has("delimiter")) {
     return;
   }
-  constexpr absl::string_view kOthers = "\"\r\n";
-  if (delimiter.size() != 1 || !absl::ascii_isascii(delimiter[0]) ||
-      absl::ascii_isalnum(delimiter[0]) ||
-      kOthers.find(delimiter[0]) != absl::string_view::npos) {
+  if (delimiter.size() != 1 || !IsDelimiter(delimiter[0])) {
     reader.Fail("delimiter",
                 absl::StrCat("should be one character such as \",\", \";\" or "
                              "\"\\t\", but is ",

@@ -27,7 +27,8 @@ struct ClassifyOptions {
   TextMarks marks = {};
 
   ClassifyFormat format = ClassifyFormat::kByName;
-  // The character between the fields of a CSV file; absent: a comma.
+  // The character between the fields of a CSV file; absent: as its first line
+  // "sep=;" says, or a comma.
   std::optional<char> delimiter = std::nullopt;
   // Names of columns or JSON fields, each once: of the texts, which are read
   // one after the other; of the second text of pairs (absent: "text_b", if

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -85,9 +87,8 @@ absl::StatusOr<std::vector<FileRecord>> ReadTable(
     ClassifyFileUse use) {
   ETC_ASSIGN_OR_RETURN(const std::string text,
                        ReadUnpackedFile(path, kAnyBytes));
-  ETC_ASSIGN_OR_RETURN(
-      TableReader table,
-      TableReader::Open(text, format, path, options.delimiter.value_or(',')));
+  ETC_ASSIGN_OR_RETURN(TableReader table, TableReader::Open(text, format, path,
+                                                            options.delimiter));
   ETC_ASSIGN_OR_RETURN(const auto columns, ColumnsOf(table, options, use));
   const std::optional<std::string> text_b = options.text_b_or_default();
   const std::optional<std::string> id = options.id_or_default();
@@ -113,48 +114,19 @@ absl::StatusOr<std::vector<FileRecord>> ReadTable(
   }
 }
 
-// Ends messages about values that are no scalars.
-constexpr char kOfScalar[] =
-    "; whole numbers of more than 64 bits need quotation marks";
-
-// A string, or a number or boolean as JSON spells it; nothing for others, and
-// for whole numbers that were rounded when they were read.
-std::optional<std::string> ScalarOf(const json& value) {
-  constexpr double kExact = 9007199254740992;  // 2^53
-  if (value.is_number_float() && std::abs(value.get<double>()) >= kExact) {
-    return std::nullopt;
-  }
-  if (value.is_string()) {
-    return value.get<std::string>();
-  }
-  if (value.is_number() || value.is_boolean()) {
-    return JsonText(value);
-  }
-  return std::nullopt;
-}
-
 void ReadId(JsonObjectReader& reader, const std::string& field, bool required,
             ClassifyRecord* record) {
-  const json* value = reader.Raw(field, required);
-  if (value == nullptr) {
-    return;
-  }
-  record->has_id = true;
-  if (const std::optional<std::string> id = ScalarOf(*value)) {
-    record->id = *id;
-  } else {
-    reader.Fail(field, absl::StrCat("should be a string or a number",
-                                    value->is_number() ? kOfScalar : ""));
-  }
+  record->has_id = reader.Raw(field, required) != nullptr;
+  reader.Scalar(field, &record->id);
 }
 
 void ReadOne(JsonObjectReader& reader, const ClassifyOptions& options,
              const json& value, ClassifyRecord* record) {
-  const std::optional<std::string> label = ScalarOf(value);
+  const std::optional<std::string> label = ScalarText(value);
   if (!label.has_value()) {
     reader.Fail(options.label,
                 absl::StrCat("should be a label, but is no string",
-                             value.is_number() ? kOfScalar : ""));
+                             value.is_number() ? kRoundedNumberHint : ""));
   } else if (!IsBlank(*label)) {
     record->answer = {.type = ClassifyType::kOne, .labels = {*label}};
   }
@@ -165,14 +137,15 @@ void ReadSeveral(JsonObjectReader& reader, const ClassifyOptions& options,
   std::vector<std::string> labels;
   if (value.is_array()) {
     for (const json& element : value) {
-      labels.push_back(ScalarOf(element).value_or(""));
+      labels.push_back(ScalarText(element).value_or(""));
       if (IsBlank(labels.back())) {
-        reader.Fail(options.label,
-                    absl::StrCat("should be a list of labels",
-                                 element.is_number() ? kOfScalar : ""));
+        reader.Fail(
+            options.label,
+            absl::StrCat("should be a list of labels",
+                         element.is_number() ? kRoundedNumberHint : ""));
       }
     }
-  } else if (const std::optional<std::string> list = ScalarOf(value)) {
+  } else if (const std::optional<std::string> list = ScalarText(value)) {
     for (const absl::string_view label :
          absl::StrSplit(*list, options.label_separator)) {
       labels.emplace_back(StripWhiteSpace(label));
@@ -224,7 +197,6 @@ void ReadAnswer(JsonObjectReader& reader, const ClassifyOptions& options,
 
 void ReadTexts(JsonObjectReader& reader, const ClassifyOptions& options,
                ClassifyRecord* record) {
-  bool has_text = false;
   for (const std::string& field : options.text) {
     std::vector<std::string> texts;
     const json* value = reader.Raw(field, /*required=*/true);
@@ -232,26 +204,30 @@ void ReadTexts(JsonObjectReader& reader, const ClassifyOptions& options,
     if (value != nullptr && !value->is_null()) {
       reader.OneOrMore(field, &texts);
     }
-    for (std::string& text : texts) {
-      has_text = has_text || !IsBlank(text);
-      record->texts.push_back(std::move(text));
-    }
+    absl::c_move(texts, std::back_inserter(record->texts));
   }
   if (const auto text_b = options.text_b_or_default()) {
     reader.Raw(*text_b, /*required=*/options.needs_text_b());
     reader.Optional(*text_b, &record->text_b);
-    if (options.has_single_texts() && record->text_b.has_value() &&
-        !IsBlank(*record->text_b)) {
-      reader.Fail(*text_b, kShouldHaveNoSecondText);
-    }
   }
-  if (!has_text) {
-    reader.Fail(absl::StrJoin(options.text, " and "),
-                "should have a text, but has none");
-  }
+  CheckClassifyTexts(reader, options, *record);
 }
 
 }  // namespace
+
+void CheckClassifyTexts(JsonObjectReader& reader,
+                        const ClassifyOptions& options,
+                        const ClassifyRecord& record) {
+  if (absl::c_all_of(record.texts, IsBlank)) {
+    reader.Fail(absl::StrJoin(options.text, " and "),
+                "should have a text, but has none");
+  }
+  if (options.has_single_texts() && !IsBlank(record.text_b.value_or(""))) {
+    reader.Fail("text_b",
+                "should be absent: classify.text_b is \"\", as no document of "
+                "the training has a second text");
+  }
+}
 
 absl::StatusOr<std::vector<FileRecord>> ReadClassifyFile(
     const std::string& path, const ClassifyOptions& options,
@@ -286,10 +262,9 @@ absl::StatusOr<std::vector<int64_t>> IndicesOfLabels(
   for (const std::string& label : answer.labels) {
     const auto found = std::find(labels.begin(), labels.end(), label);
     if (found == labels.end()) {
-      return InvalidArgument(
-          where, where.find(": ") == std::string::npos ? ": " : ".",
-          options.label, " should be one of ", JoinedNames(labels), ", but is ",
-          QuotedName(label));
+      return InvalidArgument(PlaceOfField(where, options.label),
+                             " should be one of ", JoinedNames(labels),
+                             ", but is ", QuotedName(label));
     }
     indices.push_back(found - labels.begin());
   }

@@ -6,15 +6,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/json_reader.h"
 #include "tasks/classify/example.h"
 #include "tasks/data/record_source.h"
 
 namespace etc {
-
-// The error of a second text where ClassifyOptions::has_single_texts.
-inline constexpr char kShouldHaveNoSecondText[] =
-    "should be absent: classify.text_b is \"\", as no document of the training "
-    "has a second text";
 
 // Requirements on a file besides texts.
 enum class ClassifyFileUse { kAny, kTraining };
@@ -27,6 +23,12 @@ enum class ClassifyFileUse { kAny, kTraining };
 absl::StatusOr<std::vector<FileRecord>> ReadClassifyFile(
     const std::string& path, const ClassifyOptions& options,
     ClassifyFileUse use, const RecordLimits& limits);
+
+// Notes in `reader` that a record has no text, or a second one where
+// ClassifyOptions::has_single_texts.
+void CheckClassifyTexts(JsonObjectReader& reader,
+                        const ClassifyOptions& options,
+                        const ClassifyRecord& record);
 
 // The indices of an answer's labels among those of the options.
 //   kInvalidArgument  "<where>: label should be one of a, b, but is "c""

@@ -5,6 +5,8 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -38,7 +40,36 @@ size_t FirstLineThatIsNotUtf8(absl::string_view text) {
   return begin;
 }
 
+bool AreEmpty(const std::vector<std::string>& fields) {
+  return absl::c_all_of(fields,
+                        [](const std::string& field) { return field.empty(); });
+}
+
+// Removes a first line "sep=;" and returns the delimiter that it names.
+std::optional<char> ConsumeSeparatorLine(absl::string_view* text) {
+  absl::string_view rest = *text;
+  if (!absl::ConsumePrefix(&rest, "sep=") || rest.empty() ||
+      !IsDelimiter(rest.front())) {
+    return std::nullopt;
+  }
+  const char separator = rest.front();
+  rest.remove_prefix(1);
+  absl::ConsumePrefix(&rest, "\r");
+  if (!absl::ConsumePrefix(&rest, "\n")) {
+    return std::nullopt;
+  }
+  *text = rest;
+  return separator;
+}
+
 }  // namespace
+
+bool IsDelimiter(char character) {
+  constexpr absl::string_view kOthers = "\"\r\n";
+  return absl::ascii_isascii(static_cast<unsigned char>(character)) &&
+         !absl::ascii_isalnum(static_cast<unsigned char>(character)) &&
+         !absl::StrContains(kOthers, character);
+}
 
 TableReader::TableReader(absl::string_view text, TableFormat format,
                          std::string path, char delimiter)
@@ -50,10 +81,10 @@ TableReader::TableReader(absl::string_view text, TableFormat format,
 absl::StatusOr<TableReader> TableReader::Open(absl::string_view text,
                                               TableFormat format,
                                               const std::string& path,
-                                              char delimiter) {
+                                              std::optional<char> delimiter) {
   ETC_RETURN_IF_ERROR(CheckTextStart(text, path));
   absl::ConsumePrefix(&text, kByteOrderMark);
-  TableReader reader(text, format, path, delimiter);
+  TableReader reader(text, format, path, delimiter.value_or(','));
   if (const size_t nul = text.find('\0'); nul != absl::string_view::npos) {
     return reader.Mistake(1 + LinesBefore(text, nul),
                           "there should be no NUL bytes");
@@ -62,6 +93,12 @@ absl::StatusOr<TableReader> TableReader::Open(absl::string_view text,
     return reader.Mistake(1 + LinesBefore(text, FirstLineThatIsNotUtf8(text)),
                           absl::StrCat("the line", kLineIsNotUtf8));
   }
+  if (const std::optional<char> named = ConsumeSeparatorLine(&text)) {
+    if (format == TableFormat::kCsv && !delimiter.has_value()) {
+      reader.delimiter_ = *named;
+    }
+    ++reader.line_;
+  }
   const size_t last = text.find_last_not_of("\r\n");
   reader.text_ = text.substr(0, last == absl::string_view::npos ? 0 : last + 1);
   ETC_RETURN_IF_ERROR(reader.ReadHeader());
@@ -69,6 +106,7 @@ absl::StatusOr<TableReader> TableReader::Open(absl::string_view text,
 }
 
 absl::Status TableReader::ReadHeader() {
+  const int64_t line = line_;
   if (text_.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         path_, " is empty, but its first line should name its columns"));
@@ -77,7 +115,7 @@ absl::Status TableReader::ReadHeader() {
   if (const size_t end = text_.find('\r');
       end != absl::string_view::npos && end + 1 < text_.size() &&
       text_[end + 1] != '\n' && end < text_.find('\n')) {
-    return Mistake(1, kLonelyCarriageReturn);
+    return Mistake(line, kLonelyCarriageReturn);
   }
   absl::StatusOr<std::vector<std::string>> columns = TakeRow();
   if (!columns.ok()) {
@@ -89,8 +127,8 @@ absl::Status TableReader::ReadHeader() {
   for (const std::string& column : columns_) {
     // Programs name an index "", or leave empty columns behind.
     if (!column.empty() && !names.insert(column).second) {
-      return Mistake(1, absl::StrCat("the column ", QuotedName(column),
-                                     " is there twice"));
+      return Mistake(line, absl::StrCat("the column ", QuotedName(column),
+                                        " is there twice"));
     }
   }
   return absl::OkStatus();
@@ -132,14 +170,23 @@ std::string TableReader::DelimiterAdvice() const {
 }
 
 absl::StatusOr<std::optional<std::vector<std::string>>> TableReader::Next() {
+  // In a table of one column an empty line is an empty field.
+  const bool skips_empty = columns_.size() > 1;
+  while (skips_empty && TakeLineEnd()) {
+  }
   if (AtEnd()) {
     return std::optional<std::vector<std::string>>();
   }
-  // In a table of one column an empty line is an empty field.
-  while (columns_.size() > 1 && TakeLineEnd()) {
-  }
   row_line_ = line_;
   ETC_ASSIGN_OR_RETURN(std::vector<std::string> fields, TakeRow());
+  // Spreadsheets write rows of delimiters alone below a table. Between others
+  // one is a row, lest the numbers of all behind it change.
+  if (skips_empty && position_ > filled_end_ && AreEmpty(fields)) {
+    ETC_ASSIGN_OR_RETURN(const bool is_below, TakeEmptyRest());
+    if (is_below) {
+      return std::optional<std::vector<std::string>>();
+    }
+  }
   if (fields.size() != columns_.size()) {
     return Mistake(
         row_line_,
@@ -150,6 +197,20 @@ absl::StatusOr<std::optional<std::vector<std::string>>> TableReader::Next() {
                      ": ", JoinedNames(columns_)));
   }
   return std::optional(std::move(fields));
+}
+
+absl::StatusOr<bool> TableReader::TakeEmptyRest() {
+  const size_t position = position_;
+  const int64_t line = line_;
+  while (!AtEnd()) {
+    ETC_ASSIGN_OR_RETURN(const std::vector<std::string> fields, TakeRow());
+    if (!AreEmpty(fields)) {
+      filled_end_ = std::exchange(position_, position);
+      line_ = line;
+      return false;
+    }
+  }
+  return true;
 }
 
 std::string TableReader::WhereLine(int64_t line) const {
@@ -184,7 +245,7 @@ std::vector<std::string> TableReader::TakeTsvRow() {
   const size_t end = std::min(text_.find('\n', position_), text_.size());
   absl::string_view line = text_.substr(position_, end - position_);
   absl::ConsumeSuffix(&line, "\r");
-  position_ = end + 1;
+  position_ = std::min(end + 1, text_.size());
   ++line_;
   return absl::StrSplit(line, '\t');
 }

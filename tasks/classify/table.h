@@ -18,19 +18,25 @@ namespace etc {
 // Tab-separated: without quotes.
 enum class TableFormat { kCsv, kTsv };
 
+// True of a character that may stand between the fields of a CSV file.
+bool IsDelimiter(char character);
+
 // The rows of a table in UTF-8 whose first line names its columns. Lines end
-// with LF or CR LF; a byte order mark at the beginning, empty lines at the
-// end, and of several columns any empty lines are no part of it.
+// with LF or CR LF; a byte order mark at the beginning, the line "sep=;" by
+// which spreadsheets are told the delimiter, empty lines at the end, and of
+// several columns any empty lines, and rows of empty fields at the end, are no
+// part of it.
 class TableReader {
  public:
   // Reads the header. `text` must outlive the reader; `path` starts each
-  // message; `delimiter` is that of a CSV file.
+  // message; `delimiter` is that of a CSV file, absent: as its line "sep=;"
+  // says, or a comma.
   //   kInvalidArgument  NUL, what is not UTF-8, by its line; no text; a column
   //                     that is there twice; lines that end with CR alone
   static absl::StatusOr<TableReader> Open(absl::string_view text,
                                           TableFormat format,
                                           const std::string& path,
-                                          char delimiter = ',');
+                                          std::optional<char> delimiter = {});
 
   const std::vector<std::string>& columns() const { return columns_; }
   // The index of a column, or nothing.
@@ -62,6 +68,9 @@ class TableReader {
   // Returns true if a line ends here; then it is taken.
   bool TakeLineEnd();
   absl::StatusOr<std::vector<std::string>> TakeRow();
+  // Returns true if there are no more rows but those of empty fields; then they
+  // are taken.
+  absl::StatusOr<bool> TakeEmptyRest();
   std::vector<std::string> TakeTsvRow();
   absl::StatusOr<std::vector<std::string>> TakeCsvRow();
   // Field number `field`, from 1 on.
@@ -74,6 +83,8 @@ class TableReader {
   char delimiter_;
   std::vector<std::string> columns_;
   size_t position_ = 0;
+  // The end of a row that is not empty, as TakeEmptyRest saw it.
+  size_t filled_end_ = 0;
   // Counted from 1.
   int64_t line_ = 1;
   int64_t row_line_ = 1;

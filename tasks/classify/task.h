@@ -140,6 +140,9 @@ class Classify final
   Scores Score(const Answers& answers) const override {
     return ScoreClassify(answers.gold, answers.predictions, options().type);
   }
+  std::string Remark(const Answers& answers) const override {
+    return ClassifyRemark(answers.gold, answers.predictions, options().type);
+  }
   // The main metric, where there are no labels to find and none is predicted 1;
   // of numbers "mae".
   std::pair<std::string, double> RecordScore(

@@ -10,6 +10,7 @@
 #include "base/counted.h"
 #include "base/interrupt.h"
 #include "base/status_macros.h"
+#include "base/threads.h"
 #include "tasks/analysis/analysis_run.h"
 #include "tasks/analysis/comparison.h"
 #include "tasks/analysis/comparison_run.h"
@@ -17,7 +18,6 @@
 #include "tasks/commands/console.h"
 #include "tasks/commands/model_options.h"
 #include "tasks/commands/output_file.h"
-#include "tasks/train/finetune.h"
 #include "tasks/train/progress.h"
 
 namespace etc {

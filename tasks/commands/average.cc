@@ -27,7 +27,7 @@ absl::Status Average(const AverageArguments& arguments) {
   ETC_ASSIGN_OR_RETURN(const CheckpointsToAverage checkpoints,
                        FindCheckpointsToAverage(arguments.options));
   const std::string output = arguments.output.value_or(absl::StrCat(
-      checkpoints.seed_directory, "/averaged-", arguments.options.last));
+      checkpoints.seed_directory, "/averaged-", std::ssize(checkpoints.steps)));
   ETC_RETURN_IF_ERROR(CheckOutputDirectory("--output", output, {}));
   ETC_RETURN_IF_ERROR(
       AverageCheckpoints(checkpoints, output, arguments.overwrite));
@@ -59,13 +59,14 @@ void AddAverageCommand(CLI::App* program, Action* action) {
       ->required();
   command
       ->add_option("--last", arguments->options.last,
-                   "Checkpoints to average, those with the most updates (10)")
+                   "Checkpoints to average, those with the most updates (10, "
+                   "or the 2 or more that there are)")
       ->check(CLI::PositiveNumber);
   command->add_option("--up-to", arguments->options.up_to_step,
                       "Leave out checkpoints after more updates than this");
   command->add_option("--output", arguments->output,
-                      "Directory to be written; averaged-10 beside "
-                      "`checkpoints` otherwise");
+                      "Directory to be written; averaged-N, of N checkpoints, "
+                      "beside `checkpoints` otherwise");
   command->add_flag("--overwrite", arguments->overwrite,
                     "Replace an earlier average, once the new one is whole");
   command->callback(

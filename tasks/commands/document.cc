@@ -6,15 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/counted.h"
 #include "base/status_macros.h"
+#include "base/threads.h"
 #include "tasks/analysis/document_page.h"
 #include "tasks/commands/commands.h"
 #include "tasks/commands/console.h"
 #include "tasks/commands/model_options.h"
 #include "tasks/commands/output_file.h"
-#include "tasks/train/finetune.h"
 
 namespace etc {
 namespace {

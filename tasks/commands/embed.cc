@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <charconv>
 #include <cstdint>
 #include <filesystem>
@@ -16,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -23,11 +25,13 @@
 #include "absl/strings/strip.h"
 #include "base/counted.h"
 #include "base/gzip_file.h"
+#include "base/interrupt.h"
 #include "base/json_reader.h"
 #include "base/json_text.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "base/temporary_file.h"
+#include "base/threads.h"
 #include "base/utf8.h"
 #include "etc/weights/pooling_file.h"
 #include "etc/weights/source_config.h"
@@ -35,15 +39,16 @@
 #include "tasks/commands/console.h"
 #include "tasks/commands/model_options.h"
 #include "tasks/commands/output_file.h"
+#include "tasks/commands/predict_lines.h"
 #include "tasks/data/data_files.h"
 #include "tasks/data/id_places.h"
 #include "tasks/data/record_file.h"
+#include "tasks/data/record_scanner.h"
 #include "tasks/data/text_file.h"
 #include "tasks/inference/text_embedding.h"
 #include "tasks/inference/text_encoder.h"
 #include "tasks/text/unicode.h"
 #include "tasks/train/device.h"
-#include "tasks/train/finetune.h"
 #include "tasks/train/model_files.h"
 #include "tasks/train/progress.h"
 
@@ -53,7 +58,7 @@ namespace {
 struct EmbedArguments {
   std::string checkpoint;
   std::vector<std::string> data;
-  std::vector<std::string> fields = {};  // empty: see TextFieldsOf
+  std::vector<std::string> fields = {};  // empty: see RecordFieldsOf
   std::string output;
   std::string pooling = {};  // empty: as the weights say
   bool documents_only = false;
@@ -67,15 +72,25 @@ struct EmbedArguments {
 
 // --- Texts ---------------------------------------------------------------
 
-struct EmbedRecord {
-  std::string id;
-  std::string text;
-  // Place in messages.
-  std::string where;
+// The fields of records that are read.
+struct EmbedFields {
+  std::vector<std::string> texts = {"text"};
+  std::string id = "id";
+  bool needs_id = false;
 };
 
-// Stands for standard input.
-constexpr char kEmbedInput[] = "-";
+struct EmbedRecord {
+  std::string id;
+  std::vector<std::string> texts;
+  // Place in messages.
+  std::string where;
+
+  // The text whose places are written.
+  std::string JoinedText() const { return absl::StrJoin(texts, "\n"); }
+};
+
+// Stands for standard input and standard output.
+constexpr char kEmbedStream[] = "-";
 
 // A line of standard input.
 struct InputLine {
@@ -134,7 +149,7 @@ absl::StatusOr<EmbedFile> ReadStandardInput() {
 absl::StatusOr<std::vector<EmbedFile>> OpenEmbedFiles(
     const std::vector<std::string>& patterns) {
   std::vector<EmbedFile> files;
-  if (patterns == std::vector<std::string>{kEmbedInput}) {
+  if (patterns == std::vector<std::string>{kEmbedStream}) {
     ETC_ASSIGN_OR_RETURN(EmbedFile input, ReadStandardInput());
     files.push_back(std::move(input));
     return files;
@@ -158,38 +173,46 @@ absl::StatusOr<std::vector<EmbedFile>> OpenEmbedFiles(
 
 absl::StatusOr<EmbedRecord> ReadWholeText(const std::string& path) {
   EmbedRecord record = {.id = path, .where = path};
-  ETC_ASSIGN_OR_RETURN(record.text, ReadUnpackedFile(path, kAnyBytes));
-  ETC_RETURN_IF_ERROR(CheckTextStart(record.text, path));
-  if (absl::StrContains(record.text, '\0')) {
+  ETC_ASSIGN_OR_RETURN(std::string text, ReadUnpackedFile(path, kAnyBytes));
+  ETC_RETURN_IF_ERROR(CheckTextStart(text, path));
+  if (absl::StrContains(text, '\0')) {
     return InvalidArgument(path, " should be text, but has a NUL byte");
   }
+  record.texts.push_back(std::move(text));
   return record;
 }
 
-absl::StatusOr<EmbedRecord> ReadJsonText(
-    const std::string& json, const std::string& where, int64_t number,
-    const std::vector<std::string>& names) {
+absl::StatusOr<EmbedRecord> ReadJsonText(const std::string& json,
+                                         const std::string& where,
+                                         int64_t number,
+                                         const EmbedFields& fields) {
   return ParseObject<EmbedRecord>(
       json, where, [&](JsonObjectReader& reader, EmbedRecord* record) {
         record->where = where;
         record->id = absl::StrCat(number);
-        reader.NameOrNumber("id", &record->id);
-        std::vector<std::string> texts;
-        for (const std::string& name : names) {
-          std::vector<std::string> of_field;
-          if (reader.Raw(name, /*required=*/true) != nullptr) {
-            reader.OneOrMore(name, &of_field);
+        const std::string id =
+            fields.needs_id || reader.Has(fields.id) ? fields.id : "id";
+        reader.Raw(id, fields.needs_id);
+        reader.Scalar(id, &record->id);
+        for (const std::string& name : fields.texts) {
+          std::vector<std::string> texts;
+          const nlohmann::json* value = reader.Raw(name, /*required=*/true);
+          // Null is an empty text, as pandas writes missing values. It has its
+          // place among them, which offsets count.
+          if (value != nullptr && value->is_null()) {
+            texts.emplace_back();
+          } else {
+            reader.OneOrMore(name, &texts);
           }
-          texts.insert(texts.end(), of_field.begin(), of_field.end());
+          absl::c_move(texts, std::back_inserter(record->texts));
         }
-        record->text = absl::StrJoin(texts, "\n");
       });
 }
 
 // The record `index` of the file, which is `number` in all files.
-absl::StatusOr<EmbedRecord> ReadEmbedRecord(
-    const EmbedFile& file, int64_t index, int64_t number,
-    const std::vector<std::string>& names) {
+absl::StatusOr<EmbedRecord> ReadEmbedRecord(const EmbedFile& file,
+                                            int64_t index, int64_t number,
+                                            const EmbedFields& fields) {
   if (file.is_text()) {
     return ReadWholeText(file.path);
   }
@@ -197,11 +220,12 @@ absl::StatusOr<EmbedRecord> ReadEmbedRecord(
     const InputLine& line = (*file.lines)[static_cast<size_t>(index)];
     return ReadJsonText(line.json,
                         absl::StrCat(file.path, ": line ", line.number), number,
-                        names);
+                        fields);
   }
   ETC_ASSIGN_OR_RETURN(const std::string json, file.records->Read(index));
   const std::string where = file.records->Where(index);
-  absl::StatusOr<EmbedRecord> record = ReadJsonText(json, where, number, names);
+  absl::StatusOr<EmbedRecord> record =
+      ReadJsonText(json, where, number, fields);
   ETC_RETURN_IF_ERROR(
       WithPlaceInFile(record.status(), where, file.records->LineOf(index)));
   return record;
@@ -210,12 +234,12 @@ absl::StatusOr<EmbedRecord> ReadEmbedRecord(
 // Calls `take` with each record.
 template <typename Take>
 absl::Status ForEachText(const std::vector<EmbedFile>& files,
-                         const std::vector<std::string>& names, Take take) {
+                         const EmbedFields& fields, Take take) {
   int64_t number = 0;
   for (const EmbedFile& file : files) {
     for (int64_t i = 0; i < file.size(); ++i) {
       ETC_ASSIGN_OR_RETURN(const EmbedRecord record,
-                           ReadEmbedRecord(file, i, number++, names));
+                           ReadEmbedRecord(file, i, number++, fields));
       ETC_RETURN_IF_ERROR(take(record));
     }
   }
@@ -242,13 +266,40 @@ std::string VectorText(const torch::Tensor& vector) {
   return text + "]";
 }
 
+// Code points of the text, of ranges of bytes.
+std::vector<ByteRange> CharactersOf(const std::string& text,
+                                    const std::vector<ByteRange>& ranges) {
+  std::vector<ByteRange> characters;
+  characters.reserve(ranges.size());
+  int64_t at = 0;
+  int64_t count = 0;
+  const auto count_to = [&](int64_t byte) {
+    while (at < byte) {
+      NextCodePoint(text, &at);
+      ++count;
+    }
+    return count;
+  };
+  for (const auto& [begin, end] : ranges) {
+    if (begin < at) {  // chunks that share a character
+      at = 0;
+      count = 0;
+    }
+    const int64_t first = count_to(begin);
+    characters.push_back({.begin = first, .end = count_to(end)});
+  }
+  return characters;
+}
+
 // {"id":"7","vector":[...],"sentences":[{"start":0,"end":9,"vector":[...]}]}
-std::string LineOfVectors(const std::string& id, const EmbeddedText& vectors,
-                          absl::Span<const ByteRange> characters,
-                          const char* parts) {
-  std::string line = absl::StrCat("{\"id\":", JsonAsciiText(nlohmann::json(id)),
-                                  ",\"vector\":", VectorText(vectors.document));
+std::string LineOfVectors(const EmbedRecord& record,
+                          const EmbeddedText& vectors, const char* parts) {
+  std::string line =
+      absl::StrCat("{\"id\":", JsonAsciiText(nlohmann::json(record.id)),
+                   ",\"vector\":", VectorText(vectors.document));
   if (parts != nullptr) {
+    const std::vector<ByteRange> characters =
+        CharactersOf(record.JoinedText(), vectors.ranges);
     absl::StrAppend(&line, ",\"", parts, "\":[");
     for (size_t i = 0; i < characters.size(); ++i) {
       absl::StrAppend(&line, i > 0 ? "," : "",
@@ -262,7 +313,7 @@ std::string LineOfVectors(const std::string& id, const EmbeddedText& vectors,
     absl::StrAppend(&line, ",\"truncated\":{\"pieces\":", vectors.cut_pieces,
                     ",\"sentences\":", vectors.dropped_sentences, "}");
   }
-  return line + "}\n";
+  return line + "}";
 }
 
 // The header of a file of NumPy (format 1.0) with float32 [rows, columns], of a
@@ -308,15 +359,15 @@ class VectorWriter {
 
   absl::Status Add(const EmbedRecord& record, const EmbeddedText& vectors) {
     ++documents_;
+    num_parts_ += std::ssize(vectors.ranges);
+    if (!is_npy_) {
+      return file_.Write(LineOfVectors(record, vectors, parts_) + "\n");
+    }
     std::vector<ByteRange> characters;
     if (parts_ != nullptr) {
-      characters = CharactersOf(record.text, vectors.ranges);
-      num_parts_ += static_cast<int64_t>(characters.size());
+      characters = CharactersOf(record.JoinedText(), vectors.ranges);
     }
-    if (!is_npy_) {
-      return file_.Write(LineOfVectors(record.id, vectors, characters, parts_));
-    }
-    rows_ += 1 + static_cast<int64_t>(characters.size());
+    rows_ += 1 + std::ssize(characters);
     const std::string id = JsonAsciiText(nlohmann::json(record.id));
     std::string lines = absl::StrCat("{\"id\":", id, "}\n");
     for (const auto& [begin, end] : characters) {
@@ -340,31 +391,6 @@ class VectorWriter {
   int64_t num_parts() const { return num_parts_; }
 
  private:
-  // Code points of the text, of sorted ranges of bytes.
-  static std::vector<ByteRange> CharactersOf(
-      const std::string& text, const std::vector<ByteRange>& ranges) {
-    std::vector<ByteRange> characters;
-    characters.reserve(ranges.size());
-    int64_t at = 0;
-    int64_t count = 0;
-    const auto count_to = [&](int64_t byte) {
-      while (at < byte) {
-        NextCodePoint(text, &at);
-        ++count;
-      }
-      return count;
-    };
-    for (const auto& [begin, end] : ranges) {
-      if (begin < at) {  // chunks that share a character
-        at = 0;
-        count = 0;
-      }
-      const int64_t first = count_to(begin);
-      characters.push_back({.begin = first, .end = count_to(end)});
-    }
-    return characters;
-  }
-
   absl::Status WriteRows(const torch::Tensor& rows) {
     const torch::Tensor values = rows.contiguous();
     return file_.Write(absl::string_view(
@@ -464,6 +490,7 @@ absl::StatusOr<LoadedEncoder> OpenEncoder(const EmbedArguments& arguments) {
     loaded.pooling =
         arguments.pooling == "mean" ? Pooling::kMean : Pooling::kFirst;
   }
+  ETC_RETURN_IF_ERROR(CheckLengths(loaded));
   ETC_RETURN_IF_ERROR(loaded.pooling.status());
   if (arguments.pooling.empty() && *loaded.pooling == Pooling::kMean) {
     std::cerr << "pooling: mean (" << kPoolingFile << ")\n";
@@ -471,33 +498,44 @@ absl::StatusOr<LoadedEncoder> OpenEncoder(const EmbedArguments& arguments) {
   return loaded;
 }
 
-// The fields that the texts of records are in: those that the arguments name,
-// or that the run read which trained the weights, or else "text". Files of one
-// text each have none.
-absl::StatusOr<std::vector<std::string>> TextFieldsOf(
-    const EmbedArguments& arguments, const std::vector<EmbedFile>& files,
-    const LoadedEncoder& loaded) {
-  if (!arguments.fields.empty() ||
-      std::all_of(files.begin(), files.end(),
-                  std::mem_fn(&EmbedFile::is_text))) {
-    return arguments.fields;
-  }
-  const std::vector<std::string> usual = {"text"};
+// The fields of records by the run that trained the weights, or the usual ones.
+// With texts that the arguments name, records may be others than those of the
+// run, and so lack its field of ids.
+absl::StatusOr<EmbedFields> RecordFieldsOf(const EmbedArguments& arguments,
+                                           const LoadedEncoder& loaded) {
+  EmbedFields fields;
+  std::vector<std::string> found;
   const std::string run = FileBesideWeights(loaded.path, "finetune.json");
-  if (run.empty()) {
-    return usual;
+  if (!run.empty()) {
+    ETC_ASSIGN_OR_RETURN(
+        const FinetuneConfig config,
+        ReadTaskModelConfig(std::filesystem::path(run).parent_path()));
+    JsonObjectReader reader(config.task_options,
+                            absl::StrCat(run, ": ", config.task));
+    std::optional<std::string> id;
+    reader.Optional("id", &id);
+    if (arguments.fields.empty()) {
+      reader.OneOrMore("text", &fields.texts);
+    }
+    ETC_RETURN_IF_ERROR(
+        reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+    if (fields.texts != EmbedFields().texts) {
+      found.push_back(absl::StrCat("text: ", absl::StrJoin(fields.texts, ", "),
+                                   " (", config.task,
+                                   ".text of the training)"));
+    }
+    if (id.has_value()) {
+      fields.id = *id;
+      fields.needs_id = arguments.fields.empty();
+      found.push_back(
+          absl::StrCat("id: ", *id, " (", config.task, ".id of the training)"));
+    }
   }
-  ETC_ASSIGN_OR_RETURN(
-      const FinetuneConfig config,
-      ReadTaskModelConfig(std::filesystem::path(run).parent_path()));
-  std::vector<std::string> fields = usual;
-  JsonObjectReader reader(config.task_options,
-                          absl::StrCat(run, ": ", config.task));
-  reader.OneOrMore("text", &fields);
-  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
-  if (fields != usual) {
-    std::cerr << "text: " << absl::StrJoin(fields, ", ") << " (" << config.task
-              << ".text of the training)\n";
+  if (!arguments.fields.empty()) {
+    fields.texts = arguments.fields;
+  }
+  if (!found.empty()) {
+    std::cerr << absl::StrJoin(found, "; ") << "\n";
   }
   return fields;
 }
@@ -505,7 +543,7 @@ absl::StatusOr<std::vector<std::string>> TextFieldsOf(
 // Checks all records, so that mistakes are seen before the first one is
 // embedded, and returns their number.
 absl::StatusOr<int64_t> CheckTexts(const std::vector<EmbedFile>& files,
-                                   const std::vector<std::string>& names,
+                                   const EmbedFields& fields,
                                    const LoadedEncoder& loaded) {
   IdPlaces ids;
   int64_t records = 0;
@@ -515,10 +553,10 @@ absl::StatusOr<int64_t> CheckTexts(const std::vector<EmbedFile>& files,
     return NamingOutOfMemory(
         [&] { return absl::StrCat("reading ", record.where); },
         [&] {
-          return CheckEncodable(loaded, record.text, record.where).status();
+          return CheckEncodable(loaded, record.texts, record.where).status();
         });
   };
-  ETC_RETURN_IF_ERROR(ForEachText(files, names, check));
+  ETC_RETURN_IF_ERROR(ForEachText(files, fields, check));
   return records;
 }
 
@@ -526,7 +564,7 @@ absl::StatusOr<EmbeddedText> EmbedRecordText(const LoadedEncoder& loaded,
                                              const EmbedRecord& record) {
   absl::StatusOr<EmbeddedText> vectors = NamingOutOfMemory(
       [&] { return absl::StrCat("embedding ", record.where); },
-      [&] { return EmbedText(loaded, record.text); });
+      [&] { return EmbedText(loaded, record.texts, {.name = record.where}); });
   ETC_RETURN_IF_ERROR(vectors.status());
   if (!vectors->document.isfinite().all().item<bool>() ||
       !vectors->parts.isfinite().all().item<bool>()) {
@@ -536,17 +574,62 @@ absl::StatusOr<EmbeddedText> EmbedRecordText(const LoadedEncoder& loaded,
   return vectors;
 }
 
+// The kind of the parts of documents.
+const char* PartOf(const LoadedEncoder& loaded) {
+  return loaded.config.has_long_tokens ? "sentence" : "chunk";
+}
+
+// Answers the records on standard input by lines on standard output.
+absl::Status RunEmbedLines(const EmbedArguments& arguments) {
+  if (arguments.data != std::vector<std::string>{kEmbedStream}) {
+    return InvalidArgument(
+        "--output - should be given with --data - alone: each line of standard "
+        "input is answered by one on standard output");
+  }
+  const std::atomic<bool>* const stop = StopAtInterrupt();
+  ETC_RETURN_IF_ERROR(SetThreads(arguments.threads, "--threads").status());
+  ETC_ASSIGN_OR_RETURN(const LoadedEncoder loaded, OpenEncoder(arguments));
+  ETC_ASSIGN_OR_RETURN(const EmbedFields fields,
+                       RecordFieldsOf(arguments, loaded));
+  const std::string parts = absl::StrCat(PartOf(loaded), "s");
+  const uint64_t most = RecordLimits().max_record_bytes;
+  const auto answer =
+      [&](const RecordLine& line) -> absl::StatusOr<std::string> {
+    const std::string where = absl::StrCat("stdin: line ", line.line);
+    if (line.json.size() > most) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          where, " should have at most ", most, " bytes, but has more"));
+    }
+    ETC_ASSIGN_OR_RETURN(const EmbedRecord record,
+                         ReadJsonText(line.json, where, line.record, fields));
+    ETC_ASSIGN_OR_RETURN(const EmbeddedText vectors,
+                         EmbedRecordText(loaded, record));
+    return LineOfVectors(record, vectors,
+                         arguments.documents_only ? nullptr : parts.c_str());
+  };
+  return AnswerLines({.start = [&](const RecordLine& line) -> PendingAnswer {
+                        return [&answer, line] { return answer(line); };
+                      },
+                      .max_line_bytes = most},
+                     stop);
+}
+
 absl::Status RunEmbed(const EmbedArguments& arguments) {
+  if (arguments.output == kEmbedStream) {
+    return RunEmbedLines(arguments);
+  }
   ETC_ASSIGN_OR_RETURN(const std::vector<EmbedFile> files,
                        OpenEmbedFiles(arguments.data));
   ETC_RETURN_IF_ERROR(CheckEmbedArguments(arguments, files));
   ETC_RETURN_IF_ERROR(SetThreads(arguments.threads, "--threads").status());
   ETC_ASSIGN_OR_RETURN(const LoadedEncoder loaded, OpenEncoder(arguments));
-  ETC_ASSIGN_OR_RETURN(const std::vector<std::string> fields,
-                       TextFieldsOf(arguments, files, loaded));
+  EmbedFields fields;
+  if (!absl::c_all_of(files, std::mem_fn(&EmbedFile::is_text))) {
+    ETC_ASSIGN_OR_RETURN(fields, RecordFieldsOf(arguments, loaded));
+  }
   ETC_ASSIGN_OR_RETURN(const int64_t records,
                        CheckTexts(files, fields, loaded));
-  const char* const kind = loaded.config.has_long_tokens ? "sentence" : "chunk";
+  const char* const kind = PartOf(loaded);
   const std::string parts = absl::StrCat(kind, "s");
   VectorWriter writer(arguments.output,
                       arguments.documents_only ? nullptr : parts.c_str());
@@ -575,44 +658,7 @@ absl::Status RunEmbed(const EmbedArguments& arguments) {
   return absl::OkStatus();
 }
 
-}  // namespace
-
-void AddEmbedCommand(CLI::App* program, Action* action) {
-  auto arguments = std::make_shared<EmbedArguments>();
-  CLI::App* command = program->add_subcommand(
-      "embed", "Write vectors of texts and of their sentences");
-  command->footer(
-      "Example:\n"
-      "  realetc embed checkpoints/etc_base --data books.jsonl \\\n"
-      "    --output vectors.npy\n"
-      "ETC reads a text in one pass; BERT reads it in chunks. Rows of FILE.npy "
-      "are those\n"
-      "of FILE.rows.jsonl: a document, then its sentences: doc/predicting.md.");
-  command
-      ->add_option("CHECKPOINT", arguments->checkpoint,
-                   "Weights of any origin, or the directory of a run or a "
-                   "grid, whose best checkpoint is taken")
-      ->required();
-  command
-      ->add_option("--data", arguments->data,
-                   "Files, or patterns of their names: .jsonl or .json with "
-                   "records, others with one text each; packed by gzip as "
-                   "well; or - for records on standard input, one a line")
-      ->required();
-  command
-      ->add_option("--output", arguments->output,
-                   "File for vectors, FILE.npy or FILE.jsonl")
-      ->required();
-  command->add_option("--text", arguments->fields,
-                      "Fields of a record that are its text, joined by line "
-                      "feeds (default: as in training, or text)");
-  command
-      ->add_option("--pooling", arguments->pooling,
-                   "first: ETC's global tokens, BERT's [CLS]; mean: of all "
-                   "tokens (default: as 1_Pooling/config.json says, or first)")
-      ->check(CLI::IsMember({"first", "mean"}));
-  command->add_flag("--documents-only", arguments->documents_only,
-                    "Leave out sentences");
+void AddEncoderOptions(CLI::App* command, EmbedArguments* arguments) {
   command->add_option("--vocabulary", arguments->vocabulary,
                       "Vocabulary (default: that of the weights)");
   command
@@ -634,6 +680,50 @@ void AddEmbedCommand(CLI::App* program, Action* action) {
                    "CPU threads (default: OMP_NUM_THREADS, or as many as there "
                    "are cores)")
       ->check(CLI::PositiveNumber);
+}
+
+}  // namespace
+
+void AddEmbedCommand(CLI::App* program, Action* action) {
+  auto arguments = std::make_shared<EmbedArguments>();
+  CLI::App* command = program->add_subcommand(
+      "embed", "Write vectors of texts and of their sentences");
+  command->footer(
+      "Example:\n"
+      "  realetc embed checkpoints/etc_base --data books.jsonl \\\n"
+      "    --output vectors.npy\n"
+      "ETC reads a text in one pass; BERT reads it in chunks. Rows of FILE.npy "
+      "are those\n"
+      "of FILE.rows.jsonl: a document, then its sentences. With --data - "
+      "--output - each\n"
+      "line of standard input is answered at once: doc/predicting.md.");
+  command
+      ->add_option("CHECKPOINT", arguments->checkpoint,
+                   "Weights of any origin, or the directory of a run or a "
+                   "grid, whose best checkpoint is taken")
+      ->required();
+  command
+      ->add_option("--data", arguments->data,
+                   "Files, or patterns of their names: .jsonl or .json with "
+                   "records, others with one text each; packed by gzip as "
+                   "well; or - for records on standard input, one a line")
+      ->required();
+  command
+      ->add_option("--output", arguments->output,
+                   "File for vectors, FILE.npy or FILE.jsonl; or - for "
+                   "standard output, with --data -")
+      ->required();
+  command->add_option("--text", arguments->fields,
+                      "Fields of a record that are its texts, one after the "
+                      "other (default: as in training, or text)");
+  command
+      ->add_option("--pooling", arguments->pooling,
+                   "first: ETC's global tokens, BERT's [CLS]; mean: of all "
+                   "tokens (default: as 1_Pooling/config.json says, or first)")
+      ->check(CLI::IsMember({"first", "mean"}));
+  command->add_flag("--documents-only", arguments->documents_only,
+                    "Leave out sentences");
+  AddEncoderOptions(command, arguments.get());
   command->callback(
       [=] { *action = [arguments] { return RunEmbed(*arguments); }; });
 }

@@ -5,6 +5,7 @@
 #include <torch/types.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <functional>
 #include <iostream>
 #include <iterator>
@@ -19,6 +20,7 @@
 #include "absl/strings/str_format.h"
 #include "base/counted.h"
 #include "base/status_macros.h"
+#include "base/threads.h"
 #include "etc/encoder_decoder/model.h"
 #include "etc/model_size.h"
 #include "etc/residual_choice.h"
@@ -32,7 +34,6 @@
 #include "tasks/train/checkpoint_space.h"
 #include "tasks/train/device.h"
 #include "tasks/train/device_rates.h"
-#include "tasks/train/finetune.h"
 #include "tasks/train/memory_plan.h"
 #include "tasks/train/task_model.h"
 #include "tasks/train/trained_counts.h"
@@ -120,8 +121,10 @@ EstimatedDevice WithBackend(const torch::Device& device,
   return estimated;
 }
 
-// The device's memory beside what updates take there.
-void PrintDeviceMemory(const torch::Device& device, double needed) {
+// Prints the device's memory beside what a run takes there. Returns the bytes
+// that are free, if that is known.
+std::optional<double> PrintDeviceMemory(const torch::Device& device,
+                                        double needed) {
   const std::string name = device.str();
   if (const auto memory = MemoryOf(device); memory.has_value()) {
     const auto free = static_cast<double>(memory->free);
@@ -129,16 +132,19 @@ void PrintDeviceMemory(const torch::Device& device, double needed) {
               FormatBytes(static_cast<double>(memory->total)));
     PrintLine("free now",
               FormatBytes(free) + (needed > free ? ": too little" : ""));
-  } else {
-    PrintLine("memory of " + name, "not known");
+    return free;
   }
+  PrintLine("memory of " + name, "not known");
+  return std::nullopt;
 }
 
-// The memory that a run on the CPU may take beside what updates need.
-void PrintMemoryLimit(const FinetuneConfig& config, double needed) {
+// Prints and returns the bytes that a run on the CPU may take, beside what it
+// needs.
+double PrintMemoryLimit(const FinetuneConfig& config, double needed) {
   const double limit = MemoryLimit(config);
   PrintLine("a run may have",
             FormatBytes(limit) + (needed > limit ? ": too little" : ""));
+  return limit;
 }
 
 // Calls function(name, configuration) for each plan that a run may choose from,
@@ -163,10 +169,12 @@ void PrintParameterMemory(const StepMemory& memory) {
   PrintLine("gradients", FormatBytes(memory.gradients));
 }
 
-void PrintMemory(const FinetuneConfig& config, const TrainedCounts& parameters,
-                 const EstimatedDevice& on) {
-  const FinetuneConfig chosen =
-      WithPlanOfLargest(config, parameters, on.backend);
+// Prints the parts of an update's memory, and its total by each plan. `chosen`
+// is `config` with the plan that is chosen. Returns the parts.
+StepMemory PrintUpdateMemory(const FinetuneConfig& config,
+                             const FinetuneConfig& chosen,
+                             const TrainedCounts& parameters,
+                             const EstimatedDevice& on) {
   const StepMemory memory = EstimateStepMemory(chosen, parameters, on.backend);
   const StepShape shape = LargestMicroBatch(config);
   const bool is_cpu = on.device.is_cpu();
@@ -187,10 +195,7 @@ void PrintMemory(const FinetuneConfig& config, const TrainedCounts& parameters,
   PrintLine("masks, relative ids",
             FormatBytes(memory.activations.attention_inputs));
   PrintLine("temporaries", FormatBytes(memory.activations.working));
-  PrintLine("peak", FormatBytes(memory.without_cache()));
-  if (is_cpu) {
-    PrintLine("with examples kept, up to", FormatBytes(memory.total()));
-  }
+  PrintLine("an update", FormatBytes(memory.without_cache()));
   ForEachPlan(config, on.backend,
               [&](const std::string& name, const FinetuneConfig& planned) {
                 PrintLine(name, FormatBytes(EstimateStepMemory(
@@ -200,10 +205,36 @@ void PrintMemory(const FinetuneConfig& config, const TrainedCounts& parameters,
   if (AllowedPlans(config, on.backend).size() > 1) {
     PrintLine("  by memory_plan auto", chosen.train.memory_plan);
   }
-  if (is_cpu) {
-    PrintMemoryLimit(config, memory.without_cache());
+  return memory;
+}
+
+void PrintMemory(const FinetuneConfig& config, const TrainedCounts& parameters,
+                 const EstimatedDevice& on) {
+  const StepMemory update = PrintUpdateMemory(
+      config, WithPlanOfLargest(config, parameters, on.backend), parameters,
+      on);
+  const double evaluation =
+      EstimateEvaluationMemory(config, parameters, on.backend).without_cache();
+  PrintLine(absl::StrCat("evaluation, ", config.train.evaluation_batch_size,
+                         " at a time"),
+            FormatBytes(evaluation));
+  const double peak = std::max(update.without_cache(), evaluation);
+  PrintLine("peak", FormatBytes(peak));
+  std::optional<double> limit;
+  if (on.device.is_cpu()) {
+    PrintLine("with examples kept, up to", FormatBytes(peak + update.cache));
+    limit = PrintMemoryLimit(config, peak);
   } else {
-    PrintDeviceMemory(on.device, memory.without_cache());
+    limit = PrintDeviceMemory(on.device, peak);
+  }
+  if (limit.has_value() && evaluation > *limit &&
+      update.without_cache() <= *limit) {
+    const int64_t fits =
+        EvaluationBatchWithin(*limit, config, parameters, on.backend);
+    std::cout << (fits > 0 ? absl::StrCat("evaluations fit with "
+                                          "train.evaluation_batch_size=",
+                                          fits, "\n")
+                           : "updates fit, but no evaluation does\n");
   }
 }
 
@@ -293,7 +324,8 @@ absl::StatusOr<double> PrintTimeOnCpu(const FinetuneConfig& config,
                                       const EstimatedDevice& on,
                                       const TrainedCounts& parameters,
                                       const HeadCost& head) {
-  ETC_ASSIGN_OR_RETURN(const int64_t threads, SetThreads(config.train.threads));
+  ETC_ASSIGN_OR_RETURN(const int64_t threads,
+                       SetThreads(config.train.threads, "train.threads"));
   const MachineRates rates = MeasureRates(config);
   std::cout << absl::StreamFormat(
       "\nTime of one update, as fast as this machine is now with train.threads "
@@ -310,7 +342,8 @@ absl::StatusOr<double> PrintTimeOnDevice(const FinetuneConfig& config,
                                          const EstimatedDevice& on,
                                          const TrainedCounts& parameters,
                                          const HeadCost& head) {
-  ETC_RETURN_IF_ERROR(SetThreads(config.train.threads).status());
+  ETC_RETURN_IF_ERROR(
+      SetThreads(config.train.threads, "train.threads").status());
   ETC_ASSIGN_OR_RETURN(const DeviceRates rates,
                        MeasureDevice(config, on.device));
   std::cout << absl::StreamFormat(

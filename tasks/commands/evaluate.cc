@@ -2,8 +2,6 @@
 
 #include "tasks/train/evaluate.h"
 
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
@@ -96,6 +94,10 @@ void PrintScores(const CheckpointRun& run, bool json) {
                            metrics, MainMetricOf(run.config.train,
                                                  run.setup.task->main_metric())
                                         .name));
+  if (const std::string remark = run.evaluation.predictions->Remark();
+      !remark.empty()) {
+    std::cerr << remark << std::endl;
+  }
   PrintTruncated(run);
 }
 
@@ -193,8 +195,8 @@ absl::StatusOr<Predictor> OpenPredictor(const CheckpointRunOptions& options) {
       {.overrides = options.overrides,
        .residual_attention = options.residual_attention,
        .device = options.device,
-       .batch_size = options.batch_size.value_or(0),
-       .threads = options.threads.value_or(-1),
+       .batch_size = options.batch_size,
+       .threads = options.threads,
        .callbacks = {
            .message =
                [](const std::string& line) { std::cerr << line << std::endl; },
@@ -211,22 +213,7 @@ absl::Status RunPredictLines(const EvaluateArguments& arguments) {
   }
   const std::atomic<bool>* const stop = StopAtInterrupt();
   ETC_ASSIGN_OR_RETURN(const Predictor predictor, OpenPredictor(arguments.run));
-  LineReader reader(STDIN_FILENO, STDOUT_FILENO, predictor.max_record_bytes(),
-                    stop);
-  ETC_ASSIGN_OR_RETURN(
-      const PredictedLines predicted,
-      PredictLines(predictor, &reader, [](const std::string& line) {
-        std::cout << line << "\n";
-        return FlushStandardOutput();
-      }));
-  std::cerr << Counted(predicted.records, "record") << std::endl;
-  return predicted.errors == 0
-             ? absl::OkStatus()
-             : absl::InvalidArgumentError(absl::StrCat(
-                   Counted(predicted.errors, "record"),
-                   predicted.errors == 1 ? " has an error: "
-                                         : " have errors, the first: ",
-                   predicted.first_error));
+  return PredictLines(predictor, stop);
 }
 
 absl::Status RunPredict(const EvaluateArguments& arguments) {
@@ -274,7 +261,8 @@ void AddRunOptions(CLI::App* command, CheckpointRunOptions* options) {
       ->add_option("--set", options->overrides,
                    "FIELD=VALUE: change an option of the task that says how "
                    "files are read (classify.delimiter=;) or answers decoded "
-                   "(classify.threshold=0.3), data.max_record_megabytes or "
+                   "(classify.threshold=0.3), data.max_long_length, "
+                   "data.max_global_length, data.max_record_megabytes or "
                    "data.on_bad_record; may be repeated")
       ->allow_extra_args(false);
   AddResidualOption(command,

@@ -29,6 +29,7 @@
 #include "tasks/data/data_files.h"
 #include "tasks/data/example_count.h"
 #include "tasks/data/example_source.h"
+#include "tasks/data/record_gate.h"
 #include "tasks/runs/task_setup.h"
 #include "tasks/train/evaluate.h"
 #include "tasks/train/model_task.h"
@@ -208,9 +209,14 @@ absl::Status InspectRecord(const InspectArguments& arguments,
         absl::StrCat(files.front(), ": record ", arguments.record,
                      " should be in [0, ", records->size(), ")"));
   }
-  ETC_ASSIGN_OR_RETURN(const Examples examples,
-                       records->Make(RequestForEvaluation(arguments.record)));
-  for (const auto& example : examples) {
+  const absl::StatusOr<Examples> examples =
+      records->Make(RequestForEvaluation(arguments.record));
+  if (IsSkipped(examples.status(), OnBadRecordOf(config.data))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(examples.status().message(), "; a run skips this record"));
+  }
+  ETC_RETURN_IF_ERROR(examples.status());
+  for (const auto& example : *examples) {
     std::cout << setup.task->Describe(*example) << "\n";
   }
   return absl::OkStatus();

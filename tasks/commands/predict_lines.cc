@@ -7,14 +7,18 @@
 #include <array>
 #include <cerrno>
 #include <deque>
+#include <iostream>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "base/counted.h"
 #include "base/file_operations.h"
 #include "base/json_text.h"
+#include "base/standard_streams.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tasks/data/text_file.h"
@@ -126,6 +130,92 @@ void LineReader::Append(const char* text, size_t size) {
 
 namespace {
 
+class LineAnswerer {
+ public:
+  LineAnswerer(const LineAnswers& answers, const std::atomic<bool>* stop)
+      : answers_(answers),
+        reader_(STDIN_FILENO, STDOUT_FILENO, answers.max_line_bytes, stop) {}
+
+  absl::Status Run() {
+    while (true) {
+      ETC_RETURN_IF_ERROR(StartLines());
+      if (pending_.empty() && reader_.is_at_end()) {
+        return End();
+      }
+      if (!pending_.empty()) {
+        ETC_RETURN_IF_ERROR(FinishLine());
+      }
+    }
+  }
+
+ private:
+  struct Pending {
+    int64_t line = 0;
+    PendingAnswer answer;
+  };
+
+  // Starts the lines that are there, until enough are under way; waits for one
+  // only if none is. Blank ones are no records, as in a file.
+  absl::Status StartLines() {
+    while (std::ssize(pending_) < answers_.most_pending) {
+      ETC_ASSIGN_OR_RETURN(
+          std::optional<std::string> line,
+          reader_.Next(pending_.empty() ? LineReader::Wait::kUntilLine
+                                        : LineReader::Wait::kNo));
+      if (!line.has_value()) {
+        break;
+      }
+      ++lines_;
+      if (absl::StripAsciiWhitespace(*line).empty()) {
+        continue;
+      }
+      pending_.push_back({lines_, answers_.start({.json = *std::move(line),
+                                                  .line = lines_,
+                                                  .record = records_++})});
+    }
+    return absl::OkStatus();
+  }
+
+  // Waits for the answer to the oldest line and writes it.
+  absl::Status FinishLine() {
+    const auto [line, wait] = std::move(pending_.front());
+    pending_.pop_front();
+    const absl::StatusOr<std::string> answer = wait();
+    if (answer.ok()) {
+      return Write(*answer);
+    }
+    const std::string message(answer.status().message());
+    if (errors_++ == 0) {
+      first_error_ = message;
+    }
+    return Write(JsonAsciiText(
+        nlohmann::ordered_json{{"error", message}, {"line", line}}));
+  }
+
+  static absl::Status Write(const std::string& line) {
+    std::cout << line << "\n";
+    return FlushStandardOutput();
+  }
+
+  absl::Status End() const {
+    std::cerr << Counted(records_, "record") << std::endl;
+    return errors_ == 0 ? absl::OkStatus()
+                        : absl::InvalidArgumentError(absl::StrCat(
+                              Counted(errors_, "record"),
+                              errors_ == 1 ? " has an error: "
+                                           : " have errors, the first: ",
+                              first_error_));
+  }
+
+  const LineAnswers& answers_;
+  LineReader reader_;
+  int64_t lines_ = 0;
+  int64_t records_ = 0;
+  std::deque<Pending> pending_;
+  int64_t errors_ = 0;
+  std::string first_error_;
+};
+
 // The beginning of the place of a record; its number from 0 on, the id of a
 // record that has none, is behind it.
 constexpr absl::string_view kRecordPlace = "stdin: record ";
@@ -141,89 +231,32 @@ std::string AtLine(absl::string_view message, int64_t line) {
   return absl::StrCat("stdin: line ", line, message);
 }
 
-class LinePredictor {
- public:
-  LinePredictor(
-      const Predictor& predictor, LineReader* reader,
-      const std::function<absl::Status(const std::string& line)>& write)
-      : predictor_(predictor), reader_(reader), write_(write) {}
-
-  absl::StatusOr<PredictedLines> Run() {
-    while (true) {
-      ETC_RETURN_IF_ERROR(StartLines());
-      if (pending_.empty() && reader_->is_at_end()) {
-        return result_;
-      }
-      if (!pending_.empty()) {
-        ETC_RETURN_IF_ERROR(FinishLine());
-      }
-    }
-  }
-
- private:
-  // The record of a line.
-  struct Line {
-    int64_t number = 0;
-    Predictor::Pending prediction;
-  };
-
-  // Starts the lines that are there, until enough are under way; waits for one
-  // only if none is. Blank ones are no records, as in a file.
-  absl::Status StartLines() {
-    constexpr int64_t kBatches = 4;
-    const auto most = static_cast<size_t>(kBatches * predictor_.batch_size());
-    while (pending_.size() < most) {
-      ETC_ASSIGN_OR_RETURN(
-          const std::optional<std::string> line,
-          reader_->Next(pending_.empty() ? LineReader::Wait::kUntilLine
-                                         : LineReader::Wait::kNo));
-      if (!line.has_value()) {
-        break;
-      }
-      ++read_;
-      if (absl::StripAsciiWhitespace(*line).empty()) {
-        continue;
-      }
-      pending_.push_back(
-          {read_,
-           predictor_.Start(*line, absl::StrCat(kRecordPlace, started_++))});
-    }
-    return absl::OkStatus();
-  }
-
-  // Waits for the prediction of the oldest line and writes it.
-  absl::Status FinishLine() {
-    const int64_t number = pending_.front().number;
-    const absl::StatusOr<RecordPrediction> prediction =
-        pending_.front().prediction.Get();
-    pending_.pop_front();
-    ++result_.records;
-    if (prediction.ok()) {
-      return write_(prediction->json);
-    }
-    const std::string message = AtLine(prediction.status().message(), number);
-    if (result_.errors++ == 0) {
-      result_.first_error = message;
-    }
-    return write_(JsonAsciiText(
-        nlohmann::ordered_json{{"error", message}, {"line", number}}));
-  }
-
-  const Predictor& predictor_;
-  LineReader* const reader_;
-  const std::function<absl::Status(const std::string& line)>& write_;
-  int64_t read_ = 0;     // lines
-  int64_t started_ = 0;  // records
-  std::deque<Line> pending_;
-  PredictedLines result_;
-};
-
 }  // namespace
 
-absl::StatusOr<PredictedLines> PredictLines(
-    const Predictor& predictor, LineReader* reader,
-    const std::function<absl::Status(const std::string& line)>& write) {
-  return LinePredictor(predictor, reader, write).Run();
+absl::Status AnswerLines(const LineAnswers& answers,
+                         const std::atomic<bool>* stop) {
+  return LineAnswerer(answers, stop).Run();
+}
+
+absl::Status PredictLines(const Predictor& predictor,
+                          const std::atomic<bool>* stop) {
+  constexpr int64_t kBatches = 4;
+  const auto start = [&](const RecordLine& record) -> PendingAnswer {
+    return [prediction = predictor.Start(
+                record.json, absl::StrCat(kRecordPlace, record.record)),
+            line = record.line]() mutable -> absl::StatusOr<std::string> {
+      absl::StatusOr<RecordPrediction> predicted = prediction.Get();
+      if (!predicted.ok()) {
+        return absl::Status(predicted.status().code(),
+                            AtLine(predicted.status().message(), line));
+      }
+      return std::move(predicted->json);
+    };
+  };
+  return AnswerLines({.start = start,
+                      .most_pending = kBatches * predictor.batch_size(),
+                      .max_line_bytes = predictor.max_record_bytes()},
+                     stop);
 }
 
 }  // namespace etc

@@ -55,26 +55,46 @@ class LineReader {
   bool is_first_ = true;  // no line was given yet
 };
 
-// The result of PredictLines.
-struct PredictedLines {
-  int64_t records = 0;
-  // Records that were answered by an error, and the first of these errors.
-  int64_t errors = 0;
-  std::string first_error;
+// A line of standard input that is not blank.
+struct RecordLine {
+  std::string json;
+  int64_t line = 0;    // from 1
+  int64_t record = 0;  // the lines before it that are not blank
 };
 
-// Answers each line of `reader` that is not blank, a record as JSON text, by a
-// line for `write`, in their order and each as soon as it is known: the
-// prediction, or
+// Waits for the answer to a line, JSON on one line without its end; is called
+// once.
+using PendingAnswer = std::function<absl::StatusOr<std::string>()>;
+
+// The answers to lines.
+struct LineAnswers {
+  // Begins the answer to a line.
+  std::function<PendingAnswer(const RecordLine& line)> start;
+  // Lines that are started before the first of them is waited for.
+  int64_t most_pending = 1;
+  // Longer lines are cut to one byte more.
+  uint64_t max_line_bytes = 0;
+};
+
+// Answers each line of standard input that is not blank by a line on standard
+// output, in their order and each as soon as it is known: the answer, or for
+// its error
 //
 //   {"error": "stdin: line 17: ...", "line": 17}
 //
-// Lines that wait together run together, in batches of the predictor. Records
-// without an id are called by their number, from 0 on. An error of `write` ends
-// it and is returned.
-absl::StatusOr<PredictedLines> PredictLines(
-    const Predictor& predictor, LineReader* reader,
-    const std::function<absl::Status(const std::string& line)>& write);
+// and prints the number of records to standard error. `stop` becoming true, and
+// a closed standard output, end the input.
+//   kInvalidArgument  a line was answered by an error; the message has the
+//                     number of such lines and the first error
+// and the system's errors of both streams.
+absl::Status AnswerLines(const LineAnswers& answers,
+                         const std::atomic<bool>* stop);
+
+// The same with the predictions for records. Lines that wait together run
+// together, in batches of the predictor. Records without an id are called by
+// their number, from 0 on.
+absl::Status PredictLines(const Predictor& predictor,
+                          const std::atomic<bool>* stop);
 
 }  // namespace etc
 

@@ -1,7 +1,6 @@
 #ifndef ETC_TASKS_COMMANDS_PROCESS_RUN_H_
 #define ETC_TASKS_COMMANDS_PROCESS_RUN_H_
 
-#include <functional>
 #include <memory>
 
 #include "absl/status/status.h"

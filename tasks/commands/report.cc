@@ -150,7 +150,7 @@ absl::Status AddPredictions(const ReportArguments& arguments,
           absl::StrCat("No predictions of ", group.name, ": ", reason));
     };
     if (!middle.has_value() || group.runs[*middle].checkpoint.empty()) {
-      note("it has no evaluated checkpoint yet");
+      note("it has no evaluated checkpoint");
       continue;
     }
     const LoggedRun& run = group.runs[*middle];
@@ -205,10 +205,8 @@ absl::Status WriteReport(const ReportArguments& arguments) {
   for (const RunGroup& group : report.groups) {
     runs += static_cast<int64_t>(group.runs.size());
   }
-  if (!report.metric.name.empty()) {
-    for (const Verdict& verdict : CompareModes(report.groups, report.metric)) {
-      std::cerr << verdict.headline << "\n";
-    }
+  for (const Verdict& verdict : CompareModes(report.groups, report.metric)) {
+    std::cerr << verdict.headline << "\n  " << verdict.detail << "\n";
   }
   std::cerr << "report on " << Counted(runs, "run") << " in "
             << arguments.output << "\n";

@@ -147,8 +147,9 @@ void AddTaskOptions(CLI::App* command, CLI::Option* overall,
       ->add_flag("--as-official", arguments->as_official,
                  "Score as the official program also where that is of no "
                  "use: nq with one annotator a page, for whom no page has "
-                 "an answer then, empty key phrases of openkp, and "
-                 "questions of squad without a prediction")
+                 "an answer then, empty key phrases of openkp, "
+                 "questions of squad without a prediction, and predictions of "
+                 "hotpotqa and wikihop for other questions")
       ->excludes(overall);
 }
 
@@ -186,8 +187,8 @@ void AddScoreCommand(CLI::App* program, Action* action) {
                           "names of several");
   CLI::Option* predictions = command->add_option(
       "PREDICTIONS", arguments->predictions,
-      "Prediction file in the official format; of squad also the n-best file, "
-      "from which the best threshold follows");
+      "Prediction file in the official format, plain or packed by gzip; of "
+      "squad also the n-best file, from which the best threshold follows");
   CLI::Option* overall =
       command
           ->add_option("--overall", arguments->runs,

@@ -24,6 +24,7 @@
 #include "tasks/commands/console.h"
 #include "tasks/commands/process_run.h"
 #include "tasks/metrics.h"
+#include "tasks/output/earlier_run.h"
 #include "tasks/output/grid_results.h"
 #include "tasks/output/results.h"
 #include "tasks/runs/grid_run.h"
@@ -39,9 +40,7 @@ struct TrainArguments {
   std::string config;
   std::vector<std::string> overrides;
   std::optional<std::string> output;
-  bool resume = false;
-  bool resume_or_begin = false;
-  bool overwrite = false;
+  EarlierRun earlier = EarlierRun::kRefuse;
   bool dry_run = false;
   std::vector<std::string> allow_changes;
   ProgramVersion version;
@@ -90,8 +89,9 @@ void PrintResult(const FinetuneResult& result, const std::string& main_metric) {
     if (run.best.empty()) {
       std::cout << run.directory << "/checkpoints/last\n";
     } else {
+      const bool made_all = run.finished && run.end_reason.empty();
       std::cout << FormatMainScore(run.best, main_metric) << " after "
-                << run.best_step << (run.finished ? " of " : " of the first ")
+                << run.best_step << (made_all ? " of " : " of the first ")
                 << Counted(run.steps, "update") << ", " << run.directory
                 << "/checkpoints/best\n";
     }
@@ -186,9 +186,7 @@ absl::Status Train(const TrainArguments& arguments,
   StreamReporter reporter = process.Reporter();
   const absl::StatusOr<GridResult> trained = FinetuneGrid(
       config,
-      {.resume = arguments.resume || arguments.resume_or_begin,
-       .or_begin = arguments.resume_or_begin,
-       .overwrite = arguments.overwrite,
+      {.earlier = arguments.earlier,
        .allow_changes = arguments.allow_changes,
        .context = {.reporter = &reporter,
                    .stop = StopAtInterrupt(),
@@ -253,12 +251,16 @@ std::string DescribeTrial(const TriedSetting& tried) {
         FormatSeconds(run.evaluation_seconds), "; at most ",
         Counted(run.num_evaluations, "evaluation"), "\n");
   }
-  absl::StrAppend(
-      &text, "  time: about ", FormatSeconds(run.total_seconds),
-      ", if all batches are like these\n", "  memory: about ",
-      FormatBytes(run.step_bytes), " for updates on the CPU, and at most ",
-      FormatBytes(run.cache_bytes), " for examples\n", "  disk: at most ",
-      FormatBytes(run.checkpoint_bytes), " for checkpoints\n");
+  absl::StrAppend(&text, "  time: about ", FormatSeconds(run.total_seconds),
+                  ", if all batches are like these\n", "  memory: about ",
+                  FormatBytes(run.step_bytes), " for updates on the CPU",
+                  run.evaluation_bytes > 0
+                      ? absl::StrCat(", ", FormatBytes(run.evaluation_bytes),
+                                     " for evaluations")
+                      : "",
+                  ", and at most ", FormatBytes(run.cache_bytes),
+                  " for examples\n", "  disk: at most ",
+                  FormatBytes(run.checkpoint_bytes), " for checkpoints\n");
   return text;
 }
 
@@ -269,7 +271,7 @@ absl::Status TryTraining(const TrainArguments& arguments,
   StreamReporter reporter = process.Reporter();
   ETC_ASSIGN_OR_RETURN(const std::vector<TriedSetting> tried,
                        TryGrid(config,
-                               {.overwrite = arguments.overwrite,
+                               {.earlier = arguments.earlier,
                                 .context = {.reporter = &reporter,
                                             .stop = StopAtInterrupt(),
                                             .group = process.group()}},
@@ -288,8 +290,9 @@ absl::Status TryTraining(const TrainArguments& arguments,
 absl::Status RunTraining(const TrainArguments& arguments, Trained trained) {
   ETC_ASSIGN_OR_RETURN(const FinetuneConfig config, ReadConfig(arguments));
   ETC_RETURN_IF_ERROR(CheckCommand(config, trained));
-  const bool goes_on =
-      arguments.resume_or_begin ? IsBegun(config.output) : arguments.resume;
+  const bool goes_on = arguments.earlier == EarlierRun::kResume ||
+                       (arguments.earlier == EarlierRun::kResumeOrBegin &&
+                        IsBegun(config.output));
   if (!goes_on) {
     ETC_RETURN_IF_ERROR(CheckInputs(config));
   }
@@ -324,24 +327,27 @@ void AddTrainingCommand(const TrainingCommand& training,
       ->allow_extra_args(false);
   command->add_option("--output", arguments->output,
                       "Directory for everything that is written");
+  const auto add_fate = [&](const char* flag, EarlierRun earlier,
+                            const char* description) {
+    return command->add_flag_callback(
+        flag, [=] { arguments->earlier = earlier; }, description);
+  };
   CLI::Option* resume =
-      command->add_flag("--resume", arguments->resume,
-                        "Go on from the last checkpoints in the output "
-                        "directory, with the settings they were made with; an "
-                        "error where no run was begun");
-  CLI::Option* resume_or_begin = command->add_flag(
-      "--resume-or-begin", arguments->resume_or_begin,
+      add_fate("--resume", EarlierRun::kResume,
+               "Go on from the last checkpoints in the output "
+               "directory, with the settings they were made with; an "
+               "error where no run was begun");
+  CLI::Option* resume_or_begin = add_fate(
+      "--resume-or-begin", EarlierRun::kResumeOrBegin,
       "The same, and begin where no run was begun: one command for each start "
       "of a job that a scheduler or launcher restarts");
   command->add_option(
       "--allow-changes", arguments->allow_changes,
       "FIELD...: fields of the configuration that may differ from those that "
       "the run to resume began with, as in data.train or train");
-  command
-      ->add_flag(
-          "--overwrite", arguments->overwrite,
-          "Replace the runs of these seeds in the output directory, "
-          "which are removed once all is checked; other files there stay")
+  add_fate("--overwrite", EarlierRun::kOverwrite,
+           "Replace the runs of these seeds in the output directory, "
+           "which are removed once all is checked; other files there stay")
       ->excludes(resume, resume_or_begin);
   command
       ->add_flag("--dry-run", arguments->dry_run,
@@ -350,8 +356,7 @@ void AddTrainingCommand(const TrainingCommand& training,
                  "would take; writes nothing")
       ->excludes(resume, resume_or_begin);
   command->callback([=, trained = training.trained] {
-    if (!arguments->allow_changes.empty() && !arguments->resume &&
-        !arguments->resume_or_begin) {
+    if (!arguments->allow_changes.empty() && !Resumes(arguments->earlier)) {
       throw CLI::RequiresError("--allow-changes",
                                "--resume or --resume-or-begin");
     }

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/counted.h"
 #include "base/file.h"
 #include "base/status_macros.h"

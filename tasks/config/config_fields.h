@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "base/json_reader.h"
@@ -45,14 +46,11 @@ struct FieldRule {
   // True if the ranks of a run may have different values, because no collective
   // operation depends on it.
   bool is_local = false;
-  // True for a field that came later: settings of a run note it only where it
-  // is not the default, so that those of earlier versions are the same.
-  bool is_later = false;
   // True if the number or the meaning of the head's outputs depends on it: a
   // resumed run may have no other value, whatever it is allowed to change.
   bool decides_outputs = false;
-  // True if it says how data files are read: `evaluate` and `predict` may set
-  // it anew.
+  // True if it says how data files are read and cut into examples: `evaluate`
+  // and `predict` may set it anew.
   bool reads_files = false;
   // True if it says how answers are decoded from the head's outputs: these do
   // not depend on it, and `evaluate`, `predict` and `score` may set it anew.
@@ -147,6 +145,21 @@ void ForEachField(Config& config, Visitor visit) {
   };
   std::apply([&](const auto&... fields) { (each(fields), ...); },
              ConfigTable<std::remove_const_t<Config>>::kFields);
+}
+
+// The fields of Config for which `rule` is true, after the name of its object:
+// "data.on_bad_record".
+template <typename Config>
+std::vector<std::string> FieldsWithRule(const std::string& object,
+                                        bool FieldRule::*rule) {
+  std::vector<std::string> names;
+  Config config;
+  ForEachField(config, [&](const auto& field, const auto&) {
+    if (field.rule.*rule) {
+      names.push_back(absl::StrCat(object, ".", field.name));
+    }
+  });
+  return names;
 }
 
 // True if the table has every field of the struct in its order: the fields'
@@ -259,10 +272,10 @@ struct ConfigTable<DataConfig> {
           "max_long_length", &C::max_long_length,
           "most long tokens of an example; longer ones are truncated. With "
           "absolute positions at most `model.max_absolute_position_embeddings`",
-          {.least = 1, .most = 1 << 20}),
+          {.least = 1, .most = 1 << 20, .reads_files = true}),
       Field("max_global_length", &C::max_global_length,
             "most global tokens (all tokens of BERT); the same bound",
-            {.least = 1, .most = 1 << 20}),
+            {.least = 1, .most = 1 << 20, .reads_files = true}),
       Field("workers", &C::workers,
             "threads that prefetch examples, at most 1024",
             {.least = 1,
@@ -281,7 +294,8 @@ struct ConfigTable<DataConfig> {
             {.least = 1,
              .most = 1e6,
              .may_change = "decides only what data are refused",
-             .is_local = true}),
+             .is_local = true,
+             .reads_files = true}),
       Field("bucket_batches", &C::bucket_batches,
             "batches cut from one bucket pool of examples sorted by length; a "
             "pool is at most one epoch, and half of the memory",
@@ -289,7 +303,7 @@ struct ConfigTable<DataConfig> {
       Field("on_bad_record", &C::on_bad_record,
             "`\"error\"` or `\"skip\"`: what becomes of a record that is not "
             "as the official format has it",
-            {.one_of = kOnBadRecord}),
+            {.one_of = kOnBadRecord, .reads_files = true}),
       Field("sentences", &C::sentences,
             "how the documents of WikiHop, `classify` and `tokens`, of "
             "`openkp` without VDOM, and the contexts of `squad` are split: by "
@@ -337,12 +351,12 @@ struct ConfigTable<ScheduleConfig> {
             "all N updates), `\"linear\"` or `\"cosine\"` from the full rate "
             "to `min_learning_rate`, `\"constant\"`, or `\"inverse_sqrt\"` of "
             "the updates so far",
-            {.one_of = kTypes, .is_later = true}),
+            {.one_of = kTypes}),
       Field("warmup_proportion", &C::warmup_proportion,
             "share of the steps with a rising rate", {.least = 0, .most = 1}),
       Field("warmup_steps", &C::warmup_steps,
             "updates with a rising rate, instead of a share",
-            {.least = 0, .most = 1e12, .is_later = true}),
+            {.least = 0, .most = 1e12}),
       Field("poly_power", &C::poly_power,
             "power of the decay to 0 of `\"poly\"`", {.least = 0}),
       Field("start_warmup_step", &C::start_warmup_step,
@@ -350,11 +364,10 @@ struct ConfigTable<ScheduleConfig> {
             "negative, as in the official code",
             {.least = 0}),
       Field("initial_learning_rate", &C::initial_learning_rate,
-            "the rate at which the warm-up begins",
-            {.least = 0, .is_later = true}),
+            "the rate at which the warm-up begins", {.least = 0}),
       Field("min_learning_rate", &C::min_learning_rate,
             "the rate to which `\"linear\"` and `\"cosine\"` decay",
-            {.least = 0, .is_later = true}));
+            {.least = 0}));
 };
 
 template <>
@@ -380,13 +393,12 @@ struct ConfigTable<TrainConfig> {
             "\"encoder.*\", \"factor\": 0.1}]`, with `*`, `?` and `[ab]`; the "
             "last one that names a parameter decides, over the factor of gates "
             "too",
-            {.is_later = true, .type_text = "list of objects"}),
+            {.type_text = "list of objects"}),
       Field("frozen", &C::frozen,
             "names of parameters that are not trained: "
             "`[\"encoder.embedding.*\", \"encoder.layers.0.*\"]`; they take no "
             "gradient and no state of the optimizer. The names are those in "
-            "`model.safetensors`",
-            {.is_later = true}),
+            "`model.safetensors`"),
       Field("batch_size", &C::batch_size,
             "examples per update; `translation`: batches of "
             "`translation.max_tokens`, 1 if absent",
@@ -415,7 +427,7 @@ struct ConfigTable<TrainConfig> {
             "several processes share these. `epochs` then counts the examples "
             "of these, or their share where the number is estimated, whatever "
             "`num_train_examples` says. 0: all",
-            {.least = 0, .most = 1e12, .is_later = true}),
+            {.least = 0, .most = 1e12}),
       Field("evaluate_every", &C::evaluate_every,
             "updates between evaluations; absent: once an epoch; 0: at the end",
             {.least = 0, .may_change = "an evaluation trains nothing"}),
@@ -424,13 +436,12 @@ struct ConfigTable<TrainConfig> {
             {.may_change = "an evaluation trains nothing"}),
       Field("main_metric", &C::main_metric,
             "score by which checkpoints, seeds and settings are compared, of "
-            "those in `metrics.jsonl`: `\"em\"`; empty: the task's own",
-            {.is_later = true}),
+            "those in `metrics.jsonl`: `\"em\"`; empty: the task's own"),
       Field("main_metric_direction", &C::main_metric_direction,
             "`\"max\"`: larger is better; `\"min\"`: smaller is; `\"auto\"`: "
             "`\"min\"` for names that end in `loss`, `perplexity`, `error`, "
             "`mse` or `mae`",
-            {.one_of = kDirections, .is_later = true}),
+            {.one_of = kDirections}),
       Field("early_stopping", &C::early_stopping,
             "the run ends after so many evaluations in a row whose main metric "
             "did not improve; 0: never before its last update",

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <set>
 #include <system_error>
 #include <type_traits>
 #include <utility>
@@ -67,6 +68,62 @@ absl::StatusOr<std::vector<std::string>> FindFiles(const std::string& path) {
         absl::StrCat("there is no file or directory ", path));
   }
   return paths;
+}
+
+// Returns those of the files `names`, in the directory that `field` names, that
+// are read. For "init" they are the weights in the format that is looked for
+// first and the configuration beside them (vocabularies have a field of their
+// own), for "data.sentences" the tables. Returns all names if none is known.
+std::set<std::string> NamesOfReadFiles(const std::string& field,
+                                       const std::set<std::string>& names) {
+  if (field == "data.sentences") {
+    std::set<std::string> tables;
+    for (const char* name : {"abbrev_types.txt", "collocations.tab",
+                             "sent_starters.txt", "ortho_context.tab"}) {
+      if (names.contains(name)) {
+        tables.insert(name);
+      }
+    }
+    return tables.empty() ? names : tables;
+  }
+  if (field != "init") {
+    return names;
+  }
+  std::set<std::string> read;
+  // In the order in which OpenTensorSource looks for them.
+  const std::pair<const char*, const char*> formats[] = {
+      {"model.safetensors", ""},
+      {"model.safetensors.index.json", ".safetensors"},
+      {"pytorch_model.bin", ""},
+      {"pytorch_model.bin.index.json", ".bin"}};
+  const auto format =
+      std::find_if(std::begin(formats), std::end(formats),
+                   [&](const auto& one) { return names.contains(one.first); });
+  for (const std::string& name : names) {
+    const bool is_weights =
+        format != std::end(formats)
+            ? name == format->first || (format->second[0] != '\0' &&
+                                        absl::EndsWith(name, format->second))
+            : name == "checkpoint" || absl::EndsWith(name, ".index") ||
+                  absl::StrContains(name, ".data-");
+    if (is_weights) {
+      read.insert(name);
+    }
+  }
+  if (read.empty()) {
+    return names;
+  }
+  // In the order in which ReadSourceConfig looks for them, but for a
+  // config.json of ExportForTransformers: its fields are among the settings of
+  // the model.
+  for (const char* name :
+       {"etc_config.json", "bert_config.json", "config.json"}) {
+    if (names.contains(name)) {
+      read.insert(name);
+      break;
+    }
+  }
+  return read;
 }
 
 // Drops the files of a directory that are not read.
@@ -155,58 +212,6 @@ absl::Status ReadSharded(const std::vector<RunFile*>& files,
 }
 
 }  // namespace
-
-std::set<std::string> NamesOfReadFiles(const std::string& field,
-                                       const std::set<std::string>& names) {
-  if (field == "data.sentences") {
-    std::set<std::string> tables;
-    for (const char* name : {"abbrev_types.txt", "collocations.tab",
-                             "sent_starters.txt", "ortho_context.tab"}) {
-      if (names.contains(name)) {
-        tables.insert(name);
-      }
-    }
-    return tables.empty() ? names : tables;
-  }
-  if (field != "init") {
-    return names;
-  }
-  std::set<std::string> read;
-  // In the order in which OpenTensorSource looks for them.
-  const std::pair<const char*, const char*> formats[] = {
-      {"model.safetensors", ""},
-      {"model.safetensors.index.json", ".safetensors"},
-      {"pytorch_model.bin", ""},
-      {"pytorch_model.bin.index.json", ".bin"}};
-  const auto format =
-      std::find_if(std::begin(formats), std::end(formats),
-                   [&](const auto& one) { return names.contains(one.first); });
-  for (const std::string& name : names) {
-    const bool is_weights =
-        format != std::end(formats)
-            ? name == format->first || (format->second[0] != '\0' &&
-                                        absl::EndsWith(name, format->second))
-            : name == "checkpoint" || absl::EndsWith(name, ".index") ||
-                  absl::StrContains(name, ".data-");
-    if (is_weights) {
-      read.insert(name);
-    }
-  }
-  if (read.empty()) {
-    return names;
-  }
-  // In the order in which ReadSourceConfig looks for them, but for a
-  // config.json of ExportForTransformers: its fields are among the settings of
-  // the model.
-  for (const char* name :
-       {"etc_config.json", "bert_config.json", "config.json"}) {
-    if (names.contains(name)) {
-      read.insert(name);
-      break;
-    }
-  }
-  return read;
-}
 
 absl::StatusOr<RunFiles> FindRunFiles(const FinetuneConfig& config,
                                       const FilesListener& listener,

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -26,21 +25,14 @@ struct RunFile {
 // in which the run reads them.
 using RunFiles = std::map<std::string, std::vector<RunFile>>;
 
-// Returns those of the files `names`, in the directory that `field` names, that
-// are read. For "init" they are the weights in the format that is looked for
-// first and the configuration beside them (vocabularies have a field of their
-// own), for "data.sentences" the tables. Returns all names if none is known.
-// Files that are not read may come and go.
-std::set<std::string> NamesOfReadFiles(const std::string& field,
-                                       const std::set<std::string>& names);
-
 // Finds the files that each field of the configuration names, and computes
 // their digests, on as many threads as there are cores. A list holds patterns
-// of names (tasks/data/data_files.h); a single string is a file, a directory,
-// of which NamesOfReadFiles are meant, or the prefix of a TensorFlow
-// checkpoint. With a vocabulary come the files beside it that are read
-// (FilesBesideVocabulary). A field whose value names no file at all has no
-// entry.
+// of names (tasks/data/data_files.h); a single string is a file, the prefix of
+// a TensorFlow checkpoint, or a directory: those of its files that are read
+// (weights in the format that is looked for first and their configuration,
+// Punkt's tables; all, if none is known), so that others may come and go. With
+// a vocabulary come the files beside it that are read (FilesBesideVocabulary).
+// A field whose value names no file at all has no entry.
 //
 // A collective operation: rank r reads files i with i % size == r, and the
 // digests are all-gathered. A rank takes another one's digest if samples of its

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <filesystem>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -15,8 +15,6 @@
 #include "absl/strings/strip.h"
 #include "base/json_reader.h"
 #include "base/json_text.h"
-#include "etc/config.h"
-#include "etc/weights/tokenizer_files.h"
 #include "tasks/config/config_fields.h"
 
 namespace etc {
@@ -41,59 +39,6 @@ Json FilesToJson(const std::vector<RunFile>& files) {
 
 bool IsFile(const Json& json) {
   return json.is_object() && json.contains(kDigest);
-}
-
-// The settings by their whole names.
-using FlatSettings = std::map<std::string, Json>;
-
-// The names that the files of a setting can have and be read. The first file of
-// a vocabulary is the vocabulary itself.
-std::set<std::string> ReadNames(const std::string& field,
-                                const std::set<std::string>& names,
-                                const std::string& first,
-                                const FlatSettings& settings) {
-  const auto type = settings.find("tokenizer.type");
-  if (field != "tokenizer.vocabulary" || type == settings.end() ||
-      !type->second.is_string()) {
-    return NamesOfReadFiles(field, names);
-  }
-  const std::vector<std::string> beside =
-      NamesBesideVocabulary(type->second.get<std::string>(), first);
-  std::set<std::string> read(beside.begin(), beside.end());
-  read.insert(first);
-  return read;
-}
-
-// The files of a setting, one of `settings`, that are read; earlier versions
-// noted all that were in a directory or beside a vocabulary. Other settings as
-// they are.
-Json ReadFilesOf(const std::string& field, const Json& setting,
-                 const FlatSettings& settings) {
-  if (!setting.is_array() || setting.empty() ||
-      !std::all_of(setting.begin(), setting.end(), [](const Json& element) {
-        return IsFile(element) && element.contains(kPath) &&
-               element[kPath].is_string();
-      })) {
-    return setting;
-  }
-  const auto name_of = [](const Json& file) {
-    return std::filesystem::path(file[kPath].get<std::string>())
-        .filename()
-        .string();
-  };
-  std::set<std::string> names;
-  for (const Json& file : setting) {
-    names.insert(name_of(file));
-  }
-  const std::set<std::string> read =
-      ReadNames(field, names, name_of(setting.front()), settings);
-  Json files = Json::array();
-  for (const Json& file : setting) {
-    if (read.contains(name_of(file))) {
-      files.push_back(file);
-    }
-  }
-  return files;
 }
 
 // The part of a setting that is compared: files without their paths.
@@ -145,36 +90,8 @@ std::string Text(const Json& setting, const Json& other) {
   return absl::StrCat(setting.size(), setting.size() == 1 ? " file" : " files");
 }
 
-// The value that a run of a version without the field had, by the settings that
-// it noted; discarded for fields that have always been there.
-Json ValueBeforeField(const std::string& field, const FlatSettings& noted) {
-  const EtcConfig model;
-  if (field == "model.sublayer") {
-    const auto order = noted.find("model.use_pre_activation_order");
-    return order == noted.end() ? Json(Json::value_t::discarded)
-                                : Json(SublayerName(order->second == true
-                                                        ? Sublayer::kPreNorm
-                                                        : Sublayer::kPostNorm));
-  }
-  if (field == "model.residual_gate_init") {
-    return model.residual_gate_init;
-  }
-  if (field == "model.residual_decay") {
-    return model.residual_decay;
-  }
-  if (field == "train.gate_learning_rate_factor") {
-    return TrainConfig().gate_learning_rate_factor;
-  }
-  Json value(Json::value_t::discarded);
-  const FinetuneConfig defaults;
-  ForEachConfigField(defaults, [&](const std::string& name, const auto& row,
-                                   const auto& default_value) {
-    if (name == field && row.rule.is_later) {
-      value = FieldToJson(default_value);
-    }
-  });
-  return value;
-}
+// The settings by their whole names.
+using FlatSettings = std::map<std::string, Json>;
 
 FlatSettings Flat(const Json& settings) {
   FlatSettings flat;
@@ -227,9 +144,6 @@ Json RunSettings(const FinetuneConfig& config, const RunInputs& inputs) {
     } else {
       setting = FieldToJson(value);
     }
-    if (field.rule.is_later && setting == ValueBeforeField(name, {})) {
-      return;
-    }
     const std::vector<std::string> path = absl::StrSplit(name, '.');
     (path.size() == 1 ? settings[name] : settings[path[0]][path[1]]) =
         std::move(setting);
@@ -274,9 +188,6 @@ Json SettingsWithFilesOf(const FinetuneConfig& config, int64_t seed,
   return now;
 }
 
-namespace {
-
-// Every setting that is not what it was, by name.
 std::vector<SettingChange> FindChanges(const Json& then, const Json& now) {
   const FlatSettings flat_then = Flat(then);
   const FlatSettings flat_now = Flat(now);
@@ -288,8 +199,7 @@ std::vector<SettingChange> FindChanges(const Json& then, const Json& now) {
   }
   const auto get = [](const FlatSettings& flat, const std::string& field) {
     const auto found = flat.find(field);
-    return found == flat.end() ? ValueBeforeField(field, flat)
-                               : ReadFilesOf(field, found->second, flat);
+    return found == flat.end() ? Json(Json::value_t::discarded) : found->second;
   };
   // Options of a task are noted where the configuration has them.
   const std::string task = now.is_object() ? now.value("task", "") : "";
@@ -303,21 +213,15 @@ std::vector<SettingChange> FindChanges(const Json& then, const Json& now) {
   for (const std::string& field : fields) {
     const Json was = get(flat_then, field);
     const Json is = get(flat_now, field);
-    // A discarded value equals nothing, not even itself.
-    if (!was.is_discarded() && !is.is_discarded() &&
-        Compared(was) == Compared(is)) {
-      continue;
+    if (was.is_discarded() || is.is_discarded() ||
+        Compared(was) != Compared(is)) {
+      changes.push_back({field, text(field, was, is), text(field, is, was)});
     }
-    // Earlier versions did not note whether records have a second text; it
-    // follows from the data, which are compared too.
-    if (field == "classify.text_b" && was.is_discarded() &&
-        absl::c_linear_search(Json::array({"", "text_b"}), is)) {
-      continue;
-    }
-    changes.push_back({field, text(field, was, is), text(field, is, was)});
   }
   return changes;
 }
+
+namespace {
 
 // The beginning of the error of changes, at least one.
 std::string RefusalText(const std::vector<SettingChange>& changes) {

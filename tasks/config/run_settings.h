@@ -45,10 +45,14 @@ struct SettingChange {
   std::string is;
 };
 
+// Every setting that differs, by name. Files are compared by their contents.
+std::vector<SettingChange> FindChanges(const nlohmann::json& then,
+                                       const nlohmann::json& now);
+
 // Compares the settings with which a run began to those with which it is to go
-// on. Files are compared by their contents. Returns the changes, all of which
-// `allowed` names: by the field itself or the object that it is in ("train");
-// residual_attention names that of each path of an encoder-decoder, too.
+// on, by FindChanges. Returns the changes, all of which `allowed` names: by the
+// field itself or the object that it is in ("train"); residual_attention names
+// that of each path of an encoder-decoder, too.
 // The task and `of_outputs` (Task::OutputSettings) may not change at all: the
 // outputs of the head would get another meaning, as those of labels in another
 // order do.

@@ -72,7 +72,8 @@ absl::Status CheckTextStart(absl::string_view start, const std::string& path) {
   if (const absl::string_view encoding = FindKind(start, kEncodings);
       !encoding.empty()) {
     return InvalidArgument(path, " should be UTF-8, but begins as ", encoding,
-                           " does");
+                           " does; `iconv -f ", encoding,
+                           " -t utf-8 FILE` converts it");
   }
   return absl::OkStatus();
 }

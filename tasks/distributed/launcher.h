@@ -40,7 +40,9 @@ struct LaunchOptions {
 //
 //   kInvalidArgument     the options are wrong
 //   kFailedPrecondition  this process was itself started as one of a run
-//   StoppedError         they were stopped and have saved (base/interrupt.h)
+//   StoppedError         they were stopped and have saved, or ended by the
+//                        signal that was passed on, before they could take it
+//                        (base/interrupt.h)
 //   kAborted             a process failed: "process 2 of 4 ended with exit code
 //                        1", or "... was killed by signal 9 (SIGKILL)", of the
 //                        first that did

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/interrupt.h"
@@ -298,17 +299,16 @@ std::optional<ProcessWatch::Failure> ProcessWatch::Reap(Process* process) {
     return std::nullopt;
   }
   const bool was_killed = WIFSIGNALED(status);
+  // A process that is still starting has no handlers, and nothing to save; one
+  // that gets a second signal ends by it.
   const bool has_stopped =
-      !was_killed && WEXITSTATUS(status) == kStoppedExitCode;
-  const bool is_expected =
-      !passed_on_.empty() &&
-      (!was_killed ||
-       std::count(passed_on_.begin(), passed_on_.end(), WTERMSIG(status)) > 0);
+      was_killed ? absl::c_linear_search(passed_on_, WTERMSIG(status))
+                 : WEXITSTATUS(status) == kStoppedExitCode;
   return Failure{
       .message = DescribeEnd(process->rank, processes_.size(), status),
       .was_killed = was_killed,
       .has_stopped = has_stopped,
-      .is_expected = is_expected};
+      .is_expected = !passed_on_.empty() && (!was_killed || has_stopped)};
 }
 
 void ProcessWatch::NoteFailures(const std::vector<Failure>& failures) {
@@ -316,10 +316,11 @@ void ProcessWatch::NoteFailures(const std::vector<Failure>& failures) {
     return;
   }
   // Chooses among failures that are seen at once: an exit code may be that of a
-  // process that has lost another one, a signal hardly. An exit code that says
-  // "saved" is not all that there is to say if another one fails.
+  // process that has lost another one, a signal hardly. A process that has
+  // stopped as it was asked to is not all that there is to say if another one
+  // fails.
   const auto weight = [](const Failure& failure) {
-    return failure.was_killed ? 2 : failure.has_stopped ? 0 : 1;
+    return failure.has_stopped ? 0 : failure.was_killed ? 2 : 1;
   };
   const auto first = std::max_element(failures.begin(), failures.end(),
                                       [&](const Failure& a, const Failure& b) {

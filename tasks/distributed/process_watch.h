@@ -97,8 +97,9 @@ class ProcessWatch {
   // one leaves running in its process group are killed. If nobody reads the
   // output any more, processes wait when their pipes are full, and signals are
   // passed on all the same; once one was, unread output is dropped at the end.
-  //   StoppedError  processes have ended with kStoppedExitCode, and all others
-  //                 well (base/interrupt.h)
+  //   StoppedError  processes have ended with kStoppedExitCode, or by a signal
+  //                 that was passed on, and all others well
+  //                 (base/interrupt.h)
   //   kAborted      a process failed: the first of them
   //   kCancelled    the same after a signal was passed on
   //   others        output cannot be written; the processes were ended, unless
@@ -129,7 +130,7 @@ class ProcessWatch {
   struct Failure {
     std::string message;
     bool was_killed;   // by a signal
-    bool has_stopped;  // with kStoppedExitCode
+    bool has_stopped;  // as StoppedError says
     bool is_expected;  // as a signal that was passed on asks for
   };
 

@@ -110,6 +110,12 @@ class Glue final : public Benchmark<GlueRecord, GlueExample, GlueLogits,
   // diagnostic "distinct_predictions": with one, correlations are not defined,
   // and are 0.
   Scores Score(const Answers& answers) const override;
+  std::string Remark(const Answers& answers) const override {
+    const auto answer = [](const auto& of_row) {
+      return std::tie(of_row.label, of_row.score);
+    };
+    return SameAnswersRemark(answers.gold, answer, answers.predictions, answer);
+  }
   // "accuracy"; of STS-B "absolute_error", at most that of the whole scale.
   std::pair<std::string, double> RecordScore(
       const Answers& answers) const override;

@@ -50,6 +50,7 @@ class Sums {
       answer_.Add(answer);
     }
     if (prediction.facts.has_value()) {
+      ++with_facts_;
       facts = ScoreHotpotqaFacts(*prediction.facts, gold.facts);
       facts_.Add(facts);
     }
@@ -84,7 +85,8 @@ class Sums {
 
   Metrics Diagnostics() const {
     Metrics shares = {
-        {"answered", Share(static_cast<double>(answered_), questions_)}};
+        {"answered", Share(static_cast<double>(answered_), questions_)},
+        {"sp_answered", Share(static_cast<double>(with_facts_), questions_)}};
     for (const auto& [kind, count] : kinds_) {
       if (kind.size() > 1) {
         shares.emplace_back(
@@ -109,6 +111,7 @@ class Sums {
 
   int64_t questions_ = 0;
   int64_t answered_ = 0;
+  int64_t with_facts_ = 0;
   Part answer_;
   Part facts_;
   Part joint_;

@@ -1,7 +1,6 @@
 #ifndef ETC_TASKS_HOTPOTQA_METRIC_H_
 #define ETC_TASKS_HOTPOTQA_METRIC_H_
 
-#include <optional>
 #include <string>
 #include <vector>
 

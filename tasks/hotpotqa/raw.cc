@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/json_text.h"
-#include "base/status_macros.h"
 #include "tasks/hotpotqa/task.h"
 #include "tasks/task/official_json.h"
 

@@ -26,7 +26,8 @@ class Hotpotqa final
     return {.name = "hotpotqa",
             .description =
                 "HotpotQA, distractor setting: answer and find the "
-                "sentences that say it"};
+                "sentences that say it",
+            .refuses_other_ids = true};
   }
   std::string main_metric() const override { return "joint_f1"; }
   ScoringRules rules() const override {
@@ -102,13 +103,15 @@ class Hotpotqa final
   //                0, for its part and for the joint score. Then "threshold",
   //                if the predictions have several (HotpotqaPrediction): the
   //                scores are those of the best one.
-  //   diagnostics  "answered", the share of questions with an answer, and what
-  //                answers of each kind of question are like, as shares of its
-  //                questions: "kinds/A_B" for gold A (a span), Y (yes) or N
+  //   diagnostics  "answered" and "sp_answered", the shares of questions with
+  //                an answer and with supporting facts, and what answers of
+  //                each kind of question are like, as shares of its questions:
+  //                "kinds/A_B" for gold A (a span), Y (yes) or N
   //                (no), predicted Y, N, E (nothing), A (the gold span; or, for
   //                yes and no, any other text) or B (another span)
   //
-  // Predictions for other questions are ignored, as by the official program.
+  // Predictions for other questions are ignored, as by the official program;
+  // `score` refuses files that have them, unless by the official rules.
   Scores Score(const Answers& answers) const override;
 
  private:

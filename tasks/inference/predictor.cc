@@ -6,7 +6,6 @@
 #include <atomic>
 #include <cstddef>
 #include <functional>
-#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -53,19 +52,17 @@ namespace {
 
 CheckpointRunOptions RunOptionsOf(const PredictorOptions& options) {
   const TaskCallbacks& callbacks = options.callbacks;
-  CheckpointRunOptions run = {.overrides = options.overrides,
-                              .residual_attention = options.residual_attention,
-                              .device = options.device,
-                              .predicts = true,
-                              .warn = [&callbacks](const std::string& warning) {
-                                if (callbacks.warning != nullptr) {
-                                  callbacks.warning(warning);
-                                }
-                              }};
-  if (options.batch_size > 0) {
-    run.batch_size = options.batch_size;
-  }
-  return run;
+  return {.overrides = options.overrides,
+          .residual_attention = options.residual_attention,
+          .device = options.device,
+          .predicts = true,
+          .threads = options.threads,
+          .batch_size = options.batch_size,
+          .warn = [&callbacks](const std::string& warning) {
+            if (callbacks.warning != nullptr) {
+              callbacks.warning(warning);
+            }
+          }};
 }
 
 void Report(const PredictorOptions& options, const std::string& message) {
@@ -97,9 +94,9 @@ absl::Status CheckLength(absl::string_view record, const std::string& place,
 
 absl::StatusOr<Predictor> Predictor::Open(const std::string& checkpoint,
                                           const PredictorOptions& options) {
-  if (options.batch_size < 0) {
+  if (options.batch_size.has_value() && *options.batch_size < 1) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "batch_size should be at least 0, but is ", options.batch_size));
+        "batch_size should be at least 1, but is ", *options.batch_size));
   }
   ETC_ASSIGN_OR_RETURN(const FoundCheckpoint found, FindCheckpoint(checkpoint));
   auto model = std::make_shared<Model>();
@@ -131,8 +128,7 @@ absl::StatusOr<Predictor> Predictor::Open(const std::string& checkpoint,
       BatchWorker::Start(
           std::move(loaded),
           {.batch_size = model->config.train.evaluation_batch_size,
-           .threads = options.threads == -1 ? model->config.train.threads
-                                            : options.threads,
+           .threads = model->config.train.threads,
            .device = device.device}));
   return Predictor(std::move(model));
 }

@@ -4,6 +4,7 @@
 #include <any>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,9 +23,10 @@ struct PredictorOptions {
   // ("classify"); empty: any but pre-training.
   std::string task = {};
   // FIELD=VALUE: options of the task that say how records are read
-  // ("classify.text=body") or answers decoded ("classify.threshold=0.3"), and
-  // data.max_record_megabytes. data.on_bad_record decides nothing here: the
-  // error of a record is its own answer.
+  // ("classify.text=body") or answers decoded ("classify.threshold=0.3"),
+  // data.max_long_length and data.max_global_length, in tokens, as far as the
+  // model's positions reach, and data.max_record_megabytes. data.on_bad_record
+  // decides nothing here: the error of a record is its own answer.
   std::vector<std::string> overrides = {};
   // "off", "sum", "mean", "decay" or "gate", or with a number "decay=0.95" (its
   // beta) or "gate=0.5" (gates that the weights lack); empty: as the weights
@@ -32,12 +34,13 @@ struct PredictorOptions {
   std::string residual_attention = {};
   // As in EvaluateTaskOptions.
   std::string device = "auto";
-  // Examples that run together; 0: train.evaluation_batch_size of the
+  // Examples that run together; absent: train.evaluation_batch_size of the
   // checkpoint.
-  int64_t batch_size = 0;
+  std::optional<int64_t> batch_size = {};
   // CPU threads of the model, which become LibTorch's number for the process;
-  // -1: as in training, 0: OMP_NUM_THREADS, or as many as there are cores.
-  int64_t threads = 0;
+  // absent: as in training, 0, the default: OMP_NUM_THREADS, or as many as
+  // there are cores.
+  std::optional<int64_t> threads = 0;
   // Called by Open alone; `stop` is not used.
   TaskCallbacks callbacks = {};
 };

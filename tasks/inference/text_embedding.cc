@@ -122,7 +122,7 @@ EmbeddedText EmbedByBert(const LoadedEncoder& loaded,
 }  // namespace
 
 absl::StatusOr<EmbeddedText> EmbedText(const LoadedEncoder& loaded,
-                                       const std::string& text,
+                                       const std::vector<std::string>& texts,
                                        const EmbedOptions& options) {
   const torch::NoGradGuard no_gradients;
   const absl::StatusOr<Pooling> pooling =
@@ -130,11 +130,11 @@ absl::StatusOr<EmbeddedText> EmbedText(const LoadedEncoder& loaded,
   ETC_RETURN_IF_ERROR(pooling.status());
   if (loaded.config.has_long_tokens) {
     ETC_ASSIGN_OR_RETURN(const EncodedTexts encoded,
-                         EncodeTexts(loaded, {text}));
+                         EncodeDocument(loaded, texts, options.name));
     return EmbedByEtc(loaded, encoded, *pooling);
   }
   ETC_ASSIGN_OR_RETURN(const std::vector<Token> pieces,
-                       CheckEncodable(loaded, text, "text 0"));
+                       CheckEncodable(loaded, texts, options.name));
   InputOptions input = InputOptionsOf(loaded.config);
   input.max_long_length = loaded.max_long_length;
   input.max_global_length = loaded.max_global_length;

@@ -5,8 +5,10 @@
 #include <limits>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "base/out_of_memory.h"
 #include "base/path_lookup.h"
 #include "base/status_macros.h"
@@ -162,7 +164,9 @@ absl::Status CheckRoom(const LoadedEncoder& loaded, const InputOptions& input) {
                needed.global_tokens);
 }
 
-absl::Status CheckBytes(absl::string_view text, const std::string& name) {
+// `offset` is the byte where the text begins in its document.
+absl::Status CheckBytes(absl::string_view text, int64_t offset,
+                        const std::string& name) {
   if (text.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max())) {
     return InvalidArgument(name, " should have less than 2 GiB");
   }
@@ -171,25 +175,37 @@ absl::Status CheckBytes(absl::string_view text, const std::string& name) {
     const int64_t begin = at;
     if (NextCodePoint(text, &at) < 0) {
       return InvalidArgument(name, " should be UTF-8, but is not at byte ",
-                             begin);
+                             offset + begin);
     }
   }
   return absl::OkStatus();
 }
 
-// The pieces of a text, of which there is one at least.
-absl::StatusOr<SplitText> PiecesOfText(const std::string& text,
-                                       const std::string& name,
-                                       const Tokenizer& tokenizer,
-                                       const InputOptions& input) {
-  ETC_RETURN_IF_ERROR(CheckBytes(text, name));
+// The pieces of a document, of which there is one at least.
+absl::StatusOr<SplitText> PiecesOfTexts(absl::Span<const std::string> texts,
+                                        const std::string& name,
+                                        const Tokenizer& tokenizer,
+                                        const InputOptions& input) {
   SplitText split;
-  AppendText(text, tokenizer, input, &split);
-  if (split.tokens.empty()) {
+  std::vector<Token>& tokens = split.tokens;
+  int64_t offset = 0;
+  for (const std::string& text : texts) {
+    ETC_RETURN_IF_ERROR(CheckBytes(text, offset, name));
+    const size_t first = tokens.size();
+    AppendText(text, tokenizer, input, &split);
+    for (size_t i = first; i < tokens.size(); ++i) {
+      tokens[i].begin += offset;
+      tokens[i].end += offset;
+    }
+    offset += static_cast<int64_t>(text.size()) + 1;  // and a line feed
+  }
+  if (tokens.empty()) {
+    const bool is_empty = absl::c_all_of(
+        texts, [](const std::string& text) { return text.empty(); });
     return InvalidArgument(
         name, " should have at least one piece, but is ",
-        text.empty() ? "empty"
-                     : "white space, or characters that the tokenizer drops");
+        is_empty ? "empty"
+                 : "white space, or characters that the tokenizer drops");
   }
   return split;
 }
@@ -222,6 +238,30 @@ absl::StatusOr<InputOptions> InputOf(const LoadedEncoder& loaded) {
   return input;
 }
 
+// The texts of a document, which messages call `name`.
+struct NamedTexts {
+  std::string name;
+  absl::Span<const std::string> texts;
+};
+
+absl::StatusOr<EncodedTexts> EncodeDocuments(
+    const LoadedEncoder& loaded, const std::vector<NamedTexts>& documents) {
+  ETC_ASSIGN_OR_RETURN(const InputOptions input, InputOf(loaded));
+  EncodedTexts encoded;
+  std::vector<std::shared_ptr<const Example>> examples;
+  for (const auto& [name, texts] : documents) {
+    const auto example = std::make_shared<Example>();
+    ETC_ASSIGN_OR_RETURN(SplitText split,
+                         PiecesOfTexts(texts, name, *loaded.tokenizer, input));
+    WriteText(std::move(split), loaded, input, &encoded.texts.emplace_back(),
+              example.get());
+    examples.push_back(example);
+  }
+  const torch::Device device = loaded.encoder->token_embedding_table().device();
+  encoded.input = MakeBatch(std::move(examples), device).input;
+  return encoded;
+}
+
 }  // namespace
 
 absl::StatusOr<LoadedEncoder> LoadEncoder(const std::string& path,
@@ -235,29 +275,30 @@ absl::StatusOr<EncodedTexts> EncodeTexts(
   if (texts.empty()) {
     return InvalidArgument("there should be at least one text to encode");
   }
-  ETC_ASSIGN_OR_RETURN(const InputOptions input, InputOf(loaded));
-  EncodedTexts encoded;
-  std::vector<std::shared_ptr<const Example>> examples;
-  for (size_t i = 0; i < texts.size(); ++i) {
-    const auto example = std::make_shared<Example>();
-    ETC_ASSIGN_OR_RETURN(SplitText split,
-                         PiecesOfText(texts[i], absl::StrCat("text ", i),
-                                      *loaded.tokenizer, input));
-    WriteText(std::move(split), loaded, input, &encoded.texts.emplace_back(),
-              example.get());
-    examples.push_back(example);
+  std::vector<NamedTexts> documents;
+  for (const std::string& text : texts) {
+    documents.push_back({.name = absl::StrCat("text ", documents.size()),
+                         .texts = absl::MakeConstSpan(&text, 1)});
   }
-  const torch::Device device = loaded.encoder->token_embedding_table().device();
-  encoded.input = MakeBatch(std::move(examples), device).input;
-  return encoded;
+  return EncodeDocuments(loaded, documents);
 }
 
-absl::StatusOr<std::vector<Token>> CheckEncodable(const LoadedEncoder& loaded,
-                                                  const std::string& text,
-                                                  const std::string& name) {
+absl::StatusOr<EncodedTexts> EncodeDocument(
+    const LoadedEncoder& loaded, const std::vector<std::string>& texts,
+    const std::string& name) {
+  return EncodeDocuments(loaded, {{.name = name, .texts = texts}});
+}
+
+absl::Status CheckLengths(const LoadedEncoder& loaded) {
+  return InputOf(loaded).status();
+}
+
+absl::StatusOr<std::vector<Token>> CheckEncodable(
+    const LoadedEncoder& loaded, const std::vector<std::string>& texts,
+    const std::string& name) {
   ETC_ASSIGN_OR_RETURN(const InputOptions input, InputOf(loaded));
   ETC_ASSIGN_OR_RETURN(SplitText split,
-                       PiecesOfText(text, name, *loaded.tokenizer, input));
+                       PiecesOfTexts(texts, name, *loaded.tokenizer, input));
   return std::move(split.tokens);
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "etc/config.h"
 #include "etc/model.h"
@@ -136,12 +137,25 @@ struct EncodedTexts {
 absl::StatusOr<EncodedTexts> EncodeTexts(const LoadedEncoder& loaded,
                                          const std::vector<std::string>& texts);
 
-// Checks that EncodeTexts can encode a text, which messages call `name`, and
-// returns its pieces before any is cut off.
+// The same of one document that has several texts, as a record of the task
+// classify has: they are read one after the other, and each begins a sentence.
+// Bytes are those of the texts joined by line feeds; messages call the document
+// `name`.
+absl::StatusOr<EncodedTexts> EncodeDocument(
+    const LoadedEncoder& loaded, const std::vector<std::string>& texts,
+    const std::string& name = "text 0");
+
+// Checks what EncodeTexts asks of the vocabulary, the model and the lengths,
+// whatever the texts are.
+//   kInvalidArgument  as there
+absl::Status CheckLengths(const LoadedEncoder& loaded);
+
+// Checks that EncodeDocument can encode a document, which messages call `name`,
+// and returns its pieces before any is cut off.
 //   kInvalidArgument  it cannot, as there
-absl::StatusOr<std::vector<Token>> CheckEncodable(const LoadedEncoder& loaded,
-                                                  const std::string& text,
-                                                  const std::string& name);
+absl::StatusOr<std::vector<Token>> CheckEncodable(
+    const LoadedEncoder& loaded, const std::vector<std::string>& texts,
+    const std::string& name);
 
 }  // namespace etc
 

@@ -1,7 +1,7 @@
 #include "tasks/nq/task.h"
 
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
+#include "base/gzip_file.h"
 #include "base/status_macros.h"
 
 namespace etc {
@@ -38,7 +38,7 @@ std::optional<Nq::Gold> Nq::GoldOf(const Record& record) const {
 }
 
 Nq::PredictionsOr Nq::ReadPredictions(const std::string& path) const {
-  ETC_ASSIGN_OR_RETURN(const std::string text, etc::ReadFile(path));
+  ETC_ASSIGN_OR_RETURN(const std::string text, ReadUnpackedFile(path));
   ETC_ASSIGN_OR_RETURN(std::vector<NqPrediction> predictions,
                        NqPredictionsFromJson(text, path));
   ById<NqPrediction> by_id;

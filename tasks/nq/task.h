@@ -2,7 +2,6 @@
 #define ETC_TASKS_NQ_TASK_H_
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>

@@ -142,10 +142,8 @@ absl::StatusOr<CheckpointOwner> ReadCheckpointOwner(
     return absl::NotFoundError(
         absl::StrCat(path, " is not that of a checkpoint"));
   }
-  if (json.contains("files")) {
-    ETC_ASSIGN_OR_RETURN(owner.files,
-                         CheckpointFilesFromJson(json["files"], path));
-  }
+  ETC_ASSIGN_OR_RETURN(
+      owner.files, CheckpointFilesFromJson(json.value("files", Json()), path));
   if (const auto checked = json.find(kChecked);
       checked != json.end() && *checked == false) {
     owner.check = LossCheck::kNotMade;

@@ -12,7 +12,8 @@
 namespace etc {
 
 // The file of a checkpoint directory, written last, that proves it whole, and
-// that of a store (CheckpointStore), which has the run alone.
+// that of a store (CheckpointStore), which has the run alone. Both are sealed
+// (sealed_json.h).
 inline constexpr char kOwnerFile[] = "owner.json";
 
 // A file of a checkpoint as it was written.
@@ -48,7 +49,7 @@ struct CheckpointOwner {
   std::string name;
   // The id of the run that wrote it.
   std::string run;
-  // All files that were there. Earlier versions noted none.
+  // All files that were there.
   CheckpointFiles files;
   // Before it was written.
   LossCheck check = LossCheck::kFinite;

@@ -15,10 +15,10 @@
 #include "base/directory.h"
 #include "base/file.h"
 #include "base/file_operations.h"
-#include "base/json_text.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tasks/output/checkpoint_files.h"
+#include "tasks/output/sealed_json.h"
 
 namespace etc {
 namespace {
@@ -122,7 +122,7 @@ absl::Status CheckpointStore::TakeOver() {
 absl::Status CheckpointStore::FindRun(const CheckpointSurvey& found) {
   run_ = found.run.empty() ? DrawRun() : found.run;
   const std::string path = PathOf(kOwnerFile);
-  const std::string text = JsonText(nlohmann::json{{"run", run_}}) + "\n";
+  const std::string text = SealJson(nlohmann::json{{"run", run_}});
   const absl::StatusOr<std::string> before = ReadFile(path);
   return before.ok() && *before == text ? absl::OkStatus()
                                         : WriteFileAtomically(path, text);
@@ -162,23 +162,16 @@ absl::Status CheckpointStore::RenameFollowedLinks() {
 
 absl::StatusOr<RecordedCheckpoint> CheckpointStore::Recorded(
     const std::string& name) const {
-  RecordedCheckpoint recorded;
-  const absl::StatusOr<CheckpointOwner> owner =
-      ReadCheckpointOwner(PathOf(name));
-  // Earlier versions wrote none.
-  if (!owner.ok() && !absl::IsNotFound(owner.status())) {
-    return owner.status();
-  }
-  if (owner.ok()) {
-    for (const auto& [path, file] : owner->files) {
-      if (absl::EndsWith(path, ".safetensors")) {
-        recorded.weights[path] = file;
-      }
+  ETC_ASSIGN_OR_RETURN(const CheckpointOwner owner,
+                       ReadCheckpointOwner(PathOf(name)));
+  RecordedCheckpoint recorded = {.step = StepOfCheckpoint(name),
+                                 .check = owner.check,
+                                 .is_interim = owner.is_interim};
+  for (const auto& [path, file] : owner.files) {
+    if (absl::EndsWith(path, ".safetensors")) {
+      recorded.weights[path] = file;
     }
-    recorded.check = owner->check;
-    recorded.is_interim = owner->is_interim;
   }
-  recorded.step = StepOfCheckpoint(name);
   return recorded;
 }
 

@@ -123,8 +123,7 @@ void Surveyor::AddUnnamed(const std::string& entry) {
   const absl::StatusOr<CheckpointOwner> owner =
       ReadCheckpointOwner(PathOf(entry));
   std::error_code ignored;
-  if (owner.ok() && !owner->files.empty() &&
-      entry == UnfinishedCheckpoint(owner->name, owner->run) &&
+  if (owner.ok() && entry == UnfinishedCheckpoint(owner->name, owner->run) &&
       ParseName(owner->name).has_value() &&
       !survey_.record.superseded.contains(owner->name) &&
       !fs::exists(PathOf(owner->name), ignored) &&
@@ -277,12 +276,7 @@ void Surveyor::ChooseLast() {
     survey_.messages.push_back(record_fault_);
   }
   const Candidate* const named = Find(said);
-  std::error_code ignored;
-  // Earlier versions wrote no owner.json into checkpoints.
-  const bool is_early = !has_record_ && named != nullptr &&
-                        named->owner.run.empty() &&
-                        fs::exists(PathOf(said + "/finetune.json"), ignored);
-  if (named != nullptr && !named->weakness.empty() && !is_early) {
+  if (named != nullptr && !named->weakness.empty()) {
     Refuse(absl::StrCat(by, " names ", said, ", which is not whole"));
     return;
   }
@@ -317,10 +311,7 @@ void Surveyor::ChooseBest() {
   const auto is_named = [&](const Candidate* candidate) {
     return candidate->entry == said;
   };
-  std::error_code ignored;
-  if (std::any_of(whole.begin(), whole.end(), is_named) ||
-      (!has_record_ && !said.empty() && Find(said) != nullptr &&
-       fs::exists(PathOf(said + "/finetune.json"), ignored))) {
+  if (std::any_of(whole.begin(), whole.end(), is_named)) {
     survey_.best = said;
     return;
   }

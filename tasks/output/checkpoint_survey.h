@@ -15,13 +15,13 @@ namespace etc {
 // A checkpoint is a directory whose owner.json proves that this run wrote it
 // and that it is whole: it has the name of the directory, and all files have
 // the sizes that it notes. Where there is no valid checkpoints.json, the links
-// `last` and `best` stand for it (earlier versions wrote only these); where
-// they are lost too, or were followed by the tool that copied the directory,
-// the newest whole checkpoint is the last one, and the newest whose
-// evaluation.json says that it was the best so far is the best one. A whole
-// checkpoint that is newer than the last one is taken in its place: its run was
-// killed before it could be recorded. A checkpoints.json without a last one is
-// that of a run whose removal was begun: what it calls superseded is none.
+// `last` and `best` stand for it; where they are lost too, or were followed by
+// the tool that copied the directory, the newest whole checkpoint is the last
+// one, and the newest whose evaluation.json says that it was the best so far is
+// the best one. A whole checkpoint that is newer than the last one is taken in
+// its place: its run was killed before it could be recorded. A checkpoints.json
+// without a last one is that of a run whose removal was begun: what it calls
+// superseded is none.
 struct CheckpointSurvey {
   // The run's id; empty if nothing says it.
   std::string run;

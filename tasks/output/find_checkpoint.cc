@@ -1,6 +1,5 @@
 #include "tasks/output/find_checkpoint.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <map>

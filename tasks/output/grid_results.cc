@@ -325,20 +325,6 @@ absl::Status CheckSameTask(const RunOutput& output,
 
 }  // namespace
 
-std::set<std::string> DivergedSettings(const std::string& directory) {
-  const absl::StatusOr<std::optional<StoredGrid>> grid =
-      ReadStoredGrid(directory);
-  std::set<std::string> diverged;
-  for (const SettingResult& setting : grid.ok() && grid->has_value()
-                                          ? (*grid)->settings
-                                          : std::vector<SettingResult>()) {
-    if (!setting.diverged.empty()) {
-      diverged.insert(setting.name);
-    }
-  }
-  return diverged;
-}
-
 absl::StatusOr<FoundRun> FindRun(const std::string& path) {
   ETC_ASSIGN_OR_RETURN(const std::optional<StoredGrid> file,
                        ReadStoredGrid(path));

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -90,10 +89,6 @@ struct FoundRun {
 //   kFailedPrecondition  no setting has scores yet
 //   kInvalidArgument     grid.json or a summary.json is damaged
 absl::StatusOr<FoundRun> FindRun(const std::string& path);
-
-// The settings that have diverged as grid.json in `directory` says, by name;
-// none without a valid one.
-std::set<std::string> DivergedSettings(const std::string& directory);
 
 // Checks that the output directory has no grid.json, or a valid one of the same
 // task and main metric.

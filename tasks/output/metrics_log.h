@@ -17,6 +17,11 @@ namespace etc {
 // absent: 0.
 inline constexpr char kScoresForgotten[] = "scores_forgotten";
 
+// Field of the last line of a run that has diverged: the reason, for people. A
+// run that goes on removes the line with all that its checkpoint does not
+// count.
+inline constexpr char kDivergence[] = "diverged";
+
 // A file of one JSON object a line, which can be followed.
 class MetricsLog {
  public:

@@ -9,6 +9,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -36,6 +37,8 @@ constexpr auto kIgnoreOthers = JsonObjectReader::UnknownFields::kIgnore;
 
 // A field of a run in summary.json that is only there with the value true.
 constexpr char kOtherSettings[] = "other_settings";
+// The field of a result.json that summary.json has not.
+constexpr char kResultSettings[] = "settings";
 
 absl::StatusOr<Metrics> ReadMedians(const Json& scores,
                                     const std::string& where) {
@@ -95,12 +98,11 @@ absl::StatusOr<RunSummary> ReadRunSummary(const std::string& directory) {
   std::string direction;
   reader.Optional(kMainMetricDirection, &direction);
   summary.lower_is_better = direction == kLowerIsBetter;
-  if (const Json* options = reader.Raw("options", /*required=*/false)) {
-    summary.options = *options;
-  }
+  const Json* options = reader.Raw("options", /*required=*/true);
   const Json* scores = reader.Raw("scores", /*required=*/true);
   const Json* runs = reader.Raw("runs", /*required=*/true);
   ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  summary.options = *options;
   ETC_ASSIGN_OR_RETURN(summary.medians,
                        ReadMedians(*scores, reader.Where("scores")));
   summary.scores = ScoresInOrder(text);
@@ -207,6 +209,11 @@ bool IsRun(const OrderedJson& json) {
          json["best"].is_object();
 }
 
+// Returns true for the contents of a result.json.
+bool IsResult(const OrderedJson& json) {
+  return IsRun(json) && json.contains(kResultSettings);
+}
+
 // An object, in the order of its file; nothing if there is no file.
 absl::StatusOr<std::optional<OrderedJson>> ReadIfThere(
     const std::string& path) {
@@ -259,10 +266,9 @@ class RunResults {
   const Json& SettingsOf(const RunOutput& output,
                          const std::vector<RunResult>& runs,
                          const Json& settings) const;
-  // Says why the scores of `seed` are not those of runs with `settings`; empty:
-  // they are.
-  std::string Difference(const RunOutput& output, int64_t seed,
-                         const Json& settings) const;
+  // Returns true if `seed` had `settings`.
+  bool HadSettings(const RunOutput& output, int64_t seed,
+                   const Json& settings) const;
 
  private:
   std::map<int64_t, OrderedJson> runs_;
@@ -271,34 +277,20 @@ class RunResults {
 
 absl::StatusOr<RunResults> RunResults::Read(const std::string& output) {
   RunResults results;
-  std::map<int64_t, OrderedJson> earlier;
-  ETC_ASSIGN_OR_RETURN(const std::optional<OrderedJson> summary,
-                       ReadSummaryIfThere(output));
-  if (summary.has_value()) {
-    for (const OrderedJson& run : (*summary)["runs"]) {
-      if (IsRun(run)) {
-        earlier[run["seed"].get<int64_t>()] = run;
-      }
-    }
-  }
   for (const auto& [seed, directory] : SeedDirectories(output)) {
     const std::string path = directory + "/result.json";
     ETC_ASSIGN_OR_RETURN(std::optional<OrderedJson> result, ReadIfThere(path));
-    if (result.has_value() && !IsRun(*result)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path, " should have a seed and its best scores"));
+    if (!result.has_value()) {
+      continue;
     }
-    if (result.has_value() && result->contains("settings")) {
-      results.settings_[seed] = Json((*result)["settings"]);
-      result->erase("settings");
-    } else if (const auto found = earlier.find(seed);
-               !result.has_value() && found != earlier.end()) {
-      result = found->second;  // of a version that wrote no result.json
+    if (!IsResult(*result)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          path, " should have a seed, its best scores and its settings"));
     }
-    if (result.has_value()) {
-      (*result)["directory"] = directory;  // it may have been moved
-      results.runs_[seed] = *std::move(result);
-    }
+    results.settings_[seed] = Json((*result)[kResultSettings]);
+    result->erase(kResultSettings);
+    (*result)["directory"] = directory;  // it may have been moved
+    results.runs_[seed] = *std::move(result);
   }
   return results;
 }
@@ -308,26 +300,22 @@ const Json& RunResults::SettingsOf(const RunOutput& output,
                                    const Json& settings) const {
   const bool has_them =
       std::any_of(runs.begin(), runs.end(), [&](const RunResult& run) {
-        return Difference(output, run.seed, settings).empty();
+        return HadSettings(output, run.seed, settings);
       });
   const auto last = settings_.find(runs.back().seed);
   return has_them || last == settings_.end() ? settings : last->second;
 }
 
-std::string RunResults::Difference(const RunOutput& output, int64_t seed,
-                                   const Json& settings) const {
+bool RunResults::HadSettings(const RunOutput& output, int64_t seed,
+                             const Json& settings) const {
   const auto found = settings_.find(seed);
-  if (found == settings_.end()) {
-    return "its settings are not noted";
-  }
-  return output.has_same_settings(found->second, settings)
-             ? ""
-             : "it had other settings";
+  return found != settings_.end() &&
+         output.has_same_settings(found->second, settings);
 }
 
 // A result without what depends on the start that wrote it.
 OrderedJson OfTheRunAlone(OrderedJson result) {
-  for (const char* field : {"settings", "program", "directory"}) {
+  for (const char* field : {kResultSettings, "program", "directory"}) {
     result.erase(field);
   }
   return result;
@@ -397,10 +385,10 @@ std::map<int64_t, std::string> SeedDirectories(const std::string& output) {
 absl::Status WriteRunResult(const RunResult& run, const Json& settings) {
   const std::string path = run.directory + "/result.json";
   OrderedJson json = RunToJson(run);
-  json["settings"] = settings;
+  json[kResultSettings] = settings;
   ETC_ASSIGN_OR_RETURN(const std::optional<OrderedJson> earlier,
                        ReadIfThere(path));
-  if (earlier.has_value() && earlier->contains("settings") &&
+  if (earlier.has_value() && IsResult(*earlier) &&
       Text(OfTheRunAlone(*earlier)) == Text(OfTheRunAlone(json))) {
     return absl::OkStatus();
   }
@@ -413,23 +401,22 @@ namespace {
 struct SummarizedRuns {
   OrderedJson all = OrderedJson::array();
   std::vector<Metrics> scored;
-  // Why others are not in `scored`, by seed.
-  std::map<int64_t, std::string> left_out;
+  // Seeds that are not in `scored`: they had other settings.
+  std::set<int64_t> left_out;
 
   nlohmann::ordered_json scores() const {
     return ScoreSummariesToJson(SummarizeScores(scored));
   }
 };
 
-// Adds a run; `difference` is empty if its scores count.
-void AddSummarized(int64_t seed, OrderedJson run, const std::string& difference,
+// Adds a run, whose scores count unless it had other settings.
+void AddSummarized(int64_t seed, OrderedJson run, bool had_other_settings,
                    SummarizedRuns* runs) {
-  run.erase(kOtherSettings);
-  if (difference.empty()) {
-    runs->scored.push_back(MetricsOf(run));
-  } else {
+  if (had_other_settings) {
     run[kOtherSettings] = true;
-    runs->left_out[seed] = difference;
+    runs->left_out.insert(seed);
+  } else {
+    runs->scored.push_back(MetricsOf(run));
   }
   runs->all.push_back(std::move(run));
 }
@@ -455,20 +442,20 @@ absl::StatusOr<WrittenSummary> WriteSummary(const RunOutput& output,
                                             const Json& settings) {
   ETC_ASSIGN_OR_RETURN(const RunLock lock,
                        RunLock::Take(output.directory, kLongestWrite));
+  ETC_RETURN_IF_ERROR(CheckSummary(output.directory));
   ETC_ASSIGN_OR_RETURN(const RunResults results,
                        RunResults::Read(output.directory));
   const Json& of_scores = results.SettingsOf(output, runs, settings);
   SummarizedRuns summarized;
   for (const auto& [seed, run] : results.runs()) {
-    AddSummarized(seed, run, results.Difference(output, seed, of_scores),
+    AddSummarized(seed, run, !results.HadSettings(output, seed, of_scores),
                   &summarized);
   }
-  WrittenSummary written;
-  for (const auto& [seed, difference] : summarized.left_out) {
-    written.left_out.insert(seed);
-    written.messages.push_back(
-        absl::StrCat("the scores of summary.json are without ",
-                     SeedDirectory(output.directory, seed), ": ", difference));
+  WrittenSummary written = {.left_out = summarized.left_out};
+  for (const int64_t seed : summarized.left_out) {
+    written.messages.push_back(absl::StrCat(
+        "the scores of summary.json are without ",
+        SeedDirectory(output.directory, seed), ": it had other settings"));
   }
   const auto num_scored = static_cast<int64_t>(summarized.scored.size());
   if (num_scored > static_cast<int64_t>(runs.size())) {
@@ -501,10 +488,7 @@ absl::Status WithdrawResult(const RunOutput& output, int64_t seed) {
     SummarizedRuns others;
     for (const OrderedJson& run : (*summary)["runs"]) {
       if (IsRun(run) && run["seed"] != seed && seeds.contains(run["seed"])) {
-        AddSummarized(
-            run["seed"], run,
-            run.contains(kOtherSettings) ? "it had other settings" : "",
-            &others);
+        AddSummarized(run["seed"], run, run.contains(kOtherSettings), &others);
       }
     }
     // First the summary: without it the result alone is read again.

@@ -46,8 +46,7 @@ void AddMainMetric(const MainMetric& metric, nlohmann::ordered_json* json);
 struct RunSummary {
   std::string directory;  // of the run
   std::string task;
-  // The object of the task's name in its configuration; null in the summaries
-  // of older runs.
+  // The object of the task's name in its configuration.
   nlohmann::json options;
   std::string main_metric;
   bool lower_is_better = false;
@@ -150,7 +149,7 @@ struct WrittenSummary {
 // Writes <output.directory>/summary.json, when `runs` have their result.json.
 // Its scores are over all seeds in the directory that had `settings`, those of
 // this start, or if none of `runs` has them, the settings of the last one. A
-// message says of each of the others why it is not among these.
+// message names each of the others.
 //   kInvalidArgument  a result.json is damaged, or as of CheckSummary
 absl::StatusOr<WrittenSummary> WriteSummary(const RunOutput& output,
                                             const MainMetric& main_metric,

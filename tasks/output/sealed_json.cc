@@ -44,16 +44,12 @@ absl::StatusOr<Json> OpenSealedJson(absl::string_view text,
                   : std::string(json.status().message()),
         ": the file is damaged"));
   }
-  const auto found = json->find(kCrc);
-  if (found == json->end()) {
-    return json;
-  }
-  const Json noted = *found;
+  const Json noted = json->value(kCrc, Json());
   json->erase(kCrc);
   if (const std::string crc = CrcOf(*json); noted != Json(crc)) {
-    return absl::DataLossError(
-        absl::StrCat(source, " is damaged: the CRC-32C of its contents is ",
-                     crc, ", but it says ", JsonText(noted)));
+    return absl::DataLossError(absl::StrCat(
+        source, " is damaged: the CRC-32C of its contents is ", crc,
+        ", but it says ", noted.is_null() ? "none" : JsonText(noted)));
   }
   return json;
 }

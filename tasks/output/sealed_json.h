@@ -19,9 +19,9 @@ namespace etc {
 // The text of `object`, sealed.
 std::string SealJson(nlohmann::json object);
 
-// The object in `text`, without the field; `source` is named in messages. An
-// object without the field is returned as it is: earlier versions wrote none.
-//   kDataLoss  it is no JSON object, or not as it was written
+// The object in `text`, without the field; `source` is named in messages.
+//   kDataLoss  it is no JSON object, lacks the field, or is not as it was
+//              written
 absl::StatusOr<nlohmann::json> OpenSealedJson(absl::string_view text,
                                               const std::string& source);
 

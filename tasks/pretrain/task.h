@@ -21,7 +21,7 @@ namespace etc {
 // by `realetc tokenize`; if data.dev is empty, some documents of data.train are
 // held out by their hash: at least one, or two for the next sentence, where
 // there are more.
-class PretrainTask final : public Task {
+class PretrainTask final : public EncoderTask {
  public:
   //   kInvalidArgument  ReadPretrainOptions; a vocabulary without the pieces
   //                     that are needed; a model without the ids

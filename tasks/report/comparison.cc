@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -133,10 +135,133 @@ std::string Pairs(absl::Span<const double> with,
                       pairs, " pairs of seeds");
 }
 
-std::string Headline(Certainty certainty, bool is_better,
-                     const std::string& with, const std::string& without) {
-  const std::string claim = absl::StrCat(
-      with, " is ", is_better ? "better" : "worse", " than ", without, " here");
+// True if runs with these settings are scored on records that are held out of
+// the training files.
+bool HoldsOutOfTrainFiles(const Json& settings) {
+  const std::map<std::string, std::string> fields = FieldsOf(settings);
+  const auto is_empty = [&](const std::string& name, const std::string& empty) {
+    const auto found = fields.find(name);
+    return found != fields.end() && found->second == empty;
+  };
+  return is_empty("data.dev", "[]") && is_empty("data.dev_records", "");
+}
+
+// True if one of the differing fields decides which records are scored.
+bool AreScoredApart(const std::vector<std::string>& differences,
+                    bool holds_out_of_train_files) {
+  return std::any_of(
+      differences.begin(), differences.end(), [&](const std::string& field) {
+        return field == "data.dev" || field == "data.dev_records" ||
+               (holds_out_of_train_files &&
+                (field == "data.train" ||
+                 field == "pretrain.development_one_in" ||
+                 field == "pretrain.max_sentences"));
+      });
+}
+
+// A group with residual scores beside one without.
+struct Comparison {
+  const RunGroup& with;
+  const RunGroup& without;
+  // For people: "sum", "sum (runs/b)".
+  std::string with_name;
+  std::string without_name;
+  std::vector<double> with_scores;
+  std::vector<double> without_scores;
+  std::vector<std::string> differences;  // OtherDifferences
+  bool is_scored_apart = false;
+
+  // True if it may be answered with yes or no.
+  bool is_test() const {
+    return differences.empty() && with_scores.size() > 1 &&
+           without_scores.size() > 1;
+  }
+};
+
+std::string ModeAndName(const RunGroup& group) {
+  const std::string mode = group.mode();
+  return mode.empty() || mode == group.name
+             ? group.name
+             : absl::StrCat(mode, " (", group.name, ")");
+}
+
+// The comparisons of `with`: with the groups without residual scores whose
+// settings differ in nothing else or, where there are none, with all.
+std::vector<Comparison> ComparisonsOf(
+    const RunGroup& with, const std::vector<const RunGroup*>& without,
+    const MainMetric& metric) {
+  std::vector<Comparison> exact;
+  std::vector<Comparison> rough;
+  for (const RunGroup* off : without) {
+    std::vector<std::string> differences = OtherDifferences(with, *off);
+    const bool is_scored_apart =
+        AreScoredApart(differences, HoldsOutOfTrainFiles(with.settings));
+    std::vector<Comparison>& alike = differences.empty() ? exact : rough;
+    alike.push_back(
+        {.with = with,
+         .without = *off,
+         .with_name = ModeAndName(with),
+         .without_name = without.size() > 1 ? ModeAndName(*off) : kOff,
+         .with_scores = SeedScores(with, metric, metric.name),
+         .without_scores = SeedScores(*off, metric, metric.name),
+         .differences = std::move(differences),
+         .is_scored_apart = is_scored_apart});
+  }
+  return exact.empty() ? rough : exact;
+}
+
+// The comparisons of all groups with residual scores: first those that may be
+// answered with yes or no, as not all may be shown.
+std::vector<Comparison> AllComparisons(absl::Span<const RunGroup> groups,
+                                       const MainMetric& metric) {
+  std::vector<const RunGroup*> without;
+  for (const RunGroup& group : groups) {
+    if (group.mode() == kOff) {
+      without.push_back(&group);
+    }
+  }
+  std::vector<Comparison> exact;
+  std::vector<Comparison> rough;
+  for (const RunGroup& with : groups) {
+    if (!with.mode().empty() && with.mode() != kOff) {
+      for (Comparison& found : ComparisonsOf(with, without, metric)) {
+        (found.differences.empty() ? exact : rough).push_back(std::move(found));
+      }
+    }
+  }
+  for (Comparison& found : rough) {
+    exact.push_back(std::move(found));
+  }
+  return exact;
+}
+
+// "data.train, train.epochs, train.steps and 4 more"
+std::string FirstOf(absl::Span<const std::string> names) {
+  constexpr size_t kMost = 3;
+  return absl::StrCat(absl::StrJoin(names.subspan(0, kMost), ", "),
+                      names.size() > kMost
+                          ? absl::StrCat(" and ", names.size() - kMost, " more")
+                          : "");
+}
+
+std::string Headline(const Comparison& comparison, Certainty certainty,
+                     bool is_better) {
+  const std::string& with = comparison.with_name;
+  const std::string& without = comparison.without_name;
+  const std::string better = is_better ? "better" : "worse";
+  if (comparison.is_scored_apart) {
+    return absl::StrCat("Cannot be compared: ", with, " and ", without,
+                        " are scored on different data.");
+  }
+  const bool is_apart =
+      certainty == Certainty::kHint || certainty == Certainty::kLikely;
+  if (is_apart && !comparison.differences.empty()) {
+    return absl::StrCat(with, " scores ", better, " than ", without,
+                        ", but they differ in more than the mode: ",
+                        FirstOf(comparison.differences), ".");
+  }
+  const std::string claim =
+      absl::StrCat(with, " is ", better, " than ", without, " here");
   switch (certainty) {
     case Certainty::kNothing:
       return absl::StrCat("Nothing can be concluded yet about ", with,
@@ -155,65 +280,128 @@ std::string Headline(Certainty certainty, bool is_better,
   return "";
 }
 
-std::string Apart(Certainty certainty, size_t with, size_t without) {
+std::string Apart(Certainty certainty, const Comparison& comparison,
+                  int64_t tests) {
   if (certainty != Certainty::kHint && certainty != Certainty::kLikely) {
     return "";
   }
-  const double chance =
-      ChanceApart(static_cast<int64_t>(with), static_cast<int64_t>(without));
-  return absl::StrFormat(
+  const double chance = ChanceApart(std::ssize(comparison.with_scores),
+                                    std::ssize(comparison.without_scores));
+  std::string text = absl::StrFormat(
       " The ranges lie apart; those of equal settings would in 1 of %.0f "
-      "comparisons.",
+      "comparisons",
       1 / chance);
+  if (comparison.is_test() && tests > 1) {
+    absl::StrAppendFormat(
+        &text, ", and in up to %.0f %% of reports with %d of them",
+        100 * std::min(1.0, chance * static_cast<double>(tests)), tests);
+  }
+  return text + ".";
 }
 
-Verdict Compare(const RunGroup& with, const RunGroup& without,
-                const MainMetric& metric) {
-  const std::vector<double> a = SeedScores(with, metric, metric.name);
-  const std::vector<double> b = SeedScores(without, metric, metric.name);
-  const std::string with_name =
-      with.mode() == with.name
-          ? with.name
-          : absl::StrCat(with.mode(), " (", with.name, ")");
+// The number that people read, so that differences are those of the page.
+double AsShown(double score) {
+  double shown = score;
+  return absl::SimpleAtod(FormatScore(score), &shown) ? shown : score;
+}
+
+// "; difference of medians +0.0300", without a sign where it is 0.
+std::string DifferenceText(const Comparison& comparison) {
+  const double difference =
+      AsShown(SummaryOf(comparison.with_scores).median) -
+      AsShown(SummaryOf(comparison.without_scores).median);
+  return absl::StrCat("; difference of medians ", difference > 0 ? "+" : "",
+                      FormatScore(difference));
+}
+
+// Names the seeds of `group` that diverged, if any did.
+std::string DivergedText(const RunGroup& group, const std::string& name) {
+  std::vector<int64_t> seeds;
+  for (const LoggedRun& run : group.runs) {
+    if (run.log.has_diverged) {
+      seeds.push_back(run.seed);
+    }
+  }
+  return seeds.empty() ? ""
+                       : absl::StrCat(" Diverged: ", name, ", seed ",
+                                      absl::StrJoin(seeds, ", "),
+                                      " (scores, if any, are from before "
+                                      "that).");
+}
+
+// Names all seeds that diverged, each group a sentence behind a space.
+std::string AllDiverged(absl::Span<const RunGroup> groups) {
+  std::string text;
+  for (const RunGroup& group : groups) {
+    text += DivergedText(group, ModeAndName(group));
+  }
+  return text;
+}
+
+// The caveats of a comparison, each a sentence behind a space.
+std::string Caveats(const Comparison& comparison) {
+  std::string text;
+  if (!comparison.differences.empty()) {
+    absl::StrAppend(
+        &text, " They differ in more than the mode",
+        comparison.is_scored_apart ? "" : ", which may be the reason", ": ",
+        absl::StrJoin(comparison.differences, ", "), ".");
+  }
+  absl::StrAppend(&text, DivergedText(comparison.with, comparison.with_name),
+                  DivergedText(comparison.without, comparison.without_name));
+  if (!comparison.with.has_ended() || !comparison.without.has_ended()) {
+    text += " Not all of these runs have ended.";
+  }
+  return text;
+}
+
+// `tests` comparisons of the report may be answered with yes or no.
+Verdict Compare(const Comparison& comparison, const MainMetric& metric,
+                int64_t tests) {
+  const std::vector<double>& a = comparison.with_scores;
+  const std::vector<double>& b = comparison.without_scores;
   if (a.empty() || b.empty()) {
-    return {.headline = Headline(Certainty::kNothing, true, with_name, kOff),
-            .detail = absl::StrCat(a.empty() ? with.name : without.name,
-                                   " has no evaluation yet.")};
+    return {.headline = Headline(comparison, Certainty::kNothing, true),
+            .detail = absl::StrCat(
+                a.empty() ? comparison.with.name : comparison.without.name,
+                " has no evaluation.", Caveats(comparison))};
   }
   const bool lower = metric.lower_is_better;
   const double difference = SummaryOf(a).median - SummaryOf(b).median;
-  const Certainty certainty = CertaintyOf(a, b);
-  Verdict verdict = {
-      .headline = Headline(certainty, lower ? difference < 0 : difference > 0,
-                           with_name, kOff),
-      .detail = absl::StrCat(
-          "Best ", metric.name, " of each seed: ", Describe(with.mode(), a),
-          ", ", Describe(kOff, b), "; difference of medians ",
-          difference > 0 ? "+" : "", FormatScore(difference), ". ")};
-  if (certainty != Certainty::kNothing) {
-    absl::StrAppend(&verdict.detail, with.mode(), " is ", Pairs(a, b, lower),
-                    ".", Apart(certainty, a.size(), b.size()));
+  const Certainty certainty = CertaintyOf(a, b, tests);
+  const std::string mode = comparison.with.mode();
+  std::string detail =
+      absl::StrCat("Best ", metric.name, " of each seed: ", Describe(mode, a),
+                   ", ", Describe(kOff, b));
+  if (comparison.is_scored_apart) {
+    detail += ".";
+  } else if (certainty != Certainty::kNothing) {
+    absl::StrAppend(&detail, DifferenceText(comparison), ". ", mode, " is ",
+                    Pairs(a, b, lower), ".",
+                    Apart(certainty, comparison, tests));
   } else {
-    absl::StrAppend(&verdict.detail,
-                    "Another seed alone may make such a difference: set "
+    absl::StrAppend(&detail, DifferenceText(comparison),
+                    ". Another seed alone may make such a difference: set "
                     "train.seeds to [1, 2, 3] or more.");
   }
-  const std::vector<std::string> others = OtherDifferences(with, without);
-  if (!others.empty()) {
-    absl::StrAppend(&verdict.detail,
-                    " They differ in more than the mode, which "
-                    "may be the reason: ",
-                    absl::StrJoin(others, ", "), ".");
+  return {.headline = Headline(comparison, certainty,
+                               lower ? difference < 0 : difference > 0),
+          .detail = detail + Caveats(comparison)};
+}
+
+// The answer where no group with residual scores stands beside one without.
+Verdict NoComparison(absl::Span<const RunGroup> groups) {
+  std::set<std::string> modes;
+  for (const RunGroup& group : groups) {
+    modes.insert(group.mode());
   }
-  const auto goes_on = [](const RunGroup& group) {
-    return !group.not_begun.empty() ||
-           std::any_of(group.runs.begin(), group.runs.end(),
-                       [](const LoggedRun& run) { return !run.has_ended(); });
-  };
-  if (goes_on(with) || goes_on(without)) {
-    verdict.detail += " Not all of these runs have ended.";
-  }
-  return verdict;
+  modes.erase("");
+  return {.headline = "These runs do not compare residual scores.",
+          .detail = absl::StrCat(
+              "That takes runs with residual_attention \"off\" beside runs "
+              "with another mode; these have ",
+              modes.empty() ? "no known mode yet" : absl::StrJoin(modes, "; "),
+              ".", AllDiverged(groups))};
 }
 
 }  // namespace
@@ -330,7 +518,7 @@ double ChanceApart(int64_t a, int64_t b) {
 }
 
 Certainty CertaintyOf(absl::Span<const double> with,
-                      absl::Span<const double> without) {
+                      absl::Span<const double> without, int64_t tests) {
   constexpr double kUnlikely = 0.05;
   if (with.size() < 2 || without.size() < 2) {
     return Certainty::kNothing;
@@ -340,28 +528,53 @@ Certainty CertaintyOf(absl::Span<const double> with,
   if (a.low <= b.high && b.low <= a.high) {
     return Certainty::kOverlap;
   }
-  return ChanceApart(static_cast<int64_t>(with.size()),
-                     static_cast<int64_t>(without.size())) <= kUnlikely
-             ? Certainty::kLikely
-             : Certainty::kHint;
+  const double chance = ChanceApart(static_cast<int64_t>(with.size()),
+                                    static_cast<int64_t>(without.size()));
+  return chance * static_cast<double>(tests) <= kUnlikely ? Certainty::kLikely
+                                                          : Certainty::kHint;
 }
 
 std::vector<Verdict> CompareModes(absl::Span<const RunGroup> groups,
                                   const MainMetric& metric) {
-  std::vector<Verdict> exact;
-  std::vector<Verdict> rough;
-  for (const RunGroup& with : groups) {
-    if (with.mode().empty() || with.mode() == kOff) {
-      continue;
-    }
-    for (const RunGroup& without : groups) {
-      if (without.mode() == kOff) {
-        const bool is_exact = OtherDifferences(with, without).empty();
-        (is_exact ? exact : rough).push_back(Compare(with, without, metric));
-      }
+  constexpr size_t kMostVerdicts = 12;
+  if (metric.name.empty()) {
+    return {{.headline = "Nothing was evaluated yet.",
+             .detail = absl::StrCat(
+                 "Scores appear here after the first evaluation of a run; "
+                 "curves of the updates are on the page.",
+                 AllDiverged(groups))}};
+  }
+  const std::vector<Comparison> comparisons = AllComparisons(groups, metric);
+  if (comparisons.empty()) {
+    return {NoComparison(groups)};
+  }
+  const int64_t tests = std::count_if(
+      comparisons.begin(), comparisons.end(),
+      [](const Comparison& comparison) { return comparison.is_test(); });
+  std::vector<Verdict> verdicts;
+  for (size_t i = 0; i < std::min(comparisons.size(), kMostVerdicts); ++i) {
+    verdicts.push_back(Compare(comparisons[i], metric, tests));
+  }
+  if (comparisons.size() > kMostVerdicts) {
+    verdicts.push_back(
+        {.headline = absl::StrCat(comparisons.size() - kMostVerdicts,
+                                  " more comparisons are not shown."),
+         .detail = "The table of scores has all settings."});
+  }
+  std::string of_no_mode;
+  for (const RunGroup& group : groups) {
+    if (group.mode().empty()) {
+      of_no_mode += DivergedText(group, group.name);
     }
   }
-  return exact.empty() ? rough : exact;
+  if (!of_no_mode.empty()) {
+    verdicts.push_back(
+        {.headline = "Some runs diverged before their mode was known.",
+         .detail = absl::StrCat("Settings are known from the first evaluated "
+                                "checkpoint on.",
+                                of_no_mode)});
+  }
+  return verdicts;
 }
 
 std::vector<DifferingField> DifferingFields(absl::Span<const RunGroup> groups) {

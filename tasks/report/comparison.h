@@ -28,8 +28,7 @@ absl::StatusOr<MainMetric> ComparedMetric(absl::Span<const RunGroup> groups,
                                           const std::string& wanted);
 
 // The best evaluation of a run by `metric`, of equal ones the latest, of those
-// whose scores were not discarded; null if it has none with that metric. Runs
-// of earlier versions have the earliest of equal ones as their best checkpoint.
+// whose scores were not discarded; null if it has none with that metric.
 const LoggedEvaluation* BestEvaluation(const LoggedRun& run,
                                        const MainMetric& metric);
 
@@ -48,11 +47,13 @@ std::optional<size_t> MiddleRun(const RunGroup& group,
 enum class Certainty {
   kNothing,  // a single seed on a side, or none
   kOverlap,  // the ranges of the seeds overlap
-  kHint,     // apart, which equal settings are in more than 1 of 20 comparisons
-  kLikely,   // apart, which equal settings are in at most 1 of 20
+  kHint,     // apart, by chance in more than 1 of 20 reports
+  kLikely,   // apart, by chance in at most 1 of 20 reports
 };
+// A report that compares several settings makes `tests` such comparisons: the
+// chance of each is multiplied by their number (Bonferroni).
 Certainty CertaintyOf(absl::Span<const double> with,
-                      absl::Span<const double> without);
+                      absl::Span<const double> without, int64_t tests);
 
 // Probability that the ranges of `a` and `b` values of one continuous
 // distribution lie apart: 2 / C(a + b, a).
@@ -60,15 +61,18 @@ double ChanceApart(int64_t a, int64_t b);
 
 // A comparison for people.
 struct Verdict {
-  // "Yes, fairly sure: sum is better than off."
+  // "Yes: sum is better than off here, and that is fairly sure."
   std::string headline;
-  // Medians, their difference, ranges and numbers of seeds.
+  // Medians, their difference, ranges, numbers of seeds and caveats.
   std::string detail;
 };
 
-// Compares each group with residual scores to a group without ("off"): those
-// whose settings differ in nothing else, where there are any. The values are
-// SeedScores.
+// Compares each group with residual scores to groups without ("off"): those
+// whose settings differ in nothing else or, where it has none, all; only the
+// former are answered with yes or no, and come first. The values are
+// SeedScores. At most 12 verdicts and the number of the others, and one that
+// names runs that diverged before their mode was known; without comparisons one
+// that says why.
 std::vector<Verdict> CompareModes(absl::Span<const RunGroup> groups,
                                   const MainMetric& metric);
 

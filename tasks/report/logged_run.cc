@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "base/directory.h"
 #include "base/json_reader.h"
@@ -21,7 +23,6 @@
 #include "base/status_macros.h"
 #include "tasks/config/run_settings.h"
 #include "tasks/output/find_checkpoint.h"
-#include "tasks/output/grid_results.h"
 #include "tasks/output/metrics_log.h"
 #include "tasks/output/results.h"
 #include "tasks/output/sealed_json.h"
@@ -49,6 +50,10 @@ MainMetric ReadMainMetric(const Json& json) {
 // Takes one line in.
 void AddLine(const Json& line, int64_t step, MetricsFile* file) {
   file->steps = std::max(file->steps, step);
+  if (line.contains(kDivergence)) {
+    file->has_diverged = true;
+    return;
+  }
   const auto evaluation = line.find("evaluation");
   if (evaluation != line.end()) {
     LoggedEvaluation& added = file->evaluations.emplace_back();
@@ -84,10 +89,9 @@ absl::StatusOr<bool> IsFile(const std::string& path) {
   return exists && fs::is_regular_file(path, ignored);
 }
 
-// The settings in a file that has them in the field "settings"; null: the file
-// is not there, or is just being replaced.
-Json SettingsIn(const std::string& path) {
-  const absl::StatusOr<Json> json = ReadSealedJson(path);
+// The field "settings" of a file; null: the file is not there, or is just being
+// replaced.
+Json SettingsIn(const absl::StatusOr<Json>& json) {
   const bool has_settings =
       json.ok() && json->is_object() && json->contains("settings");
   return has_settings ? (*json)["settings"] : Json();
@@ -101,7 +105,8 @@ std::string CheckpointIn(const std::string& directory, const char* name) {
   return found.ok() ? found->directory : "";
 }
 
-// The run in the directory of a seed; nothing if it has no update yet.
+// The run in the directory of a seed; nothing if it has neither an update nor
+// diverged.
 absl::StatusOr<std::optional<LoggedRun>> ReadRun(const std::string& directory,
                                                  int64_t seed) {
   LoggedRun run = {.directory = directory, .seed = seed};
@@ -111,17 +116,18 @@ absl::StatusOr<std::optional<LoggedRun>> ReadRun(const std::string& directory,
     return std::nullopt;
   }
   ETC_ASSIGN_OR_RETURN(run.log, ReadMetricsFile(path));
-  if (run.log.steps == 0) {
+  if (run.log.steps == 0 && !run.log.has_diverged) {
     return std::nullopt;
   }
   const std::string result = directory + "/result.json";
   ETC_ASSIGN_OR_RETURN(run.finished, IsFile(result));
-  run.settings = SettingsIn(result);
+  run.settings = SettingsIn(ReadJsonFile(result));
   run.checkpoint = CheckpointIn(directory, "best");
   for (const std::string& checkpoint :
        {CheckpointIn(directory, "last"), run.checkpoint}) {
     if (run.settings.is_null() && !checkpoint.empty()) {
-      run.settings = SettingsIn(checkpoint + "/evaluation.json");
+      run.settings =
+          SettingsIn(ReadSealedJson(checkpoint + "/evaluation.json"));
     }
   }
   return run;
@@ -200,16 +206,6 @@ RunGroup* AddRun(LoggedRun run, const RunGroup& described, size_t first,
   return joined;
 }
 
-// Returns true if the runs in `directory` are those of a setting that has
-// diverged, as the grid around it says.
-bool HasDiverged(const std::string& directory) {
-  std::error_code ignored;
-  // "." has no name of its own.
-  const fs::path whole = fs::weakly_canonical(directory, ignored);
-  return DivergedSettings(whole.parent_path().string())
-      .contains(whole.filename().string());
-}
-
 // Adds the seeds of an output directory, or a single one; false if it is not
 // the directory of a run.
 absl::StatusOr<bool> AddDirectory(const std::string& directory,
@@ -218,28 +214,30 @@ absl::StatusOr<bool> AddDirectory(const std::string& directory,
   RunGroup described = {.directory = directory};
   ETC_RETURN_IF_ERROR(ReadNames(directory + "/summary.json", &described));
   std::map<int64_t, std::string> seeds;
-  std::string setting = directory;
   if (const std::optional<int64_t> own = SeedOf(directory)) {
     seeds = {{*own, directory}};
-    setting = FolderOf(directory);
-    ETC_RETURN_IF_ERROR(ReadNames(setting + "/summary.json", &described));
+    ETC_RETURN_IF_ERROR(
+        ReadNames(FolderOf(directory) + "/summary.json", &described));
   } else {
     seeds = SeedDirectories(directory);
   }
-  const bool has_diverged = !seeds.empty() && HasDiverged(setting);
   const size_t first = groups->size();
   std::vector<LoggedRun> begun;
   std::vector<int64_t> not_begun;
   for (const auto& [seed, path] : seeds) {
     ETC_ASSIGN_OR_RETURN(std::optional<LoggedRun> run, ReadRun(path, seed));
     if (run.has_value()) {
-      run->diverged = has_diverged && !run->finished;
       begun.push_back(*std::move(run));
-    } else if (!has_diverged) {
+    } else {
       not_begun.push_back(seed);
     }
   }
   *has_updates = *has_updates || !begun.empty();
+  // A run ends with the seed that diverges.
+  if (std::any_of(begun.begin(), begun.end(),
+                  [](const LoggedRun& run) { return run.log.has_diverged; })) {
+    not_begun.clear();
+  }
   for (LoggedRun& run : begun) {
     RunGroup* const group = AddRun(std::move(run), described, first, groups);
     // With the first of the others, whose settings they have.
@@ -348,7 +346,28 @@ absl::StatusOr<MetricsFile> ReadMetricsFile(const std::string& path) {
 }
 
 std::string RunGroup::mode() const {
-  return TextField(settings, "residual_attention");
+  // residual_attention itself is but the default of the paths.
+  const Json model = settings.is_object() && settings.contains("model")
+                         ? settings["model"]
+                         : Json();
+  std::vector<std::string> paths;
+  for (const char* path :
+       {"encoder_residual_attention", "decoder_residual_attention",
+        "cross_residual_attention"}) {
+    paths.push_back(TextField(model, path));
+  }
+  if (paths.front().empty()) {
+    return TextField(settings, "residual_attention");
+  }
+  const bool are_equal = std::count(paths.begin(), paths.end(),
+                                    paths.front()) == std::ssize(paths);
+  return are_equal ? paths.front() : absl::StrJoin(paths, ", ");
+}
+
+bool RunGroup::has_ended() const {
+  return not_begun.empty() &&
+         std::all_of(runs.begin(), runs.end(),
+                     [](const LoggedRun& run) { return run.has_ended(); });
 }
 
 absl::StatusOr<std::vector<RunGroup>> ReadRunGroups(

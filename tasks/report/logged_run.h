@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,12 +32,15 @@ struct MetricsFile {
   // Values that are infinite or no numbers are left out.
   std::map<std::string, Curve> curves;
   std::vector<LoggedEvaluation> evaluations;
-  // As the last evaluation says; nameless: it does not, of an earlier version.
+  // As the last evaluation says; nameless: it does not.
   MainMetric main_metric;
   // Updates so far.
   int64_t steps = 0;
   // Updates whose loss was infinite or not a number.
   int64_t lost_losses = 0;
+  // The run ended because a value was infinite or not a number (kDivergence),
+  // and has not gone on since.
+  bool has_diverged = false;
   // The last line was cut, and is left out: the run goes on, or was killed.
   bool is_cut = false;
 };
@@ -58,8 +60,6 @@ struct LoggedRun {
   MetricsFile log = {};
   // True if it has a result.json.
   bool finished = false;
-  // True if it has none because its setting of a grid has diverged.
-  bool diverged = false;
   // RunSettings, of its result or its last checkpoint; null: neither is there
   // yet.
   nlohmann::json settings = {};
@@ -67,7 +67,7 @@ struct LoggedRun {
   std::string checkpoint = {};
 
   // True if no update of it will follow.
-  bool has_ended() const { return finished || diverged; }
+  bool has_ended() const { return finished || log.has_diverged; }
 };
 
 // Runs that differ in their seed at most: one output directory, or one setting
@@ -83,15 +83,19 @@ struct RunGroup {
   // As summary.json says, or else the first run that was evaluated; nameless:
   // neither does.
   MainMetric main_metric = {};
-  // By seed; each has at least one update. Settings are those of the first that
-  // has any.
+  // By seed; each has an update, or diverged at its first. Settings are those
+  // of the first that has any.
   std::vector<LoggedRun> runs = {};
   nlohmann::json settings = {};
-  // Seeds without an update yet.
+  // Seeds without an update yet; none if one diverged, which ends the run.
   std::vector<int64_t> not_begun = {};
 
-  // The mode of the residual scores; empty: not known.
+  // The mode of the residual scores; empty: not known. The mode of an
+  // encoder-decoder is that of its three paths or, where they differ, all three
+  // in the order encoder, decoder, cross attention: "sum, off, off".
   std::string mode() const;
+  // True if no update of its seeds will follow.
+  bool has_ended() const;
 };
 
 // Reads the runs that `paths` name: output directories, those of seeds in them,

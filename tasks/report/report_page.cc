@@ -27,7 +27,6 @@ namespace etc {
 namespace {
 
 constexpr int64_t kMostBins = 120;
-constexpr size_t kMostVerdicts = 12;
 // Records of each kind that are shown, and the parts that lengths are divided
 // into.
 constexpr size_t kShownRecords = 3;
@@ -88,11 +87,8 @@ double MedianOf(const std::vector<double>& values) {
 }
 
 bool AllEnded(const std::vector<RunGroup>& groups) {
-  return std::all_of(groups.begin(), groups.end(), [](const RunGroup& group) {
-    return group.not_begun.empty() &&
-           std::all_of(group.runs.begin(), group.runs.end(),
-                       [](const LoggedRun& run) { return run.has_ended(); });
-  });
+  return std::all_of(groups.begin(), groups.end(),
+                     [](const RunGroup& group) { return group.has_ended(); });
 }
 
 int64_t NumRuns(const std::vector<RunGroup>& groups) {
@@ -105,41 +101,16 @@ int64_t NumRuns(const std::vector<RunGroup>& groups) {
 
 // --- the answer at the top ---------------------------------------------------
 
-std::string VerdictHtml(const std::string& headline,
-                        const std::string& detail) {
-  return absl::StrCat("<div class=\"verdict\"><strong>", HtmlText(headline),
-                      "</strong><p>", HtmlText(detail), "</p></div>\n");
+std::string VerdictHtml(const Verdict& verdict) {
+  return absl::StrCat("<div class=\"verdict\"><strong>",
+                      HtmlText(verdict.headline), "</strong><p>",
+                      HtmlText(verdict.detail), "</p></div>\n");
 }
 
 std::string Verdicts(const Report& report) {
-  std::set<std::string> modes;
-  for (const RunGroup& group : report.groups) {
-    modes.insert(group.mode());
-  }
-  if (report.metric.name.empty()) {
-    return VerdictHtml("Nothing was evaluated yet.",
-                       "Scores appear here after the first evaluation of a "
-                       "run; curves of the updates are below.");
-  }
-  const std::vector<Verdict> verdicts =
-      CompareModes(report.groups, report.metric);
-  if (verdicts.empty()) {
-    modes.erase("");
-    return VerdictHtml(
-        "These runs do not compare residual scores.",
-        absl::StrCat(
-            "That takes runs with residual_attention \"off\" beside "
-            "runs with another mode; these have ",
-            modes.empty() ? "no known mode yet" : absl::StrJoin(modes, ", "),
-            "."));
-  }
   std::string html;
-  for (size_t i = 0; i < std::min(verdicts.size(), kMostVerdicts); ++i) {
-    html += VerdictHtml(verdicts[i].headline, verdicts[i].detail);
-  }
-  if (verdicts.size() > kMostVerdicts) {
-    absl::StrAppend(&html, "<p>", verdicts.size() - kMostVerdicts,
-                    " more comparisons are in the table of scores.</p>\n");
+  for (const Verdict& verdict : CompareModes(report.groups, report.metric)) {
+    html += VerdictHtml(verdict);
   }
   return html;
 }
@@ -332,9 +303,9 @@ std::string SeedTable(const Report& report) {
           NumberCell(best == nullptr ? "-" : absl::StrCat(best->step)),
           NumberCell(absl::StrCat(run.log.steps)),
           Cell(absl::StrCat(
-              run.finished   ? "ended"
-              : run.diverged ? "diverged"
-                             : "not ended",
+              run.finished           ? "ended"
+              : run.log.has_diverged ? "diverged"
+                                     : "not ended",
               run.log.lost_losses > 0
                   ? absl::StrCat("; the loss of ",
                                  Counted(run.log.lost_losses, "update"),
@@ -344,6 +315,14 @@ std::string SeedTable(const Report& report) {
     }
   }
   return html + "</table></div></details>\n";
+}
+
+// "2", or "1 of 2" if the others have no score.
+std::string ScoredSeeds(const RunGroup& group, const MainMetric& metric) {
+  const size_t scored = SeedScores(group, metric, metric.name).size();
+  return scored == group.runs.size()
+             ? absl::StrCat(scored)
+             : absl::StrCat(scored, " of ", group.runs.size());
 }
 
 std::string ScoreTable(const Report& report) {
@@ -367,7 +346,7 @@ std::string ScoreTable(const Report& report) {
     absl::StrAppend(&html, "<tr><td class=\"runs\">", SeriesKey(i),
                     HtmlText(group.name), "</td>",
                     Cell(group.mode().empty() ? "-" : group.mode()),
-                    NumberCell(absl::StrCat(group.runs.size())));
+                    NumberCell(ScoredSeeds(group, report.metric)));
     for (const std::string& metric : metrics) {
       html += ScoreCell(SeedScores(group, report.metric, metric));
     }
@@ -800,8 +779,7 @@ std::string Notes(const Report& report) {
     if (group.settings.is_null()) {
       notes.push_back(absl::StrCat(
           group.directory,
-          " has no evaluated checkpoint yet, so that its settings are not "
-          "known"));
+          " has no evaluated checkpoint, so that its settings are not known"));
     }
   }
   std::string html = "<h2>Runs</h2>\n<ul>\n";

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/types/span.h"
 #include "tasks/report/logged_run.h"
 #include "tasks/task/judged_records.h"
 

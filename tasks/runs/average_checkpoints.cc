@@ -39,6 +39,9 @@ using Json = nlohmann::json;
 
 constexpr char kModelFile[] = "model.safetensors";
 
+// AverageOptions::last where it is unset, at most.
+constexpr int64_t kMostByDefault = 10;
+
 // The names of the checkpoints in `directory`, sorted.
 std::vector<std::string> StepDirectories(const fs::path& directory) {
   std::vector<std::string> names;
@@ -275,11 +278,6 @@ absl::StatusOr<std::vector<Source>> OpenSources(
 // Copies what the checkpoint was written with beside tensors.
 absl::Status CopyFiles(const std::string& from, const std::string& to) {
   ETC_ASSIGN_OR_RETURN(const CheckpointOwner owner, ReadCheckpointOwner(from));
-  if (owner.files.empty()) {
-    return InvalidArgument(from,
-                           " was written by an earlier version, which did not "
-                           "note its files");
-  }
   for (const auto& [name, file] : owner.files) {
     if (name == kModelFile || name == kTrainingStateFile) {
       continue;
@@ -329,11 +327,11 @@ absl::Status WriteAverage(const CheckpointsToAverage& checkpoints,
 
 absl::StatusOr<CheckpointsToAverage> FindCheckpointsToAverage(
     const AverageOptions& options) {
-  if (options.last < 1) {
+  if (options.last.value_or(1) < 1) {
     return InvalidArgument(
         "the number of checkpoints to average should be at "
         "least 1, but is ",
-        options.last);
+        *options.last);
   }
   ETC_ASSIGN_OR_RETURN(const fs::path store, FindStore(options.directory));
   ETC_ASSIGN_OR_RETURN(const std::vector<Kept> last_ones,
@@ -345,9 +343,10 @@ absl::StatusOr<CheckpointsToAverage> FindCheckpointsToAverage(
     }
   }
   const int64_t found = std::ssize(by_step);
-  if (found < options.last) {
+  const int64_t least = options.last.value_or(2);
+  if (found < least) {
     return InvalidArgument(
-        store.string(), " should have ", Counted(options.last, "checkpoint"),
+        store.string(), " should have ", Counted(least, "checkpoint"),
         " to average, but has ", found,
         options.up_to_step < std::numeric_limits<int64_t>::max()
             ? absl::StrCat(" of up to ", options.up_to_step, " updates")
@@ -358,8 +357,8 @@ absl::StatusOr<CheckpointsToAverage> FindCheckpointsToAverage(
   }
   CheckpointsToAverage result;
   result.seed_directory = store.parent_path().string();
-  for (auto i = std::prev(by_step.end(), options.last); i != by_step.end();
-       ++i) {
+  const int64_t last = options.last.value_or(std::min(found, kMostByDefault));
+  for (auto i = std::prev(by_step.end(), last); i != by_step.end(); ++i) {
     result.steps.push_back(i->first);
     result.directories.push_back(i->second);
   }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,9 @@ struct AverageOptions {
   // The directory `checkpoints` of a seed, the seed's, or that of a run with
   // one seed.
   std::string directory;
-  // The number of checkpoints: those with the most updates.
-  int64_t last = 10;
+  // The number of checkpoints: those with the most updates. Unset: 10, or as
+  // many as there are, but at least 2.
+  std::optional<int64_t> last = std::nullopt;
   // Checkpoints with more updates than this are left out.
   int64_t up_to_step = std::numeric_limits<int64_t>::max();
 };
@@ -35,7 +37,7 @@ struct CheckpointsToAverage {
 // train.keep_last kept, which are there for their scores. Of two after the same
 // number of updates the later counts.
 //   kNotFound            there are no checkpoints at the path
-//   kInvalidArgument     there are fewer than `last`, or `last` is below 1; the
+//   kInvalidArgument     there are too few, or `last` is below 1; the
 //                        path is that of one checkpoint; a finetune.json is
 //                        none
 //   kFailedPrecondition  the path is that of a run with several seeds; the

@@ -10,9 +10,9 @@
 #include "base/counted.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
+#include "base/threads.h"
 #include "tasks/data/batch.h"
 #include "tasks/train/device.h"
-#include "tasks/train/finetune.h"
 
 namespace etc {
 namespace {

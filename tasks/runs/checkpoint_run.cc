@@ -1,6 +1,7 @@
 #include "tasks/runs/checkpoint_run.h"
 
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <system_error>
 #include <utility>
@@ -14,11 +15,13 @@
 #include "base/file_operations.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
+#include "base/threads.h"
 #include "etc/residual_choice.h"
 #include "etc/weights/checkpoint.h"
 #include "etc/weights/gates.h"
 #include "etc/weights/pretraining_parameters.h"
 #include "nlohmann/json.hpp"
+#include "tasks/config/config_fields.h"
 #include "tasks/config/grid.h"
 #include "tasks/data/data_files.h"
 #include "tasks/data/record_check.h"
@@ -27,7 +30,6 @@
 #include "tasks/registry.h"
 #include "tasks/task/task.h"
 #include "tasks/train/device.h"
-#include "tasks/train/finetune.h"
 #include "tasks/train/model_files.h"
 #include "tasks/train/model_task.h"
 #include "tasks/train/open_data.h"
@@ -84,8 +86,8 @@ absl::Status SetResidual(const std::string& directory,
   return absl::OkStatus();
 }
 
-// Applies `overrides`, of fields that say how files are read or answers
-// decoded.
+// Applies `overrides`, of fields that say how files are read, examples cut or
+// answers decoded.
 absl::Status SetOptions(const std::vector<std::string>& overrides,
                         FinetuneConfig* config) {
   if (overrides.empty()) {
@@ -93,10 +95,10 @@ absl::Status SetOptions(const std::vector<std::string>& overrides,
   }
   ETC_ASSIGN_OR_RETURN(const TaskEntry* entry, FindTask(config->task));
   std::vector<std::string> fields = entry->reading_options;
-  fields.insert(fields.end(), entry->decoding_options.begin(),
-                entry->decoding_options.end());
-  fields.insert(fields.end(),
-                {"data.max_record_megabytes", "data.on_bad_record"});
+  absl::c_copy(entry->decoding_options, std::back_inserter(fields));
+  absl::c_copy(FieldsWithRule<DataConfig>(ConfigTable<DataConfig>::kObject,
+                                          &FieldRule::reads_files),
+               std::back_inserter(fields));
   nlohmann::json json = {
       {"data", config->json.value("data", nlohmann::json::object())},
       {config->task, config->task_options}};
@@ -114,9 +116,10 @@ absl::Status SetOptions(const std::vector<std::string>& overrides,
   absl::StrAppend(&config->source, " with --set");
   ETC_ASSIGN_OR_RETURN(ScoringConfig reading,
                        ReadScoringConfig(json, config->source, config->task));
-  config->data.max_record_megabytes = reading.data.max_record_megabytes;
-  config->data.on_bad_record = reading.data.on_bad_record;
+  reading.data.sentences = config->data.sentences;  // beside the checkpoint
+  config->data = std::move(reading.data);
   config->task_options = std::move(reading.task_options);
+  config->json.update(json);  // for tasks that refuse fields of "data"
   return absl::OkStatus();
 }
 
@@ -184,14 +187,12 @@ absl::StatusOr<TaskModel> LoadModelOfRun(const std::string& directory,
                                          const FinetuneConfig& config,
                                          const Task& task,
                                          const torch::Device& device) {
-  if (AsModelTask(task) != nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(directory, " is of ", config.task,
-                     ", whose model is no encoder with layers of a task"));
-  }
+  ETC_ASSIGN_OR_RETURN(
+      const EncoderTask* const encoder_task,
+      EncoderTaskOf(task, absl::StrCat(directory, " is of ", config.task)));
   return NamingOutOfMemory(
       [&] { return absl::StrCat("loading ", directory); },
-      [&] { return LoadTaskModel(directory, config, task, device); });
+      [&] { return LoadTaskModel(directory, config, *encoder_task, device); });
 }
 
 namespace {

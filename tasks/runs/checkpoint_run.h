@@ -34,9 +34,10 @@ struct CheckpointRunOptions {
   // the training data of a run that held some of their records out, whatever
   // their place is now, evaluations take those alone, and say so.
   std::vector<std::string> data;
-  // FIELD=VALUE: options of the task that say how files are read
-  // (TaskEntry::reading_options) or answers decoded (decoding_options),
-  // data.max_record_megabytes and data.on_bad_record.
+  // FIELD=VALUE: fields of the object "data" (FieldRule::reads_files) and
+  // options of the task (TaskEntry::reading_options) that say how files are
+  // read and cut into examples, and those that say how answers are decoded
+  // (decoding_options).
   std::vector<std::string> overrides;
   // "off", "sum", "mean", "decay" or "gate", or with a number "decay=0.95" (its
   // beta) or "gate=0.5" (gates that the weights lack); empty: as the weights
@@ -77,7 +78,8 @@ struct CheckpointRun {
 
 // The configuration with which the checkpoint in `directory` is run.
 //   kInvalidArgument  it is of pre-training, and `options.predicts`; one of
-//                     `options.overrides` sets another field
+//                     `options.overrides` sets another field. Lengths that the
+//                     model's positions do not reach are refused by SetUpTask
 absl::StatusOr<FinetuneConfig> ConfigOfRun(const std::string& directory,
                                            const CheckpointRunOptions& options);
 
@@ -89,7 +91,7 @@ absl::Status CheckIsEncoder(const std::string& directory,
                             absl::string_view command);
 
 // LoadTaskModel, with a message about memory that runs out.
-//   kInvalidArgument  the task is a ModelTask
+//   kInvalidArgument  EncoderTaskOf
 absl::StatusOr<TaskModel> LoadModelOfRun(const std::string& directory,
                                          const FinetuneConfig& config,
                                          const Task& task,

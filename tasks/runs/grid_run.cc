@@ -103,7 +103,7 @@ absl::Status CheckNotBegun(const FinetuneConfig& config) {
 // one that is to be replaced is not known.
 absl::Status CheckMayOverwrite(const FinetuneConfig& config,
                                const FinetuneOptions& options) {
-  return options.overwrite && !config.grid.empty()
+  return options.earlier == EarlierRun::kOverwrite && !config.grid.empty()
              ? absl::InvalidArgumentError(absl::StrCat(
                    config.source,
                    ": --overwrite replaces the runs of one setting, and this "
@@ -166,7 +166,7 @@ absl::StatusOr<GridResult> FinetuneAlone(FinetuneConfig config,
   const auto check = [&]() -> absl::Status {
     ETC_RETURN_IF_ERROR(CheckWithoutData(config, options));
     ETC_RETURN_IF_ERROR(CheckKindOfDirectory(config));
-    return options.resume && !options.or_begin
+    return options.earlier == EarlierRun::kResume
                ? CheckHasRun(config.output, {config.output})
                : absl::OkStatus();
   };
@@ -191,12 +191,12 @@ absl::StatusOr<GridResult> FinetuneAlone(FinetuneConfig config,
 absl::Status CheckSettingWithoutData(const GridSetting& setting,
                                      const FinetuneOptions& options) {
   const FinetuneConfig& config = setting.config;
-  if (!options.resume) {
+  if (!Resumes(options.earlier)) {
     ETC_RETURN_IF_ERROR(CheckNotBegun(config));
   }
   absl::Status status = CheckWithoutData(config, options);
   if (status.ok()) {
-    status = CheckLaterRuns(config, {.earlier = EarlierRunOf(options),
+    status = CheckLaterRuns(config, {.earlier = options.earlier,
                                      .allow_changes = options.allow_changes});
   }
   return status.ok() ? status : InSetting(setting.name, status);
@@ -209,7 +209,7 @@ absl::Status CheckGridWithoutData(const FinetuneConfig& config,
   return OnRankZero(options.context.group, [&]() -> absl::Status {
     ETC_RETURN_IF_ERROR(CheckKindOfDirectory(config));
     std::error_code ignored;
-    if (options.resume && !options.or_begin &&
+    if (options.earlier == EarlierRun::kResume &&
         !std::filesystem::exists(GridFile(config), ignored)) {
       std::vector<std::string> directories;
       for (const GridSetting& setting : settings) {

@@ -27,12 +27,12 @@ namespace etc {
 // to it since; a setting that has diverged is tried again from its last
 // checkpoint. Settings begun before come first, so that one whose fields have
 // changed is refused before anything new is run. Errors also as of ExpandGrid.
-//   kNotFound       none of these runs was begun, with `resume` and without
-//                   `or_begin`
-//   kAlreadyExists  the directory has one of these runs, and `resume` is false;
-//                   or it has a run with a grid, and this has none, or the
-//                   other way round
-//   kAborted        all settings have diverged
+//   kNotFound         none of these runs was begun, with EarlierRun::kResume
+//   kInvalidArgument  a grid with EarlierRun::kOverwrite
+//   kAlreadyExists    the directory has one of these runs, and it is to be
+//                     refused; or it has a run with a grid, and this has none,
+//                     or the other way round
+//   kAborted          all settings have diverged
 absl::StatusOr<GridResult> FinetuneGrid(
     const FinetuneConfig& config, const FinetuneOptions& options,
     const std::function<void(const std::string& warning)>& warn);

@@ -16,23 +16,9 @@
 #include "tasks/text/load_tokenizer.h"
 
 namespace etc {
+namespace {
 
-absl::StatusOr<FinetuneConfig> ReadTaskConfig(
-    const std::string& path, const std::vector<std::string>& overrides) {
-  const auto check_task = [](const std::string& name) {
-    return FindTask(name).status();
-  };
-  ETC_ASSIGN_OR_RETURN(
-      FinetuneConfig config,
-      ReadFinetuneConfig(path, overrides, check_task, TypesOfFields()));
-  ETC_ASSIGN_OR_RETURN(const std::vector<GridSetting> settings,
-                       ExpandGrid(config, check_task));
-  for (const GridSetting& setting : settings) {
-    ETC_RETURN_IF_ERROR(CheckModelInput(setting.config));
-  }
-  return config;
-}
-
+// Checks that the model can read every example that the task may make.
 absl::Status CheckModelInput(const FinetuneConfig& config) {
   ETC_ASSIGN_OR_RETURN(const TaskEntry* entry, FindTask(config.task));
   if (config.data.dev_fraction > 0 && !entry->holds_out_records) {
@@ -67,6 +53,24 @@ absl::Status CheckModelInput(const FinetuneConfig& config) {
     ETC_RETURN_IF_ERROR(check("max_long_length", config.data.max_long_length));
   }
   return check("max_global_length", config.data.max_global_length);
+}
+
+}  // namespace
+
+absl::StatusOr<FinetuneConfig> ReadTaskConfig(
+    const std::string& path, const std::vector<std::string>& overrides) {
+  const auto check_task = [](const std::string& name) {
+    return FindTask(name).status();
+  };
+  ETC_ASSIGN_OR_RETURN(
+      FinetuneConfig config,
+      ReadFinetuneConfig(path, overrides, check_task, TypesOfFields()));
+  ETC_ASSIGN_OR_RETURN(const std::vector<GridSetting> settings,
+                       ExpandGrid(config, check_task));
+  for (const GridSetting& setting : settings) {
+    ETC_RETURN_IF_ERROR(CheckModelInput(setting.config));
+  }
+  return config;
 }
 
 absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(

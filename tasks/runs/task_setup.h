@@ -25,18 +25,14 @@ struct TaskSetup {
 };
 
 // ReadFinetuneConfig, for the tasks of the registry: an unknown task is
-// reported before any other mistake. CheckModelInput of each setting comes
-// last.
-absl::StatusOr<FinetuneConfig> ReadTaskConfig(
-    const std::string& path, const std::vector<std::string>& overrides);
-
-// Checks that the model can read every example that the task may make, whatever
-// the data are.
+// reported before any other mistake, and last that the model of a setting
+// cannot read every example that the task may make, whatever the data are.
 //   kInvalidArgument  data.max_long_length or max_global_length is more than
 //                     model.max_absolute_position_embeddings, where that is not
 //                     0; a task that needs long tokens, and a model without;
 //                     data.dev_fraction of a task that holds no records out
-absl::Status CheckModelInput(const FinetuneConfig& config);
+absl::StatusOr<FinetuneConfig> ReadTaskConfig(
+    const std::string& path, const std::vector<std::string>& overrides);
 
 // Loads the tokenizer that `config.vocabulary` is of, with the options that the
 // files beside it say (DescribeTokenizer).

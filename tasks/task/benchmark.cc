@@ -56,6 +56,9 @@ void AddTruncated(absl::Span<const TruncatedPart> parts, std::string* json) {
   const char* separator = "";
   for (const TruncatedPart& part : parts) {
     absl::StrAppend(json, separator, "\"", part.unit, "\":", part.count);
+    if (part.from.has_value()) {
+      absl::StrAppend(json, ",\"from\":", *part.from);
+    }
     separator = ",";
   }
   absl::StrAppend(json, "}}");

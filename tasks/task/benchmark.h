@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -116,6 +118,25 @@ struct Scores {
 template <typename T>
 using ById = std::vector<std::pair<std::string, T>>;
 
+// "all 80 predictions are the same" if they are several and have one value of
+// `predicted`, although the gold has several of `right`; else empty. Both are
+// members or functions.
+template <typename G, typename Right, typename P, typename Predicted>
+std::string SameAnswersRemark(const ById<G>& gold, Right right,
+                              const ById<P>& predictions, Predicted predicted) {
+  const auto are_same = [](const auto& answers, const auto& value_of) {
+    return absl::c_all_of(answers, [&](const auto& answer) {
+      return std::invoke(value_of, answer.second) ==
+             std::invoke(value_of, answers.front().second);
+    });
+  };
+  return predictions.size() < 2 || !are_same(predictions, predicted) ||
+                 are_same(gold, right)
+             ? ""
+             : absl::StrCat("all ", predictions.size(),
+                            " predictions are the same");
+}
+
 // Input of a metric.
 template <typename Gold, typename Prediction>
 struct ScoredAnswers {
@@ -128,7 +149,7 @@ struct ScoredAnswers {
 };
 
 // Adds "truncated": {"pieces": 37} at the end of `json`, a JSON object with
-// fields; nothing without parts.
+// fields, and "from" behind a part that has it; nothing without parts.
 void AddTruncated(absl::Span<const TruncatedPart> parts, std::string* json);
 
 // A line with the JSON text `json(id, prediction)` for each prediction, and
@@ -261,7 +282,8 @@ struct BenchmarkInfo {
   std::string prediction_unit = {};
   // With a unit: records may lack predictions by the official rules.
   bool may_miss_officially = false;
-  // Without a unit: predictions for others than the records are a mistake.
+  // Without a unit: predictions for others than the records are a mistake,
+  // unless by the official rules.
   bool refuses_other_ids = false;
   // The field data.sentences decides how texts are split
   // (InputOptions::split_sentences).
@@ -473,6 +495,9 @@ class Benchmark {
   }
   // The metrics, the same in training and for files.
   virtual Scores Score(const Answers& answers) const = 0;
+  // A remark for people beside the scores of an evaluation, as of a model that
+  // says the same of all records; empty: there is none.
+  virtual std::string Remark(const Answers& /*answers*/) const { return ""; }
   // The score by which people compare single records, and its name, which tells
   // its direction (IsLowerBetter); `answers` are those of one. Another one than
   // the main metric where that says nothing of one record, as a correlation.

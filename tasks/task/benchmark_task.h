@@ -7,10 +7,8 @@
 #include <any>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -55,8 +53,14 @@ absl::StatusOr<SentenceSplitter> LoadSentencesOfConfig(
 
 // One of the benchmarks, whose data are official files of JSON records. Written
 // with types of its own: see tasks/task/benchmark.h.
-class RecordTask : public Task {
+class RecordTask : public EncoderTask {
  public:
+  // Open gives for training on `held_out.patterns` the records that are not
+  // held out, and for evaluations without patterns those that are. A fraction
+  // is only for tasks with a Reader.
+  explicit RecordTask(HoldOutOptions held_out = {})
+      : held_out_(std::move(held_out)) {}
+
   // The examples of one record, given its JSON text. Most records give one
   // example. `where` starts each message.
   //   kInvalidArgument  the record is not as the official format has it
@@ -95,10 +99,6 @@ class RecordTask : public Task {
   absl::StatusOr<std::unique_ptr<ExampleSource>> Open(
       const DataRequest& request) const final;
 
-  // From now on, Open gives for training on `options.patterns` the records that
-  // are not held out, and for evaluations without patterns those that are. Only
-  // for tasks with a Reader.
-  void HoldOut(HoldOutOptions options) { held_out_ = std::move(options); }
   bool holds_out() const final { return held_out_.fraction > 0; }
 
   // A line about the held out records, and DescribeRecords, of data that are in
@@ -128,20 +128,13 @@ class RecordTask : public Task {
   absl::StatusOr<std::vector<FileRecord>> Divide(
       std::vector<FileRecord> records, bool held_out) const;
 
-  HoldOutOptions held_out_;
+  const HoldOutOptions held_out_;
 };
 
 // The options of B for which `rule` is true: "classify.delimiter".
 template <typename B>
 std::vector<std::string> OptionsWithRule(bool FieldRule::*rule) {
-  std::vector<std::string> names;
-  typename B::Options options;
-  ForEachField(options, [&](const auto& field, const auto&) {
-    if (field.rule.*rule) {
-      names.push_back(absl::StrCat(B().info().name, ".", field.name));
-    }
-  });
-  return names;
+  return FieldsWithRule<typename B::Options>(B().info().name, rule);
 }
 
 // The object of the name of B in a configuration, as messages call it.
@@ -248,6 +241,8 @@ class BenchmarkPredictions : public TaskPredictions {
                                 answers_.gold.size());
   }
 
+  std::string Remark() const override { return benchmark_.Remark(answers_); }
+
   std::string FileContents() const override {
     return benchmark_.FileContents(answers_);
   }
@@ -317,8 +312,9 @@ class BenchmarkTask : public RecordTask {
  public:
   BenchmarkTask(typename B::Options options, EtcConfig model,
                 std::shared_ptr<const Tokenizer> tokenizer,
-                MakeHeadFunction<B> make_head)
-      : tokenizer_(std::move(tokenizer)),
+                MakeHeadFunction<B> make_head, HoldOutOptions held_out = {})
+      : RecordTask(std::move(held_out)),
+        tokenizer_(std::move(tokenizer)),
         benchmark_(std::move(options), tokenizer_.get()),
         model_(std::move(model)),
         make_head_(make_head) {}
@@ -502,10 +498,9 @@ absl::StatusOr<std::unique_ptr<RecordTask>> MakeTask(
   ETC_ASSIGN_OR_RETURN(typename B::Options options,
                        ReadCheckedTaskOptions<B>(config, tokenizer.get()));
   options.input.split_sentences = std::move(split_sentences);
-  auto task = std::make_unique<BenchmarkTask<B>>(
-      std::move(options), config.model, std::move(tokenizer), make_head);
-  task->HoldOut(HoldOutOptionsOf(config.data));
-  return task;
+  return std::make_unique<BenchmarkTask<B>>(std::move(options), config.model,
+                                            std::move(tokenizer), make_head,
+                                            HoldOutOptionsOf(config.data));
 }
 
 // Finds out which records of data.train are held out, where some are, and notes

@@ -4,6 +4,7 @@
 #include <any>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,9 @@ struct TruncatedPart {
   std::string unit = {};
   // At least 1.
   int64_t count = 0;
+  // The code point of the record's text at which the first of them begins, of
+  // tasks that say so.
+  std::optional<int64_t> from = std::nullopt;
 
   bool operator==(const TruncatedPart&) const = default;
 };

@@ -56,8 +56,8 @@ absl::Status CheckKnownIds(const std::set<std::string>& records,
                            const ScoredFiles& files) {
   if (const std::string* id = FirstMissing(predicted, records)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        files.predictions, ": ", *id, " is the answer to a question that ",
-        files.gold, " does not have"));
+        files.predictions, ": ", *id, " is predicted, but is no question of ",
+        files.gold, "; --as-official ignores it"));
   }
   return absl::OkStatus();
 }

@@ -137,6 +137,9 @@ class TaskPredictions {
   // The number of added records that have no answer, and so are in none of the
   // scores.
   virtual int64_t num_unanswered() const { return 0; }
+  // A remark for people beside the scores: "all 80 predictions are the same";
+  // empty: there is none.
+  virtual std::string Remark() const { return ""; }
   // Contents of the prediction file in the official format; empty: the task has
   // none.
   virtual std::string FileContents() const = 0;
@@ -144,9 +147,10 @@ class TaskPredictions {
   virtual std::vector<PredictionFile> MoreFiles() const { return {}; }
 };
 
-// A task as the trainer knows it: data -> examples -> head -> predictions ->
-// metrics. Stateless after construction; all methods may be called from several
-// threads.
+// A task as the trainer knows it: data -> examples -> model -> predictions ->
+// metrics. Its model is that of an EncoderTask or of a ModelTask
+// (tasks/train/model_task.h). Stateless after construction; all methods may be
+// called from several threads.
 class Task {
  public:
   virtual ~Task() = default;
@@ -172,9 +176,7 @@ class Task {
     return std::vector<std::string>();
   }
 
-  virtual std::shared_ptr<TaskHead> MakeHead() const = 0;
-
-  // The settings on which the number and the meaning of the head's outputs
+  // The settings on which the number and the meaning of the model's outputs
   // depend: {"glue.name", "glue.labels"}.
   virtual std::vector<std::string> OutputSettings() const { return {}; }
 
@@ -195,6 +197,25 @@ class Task {
   // the gold answer.
   virtual std::string Describe(const Example& example) const = 0;
 };
+
+// A task whose model is an ETC encoder with a head.
+class EncoderTask : public Task {
+ public:
+  virtual std::shared_ptr<TaskHead> MakeHead() const = 0;
+};
+
+// `task` as one of these; `subject`, the model's, starts the message: "runs/a
+// is of translation".
+//   kInvalidArgument  it is none
+inline absl::StatusOr<const EncoderTask*> EncoderTaskOf(
+    const Task& task, absl::string_view subject) {
+  const auto* encoder_task = dynamic_cast<const EncoderTask*>(&task);
+  if (encoder_task == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        subject, ", whose model is no encoder with layers of a task"));
+  }
+  return encoder_task;
+}
 
 }  // namespace etc
 

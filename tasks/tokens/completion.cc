@@ -2,23 +2,34 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "base/counted.h"
+#include "base/json_reader.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "tasks/data/data_files.h"
+#include "tasks/metrics.h"
 #include "tasks/task/label_table.h"
 #include "tasks/tokens/task.h"
 #include "tasks/tokens/words.h"
 
 namespace etc {
 namespace {
+
+absl::string_view TextAt(const ByteRange& range, absl::string_view text) {
+  return text.substr(static_cast<size_t>(range.begin),
+                     static_cast<size_t>(range.end - range.begin));
+}
 
 // Statistics of a set of documents.
 struct TokensSummary {
@@ -82,6 +93,104 @@ std::string LineOfTokensSet(const char* set, const TokensSummary& summary) {
                       FrequencyText(summary.spans_of_label));
 }
 
+// Spans of the gold that no prediction is equal to, by the reason.
+struct LostSpans {
+  // They begin or end within a unit.
+  int64_t within_units = 0;
+  // Place and text of the first of these.
+  std::string first;
+  // The model does not read all of them.
+  int64_t behind_cut = 0;
+
+  void Add(const TokensExample& example, const std::string& where) {
+    std::vector<ByteRange> units;
+    for (const TokensUnit& unit : example.units) {
+      units.push_back(example.BytesOf(unit));
+    }
+    const std::vector<int64_t> bytes = BytesOfCodePoints(example.text);
+    for (size_t i = 0; i < example.gold.size(); ++i) {
+      const ByteRange span = {bytes[static_cast<size_t>(example.gold[i].start)],
+                              bytes[static_cast<size_t>(example.gold[i].end)]};
+      const auto last = absl::c_partition_point(
+          units, [&](const ByteRange& unit) { return unit.end < span.end; });
+      if (example.cut_at.has_value() && last == units.end()) {
+        ++behind_cut;
+        continue;
+      }
+      const auto behind_first = absl::c_partition_point(
+          units, [&](const auto& unit) { return unit.begin <= span.begin; });
+      const ByteRange whole_units = {
+          behind_first == units.begin() ? span.begin
+                                        : std::prev(behind_first)->begin,
+          last == units.end() ? span.end : last->end};
+      if (whole_units == span) {
+        continue;
+      }
+      if (++within_units == 1) {
+        first =
+            absl::StrCat(PlaceOfField(where, absl::StrCat("spans[", i, "] ")),
+                         QuotedName(TextAt(span, example.text)), " in ",
+                         QuotedName(TextAt(whole_units, example.text)));
+      }
+    }
+  }
+};
+
+// Returns the sum of the records'. Those with mistakes or without spans are
+// left out.
+LostSpans FindLostSpans(const std::vector<FileRecord>& records,
+                        const Tokens& tokens) {
+  std::vector<LostSpans> of_records(records.size());  // each of one thread
+  ReadInParallel(records.size(), /*num_bytes=*/0, /*listener=*/nullptr,
+                 [&](size_t i, const BytesListener& /*report*/) {
+                   const std::string& where = records[i].where;
+                   auto record = tokens.ParseRecord(records[i].json, where);
+                   if (record.ok() && record->spans.has_value() &&
+                       !record->spans->empty()) {
+                     const auto examples =
+                         tokens.MakeExamples(*std::move(record), where);
+                     if (examples.ok()) {
+                       of_records[i].Add(*examples->front(), where);
+                     }
+                   }
+                   return absl::OkStatus();
+                 })
+      .IgnoreError();  // there is none
+  LostSpans all;
+  for (LostSpans& one : of_records) {
+    all.within_units += one.within_units;
+    all.behind_cut += one.behind_cut;
+    if (all.first.empty()) {
+      all.first = std::move(one.first);
+    }
+  }
+  return all;
+}
+
+void AddSpanWarnings(const char* set, const std::vector<FileRecord>& records,
+                     const Tokens& tokens, int64_t spans,
+                     std::vector<std::string>* lines) {
+  const LostSpans lost = FindLostSpans(records, tokens);
+  const auto warning = [&](int64_t count) {
+    return absl::StrCat("warning: ", count, " of ", Counted(spans, "span"),
+                        " of the ", set);
+  };
+  if (lost.within_units > 0) {
+    lines->push_back(absl::StrCat(
+        warning(lost.within_units),
+        " begin or end within a word, or within words that have a piece in "
+        "common, so that no prediction can be equal to them (recall at most ",
+        FormatScore(1 - Share(static_cast<double>(lost.within_units), spans)),
+        "); the first: ", lost.first));
+  }
+  if (lost.behind_cut > 0) {
+    lines->push_back(absl::StrCat(
+        warning(lost.behind_cut), " lie in what is cut off: see ",
+        tokens.options().input.has_long_tokens ? "data.max_long_length"
+                                               : "data.max_global_length"));
+  }
+}
+
 }  // namespace
 
 absl::Status Tokens::CompleteOptions(const DataConfig& data,
@@ -128,6 +237,8 @@ std::vector<std::string> Tokens::DescribeRecords(
   if (of_dev.documents > 0) {
     lines.push_back(LineOfTokensSet("evaluation", of_dev));
   }
+  AddSpanWarnings("training", train, *this, of_train.spans, &lines);
+  AddSpanWarnings("evaluation", dev, *this, of_dev.spans, &lines);
   for (const std::string& label : options().labels) {
     if (!of_train.spans_of_label.contains(label)) {
       lines.push_back(absl::StrCat("warning: no training document has a span ",

@@ -68,6 +68,16 @@ std::optional<size_t> IndexOfColumn(int64_t column, size_t columns) {
              : std::nullopt;
 }
 
+// Returns true for what may stand in the column of labels: CoNLL's "_" is none.
+bool IsLabel(absl::string_view text) {
+  return text == "_" || LooksLikeTag(text);
+}
+
+// Returns true for a line that may be a comment; "#word" is a word.
+bool MayBeComment(absl::string_view line) {
+  return absl::StartsWith(line, "# ") || absl::StartsWith(line, "#\t");
+}
+
 // Collects the documents of a file line by line.
 class ConllReader {
  public:
@@ -86,8 +96,8 @@ class ConllReader {
     // A line without that column may be -DOCSTART- alone.
     const std::optional<size_t> word =
         IndexOfColumn(options_.word_column, columns.size());
-    if (is_conllu_ && (absl::StartsWith(line, "#") ||
-                       (word != size_t{0} && IsIdOfNoWord(columns[0])))) {
+    if (TakeIfComment(line, columns) ||
+        (is_conllu_ && word != size_t{0} && IsIdOfNoWord(columns[0]))) {
       return absl::OkStatus();
     }
     if (columns[word.value_or(0)] == kDocumentStart) {
@@ -97,6 +107,7 @@ class ConllReader {
       return absl::OkStatus();
     }
     if (num_columns_ == 0) {
+      begins_with_hash_ = MayBeComment(line);
       ETC_RETURN_IF_ERROR(FindColumns(columns.size(), number));
       ETC_RETURN_IF_ERROR(CheckLabel(columns));
     }
@@ -105,7 +116,12 @@ class ConllReader {
           path_, ":", number, " should have ",
           Counted(static_cast<int64_t>(num_columns_), "column"), ", as line ",
           first_line_, " has, but has ", columns.size(),
-          num_columns_ == 1 ? kTextsHint : "");
+          begins_with_hash_
+              ? absl::StrCat("; line ", first_line_,
+                             " begins with #: comments ",
+                             "are to be removed, or the file named .conllu")
+          : num_columns_ == 1 ? kTextsHint
+                              : "");
     }
     if (absl::StripAsciiWhitespace(columns[*word_]).empty()) {
       return InvalidArgument(path_, ":", number,
@@ -143,15 +159,40 @@ class ConllReader {
   }
 
  private:
+  // Index of the column of labels; nothing in a file without labels.
+  std::optional<size_t> LabelColumn(size_t columns) const {
+    const auto label = IndexOfColumn(options_.label_column, columns);
+    return label == IndexOfColumn(options_.word_column, columns) ||
+                   label == IndexOfColumn(options_.document_column, columns)
+               ? std::nullopt
+               : label;
+  }
+
+  // Returns true for a comment, and notes that the file has some. Outside of
+  // CoNLL-U "#" may be a word, too: a line that may be one is no comment, and
+  // no line is if no comment stands before all words.
+  bool TakeIfComment(absl::string_view line,
+                     const std::vector<std::string>& columns) {
+    if (is_conllu_) {
+      return absl::StartsWith(line, "#");
+    }
+    if (!MayBeComment(line)) {
+      return false;
+    }
+    const std::optional<size_t> label = LabelColumn(columns.size());
+    const bool has_words = num_columns_ > 0;
+    const bool may_be_word = (!has_words || columns.size() == num_columns_) &&
+                             (!label.has_value() || IsLabel(columns[*label]));
+    has_comments_ = has_comments_ || (!has_words && !may_be_word);
+    return has_comments_ && !may_be_word;
+  }
+
   absl::Status FindColumns(size_t columns, int64_t number) {
     num_columns_ = columns;
     first_line_ = number;
     word_ = IndexOfColumn(options_.word_column, columns);
-    label_ = IndexOfColumn(options_.label_column, columns);
+    label_ = LabelColumn(columns);
     document_ = IndexOfColumn(options_.document_column, columns);
-    if (label_ == word_ || label_ == document_) {
-      label_.reset();  // a file without labels
-    }
     const auto missing = [&](const char* field, int64_t column) {
       return InvalidArgument(path_, ":", number, " should have column ", column,
                              " (tokens.", field, "), but has ",
@@ -179,8 +220,7 @@ class ConllReader {
   // "_" for none: the words of a line of text are columns, too. Last columns of
   // CoNLL-U are of many kinds.
   absl::Status CheckLabel(const std::vector<std::string>& columns) const {
-    if (!label_.has_value() || is_conllu_ || columns[*label_] == "_" ||
-        TagMistake("O", columns[*label_], TagReading::kConlleval).empty()) {
+    if (!label_.has_value() || is_conllu_ || IsLabel(columns[*label_])) {
       return absl::OkStatus();
     }
     return InvalidArgument(
@@ -221,9 +261,12 @@ class ConllReader {
   // Columns and number of the first line; 0 before it.
   size_t num_columns_ = 0;
   int64_t first_line_ = 0;
+  // True if that line may be meant as a comment.
+  bool begins_with_hash_ = false;
   std::optional<size_t> word_;
   std::optional<size_t> label_;
   std::optional<size_t> document_;
+  bool has_comments_ = false;  // one stood before all words
   bool has_starts_ = false;
   bool in_document_ = false;
   bool in_sentence_ = false;

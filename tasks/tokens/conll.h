@@ -2,7 +2,6 @@
 #define ETC_TASKS_TOKENS_CONLL_H_
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,7 +31,10 @@ inline constexpr char kConllLinesField[] = "\nlines";
 // `options.document_column`, or begin with a line whose word is -DOCSTART-; in
 // a file without either each sentence is one. In .conllu files comments ("#
 // sent_id = 1"), ranges of words and empty nodes (whose first column is "1-2"
-// or "8.1", unless that is the word) are left out.
+// or "8.1", unless that is the word) are left out. In others, lines that begin
+// with "# " or "#" and a tab are comments if one of them stands before all
+// words, those aside that have a word's columns and a label, or before all
+// words no column of labels.
 //   kInvalidArgument    a line with more or fewer columns than the first one,
 //                       or that is not UTF-8; no column of words or documents,
 //                       or one column for both; the first word has neither a

@@ -4,8 +4,9 @@
 #include <cstddef>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "base/counted.h"
+#include "base/json_reader.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "tasks/inputs/text_input.h"
@@ -34,7 +35,10 @@ bool IsSpaceAt(int64_t at, const TokensLayout& layout) {
 absl::Status CheckSpans(const TokensLayout& layout,
                         const std::vector<TokensSpan>& spans,
                         const std::vector<std::string>& labels,
-                        const std::string& prefix) {
+                        const std::string& where) {
+  const auto place = [&](size_t i) {
+    return PlaceOfField(where, absl::StrCat("spans[", i, "]"));
+  };
   const absl::string_view text = layout.text;
   const std::vector<int64_t> bytes = BytesOfCodePoints(text);
   const auto length = static_cast<int64_t>(bytes.size()) - 1;
@@ -42,11 +46,12 @@ absl::Status CheckSpans(const TokensLayout& layout,
   for (size_t i = 0; i < spans.size(); ++i) {
     in_order[i] = i;
     const TokensSpan& span = spans[i];
-    const std::string name = absl::StrCat(prefix, "spans[", i, "]");
+    const std::string name = place(i);
     if (span.start < 0 || span.end > length || span.start >= span.end) {
       return InvalidArgument(name, " should be a part of the text, which has ",
-                             length, " characters, but is from ", span.start,
-                             " to ", span.end);
+                             Counted(length, "character"), " (",
+                             Counted(static_cast<int64_t>(text.size()), "byte"),
+                             "), but is from ", span.start, " to ", span.end);
     }
     if (IsSpaceAt(bytes[static_cast<size_t>(span.start)], layout) ||
         IsSpaceAt(bytes[static_cast<size_t>(span.end - 1)], layout)) {
@@ -70,10 +75,9 @@ absl::Status CheckSpans(const TokensLayout& layout,
     const TokensSpan& before = spans[in_order[i - 1]];
     const TokensSpan& span = spans[in_order[i]];
     if (span.start < before.end) {
-      return InvalidArgument(prefix, "spans[", in_order[i], "], from ",
-                             span.start, " to ", span.end, ", overlaps spans[",
-                             in_order[i - 1], "], from ", before.start, " to ",
-                             before.end);
+      return InvalidArgument(place(in_order[i]), ", from ", span.start, " to ",
+                             span.end, ", overlaps spans[", in_order[i - 1],
+                             "], from ", before.start, " to ", before.end);
     }
   }
   return absl::OkStatus();
@@ -91,9 +95,7 @@ std::vector<int64_t> ClassesOf(const TokensExample& example,
   size_t next = 0;
   bool has_begun = false;
   for (const TokensUnit& unit : example.units) {
-    const int64_t begin =
-        example.words[static_cast<size_t>(unit.first_word)].begin;
-    const int64_t end = example.words[static_cast<size_t>(unit.last_word)].end;
+    const auto [begin, end] = example.BytesOf(unit);
     while (next < spans.size() &&
            bytes[static_cast<size_t>(spans[next].end)] <= begin) {
       ++next;
@@ -125,20 +127,17 @@ int64_t TokensExample::TaskBytes() const {
 
 absl::Status Tokens::CheckRecord(const Record& record,
                                  const std::string& where) const {
-  // "train.jsonl: record 17.spans[0]", but "train.conll:17: spans[0]"
-  const std::string prefix =
-      absl::StrCat(where, where.find(": ") == std::string::npos ? ": " : ".");
   const TokensLayout layout = record.sentences.empty()
                                   ? TokensLayout{.text = record.text}
                                   : LayOutWords(record.sentences);
   const std::string& text = layout.text;
   if (FindTokensWords(text).empty()) {
-    return InvalidArgument(prefix,
-                           record.sentences.empty() ? "text" : "sentences",
-                           " should have a word, but has none");
+    return InvalidArgument(
+        PlaceOfField(where, record.sentences.empty() ? "text" : "sentences"),
+        " should have a word, but has none");
   }
   return record.spans.has_value()
-             ? CheckSpans(layout, *record.spans, options().labels, prefix)
+             ? CheckSpans(layout, *record.spans, options().labels, where)
              : absl::OkStatus();
 }
 
@@ -163,10 +162,16 @@ Tokens::ExamplesOr Tokens::MakeExamples(Record record,
   }
   SplitText split;
   AppendText(example->text, tokenizer(), input, &split);
+  const int64_t room_for_pieces =
+      RoomForPieces(input, options().marks, /*two_texts=*/false);
+  if (static_cast<int64_t>(split.tokens.size()) > room_for_pieces) {
+    example->cut_at =
+        CodePointAt(split.tokens[static_cast<size_t>(room_for_pieces)].begin,
+                    BytesOfCodePoints(example->text));
+  }
   std::vector<Token> none;
   example->dropped_pieces =
-      CutLongerText(RoomForPieces(input, options().marks, /*two_texts=*/false),
-                    &split.tokens, &none);
+      CutLongerText(room_for_pieces, &split.tokens, &none);
   example->units = FindTokensUnits(example->text, example->words, split.tokens);
   example->has_answer = record.spans.has_value();
   if (example->has_answer) {

@@ -1,7 +1,9 @@
 #ifndef ETC_TASKS_TOKENS_EXAMPLE_H_
 #define ETC_TASKS_TOKENS_EXAMPLE_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,8 +31,16 @@ struct TokensExample : Example {
   // All spans, of the part that is cut off too.
   std::vector<TokensSpan> gold;
   int64_t dropped_pieces = 0;
+  // The code point at which the first of them begins, if there is one.
+  std::optional<int64_t> cut_at;
   // Sentences in the input without a global token of their own.
   int64_t dropped_sentences = 0;
+
+  // Those of a unit's words, the first to the last.
+  ByteRange BytesOf(const TokensUnit& unit) const {
+    return {words[static_cast<size_t>(unit.first_word)].begin,
+            words[static_cast<size_t>(unit.last_word)].end};
+  }
 
   // Position of a unit's first piece among the tokens of the text.
   static int64_t PositionOf(const TokensUnit& unit) { return 1 + unit.piece; }

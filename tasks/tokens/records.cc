@@ -17,6 +17,7 @@
 #include "base/utf8.h"
 #include "tasks/data/id_places.h"
 #include "tasks/task/official_json.h"
+#include "tasks/text/unicode.h"
 #include "tasks/tokens/conll.h"
 #include "tasks/tokens/task.h"
 #include "tasks/tokens/words.h"
@@ -198,11 +199,87 @@ void ReadSplitText(JsonObjectReader& reader, const TokensOptions& options,
   record->spans = std::move(spans);
 }
 
+// The byte of each UTF-16 unit of a text, and behind the last one its size.
+std::vector<int64_t> BytesOfUtf16Units(absl::string_view text) {
+  std::vector<int64_t> bytes;
+  const auto size = static_cast<int64_t>(text.size());
+  for (int64_t at = 0; at < size;) {
+    const int64_t begin = at;
+    const bool has_two = NextCodePoint(text, &at) > 0xFFFF;
+    bytes.insert(bytes.end(), size_t{has_two ? 2U : 1U}, begin);
+  }
+  bytes.push_back(size);
+  return bytes;
+}
+
+// The part of a text from unit `span.start` to `span.end`, given the byte of
+// each unit; nothing where there is none.
+std::optional<absl::string_view> PartOfText(absl::string_view text,
+                                            const TokensSpan& span,
+                                            absl::Span<const int64_t> bytes) {
+  if (span.start < 0 || span.end < span.start ||
+      span.end >= static_cast<int64_t>(bytes.size())) {
+    return std::nullopt;
+  }
+  const int64_t begin = bytes[static_cast<size_t>(span.start)];
+  const int64_t end = bytes[static_cast<size_t>(span.end)];
+  return text.substr(static_cast<size_t>(begin),
+                     static_cast<size_t>(end - begin));
+}
+
+// The end of a message about a span that `part` is not at.
+std::string HintOfUnits(absl::string_view text, const TokensSpan& span,
+                        absl::string_view part) {
+  std::vector<int64_t> bytes(text.size() + 1);
+  absl::c_iota(bytes, int64_t{0});
+  constexpr char kHint[] = "; start and end should count code points";
+  return absl::StrCat(
+      kHint, PartOfText(text, span, bytes) == part ? ", but count bytes"
+             : PartOfText(text, span, BytesOfUtf16Units(text)) == part
+                 ? ", but count UTF-16 units"
+                 : "");
+}
+
+// The field "text" of a span; null where it has none.
+const std::string* TextOfSpan(const json& span) {
+  const auto found = span.find("text");
+  return found == span.end() ? nullptr : found->get_ptr<const std::string*>();
+}
+
+// Compares the field "text" of spans, where they have it, with their parts of
+// the record's text. Spans outside of it are CheckRecord's.
+void CompareSpanTexts(JsonObjectReader& reader, const TokensRecord& record,
+                      const std::vector<TokensSpan>& spans) {
+  const json& given = *reader.Given("spans");
+  if (absl::c_none_of(given, TextOfSpan)) {
+    return;  // as in most data: nothing is to be laid out
+  }
+  const std::string text = record.sentences.empty()
+                               ? record.text
+                               : LayOutWords(record.sentences).text;
+  const std::vector<int64_t> bytes = BytesOfCodePoints(text);
+  for (size_t i = 0; i < spans.size(); ++i) {
+    const TokensSpan& span = spans[i];
+    const std::string* const expected = TextOfSpan(given[i]);
+    const auto part = PartOfText(text, span, bytes);
+    if (expected != nullptr && part.has_value() && *part != *expected) {
+      reader.Fail(
+          absl::StrCat("spans[", i, "].text"),
+          absl::StrCat("is ", QuotedName(*expected), ", but characters ",
+                       span.start, " to ", span.end, " are ", QuotedName(*part),
+                       HintOfUnits(text, span, *expected)));
+    }
+  }
+}
+
 // Reads the spans, which may stand beside tags if they are the same: lines of
 // predictions have both.
 void ReadSpansOrCompare(JsonObjectReader& reader, TokensRecord* record) {
   std::optional<std::vector<TokensSpan>> spans;
   ReadTokensSpans(reader, &spans);
+  if (reader.ok() && spans.has_value()) {
+    CompareSpanTexts(reader, *record, *spans);
+  }
   if (!record->spans.has_value()) {
     record->spans = std::move(spans);
     return;

@@ -10,6 +10,23 @@ namespace {
 
 constexpr absl::string_view kIob2Prefixes = "BI";
 constexpr absl::string_view kAllPrefixes = "BIES";
+// The prefixes of all schemes, those of BILOU among them.
+constexpr absl::string_view kKnownPrefixes = "BIESLU";
+
+bool HasPrefixOf(absl::string_view prefixes, absl::string_view tag) {
+  return tag.size() >= 3 && tag[1] == '-' &&
+         prefixes.find(tag[0]) != absl::string_view::npos;
+}
+
+// The end of a message about a tag of another scheme than that which is read.
+absl::string_view HintOfScheme(absl::string_view tag) {
+  return HasPrefixOf(kAllPrefixes, tag)
+             ? "; tokens.tags \"conlleval\" and \"strict_iobes\" read IOBES"
+         : HasPrefixOf(kKnownPrefixes, tag)
+             ? "; of BILOU, \"L-\" should be written as \"E-\" and \"U-\" as "
+               "\"S-\", which tokens.tags \"conlleval\" reads"
+             : "";
+}
 
 // conlleval's endOfChunk, between two tags.
 bool EndsSpan(const TagParts& previous, const TagParts& tag) {
@@ -67,6 +84,10 @@ TagParts PartsOfTag(absl::string_view tag) {
                         : TagParts{.prefix = tag[0], .label = tag.substr(2)};
 }
 
+bool LooksLikeTag(absl::string_view text) {
+  return text == "O" || HasPrefixOf(kKnownPrefixes, text);
+}
+
 bool IsStrict(TagReading reading) {
   return reading == TagReading::kStrictIob2 ||
          reading == TagReading::kStrictIobes;
@@ -80,12 +101,11 @@ std::string TagMistake(absl::string_view previous, absl::string_view tag,
   const bool is_iob2 = reading == TagReading::kIob2;
   const bool has_two = is_iob2 || reading == TagReading::kStrictIob2;
   const absl::string_view prefixes = has_two ? kIob2Prefixes : kAllPrefixes;
-  if (tag.size() < 3 || tag[1] != '-' ||
-      prefixes.find(tag[0]) == absl::string_view::npos) {
+  if (!HasPrefixOf(prefixes, tag)) {
     return absl::StrCat(
         " should be \"O\", or ",
         has_two ? "\"B-\" or \"I-\"" : "\"B-\", \"I-\", \"E-\" or \"S-\"",
-        " and a label, but is ", QuotedName(tag));
+        " and a label, but is ", QuotedName(tag), HintOfScheme(tag));
   }
   const TagParts parts = PartsOfTag(tag);
   const TagParts before = PartsOfTag(previous);

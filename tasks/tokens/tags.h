@@ -47,6 +47,10 @@ struct TagParts {
 };
 TagParts PartsOfTag(absl::string_view tag);
 
+// Returns true for "O" and the tags of all schemes, also those that are read by
+// no TagReading ("U-PER" of BILOU).
+bool LooksLikeTag(absl::string_view text);
+
 // The mistake of a tag behind `previous`, "O" at the beginning of a sentence,
 // as the end of a message that begins with the place of the tag (" should be
 // ..."); empty: there is none.

@@ -34,7 +34,7 @@ struct TokensLogits {
 };
 
 // Reads the field "spans", a list of objects with `start`, `end` and `label`;
-// absent or null: none. Their other fields are ignored.
+// absent or null: none. Their other fields are not read.
 void ReadTokensSpans(JsonObjectReader& reader,
                      std::optional<std::vector<TokensSpan>>* spans);
 
@@ -81,8 +81,9 @@ class Tokens final
   absl::StatusOr<std::vector<FileRecord>> ReadFile(
       const std::string& path, const RecordLimits& limits) const override;
   // Reads {"text": ..., "spans": [...]} or {"sentences": ..., "tags": ...}, not
-  // both; spans beside tags should be those of the tags. Mistakes in tags are
-  // noted with their line, if they are of CoNLL.
+  // both; spans beside tags should be those of the tags, and the "text" of a
+  // span, if it is there, that part of the text. Mistakes in tags are noted
+  // with their line, if they are of CoNLL.
   void ReadRecord(JsonObjectReader& reader, Record* record) const override;
   std::vector<std::string> AnswerFields() const override {
     return {"spans", "tags"};
@@ -97,7 +98,9 @@ class Tokens final
   absl::Status CheckRecord(const Record& record,
                            const std::string& where) const override;
   // Lines for people: of each set the number of documents, words and spans, and
-  // the labels; and warnings of labels that no training document has.
+  // the labels; and warnings of spans that no prediction is equal to, as they
+  // lie behind the cut or do not end where units do, and of labels that no
+  // training document has. With tokenizer().
   std::vector<std::string> DescribeRecords(
       const std::vector<FileRecord>& train,
       const std::vector<FileRecord>& dev) const override;
@@ -105,7 +108,7 @@ class Tokens final
   ExamplesOr MakeExamples(Record record,
                           const std::string& where) const override;
   std::vector<TruncatedPart> Truncated(const Example& example) const override {
-    return PartsOf({{"pieces", example.dropped_pieces}});
+    return PartsOf({{"pieces", example.dropped_pieces, example.cut_at}});
   }
   std::vector<GlobalTokenName> GlobalTokenNames() const override {
     return GlobalTokensOfTexts(options().input.has_long_tokens);

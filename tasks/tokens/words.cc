@@ -13,6 +13,25 @@ namespace {
 
 enum class CharacterKind { kSpace, kMark, kLetter, kAlone };
 
+int32_t ClusterBreakOf(CodePoint c) {
+  return u_getIntPropertyValue(c, UCHAR_GRAPHEME_CLUSTER_BREAK);
+}
+
+// Returns true for combining marks, and for joiners, emoji modifiers and tags,
+// which belong to the character before them as well.
+bool IsMark(CodePoint c) {
+  const int32_t cluster_break = ClusterBreakOf(c);
+  return (U_GET_GC_MASK(c) & U_GC_M_MASK) != 0 ||
+         cluster_break == U_GCB_EXTEND || cluster_break == U_GCB_ZWJ;
+}
+
+// Returns true for category S without modifiers (Sk), such as the acute accent
+// in the place of an apostrophe.
+bool IsSymbol(CodePoint c) {
+  constexpr uint32_t kSymbols = U_GC_S_MASK & ~U_GC_SK_MASK;
+  return (U_GET_GC_MASK(c) & kSymbols) != 0;
+}
+
 // Scripts without blanks, whose words are not known here.
 bool HasNoBlanks(CodePoint c) {
   if (u_getIntPropertyValue(c, UCHAR_LINE_BREAK) == U_LB_COMPLEX_CONTEXT) {
@@ -30,13 +49,36 @@ CharacterKind KindOf(CodePoint c) {
   if (IsBertSpace(c) || u_isUWhiteSpace(c) != 0) {
     return CharacterKind::kSpace;
   }
-  if ((U_GET_GC_MASK(c) & U_GC_M_MASK) != 0) {
+  if (IsMark(c)) {
     return CharacterKind::kMark;
   }
-  return IsBertPunctuation(c) || IsBertIdeograph(c) || HasNoBlanks(c)
+  return IsBertPunctuation(c) || IsSymbol(c) || IsBertIdeograph(c) ||
+                 HasNoBlanks(c)
              ? CharacterKind::kAlone
              : CharacterKind::kLetter;
 }
+
+// The characters of a text one by one, to find emojis of several: those that
+// zero width joiners join (family), and flags, which are two regional
+// indicators (rules GB11 to GB13 of Unicode Standard Annex 29).
+class EmojiReader {
+ public:
+  // Returns true if `c` goes on with the emoji that may be before it.
+  bool GoesOn(CodePoint c) {
+    const int32_t cluster_break = c < 0 ? U_GCB_OTHER : ClusterBreakOf(c);
+    const bool is_indicator = cluster_break == U_GCB_REGIONAL_INDICATOR;
+    const bool goes_on =
+        (is_indicator && is_half_flag_) ||
+        (is_joined_ && u_hasBinaryProperty(c, UCHAR_EXTENDED_PICTOGRAPHIC));
+    is_half_flag_ = is_indicator && !is_half_flag_;
+    is_joined_ = cluster_break == U_GCB_ZWJ;
+    return goes_on;
+  }
+
+ private:
+  bool is_half_flag_ = false;  // behind the first of two regional indicators
+  bool is_joined_ = false;     // behind a zero width joiner
+};
 
 // Index of the word that byte `byte` is in or behind, -1 before the first.
 int64_t WordAt(int64_t byte, absl::Span<const ByteRange> words) {
@@ -51,18 +93,23 @@ int64_t WordAt(int64_t byte, absl::Span<const ByteRange> words) {
 std::vector<ByteRange> FindTokensWords(absl::string_view text) {
   std::vector<ByteRange> words;
   CharacterKind previous = CharacterKind::kSpace;
+  EmojiReader emojis;
   const auto size = static_cast<int64_t>(text.size());
   for (int64_t at = 0; at < size;) {
     const int64_t begin = at;
-    const CharacterKind kind = KindOf(NextCodePoint(text, &at));
+    const CodePoint c = NextCodePoint(text, &at);
+    const CharacterKind kind = KindOf(c);
+    const bool is_rest_of_emoji = emojis.GoesOn(c);
     if (kind == CharacterKind::kSpace) {
       previous = kind;
       continue;
     }
-    const bool goes_on =
-        previous != CharacterKind::kSpace &&
-        (kind == CharacterKind::kMark || (kind == CharacterKind::kLetter &&
-                                          previous == CharacterKind::kLetter));
+    const bool goes_on = kind == CharacterKind::kMark
+                             ? previous != CharacterKind::kSpace
+                         : previous == CharacterKind::kAlone
+                             ? is_rest_of_emoji
+                             : kind == CharacterKind::kLetter &&
+                                   previous == CharacterKind::kLetter;
     if (goes_on) {
       words.back().end = at;
       continue;

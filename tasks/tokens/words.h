@@ -14,10 +14,11 @@
 namespace etc {
 
 // The words of a text that may be labelled: runs of characters between white
-// space, where punctuation, ideographs and the characters of scripts without
-// blanks (kana, Thai, Khmer, Lao, Burmese) are words by themselves, with the
-// combining marks behind them. So a span may end before a comma. Bytes that are
-// not UTF-8 are letters.
+// space, where punctuation, symbols (category S but Sk), ideographs and the
+// characters of scripts without blanks (kana, Thai, Khmer, Lao, Burmese) are
+// words by themselves, with the combining marks behind them. So a span may end
+// before a comma. An emoji of several characters, such as a flag, is one word.
+// Bytes that are not UTF-8 are letters.
 std::vector<ByteRange> FindTokensWords(absl::string_view text);
 
 // A text that is split already: blanks between words, line feeds between

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <memory>
 #include <utility>
 #include <vector>
 
@@ -20,7 +19,6 @@
 #include "base/device_time.h"
 #include "base/linear.h"
 #include "base/out_of_memory.h"
-#include "base/status_macros.h"
 #include "etc/encoder_layer.h"
 #include "etc/model.h"
 #include "tasks/train/device.h"

@@ -3,15 +3,14 @@
 #include <torch/types.h>
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/directory.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
+#include "base/threads.h"
 #include "tasks/config/run_files.h"
 #include "tasks/data/example_source.h"
 #include "tasks/data/loader.h"
@@ -42,7 +41,7 @@ absl::Status CheckDirectories(const FinetuneConfig& config,
   ETC_RETURN_IF_ERROR(CheckSummary(config.output));
   for (const int64_t seed : config.train.seeds) {
     const std::string directory = SeedDirectory(config.output, seed);
-    ETC_RETURN_IF_ERROR(CheckRunDirectory(directory, EarlierRunOf(options)));
+    ETC_RETURN_IF_ERROR(CheckRunDirectory(directory, options.earlier));
     ETC_RETURN_IF_ERROR(CheckWritableDirectory(directory));
   }
   return absl::OkStatus();
@@ -66,17 +65,27 @@ class Trial {
  public:
   Trial(const RunOptions& run, DryRun* result) : run_(run), result_(result) {}
 
-  // Makes the model with its first weights, and its optimizer.
-  absl::Status MakeModel();
-  // Computes a micro-batch of the first update.
-  absl::Status TryMicroBatch();
+  // Makes the model, and computes a micro-batch of the first update.
+  absl::Status Run();
   TrainableModel* model() { return made_.files.model.get(); }
 
  private:
+  // Makes the model with its first weights, and its optimizer.
+  absl::Status MakeModel();
+  absl::Status TryMicroBatch();
+
   const RunOptions& run_;
   DryRun* const result_;
   ModelToTrain made_;
 };
+
+absl::Status Trial::Run() {
+  ETC_RETURN_IF_ERROR(
+      NamingOutOfMemory([] { return "making the model and its optimizer"; },
+                        [&] { return MakeModel(); }));
+  return NamingOutOfMemory([] { return "trying a micro-batch"; },
+                           [&] { return TryMicroBatch(); });
+}
 
 absl::Status Trial::MakeModel() {
   ETC_ASSIGN_OR_RETURN(made_, MakeModelToTrain(run_));
@@ -178,6 +187,10 @@ void SetSizes(const FinetuneConfig& config, const Task& task,
                                          model_task->ActivationBytes());
   result->num_parameters = parameters.trained;
   result->step_bytes = memory.without_cache();
+  if (model_task == nullptr && result->num_dev_records > 0) {
+    result->evaluation_bytes =
+        EstimateEvaluationMemory(config, parameters).without_cache();
+  }
   result->cache_bytes = memory.cache;
   result->checkpoint_bytes =
       EstimateCheckpoints(config, parameters,
@@ -185,21 +198,12 @@ void SetSizes(const FinetuneConfig& config, const Task& task,
           .all;
 }
 
-// The most evaluations of a run.
-int64_t CountEvaluations(const RunPlan& plan) {
-  const int64_t regular =
-      plan.evaluate_every > 0
-          ? (plan.num_steps + plan.evaluate_every - 1) / plan.evaluate_every
-          : 1;
-  return regular + (plan.evaluate_at_start ? 1 : 0);
-}
-
 }  // namespace
 
 absl::StatusOr<DryRun> TryFinetune(const FinetuneConfig& config,
                                    const Task& task,
                                    const FinetuneOptions& options) {
-  if (options.resume) {
+  if (Resumes(options.earlier)) {
     return absl::InvalidArgumentError("a dry run resumes no run");
   }
   const RunContext& context = options.context;
@@ -212,7 +216,8 @@ absl::StatusOr<DryRun> TryFinetune(const FinetuneConfig& config,
                        CheckRuns(config, task, data.get(), options));
   const torch::Device device = checked.device.device;
   const CurrentDevice current(device);
-  ETC_RETURN_IF_ERROR(SetThreads(config.train.threads).status());
+  ETC_RETURN_IF_ERROR(
+      SetThreads(config.train.threads, "train.threads").status());
   ETC_ASSIGN_OR_RETURN(const RunFiles files,
                        FindRunFiles(config, OpeningListener(context),
                                     DataGroupOf(context.group)));
@@ -242,13 +247,10 @@ absl::StatusOr<DryRun> TryFinetune(const FinetuneConfig& config,
       .context = context};
   ETC_RETURN_IF_ERROR(CheckSameRun(run));
   Trial trial(run, &result);
-  ETC_RETURN_IF_ERROR(
-      NamingOutOfMemory([] { return "making the model and its optimizer"; },
-                        [&] { return trial.MakeModel(); }));
-  ETC_RETURN_IF_ERROR(NamingOutOfMemory([] { return "trying a micro-batch"; },
-                                        [&] { return trial.TryMicroBatch(); }));
+  ETC_RETURN_IF_ERROR(trial.Run());
   if (data->dev->size() > 0) {
-    result.num_evaluations = CountEvaluations(plan);
+    result.num_evaluations =
+        EvaluationsFrom(plan, /*step=*/1) + (plan.evaluate_at_start ? 1 : 0);
     ETC_RETURN_IF_ERROR(
         TryEvaluation(config, task, *data, context, trial.model(), &result));
   }

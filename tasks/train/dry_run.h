@@ -36,9 +36,12 @@ struct DryRun {
   int64_t evaluated_examples = 0;
   double evaluation_seconds = 0;
   // Estimates for the whole run: seconds of all seeds if all batches were like
-  // these, and bytes that updates take on the CPU, and cached examples besides.
+  // these, and bytes that updates and evaluations take on the CPU, and cached
+  // examples besides. Those of evaluations are 0 without data to evaluate on,
+  // and for an encoder-decoder.
   double total_seconds = 0;
   double step_bytes = 0;
+  double evaluation_bytes = 0;
   double cache_bytes = 0;
   // The most that the checkpoints of all seeds take on disk.
   double checkpoint_bytes = 0;
@@ -49,7 +52,7 @@ struct DryRun {
 // the model with its first weights, computes one micro-batch forward and
 // backward and one evaluation batch. Writes nothing, makes no directory and
 // takes no lock. A collective operation.
-//   kInvalidArgument  it would go on from a checkpoint (`resume`)
+//   kInvalidArgument  it would go on from a checkpoint (Resumes)
 // Errors also as of FinetuneClaimed.
 absl::StatusOr<DryRun> TryFinetune(const FinetuneConfig& config,
                                    const Task& task,

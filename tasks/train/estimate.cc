@@ -31,7 +31,7 @@ constexpr double kRounded = 2;  // bfloat16
 // Measured.
 constexpr double kProgramBesideLibraries = 30e6;
 
-// The parts that do not depend on the model's layers.
+// The parts that do not depend on activations.
 StepMemory MemoryOfParameters(const FinetuneConfig& config,
                               const TrainedCounts& parameters,
                               StepBackend backend) {
@@ -44,6 +44,17 @@ StepMemory MemoryOfParameters(const FinetuneConfig& config,
     memory.cache = 1e6 * static_cast<double>(config.data.cache_megabytes);
   }
   return memory;
+}
+
+// Bytes of the copies of an encoder's weights in bfloat16.
+double RoundedWeightBytes(const FinetuneConfig& config,
+                          const StepOptions& options) {
+  if (options.backend != StepBackend::kCpu ||
+      options.precision != LinearPrecision::kBfloat16) {
+    return 0;
+  }
+  const ParameterCounts counts = CountParameters(config.model);
+  return kRounded * static_cast<double>(counts.attention + counts.feed_forward);
 }
 
 }  // namespace
@@ -90,12 +101,36 @@ StepMemory EstimateStepMemory(const FinetuneConfig& config,
                       counts.token_embedding}});
   memory.table_gradients = 2 * table.gradient_bytes();
   memory.activations = EstimateActivations(config.model, shape, options);
-  if (backend == StepBackend::kCpu &&
-      options.precision == LinearPrecision::kBfloat16) {
-    memory.rounded_weights =
-        kRounded * static_cast<double>(counts.attention + counts.feed_forward);
-  }
+  memory.rounded_weights = RoundedWeightBytes(config, options);
   return memory;
+}
+
+StepMemory EstimateEvaluationMemory(const FinetuneConfig& config,
+                                    const TrainedCounts& parameters,
+                                    StepBackend backend) {
+  StepShape shape = LargestMicroBatch(config);
+  shape.batch = config.train.evaluation_batch_size;
+  StepMemory memory = MemoryOfParameters(config, parameters, backend);
+  const StepOptions options = StepOptionsOf(config, backend);
+  memory.rounded_weights = RoundedWeightBytes(config, options);
+  memory.activations = EstimateForwardActivations(config.model, shape, options);
+  return memory;
+}
+
+int64_t EvaluationBatchWithin(double limit, const FinetuneConfig& config,
+                              const TrainedCounts& parameters,
+                              StepBackend backend) {
+  FinetuneConfig fewer = config;
+  int64_t& batch = fewer.train.evaluation_batch_size;
+  int64_t fits = 0;
+  int64_t too_many = batch + 1;
+  while (too_many - fits > 1) {
+    batch = fits + (too_many - fits) / 2;
+    const StepMemory memory =
+        EstimateEvaluationMemory(fewer, parameters, backend);
+    (memory.without_cache() <= limit ? fits : too_many) = batch;
+  }
+  return fits;
 }
 
 StepMemory EstimateEncoderDecoderMemory(const FinetuneConfig& config,

@@ -105,8 +105,21 @@ StepMemory EstimateStepMemory(const FinetuneConfig& config,
                               const StepShape& shape,
                               StepBackend backend = StepBackend::kCpu);
 
-// The same of an encoder-decoder on the CPU, about, if the activations of a
-// micro-batch take `activation_bytes`.
+// The same while a run evaluates, between two updates, whose gradients are
+// still there: examples as large as the configuration allows,
+// train.evaluation_batch_size at a time.
+StepMemory EstimateEvaluationMemory(const FinetuneConfig& config,
+                                    const TrainedCounts& parameters,
+                                    StepBackend backend = StepBackend::kCpu);
+
+// The most examples at a time, up to train.evaluation_batch_size, with which an
+// evaluation takes at most `limit` bytes, cached examples not counted; 0: none.
+int64_t EvaluationBatchWithin(double limit, const FinetuneConfig& config,
+                              const TrainedCounts& parameters,
+                              StepBackend backend = StepBackend::kCpu);
+
+// The same as EstimateStepMemory of an encoder-decoder on the CPU, about, if
+// the activations of a micro-batch take `activation_bytes`.
 StepMemory EstimateEncoderDecoderMemory(const FinetuneConfig& config,
                                         const TrainedCounts& parameters,
                                         double activation_bytes);

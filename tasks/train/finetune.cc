@@ -12,14 +12,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/counted.h"
-#include "base/cpu_limit.h"
 #include "base/directory.h"
 #include "base/file.h"
 #include "base/memory_limit.h"
 #include "base/out_of_memory.h"
-#include "base/parallel_tasks.h"
 #include "base/status_macros.h"
-#include "base/thread_check.h"
+#include "base/threads.h"
 #include "etc/residual_choice.h"
 #include "tasks/config/run_files.h"
 #include "tasks/config/run_settings.h"
@@ -164,12 +162,17 @@ std::string RecordsWarning(const FinetuneConfig& config, const Task& task,
 
 absl::Status DescribeData(const FinetuneConfig& config, const Task& task,
                           const RunData& data, const RunContext& context) {
-  ETC_ASSIGN_OR_RETURN(
-      const std::vector<std::string> described,
-      task.DescribeData(*data.train_records, *data.dev_records));
-  for (const std::string& line : described) {
-    context.Message(line);
-  }
+  // Parses all records of some tasks, for lines that rank 0 alone shows; the
+  // others wait, at most train.timeout_s.
+  ETC_RETURN_IF_ERROR(OnRankZero(context.group, [&]() -> absl::Status {
+    ETC_ASSIGN_OR_RETURN(
+        const std::vector<std::string> described,
+        task.DescribeData(*data.train_records, *data.dev_records));
+    for (const std::string& line : described) {
+      context.Message(line);
+    }
+    return absl::OkStatus();
+  }));
   std::string warning =
       ExamplesWarning(config, EpochExamples(task, *data.train, config));
   if (AsModelTask(task) == nullptr) {
@@ -245,6 +248,29 @@ std::string MemoryMessage(const FinetuneConfig& config, int64_t processes) {
                    update, 1e-9 * needed, 1e-9 * limit, MemoryPlanName(plan));
 }
 
+// The message before a run whose evaluations would not fit in memory with the
+// longest examples; empty: they do.
+std::string EvaluationMessage(const FinetuneConfig& config, int64_t processes) {
+  const TrainedCounts parameters = CountWithoutHead(config, processes);
+  const StepMemory memory = EstimateEvaluationMemory(config, parameters);
+  const double limit = MemoryLimit(config);
+  if (memory.total() <= limit) {
+    return "";
+  }
+  const bool caches = memory.cache > 0.05 * memory.total();
+  const int64_t fits =
+      EvaluationBatchWithin(limit - memory.cache, config, parameters);
+  return absl::StrFormat(
+      "an evaluation of %d long and %d global tokens, %d examples at a time, "
+      "takes %.1f GB, and may have %.1f GB: %s, if there are examples so long",
+      config.data.max_long_length, config.data.max_global_length,
+      config.train.evaluation_batch_size, 1e-9 * memory.total(), 1e-9 * limit,
+      fits > 0
+          ? absl::StrCat("set train.evaluation_batch_size=", fits)
+          : absl::StrCat("lower ", caches ? "data.cache_megabytes, " : "",
+                         "data.max_long_length or data.max_global_length"));
+}
+
 // Returns `status` of a run of so many processes, with advice if its memory was
 // too little.
 absl::Status WithAdvice(const absl::Status& status,
@@ -265,11 +291,13 @@ absl::Status WithAdvice(const absl::Status& status,
   const StepMemory memory =
       EstimateStepMemory(WithPlanOfLargest(config, parameters), parameters);
   return absl::ResourceExhaustedError(absl::StrFormat(
-      "%s; realetc estimate comes to %.1f GB for updates on the CPU%s; %slower "
+      "%s; realetc estimate comes to %.1f GB for updates and %.1f GB for "
+      "evaluations on the CPU%s; %slower "
       "train.micro_batch_size (now %d), data.max_long_length (%d), "
       "data.max_global_length (%d) or, for evaluations, "
       "train.evaluation_batch_size (%d)",
       status.message(), 1e-9 * memory.without_cache(),
+      1e-9 * EstimateEvaluationMemory(config, parameters).without_cache(),
       device.is_cpu()
           ? absl::StrFormat(" and %.1f GB for examples (data.cache_megabytes)",
                             1e-9 * memory.cache)
@@ -323,7 +351,7 @@ int64_t StepsLeft(const FinetuneConfig& config, const FinetuneOptions& options,
   int64_t left = 0;
   for (size_t i = first; i < seeds.size(); ++i) {
     int64_t done = 0;
-    if (options.resume) {
+    if (Resumes(options.earlier)) {
       const absl::StatusOr<CheckpointRecord> record = ReadCheckpointRecord(
           SeedDirectory(config.output, seeds[i]) + "/checkpoints");
       if (record.ok() && record->checkpoints.contains(record->last)) {
@@ -396,7 +424,7 @@ absl::StatusOr<RunResult> SeedRuns::TrainOne(const RunPlan& plan,
           },
       .main_metric = MainMetricOf(config.train, task.main_metric()),
       .directory = SeedDirectory(config.output, plan.seed),
-      .resume = options.resume,
+      .resume = Resumes(options.earlier),
       .lock = claims.Find(SeedDirectory(config.output, plan.seed)),
       .allow_changes = options.allow_changes,
       .output_settings = task.OutputSettings(),
@@ -406,7 +434,8 @@ absl::StatusOr<RunResult> SeedRuns::TrainOne(const RunPlan& plan,
   run.go_on = [&] { return WithdrawResult(OutputOf(config), plan.seed); };
   // The first one removes those of all seeds: one that is stopped can then be
   // resumed with all of them.
-  if (options.overwrite && plan.seed == config.train.seeds.front()) {
+  if (options.earlier == EarlierRun::kOverwrite &&
+      plan.seed == config.train.seeds.front()) {
     run.remove_earlier = [this] { return RemoveEarlier(); };
   }
   if (data.dev->size() > 0) {
@@ -465,36 +494,6 @@ absl::StatusOr<FinetuneResult> SeedRuns::Train(const RunFiles& files) const {
 
 }  // namespace
 
-absl::StatusOr<int64_t> SetThreads(int64_t threads, const std::string& field) {
-  constexpr int64_t kMostThreads = 1024;
-  if (threads < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(field, " should be at least 0, but is ", threads));
-  }
-  if (threads > kMostThreads) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        field, " should be at most ", kMostThreads, ", but is ", threads));
-  }
-  const int64_t wanted = threads > 0 ? threads : DefaultThreads();
-  // OpenMP starts wanted - 1 threads, and so does a pool of LibTorch's own,
-  // which at::set_num_threads fills.
-  if (const absl::Status start = CheckThreadsStart(2 * (wanted - 1));
-      !start.ok()) {
-    return absl::Status(
-        start.code(),
-        absl::StrCat(field, " is ", wanted,
-                     threads > 0
-                         ? ""
-                         : ", by OMP_NUM_THREADS or the cores of this process",
-                     ", for which ", start.message()));
-  }
-  at::set_num_threads(static_cast<int>(wanted));
-  const int64_t count = at::get_num_threads();
-  // OpenMP's start with the first loop: now, while they can.
-  ForEachTask(count, /*floats=*/1, [](int64_t, float*) {});
-  return count;
-}
-
 absl::Status AnnounceRuns(const FinetuneConfig& config, const Task& task,
                           const RunData& data, const RunDevice& device,
                           const RunContext& context) {
@@ -502,9 +501,13 @@ absl::Status AnnounceRuns(const FinetuneConfig& config, const Task& task,
   ETC_RETURN_IF_ERROR(DescribeData(config, task, data, context));
   context.Message(device.message);
   if (device.device.is_cpu() && !config.encoder_decoder.has_value()) {
-    if (const std::string message = MemoryMessage(config, context.processes());
-        !message.empty()) {
-      context.Message(message);
+    for (const std::string& message :
+         {MemoryMessage(config, context.processes()),
+          data.dev->size() > 0 ? EvaluationMessage(config, context.processes())
+                               : ""}) {
+      if (!message.empty()) {
+        context.Message(message);
+      }
     }
   }
   const CheckpointSpace disk = EstimateCheckpoints(
@@ -524,29 +527,14 @@ absl::Status CheckWithoutData(const FinetuneConfig& config,
     return absl::InvalidArgumentError(
         "output should be a directory, but is empty");
   }
-  if (options.resume && options.overwrite) {
-    return absl::InvalidArgumentError(
-        "a run is resumed or overwritten, not both");
-  }
   if (config.train.steps == 0 && config.init.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(config.source,
                      ": train.steps is 0, so that init should name weights, "
                      "but is empty"));
   }
-  // Runs of earlier versions, which did not refuse them, can go on.
-  const bool goes_on =
-      options.or_begin ? IsBegun(config.output) : options.resume;
-  if (!goes_on) {
-    ETC_RETURN_IF_ERROR(CheckSchedule(config));
-  }
+  ETC_RETURN_IF_ERROR(CheckSchedule(config));
   return CheckFieldNames(config, options.allow_changes);
-}
-
-EarlierRun EarlierRunOf(const FinetuneOptions& options) {
-  return options.resume      ? EarlierRun::kResume
-         : options.overwrite ? EarlierRun::kOverwrite
-                             : EarlierRun::kRefuse;
 }
 
 absl::StatusOr<RunClaims> ClaimRuns(const FinetuneConfig& config,
@@ -554,7 +542,7 @@ absl::StatusOr<RunClaims> ClaimRuns(const FinetuneConfig& config,
   RunClaims claims;
   ETC_RETURN_IF_ERROR(OnRankZero(options.context.group, [&]() -> absl::Status {
     ETC_ASSIGN_OR_RETURN(
-        claims, RunClaims::Take(config, {.earlier = EarlierRunOf(options),
+        claims, RunClaims::Take(config, {.earlier = options.earlier,
                                          .allow_changes = options.allow_changes,
                                          .stop = options.context.stop}));
     return absl::OkStatus();
@@ -569,7 +557,8 @@ absl::StatusOr<FinetuneResult> FinetuneClaimed(const FinetuneConfig& config,
   ETC_ASSIGN_OR_RETURN(const RunDevice device,
                        JoinDevice(config, options.context.group));
   const CurrentDevice current(device.device);
-  ETC_RETURN_IF_ERROR(SetThreads(config.train.threads).status());
+  ETC_RETURN_IF_ERROR(
+      SetThreads(config.train.threads, "train.threads").status());
   ETC_ASSIGN_OR_RETURN(const std::unique_ptr<RunData> data,
                        OpenRunData(config, task, options.context));
   SeedRuns runs = {.config = config,
@@ -606,7 +595,8 @@ absl::StatusOr<FinetuneResult> FinetuneChecked(const FinetuneConfig& config,
                                                const FinetuneOptions& options) {
   ETC_ASSIGN_OR_RETURN(const RunClaims claims, ClaimRuns(config, options));
   const CurrentDevice current(checked.device.device);
-  ETC_RETURN_IF_ERROR(SetThreads(config.train.threads).status());
+  ETC_RETURN_IF_ERROR(
+      SetThreads(config.train.threads, "train.threads").status());
   SeedRuns runs = {.config = config,
                    .task = task,
                    .data = *checked.data,

@@ -2,8 +2,6 @@
 #define ETC_TASKS_TRAIN_FINETUNE_H_
 
 #include <cstdint>
-#include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -18,18 +16,10 @@
 
 namespace etc {
 
-// Sets the CPU threads of LibTorch, and starts them; 0: as many as
-// OMP_NUM_THREADS says, by which launchers divide the cores, or as there are
-// cores. Returns how many it works with. `field` is their name in messages:
-// "train.threads", or "--threads" where that set them.
-//   kInvalidArgument    fewer than 0, or more than 1024
-//   kResourceExhausted  the system starts fewer
-absl::StatusOr<int64_t> SetThreads(int64_t threads,
-                                   const std::string& field = "train.threads");
-
 // Says about the runs of `config`, after SetThreads, what is known before the
-// first update: their data, with warnings, the device, and updates that may not
-// fit in memory, or checkpoints on disk. `config` is as of WithCacheOf.
+// first update: their data, with warnings, the device, and updates or
+// evaluations that may not fit in memory, or checkpoints on disk. `config` is
+// as of WithCacheOf. A collective operation.
 //   kInvalidArgument  errors of Task::DescribeData
 absl::Status AnnounceRuns(const FinetuneConfig& config, const Task& task,
                           const RunData& data, const RunDevice& device,
@@ -39,9 +29,6 @@ absl::Status AnnounceRuns(const FinetuneConfig& config, const Task& task,
 // others may not have the directory.
 absl::Status CheckWithoutData(const FinetuneConfig& config,
                               const FinetuneOptions& options);
-
-// Fate of runs that are in the directories already.
-EarlierRun EarlierRunOf(const FinetuneOptions& options);
 
 // Claims the directories of all seeds, on rank 0.
 //   kFailedPrecondition, kAlreadyExists, kUnavailable  as of RunClaims::Take

@@ -132,15 +132,8 @@ absl::StatusOr<FinetuneConfig> ReadTaskModelConfig(
                                                       : "etc_config.json")}};
     if (translates) {
       json.erase("residual_attention");  // the model has it by paths
-      // Decides nothing; versions that did not refuse it wrote it.
-      if (const auto data = json.find("data");
-          data != json.end() && data->is_object()) {
-        data->erase("bucket_batches");
-      }
     }
     json.erase("init");
-    // Decides nothing; versions that did not refuse ~ wrote it.
-    json.erase("output");
   }
   ETC_ASSIGN_OR_RETURN(FinetuneConfig config,
                        FinetuneConfigFromJson(std::move(json), path));
@@ -198,7 +191,7 @@ absl::StatusOr<DataConfig> ReadTextData(const std::string& weights,
 
 absl::StatusOr<TaskModel> LoadTaskModel(const std::string& directory,
                                         const FinetuneConfig& config,
-                                        const Task& task,
+                                        const EncoderTask& task,
                                         const torch::Device& device) {
   ETC_RETURN_IF_ERROR(CheckCheckpointFiles(directory));
   TaskModel model = MakeTaskModel(config, task, device);
@@ -239,14 +232,17 @@ absl::StatusOr<ModelWithFiles> MakeModel(const FinetuneConfig& config,
                                          const Task& task,
                                          const torch::Device& device,
                                          int64_t processes) {
-  const ModelTask* const model_task = AsModelTask(task);
-  return model_task == nullptr
-             ? MakeModelWithFiles(config, task, device, processes)
-             : model_task->MakeModel(config, device);
+  if (const ModelTask* const model_task = AsModelTask(task)) {
+    return model_task->MakeModel(config, device);
+  }
+  ETC_ASSIGN_OR_RETURN(
+      const EncoderTask* const encoder_task,
+      EncoderTaskOf(task, absl::StrCat(config.source, " is of ", config.task)));
+  return MakeModelWithFiles(config, *encoder_task, device, processes);
 }
 
 absl::StatusOr<ModelWithFiles> MakeModelWithFiles(const FinetuneConfig& config,
-                                                  const Task& task,
+                                                  const EncoderTask& task,
                                                   const torch::Device& device,
                                                   int64_t processes) {
   std::string vocabulary;

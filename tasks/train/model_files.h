@@ -72,7 +72,7 @@ absl::StatusOr<DataConfig> ReadTextData(const std::string& weights,
 //   kDataLoss         CheckCheckpointFiles
 absl::StatusOr<TaskModel> LoadTaskModel(
     const std::string& directory, const FinetuneConfig& config,
-    const Task& task, const torch::Device& device = torch::kCPU);
+    const EncoderTask& task, const torch::Device& device = torch::kCPU);
 
 // Replaces the weights of a model by those in `directory`, likewise, but
 // without CheckCheckpointFiles.
@@ -93,7 +93,7 @@ absl::StatusOr<ModelWithFiles> MakeModel(const FinetuneConfig& config,
 // `config.init`. `config` must outlive the result.
 //   kNotFound  a file that `config` names is not there
 absl::StatusOr<ModelWithFiles> MakeModelWithFiles(const FinetuneConfig& config,
-                                                  const Task& task,
+                                                  const EncoderTask& task,
                                                   const torch::Device& device,
                                                   int64_t processes);
 

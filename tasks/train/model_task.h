@@ -17,12 +17,10 @@
 
 namespace etc {
 
-// The interface of a Task whose model is not an ETC encoder with a head: it
-// makes its model, and batches of its own. MakeHead is not called.
-class ModelTask {
+// A task whose model is not an ETC encoder with a head: it makes its model, and
+// batches of its own.
+class ModelTask : public Task {
  public:
-  virtual ~ModelTask() = default;
-
   // The model of a run with random weights, as MakeModelWithFiles of other
   // tasks; a checkpoint has finetune.json, by which it is found. `config` must
   // outlive the result.

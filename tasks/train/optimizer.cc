@@ -12,7 +12,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "base/json_reader.h"
 #include "base/shape_text.h"
 #include "base/status_macros.h"

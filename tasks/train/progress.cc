@@ -56,19 +56,22 @@ std::string FormatProgress(const Progress& progress, size_t columns) {
       {0, absl::StrCat("step ", progress.step, "/", progress.num_steps)},
       {4, absl::StrCat("  epoch ", FormatEpoch(progress))},
       {1, absl::StrFormat("  loss %.4f", progress.loss)},
-      {6, absl::StrFormat("  lr %.1e", progress.learning_rate)},
+      {7, absl::StrFormat("  lr %.1e", progress.learning_rate)},
       {3, absl::StrCat("  ", FormatRate(progress.examples_per_second),
                        " examples/s")},
-      {7,
+      {8,
        absl::StrCat("  ", FormatRate(progress.tokens_per_second), " tokens/s")},
-      {8, absl::StrFormat("  waiting %.0f%%", 100 * progress.waiting)},
+      {9, absl::StrFormat("  waiting %.0f%%", 100 * progress.waiting)},
       {2, absl::StrCat("  ", FormatDuration(progress.seconds_left), " left")}};
   if (progress.later_steps > 0) {
     parts.push_back(
         {5, absl::StrCat(", ", FormatDuration(progress.seconds_left_in_all),
                          " with the runs after it")});
   }
-  constexpr int kHighest = 8;
+  if (progress.lacks_evaluations) {
+    parts.push_back({6, ", without evaluations"});
+  }
+  constexpr int kHighest = 9;
   std::string line;
   for (int highest = kHighest; highest >= 0; --highest) {
     line.clear();
@@ -101,11 +104,17 @@ void ProgressMeter::Fill(Progress* progress) const {
   progress->tokens_per_second = sums_.tokens / sums_.seconds;
   progress->waiting = sums_.seconds_waited / sums_.seconds;
   const double seconds = sums_.seconds / weight_;  // of an update
+  const auto time_of = [&](int64_t updates, int64_t evaluations) {
+    return static_cast<double>(updates) * seconds +
+           static_cast<double>(evaluations) * evaluation_seconds_.value_or(0);
+  };
   progress->seconds_left =
-      static_cast<double>(progress->num_steps - progress->step) * seconds;
+      time_of(progress->num_steps - progress->step, progress->evaluations);
   progress->seconds_left_in_all =
       progress->seconds_left +
-      static_cast<double>(progress->later_steps) * seconds;
+      time_of(progress->later_steps, progress->later_evaluations);
+  progress->lacks_evaluations =
+      !evaluation_seconds_.has_value() && progress->evaluations > 0;
 }
 
 double SteadySeconds() {

@@ -21,8 +21,11 @@ struct Progress {
   int64_t step = 0;         // updates made
   int64_t num_steps = 0;    // of the whole run
   int64_t later_steps = 0;  // of the runs after it
-  double epoch = 0;         // passes over the data
-  double loss = 0;          // smoothed over the last updates
+  // Evaluations that are left, and about those of the runs after it.
+  int64_t evaluations = 0;
+  int64_t later_evaluations = 0;
+  double epoch = 0;  // passes over the data
+  double loss = 0;   // smoothed over the last updates
   double learning_rate = 0;
   double examples_per_second = 0;
   double tokens_per_second = 0;  // long and global, without padding
@@ -31,12 +34,15 @@ struct Progress {
   double seconds_left = 0;  // estimated
   // The same with the runs after it, if their updates take as long.
   double seconds_left_in_all = 0;
+  // True if the seconds left lack evaluations, none of which was timed yet.
+  bool lacks_evaluations = false;
 };
 
 // "step 12/400  epoch 0.30  loss 1.2345  lr 3.0e-05  8.1 examples/s
 // 12.3k tokens/s  waiting 2%  1:02:03 left", on one line; where there are runs
-// after it, also "3:02:03 with the runs after it". Shorter than `columns`: the
-// step, the loss and the time left are the last that are left out.
+// after it, also "3:02:03 with the runs after it"; "without evaluations" where
+// the time left lacks them. Shorter than `columns`: the step, the loss and the
+// time left are the last that are left out.
 std::string FormatProgress(const Progress& progress,
                            size_t columns = std::numeric_limits<size_t>::max());
 
@@ -51,6 +57,8 @@ class ProgressMeter {
     double tokens = 0;
   };
   void Add(const Update& update);
+  // Those that are left are taken to last as long.
+  void AddEvaluation(double seconds) { evaluation_seconds_ = seconds; }
 
   // Sets the loss, the rates, the share of waiting and the time left.
   void Fill(Progress* progress) const;
@@ -58,6 +66,7 @@ class ProgressMeter {
  private:
   Update sums_;  // weighted
   double weight_ = 0;
+  std::optional<double> evaluation_seconds_;  // of the last one
 };
 
 // Progress of an evaluation.

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "tasks/data/example_source.h"
 #include "tasks/metrics.h"
+#include "tasks/output/earlier_run.h"
 #include "tasks/output/program_version.h"
 #include "tasks/output/run_lock.h"
 #include "tasks/train/evaluate.h"
@@ -74,14 +74,8 @@ struct RunOptions {
 
 // The runs of a configuration (Finetune).
 struct FinetuneOptions {
-  // Go on where an earlier call with this configuration stopped: runs that are
-  // finished are kept as they are. An error where none was begun, unless with
-  // `or_begin`: they begin.
-  bool resume = false;
-  bool or_begin = false;
-  // Replace runs of an earlier call in the same directories, which are removed
-  // when all checks have passed. Not together with `resume` or a grid.
-  bool overwrite = false;
+  // Fate of a run that is in the output directory already.
+  EarlierRun earlier = EarlierRun::kRefuse;
   // Fields of the configuration ("train.learning_rate"), or objects in it, that
   // may differ from those that the runs to resume began with.
   std::vector<std::string> allow_changes = {};

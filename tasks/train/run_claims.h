@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tasks/config/config.h"
+#include "tasks/output/earlier_run.h"
 #include "tasks/output/results.h"
 #include "tasks/output/run_lock.h"
 
@@ -19,9 +20,6 @@ namespace etc {
 // decides: that another process trains there, that it has a run already or only
 // damaged checkpoints, that its run had other settings, that it cannot be
 // written.
-
-// Fate of a run that is in the directory already.
-enum class EarlierRun { kRefuse, kResume, kOverwrite };
 
 // Checks that a run may begin in the directory of one seed, or go on there.
 // Changes nothing.

@@ -144,22 +144,10 @@ absl::StatusOr<RunPlan> PlanRun(const FinetuneConfig& config,
       .num_steps = num_steps,
       .epoch_examples = NumExamplesOf(config, inputs.num_examples),
       .evaluate_every = EvaluationIntervalOf(config, inputs.num_examples),
-      .checkpoint_every = config.train.checkpoint_every,
-      .checkpoint_seconds = 60 * config.train.checkpoint_minutes,
-      .keep_best = config.train.keep_best,
-      .keep_last = config.train.keep_last,
       .evaluate_at_start = config.train.evaluate_at_start || num_steps == 0,
-      .early_stopping = {.evaluations = config.train.early_stopping,
-                         .improvement =
-                             config.train.early_stopping_improvement},
-      .watch_scores = config.train.watch_scores,
-      .tensorboard = config.train.tensorboard,
       .configuration = JsonText(config.json, /*indent=*/2),
+      .train = config.train,
       .optimizer = config.optimizer,
-      .gate_learning_rate_factor = config.train.gate_learning_rate_factor,
-      .learning_rate_factors = config.train.learning_rate_factors,
-      .frozen = config.train.frozen,
-      .shard_optimizer = config.train.shard_optimizer,
       .schedule = ScheduleOf(config, num_steps),
       .loader = LoaderOptionsOf(config, inputs.seed),
       .settings = RunSettings(config, inputs),
@@ -170,6 +158,13 @@ int64_t NumStepsOf(const FinetuneConfig& config, int64_t num_examples) {
   return config.train.steps.value_or(
       NumTrainingSteps(NumExamplesOf(config, num_examples),
                        config.train.batch_size, config.train.epochs));
+}
+
+int64_t EvaluationsFrom(const RunPlan& plan, int64_t step) {
+  const int64_t every = plan.evaluate_every > 0
+                            ? plan.evaluate_every
+                            : std::max<int64_t>(1, plan.num_steps);
+  return (plan.num_steps + every - 1) / every - (step - 1) / every;
 }
 
 int64_t MostCheckpoints(const FinetuneConfig& config, int64_t num_examples) {

@@ -16,15 +16,6 @@
 
 namespace etc {
 
-// The end of a run whose main metric improves no more.
-struct EarlyStopping {
-  // Evaluations in a row without an improvement that end the run; 0: none do.
-  int64_t evaluations = 0;
-  // A score improves if it is better by more than this than at the last
-  // improvement.
-  double improvement = 0;
-};
-
 // Everything that the trainer (tasks/train/trainer.h) needs to know about a run
 // besides its model and its data.
 struct RunPlan {
@@ -35,34 +26,17 @@ struct RunPlan {
   int64_t epoch_examples = 1;
   // Updates between evaluations; 0: only at the end.
   int64_t evaluate_every = 0;
-  // Updates between checkpoints beside those of `evaluate_every`, which are
-  // written without evaluations, too; 0: none.
-  int64_t checkpoint_every = 0;
-  // Seconds between checkpoints; 0: the time decides none.
-  double checkpoint_seconds = 0;
-  // Checkpoints that are kept (KeptCheckpoints).
-  int64_t keep_best = 1;
-  int64_t keep_last = 1;
   // True if the run's first weights are evaluated, too.
   bool evaluate_at_start = false;
-  EarlyStopping early_stopping;
   // True if evaluations are on a part of the files of data.train that no other
   // setting describes: other files have another one.
   bool evaluates_train_files = false;
-  // Updates between statistics of scores (TrainStep::Options); 0: none.
-  int64_t watch_scores = 0;
-  // Writes event files for TensorBoard (EventLog), and the configuration, a
-  // JSON text, in them.
-  bool tensorboard = false;
+  // The configuration, a JSON text, for event files.
   std::string configuration;
+  // As configured. What the other fields here say decides: updates, seed,
+  // evaluations, batches.
+  TrainConfig train;
   OptimizerConfig optimizer;
-  // Multiples of the learning rate: of gates, and by patterns of parameters.
-  double gate_learning_rate_factor = 1.0;
-  std::vector<LearningRateFactor> learning_rate_factors;
-  // Patterns of parameters that are not trained.
-  std::vector<std::string> frozen;
-  // Shards the optimizer's state: see OptimizerShards.
-  bool shard_optimizer = false;
   LearningRateSchedule schedule;
   TrainingLoaderOptions loader;
   // RunSettings: the settings that a run that is resumed has to share.
@@ -107,6 +81,9 @@ absl::Status CheckSchedule(const FinetuneConfig& config);
 // `train.num_train_examples`, or else `num_examples`, examples; of
 // `num_examples` also with `train.max_examples`.
 int64_t NumStepsOf(const FinetuneConfig& config, int64_t num_examples);
+
+// The most evaluations of a run after update `step` (at least 1) or later.
+int64_t EvaluationsFrom(const RunPlan& plan, int64_t step);
 
 // The most checkpoints that a run makes and keeps: after its evaluations, each
 // `train.checkpoint_every` updates and the last one, and before the first one.

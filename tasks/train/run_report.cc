@@ -1,6 +1,7 @@
 #include "tasks/train/run_report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -36,6 +37,20 @@ std::vector<double> GatesToShow(const TrainStepResult& update, int64_t step,
                       step % std::max<int64_t>(1, num_steps / kHistograms) == 0;
   return is_due && update.gates.has_value() ? update.gates->values
                                             : std::vector<double>();
+}
+
+// Sets the evaluations that are left; those of the runs after this one as if
+// theirs were as far apart.
+void SetEvaluations(const RunOptions& options, Progress* progress) {
+  if (options.evaluate == nullptr) {
+    return;
+  }
+  const RunPlan& plan = options.plan;
+  const auto every = static_cast<double>(
+      plan.evaluate_every > 0 ? plan.evaluate_every : plan.num_steps);
+  progress->evaluations = EvaluationsFrom(plan, progress->step);
+  progress->later_evaluations =
+      std::llround(static_cast<double>(progress->later_steps) / every);
 }
 
 }  // namespace
@@ -80,7 +95,7 @@ absl::Status RunReport::ReportUpdate(const TrainingState& state,
                                      const SkippedRecords& skipped) {
   const RunPlan& plan = options_.plan;
   const int64_t step = state.step;
-  const double epoch = static_cast<double>(step * plan.loader.batch_size) /
+  const double epoch = static_cast<double>(state.examples) /
                        static_cast<double>(plan.epoch_examples);
   const auto examples = static_cast<double>(update.examples);
   const auto tokens = static_cast<double>(update.tokens);
@@ -113,6 +128,7 @@ absl::Status RunReport::ReportUpdate(const TrainingState& state,
                     .later_steps = options_.later_steps,
                     .epoch = epoch,
                     .learning_rate = update.learning_rate};
+  SetEvaluations(options_, &progress);
   meter_.Fill(&progress);
   if (options_.context.reporter != nullptr) {
     options_.context.reporter->Update(progress);
@@ -158,6 +174,7 @@ absl::Status RunReport::ReportEvaluation(const TrainingState& state,
     line[kScoresForgotten] = state.scores_forgotten;
   }
   AddMainMetric(options_.main_metric, &line);
+  meter_.AddEvaluation(evaluation.seconds);
   ETC_RETURN_IF_ERROR(Write(line, /*gates=*/{}));
   // The other scores are in the log.
   const std::string& main = options_.main_metric.name;
@@ -169,13 +186,23 @@ absl::Status RunReport::ReportEvaluation(const TrainingState& state,
         absl::StrCat("; best so far: ", FormatMainScore(state.best, main),
                      " after ", Counted(state.best_step, "update"));
   }
+  const std::string remark =
+      evaluation.predictions == nullptr ? "" : evaluation.predictions->Remark();
   options_.context.Message(absl::StrFormat(
-      "evaluation after %s: %s%s (%s, %.1f s)", Counted(state.step, "update"),
-      FormatMainScore(evaluation.metrics, main), comparison,
-      Counted(evaluation.num_examples, "example"), evaluation.seconds));
+      "evaluation after %s: %s%s (%s, %.1f s)%s%s",
+      Counted(state.step, "update"), FormatMainScore(evaluation.metrics, main),
+      comparison, Counted(evaluation.num_examples, "example"),
+      evaluation.seconds, remark.empty() ? "" : ": ", remark));
   ReportSkipped("evaluation", evaluation.skipped, &skipped_dev_);
   ReportTruncated("evaluation", evaluation.skipped, &truncated_dev_);
   return absl::OkStatus();
+}
+
+absl::Status RunReport::ReportDivergence(int64_t step,
+                                         const absl::Status& error) {
+  ETC_RETURN_IF_ERROR(log_.Write(
+      {{"step", step}, {kDivergence, std::string(error.message())}}));
+  return log_.Sync();
 }
 
 void RunReport::ReportSkipped(const std::string& data,

@@ -41,6 +41,9 @@ class RunReport {
   // `state` is that after the evaluation.
   absl::Status ReportEvaluation(const TrainingState& state,
                                 const Evaluation& evaluation);
+  // Writes the last line of a run that `error` ends after update `step`
+  // (kDivergence).
+  absl::Status ReportDivergence(int64_t step, const absl::Status& error);
 
   // Reports the training records that were not used, at an end of the run
   // before its last update.

@@ -82,12 +82,12 @@ absl::StatusOr<ModelToTrain> MakeModelToTrain(const RunOptions& run) {
   ModelToTrain made;
   ETC_ASSIGN_OR_RETURN(made.files, run.make_model());
   const NamedTensors all = made.files.model->NamedParameters();
-  ETC_RETURN_IF_ERROR(FreezeParameters(plan.frozen, all));
+  ETC_RETURN_IF_ERROR(FreezeParameters(plan.train.frozen, all));
   const NamedTensors trained = TrainedParameters(all);
   ETC_ASSIGN_OR_RETURN(auto factors,
-                       ParameterFactors(plan.gate_learning_rate_factor,
-                                        plan.learning_rate_factors, all));
-  if (plan.shard_optimizer && run.context.group != nullptr) {
+                       ParameterFactors(plan.train.gate_learning_rate_factor,
+                                        plan.train.learning_rate_factors, all));
+  if (plan.train.shard_optimizer && run.context.group != nullptr) {
     made.shards = std::make_unique<OptimizerShards>(trained, run.context.group);
   }
   auto optimizer = std::make_unique<Optimizer>(
@@ -98,7 +98,7 @@ absl::StatusOr<ModelToTrain> MakeModelToTrain(const RunOptions& run) {
       TrainStep::Options{.clip_norm = plan.optimizer.clip_norm,
                          .schedule = plan.schedule,
                          .seed = plan.seed,
-                         .watch_scores = plan.watch_scores,
+                         .watch_scores = plan.train.watch_scores,
                          .group = run.context.group,
                          .shards = made.shards.get()});
   return made;
@@ -136,12 +136,13 @@ absl::Status CheckSameStart(const FinetuneConfig& config,
   if (options.context.group == nullptr) {
     return absl::OkStatus();
   }
-  Json fields = {{"--resume", options.resume},
-                 {"--resume-or-begin", options.or_begin},
-                 {"--overwrite", options.overwrite},
-                 {"--allow-changes", options.allow_changes},
-                 {"grid", config.grid},
-                 {"model", Json::parse(ModelToJson(config))}};
+  Json fields = {
+      {"--resume", options.earlier == EarlierRun::kResume},
+      {"--resume-or-begin", options.earlier == EarlierRun::kResumeOrBegin},
+      {"--overwrite", options.earlier == EarlierRun::kOverwrite},
+      {"--allow-changes", options.allow_changes},
+      {"grid", config.grid},
+      {"model", Json::parse(ModelToJson(config))}};
   for (const auto& [name, value] : config.task_options.items()) {
     fields[absl::StrCat(config.task, ".", name)] = value;
   }
@@ -168,23 +169,22 @@ absl::Status CheckSameRun(const RunOptions& options) {
     return absl::OkStatus();
   }
   ETC_RETURN_IF_ERROR(CheckMicroBatches(options.plan.loader, group->size()));
-  const Json mine = {{"settings", options.plan.settings},
-                     {"seed", options.plan.seed}};
+  const Json& mine = options.plan.settings;
   ETC_ASSIGN_OR_RETURN(const Json first, JsonOfFirst(mine, group));
   // Files may be in other places.
-  absl::Status same =
-      CheckSameSettings(first["settings"], mine["settings"], {}).status();
-  if (same.ok() && first["seed"] != mine["seed"]) {
-    same = absl::FailedPreconditionError(absl::StrCat(
-        "seed ", JsonText(mine["seed"]), " and ", JsonText(first["seed"])));
-  }
-  if (!same.ok()) {
-    same = absl::FailedPreconditionError(absl::StrCat(
-        "this process and process 0 should have the same configuration and "
-        "data, but differ: ",
-        same.message()));
-  }
-  return group->Agree(same);
+  const std::vector<SettingChange> differ = FindChanges(first, mine);
+  return group->Agree(
+      differ.empty()
+          ? absl::OkStatus()
+          : absl::FailedPreconditionError(absl::StrCat(
+                "this process and process 0 should have the same configuration "
+                "and data, but differ: ",
+                absl::StrJoin(
+                    differ, "; ",
+                    [](std::string* text, const SettingChange& change) {
+                      absl::StrAppend(text, change.field, " is ", change.is,
+                                      " here and ", change.was, " there");
+                    }))));
 }
 
 absl::StatusOr<TrainingLoaderOptions> RankLoaderOptions(

@@ -200,14 +200,14 @@ class TaskModel final : public TrainableModel {
 
 // Sets the omegas of a model with sublayer "admin" by the first pass of the
 // encoder in a forward pass over `batch` in training mode
-// (etc/admin_profile.h), unless they are set: some are not 1. Returns a message
-// with their range, or nothing.
+// (EtcModelImpl::ProfileNextPass), unless they are set: some are not 1. Returns
+// a message with their range, or nothing.
 std::string InitializeOmegas(TaskModel model, const Batch& batch);
 
 // A model with random weights from LibTorch's generator for the CPU, whatever
 // the device that it is then moved to, which has the residual mode of the
 // configuration. Its memory planner is that of a run of so many processes.
-TaskModel MakeTaskModel(const FinetuneConfig& config, const Task& task,
+TaskModel MakeTaskModel(const FinetuneConfig& config, const EncoderTask& task,
                         const torch::Device& device = torch::kCPU,
                         int64_t processes = 1);
 

@@ -54,14 +54,21 @@ class Trainer {
       const RunOptions& options);
 
   absl::StatusOr<RunResult> Run();
+  // Logs the error (kAborted) that has ended Run, for reports.
+  void NoteDivergence(const absl::Status& error) {
+    if (is_first()) {
+      // `error` itself is returned, whatever becomes of the log.
+      report_->ReportDivergence(state_.step, error).IgnoreError();
+    }
+  }
 
  private:
   explicit Trainer(const RunOptions& options)
       : options_(options),
         plan_(options.plan),
         store_(options.directory + "/checkpoints",
-               {.last = options.plan.keep_last,
-                .best = options.plan.keep_best,
+               {.last = options.plan.train.keep_last,
+                .best = options.plan.train.keep_best,
                 .metric = options.main_metric}),
         saved_seconds_(SteadySeconds()) {}
 
@@ -86,8 +93,7 @@ class Trainer {
   absl::Status CheckHasMainMetric(const Metrics& scores) const;
   // Returns true after the last update, or if early stopping ends the run.
   bool IsAtEnd() const {
-    return state_.step == plan_.num_steps ||
-           HasEndedEarly(plan_.early_stopping, state_);
+    return state_.step == plan_.num_steps || HasEndedEarly(plan_.train, state_);
   }
   // The end of the run, once IsAtEnd().
   absl::StatusOr<RunResult> Finish();
@@ -272,7 +278,7 @@ absl::Status Trainer::OpenLogs() {
         state_.metrics_bytes, " bytes ", log.size(), " are left"));
   }
   std::optional<EventLog> events;
-  if (plan_.tensorboard) {
+  if (plan_.train.tensorboard) {
     ETC_ASSIGN_OR_RETURN(EventLog opened, OpenEvents());
     events.emplace(std::move(opened));
   }
@@ -308,13 +314,11 @@ absl::Status Trainer::StartFrom(const std::string& checkpoint) {
   ETC_ASSIGN_OR_RETURN(
       const std::optional<EvaluatedState> evaluated,
       ReadStateAfterEvaluation(absl::StrCat(checkpoint, "/", kEvaluationFile)));
-  const bool has_settings =
-      evaluated.has_value() && !evaluated->settings.is_null();
   ETC_ASSIGN_OR_RETURN(
       const std::vector<SettingChange> changes,
-      CheckSameSettings(has_settings ? evaluated->settings : saved.settings,
-                        plan_.settings, options_.allow_changes,
-                        options_.output_settings));
+      CheckSameSettings(
+          evaluated.has_value() ? evaluated->settings : saved.settings,
+          plan_.settings, options_.allow_changes, options_.output_settings));
   ETC_RETURN_IF_ERROR(model_.load(checkpoint));
   ETC_RETURN_IF_ERROR(CheckFinite(checkpoint, saved.optimizer));
   optimizer_state_ = std::move(saved.optimizer);
@@ -338,7 +342,7 @@ absl::Status Trainer::StartFrom(const std::string& checkpoint) {
   for (const std::string& message : run.messages) {
     options_.context.Message(message);
   }
-  if (!saved.device.empty() && saved.device != DeviceName()) {
+  if (saved.device != DeviceName()) {
     options_.context.Message(absl::StrCat(
         "the device was ", saved.device, " and is now ", DeviceName(),
         ": from here on sums are rounded and dropout is drawn as there"));
@@ -378,7 +382,8 @@ bool Trainer::EvaluationIsDue() const {
 bool Trainer::CheckpointIsDue() const {
   // A run without evaluations keeps the checkpoints that others evaluate.
   return EvaluationIsDue() || state_.step == plan_.num_steps ||
-         IsTimeFor(plan_.evaluate_every) || IsTimeFor(plan_.checkpoint_every);
+         IsTimeFor(plan_.evaluate_every) ||
+         IsTimeFor(plan_.train.checkpoint_every);
 }
 
 absl::StatusOr<bool> Trainer::SaveIsDue() const {
@@ -388,17 +393,18 @@ absl::StatusOr<bool> Trainer::SaveIsDue() const {
   if (CheckpointIsDue()) {
     return true;
   }
-  if (plan_.checkpoint_seconds == 0 || state_.step == 0) {
+  const double limit = 60 * plan_.train.checkpoint_minutes;
+  if (limit == 0 || state_.step == 0) {
     return false;
   }
   const double seconds = SteadySeconds() - saved_seconds_;
   if (options_.context.group == nullptr) {
-    return seconds >= plan_.checkpoint_seconds;
+    return seconds >= limit;
   }
   // The clock of rank 0 decides.
   const torch::Tensor of_first = torch::full({1}, seconds, torch::kFloat64);
   ETC_RETURN_IF_ERROR(options_.context.group->Broadcast({of_first}));
-  return of_first.item<double>() >= plan_.checkpoint_seconds;
+  return of_first.item<double>() >= limit;
 }
 
 absl::StatusOr<RunResult> Trainer::Finish() {
@@ -589,6 +595,7 @@ absl::StatusOr<bool> Trainer::MakeUpdate() {
     checked_examples_ = *here;
   }
   ++state_.step;
+  state_.examples += plan_.loader.batch_size;
   state_.position = batch->next;
   if (is_first()) {
     reported_ = report_->ReportUpdate(
@@ -621,8 +628,7 @@ absl::Status Trainer::Evaluate() {
   }
   ETC_RETURN_IF_ERROR(CheckHasMainMetric(evaluation->metrics));
   has_evaluated_start_ = true;
-  CountStale(plan_.early_stopping, options_.main_metric, evaluation->metrics,
-             &state_);
+  CountStale(plan_.train, options_.main_metric, evaluation->metrics, &state_);
   const bool is_best =
       SetScores(evaluation->metrics, options_.main_metric, &state_);
   return InFirst([&]() -> absl::Status {
@@ -724,15 +730,13 @@ void Trainer::ReportStore() {
 }
 
 RunResult Trainer::Result(bool finished) const {
-  const EarlyStopping& early = plan_.early_stopping;
+  const double improvement = plan_.train.early_stopping_improvement;
   std::string end_reason;
   if (finished && state_.step < plan_.num_steps) {
-    end_reason =
-        absl::StrCat(options_.main_metric.name, " did not improve",
-                     early.improvement > 0
-                         ? absl::StrCat(" by more than ", early.improvement)
-                         : "",
-                     " in ", Counted(state_.stale_evaluations, "evaluation"));
+    end_reason = absl::StrCat(
+        options_.main_metric.name, " did not improve",
+        improvement > 0 ? absl::StrCat(" by more than ", improvement) : "",
+        " in ", Counted(state_.stale_evaluations, "evaluation"));
   }
   return {.finished = finished,
           .seed = plan_.seed,
@@ -752,9 +756,13 @@ absl::StatusOr<RunResult> TrainOneSeed(const RunOptions& options) {
       const std::unique_ptr<Trainer> trainer,
       NamingOutOfMemory([] { return "making the model and its optimizer"; },
                         [&] { return Trainer::Start(options); }));
-  return NamingOutOfMemory(
+  absl::StatusOr<RunResult> result = NamingOutOfMemory(
       [&] { return absl::StrCat("training in ", options.directory); },
       [&] { return trainer->Run(); });
+  if (absl::IsAborted(result.status())) {
+    trainer->NoteDivergence(result.status());
+  }
+  return result;
 }
 
 }  // namespace etc

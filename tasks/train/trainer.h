@@ -12,11 +12,11 @@ namespace etc {
 //
 // Every `evaluate_every` updates and at the end the model is saved and then
 // evaluated, and with `evaluate_at_start` before the first update; it is also
-// saved every `checkpoint_every` updates or `checkpoint_seconds`, and at a
-// stop. An evaluation may end the run (EarlyStopping). A checkpoint holds the
-// files of ModelWithFiles::save,
-// training_state.safetensors and, once it was evaluated, evaluation.json and
-// predictions.json. CheckpointStore has the last and the best ones.
+// saved every `checkpoint_every` updates or `checkpoint_minutes`, and at a
+// stop. An evaluation may end the run (HasEndedEarly). A checkpoint holds the
+// files of ModelWithFiles::save, training_state.safetensors and, once it was
+// evaluated, evaluation.json and predictions.json. CheckpointStore has the last
+// and the best ones.
 //
 // An error in mid-training, as in a record that is reached then, saves the
 // updates before it, too, by rank 0 alone and without waiting for others; the

@@ -12,6 +12,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/counted.h"
@@ -43,8 +44,7 @@ Json MetricPairs(const Metrics& metrics) {
   return pairs;
 }
 
-// Returns the number that MetricPairs wrote. Null: one that was not finite, by
-// an earlier version.
+// Returns the number that MetricPairs wrote.
 std::optional<double> ScoreOf(const Json& json) {
   if (json.is_number()) {
     return json.get<double>();
@@ -53,8 +53,7 @@ std::optional<double> ScoreOf(const Json& json) {
   const bool is_text = json.is_string() &&
                        absl::SimpleAtod(json.get<std::string>(), &value) &&
                        !std::isfinite(value);
-  return json.is_null() || is_text ? std::optional<double>(value)
-                                   : std::nullopt;
+  return is_text ? std::optional<double>(value) : std::nullopt;
 }
 
 void ReadMetrics(const std::string& field, JsonObjectReader* reader,
@@ -80,6 +79,7 @@ void ReadMetrics(const std::string& field, JsonObjectReader* reader,
 
 Json StateToJson(const TrainingState& state) {
   Json json = {{"step", state.step},
+               {"examples", state.examples},
                {"epoch", state.position.epoch},
                {"record", state.position.record},
                {"example", state.position.example},
@@ -106,6 +106,7 @@ absl::StatusOr<TrainingState> StateFromJson(const Json& json,
   TrainingState state;
   JsonObjectReader reader(json, where);
   reader.Required("step", &state.step);
+  reader.Required("examples", &state.examples);
   reader.Required("epoch", &state.position.epoch);
   reader.Required("record", &state.position.record);
   reader.Required("example", &state.position.example);
@@ -141,10 +142,9 @@ bool SetScores(const Metrics& metrics, const MainMetric& main_metric,
   return is_best;
 }
 
-void CountStale(const EarlyStopping& early_stopping,
-                const MainMetric& main_metric, const Metrics& metrics,
-                TrainingState* state) {
-  if (early_stopping.evaluations == 0) {
+void CountStale(const TrainConfig& train, const MainMetric& main_metric,
+                const Metrics& metrics, TrainingState* state) {
+  if (train.early_stopping == 0) {
     state->improved_score.reset();
     state->stale_evaluations = 0;
     return;
@@ -156,19 +156,19 @@ void CountStale(const EarlyStopping& early_stopping,
       state->improved_score.has_value()
           ? state->improved_score
           : FindMetric(state->best, main_metric.name);
-  const bool improves = now.has_value() && std::isfinite(*now) &&
-                        (!before.has_value() || !std::isfinite(*before) ||
-                         sign * (*now - *before) > early_stopping.improvement);
+  const bool improves =
+      now.has_value() && std::isfinite(*now) &&
+      (!before.has_value() || !std::isfinite(*before) ||
+       sign * (*now - *before) > train.early_stopping_improvement);
   state->stale_evaluations = improves ? 0 : state->stale_evaluations + 1;
   if (improves) {
     state->improved_score = now;
   }
 }
 
-bool HasEndedEarly(const EarlyStopping& early_stopping,
-                   const TrainingState& state) {
-  return early_stopping.evaluations > 0 &&
-         state.stale_evaluations >= early_stopping.evaluations;
+bool HasEndedEarly(const TrainConfig& train, const TrainingState& state) {
+  return train.early_stopping > 0 &&
+         state.stale_evaluations >= train.early_stopping;
 }
 
 namespace {
@@ -243,9 +243,27 @@ bool AnyOf(const std::vector<SettingChange>& changes,
   });
 }
 
-// Adds warnings about changes that make scores or inputs other than they seem.
+// Passes over the data that the run has made at its end.
+double PassesOf(const RunPlan& plan, const TrainingState& state) {
+  const int64_t to_come =
+      (plan.num_steps - state.step) * plan.loader.batch_size;
+  return static_cast<double>(state.examples + to_come) /
+         static_cast<double>(plan.epoch_examples);
+}
+
+// Adds lines about changes that make passes, scores or inputs other than they
+// seem.
 void WarnOf(const std::vector<SettingChange>& changes, const RunPlan& plan,
-            std::vector<std::string>* messages) {
+            const TrainingState& state, std::vector<std::string>* messages) {
+  if (state.step > 0 && AnyOf(changes, [](const std::string& field) {
+        return field == "train.batch_size";
+      })) {
+    messages->push_back(
+        absl::StrFormat("the run comes to %.2f passes over its data, since not "
+                        "all of the %s so "
+                        "far had this train.batch_size",
+                        PassesOf(plan, state), Counted(state.step, "update")));
+  }
   if (AnyOf(changes, [&](const std::string& field) {
         return ChangesHeldOut(plan, field);
       })) {
@@ -350,7 +368,7 @@ absl::StatusOr<ChangedRun> GoOnWithChanges(
   if (run.forgets_scores) {
     ForgetEvaluations(reason, state, &messages);
   }
-  WarnOf(changes, plan, &messages);
+  WarnOf(changes, plan, *state, &messages);
   if (other_metric && !run.forgets_scores) {
     messages.push_back(ChangeMetric(evaluated, main_metric, state));
     run.forgets_scores = state->best.empty();
@@ -391,7 +409,7 @@ absl::Status WriteTrainingState(const TrainingStateFile& contents,
 
 namespace {
 
-// The program that wrote the file; earlier versions did not note it.
+// The program that wrote the file; a library's run has none.
 absl::Status ReadProgram(const TensorReader& reader, ProgramVersion* program) {
   const auto found = reader.metadata().find(kProgram);
   if (found == reader.metadata().end()) {
@@ -405,14 +423,20 @@ absl::Status ReadProgram(const TensorReader& reader, ProgramVersion* program) {
   return fields.Finish(JsonObjectReader::UnknownFields::kIgnore);
 }
 
-// A JSON text in the metadata of the file.
-absl::StatusOr<Json> MetadataOf(const TensorReader& reader, const char* key) {
+// A text in the metadata of the file.
+absl::StatusOr<std::string> TextOf(const TensorReader& reader,
+                                   const char* key) {
   const auto found = reader.metadata().find(key);
   if (found == reader.metadata().end()) {
     return absl::InvalidArgumentError(absl::StrCat(
         reader.path(), " should have \"", key, "\" in its metadata"));
   }
-  return ParseJson(found->second, absl::StrCat(reader.path(), ": ", key));
+  return found->second;
+}
+
+absl::StatusOr<Json> JsonOf(const TensorReader& reader, const char* key) {
+  ETC_ASSIGN_OR_RETURN(const std::string text, TextOf(reader, key));
+  return ParseJson(text, absl::StrCat(reader.path(), ": ", key));
 }
 
 }  // namespace
@@ -420,15 +444,11 @@ absl::StatusOr<Json> MetadataOf(const TensorReader& reader, const char* key) {
 absl::StatusOr<TrainingStateFile> ReadTrainingState(const std::string& path) {
   ETC_ASSIGN_OR_RETURN(const TensorReader reader, TensorReader::Open(path));
   TrainingStateFile contents;
-  ETC_ASSIGN_OR_RETURN(const Json state, MetadataOf(reader, kState));
+  ETC_ASSIGN_OR_RETURN(const Json state, JsonOf(reader, kState));
   ETC_ASSIGN_OR_RETURN(contents.state,
                        StateFromJson(state, absl::StrCat(path, ": ", kState)));
-  ETC_ASSIGN_OR_RETURN(contents.settings, MetadataOf(reader, kSettings));
-  // Runs of earlier versions did not note it.
-  if (const auto device = reader.metadata().find(kDevice);
-      device != reader.metadata().end()) {
-    contents.device = device->second;
-  }
+  ETC_ASSIGN_OR_RETURN(contents.settings, JsonOf(reader, kSettings));
+  ETC_ASSIGN_OR_RETURN(contents.device, TextOf(reader, kDevice));
   ETC_RETURN_IF_ERROR(ReadProgram(reader, &contents.program));
   for (const std::string& name : reader.Names()) {
     ETC_ASSIGN_OR_RETURN(torch::Tensor tensor, reader.Read(name));
@@ -453,10 +473,13 @@ absl::StatusOr<std::optional<EvaluatedState>> ReadStateAfterEvaluation(
   }
   ETC_RETURN_IF_ERROR(json.status());
   EvaluatedState evaluated;
-  if (const auto settings = json->find(kSettings); settings != json->end()) {
-    evaluated.settings = *settings;
-    json->erase(kSettings);
+  const auto settings = json->find(kSettings);
+  if (settings == json->end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, " should have \"", kSettings, "\""));
   }
+  evaluated.settings = std::move(*settings);
+  json->erase(settings);
   ETC_ASSIGN_OR_RETURN(evaluated.state, StateFromJson(*json, path));
   return evaluated;
 }
@@ -465,13 +488,13 @@ absl::StatusOr<Json> ReadCheckpointSettings(const std::string& directory) {
   ETC_ASSIGN_OR_RETURN(
       std::optional<EvaluatedState> evaluated,
       ReadStateAfterEvaluation(absl::StrCat(directory, "/", kEvaluationFile)));
-  if (evaluated.has_value() && !evaluated->settings.is_null()) {
+  if (evaluated.has_value()) {
     return std::move(evaluated->settings);
   }
   ETC_ASSIGN_OR_RETURN(
       const TensorReader reader,
       TensorReader::Open(absl::StrCat(directory, "/", kTrainingStateFile)));
-  return MetadataOf(reader, kSettings);
+  return JsonOf(reader, kSettings);
 }
 
 }  // namespace etc

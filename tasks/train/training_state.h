@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "etc/weights/checkpoint.h"
 #include "nlohmann/json.hpp"
+#include "tasks/config/config.h"
 #include "tasks/config/run_settings.h"
 #include "tasks/data/loader.h"
 #include "tasks/metrics.h"
@@ -25,6 +26,9 @@ namespace etc {
 // the step, those of an example from the seed, the epoch and the record.
 struct TrainingState {
   int64_t step = 0;  // updates made
+  // Examples of these (`translation`: batches): train.batch_size of each, as it
+  // was then.
+  int64_t examples = 0;
   // Position of the next batch.
   LoaderPosition position;
   // The last evaluation: after how many updates, and its scores.
@@ -57,13 +61,11 @@ bool SetScores(const Metrics& metrics, const MainMetric& main_metric,
 
 // Counts `metrics`, those of an evaluation now, towards the end by early
 // stopping, before SetScores; where that is off, forgets what was counted.
-void CountStale(const EarlyStopping& early_stopping,
-                const MainMetric& main_metric, const Metrics& metrics,
-                TrainingState* state);
+void CountStale(const TrainConfig& train, const MainMetric& main_metric,
+                const Metrics& metrics, TrainingState* state);
 
 // Returns true if early stopping ends a run in this state.
-bool HasEndedEarly(const EarlyStopping& early_stopping,
-                   const TrainingState& state);
+bool HasEndedEarly(const TrainConfig& train, const TrainingState& state);
 
 // How a run goes on whose settings changed.
 struct ChangedRun {
@@ -101,7 +103,7 @@ std::string ReplaceLostBest(const MainMetric& main_metric,
 struct TrainingStateFile {
   TrainingState state;
   nlohmann::json settings;
-  // The device that the run was on, "cpu" or "cuda:0"; empty: not noted.
+  // The device that the run was on, "cpu" or "cuda:0".
   std::string device;
   // The program that wrote the checkpoint; without a version: not noted.
   ProgramVersion program = {};
@@ -118,7 +120,6 @@ absl::StatusOr<TrainingStateFile> ReadTrainingState(const std::string& path);
 // again. Sealed (tasks/output/sealed_json.h).
 struct EvaluatedState {
   TrainingState state;
-  // Null: not noted, by an earlier version.
   nlohmann::json settings;
 
   bool operator==(const EvaluatedState&) const = default;

@@ -3,7 +3,6 @@
 
 #include <torch/types.h>
 
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>

@@ -132,11 +132,6 @@ absl::StatusOr<std::vector<std::string>> TranslationTask::DescribeData(
   return lines;
 }
 
-std::shared_ptr<TaskHead> TranslationTask::MakeHead() const {
-  TORCH_CHECK(false, "translation has no head on an encoder");
-  return nullptr;
-}
-
 std::unique_ptr<TaskPredictions> TranslationTask::MakePredictions() const {
   return std::make_unique<TranslationScores>();
 }

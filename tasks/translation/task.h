@@ -19,7 +19,7 @@ namespace etc {
 // data.train and data.dev are files of parallel text (ParallelText).
 // Evaluations give the loss and the negative log-likelihood in nats per target
 // token, and the perplexity exp(nll).
-class TranslationTask final : public Task, public ModelTask {
+class TranslationTask final : public ModelTask {
  public:
   //   kInvalidArgument  ReadTranslationOptions, LoadTranslationVocabulary; a
   //                     model with fewer rows than the vocabulary has ids; a
@@ -31,7 +31,6 @@ class TranslationTask final : public Task, public ModelTask {
       const DataRequest& request) const override;
   absl::StatusOr<std::vector<std::string>> DescribeData(
       const ExampleSource& train, const ExampleSource& dev) const override;
-  std::shared_ptr<TaskHead> MakeHead() const override;
   std::vector<std::string> OutputSettings() const override {
     return {"tokenizer.type", "tokenizer.vocabulary"};
   }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +9,7 @@
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "base/stop_guard.h"
+#include "base/threads.h"
 #include "base/utf8.h"
 #include "etc/encoder_decoder/config.h"
 #include "etc/encoder_decoder/translate.h"
@@ -18,7 +18,6 @@
 #include "tasks/output/find_checkpoint.h"
 #include "tasks/task/benchmark_head.h"
 #include "tasks/train/device.h"
-#include "tasks/train/finetune.h"
 #include "tasks/train/model_files.h"
 #include "tasks/translation/options.h"
 #include "tasks/translation/parallel_text.h"

@@ -1,7 +1,6 @@
 #ifndef ETC_TASKS_TRANSLATION_TRANSLATOR_H_
 #define ETC_TASKS_TRANSLATION_TRANSLATOR_H_
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>

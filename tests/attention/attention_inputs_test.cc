@@ -9,8 +9,10 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include <functional>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "attention/global_local_attention.h"
 #include "attention/output_rows.h"
@@ -119,6 +121,51 @@ TEST(AttentionInputsTest, EverythingIsAnUnrestrictedPatternOfEachExample) {
     ASSERT_NE(runs.runs, nullptr);
     EXPECT_EQ(runs.has_no_ids(), distance == 0);
   }
+}
+
+// The rows of a relative table, 2m + 4, would overflow.
+TEST(AttentionInputsTest, RefuseDistancesOutOfRange) {
+  const torch::Tensor ones = torch::ones({1, kLong}, torch::kInt64);
+  constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
+  for (const int64_t distance :
+       {int64_t{-1}, kMostRelativeDistance + 1, kLargest / 2, kLargest}) {
+    for (const auto& make : std::vector<std::function<AttentionInputs()>>{
+             [&] { return AttentionInputs::Everything(distance); },
+             [&] { return AttentionInputs().WithDistance(distance); },
+             [&] { return AttentionInputs(ExplicitInputs(), distance); },
+             [&] { return AttentionInputs::Padded(ones, {}, distance); },
+             [&] { return AttentionInputs::Packed(ones, ones, distance); },
+             [&] {
+               return AttentionInputs(std::vector{
+                   UnrestrictedPattern(kLong, kGlobal, kRadius, distance)});
+             }}) {
+      EXPECT_THAT(
+          MessageOf(make),
+          testing::HasSubstr("max_distance should be from 0 to 1048576, "
+                             "but is " +
+                             std::to_string(distance)));
+    }
+  }
+  EXPECT_NO_THROW(AttentionInputs::Everything(kMostRelativeDistance));
+}
+
+TEST(AttentionInputsTest, RefuseSizesBelowZero) {
+  const AttentionInputs inputs;
+  const auto message = [&](int64_t batch, int64_t longs, int64_t globals) {
+    const std::string runs = MessageOf([&] {
+      inputs.Softmax(QuerySide::kLong, batch, longs, globals, kRadius);
+    });
+    EXPECT_EQ(runs, MessageOf([&] {
+                inputs.Tensors(batch, longs, globals, kRadius, torch::kCPU);
+              }));
+    return runs;
+  };
+  EXPECT_EQ(message(0, kLong, kGlobal), "nothing was thrown");
+  EXPECT_THAT(message(-1, kLong, kGlobal),
+              testing::HasSubstr("batch and lengths should be at least 0, but "
+                                 "are -1, 5 and 3"));
+  EXPECT_THAT(message(1, -1, kGlobal), testing::HasSubstr("1, -1 and 3"));
+  EXPECT_THAT(message(1, kLong, -1), testing::HasSubstr("1, 5 and -1"));
 }
 
 // Layers may differ in radius: column w of row i is key i + w - radius.

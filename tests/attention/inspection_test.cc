@@ -86,6 +86,11 @@ std::vector<SoftmaxView> Reference(
     AttentionOperands& operands = input.operands;
     operands.ForEachTensor(
         [](torch::Tensor& tensor) { tensor = tensor.to(torch::kFloat64); });
+    input.gates.ForEachTensor([](torch::Tensor& gate) {
+      if (gate.defined()) {
+        gate = gate.to(torch::kFloat64);
+      }
+    });
     const int64_t own = operands.own_key.size(2);
     const int64_t other = operands.other_key.size(2);
     const torch::Tensor identity =

@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "attention/pattern.h"
 #include "base/bfloat16.h"
 #include "base/linear.h"
 #include "tests/support/attention_case.h"
@@ -679,8 +680,11 @@ TEST(MultiHeadAttentionTest, SaysWhatItExpected) {
   EXPECT_THROW(make([](auto& o) { o.hidden_size = 0; }), c10::Error);
   EXPECT_THROW(make([](auto& o) { o.dropout = 1.0; }), c10::Error);
   EXPECT_THROW(make([](auto& o) { o.key_size = -1; }), c10::Error);
-  EXPECT_THROW(make([](auto& o) { o.relative_pos_max_distance = -1; }),
-               c10::Error);
+  for (const int64_t distance : {int64_t{-1}, kMostRelativeDistance + 1,
+                                 std::numeric_limits<int64_t>::max() / 2}) {
+    EXPECT_THROW(make([&](auto& o) { o.relative_pos_max_distance = distance; }),
+                 c10::Error);
+  }
 
   MultiHeadAttention attention = Make(SmallOptions());
   const torch::Tensor query = torch::randn({kBatch, kQueries, kHidden});

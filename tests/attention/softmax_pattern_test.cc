@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -147,8 +148,16 @@ TEST(SoftmaxPatternTest, RejectsWhatDoesNotFit) {
                c10::Error);
   EXPECT_THROW(CausalPattern({.queries = 2, .keys = 5, .lengths = {{2, 6}}}),
                c10::Error);
-  EXPECT_THROW(CausalPattern({.queries = 2, .keys = 5, .max_distance = -1}),
-               c10::Error);
+  const auto distant = [](int64_t distance) {
+    return CausalPattern(
+        {.queries = 2, .keys = 5, .batch = 1, .max_distance = distance});
+  };
+  EXPECT_NO_THROW(distant(kMostRelativeDistance));
+  constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
+  for (const int64_t distance : {int64_t{-1}, kMostRelativeDistance + 1,
+                                 kLargest / 2, kLargest - 1, kLargest}) {
+    EXPECT_THROW(distant(distance), c10::Error) << distance;
+  }
 }
 
 }  // namespace

@@ -426,27 +426,42 @@ TEST(SparseAttentionTest, RejectsOtherDtypes) {
     EXPECT_THAT(MessageOf([&] { SparseAttention(bad); }),
                 testing::HasSubstr("previous scores should be Float"));
   }
+  good.residual = ResidualAttention::kGate;
+  good.gates = {.own = torch::ones({kHeads}), .other = torch::ones({kHeads})};
+  for (const auto block : {&ResidualGates::own, &ResidualGates::other}) {
+    SparseAttentionInput gated = good;
+    gated.gates.*block = (good.gates.*block).to(torch::kBFloat16);
+    EXPECT_NO_THROW(SparseAttention(gated));
+    gated.gates.*block = (good.gates.*block).to(torch::kFloat64);
+    EXPECT_THAT(MessageOf([&] { SparseAttention(gated); }),
+                testing::HasSubstr("a gate is Double, but the queries are "
+                                   "Float"));
+  }
 }
 
 // A distance of 2 has the ids 0 to 7.
-TEST(SparseAttentionTest, KernelsRefuseARelativeTableThatIsTooShort) {
+TEST(SparseAttentionTest, RefusesARelativeTableThatIsTooShort) {
   const Case c = {.longs = 5, .globals = 2, .radius = 2};
   std::mt19937_64 random(1);
   SparseAttentionInput input = Leaves(c, RandomInputs(c, &random)).layers[0];
   input.operands.ForEachTensor([](torch::Tensor& tensor) {
     tensor = tensor.detach().to(torch::kFloat32);
   });
-  const auto message = [&] {
-    return MessageOf(
-        [&] { SparseAttention(input, AttentionImplementation::kKernel); });
-  };
-  EXPECT_EQ(message(), "nothing was thrown");
-  RelativeTable& table = input.operands.relative;
-  table = {.embedding = table.embedding.narrow(0, 0, 7),
-           .bias = table.bias.narrow(0, 0, 7)};
-  EXPECT_THAT(message(),
-              testing::HasSubstr("the relative table should have at least 8 "
-                                 "ids for a distance of 2, but has 7"));
+  const RelativeTable table = input.operands.relative;
+  for (const AttentionImplementation implementation :
+       {AttentionImplementation::kReference, AttentionImplementation::kBlocked,
+        AttentionImplementation::kKernel}) {
+    const auto message = [&] {
+      return MessageOf([&] { SparseAttention(input, implementation); });
+    };
+    input.operands.relative = table;
+    EXPECT_EQ(message(), "nothing was thrown");
+    input.operands.relative = {.embedding = table.embedding.narrow(0, 0, 7),
+                               .bias = table.bias.narrow(0, 0, 7)};
+    EXPECT_THAT(message(),
+                testing::HasSubstr("the relative table should have at least 8 "
+                                   "ids for a distance of 2, but has 7"));
+  }
 }
 
 TEST(SparseAttentionTest, AnEmptyBatchHasAnEmptyContext) {

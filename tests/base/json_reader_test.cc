@@ -7,9 +7,12 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
+#include "tests/support/gzip_member.h"
 #include "tests/support/temporary_directory.h"
 
 namespace etc {
@@ -106,6 +109,18 @@ TEST(ParseJsonTest, ShowsTextAsItStands) {
       HasSubstr("the key \"\u00e9\" is there twice"));
 }
 
+TEST(ParseJsonTest, SaysThatTextIsPacked) {
+  EXPECT_EQ(ParseJson(GzipMember("[1]"), "x").status().message(),
+            "x:1:1: the text is packed by gzip");
+}
+
+TEST(ReadJsonFileTest, UnpacksAFile) {
+  TemporaryDirectory directory;
+  const auto value = ReadJsonFile(directory.Write("a.gz", GzipMember("[1]")));
+  ASSERT_TRUE(value.ok()) << value.status();
+  EXPECT_EQ(*value, json({1}));
+}
+
 TEST(ReadJsonFileTest, NamesTheFile) {
   TemporaryDirectory directory;
   EXPECT_EQ(*ReadJsonFile(directory.Write("a.json", "[1]")), json({1}));
@@ -168,6 +183,38 @@ TEST(JsonObjectReaderTest, TakesAWholeNumberForANameWhereThatIsMeant) {
     EXPECT_FALSE(strict.ok()) << field;
     EXPECT_EQ(share, "default");
   }
+}
+
+TEST(JsonObjectReaderTest, TakesAnyScalarForANameWhereThatIsMeant) {
+  const json object = json::parse(R"({
+      "name": "a", "number": -17, "float": 1.0, "flag": true, "null": null,
+      "rounded": 123456789012345678901})");
+  JsonObjectReader reader(object, "here");
+  std::string absent = "default";
+  for (const auto& [field, expected] :
+       {std::pair("name", "a"), std::pair("number", "-17"),
+        std::pair("float", "1.0"), std::pair("flag", "true")}) {
+    std::string text;
+    reader.Scalar(field, &text);
+    EXPECT_EQ(text, expected);
+  }
+  reader.Scalar("absent", &absent);
+  EXPECT_EQ(absent, "default");
+  EXPECT_TRUE(reader.ok());
+  reader.Scalar("rounded", &absent);
+  EXPECT_EQ(reader.Finish(JsonObjectReader::UnknownFields::kIgnore).message(),
+            "here: rounded should be a string or a number; whole numbers of "
+            "more than 64 bits need quotation marks");
+  JsonObjectReader strict(object, "here");
+  strict.Scalar("null", &absent);
+  EXPECT_EQ(strict.Finish(JsonObjectReader::UnknownFields::kIgnore).message(),
+            "here: null should be a string or a number");
+}
+
+TEST(JsonObjectReaderTest, NamesThePlaceOfAField) {
+  EXPECT_EQ(PlaceOfField("train.conll:17", "text"), "train.conll:17: text");
+  EXPECT_EQ(PlaceOfField("train.jsonl: record 17", "text"),
+            "train.jsonl: record 17.text");
 }
 
 TEST(JsonObjectReaderTest, ReadsEachType) {

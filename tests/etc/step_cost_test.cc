@@ -110,6 +110,35 @@ TEST(StepCostTest, ResidualScoresCostOnlyWhenOn) {
   }
 }
 
+// 34 tokens: a stream of 6, queries, keys, values and contexts of 10 and two
+// statistics of 2 heads; in bfloat16 copies of the input and of contexts.
+TEST(StepCostTest, CountsWhatEvaluationsHold) {
+  EtcConfig config = Small();
+  const auto forward = [&](const StepOptions& options) {
+    return EstimateForwardActivations(config, kShape, options);
+  };
+  EXPECT_EQ(forward({}).saved, 0);
+  EXPECT_EQ(forward({}).working, 34 * 4 * (6 + 4 * 10 + 2 * 2));
+  EXPECT_EQ(forward({.precision = LinearPrecision::kBfloat16}).working,
+            34 * (4 * (6 + 4 * 10 + 2 * 2) + 2 * 6));
+  EXPECT_EQ(forward({}).attention_inputs, Estimate(config).attention_inputs);
+  config.grad_checkpointing_period = 1;
+  config.num_hidden_layers = 12;
+  EXPECT_EQ(forward({.slices = LayerSlices{}}).total(), forward({}).total());
+  EXPECT_EQ(forward({}).residual_scores, 0);
+  config.residual_attention = "sum";
+  // l2l, l2g, g2g and g2l of one layer, 2 heads, 4 bytes.
+  const double one_layer = 4 * 2 * 2 * (13 * (3 + 4) + 4 * (13 + 4));
+  EXPECT_EQ(forward({}).residual_scores, one_layer);
+  EXPECT_EQ(forward({.storage = ScoreStorage::kStore}).residual_scores,
+            2 * one_layer);
+  config.sublayer = "pre_norm";
+  EXPECT_EQ(forward({}).working, 34 * 4 * (2 * 6 + 4 * 10 + 2 * 2));
+  // Of a wide block the activation counts, of the longer stream.
+  config.intermediate_size = 1000;
+  EXPECT_EQ(forward({}).working, 4 * (34 * 5 * 6 + 26 * 2 * 1000));
+}
+
 TEST(StepCostTest, GradientCheckpointingSavesMemory) {
   EtcConfig config = Small();
   config.num_hidden_layers = 12;

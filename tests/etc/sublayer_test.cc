@@ -387,10 +387,16 @@ double OmegaOf(const EtcModel& model, const std::string& name) {
   return omega[0].item<double>();
 }
 
+// Sets the omegas of a model by a pass over `input`.
+void Profile(EtcModel model, const EtcInput& input) {
+  model->ProfileNextPass();
+  model->forward(input);
+}
+
 // Each layer's omegas by the formula, from the states in front of it. Its parts
 // f follow from running it with these omegas: since a LayerNorm without scale
 // hides the variance of its input, norms are taken apart as in PlainLayer.
-TEST(InitializeAdminTest, SetsAccumulatedDeviations) {
+TEST(ProfileNextPassTest, SetsAccumulatedDeviations) {
   for (const bool shares : {false, true}) {
     SCOPED_TRACE(shares);
     const EtcConfig config = SublayerConfig("admin", shares, /*layers=*/3);
@@ -406,7 +412,7 @@ TEST(InitializeAdminTest, SetsAccumulatedDeviations) {
       }
     }
     model->eval();
-    InitializeAdmin(model, ToyInput());
+    Profile(model, ToyInput());
     EXPECT_FALSE(HasUnitOmegas(model));
 
     // The states of a pass with these omegas are those of the pass that set
@@ -462,7 +468,7 @@ TEST(InitializeAdminTest, SetsAccumulatedDeviations) {
 
 // Padding at the end, by a pattern or a mask, does not count; nor do the rows
 // asked for.
-TEST(InitializeAdminTest, DependsOnNothingButTokens) {
+TEST(ProfileNextPassTest, DependsOnNothingButTokens) {
   const auto omegas = [](const EtcInput& input, int64_t period) {
     EtcConfig config = SublayerConfig("admin", true, /*layers=*/3);
     config.grad_checkpointing_period = period;
@@ -470,7 +476,7 @@ TEST(InitializeAdminTest, DependsOnNothingButTokens) {
     EtcModel model(config);
     model->to(torch::kFloat64);
     model->train();
-    InitializeAdmin(model, input);
+    Profile(model, input);
     std::vector<double> all;
     for (const auto& parameter : model->named_parameters()) {
       EXPECT_FALSE(parameter.value().grad().defined());
@@ -505,7 +511,7 @@ TEST(InitializeAdminTest, DependsOnNothingButTokens) {
 }
 
 // In training, where layers are computed in slices, too.
-TEST(InitializeAdminTest, SetsTheSameOmegasForLayersInSlices) {
+TEST(ProfileNextPassTest, SetsTheSameOmegasForLayersInSlices) {
   std::vector<double> omegas;
   for (const bool in_slices : {false, true}) {
     torch::manual_seed(9);
@@ -514,16 +520,16 @@ TEST(InitializeAdminTest, SetsTheSameOmegasForLayersInSlices) {
     if (in_slices) {
       model->set_layer_slices(LayerSlices{.heads = 1, .tokens = 3});
     }
-    InitializeAdmin(model, ToyInput());
+    Profile(model, ToyInput());
     EXPECT_FALSE(HasUnitOmegas(model));
     omegas.push_back(OmegaOf(model, "layers.1.feed_forward.omega"));
   }
   EXPECT_EQ(omegas[0], omegas[1]);
 }
 
-TEST(InitializeAdminTest, IsForAdminAndOnePassOnly) {
+TEST(ProfileNextPassTest, IsForAdminAndOnePassOnly) {
   EtcModel post(SublayerConfig("post_norm", true));
-  EXPECT_THROW(InitializeAdmin(post, ToyInput()), c10::Error);
+  EXPECT_THROW(post->ProfileNextPass(), c10::Error);
   EtcModel model(SublayerConfig("admin", true));
   model->ProfileNextPass();
   const EtcOutput first = model->forward(ToyInput());

@@ -127,6 +127,10 @@ TEST(DataMistakesTest, InRecordsAreClear) {
   for (UserMistake& mistake : mistakes) {
     mistake.begins_run = true;
   }
+  mistakes.push_back({Data("{\"id\": \"q0\"}"),
+                      "inspect --config run.json --set "
+                      "data.on_bad_record=skip",
+                      {"query is missing", "; a run skips this record"}});
   ExpectClearErrors(mistakes);
 }
 

@@ -235,10 +235,12 @@ TEST_F(MemoryLimitsTest, SaysHowTheLongestExamplesWouldFit) {
   const std::string err = directory_.File("stderr");
   const auto message = [&](const std::string& gigabytes,
                            const std::string& output) {
-    EXPECT_EQ(End(Begin(data, {"data.max_long_length=1048576",
+    EXPECT_EQ(End(Begin(data, {absl::StrCat("data.dev=[\"", data, "\"]"),
+                               "data.max_long_length=1048576",
                                "train.memory_gigabytes=" + gigabytes,
                                "model.num_hidden_layers=12",
                                "train.micro_batch_size=3",
+                               "train.evaluation_batch_size=1000",
                                "output=" + directory_.File(output)})),
               0)
         << Contents(err);
@@ -250,10 +252,14 @@ TEST_F(MemoryLimitsTest, SaysHowTheLongestExamplesWouldFit) {
                               "a directory")));
   EXPECT_THAT(message("8", "layers"),
               AllOf(HasSubstr("an update of 1048576 long and "),
-                    HasSubstr(" of 8.0 GB by train.memory_plan \"layers\"")));
+                    HasSubstr(" of 8.0 GB by train.memory_plan \"layers\""),
+                    HasSubstr("an evaluation of 1048576 long and "),
+                    HasSubstr(" may have 8.0 GB: set "
+                              "train.evaluation_batch_size=")));
   ASSERT_EQ(End(Begin(data, {"output=" + directory_.File("short")})), 0)
       << Contents(err);
-  EXPECT_THAT(Contents(err), Not(HasSubstr("an update of ")));
+  EXPECT_THAT(Contents(err), AllOf(Not(HasSubstr("an update of ")),
+                                   Not(HasSubstr("an evaluation of "))));
 }
 
 // 10 GB, in 10 MB.

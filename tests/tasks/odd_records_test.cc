@@ -186,7 +186,7 @@ class OddRecordsTest
   }
 
   // Does everything that is done with examples.
-  void Use(const Task& task,
+  void Use(const EncoderTask& task,
            const std::vector<std::shared_ptr<const Example>>& examples,
            OddRecords* odd) {
     const auto head = std::dynamic_pointer_cast<OutputHead>(task.MakeHead());
@@ -249,7 +249,7 @@ class OddRecordsTest
         EXPECT_LE(example->global_length(), config.data.max_global_length);
       }
       if (!examples.empty()) {
-        Use(**task, examples, odd);
+        Use(dynamic_cast<const EncoderTask&>(**task), examples, odd);
         is_used = true;
       }
     });

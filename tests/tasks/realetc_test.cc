@@ -350,15 +350,36 @@ TEST_F(RealetcTest, EstimatesThePlanOfARunAndWhetherItFits) {
       "estimate ", WriteConfig(Config()),
       " --set model='{\"preset\": \"base\"}' --set train.memory_gigabytes=");
   EXPECT_THAT(Run(command + "1000").out,
-              ContainsRegex("\n    by memory_plan auto +kept\n  a run may have "
-                            "+1.0 TB\n"));
+              AllOf(ContainsRegex("\n    by memory_plan auto +kept\n"),
+                    ContainsRegex("\n  a run may have +1.0 TB\n"),
+                    Not(HasSubstr("evaluations fit"))));
   EXPECT_THAT(
       Run(command + "1").out,
-      ContainsRegex("\n    by memory_plan auto +(layers|slices)\n  a run may "
-                    "have +1.0 GB: too little\n"));
+      AllOf(ContainsRegex("\n    by memory_plan auto +(layers|slices)\n"),
+            ContainsRegex("\n  a run may have +1.0 GB: too little\n"),
+            Not(HasSubstr("evaluations fit"))));
   EXPECT_THAT(Run(command + "1 --set train.memory_plan=kept").out,
               AllOf(HasSubstr("1.0 GB: too little\n"),
                     Not(HasSubstr("by memory_plan"))));
+}
+
+// A batch so large that evaluations take more than updates.
+TEST_F(RealetcTest, EstimatesEvaluationsAndHowManyExamplesFit) {
+  const std::string command =
+      absl::StrCat("estimate ", WriteConfig(Config()),
+                   " --set train.memory_gigabytes=4 --set "
+                   "data.max_long_length=4096 --set "
+                   "train.evaluation_batch_size=");
+  EXPECT_THAT(
+      Run(command + "100000").out,
+      AllOf(ContainsRegex("\n  evaluation, 100000 at a time +([0-9.]+ TB)\n"
+                          "  peak +[0-9.]+ TB\n"),
+            ContainsRegex("\n  a run may have +4.0 GB: too little\n"
+                          "evaluations fit with "
+                          "train.evaluation_batch_size=[0-9]+\n")));
+  EXPECT_THAT(Run(command + "1").out,
+              AllOf(ContainsRegex("\n  a run may have +4.0 GB\n"),
+                    Not(HasSubstr("evaluations fit"))));
 }
 
 // Three numbers of four bytes for each parameter, of the head too.

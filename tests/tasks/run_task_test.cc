@@ -20,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "nlohmann/json.hpp"
+#include "tests/support/gzip_member.h"
 #include "tests/support/realetc_program.h"
 
 namespace etc {
@@ -170,7 +171,8 @@ TEST_F(RunTaskTest, StopsAndGoesOn) {
       FinetuneTask({.config = config, .callbacks = {.stop = &stop}});
   EXPECT_TRUE(!stopped.ok() ? absl::IsCancelled(stopped.status())
                             : !stopped->finished && stopped->scores.empty());
-  const auto resumed = FinetuneTask({.config = config, .resume = true});
+  const auto resumed =
+      FinetuneTask({.config = config, .earlier = EarlierRun::kResume});
   ASSERT_TRUE(resumed.ok()) << resumed.status();
   EXPECT_TRUE(resumed->finished);
 }
@@ -235,19 +237,19 @@ TEST_F(RunTaskTest, ResumesBeginsOrReplacesARunAsAsked) {
     options.config = WriteConfig(Config());
     return FinetuneTask(options).status().code();
   };
-  EXPECT_EQ(code({.resume = true}), absl::StatusCode::kNotFound);
-  EXPECT_EQ(code({.resume_or_begin = true}), absl::StatusCode::kOk);
+  EXPECT_EQ(code({.earlier = EarlierRun::kResume}),
+            absl::StatusCode::kNotFound);
+  EXPECT_EQ(code({.earlier = EarlierRun::kResumeOrBegin}),
+            absl::StatusCode::kOk);
   EXPECT_EQ(code({}), absl::StatusCode::kAlreadyExists);
   const std::vector<std::string> slower = {"train.learning_rate=1e-6"};
-  EXPECT_EQ(code({.overrides = slower, .resume = true}),
+  EXPECT_EQ(code({.overrides = slower, .earlier = EarlierRun::kResume}),
             absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(code({.overrides = slower,
-                  .resume = true,
+                  .earlier = EarlierRun::kResume,
                   .allow_changes = {"train.learning_rate"}}),
             absl::StatusCode::kOk);
-  EXPECT_EQ(code({.resume = true, .overwrite = true}),
-            absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(code({.overrides = slower, .overwrite = true}),
+  EXPECT_EQ(code({.overrides = slower, .earlier = EarlierRun::kOverwrite}),
             absl::StatusCode::kOk);
 }
 
@@ -262,10 +264,55 @@ TEST_F(RunTaskTest, SaysWhatIsWrong) {
       EvaluateTask({.checkpoint = directory_.File("none")}).status().code(),
       absl::StatusCode::kNotFound);
   Tuned();
-  EXPECT_EQ(EvaluateTask({.checkpoint = run_, .threads = -5}).status().code(),
+  EXPECT_EQ(EvaluateTask({.checkpoint = run_, .threads = -1}).status().code(),
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(ScoreTask("wikihopp", "a", "b").status().code(),
             absl::StatusCode::kNotFound);
+}
+
+// A record and a prediction for it, whose file is one JSON value.
+struct ScoredPair {
+  const char* task;
+  const char* gold;
+  const char* predictions;
+};
+
+constexpr ScoredPair kScoredPairs[] = {
+    {"wikihop",
+     R"([{"id":"a","query":"town_of mira","answer":"oslo",)"
+     R"("candidates":["oslo","rome"],"supports":["mira lives in oslo ."]}])",
+     R"({"a":"oslo"})"},
+    {"hotpotqa",
+     R"([{"_id":"a","question":"q","answer":"yes",)"
+     R"("supporting_facts":[["T",0]],"context":[["T",["Yes."]]]}])",
+     R"({"answer":{"a":"yes"},"sp":{"a":[["T",0]]}})"},
+    {"nq",
+     R"({"example_id":1,"annotations":[{"yes_no_answer":"NONE",)"
+     R"("long_answer":{"start_token":1,"end_token":3},)"
+     R"("short_answers":[{"start_token":1,"end_token":2}]}]})",
+     R"({"predictions":[{"example_id":1,"yes_no_answer":"NONE",)"
+     R"("long_answer":{"start_token":1,"end_token":3},"long_answer_score":1,)"
+     R"("short_answers":[{"start_token":1,"end_token":2}],)"
+     R"("short_answers_score":1}]})"},
+    {"squad",
+     R"({"version":"1.1","data":[{"title":"t","paragraphs":[{"context":"c d",)"
+     R"("qas":[{"id":"a","question":"q",)"
+     R"("answers":[{"text":"c","answer_start":0}]}]}]}]})",
+     R"({"a":"c"})"}};
+
+TEST_F(RunTaskTest, ScoresPredictionsThatArePackedByGzip) {
+  for (const ScoredPair& pair : kScoredPairs) {
+    SCOPED_TRACE(pair.task);
+    const std::string gold = directory_.Write("gold.json", pair.gold);
+    const auto plain = ScoreTask(pair.task, gold,
+                                 directory_.Write("p.json", pair.predictions));
+    ASSERT_TRUE(plain.ok()) << plain.status();
+    const auto packed =
+        ScoreTask(pair.task, gold,
+                  directory_.Write("p.json.gz", GzipMember(pair.predictions)));
+    ASSERT_TRUE(packed.ok()) << packed.status();
+    EXPECT_EQ(packed->metrics, plain->metrics);
+  }
 }
 
 TEST_F(RunTaskTest, ScoresByConfigurationsOfTheTaskAlone) {

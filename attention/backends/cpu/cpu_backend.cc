@@ -4,7 +4,6 @@
 #include <torch/types.h>
 
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "attention/backends/cpu/backward_pass.h"
@@ -145,7 +144,6 @@ void CpuBackend::Prepare(AttentionProblem* problem) const {
       gate = gate.to(torch::kFloat32).contiguous();
     }
   });
-  CheckRelativeTable(*problem);
 }
 
 ScorePair CpuBackend::NewScores(const AttentionProblem& problem) const {

@@ -509,7 +509,6 @@ void CudaBackend::Prepare(AttentionProblem* problem) const {
   to_float(operands.relative.bias);
   problem->previous.ForEachTensor(to_float);
   problem->gates.ForEachTensor(to_float);
-  CheckRelativeTable(*problem);
 }
 
 ScorePair CudaBackend::NewScores(const AttentionProblem& problem) const {

@@ -123,7 +123,7 @@ DenseAttentionOutput DenseAttention(const DenseAttentionInput& input) {
   }
   return {.context = torch::matmul(probabilities,
                                    input.value.to(probabilities.scalar_type()))
-                         .to(input.value.scalar_type()),
+                         .to(input.query.scalar_type()),
           .scores = result.scores};
 }
 

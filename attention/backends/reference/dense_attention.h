@@ -52,7 +52,7 @@ struct DenseAttentionOutput {
 // Plain tensor operations: any floating dtype, any device, differentiable,
 // O(queries x keys) memory. All is computed in ScoreType
 // (attention/attention_problem.h), and the context is rounded to the dtype of
-// the values. Throws c10::Error if shapes disagree.
+// the queries. Throws c10::Error if shapes disagree.
 DenseAttentionOutput DenseAttention(const DenseAttentionInput& input);
 
 // Its parts. The scores of this layer alone, (q . k + q . E[id] + bias[id]) /

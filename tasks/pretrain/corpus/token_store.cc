@@ -70,10 +70,8 @@ TokenStore::TokenStore(MappedFile file, TokenStoreHeader header)
   sentences_ = Section(TokenStoreSection::kSentences).data();
   documents_ = Section(TokenStoreSection::kDocuments).data();
   for (const TokenStoreSection section : kSectionsOfBlocks) {
-    if (header_.has_blocks()) {
-      intact_blocks_[static_cast<size_t>(section)] =
-          std::vector<std::atomic<bool>>(NumBlocks(ExtentOf(header_, section)));
-    }
+    intact_blocks_[static_cast<size_t>(section)] =
+        std::vector<std::atomic<bool>>(NumBlocks(ExtentOf(header_, section)));
   }
 }
 
@@ -91,9 +89,7 @@ absl::StatusOr<std::unique_ptr<const TokenStore>> TokenStore::Open(
   ETC_RETURN_IF_ERROR(store->CheckPadding());
   uint64_t bytes = 0;
   for (const TokenStoreSection section : kSectionsOfBlocks) {
-    ETC_RETURN_IF_ERROR(store->header_.has_blocks()
-                            ? store->CheckBlockChecksums(section)
-                            : store->CheckSection(section));
+    ETC_RETURN_IF_ERROR(store->CheckBlockChecksums(section));
     bytes += store->Section(section).size();
   }
   if (bytes <= checked_at_once) {

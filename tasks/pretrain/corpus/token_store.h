@@ -20,23 +20,22 @@ namespace etc {
 // that a corpus may be larger than that; pages that were read stay in the
 // system's cache. Read-only and thread-safe.
 //
-// Opening checks everything that is cheap: that it is a token store of a known
+// Opening checks everything that is cheap: that it is a token store of this
 // version and byte order, its size, and all of the index (checksum, and that
 // documents and sentences are consecutive), 4 bytes a sentence and 16 a
 // document. Afterwards no index of this class leads out of the file. Tokens and
 // flags have a checksum for each block of 64 KiB: in a small store all are
 // checked at once, in a large one each when CheckTokens first reaches it, so
-// that nothing is read twice. Version 1 has no blocks, and is checked as a
-// whole. A file that is written over in its place is found by CheckUnchanged;
-// one that is replaced by a renaming, as TokenStoreWriter does, stays as it
-// was.
+// that nothing is read twice. A file that is written over in its place is found
+// by CheckUnchanged; one that is replaced by a renaming, as TokenStoreWriter
+// does, stays as it was.
 class TokenStore {
  public:
   // Bytes of tokens and flags that are read and checked at once.
   static constexpr uint64_t kCheckedAtOnce = uint64_t{256} << 20;
 
   //   kInvalidArgument     no token store, or written with the other byte order
-  //   kFailedPrecondition  of a newer version
+  //   kFailedPrecondition  of another version
   //   kDataLoss            cut off (the message has the bytes that it should
   //                        have, and those that it has), too long, or damaged
   // and the system's errors.
@@ -117,7 +116,6 @@ class TokenStore {
   const char* sentences_ = nullptr;
   const char* documents_ = nullptr;
   // True for each block of the tokens, and of the flags, that was found intact.
-  // Empty in version 1.
   mutable std::array<std::vector<std::atomic<bool>>, 2> intact_blocks_;
 };
 

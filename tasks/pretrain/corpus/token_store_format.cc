@@ -60,14 +60,12 @@ absl::Status CheckKind(absl::string_view file, const std::string& path) {
     return DamagedHeader(
         path, absl::StrCat("the byte order mark is ", absl::Hex(byte_order)));
   }
-  if (version > kTokenStoreVersion) {
+  if (version != kTokenStoreVersion) {
     return absl::FailedPreconditionError(
         absl::StrCat(path, ": the token store is of version ", version,
                      ", but this program knows version ", kTokenStoreVersion,
-                     "; use the program that wrote it, or a newer one"));
-  }
-  if (version < 1) {
-    return DamagedHeader(path, "the version is 0");
+                     "; use the program that wrote it, or run realetc "
+                     "tokenize again"));
   }
   return absl::OkStatus();
 }
@@ -132,9 +130,6 @@ TokenStoreExtent ExtentOfBlockChecksums(const TokenStoreHeader& header,
                                         TokenStoreSection section) {
   const TokenStoreExtent last = ExtentOf(header, TokenStoreSection::kDocuments);
   TokenStoreExtent extent = {.begin = last.begin + last.bytes};
-  if (!header.has_blocks()) {
-    return extent;
-  }
   const auto bytes = [&header](TokenStoreSection of) {
     return NumBlocks(ExtentOf(header, of)) * sizeof(uint32_t);
   };
@@ -156,7 +151,7 @@ std::string EncodeTokenStoreHeader(const TokenStoreHeader& header) {
   std::string bytes(kTokenStoreMagic);
   bytes.reserve(kTokenStoreHeaderBytes);
   AppendFixed(kTokenStoreByteOrder, &bytes);
-  AppendFixed(header.version, &bytes);
+  AppendFixed(kTokenStoreVersion, &bytes);
   AppendFixed(header.num_documents, &bytes);
   AppendFixed(header.num_sentences, &bytes);
   AppendFixed(header.num_tokens, &bytes);
@@ -183,9 +178,8 @@ absl::StatusOr<TokenStoreHeader> DecodeTokenStoreHeader(
   }
   // All reads are within the 4096 bytes.
   ByteReader reader(bytes);
-  reader.Take(kTokenStoreMagic.size() + sizeof(uint32_t));
+  reader.Take(kTokenStoreMagic.size() + 2 * sizeof(uint32_t));
   TokenStoreHeader header;
-  header.version = *reader.TakeFixed<uint32_t>();
   header.num_documents = *reader.TakeFixed<uint64_t>();
   header.num_sentences = *reader.TakeFixed<uint64_t>();
   header.num_tokens = *reader.TakeFixed<uint64_t>();

@@ -78,9 +78,6 @@ absl::Status CheckSameTokenizer(const TokenStoreSettings& store,
 //   documents  [documents] of uint64 first sentence, uint64 hash of the text
 //   blocks     uint32 CRC-32C of each block of 65,536 bytes of the tokens, then
 //              of the flags; the last block of each may be shorter
-//
-// Version 1 has no checksums of blocks, and in the header those of the whole
-// sections.
 inline constexpr absl::string_view kTokenStoreMagic = "RETCTOKS";
 inline constexpr uint32_t kTokenStoreByteOrder = 0x01020304;
 inline constexpr uint32_t kTokenStoreVersion = 2;
@@ -99,7 +96,6 @@ inline constexpr size_t kTokenStoreSections = 4;
 absl::string_view NameOfSection(TokenStoreSection section);
 
 struct TokenStoreHeader {
-  uint32_t version = kTokenStoreVersion;
   uint64_t num_documents = 0;
   uint64_t num_sentences = 0;
   uint64_t num_tokens = 0;
@@ -111,8 +107,6 @@ struct TokenStoreHeader {
   uint64_t token_bytes() const {
     return settings.vocab_size <= kMostNarrowIds ? 2 : 4;
   }
-  // True if the blocks of tokens and flags have checksums of their own.
-  bool has_blocks() const { return version >= 2; }
 };
 
 // Place of a section: its first byte in the file and its length, without the
@@ -124,7 +118,7 @@ struct TokenStoreExtent {
 TokenStoreExtent ExtentOf(const TokenStoreHeader& header,
                           TokenStoreSection section);
 // The number of blocks of a section; and the extent of the checksums of the
-// blocks of the tokens, or of the flags, which is empty in version 1.
+// blocks of the tokens, or of the flags.
 uint64_t NumBlocks(const TokenStoreExtent& section);
 TokenStoreExtent ExtentOfBlockChecksums(const TokenStoreHeader& header,
                                         TokenStoreSection section);
@@ -139,7 +133,7 @@ uint64_t SentenceSectionBytes(uint64_t num_sentences);
 // there is of it, and `path` starts each message.
 //   kInvalidArgument     no token store; or one written by a machine of the
 //                        other byte order
-//   kFailedPrecondition  of a newer version
+//   kFailedPrecondition  of another version
 //   kDataLoss            damaged, or less than 4096 bytes
 std::string EncodeTokenStoreHeader(const TokenStoreHeader& header);
 absl::StatusOr<TokenStoreHeader> DecodeTokenStoreHeader(

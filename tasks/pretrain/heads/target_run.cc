@@ -4,7 +4,6 @@
 #include <torch/autograd.h>
 #include <torch/utils.h>
 
-#include <memory>
 #include <utility>
 
 #include "base/status_macros.h"

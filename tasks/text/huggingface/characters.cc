@@ -3,7 +3,6 @@
 #include <unicode/uchar.h>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/match.h"
 #include "etc/weights/roberta_vocabulary.h"
 
 namespace etc::huggingface {

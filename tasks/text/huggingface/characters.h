@@ -1,7 +1,6 @@
 #ifndef ETC_TASKS_TEXT_HUGGINGFACE_CHARACTERS_H_
 #define ETC_TASKS_TEXT_HUGGINGFACE_CHARACTERS_H_
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>

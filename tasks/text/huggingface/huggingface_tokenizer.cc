@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "base/json_reader.h"
 #include "base/status_macros.h"
 #include "etc/weights/roberta_vocabulary.h"
+#include "etc/weights/text_marks.h"
 #include "etc/weights/tokenizer_files.h"
 #include "etc/weights/tokenizer_statements.h"
 #include "nlohmann/json.hpp"
@@ -200,22 +202,16 @@ class HuggingFaceTokenizer : public Tokenizer {
   bool begins_words_with_blanks_ = false;
 };
 
-// Marks by their usual names, where the post-processor names none. Byte-level
-// BPE with RoBERTa's names has its two separators between texts.
+// Marks by their usual names, where the post-processor names none.
 TextMarkIds MarksByName(const Vocabulary& vocabulary, bool is_byte_level) {
-  const auto both = [&vocabulary](const char* first, const char* last) {
-    return vocabulary.Id(first) >= 0 && vocabulary.Id(last) >= 0;
-  };
-  if (both("[CLS]", "[SEP]")) {
-    return {.first = vocabulary.Id("[CLS]"), .last = vocabulary.Id("[SEP]")};
-  }
+  const std::optional<TextMarkNames> names = UsualTextMarks(
+      [&vocabulary](const char* piece) { return vocabulary.Id(piece) >= 0; },
+      is_byte_level);
   TextMarkIds marks;
-  if (both("<s>", "</s>")) {
-    marks.first = vocabulary.Id("<s>");
-    marks.last = vocabulary.Id("</s>");
-    if (is_byte_level) {
-      marks.between = {marks.last, marks.last};
-    }
+  if (names.has_value()) {
+    marks.first = vocabulary.Id(names->first);
+    marks.last = vocabulary.Id(names->last);
+    marks.between.emplace(names->num_between, marks.last);
   }
   return marks;
 }

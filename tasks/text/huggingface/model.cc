@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/json_reader.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"

@@ -6,7 +6,6 @@
 #include <unicode/utext.h>
 
 #include <cstddef>
-#include <limits>
 #include <stdexcept>
 #include <utility>
 

@@ -647,6 +647,20 @@ TEST_P(EveryBackendTest, CarriesFloat32ScoresWithBfloat16Operands) {
                       0.05 * gradient.abs().max().item<double>()));
 }
 
+TEST_P(EveryBackendTest, ContextsHaveTheDtypeOfTheQueries) {
+  const OneLayer layer({.longs = 9});
+  for (const auto& [of_query, of_values] :
+       {std::pair(torch::kFloat32, torch::kBFloat16),
+        std::pair(torch::kBFloat16, torch::kFloat32)}) {
+    SparseAttentionInput input = layer.input;
+    AttentionOperands& operands = input.operands;
+    operands.query = operands.query.to(of_query);
+    operands.own_value = operands.own_value.to(of_values);
+    operands.other_value = operands.other_value.to(of_values);
+    EXPECT_EQ(Run(input).context.scalar_type(), of_query);
+  }
+}
+
 // In steps of 1, which scores of 160 have in 8 bits, contexts are off by a
 // quarter. Here they are off by their own rounding.
 TEST_P(EveryBackendTest, SumsScoresOfBfloat16OperandsInFloat32) {

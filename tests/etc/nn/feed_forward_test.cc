@@ -20,6 +20,7 @@
 #include "base/linear.h"
 #include "etc/nn/residual_norm.h"
 #include "tests/support/gradient_check.h"
+#include "tests/support/residual_dropout_factors.h"
 #include "tests/support/tensor_matchers.h"
 
 namespace etc {

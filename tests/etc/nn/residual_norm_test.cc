@@ -17,6 +17,7 @@
 
 #include "base/dropout_seeds.h"
 #include "tests/support/gradient_check.h"
+#include "tests/support/residual_dropout_factors.h"
 #include "tests/support/tensor_matchers.h"
 
 namespace etc {

@@ -421,6 +421,77 @@ TEST_F(ExportTest, NamesTheTokenizerAndItsInputs) {
   EXPECT_EQ(wordpiece["model_input_names"].size(), 3u);
 }
 
+// Other programs put no special pieces around texts where a tokenizer.json has
+// none; tasks take those of the usual names. tests/hugging_face_exports.py
+// compares the ids.
+TEST_F(ExportTest, WritesThePiecesThatTasksPutAroundTexts) {
+  using nlohmann::json;
+  const std::string ours = WriteOurs(ExactBert(), {}, {});
+  const std::string there = directory_.File("there");
+  const auto exported = [&](const json& file) {
+    EXPECT_TRUE(
+        WriteFileAtomically(ours + "/tokenizer.json", file.dump()).ok());
+    Remove("there");
+    EXPECT_TRUE(ExportWeights(ours, ExportFormat::kSafetensors, there).ok());
+    return *ReadFile(there + "/tokenizer.json");
+  };
+  const json byte_level = json::parse(R"({
+      "truncation": null,
+      "added_tokens": [{"id": 2, "content": "</s>"}],
+      "pre_tokenizer": {"type": "Sequence",
+                        "pretokenizers": [{"type": "ByteLevel"}]},
+      "model": {"type": "BPE", "vocab": {"<s>": 0, "a": 1}, "merges": []}})");
+  json marks = json::parse(R"({
+      "type": "TemplateProcessing",
+      "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}},
+                 {"Sequence": {"id": "A", "type_id": 0}},
+                 {"SpecialToken": {"id": "</s>", "type_id": 0}}],
+      "pair": [{"SpecialToken": {"id": "<s>", "type_id": 0}},
+               {"Sequence": {"id": "A", "type_id": 0}},
+               {"SpecialToken": {"id": "</s>", "type_id": 0}},
+               {"SpecialToken": {"id": "</s>", "type_id": 0}},
+               {"Sequence": {"id": "B", "type_id": 1}},
+               {"SpecialToken": {"id": "</s>", "type_id": 1}}],
+      "special_tokens": {
+          "<s>": {"id": "<s>", "ids": [0], "tokens": ["<s>"]},
+          "</s>": {"id": "</s>", "ids": [2], "tokens": ["</s>"]}}})");
+  const auto with = [&byte_level](const json& processor) {
+    json file = byte_level;
+    file["post_processor"] = processor;
+    return file;
+  };
+  EXPECT_EQ(json::parse(exported(byte_level)), with(marks));
+  EXPECT_EQ(json::parse(exported(with(nullptr))), with(marks));
+  const json bare = {{"type", "ByteLevel"}, {"trim_offsets", false}};
+  EXPECT_EQ(json::parse(exported(with(bare))),
+            with({{"type", "Sequence"}, {"processors", {bare, marks}}}));
+  EXPECT_EQ(json::parse(exported(with(json::parse(R"({
+                "type": "TemplateProcessing",
+                "single": [{"Sequence": {"id": "A", "type_id": 0}}],
+                "pair": [{"Sequence": {"id": "A", "type_id": 0}},
+                         {"Sequence": {"id": "B", "type_id": 1}}],
+                "special_tokens": {}})")))),
+            with(marks));
+  // One separator, unless the pieces are byte-level.
+  json unigram = json::parse(R"({
+      "model": {"type": "Unigram",
+                "vocab": [["<s>", 0], ["a", -1.5], ["</s>", 0]]}})");
+  json expected = unigram;
+  expected["post_processor"] = marks;
+  expected["post_processor"]["pair"].erase(2);
+  EXPECT_EQ(json::parse(exported(unigram)), expected);
+  // The same as where a template leaves out the pair.
+  marks["pair"] = json::array();
+  EXPECT_EQ(json::parse(exported(with(marks)))["post_processor"],
+            expected["post_processor"]);
+  // Files that have all, or no pieces of these names, stay as they are.
+  unigram["model"]["vocab"].erase(0);
+  for (const json& file :
+       {unigram, expected, with({{"type", "RobertaProcessing"}})}) {
+    EXPECT_EQ(exported(file), file.dump());
+  }
+}
+
 TEST_F(ExportTest, RefusesLabelsThatContradict) {
   const std::string there =
       WriteTheirs(BertOf(), RandomHeads(BertOf(), {kPooler, kClassifier}),

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -300,6 +301,36 @@ TEST(AnalysisFilesTest, HaveMassesPositionsAndSimilarities) {
             Not(HasSubstr("nan"))));
 }
 
+// Layer 0 is given nothing, which is no ratio of 0.
+TEST(AnalysisFilesTest, HaveCarriedOverNewInTheLogitsOrNothing) {
+  AttentionAnalysis analysis = ComparedAnalysis("decay", 1);
+  const ScoreDeviations lowest = {
+      .block = "l2l", .pairs = 9, .new_scores = 0.5};
+  ScoreDeviations upper = lowest;
+  upper.carried_scores = 0.25;
+  upper.logit_ratio = 4.5;
+  upper.correlations = {0.5, std::nullopt};
+  analysis.scores = {{lowest}, {upper}};
+  const nlohmann::json scores =
+      nlohmann::json::parse(AnalysisJson(analysis)).at("scores");
+  EXPECT_EQ(
+      scores.at(0).at("l2l").dump(),
+      R"({"logit_ratio":null,"pairs":9,"std_carried":null,"std_new":0.5})");
+  EXPECT_EQ(scores.at(1).at("l2l").at("std_carried"), 0.25);
+  EXPECT_EQ(scores.at(1).at("l2l").at("logit_ratio"), 4.5);
+  const std::string number = "<td class=\"number\">";
+  EXPECT_THAT(
+      AnalysisHtml(analysis),
+      AllOf(HasSubstr("Carried / new in the logits"),
+            HasSubstr("the deviation of b R over that of a s"),
+            HasSubstr(absl::StrCat(number, "0.250</td>", number, "4.50</td>")),
+            HasSubstr(absl::StrCat(number, "0.500</td>", number, "</td>",
+                                   number, "</td>"))));
+  // A table of new scores alone says nothing of those that are carried.
+  analysis.scores = {{lowest}, {lowest}};
+  EXPECT_THAT(AnalysisHtml(analysis), Not(HasSubstr("Carried and new")));
+}
+
 TEST(AttentionStatisticsTest, ClassesOfRowsCoverPositionsAndLengths) {
   EXPECT_EQ(PositionClass(0, 7), 0);
   EXPECT_EQ(PositionClass(6, 7), 17);
@@ -309,6 +340,16 @@ TEST(AttentionStatisticsTest, ClassesOfRowsCoverPositionsAndLengths) {
   for (const auto& [tokens, expected] : sizes) {
     EXPECT_EQ(SentenceClass(tokens), expected) << tokens;
   }
+}
+
+TEST(MedianColourTest, ChangesBesideTheThresholds) {
+  EXPECT_EQ(ColourOfEntropy(4.5), MedianColour::kYellow);
+  EXPECT_EQ(ColourOfEntropy(4.5000001), MedianColour::kRed);
+  EXPECT_EQ(ColourOfEntropy(1.5), MedianColour::kYellow);
+  EXPECT_EQ(ColourOfEntropy(1.4999), MedianColour::kBlue);
+  EXPECT_EQ(ColourOfDivergence(0.25), MedianColour::kYellow);
+  EXPECT_EQ(ColourOfDivergence(0.75), MedianColour::kYellow);
+  EXPECT_EQ(ColourOfDivergence(0.7501), MedianColour::kRed);
 }
 
 }  // namespace

@@ -1,13 +1,13 @@
 // AttentionPass over encoders with random weights, ETC and BERT, without and
 // with residual scores: by the kernels in float32, in one slice and in many,
-// against the definitions (distribution.h) of the weights that the reference
+// against the definitions (definitions.h) of the weights that the reference
 // backend gives in float64. Two examples, the second shorter, so that padding
 // must be left out; distance 2 and radius 2 of toy models. Tolerance 2e-5:
 // weights to 1e-6, times |ln p| below 15. Keys of the own sentence, kinds of
 // keys and classes of rows are found by loops over all pairs there. Also the
 // mean entropy against that of attention/score_statistics.h, and the
-// correlation of carried and new scores against its definition in double, to
-// 1e-5.
+// correlation of carried and new scores and their ratio in the logits against
+// their definitions in double, to 1e-5.
 
 #include "tasks/analysis/pass.h"
 
@@ -29,8 +29,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/stop_guard.h"
 #include "tests/support/toy_model.h"
+#include "tests/tasks/analysis/definitions.h"
 
 namespace etc {
 namespace {
@@ -230,7 +232,8 @@ ExpectedHead Expected(const Inspected& inspected, bool is_long, int64_t layer,
           SplitEntropy(span.subspan(0, static_cast<size_t>(keys)),
                        span.subspan(static_cast<size_t>(keys)));
       expected.entropy.push_back(Entropy(p));
-      expected.normalised.push_back(NormalisedEntropy(Entropy(p), visible));
+      expected.normalised.push_back(Entropy(p) /
+                                    std::log(static_cast<double>(visible)));
       expected.own_mass.push_back(split.own_mass);
       expected.own_entropy += split.own;
       expected.other_entropy += split.other;
@@ -323,6 +326,18 @@ void ExpectNear(const StreamingHistogram& actual, const Numbers& expected) {
   EXPECT_NEAR(actual.greatest(), whole.greatest(), kNear);
 }
 
+// Weights and scores of all layers on PassInput, by the reference in double.
+Inspected ExactlyInspected(const EtcModel& model, bool bert) {
+  const c10::InferenceMode no_gradients;
+  EtcModel exact(std::dynamic_pointer_cast<EtcModelImpl>(model->clone()));
+  exact->to(torch::kFloat64);
+  exact->set_attention_implementation(AttentionImplementation::kReference);
+  EtcInput input = PassInput(bert);
+  input.inspect.probabilities_of = {0, 1, 2};
+  input.inspect.scores_of = {0, 1, 2};
+  return exact(input).inspected;
+}
+
 class PassTest
     : public testing::TestWithParam<std::tuple<bool, std::string, int64_t>> {};
 
@@ -335,12 +350,7 @@ TEST_P(PassTest, MatchesTheDefinitionsOfTheReference) {
   ASSERT_TRUE(pass.Add(PassInput(bert), 0).ok());
 
   const c10::InferenceMode no_gradients;
-  EtcModel exact(std::dynamic_pointer_cast<EtcModelImpl>(model->clone()));
-  exact->to(torch::kFloat64);
-  exact->set_attention_implementation(AttentionImplementation::kReference);
-  EtcInput input = PassInput(bert);
-  input.inspect.probabilities_of = {0, 1, 2};
-  const Inspected inspected = exact(input).inspected;
+  const Inspected inspected = ExactlyInspected(model, bert);
   const PassLengths lengths = LengthsOfPass(bert);
   ASSERT_EQ(pass.populations().size(), bert ? 1u : 2u);
   for (const PopulationStatistics& population : pass.populations()) {
@@ -414,9 +424,9 @@ TEST(AttentionPassTest, AgreesWithScoreStatistics) {
     EXPECT_EQ(scores[l][0].block, "l2l");
     EXPECT_NEAR(scores[l][0].new_scores,
                 layers[l].l2l.new_scores.standard_deviation(), 1e-12);
-    EXPECT_NEAR(scores[l][0].carried_scores,
+    ASSERT_EQ(scores[l][0].carried_scores.has_value(), l > 0);
+    EXPECT_NEAR(scores[l][0].carried_scores.value_or(0),
                 layers[l].l2l.carried_scores.standard_deviation(), 1e-12);
-    EXPECT_EQ(scores[l][0].carried_scores > 0, l > 0);
   }
 }
 
@@ -428,25 +438,84 @@ double Correlation(const torch::Tensor& x, const torch::Tensor& y) {
       .item<double>();
 }
 
-class CorrelationTest
+torch::Tensor BlockNamed(const FourBlocks& blocks, const std::string& name) {
+  return name == "l2l"   ? blocks.l2l
+         : name == "l2g" ? blocks.l2g
+         : name == "g2g" ? blocks.g2g
+                         : blocks.g2l;
+}
+
+// Gates that differ by head and layer, some of them negative.
+void SetGates(const EtcModel& model) {
+  const torch::NoGradGuard no_gradients;
+  double next = -0.3;
+  for (auto& parameter : model->named_parameters()) {
+    if (parameter.key().ends_with("_gate")) {
+      for (int64_t head = 0; head < parameter.value().size(0); ++head) {
+        parameter.value()[head] = next;
+        next = next > 0.8 ? -0.3 : next + 0.17;
+      }
+    }
+  }
+}
+
+// The parts a s and b R of the logits of one block of `layer`, from its scores,
+// [B, N, rows, keys] (attention/residual_attention.h).
+std::pair<torch::Tensor, torch::Tensor> LogitParts(const EtcModel& model,
+                                                   const AttentionView& view,
+                                                   size_t layer,
+                                                   const std::string& block) {
+  const torch::Tensor own = BlockNamed(view.new_scores, block);
+  const torch::Tensor carried = BlockNamed(view.carried_scores, block);
+  const std::string residual = model->config().residual_attention;
+  const auto n = static_cast<double>(layer);
+  if (residual == "mean") {
+    return {own / (n + 1), carried / (n + 1)};
+  }
+  if (residual == "decay") {
+    const double beta = model->config().residual_decay;
+    return {(1 - beta) * own, std::pow(beta, n) * carried};
+  }
+  if (residual == "gate") {
+    const torch::Tensor gates =
+        model
+            ->named_parameters()[absl::StrCat("layers.", layer, ".attention.",
+                                              block, "_gate")]
+            .detach()
+            .to(torch::kFloat64);
+    return {own, gates.reshape({1, -1, 1, 1}) * carried};
+  }
+  return {own, carried};
+}
+
+// Expects that p, of visible pairs above 0, are a softmax of the logits up to a
+// factor of each row, so that the logits are those that the model computes.
+void ExpectSoftmaxOf(const torch::Tensor& logits, const torch::Tensor& p) {
+  const torch::Tensor sees = p > 0;
+  const torch::Tensor rest = p.log() - logits;  // a number for each row
+  const torch::Tensor least =
+      rest.masked_fill(~sees, std::numeric_limits<double>::infinity()).amin(-1);
+  const torch::Tensor greatest =
+      rest.masked_fill(~sees, -std::numeric_limits<double>::infinity())
+          .amax(-1);
+  EXPECT_LT((greatest - least).masked_select(sees.any(-1)).max().item<double>(),
+            1e-9);
+}
+
+class CarriedScoresTest
     : public testing::TestWithParam<std::tuple<bool, std::string>> {};
 
 // Over all visible pairs, since there are fewer rows than are measured; of two
 // batches together.
-TEST_P(CorrelationTest, IsThatOfTheReferenceInDouble) {
+TEST_P(CarriedScoresTest, AreThoseOfTheReferenceInDouble) {
   const auto [bert, residual] = GetParam();
   const EtcModel model = PassModel(bert, residual);
+  SetGates(model);
   AttentionPass pass(model, PassOptions(bert));
   ASSERT_TRUE(pass.Add(PassInput(bert), 0).ok());
   ASSERT_TRUE(pass.Add(PassInput(bert), 2).ok());
   const c10::InferenceMode no_gradients;
-  EtcModel exact(std::dynamic_pointer_cast<EtcModelImpl>(model->clone()));
-  exact->to(torch::kFloat64);
-  exact->set_attention_implementation(AttentionImplementation::kReference);
-  EtcInput input = PassInput(bert);
-  input.inspect.probabilities_of = {0, 1, 2};
-  input.inspect.scores_of = {0, 1, 2};
-  const Inspected inspected = exact(input).inspected;
+  const Inspected inspected = ExactlyInspected(model, bert);
   const std::vector<std::vector<ScoreDeviations>> scores = pass.Scores();
   ASSERT_EQ(scores.size(), 3u);
   for (size_t l = 0; l < 3; ++l) {
@@ -455,20 +524,26 @@ TEST_P(CorrelationTest, IsThatOfTheReferenceInDouble) {
     for (const ScoreDeviations& block : scores[l]) {
       SCOPED_TRACE(testing::Message() << "layer " << l << ", " << block.block);
       if (l == 0 || residual == "off") {
+        EXPECT_FALSE(block.carried_scores.has_value());
+        EXPECT_FALSE(block.logit_ratio.has_value());
         EXPECT_TRUE(block.correlations.empty());
         continue;
       }
-      const auto of_block = [&](const FourBlocks& blocks) {
-        return block.block == "l2l"   ? blocks.l2l
-               : block.block == "l2g" ? blocks.l2g
-               : block.block == "g2g" ? blocks.g2g
-                                      : blocks.g2l;
+      const torch::Tensor p = BlockNamed(view.probabilities, block.block);
+      const auto [own, carried] = LogitParts(model, view, l, block.block);
+      ExpectSoftmaxOf(own + carried, p);
+      const auto deviation = [&](const torch::Tensor& part) {
+        return part.masked_select(p > 0).std(/*unbiased=*/false).item<double>();
       };
+      const double ratio = deviation(carried) / deviation(own);
+      ASSERT_TRUE(block.logit_ratio.has_value());
+      EXPECT_NEAR(*block.logit_ratio, ratio, 1e-5 * std::max(1.0, ratio));
       ASSERT_EQ(block.correlations.size(), 2u);
       for (int64_t head = 0; head < 2; ++head) {
         const auto visible = [&](const FourBlocks& blocks) {
-          return of_block(blocks).select(1, head).masked_select(
-              of_block(view.probabilities).select(1, head) > 0);
+          return BlockNamed(blocks, block.block)
+              .select(1, head)
+              .masked_select(p.select(1, head) > 0);
         };
         const std::optional<double>& actual =
             block.correlations[static_cast<size_t>(head)];
@@ -482,10 +557,10 @@ TEST_P(CorrelationTest, IsThatOfTheReferenceInDouble) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, CorrelationTest,
+INSTANTIATE_TEST_SUITE_P(Models, CarriedScoresTest,
                          testing::Combine(testing::Bool(),
                                           testing::Values("off", "sum", "mean",
-                                                          "gate")));
+                                                          "decay", "gate")));
 
 // Time and memory of long documents depend on it: slices of rows do not run the
 // encoder again.

@@ -9,6 +9,7 @@
 
 #include <cmath>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -79,7 +80,7 @@ TEST(TableReaderTest, ReadsWhatRfc4180Says) {
             (Rows{{"aaa", "b \r\nbb", "ccc"}, {"z", "y", "x"}}));
   EXPECT_EQ(*Csv("a,b,c\n\"aaa\",\"b\"\"bb\",\"c,\"\"\"\n"),
             (Rows{{"aaa", "b\"bb", "c,\""}}));
-  EXPECT_EQ(*Csv("a,b\n,\n\"\",\" x \""), (Rows{{"", ""}, {"", " x "}}));
+  EXPECT_EQ(*Csv("a,b\nx,\n\"\",\" x \""), (Rows{{"x", ""}, {"", " x "}}));
   EXPECT_EQ(*Csv("a\n\nb"), (Rows{{""}, {"b"}}));
   EXPECT_EQ(*Csv("a,b\n\nx,\"\n\"\r\n\r\n\nu,v"),
             (Rows{{"x", "\n"}, {"u", "v"}}));
@@ -88,9 +89,30 @@ TEST(TableReaderTest, ReadsWhatRfc4180Says) {
 
 TEST(TableReaderTest, KeepsQuotesOfTabSeparatedText) {
   EXPECT_EQ(*ReadRows("\xEF\xBB\xBF"
-                      "a\tb\r\n\"x\t5\", y\r\n\t\n",
+                      "a\tb\r\n\"x\t5\", y\r\n\"\"\t\n",
                       TableFormat::kTsv),
-            (Rows{{"\"x", "5\", y"}, {"", ""}}));
+            (Rows{{"\"x", "5\", y"}, {"\"\"", ""}}));
+}
+
+// As spreadsheets write them below a table, also of another width.
+TEST(TableReaderTest, PassesOverRowsOfEmptyFieldsAtTheEnd) {
+  EXPECT_EQ(*Csv("a,b\nx,y\r\n\"\",\r\n\n,,,\n,"), (Rows{{"x", "y"}}));
+  EXPECT_EQ(*ReadRows("a\tb\nx\t\n\t\n", TableFormat::kTsv), (Rows{{"x", ""}}));
+  EXPECT_THAT(*Csv("a,b\n,\n,,\n"), IsEmpty());
+}
+
+// So that the numbers of rows behind them are those of other programs.
+TEST(TableReaderTest, KeepsRowsOfEmptyFieldsBetweenOthers) {
+  EXPECT_EQ(*Csv("a,b\n,\n\n\"\",\nx,y\n,\n\"u\nv\",w\n,\n"),
+            (Rows{{"", ""}, {"", ""}, {"x", "y"}, {"", ""}, {"u\nv", "w"}}));
+  EXPECT_EQ(*ReadRows("a\tb\n\t\nx\t\n\t\n", TableFormat::kTsv),
+            (Rows{{"", ""}, {"x", ""}}));
+  for (const auto& [text, message] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"a,b\n,\nx\n", "f:3: the row has 1 field"},
+           {"a,b\nx,y\n,,\nu,v\n", "f:3: the row has 3 fields"}}) {
+    EXPECT_THAT(Message(Csv(text).status()), HasSubstr(message)) << text;
+  }
 }
 
 TEST(TableReaderTest, SaysWhereATableIsWrong) {
@@ -116,7 +138,8 @@ TEST(TableReaderTest, SaysWhereATableIsWrong) {
             "f:3: the line should be UTF-8, but is not; `iconv -f cp1252"},
            {"\xFF\xFE"
             "a",
-            "f should be UTF-8, but begins as UTF-16"},
+            "f should be UTF-8, but begins as UTF-16 does; `iconv -f UTF-16 -t "
+            "utf-8 FILE` converts it"},
            {"\x28\xb5\x2f\xfd", "f should be text, but is packed by zstd"}}) {
     EXPECT_THAT(Message(Csv(text).status()), HasSubstr(message)) << text;
   }
@@ -148,6 +171,35 @@ TEST(TableReaderTest, SeparatesFieldsByTheDelimiter) {
   TableReader tabs =
       *TableReader::Open("id\ttext\n1\t\"a\"\n", TableFormat::kCsv, "f", '\t');
   EXPECT_THAT(**tabs.Next(), ElementsAre("1", "a"));
+}
+
+TEST(TableReaderTest, TakesTheDelimiterOfALineForSpreadsheets) {
+  const auto open = [](const std::string& text,
+                       std::optional<char> delimiter = std::nullopt,
+                       TableFormat format = TableFormat::kCsv) {
+    return TableReader::Open(text, format, "f", delimiter);
+  };
+  const std::string rows = "sep=;\r\nid;text\r\n1;a, b\r\n";
+  for (const std::string& text : {rows, "\xEF\xBB\xBF" + rows}) {
+    for (const std::optional<char> delimiter :
+         {std::optional<char>(), std::optional(';')}) {
+      auto table = open(text, delimiter);
+      ASSERT_TRUE(table.ok()) << table.status();
+      EXPECT_THAT(table->columns(), ElementsAre("id", "text"));
+      EXPECT_THAT(**table->Next(), ElementsAre("1", "a, b"));
+      EXPECT_EQ(table->Where(), "f:3");
+    }
+  }
+  // An option says more than the line, and a TSV has tabs.
+  EXPECT_THAT(open("sep=,\nid;text\n", ';')->columns(),
+              ElementsAre("id", "text"));
+  EXPECT_THAT(open("sep=\t\na,b\tc\n", {}, TableFormat::kTsv)->columns(),
+              ElementsAre("a,b", "c"));
+  EXPECT_THAT(Message(open("sep=;\na;b;a\n").status()),
+              HasSubstr("f:2: the column \"a\" is there twice"));
+  // Names of columns.
+  EXPECT_THAT(open("sep=x,text\n")->columns(), ElementsAre("sep=x", "text"));
+  EXPECT_THAT(open("sep=x\n")->columns(), ElementsAre("sep=x"));
 }
 
 // --- Records -----------------------------------------------------------------
@@ -939,6 +991,35 @@ TEST(ClassifyScoreTest, OfSeveralLabelsFindsTheBestThreshold) {
   predictions.back().second.probabilities.clear();
   EXPECT_THAT(ScoreClassify(gold, predictions, ClassifyType::kSeveral).metrics,
               Not(Contains(Pair("best_micro_f1", testing::_))));
+}
+
+TEST(ClassifyScoreTest, ComesWithARemarkOnOneAnswerForAll) {
+  ById<ClassifyAnswer> gold = Labels({"a", "b"});
+  const auto remark = [&gold](const ById<ClassifyPrediction>& predictions,
+                              ClassifyType type) {
+    return ClassifyRemark(gold, predictions, type);
+  };
+  const std::string same = "all 2 predictions are the same";
+  EXPECT_EQ(remark(Predicted(Labels({"a", "a"})), ClassifyType::kOne), same);
+  EXPECT_EQ(remark(Predicted(Labels({"a", "b"})), ClassifyType::kOne), "");
+  EXPECT_EQ(remark(Predicted(Labels({"a"})), ClassifyType::kOne), "");
+  EXPECT_EQ(remark({{"0", {{.type = ClassifyType::kNumber, .number = 3}}},
+                    {"1", {{.type = ClassifyType::kNumber, .number = 3}}}},
+                   ClassifyType::kNumber),
+            same);
+  const ClassifyAnswer none = {.type = ClassifyType::kSeveral};
+  EXPECT_EQ(remark({{"0", {none}}, {"1", {none}}}, ClassifyType::kSeveral),
+            "no label of any prediction reaches the threshold");
+  EXPECT_EQ(remark({{"0", {none, {{"a", 0.4}, {"b", 0.1}}}},
+                    {"1", {none, {{"a", 0.2}, {"b", 0.3}}}}},
+                   ClassifyType::kSeveral),
+            "no label of any prediction reaches the threshold; best_micro_f1 "
+            "1.0000 at 0.25");
+  // One answer for all may be right.
+  gold = Labels({"a", "a"});
+  EXPECT_EQ(remark(Predicted(Labels({"a", "a"})), ClassifyType::kOne), "");
+  gold = {{"0", none}, {"1", none}};
+  EXPECT_EQ(remark({{"0", {none}}, {"1", {none}}}, ClassifyType::kSeveral), "");
 }
 
 TEST(ClassifyScoreTest, OfNumbersIsCorrelationAndDistance) {

@@ -487,10 +487,12 @@ TEST_F(ClassifyRunTest, ResumesWithTheSameLabels) {
   directory_.Write("dev.tsv", "text\tlabel\na\tx\n");
   const std::string config = WriteConfig(nlohmann::json::object());
   ASSERT_TRUE(FinetuneTask({.config = config}).ok());
-  const auto resumed = FinetuneTask({.config = config, .resume = true});
+  const auto resumed =
+      FinetuneTask({.config = config, .earlier = EarlierRun::kResume});
   EXPECT_TRUE(resumed.ok()) << resumed.status();
   directory_.Write("train.csv", "text,label\na,x\nb,z\n");
-  const auto other = FinetuneTask({.config = config, .resume = true});
+  const auto other =
+      FinetuneTask({.config = config, .earlier = EarlierRun::kResume});
   EXPECT_EQ(other.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(other.status().message()),
               HasSubstr("classify.labels"));
@@ -592,6 +594,22 @@ TEST_F(ClassifyRunTest, TrainsForSeveralLabelsAndNumbers) {
                         .overrides = {"output=" + directory_.File("numbers")}});
   ASSERT_TRUE(tuned.ok()) << tuned.status();
   EXPECT_THAT(tuned->scores, Contains(Key("spearman")));
+}
+
+TEST_F(ClassifyRunTest, SaysThatAllPredictionsAreTheSame) {
+  directory_.Write("train.csv", "text,label\na,x\nb,y\n");
+  directory_.Write("dev.tsv", "text\tlabel\na\tx\na\ty\n");
+  std::vector<std::string> messages;
+  const auto tuned = FinetuneTask(
+      {.config = WriteConfig(nlohmann::json::object()),
+       .callbacks = {.message = [&messages](const std::string& message) {
+         messages.push_back(message);
+       }}});
+  ASSERT_TRUE(tuned.ok()) << tuned.status();
+  EXPECT_THAT(messages,
+              Contains(testing::AllOf(
+                  testing::StartsWith("evaluation after 2 updates: accuracy "),
+                  testing::EndsWith("): all 2 predictions are the same"))));
 }
 
 TEST_F(ClassifyRunTest, SaysWhichLabelTrainingDoesNotHave) {
@@ -703,8 +721,9 @@ TEST_F(ClassifyRunTest, HoldsOutAShareOfEachLabel) {
   ASSERT_TRUE(evaluated.ok()) << evaluated.status();
   EXPECT_EQ(evaluated->num_examples, 8);
   EXPECT_EQ(evaluated->scores.front(), tuned->scores.front());
-  const auto resumed =
-      FinetuneTask({.config = config, .overrides = overrides, .resume = true});
+  const auto resumed = FinetuneTask({.config = config,
+                                     .overrides = overrides,
+                                     .earlier = EarlierRun::kResume});
   EXPECT_TRUE(resumed.ok()) << resumed.status();
   // Never on others.
   directory_.Write("train.csv", rows + "a,x\nb,y\na b,x\n");

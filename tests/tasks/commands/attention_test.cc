@@ -90,11 +90,14 @@ TEST_F(AttentionCommandTest, WritesFilesAboutRecords) {
   EXPECT_NEAR(of_globals, masses.at("l2g").at("mass").get<double>(), 1e-5);
   EXPECT_EQ(longs.at("rows_linked"), longs.at("rows"));
   // Layer 1 is given scores, layer 0 is not.
-  EXPECT_EQ(json.at("scores").at(0).at("l2l").at("std_carried"), 0.0);
-  EXPECT_GT(json.at("scores").at(1).at("l2l").at("std_carried"), 0.0);
-  EXPECT_FALSE(json.at("scores").at(0).at("l2l").contains("correlation"));
-  const nlohmann::json& correlation =
-      json.at("scores").at(1).at("l2l").at("correlation");
+  const nlohmann::json& lowest = json.at("scores").at(0).at("l2l");
+  const nlohmann::json& upper = json.at("scores").at(1).at("l2l");
+  EXPECT_TRUE(lowest.at("std_carried").is_null());
+  EXPECT_TRUE(lowest.at("logit_ratio").is_null());
+  EXPECT_GT(upper.at("std_carried"), 0.0);
+  EXPECT_GT(upper.at("logit_ratio"), 0.0);
+  EXPECT_FALSE(lowest.contains("correlation"));
+  const nlohmann::json& correlation = upper.at("correlation");
   ASSERT_EQ(correlation.size(), 2u);
   EXPECT_LE(std::abs(correlation.at(1).get<double>()), 1);
   EXPECT_NE(correlation.at(1), 0.0);
@@ -138,6 +141,79 @@ TEST_F(AttentionCommandTest, ReadsPlainText) {
   EXPECT_EQ(examples("--paragraphs"), 2);
   EXPECT_FALSE(std::filesystem::exists(Output("text") + "/entropy_all.svg"));
   EXPECT_EQ(examples("--max-examples 1 --max-rows 2"), 1);
+}
+
+// Of the 4,096 long tokens 2 are [CLS] and [SEP], of the 512 global ones 1 is
+// that of the text.
+TEST_F(AttentionCommandTest, SaysWhatItCutsOfTexts) {
+  std::string words;
+  for (int i = 0; i < 5000; ++i) {
+    words += "mira ";
+  }
+  std::string sentences;
+  for (int i = 0; i < 600; ++i) {
+    sentences += "mira! ";
+  }
+  const auto analyse = [&](const std::string& text) {
+    return Attention(absl::StrCat(checkpoint_, " --text ",
+                                  directory_.Write("text.txt", text),
+                                  " --overwrite --output ", Output("cut")));
+  };
+  const auto data = [&] {
+    return nlohmann::json::parse(Contents(Output("cut") + "/attention.json"))
+        .at("data");
+  };
+  const Result cut =
+      analyse(absl::StrCat(words, "\n", sentences, "\nmira lives\n"));
+  ASSERT_EQ(cut.code, 0) << cut.err;
+  EXPECT_THAT(cut.err,
+              HasSubstr("warning: 906 pieces beyond the model's 4096 tokens "
+                        "were cut: the end of 1 text is not analysed; 89 "
+                        "sentences beyond the model's 512 global tokens have "
+                        "none\n"));
+  EXPECT_EQ(data().at("truncated").dump(), "{\"pieces\":906,\"sentences\":89}");
+  EXPECT_THAT(Contents(Output("cut") + "/attention.html"),
+              AllOf(HasSubstr("Left out"), HasSubstr("906 pieces beyond")));
+  const Result whole = analyse("mira lives\n");
+  ASSERT_EQ(whole.code, 0) << whole.err;
+  EXPECT_THAT(whole.err, Not(HasSubstr("beyond the model")));
+  EXPECT_FALSE(data().contains("truncated"));
+  EXPECT_THAT(Contents(Output("cut") + "/attention.html"),
+              Not(HasSubstr("Left out")));
+}
+
+TEST_F(AttentionCommandTest, SaysWhichRecordsWereCut) {
+  nlohmann::json records = nlohmann::json::parse(Contents(data_));
+  std::string support;
+  for (int i = 0; i < 1000; ++i) {  // 5000 pieces
+    support += "mira lives in oslo . ";
+  }
+  records[2]["supports"] = {support};
+  const std::string data =
+      " --data " + directory_.Write("cut.json", records.dump());
+  const std::string message =
+      "warning: 1 record was cut: see data.max_long_length, ";
+  const Result all =
+      Attention(absl::StrCat(checkpoint_, data, " --output ", Output("cut")));
+  ASSERT_EQ(all.code, 0) << all.err;
+  EXPECT_THAT(all.err, HasSubstr(message));
+  EXPECT_EQ(nlohmann::json::parse(Contents(Output("cut") + "/attention.json"))
+                .at("data")
+                .at("truncated")
+                .dump(),
+            "{\"records\":1}");
+  EXPECT_THAT(Contents(Output("cut") + "/attention.html"),
+              HasSubstr("1 record was cut"));
+  for (const int record : {1, 2}) {
+    const std::string page = Output(absl::StrCat("page-", record, ".html"));
+    const Result document =
+        Run(absl::StrCat("document ", checkpoint_, data, " --record ", record,
+                         " --output ", page));
+    ASSERT_EQ(document.code, 0) << document.err;
+    EXPECT_EQ(document.err.find(message) != std::string::npos, record == 2);
+    EXPECT_EQ(Contents(page).find("; the record was cut") != std::string::npos,
+              record == 2);
+  }
 }
 
 TEST_F(AttentionCommandTest, LooksAtEncodersOnly) {

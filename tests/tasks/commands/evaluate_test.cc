@@ -568,8 +568,8 @@ TEST_F(PredictCommandTest, RefusesDataOfWhichNothingIsLeft) {
 TEST_F(PredictCommandTest, SaysHowManyRecordsWereCut) {
   json some = records_;
   std::string support;
-  for (int i = 0; i < 1000; ++i) {  // 5000 pieces
-    support += "mira lives in oslo . ";
+  for (int i = 0; i < 1250; ++i) {  // 5000 pieces of one sentence
+    support += "mira lives in oslo ";
   }
   some[2]["supports"] = {support};
   const std::string path = Write("some.json", some);
@@ -581,6 +581,14 @@ TEST_F(PredictCommandTest, SaysHowManyRecordsWereCut) {
               testing::EndsWith(message));
   EXPECT_THAT(Predict(path, output_).err, testing::EndsWith(message));
   EXPECT_THAT(Run(evaluate).err, Not(HasSubstr("cut: ")));
+  // Relative positions reach further than the training did.
+  const Result longer = Run(absl::StrCat(evaluate, " --data ", path,
+                                         " --set data.max_long_length=6000"));
+  EXPECT_EQ(longer.code, 0) << longer.err;
+  EXPECT_THAT(longer.err, Not(HasSubstr("cut: ")));
+  EXPECT_THAT(Run(evaluate + " --set data.workers=2").err,
+              HasSubstr("data.max_long_length, data.max_global_length, "
+                        "data.max_record_megabytes, data.on_bad_record"));
 }
 
 TEST_F(PredictCommandTest, LeavesUnansweredRecordsOutOfScoresAndSaysSo) {

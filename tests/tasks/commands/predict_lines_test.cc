@@ -1,7 +1,7 @@
 // `realetc predict RUN --data - --output -` as a service holds it open: a line
 // for each line, at once, the same as `predict` writes to its file; lines that
-// are no records; readers and writers that go away. The program is a child
-// process behind two pipes.
+// are no records; readers and writers that go away; and `realetc embed` in the
+// same loop. The program is a child process behind two pipes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -33,7 +33,8 @@ class Service {
  public:
   // `err` is the file of its standard error.
   Service(const std::string& run, const std::string& err,
-          const std::string& data = "-", const std::string& output = "-") {
+          const std::string& data = "-", const std::string& output = "-",
+          const std::string& command = "predict") {
     std::array<int, 2> to = {};
     std::array<int, 2> from = {};
     EXPECT_EQ(pipe(to.data()), 0);
@@ -48,7 +49,7 @@ class Service {
       for (const int descriptor : {to[0], to[1], from[0], from[1]}) {
         close(descriptor);
       }
-      execl(ETC_PROGRAM, "realetc", "predict", run.c_str(), "--data",
+      execl(ETC_PROGRAM, "realetc", command.c_str(), run.c_str(), "--data",
             data.c_str(), "--output", output.c_str(), nullptr);
       _exit(1);
     }
@@ -238,6 +239,22 @@ TEST_F(PredictLinesTest, GoesOnAfterABadLineAndFailsAtTheEnd) {
   EXPECT_THAT(Contents(err_),
               HasSubstr("realetc: 2 records have errors, the first: stdin: "
                         "line 3"));
+}
+
+TEST_F(PredictLinesTest, EmbedsEachLineAtOnce) {
+  Service service(run_, err_, "-", "-", "embed");
+  service.Write("{\"text\": \"mira lives in oslo .\"}\n");
+  const json first = service.ReadJson();
+  EXPECT_EQ(first["id"], "0");
+  EXPECT_FALSE(first["vector"].empty());
+  service.Write("{}\n{\"id\": \"7\", \"text\": \"mira lives in oslo .\"}\n");
+  EXPECT_EQ(service.ReadJson(),
+            json({{"error", "stdin: line 2.text is missing"}, {"line", 2}}));
+  const json last = service.ReadJson();
+  EXPECT_EQ(last["id"], "7");
+  EXPECT_EQ(last["vector"], first["vector"]);
+  service.CloseInput();
+  EXPECT_EQ(service.Wait(), 1);
 }
 
 TEST_F(PredictLinesTest, PassesOverBlankLines) {

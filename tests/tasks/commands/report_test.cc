@@ -40,7 +40,9 @@ TEST_F(ReportCommandTest, WritesAPageAboutRunsWithTheirPredictions) {
   const std::string sum = Train("sum");
   const Result result = Report(absl::StrCat(off, " ", sum));
   ASSERT_EQ(result.code, 0) << result.err;
-  EXPECT_THAT(result.err, HasSubstr("report on 4 runs in "));
+  EXPECT_THAT(result.err, AllOf(HasSubstr("sum is better in "),
+                                HasSubstr(" of the 4 pairs of seeds"),
+                                HasSubstr("report on 4 runs in ")));
   const std::string page = Contents(directory_.File("report.html"));
   EXPECT_THAT(page,
               AllOf(HasSubstr("Report: wikihop"), HasSubstr("<svg"),
@@ -57,6 +59,8 @@ TEST_F(ReportCommandTest, WritesAPageAboutRunsWithTheirPredictions) {
   EXPECT_EQ(Contents(directory_.File("report.html")), page);
   const Result replaced = Report(sum + " --overwrite");
   EXPECT_EQ(replaced.code, 0) << replaced.err;
+  EXPECT_THAT(replaced.err,
+              HasSubstr("These runs do not compare residual scores."));
   EXPECT_THAT(Contents(directory_.File("report.html")),
               HasSubstr("These runs do not compare residual scores."));
 

@@ -33,6 +33,8 @@ TEST_F(TrainCommandTest, TriesARunAndWritesNothing) {
             HasSubstr("\n  micro-batch: 2 examples, "),
             HasSubstr("\n  evaluation: 6 examples of 6 records, "),
             HasSubstr("\n  time: about "), HasSubstr("\n  memory: about "),
+            HasSubstr(" for updates on the CPU, "),
+            HasSubstr(" for evaluations, and at most "),
             HasSubstr("\n  disk: at most "),
             HasSubstr("nothing was written; without --dry-run it is "
                       "trained\n")));
@@ -174,6 +176,19 @@ TEST_F(TrainCommandTest, BeginsARunOrGoesOnByOneCommand) {
   ExpectMistake(command + " --allow-changes train",
                 "--allow-changes requires --resume or --resume-or-begin",
                 /*code=*/2);
+}
+
+// No score rises by 100.
+TEST_F(TrainCommandTest, SaysThatARunThatEndedEarlyMadeTheFirstUpdates) {
+  nlohmann::json config = Config();
+  config["train"].update({{"steps", 4},
+                          {"evaluate_every", 1},
+                          {"early_stopping", 1},
+                          {"early_stopping_improvement", 100}});
+  const Result ended = Run("finetune " + WriteConfig(config));
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("stopped early, after 2 of 4 updates: "));
+  EXPECT_THAT(ended.out, HasSubstr(" of the first 2 updates, "));
 }
 
 TEST_F(TrainCommandTest, EvaluatesAndSavesInitWithoutAnUpdate) {

@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -183,46 +184,23 @@ TEST(RunSettingsTest, NeverTakesOtherOutputsOfTheHead) {
   EXPECT_THAT(refusal(config), HasSubstr("another task: it began with"));
 }
 
-// Runs of versions that had no decay and no gates go on.
-TEST(RunSettingsTest, TakesFieldsThatWereNotThereForTheirDefaults) {
-  nlohmann::json then = Settings(Config());
-  then["model"].erase("residual_gate_init");
-  then["model"].erase("residual_decay");
-  then["train"].erase("gate_learning_rate_factor");
-  EXPECT_THAT(*CheckSameSettings(then, Settings(Config()), {}), IsEmpty());
-  FinetuneConfig config = Config();
-  config.model.residual_decay = 0.75;
-  EXPECT_THAT(
-      CheckSameSettings(then, Settings(config), {}).status().ToString(),
-      HasSubstr("another model.residual_decay: it began with 0.9, now it is "
-                "0.75"));
-
-  for (const bool pre : {false, true}) {
-    config = Config();
-    config.model.sublayer = pre ? "pre_norm" : "post_norm";
-    then = Settings(config);
-    then["model"].erase("sublayer");
-    EXPECT_THAT(*CheckSameSettings(then, Settings(config), {}), IsEmpty());
-    config.model.sublayer = "rezero";
-    EXPECT_THAT(
-        CheckSameSettings(then, Settings(config), {}).status().ToString(),
-        HasSubstr(pre ? "model.sublayer: it began with \"pre_norm\""
-                      : "model.sublayer: it began with \"post_norm\""));
+// Each field is noted, at its default too.
+TEST(RunSettingsTest, RefusesASettingThatOneSideLacks) {
+  const nlohmann::json whole = Settings(Config());
+  for (const auto& [object, field, value] :
+       {std::tuple{"model", "residual_decay", "0.9"},
+        std::tuple{"schedule", "type", "\"poly\""},
+        std::tuple{"train", "max_examples", "0"}}) {
+    nlohmann::json part = whole;
+    EXPECT_EQ(part[object].erase(field), 1u);
+    EXPECT_THAT(CheckSameSettings(part, whole, {}).status().ToString(),
+                HasSubstr(absl::StrCat("another ", object, ".", field,
+                                       ": it began with not noted, now it is ",
+                                       value)));
+    EXPECT_THAT(CheckSameSettings(whole, part, {}).status().ToString(),
+                HasSubstr(absl::StrCat("it began with ", value,
+                                       ", now it is not noted")));
   }
-}
-
-// Earlier versions did not note it; the data decide it, and are compared.
-TEST(RunSettingsTest, TakesASecondTextThatWasNotNotedForThatOfTheData) {
-  FinetuneConfig config = Config();
-  config.task = "classify";
-  config.task_options = {{"labels", {"a", "b"}}};
-  const nlohmann::json then = Settings(config);
-  for (const char* text_b : {"", "text_b"}) {
-    config.task_options["text_b"] = text_b;
-    EXPECT_THAT(*CheckSameSettings(then, Settings(config), {}), IsEmpty());
-  }
-  config.task_options["text_b"] = "claim";
-  EXPECT_FALSE(CheckSameSettings(then, Settings(config), {}).ok());
 }
 
 TEST(RunSettingsTest, AllowsTheResidualModeOfAllPathsByTheOneField) {
@@ -238,20 +216,6 @@ TEST(RunSettingsTest, AllowsTheResidualModeOfAllPathsByTheOneField) {
   EXPECT_THAT(*CheckSameSettings(then, now, {"residual_attention"}), SizeIs(4));
   EXPECT_FALSE(
       CheckSameSettings(then, now, {"model.cross_residual_attention"}).ok());
-}
-
-// A trial on some of the records is told apart from a run on all, and a run on
-// all notes nothing.
-TEST(RunSettingsTest, NotesTheLargestNumberOfExamplesOnlyWhereItIsSet) {
-  FinetuneConfig trial = Config();
-  trial.train.max_examples = 5;
-  EXPECT_FALSE(Settings(Config())["train"].contains("max_examples"));
-  EXPECT_EQ(Settings(trial)["train"]["max_examples"], 5);
-  EXPECT_THAT(CheckSameSettings(Settings(Config()), Settings(trial), {})
-                  .status()
-                  .ToString(),
-              HasSubstr("another train.max_examples: it began with 0, now it "
-                        "is 5"));
 }
 
 // Without the files, which take long to read.
@@ -422,11 +386,6 @@ TEST_F(RunFilesTest, IgnoresFilesOfADirectoryThatAreNotRead) {
     directory_.Write(absl::StrCat("init/", added), "added");
     EXPECT_TRUE(CheckSameSettings(then, Now(config), {}).ok()) << added;
   }
-  // A run of an earlier version noted all files.
-  nlohmann::json noted = then;
-  noted["init"].push_back(
-      {{"path", "a/README.md"}, {"bytes", 1}, {"digest", "sha256:00"}});
-  EXPECT_TRUE(CheckSameSettings(noted, Now(config), {}).ok());
   for (const char* read : {"model.safetensors", "etc_config.json"}) {
     const std::string name = absl::StrCat("init/", read);
     const std::string text = *ReadFile(directory_.File(name));
@@ -464,13 +423,6 @@ TEST_F(RunFilesTest, IgnoresFilesBesideAVocabularyThatAreNotRead) {
     std::filesystem::create_symlink("nowhere", link);
     EXPECT_EQ(Now(config), then) << type;
     std::filesystem::remove(link);
-    // A run of an earlier version noted it.
-    nlohmann::json noted = then;
-    noted["tokenizer"]["vocabulary"].push_back(
-        {{"path", link}, {"bytes", 1}, {"digest", "sha256:00"}});
-    EXPECT_TRUE(CheckSameSettings(noted, then, {}).ok()) << type;
-    noted["tokenizer"]["vocabulary"][0]["bytes"] = 3;
-    EXPECT_FALSE(CheckSameSettings(noted, then, {}).ok()) << type;
   }
 }
 

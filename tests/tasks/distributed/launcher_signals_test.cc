@@ -166,6 +166,28 @@ TEST_F(LauncherSignalsTest, EndInTheExitCodeOfThoseThatHaveSaved) {
               testing::StartsWith("process 1 of 2 ended with exit code 3"));
 }
 
+// A process that is still starting has no handlers.
+TEST_F(LauncherSignalsTest, EndInThatExitCodeWhereNothingWasBegun) {
+  const auto launch = [&](const std::string& actions) {
+    unlink(directory_.File("pid0").c_str());
+    unlink(directory_.File("pid1").c_str());
+    const pid_t launcher = LaunchApart(Script(2, WithActions(actions)));
+    PidIn("pid0");
+    PidIn("pid1");
+    kill(launcher, SIGTERM);
+    return WEXITSTATUS(WaitForEnd(launcher));
+  };
+  EXPECT_EQ(launch(""), kStoppedExitCode);
+  EXPECT_THAT(Contents("status"),
+              testing::MatchesRegex("process [01] of 2 was killed by signal 15 "
+                                    ".SIGTERM. after SIGTERM was passed on to "
+                                    "all processes"));
+  EXPECT_EQ(launch("[ $RANK = 0 ] && trap 'exit 75' TERM"), kStoppedExitCode);
+  EXPECT_EQ(launch("[ $RANK = 0 ] && trap 'exit 3' TERM"), 1);
+  EXPECT_THAT(Contents("status"),
+              testing::StartsWith("process 0 of 2 ended with exit code 3"));
+}
+
 // A pager at its first page, or a terminal after Ctrl-S.
 TEST_F(LauncherSignalsTest, ArePassedOnWhenNobodyReadsTheOutput) {
   std::array<int, 2> ends = {};

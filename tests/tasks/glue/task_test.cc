@@ -146,6 +146,12 @@ TEST(GlueTaskTest, ScoresItsFileAsTrainingDoes) {
   const std::string file = predictions->FileContents();
   EXPECT_EQ(file, "index\tprediction\n0\tentailment\n1\tentailment\n");
   EXPECT_THAT(predictions->Score(), ElementsAre(Pair("accuracy", 0.5)));
+  EXPECT_EQ(predictions->Remark(), "all 2 predictions are the same");
+  const GluePrediction same = {.label = "entailment"};
+  EXPECT_EQ(Glue().Remark({.gold = {{"0", {.label = "entailment", .set = "a"}},
+                                    {"1", {.label = "entailment"}}},
+                           .predictions = {{"0", same}, {"1", same}}}),
+            "");
   EXPECT_EQ(task->main_metric(), "accuracy");
   const auto options = ReadTaskOptions<Glue>({{"name", "rte"}}, "f.json: glue");
   const auto scores = ScoreFiles(

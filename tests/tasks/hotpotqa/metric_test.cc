@@ -98,20 +98,22 @@ class HotpotqaScoreTest : public testing::Test {
     return directory_.Write("gold.json", gold.dump());
   }
 
-  absl::StatusOr<Metrics> Score(const std::string& predictions) {
-    return ScoreFiles(Hotpotqa(), {.gold = WriteGold(),
-                                   .predictions = directory_.Write(
-                                       "predictions.json", predictions)});
+  absl::StatusOr<Metrics> Score(const std::string& predictions,
+                                ScoringRules rules = {}) {
+    return ScoreFiles(
+        Hotpotqa(),
+        {.gold = WriteGold(),
+         .predictions = directory_.Write("predictions.json", predictions)},
+        rules);
   }
 
   TemporaryDirectory directory_;
 };
 
 TEST_F(HotpotqaScoreTest, DividesByAllGoldQuestions) {
-  // q0 right but for one fact, q1 without facts, q2 without an answer; a
-  // question that the data do not have is ignored.
+  // q0 right but for one fact, q1 without facts, q2 without an answer.
   const auto score = Score(
-      R"({"answer":{"q0":"roe jane","q1":"yes","other":"x"},"sp":)"
+      R"({"answer":{"q0":"roe jane","q1":"yes"},"sp":)"
       R"({"q0":[["Acme",0]],"q2":[["Acme",0],["Jane Roe",1]]},"extra":1})");
   ASSERT_TRUE(score.ok()) << score.status();
   const auto means = AsMap(*score);
@@ -124,12 +126,29 @@ TEST_F(HotpotqaScoreTest, DividesByAllGoldQuestions) {
   EXPECT_DOUBLE_EQ(means.at("joint_prec"), 1.0 / 3);
   EXPECT_DOUBLE_EQ(means.at("joint_recall"), 0.5 / 3);
   EXPECT_DOUBLE_EQ(means.at("joint_f1"), 2.0 / 9);
-  // 12 official ones, "answered" and three kinds.
-  EXPECT_EQ(means.size(), 16u);
+  // 12 official ones, the two of what is there, and three kinds.
+  EXPECT_EQ(means.size(), 17u);
   EXPECT_DOUBLE_EQ(means.at("answered"), 2.0 / 3);
+  EXPECT_DOUBLE_EQ(means.at("sp_answered"), 2.0 / 3);
   EXPECT_EQ(means.at("kinds/A_B"), 1);
   EXPECT_EQ(means.at("kinds/Y_Y"), 1);
   EXPECT_EQ(means.at("kinds/N_E"), 1);
+}
+
+// Of another data set, of which nothing would be scored.
+TEST_F(HotpotqaScoreTest, RefusesOtherQuestionsButByTheOfficialRules) {
+  for (const char* predictions :
+       {R"({"answer":{"other":"x"},"sp":{}})",
+        R"({"answer":{},"sp":{"other":[["Acme",0]]}})"}) {
+    EXPECT_THAT(Score(predictions).status().message(),
+                HasSubstr("other is predicted, but is no question of " +
+                          directory_.File("gold.json")));
+    const auto official = Score(predictions, ScoringRules::kOfficial);
+    ASSERT_TRUE(official.ok()) << official.status();
+    const auto means = AsMap(*official);
+    EXPECT_EQ(means.at("answered"), 0);
+    EXPECT_EQ(means.at("sp_answered"), 0);
+  }
 }
 
 TEST_F(HotpotqaScoreTest, SaysWhatIsWrongWithAFile) {

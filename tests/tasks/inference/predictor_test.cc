@@ -256,7 +256,7 @@ TEST_F(PredictorTest, RefusesStructsAsItDoesRecords) {
   for (const ClassifyRecord& record :
        {ClassifyRecord{}, ClassifyRecord{.texts = {" "}}}) {
     EXPECT_THAT(predictor_->PredictStruct(record).status().ToString(),
-                HasSubstr("should have a text, but has none"));
+                HasSubstr("record 0: text should have a text, but has none"));
   }
   EXPECT_THAT(
       predictor_->PredictStruct(ClassifyRecord{.texts = {"a"}, .text_b = "b"})
@@ -316,6 +316,36 @@ TEST_F(PredictorTest, SaysWhatItCut) {
   EXPECT_THAT(cut->truncated,
               ElementsAre(TruncatedPart{.unit = "pieces", .count = 86}));
   EXPECT_EQ(json::parse(cut->json)["truncated"], json({{"pieces", 86}}));
+}
+
+TEST_F(PredictorTest, ReadsLongerTextsThanTheTrainingDid) {
+  const Predictor longer =
+      OpenOrFail(*checkpoint_, {.overrides = {"data.max_long_length=128"}});
+  std::string text;
+  for (int i = 0; i < 100; ++i) {
+    text += "1 ";
+  }
+  const auto whole = longer.Predict(json{{"text", text}}.dump());
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_THAT(whole->truncated, IsEmpty());
+}
+
+TEST(PredictorOfPositionsTest, RefusesLengthsThatPositionsDoNotReach) {
+  const TemporaryDirectory directory;
+  const std::string checkpoint =
+      DemoCheckpoint("classify", directory.path(),
+                     {"model.max_absolute_position_embeddings=16",
+                      "data.max_long_length=16", "data.max_global_length=16"});
+  for (const char* field : {"data.max_long_length", "data.max_global_length"}) {
+    const absl::Status status =
+        Predictor::Open(checkpoint, {.overrides = {absl::StrCat(field, "=17")}})
+            .status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr(absl::StrCat(field,
+                                       " should be at most 16, the "
+                                       "number of positions")));
+  }
 }
 
 TEST_F(PredictorTest, SaysWhatIsWrongWithARecord) {
@@ -398,10 +428,13 @@ TEST_F(PredictorTest, RefusesSizesOutOfBoundsBeforeAnyRecord) {
   };
   EXPECT_EQ(message({.threads = 5000}),
             "threads should be at most 1024, but is 5000");
-  EXPECT_EQ(message({.threads = -5}),
-            "threads should be at least 0, but is -5");
-  EXPECT_EQ(message({.batch_size = -3}),
-            "batch_size should be at least 0, but is -3");
+  EXPECT_EQ(message({.threads = -1}),
+            "threads should be at least 0, but is -1");
+  for (const int64_t batch_size : {-3, 0}) {
+    EXPECT_EQ(
+        message({.batch_size = batch_size}),
+        absl::StrCat("batch_size should be at least 1, but is ", batch_size));
+  }
 }
 
 TEST_F(PredictorTest, RefusesOtherCheckpoints) {

@@ -27,9 +27,11 @@ namespace etc {
 namespace {
 
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
+using testing::StartsWith;
 
 constexpr char kWords[] =
     "[PAD]\n[unused0]\n[unused1]\n[UNK]\n[CLS]\n[SEP]\n"
@@ -57,9 +59,10 @@ class TextEmbeddingTest : public RealetcTest {
   }
 
   static EmbeddedText Embed(const LoadedEncoder& loaded,
-                            const std::string& text, bool mean = false) {
+                            const std::vector<std::string>& texts,
+                            bool mean = false) {
     auto vectors = EmbedText(
-        loaded, text, {.pooling = mean ? Pooling::kMean : Pooling::kFirst});
+        loaded, texts, {.pooling = mean ? Pooling::kMean : Pooling::kFirst});
     EXPECT_TRUE(vectors.ok()) << vectors.status();
     return *std::move(vectors);
   }
@@ -72,6 +75,16 @@ class TextEmbeddingTest : public RealetcTest {
     return encoder(EncodeTexts(loaded, {text})->input);
   }
 
+  static std::vector<std::string> IdsOf(const std::string& path) {
+    const std::vector<std::string> lines =
+        absl::StrSplit(Contents(path), '\n', absl::SkipEmpty());
+    std::vector<std::string> ids;
+    for (const std::string& line : lines) {
+      ids.push_back(nlohmann::json::parse(line)["id"].get<std::string>());
+    }
+    return ids;
+  }
+
   static bool Near(const torch::Tensor& a, const torch::Tensor& b) {
     return torch::allclose(a, b, /*rtol=*/kMeanTolerance,
                            /*atol=*/kMeanTolerance);
@@ -82,7 +95,7 @@ TEST_F(TextEmbeddingTest, AreTheGlobalOutputsOfEtc) {
   const LoadedEncoder loaded = LoadOrFail(WriteModel(/*is_bert=*/false));
   const std::string text = "Good days to you. \n Mira! Good day.";
   const EtcOutput output = OutputOf(loaded, text);
-  const EmbeddedText vectors = Embed(loaded, text);
+  const EmbeddedText vectors = Embed(loaded, {text});
   EXPECT_THAT(vectors.ranges, ElementsAre(ByteRange{0, 17}, ByteRange{20, 25},
                                           ByteRange{26, 35}));
   EXPECT_TRUE(torch::equal(vectors.document, output.global_output[0][0]));
@@ -91,7 +104,7 @@ TEST_F(TextEmbeddingTest, AreTheGlobalOutputsOfEtc) {
   EXPECT_FALSE(vectors.document.requires_grad());
 
   // [CLS] good day ##s to you . | mira ! | good day . [SEP]
-  const EmbeddedText means = Embed(loaded, text, /*mean=*/true);
+  const EmbeddedText means = Embed(loaded, {text}, /*mean=*/true);
   const torch::Tensor longs = output.long_output[0];
   EXPECT_EQ(longs.size(0), 13);
   EXPECT_TRUE(Near(means.document, longs.mean(0)));
@@ -101,12 +114,36 @@ TEST_F(TextEmbeddingTest, AreTheGlobalOutputsOfEtc) {
   EXPECT_FALSE(Near(means.document, vectors.document));
 }
 
+TEST_F(TextEmbeddingTest, BeginASentenceAtEachText) {
+  const LoadedEncoder loaded = LoadOrFail(WriteModel(/*is_bert=*/false));
+  // A title does not end as a sentence does.
+  const EmbeddedText titled = Embed(loaded, {"Good day", "To you. Mira!"});
+  EXPECT_THAT(titled.ranges, ElementsAre(ByteRange{0, 8}, ByteRange{9, 16},
+                                         ByteRange{17, 22}));
+  EXPECT_EQ(Embed(loaded, {"Good day\nTo you. Mira!"}).ranges.size(), 2);
+  // Where its end is that of a sentence, the places are those in one text.
+  const EmbeddedText both = Embed(loaded, {"Good day.", "", "Mira!"});
+  const EmbeddedText one = Embed(loaded, {"Good day.\n\nMira!"});
+  EXPECT_EQ(both.ranges, one.ranges);
+  EXPECT_TRUE(torch::equal(both.document, one.document));
+  EXPECT_TRUE(torch::equal(both.parts, one.parts));
+}
+
+TEST_F(TextEmbeddingTest, NamesADocumentWithAMistakeAsItIsTold) {
+  for (const bool is_bert : {false, true}) {
+    const auto vectors = EmbedText(LoadOrFail(WriteModel(is_bert)), {" "},
+                                   {.name = "stdin: line 3"});
+    EXPECT_THAT(vectors.status().ToString(),
+                HasSubstr("stdin: line 3 should have at least one piece"));
+  }
+}
+
 TEST_F(TextEmbeddingTest, SaysWhatEtcDidNotRead) {
   LoadedEncoder loaded = LoadOrFail(WriteModel(/*is_bert=*/false));
   loaded.max_long_length = 9;  // 7 pieces
   loaded.max_global_length = 2;
   const EmbeddedText vectors =
-      Embed(loaded, "Good day. Mira! Good day to you.");
+      Embed(loaded, {"Good day. Mira! Good day to you."});
   EXPECT_EQ(vectors.cut_pieces, 3);
   EXPECT_EQ(vectors.dropped_sentences, 2);
   EXPECT_THAT(vectors.ranges, ElementsAre(ByteRange{0, 9}));
@@ -120,8 +157,8 @@ TEST_F(TextEmbeddingTest, AreThoseOfTheChunksOfBert) {
   for (int i = 0; i < 130; ++i) {
     absl::StrAppend(&text, i > 0 ? " " : "", i % 3 == 0 ? "good" : "day");
   }
-  const EmbeddedText first = Embed(loaded, text);
-  const EmbeddedText mean = Embed(loaded, text, /*mean=*/true);
+  const EmbeddedText first = Embed(loaded, {text});
+  const EmbeddedText mean = Embed(loaded, {text}, /*mean=*/true);
   ASSERT_EQ(first.ranges.size(), 10);
   torch::Tensor sum = torch::zeros({12});
   for (size_t i = 0; i < 10; ++i) {
@@ -151,14 +188,15 @@ TEST_F(TextEmbeddingTest, ArePooledAsSentenceTransformersSays) {
     directory_.Write("bert/1_Pooling/config.json", json);
   };
   const auto stated = [&](const std::string& path) {
-    const auto vectors = EmbedText(LoadOrFail(path), "Good day.");
+    const auto vectors = EmbedText(LoadOrFail(path), {"Good day."});
     return vectors.ok() ? vectors->document : torch::Tensor();
   };
   ask(R"({"word_embedding_dimension": 12, "pooling_mode_cls_token": true,
           "pooling_mode_mean_tokens": false})");
   const LoadedEncoder loaded = LoadOrFail(model);
-  const torch::Tensor first = Embed(loaded, "Good day.").document;
-  const torch::Tensor mean = Embed(loaded, "Good day.", /*mean=*/true).document;
+  const torch::Tensor first = Embed(loaded, {"Good day."}).document;
+  const torch::Tensor mean =
+      Embed(loaded, {"Good day."}, /*mean=*/true).document;
   EXPECT_FALSE(Near(first, mean));
   EXPECT_TRUE(Near(stated(model), first));
   ask(R"({"pooling_mode": "mean", "include_prompt": true})");
@@ -191,11 +229,11 @@ TEST_F(TextEmbeddingTest, ArePooledAsSentenceTransformersSays) {
   EXPECT_EQ(chosen.code, 0);
   EXPECT_THAT(chosen.err, Not(HasSubstr("pooling:")));
   ask(R"({"pooling_mode_max_tokens": true, "pooling_mode_mean_tokens": true})");
-  const auto refused = EmbedText(LoadOrFail(model), "Good day.");
+  const auto refused = EmbedText(LoadOrFail(model), {"Good day."});
   EXPECT_THAT(refused.status().ToString(),
               HasSubstr("bert/1_Pooling/config.json should ask for the pooling "
                         "\"cls\" or \"mean\", but asks for \"max+mean\""));
-  EXPECT_TRUE(Near(Embed(LoadOrFail(model), "Good day.").document, first));
+  EXPECT_TRUE(Near(Embed(LoadOrFail(model), {"Good day."}).document, first));
 }
 
 TEST_F(TextEmbeddingTest, CommandWritesJsonLines) {
@@ -203,26 +241,31 @@ TEST_F(TextEmbeddingTest, CommandWritesJsonLines) {
   const std::string data = directory_.Write(
       "data.jsonl",
       "{\"id\": \"a\", \"title\": \"Mira\", \"text\": [\"Go\u00f6d day.\"]}\n"
-      "{\"id\": 7, \"title\": \"Day.\", \"text\": \"\"}\n");
+      "{\"id\": 7.0, \"title\": null, \"text\": \"Day.\"}\n");
   const std::string output = directory_.File("vectors.jsonl");
   const Result result =
       Run(absl::StrCat("embed ", model, " --data ", data, " --output ", output,
                        " --text title text --device cpu --threads 1"));
   EXPECT_EQ(result.code, 0) << result.err;
   EXPECT_THAT(result.out,
-              HasSubstr("vectors.jsonl: 2 documents, 2 sentences, 12 numbers "
+              HasSubstr("vectors.jsonl: 2 documents, 3 sentences, 12 numbers "
                         "each\n"));
   const std::vector<std::string> lines =
       absl::StrSplit(Contents(output), '\n', absl::SkipEmpty());
   ASSERT_EQ(lines.size(), 2);
   const nlohmann::json first = nlohmann::json::parse(lines[0]);
   EXPECT_EQ(first["id"], "a");
-  ASSERT_EQ(first["sentences"].size(), 1);
+  ASSERT_EQ(first["sentences"].size(), 2);
   EXPECT_EQ(first["sentences"][0]["start"], 0);
-  EXPECT_EQ(first["sentences"][0]["end"], 14);  // characters, not bytes
-  EXPECT_EQ(nlohmann::json::parse(lines[1])["id"], "7");
+  EXPECT_EQ(first["sentences"][0]["end"], 4);
+  EXPECT_EQ(first["sentences"][1]["start"], 5);
+  EXPECT_EQ(first["sentences"][1]["end"], 14);  // characters, not bytes
+  // As pandas has whole numbers beside missing ones, and predict ids.
+  const nlohmann::json second = nlohmann::json::parse(lines[1]);
+  EXPECT_EQ(second["id"], "7.0");
+  EXPECT_EQ(second["sentences"][0]["start"], 1);  // behind an empty title
   const EmbeddedText expected =
-      Embed(LoadOrFail(model), "Mira\nGo\u00f6d day.");
+      Embed(LoadOrFail(model), {"Mira", "Go\u00f6d day."});
   const auto numbers = first["vector"].get<std::vector<float>>();
   EXPECT_TRUE(torch::equal(torch::tensor(numbers), expected.document));
   EXPECT_TRUE(torch::equal(
@@ -248,7 +291,7 @@ TEST_F(TextEmbeddingTest, CommandWritesRowsForNumPy) {
   torch::Tensor rows = torch::empty({3, 12});
   std::memcpy(rows.data_ptr<float>(), file.data() + 128, file.size() - 128);
   const EmbeddedText expected =
-      Embed(LoadOrFail(model), "Good day.\r\nMira!\n", /*mean=*/true);
+      Embed(LoadOrFail(model), {"Good day.\r\nMira!\n"}, /*mean=*/true);
   EXPECT_TRUE(Near(rows[0], expected.document));
   EXPECT_TRUE(Near(rows.slice(0, 1), expected.parts));
   const std::string id = nlohmann::json(book).dump();
@@ -281,15 +324,63 @@ TEST_F(TextEmbeddingTest, CommandReadsRecordsFromStandardInput) {
   EXPECT_THAT(mistake.err, HasSubstr("stdin: line 2.text is missing"));
 }
 
+TEST_F(TextEmbeddingTest, CommandAnswersLinesOnAPipe) {
+  const std::string model = WriteModel(/*is_bert=*/false);
+  const std::string data = directory_.Write(
+      "data.jsonl", "{\"text\": \"Good day.\"}\n{\"text\": \"Mira!\"}\n");
+  const std::string output = directory_.File("vectors.jsonl");
+  const std::string embed =
+      absl::StrCat("embed ", model, " --device cpu --threads 1 --data ");
+  ASSERT_EQ(Run(absl::StrCat(embed, data, " --output ", output)).code, 0);
+  const Result result = Run(absl::StrCat(embed, "- --output - < ", data));
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.out, Contents(output));
+  EXPECT_THAT(result.err, HasSubstr("2 records\n"));
+  const Result refused = Run(absl::StrCat(embed, data, " --output -"));
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err,
+              HasSubstr("--output - should be given with --data - alone"));
+  // Said once, and not of each line.
+  const Result too_long =
+      Run(absl::StrCat("embed ", WriteModel(/*is_bert=*/true),
+                       " --device cpu --threads 1 --data - --output - "
+                       "--max-global-length 17 < ",
+                       data));
+  EXPECT_EQ(too_long.code, 1);
+  EXPECT_THAT(too_long.out, IsEmpty());
+  EXPECT_THAT(too_long.err, HasSubstr("max_global_length should be at least"));
+
+  const Result mistakes =
+      Run(absl::StrCat(embed, "- --documents-only --output - < ",
+                       directory_.Write("mistakes.jsonl",
+                                        "{\"id\": 1, \"text\": \"Mira\"}\n\n"
+                                        "{\"text\": \" \"}\n{\"text\n"
+                                        "{\"id\": 1, \"text\": \"Mira\"}\n")));
+  EXPECT_EQ(mistakes.code, 1);
+  const std::vector<std::string> lines =
+      absl::StrSplit(mistakes.out, '\n', absl::SkipEmpty());
+  ASSERT_EQ(lines.size(), 4);
+  EXPECT_THAT(lines[0], StartsWith("{\"id\":\"1\",\"vector\":["));
+  EXPECT_THAT(lines[1],
+              StartsWith("{\"error\":\"stdin: line 3 should have at least "
+                         "one piece"));
+  EXPECT_THAT(lines[1], EndsWith("\"line\":3}"));
+  EXPECT_THAT(lines[2], StartsWith("{\"error\":\"stdin: line 4"));
+  EXPECT_EQ(lines[3], lines[0]);
+  EXPECT_THAT(mistakes.err,
+              HasSubstr("2 records have errors, the first: stdin: line 3"));
+}
+
 TEST_F(TextEmbeddingTest, CommandReadsTheFieldsOfTheTraining) {
   nlohmann::json config = Config();
   const std::string data = directory_.Write(
       "train.jsonl",
-      "{\"head\": \"oslo\", \"body\": \"mira\", \"label\": \"x\"}\n"
-      "{\"head\": \"rome\", \"body\": \"town\", \"label\": \"y\"}\n"
-      "{\"head\": \"lima\", \"body\": \"lives\", \"label\": \"x\"}\n");
+      R"({"Nr": 1, "head": "oslo", "body": "mira", "label": "x"}
+{"Nr": 2, "head": "rome", "body": "town", "label": "y"}
+{"Nr": 3, "head": "lima", "body": "lives", "label": "x"}
+)");
   config["task"] = "classify";
-  config["classify"] = {{"text", {"head", "body"}}};
+  config["classify"] = {{"text", {"head", "body"}}, {"id", "Nr"}};
   config["data"] = {{"train", {data}}, {"dev", {data}}};
   ASSERT_EQ(Run("finetune " + WriteConfig(config)).code, 0);
   const std::string output = directory_.File("vectors.jsonl");
@@ -298,8 +389,18 @@ TEST_F(TextEmbeddingTest, CommandReadsTheFieldsOfTheTraining) {
                    " --device cpu --threads 1 --output ", output);
   const Result by_run = Run(embed);
   ASSERT_EQ(by_run.code, 0) << by_run.err;
-  EXPECT_THAT(by_run.err, HasSubstr("text: head, body (classify.text"));
+  EXPECT_THAT(by_run.err,
+              HasSubstr("text: head, body (classify.text of the training); id: "
+                        "Nr (classify.id of the training)\n"));
   const std::string vectors = Contents(output);
+  // The ids are those of predict.
+  const std::string predictions = directory_.File("predictions.jsonl");
+  ASSERT_EQ(Run(absl::StrCat("predict ", directory_.File("run"), " --data ",
+                             data, " --output ", predictions))
+                .code,
+            0);
+  EXPECT_THAT(IdsOf(predictions), ElementsAre("1", "2", "3"));
+  EXPECT_EQ(IdsOf(output), IdsOf(predictions));
   // A file of one text has no fields.
   const Result plain = Run(absl::StrCat(
       "embed ", directory_.File("run"), " --data ",
@@ -311,6 +412,15 @@ TEST_F(TextEmbeddingTest, CommandReadsTheFieldsOfTheTraining) {
   EXPECT_EQ(Contents(output), vectors);
   ASSERT_EQ(Run(embed + " --text body").code, 0);
   EXPECT_NE(Contents(output), vectors);
+  EXPECT_EQ(IdsOf(output), IdsOf(predictions));
+  // Records of another form are asked for no id where --text says that they
+  // are.
+  directory_.Write("train.jsonl", R"({"id": 7, "head": "oslo", "body": "x"})");
+  const Result missing = Run(embed);
+  EXPECT_EQ(missing.code, 1);
+  EXPECT_THAT(missing.err, HasSubstr("record 0.Nr is missing"));
+  ASSERT_EQ(Run(embed + " --text body").code, 0);
+  EXPECT_THAT(IdsOf(output), ElementsAre("7"));
 }
 
 TEST_F(TextEmbeddingTest, CommandTakesTheMostGlobalTokens) {

@@ -413,20 +413,25 @@ TEST_F(TextEncoderTest, RefusesTextsThatItCannotRead) {
   EXPECT_THAT(mistake({"Mira", ""}), HasSubstr("text 1 should have at least "
                                                "one piece, but is empty"));
   EXPECT_THAT(mistake({" \n"}), HasSubstr("white space"));
-  const auto pieces = CheckEncodable(loaded, "Mira", "book.txt");
+  const auto pieces = CheckEncodable(loaded, {"Mira"}, "book.txt");
   ASSERT_TRUE(pieces.ok()) << pieces.status();
   EXPECT_EQ(pieces->back().end, 4);
   EXPECT_THAT(
-      Message(CheckEncodable(loaded, "\u200b", "book.txt").status(), invalid),
+      Message(CheckEncodable(loaded, {"\u200b"}, "book.txt").status(), invalid),
       HasSubstr("book.txt should have at least one piece, but is "
                 "white space, or characters that the tokenizer"));
   EXPECT_THAT(mistake({"Mira", "Mira", "Mira \xC3("}),
               HasSubstr("text 2 should be UTF-8, but is not at byte 5"));
+  EXPECT_THAT(
+      Message(EncodeDocument(loaded, {"Mira", "\xC3("}).status(), invalid),
+      HasSubstr("text 0 should be UTF-8, but is not at byte 5"));
+  EXPECT_THAT(Message(EncodeDocument(loaded, {"", ""}).status(), invalid),
+              HasSubstr("text 0 should have at least one piece, but is empty"));
   loaded.max_long_length = 2;
   EXPECT_THAT(mistake({"Mira"}),
               HasSubstr("max_long_length should be at least 3, but is 2"));
   EXPECT_THAT(
-      Message(CheckEncodable(loaded, "Mira", "book.txt").status(), invalid),
+      Message(CheckEncodable(loaded, {"Mira"}, "book.txt").status(), invalid),
       HasSubstr("max_long_length should be at least 3, but is 2"));
   LoadedEncoder bert = Load(Write(RandomModel(SmallBert()), "bert"));
   bert.max_global_length = 17;
@@ -434,6 +439,10 @@ TEST_F(TextEncoderTest, RefusesTextsThatItCannotRead) {
       Message(EncodeTexts(bert, {"Mira"}).status(), invalid),
       HasSubstr("max_global_length should be at least 3 and at most 16, its "
                 "positions, but is 17"));
+  EXPECT_THAT(Message(CheckLengths(bert), invalid),
+              HasSubstr("max_global_length should be at least 3"));
+  bert.max_global_length = 16;
+  EXPECT_TRUE(CheckLengths(bert).ok());
 
   // Two types of tokens: those of ETC's texts are 1 and 2.
   EtcConfig few = SmallEtc();

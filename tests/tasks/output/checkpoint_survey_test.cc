@@ -19,6 +19,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tasks/output/checkpoint_store.h"
+#include "tasks/output/sealed_json.h"
 #include "tests/support/snapshot.h"
 #include "tests/support/temporary_directory.h"
 
@@ -47,9 +48,8 @@ void MakeStore(const std::string& directory) {
                           })
                     .ok());
     const int64_t best = step < 4 ? 2 : 4;
-    ASSERT_TRUE(WriteFileAtomically(
-                    *store.last() + "/evaluation.json",
-                    nlohmann::json{{"step", step}, {"best_step", best}}.dump())
+    ASSERT_TRUE(WriteSealedJson(*store.last() + "/evaluation.json",
+                                {{"step", step}, {"best_step", best}})
                     .ok());
     ASSERT_TRUE(
         store.NoteEvaluation({{"f1", 0.25}}, /*is_best=*/step == best).ok());
@@ -269,27 +269,6 @@ TEST(CheckpointSurveyTest, TakesNoCheckpointOfARunThatWasBeingRemoved) {
   EXPECT_EQ(*store.last(), directory + "/step-00000002");
 }
 
-// Earlier versions left links, but no record and no list of files.
-TEST(CheckpointSurveyTest, TakesARunThatHasOnlyLinks) {
-  const TemporaryDirectory temporary;
-  const std::string directory = temporary.File("checkpoints");
-  MakeStore(directory);
-  const std::string run =
-      nlohmann::json::parse(*ReadFile(directory + "/owner.json"))["run"];
-  fs::remove(directory + "/checkpoints.json");
-  for (const std::string name : {"step-00000004", "step-00000008"}) {
-    ASSERT_TRUE(
-        WriteFileAtomically(directory + "/" + name + "/owner.json",
-                            nlohmann::json{{"name", name}, {"run", run}}.dump())
-            .ok());
-  }
-  const CheckpointSurvey survey = SurveyCheckpoints(directory);
-  EXPECT_TRUE(survey.refusal.ok()) << survey.refusal;
-  EXPECT_EQ(survey.last, "step-00000008");
-  EXPECT_EQ(survey.best, "step-00000004");
-  EXPECT_THAT(survey.messages, IsEmpty());
-}
-
 // Makes `change` in a store and expects a refusal that changes nothing.
 absl::Status Refusal(const std::function<void(const std::string&)>& change) {
   const TemporaryDirectory temporary;
@@ -331,9 +310,10 @@ TEST(CheckpointSurveyTest, RefusesWhatIsAllOfAnotherRunOrNotWhole) {
   EXPECT_THAT(
       std::string(Refusal([](const std::string& directory) {
                     kRemove({"checkpoints.json", "last", "best"})(directory);
-                    EXPECT_TRUE(WriteFileAtomically(directory + "/owner.json",
-                                                    R"({"run": "another"})")
-                                    .ok());
+                    EXPECT_TRUE(
+                        WriteSealedJson(directory + "/owner.json",
+                                        nlohmann::json{{"run", "another"}})
+                            .ok());
                   }).message()),
       HasSubstr("step-00000008 (of another run)"));
   EXPECT_THAT(std::string(Refusal([](const std::string& directory) {
@@ -342,6 +322,17 @@ TEST(CheckpointSurveyTest, RefusesWhatIsAllOfAnotherRunOrNotWhole) {
                                      "step-00000008/owner.json"})(directory);
                           }).message()),
               HasSubstr("it has no owner.json to prove it whole"));
+  EXPECT_THAT(
+      std::string(Refusal([](const std::string& directory) {
+                    kRemove({"checkpoints.json", "step-00000008/owner.json"})(
+                        directory);
+                    EXPECT_TRUE(
+                        WriteFileAtomically(
+                            directory + "/step-00000008/finetune.json", "{}")
+                            .ok());
+                  }).message()),
+      HasSubstr("the link last names step-00000008, which is not "
+                "whole"));
   EXPECT_THAT(
       std::string(Refusal([](const std::string& directory) {
                     kRemove({"step-00000004", "step-00000008"})(directory);

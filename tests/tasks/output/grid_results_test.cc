@@ -130,6 +130,7 @@ class GridFileTest : public testing::Test {
     const json run = {{"seed", 1}, {"best", {{"accuracy", *accuracy}}}};
     directory_.Write(name + "/summary.json",
                      json{{"task", "toy"},
+                          {"options", json::object()},
                           {"main_metric", "accuracy"},
                           {"scores", {{"accuracy", {{"median", *accuracy}}}}},
                           {"runs", json::array({run})}}

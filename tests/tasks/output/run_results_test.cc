@@ -21,6 +21,7 @@
 #include "tasks/output/find_checkpoint.h"
 #include "tasks/output/results.h"
 #include "tasks/output/run_lock.h"
+#include "tasks/output/sealed_json.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/tasks/train/toy_run.h"
 #include "tests/tasks/train/toy_run_fixture.h"
@@ -59,11 +60,9 @@ TEST(SummarizeScoresTest, LeavesOutAScoreThatSomeSeedsLack) {
 // Pre-training has a loss as its main metric.
 TEST(FindCheckpointTest, TakesTheSeedWithTheLowestLoss) {
   TemporaryDirectory directory;
-  json summary = {{"task", "pretrain"},
-                  {"main_metric", "loss"},
-                  {"main_metric_direction", "min"},
-                  {"scores", json::object()},
-                  {"runs", json::array()}};
+  json summary = {{"task", "pretrain"},       {"options", json::object()},
+                  {"main_metric", "loss"},    {"main_metric_direction", "min"},
+                  {"scores", json::object()}, {"runs", json::array()}};
   int64_t seed = 0;
   for (const double loss : {2.0, 0.5, 1.0}) {
     const std::string name =
@@ -115,8 +114,9 @@ TEST(FindCheckpointTest, ReplacesADamagedBestOneByNoOther) {
                         std::filesystem::copy_options::recursive);
   const std::string run =
       json::parse(*ReadFile(checkpoints + "/owner.json"))["run"];
-  directory.Write("checkpoints/step-00000002/evaluation.json",
-                  R"({"step": 2, "best_step": 2})");
+  ASSERT_TRUE(WriteSealedJson(checkpoints + "/step-00000002/evaluation.json",
+                              {{"step", 2}, {"best_step", 2}})
+                  .ok());
   ASSERT_TRUE(WriteCheckpointOwner({.name = "step-00000002", .run = run},
                                    checkpoints + "/step-00000002")
                   .ok());
@@ -320,16 +320,6 @@ TEST_F(RunResultsTest, KeepTheScoresOfOthersWhileANewSeedTrains) {
   EXPECT_EQ(Summary().dump(), before);
 }
 
-// Files of a version that wrote a summary alone.
-TEST_F(RunResultsTest, KeepWhatASummaryAloneHas) {
-  Train({1});
-  std::filesystem::remove(Output("run/seed-1/result.json"));
-  Train({2});
-  EXPECT_THAT(Seeds(), ElementsAre(1, 2));
-  EXPECT_THAT(reporter_.messages,
-              Contains(EndsWith("its settings are not noted")));
-}
-
 TEST_F(RunResultsTest, WaitForAnotherThatWrites) {
   const FinetuneResult one = Train({1});
   const auto config = FinetuneConfigFromJson(json_, "toy");
@@ -383,7 +373,8 @@ TEST_F(RunResultsTest, NameAFileThatIsDamaged) {
   const auto config = FinetuneConfigFromJson(json_, "toy");
   ASSERT_TRUE(config.ok()) << config.status();
   for (const char* file : {"run/summary.json", "run/seed-1/result.json"}) {
-    for (const char* text : {"", "{\"seed\": 1", "[1]"}) {
+    for (const char* text :
+         {"", "{\"seed\": 1", "[1]", R"({"seed": 1, "best": {}})"}) {
       const std::string before = *ReadFile(Output(file));
       temporary_.Write(file, text);
       const absl::Status status =

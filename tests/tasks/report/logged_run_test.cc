@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tasks/output/checkpoint_store.h"
+#include "tasks/output/sealed_json.h"
 #include "tests/tasks/report/written_runs.h"
 
 namespace etc {
@@ -59,6 +60,22 @@ TEST(ReadMetricsFileTest, ReadsWhatIsWholeAtEveryCut) {
     const bool ends_whole =
         kept.empty() || kept.back() == '\n' || whole[bytes] == '\n';
     EXPECT_EQ(file->is_cut, !ends_whole) << bytes;
+  }
+}
+
+TEST(ReadMetricsFileTest, KnowsThatARunHasDiverged) {
+  WrittenRuns runs;
+  const std::string update = "{\"step\":1,\"loss\":2.5}\n";
+  for (const bool has_diverged : {false, true}) {
+    const auto file = ReadMetricsFile(runs.Write(
+        "m.jsonl",
+        update + (has_diverged ? "{\"step\":1,\"diverged\":\"the loss of "
+                                 "update 2 is nan\"}\n"
+                               : "")));
+    ASSERT_TRUE(file.ok()) << file.status();
+    EXPECT_EQ(file->has_diverged, has_diverged);
+    EXPECT_EQ(file->steps, 1);
+    EXPECT_EQ(file->lost_losses, 0);
   }
 }
 
@@ -162,6 +179,25 @@ TEST(ReadRunGroupsTest, ReadsTheMainMetricAndItsDirection) {
   }
 }
 
+TEST(RunGroupTest, HasTheModesOfTheThreePaths) {
+  RunGroup group = {.directory = "run",
+                    .settings = {{"task", "translation"},
+                                 {"residual_attention", "sum"},
+                                 {"model",
+                                  {{"encoder_residual_attention", "sum"},
+                                   {"decoder_residual_attention", "off"},
+                                   {"cross_residual_attention", "off"}}}}};
+  EXPECT_EQ(group.mode(), "sum, off, off");
+  group.settings["model"]["encoder_residual_attention"] = "off";
+  EXPECT_EQ(group.mode(), "off");
+  for (const char* path :
+       {"encoder_residual_attention", "decoder_residual_attention",
+        "cross_residual_attention"}) {
+    group.settings["model"][path] = "gate";
+  }
+  EXPECT_EQ(group.mode(), "gate");
+}
+
 TEST(ReadRunGroupsTest, ReadsRunsThatGoOn) {
   WrittenRuns runs;
   runs.Write("new/seed-1/metrics.jsonl", "{\"step\":1,\"loss\":1.0}\n{\"st");
@@ -173,6 +209,24 @@ TEST(ReadRunGroupsTest, ReadsRunsThatGoOn) {
   EXPECT_TRUE((*groups)[0].runs[0].log.is_cut);
   EXPECT_EQ((*groups)[0].mode(), "");
   EXPECT_THAT((*groups)[0].not_begun, ElementsAre(2));
+}
+
+// The directories of later seeds are there where such a run was resumed.
+TEST(ReadRunGroupsTest, EndsARunWithTheSeedThatDiverges) {
+  WrittenRuns runs;
+  const std::string update = "{\"step\":1,\"loss\":1.0}\n";
+  runs.Write("run/seed-2/lock", "");
+  for (const bool has_diverged : {false, true}) {
+    runs.Write("run/seed-1/metrics.jsonl",
+               update + (has_diverged
+                             ? "{\"step\":1,\"diverged\":\"the loss is nan\"}\n"
+                             : ""));
+    const auto groups = ReadRunGroups({runs.Path("run")});
+    ASSERT_TRUE(groups.ok()) << groups.status();
+    ASSERT_EQ(groups->size(), 1u);
+    EXPECT_EQ((*groups)[0].not_begun.empty(), has_diverged);
+    EXPECT_EQ((*groups)[0].has_ended(), has_diverged);
+  }
 }
 
 // Before summary.json is there.
@@ -225,9 +279,9 @@ TEST(ReadRunGroupsTest, FindsCheckpointsWithoutLinks) {
     return store.Save(step, [&](const std::string& directory) {
       absl::Status status =
           WriteFileAtomically(directory + "/finetune.json", "{}");
-      status.Update(WriteFileAtomically(
+      status.Update(WriteSealedJson(
           directory + "/evaluation.json",
-          nlohmann::json({{"settings", WrittenRuns::Settings(mode)}}).dump()));
+          nlohmann::json({{"settings", WrittenRuns::Settings(mode)}})));
       return status;
     });
   };

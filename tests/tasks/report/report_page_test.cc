@@ -4,7 +4,7 @@
 
 #include <array>
 #include <cstddef>
-#include <filesystem>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -80,31 +80,32 @@ TEST(ReportPageTest, LoadsNothingFromElsewhere) {
   }
 }
 
-// The other setting of their grid has ended as it should.
-TEST(ReportPageTest, SaysWhichSettingHasDiverged) {
+// One after an update, the other at its first.
+TEST(ReportPageTest, SaysWhichRunsHaveDiverged) {
   WrittenRuns runs;
-  runs.WriteSeed("grid/a", 1, {0.5}, WrittenRuns::Settings("off"));
-  runs.Write("grid/b/seed-1/metrics.jsonl", "{\"step\":1,\"loss\":1.0}\n");
-  runs.Write("grid/grid.json",
-             R"({"task": "wikihop", "main_metric": "accuracy", "settings": [
-                 {"values": {}, "directory": "a", "scores": {}},
-                 {"values": {}, "directory": "b", "scores": null,
-                  "diverged": "the loss of update 2 is nan"}]})");
-  for (const char* path : {"grid", "grid/b", "grid/b/seed-1"}) {
+  runs.WriteSeed("run", 1, {0.5}, WrittenRuns::Settings("off"));
+  const std::string reason = ",\"diverged\":\"the loss is nan\"}\n";
+  runs.Write("run/seed-2/metrics.jsonl",
+             "{\"step\":1,\"loss\":1.0}\n{\"step\":1" + reason);
+  runs.Write("run/seed-3/metrics.jsonl", "{\"step\":0" + reason);
+  for (const auto& [path, diverged] : std::map<std::string, size_t>{
+           {"run", 2}, {"run/seed-2", 1}, {"run/seed-3", 1}}) {
     const std::string page =
         ReportPage({.groups = *ReadRunGroups({runs.Path(path)})});
-    EXPECT_THAT(page, HasSubstr("<td>diverged</td>")) << path;
+    EXPECT_EQ(Count(page, "<td>diverged</td>"), diverged) << path;
     EXPECT_THAT(page, HasSubstr("all ended")) << path;
     EXPECT_THAT(page, Not(HasSubstr("not ended"))) << path;
+    EXPECT_THAT(page, HasSubstr(" Diverged: ")) << path;
+    EXPECT_THAT(page, Not(HasSubstr("evaluated checkpoint yet"))) << path;
   }
-  const std::filesystem::path before = std::filesystem::current_path();
-  std::filesystem::current_path(runs.Path("grid/b"));
-  for (const char* path : {".", "seed-1"}) {
-    EXPECT_THAT(ReportPage({.groups = *ReadRunGroups({path})}),
-                HasSubstr("<td>diverged</td>"))
-        << path;
-  }
-  std::filesystem::current_path(before);
+}
+
+TEST(ReportPageTest, CountsTheSeedsThatHaveAScore) {
+  Report report = TwoModes();
+  report.groups[1].runs[0].log.evaluations.clear();
+  const std::string page = ReportPage(report);
+  EXPECT_THAT(page, HasSubstr("<td>off</td><td class=\"number\">3</td>"));
+  EXPECT_THAT(page, HasSubstr("<td>sum</td><td class=\"number\">2 of 3</td>"));
 }
 
 TEST(ReportPageTest, SaysThatNothingWasEvaluatedYet) {

@@ -235,6 +235,20 @@ TEST_F(AverageCheckpointsTest, RefusesTwoModels) {
   EXPECT_TRUE(Average({.directory = run_, .last = 1}).ok());
 }
 
+TEST_F(AverageCheckpointsTest, TakesAllOfFewUnlessANumberIsAskedFor) {
+  const auto steps = [&] {
+    const auto found = FindCheckpointsToAverage({.directory = run_});
+    return found.ok() ? found->steps : std::vector<int64_t>();
+  };
+  Save(1, 1);
+  Save(2, 1);
+  EXPECT_THAT(steps(), ElementsAre(1, 2));
+  for (int64_t step = 3; step <= 12; ++step) {
+    Save(step, 1);
+  }
+  EXPECT_THAT(steps(), ElementsAre(3, 4, 5, 6, 7, 8, 9, 10, 11, 12));
+}
+
 TEST_F(AverageCheckpointsTest, ReplacesAnAverageAlone) {
   torch::NoGradGuard no_grad;
   Save(1, 1);
@@ -272,9 +286,12 @@ TEST_F(AverageCheckpointsTest, TakesADirectoryOfNoSeedForNone) {
 TEST_F(AverageCheckpointsTest, SaysWhatIsMissing) {
   using enum absl::StatusCode;
   Save(1, 1);
-  Save(2, 1);
   EXPECT_THAT(MessageOf(Average({.directory = run_}), kInvalidArgument),
-              HasSubstr("should have 10 checkpoints to average, but has 2"));
+              HasSubstr("should have 2 checkpoints to average, but has 1"));
+  Save(2, 1);
+  EXPECT_THAT(
+      MessageOf(Average({.directory = run_, .last = 10}), kInvalidArgument),
+      HasSubstr("should have 10 checkpoints to average, but has 2"));
   EXPECT_THAT(
       MessageOf(Average({.directory = run_, .last = 2, .up_to_step = 1}),
                 kInvalidArgument),

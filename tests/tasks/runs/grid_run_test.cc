@@ -88,8 +88,7 @@ class GridRunTest : public RealetcTest {
       return config.status();
     }
     return FinetuneGrid(*config,
-                        {.resume = resume,
-                         .or_begin = or_begin_,
+                        {.earlier = resume ? resumption_ : EarlierRun::kRefuse,
                          .allow_changes = allow_changes_,
                          .context = {.reporter = reporter,
                                      .stop = &reporter->stop,
@@ -179,7 +178,7 @@ class GridRunTest : public RealetcTest {
   }
 
   json json_;
-  bool or_begin_ = false;
+  EarlierRun resumption_ = EarlierRun::kResume;
   std::vector<std::string> allow_changes_;
 };
 
@@ -193,27 +192,23 @@ TEST_F(GridRunTest, IsRunByProcessesTogether) {
 
 // One command for each start of a job, as launchers and schedulers repeat it.
 TEST_F(GridRunTest, BeginsOrGoesOnInProcessesAlike) {
-  or_begin_ = true;
+  resumption_ = EarlierRun::kResumeOrBegin;
   TrainWithTwo("restarted", /*resume=*/true, kUpdatesToStop);
   TrainWithTwo("restarted", /*resume=*/true, 0);
   TrainWithTwo("restarted", /*resume=*/true, 0);
-  or_begin_ = false;
   TrainWithTwo("whole", /*resume=*/false, 0);
   ExpectSameGrid("restarted", "whole");
 }
 
-// A run that an earlier version has begun.
-TEST_F(GridRunTest, GoesOnWithAScheduleThatNoRunBeginsWith) {
+TEST_F(GridRunTest, GoesOnWithNoScheduleThatNoRunBeginsWith) {
   json_.erase("grid");
   json_["train"]["steps"] = 2;
-  or_begin_ = true;
-  TrainAll("run", /*resume=*/true);
+  TrainAll("run");
   json_["schedule"] = {{"type", "poly"}, {"min_learning_rate", 1e-6}};
   allow_changes_ = {"schedule"};
-  EXPECT_EQ(TrainAll("run", /*resume=*/true), 0u);
   GridReporter reporter;
   EXPECT_THAT(
-      std::string(Train("new", &reporter, /*resume=*/true).status().message()),
+      std::string(Train("run", &reporter, /*resume=*/true).status().message()),
       HasSubstr("schedule.min_learning_rate"));
 }
 

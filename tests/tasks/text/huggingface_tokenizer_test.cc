@@ -19,6 +19,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "etc/weights/roberta_vocabulary.h"
+#include "etc/weights/text_marks.h"
 #include "nlohmann/json.hpp"
 #include "tasks/text/huggingface/characters.h"
 #include "tasks/text/huggingface/precompiled_map.h"
@@ -606,6 +607,37 @@ TEST(HuggingFaceTokenizerTest, NamesThePiecesBetweenTwoTexts) {
         Strings({"a", "B"}), Strings({"A", "b", "A", "B"})}) {
     processor["pair"] = TemplateOf(parts);
     EXPECT_THAT(ErrorOf(file).message(), HasSubstr("post_processor.pair"));
+  }
+}
+
+// An export writes the pieces by which tasks know a text into the file
+// (etc/weights/text_marks.h).
+TEST(HuggingFaceTokenizerTest, HasTheSamePiecesAroundTextsInAnExport) {
+  json byte_level = ByteLevelFile();
+  byte_level["post_processor"] = {{"type", "ByteLevel"}};
+  json bert = WordsFile({{"type", "WhitespaceSplit"}});
+  bert["model"]["vocab"].update({{"[CLS]", 4}, {"[SEP]", 5}});
+  json unigram = UnigramFile();
+  unigram["model"]["vocab"].push_back({"<unused_63>", 0});
+  unigram["model"]["vocab"].push_back({"<unused_2>", 0});
+  json single = bert;
+  single["post_processor"] = {
+      {"type", "TemplateProcessing"},
+      {"single", TemplateOf({"[CLS]", "A", "b"})},
+      {"special_tokens",
+       {{"[CLS]", {{"id", "[CLS]"}, {"ids", json::array({4})}}},
+        {"b", {{"id", "b"}, {"ids", json::array({2})}}}}}};
+  for (json file : {byte_level, bert, unigram, single}) {
+    const SpecialIds before = FindSpecialIds(*Parse(file));
+    EXPECT_GE(before.cls, 0) << file;
+    EXPECT_TRUE(WriteTextMarks(&file)) << file;
+    const SpecialIds after = FindSpecialIds(*Parse(file));
+    EXPECT_EQ(after.cls, before.cls) << file;
+    EXPECT_EQ(after.separator, before.separator) << file;
+    EXPECT_EQ(after.between,
+              before.between.value_or(std::vector{before.separator}))
+        << file;
+    EXPECT_FALSE(WriteTextMarks(&file)) << file;
   }
 }
 

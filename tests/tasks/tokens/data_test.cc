@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "nlohmann/json.hpp"
 #include "tasks/metrics.h"
@@ -19,6 +20,7 @@
 #include "tasks/tokens/task.h"
 #include "tasks/tokens/words.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/tasks/text/word_tokenizer.h"
 
 namespace etc {
 namespace {
@@ -90,15 +92,23 @@ TEST(TokensTagsTest, HaveMistakes) {
             "stands where no span is; tokens.tags \"conlleval\" lets spans "
             "begin so");
   EXPECT_THAT(strict("B-b", "I-a"), HasSubstr("but stands behind \"B-b\""));
-  for (const char* tag : {"", "a", "B", "B-", "b-a", "o", "S-a", "B_a"}) {
-    EXPECT_THAT(strict("O", tag),
-                StartsWith(" should be \"O\", or \"B-\" or \"I-\" and a label, "
-                           "but is "))
-        << tag;
+  for (const char* tag : {"", "a", "B", "B-", "b-a", "o", "B_a"}) {
+    EXPECT_EQ(strict("O", tag),
+              absl::StrCat(" should be \"O\", or \"B-\" or \"I-\" and a label, "
+                           "but is \"",
+                           tag, "\""));
   }
+  EXPECT_EQ(
+      strict("O", "S-a"),
+      " should be \"O\", or \"B-\" or \"I-\" and a label, but is \"S-a\"; "
+      "tokens.tags \"conlleval\" and \"strict_iobes\" read IOBES");
+  EXPECT_EQ(
+      TagMistake("B-a", "L-a", TagReading::kConlleval),
+      " should be \"O\", or \"B-\", \"I-\", \"E-\" or \"S-\" and a label, "
+      "but is \"L-a\"; of BILOU, \"L-\" should be written as \"E-\" and "
+      "\"U-\" as \"S-\", which tokens.tags \"conlleval\" reads");
   EXPECT_EQ(TagMistake("O", "I-a", TagReading::kConlleval), "");
   EXPECT_EQ(TagMistake("B-b", "E-a", TagReading::kConlleval), "");
-  EXPECT_NE(TagMistake("O", "L-a", TagReading::kConlleval), "");
   EXPECT_EQ(TagMistake("O", "I-a", TagReading::kStrictIob2), "");
   EXPECT_NE(TagMistake("O", "S-a", TagReading::kStrictIob2), "");
   EXPECT_EQ(TagMistake("O", "E-a", TagReading::kStrictIobes), "");
@@ -127,6 +137,33 @@ TEST(TokensWordsTest, AreCharactersOfScriptsWithoutBlanks) {
               ElementsAre("\u6771", "\u304b", "x", "\u0e01\u0e34", "\u0e02"));
   // A mark belongs to the letter before it, or is a letter.
   EXPECT_THAT(WordsOf("e\u0301a \u0301b"), ElementsAre("e\u0301a", "\u0301b"));
+}
+
+TEST(TokensWordsTest, AreSymbols) {
+  EXPECT_THAT(WordsOf("100\u20ac K\u00f6ln\u2192Bonn A\u00b1B x\u2122"),
+              ElementsAre("100", "\u20ac", "K\u00f6ln", "\u2192", "Bonn", "A",
+                          "\u00b1", "B", "x", "\u2122"));
+  // A modifier, an acute accent, is a letter.
+  EXPECT_THAT(WordsOf("d\u00b4Or"), ElementsAre("d\u00b4Or"));
+  // So is a joiner within a word, and it begins none.
+  EXPECT_THAT(WordsOf("\u0645\u06cc\u200c\u062e (\u200da"),
+              ElementsAre("\u0645\u06cc\u200c\u062e", "(\u200d", "a"));
+}
+
+TEST(TokensWordsTest, AreEmojisOfSeveralCharacters) {
+  const Strings emojis = {
+      "\U0001f44d\U0001f3fd",                        // and its colour
+      "\u2764\ufe0f",                                // and its style
+      "\U0001f468\u200d\U0001f469\u200d\U0001f467",  // family
+      "\u2764\ufe0f\u200d\U0001f525",                // heart on fire
+      "\U0001f1e9\U0001f1ea",                        // flags
+      "\U0001f1eb\U0001f1f7",
+      "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e007f",  // of England
+      "\U0001f44d"};
+  EXPECT_EQ(WordsOf(absl::StrJoin(emojis, "")), emojis);
+  // A third indicator begins a flag.
+  EXPECT_THAT(WordsOf("a\U0001f1e9\U0001f1ea\U0001f1ebb"),
+              ElementsAre("a", "\U0001f1e9\U0001f1ea", "\U0001f1eb", "b"));
 }
 
 TEST(TokensUnitsTest, JoinWordsThatHaveAPieceInCommon) {
@@ -315,6 +352,35 @@ TEST_F(TokensFileTest, LeavesOutWhatIsNoWordOfConllu) {
             nlohmann::json::parse(R"([["3.5", "1-2"]])"));
 }
 
+TEST_F(TokensFileTest, LeavesOutCommentsThatStandBeforeAllWords) {
+  // As MultiCoNER has them.
+  const auto records = Records(
+      "# id 7\tdomain=en\nx _ _ O\n# _ _ B-p\n\n# id 8\tdomain=en\ny _ _ O\n");
+  ASSERT_EQ(records.size(), 2);
+  EXPECT_EQ(records[0]["sentences"], nlohmann::json::parse(R"([["x", "#"]])"));
+  EXPECT_EQ(records[0]["tags"], nlohmann::json::parse(R"([["O", "B-p"]])"));
+  EXPECT_EQ(records[1]["sentences"], nlohmann::json::parse(R"([["y"]])"));
+  // As GermEval has them.
+  EXPECT_EQ(Records("#\thttp://x\t[2009]\n1\tx\tO\tO\n2\t#\tB-p\tO\n",
+                    {.word_column = 2, .label_column = 3})[0]["sentences"],
+            nlohmann::json::parse(R"([["x", "#"]])"));
+  // A word.
+  for (const char* contents : {"#\tO\nx\tB-p\n", "# O\nx B-p\n", "#\nx\n"}) {
+    EXPECT_EQ(Records(contents)[0]["sentences"],
+              nlohmann::json::parse(R"([["#", "x"]])"))
+        << contents;
+  }
+  EXPECT_EQ(Records("# N a\nx N a\n", {.document_column = 3})[0]["sentences"],
+            nlohmann::json::parse(R"([["#", "x"]])"));
+  // A line without the column of labels may be a word.
+  EXPECT_EQ(Mistake("\n# id 7\nx _ _ O\n", {.label_column = 4}),
+            "t.conll:3 should have 3 columns, as line 2 has, but has 4; line 2 "
+            "begins with #: comments are to be removed, or the file named "
+            ".conllu");
+  EXPECT_EQ(Mistake("x O\n# id 7\n"),
+            "t.conll:2 should have 2 columns, as line 1 has, but has 3");
+}
+
 TEST_F(TokensFileTest, HasSpansInCodePointsOfItsWords) {
   EXPECT_THAT(Spans("-DOCSTART-\n\nZ\u00fc B-p\nx I-p\n\n\u6771 B-q\ny B-q\n"
                     "z O\n"),
@@ -381,6 +447,8 @@ TEST_F(TokensFileTest, RefusesMistakesByFileAndLine) {
   EXPECT_THAT(Mistake("x B-p\n\ny I-p\n"), StartsWith("t.conll:3: the label"));
   EXPECT_THAT(Mistake("x O\ny PER\n"),
               StartsWith("t.conll:2: the label should be \"O\", or \"B-\""));
+  EXPECT_THAT(Mistake("x U-p\n"),
+              StartsWith("t.conll:1: the label should be \"O\", or \"B-\""));
   EXPECT_EQ(Mistake("x B-q\n", {.labels = {"p", "r"}}),
             "t.conll:1: the label should be one of \"p\", \"r\", but is \"q\"");
   EXPECT_THAT(Mistake("a\xff O\n"),
@@ -436,7 +504,7 @@ TEST_F(TokensFileTest, RefusesMistakesInJson) {
   };
   EXPECT_EQ(span(R"([{"start": 4, "end": 7, "label": "p"}])"),
             "t.jsonl: record 0.spans[0] should be a part of the text, which "
-            "has 6 characters, but is from 4 to 7");
+            "has 6 characters (7 bytes), but is from 4 to 7");
   EXPECT_THAT(span(R"([{"start": -1, "end": 1, "label": "p"}])"),
               HasSubstr("but is from -1 to 1"));
   EXPECT_THAT(span(R"([{"start": 2, "end": 2, "label": "p"}])"),
@@ -482,6 +550,38 @@ TEST_F(TokensFileTest, RefusesMistakesInJson) {
             "beside them");
 }
 
+TEST_F(TokensFileTest, RefusesSpansOfOtherTexts) {
+  const auto mistake = [&](const std::string& text, int start, int end) {
+    const nlohmann::json span = {
+        {"start", start}, {"end", end}, {"label", "p"}, {"text", "Ann"}};
+    const nlohmann::json record = {{"text", text},
+                                   {"spans", nlohmann::json::array({span})}};
+    return Mistake(record.dump(), {}, "t.jsonl");
+  };
+  EXPECT_EQ(mistake("Z\u00fc Ann is", 4, 7),
+            "t.jsonl: record 0.spans[0].text is \"Ann\", but characters 4 to 7 "
+            "are \"nn \"; start and end should count code points, but count "
+            "bytes");
+  EXPECT_EQ(mistake("\U0001f600 Ann is", 3, 6),
+            "t.jsonl: record 0.spans[0].text is \"Ann\", but characters 3 to 6 "
+            "are \"nn \"; start and end should count code points, but count "
+            "UTF-16 units");
+  EXPECT_EQ(mistake("Z\u00fc Ann is", 7, 9),
+            "t.jsonl: record 0.spans[0].text is \"Ann\", but characters 7 to 9 "
+            "are \"is\"; start and end should count code points");
+  EXPECT_THAT(Mistake(R"({"sentences": [["a", "b"]], "spans": [
+                          {"start": 0, "end": 1, "label": "p", "text": "b"}]})",
+                      {}, "t.jsonl"),
+              HasSubstr("spans[0].text is \"b\", but characters 0 to 1 are "
+                        "\"a\""));
+  EXPECT_TRUE(Tokens()
+                  .ParseRecord(R"({"text": "\u00fc Ann", "spans": [
+                      {"start": 2, "end": 5, "label": "p", "text": "Ann"},
+                      {"start": 0, "end": 1, "label": "p", "text": null}]})",
+                               "t.jsonl: record 0")
+                  .ok());
+}
+
 TEST_F(TokensFileTest, TakesSpansBesideTheSameTags) {
   // As the line of a prediction has them, and absent fields as null.
   const auto record = Tokens().ParseRecord(
@@ -515,11 +615,53 @@ TEST_F(TokensFileTest, SaysWhichLabelsThereAre) {
               HasSubstr("words.conll should have labels for training"));
 
   const auto records = tokens.ReadFile(train, {});
+  const WordTokenizer tokenizer(Strings{});
   EXPECT_THAT(
-      Tokens({.labels = {"p", "q", "r"}}).DescribeRecords(*records, {}),
+      Tokens({.labels = {"p", "q", "r"}}, &tokenizer)
+          .DescribeRecords(*records, {}),
       ElementsAre("training: 2 documents, 3 words, 2 spans: \"p\" 1, \"q\" 1",
                   "warning: no training document has a span with the label "
                   "\"r\""));
+}
+
+TEST_F(TokensFileTest, SaysWhichSpansNoPredictionIsEqualTo) {
+  const WordTokenizer tokenizer(Strings{});
+  // [CLS], four pieces and [SEP]
+  const Tokens tokens({.input = {.max_long_length = 6}, .labels = {"p"}},
+                      &tokenizer);
+  const auto train = tokens.ReadFile(Write("train.conll", "x B-p\ny O\n"), {});
+  ASSERT_TRUE(train.ok()) << train.status();
+  const auto line = [](const std::string& text,
+                       const std::vector<std::pair<int, int>>& ends) {
+    nlohmann::json record = {{"text", text},
+                             {"spans", nlohmann::json::array()}};
+    for (const auto& [start, end] : ends) {
+      record["spans"].push_back(
+          {{"start", start}, {"end", end}, {"label", "p"}});
+    }
+    return record.dump() + "\n";
+  };
+  // One piece has "100" and the sign behind it.
+  const std::string path =
+      Write("dev.jsonl", line("a \ubd80\uc0b0\uc5d0", {{2, 4}}) +
+                             line("a 100\u20ac b", {{2, 5}, {7, 8}}) +
+                             line("a b c d e", {{0, 3}, {6, 9}}));
+  const auto dev = tokens.ReadFile(path, {});
+  ASSERT_TRUE(dev.ok()) << dev.status();
+  EXPECT_THAT(
+      tokens.DescribeRecords(*train, *dev),
+      ElementsAre(
+          "training: 1 document, 2 words, 1 span: \"p\" 1",
+          "evaluation: 3 documents, 11 words, 5 spans: \"p\" 5",
+          absl::StrCat(
+              "warning: 2 of 5 spans of the evaluation begin or end within a "
+              "word, or within words that have a piece in common, so that no "
+              "prediction can be equal to them (recall at most 0.6000); the "
+              "first: ",
+              path,
+              ": record 0.spans[0] \"\ubd80\uc0b0\" in \"\ubd80\uc0b0\uc5d0\""),
+          "warning: 1 of 5 spans of the evaluation lie in what is cut off: see "
+          "data.max_long_length"));
 }
 
 TEST_F(TokensFileTest, IsScoredAsSeqevalScores) {
@@ -607,7 +749,7 @@ TEST_F(TokensFileTest, IsScoredWithSpansThatCanBe) {
   EXPECT_EQ(mistake(span(0, 1), span(0, 3)), "");
   EXPECT_EQ(mistake(span(0, 9), span(0, 1)),
             "gold.jsonl: record 0.spans[0] should be a part of the text, which "
-            "has 3 characters, but is from 0 to 9");
+            "has 3 characters (3 bytes), but is from 0 to 9");
   EXPECT_EQ(mistake(span(0, 1) + "," + span(0, 1), span(0, 1)),
             "gold.jsonl: record 0.spans[1], from 0 to 1, overlaps spans[0], "
             "from 0 to 1");

@@ -12,9 +12,13 @@ using nlohmann::json;
 
 json TokensOddSpan(OddRecords* odd) {
   const int64_t start = odd->Below(6) - (odd->OneIn(10) ? 1 : 0);
-  return {{"start", start},
-          {"end", start + 1 + odd->Below(2)},
-          {"label", odd->OneIn(8) ? odd->Fragment() : "yes"}};
+  json span = {{"start", start},
+               {"end", start + 1 + odd->Below(2)},
+               {"label", odd->OneIn(8) ? odd->Fragment() : "yes"}};
+  if (odd->OneIn(10)) {
+    span["text"] = odd->Fragment();
+  }
+  return span;
 }
 
 json TokensOddRecord(OddRecords* odd) {

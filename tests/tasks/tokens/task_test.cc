@@ -15,6 +15,7 @@
 #include <cmath>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -129,6 +130,18 @@ TEST(TokensExampleTest, IsCutAtTheEnd) {
   EXPECT_THAT(example->classes, ElementsAre(0, 1, 2));
   EXPECT_EQ(example->dropped_pieces, 4);
   EXPECT_EQ(example->gold.size(), 2);
+  EXPECT_EQ(TokensExampleOf(kLine)->cut_at, std::nullopt);
+}
+
+TEST(TokensExampleTest, SaysAtWhichCharacterItIsCut) {
+  // \u00e9, a and b are read.
+  const auto parts = Tokens().Truncated(
+      *TokensExampleOf(R"({"text": "\u00e9 a b c. d"})", TokensSettings(5, 2)));
+  EXPECT_THAT(parts, ElementsAre(TruncatedPart{
+                         .unit = "pieces", .count = 3, .from = 6}));
+  std::string json = R"({"id":"7"})";
+  AddTruncated(parts, &json);
+  EXPECT_EQ(json, R"({"id":"7","truncated":{"pieces":3,"from":6}})");
 }
 
 TEST(TokensExampleTest, IsOneSequenceForBert) {

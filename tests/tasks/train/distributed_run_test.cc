@@ -22,9 +22,11 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "base/stop_guard.h"
 #include "etc/model.h"
 #include "tasks/data/batch.h"
+#include "tasks/data/record_source.h"
 #include "tasks/distributed/process_group.h"
 #include "tasks/task/task.h"
 #include "tasks/train/shared_start.h"
@@ -111,8 +113,35 @@ class CountingTask final : public ToyTask {
                   : ToyTask::MakeHead();
   }
 
+  FileReader Reader() const override {
+    if (!has_own_files) {
+      return nullptr;
+    }
+    return [](const std::string& path, const RecordLimits& limits)
+               -> absl::StatusOr<std::vector<FileRecord>> {
+      std::vector<FileRecord> records;
+      const auto add = [&records](const std::string& json,
+                                  const std::string& where) {
+        records.push_back({.json = json, .where = where});
+        return absl::OkStatus();
+      };
+      ETC_RETURN_IF_ERROR(ForEachRecord(path, add, limits));
+      return records;
+    };
+  }
+
+  std::vector<std::string> DescribeRecords(
+      const std::vector<FileRecord>& /*train*/,
+      const std::vector<FileRecord>& /*dev*/) const override {
+    ++described;
+    return {};
+  }
+
   mutable std::atomic<int64_t> made = 0;
+  mutable int64_t described = 0;
   int64_t killed_after = -1;
+  // Its records are those of Reader.
+  bool has_own_files = false;
   // Of SharingHead.
   bool shares = false;
   std::atomic<bool>* stop = nullptr;
@@ -174,14 +203,17 @@ class DistributedRunTest : public ToyRunTest {
     CountingTask task(config->model);
     task.killed_after = place.rank == victim_ ? killed_after_ : -1;
     task.shares = shares_;
+    task.has_own_files = has_own_files_;
     task.stop = &reporter->stop;
     task.stopped_in_pass = place.rank == 0 ? stopped_in_pass_ : -1;
-    const auto result = Finetune(*config, task,
-                                 {.resume = resume,
-                                  .context = {.reporter = reporter,
-                                              .stop = &reporter->stop,
-                                              .group = group.get()}});
+    const auto result =
+        Finetune(*config, task,
+                 {.earlier = resume ? EarlierRun::kResume : EarlierRun::kRefuse,
+                  .context = {.reporter = reporter,
+                              .stop = &reporter->stop,
+                              .group = group.get()}});
     made_ = task.made;
+    described_ = task.described;
     if (group != nullptr) {
       group->Leave(result.status());
     }
@@ -213,7 +245,10 @@ class DistributedRunTest : public ToyRunTest {
     });
   }
 
-  int64_t made_ = 0;  // records, by the last RunRank
+  // Of the last RunRank: records made, and how often the data were described.
+  int64_t made_ = 0;
+  int64_t described_ = 0;
+  bool has_own_files_ = false;
   // The process that is killed after it made so many records.
   int64_t victim_ = -1;
   int64_t killed_after_ = -1;
@@ -322,6 +357,17 @@ TEST_F(DistributedRunTest, MakesItsShareOfTheRecords) {
     EXPECT_TRUE(status.ok()) << status;
     EXPECT_GE(made_, 2 * 400 / 3);
     EXPECT_LE(made_, 2 * 400 * 0.55) << "process " << place.rank;
+  });
+}
+
+// Some tasks parse all records for that.
+TEST_F(DistributedRunTest, DescribesTheDataInOneProcess) {
+  json_["output"] = Output("described");
+  has_own_files_ = true;
+  CheckThree([&](const ProcessPlace& place, const FakeReporter& /*reporter*/,
+                 const absl::Status& status) {
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_EQ(described_, place.rank == 0 ? 1 : 0) << "process " << place.rank;
   });
 }
 
@@ -613,6 +659,39 @@ TEST_F(DistributedRunTest, RefusesProcessesThatWouldDoSomethingElse) {
     });
     EXPECT_FALSE(std::filesystem::exists(Output("differ")));
   }
+}
+
+// No run has begun that could go on with --allow-changes.
+TEST_F(DistributedRunTest, RefusesProcessesWithOtherData) {
+  const FakeSource source(1, {1});
+  ExpectProcesses(2, [&](const ProcessPlace& place) {
+    auto group = ProcessGroup::Join(place, absl::Seconds(kSecondsToHang));
+    ASSERT_TRUE(group.ok()) << group.status();
+    const nlohmann::json file = {{"path", absl::StrCat("at/", place.rank)},
+                                 {"bytes", 120},
+                                 {"digest", absl::StrCat("x:", place.rank)}};
+    nlohmann::json moved = file;
+    moved["digest"] = "x:0";
+    RunPlan plan;
+    plan.loader.batch_size = 2;
+    plan.loader.micro_batch_size = 1;
+    plan.settings["data"] = {{"train", nlohmann::json::array({file})},
+                             {"dev", nlohmann::json::array({moved})}};
+    const absl::Status status =
+        CheckSameRun({.plan = plan,
+                      .train = source,
+                      .make_model = nullptr,
+                      .directory = "",
+                      .context = {.group = group->get()}});
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+    EXPECT_THAT(
+        std::string(status.message()),
+        AllOf(HasSubstr("but differ: data.train is at/1 (120 bytes, "
+                        "x:1...) here and at/0 (120 bytes, x:0...) "
+                        "there"),
+              Not(HasSubstr("data.dev")), Not(HasSubstr("--allow-changes"))));
+    EXPECT_TRUE((*group)->Agree(absl::OkStatus()).ok());
+  });
 }
 
 TEST_F(DistributedRunTest, LetsProcessesDifferInWhatIsTheirOwn) {

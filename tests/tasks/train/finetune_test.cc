@@ -29,17 +29,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-TEST(SetThreadsTest, NamesTheFieldOfThreadsOutOfBounds) {
-  const absl::Status status =
-      SetThreads(int64_t{1} << 33, "--threads").status();
-  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-  EXPECT_EQ(status.message(),
-            "--threads should be at most 1024, but is 8589934592");
-  EXPECT_EQ(SetThreads(-5, "threads").status(),
-            absl::InvalidArgumentError("threads should be at least 0, but is "
-                                       "-5"));
-}
-
 TEST(CheckRunsTest, CountsTheExamplesOfSharedDataOnce) {
   auto config = FinetuneConfigFromJson(ToyConfigJson("a", "b", "c"), "toy");
   ASSERT_TRUE(config.ok()) << config.status();

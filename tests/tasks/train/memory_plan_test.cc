@@ -132,6 +132,30 @@ TEST(MemoryPlanTest, TheFirstThatFitsIsChosen) {
   EXPECT_EQ(MemoryPlanner(config, kParameters).For(small), MemoryPlan::kLayers);
 }
 
+TEST(MemoryPlanTest, EvaluationsOfManyTakeMoreThanAnUpdateOfOne) {
+  FinetuneConfig config = BaseConfig();
+  const auto evaluation = [&](int64_t examples) {
+    config.train.evaluation_batch_size = examples;
+    return EstimateEvaluationMemory(config, kParameters).total();
+  };
+  const double of_eight = evaluation(8);
+  EXPECT_GT(of_eight, Peak(config, MemoryPlan::kLayers));
+  for (const MemoryPlan plan : {MemoryPlan::kLayers, MemoryPlan::kSlices}) {
+    EXPECT_EQ(
+        EstimateEvaluationMemory(WithMemoryPlan(config, plan), kParameters)
+            .total(),
+        of_eight);
+  }
+  for (const int64_t examples : {1, 3, 8}) {
+    const double bytes = evaluation(examples);
+    config.train.evaluation_batch_size = 8;
+    EXPECT_EQ(EvaluationBatchWithin(bytes, config, kParameters), examples);
+    EXPECT_EQ(EvaluationBatchWithin(bytes - 1, config, kParameters),
+              examples - 1);
+  }
+  EXPECT_EQ(EvaluationBatchWithin(1e15, config, kParameters), 8);
+}
+
 // So many records.
 class CountedRecords : public ExampleSource {
  public:

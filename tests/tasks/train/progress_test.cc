@@ -37,6 +37,10 @@ TEST(ProgressTest, SaysWhereTheRunStands) {
   with_others.seconds_left_in_all = 11523;
   EXPECT_EQ(FormatProgress(with_others),
             FormatProgress(kProgress) + ", 3:12:03 with the runs after it");
+  with_others.lacks_evaluations = true;
+  EXPECT_EQ(FormatProgress(with_others),
+            FormatProgress(kProgress) +
+                ", 3:12:03 with the runs after it, without evaluations");
   // An epoch that takes 10 000 updates and more.
   Progress large = kProgress;
   large.epoch = 12e-4;
@@ -56,6 +60,13 @@ TEST(ProgressTest, LeavesOutWhatMattersLeastInANarrowTerminal) {
   Progress progress = kProgress;
   progress.later_steps = 800;
   progress.seconds_left_in_all = 11523;
+  EXPECT_EQ(FormatProgress(progress, 105),
+            "step 12/400  epoch 0.30  loss 1.2346  8.1 examples/s  "
+            "1:02:03 left, 3:12:03 with the runs after it");
+  progress.lacks_evaluations = true;
+  EXPECT_EQ(FormatProgress(progress, 126),
+            "step 12/400  epoch 0.30  loss 1.2346  8.1 examples/s  1:02:03 "
+            "left, 3:12:03 with the runs after it, without evaluations");
   EXPECT_EQ(FormatProgress(progress, 105),
             "step 12/400  epoch 0.30  loss 1.2346  8.1 examples/s  "
             "1:02:03 left, 3:12:03 with the runs after it");
@@ -102,6 +113,26 @@ TEST(ProgressMeterTest, AveragesOverTheLastUpdates) {
   EXPECT_NEAR(progress.loss, 1, 1e-3);
   EXPECT_NEAR(progress.examples_per_second, 8, 0.1);
   EXPECT_NEAR(progress.seconds_left, 20, 0.1);
+}
+
+TEST(ProgressMeterTest, CountsEvaluationsOnceOneWasTimed) {
+  ProgressMeter meter;
+  meter.Add({.loss = 1, .seconds = 2, .examples = 8, .tokens = 400});
+  Progress progress{.step = 10,
+                    .num_steps = 30,
+                    .later_steps = 5,
+                    .evaluations = 3,
+                    .later_evaluations = 2};
+  meter.Fill(&progress);
+  EXPECT_DOUBLE_EQ(progress.seconds_left, 40);
+  EXPECT_DOUBLE_EQ(progress.seconds_left_in_all, 50);
+  EXPECT_TRUE(progress.lacks_evaluations);
+  meter.AddEvaluation(50);
+  meter.AddEvaluation(100);
+  meter.Fill(&progress);
+  EXPECT_DOUBLE_EQ(progress.seconds_left, 340);
+  EXPECT_DOUBLE_EQ(progress.seconds_left_in_all, 550);
+  EXPECT_FALSE(progress.lacks_evaluations);
 }
 
 class StreamReporterTest : public testing::Test {

@@ -458,9 +458,6 @@ TEST_F(RunChoicesTest, OverwritesWhereThereIsNoRun) {
   FakeReporter second;
   ASSERT_TRUE(Run("overwriting", &second).ok());
   ExpectSameRun(Seed("overwriting"), Seed("plain"));
-  FakeReporter third;
-  EXPECT_EQ(Run("plain", &third, /*resume=*/true).status().code(),
-            absl::StatusCode::kInvalidArgument);
 }
 
 // --- A dry run
@@ -485,6 +482,7 @@ TEST_F(RunChoicesTest, TriesARunAndWritesNothing) {
   // 12 updates of 3 micro-batches, and evaluations besides.
   EXPECT_GT(tried->total_seconds, 36 * tried->seconds);
   EXPECT_GT(tried->step_bytes, 1e6);
+  EXPECT_GT(tried->evaluation_bytes, 1e6);
   // The last, the best and the one being written, with two moments.
   EXPECT_EQ(tried->checkpoint_bytes,
             3 * 3 * 4 * static_cast<double>(tried->num_parameters));
@@ -596,7 +594,8 @@ TEST_F(RunChoicesTest, SaysThatItEndedEarlyAndGoesOnWithMorePatience) {
 }
 
 TEST(EarlyStoppingTest, CountsEvaluationsSinceTheLastImprovement) {
-  const EarlyStopping early = {.evaluations = 2, .improvement = 0.5};
+  const TrainConfig early = {.early_stopping = 2,
+                             .early_stopping_improvement = 0.5};
   const MainMetric loss = {.name = "loss", .lower_is_better = true};
   TrainingState state;
   const auto evaluate = [&](double score) {
@@ -946,25 +945,6 @@ TEST_F(RunChoicesTest, RefusesPatternsThatNameNoParameterOrAll) {
   json_["train"]["learning_rate_factors"] = {
       {{"parameters", "hed.*"}, {"factor", 2}}};
   EXPECT_THAT(Refusal(), HasSubstr("train.learning_rate_factors: \"hed.*\""));
-}
-
-// --- Defaults ----------------------------------------------------------------
-
-TEST_F(RunChoicesTest, NotesNothingNewWhereNothingNewIsAskedFor) {
-  FakeReporter reporter;
-  ASSERT_TRUE(Run("run", &reporter).ok());
-  const nlohmann::json result = ResultOf("run");
-  for (const char* field :
-       {"main_metric", "main_metric_direction", "frozen",
-        "learning_rate_factors", "early_stopping", "keep_best"}) {
-    EXPECT_FALSE(result["settings"]["train"].contains(field)) << field;
-  }
-  EXPECT_FALSE(result["settings"]["schedule"].contains("type"));
-  EXPECT_FALSE(result.contains("end_reason"));
-  const auto state = nlohmann::json::parse(
-      *ReadFile(Seed("run") + "/checkpoints/last/evaluation.json"));
-  EXPECT_FALSE(state.contains("stale_evaluations"));
-  EXPECT_FALSE(state.contains("improved_score"));
 }
 
 }  // namespace

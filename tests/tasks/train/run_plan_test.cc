@@ -46,6 +46,8 @@ TEST(RunPlanTest, CountsUpdatesAndEpochsByExpectedOrByStatedExamples) {
   EXPECT_EQ(plan->schedule.num_steps, 6);
   EXPECT_EQ(plan->epoch_examples, 10);
   EXPECT_EQ(plan->evaluate_every, 2);
+  EXPECT_EQ(plan->train, config.train);
+  EXPECT_EQ(plan->optimizer, config.optimizer);
   EXPECT_EQ(plan->settings["train"]["seed"], 7);
   EXPECT_TRUE(ChangesExamples(plan->example_settings, "toy.margin"));
 
@@ -111,6 +113,21 @@ TEST(RunPlanTest, WarnsOfAStatedNumberThatIsFarFromTheCountedOne) {
   }
 }
 
+TEST(RunPlanTest, CountsTheEvaluationsThatAreLeft) {
+  RunPlan plan = {.num_steps = 10, .evaluate_every = 4};
+  EXPECT_EQ(EvaluationsFrom(plan, 1), 3);  // after 4, 8 and 10 updates
+  EXPECT_EQ(EvaluationsFrom(plan, 4), 3);
+  EXPECT_EQ(EvaluationsFrom(plan, 5), 2);
+  EXPECT_EQ(EvaluationsFrom(plan, 10), 1);
+  plan.evaluate_every = 5;
+  EXPECT_EQ(EvaluationsFrom(plan, 1), 2);
+  plan.evaluate_every = 0;  // at the end
+  EXPECT_EQ(EvaluationsFrom(plan, 1), 1);
+  EXPECT_EQ(EvaluationsFrom(plan, 10), 1);
+  plan.num_steps = 0;  // the first weights alone, by evaluate_at_start
+  EXPECT_EQ(EvaluationsFrom(plan, 1), 0);
+}
+
 TEST(RunPlanTest, CountsTheCheckpointsOfARun) {
   FinetuneConfig config = SmallBatches();
   // The second, the fourth and the sixth of 6 updates end an epoch; the first
@@ -124,16 +141,6 @@ TEST(RunPlanTest, CountsTheCheckpointsOfARun) {
   config.train.evaluate_every = 0;
   config.train.checkpoint_every = 0;
   EXPECT_EQ(MostCheckpoints(config, 10), 2);
-}
-
-TEST(RunPlanTest, CountsTheTimeBetweenCheckpointsInSeconds) {
-  FinetuneConfig config = SmallBatches();
-  const RunFiles files;
-  const RunInputs inputs = {
-      .num_records = 10, .num_examples = 10, .files = files};
-  EXPECT_EQ(PlanRun(config, inputs)->checkpoint_seconds, 30 * 60);
-  config.train.checkpoint_minutes = 1.5;
-  EXPECT_EQ(PlanRun(config, inputs)->checkpoint_seconds, 90);
 }
 
 TEST(RunPlanTest, TakesAWarmUpInUpdatesOrAsAShare) {

@@ -1,8 +1,9 @@
 // The estimated memory of training against what the operating system counts for
 // a process, its libraries and real updates: one to make what the optimizer
-// keeps, one to measure. Each measurement is a process of its own, because
-// memory that has been freed stays with the process. All in the attention
-// kernels, with dropout, clipping and two micro-batches.
+// keeps, one to measure; and that of evaluations likewise. Each measurement is
+// a process of its own, because memory that has been freed stays with the
+// process. All in the attention kernels, updates with dropout, clipping and two
+// micro-batches.
 //
 // Two kinds of models: one with the token table and the widths of base, where
 // weights, gradients and optimizer are most of it, on short inputs; and a
@@ -125,15 +126,20 @@ double AllocatedBytes() {
   return 0;
 }
 
-// Measures the memory that two updates add to this process.
-double MemoryOfTraining(const FinetuneConfig& config) {
-  const double before = AllocatedBytes();
+TaskModel ModelOf(const FinetuneConfig& config) {
   torch::manual_seed(1);
   TaskModel model(EtcModel(config.model), std::make_shared<MeanHead>());
   const StepOptions options = StepOptionsOf(config);
   model.encoder()->set_score_storage(options.storage);
   model.encoder()->set_linear_precision(options.precision);
   model.encoder()->set_layer_slices(options.slices);
+  return model;
+}
+
+// Measures the memory that two updates add to this process.
+double MemoryOfTraining(const FinetuneConfig& config) {
+  const double before = AllocatedBytes();
+  TaskModel model = ModelOf(config);
   auto optimizer =
       std::make_unique<Optimizer>(config.optimizer, model.NamedParameters());
   TrainStep train_step(&model, std::move(optimizer),
@@ -149,6 +155,21 @@ double MemoryOfTraining(const FinetuneConfig& config) {
     if (!train_step.Run(batch, step, /*stop=*/nullptr).ok()) {
       return 0;
     }
+  }
+  return AllocatedBytes() - before;
+}
+
+// Measures the memory that a model and its evaluations add to this process.
+double MemoryOfEvaluation(const FinetuneConfig& config) {
+  const double before = AllocatedBytes();
+  TaskModel model = ModelOf(config);
+  const torch::NoGradGuard no_grad;
+  const EvaluationMode mode(&model);
+  const Examples examples(
+      static_cast<size_t>(config.train.evaluation_batch_size),
+      LongestExample(config));
+  for (int time = 0; time < 2; ++time) {
+    model.Forward(model.Collate(examples, torch::kCPU));
   }
   return AllocatedBytes() - before;
 }
@@ -184,18 +205,34 @@ double InChildProcess(const std::function<double()>& function) {
 class StepMemoryTest : public testing::Test {
  protected:
   void ExpectEstimateIsClose(const FinetuneConfig& config) {
+    ExpectIsClose(EstimateStepMemory(config, ParametersOf(config)),
+                  [&config] { return MemoryOfTraining(config); });
+  }
+  // Of a model that has no gradients and no optimizer.
+  void ExpectEvaluationIsClose(const FinetuneConfig& config) {
+    TrainedCounts parameters = ParametersOf(config);
+    parameters.trained = 0;
+    parameters.updated = 0;
+    ExpectIsClose(EstimateEvaluationMemory(config, parameters),
+                  [&config] { return MemoryOfEvaluation(config); });
+  }
+
+ private:
+  static TrainedCounts ParametersOf(const FinetuneConfig& config) {
+    return static_cast<int64_t>(InChildProcess(
+        [&config] { return static_cast<double>(NumParameters(config)); }));
+  }
+
+  void ExpectIsClose(const StepMemory& memory,
+                     const std::function<double()>& measure) {
     if (kSanitized) {
       GTEST_SKIP() << "sanitizers change how much memory a process takes";
     }
     // A fork does not show the memory of libraries: it has read few of their
     // pages.
     const double measured =
-        static_cast<double>(ResidentBytesAtStart()) +
-        InChildProcess([&config] { return MemoryOfTraining(config); });
-    const double parameters = InChildProcess(
-        [&config] { return static_cast<double>(NumParameters(config)); });
-    const double estimate =
-        EstimateStepMemory(config, static_cast<int64_t>(parameters)).total();
+        static_cast<double>(ResidentBytesAtStart()) + InChildProcess(measure);
+    const double estimate = memory.total();
     RecordProperty("measured_megabytes", static_cast<int>(measured / 1e6));
     RecordProperty("estimated_megabytes", static_cast<int>(estimate / 1e6));
     std::cout << "measured " << measured / 1e6 << " MB, estimated "
@@ -253,6 +290,19 @@ TEST_F(StepMemoryTest, IsCloseWithResidualAttentionSum) {
   FinetuneConfig config = MidSize();
   SetResidual("sum", &config);
   ExpectEstimateIsClose(config);
+}
+
+TEST_F(StepMemoryTest, IsCloseInEvaluations) {
+  FinetuneConfig config = MidSize();
+  config.data.max_long_length = 4096;
+  config.train.evaluation_batch_size = 8;
+  for (const char* precision : {"fp32", "bf16"}) {
+    config.train.precision = precision;
+    SetResidual("off", &config);
+    ExpectEvaluationIsClose(config);
+    SetResidual("sum", &config);
+    ExpectEvaluationIsClose(config);
+  }
 }
 
 TEST_F(StepMemoryTest, IsCloseInBfloat16) {

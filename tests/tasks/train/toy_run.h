@@ -130,9 +130,10 @@ inline absl::StatusOr<FinetuneResult> RunToy(const nlohmann::json& json,
     return config.status();
   }
   const ToyTask task(config->model);
-  return Finetune(*config, task,
-                  {.resume = resume,
-                   .context = {.reporter = reporter, .stop = &reporter->stop}});
+  return Finetune(
+      *config, task,
+      {.earlier = resume ? EarlierRun::kResume : EarlierRun::kRefuse,
+       .context = {.reporter = reporter, .stop = &reporter->stop}});
 }
 
 }  // namespace etc

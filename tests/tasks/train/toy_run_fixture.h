@@ -44,8 +44,9 @@ class ToyRunTest : public testing::Test {
     task.nan_record = nan_record_;
     task.nan_logits_record = nan_logits_record_;
     return Finetune(*config, task,
-                    {.resume = resume,
-                     .overwrite = overwrite_,
+                    {.earlier = overwrite_ ? EarlierRun::kOverwrite
+                                : resume   ? EarlierRun::kResume
+                                           : EarlierRun::kRefuse,
                      .allow_changes = allow_changes_,
                      .context = {.reporter = reporter, .stop = &reporter->stop},
                      .program = program_});

@@ -63,6 +63,9 @@ TEST_F(TrainerFailureTest,
   const std::string last = Output("run/seed-1/checkpoints/last");
   EXPECT_EQ(ReadTrainingState(last + "/training_state.safetensors")->state.step,
             reporter.updates.size());
+  const nlohmann::json logged = MetricsLines(Output("run/seed-1")).back();
+  EXPECT_EQ(logged["step"], reporter.updates.size());
+  EXPECT_THAT(logged.value("diverged", ""), HasSubstr(" is nan"));
   for (const auto& [name, tensor] : ReadAll(last + "/model.safetensors")) {
     EXPECT_TRUE(torch::isfinite(tensor).all().item<bool>()) << name;
   }
@@ -335,6 +338,8 @@ TEST_F(TrainerFailureTest, KeepsAllUpdatesWhenAnEvaluationFails) {
                                                      "12 updates, which are "
                                                      "saved in " +
                                                      last)));
+  EXPECT_TRUE(MetricsLines(Output("run/seed-1")).back().contains("diverged"));
+  // Goes on, and is no diverged run any more.
   nan_logits_record_.clear();
   FakeReporter second;
   const auto resumed = Run("run", &second, /*resume=*/true);

@@ -416,6 +416,24 @@ TEST_F(TrainerTest, ResumesWithOtherSettingsWhereThatIsMeant) {
   EXPECT_TRUE(finished->finished);
 }
 
+// 6 updates of 8 examples and 6 of 4, of 37.
+TEST_F(TrainerTest, CountsThePassesOfUpdatesOfOtherSizes) {
+  FakeReporter first;
+  first.stop_after = 6;
+  ASSERT_TRUE(Run("run", &first).ok());
+  json_["train"]["batch_size"] = 4;
+  allow_changes_ = {"train.batch_size"};
+  FakeReporter resumed;
+  const auto result = Run("run", &resumed, /*resume=*/true);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(resumed.messages,
+              Contains(HasSubstr("comes to 1.95 passes over its data, since "
+                                 "not all of the 6 updates")));
+  ASSERT_EQ(resumed.updates.size(), 6u);
+  EXPECT_DOUBLE_EQ(resumed.updates.front().epoch, 52.0 / 37);
+  EXPECT_DOUBLE_EQ(resumed.updates.back().epoch, 72.0 / 37);
+}
+
 TEST_F(TrainerTest, RefusesDataWithoutRecordsAndWarnsOfThoseWithoutAnswers) {
   FakeReporter reporter;
   json_["data"]["train"] = {temporary_.Write("empty.json", "[]")};

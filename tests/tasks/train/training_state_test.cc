@@ -13,6 +13,7 @@
 #include "base/json_text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tasks/output/sealed_json.h"
 #include "tests/support/temporary_directory.h"
 
 namespace etc {
@@ -26,6 +27,7 @@ TEST(TrainingStateTest, ComesBackAsItWas) {
   TrainingStateFile contents;
   contents.state = {
       .step = 12,
+      .examples = 96,
       .position = {.epoch = 3, .record = 5, .example = 1, .batch = 2},
       .evaluated_step = 12,
       .evaluation = {{"f1", 0.1}, {"accuracy", 1.0 / 3}},
@@ -80,7 +82,7 @@ TEST(TrainingStateTest, SaysWhatIsWrongWithAFile) {
     return ReadTrainingState(path).status().ToString();
   };
   const std::string complete =
-      R"({"step":1,"epoch":0,"record":0,"example":0,"batch":0,)"
+      R"({"step":1,"examples":8,"epoch":0,"record":0,"example":0,"batch":0,)"
       R"("evaluated_step":0,"evaluation":[],"best_step":0,"best":[],)"
       R"("metrics_bytes":0})";
   EXPECT_THAT(message({{"settings", "{}"}}), HasSubstr("\"training_state\""));
@@ -90,17 +92,40 @@ TEST(TrainingStateTest, SaysWhatIsWrongWithAFile) {
               HasSubstr(path));
   EXPECT_THAT(
       message({{"training_state", R"({"step":1})"}, {"settings", "{}"}}),
-      HasSubstr("epoch"));
+      HasSubstr("examples"));
   std::string bad = complete;
   bad.replace(bad.find("[]"), 2, R"([["f1","x"]])");
   EXPECT_THAT(message({{"training_state", bad}, {"settings", "{}"}}),
               HasSubstr("evaluation should be pairs"));
+  bad.replace(bad.find("\"x\""), 3, "null");
+  EXPECT_THAT(message({{"training_state", bad}, {"settings", "{}"}}),
+              HasSubstr("evaluation should be pairs"));
   EXPECT_THAT(message({{"training_state", complete}, {"settings", "{}"}}),
+              HasSubstr("should have \"device\" in its metadata"));
+  EXPECT_THAT(message({{"training_state", complete},
+                       {"settings", "{}"},
+                       {"device", "cpu"}}),
               HasSubstr("OK"));
   EXPECT_THAT(message({{"training_state", complete},
                        {"settings", "{}"},
+                       {"device", "cpu"},
                        {"program", R"({"version":1})"}}),
               HasSubstr("program"));
+}
+
+TEST(TrainingStateTest, HasTheSettingsOfAnEvaluation) {
+  TemporaryDirectory temporary;
+  const std::string path = temporary.File(kEvaluationFile);
+  const EvaluatedState evaluated = {.state = {.step = 3},
+                                    .settings = {{"task", "toy"}}};
+  ASSERT_TRUE(WriteStateAfterEvaluation(evaluated, path).ok());
+  EXPECT_EQ(*ReadStateAfterEvaluation(path), evaluated);
+  const auto settings = ReadCheckpointSettings(temporary.path());
+  ASSERT_TRUE(settings.ok()) << settings.status();
+  EXPECT_EQ(*settings, evaluated.settings);
+  ASSERT_TRUE(WriteSealedJson(path, StateToJson(evaluated.state)).ok());
+  EXPECT_EQ(ReadStateAfterEvaluation(path).status(),
+            absl::InvalidArgumentError(path + " should have \"settings\""));
 }
 
 TEST(TrainingStateTest, GoesOnWithChangesWhereItCan) {
@@ -277,12 +302,6 @@ TEST(TrainingStateTest, KeepsScoresThatAreNotFinite) {
   EXPECT_EQ(read->evaluation, state.evaluation);
   EXPECT_EQ(read->best[0], state.best[0]);
   EXPECT_TRUE(std::isnan(read->best[1].second));
-  // As earlier versions wrote them.
-  nlohmann::json earlier = StateToJson(state);
-  earlier["evaluation"][0][1] = nullptr;
-  const auto null = StateFromJson(earlier, "state");
-  ASSERT_TRUE(null.ok()) << null.status();
-  EXPECT_TRUE(std::isnan(null->evaluation[0].second));
 }
 
 TEST(TrainingStateTest, TakesANumberForBetterThanNone) {
@@ -296,7 +315,7 @@ TEST(TrainingStateTest, TakesANumberForBetterThanNone) {
 
 // A plateau of a score, as of the most frequent token, is no reason to go back.
 TEST(TrainingStateTest, TakesTheLatestOfEqualScoresAndCountsThemAsStale) {
-  const EarlyStopping early = {.evaluations = 2};
+  const TrainConfig early = {.early_stopping = 2};
   for (const bool lower_is_better : {false, true}) {
     const MainMetric metric = {.name = "score",
                                .lower_is_better = lower_is_better};
@@ -318,10 +337,10 @@ TEST(TrainingStateTest, TakesTheLatestOfEqualScoresAndCountsThemAsStale) {
 
 // Early stopping that a resume asks for counts from the best score before.
 TEST(TrainingStateTest, CountsFromTheBestThatIsKnown) {
-  const EarlyStopping early = {.evaluations = 2};
+  const TrainConfig early = {.early_stopping = 2};
   TrainingState state = {.step = 75};
   SetScores({{"f1", 1.0}}, {"f1"}, &state);
-  const auto evaluate = [&state](const EarlyStopping& counted, double score) {
+  const auto evaluate = [&state](const TrainConfig& counted, double score) {
     state.step += 25;
     CountStale(counted, {"f1"}, {{"f1", score}}, &state);
     SetScores({{"f1", score}}, {"f1"}, &state);

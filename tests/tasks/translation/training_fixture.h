@@ -34,14 +34,14 @@ class TranslationTrainingTest : public testing::Test {
     json["output"] = directory_.File(name);
     FakeReporter reporter;
     reporter.stop_after = stop_after;
-    const absl::StatusOr<GridResult> result =
-        FinetuneGrid(ConfigOf(json),
-                     {.resume = resume,
-                      .allow_changes = allow_changes_,
-                      .context = {.reporter = &reporter,
-                                  .stop = &reporter.stop,
-                                  .group = group}},
-                     [](const std::string&) {});
+    const absl::StatusOr<GridResult> result = FinetuneGrid(
+        ConfigOf(json),
+        {.earlier = resume ? EarlierRun::kResume : EarlierRun::kRefuse,
+         .allow_changes = allow_changes_,
+         .context = {.reporter = &reporter,
+                     .stop = &reporter.stop,
+                     .group = group}},
+        [](const std::string&) {});
     EXPECT_TRUE(result.ok()) << result.status();
     messages_ = reporter.messages;
     return result.ok() ? *result : GridResult();

@@ -139,6 +139,16 @@ TEST_F(TranslationTrainingTest, SmoothsLabelsAsConfigured) {
   EXPECT_TRUE(IsClose(sums.select(1, 0), expected, 1e-4));
 }
 
+TEST_F(TranslationTrainingTest, HasNoEncoderWithAHead) {
+  FinetuneConfig config = ConfigOf(json_);
+  const auto setup = SetUpTraining(&config);
+  ASSERT_TRUE(setup.ok()) << setup.status();
+  EXPECT_EQ(EncoderTaskOf(*setup->task, "It is of translation").status(),
+            absl::InvalidArgumentError(
+                "It is of translation, whose model is no encoder with layers "
+                "of a task"));
+}
+
 TEST_F(TranslationTrainingTest, HasBatchesOfAtMostMaxSentences) {
   json_["translation"]["max_sentences"] = 2;
   FinetuneConfig config = ConfigOf(json_);
@@ -181,7 +191,7 @@ TEST_F(TranslationTrainingTest, GoesOnWithNoOtherVocabulary) {
   FakeReporter reporter;
   const auto result =
       FinetuneGrid(ConfigOf(json_),
-                   {.resume = true,
+                   {.earlier = EarlierRun::kResume,
                     .allow_changes = {"tokenizer"},
                     .context = {.reporter = &reporter, .stop = &reporter.stop}},
                    [](const std::string&) {});
@@ -487,16 +497,6 @@ TEST_F(TranslationTrainingTest, RefusesFieldsThatDecideNothing) {
         absl::StrCat("run.json: ", object, ".", field,
                      " decides nothing for translation"));
   }
-}
-
-TEST_F(TranslationTrainingTest, ReadsCheckpointsOfVersionsThatTookThem) {
-  FinetuneConfig config = ConfigOf(json_);
-  ASSERT_TRUE(SetUpTraining(&config).ok());
-  config.json["data"]["bucket_batches"] = 16;
-  const std::string directory = directory_.File("first");
-  WriteNewModel(config, directory);
-  const auto translator = Translator::Open(directory, {}, {});
-  EXPECT_TRUE(translator.ok()) << translator.status();
 }
 
 TEST_F(TranslationTrainingTest, RefusesAModelWithTooFewRows) {

@@ -207,6 +207,9 @@ TEST_F(TranslateCommandTest, WarnsOfManyUnknownTokens) {
   const std::string run = directory_.File("run");
   EXPECT_THAT(Run("evaluate " + run).err,
               ContainsRegex("warning: .*/dev." + unknown));
+  EXPECT_THAT(
+      Run(absl::StrCat("evaluate ", run, " --set data.max_long_length=7")).err,
+      HasSubstr("data.max_long_length decides nothing for translation"));
   const std::string translate =
       absl::StrCat("translate ", run, " --max-length 4");
   const std::string input = directory_.Write("lines", "a x\nb\n");

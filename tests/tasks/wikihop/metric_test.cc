@@ -101,7 +101,7 @@ TEST_F(ScoreWikihopTest, RefusesPredictionsOfOtherForm) {
 
 TEST_F(ScoreWikihopTest, RefusesPredictionsForOtherQuestions) {
   EXPECT_THAT(Message(R"({"q0": "rome", "q7": "oslo"})"),
-              HasSubstr("q7 is the answer to a question that"));
+              HasSubstr("q7 is predicted, but is no question of"));
 }
 
 TEST_F(ScoreWikihopTest, RefusesGoldWithoutOrWithDoubledAnswers) {

@@ -33,7 +33,6 @@ ETC_DEVICE int BlockX() { return static_cast<int>(blockIdx.x); }
 ETC_DEVICE int BlockY() { return static_cast<int>(blockIdx.y); }
 
 ETC_DEVICE void SyncThreads() { __syncthreads(); }
-ETC_DEVICE void SyncWarp() { __syncwarp(); }
 ETC_DEVICE bool WarpAny(bool value) {
   return __any_sync(0xffffffffu, value) != 0;
 }

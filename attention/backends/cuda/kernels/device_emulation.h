@@ -189,10 +189,6 @@ inline int BlockY() { return EmulatedBlock::Current()->y(); }
 inline void SyncThreads() {
   EmulatedBlock::Current()->MeetAll([] {});
 }
-inline void SyncWarp() {
-  int none = 0;
-  EmulatedBlock::Current()->MeetWarp(&none, [](int**) {});
-}
 inline bool WarpAny(bool value) {
   EmulatedBlock::Current()->MeetWarp(&value, [](bool** values) {
     bool any = false;

@@ -1,7 +1,6 @@
 #ifndef ETC_ATTENTION_BACKENDS_CUDA_KERNELS_QUERY_PASS_H_
 #define ETC_ATTENTION_BACKENDS_CUDA_KERNELS_QUERY_PASS_H_
 
-#include <cmath>
 #include <cstdint>
 
 #include "attention/backends/cuda/kernels/arguments.h"

@@ -1,6 +1,5 @@
 #include "etc/weights/formats/tensorflow/protobuf_wire.h"
 
-#include <limits>
 #include <optional>
 
 #include "absl/strings/str_cat.h"

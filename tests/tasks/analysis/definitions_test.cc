@@ -1,10 +1,10 @@
-// Entropy, divergence and block quantities against the golden numbers of the
-// toy model (doc/attention_analysis.md), from its probabilities. The file has
-// quantities to 6 decimals and probabilities to 8, so the tolerance is 1e-6:
-// 5e-7, and 10 probabilities' 5e-9 by |ln p| + 1 < 5. Histograms against
-// numbers that are known exactly.
+// The definitions of entropy, divergence and block quantities that
+// AttentionPass is tested against, by the golden numbers of the toy model
+// (doc/attention_analysis.md), from its probabilities. The file has quantities
+// to 6 decimals and probabilities to 8, so the tolerance is 1e-6: 5e-7, and 10
+// probabilities' 5e-9 by |ln p| + 1 < 5.
 
-#include "tasks/analysis/distribution.h"
+#include "tests/tasks/analysis/definitions.h"
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-TEST(DistributionTest, PairsAreThoseOfTheDefinition) {
+TEST(AnalysisDefinitionsTest, PairsAreThoseOfTheDefinition) {
   EXPECT_EQ(JensenShannon(Numbers{0.7, 0.3}, Numbers{0.7, 0.3}), 0.0);
   EXPECT_EQ(JensenShannon(Numbers{1, 0}, Numbers{0, 1}), 1.0);
   EXPECT_NEAR(JensenShannon(Numbers{0.5, 0.5}, Numbers{1, 0}), 0.311278, 1e-6);
@@ -34,7 +34,7 @@ TEST(DistributionTest, PairsAreThoseOfTheDefinition) {
   EXPECT_NEAR(Entropy(Numbers(512, 1.0 / 512)), std::log(512.0), 1e-12);
 }
 
-TEST(DistributionTest, GoldenNumbersOfTheToyModel) {
+TEST(AnalysisDefinitionsTest, GoldenNumbersOfTheToyModel) {
   ETC_SHARED_DATA_OR_SKIP(const std::string path,
                           "golden/text_tasks/analysis.json");
   const nlohmann::json golden = nlohmann::json::parse(*ReadFile(path));
@@ -70,58 +70,11 @@ TEST(DistributionTest, GoldenNumbersOfTheToyModel) {
   }
 }
 
-TEST(DistributionTest, BlockWithoutMassHasNoEntropy) {
+TEST(AnalysisDefinitionsTest, BlockWithoutMassHasNoEntropy) {
   const BlockEntropy split = SplitEntropy(Numbers{0.5, 0.5}, Numbers{0, 0});
   EXPECT_EQ(split.own_mass, 1.0);
   EXPECT_EQ(split.other, 0.0);
   EXPECT_NEAR(split.joint(), std::log(2.0), 1e-15);
-  EXPECT_NEAR(NormalisedEntropy(split.joint(), 2), 1.0, 1e-15);
-}
-
-TEST(StreamingHistogramTest, MedianIsTheLowestPointOfHalfTheCount) {
-  StreamingHistogram histogram(0, 1);
-  for (const double value : {0.1, 0.2, 0.3, 0.4}) {
-    histogram.Add(value);
-  }
-  EXPECT_NEAR(histogram.Quantile(0.5), 0.201, 1e-12);
-}
-
-TEST(StreamingHistogramTest, MergedPartsAreTheWhole) {
-  StreamingHistogram whole(0, 6), first(0, 6), second(0, 6);
-  for (int i = 0; i < 997; ++i) {
-    const double value = 3.0 + 2.9 * std::sin(i * 0.7);
-    whole.Add(value);
-    (i < 300 ? first : second).Add(value);
-  }
-  StreamingHistogram empty(0, 6);
-  first.Merge(empty);
-  first.Merge(second);
-  empty.Merge(first);
-  EXPECT_EQ(empty.counts(), whole.counts());
-  EXPECT_EQ(empty.count(), 997);
-  EXPECT_NEAR(empty.mean(), whole.mean(), 1e-12);
-  EXPECT_NEAR(empty.standard_deviation(), whole.standard_deviation(), 1e-12);
-  EXPECT_EQ(empty.least(), whole.least());
-  EXPECT_EQ(empty.greatest(), whole.greatest());
-}
-
-TEST(StreamingHistogramTest, NumbersAtAndBeyondTheEndsCountInTheLastBins) {
-  StreamingHistogram histogram(0, 1, 10);
-  histogram.Add(1.0);
-  histogram.Add(1.0000001);
-  histogram.Add(-1e-9);
-  EXPECT_EQ(histogram.counts().back(), 2);
-  EXPECT_EQ(histogram.counts().front(), 1);
-}
-
-TEST(MedianColourTest, ChangesBesideTheThresholds) {
-  EXPECT_EQ(ColourOfEntropy(4.5), MedianColour::kYellow);
-  EXPECT_EQ(ColourOfEntropy(4.5000001), MedianColour::kRed);
-  EXPECT_EQ(ColourOfEntropy(1.5), MedianColour::kYellow);
-  EXPECT_EQ(ColourOfEntropy(1.4999), MedianColour::kBlue);
-  EXPECT_EQ(ColourOfDivergence(0.25), MedianColour::kYellow);
-  EXPECT_EQ(ColourOfDivergence(0.75), MedianColour::kYellow);
-  EXPECT_EQ(ColourOfDivergence(0.7501), MedianColour::kRed);
 }
 
 }  // namespace

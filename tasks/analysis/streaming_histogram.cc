@@ -1,4 +1,4 @@
-#include "tasks/analysis/distribution.h"
+#include "tasks/analysis/streaming_histogram.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,64 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include "attention/entropy_term.h"
-
 namespace etc {
-namespace {
-
-// p log2(2p / (p + q))
-double DivergenceTerm(double p, double q) {
-  return p > 0.0 ? p * std::log2(2.0 * p / (p + q)) : 0.0;
-}
-
-double EntropyOfShare(absl::Span<const double> block, double mass) {
-  double sum = 0.0;
-  if (mass > 0.0) {
-    for (const double p : block) {
-      sum += EntropyTerm(p / mass);
-    }
-  }
-  return sum;
-}
-
-MedianColour ColourBetween(double median, double low, double high) {
-  if (median > high) {
-    return MedianColour::kRed;
-  }
-  return median < low ? MedianColour::kBlue : MedianColour::kYellow;
-}
-
-}  // namespace
-
-double Entropy(absl::Span<const double> p) {
-  double sum = 0.0;
-  for (const double value : p) {
-    sum += EntropyTerm(value);
-  }
-  return sum;
-}
-
-double NormalisedEntropy(double entropy, int64_t visible_keys) {
-  return entropy / std::log(static_cast<double>(visible_keys));
-}
-
-double JensenShannon(absl::Span<const double> p, absl::Span<const double> q) {
-  double sum = 0.0;
-  for (size_t k = 0; k < p.size(); ++k) {
-    sum += DivergenceTerm(p[k], q[k]) + DivergenceTerm(q[k], p[k]);
-  }
-  return std::clamp(0.5 * sum, 0.0, 1.0);
-}
-
-BlockEntropy SplitEntropy(absl::Span<const double> own,
-                          absl::Span<const double> other) {
-  const double a = std::accumulate(own.begin(), own.end(), 0.0);
-  const double b = std::accumulate(other.begin(), other.end(), 0.0);
-  return {.own_mass = a,
-          .between = EntropyTerm(a) + EntropyTerm(b),
-          .own = EntropyOfShare(own, a),
-          .other = EntropyOfShare(other, b)};
-}
 
 StreamingHistogram::StreamingHistogram(double lo, double hi, int64_t bins)
     : lo_(lo), hi_(hi), counts_(static_cast<size_t>(bins), 0) {}
@@ -125,19 +68,6 @@ double StreamingHistogram::Quantile(double share) const {
 
 double StreamingHistogram::standard_deviation() const {
   return count_ == 0 ? 0.0 : std::sqrt(squares_ / static_cast<double>(count_));
-}
-
-MedianColour ColourOfEntropy(double median) {
-  return ColourBetween(median, 1.5, 4.5);
-}
-
-MedianColour ColourOfNormalisedEntropy(double median) {
-  const double greatest = std::log(512.0);
-  return ColourBetween(median, 1.5 / greatest, 4.5 / greatest);
-}
-
-MedianColour ColourOfDivergence(double median) {
-  return ColourBetween(median, 0.25, 0.75);
 }
 
 }  // namespace etc

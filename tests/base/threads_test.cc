@@ -1,6 +1,7 @@
-// Threads beyond what the system lets a user start, in a child process.
+// Threads beyond the bounds, and beyond those that the system lets a user
+// start, in a child process.
 
-#include "base/thread_check.h"
+#include "base/threads.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,18 +9,21 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <string>
+
+#include "absl/status/status.h"
 
 namespace etc {
 namespace {
 
-TEST(ThreadCheckTest, FindsThatThreadsStart) {
+TEST(ThreadsTest, FindsThatThreadsStart) {
   for (const int threads : {-1, 0, 1, 8}) {
     EXPECT_TRUE(CheckThreadsStart(threads).ok()) << threads;
   }
 }
 
-TEST(ThreadCheckTest, SaysHowManyCanBeStarted) {
+TEST(ThreadsTest, SaysHowManyCanBeStarted) {
   const pid_t child = fork();
   if (child == 0) {
     // The limit does not hold for root; nobody else has this user.
@@ -42,6 +46,17 @@ TEST(ThreadCheckTest, SaysHowManyCanBeStarted) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   ASSERT_TRUE(WIFEXITED(status)) << status;
   EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST(ThreadsTest, NamesTheFieldOfThreadsOutOfBounds) {
+  const absl::Status status =
+      SetThreads(int64_t{1} << 33, "--threads").status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_EQ(status.message(),
+            "--threads should be at most 1024, but is 8589934592");
+  EXPECT_EQ(SetThreads(-5, "threads").status(),
+            absl::InvalidArgumentError("threads should be at least 0, but is "
+                                       "-5"));
 }
 
 }  // namespace

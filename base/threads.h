@@ -1,0 +1,28 @@
+#ifndef ETC_BASE_THREADS_H_
+#define ETC_BASE_THREADS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace etc {
+
+// Checks that `threads` more threads can run at once: starts them all, and ends
+// them. Pools of other libraries hang, or end the program, if one cannot be
+// started.
+//   kResourceExhausted  only some can; the message says how many, and the
+//                       system's reason
+absl::Status CheckThreadsStart(int64_t threads);
+
+// Sets the CPU threads of LibTorch, and starts them; 0: as many as
+// DefaultThreads(). Returns how many it works with. `field` is their name in
+// messages: "train.threads", or "--threads" where that set them.
+//   kInvalidArgument    fewer than 0, or more than 1024
+//   kResourceExhausted  the system starts fewer
+absl::StatusOr<int64_t> SetThreads(int64_t threads, const std::string& field);
+
+}  // namespace etc
+
+#endif  // ETC_BASE_THREADS_H_
