@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/base/internal/endian.h"
+#include "base/status_macros.h"
 #include "base/utf8.h"
 #include "tasks/text/unicode.h"
 
