@@ -206,8 +206,8 @@ Scores ScoreClassify(const ById<ClassifyAnswer>& gold,
 std::string ClassifyRemark(const ById<ClassifyAnswer>& gold,
                            const ById<ClassifyPrediction>& predictions,
                            ClassifyType type) {
-  const std::string same = SameAnswersRemark(gold, std::identity(), predictions,
-                                             &ClassifyPrediction::answer);
+  std::string same = SameAnswersRemark(gold, std::identity(), predictions,
+                                       &ClassifyPrediction::answer);
   if (same.empty() || type != ClassifyType::kSeveral ||
       !predictions.front().second.answer.labels.empty()) {
     return same;

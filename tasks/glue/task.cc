@@ -7,6 +7,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "tasks/glue/official_files.h"
 #include "tasks/inputs/description.h"
 #include "tasks/metrics.h"

@@ -1,5 +1,7 @@
 #include "tasks/hotpotqa/task.h"
 
+#include "base/status_macros.h"
+
 namespace etc {
 
 absl::Status Hotpotqa::UseVocabulary(const Tokenizer& tokenizer,

@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "tasks/inputs/example_writer.h"
 #include "tasks/text/load_tokenizer.h"
 
