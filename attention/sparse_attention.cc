@@ -292,8 +292,8 @@ SparseAttentionOutput SparseAttention(const SparseAttentionInput& input,
     fused->Prepare(&problem);
     buffer = BufferFor(*fused, input, problem);
   }
-  // Behind the checks of MakeAttentionProblem, Prepare and BufferFor: a call
-  // that they refuse leaves the generator as it was.
+  // Drawn after the checks of MakeAttentionProblem, Prepare and BufferFor, so
+  // that a call that they refuse leaves the generator as it was.
   if (problem.dropout > 0.0) {
     problem.dropout_seed = DrawDropoutSeed();
   }

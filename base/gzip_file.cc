@@ -143,7 +143,7 @@ uint64_t GzipFile::file_size() const { return contents_->file_size(); }
 const GzipIndex& GzipFile::index() const { return contents_->index(); }
 
 absl::StatusOr<bool> GzipFile::IsGzip(const RandomAccessFile& file) {
-  constexpr absl::string_view kMagic = "\x1f\x8b";
+  constexpr absl::string_view kMagic = kGzipMagic;
   if (file.size() < kMagic.size()) {
     return false;
   }

@@ -14,6 +14,9 @@
 
 namespace etc {
 
+// First bytes of a gzip file.
+inline constexpr char kGzipMagic[] = "\x1f\x8b";
+
 // The contents of a gzip file (RFC 1952) of any number of members, for
 // positioned reads. Movable.
 //

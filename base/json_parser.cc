@@ -195,7 +195,7 @@ class DocumentBuilder : public nlohmann::json_sax<json> {
 
 absl::StatusOr<json> ParseJson(absl::string_view text,
                                const std::string& source) {
-  if (absl::StartsWith(text, "\x1f\x8b")) {
+  if (absl::StartsWith(text, kGzipMagic)) {
     return MistakeAt(text, 1, source, "the text is packed by gzip");
   }
   const size_t nul = text.find('\0');

@@ -110,7 +110,7 @@ def make_tokenizer(build):
   tokenizer.train_from_iterator(lines, trainer)
   names = ROBERTAS if tokenizer.token_to_id("<s>") is not None else BERTS
   first, pad, last, unknown, mask = names
-  # As tasks have it without a post-processor.
+  # Pieces that tasks put around texts without a post-processor.
   is_byte_level = isinstance(tokenizer.model, models.BPE)
   between = f"{last} {last}" if is_byte_level else last
   tokenizer.post_processor = processors.TemplateProcessing(

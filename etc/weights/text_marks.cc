@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "nlohmann/json.hpp"
 
@@ -44,25 +43,15 @@ json IdOfPiece(const json& file, const json& piece) {
   return nullptr;
 }
 
-// Appends a part of a tokenizer.json, or of a Sequence the parts in its field
-// `list`.
-void AppendParts(const json& part, const char* list,
-                 std::vector<const json*>* parts) {
-  if (FieldOrNull(part, "type") != "Sequence") {
-    parts->push_back(&part);
-    return;
+// Returns true if a pre-tokenizer, or a part of a Sequence of them, is
+// ByteLevel.
+bool IsByteLevel(const json& splitter) {
+  const json& type = FieldOrNull(splitter, "type");
+  if (type != "Sequence") {
+    return type == "ByteLevel";
   }
-  for (const json& each : FieldOrNull(part, list)) {
-    AppendParts(each, list, parts);
-  }
-}
-
-bool IsByteLevel(const json& file) {
-  std::vector<const json*> parts;
-  AppendParts(FieldOrNull(file, "pre_tokenizer"), "pretokenizers", &parts);
-  return std::any_of(parts.begin(), parts.end(), [](const json* part) {
-    return FieldOrNull(*part, "type") == "ByteLevel";
-  });
+  const json& parts = FieldOrNull(splitter, "pretokenizers");
+  return std::any_of(parts.begin(), parts.end(), IsByteLevel);
 }
 
 // --- Templates ---------------------------------------------------------------
@@ -186,7 +175,7 @@ bool WriteTextMarks(json* file) {
   }
   const std::optional<TextMarkNames> names = UsualTextMarks(
       [file](const char* piece) { return !IdOfPiece(*file, piece).is_null(); },
-      IsByteLevel(*file));
+      IsByteLevel(FieldOrNull(*file, "pre_tokenizer")));
   if (!names.has_value()) {
     return false;
   }

@@ -12,8 +12,6 @@ from realetc.etc_attention import Operands
 from realetc.etc_attention import RESIDUAL_MODES
 from realetc.etc_attention import residual_factors
 
-_LOW_PRECISION = (torch.bfloat16, torch.float16)
-
 
 def _check(condition, message):
   if not condition:
@@ -355,8 +353,8 @@ def residual_attention(query, key, value, previous=None, mask=None,
     value = value.repeat_interleave(query.shape[1] // value.shape[1], 1)
   dtype = query.dtype
   if scale is not None:
-    if query.device.type == "cpu" and dtype in _LOW_PRECISION:
-      query = query.float()  # so that the product is not rounded
+    if query.device.type == "cpu":  # so that the product is not rounded
+      query = query.to(_operations.score_dtype(dtype))
     query = query * (scale * math.sqrt(query.shape[3]))
   if previous is not None:
     shape = (*query.shape[:3], key.shape[2])

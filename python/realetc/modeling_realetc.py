@@ -251,7 +251,10 @@ class _RealEtcWithHead(RealEtcPreTrainedModel):
               sentence_ids=None, labels=None, return_dict=None,
               inputs_embeds=None, output_attentions=None,
               output_hidden_states=None):
-    """As RealEtcModel.forward, and with labels (see the class) their loss."""
+    """Returns logits, and with labels (see the class) their loss.
+
+    Arguments are those of RealEtcModel.forward.
+    """
     logits = self._logits(self.encoder(
         input_ids, attention_mask, token_type_ids, sentence_ids,
         return_dict=True, inputs_embeds=inputs_embeds,

@@ -397,9 +397,9 @@ absl::Status ForEachText(
 
 // Text that the inputs of a model have no room for.
 struct CutText {
-  int64_t texts = 0;  // of which pieces are cut off
+  int64_t texts = 0;  // texts that lose pieces
   int64_t pieces = 0;
-  int64_t sentences = 0;  // without a global token
+  int64_t sentences = 0;  // sentences without a global token
 
   void Add(const EncodedText& text) {
     texts += text.cut_pieces > 0 ? 1 : 0;

@@ -168,8 +168,8 @@ std::vector<int64_t> HeadOrder(const std::vector<HeadStatistics>& heads);
 struct ScoreDeviations {
   std::string block;  // "l2l", "l2g", "g2g" or "g2l"
   int64_t pairs = 0;
-  double new_scores = 0;  // of s
-  // Of R; nothing if nothing is carried.
+  double new_scores = 0;  // deviation of s
+  // Deviation of R; nothing if nothing is carried.
   std::optional<double> carried_scores = std::nullopt;
   // The deviation of b R over that of a s, with the gate of each head; nothing
   // if nothing is carried, or all s are the same.

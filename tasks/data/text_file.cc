@@ -35,7 +35,7 @@ struct Mark {
 };
 
 constexpr Mark kPackers[] = {
-    {0, "\x1f\x8b", "gzip"}, {0, "\xfd\x37zXZ", "xz"},
+    {0, kGzipMagic, "gzip"}, {0, "\xfd\x37zXZ", "xz"},
     {4, "1AY&SY", "bzip2"},  {0, "\x28\xb5\x2f\xfd", "zstd"},
     {0, "PK\3\4", "zip"},    {257, "ustar", "tar"},
 };

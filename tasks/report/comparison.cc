@@ -192,10 +192,10 @@ std::vector<Comparison> ComparisonsOf(
     const MainMetric& metric) {
   std::vector<Comparison> exact;
   std::vector<Comparison> rough;
+  const bool holds_out = HoldsOutOfTrainFiles(with.settings);
   for (const RunGroup* off : without) {
     std::vector<std::string> differences = OtherDifferences(with, *off);
-    const bool is_scored_apart =
-        AreScoredApart(differences, HoldsOutOfTrainFiles(with.settings));
+    const bool is_scored_apart = AreScoredApart(differences, holds_out);
     std::vector<Comparison>& alike = differences.empty() ? exact : rough;
     alike.push_back(
         {.with = with,

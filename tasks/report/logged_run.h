@@ -32,7 +32,7 @@ struct MetricsFile {
   // Values that are infinite or no numbers are left out.
   std::map<std::string, Curve> curves;
   std::vector<LoggedEvaluation> evaluations;
-  // As the last evaluation says; nameless: it does not.
+  // Main metric by the last evaluation; nameless: it says none.
   MainMetric main_metric;
   // Updates so far.
   int64_t steps = 0;

@@ -116,8 +116,12 @@ absl::Status SetOptions(const std::vector<std::string>& overrides,
   absl::StrAppend(&config->source, " with --set");
   ETC_ASSIGN_OR_RETURN(ScoringConfig reading,
                        ReadScoringConfig(json, config->source, config->task));
-  reading.data.sentences = config->data.sentences;  // beside the checkpoint
-  config->data = std::move(reading.data);
+  // No others: data.sentences, for one, is the folder beside the checkpoint.
+  ForEachField(config->data, [&](const auto& field, auto& value) {
+    if (field.rule.reads_files) {
+      value = reading.data.*field.member;
+    }
+  });
   config->task_options = std::move(reading.task_options);
   config->json.update(json);  // for tasks that refuse fields of "data"
   return absl::OkStatus();

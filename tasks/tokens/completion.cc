@@ -95,11 +95,11 @@ std::string LineOfTokensSet(const char* set, const TokensSummary& summary) {
 
 // Spans of the gold that no prediction is equal to, by the reason.
 struct LostSpans {
-  // They begin or end within a unit.
+  // Spans that begin or end within a unit.
   int64_t within_units = 0;
   // Place and text of the first of these.
   std::string first;
-  // The model does not read all of them.
+  // Spans that the model does not read to their end.
   int64_t behind_cut = 0;
 
   void Add(const TokensExample& example, const std::string& where) {

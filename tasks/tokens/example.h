@@ -36,7 +36,7 @@ struct TokensExample : Example {
   // Sentences in the input without a global token of their own.
   int64_t dropped_sentences = 0;
 
-  // Those of a unit's words, the first to the last.
+  // Bytes of a unit: from its first word to its last.
   ByteRange BytesOf(const TokensUnit& unit) const {
     return {words[static_cast<size_t>(unit.first_word)].begin,
             words[static_cast<size_t>(unit.last_word)].end};

@@ -252,7 +252,7 @@ void CompareSpanTexts(JsonObjectReader& reader, const TokensRecord& record,
                       const std::vector<TokensSpan>& spans) {
   const json& given = *reader.Given("spans");
   if (absl::c_none_of(given, TextOfSpan)) {
-    return;  // as in most data: nothing is to be laid out
+    return;  // most data have none: nothing to lay out
   }
   const std::string text = record.sentences.empty()
                                ? record.text
@@ -268,6 +268,7 @@ void CompareSpanTexts(JsonObjectReader& reader, const TokensRecord& record,
           absl::StrCat("is ", QuotedName(*expected), ", but characters ",
                        span.start, " to ", span.end, " are ", QuotedName(*part),
                        HintOfUnits(text, span, *expected)));
+      return;  // the reader keeps the first mistake
     }
   }
 }

@@ -215,17 +215,22 @@ std::string PlanAdvice(const FinetuneConfig& config) {
           : "");
 }
 
+// Returns true if cached examples are a part of the memory worth a message.
+bool CachesMuch(const StepMemory& memory) {
+  return memory.cache > 0.05 * memory.total();
+}
+
 // The message before a run whose longest examples would not fit in memory if
 // all were kept; empty: they do. Shorter ones may be all there are.
-std::string MemoryMessage(const FinetuneConfig& config, int64_t processes) {
-  const TrainedCounts parameters = CountWithoutHead(config, processes);
+std::string MemoryMessage(const FinetuneConfig& config,
+                          const TrainedCounts& parameters) {
   const StepShape largest = LargestMicroBatch(config);
   const MemoryPlan plan = MemoryPlanner(config, parameters).For(largest);
   const StepMemory memory =
       EstimateStepMemory(WithMemoryPlan(config, plan), parameters);
   const double needed = memory.total();
   const double limit = MemoryLimit(config);
-  const bool caches = memory.cache > 0.05 * needed;
+  const bool caches = CachesMuch(memory);
   const std::string update = absl::StrFormat(
       "an update of %d long and %d global tokens, %d examples at a time,%s",
       largest.long_length, largest.global_length, largest.batch,
@@ -250,24 +255,25 @@ std::string MemoryMessage(const FinetuneConfig& config, int64_t processes) {
 
 // The message before a run whose evaluations would not fit in memory with the
 // longest examples; empty: they do.
-std::string EvaluationMessage(const FinetuneConfig& config, int64_t processes) {
-  const TrainedCounts parameters = CountWithoutHead(config, processes);
+std::string EvaluationMessage(const FinetuneConfig& config,
+                              const TrainedCounts& parameters) {
   const StepMemory memory = EstimateEvaluationMemory(config, parameters);
   const double limit = MemoryLimit(config);
   if (memory.total() <= limit) {
     return "";
   }
-  const bool caches = memory.cache > 0.05 * memory.total();
+  const StepShape largest = LargestMicroBatch(config);
   const int64_t fits =
       EvaluationBatchWithin(limit - memory.cache, config, parameters);
   return absl::StrFormat(
       "an evaluation of %d long and %d global tokens, %d examples at a time, "
       "takes %.1f GB, and may have %.1f GB: %s, if there are examples so long",
-      config.data.max_long_length, config.data.max_global_length,
+      largest.long_length, largest.global_length,
       config.train.evaluation_batch_size, 1e-9 * memory.total(), 1e-9 * limit,
       fits > 0
           ? absl::StrCat("set train.evaluation_batch_size=", fits)
-          : absl::StrCat("lower ", caches ? "data.cache_megabytes, " : "",
+          : absl::StrCat("lower ",
+                         CachesMuch(memory) ? "data.cache_megabytes, " : "",
                          "data.max_long_length or data.max_global_length"));
 }
 
@@ -501,10 +507,11 @@ absl::Status AnnounceRuns(const FinetuneConfig& config, const Task& task,
   ETC_RETURN_IF_ERROR(DescribeData(config, task, data, context));
   context.Message(device.message);
   if (device.device.is_cpu() && !config.encoder_decoder.has_value()) {
+    const TrainedCounts parameters =
+        CountWithoutHead(config, context.processes());
     for (const std::string& message :
-         {MemoryMessage(config, context.processes()),
-          data.dev->size() > 0 ? EvaluationMessage(config, context.processes())
-                               : ""}) {
+         {MemoryMessage(config, parameters),
+          data.dev->size() > 0 ? EvaluationMessage(config, parameters) : ""}) {
       if (!message.empty()) {
         context.Message(message);
       }

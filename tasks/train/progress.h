@@ -57,7 +57,7 @@ class ProgressMeter {
     double tokens = 0;
   };
   void Add(const Update& update);
-  // Those that are left are taken to last as long.
+  // Notes the time of an evaluation, for those that are left.
   void AddEvaluation(double seconds) { evaluation_seconds_ = seconds; }
 
   // Sets the loss, the rates, the share of waiting and the time left.

@@ -33,8 +33,8 @@ struct RunPlan {
   bool evaluates_train_files = false;
   // The configuration, a JSON text, for event files.
   std::string configuration;
-  // As configured. What the other fields here say decides: updates, seed,
-  // evaluations, batches.
+  // The object "train" of the configuration. Fields above and `loader` take
+  // precedence over it: updates, seed, evaluations, batches.
   TrainConfig train;
   OptimizerConfig optimizer;
   LearningRateSchedule schedule;

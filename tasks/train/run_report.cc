@@ -39,18 +39,18 @@ std::vector<double> GatesToShow(const TrainStepResult& update, int64_t step,
                                             : std::vector<double>();
 }
 
-// Sets the evaluations that are left; those of the runs after this one as if
-// theirs were as far apart.
+// Sets the evaluations that are left; the runs after this one have as many for
+// each update.
 void SetEvaluations(const RunOptions& options, Progress* progress) {
   if (options.evaluate == nullptr) {
     return;
   }
   const RunPlan& plan = options.plan;
-  const auto every = static_cast<double>(
-      plan.evaluate_every > 0 ? plan.evaluate_every : plan.num_steps);
   progress->evaluations = EvaluationsFrom(plan, progress->step);
   progress->later_evaluations =
-      std::llround(static_cast<double>(progress->later_steps) / every);
+      std::llround(static_cast<double>(progress->later_steps *
+                                       EvaluationsFrom(plan, /*step=*/1)) /
+                   static_cast<double>(plan.num_steps));
 }
 
 }  // namespace

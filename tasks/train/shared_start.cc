@@ -10,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "base/json_reader.h"
 #include "base/json_text.h"
 #include "base/out_of_memory.h"
@@ -27,6 +28,22 @@ namespace etc {
 namespace {
 
 using Json = nlohmann::json;
+
+std::string DifferenceText(absl::string_view field, absl::string_view here,
+                           absl::string_view there) {
+  return absl::StrCat(field, " is ", here, " here and ", there, " there");
+}
+
+// Agrees with the other processes that none differs from process 0; `should`
+// is what they have in common: "do the same".
+absl::Status AgreeOnNone(const std::vector<std::string>& differ,
+                         absl::string_view should, ProcessGroup* group) {
+  return group->Agree(
+      differ.empty() ? absl::OkStatus()
+                     : absl::FailedPreconditionError(absl::StrCat(
+                           "this process and process 0 should ", should,
+                           ", but differ: ", absl::StrJoin(differ, "; "))));
+}
 
 absl::StatusOr<Json> JsonOfFirst(const Json& mine, ProcessGroup* group) {
   ETC_ASSIGN_OR_RETURN(
@@ -119,16 +136,10 @@ absl::Status CheckSameFields(const Json& fields, ProcessGroup* group) {
       return values.contains(name) ? JsonText(values[name]) : "not there";
     };
     if (text(mine) != text(first)) {
-      differ.push_back(absl::StrCat(name, " is ", text(mine), " here and ",
-                                    text(first), " there"));
+      differ.push_back(DifferenceText(name, text(mine), text(first)));
     }
   }
-  return group->Agree(
-      differ.empty()
-          ? absl::OkStatus()
-          : absl::FailedPreconditionError(absl::StrCat(
-                "this process and process 0 should do the same, but differ: ",
-                absl::StrJoin(differ, "; "))));
+  return AgreeOnNone(differ, "do the same", group);
 }
 
 absl::Status CheckSameStart(const FinetuneConfig& config,
@@ -172,19 +183,11 @@ absl::Status CheckSameRun(const RunOptions& options) {
   const Json& mine = options.plan.settings;
   ETC_ASSIGN_OR_RETURN(const Json first, JsonOfFirst(mine, group));
   // Files may be in other places.
-  const std::vector<SettingChange> differ = FindChanges(first, mine);
-  return group->Agree(
-      differ.empty()
-          ? absl::OkStatus()
-          : absl::FailedPreconditionError(absl::StrCat(
-                "this process and process 0 should have the same configuration "
-                "and data, but differ: ",
-                absl::StrJoin(
-                    differ, "; ",
-                    [](std::string* text, const SettingChange& change) {
-                      absl::StrAppend(text, change.field, " is ", change.is,
-                                      " here and ", change.was, " there");
-                    }))));
+  std::vector<std::string> differ;
+  for (const SettingChange& change : FindChanges(first, mine)) {
+    differ.push_back(DifferenceText(change.field, change.is, change.was));
+  }
+  return AgreeOnNone(differ, "have the same configuration and data", group);
 }
 
 absl::StatusOr<TrainingLoaderOptions> RankLoaderOptions(

@@ -134,7 +134,7 @@ TEST(StepCostTest, CountsWhatEvaluationsHold) {
             2 * one_layer);
   config.sublayer = "pre_norm";
   EXPECT_EQ(forward({}).working, 34 * 4 * (2 * 6 + 4 * 10 + 2 * 2));
-  // Of a wide block the activation counts, of the longer stream.
+  // The activation of a wide block counts, in the longer stream.
   config.intermediate_size = 1000;
   EXPECT_EQ(forward({}).working, 4 * (34 * 5 * 6 + 26 * 2 * 1000));
 }

@@ -94,14 +94,14 @@ TEST(TableReaderTest, KeepsQuotesOfTabSeparatedText) {
             (Rows{{"\"x", "5\", y"}, {"\"\"", ""}}));
 }
 
-// As spreadsheets write them below a table, also of another width.
+// Spreadsheets write such rows below a table, also of another width.
 TEST(TableReaderTest, PassesOverRowsOfEmptyFieldsAtTheEnd) {
   EXPECT_EQ(*Csv("a,b\nx,y\r\n\"\",\r\n\n,,,\n,"), (Rows{{"x", "y"}}));
   EXPECT_EQ(*ReadRows("a\tb\nx\t\n\t\n", TableFormat::kTsv), (Rows{{"x", ""}}));
   EXPECT_THAT(*Csv("a,b\n,\n,,\n"), IsEmpty());
 }
 
-// So that the numbers of rows behind them are those of other programs.
+// The numbers of rows behind them stay those of other programs.
 TEST(TableReaderTest, KeepsRowsOfEmptyFieldsBetweenOthers) {
   EXPECT_EQ(*Csv("a,b\n,\n\n\"\",\nx,y\n,\n\"u\nv\",w\n,\n"),
             (Rows{{"", ""}, {"", ""}, {"x", "y"}, {"", ""}, {"u\nv", "w"}}));

@@ -143,8 +143,8 @@ TEST_F(AttentionCommandTest, ReadsPlainText) {
   EXPECT_EQ(examples("--max-examples 1 --max-rows 2"), 1);
 }
 
-// Of the 4,096 long tokens 2 are [CLS] and [SEP], of the 512 global ones 1 is
-// that of the text.
+// [CLS] and [SEP] take 2 of the 4,096 long tokens, the token of the text 1 of
+// the 512 global ones.
 TEST_F(AttentionCommandTest, SaysWhatItCutsOfTexts) {
   std::string words;
   for (int i = 0; i < 5000; ++i) {

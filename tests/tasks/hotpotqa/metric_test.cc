@@ -135,7 +135,7 @@ TEST_F(HotpotqaScoreTest, DividesByAllGoldQuestions) {
   EXPECT_EQ(means.at("kinds/N_E"), 1);
 }
 
-// Of another data set, of which nothing would be scored.
+// Predictions for another data set, none of which would be scored.
 TEST_F(HotpotqaScoreTest, RefusesOtherQuestionsButByTheOfficialRules) {
   for (const char* predictions :
        {R"({"answer":{"other":"x"},"sp":{}})",

@@ -260,7 +260,7 @@ TEST_F(TextEmbeddingTest, CommandWritesJsonLines) {
   EXPECT_EQ(first["sentences"][0]["end"], 4);
   EXPECT_EQ(first["sentences"][1]["start"], 5);
   EXPECT_EQ(first["sentences"][1]["end"], 14);  // characters, not bytes
-  // As pandas has whole numbers beside missing ones, and predict ids.
+  // pandas writes whole numbers so beside missing ones; predict has these ids.
   const nlohmann::json second = nlohmann::json::parse(lines[1]);
   EXPECT_EQ(second["id"], "7.0");
   EXPECT_EQ(second["sentences"][0]["start"], 1);  // behind an empty title

@@ -133,8 +133,8 @@ TEST(CompareModesTest, ConcludesNothingFromASingleSeedOrAnOverlap) {
               HasSubstr("better in 3, worse in 1 and equal in 0 of the 4"));
 }
 
-// Each with all groups without scores if there is no other way: a mode that has
-// a partner of its own takes none from the others.
+// A mode without a partner is compared with all groups without scores; a mode
+// that has one takes none from the others.
 TEST(CompareModesTest, ComparesSettingsThatDifferInTheModeAlone) {
   std::vector<RunGroup> groups = {Group("off", {{0.5}, {0.6}}),
                                   Group("off", {{0.5}, {0.6}}),
@@ -192,7 +192,7 @@ TEST(CompareModesTest, ComparesNoScoresOnDifferentData) {
   }
 }
 
-// How records are held out decides nothing where data.dev names files.
+// Options of holding out decide nothing where data.dev names files.
 TEST(CompareModesTest, ComparesScoresOnTheSameFiles) {
   for (const char* field : {"dev_fraction", "dev_seed"}) {
     std::vector<RunGroup> groups = {Group("off", {{0.1}, {0.2}}),

@@ -80,7 +80,7 @@ TEST(ReportPageTest, LoadsNothingFromElsewhere) {
   }
 }
 
-// One after an update, the other at its first.
+// Seed 2 diverges after an update, seed 3 at its first.
 TEST(ReportPageTest, SaysWhichRunsHaveDiverged) {
   WrittenRuns runs;
   runs.WriteSeed("run", 1, {0.5}, WrittenRuns::Settings("off"));

@@ -145,7 +145,7 @@ TEST(TokensWordsTest, AreSymbols) {
                           "\u00b1", "B", "x", "\u2122"));
   // A modifier, an acute accent, is a letter.
   EXPECT_THAT(WordsOf("d\u00b4Or"), ElementsAre("d\u00b4Or"));
-  // So is a joiner within a word, and it begins none.
+  // A joiner belongs to the word that it is in, and begins none.
   EXPECT_THAT(WordsOf("\u0645\u06cc\u200c\u062e (\u200da"),
               ElementsAre("\u0645\u06cc\u200c\u062e", "(\u200d", "a"));
 }
@@ -158,7 +158,7 @@ TEST(TokensWordsTest, AreEmojisOfSeveralCharacters) {
       "\u2764\ufe0f\u200d\U0001f525",                // heart on fire
       "\U0001f1e9\U0001f1ea",                        // flags
       "\U0001f1eb\U0001f1f7",
-      "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e007f",  // of England
+      "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e007f",  // flag of England
       "\U0001f44d"};
   EXPECT_EQ(WordsOf(absl::StrJoin(emojis, "")), emojis);
   // A third indicator begins a flag.
@@ -353,18 +353,18 @@ TEST_F(TokensFileTest, LeavesOutWhatIsNoWordOfConllu) {
 }
 
 TEST_F(TokensFileTest, LeavesOutCommentsThatStandBeforeAllWords) {
-  // As MultiCoNER has them.
+  // MultiCoNER has such comments.
   const auto records = Records(
       "# id 7\tdomain=en\nx _ _ O\n# _ _ B-p\n\n# id 8\tdomain=en\ny _ _ O\n");
   ASSERT_EQ(records.size(), 2);
   EXPECT_EQ(records[0]["sentences"], nlohmann::json::parse(R"([["x", "#"]])"));
   EXPECT_EQ(records[0]["tags"], nlohmann::json::parse(R"([["O", "B-p"]])"));
   EXPECT_EQ(records[1]["sentences"], nlohmann::json::parse(R"([["y"]])"));
-  // As GermEval has them.
+  // GermEval has such comments.
   EXPECT_EQ(Records("#\thttp://x\t[2009]\n1\tx\tO\tO\n2\t#\tB-p\tO\n",
                     {.word_column = 2, .label_column = 3})[0]["sentences"],
             nlohmann::json::parse(R"([["x", "#"]])"));
-  // A word.
+  // "#" is a word here.
   for (const char* contents : {"#\tO\nx\tB-p\n", "# O\nx B-p\n", "#\nx\n"}) {
     EXPECT_EQ(Records(contents)[0]["sentences"],
               nlohmann::json::parse(R"([["#", "x"]])"))

@@ -245,7 +245,7 @@ class DistributedRunTest : public ToyRunTest {
     });
   }
 
-  // Of the last RunRank: records made, and how often the data were described.
+  // Records made in the last RunRank, and how often the data were described.
   int64_t made_ = 0;
   int64_t described_ = 0;
   bool has_own_files_ = false;

@@ -208,7 +208,7 @@ class StepMemoryTest : public testing::Test {
     ExpectIsClose(EstimateStepMemory(config, ParametersOf(config)),
                   [&config] { return MemoryOfTraining(config); });
   }
-  // Of a model that has no gradients and no optimizer.
+  // Evaluates a model that has no gradients and no optimizer.
   void ExpectEvaluationIsClose(const FinetuneConfig& config) {
     TrainedCounts parameters = ParametersOf(config);
     parameters.trained = 0;
