@@ -35,7 +35,7 @@ std::string PlaceOfField(absl::string_view where, absl::string_view field);
 
 // Typed reading of the fields of one JSON object, for configurations and data:
 //
-//   JsonObjectReader reader(json, "finetune.json: train");
+//   JsonObjectReader reader(json, "run.json: train");
 //   reader.Optional("learning_rate", &options.learning_rate);
 //   reader.Required("output", &options.output);
 //   ETC_RETURN_IF_ERROR(reader.Finish());
@@ -43,8 +43,8 @@ std::string PlaceOfField(absl::string_view where, absl::string_view field);
 // The first mistake is kept and returned by Finish(); reading goes on
 // harmlessly after it. Messages name the place and the field:
 //
-//   finetune.json: train.learning_rate should be a number, but is "fast"
-//   finetune.json: train has no field "learning_rte"; did you mean
+//   run.json: train.learning_rate should be a number, but is "fast"
+//   run.json: train has no field "learning_rte"; did you mean
 //   "learning_rate"?
 //
 // `json` must outlive the reader.
@@ -92,7 +92,7 @@ class JsonObjectReader {
   const nlohmann::json* Given(const std::string& field);
   // The prefix of messages.
   const std::string& where() const { return where_; }
-  // The prefix for a nested field: "finetune.json: train.optimizer".
+  // The prefix for a nested field: "run.json: train.optimizer".
   std::string Where(const std::string& field) const;
 
   // Notes the mistake "<where>.<field> <message>" unless there is one already.

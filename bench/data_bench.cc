@@ -80,8 +80,8 @@ std::vector<Source> Sources() {
 absl::StatusOr<std::unique_ptr<Task>> MakeTask(const Source& source) {
   const nlohmann::json json = {{"task", source.task},
                                {"model", {{"preset", "base"}}}};
-  ETC_ASSIGN_OR_RETURN(const FinetuneConfig config,
-                       FinetuneConfigFromJson(json, "data_bench"));
+  ETC_ASSIGN_OR_RETURN(const RunConfig config,
+                       RunConfigFromJson(json, "data_bench"));
   ETC_ASSIGN_OR_RETURN(auto tokenizer,
                        LoadWordPieceTokenizer(source.vocabulary));
   ETC_ASSIGN_OR_RETURN(const TaskEntry* entry, FindTask(source.task));

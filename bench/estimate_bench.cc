@@ -41,7 +41,7 @@
 namespace etc {
 namespace {
 
-std::shared_ptr<const Example> LongestExample(const FinetuneConfig& config) {
+std::shared_ptr<const Example> LongestExample(const RunConfig& config) {
   auto example = std::make_shared<Example>();
   const StepShape shape = LargestMicroBatch(config);
   example->long_token_ids.resize(static_cast<size_t>(shape.long_length), 7);
@@ -55,10 +55,9 @@ std::shared_ptr<const Example> LongestExample(const FinetuneConfig& config) {
 }
 
 // A run of base with the sizes of a benchmark.
-FinetuneConfig ConfigOf(const benchmark::State& state,
-                        const std::string& residual,
-                        const std::string& precision) {
-  FinetuneConfig config;
+RunConfig ConfigOf(const benchmark::State& state, const std::string& residual,
+                   const std::string& precision) {
+  RunConfig config;
   config.model = *EtcConfigPreset("base");
   config.model.residual_attention = residual;
   config.model.num_hidden_layers = state.range(0);
@@ -70,7 +69,7 @@ FinetuneConfig ConfigOf(const benchmark::State& state,
 }
 
 // One micro-batch for each of its examples.
-TrainingBatch UpdateOfLongest(const FinetuneConfig& config) {
+TrainingBatch UpdateOfLongest(const RunConfig& config) {
   TrainingBatch batch;
   for (int64_t i = 0; i < config.train.batch_size; ++i) {
     batch.micro_batches.push_back({LongestExample(config)});
@@ -80,7 +79,7 @@ TrainingBatch UpdateOfLongest(const FinetuneConfig& config) {
 
 void RunEstimate(benchmark::State& state, const std::string& residual,
                  const std::string& precision) {
-  const FinetuneConfig config = ConfigOf(state, residual, precision);
+  const RunConfig config = ConfigOf(state, residual, precision);
   at::set_num_threads(static_cast<int>(state.range(3)));
   torch::manual_seed(1);
   Training training(config, std::make_shared<MeanHead>(),
@@ -114,7 +113,7 @@ void RunEstimateOnDevice(benchmark::State& state, const std::string& residual,
                          const std::string& precision) {
   constexpr int64_t kRuns = 7;
   const torch::Device device(torch::kCUDA, 0);
-  const FinetuneConfig config = ConfigOf(state, residual, precision);
+  const RunConfig config = ConfigOf(state, residual, precision);
   torch::manual_seed(1);
   double measured = 0;
   double peak = 0;

@@ -46,7 +46,7 @@ vocabulary=${2:-$1/vocab.txt}
 # a log.
 pretrain() {
   [[ ! -e $2/summary.json ]] || return 0
-  "$realetc" pretrain bench/further_pretraining.json --output "$2" \
+  "$realetc" train bench/further_pretraining.json --output "$2" \
     --set "init=$out/lifted" --set "residual_attention=$1" \
     --set "train.steps=$3" --set "schedule.warmup_proportion=$4" \
     --set "train.precision=$precision" \

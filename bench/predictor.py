@@ -90,7 +90,7 @@ def make_checkpoint(model, texts, length, out):
         "train.micro_batch_size": 1, "train.evaluate_every": 0,
         "train.seeds": [1], "glue.name": "sst2", "output": run,
     }
-    command = [REALETC, "finetune", "tasks/glue/configs/mrpc_bert_base.json"]
+    command = [REALETC, "train", "tasks/glue/configs/mrpc_bert_base.json"]
     for field, value in values.items():
         command += ["--set", "%s=%s" % (field, json.dumps(value))]
     call(command, log)

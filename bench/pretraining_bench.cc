@@ -55,8 +55,8 @@ struct Variant {
   std::string residual;
 };
 
-FinetuneConfig ConfigOf(const Variant& variant, int64_t layers) {
-  FinetuneConfig config;
+RunConfig ConfigOf(const Variant& variant, int64_t layers) {
+  RunConfig config;
   absl::StatusOr<EtcConfig> model = EtcConfigPreset(variant.preset);
   TORCH_CHECK(model.ok(), std::string(model.status().message()));
   config.model = *std::move(model);
@@ -67,7 +67,7 @@ FinetuneConfig ConfigOf(const Variant& variant, int64_t layers) {
 }
 
 // ETC's: one part of a document, of full length.
-std::shared_ptr<PretrainExample> PackedInput(const FinetuneConfig& config,
+std::shared_ptr<PretrainExample> PackedInput(const RunConfig& config,
                                              const Variant& variant,
                                              int64_t length, Draws& draws) {
   const EtcConfig& model = config.model;
@@ -96,7 +96,7 @@ std::shared_ptr<PretrainExample> PackedInput(const FinetuneConfig& config,
 }
 
 // BERT's: a pair of full length.
-std::shared_ptr<PretrainExample> PairInput(const FinetuneConfig& config,
+std::shared_ptr<PretrainExample> PairInput(const RunConfig& config,
                                            int64_t length, Draws& draws) {
   auto example = std::make_shared<PretrainExample>();
   for (int64_t i = 0; i < length; ++i) {
@@ -124,7 +124,7 @@ struct Batches {
   int64_t global_tokens = 0;  // of one input
 };
 
-Batches MakeBatches(const FinetuneConfig& config, const Variant& variant,
+Batches MakeBatches(const RunConfig& config, const Variant& variant,
                     int64_t length, int64_t micro_batch) {
   Batches batches;
   KeyedDraws draws({1});
@@ -161,7 +161,7 @@ double UpdateBytes(Training* training) {
 }
 
 void RunPretraining(benchmark::State& state, const Variant& variant) {
-  const FinetuneConfig config = ConfigOf(variant, state.range(0));
+  const RunConfig config = ConfigOf(variant, state.range(0));
   Batches batches =
       MakeBatches(config, variant, state.range(1), state.range(2));
   at::set_num_threads(static_cast<int>(state.range(3)));
@@ -182,7 +182,7 @@ void RunPretraining(benchmark::State& state, const Variant& variant) {
       -UpdateBytes(&fine_tuning) + UpdateBytes(&pretraining) +
       kBytesOfParameter * static_cast<double>(pretraining.parameters() -
                                               fine_tuning.parameters());
-  FinetuneConfig full = config;
+  RunConfig full = config;
   full.train.micro_batch_size = state.range(2);
   full.train.batch_size = kMicroBatches * state.range(2);
   full.data.max_long_length = config.model.has_long_tokens ? state.range(1) : 0;

@@ -152,7 +152,7 @@ def run_realetc(settings, folder, log, precision="fp32"):
         values["squad.doc_stride"] = settings["doc_stride"]
     else:
         values["glue.name"] = settings["task"]
-    command = [PROGRAM, "finetune", config, "--output", folder]
+    command = [PROGRAM, "train", config, "--output", folder]
     for field, value in values.items():
         command += ["--set", "%s=%s" % (field, json.dumps(value))]
     cpu_seconds = call(command, log)
@@ -250,7 +250,7 @@ def is_done(system, settings, out):
     return True
 
 
-def finetune_once(system, settings, files, out):
+def train_once(system, settings, files, out):
     """One run, whose result is written."""
     name = name_of(system, settings)
     folder = os.path.join(out, "runs", name)
@@ -286,7 +286,7 @@ def finetune(arguments):
              for task in tasks}
     at_once = max(1, os.cpu_count() // arguments.threads)
     with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
-        runs = [pool.submit(finetune_once, system, settings,
+        runs = [pool.submit(train_once, system, settings,
                             files[settings["task"]], arguments.out)
                 for system, settings in left]
         try:

@@ -1,4 +1,4 @@
-"""The batches that `realetc finetune` trains on, so that other programs can take
+"""The batches that `realetc train` trains on, so that other programs can take
 the same ones: TrainingLoader (tasks/data/loader.h) of one process, with
 RandomOrder (base/shuffle.h) and CombineSeeds (base/random.h)."""
 

@@ -36,7 +36,7 @@ model=(--set model.hidden_size=768 --set model.num_attention_heads=12
 
 # run NAME THREADS PREFIX...: ten updates into a folder.
 run() {
-  "$realetc" "${@:3}" finetune tasks/wikihop/configs/demo.json \
+  "$realetc" "${@:3}" train tasks/wikihop/configs/demo.json \
     --output "$out/$1" --set train.threads="$2" --set train.steps=10 \
     --set train.evaluate_every=0 --set data.dev='[]' \
     --set train.batch_size=32 --set train.micro_batch_size=4 \

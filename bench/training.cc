@@ -25,7 +25,7 @@ torch::Tensor MeanHead::Losses(const std::vector<torch::Tensor>& logits,
   return losses;
 }
 
-Training::Training(const FinetuneConfig& config, std::shared_ptr<TaskHead> head,
+Training::Training(const RunConfig& config, std::shared_ptr<TaskHead> head,
                    TrainingBatch batch, const torch::Device& device)
     : model_(EtcModel(config.model), std::move(head)),
       batch_(std::move(batch)) {

@@ -31,7 +31,7 @@ class Training {
  public:
   // All updates are of `batch`. On another device than the CPU the head has no
   // parameters.
-  Training(const FinetuneConfig& config, std::shared_ptr<TaskHead> head,
+  Training(const RunConfig& config, std::shared_ptr<TaskHead> head,
            TrainingBatch batch, const torch::Device& device = torch::kCPU);
 
   void Update();

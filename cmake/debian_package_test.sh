@@ -62,7 +62,7 @@ echo "== The program alone"
 apt_install ./realetc_*.deb ./realetc-modules_*.deb
 realetc --version
 cd /usr/share/realetc
-realetc finetune tasks/classify/configs/demo.json --set train.steps=20 \
+realetc train tasks/classify/configs/demo.json --set train.steps=20 \
   --set train.evaluate_every=20 --output /tmp/demo >/tmp/demo.log 2>&1 ||
   { cat /tmp/demo.log; exit 1; }
 realetc evaluate /tmp/demo

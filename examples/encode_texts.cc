@@ -1,6 +1,6 @@
 // Texts through a trained model, and how near to the first one the others are.
 // The directory may have weights of any origin: HuggingFace's or Google's BERT,
-// official ETC, a run of `realetc finetune`.
+// official ETC, a run of `realetc train`.
 //
 // Prints:
 //   The court ruled for the owner. 1

@@ -39,7 +39,7 @@ train() {
   local output=runs/demo/$1/residual_$2${3:+_$3}
   rm -rf "$output"
   step "Fine-tuning on $1 with residual attention scores: $2${3:+, $3 tokens}"
-  "$realetc" finetune "tasks/$1/configs/demo.json" \
+  "$realetc" train "tasks/$1/configs/demo.json" \
     --set residual_attention="$2" --set train.seeds='[1]' \
     ${3:+--set data.max_long_length="$3"} --output "$output"
   "$realetc" predict "$output/seed-1/checkpoints/best" \
@@ -140,7 +140,7 @@ number() { awk -v name="$2" '$1 == name { print $2 }' "$1"; }
 tune() {
   local output=runs/demo/pretrain/$2
   rm -rf "$output"
-  "$realetc" finetune tasks/wikihop/configs/demo.json --set init="$1" \
+  "$realetc" train tasks/wikihop/configs/demo.json --set init="$1" \
     --output "$output"
   python3 - "$output/seed-1/metrics.jsonl" >"$output/accuracies" <<'END'
 import json, sys
@@ -159,7 +159,7 @@ demo_pretrain() {
     --vocabulary tasks/wikihop/sample/vocab.txt --output "$folder/corpus.tokens"
   step "Pre-training: masked words and hidden sentences, residual scores: sum"
   rm -rf "$run"
-  "$realetc" pretrain tasks/pretrain/configs/demo.json --output "$run" \
+  "$realetc" train tasks/pretrain/configs/demo.json --output "$run" \
     > >(tee "$folder/scores") 2> >(tee "$folder/messages" >&2)
   step "Fine-tuning on WikiHop, from that"
   tune "$run/seed-1/checkpoints/last" from_pretrained

@@ -22,7 +22,7 @@ absl::StatusOr<const TaskEntry*> FindTask(const std::string& name);
 // pre-training and translation last.
 std::vector<FieldDescription> AllFields();
 
-// Their types, which ReadFinetuneConfig reads overrides by.
+// Their types, which ReadRunConfig reads overrides by.
 FieldTypes TypesOfFields();
 
 }  // namespace etc

@@ -151,24 +151,23 @@ bool DecidesScores(const std::string& override_text, const std::string& task) {
 
 }  // namespace
 
-absl::StatusOr<FinetuneTaskResult> FinetuneTask(
-    const FinetuneTaskOptions& options) {
-  ETC_ASSIGN_OR_RETURN(const FinetuneConfig config,
+absl::StatusOr<TrainTaskResult> TrainTask(const TrainTaskOptions& options) {
+  ETC_ASSIGN_OR_RETURN(const RunConfig config,
                        ReadTaskConfig(options.config, options.overrides));
   RunTurn turn;
   ETC_RETURN_IF_ERROR(turn.Begin(options.callbacks.stop));
   CallbackReporter reporter(options.callbacks);
   ETC_ASSIGN_OR_RETURN(
       const GridResult grid,
-      FinetuneGrid(
+      TrainGrid(
           config,
           {.earlier = options.earlier,
            .allow_changes = options.allow_changes,
            .context = {.reporter = &reporter, .stop = options.callbacks.stop}},
           [&](const std::string& warning) { reporter.Warn(warning); }));
-  FinetuneTaskResult result{.finished = grid.finished};
+  TrainTaskResult result{.finished = grid.finished};
   for (const SettingResult& setting : grid.settings) {
-    FinetuneTaskSetting& scores = result.settings.emplace_back();
+    TrainTaskSetting& scores = result.settings.emplace_back();
     scores.directory = setting.name.empty()
                            ? config.output
                            : absl::StrCat(config.output, "/", setting.name);

@@ -14,13 +14,13 @@
 
 namespace etc {
 
-// The benchmarks as a program uses them: `realetc finetune`, `evaluate`,
+// The benchmarks as a program uses them: `realetc train`, `evaluate`,
 // `predict` and `score` without their output.
 //
-// A run, of FinetuneTask or EvaluateTask, computes with LibTorch's generators
+// A run, of TrainTask or EvaluateTask, computes with LibTorch's generators
 // and number of threads, which a process has once. So runs of several threads
 // take turns: each waits for the others to end. Afterwards both are what they
-// were. While a fine-tuning goes on, nothing else in the process should draw
+// were. While a training goes on, nothing else in the process should draw
 // from these generators, as new models do (Predictor::Open, LoadEncoder): it
 // would train other weights.
 
@@ -32,13 +32,13 @@ struct TaskCallbacks {
   std::function<void(const std::string& line)> message = {};
   // Called with warnings about settings that are allowed, but likely not meant.
   std::function<void(const std::string& line)> warning = {};
-  // True stops the run: a fine-tuning saves and can be resumed, an evaluation
+  // True stops the run: a training saves and can be resumed, an evaluation
   // ends with kCancelled, and so does a run that waits for others.
   const std::atomic<bool>* stop = nullptr;
 };
 
-// Arguments of FinetuneTask.
-struct FinetuneTaskOptions {
+// Arguments of TrainTask.
+struct TrainTaskOptions {
   // The configuration, a JSON file (doc/configuration.md).
   std::string config = {};
   // Changes of its fields: "train.epochs=2", as of --set.
@@ -52,7 +52,7 @@ struct FinetuneTaskOptions {
 };
 
 // A setting of the configuration's grid; without one, the whole run.
-struct FinetuneTaskSetting {
+struct TrainTaskSetting {
   std::string directory = {};
   // Over all seeds, of the best evaluation of each; empty unless finished and
   // evaluated. A single seed has no deviations.
@@ -62,8 +62,8 @@ struct FinetuneTaskSetting {
   std::string diverged = {};
 };
 
-// Outcome of FinetuneTask: directories and scores.
-struct FinetuneTaskResult {
+// Outcome of TrainTask: directories and scores.
+struct TrainTaskResult {
   // False: stopped, and can be resumed.
   bool finished = false;
   // The directories of the seeds, each with checkpoints/best and last.
@@ -72,10 +72,10 @@ struct FinetuneTaskResult {
   // has not diverged is finished and evaluated.
   Metrics scores = {};
   // All settings in their order.
-  std::vector<FinetuneTaskSetting> settings = {};
+  std::vector<TrainTaskSetting> settings = {};
 };
 
-// Fine-tunes as the configuration says; all files go to its `output`. Messages
+// Trains as the configuration says; all files go to its `output`. Messages
 // name options as `realetc train` has them: --overwrite is
 // EarlierRun::kOverwrite.
 //   kNotFound            the configuration, or a file that it names; there is
@@ -91,12 +91,11 @@ struct FinetuneTaskResult {
 //   kFailedPrecondition  the run to resume had other settings; there is no such
 //                        device as train.device
 //   kResourceExhausted   out of memory, or of threads
-absl::StatusOr<FinetuneTaskResult> FinetuneTask(
-    const FinetuneTaskOptions& options);
+absl::StatusOr<TrainTaskResult> TrainTask(const TrainTaskOptions& options);
 
 // Arguments of EvaluateTask.
 struct EvaluateTaskOptions {
-  // Directory that fine-tuning wrote: of a checkpoint, or of a grid, run or
+  // Directory that training wrote: of a checkpoint, or of a grid, run or
   // seed, whose best one is taken.
   std::string checkpoint = {};
   // Official files; empty: the dev files of the checkpoint's configuration. Of

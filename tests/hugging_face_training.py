@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares updates of `realetc finetune` with those of HuggingFace's own code.
+"""Compares updates of `realetc train` with those of HuggingFace's own code.
 
   python3 tests/hugging_face_training.py [BUILD [DRAWS]]
 
@@ -94,8 +94,8 @@ def train(model, batch, steps, rate):
   return updates
 
 
-def finetune(program, settings, folder):
-  """The lines of the updates of `realetc finetune`, of the model in the
+def run_realetc(program, settings, folder):
+  """The lines of the updates of `realetc train`, of the model in the
   folder."""
   imported, config = folder / "imported", folder / "config.json"
   config.write_text(json.dumps({
@@ -110,7 +110,7 @@ def finetune(program, settings, folder):
                 "steps": settings["steps"], "evaluate_every": 0, "threads": 1},
       "task": settings["task"], settings["task"]: settings["options"]}))
   for command in ([program, "import", folder / "model", imported],
-                  [program, "finetune", config, "--output", folder / "run"]):
+                  [program, "train", config, "--output", folder / "run"]):
     done = subprocess.run(command, cwd=ROOT, capture_output=True,
                           encoding="utf-8")
     if done.returncode != 0:
@@ -175,7 +175,7 @@ def compare_classes(program, is_pair, folder):
                       dropout=0.0)
   rows = read_rows(is_pair)
   write_table(folder / "train.tsv", rows)
-  ours = finetune(program, {
+  ours = run_realetc(program, {
       "data": folder / "train.tsv", "steps": STEPS, "rate": RATE,
       "task": "classify", "options": {"labels": ["0", "1"]}}, folder)
   compare_updates("pairs" if is_pair else "texts", ours, train(
@@ -214,7 +214,7 @@ def compare_answers(program, folder):
   task = hugging_face_finetune.SquadTask(
       {"max_length": LENGTH, "doc_stride": 16}, tokenizer)
   examples = hugging_face_finetune.flatten(task.read(folder / "train.json"))
-  ours = finetune(program, {
+  ours = run_realetc(program, {
       "data": folder / "train.json", "steps": STEPS, "rate": RATE,
       "task": "squad",
       "options": {"doc_stride": 16, "max_query_length": 16}}, folder)
@@ -242,7 +242,7 @@ def compare_batches_of_texts(program, folder):
                       dropout=0.0)
   rows = read_rows(is_pair=True, count=None)
   write_table(folder / "train.tsv", rows)
-  lines = finetune(program, {
+  lines = run_realetc(program, {
       "data": folder / "train.tsv", "steps": 2 * len(rows) // ROWS + 10,
       "rate": NO_RATE, "task": "classify", "options": {"labels": ["0", "1"]}},
                    folder)
@@ -280,7 +280,7 @@ def compare_batches_of_windows(program, folder):
   (folder / "train.json").write_text(json.dumps({"data": articles}))
   records = task.read(folder / "train.json")
   examples = len(hugging_face_finetune.flatten(records))
-  lines = finetune(program, {
+  lines = run_realetc(program, {
       "data": folder / "train.json", "steps": examples // ROWS + 10,
       "rate": NO_RATE, "length": length, "task": "squad",
       "options": {"doc_stride": 8, "max_query_length": 16}}, folder)
@@ -298,7 +298,7 @@ def compare_dropout(program, folder, draws):
                       dropout=DROPOUT)
   lines = (SAMPLE / "train.tsv").read_text(encoding="utf-8-sig").split("\n")
   (folder / "train.tsv").write_text("\n".join(lines[:ROWS + 1]) + "\n")
-  ours = losses_and_norms(finetune(program, {
+  ours = losses_and_norms(run_realetc(program, {
       "data": folder / "train.tsv", "steps": draws, "rate": NO_RATE,
       "task": "glue", "options": {"name": "mrpc"}}, folder))
   theirs = train(

@@ -53,7 +53,7 @@ class Run:
         "MASTER_PORT": str(free_port())
     }
     command = [
-        str(program), "finetune", "tasks/wikihop/configs/demo.json", "--output",
+        str(program), "train", "tasks/wikihop/configs/demo.json", "--output",
         str(output)
     ]
     for option in [

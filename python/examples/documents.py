@@ -3,7 +3,7 @@
   python python/examples/documents.py [CHECKPOINT]
 
 CHECKPOINT is a directory that `realetc import`, `realetc export --format
-huggingface` or a run of `realetc finetune` wrote; without it a small model with
+huggingface` or a run of `realetc train` wrote; without it a small model with
 first values and a vocabulary of letters is made.
 """
 import pathlib

@@ -719,7 +719,7 @@ def _advice_on(folder):
 
 def _check_target(folder, safetensors):
   """ValueError if saving would lose weights of another kind, or their use."""
-  if os.path.lexists(folder / "finetune.json"):
+  if os.path.lexists(folder / "run_config.json"):
     raise ValueError(f"{folder} is a checkpoint of a run, with more than an "
                      "encoder: save elsewhere")
   if not (folder / _WEIGHTS).exists():

@@ -500,8 +500,8 @@ def read_transformers_config(folder):
 
 def _stated_options(folder):
   """The object that states _STATED_OPTIONS; None if no file does."""
-  if os.path.lexists(folder / "finetune.json"):
-    return read_json(folder / "finetune.json").get("data", {})
+  if os.path.lexists(folder / "run_config.json"):
+    return read_json(folder / "run_config.json").get("data", {})
   exported = read_transformers_config(folder)
   if exported is not None:
     return exported

@@ -233,7 +233,7 @@ def test_texts_are_cut_at_the_lengths_of_training(tmp_path):
   folder = _write(_model(_config()), tmp_path / "checkpoint")
   settings = {"data": {"max_long_length": 20, "max_global_length": 3}}
   model = realetc.EtcModel.from_pretrained(folder)
-  (folder / "finetune.json").write_text(json.dumps(settings))
+  (folder / "run_config.json").write_text(json.dumps(settings))
   inputs = model.inputs(["A. B. C. " * 10])
   assert inputs["input_ids"].shape == (1, 20)
   # "A. B. C." is a sentence each: three of ten fit, two have a token.
@@ -248,11 +248,11 @@ def test_lengths_and_sentences_survive_saving(tmp_path):
   folder = _write(_model(_config()), tmp_path / "checkpoint")
   settings = {"data": {"max_long_length": 20, "max_global_length": 3,
                        "sentences": "tables"}}
-  (folder / "finetune.json").write_text(json.dumps(settings))
+  (folder / "run_config.json").write_text(json.dumps(settings))
   model = realetc.EtcModel.from_pretrained(folder)
   model.save_pretrained(tmp_path / "saved")
   again = realetc.EtcModel.from_pretrained(tmp_path / "saved")
-  assert not (tmp_path / "saved/finetune.json").exists()
+  assert not (tmp_path / "saved/run_config.json").exists()
   assert again.text_options() == model.text_options()
   assert again.text_options().max_long_length == 20
   assert again.text_options().sentences == "tables"
@@ -287,7 +287,7 @@ def test_a_model_is_saved_into_its_own_folder(tmp_path):
 def test_a_folder_named_from_here_is_found_from_elsewhere(tmp_path,
                                                           monkeypatch):
   folder = _write(_model(_config()), tmp_path / "checkpoint")
-  (folder / "finetune.json").write_text('{"data": {"max_long_length": 20}}')
+  (folder / "run_config.json").write_text('{"data": {"max_long_length": 20}}')
   monkeypatch.chdir(tmp_path)
   model = realetc.EtcModel.from_pretrained("checkpoint")
   (tmp_path / "elsewhere").mkdir()
@@ -351,7 +351,7 @@ def test_nothing_of_another_model_is_lost_by_saving(tmp_path):
   weights.write_bytes(before[:100])  # of a save that was interrupted
   model.save_pretrained(folder)
   assert safetensors.load_file(weights).keys() == tensors.keys()
-  (folder / "finetune.json").write_text("{}")
+  (folder / "run_config.json").write_text("{}")
   with pytest.raises(ValueError, match="a checkpoint of a run"):
     model.save_pretrained(folder)
 
@@ -507,7 +507,7 @@ def test_embed_gives_rows_of_the_global_output(tmp_path):
 
 def test_embed_says_how_much_of_a_text_is_cut(tmp_path):
   folder = _write(_model(_config()), tmp_path / "checkpoint")
-  (folder / "finetune.json").write_text(json.dumps(
+  (folder / "run_config.json").write_text(json.dumps(
       {"data": {"max_long_length": 20, "max_global_length": 3}}))
   model = realetc.EtcModel.from_pretrained(folder)
   cut, whole = model.embed(["A. B. C. " * 10, "One"])
@@ -636,7 +636,7 @@ def test_a_splitter_of_ones_own(tmp_path):
     with pytest.raises(ValueError, match="should give the .begin, end. of each "
                        "sentence.* in the 13 characters of text 0"):
       model.inputs(["one two three"], split_sentences=split)
-  (tmp_path / "checkpoint/finetune.json").write_text(
+  (tmp_path / "checkpoint/run_config.json").write_text(
       '{"data": {"sentences": "tables"}}')
   with pytest.raises(ValueError, match="sentences of tables"):
     model.inputs(["one two three"])

@@ -80,7 +80,7 @@ def _run(folder, tmp_path, body, plain="realetc"):
 def fixture_run(tmp_path_factory):
   """A run of two updates, and its texts."""
   folder = tmp_path_factory.mktemp("run")
-  _realetc("finetune", "tasks/classify/configs/demo.json", "--set",
+  _realetc("train", "tasks/classify/configs/demo.json", "--set",
            "train.steps=2", "--set", "train.evaluate_every=2", "--set",
            "residual_attention=gate", "--set", "model.residual_gate_init=0.5",
            "--output", folder / "run")
@@ -168,7 +168,7 @@ def test_pairs_are_read_as_realetc_reads_them(run, settings, tmp_path):
               "text_b": row["text"][40 * i:], "outcome": _LABELS[i % 3]}
              for i, row in enumerate(run[1])]
   data = _write_records(tmp_path / "pairs.jsonl", records)
-  _realetc("finetune", "tasks/classify/configs/demo.json", *(
+  _realetc("train", "tasks/classify/configs/demo.json", *(
       part for setting in (
           f"data.train={data}", f"data.dev={data}", "classify.text=text",
           "train.steps=2", "train.evaluate_every=2", "train.batch_size=6",
@@ -333,7 +333,7 @@ tensors["losses"] = torch.stack(losses)
 
 def test_tokens_are_classified(tmp_path):
   names = tmp_path / "names"
-  _realetc("finetune", "tasks/tokens/configs/demo.json", "--set",
+  _realetc("train", "tasks/tokens/configs/demo.json", "--set",
            "train.steps=2", "--set", "train.evaluate_every=2", "--output",
            tmp_path / "run")
   _realetc("export", tmp_path / "run", names, "--format", "huggingface")

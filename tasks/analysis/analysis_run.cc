@@ -235,7 +235,7 @@ absl::Status AddRecords(const AttentionAnalysisOptions& options,
 // The checkpoint of records, and its configuration.
 struct RecordsModel {
   FoundCheckpoint found;
-  FinetuneConfig config;
+  RunConfig config;
 };
 
 absl::StatusOr<RecordsModel> FindRecordsModel(
@@ -249,7 +249,7 @@ absl::StatusOr<RecordsModel> FindRecordsModel(
                                      "--text instead of --data"));
   }
   ETC_ASSIGN_OR_RETURN(
-      const FinetuneConfig config,
+      const RunConfig config,
       ConfigOfRun(found->directory,
                   {.residual_attention = options.residual_attention,
                    .device = options.device,
@@ -264,7 +264,7 @@ absl::StatusOr<AttentionAnalysis> AnalyseRecords(
     const AttentionAnalysisOptions& options) {
   ETC_ASSIGN_OR_RETURN(const RecordsModel of_records,
                        FindRecordsModel(options));
-  const FinetuneConfig& config = of_records.config;
+  const RunConfig& config = of_records.config;
   const std::string& directory = of_records.found.directory;
   ETC_ASSIGN_OR_RETURN(const TaskSetup setup, SetUpTask(config));
   WarnAll(options, setup.warnings);
@@ -472,7 +472,7 @@ absl::StatusOr<AttentionAnalysis> AnalyseTexts(
   if (count == 0) {
     return InvalidArgument(options.text, " should have text, but has none");
   }
-  FinetuneConfig config;
+  RunConfig config;
   config.train.device = options.device;
   ETC_ASSIGN_OR_RETURN(
       const RunDevice device,

@@ -191,7 +191,7 @@ std::string LeftOut(const EtcConfig& model, const DocumentContents& contents) {
 }
 
 void SetFacts(const DocumentPageOptions& options, const std::string& checkpoint,
-              const FinetuneConfig& config, const Example& example,
+              const RunConfig& config, const Example& example,
               size_t num_examples, DocumentContents* contents) {
   contents->title =
       absl::StrCat("Attention in one document: ", example.record_id);
@@ -224,7 +224,7 @@ struct OpenedRecord {
 };
 
 absl::StatusOr<OpenedRecord> OpenRecord(const DocumentPageOptions& options,
-                                        const FinetuneConfig& config,
+                                        const RunConfig& config,
                                         const Task& task) {
   ETC_ASSIGN_OR_RETURN(
       const auto records,
@@ -271,7 +271,7 @@ absl::StatusOr<DocumentPage> WritePage(const DocumentPageOptions& options) {
     }
   };
   ETC_ASSIGN_OR_RETURN(
-      const FinetuneConfig config,
+      const RunConfig config,
       ConfigOfRun(found.directory,
                   {.residual_attention = options.residual_attention,
                    .device = options.device,

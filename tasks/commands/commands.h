@@ -20,20 +20,16 @@ using Action = std::function<absl::Status()>;
 
 // The commands that `launch` runs: their processes share the work; of any other
 // each would do all of it.
-inline constexpr std::array kLaunchedCommands = {
-    "finetune", "train", "pretrain", "evaluate", "predict"};
+inline constexpr std::array kLaunchedCommands = {"train", "evaluate",
+                                                 "predict"};
 
 // Each adds one subcommand with its options and help to `program`. Parsing it
 // sets `*action`; both must outlive the parsing.
 void AddTokenizeCommand(CLI::App* program, Action* action);
 // Runs note `version`.
-void AddFinetuneCommand(const ProgramVersion& version, CLI::App* program,
-                        Action* action);
 void AddTrainCommand(const ProgramVersion& version, CLI::App* program,
                      Action* action);
 void AddTranslateCommand(CLI::App* program, Action* action);
-void AddPretrainCommand(const ProgramVersion& version, CLI::App* program,
-                        Action* action);
 void AddEvaluateCommand(CLI::App* program, Action* action);
 void AddPredictCommand(CLI::App* program, Action* action);
 void AddEmbedCommand(CLI::App* program, Action* action);

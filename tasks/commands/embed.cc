@@ -459,7 +459,7 @@ class EmbedProgress {
 
 // The encoder on the device that the arguments choose.
 absl::StatusOr<LoadedEncoder> OpenEncoder(const EmbedArguments& arguments) {
-  FinetuneConfig config;  // for its fields of devices alone
+  RunConfig config;  // for its fields of devices alone
   config.train.device = arguments.device;
   ETC_ASSIGN_OR_RETURN(
       const RunDevice device,
@@ -505,10 +505,10 @@ absl::StatusOr<EmbedFields> RecordFieldsOf(const EmbedArguments& arguments,
                                            const LoadedEncoder& loaded) {
   EmbedFields fields;
   std::vector<std::string> found;
-  const std::string run = FileBesideWeights(loaded.path, "finetune.json");
+  const std::string run = FileBesideWeights(loaded.path, "run_config.json");
   if (!run.empty()) {
     ETC_ASSIGN_OR_RETURN(
-        const FinetuneConfig config,
+        const RunConfig config,
         ReadTaskModelConfig(std::filesystem::path(run).parent_path()));
     JsonObjectReader reader(config.task_options,
                             absl::StrCat(run, ": ", config.task));

@@ -54,8 +54,7 @@ void PrintLine(const std::string& name, const std::string& value) {
 }
 
 // Prints the parameters by their parts, and returns their counts.
-TrainedCounts PrintParameters(const FinetuneConfig& config,
-                              const TaskHead& layers) {
+TrainedCounts PrintParameters(const RunConfig& config, const TaskHead& layers) {
   const ParameterCounts counts = CountParameters(config.model);
   int64_t head = 0;
   ParameterSizes sizes = EncoderSizes(config.model);
@@ -97,7 +96,7 @@ struct EstimatedDevice {
 
 // The device of the run if this machine has it, else the CPU, with a warning: a
 // device that this machine lacks may exist on the one that is meant.
-absl::StatusOr<torch::Device> DeviceOfEstimate(const FinetuneConfig& config) {
+absl::StatusOr<torch::Device> DeviceOfEstimate(const RunConfig& config) {
   const absl::StatusOr<RunDevice> run = DeviceOfRun(config);
   if (absl::IsFailedPrecondition(run.status())) {
     PrintWarnings({absl::StrCat(
@@ -111,7 +110,7 @@ absl::StatusOr<torch::Device> DeviceOfEstimate(const FinetuneConfig& config) {
 }
 
 EstimatedDevice WithBackend(const torch::Device& device,
-                            const FinetuneConfig& config) {
+                            const RunConfig& config) {
   EstimatedDevice estimated = {.device = device};
   if (!device.is_cpu()) {
     const DeviceBackend found = BackendOn(device, config);
@@ -140,7 +139,7 @@ std::optional<double> PrintDeviceMemory(const torch::Device& device,
 
 // Prints and returns the bytes that a run on the CPU may take, beside what it
 // needs.
-double PrintMemoryLimit(const FinetuneConfig& config, double needed) {
+double PrintMemoryLimit(const RunConfig& config, double needed) {
   const double limit = MemoryLimit(config);
   PrintLine("a run may have",
             FormatBytes(limit) + (needed > limit ? ": too little" : ""));
@@ -149,9 +148,9 @@ double PrintMemoryLimit(const FinetuneConfig& config, double needed) {
 
 // Calls function(name, configuration) for each plan that a run may choose from,
 // if there are several.
-void ForEachPlan(const FinetuneConfig& config, StepBackend backend,
-                 const std::function<void(const std::string&,
-                                          const FinetuneConfig&)>& function) {
+void ForEachPlan(
+    const RunConfig& config, StepBackend backend,
+    const std::function<void(const std::string&, const RunConfig&)>& function) {
   const std::vector<MemoryPlan> plans = AllowedPlans(config, backend);
   if (plans.size() > 1) {
     for (const MemoryPlan plan : plans) {
@@ -171,8 +170,7 @@ void PrintParameterMemory(const StepMemory& memory) {
 
 // Prints the parts of an update's memory, and its total by each plan. `chosen`
 // is `config` with the plan that is chosen. Returns the parts.
-StepMemory PrintUpdateMemory(const FinetuneConfig& config,
-                             const FinetuneConfig& chosen,
+StepMemory PrintUpdateMemory(const RunConfig& config, const RunConfig& chosen,
                              const TrainedCounts& parameters,
                              const EstimatedDevice& on) {
   const StepMemory memory = EstimateStepMemory(chosen, parameters, on.backend);
@@ -197,7 +195,7 @@ StepMemory PrintUpdateMemory(const FinetuneConfig& config,
   PrintLine("temporaries", FormatBytes(memory.activations.working));
   PrintLine("an update", FormatBytes(memory.without_cache()));
   ForEachPlan(config, on.backend,
-              [&](const std::string& name, const FinetuneConfig& planned) {
+              [&](const std::string& name, const RunConfig& planned) {
                 PrintLine(name, FormatBytes(EstimateStepMemory(
                                                 planned, parameters, on.backend)
                                                 .without_cache()));
@@ -208,7 +206,7 @@ StepMemory PrintUpdateMemory(const FinetuneConfig& config,
   return memory;
 }
 
-void PrintMemory(const FinetuneConfig& config, const TrainedCounts& parameters,
+void PrintMemory(const RunConfig& config, const TrainedCounts& parameters,
                  const EstimatedDevice& on) {
   const StepMemory update = PrintUpdateMemory(
       config, WithPlanOfLargest(config, parameters, on.backend), parameters,
@@ -238,7 +236,7 @@ void PrintMemory(const FinetuneConfig& config, const TrainedCounts& parameters,
   }
 }
 
-void PrintCheckpoints(const FinetuneConfig& config,
+void PrintCheckpoints(const RunConfig& config,
                       const TrainedCounts& parameters) {
   std::optional<int64_t> made = UpdatesWithoutData(config);
   if (made.has_value()) {
@@ -258,7 +256,7 @@ std::string Gigaflops(double flops) {
   return absl::StrFormat("%.0f GFLOP", flops / 1e9);
 }
 
-void PrintOperations(const FinetuneConfig& config, const HeadCost& head) {
+void PrintOperations(const RunConfig& config, const HeadCost& head) {
   StepShape step = LargestUpdate(config);
   step.outputs = head.outputs;
   const ForwardFlops forward = CountForwardFlops(config.model, step);
@@ -286,10 +284,9 @@ void PrintDuration(const std::string& name, double seconds) {
 
 // Prints the parts of an update's time and the time of a run. `time_of` is the
 // time of an update with a configuration. Returns the seconds of one update.
-double PrintTime(
-    const FinetuneConfig& config, const EstimatedDevice& on,
-    const TrainedCounts& parameters,
-    const std::function<StepTime(const FinetuneConfig&)>& time_of) {
+double PrintTime(const RunConfig& config, const EstimatedDevice& on,
+                 const TrainedCounts& parameters,
+                 const std::function<StepTime(const RunConfig&)>& time_of) {
   const StepTime time =
       time_of(WithPlanOfLargest(config, parameters, on.backend));
   PrintDuration("linear layers", time.linear);
@@ -301,7 +298,7 @@ double PrintTime(
   PrintDuration("passes over parameters", time.parameters);
   PrintDuration("one update", time.total());
   ForEachPlan(config, on.backend,
-              [&](const std::string& name, const FinetuneConfig& planned) {
+              [&](const std::string& name, const RunConfig& planned) {
                 PrintDuration(name, time_of(planned).total());
               });
   PrintDuration(
@@ -320,7 +317,7 @@ double PrintTime(
   return time.total();
 }
 
-absl::StatusOr<double> PrintTimeOnCpu(const FinetuneConfig& config,
+absl::StatusOr<double> PrintTimeOnCpu(const RunConfig& config,
                                       const EstimatedDevice& on,
                                       const TrainedCounts& parameters,
                                       const HeadCost& head) {
@@ -333,12 +330,12 @@ absl::StatusOr<double> PrintTimeOnCpu(const FinetuneConfig& config,
       "GB/s\n",
       threads, rates.linear / 1e9, config.train.precision, rates.product / 1e9,
       rates.traffic / 1e9);
-  return PrintTime(config, on, parameters, [&](const FinetuneConfig& run) {
+  return PrintTime(config, on, parameters, [&](const RunConfig& run) {
     return EstimateStepTime(run, parameters.trained, head, rates);
   });
 }
 
-absl::StatusOr<double> PrintTimeOnDevice(const FinetuneConfig& config,
+absl::StatusOr<double> PrintTimeOnDevice(const RunConfig& config,
                                          const EstimatedDevice& on,
                                          const TrainedCounts& parameters,
                                          const HeadCost& head) {
@@ -357,7 +354,7 @@ absl::StatusOr<double> PrintTimeOnDevice(const FinetuneConfig& config,
                     : absl::StrCat("LibTorch's operations; no fused kernels: ",
                                    on.no_kernels))
             << "\n";
-  return PrintTime(config, on, parameters, [&](const FinetuneConfig& run) {
+  return PrintTime(config, on, parameters, [&](const RunConfig& run) {
     return EstimateStepTime(run, parameters.trained, head, rates);
   });
 }
@@ -389,7 +386,7 @@ void PrintGrid(const std::vector<GridSetting>& settings,
 
 // Parameters and the memory that updates take at least; time is what
 // `train --dry-run` measures.
-absl::Status EstimateTranslation(FinetuneConfig config) {
+absl::Status EstimateTranslation(RunConfig config) {
   ETC_ASSIGN_OR_RETURN(const TranslationOptions options,
                        ReadTranslationOptions(config));
   ETC_RETURN_IF_ERROR(TranslationEntry().complete(&config));
@@ -423,11 +420,11 @@ absl::Status EstimateTranslation(FinetuneConfig config) {
 }
 
 absl::Status Estimate(const EstimateArguments& arguments) {
-  ETC_ASSIGN_OR_RETURN(const FinetuneConfig read,
+  ETC_ASSIGN_OR_RETURN(const RunConfig read,
                        ReadTaskConfig(arguments.config, arguments.overrides));
   ETC_ASSIGN_OR_RETURN(const std::vector<GridSetting> settings,
                        ExpandGrid(read));
-  const FinetuneConfig& config = settings.front().config;
+  const RunConfig& config = settings.front().config;
   PrintWarnings(config.warnings);
   ETC_ASSIGN_OR_RETURN(const TaskEntry* entry, FindTask(config.task));
   ETC_ASSIGN_OR_RETURN(const torch::Device device, DeviceOfEstimate(config));

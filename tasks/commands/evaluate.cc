@@ -253,7 +253,7 @@ absl::Status RunPredict(const EvaluateArguments& arguments) {
 void AddRunOptions(CLI::App* command, CheckpointRunOptions* options) {
   command
       ->add_option("CHECKPOINT", options->checkpoint,
-                   "Checkpoint directory that fine-tuning wrote, or the "
+                   "Checkpoint directory that training wrote, or the "
                    "output directory of a run or a grid, or that of a seed in "
                    "it: their best checkpoint is taken")
       ->required();

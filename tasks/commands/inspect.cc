@@ -164,7 +164,7 @@ absl::Status Compare(const std::string& checkpoint, const std::string& other) {
 
 // --data, or the files that the configuration names.
 absl::StatusOr<std::vector<std::string>> DataOf(
-    const InspectArguments& arguments, const FinetuneConfig& config,
+    const InspectArguments& arguments, const RunConfig& config,
     const std::vector<std::string>& files) {
   if (!arguments.data.empty() && config.encoder_decoder.has_value()) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -183,13 +183,13 @@ absl::StatusOr<std::vector<std::string>> DataOf(
 }
 
 // A task with a model of its own completes the model by its vocabulary.
-absl::StatusOr<TaskSetup> SetUp(FinetuneConfig* config) {
+absl::StatusOr<TaskSetup> SetUp(RunConfig* config) {
   return config->encoder_decoder.has_value() ? SetUpTraining(config)
                                              : SetUpTask(*config);
 }
 
 absl::Status InspectRecord(const InspectArguments& arguments,
-                           FinetuneConfig config) {
+                           RunConfig config) {
   ETC_ASSIGN_OR_RETURN(
       const std::vector<std::string> data,
       DataOf(arguments, config,
@@ -224,8 +224,8 @@ absl::Status InspectRecord(const InspectArguments& arguments,
 
 // Warns of a train.num_train_examples that is not about `num_examples`, those
 // of data.train.
-void WarnOfExamples(const InspectArguments& arguments,
-                    const FinetuneConfig& config, int64_t num_examples) {
+void WarnOfExamples(const InspectArguments& arguments, const RunConfig& config,
+                    int64_t num_examples) {
   const std::string warning = ExamplesWarning(config, num_examples);
   if (arguments.data.empty() && !warning.empty()) {
     PrintWarnings({warning});
@@ -234,7 +234,7 @@ void WarnOfExamples(const InspectArguments& arguments,
 
 // Prints the right value of train.num_train_examples, and what was left out.
 absl::Status CountExamples(const InspectArguments& arguments,
-                           FinetuneConfig config) {
+                           RunConfig config) {
   ETC_ASSIGN_OR_RETURN(const std::vector<std::string> data,
                        DataOf(arguments, config, config.data.train));
   ETC_ASSIGN_OR_RETURN(const TaskSetup setup, SetUp(&config));
@@ -286,7 +286,7 @@ absl::Status CountExamples(const InspectArguments& arguments,
 
 absl::Status Inspect(const InspectArguments& arguments) {
   if (arguments.checkpoint.empty()) {
-    ETC_ASSIGN_OR_RETURN(const FinetuneConfig config,
+    ETC_ASSIGN_OR_RETURN(const RunConfig config,
                          ReadTaskConfig(arguments.config, arguments.overrides));
     return arguments.count ? CountExamples(arguments, config)
                            : InspectRecord(arguments, config);
@@ -322,9 +322,9 @@ void AddInspectCommand(CLI::App* program, Action* action) {
       ->add_option("--compare", arguments->compare,
                    "Other weights: lists what differs")
       ->needs(checkpoint);
-  CLI::Option* config = command->add_option(
-      "--config", arguments->config,
-      "Fine-tuning configuration whose task reads the record");
+  CLI::Option* config =
+      command->add_option("--config", arguments->config,
+                          "Configuration whose task reads the record");
   CLI::Option* record =
       command
           ->add_option("--record", arguments->record,

@@ -53,8 +53,7 @@ void AddLaunchCommand(CLI::App* program, Action* action) {
   CLI::App* command = program->add_subcommand(
       "launch", "Run a command as several processes on this machine");
   command->footer(
-      "COMMAND is finetune, train, pretrain, evaluate or predict, with all its "
-      "options.\n"
+      "COMMAND is train, evaluate or predict, with all its options.\n"
       "Its processes share the work and read no input. `[rank]` stands before "
       "each line\n"
       "they print, but for the JSON of a command with --json, and what "
@@ -69,7 +68,7 @@ void AddLaunchCommand(CLI::App* program, Action* action) {
       "\n"
       "Example:\n"
       "  realetc launch --processes 2 \\\n"
-      "    finetune tasks/wikihop/configs/demo.json \\\n"
+      "    train tasks/wikihop/configs/demo.json \\\n"
       "    --set train.batch_size=8 --set train.micro_batch_size=4");
   if (const auto* formatter =
           dynamic_cast<const CLI::Formatter*>(program->get_formatter().get());

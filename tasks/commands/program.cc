@@ -45,7 +45,7 @@ constexpr char kDescription[] =
 constexpr char kFooter[] =
     "A run from the first step to the official score:\n"
     "  realetc estimate tasks/wikihop/configs/demo.json\n"
-    "  realetc finetune tasks/wikihop/configs/demo.json\n"
+    "  realetc train tasks/wikihop/configs/demo.json\n"
     "  realetc predict runs/demo/seed-1/checkpoints/best \\\n"
     "    --data tasks/wikihop/sample/dev.json --output predictions.json\n"
     "  realetc score wikihop tasks/wikihop/sample/dev.json predictions.json\n"
@@ -200,9 +200,7 @@ int End(int code) {
 
 void AddCommands(const ProgramVersion& version, CLI::App* program,
                  Action* action) {
-  AddPretrainCommand(version, program, action);
   AddTokenizeCommand(program, action);
-  AddFinetuneCommand(version, program, action);
   AddTrainCommand(version, program, action);
   AddTranslateCommand(program, action);
   AddEvaluateCommand(program, action);

@@ -107,7 +107,7 @@ absl::Status CheckReportFile(const ReportArguments& arguments,
       read.push_back(FolderOf(run.directory) + "/summary.json");
       read.push_back(run.directory + "/metrics.jsonl");
       read.push_back(run.directory + "/result.json");
-      read.push_back(run.checkpoint + "/finetune.json");
+      read.push_back(run.checkpoint + "/run_config.json");
       read.push_back(PredictionsOf(run));
     }
   }
@@ -120,7 +120,7 @@ absl::Status CheckReportFile(const ReportArguments& arguments,
 absl::StatusOr<JudgedRecords> JudgeRun(const LoggedRun& run,
                                        const TaskEntry& task,
                                        const std::vector<std::string>& data) {
-  const std::string path = run.checkpoint + "/finetune.json";
+  const std::string path = run.checkpoint + "/run_config.json";
   ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonFile(path));
   ETC_ASSIGN_OR_RETURN(const ScoringConfig scoring,
                        ReadScoringConfig(json, path, task.name));

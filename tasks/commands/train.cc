@@ -1,5 +1,4 @@
-// `realetc train`, `finetune` and `pretrain`: train a model as a configuration
-// says.
+// `realetc train`: trains a model as a configuration says.
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
@@ -18,7 +17,6 @@
 #include "base/json_text.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
-#include "etc/weights/pretraining_parameters.h"
 #include "nlohmann/json.hpp"
 #include "tasks/commands/commands.h"
 #include "tasks/commands/console.h"
@@ -46,7 +44,7 @@ struct TrainArguments {
   ProgramVersion version;
 };
 
-absl::StatusOr<FinetuneConfig> ReadConfig(const TrainArguments& arguments) {
+absl::StatusOr<RunConfig> ReadConfig(const TrainArguments& arguments) {
   std::vector<std::string> overrides = arguments.overrides;
   if (arguments.output.has_value()) {
     if (arguments.output->empty()) {
@@ -83,7 +81,7 @@ void PrintGrid(const GridResult& grid, const std::string& output) {
 }
 
 // A line for each seed, and the other scores of all together.
-void PrintResult(const FinetuneResult& result, const std::string& main_metric) {
+void PrintResult(const TrainResult& result, const std::string& main_metric) {
   for (const RunResult& run : result.runs) {
     std::cout << "seed " << run.seed << ": ";
     if (run.best.empty()) {
@@ -119,24 +117,6 @@ void PrintResult(const FinetuneResult& result, const std::string& main_metric) {
   }
 }
 
-// Checks that the configuration is one for this command.
-enum class Trained { kAny, kFinetuned, kPretrained };
-absl::Status CheckCommand(const FinetuneConfig& config, Trained trained) {
-  const char* const command = config.task == kPretrainingTask   ? "pretrain"
-                              : config.task == kTranslationTask ? "train"
-                                                                : "finetune";
-  const Trained of_task = config.task == kPretrainingTask ? Trained::kPretrained
-                          : config.task == kTranslationTask
-                              ? Trained::kAny
-                              : Trained::kFinetuned;
-  if (trained == Trained::kAny || trained == of_task) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat(config.source, ": task is \"", config.task,
-                   "\", which `realetc ", command, "` trains"));
-}
-
 // True if `path` is a file that a run writes, or in the directory of a seed,
 // which it creates anew: OUTPUT/seed-N, or OUTPUT/SETTING/seed-N of a grid.
 bool IsOfRun(const std::string& path, const std::string& output) {
@@ -161,7 +141,7 @@ bool IsOfRun(const std::string& path, const std::string& output) {
 }
 
 // Checks that no input of a new run is where the run writes its own files.
-absl::Status CheckInputs(const FinetuneConfig& config) {
+absl::Status CheckInputs(const RunConfig& config) {
   std::vector<std::pair<const char*, std::string>> inputs = {
       {"init", config.init},
       {"tokenizer.vocabulary", config.tokenizer.vocabulary}};
@@ -181,10 +161,10 @@ absl::Status CheckInputs(const FinetuneConfig& config) {
   return absl::OkStatus();
 }
 
-absl::Status Train(const TrainArguments& arguments,
-                   const FinetuneConfig& config, const ProcessRun& process) {
+absl::Status Train(const TrainArguments& arguments, const RunConfig& config,
+                   const ProcessRun& process) {
   StreamReporter reporter = process.Reporter();
-  const absl::StatusOr<GridResult> trained = FinetuneGrid(
+  const absl::StatusOr<GridResult> trained = TrainGrid(
       config,
       {.earlier = arguments.earlier,
        .allow_changes = arguments.allow_changes,
@@ -266,8 +246,7 @@ std::string DescribeTrial(const TriedSetting& tried) {
 
 // Prints what a run would do.
 absl::Status TryTraining(const TrainArguments& arguments,
-                         const FinetuneConfig& config,
-                         const ProcessRun& process) {
+                         const RunConfig& config, const ProcessRun& process) {
   StreamReporter reporter = process.Reporter();
   ETC_ASSIGN_OR_RETURN(const std::vector<TriedSetting> tried,
                        TryGrid(config,
@@ -287,9 +266,8 @@ absl::Status TryTraining(const TrainArguments& arguments,
   return absl::OkStatus();
 }
 
-absl::Status RunTraining(const TrainArguments& arguments, Trained trained) {
-  ETC_ASSIGN_OR_RETURN(const FinetuneConfig config, ReadConfig(arguments));
-  ETC_RETURN_IF_ERROR(CheckCommand(config, trained));
+absl::Status RunTraining(const TrainArguments& arguments) {
+  ETC_ASSIGN_OR_RETURN(const RunConfig config, ReadConfig(arguments));
   const bool goes_on = arguments.earlier == EarlierRun::kResume ||
                        (arguments.earlier == EarlierRun::kResumeOrBegin &&
                         IsBegun(config.output));
@@ -302,31 +280,8 @@ absl::Status RunTraining(const TrainArguments& arguments, Trained trained) {
                                        : Train(arguments, config, process));
 }
 
-// The differences of `train`, `finetune` and `pretrain`.
-struct TrainingCommand {
-  const char* name;
-  const char* description;
-  const char* footer;
-  Trained trained;
-};
-
-void AddTrainingCommand(const TrainingCommand& training,
-                        const ProgramVersion& version, CLI::App* program,
-                        Action* action) {
-  auto arguments = std::make_shared<TrainArguments>();
-  arguments->version = version;
-  CLI::App* command =
-      program->add_subcommand(training.name, training.description);
-  command->footer(training.footer);
-  command->add_option("CONFIG", arguments->config, "Configuration in JSON")
-      ->required();
-  command
-      ->add_option("--set", arguments->overrides,
-                   "FIELD=VALUE: change a field of the configuration, as in "
-                   "train.epochs=2; may be repeated")
-      ->allow_extra_args(false);
-  command->add_option("--output", arguments->output,
-                      "Directory for everything that is written");
+// Adds the options that say what becomes of runs that are there already.
+void AddOptionsOfEarlierRuns(TrainArguments* arguments, CLI::App* command) {
   const auto add_fate = [&](const char* flag, EarlierRun earlier,
                             const char* description) {
     return command->add_flag_callback(
@@ -355,72 +310,50 @@ void AddTrainingCommand(const TrainingCommand& training,
                  "try a micro-batch and an evaluation batch, say what a run "
                  "would take; writes nothing")
       ->excludes(resume, resume_or_begin);
-  command->callback([=, trained = training.trained] {
-    if (!arguments->allow_changes.empty() && !Resumes(arguments->earlier)) {
-      throw CLI::RequiresError("--allow-changes",
-                               "--resume or --resume-or-begin");
-    }
-    *action = [=] { return RunTraining(*arguments, trained); };
-  });
 }
 
 }  // namespace
 
-void AddFinetuneCommand(const ProgramVersion& version, CLI::App* program,
-                        Action* action) {
-  AddTrainingCommand(
-      {.name = "finetune",
-       .description = "Train a model as a configuration says",
-       .footer =
-           "Each seed of the configuration is a run of its own in "
-           "OUTPUT/seed-N,\n"
-           "with metrics.jsonl and the checkpoints `last` and `best`; each "
-           "setting of\n"
-           "a grid has them in OUTPUT/SETTING. Ctrl-C saves and stops, as do "
-           "SIGTERM,\n"
-           "SIGHUP, SIGUSR1 and SIGUSR2, with exit code 75.\n"
-           "\n"
-           "Examples:\n"
-           "  realetc finetune tasks/wikihop/configs/demo.json\n"
-           "  realetc finetune tasks/wikihop/configs/base.json \\\n"
-           "    --set residual_attention=mean --set train.learning_rate=3e-5 "
-           "\\\n"
-           "    --output runs/mean",
-       .trained = Trained::kFinetuned},
-      version, program, action);
-}
-
 void AddTrainCommand(const ProgramVersion& version, CLI::App* program,
                      Action* action) {
-  AddTrainingCommand(
-      {.name = "train",
-       .description = "Train a translation model, or that of any other task",
-       .footer = "As `finetune` and `pretrain`, for every \"task\" of a "
-                 "configuration.\n"
-                 "\n"
-                 "Examples:\n"
-                 "  realetc train tasks/translation/configs/demo.json\n"
-                 "  realetc translate runs/translation-demo --input lines.txt",
-       .trained = Trained::kAny},
-      version, program, action);
-}
-
-void AddPretrainCommand(const ProgramVersion& version, CLI::App* program,
-                        Action* action) {
-  AddTrainingCommand(
-      {.name = "pretrain",
-       .description = "Train a masked language model on token stores",
-       .footer =
-           "The configuration is as for `finetune`, with \"task\": "
-           "\"pretrain\" and the\n"
-           "stores of `tokenize` in data.train. A checkpoint is an init for "
-           "every task.\n"
-           "\n"
-           "Examples:\n"
-           "  realetc pretrain tasks/pretrain/configs/demo.json\n"
-           "  realetc evaluate runs/pretrain-demo --residual off",
-       .trained = Trained::kPretrained},
-      version, program, action);
+  auto arguments = std::make_shared<TrainArguments>();
+  arguments->version = version;
+  CLI::App* command = program->add_subcommand(
+      "train",
+      "Train a model as a configuration says: pre-training, fine-tuning, "
+      "translation");
+  command->footer(
+      "Each seed of the configuration is a run of its own in OUTPUT/seed-N,\n"
+      "with metrics.jsonl and the checkpoints `last` and `best`; each setting "
+      "of\n"
+      "a grid has them in OUTPUT/SETTING. A checkpoint is an `init` for every\n"
+      "task. Ctrl-C saves and stops, as do SIGTERM, SIGHUP, SIGUSR1 and "
+      "SIGUSR2,\n"
+      "with exit code 75.\n"
+      "\n"
+      "Examples:\n"
+      "  realetc train tasks/wikihop/configs/demo.json\n"
+      "  realetc train tasks/wikihop/configs/base.json \\\n"
+      "    --set residual_attention=mean --set train.learning_rate=3e-5 \\\n"
+      "    --output runs/mean\n"
+      "  realetc train tasks/pretrain/configs/demo.json");
+  command->add_option("CONFIG", arguments->config, "Configuration in JSON")
+      ->required();
+  command
+      ->add_option("--set", arguments->overrides,
+                   "FIELD=VALUE: change a field of the configuration, as in "
+                   "train.epochs=2; may be repeated")
+      ->allow_extra_args(false);
+  command->add_option("--output", arguments->output,
+                      "Directory for everything that is written");
+  AddOptionsOfEarlierRuns(arguments.get(), command);
+  command->callback([=] {
+    if (!arguments->allow_changes.empty() && !Resumes(arguments->earlier)) {
+      throw CLI::RequiresError("--allow-changes",
+                               "--resume or --resume-or-begin");
+    }
+    *action = [=] { return RunTraining(*arguments); };
+  });
 }
 
 }  // namespace etc

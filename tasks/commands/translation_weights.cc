@@ -152,12 +152,12 @@ std::string DictionaryOf(const VocabularyFile& vocabulary, int64_t rows) {
 
 // The configuration of a checkpoint that no run of ours has written: that of
 // the model, and the defaults of fairseq's search.
-absl::StatusOr<FinetuneConfig> ConfigOfImport(const EncoderDecoderConfig& model,
-                                              const std::string& tokenizer_type,
-                                              const std::string& vocabulary,
-                                              const std::string& source) {
+absl::StatusOr<RunConfig> ConfigOfImport(const EncoderDecoderConfig& model,
+                                         const std::string& tokenizer_type,
+                                         const std::string& vocabulary,
+                                         const std::string& source) {
   const TranslationOptions options;
-  return FinetuneConfigFromJson(
+  return RunConfigFromJson(
       {{"task", kTranslationTask},
        {"model", nlohmann::json::parse(EncoderDecoderConfigToJson(model))},
        {"tokenizer", {{"type", tokenizer_type}, {"vocabulary", vocabulary}}},
@@ -237,7 +237,7 @@ absl::Status WriteImported(const EncoderDecoder& model,
                         {{"format", "pt"}});
   }
   ETC_ASSIGN_OR_RETURN(
-      const FinetuneConfig config,
+      const RunConfig config,
       ConfigOfImport(model->config(), file.type, vocabulary, arguments.source));
   const double smoothing = TranslationOptions().label_smoothing;
   return WriteTranslationModel(config, TranslationModel(model, smoothing),

@@ -456,7 +456,7 @@ constexpr char kImportFooter[] =
     "Says how many parameters come from the source and which do not, with\n"
     "--verbose of each where it comes from, and refuses when anything that\n"
     "matters is missing. BERT stays BERT (all tokens global, absolute\n"
-    "positions) unless --lift makes it ETC, as `finetune` does by itself.\n"
+    "positions) unless --lift makes it ETC, as `train` does by itself.\n"
     "A translation model of fairseq, or ADMIN's, becomes an encoder-decoder\n"
     "that `realetc translate` takes, with the vocabulary beside it.\n"
     "\n"

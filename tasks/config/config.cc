@@ -195,8 +195,7 @@ constexpr char kDictionary[] = "dictionary";
 // A run, one of its seeds or a grid stands for its best checkpoint: its
 // directory and not the link to it, which a run that goes on moves, while each
 // seed reads the weights anew.
-absl::Status FindInitCheckpoint(const std::string& where,
-                                FinetuneConfig* config) {
+absl::Status FindInitCheckpoint(const std::string& where, RunConfig* config) {
   if (config->init.empty()) {
     return absl::OkStatus();
   }
@@ -221,8 +220,7 @@ absl::Status FindInitCheckpoint(const std::string& where,
 // Reads the model of translation: all fields of EncoderDecoderConfig, beside
 // those of the file "path", if it is given. The configuration's
 // residual_attention is that of each path of which the model says nothing.
-absl::Status ReadEncoderDecoder(JsonObjectReader* reader,
-                                FinetuneConfig* config) {
+absl::Status ReadEncoderDecoder(JsonObjectReader* reader, RunConfig* config) {
   const Json* model = reader->Raw("model", /*required=*/true);
   ETC_RETURN_IF_ERROR(reader->Finish(JsonObjectReader::UnknownFields::kIgnore));
   Json fields = *model;
@@ -258,8 +256,7 @@ absl::Status ReadEncoderDecoder(JsonObjectReader* reader,
   return absl::OkStatus();
 }
 
-absl::Status ReadModelAndResidual(JsonObjectReader* reader,
-                                  FinetuneConfig* config) {
+absl::Status ReadModelAndResidual(JsonObjectReader* reader, RunConfig* config) {
   if (config->task == kTranslationTask) {
     return ReadEncoderDecoder(reader, config);
   }
@@ -281,7 +278,7 @@ absl::Status ReadModelAndResidual(JsonObjectReader* reader,
 
 // Checks that the vocabulary splits text into pieces.
 absl::Status CheckIsTokenizer(const JsonObjectReader& reader,
-                              const FinetuneConfig& config) {
+                              const RunConfig& config) {
   return config.tokenizer.type != kDictionary
              ? absl::OkStatus()
              : absl::InvalidArgumentError(absl::StrCat(
@@ -295,8 +292,8 @@ absl::Status CheckIsTokenizer(const JsonObjectReader& reader,
 // configuration, which names no vocabulary. If there is none, loading it asks
 // for a vocabulary. `advice` is how the type becomes that of `init`.
 absl::Status CheckSameType(const JsonObjectReader& reader,
-                           const FinetuneConfig& config,
-                           const TokenizerFiles& found, const char* advice) {
+                           const RunConfig& config, const TokenizerFiles& found,
+                           const char* advice) {
   return found.type.empty() || found.type == config.tokenizer.type
              ? absl::OkStatus()
              : absl::InvalidArgumentError(absl::StrCat(
@@ -311,7 +308,7 @@ absl::Status CheckSameType(const JsonObjectReader& reader,
 // The vocabulary of translation, which has no options; if none is named, that
 // of the same type beside the weights to start from.
 absl::Status ReadTranslationTokenizer(JsonObjectReader* reader,
-                                      FinetuneConfig* config) {
+                                      RunConfig* config) {
   TokenizerConfig& tokenizer = config->tokenizer;
   ETC_RETURN_IF_ERROR(ReadObject(reader, &tokenizer));
   std::error_code ignored;
@@ -329,8 +326,7 @@ absl::Status ReadTranslationTokenizer(JsonObjectReader* reader,
 
 // The fields of the configuration, and for the rest those of the tokenizer
 // beside the weights to start from.
-absl::Status ReadTokenizerConfig(JsonObjectReader* reader,
-                                 FinetuneConfig* config) {
+absl::Status ReadTokenizerConfig(JsonObjectReader* reader, RunConfig* config) {
   TokenizerConfig& tokenizer = config->tokenizer;
   const Json* object = reader->Raw("tokenizer", /*required=*/false);
   const auto gives = [object](const char* field) {
@@ -392,22 +388,23 @@ absl::Status ReadTokenizerConfig(JsonObjectReader* reader,
 
 }  // namespace
 
-bool VocabularySetsRows(const FinetuneConfig& config) {
+bool VocabularySetsRows(const RunConfig& config) {
   const auto model = config.json.find("model");
   return config.init.empty() && model != config.json.end() &&
          model->is_object() && !model->contains("vocab_size") &&
          GuessesVocabularies(model->value("preset", ""));
 }
 
-std::string ModelToJson(const FinetuneConfig& config) {
+std::string ModelToJson(const RunConfig& config) {
   return config.encoder_decoder.has_value()
              ? EncoderDecoderConfigToJson(*config.encoder_decoder)
              : EtcConfigToJson(config.model);
 }
 
-absl::StatusOr<FinetuneConfig> FinetuneConfigFromJson(
-    Json json, const std::string& source, const TaskNameCheck& check_task) {
-  FinetuneConfig config;
+absl::StatusOr<RunConfig> RunConfigFromJson(Json json,
+                                            const std::string& source,
+                                            const TaskNameCheck& check_task) {
+  RunConfig config;
   config.source = source;
   config.json = std::move(json);
   JsonObjectReader reader(config.json, source);
@@ -447,7 +444,7 @@ absl::StatusOr<FinetuneConfig> FinetuneConfigFromJson(
   return config;
 }
 
-absl::Status RefuseFields(const FinetuneConfig& config, const std::string& name,
+absl::Status RefuseFields(const RunConfig& config, const std::string& name,
                           const std::vector<std::string>& fields,
                           const std::string& reason) {
   const Json object = config.json.value(name, Json::object());
@@ -463,7 +460,7 @@ absl::Status RefuseFields(const FinetuneConfig& config, const std::string& name,
 absl::StatusOr<ScoringConfig> ReadScoringConfig(const Json& json,
                                                 const std::string& source,
                                                 const std::string& task) {
-  FinetuneConfig config = {.task = task};
+  RunConfig config = {.task = task};
   JsonObjectReader reader(json, source);
   ReadFields(&reader, &config);
   if (config.task != task) {
@@ -492,14 +489,14 @@ RecordLimits RecordLimitsOf(const DataConfig& data) {
           .max_record_field = "data.max_record_megabytes"};
 }
 
-absl::StatusOr<FinetuneConfig> ReadFinetuneConfig(
+absl::StatusOr<RunConfig> ReadRunConfig(
     const std::string& path, const std::vector<std::string>& overrides,
     const TaskNameCheck& check_task, const FieldTypes& types) {
   ETC_ASSIGN_OR_RETURN(Json json, ReadJsonFile(path));
   for (const std::string& override_text : overrides) {
     ETC_RETURN_IF_ERROR(ApplyOverride(override_text, &json, types));
   }
-  return FinetuneConfigFromJson(
+  return RunConfigFromJson(
       std::move(json),
       overrides.empty() ? path : absl::StrCat(path, " with --set"), check_task);
 }

@@ -18,7 +18,7 @@
 
 namespace etc {
 
-// The objects within a fine-tuning configuration. The tables of
+// The objects within the configuration of a run. The tables of
 // tasks/config/config_fields.h say which values each field may have and whether
 // it may change at --resume; they have the fields in the same order.
 
@@ -205,12 +205,12 @@ struct TrainConfig {
   bool operator==(const TrainConfig&) const = default;
 };
 
-// The configuration of fine-tuning: the contents of its JSON file. Each struct
+// The configuration of a run: the contents of its JSON file. Each struct
 // is the object of the same name in it, and each field has the name that it has
 // there. A new field is one line in the struct, one in its table
 // (tasks/config/config_fields.h) and a row in doc/configuration.md.
 
-struct FinetuneConfig {
+struct RunConfig {
   // "wikihop", ...: see the registry.
   std::string task;
   // {"preset": "base"} or {"path": "etc_config.json"}, and any fields of
@@ -267,19 +267,19 @@ using FieldTypes = std::map<std::string, std::string>;
 // task's name an unknown field.
 //   kInvalidArgument  a field that does not exist (with the nearest one that
 //                     does), a wrong type, a value out of range
-absl::StatusOr<FinetuneConfig> ReadFinetuneConfig(
+absl::StatusOr<RunConfig> ReadRunConfig(
     const std::string& path, const std::vector<std::string>& overrides,
     const TaskNameCheck& check_task = nullptr, const FieldTypes& types = {});
 
 // The same from JSON; `source` starts each message.
-absl::StatusOr<FinetuneConfig> FinetuneConfigFromJson(
+absl::StatusOr<RunConfig> RunConfigFromJson(
     nlohmann::json json, const std::string& source,
     const TaskNameCheck& check_task = nullptr);
 
 // Refuses fields of the object `name` of a configuration ("data") that decide
 // nothing; `reason` says where ("for translation").
 //   kInvalidArgument  the object has one of them
-absl::Status RefuseFields(const FinetuneConfig& config, const std::string& name,
+absl::Status RefuseFields(const RunConfig& config, const std::string& name,
                           const std::vector<std::string>& fields,
                           const std::string& reason);
 
@@ -288,7 +288,7 @@ RecordLimits RecordLimitsOf(const DataConfig& data);
 
 // The parts of a configuration that decide how predictions are scored.
 struct ScoringConfig {
-  // As of FinetuneConfig.
+  // As of RunConfig.
   nlohmann::json task_options = nlohmann::json::object();
   DataConfig data;
 };
@@ -306,7 +306,7 @@ absl::StatusOr<ScoringConfig> ReadScoringConfig(const nlohmann::json& json,
 // Returns true if model.vocab_size is a guess of the preset that neither the
 // configuration nor `init` overrides: the vocabulary then has so many pieces as
 // the model should have rows.
-bool VocabularySetsRows(const FinetuneConfig& config);
+bool VocabularySetsRows(const RunConfig& config);
 
 // The name of the task whose model is an encoder-decoder.
 inline constexpr char kTranslationTask[] = "translation";
@@ -314,10 +314,10 @@ inline constexpr char kTranslationTask[] = "translation";
 inline constexpr char kEncoderDecoderFile[] = "encoder_decoder.json";
 
 // The fields of the model that the configuration has, as a JSON object.
-std::string ModelToJson(const FinetuneConfig& config);
+std::string ModelToJson(const RunConfig& config);
 
 // The encoder that the object "model" of a configuration describes (see
-// FinetuneConfig::model). `init` are the weights to start from, or empty;
+// RunConfig::model). `init` are the weights to start from, or empty;
 // `where` starts each message. Warnings for the user are appended to
 // `*warnings`.
 //   kInvalidArgument  unknown fields, wrong types, errors of CheckEtcConfig

@@ -174,17 +174,17 @@ constexpr bool HasAllFields() {
       ConfigTable<Config>::kFields);
 }
 
-// The tables of all structs of a configuration, but for FinetuneConfig::model
+// The tables of all structs of a configuration, but for RunConfig::model
 // (etc/config.cc) and task_options, which a task reads.
 
 // The fields of the file outside its objects.
 template <>
-struct ConfigTable<FinetuneConfig> {
+struct ConfigTable<RunConfig> {
   static constexpr char kObject[] = "";
   static constexpr absl::string_view kModes[] = {"off", "sum", "mean", "decay",
                                                  "gate"};
   static constexpr auto kFields = std::make_tuple(
-      Field("task", &FinetuneConfig::task,
+      Field("task", &RunConfig::task,
             "`\"wikihop\"`, `\"hotpotqa\"`, `\"openkp\"`, `\"nq\"`, "
             "`\"classify\"` (labels or numbers for your own documents, CSV, "
             "TSV or JSON, [tasks/classify](../tasks/classify/README.md)), "
@@ -196,7 +196,7 @@ struct ConfigTable<FinetuneConfig> {
             "(../tasks/translation/README.md)) or `\"pretrain\"` "
             "([tasks/pretrain](../tasks/pretrain/README.md)); the object of "
             "this name holds the task's own options"),
-      Field("init", &FinetuneConfig::init,
+      Field("init", &RunConfig::init,
             "weights to start from ([of any origin](weights.md)), of a run "
             "the best checkpoint that it has at the start (`train.keep_best` "
             "keeps it while that run goes on); their model is used where "
@@ -204,12 +204,12 @@ struct ConfigTable<FinetuneConfig> {
             "`model.has_long_tokens` is false; that of `translation` has to "
             "say it",
             {.names_files = true}),
-      Field("residual_attention", &FinetuneConfig::residual_attention,
+      Field("residual_attention", &RunConfig::residual_attention,
             "`\"off\"`, `\"sum\"`, `\"mean\"`, `\"decay\"` or `\"gate\"`; if "
             "absent, that of the model, which also has `model.residual_decay` "
             "and `model.residual_gate_init`",
             {.one_of = kModes}),
-      Field("output", &FinetuneConfig::output, "directory of the run",
+      Field("output", &RunConfig::output, "directory of the run",
             {.is_path = true,
              .may_change = "a run's directory may be moved",
              .is_local = true}));
@@ -561,8 +561,8 @@ struct ConfigTable<TrainConfig> {
 };
 
 // Calls visit("train.steps", field, value) for each field of all of them.
-template <typename Finetune, typename Visitor>
-void ForEachConfigField(Finetune& config, Visitor visit) {
+template <typename Config, typename Visitor>
+void ForEachConfigField(Config& config, Visitor visit) {
   const auto all = [&](auto&... objects) {
     const auto each = [&](auto& object) {
       using Table = ConfigTable<std::remove_cvref_t<decltype(object)>>;

@@ -236,7 +236,7 @@ FieldDescription DescribeByRule(const std::string& name,
 
 std::vector<FieldDescription> ConfigFields() {
   std::vector<FieldDescription> fields;
-  const FinetuneConfig defaults;
+  const RunConfig defaults;
   ForEachConfigField(defaults, [&](const std::string& name, const auto& field,
                                    const auto& value) {
     fields.push_back(DescribeField(name, field.meaning, field.rule, value));

@@ -178,7 +178,7 @@ absl::StatusOr<std::string> NameOf(const Json& values,
   return name;
 }
 
-absl::StatusOr<std::vector<Json>> Combinations(const FinetuneConfig& config) {
+absl::StatusOr<std::vector<Json>> Combinations(const RunConfig& config) {
   std::vector<Json> combinations = {Json::object()};
   for (const auto& [field, values] : config.grid.items()) {
     if (combinations.size() * values.size() > kMostSettings) {
@@ -237,7 +237,7 @@ absl::StatusOr<Json> ReadGrid(const Json& json, const std::string& where) {
 }
 
 absl::StatusOr<std::vector<GridSetting>> ExpandGrid(
-    const FinetuneConfig& config, const TaskNameCheck& check_task) {
+    const RunConfig& config, const TaskNameCheck& check_task) {
   std::vector<GridSetting> settings;
   if (config.grid.empty()) {
     settings.push_back({.config = config});
@@ -260,8 +260,7 @@ absl::StatusOr<std::vector<GridSetting>> ExpandGrid(
       json["output"] = absl::StrCat(config.output, "/", setting.name);
     }
     ETC_ASSIGN_OR_RETURN(
-        setting.config,
-        FinetuneConfigFromJson(std::move(json), source, check_task));
+        setting.config, RunConfigFromJson(std::move(json), source, check_task));
     settings.push_back(std::move(setting));
   }
   return settings;

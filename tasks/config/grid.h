@@ -35,18 +35,18 @@ struct GridSetting {
   std::string name;
   nlohmann::json values = nlohmann::json::object();  // by field
   // Configuration with these values, and with that directory as its output.
-  FinetuneConfig config;
+  RunConfig config;
 };
 
 // The settings of the grid of `config`, in order; without a grid, `config`
-// alone. `check_task` as of FinetuneConfigFromJson.
+// alone. `check_task` as of RunConfigFromJson.
 //   kInvalidArgument  a field that does not exist, a value that it may not
 //                     have; more than 10 000 settings, or a name longer than
 //                     that of a file may be
 absl::StatusOr<std::vector<GridSetting>> ExpandGrid(
-    const FinetuneConfig& config, const TaskNameCheck& check_task = nullptr);
+    const RunConfig& config, const TaskNameCheck& check_task = nullptr);
 
-// Applies one "train.learning_rate=3e-5" (see ReadFinetuneConfig) to `json`.
+// Applies one "train.learning_rate=3e-5" (see ReadRunConfig) to `json`.
 // Unknown fields are found when the result is read, or here where `types` name
 // fields and it is to be null. A field of the grid has the dots of its name:
 // "grid.train.epochs=[2, 3]".

@@ -213,7 +213,7 @@ absl::Status ReadSharded(const std::vector<RunFile*>& files,
 
 }  // namespace
 
-absl::StatusOr<RunFiles> FindRunFiles(const FinetuneConfig& config,
+absl::StatusOr<RunFiles> FindRunFiles(const RunConfig& config,
                                       const FilesListener& listener,
                                       const DataGroup& group) {
   RunFiles files;

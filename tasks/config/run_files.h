@@ -41,7 +41,7 @@ using RunFiles = std::map<std::string, std::vector<RunFile>>;
 //   kNotFound         there is no such file; the message names the field
 //   kUnavailable      another process has ended
 // and the error of the listener, on any rank: all ranks return the same one.
-absl::StatusOr<RunFiles> FindRunFiles(const FinetuneConfig& config,
+absl::StatusOr<RunFiles> FindRunFiles(const RunConfig& config,
                                       const FilesListener& listener,
                                       const DataGroup& group = {});
 

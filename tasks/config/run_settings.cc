@@ -122,7 +122,7 @@ bool Allows(const std::string& name, const std::string& field) {
 
 }  // namespace
 
-Json RunSettings(const FinetuneConfig& config, const RunInputs& inputs) {
+Json RunSettings(const RunConfig& config, const RunInputs& inputs) {
   // A new member of the struct does not compile here until it is added, here
   // and, if a run depends on it, to the settings. Members without a table are
   // handled below; the rest (grid, source, json, warnings) has no effect on a
@@ -158,7 +158,7 @@ Json RunSettings(const FinetuneConfig& config, const RunInputs& inputs) {
   return settings;
 }
 
-Json SettingsWithFilesOf(const FinetuneConfig& config, int64_t seed,
+Json SettingsWithFilesOf(const RunConfig& config, int64_t seed,
                          const Json& then) {
   const RunFiles none;
   Json now = RunSettings(config, {.seed = seed, .files = none});
@@ -283,7 +283,7 @@ Json WithoutPaths(Json settings) {
   return settings;
 }
 
-RunOutput OutputOf(const FinetuneConfig& config) {
+RunOutput OutputOf(const RunConfig& config) {
   return {.directory = config.output,
           .task = config.task,
           .task_options = config.task_options,
@@ -293,7 +293,7 @@ RunOutput OutputOf(const FinetuneConfig& config) {
           }};
 }
 
-std::vector<std::string> ExampleSettings(const FinetuneConfig& config) {
+std::vector<std::string> ExampleSettings(const RunConfig& config) {
   return {"data",
           "tokenizer",
           "task",
@@ -318,7 +318,7 @@ bool ChangesModel(const std::string& field) {
           !absl::c_linear_search(kTrainingModelFields, of_model));
 }
 
-absl::Status CheckFieldNames(const FinetuneConfig& config,
+absl::Status CheckFieldNames(const RunConfig& config,
                              const std::vector<std::string>& names) {
   std::set<std::string> known = {"model", config.task, "train.seed"};
   ForEachConfigField(config,

@@ -29,13 +29,12 @@ struct RunInputs {
 // All settings that the course of a run depends on: every field of the
 // configuration's tables (tasks/config/config_fields.h) except those that may
 // change (FieldRule::may_change), the model and the options of the task.
-nlohmann::json RunSettings(const FinetuneConfig& config,
-                           const RunInputs& inputs);
+nlohmann::json RunSettings(const RunConfig& config, const RunInputs& inputs);
 
 // The same before the data are read, to be compared with `then`: what follows
 // from the contents of files, and the options of the task, which may be
 // completed from the data, are taken from there.
-nlohmann::json SettingsWithFilesOf(const FinetuneConfig& config, int64_t seed,
+nlohmann::json SettingsWithFilesOf(const RunConfig& config, int64_t seed,
                                    const nlohmann::json& then);
 
 // A setting that is not what it was.
@@ -67,11 +66,11 @@ absl::StatusOr<std::vector<SettingChange>> CheckSameSettings(
 nlohmann::json WithoutPaths(nlohmann::json settings);
 
 // The output directory of the runs of a configuration.
-RunOutput OutputOf(const FinetuneConfig& config);
+RunOutput OutputOf(const RunConfig& config);
 
 // The settings, by field or object, on which the training examples and their
 // batches depend.
-std::vector<std::string> ExampleSettings(const FinetuneConfig& config);
+std::vector<std::string> ExampleSettings(const RunConfig& config);
 
 // Returns true if a change of the setting `field` invalidates the place in the
 // training data where a run stopped: it is one of `example_settings` or in one
@@ -95,7 +94,7 @@ bool ChangesModel(const std::string& field);
 // it. Of the object of the task, which the data may complete, any name is
 // taken.
 //   kInvalidArgument  with the nearest name that is
-absl::Status CheckFieldNames(const FinetuneConfig& config,
+absl::Status CheckFieldNames(const RunConfig& config,
                              const std::vector<std::string>& names);
 
 }  // namespace etc

@@ -39,11 +39,11 @@ absl::Status CheckOptions(const LaunchOptions& options) {
   if (options.command.empty()) {
     return InvalidArgument(
         "launch needs a command to run, as in realetc launch --processes 2 "
-        "finetune CONFIG");
+        "train CONFIG");
   }
   if (options.command.front() == "launch") {
     return InvalidArgument(
-        "launch should be given the command of a run, as finetune, but is "
+        "launch should be given the command of a run, as train, but is "
         "given launch");
   }
   return absl::OkStatus();

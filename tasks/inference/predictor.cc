@@ -23,7 +23,7 @@ namespace etc {
 
 struct Predictor::Model {
   std::string checkpoint;
-  FinetuneConfig config;
+  RunConfig config;
   TaskSetup setup;
   const RecordTask* task = nullptr;  // of setup
   std::unique_ptr<BatchWorker> worker;
@@ -71,8 +71,7 @@ void Report(const PredictorOptions& options, const std::string& message) {
   }
 }
 
-absl::Status CheckTask(const std::string& directory,
-                       const FinetuneConfig& config,
+absl::Status CheckTask(const std::string& directory, const RunConfig& config,
                        const std::string& expected) {
   return expected.empty() || expected == config.task
              ? absl::OkStatus()

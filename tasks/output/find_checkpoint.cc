@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 
 bool IsCheckpoint(const fs::path& directory) {
   std::error_code ignored;
-  return fs::exists(directory / "finetune.json", ignored);
+  return fs::exists(directory / "run_config.json", ignored);
 }
 
 // The path of a checkpoint in a store: by the link, where it leads there.
@@ -197,7 +197,7 @@ absl::StatusOr<FoundCheckpoint> CheckpointOfRun(const std::string& path) {
   ETC_ASSIGN_OR_RETURN(const bool is_there, PathExists(path));
   return absl::NotFoundError(absl::StrCat(
       path, is_there ? "" : " does not exist: it",
-      " should be a checkpoint of a fine-tuned model (with finetune.json), the "
+      " should be a checkpoint of a trained model (with run_config.json), the "
       "output directory of a run (with seed-1 or others) or of a grid (with "
       "grid.json), or the directory of a seed (with checkpoints)"));
 }

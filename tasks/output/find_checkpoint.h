@@ -17,7 +17,7 @@ struct FoundCheckpoint {
 
 // The checkpoint that `path` names, which is one of
 //
-//   a checkpoint directory  itself (it has finetune.json)
+//   a checkpoint directory  itself (it has run_config.json)
 //   .../checkpoints/best    the same without links (CheckpointSurvey); last too
 //   a seed's directory      its best checkpoint, or its last if it was never
 //                           evaluated

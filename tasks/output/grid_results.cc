@@ -398,7 +398,7 @@ absl::StatusOr<int64_t> WriteGridFile(const RunOutput& output,
     const bool is_withdrawn = earlier_scores == EarlierScores::kWithdrawn &&
                               now != nullptr && !is_new;
     if (is_withdrawn || !diverged.empty()) {
-      stored.setting.result = FinetuneResult();
+      stored.setting.result = TrainResult();
       stored.setting.diverged = diverged;
     }
     // An earlier divergence ends no setting that this start has to retry.

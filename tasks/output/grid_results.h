@@ -20,7 +20,7 @@ namespace etc {
 struct SettingResult {
   std::string name;
   nlohmann::json values;  // by field
-  FinetuneResult result;  // without runs: not begun
+  TrainResult result;     // without runs: not begun
   // The reason why it has no result, if a loss became infinite or not a number;
   // else empty.
   std::string diverged;

@@ -80,8 +80,8 @@ struct RunResult {
   ProgramVersion program = {};
 };
 
-// The runs of all seeds of a configuration (tasks/train/finetune.h).
-struct FinetuneResult {
+// The runs of all seeds of a configuration (tasks/train/train_runs.h).
+struct TrainResult {
   // False: stopped, and can be resumed.
   bool finished = false;
   // One for each seed that was begun.

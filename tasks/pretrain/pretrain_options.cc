@@ -12,7 +12,7 @@ static_assert(HasAllFields<PretrainOptions>());
 
 // Refuses fields of the task's object that decide nothing with its objective or
 // input: that is a mistake, not a detail.
-absl::Status RefuseUnusedFields(const FinetuneConfig& config,
+absl::Status RefuseUnusedFields(const RunConfig& config,
                                 const std::string& objective) {
   constexpr char kObject[] = "pretrain";
   const std::string with = absl::StrCat("with objective ", objective);
@@ -37,7 +37,7 @@ absl::Status RefuseUnusedFields(const FinetuneConfig& config,
 }
 
 // Refuses fields of other objects of the configuration that decide nothing.
-absl::Status CheckOtherObjects(const FinetuneConfig& config) {
+absl::Status CheckOtherObjects(const RunConfig& config) {
   if (config.tokenizer.split_punctuation &&
       config.tokenizer.type != "sentencepiece") {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -68,8 +68,7 @@ void SetDefaultsOf(const std::string& objective, PretrainOptions* options) {
 
 }  // namespace
 
-absl::StatusOr<PretrainOptions> ReadPretrainOptions(
-    const FinetuneConfig& config) {
+absl::StatusOr<PretrainOptions> ReadPretrainOptions(const RunConfig& config) {
   PretrainOptions options;
   JsonObjectReader reader(config.task_options,
                           absl::StrCat(config.source, ": pretrain"));

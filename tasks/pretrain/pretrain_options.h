@@ -149,7 +149,7 @@ struct ConfigTable<PretrainOptions> {
 
 // Returns true if the model reads BERT's inputs: all tokens are global, at most
 // data.max_global_length, and none is long.
-inline bool ReadsPairs(const FinetuneConfig& config) {
+inline bool ReadsPairs(const RunConfig& config) {
   return !config.model.has_long_tokens;
 }
 
@@ -160,8 +160,7 @@ inline bool ReadsPairs(const FinetuneConfig& config) {
 //                     objective that is not for the model, a field that decides
 //                     nothing for the objective, the model or the tokenizer; no
 //                     train.steps
-absl::StatusOr<PretrainOptions> ReadPretrainOptions(
-    const FinetuneConfig& config);
+absl::StatusOr<PretrainOptions> ReadPretrainOptions(const RunConfig& config);
 
 }  // namespace etc
 

@@ -75,8 +75,8 @@ const TokenStore& FirstStoreWith(const CorpusPartOptions& part,
 
 // Checks that the model has the rows that examples need, and the vocabulary the
 // pieces.
-absl::Status CheckModel(const FinetuneConfig& config,
-                        const PretrainOptions& options, int64_t pieces) {
+absl::Status CheckModel(const RunConfig& config, const PretrainOptions& options,
+                        int64_t pieces) {
   const bool pairs = ReadsPairs(config);
   const TableSizes needed = {.tokens = pairs ? 0 : options.cpc_global_id + 1,
                              .token_names = "the global tokens 1 and 2",
@@ -111,16 +111,15 @@ constexpr char kUnmarkedWords[] =
 
 }  // namespace
 
-PretrainTask::PretrainTask(const FinetuneConfig& config,
-                           PretrainOptions options, CorpusTokenizer tokenizer,
-                           SpecialTokens special)
+PretrainTask::PretrainTask(const RunConfig& config, PretrainOptions options,
+                           CorpusTokenizer tokenizer, SpecialTokens special)
     : config_(config),
       options_(std::move(options)),
       tokenizer_(std::move(tokenizer)),
       special_(special) {}
 
 absl::StatusOr<std::unique_ptr<Task>> PretrainTask::Make(
-    const FinetuneConfig& config, std::shared_ptr<const Tokenizer> tokenizer) {
+    const RunConfig& config, std::shared_ptr<const Tokenizer> tokenizer) {
   ETC_ASSIGN_OR_RETURN(PretrainOptions options, ReadPretrainOptions(config));
   const absl::StatusOr<SpecialTokens> special =
       ReadsPairs(config) ? FindPairTokens(*tokenizer, options.mask_piece)
@@ -343,7 +342,7 @@ TaskEntry PretrainEntry() {
           .fields = DescribeTable<PretrainOptions>(kPretrainingTask),
           .make = PretrainTask::Make,
           .serves_bert = true,
-          .make_head = [](const FinetuneConfig& config)
+          .make_head = [](const RunConfig& config)
               -> absl::StatusOr<std::shared_ptr<TaskHead>> {
             ETC_ASSIGN_OR_RETURN(const PretrainOptions options,
                                  ReadPretrainOptions(config));

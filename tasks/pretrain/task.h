@@ -26,7 +26,7 @@ class PretrainTask final : public EncoderTask {
   //   kInvalidArgument  ReadPretrainOptions; a vocabulary without the pieces
   //                     that are needed; a model without the ids
   static absl::StatusOr<std::unique_ptr<Task>> Make(
-      const FinetuneConfig& config, std::shared_ptr<const Tokenizer> tokenizer);
+      const RunConfig& config, std::shared_ptr<const Tokenizer> tokenizer);
 
   // Stores of which no document is left are left out where another has some.
   //   kFailedPrecondition  a store has another vocabulary, or no document is
@@ -50,7 +50,7 @@ class PretrainTask final : public EncoderTask {
   std::string Describe(const Example& example) const override;
 
  private:
-  PretrainTask(const FinetuneConfig& config, PretrainOptions options,
+  PretrainTask(const RunConfig& config, PretrainOptions options,
                CorpusTokenizer tokenizer, SpecialTokens special);
 
   // A store's examples, and a line about them.
@@ -71,7 +71,7 @@ class PretrainTask final : public EncoderTask {
   absl::StatusOr<Opened> OpenPacked(std::shared_ptr<const TokenStore> store,
                                     const CorpusPartOptions& part) const;
 
-  const FinetuneConfig config_;
+  const RunConfig config_;
   const PretrainOptions options_;
   const CorpusTokenizer tokenizer_;
   const SpecialTokens special_;

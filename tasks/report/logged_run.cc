@@ -277,7 +277,7 @@ absl::Status AddPath(std::string path, std::vector<RunGroup>* groups) {
     return absl::NotFoundError(absl::StrCat(
         path,
         " is the directory of no run: it should have seed-1/metrics.jsonl, or "
-        "settings of a grid with that, as finetune and pretrain write"));
+        "settings of a grid with that, as train writes"));
   }
   return has_updates
              ? absl::OkStatus()

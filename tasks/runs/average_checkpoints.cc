@@ -158,7 +158,7 @@ std::vector<Kept> WholeCheckpoints(const fs::path& store) {
 
 // `train.keep_last` of the run as it wrote the checkpoint.
 absl::StatusOr<int64_t> KeepLastOf(const std::string& checkpoint) {
-  const std::string path = checkpoint + "/finetune.json";
+  const std::string path = checkpoint + "/run_config.json";
   ETC_ASSIGN_OR_RETURN(const Json json, ReadJsonFile(path));
   int64_t keep_last = TrainConfig().keep_last;
   JsonObjectReader run(json, path);

@@ -38,7 +38,7 @@ struct CheckpointsToAverage {
 // number of updates the later counts.
 //   kNotFound            there are no checkpoints at the path
 //   kInvalidArgument     there are too few, or `last` is below 1; the
-//                        path is that of one checkpoint; a finetune.json is
+//                        path is that of one checkpoint; a run_config.json is
 //                        none
 //   kFailedPrecondition  the path is that of a run with several seeds; the
 //                        message lists them

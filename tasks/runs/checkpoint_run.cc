@@ -57,7 +57,7 @@ absl::StatusOr<NamedTensors> GatesFor(const EtcConfig& trained,
 // paths, and warns if it is none that computes what the model was trained with.
 absl::Status SetResidual(const std::string& directory,
                          const CheckpointRunOptions& options,
-                         FinetuneConfig* config) {
+                         RunConfig* config) {
   if (config->encoder_decoder.has_value()) {
     EncoderDecoderConfig& paths = *config->encoder_decoder;
     const std::string before = ResidualText(paths);
@@ -89,7 +89,7 @@ absl::Status SetResidual(const std::string& directory,
 // Applies `overrides`, of fields that say how files are read, examples cut or
 // answers decoded.
 absl::Status SetOptions(const std::vector<std::string>& overrides,
-                        FinetuneConfig* config) {
+                        RunConfig* config) {
   if (overrides.empty()) {
     return absl::OkStatus();
   }
@@ -129,9 +129,9 @@ absl::Status SetOptions(const std::vector<std::string>& overrides,
 
 }  // namespace
 
-absl::StatusOr<FinetuneConfig> ConfigOfRun(
-    const std::string& directory, const CheckpointRunOptions& options) {
-  ETC_ASSIGN_OR_RETURN(FinetuneConfig config, ReadTaskModelConfig(directory));
+absl::StatusOr<RunConfig> ConfigOfRun(const std::string& directory,
+                                      const CheckpointRunOptions& options) {
+  ETC_ASSIGN_OR_RETURN(RunConfig config, ReadTaskModelConfig(directory));
   if (options.predicts && config.task == kTranslationTask) {
     return absl::InvalidArgumentError(absl::StrCat(
         directory, " is of translation: `realetc translate` runs it"));
@@ -160,7 +160,7 @@ absl::StatusOr<FinetuneConfig> ConfigOfRun(
 }
 
 absl::Status CheckIsEncoder(const std::string& directory,
-                            const FinetuneConfig& config,
+                            const RunConfig& config,
                             absl::string_view command) {
   return config.encoder_decoder.has_value()
              ? absl::InvalidArgumentError(
@@ -173,8 +173,8 @@ namespace {
 
 // Loads the model of any task, with a message about memory that runs out.
 absl::StatusOr<std::unique_ptr<TrainableModel>> LoadAnyModel(
-    const std::string& directory, const FinetuneConfig& config,
-    const Task& task, const torch::Device& device) {
+    const std::string& directory, const RunConfig& config, const Task& task,
+    const torch::Device& device) {
   if (const ModelTask* const model_task = AsModelTask(task)) {
     return NamingOutOfMemory(
         [&] { return absl::StrCat("loading ", directory); },
@@ -188,7 +188,7 @@ absl::StatusOr<std::unique_ptr<TrainableModel>> LoadAnyModel(
 }  // namespace
 
 absl::StatusOr<TaskModel> LoadModelOfRun(const std::string& directory,
-                                         const FinetuneConfig& config,
+                                         const RunConfig& config,
                                          const Task& task,
                                          const torch::Device& device) {
   ETC_ASSIGN_OR_RETURN(

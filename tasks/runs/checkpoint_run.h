@@ -27,7 +27,7 @@ struct CheckpointRunFiles {
 
 // A checkpoint's model to be run over a data set.
 struct CheckpointRunOptions {
-  // Directory that fine-tuning wrote: of a checkpoint, or of a grid, run or
+  // Directory that training wrote: of a checkpoint, or of a grid, run or
   // seed, whose best one is taken (FindCheckpoint).
   std::string checkpoint;
   // Official files; empty: the dev files of the checkpoint's configuration. Of
@@ -70,7 +70,7 @@ struct CheckpointRun {
   // The checkpoint that was taken, without links: those of a run that is still
   // training move on.
   std::string directory;
-  FinetuneConfig config;
+  RunConfig config;
   // The source of the predictions; must outlive them.
   TaskSetup setup;
   Evaluation evaluation;
@@ -80,20 +80,19 @@ struct CheckpointRun {
 //   kInvalidArgument  it is of pre-training, and `options.predicts`; one of
 //                     `options.overrides` sets another field. Lengths that the
 //                     model's positions do not reach are refused by SetUpTask
-absl::StatusOr<FinetuneConfig> ConfigOfRun(const std::string& directory,
-                                           const CheckpointRunOptions& options);
+absl::StatusOr<RunConfig> ConfigOfRun(const std::string& directory,
+                                      const CheckpointRunOptions& options);
 
 // Checks that `config`, that of the run in `directory`, has an encoder alone,
 // for a `command` that looks at no other model.
 //   kInvalidArgument  it is an encoder-decoder
 absl::Status CheckIsEncoder(const std::string& directory,
-                            const FinetuneConfig& config,
-                            absl::string_view command);
+                            const RunConfig& config, absl::string_view command);
 
 // LoadTaskModel, with a message about memory that runs out.
 //   kInvalidArgument  EncoderTaskOf
 absl::StatusOr<TaskModel> LoadModelOfRun(const std::string& directory,
-                                         const FinetuneConfig& config,
+                                         const RunConfig& config,
                                          const Task& task,
                                          const torch::Device& device);
 

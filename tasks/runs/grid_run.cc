@@ -55,7 +55,7 @@ struct PreparedSetting {
 
 // The model without the fields of its residual scores, which decide neither
 // examples nor the layers of a task.
-nlohmann::json ModelOfTask(const FinetuneConfig& config) {
+nlohmann::json ModelOfTask(const RunConfig& config) {
   auto model = nlohmann::json::parse(ModelToJson(config));
   std::erase_if(model.get_ref<nlohmann::json::object_t&>(),
                 [](const auto& field) {
@@ -64,7 +64,7 @@ nlohmann::json ModelOfTask(const FinetuneConfig& config) {
   return model;
 }
 
-bool HaveSameTask(const FinetuneConfig& a, const FinetuneConfig& b) {
+bool HaveSameTask(const RunConfig& a, const RunConfig& b) {
   return a.task_options == b.task_options && a.data == b.data &&
          a.tokenizer == b.tokenizer &&
          a.train.max_examples == b.train.max_examples &&
@@ -74,7 +74,7 @@ bool HaveSameTask(const FinetuneConfig& a, const FinetuneConfig& b) {
 // Progress of the runs of a configuration, by their directory.
 enum RunProgress : char { kNotBegun = '0', kBegun = '1', kFinished = '2' };
 
-char ProgressOf(const FinetuneConfig& config) {
+char ProgressOf(const RunConfig& config) {
   std::error_code ignored;
   if (std::filesystem::exists(config.output + "/summary.json", ignored)) {
     return kFinished;
@@ -90,7 +90,7 @@ char ProgressOf(const FinetuneConfig& config) {
 }
 
 // Checks that a setting of a grid has no run, which could not be replaced.
-absl::Status CheckNotBegun(const FinetuneConfig& config) {
+absl::Status CheckNotBegun(const RunConfig& config) {
   return ProgressOf(config) == kNotBegun
              ? absl::OkStatus()
              : absl::AlreadyExistsError(absl::StrCat(
@@ -101,8 +101,8 @@ absl::Status CheckNotBegun(const FinetuneConfig& config) {
 
 // The settings of a grid differ between two starts: which of them belong to the
 // one that is to be replaced is not known.
-absl::Status CheckMayOverwrite(const FinetuneConfig& config,
-                               const FinetuneOptions& options) {
+absl::Status CheckMayOverwrite(const RunConfig& config,
+                               const TrainOptions& options) {
   return options.earlier == EarlierRun::kOverwrite && !config.grid.empty()
              ? absl::InvalidArgumentError(absl::StrCat(
                    config.source,
@@ -118,13 +118,13 @@ bool IsDone(const SettingResult& setting) {
   return setting.result.finished || !setting.diverged.empty();
 }
 
-std::string GridFile(const FinetuneConfig& config) {
+std::string GridFile(const RunConfig& config) {
   return config.output + "/grid.json";
 }
 
 // Checks that the directory has no run with a grid if this has none, or the
 // other way round.
-absl::Status CheckKindOfDirectory(const FinetuneConfig& config) {
+absl::Status CheckKindOfDirectory(const RunConfig& config) {
   std::error_code ignored;
   if (config.grid.empty()) {
     return std::filesystem::exists(GridFile(config), ignored)
@@ -160,9 +160,9 @@ class Warnings {
   std::set<std::string> said_;
 };
 
-absl::StatusOr<GridResult> FinetuneAlone(FinetuneConfig config,
-                                         const FinetuneOptions& options,
-                                         Warnings warnings) {
+absl::StatusOr<GridResult> TrainAlone(RunConfig config,
+                                      const TrainOptions& options,
+                                      Warnings warnings) {
   const auto check = [&]() -> absl::Status {
     ETC_RETURN_IF_ERROR(CheckWithoutData(config, options));
     ETC_RETURN_IF_ERROR(CheckKindOfDirectory(config));
@@ -181,7 +181,7 @@ absl::StatusOr<GridResult> FinetuneAlone(FinetuneConfig config,
                      .lower_is_better = metric.lower_is_better,
                      .settings = {SettingResult()}};
   ETC_ASSIGN_OR_RETURN(grid.settings.front().result,
-                       FinetuneClaimed(config, *setup.task, claims, options));
+                       TrainClaimed(config, *setup.task, claims, options));
   grid.finished = grid.settings.front().result.finished;
   return grid;
 }
@@ -189,8 +189,8 @@ absl::StatusOr<GridResult> FinetuneAlone(FinetuneConfig config,
 // Checks from its directory and its configuration that a setting of a grid can
 // begin, or be resumed.
 absl::Status CheckSettingWithoutData(const GridSetting& setting,
-                                     const FinetuneOptions& options) {
-  const FinetuneConfig& config = setting.config;
+                                     const TrainOptions& options) {
+  const RunConfig& config = setting.config;
   if (!Resumes(options.earlier)) {
     ETC_RETURN_IF_ERROR(CheckNotBegun(config));
   }
@@ -203,9 +203,9 @@ absl::Status CheckSettingWithoutData(const GridSetting& setting,
 }
 
 // Checks all settings, on rank 0.
-absl::Status CheckGridWithoutData(const FinetuneConfig& config,
+absl::Status CheckGridWithoutData(const RunConfig& config,
                                   const std::vector<GridSetting>& settings,
-                                  const FinetuneOptions& options) {
+                                  const TrainOptions& options) {
   return OnRankZero(options.context.group, [&]() -> absl::Status {
     ETC_RETURN_IF_ERROR(CheckKindOfDirectory(config));
     std::error_code ignored;
@@ -228,9 +228,9 @@ absl::Status CheckGridWithoutData(const FinetuneConfig& config,
 // `config` is that of the whole grid.
 //   kInvalidArgument  it has another
 // Errors also as of CheckGridFile.
-absl::Status AddSetting(const FinetuneConfig& config,
-                        const GridSetting& setting, const Task& task,
-                        const FinetuneOptions& options, GridResult* grid) {
+absl::Status AddSetting(const RunConfig& config, const GridSetting& setting,
+                        const Task& task, const TrainOptions& options,
+                        GridResult* grid) {
   const MainMetric metric =
       MainMetricOf(setting.config.train, task.main_metric());
   if (grid->settings.empty()) {
@@ -258,7 +258,7 @@ absl::Status AddSetting(const FinetuneConfig& config,
 // The settings of a grid, prepared one by one and then run.
 class GridRun {
  public:
-  GridRun(const FinetuneConfig& config, const FinetuneOptions& options,
+  GridRun(const RunConfig& config, const TrainOptions& options,
           Warnings warnings)
       : config_(config), options_(options), warnings_(std::move(warnings)) {}
 
@@ -273,8 +273,8 @@ class GridRun {
   absl::StatusOr<std::vector<size_t>> OrderOfSettings() const;
   absl::Status RunSetting(size_t index);
 
-  const FinetuneConfig& config_;
-  const FinetuneOptions& options_;
+  const RunConfig& config_;
+  const TrainOptions& options_;
   Warnings warnings_;
   std::vector<PreparedSetting> settings_;
   int64_t later_steps_ = 0;
@@ -285,7 +285,7 @@ class GridRun {
 
 absl::Status GridRun::Prepare(GridSetting setting) {
   PreparedSetting prepared = {.setting = std::move(setting)};
-  FinetuneConfig& config = prepared.setting.config;
+  RunConfig& config = prepared.setting.config;
   ETC_ASSIGN_OR_RETURN(TaskSetup setup, SetUpTraining(&config));
   warnings_.Add(setup.warnings);
   ETC_RETURN_IF_ERROR(
@@ -300,7 +300,7 @@ absl::Status GridRun::Prepare(GridSetting setting) {
 }
 
 absl::Status GridRun::OpenTask(TaskSetup setup, PreparedSetting* prepared) {
-  const FinetuneConfig& config = prepared->setting.config;
+  const RunConfig& config = prepared->setting.config;
   for (const PreparedSetting& other : settings_) {
     if (HaveSameTask(other.setting.config, config)) {
       prepared->opened = other.opened;
@@ -378,11 +378,11 @@ absl::Status GridRun::RunSetting(size_t index) {
                                         settings_.size(), ": ",
                                         prepared.setting.name));
   later_steps_ -= prepared.checked.steps_left;
-  FinetuneOptions options = options_;
+  TrainOptions options = options_;
   options.later_steps = later_steps_;
-  absl::StatusOr<FinetuneResult> run =
-      FinetuneChecked(prepared.setting.config, *prepared.opened->setup.task,
-                      prepared.checked, options);
+  absl::StatusOr<TrainResult> run =
+      TrainChecked(prepared.setting.config, *prepared.opened->setup.task,
+                   prepared.checked, options);
   prepared.opened.reset();
   // All ranks have this error at the same place.
   if (absl::IsAborted(run.status())) {
@@ -406,12 +406,12 @@ absl::Status GridRun::RunSetting(size_t index) {
 
 }  // namespace
 
-absl::StatusOr<GridResult> FinetuneGrid(
-    const FinetuneConfig& config, const FinetuneOptions& options,
+absl::StatusOr<GridResult> TrainGrid(
+    const RunConfig& config, const TrainOptions& options,
     const std::function<void(const std::string&)>& warn) {
   ETC_RETURN_IF_ERROR(CheckSameStart(config, options));
   if (config.grid.empty()) {
-    return FinetuneAlone(config, options, Warnings(warn));
+    return TrainAlone(config, options, Warnings(warn));
   }
   ETC_RETURN_IF_ERROR(CheckMayOverwrite(config, options));
   ETC_ASSIGN_OR_RETURN(std::vector<GridSetting> settings,
@@ -438,7 +438,7 @@ absl::StatusOr<GridResult> FinetuneGrid(
 }
 
 absl::StatusOr<std::vector<TriedSetting>> TryGrid(
-    const FinetuneConfig& config, const FinetuneOptions& options,
+    const RunConfig& config, const TrainOptions& options,
     const std::function<void(const std::string&)>& warn) {
   ETC_RETURN_IF_ERROR(CheckSameStart(config, options));
   ETC_RETURN_IF_ERROR(CheckMayOverwrite(config, options));
@@ -473,7 +473,7 @@ absl::StatusOr<std::vector<TriedSetting>> TryGrid(
       ETC_RETURN_IF_ERROR(
           AddSetting(config, setting, *setup.task, options, &grid));
       ETC_ASSIGN_OR_RETURN(DryRun run,
-                           TryFinetune(setting.config, *setup.task, options));
+                           TryTrain(setting.config, *setup.task, options));
       tried.push_back({.name = setting.name, .run = std::move(run)});
       return absl::OkStatus();
     };

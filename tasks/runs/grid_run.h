@@ -9,13 +9,13 @@
 #include "tasks/config/config.h"
 #include "tasks/output/grid_results.h"
 #include "tasks/train/dry_run.h"
-#include "tasks/train/finetune.h"
+#include "tasks/train/train_runs.h"
 
 namespace etc {
 
-// Fine-tunes as `config` describes, for a task of the registry: all settings of
-// its grid, one after the other, each as FinetuneClaimed does into
-// <output>/<its name>; without a grid, FinetuneClaimed alone. `warn` gets each
+// Trains as `config` describes, for a task of the registry: all settings of
+// its grid, one after the other, each as TrainClaimed does into
+// <output>/<its name>; without a grid, TrainClaimed alone. `warn` gets each
 // of TaskSetup::warnings once.
 //
 // All settings are checked before the first run begins. Settings with the same
@@ -33,8 +33,8 @@ namespace etc {
 //                     refused; or it has a run with a grid, and this has none,
 //                     or the other way round
 //   kAborted          all settings have diverged
-absl::StatusOr<GridResult> FinetuneGrid(
-    const FinetuneConfig& config, const FinetuneOptions& options,
+absl::StatusOr<GridResult> TrainGrid(
+    const RunConfig& config, const TrainOptions& options,
     const std::function<void(const std::string& warning)>& warn);
 
 // A setting of a grid that was tried; without a grid its name is empty.
@@ -43,10 +43,10 @@ struct TriedSetting {
   DryRun run;
 };
 
-// Does what FinetuneGrid() does but for the updates (TryFinetune), for all
+// Does what TrainGrid() does but for the updates (TryTrain), for all
 // settings of the grid. Errors also as of ExpandGrid.
 absl::StatusOr<std::vector<TriedSetting>> TryGrid(
-    const FinetuneConfig& config, const FinetuneOptions& options,
+    const RunConfig& config, const TrainOptions& options,
     const std::function<void(const std::string& warning)>& warn);
 
 }  // namespace etc

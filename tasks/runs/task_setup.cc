@@ -19,7 +19,7 @@ namespace etc {
 namespace {
 
 // Checks that the model can read every example that the task may make.
-absl::Status CheckModelInput(const FinetuneConfig& config) {
+absl::Status CheckModelInput(const RunConfig& config) {
   ETC_ASSIGN_OR_RETURN(const TaskEntry* entry, FindTask(config.task));
   if (config.data.dev_fraction > 0 && !entry->holds_out_records) {
     return absl::InvalidArgumentError(
@@ -57,14 +57,14 @@ absl::Status CheckModelInput(const FinetuneConfig& config) {
 
 }  // namespace
 
-absl::StatusOr<FinetuneConfig> ReadTaskConfig(
+absl::StatusOr<RunConfig> ReadTaskConfig(
     const std::string& path, const std::vector<std::string>& overrides) {
   const auto check_task = [](const std::string& name) {
     return FindTask(name).status();
   };
   ETC_ASSIGN_OR_RETURN(
-      FinetuneConfig config,
-      ReadFinetuneConfig(path, overrides, check_task, TypesOfFields()));
+      RunConfig config,
+      ReadRunConfig(path, overrides, check_task, TypesOfFields()));
   ETC_ASSIGN_OR_RETURN(const std::vector<GridSetting> settings,
                        ExpandGrid(config, check_task));
   for (const GridSetting& setting : settings) {
@@ -95,7 +95,7 @@ namespace {
 
 // Checks that the weights to start from exist, and that the vocabulary beside
 // them can be taken, if it is needed.
-absl::Status CheckInit(const FinetuneConfig& config) {
+absl::Status CheckInit(const RunConfig& config) {
   // A path that does not exist may be the prefix of a TensorFlow checkpoint.
   if (!config.init.empty()) {
     ETC_ASSIGN_OR_RETURN(bool is_there, PathExists(config.init));
@@ -122,7 +122,7 @@ absl::Status CheckInit(const FinetuneConfig& config) {
 
 // Checks, by the headers of their files, that the weights to start from fit the
 // model.
-absl::Status CheckInitFits(const FinetuneConfig& config) {
+absl::Status CheckInitFits(const RunConfig& config) {
   if (config.init.empty() || config.encoder_decoder.has_value()) {
     return absl::OkStatus();
   }
@@ -147,15 +147,15 @@ absl::Status CheckInitFits(const FinetuneConfig& config) {
 }
 
 // The quick checks, before data or a tokenizer are read.
-absl::Status CheckBeforeSetup(const FinetuneConfig& config) {
+absl::Status CheckBeforeSetup(const RunConfig& config) {
   ETC_RETURN_IF_ERROR(CheckModelInput(config));
   return CheckInit(config);
 }
 
 // The setup of a configuration that was checked and is complete but for the
 // rows that its vocabulary sets.
-absl::StatusOr<TaskSetup> MakeSetup(FinetuneConfig* completed) {
-  const FinetuneConfig& config = *completed;
+absl::StatusOr<TaskSetup> MakeSetup(RunConfig* completed) {
+  const RunConfig& config = *completed;
   TaskSetup setup;
   ETC_ASSIGN_OR_RETURN(setup.entry, FindTask(config.task));
   if (!setup.entry->has_own_model) {
@@ -185,13 +185,13 @@ absl::StatusOr<TaskSetup> MakeSetup(FinetuneConfig* completed) {
 
 }  // namespace
 
-absl::StatusOr<TaskSetup> SetUpTask(const FinetuneConfig& config) {
+absl::StatusOr<TaskSetup> SetUpTask(const RunConfig& config) {
   ETC_RETURN_IF_ERROR(CheckBeforeSetup(config));
-  FinetuneConfig completed = config;
+  RunConfig completed = config;
   return MakeSetup(&completed);
 }
 
-absl::StatusOr<TaskSetup> SetUpTraining(FinetuneConfig* config) {
+absl::StatusOr<TaskSetup> SetUpTraining(RunConfig* config) {
   ETC_RETURN_IF_ERROR(CheckBeforeSetup(*config));
   ETC_RETURN_IF_ERROR(CheckInitFits(*config));
   ETC_ASSIGN_OR_RETURN(const TaskEntry* entry, FindTask(config->task));

@@ -24,14 +24,14 @@ struct TaskSetup {
   std::vector<std::string> warnings;
 };
 
-// ReadFinetuneConfig, for the tasks of the registry: an unknown task is
+// ReadRunConfig, for the tasks of the registry: an unknown task is
 // reported before any other mistake, and last that the model of a setting
 // cannot read every example that the task may make, whatever the data are.
 //   kInvalidArgument  data.max_long_length or max_global_length is more than
 //                     model.max_absolute_position_embeddings, where that is not
 //                     0; a task that needs long tokens, and a model without;
 //                     data.dev_fraction of a task that holds no records out
-absl::StatusOr<FinetuneConfig> ReadTaskConfig(
+absl::StatusOr<RunConfig> ReadTaskConfig(
     const std::string& path, const std::vector<std::string>& overrides);
 
 // Loads the tokenizer that `config.vocabulary` is of, with the options that the
@@ -44,13 +44,13 @@ absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(
 
 // Loads the tokenizer that the configuration names and makes its task.
 //   kInvalidArgument  errors of CheckVocabularySize and the loading itself
-absl::StatusOr<TaskSetup> SetUpTask(const FinetuneConfig& config);
+absl::StatusOr<TaskSetup> SetUpTask(const RunConfig& config);
 
 // The same for a training, before which the task completes its options from the
 // training data (TaskEntry::complete), and the vocabulary model.vocab_size
 // (VocabularySetsRows). Errors of OpenWeights and PlanWeights come before the
 // data are read.
-absl::StatusOr<TaskSetup> SetUpTraining(FinetuneConfig* config);
+absl::StatusOr<TaskSetup> SetUpTraining(RunConfig* config);
 
 }  // namespace etc
 

@@ -86,7 +86,7 @@ InputOptions InputOptionsOf(const EtcConfig& model) {
                   .hard_l2g = model.use_hard_l2g_mask}};
 }
 
-InputOptions InputOptionsOf(const FinetuneConfig& config) {
+InputOptions InputOptionsOf(const RunConfig& config) {
   InputOptions input = InputOptionsOf(config.model);
   input.max_long_length = config.data.max_long_length;
   input.max_global_length = config.data.max_global_length;

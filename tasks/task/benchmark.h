@@ -228,7 +228,7 @@ struct InputOptions {
 // The input options of a model, of the default lengths and with SplitSentences.
 InputOptions InputOptionsOf(const EtcConfig& model);
 // The same of a run: with its lengths, and its kind of tokenizer.
-InputOptions InputOptionsOf(const FinetuneConfig& config);
+InputOptions InputOptionsOf(const RunConfig& config);
 
 // The least sizes of the model's tables for a task's ids.
 struct TableSizes {
@@ -561,7 +561,7 @@ class Benchmark {
 
 // The options of benchmark B from the object of its name, with `input`. Absent
 // fields keep their default. `source` names the object and starts each message
-// ("finetune.json: wikihop").
+// ("run.json: wikihop").
 //   kInvalidArgument  a field that does not exist, a wrong type or value
 template <typename B>
 absl::StatusOr<typename B::Options> ReadTaskOptions(

@@ -139,7 +139,7 @@ std::vector<std::string> OptionsWithRule(bool FieldRule::*rule) {
 
 // The object of the name of B in a configuration, as messages call it.
 template <typename B>
-std::string OptionsSource(const FinetuneConfig& config) {
+std::string OptionsSource(const RunConfig& config) {
   return absl::StrCat(config.source, ": ", B().info().name);
 }
 
@@ -148,7 +148,7 @@ std::string OptionsSource(const FinetuneConfig& config) {
 // vocabulary: a task can be described before there is one.
 template <typename B>
 absl::StatusOr<typename B::Options> ReadCheckedTaskOptions(
-    const FinetuneConfig& config, const Tokenizer* tokenizer) {
+    const RunConfig& config, const Tokenizer* tokenizer) {
   const B benchmark;
   const std::string source = OptionsSource<B>(config);
   ETC_ASSIGN_OR_RETURN(
@@ -487,7 +487,7 @@ class BenchmarkTask : public RecordTask {
 //                     nothing
 template <typename B>
 absl::StatusOr<std::unique_ptr<RecordTask>> MakeTask(
-    MakeHeadFunction<B> make_head, const FinetuneConfig& config,
+    MakeHeadFunction<B> make_head, const RunConfig& config,
     std::shared_ptr<const Tokenizer> tokenizer) {
   SentenceSplitter split_sentences = SplitSentences;
   if (B().info().splits_sentences) {
@@ -507,7 +507,7 @@ absl::StatusOr<std::unique_ptr<RecordTask>> MakeTask(
 // it in data.dev_records, which checkpoints keep.
 //   kFailedPrecondition  the configuration says others
 template <typename B>
-absl::Status NoteHeldOut(const B& benchmark, FinetuneConfig* config) {
+absl::Status NoteHeldOut(const B& benchmark, RunConfig* config) {
   const HoldOutOptions hold_out = HoldOutOptionsOf(config->data);
   if (hold_out.fraction == 0) {
     return absl::OkStatus();
@@ -531,7 +531,7 @@ absl::Status NoteHeldOut(const B& benchmark, FinetuneConfig* config) {
 // Completes a configuration for training by what the data say. A mistake in the
 // options is found here, before a vocabulary is loaded.
 template <typename B>
-absl::Status CompleteConfig(FinetuneConfig* config) {
+absl::Status CompleteConfig(RunConfig* config) {
   ETC_ASSIGN_OR_RETURN(
       typename B::Options options,
       ReadTaskOptions<B>(config->task_options, OptionsSource<B>(*config)));
@@ -606,7 +606,7 @@ TaskEntry BenchmarkEntry(MakeHeadFunction<B> make_head) {
           .reading_options = OptionsWithRule<B>(&FieldRule::reads_files),
           .decoding_options = OptionsWithRule<B>(&FieldRule::decodes),
           .make =
-              [make_head](const FinetuneConfig& config,
+              [make_head](const RunConfig& config,
                           std::shared_ptr<const Tokenizer> tokenizer) {
                 return MakeTask<B>(make_head, config, std::move(tokenizer));
               },
@@ -614,7 +614,7 @@ TaskEntry BenchmarkEntry(MakeHeadFunction<B> make_head) {
           .splits_sentences = info.splits_sentences,
           .holds_out_records = info.holds_out_records,
           .serves_bert = info.serves_bert,
-          .make_head = [make_head](const FinetuneConfig& config)
+          .make_head = [make_head](const RunConfig& config)
               -> absl::StatusOr<std::shared_ptr<TaskHead>> {
             ETC_ASSIGN_OR_RETURN(
                 const typename B::Options options,

@@ -48,13 +48,13 @@ struct TaskEntry {
   // The task as the configuration has it.
   //   kInvalidArgument  a mistake in the object of the task's name
   std::function<absl::StatusOr<std::unique_ptr<Task>>(
-      const FinetuneConfig& config, std::shared_ptr<const Tokenizer> tokenizer)>
+      const RunConfig& config, std::shared_ptr<const Tokenizer> tokenizer)>
       make;
   // Adds to the object of the task's name what the task takes from the training
   // data where the configuration does not say it, such as the names of classes:
   // in `task_options`, and in `json`, which checkpoints keep. Null: nothing.
   //   kInvalidArgument  a mistake in that object or in the data
-  std::function<absl::Status(FinetuneConfig* config)> complete = nullptr;
+  std::function<absl::Status(RunConfig* config)> complete = nullptr;
   // True if `data.sentences` decides anything.
   bool splits_sentences = false;
   // True if data.dev_fraction can hold out records for evaluations.
@@ -68,7 +68,7 @@ struct TaskEntry {
   // before there is a vocabulary.
   //   kInvalidArgument  as `make`, but for mistakes in the vocabulary
   std::function<absl::StatusOr<std::shared_ptr<TaskHead>>(
-      const FinetuneConfig& config)>
+      const RunConfig& config)>
       make_head;
   // The official scores of a prediction file; null if there are none. `options`
   // is the object of the task's name in a configuration, or null, and `source`,

@@ -30,7 +30,7 @@ double BytesIn(const std::string& directory) {
 
 }  // namespace
 
-CheckpointSpace EstimateCheckpoints(const FinetuneConfig& config,
+CheckpointSpace EstimateCheckpoints(const RunConfig& config,
                                     const TrainedCounts& parameters,
                                     std::optional<int64_t> made) {
   const double one = parameters.checkpoint_bytes();
@@ -42,7 +42,7 @@ CheckpointSpace EstimateCheckpoints(const FinetuneConfig& config,
           .all = kept * static_cast<double>(config.train.seeds.size()) + one};
 }
 
-std::string DiskWarning(const FinetuneConfig& config, double bytes) {
+std::string DiskWarning(const RunConfig& config, double bytes) {
   const std::optional<uint64_t> free = FreeBytes(config.output);
   if (!free.has_value()) {
     return "";

@@ -23,14 +23,14 @@ struct CheckpointSpace {
 
 // Estimates them by the parameters; `made` are the most that one seed makes
 // (MostCheckpoints), if that is known.
-CheckpointSpace EstimateCheckpoints(const FinetuneConfig& config,
+CheckpointSpace EstimateCheckpoints(const RunConfig& config,
                                     const TrainedCounts& parameters,
                                     std::optional<int64_t> made);
 
 // A warning if the file system of `config.output` has no room for checkpoints
 // of `bytes`, beside those of these seeds that are there already and will be
 // replaced; empty: it has, or does not say.
-std::string DiskWarning(const FinetuneConfig& config, double bytes);
+std::string DiskWarning(const RunConfig& config, double bytes);
 
 }  // namespace etc
 

@@ -95,7 +95,7 @@ std::optional<DeviceMemory> MemoryOf(const torch::Device& device) {
 }
 
 std::string PrecisionWarning(const torch::Device& device,
-                             const FinetuneConfig& config) {
+                             const RunConfig& config) {
   if (!device.is_cpu() || config.train.precision != "bf16") {
     return "";
   }
@@ -137,7 +137,7 @@ std::string AttentionOn(const torch::Device& device, int64_t head_size) {
              : absl::StrCat("attention by tensor operations: ", reason);
 }
 
-absl::StatusOr<RunDevice> DeviceOfRun(const FinetuneConfig& config,
+absl::StatusOr<RunDevice> DeviceOfRun(const RunConfig& config,
                                       const CudaDevices& found,
                                       const std::string& field) {
   ETC_ASSIGN_OR_RETURN(const ChosenDevice chosen,
@@ -185,7 +185,7 @@ torch::Device DeviceOf(const NamedTensors& parameters) {
 }
 
 LinearPrecision PrecisionOn(const torch::Device& device,
-                            const FinetuneConfig& config) {
+                            const RunConfig& config) {
   return config.train.precision == "bf16" &&
                  (!device.is_cpu() || kernels::Bfloat16ProductsOfThisCpu() !=
                                           kernels::Bfloat16Products::kNone)
@@ -197,7 +197,7 @@ CudaDevices CudaDevicesOf(const ProcessGroup* group) {
   return FindCudaDevices(group == nullptr ? 0 : group->local_rank());
 }
 
-absl::StatusOr<RunDevice> JoinDevice(const FinetuneConfig& config,
+absl::StatusOr<RunDevice> JoinDevice(const RunConfig& config,
                                      ProcessGroup* group) {
   ETC_ASSIGN_OR_RETURN(RunDevice device,
                        DeviceOfRun(config, CudaDevicesOf(group)));

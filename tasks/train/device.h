@@ -35,7 +35,7 @@ struct RunDevice {
 // with AVX512-BF16 and without AMX times a product in both precisions, for some
 // 0.2 s.
 std::string PrecisionWarning(const torch::Device& device,
-                             const FinetuneConfig& config);
+                             const RunConfig& config);
 
 // The same of a CPU with such products. `bfloat16_time`, of kFast alone: the
 // seconds of a product in bfloat16 over those of the same in float32.
@@ -52,7 +52,7 @@ std::string AttentionOn(const torch::Device& device, int64_t head_size);
 //   kInvalidArgument     train.precision is bf16, which that device has not
 //   others               those of ChooseDevice
 absl::StatusOr<RunDevice> DeviceOfRun(
-    const FinetuneConfig& config, const CudaDevices& found = FindCudaDevices(),
+    const RunConfig& config, const CudaDevices& found = FindCudaDevices(),
     const std::string& field = "train.device");
 
 // Bytes of a CUDA device's memory.
@@ -87,7 +87,7 @@ torch::Device DeviceOf(const NamedTensors& parameters);
 // The precision of a model on `device`: `train.precision`, but float32 on a CPU
 // that has no bfloat16 products.
 LinearPrecision PrecisionOn(const torch::Device& device,
-                            const FinetuneConfig& config);
+                            const RunConfig& config);
 
 // The CUDA devices that LibTorch finds, for this rank. `group` may be null.
 CudaDevices CudaDevicesOf(const ProcessGroup* group);
@@ -96,7 +96,7 @@ CudaDevices CudaDevicesOf(const ProcessGroup* group);
 // `train.backend`. `group` may be null.
 //   kFailedPrecondition  NCCL is asked for on a CPU, or without NCCL
 //   others               those of DeviceOfRun
-absl::StatusOr<RunDevice> JoinDevice(const FinetuneConfig& config,
+absl::StatusOr<RunDevice> JoinDevice(const RunConfig& config,
                                      ProcessGroup* group);
 
 }  // namespace etc

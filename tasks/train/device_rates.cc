@@ -45,7 +45,7 @@ double SecondsOn(const torch::Device& device,
 
 // The sizes and settings that all measurements share.
 struct Setting {
-  Setting(const FinetuneConfig& run, const torch::Device& on)
+  Setting(const RunConfig& run, const torch::Device& on)
       : config(run.model),
         shape(LargestMicroBatch(run)),
         device(on),
@@ -359,7 +359,7 @@ DeviceRates RatesOf(const Setting& setting, double layer, double linear,
       .copies = copies};
 }
 
-absl::StatusOr<DeviceRates> Measure(const FinetuneConfig& config,
+absl::StatusOr<DeviceRates> Measure(const RunConfig& config,
                                     const torch::Device& device) {
   constexpr int64_t kCopiedBytes = int64_t{1} << 27;
   const CurrentDevice current(device);
@@ -379,8 +379,7 @@ absl::StatusOr<DeviceRates> Measure(const FinetuneConfig& config,
 
 }  // namespace
 
-DeviceBackend BackendOn(const torch::Device& device,
-                        const FinetuneConfig& config) {
+DeviceBackend BackendOn(const torch::Device& device, const RunConfig& config) {
   const Setting setting(config, device);
   // Tensors of any size, in the memory of one number.
   const auto empty = [&](at::IntArrayRef sizes, torch::ScalarType type) {
@@ -395,7 +394,7 @@ DeviceBackend BackendOn(const torch::Device& device,
   return found;
 }
 
-absl::StatusOr<DeviceRates> MeasureDevice(const FinetuneConfig& config,
+absl::StatusOr<DeviceRates> MeasureDevice(const RunConfig& config,
                                           const torch::Device& device) {
   TORCH_CHECK(device.is_cuda(), "device should be a CUDA device, but is ",
               device);

@@ -41,14 +41,13 @@ struct DeviceBackend {
   // The reason why there are no fused kernels; empty: there are.
   std::string reason;
 };
-DeviceBackend BackendOn(const torch::Device& device,
-                        const FinetuneConfig& config);
+DeviceBackend BackendOn(const torch::Device& device, const RunConfig& config);
 
 // Measures `device`, which is a CUDA device, for about a second, or longer
 // where a few layers take long. Attention is by the implementation that kAuto
 // picks. Draws random numbers.
 //   kResourceExhausted  a few layers do not fit into the device's memory
-absl::StatusOr<DeviceRates> MeasureDevice(const FinetuneConfig& config,
+absl::StatusOr<DeviceRates> MeasureDevice(const RunConfig& config,
                                           const torch::Device& device);
 
 }  // namespace etc

@@ -20,7 +20,6 @@
 #include "tasks/train/device.h"
 #include "tasks/train/estimate.h"
 #include "tasks/train/evaluate.h"
-#include "tasks/train/finetune.h"
 #include "tasks/train/memory_plan.h"
 #include "tasks/train/model_files.h"
 #include "tasks/train/model_task.h"
@@ -29,6 +28,7 @@
 #include "tasks/train/run_claims.h"
 #include "tasks/train/run_plan.h"
 #include "tasks/train/shared_start.h"
+#include "tasks/train/train_runs.h"
 #include "tasks/train/train_step.h"
 #include "tasks/train/trained_counts.h"
 
@@ -36,8 +36,8 @@ namespace etc {
 namespace {
 
 // Checks the directories of all seeds as ClaimRuns does, and changes none.
-absl::Status CheckDirectories(const FinetuneConfig& config,
-                              const FinetuneOptions& options) {
+absl::Status CheckDirectories(const RunConfig& config,
+                              const TrainOptions& options) {
   ETC_RETURN_IF_ERROR(CheckSummary(config.output));
   for (const int64_t seed : config.train.seeds) {
     const std::string directory = SeedDirectory(config.output, seed);
@@ -137,7 +137,7 @@ absl::Status Trial::TryMicroBatch() {
 
 // Checks that evaluations have the scores that the run needs, and evaluates the
 // model on one batch.
-absl::Status TryEvaluation(const FinetuneConfig& config, const Task& task,
+absl::Status TryEvaluation(const RunConfig& config, const Task& task,
                            const RunData& data, const RunContext& context,
                            TrainableModel* model, DryRun* result) {
   EvaluateOptions options = EvaluateOptionsFromConfig(config);
@@ -174,7 +174,7 @@ double EstimateSeconds(const RunPlan& plan, int64_t processes,
 }
 
 // Sets the sizes of a model, in a run of so many processes.
-void SetSizes(const FinetuneConfig& config, const Task& task,
+void SetSizes(const RunConfig& config, const Task& task,
               const TrainableModel& model, int64_t processes, DryRun* result) {
   const TrainedCounts parameters =
       CountTrained(config.train, SizesOf(model.NamedParameters()), processes);
@@ -200,9 +200,8 @@ void SetSizes(const FinetuneConfig& config, const Task& task,
 
 }  // namespace
 
-absl::StatusOr<DryRun> TryFinetune(const FinetuneConfig& config,
-                                   const Task& task,
-                                   const FinetuneOptions& options) {
+absl::StatusOr<DryRun> TryTrain(const RunConfig& config, const Task& task,
+                                const TrainOptions& options) {
   if (Resumes(options.earlier)) {
     return absl::InvalidArgumentError("a dry run resumes no run");
   }
@@ -233,7 +232,7 @@ absl::StatusOr<DryRun> TryFinetune(const FinetuneConfig& config,
                                         .num_examples = result.num_examples,
                                         .files = files}));
   result.num_steps = plan.num_steps;
-  const FinetuneConfig planned = WithCacheOf(config, *data, files);
+  const RunConfig planned = WithCacheOf(config, *data, files);
   ETC_RETURN_IF_ERROR(
       AnnounceRuns(planned, task, *data, checked.device, context));
   const RunOptions run = {

@@ -47,16 +47,15 @@ struct DryRun {
   double checkpoint_bytes = 0;
 };
 
-// Does what FinetuneClaimed does but for the updates: checks the configuration
+// Does what TrainClaimed does but for the updates: checks the configuration
 // and the output directory, reads the data and says the same about them, makes
 // the model with its first weights, computes one micro-batch forward and
 // backward and one evaluation batch. Writes nothing, makes no directory and
 // takes no lock. A collective operation.
 //   kInvalidArgument  it would go on from a checkpoint (Resumes)
-// Errors also as of FinetuneClaimed.
-absl::StatusOr<DryRun> TryFinetune(const FinetuneConfig& config,
-                                   const Task& task,
-                                   const FinetuneOptions& options);
+// Errors also as of TrainClaimed.
+absl::StatusOr<DryRun> TryTrain(const RunConfig& config, const Task& task,
+                                const TrainOptions& options);
 
 }  // namespace etc
 

@@ -32,7 +32,7 @@ constexpr double kRounded = 2;  // bfloat16
 constexpr double kProgramBesideLibraries = 30e6;
 
 // The parts that do not depend on activations.
-StepMemory MemoryOfParameters(const FinetuneConfig& config,
+StepMemory MemoryOfParameters(const RunConfig& config,
                               const TrainedCounts& parameters,
                               StepBackend backend) {
   StepMemory memory = {.weights = parameters.weight_bytes(),
@@ -47,8 +47,7 @@ StepMemory MemoryOfParameters(const FinetuneConfig& config,
 }
 
 // Bytes of the copies of an encoder's weights in bfloat16.
-double RoundedWeightBytes(const FinetuneConfig& config,
-                          const StepOptions& options) {
+double RoundedWeightBytes(const RunConfig& config, const StepOptions& options) {
   if (options.backend != StepBackend::kCpu ||
       options.precision != LinearPrecision::kBfloat16) {
     return 0;
@@ -59,20 +58,20 @@ double RoundedWeightBytes(const FinetuneConfig& config,
 
 }  // namespace
 
-StepShape LargestMicroBatch(const FinetuneConfig& config) {
+StepShape LargestMicroBatch(const RunConfig& config) {
   return {.batch = config.train.micro_batch_size,
           .long_length =
               config.model.has_long_tokens ? config.data.max_long_length : 0,
           .global_length = config.data.max_global_length};
 }
 
-StepShape LargestUpdate(const FinetuneConfig& config) {
+StepShape LargestUpdate(const RunConfig& config) {
   StepShape shape = LargestMicroBatch(config);
   shape.batch = config.train.batch_size;
   return shape;
 }
 
-StepOptions StepOptionsOf(const FinetuneConfig& config, StepBackend backend) {
+StepOptions StepOptionsOf(const RunConfig& config, StepBackend backend) {
   return {
       .storage = ScoreStorageFromName(config.train.score_storage),
       .precision = PrecisionOn(
@@ -81,14 +80,14 @@ StepOptions StepOptionsOf(const FinetuneConfig& config, StepBackend backend) {
       .slices = SlicesOf(config)};
 }
 
-StepMemory EstimateStepMemory(const FinetuneConfig& config,
+StepMemory EstimateStepMemory(const RunConfig& config,
                               const TrainedCounts& parameters,
                               StepBackend backend) {
   return EstimateStepMemory(config, parameters, LargestMicroBatch(config),
                             backend);
 }
 
-StepMemory EstimateStepMemory(const FinetuneConfig& config,
+StepMemory EstimateStepMemory(const RunConfig& config,
                               const TrainedCounts& parameters,
                               const StepShape& shape, StepBackend backend) {
   const ParameterCounts counts = CountParameters(config.model);
@@ -105,7 +104,7 @@ StepMemory EstimateStepMemory(const FinetuneConfig& config,
   return memory;
 }
 
-StepMemory EstimateEvaluationMemory(const FinetuneConfig& config,
+StepMemory EstimateEvaluationMemory(const RunConfig& config,
                                     const TrainedCounts& parameters,
                                     StepBackend backend) {
   StepShape shape = LargestMicroBatch(config);
@@ -117,10 +116,10 @@ StepMemory EstimateEvaluationMemory(const FinetuneConfig& config,
   return memory;
 }
 
-int64_t EvaluationBatchWithin(double limit, const FinetuneConfig& config,
+int64_t EvaluationBatchWithin(double limit, const RunConfig& config,
                               const TrainedCounts& parameters,
                               StepBackend backend) {
-  FinetuneConfig fewer = config;
+  RunConfig fewer = config;
   int64_t& batch = fewer.train.evaluation_batch_size;
   int64_t fits = 0;
   int64_t too_many = batch + 1;
@@ -133,7 +132,7 @@ int64_t EvaluationBatchWithin(double limit, const FinetuneConfig& config,
   return fits;
 }
 
-StepMemory EstimateEncoderDecoderMemory(const FinetuneConfig& config,
+StepMemory EstimateEncoderDecoderMemory(const RunConfig& config,
                                         const TrainedCounts& parameters,
                                         double activation_bytes) {
   StepMemory memory = MemoryOfParameters(config, parameters, StepBackend::kCpu);
@@ -177,7 +176,7 @@ double MedianSeconds(double seconds, const std::function<void()>& work) {
 // The three products of the first layer of a feed-forward block: forward, and
 // the gradients of its input and of its weight. So many tokens that longer
 // examples are no faster.
-double LinearRate(const FinetuneConfig& config) {
+double LinearRate(const RunConfig& config) {
   constexpr int64_t kMostTokens = 512;
   const StepShape shape = LargestMicroBatch(config);
   // BERT's are all global.
@@ -225,7 +224,7 @@ double TrafficRate() {
 // cache. Each stream of tokens, the global one be it ever so short, reads its
 // weights forward and backward and writes their gradients. Two gradients of a
 // weight that both streams share are summed.
-double WeightTraffic(const FinetuneConfig& config, const StepShape& shape) {
+double WeightTraffic(const RunConfig& config, const StepShape& shape) {
   const ParameterCounts counts = CountParameters(config.model);
   const double distinct =
       static_cast<double>(counts.attention + counts.feed_forward);
@@ -244,7 +243,7 @@ double WeightTraffic(const FinetuneConfig& config, const StepShape& shape) {
 }
 
 // Bytes of the gradients of an update beside its optimizer.
-double GradientTraffic(const FinetuneConfig& config, int64_t parameters,
+double GradientTraffic(const RunConfig& config, int64_t parameters,
                        int64_t micro_batches) {
   const auto table =
       static_cast<double>(CountParameters(config.model).token_embedding);
@@ -256,7 +255,7 @@ double GradientTraffic(const FinetuneConfig& config, int64_t parameters,
 }
 
 // Bytes of all passes over parameters in one update.
-double ParameterTraffic(const FinetuneConfig& config, int64_t parameters,
+double ParameterTraffic(const RunConfig& config, int64_t parameters,
                         int64_t micro_batches) {
   const ParameterCounts counts = CountParameters(config.model);
   // The two norms read gradients and parameters; the optimizer reads four
@@ -273,7 +272,7 @@ double ParameterTraffic(const FinetuneConfig& config, int64_t parameters,
 
 // Seconds of all passes over parameters in one update on a device. The weights
 // of linear layers are read in these.
-double ParameterSeconds(const FinetuneConfig& config, int64_t parameters,
+double ParameterSeconds(const RunConfig& config, int64_t parameters,
                         int64_t micro_batches, const DeviceRates& rates) {
   // Numbers that UpdateOnDevice_ and the two norms read and write of each
   // parameter, operation by operation (tasks/train/adam_update.cc).
@@ -287,7 +286,7 @@ double ParameterSeconds(const FinetuneConfig& config, int64_t parameters,
              rates.copies;
 }
 
-double AttentionShare(const FinetuneConfig& config) {
+double AttentionShare(const RunConfig& config) {
   return config.train.precision == "bf16" && kernels::HasAmx()
              ? kAttentionShare * kAmxAttention
              : kAttentionShare;
@@ -324,7 +323,7 @@ EncoderTime TimeOfRun(const EtcConfig& model, const StepShape& shape,
 }
 
 // All of an update but its passes over parameters.
-StepTime TimeOfEncoder(const FinetuneConfig& config, const HeadCost& head,
+StepTime TimeOfEncoder(const RunConfig& config, const HeadCost& head,
                        const EncoderRates& rates) {
   StepTime time = {.head = head.flops / rates.linear};
   const double once = rates.layer_passes;
@@ -342,13 +341,13 @@ StepTime TimeOfEncoder(const FinetuneConfig& config, const HeadCost& head,
   return time;
 }
 
-int64_t MicroBatches(const FinetuneConfig& config) {
+int64_t MicroBatches(const RunConfig& config) {
   return LoaderOptionsOf(config, /*seed=*/1).micro_batches();
 }
 
 }  // namespace
 
-MachineRates MeasureRates(const FinetuneConfig& config) {
+MachineRates MeasureRates(const RunConfig& config) {
   const torch::NoGradGuard no_grad;
   return {.linear = LinearRate(config),
           .product = ProductRate(),
@@ -361,7 +360,7 @@ double PassBytesOnDevice(const EtcConfig& model, const StepShape& shape) {
   return CountTrainingTraffic(without_scores, shape, {});
 }
 
-StepTime EstimateStepTime(const FinetuneConfig& config, int64_t parameters,
+StepTime EstimateStepTime(const RunConfig& config, int64_t parameters,
                           const HeadCost& head, const MachineRates& rates) {
   StepTime time = TimeOfEncoder(
       config, head,
@@ -378,7 +377,7 @@ StepTime EstimateStepTime(const FinetuneConfig& config, int64_t parameters,
   return time;
 }
 
-StepTime EstimateStepTime(const FinetuneConfig& config, int64_t parameters,
+StepTime EstimateStepTime(const RunConfig& config, int64_t parameters,
                           const HeadCost& head, const DeviceRates& rates) {
   StepTime time =
       TimeOfEncoder(config, head,
@@ -403,7 +402,7 @@ double CountHeadFlops(const EtcConfig& model, const HeadCost& head) {
   return flops;
 }
 
-std::optional<int64_t> UpdatesWithoutData(const FinetuneConfig& config) {
+std::optional<int64_t> UpdatesWithoutData(const RunConfig& config) {
   if (config.train.steps.has_value()) {
     return config.train.steps;
   }

@@ -26,7 +26,7 @@ struct MachineRates {
 };
 
 // Takes about half a second.
-MachineRates MeasureRates(const FinetuneConfig& config);
+MachineRates MeasureRates(const RunConfig& config);
 
 // Seconds of one update with examples as long as the configuration allows.
 struct StepTime {
@@ -46,10 +46,10 @@ struct StepTime {
 
 // Estimates updates of the shape LargestUpdate(config). `parameters` are all
 // numbers that are trained; `head` is TaskHead::CostOf.
-StepTime EstimateStepTime(const FinetuneConfig& config, int64_t parameters,
+StepTime EstimateStepTime(const RunConfig& config, int64_t parameters,
                           const HeadCost& head, const MachineRates& rates);
 // The same on a CUDA device.
-StepTime EstimateStepTime(const FinetuneConfig& config, int64_t parameters,
+StepTime EstimateStepTime(const RunConfig& config, int64_t parameters,
                           const HeadCost& head, const DeviceRates& rates);
 
 // Bytes by which the passes over activations on a device are compared:
@@ -63,7 +63,7 @@ double CountHeadFlops(const EtcConfig& model, const HeadCost& head);
 // Updates of one run as far as the configuration alone says: `train.steps`, or
 // those of `train.epochs` with `train.num_train_examples` and without
 // `train.max_examples`.
-std::optional<int64_t> UpdatesWithoutData(const FinetuneConfig& config);
+std::optional<int64_t> UpdatesWithoutData(const RunConfig& config);
 
 // Bytes of the parts of a training run at the moment when it needs most, with
 // micro-batches of the largest examples that the configuration allows. For the
@@ -96,11 +96,11 @@ struct StepMemory {
 
 // `parameters` are those of encoder and head. With train.memory_plan "auto" all
 // is kept (tasks/train/memory_plan.h).
-StepMemory EstimateStepMemory(const FinetuneConfig& config,
+StepMemory EstimateStepMemory(const RunConfig& config,
                               const TrainedCounts& parameters,
                               StepBackend backend = StepBackend::kCpu);
 // The same with micro-batches of another shape.
-StepMemory EstimateStepMemory(const FinetuneConfig& config,
+StepMemory EstimateStepMemory(const RunConfig& config,
                               const TrainedCounts& parameters,
                               const StepShape& shape,
                               StepBackend backend = StepBackend::kCpu);
@@ -108,30 +108,30 @@ StepMemory EstimateStepMemory(const FinetuneConfig& config,
 // The same while a run evaluates, between two updates, whose gradients are
 // still there: examples as large as the configuration allows,
 // train.evaluation_batch_size at a time.
-StepMemory EstimateEvaluationMemory(const FinetuneConfig& config,
+StepMemory EstimateEvaluationMemory(const RunConfig& config,
                                     const TrainedCounts& parameters,
                                     StepBackend backend = StepBackend::kCpu);
 
 // The most examples at a time, up to train.evaluation_batch_size, with which an
 // evaluation takes at most `limit` bytes, cached examples not counted; 0: none.
-int64_t EvaluationBatchWithin(double limit, const FinetuneConfig& config,
+int64_t EvaluationBatchWithin(double limit, const RunConfig& config,
                               const TrainedCounts& parameters,
                               StepBackend backend = StepBackend::kCpu);
 
 // The same as EstimateStepMemory of an encoder-decoder on the CPU, about, if
 // the activations of a micro-batch take `activation_bytes`.
-StepMemory EstimateEncoderDecoderMemory(const FinetuneConfig& config,
+StepMemory EstimateEncoderDecoderMemory(const RunConfig& config,
                                         const TrainedCounts& parameters,
                                         double activation_bytes);
 
 // The examples of one micro-batch, as large as the configuration allows.
-StepShape LargestMicroBatch(const FinetuneConfig& config);
+StepShape LargestMicroBatch(const RunConfig& config);
 
 // The examples of one update, likewise.
-StepShape LargestUpdate(const FinetuneConfig& config);
+StepShape LargestUpdate(const RunConfig& config);
 
 // The storage and the precision that they are computed with.
-StepOptions StepOptionsOf(const FinetuneConfig& config,
+StepOptions StepOptionsOf(const RunConfig& config,
                           StepBackend backend = StepBackend::kCpu);
 
 }  // namespace etc

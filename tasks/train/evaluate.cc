@@ -236,7 +236,7 @@ absl::Status EvaluationRun::Score() {
 
 }  // namespace
 
-EvaluateOptions EvaluateOptionsFromConfig(const FinetuneConfig& config) {
+EvaluateOptions EvaluateOptionsFromConfig(const RunConfig& config) {
   return {.loader = {.batch_size = config.train.evaluation_batch_size,
                      .workers = config.data.workers,
                      .on_bad_record = OnBadRecordOf(config.data),

@@ -38,7 +38,7 @@ struct EvaluateOptions {
 };
 
 // The fields of `config` that evaluations depend on.
-EvaluateOptions EvaluateOptionsFromConfig(const FinetuneConfig& config);
+EvaluateOptions EvaluateOptionsFromConfig(const RunConfig& config);
 
 // Runs the model over the records in their order, on the device of its
 // parameters, without dropout and gradients. The model's mode is afterwards

@@ -83,9 +83,9 @@ absl::StatusOr<std::string> UnusableHeadReason(const TensorReader& reader,
 
 // Returns true if the file's head, which is for the same task, was trained with
 // another value of one of `settings`, so that its outputs mean something else.
-absl::StatusOr<bool> HasOtherOutputs(const FinetuneConfig& config,
+absl::StatusOr<bool> HasOtherOutputs(const RunConfig& config,
                                      const std::vector<std::string>& settings) {
-  const std::string trained = FileBesideWeights(config.init, "finetune.json");
+  const std::string trained = FileBesideWeights(config.init, "run_config.json");
   if (settings.empty() || trained.empty()) {
     return false;
   }
@@ -112,12 +112,12 @@ struct FilledHead {
 
 // True where weights of BERT start an ETC, whose outputs are others than those
 // that a head of BERT was trained on.
-bool IsLifted(const FinetuneConfig& config, const WeightFile& file) {
+bool IsLifted(const RunConfig& config, const WeightFile& file) {
   return IsBert(file.source.config) && !IsBert(config.model);
 }
 
 // A model that the configuration chooses is meant to be lifted to.
-std::string LiftMessage(const FinetuneConfig& config, const WeightFile& file) {
+std::string LiftMessage(const RunConfig& config, const WeightFile& file) {
   const auto model = config.json.value("model", nlohmann::json::object());
   return absl::StrCat(
       "encoder: ", file.source.hugging_face.is_roberta() ? "RoBERTa" : "BERT",
@@ -141,7 +141,7 @@ std::vector<std::string> RandomNames(const WeightPlan& plan) {
 }
 
 // Messages about the encoder that a run starts from.
-std::vector<std::string> EncoderMessages(const FinetuneConfig& config,
+std::vector<std::string> EncoderMessages(const RunConfig& config,
                                          const FilledEncoder& filled,
                                          const FilledHead& head) {
   const auto& [file, plan] = filled;
@@ -266,7 +266,7 @@ constexpr std::pair<PretrainingHead, const char*> kKnownHeads[] = {
     {PretrainingHead::kAnswerSpan, "head.qa_outputs.weight"}};
 
 // The known heads that the file and the model both have, in the same shape.
-absl::StatusOr<NamedTensors> KnownHeads(const FinetuneConfig& config,
+absl::StatusOr<NamedTensors> KnownHeads(const RunConfig& config,
                                         const WeightFile& file,
                                         const NamedTensors& head,
                                         const Outputs& outputs) {
@@ -299,7 +299,7 @@ absl::StatusOr<NamedTensors> KnownHeads(const FinetuneConfig& config,
 
 // Returns the reason why no part of a head was taken: `unusable`, or that those
 // of BERT do not fit a lifted model.
-std::string RandomHeadReason(const FinetuneConfig& config,
+std::string RandomHeadReason(const RunConfig& config,
                              const FilledEncoder& filled,
                              const NamedTensors& head,
                              const std::string& unusable) {
@@ -331,7 +331,7 @@ void AddMessage(const OutputMatch& match, FilledHead* filled) {
 // Fills the head of a task: from one for this task as a whole, or from those of
 // its parts that the file has.
 absl::StatusOr<FilledHead> FillTaskHead(
-    const FinetuneConfig& config, const FilledEncoder& encoder,
+    const RunConfig& config, const FilledEncoder& encoder,
     const TaskModel& model, const std::vector<std::string>& output_settings) {
   const WeightFile& file = encoder.file;
   const NamedTensors head = WithPrefix(model.Tensors(), kHeadPrefix);
@@ -404,7 +404,7 @@ HuggingFaceFields KeptFields(const SourceWeights& source,
 }  // namespace
 
 absl::StatusOr<std::vector<std::string>> LoadInitialWeights(
-    const FinetuneConfig& config, const TaskModel& model,
+    const RunConfig& config, const TaskModel& model,
     const std::vector<std::string>& output_settings) {
   ETC_RETURN_IF_ERROR(CheckCheckpointFiles(config.init));
   ETC_ASSIGN_OR_RETURN(const FilledEncoder filled,

@@ -20,7 +20,7 @@ namespace etc {
 //                     is infinite or not a number; random weights, of the head
 //                     or the encoder, although train.steps is 0
 absl::StatusOr<std::vector<std::string>> LoadInitialWeights(
-    const FinetuneConfig& config, const TaskModel& model,
+    const RunConfig& config, const TaskModel& model,
     const std::vector<std::string>& output_settings = {});
 
 }  // namespace etc

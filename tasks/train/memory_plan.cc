@@ -27,8 +27,7 @@ bool IsSliced(MemoryPlan plan) {
 }
 
 // The reason why a run cannot have a plan; empty: it can.
-std::string Hindrance(const FinetuneConfig& config, MemoryPlan plan,
-                      bool is_cpu) {
+std::string Hindrance(const RunConfig& config, MemoryPlan plan, bool is_cpu) {
   if (plan == MemoryPlan::kKept) {
     return "";
   }
@@ -72,7 +71,7 @@ const char* MemoryPlanName(MemoryPlan plan) {
   return "";
 }
 
-FinetuneConfig WithMemoryPlan(FinetuneConfig config, MemoryPlan plan) {
+RunConfig WithMemoryPlan(RunConfig config, MemoryPlan plan) {
   config.train.memory_plan = MemoryPlanName(plan);
   if (plan == MemoryPlan::kLayers) {
     config.model.grad_checkpointing_period = 1;
@@ -80,7 +79,7 @@ FinetuneConfig WithMemoryPlan(FinetuneConfig config, MemoryPlan plan) {
   return config;
 }
 
-std::optional<LayerSlices> SlicesOf(const FinetuneConfig& config) {
+std::optional<LayerSlices> SlicesOf(const RunConfig& config) {
   if (config.train.memory_plan == MemoryPlanName(MemoryPlan::kSlices)) {
     return LayerSlices{};
   }
@@ -90,7 +89,7 @@ std::optional<LayerSlices> SlicesOf(const FinetuneConfig& config) {
   return std::nullopt;
 }
 
-std::vector<MemoryPlan> AllowedPlans(const FinetuneConfig& config,
+std::vector<MemoryPlan> AllowedPlans(const RunConfig& config,
                                      StepBackend backend) {
   const bool is_cpu = backend == StepBackend::kCpu;
   std::vector<MemoryPlan> allowed;
@@ -106,7 +105,7 @@ std::vector<MemoryPlan> AllowedPlans(const FinetuneConfig& config,
   return allowed.empty() ? std::vector{MemoryPlan::kKept} : allowed;
 }
 
-absl::Status CheckMemoryPlan(const FinetuneConfig& config, bool is_cpu) {
+absl::Status CheckMemoryPlan(const RunConfig& config, bool is_cpu) {
   for (const MemoryPlan plan : kPlans) {
     if (config.train.memory_plan != MemoryPlanName(plan)) {
       continue;
@@ -126,13 +125,13 @@ absl::Status CheckMemoryPlan(const FinetuneConfig& config, bool is_cpu) {
   return absl::OkStatus();
 }
 
-double MemoryLimit(const FinetuneConfig& config) {
+double MemoryLimit(const RunConfig& config) {
   return config.train.memory_gigabytes > 0
              ? 1e9 * config.train.memory_gigabytes
              : static_cast<double>(MemoryOfProcess());
 }
 
-absl::Status CheckModelFits(const FinetuneConfig& config, int64_t processes,
+absl::Status CheckModelFits(const RunConfig& config, int64_t processes,
                             int64_t memory) {
   const TrainedCounts parameters = CountWithoutHead(config, processes);
   const double bytes = parameters.weight_bytes() + parameters.gradient_bytes() +
@@ -147,7 +146,7 @@ absl::Status CheckModelFits(const FinetuneConfig& config, int64_t processes,
       parameters.all, 1e-9 * bytes, 1e-9 * static_cast<double>(memory)));
 }
 
-MemoryPlanner::MemoryPlanner(const FinetuneConfig& config,
+MemoryPlanner::MemoryPlanner(const RunConfig& config,
                              const TrainedCounts& parameters,
                              StepBackend backend)
     : parameters_(parameters), backend_(backend), limit_(MemoryLimit(config)) {
@@ -210,8 +209,8 @@ double CachedBytes(const ExampleSource& records, const RunFiles& files,
 
 }  // namespace
 
-FinetuneConfig WithCacheOf(FinetuneConfig config, const RunData& data,
-                           const RunFiles& files) {
+RunConfig WithCacheOf(RunConfig config, const RunData& data,
+                      const RunFiles& files) {
   // Without data.dev evaluations are on a part of the files of data.train.
   const double needed = CachedBytes(*data.train, files, "data.train") +
                         CachedBytes(*data.dev, files, "data.dev");
@@ -221,9 +220,9 @@ FinetuneConfig WithCacheOf(FinetuneConfig config, const RunData& data,
   return config;
 }
 
-FinetuneConfig WithPlanOfLargest(const FinetuneConfig& config,
-                                 const TrainedCounts& parameters,
-                                 StepBackend backend) {
+RunConfig WithPlanOfLargest(const RunConfig& config,
+                            const TrainedCounts& parameters,
+                            StepBackend backend) {
   return WithMemoryPlan(config, MemoryPlanner(config, parameters, backend)
                                     .For(LargestMicroBatch(config)));
 }

@@ -35,40 +35,40 @@ enum class MemoryPlan { kKept, kLayers, kFiles, kSlices };
 const char* MemoryPlanName(MemoryPlan plan);
 
 // `config` with the plan as its train.memory_plan.
-FinetuneConfig WithMemoryPlan(FinetuneConfig config, MemoryPlan plan);
+RunConfig WithMemoryPlan(RunConfig config, MemoryPlan plan);
 
 // The slices of a configuration whose plan is "slices" or "files"; others have
 // none.
-std::optional<LayerSlices> SlicesOf(const FinetuneConfig& config);
+std::optional<LayerSlices> SlicesOf(const RunConfig& config);
 
 // The plans that train.memory_plan allows on the CPU or on a device, at least
 // one, in the order above. "auto" leaves out what cannot be: slices where
 // scores are watched or not in one buffer, files without a directory, all but
 // kKept on a device and for an encoder-decoder.
-std::vector<MemoryPlan> AllowedPlans(const FinetuneConfig& config,
+std::vector<MemoryPlan> AllowedPlans(const RunConfig& config,
                                      StepBackend backend = StepBackend::kCpu);
 
 // Returns an error if train.memory_plan cannot be: slices or files on a device,
 // any but kKept for an encoder-decoder, slices or files with train.watch_scores
 // or another storage of residual scores, files without a directory that can be
 // written to.
-absl::Status CheckMemoryPlan(const FinetuneConfig& config, bool is_cpu);
+absl::Status CheckMemoryPlan(const RunConfig& config, bool is_cpu);
 
 // Bytes that training may take: train.memory_gigabytes, or MemoryOfProcess.
-double MemoryLimit(const FinetuneConfig& config);
+double MemoryLimit(const RunConfig& config);
 
 // Checks that a process with `memory` bytes, one of `processes`, can hold the
 // model's weights, their gradients and the optimizer's state, whatever the
 // batch.
 //   kResourceExhausted  it cannot
-absl::Status CheckModelFits(const FinetuneConfig& config, int64_t processes,
+absl::Status CheckModelFits(const RunConfig& config, int64_t processes,
                             int64_t memory = MemoryOfProcess());
 
 // Chooses plans for micro-batches.
 class MemoryPlanner {
  public:
   // `config` as of WithCacheOf, where the data are known.
-  MemoryPlanner(const FinetuneConfig& config, const TrainedCounts& parameters,
+  MemoryPlanner(const RunConfig& config, const TrainedCounts& parameters,
                 StepBackend backend = StepBackend::kCpu);
 
   // The first allowed plan that fits; if none does, the one of least memory.
@@ -79,7 +79,7 @@ class MemoryPlanner {
  private:
   struct Planned {
     MemoryPlan plan;
-    FinetuneConfig config;  // WithMemoryPlan
+    RunConfig config;  // WithMemoryPlan
   };
 
   std::vector<Planned> allowed_;
@@ -92,13 +92,13 @@ class MemoryPlanner {
 // can fill, at most about: none where each epoch has other examples, else by
 // the sizes of its files and the numbers of records. For plans and estimates of
 // memory alone: loaders may prefetch as much as before.
-FinetuneConfig WithCacheOf(FinetuneConfig config, const RunData& data,
-                           const RunFiles& files);
+RunConfig WithCacheOf(RunConfig config, const RunData& data,
+                      const RunFiles& files);
 
 // `config` with the plan that its largest micro-batch will have.
-FinetuneConfig WithPlanOfLargest(const FinetuneConfig& config,
-                                 const TrainedCounts& parameters,
-                                 StepBackend backend = StepBackend::kCpu);
+RunConfig WithPlanOfLargest(const RunConfig& config,
+                            const TrainedCounts& parameters,
+                            StepBackend backend = StepBackend::kCpu);
 
 }  // namespace etc
 

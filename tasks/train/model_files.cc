@@ -56,7 +56,7 @@ HuggingFaceFields FieldsOf(const TaskModel& model) {
 
 absl::Status WriteTaskModel(const TaskModelFiles& files,
                             const std::string& directory) {
-  const FinetuneConfig& config = files.config;
+  const RunConfig& config = files.config;
   EtcConfig encoder = files.model.encoder()->config();
   encoder.residual_attention = config.residual_attention;
   // Not that of the memory plan by which the last micro-batch was computed.
@@ -68,7 +68,7 @@ absl::Status WriteTaskModel(const TaskModelFiles& files,
   json["tokenizer"]["type"] = config.tokenizer.type;
   json["tokenizer"]["lower_case"] = config.tokenizer.lower_case;
   json["tokenizer"]["split_punctuation"] = config.tokenizer.split_punctuation;
-  ETC_RETURN_IF_ERROR(WriteFileAtomically(directory + "/finetune.json",
+  ETC_RETURN_IF_ERROR(WriteFileAtomically(directory + "/run_config.json",
                                           JsonText(json, /*indent=*/2) + "\n"));
   if (!files.vocabulary.empty()) {
     TokenizerFiles tokenizer = {
@@ -115,9 +115,8 @@ std::string TakeVocabulary(const std::string& directory, nlohmann::json* json,
 
 }  // namespace
 
-absl::StatusOr<FinetuneConfig> ReadTaskModelConfig(
-    const std::string& directory) {
-  const std::string path = directory + "/finetune.json";
+absl::StatusOr<RunConfig> ReadTaskModelConfig(const std::string& directory) {
+  const std::string path = directory + "/run_config.json";
   ETC_ASSIGN_OR_RETURN(nlohmann::json json, ReadJsonFile(path));
   bool had_init = false;
   std::string original;  // the vocabulary that the run read
@@ -135,8 +134,8 @@ absl::StatusOr<FinetuneConfig> ReadTaskModelConfig(
     }
     json.erase("init");
   }
-  ETC_ASSIGN_OR_RETURN(FinetuneConfig config,
-                       FinetuneConfigFromJson(std::move(json), path));
+  ETC_ASSIGN_OR_RETURN(RunConfig config,
+                       RunConfigFromJson(std::move(json), path));
   config.train.device = TrainConfig().device;
   if (config.tokenizer.vocabulary.empty() && (had_init || !original.empty())) {
     // The file that the run read may have been replaced since.
@@ -156,10 +155,10 @@ absl::StatusOr<FinetuneConfig> ReadTaskModelConfig(
 
 absl::StatusOr<DataConfig> ReadTextData(const std::string& weights,
                                         const EtcConfig& model) {
-  const std::string trained = FileBesideWeights(weights, "finetune.json");
+  const std::string trained = FileBesideWeights(weights, "run_config.json");
   if (!trained.empty()) {
     ETC_ASSIGN_OR_RETURN(
-        FinetuneConfig config,
+        RunConfig config,
         ReadTaskModelConfig(std::filesystem::path(trained).parent_path()));
     return std::move(config.data);
   }
@@ -190,7 +189,7 @@ absl::StatusOr<DataConfig> ReadTextData(const std::string& weights,
 }
 
 absl::StatusOr<TaskModel> LoadTaskModel(const std::string& directory,
-                                        const FinetuneConfig& config,
+                                        const RunConfig& config,
                                         const EncoderTask& task,
                                         const torch::Device& device) {
   ETC_RETURN_IF_ERROR(CheckCheckpointFiles(directory));
@@ -201,7 +200,7 @@ absl::StatusOr<TaskModel> LoadTaskModel(const std::string& directory,
 }
 
 absl::Status LoadTaskModelWeights(const std::string& directory,
-                                  const FinetuneConfig& config,
+                                  const RunConfig& config,
                                   const TaskModel& model) {
   ETC_ASSIGN_OR_RETURN(const TensorReader reader,
                        TensorReader::Open(directory));
@@ -228,7 +227,7 @@ absl::Status LoadTaskModelWeights(const std::string& directory,
   return absl::OkStatus();
 }
 
-absl::StatusOr<ModelWithFiles> MakeModel(const FinetuneConfig& config,
+absl::StatusOr<ModelWithFiles> MakeModel(const RunConfig& config,
                                          const Task& task,
                                          const torch::Device& device,
                                          int64_t processes) {
@@ -241,7 +240,7 @@ absl::StatusOr<ModelWithFiles> MakeModel(const FinetuneConfig& config,
   return MakeModelWithFiles(config, *encoder_task, device, processes);
 }
 
-absl::StatusOr<ModelWithFiles> MakeModelWithFiles(const FinetuneConfig& config,
+absl::StatusOr<ModelWithFiles> MakeModelWithFiles(const RunConfig& config,
                                                   const EncoderTask& task,
                                                   const torch::Device& device,
                                                   int64_t processes) {

@@ -19,12 +19,12 @@
 
 namespace etc {
 
-// A checkpoint directory of a fine-tuned model has
+// A checkpoint directory of a trained model has
 //
 //   etc_config.json     the encoder, with the residual mode that was used
 //   model.safetensors   "encoder.*" and "head.*"; in the metadata the task and
 //                       what HuggingFaceFields keep, such as the labels
-//   finetune.json       the configuration of the run
+//   run_config.json     the configuration of the run
 //   vocab.txt or tokenizer.model, tokenizer_config.json
 //   punkt/              the tables of data.sentences, unless that is "icu"
 //
@@ -34,7 +34,7 @@ namespace etc {
 // Contents for WriteTaskModel. The vocabulary's contents are empty if the task
 // needs none, `punkt` is null if data.sentences is "icu".
 struct TaskModelFiles {
-  const FinetuneConfig& config;
+  const RunConfig& config;
   const TaskModel& model;
   const std::string& vocabulary;
   const PunktFiles* punkt = nullptr;
@@ -48,15 +48,14 @@ absl::Status WriteTaskModel(const TaskModelFiles& files,
 // and tables of sentences are those in the directory, and its train.device is
 // "auto": that of the run may be on another machine.
 //   kNotFound  there are no such tables, but data.sentences is not "icu"
-absl::StatusOr<FinetuneConfig> ReadTaskModelConfig(
-    const std::string& directory);
+absl::StatusOr<RunConfig> ReadTaskModelConfig(const std::string& directory);
 
 // How texts become inputs of the encoder at `weights`, a directory or a file:
 // max_long_length, max_global_length and sentences. As was trained where
-// finetune.json stands beside it; as config.json of an export for transformers
-// says, or text_options.json, which the Python package saves; else as many
-// tokens as `model` has positions. `sentences` may name tables that are not
-// there.
+// run_config.json stands beside it; as config.json of an export for
+// transformers says, or text_options.json, which the Python package saves; else
+// as many tokens as `model` has positions. `sentences` may name tables that are
+// not there.
 //   kInvalidArgument  a mistake in such a file
 // and errors of ReadTaskModelConfig.
 absl::StatusOr<DataConfig> ReadTextData(const std::string& weights,
@@ -71,18 +70,18 @@ absl::StatusOr<DataConfig> ReadTextData(const std::string& weights,
 //                     have an element that is infinite or not a number
 //   kDataLoss         CheckCheckpointFiles
 absl::StatusOr<TaskModel> LoadTaskModel(
-    const std::string& directory, const FinetuneConfig& config,
+    const std::string& directory, const RunConfig& config,
     const EncoderTask& task, const torch::Device& device = torch::kCPU);
 
 // Replaces the weights of a model by those in `directory`, likewise, but
 // without CheckCheckpointFiles.
 absl::Status LoadTaskModelWeights(const std::string& directory,
-                                  const FinetuneConfig& config,
+                                  const RunConfig& config,
                                   const TaskModel& model);
 
 // Makes the model of a run of so many processes: by MakeModelWithFiles, or that
 // of a ModelTask.
-absl::StatusOr<ModelWithFiles> MakeModel(const FinetuneConfig& config,
+absl::StatusOr<ModelWithFiles> MakeModel(const RunConfig& config,
                                          const Task& task,
                                          const torch::Device& device,
                                          int64_t processes);
@@ -92,7 +91,7 @@ absl::StatusOr<ModelWithFiles> MakeModel(const FinetuneConfig& config,
 // writes its part of the directory, LoadInitialWeights takes the weights of
 // `config.init`. `config` must outlive the result.
 //   kNotFound  a file that `config` names is not there
-absl::StatusOr<ModelWithFiles> MakeModelWithFiles(const FinetuneConfig& config,
+absl::StatusOr<ModelWithFiles> MakeModelWithFiles(const RunConfig& config,
                                                   const EncoderTask& task,
                                                   const torch::Device& device,
                                                   int64_t processes);

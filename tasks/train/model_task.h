@@ -22,17 +22,17 @@ namespace etc {
 class ModelTask : public Task {
  public:
   // The model of a run with random weights, as MakeModelWithFiles of other
-  // tasks; a checkpoint has finetune.json, by which it is found. `config` must
-  // outlive the result.
+  // tasks; a checkpoint has run_config.json, by which it is found. `config`
+  // must outlive the result.
   virtual absl::StatusOr<ModelWithFiles> MakeModel(
-      const FinetuneConfig& config, const torch::Device& device) const = 0;
+      const RunConfig& config, const torch::Device& device) const = 0;
 
   // The model in the directory of a checkpoint, in evaluation mode.
   //   kInvalidArgument  tensors are missing, too many or of another shape, or
   //                     have an element that is infinite or not a number
   //   kDataLoss         CheckCheckpointFiles
   virtual absl::StatusOr<std::unique_ptr<TrainableModel>> LoadModel(
-      const std::string& directory, const FinetuneConfig& config,
+      const std::string& directory, const RunConfig& config,
       const torch::Device& device) const = 0;
 
   // The batches of training, which `options.batch_size` counts in its own
@@ -51,7 +51,7 @@ class ModelTask : public Task {
 
   // A line about the runs of `config`, which may have another number of batches
   // in an update and other residual scores than the task was made with.
-  virtual std::string DescribeRuns(const FinetuneConfig& config,
+  virtual std::string DescribeRuns(const RunConfig& config,
                                    const ExampleSource& train,
                                    const ExampleSource& dev) const = 0;
 };
@@ -81,7 +81,7 @@ inline LoaderMaker LoaderMakerOf(const Task& task, const ExampleSource& train) {
 // Examples that count as an epoch of `train`: CountUnits, or those that the
 // source expects.
 inline int64_t EpochExamples(const Task& task, const ExampleSource& train,
-                             const FinetuneConfig& config) {
+                             const RunConfig& config) {
   const ModelTask* const model_task = AsModelTask(task);
   return model_task == nullptr
              ? train.expected_examples()

@@ -132,7 +132,7 @@ absl::StatusOr<RecordCounts> CheckEvaluationRecords(
 }
 
 absl::StatusOr<std::unique_ptr<RunData>> OpenRunData(
-    const FinetuneConfig& run, const Task& task, const RunContext& context) {
+    const RunConfig& run, const Task& task, const RunContext& context) {
   const DataConfig& config = run.data;
   if (config.train.empty()) {
     return absl::InvalidArgumentError(

@@ -55,8 +55,9 @@ struct RunData {
 // training records. A message says that there is nothing to evaluate. `task`
 // must outlive the data.
 //   kInvalidArgument  there is nothing to train on, or a mistake in a file
-absl::StatusOr<std::unique_ptr<RunData>> OpenRunData(
-    const FinetuneConfig& config, const Task& task, const RunContext& context);
+absl::StatusOr<std::unique_ptr<RunData>> OpenRunData(const RunConfig& config,
+                                                     const Task& task,
+                                                     const RunContext& context);
 
 }  // namespace etc
 

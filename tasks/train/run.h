@@ -72,8 +72,8 @@ struct RunOptions {
   ProgramVersion program = {};
 };
 
-// The runs of a configuration (Finetune).
-struct FinetuneOptions {
+// The runs of a configuration (TrainClaimed).
+struct TrainOptions {
   // Fate of a run that is in the output directory already.
   EarlierRun earlier = EarlierRun::kRefuse;
   // Fields of the configuration ("train.learning_rate"), or objects in it, that

@@ -69,7 +69,7 @@ absl::Status RemoveAverages(const std::string& directory) {
 
 // Checks the settings of the run to resume, as far as possible without its
 // files.
-absl::Status CheckSettings(const FinetuneConfig& config, int64_t seed,
+absl::Status CheckSettings(const RunConfig& config, int64_t seed,
                            const ClaimOptions& options) {
   const std::optional<std::string> last =
       CheckpointStore(CheckpointsIn(SeedDirectory(config.output, seed))).last();
@@ -114,8 +114,7 @@ absl::Status CheckRunDirectory(const std::string& directory,
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<std::string>> RemoveRuns(
-    const FinetuneConfig& config) {
+absl::StatusOr<std::vector<std::string>> RemoveRuns(const RunConfig& config) {
   FileOperations& operations = FileOperations::Current();
   std::vector<std::string> removed;
   ETC_RETURN_IF_ERROR(CheckSummary(config.output));
@@ -236,7 +235,7 @@ RunClaims::~RunClaims() {
 }
 
 absl::StatusOr<std::unique_ptr<RunClaims::Claim>> RunClaims::TakeOne(
-    const FinetuneConfig& config, int64_t seed, const ClaimOptions& options) {
+    const RunConfig& config, int64_t seed, const ClaimOptions& options) {
   auto claim =
       std::make_unique<Claim>(SeedDirectory(config.output, seed), options.stop);
   ETC_RETURN_IF_ERROR(claim->Take(options.earlier));
@@ -246,7 +245,7 @@ absl::StatusOr<std::unique_ptr<RunClaims::Claim>> RunClaims::TakeOne(
   return claim;
 }
 
-absl::StatusOr<RunClaims> RunClaims::Take(const FinetuneConfig& config,
+absl::StatusOr<RunClaims> RunClaims::Take(const RunConfig& config,
                                           const ClaimOptions& options) {
   ETC_RETURN_IF_ERROR(CheckSummary(config.output));
   RunClaims claims;
@@ -269,7 +268,7 @@ const RunLock* RunClaims::Find(const std::string& directory) const {
   return nullptr;
 }
 
-absl::Status CheckLaterRuns(const FinetuneConfig& config,
+absl::Status CheckLaterRuns(const RunConfig& config,
                             const ClaimOptions& options) {
   ETC_RETURN_IF_ERROR(CheckSummary(config.output));
   for (const int64_t seed : config.train.seeds) {

@@ -43,8 +43,7 @@ absl::StatusOr<RunLock> ClaimRunDirectory(const std::string& directory,
 // (IsAverage), metrics.jsonl, result.json, summary.json, and nothing else.
 // Seeds that the configuration does not have stay. Returns the directories of
 // runs that were there. Errors also as of CheckSummary.
-absl::StatusOr<std::vector<std::string>> RemoveRuns(
-    const FinetuneConfig& config);
+absl::StatusOr<std::vector<std::string>> RemoveRuns(const RunConfig& config);
 
 // Options of beginning runs.
 struct ClaimOptions {
@@ -71,7 +70,7 @@ class RunClaims {
   // completes from the data, are compared later.
   //   kFailedPrecondition  it had others
   // Errors also as of ClaimRunDirectory and CheckSummary.
-  static absl::StatusOr<RunClaims> Take(const FinetuneConfig& config,
+  static absl::StatusOr<RunClaims> Take(const RunConfig& config,
                                         const ClaimOptions& options);
 
   // The lock of a directory; null if it is not claimed.
@@ -80,8 +79,8 @@ class RunClaims {
  private:
   class Claim;
   static absl::StatusOr<std::unique_ptr<Claim>> TakeOne(
-      const FinetuneConfig& config, int64_t seed, const ClaimOptions& options);
-  friend absl::Status CheckLaterRuns(const FinetuneConfig& config,
+      const RunConfig& config, int64_t seed, const ClaimOptions& options);
+  friend absl::Status CheckLaterRuns(const RunConfig& config,
                                      const ClaimOptions& options);
 
   std::vector<std::unique_ptr<Claim>> claims_;
@@ -89,7 +88,7 @@ class RunClaims {
 
 // The same checks for runs that begin later: creates nothing and holds no lock.
 // Only directories that are there are checked.
-absl::Status CheckLaterRuns(const FinetuneConfig& config,
+absl::Status CheckLaterRuns(const RunConfig& config,
                             const ClaimOptions& options);
 
 // Returns true if the directory `output` has the run of a seed, or a grid.

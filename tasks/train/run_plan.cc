@@ -17,21 +17,19 @@ namespace {
 constexpr int64_t kMegabyte = 1'000'000;
 
 // Examples of one epoch: a trial on the first records has theirs alone.
-int64_t NumExamplesOf(const FinetuneConfig& config, int64_t num_examples) {
+int64_t NumExamplesOf(const RunConfig& config, int64_t num_examples) {
   return config.train.max_examples > 0
              ? num_examples
              : config.train.num_train_examples.value_or(num_examples);
 }
 
 // `train.evaluate_every`, or the updates of one epoch.
-int64_t EvaluationIntervalOf(const FinetuneConfig& config,
-                             int64_t num_examples) {
+int64_t EvaluationIntervalOf(const RunConfig& config, int64_t num_examples) {
   return config.train.evaluate_every.value_or(std::max<int64_t>(
       1, NumExamplesOf(config, num_examples) / config.train.batch_size));
 }
 
-LearningRateSchedule ScheduleOf(const FinetuneConfig& config,
-                                int64_t num_steps) {
+LearningRateSchedule ScheduleOf(const RunConfig& config, int64_t num_steps) {
   return {.type = ScheduleTypeFromName(config.schedule.type),
           .learning_rate = config.train.learning_rate,
           .num_steps = num_steps,
@@ -45,7 +43,7 @@ LearningRateSchedule ScheduleOf(const FinetuneConfig& config,
 
 }  // namespace
 
-absl::Status CheckHasUpdate(const FinetuneConfig& config, int64_t num_records,
+absl::Status CheckHasUpdate(const RunConfig& config, int64_t num_records,
                             int64_t num_examples) {
   if (config.train.steps == 0) {
     return absl::OkStatus();
@@ -67,7 +65,7 @@ absl::Status CheckHasUpdate(const FinetuneConfig& config, int64_t num_records,
                    config.train.batch_size));
 }
 
-absl::Status CheckSchedule(const FinetuneConfig& config) {
+absl::Status CheckSchedule(const RunConfig& config) {
   const ScheduleConfig& schedule = config.schedule;
   const ScheduleConfig defaults;
   const ScheduleType type = ScheduleTypeFromName(schedule.type);
@@ -134,7 +132,7 @@ absl::Status CheckHasMainMetric(const Metrics& scores,
                       : absl::StrCat("; did you mean \"", nearest, "\"?")));
 }
 
-absl::StatusOr<RunPlan> PlanRun(const FinetuneConfig& config,
+absl::StatusOr<RunPlan> PlanRun(const RunConfig& config,
                                 const RunInputs& inputs) {
   ETC_RETURN_IF_ERROR(
       CheckHasUpdate(config, inputs.num_records, inputs.num_examples));
@@ -154,7 +152,7 @@ absl::StatusOr<RunPlan> PlanRun(const FinetuneConfig& config,
       .example_settings = ExampleSettings(config)};
 }
 
-int64_t NumStepsOf(const FinetuneConfig& config, int64_t num_examples) {
+int64_t NumStepsOf(const RunConfig& config, int64_t num_examples) {
   return config.train.steps.value_or(
       NumTrainingSteps(NumExamplesOf(config, num_examples),
                        config.train.batch_size, config.train.epochs));
@@ -167,7 +165,7 @@ int64_t EvaluationsFrom(const RunPlan& plan, int64_t step) {
   return (plan.num_steps + every - 1) / every - (step - 1) / every;
 }
 
-int64_t MostCheckpoints(const FinetuneConfig& config, int64_t num_examples) {
+int64_t MostCheckpoints(const RunConfig& config, int64_t num_examples) {
   const int64_t num_steps = NumStepsOf(config, num_examples);
   const auto times = [&](int64_t every) {
     return every > 0 ? num_steps / every : 0;
@@ -177,8 +175,7 @@ int64_t MostCheckpoints(const FinetuneConfig& config, int64_t num_examples) {
                       times(config.train.checkpoint_every) + 2);
 }
 
-std::string ExamplesWarning(const FinetuneConfig& config,
-                            int64_t num_examples) {
+std::string ExamplesWarning(const RunConfig& config, int64_t num_examples) {
   constexpr double kTolerance = 0.05;
   const int64_t stated = NumExamplesOf(config, num_examples);
   const auto difference = static_cast<double>(stated - num_examples);
@@ -191,8 +188,7 @@ std::string ExamplesWarning(const FinetuneConfig& config,
                    "these");
 }
 
-TrainingLoaderOptions LoaderOptionsOf(const FinetuneConfig& config,
-                                      int64_t seed) {
+TrainingLoaderOptions LoaderOptionsOf(const RunConfig& config, int64_t seed) {
   return {.seed = static_cast<uint64_t>(seed),
           .batch_size = config.train.batch_size,
           .micro_batch_size = config.train.micro_batch_size,

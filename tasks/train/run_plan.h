@@ -50,7 +50,7 @@ struct RunPlan {
 
 // The run that `config` describes.
 //   kInvalidArgument  it has no update, or a warm-up of more than it has
-absl::StatusOr<RunPlan> PlanRun(const FinetuneConfig& config,
+absl::StatusOr<RunPlan> PlanRun(const RunConfig& config,
                                 const RunInputs& inputs);
 
 // The metric by which the runs of a configuration are compared: `of_task` (see
@@ -68,35 +68,34 @@ absl::Status CheckHasMainMetric(const Metrics& scores,
 
 // Checks that the run has an update, unless train.steps is 0, and its warm-up
 // not more updates than it. Errors as of PlanRun.
-absl::Status CheckHasUpdate(const FinetuneConfig& config, int64_t num_records,
+absl::Status CheckHasUpdate(const RunConfig& config, int64_t num_records,
                             int64_t num_examples);
 
 // Checks that the schedule has no value beside the default that decides
 // nothing: the end or the power of another `schedule.type`, or the beginning of
 // a warm-up that is not there.
 //   kInvalidArgument  as of RefuseFields
-absl::Status CheckSchedule(const FinetuneConfig& config);
+absl::Status CheckSchedule(const RunConfig& config);
 
 // Updates of a run: `train.steps`, or those of `train.epochs` of
 // `train.num_train_examples`, or else `num_examples`, examples; of
 // `num_examples` also with `train.max_examples`.
-int64_t NumStepsOf(const FinetuneConfig& config, int64_t num_examples);
+int64_t NumStepsOf(const RunConfig& config, int64_t num_examples);
 
 // The most evaluations of a run after update `step` (at least 1) or later.
 int64_t EvaluationsFrom(const RunPlan& plan, int64_t step);
 
 // The most checkpoints that a run makes and keeps: after its evaluations, each
 // `train.checkpoint_every` updates and the last one, and before the first one.
-int64_t MostCheckpoints(const FinetuneConfig& config, int64_t num_examples);
+int64_t MostCheckpoints(const RunConfig& config, int64_t num_examples);
 
 // A warning where the examples of an epoch, by `train.num_train_examples`,
 // differ by more than 5 % from `num_examples`, those that were counted; empty:
 // they do not.
-std::string ExamplesWarning(const FinetuneConfig& config, int64_t num_examples);
+std::string ExamplesWarning(const RunConfig& config, int64_t num_examples);
 
 // A pool may take half of the process's memory.
-TrainingLoaderOptions LoaderOptionsOf(const FinetuneConfig& config,
-                                      int64_t seed);
+TrainingLoaderOptions LoaderOptionsOf(const RunConfig& config, int64_t seed);
 
 // `data.cache_megabytes` in bytes.
 int64_t CacheBytesOf(const DataConfig& config);

@@ -142,8 +142,8 @@ absl::Status CheckSameFields(const Json& fields, ProcessGroup* group) {
   return AgreeOnNone(differ, "do the same", group);
 }
 
-absl::Status CheckSameStart(const FinetuneConfig& config,
-                            const FinetuneOptions& options) {
+absl::Status CheckSameStart(const RunConfig& config,
+                            const TrainOptions& options) {
   if (options.context.group == nullptr) {
     return absl::OkStatus();
   }

@@ -51,8 +51,8 @@ absl::Status CheckSameFields(const nlohmann::json& fields, ProcessGroup* group);
 // for settings of each rank (FieldRule::is_local) and for the paths of files,
 // whose contents CheckSameRun compares. `config` may have a grid. Errors as of
 // CheckSameFields.
-absl::Status CheckSameStart(const FinetuneConfig& config,
-                            const FinetuneOptions& options);
+absl::Status CheckSameStart(const RunConfig& config,
+                            const TrainOptions& options);
 
 // Checks that all ranks have the same settings, and that the micro-batches of
 // an update suffice for all.

@@ -104,7 +104,7 @@ std::string InitializeOmegas(TaskModel model, const Batch& batch) {
       largest);
 }
 
-TaskModel MakeTaskModel(const FinetuneConfig& config, const EncoderTask& task,
+TaskModel MakeTaskModel(const RunConfig& config, const EncoderTask& task,
                         const torch::Device& device, int64_t processes) {
   EtcConfig model_config = config.model;
   model_config.residual_attention = config.residual_attention;

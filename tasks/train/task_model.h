@@ -207,7 +207,7 @@ std::string InitializeOmegas(TaskModel model, const Batch& batch);
 // A model with random weights from LibTorch's generator for the CPU, whatever
 // the device that it is then moved to, which has the residual mode of the
 // configuration. Its memory planner is that of a run of so many processes.
-TaskModel MakeTaskModel(const FinetuneConfig& config, const EncoderTask& task,
+TaskModel MakeTaskModel(const RunConfig& config, const EncoderTask& task,
                         const torch::Device& device = torch::kCPU,
                         int64_t processes = 1);
 

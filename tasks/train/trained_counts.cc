@@ -57,8 +57,7 @@ TrainedCounts CountTrained(const TrainConfig& config,
   return counts;
 }
 
-TrainedCounts CountWithoutHead(const FinetuneConfig& config,
-                               int64_t processes) {
+TrainedCounts CountWithoutHead(const RunConfig& config, int64_t processes) {
   if (config.encoder_decoder.has_value()) {
     TrainedCounts counts = CountParameters(*config.encoder_decoder);
     counts.trained = config.train.frozen.empty() ? counts.all : 0;

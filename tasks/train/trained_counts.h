@@ -59,8 +59,7 @@ TrainedCounts CountTrained(const TrainConfig& config,
 // The same of the model of a configuration without the head of its task. Of an
 // encoder-decoder with train.frozen no parameter counts as trained, because the
 // names are not known.
-TrainedCounts CountWithoutHead(const FinetuneConfig& config,
-                               int64_t processes = 1);
+TrainedCounts CountWithoutHead(const RunConfig& config, int64_t processes = 1);
 
 }  // namespace etc
 

@@ -39,7 +39,7 @@ absl::StatusOr<std::optional<EncoderDecoderConfig>> ReadConfigOfInit(
 }
 
 // Compares what no tensor shows, or shows by names that say less.
-absl::Status CheckSameFunction(const FinetuneConfig& run,
+absl::Status CheckSameFunction(const RunConfig& run,
                                const EncoderDecoderConfig& theirs) {
   const EncoderDecoderConfig& ours = *run.encoder_decoder;
   const auto differ = [&run](const char* name, const auto& expected,
@@ -72,7 +72,7 @@ absl::Status CheckSameFunction(const FinetuneConfig& run,
 
 // Compares the ids that both vocabularies have. Of several beside the weights,
 // theirs is the one of the run's type.
-absl::Status CheckPiecesOfInit(const FinetuneConfig& run,
+absl::Status CheckPiecesOfInit(const RunConfig& run,
                                const TranslationVocabulary& ours) {
   ETC_ASSIGN_OR_RETURN(const TokenizerFiles found,
                        FindTranslationTokenizer(run.init, run.tokenizer.type));
@@ -98,7 +98,7 @@ absl::Status CheckPiecesOfInit(const FinetuneConfig& run,
 }  // namespace
 
 absl::StatusOr<std::string> LoadInitialTranslationWeights(
-    const FinetuneConfig& config, const TranslationVocabulary& vocabulary,
+    const RunConfig& config, const TranslationVocabulary& vocabulary,
     const TranslationModel& model) {
   ETC_RETURN_IF_ERROR(CheckCheckpointFiles(config.init));
   const EncoderDecoderConfig& ours = *config.encoder_decoder;

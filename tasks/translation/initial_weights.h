@@ -22,7 +22,7 @@ namespace etc {
 //   kDataLoss         CheckCheckpointFiles
 // and the errors of LoadTranslationWeights.
 absl::StatusOr<std::string> LoadInitialTranslationWeights(
-    const FinetuneConfig& config, const TranslationVocabulary& vocabulary,
+    const RunConfig& config, const TranslationVocabulary& vocabulary,
     const TranslationModel& model);
 
 }  // namespace etc

@@ -134,7 +134,7 @@ torch::Tensor TranslationModel::Loss(const std::vector<torch::Tensor>& logits,
 }
 
 absl::StatusOr<TranslationModel> MakeTranslationModel(
-    const FinetuneConfig& config, const TranslationOptions& options,
+    const RunConfig& config, const TranslationOptions& options,
     const torch::Device& device) {
   EncoderDecoder model(*config.encoder_decoder);
   if (options.admin_omegas != kClosedForm &&
@@ -153,7 +153,7 @@ absl::StatusOr<TranslationModel> MakeTranslationModel(
   return TranslationModel(std::move(model), options.label_smoothing);
 }
 
-absl::Status WriteTranslationModel(const FinetuneConfig& config,
+absl::Status WriteTranslationModel(const RunConfig& config,
                                    const TranslationModel& model,
                                    const std::string& vocabulary,
                                    const std::string& directory) {
@@ -161,7 +161,7 @@ absl::Status WriteTranslationModel(const FinetuneConfig& config,
       WriteFileAtomically(absl::StrCat(directory, "/", kEncoderDecoderFile),
                           EncoderDecoderConfigToJson(model.model()->config())));
   ETC_RETURN_IF_ERROR(
-      WriteFileAtomically(directory + "/finetune.json",
+      WriteFileAtomically(directory + "/run_config.json",
                           JsonText(config.json, /*indent=*/2) + "\n"));
   ETC_RETURN_IF_ERROR(WriteFileAtomically(
       absl::StrCat(directory, "/", VocabularyFileName(config.tokenizer.type)),
@@ -236,7 +236,7 @@ absl::Status LoadTranslationWeights(const std::string& path,
 }
 
 absl::StatusOr<TranslationModel> LoadTranslationModel(
-    const std::string& directory, const FinetuneConfig& config,
+    const std::string& directory, const RunConfig& config,
     TranslationOptions options, const torch::Device& device) {
   ETC_RETURN_IF_ERROR(CheckCheckpointFiles(directory));
   options.admin_omegas = kClosedForm;  // those of the file take their place
@@ -271,7 +271,7 @@ std::string ProfileOmegas(const TranslationModel& model, const Batch& batch) {
 }  // namespace
 
 absl::StatusOr<ModelWithFiles> MakeTranslationModelWithFiles(
-    const FinetuneConfig& config, const TranslationOptions& options,
+    const RunConfig& config, const TranslationOptions& options,
     const TranslationVocabulary& vocabulary, const torch::Device& device) {
   ETC_ASSIGN_OR_RETURN(
       std::string vocabulary_file,

@@ -71,18 +71,18 @@ class TranslationModel final : public TrainableModel {
 // `device`, with storage and precision of the configuration.
 //   others  errors of ReadAdminOmegas for the file in `options.admin_omegas`
 absl::StatusOr<TranslationModel> MakeTranslationModel(
-    const FinetuneConfig& config, const TranslationOptions& options,
+    const RunConfig& config, const TranslationOptions& options,
     const torch::Device& device);
 
 // A checkpoint directory of translation has
 //
 //   encoder_decoder.json  the model's configuration (EncoderDecoderConfig)
 //   model.safetensors     its tensors by its own names
-//   finetune.json         the configuration of the run
+//   run_config.json       the configuration of the run
 //   tokenizer.model or dict.txt
 //
 // and can be moved. `vocabulary` are the contents of the latter.
-absl::Status WriteTranslationModel(const FinetuneConfig& config,
+absl::Status WriteTranslationModel(const RunConfig& config,
                                    const TranslationModel& model,
                                    const std::string& vocabulary,
                                    const std::string& directory);
@@ -106,13 +106,13 @@ absl::Status LoadTranslationWeights(const std::string& path,
 //   kDataLoss  CheckCheckpointFiles
 // and the errors of LoadTranslationWeights.
 absl::StatusOr<TranslationModel> LoadTranslationModel(
-    const std::string& directory, const FinetuneConfig& config,
+    const std::string& directory, const RunConfig& config,
     TranslationOptions options, const torch::Device& device);
 
 // The model of a run, and its files; `config`, `options` and `vocabulary` must
 // outlive it.
 absl::StatusOr<ModelWithFiles> MakeTranslationModelWithFiles(
-    const FinetuneConfig& config, const TranslationOptions& options,
+    const RunConfig& config, const TranslationOptions& options,
     const TranslationVocabulary& vocabulary, const torch::Device& device);
 
 }  // namespace etc

@@ -11,7 +11,7 @@ static_assert(HasAllFields<TranslationOptions>());
 static_assert(HasAllFields<EncoderDecoderConfig>());
 
 absl::StatusOr<TranslationOptions> ReadTranslationOptions(
-    const FinetuneConfig& config) {
+    const RunConfig& config) {
   TranslationOptions options;
   JsonObjectReader reader(config.task_options,
                           absl::StrCat(config.source, ": translation"));

@@ -72,9 +72,8 @@ struct ConfigTable<EncoderDecoderConfig> {
   static constexpr absl::string_view kSharing[] = {"all", "decoder", "none"};
   static constexpr absl::string_view kWays[] = {"post_norm", "pre_norm",
                                                 "rezero", "admin"};
-  static constexpr FieldRule kMode = {
-      .one_of = ConfigTable<FinetuneConfig>::kModes,
-      .default_text = "`residual_attention`"};
+  static constexpr FieldRule kMode = {.one_of = ConfigTable<RunConfig>::kModes,
+                                      .default_text = "`residual_attention`"};
   static constexpr auto kFields = std::make_tuple(
       Field("vocab_size", &C::vocab_size, "rows of each token table",
             {.default_text = "ids of the vocabulary"}),
@@ -133,7 +132,7 @@ inline constexpr char kFirstBatch[] = "first_batch";
 //                     train.micro_batch_size is not 1; a field of "tokenizer"
 //                     or "data" that decides nothing
 absl::StatusOr<TranslationOptions> ReadTranslationOptions(
-    const FinetuneConfig& config);
+    const RunConfig& config);
 
 }  // namespace etc
 

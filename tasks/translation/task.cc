@@ -56,7 +56,7 @@ TokenBatchOptions BatchOptionsOf(const TranslationOptions& options) {
 }
 
 // Fills vocab_size where the configuration leaves it to the vocabulary.
-absl::Status CompleteVocabularySize(FinetuneConfig* config) {
+absl::Status CompleteVocabularySize(RunConfig* config) {
   if (config->encoder_decoder->vocab_size > 0) {
     return absl::OkStatus();
   }
@@ -70,15 +70,14 @@ absl::Status CompleteVocabularySize(FinetuneConfig* config) {
 }  // namespace
 
 TranslationTask::TranslationTask(
-    const FinetuneConfig& config, TranslationOptions options,
+    const RunConfig& config, TranslationOptions options,
     std::shared_ptr<const TranslationVocabulary> vocabulary)
     : config_(config),
       options_(std::move(options)),
       vocabulary_(std::move(vocabulary)) {}
 
 absl::StatusOr<std::unique_ptr<Task>> TranslationTask::Make(
-    const FinetuneConfig& config,
-    std::shared_ptr<const Tokenizer> /*tokenizer*/) {
+    const RunConfig& config, std::shared_ptr<const Tokenizer> /*tokenizer*/) {
   ETC_ASSIGN_OR_RETURN(TranslationOptions options,
                        ReadTranslationOptions(config));
   ETC_ASSIGN_OR_RETURN(std::shared_ptr<const TranslationVocabulary> vocabulary,
@@ -152,12 +151,12 @@ std::string TranslationTask::Describe(const Example& example) const {
 }
 
 absl::StatusOr<ModelWithFiles> TranslationTask::MakeModel(
-    const FinetuneConfig& config, const torch::Device& device) const {
+    const RunConfig& config, const torch::Device& device) const {
   return MakeTranslationModelWithFiles(config, options_, *vocabulary_, device);
 }
 
 absl::StatusOr<std::unique_ptr<TrainableModel>> TranslationTask::LoadModel(
-    const std::string& directory, const FinetuneConfig& config,
+    const std::string& directory, const RunConfig& config,
     const torch::Device& device) const {
   ETC_ASSIGN_OR_RETURN(
       TranslationModel model,
@@ -203,7 +202,7 @@ double TranslationActivationBytes(const EncoderDecoderConfig& model,
           kLossChunk * static_cast<double>(model.vocab_size));
 }
 
-std::string TranslationTask::DescribeRuns(const FinetuneConfig& config,
+std::string TranslationTask::DescribeRuns(const RunConfig& config,
                                           const ExampleSource& train,
                                           const ExampleSource& dev) const {
   const EncoderDecoderConfig& model = *config.encoder_decoder;

@@ -25,7 +25,7 @@ class TranslationTask final : public ModelTask {
   //                     model with fewer rows than the vocabulary has ids; a
   //                     beam of as many hypotheses as the model has rows
   static absl::StatusOr<std::unique_ptr<Task>> Make(
-      const FinetuneConfig& config, std::shared_ptr<const Tokenizer> tokenizer);
+      const RunConfig& config, std::shared_ptr<const Tokenizer> tokenizer);
 
   absl::StatusOr<std::unique_ptr<ExampleSource>> Open(
       const DataRequest& request) const override;
@@ -39,9 +39,9 @@ class TranslationTask final : public ModelTask {
   std::string Describe(const Example& example) const override;
 
   absl::StatusOr<ModelWithFiles> MakeModel(
-      const FinetuneConfig& config, const torch::Device& device) const override;
+      const RunConfig& config, const torch::Device& device) const override;
   absl::StatusOr<std::unique_ptr<TrainableModel>> LoadModel(
-      const std::string& directory, const FinetuneConfig& config,
+      const std::string& directory, const RunConfig& config,
       const torch::Device& device) const override;
   std::unique_ptr<BatchLoader> MakeLoader(const ExampleSource& train,
                                           const TrainingLoaderOptions& options,
@@ -49,15 +49,14 @@ class TranslationTask final : public ModelTask {
   int64_t CountUnits(const ExampleSource& train,
                      int64_t batch_size) const override;
   double ActivationBytes() const override;
-  std::string DescribeRuns(const FinetuneConfig& config,
-                           const ExampleSource& train,
+  std::string DescribeRuns(const RunConfig& config, const ExampleSource& train,
                            const ExampleSource& dev) const override;
 
  private:
-  TranslationTask(const FinetuneConfig& config, TranslationOptions options,
+  TranslationTask(const RunConfig& config, TranslationOptions options,
                   std::shared_ptr<const TranslationVocabulary> vocabulary);
 
-  const FinetuneConfig config_;
+  const RunConfig config_;
   const TranslationOptions options_;
   const std::shared_ptr<const TranslationVocabulary> vocabulary_;
 };

@@ -83,8 +83,7 @@ absl::StatusOr<Translator> Translator::Open(const std::string& checkpoint,
     context.Message(
         absl::StrCat("checkpoint: ", found.directory, ", ", found.reason));
   }
-  ETC_ASSIGN_OR_RETURN(FinetuneConfig config,
-                       ReadTaskModelConfig(found.directory));
+  ETC_ASSIGN_OR_RETURN(RunConfig config, ReadTaskModelConfig(found.directory));
   if (config.task != kTranslationTask) {
     return absl::InvalidArgumentError(absl::StrCat(
         found.directory, " is of ", config.task,

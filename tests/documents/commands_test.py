@@ -58,7 +58,7 @@ PREPARATION = {
     'tasks/tokens/README.md': [
         'cp tasks/tokens/configs/names_etc_base.json names.json'],
     'tasks/glue/README.md': [
-        f'realetc finetune tasks/glue/configs/mrpc_bert_base.json '
+        f'realetc train tasks/glue/configs/mrpc_bert_base.json '
         f'--set init=bert-base-uncased --set tokenizer.vocabulary=vocab.txt '
         f'--set glue.name={name.lower()} --set data.train={name}/train.tsv '
         f'--set data.dev={dev} --output runs/{name}'
@@ -128,7 +128,7 @@ def filled(command, number, work):
   """The command with values for names in capitals; its output is free."""
   for name, value in PLACEHOLDERS.items():
     command = re.sub(rf'\b{name}\b', value.format(number), command)
-  run = re.search(r'(?:finetune|pretrain) (\S+)(?:.*--output (\S+))?', command)
+  run = re.search(r'train (\S+)(?:.*--output (\S+))?', command)
   if run:
     output = run.group(2) or json.loads((work / run.group(1)).read_text())[
         'output']

@@ -374,7 +374,7 @@ def write_google_bert(work, vocabulary, run):
 def train_demos(run):
   """WikiHop's demo with and without residual scores, for pages that copy it."""
   for mode in ('off', 'sum'):
-    run(f'realetc finetune tasks/wikihop/configs/demo.json --set '
+    run(f'realetc train tasks/wikihop/configs/demo.json --set '
         f'residual_attention={mode} --set train.steps=4 --set '
         f'train.evaluate_every=4 --output demos/{mode}')
 

@@ -19,8 +19,8 @@
 #include "tasks/registry.h"
 #include "tasks/text/wordpiece_tokenizer.h"
 #include "tasks/train/progress.h"
-#include "tests/support/finetune.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/support/train_runs.h"
 
 namespace etc {
 
@@ -41,13 +41,12 @@ inline std::vector<std::string> ShippedConfigs(const std::string& task) {
 }
 
 // One of them; fails the test if it cannot be read.
-inline FinetuneConfig ReadShipped(const std::string& task,
-                                  const std::string& name,
-                                  const std::vector<std::string>& overrides) {
-  const auto config = ReadFinetuneConfig(
+inline RunConfig ReadShipped(const std::string& task, const std::string& name,
+                             const std::vector<std::string>& overrides) {
+  const auto config = ReadRunConfig(
       SourcePath(absl::StrCat("tasks/", task, "/configs/", name)), overrides);
   EXPECT_TRUE(config.ok()) << config.status();
-  return config.ok() ? *config : FinetuneConfig();
+  return config.ok() ? *config : RunConfig();
 }
 
 // Trains the demo of a task on file `train` of its sample, into `directory`:
@@ -68,7 +67,7 @@ inline void RunDemo(const std::string& task, const std::string& train,
       absl::StrCat("tokenizer.vocabulary=", sample, "vocab.txt")};
   overrides.insert(overrides.end(), more_overrides.begin(),
                    more_overrides.end());
-  FinetuneConfig config = ReadShipped(task, "demo.json", overrides);
+  RunConfig config = ReadShipped(task, "demo.json", overrides);
   auto tokenizer = LoadWordPieceTokenizer(config.tokenizer.vocabulary, {});
   EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
   const auto entry = FindTask(task);
@@ -82,7 +81,7 @@ inline void RunDemo(const std::string& task, const std::string& train,
   std::ostringstream progress;
   StreamReporter reporter(&progress, StreamReporter::Style::kLines);
   const auto result =
-      Finetune(config, **made, {.context = {.reporter = &reporter}});
+      TrainRuns(config, **made, {.context = {.reporter = &reporter}});
   EXPECT_TRUE(result.ok()) << result.status();
 }
 

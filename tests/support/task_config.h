@@ -16,11 +16,11 @@ struct TaskLengths {
 
 // The configuration "f.json" with a model, and `options` in the object of the
 // task's name.
-inline FinetuneConfig TaskConfig(
+inline RunConfig TaskConfig(
     const EtcConfig& model,
     const nlohmann::json& options = nlohmann::json::object(),
     const TaskLengths& lengths = {}) {
-  FinetuneConfig config;
+  RunConfig config;
   config.model = model;
   config.data.max_long_length = lengths.max_long_length;
   config.data.max_global_length = lengths.max_global_length;

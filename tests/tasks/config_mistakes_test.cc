@@ -10,7 +10,7 @@ namespace {
 
 // A command line with fields of run.json set otherwise.
 std::string Set(const std::string& field_and_value) {
-  return "finetune run.json --set " + field_and_value;
+  return "train run.json --set " + field_and_value;
 }
 
 // Writes run.json anew.
@@ -28,13 +28,13 @@ TEST(ConfigMistakesTest, InCommandLinesAreClear) {
   constexpr int kUsage = 2;
   const std::string checkpoint = kCheckpoint;
   ExpectClearErrors({
-      {nullptr, "finetun run.json", {"did you mean \"finetune\"?"}, kUsage},
+      {nullptr, "trian run.json", {"did you mean \"train\"?"}, kUsage},
       {nullptr, "fit run.json", {"no command \"fit\"", "--help"}, kUsage},
-      {nullptr, "finetune", {"CONFIG", "finetune --help"}, kUsage},
-      {nullptr, "finetune run.json data.json", {"data.json"}, kUsage},
-      {nullptr, "finetune run.json --resum", {"--resum"}, kUsage},
-      {nullptr, "finetune run.json --set", {"--set"}, kUsage},
-      {nullptr, "finetune run.json --steps 5", {"--steps"}, kUsage},
+      {nullptr, "train", {"CONFIG", "train --help"}, kUsage},
+      {nullptr, "train run.json data.json", {"data.json"}, kUsage},
+      {nullptr, "train run.json --resum", {"--resum"}, kUsage},
+      {nullptr, "train run.json --set", {"--set"}, kUsage},
+      {nullptr, "train run.json --steps 5", {"--steps"}, kUsage},
       {nullptr, "evaluate", {"CHECKPOINT"}, kUsage},
       {nullptr, "evaluate run --residual on", {"--residual", "off"}, kUsage},
       {nullptr, "evaluate run --threads two", {"--threads", "two"}, kUsage},
@@ -55,11 +55,11 @@ TEST(ConfigMistakesTest, InCommandLinesAreClear) {
 }
 
 TEST(ConfigMistakesTest, InTheConfigurationFileAreClear) {
-  const std::string run = "finetune run.json";
+  const std::string run = "train run.json";
   ExpectClearErrors({
-      {nullptr, "finetune rum.json", {"rum.json", "o such file"}},
-      {nullptr, "finetune .", {"."}},
-      {nullptr, "finetune vocab.txt", {"vocab.txt:1:2"}},
+      {nullptr, "train rum.json", {"rum.json", "o such file"}},
+      {nullptr, "train .", {"."}},
+      {nullptr, "train vocab.txt", {"vocab.txt:1:2"}},
       {Config(""), run, {"run.json"}},
       {Config("[]"), run, {"run.json", "object"}},
       {Config("{'task': 'wikihop'}"), run, {"run.json:1:2"}},
@@ -192,7 +192,7 @@ TEST(ConfigMistakesTest, InWhatTheModelCanReadAreClear) {
   const std::string bert =
       " --set model='{\"preset\": \"bert_small\", \"vocab_size\": 19}'";
   std::vector<UserMistake> mistakes;
-  for (const std::string command : {"finetune run.json", "estimate run.json",
+  for (const std::string command : {"train run.json", "estimate run.json",
                                     "inspect --config run.json --record 0",
                                     "inspect --config run.json --count"}) {
     mistakes.push_back(
@@ -210,8 +210,7 @@ TEST(ConfigMistakesTest, InWhatTheModelCanReadAreClear) {
   }
   mistakes.push_back(
       {nullptr,
-       "finetune run.json" + global +
-           " --set grid.data.max_global_length=[64,65]",
+       "train run.json" + global + " --set grid.data.max_global_length=[64,65]",
        {"max_global_length=65 of its grid", "at most 64", "but is 65"}});
   for (const std::string command :
        {"evaluate run", "predict run --data data.json --output p.json"}) {
@@ -223,7 +222,7 @@ TEST(ConfigMistakesTest, InWhatTheModelCanReadAreClear) {
                            "\"max_absolute_position_embeddings\": 64");
          },
          command,
-         {"finetune.json", "data.max_long_length should be at most 64"}});
+         {"run.json", "data.max_long_length should be at most 64"}});
   }
   mistakes.push_back({nullptr,
                       Set("data.dev_fraction=0.1 --set data.dev=[]"),
@@ -253,7 +252,7 @@ TEST(ConfigMistakesTest, InPathsAreClear) {
       {nullptr, Set("data.sentences=" + too_long), {too_long, "too long"}},
       {nullptr, Set("output=caf\xE9"), {"should be UTF-8", "caf\\xe9"}},
       {nullptr,
-       "finetune run.json --output caf\xE9",
+       "train run.json --output caf\xE9",
        {"--output", "should be UTF-8", "caf\\xe9"}},
       {nullptr, Set("data.train=caf\xE9.json"), {"should be UTF-8"}},
   });

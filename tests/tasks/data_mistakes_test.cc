@@ -48,7 +48,7 @@ auto WithoutFile(const std::string& name) {
 }
 
 TEST(DataMistakesTest, InDataFilesAreClear) {
-  const std::string run = "finetune run.json";
+  const std::string run = "train run.json";
   ExpectClearErrors({
       {nullptr, run + " --set data.train=dat.json", {"dat.json", "o such"}},
       {nullptr,
@@ -95,7 +95,7 @@ TEST(DataMistakesTest, InDataFilesAreClear) {
 }
 
 TEST(DataMistakesTest, InRecordsAreClear) {
-  const std::string run = "finetune run.json";
+  const std::string run = "train run.json";
   std::vector<UserMistake> mistakes = {
       {Data("{\"id\": \"q0\"}"),
        run + " --set train.batch_size=1 --set train.micro_batch_size=1",
@@ -135,7 +135,7 @@ TEST(DataMistakesTest, InRecordsAreClear) {
 }
 
 TEST(DataMistakesTest, InVocabulariesAndTablesAreClear) {
-  const std::string run = "finetune run.json";
+  const std::string run = "train run.json";
   const auto tables = [](const std::string& orthography) {
     return [orthography](UserFolder* folder) {
       std::filesystem::create_directory(folder->File("english"));
@@ -178,9 +178,9 @@ TEST(DataMistakesTest, InCheckpointsAreClear) {
   const std::string model = InCheckpoint("model.safetensors");
   ExpectClearErrors({
       {nullptr, "evaluate rum", {"rum"}},
-      {nullptr, "evaluate .", {"finetune.json"}},
+      {nullptr, "evaluate .", {"run_config.json"}},
       {nullptr, "evaluate data.json", {"data.json"}},
-      {WithoutFile("finetune.json"), evaluate, {"finetune.json"}},
+      {WithoutFile("run_config.json"), evaluate, {"run_config.json"}},
       {WithoutFile("etc_config.json"), evaluate, {"etc_config.json"}},
       {WithoutFile("model.safetensors"), evaluate, {"model.safetensors"}},
       {WithoutFile("vocab.txt"), evaluate, {kCheckpoint, "vocab.txt"}},
@@ -196,7 +196,7 @@ TEST(DataMistakesTest, InCheckpointsAreClear) {
            (*record)["supports"].push_back("mira lives .");
          });
        }),
-       "finetune run.json --resume",
+       "train run.json --resume",
        {"data.train"}},
       {AfterRun([=](UserFolder* folder) { folder->Cut(model, -100); }),
        evaluate,
@@ -216,45 +216,43 @@ TEST(DataMistakesTest, InCheckpointsAreClear) {
        evaluate,
        {"run/seed-1/checkpoints/", "should be [16], but is [8]"}},
       {AfterRun([=](UserFolder* folder) {
-         folder->Replace(InCheckpoint("finetune.json"), "{", "{,");
+         folder->Replace(InCheckpoint("run_config.json"), "{", "{,");
        }),
        evaluate,
-       {"finetune.json:1:2"}},
+       {"run_config.json:1:2"}},
       {AfterRun(), evaluate + " --data dev.json", {"dev.json"}},
       {AfterRun(), evaluate + " --data vocab.txt", {"vocab.txt"}},
       {AfterRun(DropAnswers), evaluate, {"no answers", "predict"}},
       {AfterRun(), predict + " --output no/p.json", {"no/p.json"}},
       {AfterRun(), predict + " --output run", {"run"}},
-      {AfterRun(), "finetune run.json", {"run/seed-1", "resume"}},
-      {nullptr, "finetune run.json --resume", {"run", "no run to resume"}},
+      {AfterRun(), "train run.json", {"run/seed-1", "resume"}},
+      {nullptr, "train run.json --resume", {"run", "no run to resume"}},
       {AfterRun(),
-       "finetune run.json --resume --output rum",
+       "train run.json --resume --output rum",
        {"rum does not exist"}},
       // Above a run.
-      {AfterRun(),
-       "finetune run.json --resume --output .",
-       {"no run to resume"}},
+      {AfterRun(), "train run.json --resume --output .", {"no run to resume"}},
       {[](UserFolder* folder) {
          folder->Write("summary.json", "{\"runs\": []}");
        },
-       "finetune run.json --output .",
+       "train run.json --output .",
        {"summary.json should have task, main_metric", "move it away"}},
       {[](UserFolder* folder) {
          folder->Write("summary.json", folder->Read("data.json"));
        },
-       "finetune run.json --output . --set data.dev='[\"summary.json\"]'",
+       "train run.json --output . --set data.dev='[\"summary.json\"]'",
        {"data.dev names ", "summary.json", "give it another output"}},
       {AfterRun(),
-       "finetune run.json --resume --set train.learning_rate=1",
+       "train run.json --resume --set train.learning_rate=1",
        {"train.learning_rate"}},
       {AfterRun([](UserFolder* folder) {
          folder->Cut(InCheckpoint("training_state.safetensors"), -10);
        }),
-       "finetune run.json --resume",
+       "train run.json --resume",
        {"training_state.safetensors"}},
       {AfterRun(),
-       absl::StrCat("inspect ", InCheckpoint("finetune.json")),
-       {"finetune.json"}},
+       absl::StrCat("inspect ", InCheckpoint("run_config.json")),
+       {"run.json"}},
       {AfterRun(),
        absl::StrCat("inspect ", kCheckpoint, " --compare no"),
        {"no"}},

@@ -32,12 +32,12 @@ class KilledProgramTest : public testing::Test {
     return directory_.File(name);
   }
 
-  // `realetc finetune` on the WikiHop sample, four updates, with what a shell
+  // `realetc train` on the WikiHop sample, four updates, with what a shell
   // does before. Returns what std::system returns.
-  int Finetune(const std::string& before, const std::string& name) const {
+  int Train(const std::string& before, const std::string& name) const {
     return std::system(
         absl::StrCat("cd ", ETC_SOURCE_DIR, " && ", before, " ", ETC_PROGRAM,
-                     " finetune tasks/wikihop/configs/demo.json",
+                     " train tasks/wikihop/configs/demo.json",
                      fs::exists(Output(name + "/seed-1")) ? " --resume" : "",
                      " --set train.steps=4 --set train.checkpoint_every=1",
                      " --set train.batch_size=4 --set train.micro_batch_size=2",
@@ -60,24 +60,24 @@ TEST_F(KilledProgramTest, GoesOnBitForBitBehindAPreloadedShim) {
   if (ETC_SANITIZED) {
     GTEST_SKIP() << "a sanitizer's runtime must be loaded before all else";
   }
-  ASSERT_EQ(Finetune("", "straight"), 0) << *ReadFile(Output("stderr"));
+  ASSERT_EQ(Train("", "straight"), 0) << *ReadFile(Output("stderr"));
   // A run has some 250 operations; the second start goes on where the first one
   // was killed.
   for (const int kill_at : {97, 38}) {
-    const int status = Finetune(
+    const int status = Train(
         absl::StrCat("exec env ETC_SHIM_DIRECTORY=", Output("killed"),
                      " ETC_SHIM_KILL_AT=", kill_at, " LD_PRELOAD=", ETC_SHIM),
         "killed");
     ASSERT_TRUE(WIFSIGNALED(status)) << *ReadFile(Output("stderr"));
     ASSERT_EQ(WTERMSIG(status), SIGKILL);
   }
-  ASSERT_EQ(Finetune("", "killed"), 0) << *ReadFile(Output("stderr"));
+  ASSERT_EQ(Train("", "killed"), 0) << *ReadFile(Output("stderr"));
   EXPECT_TRUE(Weights("killed") == Weights("straight"));
 }
 
 // `ulimit -f` counts blocks of 512 or 1024 bytes; the weights have more.
 TEST_F(KilledProgramTest, SaysThatAFileWouldBeTooLarge) {
-  const int status = Finetune("ulimit -f 40 &&", "limited");
+  const int status = Train("ulimit -f 40 &&", "limited");
   ASSERT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
   EXPECT_EQ(WEXITSTATUS(status), 1);
   const std::string text = *ReadFile(Output("stderr"));

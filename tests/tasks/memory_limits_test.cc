@@ -1,5 +1,5 @@
 // The program where numbers or data ask for more memory than there is, or for
-// more time than somebody has: `realetc finetune` in a process that may have 4
+// more time than somebody has: `realetc train` in a process that may have 4
 // GB of addresses. Whatever is asked of it, it ends with exit code 1 and one
 // sentence that names what was too much; and SIGTERM ends it before it is done,
 // also while it reads and makes examples.
@@ -116,10 +116,10 @@ class MemoryLimitsTest : public testing::Test {
     return directory_.Write("run.json", config.dump());
   }
 
-  // Begins `realetc finetune` on `data` with `overrides`.
+  // Begins `realetc train` on `data` with `overrides`.
   pid_t Begin(const std::string& data,
               const std::vector<std::string>& overrides) {
-    std::vector<std::string> words = {"realetc", "finetune", WriteConfig(data)};
+    std::vector<std::string> words = {"realetc", "train", WriteConfig(data)};
     for (const std::string& override_text : overrides) {
       words.insert(words.end(), {"--set", override_text});
     }

@@ -14,7 +14,7 @@ namespace etc {
 std::vector<std::string> OddRecordWords();
 
 class OddRecords;
-struct FinetuneConfig;
+struct RunConfig;
 
 // A task's odd records, from tests/tasks/TASK/odd_records.cc.
 struct OddTask {
@@ -24,7 +24,7 @@ struct OddTask {
   nlohmann::json (*options)(OddRecords* odd);
   // Raises lengths, which begin at 1, above those that the task refuses
   // (Benchmark::Lengths); null: it refuses none.
-  void (*fit)(OddRecords* odd, FinetuneConfig* config) = nullptr;
+  void (*fit)(OddRecords* odd, RunConfig* config) = nullptr;
   // The fields of a record that hold answers.
   std::vector<std::string> answers;
 

@@ -127,9 +127,9 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> SentencePiece() {
       directory.Write("tiny.model", TinySentencePieceModel(pieces).bytes()));
 }
 
-FinetuneConfig OddConfig(const std::string& task, bool is_wordpiece,
-                         int64_t vocab_size, OddRecords* odd) {
-  FinetuneConfig config;
+RunConfig OddConfig(const std::string& task, bool is_wordpiece,
+                    int64_t vocab_size, OddRecords* odd) {
+  RunConfig config;
   config.source = "odd";
   config.tokenizer.type = is_wordpiece ? "wordpiece" : "sentencepiece";
   config.model.vocab_size = 50 + vocab_size;
@@ -229,7 +229,7 @@ class OddRecordsTest
   bool RunRound(OddRecords* odd, bool is_wordpiece,
                 const std::shared_ptr<const Tokenizer>& tokenizer) {
     const auto& task_name = std::get<0>(GetParam());
-    const FinetuneConfig config =
+    const RunConfig config =
         OddConfig(task_name, is_wordpiece, tokenizer->vocab_size(), odd);
     SCOPED_TRACE(absl::StrCat(config.task_options.dump(), ", lengths ",
                               config.data.max_long_length, " and ",

@@ -26,7 +26,7 @@ using testing::StartsWith;
 TEST_F(RealetcTest, PrintsHelpWithoutArguments) {
   const Result result = Run("");
   EXPECT_EQ(result.code, 0);
-  EXPECT_THAT(result.out, HasSubstr("finetune"));
+  EXPECT_THAT(result.out, HasSubstr("train"));
   EXPECT_EQ(Run("--help").out, result.out);
 }
 
@@ -47,7 +47,7 @@ TEST_F(RealetcTest, SaysWhatItIsMadeOf) {
 
 TEST_F(RealetcTest, EveryCommandHasHelpWithAnExample) {
   for (const std::string command :
-       {"tokenize", "finetune", "evaluate", "predict", "score", "inspect",
+       {"tokenize", "train", "evaluate", "predict", "score", "inspect",
         "estimate", "import", "export"}) {
     const Result result = Run(command + " --help");
     EXPECT_EQ(result.code, 0) << command;
@@ -56,16 +56,16 @@ TEST_F(RealetcTest, EveryCommandHasHelpWithAnExample) {
 }
 
 TEST_F(RealetcTest, SuggestsTheCommandThatIsMeant) {
-  const Result result = Run("finetun run.json");
+  const Result result = Run("trian run.json");
   EXPECT_EQ(result.code, 2);
   EXPECT_EQ(result.err,
-            "realetc: there is no command \"finetun\"; did you mean "
-            "\"finetune\"?\n");
+            "realetc: there is no command \"trian\"; did you mean "
+            "\"train\"?\n");
 }
 
 TEST_F(RealetcTest, ReportsWrongUsageOnOneLine) {
   for (const std::string arguments :
-       {"finetune", "predict somewhere", "inspect", "score wikihop gold.json",
+       {"train", "predict somewhere", "inspect", "score wikihop gold.json",
         "evaluate x --residual on", "evaluate x --residual gate=x",
         "predict x --data y --output z --residual decay=1",
         "estimate x --no-such-option", "inspect x --config y",
@@ -103,23 +103,23 @@ TEST_F(RealetcTest, ReportsFailuresOnOneLine) {
   };
   const std::vector<Case> table = {
       {"estimate /nowhere/run.json", "/nowhere/run.json"},
-      {"finetune " + config + " --set train.learning_rte=3e-5",
+      {"train " + config + " --set train.learning_rte=3e-5",
        "did you mean \"learning_rate\"?"},
-      {"finetune " + config + " --set task=wikihopp --set wikihop.x=1",
+      {"train " + config + " --set task=wikihopp --set wikihop.x=1",
        "there is no task \"wikihopp\"; did you mean \"wikihop\"?"},
-      {"finetune " + config + " --set model.hidden_size=9",
+      {"train " + config + " --set model.hidden_size=9",
        "set num_attention_heads as well, to 1 for heads of 9"},
-      {"finetune --resume --allow-changes train.step " + config,
+      {"train --resume --allow-changes train.step " + config,
        "did you mean \"train.steps\"?"},
-      {"finetune " + config + " --set model.vocab_size=18",
+      {"train " + config + " --set model.vocab_size=18",
        "model.vocab_size is 18"},
-      {"finetune " + config + " --set model.vocab_size=147",
+      {"train " + config + " --set model.vocab_size=147",
        "model.vocab_size is 147"},
-      {"finetune " + config + " --set tokenizer.vocabulary=",
+      {"train " + config + " --set tokenizer.vocabulary=",
        "tokenizer.vocabulary"},
-      {"finetune " + config + " --set data.train='[\"/nowhere/a.json\"]'",
+      {"train " + config + " --set data.train='[\"/nowhere/a.json\"]'",
        "/nowhere/a.json"},
-      {"finetune " + config + " --set output=", "output"},
+      {"train " + config + " --set output=", "output"},
       {"evaluate /nowhere", "/nowhere"},
       {"score wikihopp a.json b.json", "did you mean \"wikihop\"?"},
       {"score wikihop a.json /nowhere/b.json", "/nowhere/b.json"},
@@ -157,12 +157,12 @@ TEST_F(RealetcTest, TakesTheRowsThatAPresetGuessesFromTheVocabulary) {
   config["model"]["preset"] = "large";
   config["model"].erase("vocab_size");
   const std::string path = WriteConfig(config);
-  const Result trained = Run("finetune " + path);
+  const Result trained = Run("train " + path);
   ASSERT_EQ(trained.code, 0) << trained.err;
   const auto model = nlohmann::json::parse(
       Contents(directory_.File("run/seed-1/checkpoints/best/etc_config.json")));
   EXPECT_EQ(model["vocab_size"], 19);
-  const Result ended = Run("finetune --resume " + path);
+  const Result ended = Run("train --resume " + path);
   EXPECT_EQ(ended.code, 0) << ended.err;
   EXPECT_EQ(Run("inspect --record 0 --config " + path).code, 0);
 }
@@ -202,9 +202,9 @@ TEST_F(RealetcTest, GoesFromTrainingToTheOfficialScore) {
   const std::string best = directory_.File("run/seed-1/checkpoints/best");
   const std::string predictions = directory_.File("predictions.json");
 
-  const Result finetune = Run("finetune " + config);
-  ASSERT_EQ(finetune.code, 0) << finetune.err;
-  EXPECT_THAT(finetune.out, HasSubstr(best));
+  const Result trained = Run("train " + config);
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  EXPECT_THAT(trained.out, HasSubstr(best));
 
   const Result evaluate = Run("evaluate " + best);
   ASSERT_EQ(evaluate.code, 0) << evaluate.err;
@@ -212,11 +212,11 @@ TEST_F(RealetcTest, GoesFromTrainingToTheOfficialScore) {
   EXPECT_THAT(evaluate.err, HasSubstr("residual attention sum"));
   const std::string accuracy = evaluate.out.substr(0, evaluate.out.find('\n'));
   // The same score, which is said once and by its name.
-  EXPECT_EQ(Lines(finetune.out), 1) << finetune.out;
-  EXPECT_THAT(finetune.out,
+  EXPECT_EQ(Lines(trained.out), 1) << trained.out;
+  EXPECT_THAT(trained.out,
               HasSubstr(absl::StrCat("accuracy ", accuracy.substr(10))));
-  EXPECT_THAT(finetune.err, AllOf(HasSubstr("; 1 thread\n"),
-                                  HasSubstr(": 6 training records, 6 for")));
+  EXPECT_THAT(trained.err, AllOf(HasSubstr("; 1 thread\n"),
+                                 HasSubstr(": 6 training records, 6 for")));
 
   const Result predict =
       Run("predict " + best + " --data " + data + " --output " + predictions);
@@ -240,8 +240,8 @@ TEST_F(RealetcTest, GoesFromTrainingToTheOfficialScore) {
                                  HasSubstr("[19, 8]"),
                                  HasSubstr("Residual attention: sum")));
 
-  EXPECT_EQ(Run("finetune " + config).code, 1) << "must not be overwritten";
-  EXPECT_EQ(Run("finetune --resume " + config).code, 0);
+  EXPECT_EQ(Run("train " + config).code, 1) << "must not be overwritten";
+  EXPECT_EQ(Run("train --resume " + config).code, 0);
 }
 
 // A page with one annotator has an answer, officially it has none.
@@ -253,10 +253,10 @@ TEST_F(RealetcTest, TrainsOnFilesWhoseNamesAreNoText) {
                              directory_.File("data/caf\xE9.json"));
   config["data"]["train"] = {directory_.File("data/*.json")};
   config["data"]["dev"] = config["data"]["train"];
-  const std::string finetune = "finetune " + WriteConfig(config);
-  const Result result = Run(finetune);
+  const std::string train = "train " + WriteConfig(config);
+  const Result result = Run(train);
   EXPECT_EQ(result.code, 0) << result.err;
-  EXPECT_EQ(Run(finetune + " --resume").code, 0);
+  EXPECT_EQ(Run(train + " --resume").code, 0);
   EXPECT_EQ(Run("evaluate " + directory_.File("run")).code, 0);
 }
 
@@ -288,7 +288,7 @@ TEST_F(RealetcTest, ScoresAsTheOfficialProgramOnDemand) {
 TEST_F(RealetcTest, ExportsImportsAndStartsFromEither) {
   nlohmann::json config = Config();
   const std::string path = WriteConfig(config);
-  ASSERT_EQ(Run("finetune " + path).code, 0);
+  ASSERT_EQ(Run("train " + path).code, 0);
   const std::string best = directory_.File("run/seed-1/checkpoints/best");
   const std::string there = directory_.File("exported");
   const std::string back = directory_.File("imported");
@@ -318,7 +318,7 @@ TEST_F(RealetcTest, ExportsImportsAndStartsFromEither) {
   config["tokenizer"] = nlohmann::json::object();
   config["residual_attention"] = "off";
   config["output"] = directory_.File("second");
-  const Result second = Run("finetune " + WriteConfig(config));
+  const Result second = Run("train " + WriteConfig(config));
   ASSERT_EQ(second.code, 0) << second.err;
   EXPECT_THAT(second.err,
               HasSubstr("residual attention: pre-trained with sum, fine-tuning "

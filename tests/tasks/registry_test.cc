@@ -29,7 +29,7 @@ namespace {
 // The fields that a task's reader asks for, which its message about one that
 // does not exist lists.
 std::set<std::string> FieldsThatAreRead(const TaskEntry& task) {
-  FinetuneConfig config;
+  RunConfig config;
   config.source = "test";
   config.model.vocab_size = 100;
   config.train.steps = 1;

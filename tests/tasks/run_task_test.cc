@@ -36,15 +36,15 @@ using testing::StartsWith;
 class RunTaskTest : public RealetcTest {
  protected:
   // Fine-tunes the tiny configuration.
-  FinetuneTaskResult Tuned(const std::vector<std::string>& overrides = {}) {
+  TrainTaskResult Tuned(const std::vector<std::string>& overrides = {}) {
     auto result =
-        FinetuneTask({.config = WriteConfig(Config()),
-                      .overrides = overrides,
-                      .callbacks = {.message = [&](const std::string& line) {
-                        messages_.push_back(line);
-                      }}});
+        TrainTask({.config = WriteConfig(Config()),
+                   .overrides = overrides,
+                   .callbacks = {.message = [&](const std::string& line) {
+                     messages_.push_back(line);
+                   }}});
     EXPECT_TRUE(result.ok()) << result.status();
-    return result.value_or(FinetuneTaskResult());
+    return result.value_or(TrainTaskResult());
   }
 
   // Returns the program's scores of the same run.
@@ -67,8 +67,8 @@ json AsJson(const Metrics& scores) {
   return object;
 }
 
-TEST_F(RunTaskTest, FinetunesEvaluatesAndScoresAsTheProgramDoes) {
-  const FinetuneTaskResult tuned = Tuned();
+TEST_F(RunTaskTest, TrainsEvaluatesAndScoresAsTheProgramDoes) {
+  const TrainTaskResult tuned = Tuned();
   EXPECT_TRUE(tuned.finished);
   EXPECT_THAT(tuned.directories, ElementsAre(run_ + "/seed-1"));
   EXPECT_THAT(messages_, Contains(HasSubstr("accuracy")));
@@ -95,7 +95,7 @@ TEST_F(RunTaskTest, FinetunesEvaluatesAndScoresAsTheProgramDoes) {
 }
 
 TEST_F(RunTaskTest, GivesTheScoresOfAGrid) {
-  const FinetuneTaskResult tuned =
+  const TrainTaskResult tuned =
       Tuned({"grid.train.steps=[1, 2]", "train.seeds=[1, 2]"});
   EXPECT_TRUE(tuned.finished);
   ASSERT_EQ(tuned.settings.size(), 2u);
@@ -105,7 +105,7 @@ TEST_F(RunTaskTest, GivesTheScoresOfAGrid) {
                                              run_ + "/train.steps=2/seed-2"));
   const json grid = json::parse(Contents(run_ + "/grid.json"));
   for (size_t i = 0; i < tuned.settings.size(); ++i) {
-    const FinetuneTaskSetting& setting = tuned.settings[i];
+    const TrainTaskSetting& setting = tuned.settings[i];
     const json& written = grid["settings"][i];
     EXPECT_EQ(setting.directory,
               run_ + "/" + written["directory"].get<std::string>());
@@ -136,7 +136,7 @@ TEST_F(RunTaskTest, GivesTheScoresOfTheBestSettingOfAGrid) {
   for (const auto& [first, second] :
        {std::pair(oslo, rome), std::pair(rome, oslo)}) {
     const json values = {json::array({first}), json::array({second})};
-    const FinetuneTaskResult tuned =
+    const TrainTaskResult tuned =
         Tuned({"train.steps=1", absl::StrCat("grid.data.dev=", values.dump()),
                absl::StrCat("output=",
                             directory_.File(first == oslo ? "oslo" : "rome"))});
@@ -168,11 +168,11 @@ TEST_F(RunTaskTest, StopsAndGoesOn) {
   const std::atomic<bool> stop = true;
   const std::string config = WriteConfig(Config());
   const auto stopped =
-      FinetuneTask({.config = config, .callbacks = {.stop = &stop}});
+      TrainTask({.config = config, .callbacks = {.stop = &stop}});
   EXPECT_TRUE(!stopped.ok() ? absl::IsCancelled(stopped.status())
                             : !stopped->finished && stopped->scores.empty());
   const auto resumed =
-      FinetuneTask({.config = config, .earlier = EarlierRun::kResume});
+      TrainTask({.config = config, .earlier = EarlierRun::kResume});
   ASSERT_TRUE(resumed.ok()) << resumed.status();
   EXPECT_TRUE(resumed->finished);
 }
@@ -182,7 +182,7 @@ TEST_F(RunTaskTest, TrainsTheSameWeightsBesideAnotherRun) {
   const std::string config = WriteConfig(Config());
   const auto weights = [&](const std::string& name) {
     const std::string output = directory_.File(name);
-    const auto result = FinetuneTask(
+    const auto result = TrainTask(
         {.config = config, .overrides = {"train.steps=8", "output=" + output}});
     EXPECT_TRUE(result.ok()) << result.status();
     return Contents(output + "/seed-1/checkpoints/last/model.safetensors");
@@ -219,7 +219,7 @@ TEST_F(RunTaskTest, LeavesGeneratorAndThreadsAsTheyWere) {
 TEST_F(RunTaskTest, StopsARunThatWaitsForAnother) {
   const std::atomic<bool> stop = true;
   absl::Status waited;
-  const auto tuned = FinetuneTask(
+  const auto tuned = TrainTask(
       {.config = WriteConfig(Config()),
        .callbacks = {.message = [&](const std::string&) {
          std::thread([&] {
@@ -233,9 +233,9 @@ TEST_F(RunTaskTest, StopsARunThatWaitsForAnother) {
 }
 
 TEST_F(RunTaskTest, ResumesBeginsOrReplacesARunAsAsked) {
-  const auto code = [&](FinetuneTaskOptions options) {
+  const auto code = [&](TrainTaskOptions options) {
     options.config = WriteConfig(Config());
-    return FinetuneTask(options).status().code();
+    return TrainTask(options).status().code();
   };
   EXPECT_EQ(code({.earlier = EarlierRun::kResume}),
             absl::StatusCode::kNotFound);
@@ -254,10 +254,9 @@ TEST_F(RunTaskTest, ResumesBeginsOrReplacesARunAsAsked) {
 }
 
 TEST_F(RunTaskTest, SaysWhatIsWrong) {
-  EXPECT_EQ(
-      FinetuneTask({.config = directory_.File("none.json")}).status().code(),
-      absl::StatusCode::kNotFound);
-  const auto mistaken = FinetuneTask(
+  EXPECT_EQ(TrainTask({.config = directory_.File("none.json")}).status().code(),
+            absl::StatusCode::kNotFound);
+  const auto mistaken = TrainTask(
       {.config = WriteConfig(Config()), .overrides = {"train.stepz=2"}});
   EXPECT_THAT(mistaken.status().ToString(), HasSubstr("stepz"));
   EXPECT_EQ(

@@ -156,19 +156,19 @@ TEST_P(ShippedConfigsTest,
        GoesFromTrainingToTheOfficialScoreOrSaysWhatIsMissing) {
   const Shipped& shipped = GetParam();
   const std::string run = directory_.File("run");
-  const std::string finetune =
-      absl::StrCat("finetune ", shipped.path, " --output ", run);
+  const std::string train =
+      absl::StrCat("train ", shipped.path, " --output ", run);
   if (!shipped.IsDemo()) {
     const std::string init = shipped.json.value("init", "");
     const std::string missing = init.empty() ? "tokenizer.vocabulary" : init;
-    FailWith(finetune, missing);
+    FailWith(train, missing);
     FailWith(absl::StrCat("inspect --config ", shipped.path), missing);
     FailWith(absl::StrCat("inspect --count --config ", shipped.path), missing);
     EXPECT_FALSE(fs::exists(run));
     return;
   }
-  const Result trained = Run(absl::StrCat(
-      finetune, " --set train.steps=1 --set train.evaluate_every=0"));
+  const Result trained = Run(
+      absl::StrCat(train, " --set train.steps=1 --set train.evaluate_every=0"));
   ASSERT_EQ(trained.code, 0) << trained.err;
   const std::string checkpoint = run + "/seed-1/checkpoints/last";
   const std::string predictions = directory_.File("predictions.json");
@@ -210,8 +210,8 @@ TEST(ShippedSizesTest, AreThoseOfOneModelInAllConfigurationsOfEtcLarge) {
     }
     SCOPED_TRACE(entry.path().string());
     ++found;
-    const auto config = ReadFinetuneConfig(entry.path().string(),
-                                           {"init=", "model.vocab_size=50265"});
+    const auto config = ReadRunConfig(entry.path().string(),
+                                      {"init=", "model.vocab_size=50265"});
     ASSERT_TRUE(config.ok()) << config.status();
     EXPECT_EQ(config->model.local_radius, 169);
     EXPECT_EQ(config->model.relative_pos_max_distance, 24);

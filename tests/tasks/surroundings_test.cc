@@ -111,7 +111,7 @@ class SurroundingsTest : public RealetcTest {
 TEST_F(SurroundingsTest, SavesAtEachSignal) {
   const std::string config = WriteEndlessConfig();
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) {
-    const pid_t child = Begin({"finetune", config});
+    const pid_t child = Begin({"train", config});
     EXPECT_TRUE(WaitForUpdates(child, 1));
     kill(child, signal);
     EXPECT_EQ(End(child), kStopped) << signal;
@@ -131,7 +131,7 @@ TEST_F(SurroundingsTest, NamesTheUpdatesSoFarAfterAStop) {
   config["train"]["steps"] = 100'000'000;
   config["train"]["evaluate_every"] = 1;
   const std::string out = directory_.File("stdout");
-  const pid_t child = Begin({"finetune", WriteConfig(config)}, [&] {
+  const pid_t child = Begin({"train", WriteConfig(config)}, [&] {
     dup2(open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666), STDOUT_FILENO);
   });
   EXPECT_TRUE(WaitForUpdates(child, 3));  // with an evaluation
@@ -144,7 +144,7 @@ TEST_F(SurroundingsTest, NamesTheUpdatesSoFarAfterAStop) {
 // nohup and `trap ''` ignore it so.
 TEST_F(SurroundingsTest, LeavesIgnoredSignalsIgnored) {
   const std::string config = WriteEndlessConfig();
-  const pid_t child = Begin({"finetune", config}, [] {
+  const pid_t child = Begin({"train", config}, [] {
     signal(SIGHUP, SIG_IGN);
     signal(SIGINT, SIG_IGN);
   });
@@ -166,7 +166,7 @@ TEST_F(SurroundingsTest, SavesWhereNobodyReadsAnyMore) {
     ASSERT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
     std::vector<std::string> words =
         absl::StrSplit(launch, ' ', absl::SkipEmpty());
-    words.insert(words.end(), {"finetune", config});
+    words.insert(words.end(), {"train", config});
     const pid_t child = Begin(words, [&] { dup2(ends[1], STDERR_FILENO); });
     EXPECT_TRUE(WaitForUpdates(child, 1));
     // Fills the pipe, so that the program can write nothing from here on.
@@ -186,11 +186,11 @@ TEST_F(SurroundingsTest, SavesWhereNobodyReadsAnyMore) {
   }
 }
 
-// `realetc finetune | tee log`, of which tee is ended.
+// `realetc train | tee log`, of which tee is ended.
 TEST_F(SurroundingsTest, GoesOnWithoutReaders) {
   const std::string config = WriteConfig(Config());
   EXPECT_EQ(
-      Shell(absl::StrCat("{ ", ETC_PROGRAM, " finetune ", config, "; echo $? >",
+      Shell(absl::StrCat("{ ", ETC_PROGRAM, " train ", config, "; echo $? >",
                          directory_.File("code"), "; } 2>&1 | true")),
       0);
   // Its result could not be printed, but is there.
@@ -216,7 +216,7 @@ TEST_F(SurroundingsTest, EndsSilentlyWhereItsReaderHasLeft) {
 
 TEST_F(SurroundingsTest, SaysThatItsOutputCannotBeWritten) {
   const std::string config = WriteConfig(Config());
-  ASSERT_EQ(Run("finetune " + config).code, 0);
+  ASSERT_EQ(Run("train " + config).code, 0);
   const std::string run = directory_.File("run");
   const std::string err = directory_.File("stderr");
   const std::string data = directory_.File("data.json");
@@ -231,7 +231,7 @@ TEST_F(SurroundingsTest, SaysThatItsOutputCannotBeWritten) {
         "score wikihop " + data + " " + predictions,
         "inspect " + run + "/seed-1/checkpoints/best",
         "inspect --record 0 --config " + config, "estimate " + config,
-        "finetune --resume " + config,
+        "train --resume " + config,
         "launch --processes 1 evaluate --json " + run}) {
     EXPECT_EQ(
         Shell(absl::StrCat(ETC_PROGRAM, " ", arguments, " >/dev/full 2>", err)),
@@ -250,7 +250,7 @@ TEST_F(SurroundingsTest, WorksWithClosedDescriptors) {
     for (const char* launch : {"", "launch --processes 2 "}) {
       const std::string name = absl::StrCat("run-", ++runs);
       EXPECT_EQ(Shell(absl::StrCat(
-                    ETC_PROGRAM, " ", launch, "finetune ", config,
+                    ETC_PROGRAM, " ", launch, "train ", config,
                     " --set train.micro_batch_size=1 --output ",
                     directory_.File(name), " ", closed,
                     absl::StrContains(closed, "2>") ? "" : " 2>/dev/null")),
@@ -268,7 +268,7 @@ std::string OnATerminal(uint16_t columns, const std::string& config) {
   int terminal = -1;
   const pid_t child = forkpty(&terminal, nullptr, nullptr, &size);
   if (child == 0) {
-    execl(ETC_PROGRAM, "realetc", "finetune", config.c_str(), nullptr);
+    execl(ETC_PROGRAM, "realetc", "train", config.c_str(), nullptr);
     _exit(127);
   }
   std::string text;
@@ -318,7 +318,7 @@ TEST_F(SurroundingsTest, SaysThatThreadsCannotBeStarted) {
   config["train"]["threads"] = 16;
   const std::string path = WriteConfig(config);
   std::filesystem::permissions(directory_.path(), std::filesystem::perms::all);
-  const pid_t child = Begin({"finetune", path}, [] {
+  const pid_t child = Begin({"train", path}, [] {
     setenv("OPENBLAS_NUM_THREADS", "1", /*overwrite=*/1);
     const struct rlimit limit = {6, 6};
     if ((geteuid() == 0 && setresuid(kUser, kUser, kUser) != 0) ||

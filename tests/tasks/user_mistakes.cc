@@ -36,8 +36,7 @@ const UserFolder& FolderWithRun() {
     TemporaryDirectory output;
     const std::string err = output.File("err");
     EXPECT_EQ(
-        RunRealetc(made->path(), "finetune run.json", output.File("out"), err),
-        0)
+        RunRealetc(made->path(), "train run.json", output.File("out"), err), 0)
         << ContentsOf(err);
     return made;
   }();

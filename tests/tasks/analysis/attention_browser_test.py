@@ -196,7 +196,7 @@ def main(program, source):
             return Elements(browser.dump(chromium, path, directory))
 
         for mode in ("off", "sum"):
-            run("finetune", "tasks/wikihop/configs/demo.json", "--set",
+            run("train", "tasks/wikihop/configs/demo.json", "--set",
                 "train.steps=8", "--set", "train.evaluate_every=0", "--set",
                 f"residual_attention={mode}", "--set",
                 f"output={directory}/{mode}")

@@ -196,7 +196,7 @@ def main(program, source):
             subprocess.run([program, *arguments], cwd=source, check=True,
                            stdout=subprocess.DEVNULL)
 
-        run("finetune", "tasks/wikihop/configs/demo.json", "--set",
+        run("train", "tasks/wikihop/configs/demo.json", "--set",
             "train.steps=8", "--set", "train.evaluate_every=0", "--set",
             f"output={directory}/run")
         path = f"{directory}/page.html"

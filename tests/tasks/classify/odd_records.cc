@@ -40,7 +40,7 @@ json ClassifyOddOptions(OddRecords* odd) {
   return options;
 }
 
-void ClassifyOddFit(OddRecords*, FinetuneConfig* config) {
+void ClassifyOddFit(OddRecords*, RunConfig* config) {
   config->data.max_long_length += 2;  // at least 3, for [CLS] and two [SEP]
 }
 

@@ -50,8 +50,8 @@ std::shared_ptr<const Tokenizer> Words() {
       std::vector<std::string>{"[CLS]", "[SEP]", "a", "b", "c", "d"});
 }
 
-FinetuneConfig Settings(int64_t max_long_length = 4096,
-                        int64_t max_global_length = 512) {
+RunConfig Settings(int64_t max_long_length = 4096,
+                   int64_t max_global_length = 512) {
   EtcConfig model;
   model.vocab_size = 20;
   model.hidden_size = 6;
@@ -61,8 +61,8 @@ FinetuneConfig Settings(int64_t max_long_length = 4096,
                      .max_global_length = max_global_length});
 }
 
-FinetuneConfig BertSettings(int64_t length) {
-  FinetuneConfig settings = Settings(/*max_long_length=*/1, length);
+RunConfig BertSettings(int64_t length) {
+  RunConfig settings = Settings(/*max_long_length=*/1, length);
   settings.model.has_long_tokens = false;
   settings.model.segment_vocab_size = 2;
   return settings;
@@ -71,8 +71,7 @@ FinetuneConfig BertSettings(int64_t length) {
 const nlohmann::json kLabels = {{"labels", {"no", "yes", "maybe"}}};
 
 absl::StatusOr<std::unique_ptr<RecordTask>> MakeClassify(
-    const nlohmann::json& options = kLabels,
-    FinetuneConfig settings = Settings(),
+    const nlohmann::json& options = kLabels, RunConfig settings = Settings(),
     const std::shared_ptr<const Tokenizer>& tokenizer = Words()) {
   settings.task_options = options;
   ETC_ASSIGN_OR_RETURN(ClassifyOptions read, ReadCheckedTaskOptions<Classify>(
@@ -90,7 +89,7 @@ TEST(ClassifyOutputsTest, FollowFromLabelsMeanAndDeviation) {
 
 // The example of a record in JSON.
 std::shared_ptr<const Example> ExampleOf(
-    const std::string& line, const FinetuneConfig& settings = Settings(),
+    const std::string& line, const RunConfig& settings = Settings(),
     const nlohmann::json& options = kLabels) {
   const auto task = MakeClassify(options, settings);
   EXPECT_TRUE(task.ok()) << task.status();
@@ -185,7 +184,7 @@ TEST(ClassifyExampleTest, IsOneSequenceForBert) {
 }
 
 TEST(ClassifyExampleTest, HasOneTypeForRoberta) {
-  FinetuneConfig settings = BertSettings(7);
+  RunConfig settings = BertSettings(7);
   settings.model.segment_vocab_size = 1;
   const auto pair = ExampleOf(R"({"text": "a. b", "text_b": "c"})", settings);
   EXPECT_THAT(pair->global_token_ids, ElementsAre(10, 12, 6, 13, 11, 14, 11));
@@ -214,7 +213,7 @@ TEST(ClassifyTaskTest, RefusesWhatMakesNoSense) {
               HasSubstr("max_long_length should be at least 3"));
   EXPECT_THAT(Message(MakeClassify(kLabels, BertSettings(2)).status()),
               HasSubstr("max_global_length should be at least 3"));
-  FinetuneConfig few_types = Settings();
+  RunConfig few_types = Settings();
   few_types.model.segment_vocab_size = 2;
   EXPECT_THAT(Message(MakeClassify(kLabels, few_types).status()),
               HasSubstr("segment_vocab_size should be at least 3"));
@@ -434,7 +433,7 @@ TEST_F(ClassifyRunTest, KeepsTheLabelsWithTheCheckpoint) {
   directory_.Write("dev.tsv", "text\ttopic\na\tx\nb\tz\n");
   const std::string config =
       WriteConfig({{"label", "topic"}, {"class_weights", "balanced"}});
-  const auto tuned = FinetuneTask({.config = config});
+  const auto tuned = TrainTask({.config = config});
   ASSERT_TRUE(tuned.ok()) << tuned.status();
   EXPECT_THAT(tuned->scores, Contains(Key("accuracy")));
   std::filesystem::remove(directory_.File("train.csv"));
@@ -465,10 +464,10 @@ TEST_F(ClassifyRunTest, PredictsForPairsWhereItWasTrainedOnThem) {
   const std::string config = WriteConfig(nlohmann::json::object());
   directory_.Write("train.csv", "text,text_b,label\na,b,x\nb,a,y\n");
   directory_.Write("dev.tsv", "text\ttext_B\tlabel\na\tb\tx\n");
-  EXPECT_THAT(Message(FinetuneTask({.config = config}).status()),
+  EXPECT_THAT(Message(TrainTask({.config = config}).status()),
               HasSubstr("dev.tsv has no column \"text_b\""));
   directory_.Write("dev.tsv", "text\ttext_b\tlabel\na\tb\tx\n");
-  ASSERT_TRUE(FinetuneTask({.config = config}).ok());
+  ASSERT_TRUE(TrainTask({.config = config}).ok());
   EXPECT_THAT(Message(predict("text,text_B\na,b\n")),
               HasSubstr("new.csv has no column \"text_b\""));
   EXPECT_TRUE(predict("text,text_b\na,b\nb,\n").ok());
@@ -476,7 +475,7 @@ TEST_F(ClassifyRunTest, PredictsForPairsWhereItWasTrainedOnThem) {
   std::filesystem::remove_all(directory_.File("run"));
   directory_.Write("train.csv", "text,label\na,x\nb,y\n");
   directory_.Write("dev.tsv", "text\tlabel\na\tx\n");
-  ASSERT_TRUE(FinetuneTask({.config = config}).ok());
+  ASSERT_TRUE(TrainTask({.config = config}).ok());
   EXPECT_TRUE(predict("text\na\n").ok());
   EXPECT_THAT(Message(predict("text,text_b\na,b\n")),
               HasSubstr("new.csv:2: text_b should be absent"));
@@ -486,13 +485,13 @@ TEST_F(ClassifyRunTest, ResumesWithTheSameLabels) {
   directory_.Write("train.csv", "text,label\na,x\nb,y\n");
   directory_.Write("dev.tsv", "text\tlabel\na\tx\n");
   const std::string config = WriteConfig(nlohmann::json::object());
-  ASSERT_TRUE(FinetuneTask({.config = config}).ok());
+  ASSERT_TRUE(TrainTask({.config = config}).ok());
   const auto resumed =
-      FinetuneTask({.config = config, .earlier = EarlierRun::kResume});
+      TrainTask({.config = config, .earlier = EarlierRun::kResume});
   EXPECT_TRUE(resumed.ok()) << resumed.status();
   directory_.Write("train.csv", "text,label\na,x\nb,z\n");
   const auto other =
-      FinetuneTask({.config = config, .earlier = EarlierRun::kResume});
+      TrainTask({.config = config, .earlier = EarlierRun::kResume});
   EXPECT_EQ(other.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(other.status().message()),
               HasSubstr("classify.labels"));
@@ -514,7 +513,7 @@ TEST_F(ClassifyRunTest, TakesOverAClassifierByTheNamesOfItsOutputs) {
         R"("intermediate_size":8,"max_absolute_position_embeddings":16})");
     overrides.emplace_back("data.max_global_length=16");
     const auto tuned =
-        FinetuneTask({.config = config, .overrides = std::move(overrides)});
+        TrainTask({.config = config, .overrides = std::move(overrides)});
     EXPECT_TRUE(tuned.ok()) << tuned.status();
     const auto predicted =
         EvaluateTask({.checkpoint = directory_.File(name),
@@ -566,8 +565,7 @@ TEST_F(ClassifyRunTest, TakesOverTheScaleOfNumbers) {
                           std::vector<std::string> overrides) {
     overrides.push_back("output=" + directory_.File(name));
     EXPECT_TRUE(
-        FinetuneTask({.config = config, .overrides = std::move(overrides)})
-            .ok());
+        TrainTask({.config = config, .overrides = std::move(overrides)}).ok());
     const auto predicted =
         EvaluateTask({.checkpoint = directory_.File(name),
                       .data = {directory_.Write("new.csv", "text\na b\n")},
@@ -585,13 +583,13 @@ TEST_F(ClassifyRunTest, TakesOverTheScaleOfNumbers) {
 TEST_F(ClassifyRunTest, TrainsForSeveralLabelsAndNumbers) {
   directory_.Write("dev.tsv", "text\tlabel\na\t1\nb\t2\n");
   directory_.Write("train.csv", "text,label\na,1;2\nb,2\n");
-  auto tuned = FinetuneTask({.config = WriteConfig({{"type", "several"}})});
+  auto tuned = TrainTask({.config = WriteConfig({{"type", "several"}})});
   ASSERT_TRUE(tuned.ok()) << tuned.status();
   EXPECT_THAT(tuned->scores, Contains(Key("exact_match")));
   directory_.Write("train.csv", "text,label\na,1\nb,2\n");
   const std::string config = WriteConfig({{"type", "number"}});
-  tuned = FinetuneTask({.config = config,
-                        .overrides = {"output=" + directory_.File("numbers")}});
+  tuned = TrainTask({.config = config,
+                     .overrides = {"output=" + directory_.File("numbers")}});
   ASSERT_TRUE(tuned.ok()) << tuned.status();
   EXPECT_THAT(tuned->scores, Contains(Key("spearman")));
 }
@@ -600,7 +598,7 @@ TEST_F(ClassifyRunTest, SaysThatAllPredictionsAreTheSame) {
   directory_.Write("train.csv", "text,label\na,x\nb,y\n");
   directory_.Write("dev.tsv", "text\tlabel\na\tx\na\ty\n");
   std::vector<std::string> messages;
-  const auto tuned = FinetuneTask(
+  const auto tuned = TrainTask(
       {.config = WriteConfig(nlohmann::json::object()),
        .callbacks = {.message = [&messages](const std::string& message) {
          messages.push_back(message);
@@ -616,7 +614,7 @@ TEST_F(ClassifyRunTest, SaysWhichLabelTrainingDoesNotHave) {
   directory_.Write("train.csv", "text,label\na,x\nb,y\n");
   directory_.Write("dev.tsv", "text\tlabel\na\tx\nb\tq\n");
   const auto tuned =
-      FinetuneTask({.config = WriteConfig(nlohmann::json::object())});
+      TrainTask({.config = WriteConfig(nlohmann::json::object())});
   EXPECT_THAT(
       Message(tuned.status()),
       HasSubstr(
@@ -632,15 +630,15 @@ TEST_F(ClassifyRunTest, ChecksAllRecordsBeforeTheFirstUpdate) {
   directory_.Write("train.csv", rows + "a b,\n");
   directory_.Write("dev.tsv", "text\tlabel\na\tx\n");
   const auto tuned =
-      FinetuneTask({.config = WriteConfig(nlohmann::json::object())});
+      TrainTask({.config = WriteConfig(nlohmann::json::object())});
   EXPECT_THAT(Message(tuned.status()),
               HasSubstr("train.csv:52 (50) has no answer, which training "
                         "needs"));
   EXPECT_FALSE(std::filesystem::exists(directory_.File("run")));
   // Skipping bad records skips this one.
   const auto skipped =
-      FinetuneTask({.config = WriteConfig(nlohmann::json::object()),
-                    .overrides = {"data.on_bad_record=skip"}});
+      TrainTask({.config = WriteConfig(nlohmann::json::object()),
+                 .overrides = {"data.on_bad_record=skip"}});
   EXPECT_TRUE(skipped.ok()) << skipped.status();
 }
 
@@ -654,7 +652,7 @@ TEST_F(ClassifyRunTest, FindsIdsThatComeAgainBeforeTheFirstUpdate) {
                       "of "),
       directory_.File("dev.tsv:2 too"));
   for (const char* on_bad_record : {"error", "skip"}) {
-    const auto tuned = FinetuneTask(
+    const auto tuned = TrainTask(
         {.config = config,
          .overrides = {absl::StrCat("data.on_bad_record=", on_bad_record)}});
     EXPECT_THAT(Message(tuned.status()), HasSubstr(message));
@@ -662,16 +660,16 @@ TEST_F(ClassifyRunTest, FindsIdsThatComeAgainBeforeTheFirstUpdate) {
   }
   // Not those of records that are skipped, nor numbers of two files.
   directory_.Write("dev.tsv", "id\ttext\tlabel\n1\ta\tx\n1\t \ty\n2\tb\ty\n");
-  const auto skipped = FinetuneTask(
-      {.config = config, .overrides = {"data.on_bad_record=skip"}});
+  const auto skipped =
+      TrainTask({.config = config, .overrides = {"data.on_bad_record=skip"}});
   EXPECT_TRUE(skipped.ok()) << skipped.status();
   const std::string numbered = directory_.Write("dev.csv", "text,label\na,x\n");
   const std::string more = directory_.Write("more.csv", "text,label\nb,y\n");
   const auto tuned =
-      FinetuneTask({.config = config,
-                    .overrides = {absl::StrCat("data.dev=[\"", numbered,
-                                               "\",\"", more, "\"]"),
-                                  "output=" + directory_.File("numbered")}});
+      TrainTask({.config = config,
+                 .overrides = {absl::StrCat("data.dev=[\"", numbered, "\",\"",
+                                            more, "\"]"),
+                               "output=" + directory_.File("numbered")}});
   EXPECT_TRUE(tuned.ok()) << tuned.status();
 }
 
@@ -680,9 +678,8 @@ TEST_F(ClassifyRunTest, RefusesRecordsThatAreTooLong) {
                    absl::StrCat("text,label\na,x\n",
                                 std::string(1'100'000, 'b'), ",y\nb,y\n"));
   directory_.Write("dev.tsv", "text\tlabel\na\tx\n");
-  const auto tuned =
-      FinetuneTask({.config = WriteConfig(nlohmann::json::object()),
-                    .overrides = {"data.max_record_megabytes=1"}});
+  const auto tuned = TrainTask({.config = WriteConfig(nlohmann::json::object()),
+                                .overrides = {"data.max_record_megabytes=1"}});
   EXPECT_EQ(tuned.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(tuned.status().message()),
               HasSubstr("train.csv:3: a record should have at most 1000000 "
@@ -703,7 +700,7 @@ TEST_F(ClassifyRunTest, HoldsOutAShareOfEachLabel) {
   const std::vector<std::string> overrides = {"data.dev=[]",
                                               "data.dev_fraction=0.2"};
   const std::string config = WriteConfig(nlohmann::json::object());
-  const auto tuned = FinetuneTask(
+  const auto tuned = TrainTask(
       {.config = config, .overrides = overrides, .callbacks = callbacks});
   ASSERT_TRUE(tuned.ok()) << tuned.status();
   EXPECT_THAT(tuned->scores, Contains(Key("accuracy")));
@@ -721,9 +718,9 @@ TEST_F(ClassifyRunTest, HoldsOutAShareOfEachLabel) {
   ASSERT_TRUE(evaluated.ok()) << evaluated.status();
   EXPECT_EQ(evaluated->num_examples, 8);
   EXPECT_EQ(evaluated->scores.front(), tuned->scores.front());
-  const auto resumed = FinetuneTask({.config = config,
-                                     .overrides = overrides,
-                                     .earlier = EarlierRun::kResume});
+  const auto resumed = TrainTask({.config = config,
+                                  .overrides = overrides,
+                                  .earlier = EarlierRun::kResume});
   EXPECT_TRUE(resumed.ok()) << resumed.status();
   // Never on others.
   directory_.Write("train.csv", rows + "a,x\nb,y\na b,x\n");
@@ -737,9 +734,8 @@ TEST_F(ClassifyRunTest, HoldsOutAShareOfEachLabel) {
 TEST_F(ClassifyRunTest, HoldsOutNothingBesideDevFiles) {
   directory_.Write("train.csv", "text,label\na,x\nb,y\n");
   directory_.Write("dev.tsv", "text\tlabel\na\tx\n");
-  const auto tuned =
-      FinetuneTask({.config = WriteConfig(nlohmann::json::object()),
-                    .overrides = {"data.dev_fraction=0.5"}});
+  const auto tuned = TrainTask({.config = WriteConfig(nlohmann::json::object()),
+                                .overrides = {"data.dev_fraction=0.5"}});
   EXPECT_THAT(Message(tuned.status()),
               HasSubstr("data.dev_fraction should be 0 where dev names files"));
 }

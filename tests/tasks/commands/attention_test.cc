@@ -25,7 +25,7 @@ using testing::StartsWith;
 class AttentionCommandTest : public RealetcTest {
  protected:
   void SetUp() override {
-    const Result run = Run("finetune " + WriteConfig(Config()));
+    const Result run = Run("train " + WriteConfig(Config()));
     ASSERT_EQ(run.code, 0) << run.err;
     data_ = directory_.File("data.json");
     checkpoint_ = directory_.File("run");
@@ -247,7 +247,7 @@ TEST_F(AttentionCommandTest, SkipsBadRecordsIfAskedTo) {
   nlohmann::json config = Config();
   config["data"]["on_bad_record"] = "skip";
   config["output"] = directory_.File("skipping");
-  ASSERT_EQ(Run("finetune " + WriteConfig(config)).code, 0);
+  ASSERT_EQ(Run("train " + WriteConfig(config)).code, 0);
   const Result skipped = Attention(absl::StrCat(
       config["output"].get<std::string>(), arguments, Output("skipped")));
   EXPECT_EQ(skipped.code, 0) << skipped.err;
@@ -320,7 +320,7 @@ TEST_F(AttentionCommandTest, PutsModelsSideBySide) {
   nlohmann::json config = Config();
   config["residual_attention"] = "off";
   config["output"] = directory_.File("off");
-  ASSERT_EQ(Run("finetune " + WriteConfig(config)).code, 0);
+  ASSERT_EQ(Run("train " + WriteConfig(config)).code, 0);
   const std::string models =
       absl::StrCat("--compare ", directory_.File("off"), " ", checkpoint_);
   const Result both = Attention(
@@ -375,7 +375,7 @@ TEST_F(AttentionCommandTest, PutsModelsSideBySide) {
       "both/1/entropy_long.svg is there already");
   config["model"]["num_hidden_layers"] = 3;
   config["output"] = directory_.File("deep");
-  ASSERT_EQ(Run("finetune " + WriteConfig(config)).code, 0);
+  ASSERT_EQ(Run("train " + WriteConfig(config)).code, 0);
   ExpectRefusal(absl::StrCat(models, " ", directory_.File("deep"), " --data ",
                              data_, " --output ", Output("none")),
                 "deep has 3 layers, but ");

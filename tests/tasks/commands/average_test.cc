@@ -27,7 +27,7 @@ class AverageCommandTest : public RealetcTest {
     config_["train"]["steps"] = 3;
     config_["train"]["evaluate_every"] = 1;
     config_["train"]["keep_last"] = 3;
-    ASSERT_EQ(Run("finetune " + WriteConfig(config_)).code, 0);
+    ASSERT_EQ(Run("train " + WriteConfig(config_)).code, 0);
   }
 
   void ExpectMistake(const std::string& arguments, const std::string& part,
@@ -107,7 +107,7 @@ TEST_F(AverageCommandTest, RefusesPlacesWithoutCheckpoints) {
   nlohmann::json config = Config();
   config["train"]["seeds"] = {1, 2};
   config["output"] = directory_.File("seeds");
-  ASSERT_EQ(Run("finetune " + WriteConfig(config)).code, 0);
+  ASSERT_EQ(Run("train " + WriteConfig(config)).code, 0);
   const std::string several = directory_.File("seeds");
   ExpectMistake(several + " --last 1",
                 absl::StrCat(several, " has several seeds; name one of them: ",
@@ -115,7 +115,7 @@ TEST_F(AverageCommandTest, RefusesPlacesWithoutCheckpoints) {
   config["train"]["seeds"] = {1};
   config["grid"] = {{"residual_attention", {"off", "mean"}}};
   config["output"] = directory_.File("grid");
-  ASSERT_EQ(Run("finetune " + WriteConfig(config)).code, 0);
+  ASSERT_EQ(Run("train " + WriteConfig(config)).code, 0);
   const std::string grid = directory_.File("grid");
   const Result refused = Run("average " + grid + " --last 1");
   EXPECT_EQ(refused.code, 1);
@@ -148,7 +148,7 @@ TEST_F(AverageCommandTest, ReplacesAnAverageWhenAsked) {
   ASSERT_EQ(Run("average " + run_ + " --last 2").code, 0);
   const std::string weights = Contents(average + "/model.safetensors");
   const Result resumed =
-      Run("finetune " + WriteConfig(config_) +
+      Run("train " + WriteConfig(config_) +
           " --resume --set train.steps=5 --allow-changes train");
   ASSERT_EQ(resumed.code, 0) << resumed.err;
   const Result again = Run("average " + run_ + " --last 2 --overwrite");
@@ -171,7 +171,7 @@ TEST_F(AverageCommandTest, ReplacesAnAverageWhenAsked) {
 TEST_F(AverageCommandTest, IsRemovedWithItsRun) {
   ASSERT_EQ(Run("average " + run_ + " --last 2").code, 0);
   fs::copy(seed_ + "/averaged-2", seed_ + "/copy", fs::copy_options::recursive);
-  const Result replaced = Run("finetune --overwrite " + WriteConfig(config_));
+  const Result replaced = Run("train --overwrite " + WriteConfig(config_));
   EXPECT_EQ(replaced.code, 0) << replaced.err;
   EXPECT_FALSE(fs::exists(seed_ + "/averaged-2"));
   EXPECT_TRUE(fs::exists(seed_ + "/copy/average.json"));
@@ -184,7 +184,7 @@ TEST_F(AverageCommandTest, RefusesAnotherModelAndLeavesNothing) {
   config["train"]["steps"] = 5;
   config["train"]["keep_last"] = 2;
   config["output"] = directory_.File("wider");
-  ASSERT_EQ(Run("finetune " + WriteConfig(config)).code, 0);
+  ASSERT_EQ(Run("train " + WriteConfig(config)).code, 0);
   const std::string stranger = "/seed-1/checkpoints/step-00000005";
   ASSERT_TRUE(fs::exists(directory_.File("wider") + stranger));
   fs::copy(directory_.File("wider") + stranger, run_ + stranger,

@@ -52,20 +52,20 @@ class CompletionTest : public RealetcTest {
 };
 
 TEST_F(CompletionTest, ProposesCommandsAndOptions) {
-  EXPECT_THAT(Complete({"fi"}), ElementsAre("finetune", "fields"));
+  EXPECT_THAT(Complete({"tr"}), ElementsAre("train", "translate"));
   EXPECT_THAT(Complete({""}), AllOf(Contains("score"), Contains("completion"),
                                     Contains("--version")));
-  EXPECT_THAT(Complete({"finetune", "--re"}),
+  EXPECT_THAT(Complete({"train", "--re"}),
               ElementsAre("--resume", "--resume-or-begin"));
-  EXPECT_THAT(Complete({"finetune", "run.json", "--"}),
+  EXPECT_THAT(Complete({"train", "run.json", "--"}),
               AllOf(Contains("--set"), Contains("--output"), Contains("--help"),
                     Not(Contains("--data"))));
   EXPECT_THAT(Complete({"nonsense", "--"}), IsEmpty());
 }
 
 TEST_F(CompletionTest, ProposesFilesAndWordsOfArguments) {
-  EXPECT_THAT(Complete({"finetune", "ru"}), ElementsAre("run.json"));
-  EXPECT_THAT(Complete({"finetune", "run.json", "--output", "run"}),
+  EXPECT_THAT(Complete({"train", "ru"}), ElementsAre("run.json"));
+  EXPECT_THAT(Complete({"train", "run.json", "--output", "run"}),
               ElementsAre("run.json"));
   EXPECT_THAT(Complete({"score", "wi"}), ElementsAre("wikihop"));
   EXPECT_THAT(Complete({"score", "wikihop", "run"}), ElementsAre("run.json"));
@@ -83,13 +83,13 @@ TEST_F(CompletionTest, ProposesFilesAndWordsOfArguments) {
 // Words behind COMMAND are those of the command itself.
 TEST_F(CompletionTest, ProposesTheWordsOfALaunchedCommand) {
   EXPECT_THAT(Complete({"launch", "--p"}), ElementsAre("--processes"));
-  EXPECT_THAT(Complete({"launch", "--processes", "2", "pre"}),
-              ElementsAre("pretrain", "predict"));
+  EXPECT_THAT(Complete({"launch", "--processes", "2", "p"}),
+              ElementsAre("predict"));
   EXPECT_THAT(Complete({"launch", "--processes", "=", "2", "tok"}), IsEmpty());
   for (std::vector<std::string> words :
-       {std::vector<std::string>{"launch", "--processes", "2", "finetune"},
-        {"launch", "--processes", "=", "2", "finetune"},
-        {"launch", "--grace-seconds", "9", "--processes", "2", "finetune"}}) {
+       {std::vector<std::string>{"launch", "--processes", "2", "train"},
+        {"launch", "--processes", "=", "2", "train"},
+        {"launch", "--grace-seconds", "9", "--processes", "2", "train"}}) {
     const auto complete = [&](const std::vector<std::string>& more) {
       std::vector<std::string> all = words;
       all.insert(all.end(), more.begin(), more.end());
@@ -104,31 +104,29 @@ TEST_F(CompletionTest, ProposesTheWordsOfALaunchedCommand) {
 }
 
 TEST_F(CompletionTest, ProposesFieldsAndTheirValues) {
-  EXPECT_THAT(Complete({"finetune", "run.json", "--set", "train.tens"}),
+  EXPECT_THAT(Complete({"train", "run.json", "--set", "train.tens"}),
               ElementsAre("train.tensorboard="));
+  EXPECT_THAT(Complete({"train", "run.json", "--set", "train.precision", "="}),
+              ElementsAre("fp32", "bf16"));
   EXPECT_THAT(
-      Complete({"finetune", "run.json", "--set", "train.precision", "="}),
-      ElementsAre("fp32", "bf16"));
-  EXPECT_THAT(
-      Complete({"finetune", "run.json", "--set", "train.precision", "=", "b"}),
+      Complete({"train", "run.json", "--set", "train.precision", "=", "b"}),
       ElementsAre("bf16"));
   // One word, if COMP_WORDBREAKS has no "=".
-  EXPECT_THAT(
-      Complete({"finetune", "run.json", "--set", "train.tensorboard=t"}),
-      ElementsAre("train.tensorboard=true"));
+  EXPECT_THAT(Complete({"train", "run.json", "--set", "train.tensorboard=t"}),
+              ElementsAre("train.tensorboard=true"));
   // A path as a value, and the option behind a setting.
-  EXPECT_THAT(Complete({"finetune", "run.json", "--set", "init", "=", "ru"}),
+  EXPECT_THAT(Complete({"train", "run.json", "--set", "init", "=", "ru"}),
               ElementsAre("run.json"));
   EXPECT_THAT(
-      Complete({"finetune", "run.json", "--set", "init", "=", "x", "--resume",
+      Complete({"train", "run.json", "--set", "init", "=", "x", "--resume",
                 "--allow-changes", "data.train", "optimizer.bet"}),
       ElementsAre("optimizer.beta1", "optimizer.beta2"));
-  EXPECT_THAT(Complete({"finetune", "--set", "init", "=", "x", "run"}),
+  EXPECT_THAT(Complete({"train", "--set", "init", "=", "x", "run"}),
               ElementsAre("run.json"));
   // Words of a list, and a word that may stand for another kind of value; none
   // that only the description of the values has.
   const auto values = [&](const char* field, const char* word) {
-    return Complete({"finetune", "run.json", "--set", field, "=", word});
+    return Complete({"train", "run.json", "--set", field, "=", word});
   };
   EXPECT_THAT(values("openkp.indicators_to_cross", "parent_"),
               ElementsAre("parent_heading", "parent_leaf", "parent_bold"));

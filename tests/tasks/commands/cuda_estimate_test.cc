@@ -109,7 +109,7 @@ TEST_F(CudaEstimateTest, SaysWhatToDoWhenItsMemoryIsTooLittle) {
 
 // BERT has global tokens alone.
 TEST(DeviceRatesTest, AreThoseOfModelsWithoutLongTokens) {
-  FinetuneConfig config;
+  RunConfig config;
   config.model.has_long_tokens = false;
   config.model.share_att_output_projection = true;
   config.model.vocab_size = 100;

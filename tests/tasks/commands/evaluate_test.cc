@@ -30,7 +30,7 @@ class EvaluateCommandTest : public RealetcTest {
   void Train() {
     json config = Config();
     config["train"]["seeds"] = {1, 2};
-    const Result result = Run("finetune " + WriteConfig(config));
+    const Result result = Run("train " + WriteConfig(config));
     ASSERT_EQ(result.code, 0) << result.err;
     EXPECT_THAT(result.out, HasSubstr("median of 2 seeds\naccuracy  "));
   }
@@ -95,7 +95,7 @@ TEST_F(EvaluateCommandTest, SaysWhatADirectoryWithoutCheckpointShouldBe) {
     const Result result = Run("evaluate " + path);
     EXPECT_EQ(result.code, 1);
     EXPECT_EQ(Lines(result.err), 1) << result.err;
-    EXPECT_THAT(result.err, AllOf(HasSubstr(path), HasSubstr("finetune.json"),
+    EXPECT_THAT(result.err, AllOf(HasSubstr(path), HasSubstr("run_config.json"),
                                   HasSubstr("seed-1")));
   }
 }
@@ -103,9 +103,9 @@ TEST_F(EvaluateCommandTest, SaysWhatADirectoryWithoutCheckpointShouldBe) {
 TEST_F(EvaluateCommandTest, TakesADevice) {
   nlohmann::json config = Config();
   config["train"]["device"] = "cpu";
-  const Result finetune = Run("finetune " + WriteConfig(config));
-  ASSERT_EQ(finetune.code, 0) << finetune.err;
-  EXPECT_THAT(finetune.err,
+  const Result trained = Run("train " + WriteConfig(config));
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  EXPECT_THAT(trained.err,
               HasSubstr("device: cpu (train.device is \"cpu\")\n"));
   const std::string predict =
       absl::StrCat("predict ", run_, " --data ", directory_.File("data.json"),
@@ -129,7 +129,7 @@ TEST_F(EvaluateCommandTest, TakesADevice) {
 }
 
 TEST_F(EvaluateCommandTest, SaysIfTheResidualModeIsNotThatOfTheTraining) {
-  ASSERT_EQ(Run("finetune " + WriteConfig(Config())).code, 0);
+  ASSERT_EQ(Run("train " + WriteConfig(Config())).code, 0);
   const Result off = Run("evaluate " + run_ + " --residual off");
   EXPECT_EQ(off.code, 0) << off.err;
   EXPECT_THAT(off.err, HasSubstr("realetc: warning: residual attention: "
@@ -149,7 +149,7 @@ TEST_F(EvaluateCommandTest, SaysIfGatesComputeAnotherMode) {
     config["residual_attention"] = "gate";
     config["model"]["residual_gate_init"] = initial;
     config["train"]["gate_learning_rate_factor"] = 1e-60;
-    ASSERT_EQ(Run("finetune " + WriteConfig(config)).code, 0);
+    ASSERT_EQ(Run("train " + WriteConfig(config)).code, 0);
     const Result trained = Run("evaluate --json " + run_);
     EXPECT_THAT(trained.err, AllOf(HasSubstr("residual attention gate"),
                                    Not(HasSubstr("warning"))));
@@ -166,7 +166,7 @@ TEST_F(EvaluateCommandTest, SaysIfGatesComputeAnotherMode) {
 }
 
 TEST_F(EvaluateCommandTest, EvaluatesWithGatesAndDecay) {
-  ASSERT_EQ(Run("finetune " + WriteConfig(Config())).code, 0);
+  ASSERT_EQ(Run("train " + WriteConfig(Config())).code, 0);
   const std::string evaluate = "evaluate --json " + run_;
   const Result sum = Run(evaluate);
   const Result one = Run(evaluate + " --residual gate=1");
@@ -190,7 +190,7 @@ TEST_F(EvaluateCommandTest, InspectShowsLearntGates) {
   json config = Config();
   config["residual_attention"] = "gate";
   config["train"]["gate_learning_rate_factor"] = 1000;
-  ASSERT_EQ(Run("finetune " + WriteConfig(config)).code, 0);
+  ASSERT_EQ(Run("train " + WriteConfig(config)).code, 0);
   const Result inspect = Run("inspect " + run_);
   EXPECT_EQ(inspect.code, 0) << inspect.err;
   EXPECT_THAT(
@@ -217,7 +217,7 @@ TEST_F(EvaluateCommandTest, ChecksRecordsInMemoryBeforeTheModelIsLoaded) {
   json config = Config();
   config["task"] = "classify";
   config["data"] = {{"train", {data}}, {"dev", {data}}};
-  ASSERT_EQ(Run("finetune " + WriteConfig(config)).code, 0);
+  ASSERT_EQ(Run("train " + WriteConfig(config)).code, 0);
   const auto with_row = [&](const std::string& command, const char* row) {
     return Run(absl::StrCat(command, " --data ",
                             directory_.Write("rows.csv", good + row)));
@@ -242,7 +242,7 @@ TEST_F(EvaluateCommandTest, ChecksRecordsInMemoryBeforeTheModelIsLoaded) {
 
   config["data"]["on_bad_record"] = "skip";
   config["output"] = directory_.File("skips");
-  ASSERT_EQ(Run("finetune " + WriteConfig(config)).code, 0);
+  ASSERT_EQ(Run("train " + WriteConfig(config)).code, 0);
   const Result skips =
       with_row("evaluate " + directory_.File("skips"), "3,,x\n");
   EXPECT_EQ(skips.code, 0) << skips.err;
@@ -251,7 +251,7 @@ TEST_F(EvaluateCommandTest, ChecksRecordsInMemoryBeforeTheModelIsLoaded) {
 
 // The same of records that stay in their file.
 TEST_F(EvaluateCommandTest, ChecksRecordsInFilesBeforeTheModelIsLoaded) {
-  ASSERT_EQ(Run("finetune " + WriteConfig(Config())).code, 0);
+  ASSERT_EQ(Run("train " + WriteConfig(Config())).code, 0);
   const json good = json::parse(Contents(directory_.File("data.json")));
   const std::string output = directory_.File("p.json");
   const auto expect_error = [&](const json& records, const std::string& part) {
@@ -275,7 +275,7 @@ TEST_F(EvaluateCommandTest, ChecksRecordsInFilesBeforeTheModelIsLoaded) {
 }
 
 TEST_F(EvaluateCommandTest, SaysBeforeTheRunThatThereIsNothingToScore) {
-  ASSERT_EQ(Run("finetune " + WriteConfig(Config())).code, 0);
+  ASSERT_EQ(Run("train " + WriteConfig(Config())).code, 0);
   json records = json::parse(Contents(directory_.File("data.json")));
   for (json& record : records) {
     record.erase("answer");
@@ -297,7 +297,7 @@ class HeldOutCommandTest : public EvaluateCommandTest {
     config["task"] = "classify";
     config["data"] = {{"train", {directory_.Write("docs.csv", rows_)}},
                       {"dev_fraction", 0.25}};
-    ASSERT_EQ(Run("finetune " + WriteConfig(config)).code, 0);
+    ASSERT_EQ(Run("train " + WriteConfig(config)).code, 0);
   }
   Result Evaluate(const std::string& options = "") const {
     return Run(absl::StrCat("evaluate --json ", run_, options));
@@ -381,7 +381,7 @@ TEST_F(EvaluateCommandTest, DecodesByAThresholdOfItsOwn) {
   config["task"] = "classify";
   config["classify"] = {{"type", "several"}};
   config["data"] = {{"train", {data}}, {"dev", {data}}};
-  ASSERT_EQ(Run("finetune " + WriteConfig(config)).code, 0);
+  ASSERT_EQ(Run("train " + WriteConfig(config)).code, 0);
   const std::string output = directory_.File("p.jsonl");
   const std::string predict =
       absl::StrCat("predict ", run_, " --data ", data, " --output ", output);
@@ -413,7 +413,7 @@ class PredictCommandTest : public RealetcTest {
   void SetUp() override {
     json config = Config();
     config["train"]["evaluate_every"] = 0;
-    ASSERT_EQ(Run("finetune " + WriteConfig(config)).code, 0);
+    ASSERT_EQ(Run("train " + WriteConfig(config)).code, 0);
     records_ = json::parse(Contents(directory_.File("data.json")));
   }
 
@@ -546,7 +546,7 @@ TEST_F(PredictCommandTest, RefusesDataOfWhichNothingIsLeft) {
   config["train"]["evaluate_every"] = 0;
   config["data"]["on_bad_record"] = "skip";
   config["output"] = directory_.File("skips");
-  ASSERT_EQ(Run("finetune " + WriteConfig(config)).code, 0);
+  ASSERT_EQ(Run("train " + WriteConfig(config)).code, 0);
   json bad = records_;
   bad[0].erase("query");
   const auto predict = [&](const json& records) {

@@ -36,7 +36,7 @@ class GridCommandTest : public RealetcTest {
 
 TEST_F(GridCommandTest, EndsTrainingWithOneTable) {
   const Result result = Run(absl::StrCat(
-      "finetune ", WriteGrid(),
+      "train ", WriteGrid(),
       " --set grid.train.learning_rate='[1e-3]' --set grid.train.steps=2"));
   ASSERT_EQ(result.code, 0) << result.err;
   const std::string setting =
@@ -55,7 +55,7 @@ TEST_F(GridCommandTest, EndsTrainingWithOneTable) {
 // Steps of nothing.
 TEST_F(GridCommandTest, SaysThatSettingsAreEqual) {
   const Result result =
-      Run(absl::StrCat("finetune ", WriteGrid(),
+      Run(absl::StrCat("train ", WriteGrid(),
                        " --set grid.train.learning_rate='[1e-9, 2e-9]'"
                        " --set grid.train.steps=1"));
   ASSERT_EQ(result.code, 0) << result.err;

@@ -43,7 +43,7 @@ std::string WithTensor(const std::string& bytes, const std::string& name) {
 class ImportCommandTest : public RealetcTest {
  protected:
   void SetUp() override {
-    ASSERT_EQ(Run("finetune " + WriteConfig(Config())).code, 0);
+    ASSERT_EQ(Run("train " + WriteConfig(Config())).code, 0);
     const Result result =
         Run(absl::StrCat("export ", directory_.File("run/seed-1"),
                          "/checkpoints/best ", source_));
@@ -145,8 +145,8 @@ TEST_F(ImportCommandTest, TakesTheVocabularyOutOfTokenizerJson) {
   // Mentions by pieces need a lower-case vocabulary.
   config["wikihop"] = {{"mention_alignment", "characters"}};
   config["output"] = directory_.File("second");
-  const Result finetune = Run("finetune " + WriteConfig(config));
-  ASSERT_EQ(finetune.code, 0) << finetune.err;
+  const Result trained = Run("train " + WriteConfig(config));
+  ASSERT_EQ(trained.code, 0) << trained.err;
   EXPECT_EQ(
       Contents(directory_.File("second/seed-1/checkpoints/best/vocab.txt")),
       lines);
@@ -170,15 +170,16 @@ TEST_F(ImportCommandTest, CarriesOnATokenizerJsonOfAnyKind) {
   config.erase("model");
   config["tokenizer"] = json::object();
   config["output"] = directory_.File("second");
-  const Result finetune = Run("finetune " + WriteConfig(config));
-  ASSERT_EQ(finetune.code, 0) << finetune.err;
+  const Result trained = Run("train " + WriteConfig(config));
+  ASSERT_EQ(trained.code, 0) << trained.err;
   const std::string best = directory_.File("second/seed-1/checkpoints/best");
   for (const std::string& directory : {target_, exported, best}) {
     EXPECT_EQ(Contents(directory + "/tokenizer.json"), contents);
     EXPECT_FALSE(std::filesystem::exists(directory + "/vocab.txt"));
   }
-  EXPECT_EQ(json::parse(Contents(best + "/finetune.json"))["tokenizer"]["type"],
-            "huggingface");
+  EXPECT_EQ(
+      json::parse(Contents(best + "/run_config.json"))["tokenizer"]["type"],
+      "huggingface");
   const Result again = Run("evaluate " + directory_.File("second"));
   EXPECT_EQ(again.code, 0) << again.err;
   // A part that is not supported is named before anything is written.
@@ -212,7 +213,7 @@ TEST_F(ImportCommandTest, CarriesOnHowTheVocabularyIsUsed) {
   config.erase("model");
   config["tokenizer"] = json::object();
   config["output"] = directory_.File("second");
-  ASSERT_EQ(Run("finetune " + WriteConfig(config)).code, 0);
+  ASSERT_EQ(Run("train " + WriteConfig(config)).code, 0);
   for (const std::string& directory :
        {target_, exported, directory_.File("second/seed-1/checkpoints/best")}) {
     const json written =
@@ -248,7 +249,7 @@ TEST_F(ImportCommandTest, RefusesAVocabularyThatItCannotUse) {
   config.erase("model");
   config["tokenizer"] = json::object();
   config["output"] = directory_.File("second");
-  EXPECT_THAT(Run("finetune " + WriteConfig(config)).err,
+  EXPECT_THAT(Run("train " + WriteConfig(config)).err,
               AllOf(HasSubstr("tokenizer.vocabulary should name a file"),
                     HasSubstr("\"Other\"")));
   const Result other =
@@ -351,7 +352,7 @@ TEST_F(ImportCommandTest, RefusesWhatIsNotANumberEverywhere) {
        {absl::StrCat("import ", target_, " ", other),
         absl::StrCat("import ", target_, " --dry-run"),
         absl::StrCat("export ", target_, " ", other),
-        absl::StrCat("finetune ", WriteConfig(config))}) {
+        absl::StrCat("train ", WriteConfig(config))}) {
     const Result result = Run(command);
     EXPECT_EQ(result.code, 1) << command;
     EXPECT_THAT(result.err,

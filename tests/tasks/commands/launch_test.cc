@@ -84,8 +84,8 @@ TEST_F(LaunchTest, PretrainsAsOneProcessDoes) {
                 .code,
             0);
   const std::string command =
-      "pretrain tasks/pretrain/configs/demo.json --set data.train='[\"" +
-      store + "\"]' --set model.hidden_dropout_prob=0.1";
+      "train tasks/pretrain/configs/demo.json --set data.train='[\"" + store +
+      "\"]' --set model.hidden_dropout_prob=0.1";
   Train(command, "one");
   const Result two = Train(kLaunch + command, "two");
   EXPECT_THAT(two.err, AllOf(HasSubstr("[0] seed 1\n"), Not(HasSubstr("[1]"))));
@@ -96,7 +96,7 @@ TEST_F(LaunchTest, PretrainsAsOneProcessDoes) {
 }
 
 TEST_F(LaunchTest, FineTunesAndPredictsAsOneProcessDoes) {
-  const std::string command = "finetune tasks/wikihop/configs/demo.json";
+  const std::string command = "train tasks/wikihop/configs/demo.json";
   Train(command, "one");
   Train(kLaunch + command, "two");
   ExpectSameNumbers("two", "one");
@@ -138,7 +138,7 @@ TEST_F(LaunchTest, RunsTheExampleOfItsHelp) {
 TEST_F(LaunchTest, EndsAllAtAMistake) {
   const std::string output = " --output " + directory_.File("run");
   const Result result =
-      Run(kLaunch + ("finetune tasks/wikihop/configs/demo.json --set "
+      Run(kLaunch + ("train tasks/wikihop/configs/demo.json --set "
                      "train.batch_size=1 --set train.micro_batch_size=1" +
                      output));
   EXPECT_EQ(result.code, 1);
@@ -147,7 +147,7 @@ TEST_F(LaunchTest, EndsAllAtAMistake) {
                         "train.batch_size should be at least 2"));
   EXPECT_FALSE(std::filesystem::exists(directory_.File("run/seed-1/lock")));
   const Result nccl =
-      Run(kLaunch + ("finetune tasks/wikihop/configs/demo.json --set "
+      Run(kLaunch + ("train tasks/wikihop/configs/demo.json --set "
                      "train.backend=nccl --set train.device=cpu" +
                      output));
   EXPECT_EQ(nccl.code, 1);
@@ -156,10 +156,9 @@ TEST_F(LaunchTest, EndsAllAtAMistake) {
                         "devices, and device: cpu (train.device is \"cpu\")"));
 
   // A run that is there is not overwritten, and says so once.
-  Train("finetune tasks/wikihop/configs/demo.json", "run");
-  const Result again =
-      Run(kLaunch + ("finetune tasks/wikihop/configs/demo.json" +
-                     std::string(kShort) + output));
+  Train("train tasks/wikihop/configs/demo.json", "run");
+  const Result again = Run(kLaunch + ("train tasks/wikihop/configs/demo.json" +
+                                      std::string(kShort) + output));
   EXPECT_EQ(again.code, 1);
   EXPECT_THAT(again.err, HasSubstr("has a run already"));
 }
@@ -169,13 +168,12 @@ TEST_F(LaunchTest, RefusesCommandsThatShareNoWork) {
     const Result result = Run(absl::StrCat(kLaunch, command));
     EXPECT_EQ(result.code, 2) << command;
     EXPECT_THAT(result.err, HasSubstr(absl::StrCat(
-                                "should be one of finetune, train, pretrain, "
+                                "should be one of train, "
                                 "evaluate, predict, whose processes share the "
                                 "work, but is ",
                                 command)));
   }
-  const Result option =
-      Run(absl::StrCat(kLaunch, "--foo 2 finetune config.json"));
+  const Result option = Run(absl::StrCat(kLaunch, "--foo 2 train config.json"));
   EXPECT_EQ(option.code, 2);
   EXPECT_THAT(option.err, HasSubstr("realetc: --foo: launch has no such "
                                     "option; see realetc launch --help"));
@@ -189,7 +187,7 @@ TEST_F(LaunchTest, SaysOnceThatAllHaveStopped) {
   const int status = std::system(
       absl::StrCat(
           ETC_PROGRAM, " ", kLaunch,
-          "finetune tasks/wikihop/configs/demo.json --set train.seeds=[1]"
+          "train tasks/wikihop/configs/demo.json --set train.seeds=[1]"
           " --set train.micro_batch_size=16 --output ",
           output, " >/dev/null 2>", err, " & launch=$!; until [ -s ", output,
           "/seed-1/metrics.jsonl ]; do kill -0 $launch || exit 1; sleep 0.05;"

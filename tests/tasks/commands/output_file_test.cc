@@ -37,7 +37,7 @@ class OutputFileTest : public RealetcTest {
 };
 
 TEST_F(OutputFileTest, OfWeightsIsNotTheirSource) {
-  ASSERT_EQ(Run("finetune " + WriteConfig(Config())).code, 0);
+  ASSERT_EQ(Run("train " + WriteConfig(Config())).code, 0);
   const std::string best = directory_.File("run/seed-1/checkpoints/best");
   const std::string exported = directory_.File("exported");
   ASSERT_EQ(Run("export " + best + " " + exported).code, 0);
@@ -94,25 +94,25 @@ TEST_F(OutputFileTest, OfTokenizeIsNoTextAndNoVocabulary) {
 
 TEST_F(OutputFileTest, OfTrainingIsNotEmpty) {
   const std::string config = WriteConfig(Config());
-  ExpectRefused("finetune " + config + " --output ''",
+  ExpectRefused("train " + config + " --output ''",
                 "--output should name a directory, but is empty");
   EXPECT_FALSE(std::filesystem::exists(directory_.File("run")));
 }
 
 TEST_F(OutputFileTest, OfTrainingHoldsNothingThatIsRead) {
-  ASSERT_EQ(Run("finetune " + WriteConfig(Config())).code, 0);
+  ASSERT_EQ(Run("train " + WriteConfig(Config())).code, 0);
   const std::string best = directory_.File("run/seed-1/checkpoints/best");
   nlohmann::json again = Config();
   again["init"] = best;
   const std::string config = WriteConfig(again);
   const auto before = Files(best);
   ExpectRefused(
-      "finetune " + config,
+      "train " + config,
       absl::StrCat("init names ", std::filesystem::canonical(best).string(),
                    ", which is in "));
   EXPECT_EQ(Files(best), before);
   const Result elsewhere =
-      Run("finetune " + config + " --output " + directory_.File("other"));
+      Run("train " + config + " --output " + directory_.File("other"));
   EXPECT_EQ(elsewhere.code, 0) << elsewhere.err;
 }
 

@@ -126,7 +126,7 @@ class PredictLinesTest : public RealetcTest {
     signal(SIGPIPE, SIG_IGN);
     json config = Config();
     config["train"]["evaluate_every"] = 0;
-    const Result result = Run("finetune " + WriteConfig(config));
+    const Result result = Run("train " + WriteConfig(config));
     ASSERT_EQ(result.code, 0) << result.err;
     records_ = json::parse(Contents(directory_.File("data.json")));
   }
@@ -183,7 +183,7 @@ TEST_F(PredictLinesTest, SaysInBothWhatWasTruncated) {
   config["data"] = {{"train", {data}}, {"dev", {data}}, {"max_long_length", 4}};
   config["train"]["batch_size"] = 2;
   config["output"] = directory_.File("documents");
-  const Result result = Run("finetune " + WriteConfig(config));
+  const Result result = Run("train " + WriteConfig(config));
   ASSERT_EQ(result.code, 0) << result.err;
   const std::string run = directory_.File("documents");
   const std::string output = directory_.File("p.jsonl");

@@ -24,7 +24,7 @@ class ReportCommandTest : public RealetcTest {
     config["residual_attention"] = mode;
     config["train"]["seeds"] = {1, 2};
     config["output"] = directory_.File(mode);
-    const Result result = Run("finetune " + WriteConfig(config));
+    const Result result = Run("train " + WriteConfig(config));
     EXPECT_EQ(result.code, 0) << result.err;
     return directory_.File(mode);
   }
@@ -87,7 +87,7 @@ TEST_F(ReportCommandTest, ShowsPredictionsForSeveralFiles) {
   config["glue"] = {{"name", "mnli"}};
   const nlohmann::json files = {mismatched, matched};
   config["data"] = {{"train", files}, {"dev", files}};
-  ASSERT_EQ(Run("finetune " + WriteConfig(config)).code, 0);
+  ASSERT_EQ(Run("train " + WriteConfig(config)).code, 0);
   const std::string run = directory_.File("run");
   const Result both = Report(run);
   ASSERT_EQ(both.code, 0) << both.err;
@@ -129,7 +129,7 @@ TEST_F(ReportCommandTest, NotesWhyAGroupHasNoPredictions) {
 TEST_F(ReportCommandTest, ReadsRecordsAsLongAsTheRunDoes) {
   nlohmann::json config = Config();
   config["data"]["max_record_megabytes"] = 1;
-  ASSERT_EQ(Run("finetune " + WriteConfig(config)).code, 0);
+  ASSERT_EQ(Run("train " + WriteConfig(config)).code, 0);
   nlohmann::json records =
       nlohmann::json::parse(Contents(directory_.File("data.json")));
   records[0]["supports"] = {std::string(1'100'000, 'a')};

@@ -49,7 +49,7 @@ TEST_F(TensorboardRunTest, WritesWhatMetricsHaveOnceAlsoAfterAStop) {
   config["train"]["steps"] = 3;
   config["train"]["evaluate_every"] = 2;
   config["train"]["tensorboard"] = true;
-  const Result run = Run("finetune " + WriteConfig(config));
+  const Result run = Run("train " + WriteConfig(config));
   ASSERT_EQ(run.code, 0) << run.err;
   ASSERT_EQ(EventFiles().size(), 1u);
   EXPECT_EQ(Count("train/loss"), 3);
@@ -70,9 +70,8 @@ TEST_F(TensorboardRunTest, WritesWhatMetricsHaveOnceAlsoAfterAStop) {
   std::ofstream(path, std::ios::app | std::ios::binary) << EventRecord(event);
   EXPECT_EQ(Count("train/loss"), 4);
   config["train"]["steps"] = 5;
-  const Result resumed =
-      Run(absl::StrCat("finetune ", WriteConfig(config),
-                       " --resume --allow-changes train.steps"));
+  const Result resumed = Run(absl::StrCat(
+      "train ", WriteConfig(config), " --resume --allow-changes train.steps"));
   ASSERT_EQ(resumed.code, 0) << resumed.err;
   EXPECT_EQ(EventFiles().size(), 2u);
   EXPECT_EQ(Count("train/loss"), 5);
@@ -83,7 +82,7 @@ TEST_F(TensorboardRunTest, WritesWhatMetricsHaveOnceAlsoAfterAStop) {
 }
 
 TEST_F(TensorboardRunTest, WritesNothingUnlessAsked) {
-  const Result run = Run("finetune " + WriteConfig(Config()));
+  const Result run = Run("train " + WriteConfig(Config()));
   ASSERT_EQ(run.code, 0) << run.err;
   EXPECT_TRUE(EventFiles().empty());
 }
@@ -91,21 +90,20 @@ TEST_F(TensorboardRunTest, WritesNothingUnlessAsked) {
 TEST_F(TensorboardRunTest, RefusesADamagedFileBeforeItTrains) {
   nlohmann::json config = Config();
   config["train"]["tensorboard"] = true;
-  ASSERT_EQ(Run("finetune " + WriteConfig(config)).code, 0);
+  ASSERT_EQ(Run("train " + WriteConfig(config)).code, 0);
   const std::string path = EventFiles()[0];
   std::string damaged = Contents(path);
   damaged[damaged.size() - 6] ^= 1;
   std::ofstream(path, std::ios::binary) << damaged;
   config["train"]["steps"] = 4;
-  const Result resumed =
-      Run(absl::StrCat("finetune ", WriteConfig(config),
-                       " --resume --allow-changes train.steps"));
+  const Result resumed = Run(absl::StrCat(
+      "train ", WriteConfig(config), " --resume --allow-changes train.steps"));
   EXPECT_EQ(resumed.code, 1);
   EXPECT_THAT(resumed.err, testing::HasSubstr("is not as it was written"));
 }
 
 TEST_F(TensorboardRunTest, PrintsMetricsAsCsv) {
-  ASSERT_EQ(Run("finetune " + WriteConfig(Config())).code, 0);
+  ASSERT_EQ(Run("train " + WriteConfig(Config())).code, 0);
   const Result csv = Run("metrics " + directory_.File("run"));
   ASSERT_EQ(csv.code, 0) << csv.err;
   EXPECT_THAT(csv.out, testing::StartsWith("run,seed,step,"));

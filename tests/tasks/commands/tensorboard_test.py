@@ -40,7 +40,7 @@ class Warned(logging.Handler):
 
 
 def train(program, sources, output, resume):
-    command = [program, "finetune", "tasks/glue/configs/demo.json",
+    command = [program, "train", "tasks/glue/configs/demo.json",
                "--output", output]
     for setting in ("residual_attention=gate", "train.tensorboard=true",
                     f"train.steps={STEPS}", "train.evaluate_every=10",

@@ -67,7 +67,7 @@ class TwoHostsTest : public RealetcTest {
     const std::string command = absl::StrCat(
         "exec ip netns exec ", Host(rank), " env RANK=", rank,
         " WORLD_SIZE=2 MASTER_ADDR=10.77.0.1 MASTER_PORT=29517 ", ETC_PROGRAM,
-        " finetune tasks/wikihop/configs/demo.json --output ",
+        " train tasks/wikihop/configs/demo.json --output ",
         directory_.File(name),
         " --set train.batch_size=4 --set train.micro_batch_size=2 --set "
         "train.threads=1 --set train.evaluate_every=0 --set "

@@ -196,20 +196,20 @@ constexpr char kComplete[] = R"({
   "grid": {"train.epochs": [2, 3]}
 })";
 
-absl::StatusOr<FinetuneConfig> FromText(const std::string& text) {
-  return FinetuneConfigFromJson(
+absl::StatusOr<RunConfig> FromText(const std::string& text) {
+  return RunConfigFromJson(
       nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false),
       "run.json");
 }
 
-absl::StatusOr<FinetuneConfig> WithOverrides(
+absl::StatusOr<RunConfig> WithOverrides(
     const std::vector<std::string>& overrides) {
   TemporaryDirectory directory;
-  return ReadFinetuneConfig(directory.Write("run.json", kSmallest), overrides);
+  return ReadRunConfig(directory.Write("run.json", kSmallest), overrides);
 }
 
 TEST(ConfigFieldsTest, ReadsEveryField) {
-  const absl::StatusOr<FinetuneConfig> config = FromText(kComplete);
+  const absl::StatusOr<RunConfig> config = FromText(kComplete);
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->task, "wikihop");
   EXPECT_EQ(config->model.hidden_size, 768);
@@ -288,7 +288,7 @@ TEST(ConfigFieldsTest, ReadsEveryField) {
 }
 
 // The values of all fields, by their names.
-std::map<std::string, nlohmann::json> Values(const FinetuneConfig& config) {
+std::map<std::string, nlohmann::json> Values(const RunConfig& config) {
   std::map<std::string, nlohmann::json> values;
   ForEachConfigField(
       config, [&](const std::string& name, const auto&, const auto& value) {
@@ -302,7 +302,7 @@ std::map<std::string, nlohmann::json> Values(const FinetuneConfig& config) {
 }
 
 TEST(ConfigFieldsTest, TheTablesHaveWhatTheFileHas) {
-  const absl::StatusOr<FinetuneConfig> config = FromText(kComplete);
+  const absl::StatusOr<RunConfig> config = FromText(kComplete);
   ASSERT_TRUE(config.ok()) << config.status();
   const nlohmann::json file = nlohmann::json::parse(kComplete);
   for (const auto& [name, value] : Values(*config)) {
@@ -317,7 +317,7 @@ TEST(ConfigFieldsTest, TheTablesHaveWhatTheFileHas) {
 }
 
 TEST(ConfigFieldsTest, RejectsAWrongTypeInEveryField) {
-  for (const auto& [name, ignored] : Values(FinetuneConfig())) {
+  for (const auto& [name, ignored] : Values(RunConfig())) {
     const auto config = WithOverrides({name + "={}"});
     EXPECT_THAT(std::string(config.status().message()),
                 testing::AllOf(HasSubstr(name + " should be "),
@@ -353,7 +353,7 @@ TEST(ConfigFieldsTest, HoldsEveryFieldToItsBounds) {
                 HasSubstr(name + " should be "))
         << value;
   };
-  const FinetuneConfig defaults;
+  const RunConfig defaults;
   ForEachConfigField(
       defaults, [&](const std::string& name, const auto& field, const auto&) {
         const FieldRule& rule = field.rule;
@@ -427,7 +427,7 @@ std::vector<DocumentedField> DocumentedFields() {
 TEST(ConfigFieldsTest, ThePageHasEveryField) {
   // The grid has no table, and those of the model are in field_list_test.cc.
   std::vector<std::string> expected = {"grid"};
-  const FinetuneConfig config;
+  const RunConfig config;
   ForEachConfigField(config, [&](const std::string& name, const auto&,
                                  const auto&) { expected.push_back(name); });
   std::vector<std::string> documented;
@@ -440,7 +440,7 @@ TEST(ConfigFieldsTest, ThePageHasEveryField) {
 }
 
 TEST(ConfigFieldsTest, ThePageHasTheDefaults) {
-  const absl::StatusOr<FinetuneConfig> defaults = FromText(kSmallest);
+  const absl::StatusOr<RunConfig> defaults = FromText(kSmallest);
   ASSERT_TRUE(defaults.ok()) << defaults.status();
   for (const DocumentedField& field : DocumentedFields()) {
     SCOPED_TRACE(field.name);
@@ -448,7 +448,7 @@ TEST(ConfigFieldsTest, ThePageHasTheDefaults) {
     if (field.default_value == "required" || field.name.starts_with("model.")) {
       continue;
     }
-    const absl::StatusOr<FinetuneConfig> config =
+    const absl::StatusOr<RunConfig> config =
         WithOverrides({field.name + "=" + field.default_value});
     ASSERT_TRUE(config.ok()) << config.status();
     EXPECT_EQ(Values(*config), Values(*defaults));
@@ -464,7 +464,7 @@ TEST(ConfigFieldsTest, ThePageHasTheFieldsThatMayChange) {
   ASSERT_NE(begin, std::string::npos);
   const std::string sentence =
       text.substr(begin, text.find("`. ", begin) + 1 - begin);
-  const FinetuneConfig config;
+  const RunConfig config;
   ForEachConfigField(
       config, [&](const std::string& name, const auto& field, const auto&) {
         EXPECT_EQ(sentence.find("`" + name + "`") != std::string::npos,

@@ -27,20 +27,20 @@ using testing::IsEmpty;
 constexpr char kSmallest[] =
     R"({"task": "wikihop", "model": {"preset": "base"}})";
 
-absl::StatusOr<FinetuneConfig> FromText(const std::string& text) {
-  return FinetuneConfigFromJson(
+absl::StatusOr<RunConfig> FromText(const std::string& text) {
+  return RunConfigFromJson(
       nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false),
       "run.json");
 }
 
-absl::StatusOr<FinetuneConfig> WithOverrides(
+absl::StatusOr<RunConfig> WithOverrides(
     const std::vector<std::string>& overrides) {
   TemporaryDirectory directory;
-  return ReadFinetuneConfig(directory.Write("run.json", kSmallest), overrides);
+  return ReadRunConfig(directory.Write("run.json", kSmallest), overrides);
 }
 
-TEST(FinetuneConfigTest, KeepsDefaultsForAbsentFields) {
-  const absl::StatusOr<FinetuneConfig> config = FromText(kSmallest);
+TEST(RunConfigTest, KeepsDefaultsForAbsentFields) {
+  const absl::StatusOr<RunConfig> config = FromText(kSmallest);
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->residual_attention, "off");
   EXPECT_EQ(config->data.max_long_length, 4096);
@@ -51,7 +51,7 @@ TEST(FinetuneConfigTest, KeepsDefaultsForAbsentFields) {
 }
 
 // A change by either field decides over both of the preset or file.
-TEST(FinetuneConfigTest, ReadsTheSublayerFromEitherField) {
+TEST(RunConfigTest, ReadsTheSublayerFromEitherField) {
   const auto sublayer = [](const std::vector<std::string>& overrides) {
     const auto config = WithOverrides(overrides);
     return config.ok() ? config->model.sublayer
@@ -76,14 +76,14 @@ TEST(FinetuneConfigTest, ReadsTheSublayerFromEitherField) {
 constexpr char kVocabulary[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\nbank\n";
 
 // A configuration whose tokenizer has these fields beside the vocabulary.
-absl::StatusOr<FinetuneConfig> WithVocabulary(const std::string& vocabulary,
-                                              const std::string& fields = "") {
+absl::StatusOr<RunConfig> WithVocabulary(const std::string& vocabulary,
+                                         const std::string& fields = "") {
   return FromText(absl::StrCat(
       R"({"task": "wikihop", "model": {"preset": "base"}, "tokenizer": {)",
       fields, R"("vocabulary": ")", vocabulary, "\"}}"));
 }
 
-TEST(FinetuneConfigTest, FoldsCaseAsTheFilesBesideTheVocabularySay) {
+TEST(RunConfigTest, FoldsCaseAsTheFilesBesideTheVocabularySay) {
   TemporaryDirectory directory;
   const std::string vocabulary = directory.Write("words.txt", kVocabulary);
   EXPECT_TRUE(WithVocabulary(vocabulary)->tokenizer.lower_case);
@@ -99,7 +99,7 @@ TEST(FinetuneConfigTest, FoldsCaseAsTheFilesBesideTheVocabularySay) {
               HasSubstr("do_basic_tokenize is false"));
 }
 
-TEST(FinetuneConfigTest, SaysThatItTakesAVocabularyForACasedOne) {
+TEST(RunConfigTest, SaysThatItTakesAVocabularyForACasedOne) {
   TemporaryDirectory directory;
   const std::string vocabulary =
       directory.Write("words.txt", absl::StrCat(kVocabulary, "Bank\n"));
@@ -113,7 +113,7 @@ TEST(FinetuneConfigTest, SaysThatItTakesAVocabularyForACasedOne) {
   EXPECT_THAT(folded->warnings, ElementsAre(HasSubstr("never used")));
 }
 
-TEST(FinetuneConfigTest, AVocabularyThatIsNamedHasItsOwnOptions) {
+TEST(RunConfigTest, AVocabularyThatIsNamedHasItsOwnOptions) {
   TemporaryDirectory init;
   init.Write("vocab.txt", kVocabulary);
   init.Write("tokenizer_config.json",
@@ -146,7 +146,7 @@ TEST(FinetuneConfigTest, AVocabularyThatIsNamedHasItsOwnOptions) {
   EXPECT_THAT(read("").status().message(), HasSubstr("do_lower_case"));
 }
 
-TEST(FinetuneConfigTest, RefusesAnotherTypeOfTokenizerThanThatOfInit) {
+TEST(RunConfigTest, RefusesAnotherTypeOfTokenizerThanThatOfInit) {
   TemporaryDirectory init;
   init.Write("etc_config.json", R"({"vocab_size": 5})");
   init.Write("vocab.txt", kVocabulary);
@@ -171,12 +171,12 @@ TEST(FinetuneConfigTest, RefusesAnotherTypeOfTokenizerThanThatOfInit) {
 
 // --- The model --------------------------------------------------------------
 
-TEST(FinetuneConfigTest, LetsInlineFieldsDecideOverTheModelFile) {
+TEST(RunConfigTest, LetsInlineFieldsDecideOverTheModelFile) {
   TemporaryDirectory directory;
   const std::string path = directory.Write(
       "etc_config.json",
       R"({"vocab_size": 70, "hidden_size": 48, "residual_attention": "sum"})");
-  const absl::StatusOr<FinetuneConfig> config =
+  const absl::StatusOr<RunConfig> config =
       FromText(R"({"task": "wikihop", "model": {"hidden_size": 24, "path": ")" +
                path + "\"}}");
   ASSERT_TRUE(config.ok()) << config.status();
@@ -186,7 +186,7 @@ TEST(FinetuneConfigTest, LetsInlineFieldsDecideOverTheModelFile) {
 }
 
 // The mode has a field beside the model, its numbers are in the model.
-TEST(FinetuneConfigTest, ReadsTheNumbersOfTheResidualModes) {
+TEST(RunConfigTest, ReadsTheNumbersOfTheResidualModes) {
   TemporaryDirectory directory;
   directory.Write("etc_config.json",
                   R"({"vocab_size": 70, "residual_attention": "decay",
@@ -214,14 +214,14 @@ TEST(FinetuneConfigTest, ReadsTheNumbersOfTheResidualModes) {
   EXPECT_EQ(preset->model.residual_decay, 0.9);
 }
 
-TEST(FinetuneConfigTest, TakesTheModelOfTheInitialCheckpoint) {
+TEST(RunConfigTest, TakesTheModelOfTheInitialCheckpoint) {
   TemporaryDirectory directory;
   directory.Write("etc_config.json",
                   R"({"vocab_size": 70, "pooler": 1,
                       "residual_attention": "sum"})");
   for (const std::string& init :
        {directory.path(), directory.Write("model.safetensors", "")}) {
-    const absl::StatusOr<FinetuneConfig> config = FromText(
+    const absl::StatusOr<RunConfig> config = FromText(
         R"({"task": "wikihop", "residual_attention": "off", "init": ")" + init +
         "\"}");
     ASSERT_TRUE(config.ok()) << config.status();
@@ -232,7 +232,7 @@ TEST(FinetuneConfigTest, TakesTheModelOfTheInitialCheckpoint) {
   }
 }
 
-TEST(FinetuneConfigTest, TakesWhatAPresetGuessesFromInit) {
+TEST(RunConfigTest, TakesWhatAPresetGuessesFromInit) {
   TemporaryDirectory directory;
   directory.Write("etc_config.json",
                   R"({"vocab_size": 50358, "relative_pos_max_distance": 24,
@@ -267,7 +267,7 @@ std::string WriteBert(TemporaryDirectory* directory) {
           "type_vocab_size": 2})");
 }
 
-TEST(FinetuneConfigTest, KeepsBertWithoutLongTokens) {
+TEST(RunConfigTest, KeepsBertWithoutLongTokens) {
   TemporaryDirectory directory;
   WriteBert(&directory);
   const std::string init =
@@ -287,7 +287,7 @@ TEST(FinetuneConfigTest, KeepsBertWithoutLongTokens) {
   EXPECT_EQ(kept->model.hidden_dropout_prob, 0);
 }
 
-TEST(FinetuneConfigTest, ReadsAModelFileOfBert) {
+TEST(RunConfigTest, ReadsAModelFileOfBert) {
   TemporaryDirectory directory;
   const std::string path = WriteBert(&directory);
   const std::string text =
@@ -304,8 +304,8 @@ TEST(FinetuneConfigTest, ReadsAModelFileOfBert) {
 
 // --- Overrides --------------------------------------------------------------
 
-TEST(FinetuneConfigTest, OverridesDecideOverTheFileInTheirOrder) {
-  const absl::StatusOr<FinetuneConfig> config = WithOverrides(
+TEST(RunConfigTest, OverridesDecideOverTheFileInTheirOrder) {
+  const absl::StatusOr<RunConfig> config = WithOverrides(
       {"train.learning_rate=3e-5", "train.learning_rate=2e-5",
        "train.seeds=[1, 2]", "model.hidden_size=12", "output=a=b.c",
        "data.train=[\"x.json\"]", "train.steps=null", "wikihop.margin=1.5"});
@@ -319,9 +319,9 @@ TEST(FinetuneConfigTest, OverridesDecideOverTheFileInTheirOrder) {
   EXPECT_EQ(config->json.at("train").at("learning_rate"), 2e-5);
 }
 
-TEST(FinetuneConfigTest, TakesANumberForATextAsItIsWritten) {
+TEST(RunConfigTest, TakesANumberForATextAsItIsWritten) {
   TemporaryDirectory directory;
-  const auto config = ReadFinetuneConfig(
+  const auto config = ReadRunConfig(
       directory.Write("run.json", kSmallest),
       {"output=2024", "data.train=1e3", "wikihop.version=2.0",
        "wikihop.margin=2.0", "wikihop.weights=5", "train.steps=5"},
@@ -340,18 +340,18 @@ TEST(FinetuneConfigTest, TakesANumberForATextAsItIsWritten) {
   EXPECT_EQ(config->train.steps, 5);
 }
 
-TEST(FinetuneConfigTest, TakesAFieldOutByNull) {
+TEST(RunConfigTest, TakesAFieldOutByNull) {
   TemporaryDirectory directory;
   const std::string path = directory.Write("run.json", R"({
       "task": "wikihop", "model": {"preset": "base"}, "train": {"epochs": 7},
       "wikihop": {"weights": "balanced", "x": 1},
       "grid": {"train.steps": [1, 2]}})");
   const auto read = [&](const std::vector<std::string>& overrides) {
-    return ReadFinetuneConfig(path, overrides, /*check_task=*/nullptr,
-                              {{"train.epochs", "number"},
-                               {"train.frozen", "list of texts"},
-                               {"wikihop.weights", "text"},
-                               {"grid", ""}});
+    return ReadRunConfig(path, overrides, /*check_task=*/nullptr,
+                         {{"train.epochs", "number"},
+                          {"train.frozen", "list of texts"},
+                          {"wikihop.weights", "text"},
+                          {"grid", ""}});
   };
   // In a model it is a value, of which the preset has another.
   const auto config =
@@ -372,8 +372,8 @@ TEST(FinetuneConfigTest, TakesAFieldOutByNull) {
             "\"train.epochs\"?");
 }
 
-TEST(FinetuneConfigTest, TakesASingleValueForAList) {
-  const absl::StatusOr<FinetuneConfig> config = WithOverrides(
+TEST(RunConfigTest, TakesASingleValueForAList) {
+  const absl::StatusOr<RunConfig> config = WithOverrides(
       {"data.train=x.json", "data.dev=a b.json", "train.seeds=7"});
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_THAT(config->data.train, ElementsAre("x.json"));
@@ -386,7 +386,7 @@ struct BadOverride {
   std::vector<std::string> message_parts;
 };
 
-TEST(FinetuneConfigTest, RejectsBadOverrides) {
+TEST(RunConfigTest, RejectsBadOverrides) {
   const std::vector<BadOverride> table = {
       {"train.learning_rate", {"--set train.learning_rate", "field and its"}},
       {"=3", {"--set =3", "field and its value"}},
@@ -400,7 +400,7 @@ TEST(FinetuneConfigTest, RejectsBadOverrides) {
       {"hotpotqa.x=3", {"\"hotpotqa\""}},
   };
   for (const BadOverride& bad : table) {
-    const absl::StatusOr<FinetuneConfig> config = WithOverrides({bad.text});
+    const absl::StatusOr<RunConfig> config = WithOverrides({bad.text});
     ASSERT_FALSE(config.ok()) << bad.text;
     EXPECT_EQ(config.status().code(), absl::StatusCode::kInvalidArgument);
     for (const std::string& part : bad.message_parts) {
@@ -426,8 +426,7 @@ class BadConfigTest : public testing::TestWithParam<BadConfig> {};
 TEST_P(BadConfigTest, IsRejectedWithPlaceExpectedAndFound) {
   nlohmann::json json = nlohmann::json::parse(kSmallest);
   json.update(nlohmann::json::parse(GetParam().fields));
-  const absl::StatusOr<FinetuneConfig> config =
-      FinetuneConfigFromJson(json, "run.json");
+  const absl::StatusOr<RunConfig> config = RunConfigFromJson(json, "run.json");
   ASSERT_FALSE(config.ok()) << GetParam().fields;
   EXPECT_EQ(config.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(config.status().message(), HasSubstr("run.json"));
@@ -591,7 +590,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadConfig{R"({"train": {"score_storage": "keep"}})",
                   {"train.score_storage", "reverse"}}));
 
-TEST(FinetuneConfigTest, RejectsWhatIsNoObject) {
+TEST(RunConfigTest, RejectsWhatIsNoObject) {
   for (const char* text : {"[]", "3", "null"}) {
     EXPECT_EQ(FromText(text).status().code(),
               absl::StatusCode::kInvalidArgument)
@@ -599,7 +598,7 @@ TEST(FinetuneConfigTest, RejectsWhatIsNoObject) {
   }
 }
 
-TEST(FinetuneConfigTest, NeedsATaskAndAModel) {
+TEST(RunConfigTest, NeedsATaskAndAModel) {
   EXPECT_THAT(FromText(R"({"model": {"preset": "base"}})").status().message(),
               HasSubstr("task"));
   EXPECT_THAT(FromText(R"({"task": "wikihop"})").status().message(),
@@ -608,8 +607,8 @@ TEST(FinetuneConfigTest, NeedsATaskAndAModel) {
 
 // With a misspelt task, the object of the task's options is an unknown field:
 // the message has to name the misspelt one, not the right one.
-TEST(FinetuneConfigTest, SaysThatThereIsNoSuchTask) {
-  const auto config = FinetuneConfigFromJson(
+TEST(RunConfigTest, SaysThatThereIsNoSuchTask) {
+  const auto config = RunConfigFromJson(
       nlohmann::json::parse(R"({"task": "wikihopp", "wikihop": {},
                                 "model": {"preset": "base"}})"),
       "run.json", [](const std::string& name) {
@@ -619,18 +618,18 @@ TEST(FinetuneConfigTest, SaysThatThereIsNoSuchTask) {
             absl::InvalidArgumentError("run.json: task: no task wikihopp"));
 }
 
-TEST(FinetuneConfigTest, NamesTheFileThatIsAbsent) {
-  EXPECT_THAT(ReadFinetuneConfig("/nowhere/run.json", {}).status().message(),
+TEST(RunConfigTest, NamesTheFileThatIsAbsent) {
+  EXPECT_THAT(ReadRunConfig("/nowhere/run.json", {}).status().message(),
               HasSubstr("/nowhere/run.json"));
   EXPECT_THAT(
       FromText(R"({"task": "wikihop", "init": "/nowhere"})").status().message(),
       HasSubstr("/nowhere: there is no such file or directory"));
 }
 
-TEST(FinetuneConfigTest, NamesTheLineOfBrokenJson) {
+TEST(RunConfigTest, NamesTheLineOfBrokenJson) {
   TemporaryDirectory directory;
   const std::string path = directory.Write("run.json", "{\n\"task\": \n}");
-  EXPECT_THAT(ReadFinetuneConfig(path, {}).status().message(),
+  EXPECT_THAT(ReadRunConfig(path, {}).status().message(),
               HasSubstr("run.json:3"));
 }
 

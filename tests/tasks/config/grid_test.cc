@@ -30,7 +30,7 @@ json Config(const json& grid) {
 }
 
 absl::StatusOr<std::vector<GridSetting>> Expand(const json& config) {
-  const auto read = FinetuneConfigFromJson(config, "run.json");
+  const auto read = RunConfigFromJson(config, "run.json");
   if (!read.ok()) {
     return read.status();
   }
@@ -115,7 +115,7 @@ TEST(GridTest, ReachesEveryFieldThatHasAName) {
                                        {"optimizer.type", "lamb"},
                                        {"train.steps", 5}}));
   ASSERT_TRUE(settings.ok()) << settings.status();
-  const FinetuneConfig& config = settings->back().config;
+  const RunConfig& config = settings->back().config;
   EXPECT_EQ(config.model.num_hidden_layers, 3);
   EXPECT_EQ(config.model.hidden_size, 768);
   EXPECT_EQ(config.task_options["label_smoothing"], 0.1);
@@ -129,17 +129,16 @@ TEST(GridTest, IsSetOnTheCommandLine) {
   const std::string path = directory.Write(
       "run.json",
       Config({{"train.epochs", {2, 3}}, {"train.steps", {9}}}).dump());
-  const auto added = ReadFinetuneConfig(
+  const auto added = ReadRunConfig(
       path, {"grid.train.learning_rate=[1e-5, 2e-5]", "grid.train.epochs=4"});
   ASSERT_TRUE(added.ok()) << added.status();
   EXPECT_EQ(added->grid, json({{"train.epochs", {4}},
                                {"train.learning_rate", {1e-5, 2e-5}},
                                {"train.steps", {9}}}));
-  const auto replaced =
-      ReadFinetuneConfig(path, {R"(grid={"data.workers": [1]})"});
+  const auto replaced = ReadRunConfig(path, {R"(grid={"data.workers": [1]})"});
   ASSERT_TRUE(replaced.ok()) << replaced.status();
   EXPECT_EQ(replaced->grid, json({{"data.workers", {1}}}));
-  const auto none = ReadFinetuneConfig(path, {"grid={}"});
+  const auto none = ReadRunConfig(path, {"grid={}"});
   ASSERT_TRUE(none.ok()) << none.status();
   EXPECT_TRUE(none->grid.empty());
 }

@@ -34,15 +34,14 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-FinetuneConfig Config() {
-  FinetuneConfig config;
+RunConfig Config() {
+  RunConfig config;
   config.task = "toy";
   config.task_options = {{"margin", 1.5}, {"names", {"a", "b"}}};
   return config;
 }
 
-nlohmann::json Settings(const FinetuneConfig& config,
-                        const RunFiles& files = {}) {
+nlohmann::json Settings(const RunConfig& config, const RunFiles& files = {}) {
   return RunSettings(config, {.seed = 1, .num_records = 10, .files = files});
 }
 
@@ -60,12 +59,12 @@ void Change(std::vector<T>* value) {
 }
 
 TEST(RunSettingsTest, RefusesAChangeOfEachFieldOrSaysWhyNot) {
-  const FinetuneConfig config = Config();
+  const RunConfig config = Config();
   const nlohmann::json then = Settings(config);
   EXPECT_THAT(*CheckSameSettings(then, then, {}), IsEmpty());
   std::set<std::string> free;
   int64_t refused = 0;
-  FinetuneConfig changed = config;
+  RunConfig changed = config;
   ForEachConfigField(changed, [&](const std::string& name, const auto& field,
                                   auto& value) {
     SCOPED_TRACE(name);
@@ -103,7 +102,7 @@ TEST(RunSettingsTest, RefusesAChangeOfTheModelTheOptionsAndTheSeed) {
     EXPECT_EQ(then["model"].contains(field), field != "residual_attention")
         << field;
   }
-  FinetuneConfig config = Config();
+  RunConfig config = Config();
   config.model.local_radius = 7;
   EXPECT_THAT(
       CheckSameSettings(then, Settings(config), {}).status().ToString(),
@@ -129,7 +128,7 @@ TEST(RunSettingsTest, RefusesAChangeOfTheModelTheOptionsAndTheSeed) {
 }
 
 TEST(RunSettingsTest, ReturnsTheChangesThatAreMeant) {
-  FinetuneConfig config = Config();
+  RunConfig config = Config();
   const nlohmann::json then = Settings(config);
   config.train.learning_rate = 0.5;
   config.optimizer.beta1 = 0.5;
@@ -150,10 +149,10 @@ TEST(RunSettingsTest, ReturnsTheChangesThatAreMeant) {
 
 // The rows of a classifier are those of labels, in their order.
 TEST(RunSettingsTest, NeverTakesOtherOutputsOfTheHead) {
-  FinetuneConfig config = Config();
+  RunConfig config = Config();
   config.task_options["labels"] = {"a", "b"};
   const nlohmann::json then = Settings(config);
-  const auto refusal = [&then](const FinetuneConfig& changed) {
+  const auto refusal = [&then](const RunConfig& changed) {
     const absl::Status status =
         CheckSameSettings(then, Settings(changed), {"task", "toy", "train"},
                           {"toy.labels"})
@@ -204,7 +203,7 @@ TEST(RunSettingsTest, RefusesASettingThatOneSideLacks) {
 }
 
 TEST(RunSettingsTest, AllowsTheResidualModeOfAllPathsByTheOneField) {
-  FinetuneConfig config = Config();
+  RunConfig config = Config();
   config.encoder_decoder.emplace();
   const nlohmann::json then = Settings(config);
   config.residual_attention = "gate";
@@ -220,7 +219,7 @@ TEST(RunSettingsTest, AllowsTheResidualModeOfAllPathsByTheOneField) {
 
 // Without the files, which take long to read.
 TEST(RunSettingsTest, ComparesWhatIsKnownBeforeDataAreRead) {
-  FinetuneConfig config = Config();
+  RunConfig config = Config();
   const RunFiles files = {
       {"data.train", {{.path = "a", .digest = {.bytes = 1, .digest = "b"}}}}};
   const nlohmann::json then = Settings(config, files);
@@ -240,7 +239,7 @@ TEST(RunSettingsTest, ComparesWhatIsKnownBeforeDataAreRead) {
 }
 
 TEST(RunSettingsTest, KnowsTheNamesOfFields) {
-  const FinetuneConfig config = Config();
+  const RunConfig config = Config();
   EXPECT_TRUE(CheckFieldNames(config, {"train.precision", "data", "model",
                                        "model.local_radius", "toy",
                                        "toy.margin", "residual_attention"})
@@ -281,7 +280,7 @@ TEST(RunSettingsTest, KnowsWhatChangesTheModel) {
         "model.initializer_range"}) {
     EXPECT_FALSE(ChangesModel(field)) << field;
   }
-  FinetuneConfig config = Config();
+  RunConfig config = Config();
   nlohmann::json fields = Settings(config)["model"];
   config.encoder_decoder.emplace();
   fields.update(Settings(config)["model"]);
@@ -295,7 +294,7 @@ TEST(RunSettingsTest, KnowsWhatChangesTheModel) {
 class RunFilesTest : public testing::Test {
  protected:
   // The settings of `config` with its files as they are now.
-  nlohmann::json Now(const FinetuneConfig& config) const {
+  nlohmann::json Now(const RunConfig& config) const {
     const auto files = FindRunFiles(config, nullptr);
     EXPECT_TRUE(files.ok()) << files.status();
     return files.ok() ? Settings(config, *files) : nlohmann::json();
@@ -305,7 +304,7 @@ class RunFilesTest : public testing::Test {
 };
 
 TEST_F(RunFilesTest, TakesMovedFilesAndRefusesChangedOnes) {
-  FinetuneConfig config = Config();
+  RunConfig config = Config();
   config.data.train = {directory_.Write("a1.json", "[1]"),
                        directory_.Write("a2.json", "[2]")};
   config.tokenizer.vocabulary = directory_.Write("vocab.txt", "[PAD]\n");
@@ -343,7 +342,7 @@ TEST_F(RunFilesTest, TakesMovedFilesAndRefusesChangedOnes) {
 }
 
 TEST_F(RunFilesTest, ReadsDirectoriesAndPrefixesOfCheckpoints) {
-  FinetuneConfig config = Config();
+  RunConfig config = Config();
   const std::string init = directory_.File("init");
   std::filesystem::create_directory(init);
   const auto names = [&] {
@@ -374,7 +373,7 @@ TEST_F(RunFilesTest, ReadsDirectoriesAndPrefixesOfCheckpoints) {
 
 // People put notes beside weights, and evaluations write files there.
 TEST_F(RunFilesTest, IgnoresFilesOfADirectoryThatAreNotRead) {
-  FinetuneConfig config = Config();
+  RunConfig config = Config();
   config.init = directory_.File("init");
   std::filesystem::create_directory(config.init);
   directory_.Write("init/model.safetensors", "weights");
@@ -400,7 +399,7 @@ TEST_F(RunFilesTest, IgnoresFilesOfADirectoryThatAreNotRead) {
 }
 
 TEST_F(RunFilesTest, RefusesAVocabularyThatIsUsedOtherwise) {
-  FinetuneConfig config = Config();
+  RunConfig config = Config();
   config.tokenizer.vocabulary = directory_.Write("vocab.txt", "[PAD]\n");
   directory_.Write("tokenizer_config.json", R"({"strip_accents": false})");
   const nlohmann::json then = Now(config);
@@ -415,7 +414,7 @@ TEST_F(RunFilesTest, IgnoresFilesBesideAVocabularyThatAreNotRead) {
       {"huggingface", "special_tokens_map.json"},
       {"sentencepiece", "tokenizer.json"}};
   for (const auto& [type, unread] : table) {
-    FinetuneConfig config = Config();
+    RunConfig config = Config();
     config.tokenizer.type = type;
     config.tokenizer.vocabulary = directory_.Write("words", "{}");
     const nlohmann::json then = Now(config);
@@ -427,7 +426,7 @@ TEST_F(RunFilesTest, IgnoresFilesBesideAVocabularyThatAreNotRead) {
 }
 
 TEST_F(RunFilesTest, NamesTheFieldOfAFileThatIsNotThere) {
-  FinetuneConfig config = Config();
+  RunConfig config = Config();
   config.data.dev = {"/nowhere/a*.json"};
   EXPECT_THAT(FindRunFiles(config, nullptr).status().ToString(),
               HasSubstr("data.dev: there is no file that matches /nowhere/a"));
@@ -443,7 +442,7 @@ TEST_F(RunFilesTest, NamesTheFieldOfAFileThatIsNotThere) {
 }
 
 TEST_F(RunFilesTest, TellsHowFarItIsAndCanBeStopped) {
-  FinetuneConfig config = Config();
+  RunConfig config = Config();
   config.data.train = {directory_.Write("a", std::string(3 << 20, 'a')),
                        directory_.Write("b", std::string(2 << 20, 'b'))};
   uint64_t last = 0;
@@ -464,12 +463,12 @@ TEST_F(RunFilesTest, TellsHowFarItIsAndCanBeStopped) {
 
 // Each file is read by one of them, unless it is another file elsewhere.
 TEST_F(RunFilesTest, AreReadByOneProcessEach) {
-  FinetuneConfig config = Config();
+  RunConfig config = Config();
   config.data.train = {directory_.Write("a", std::string(3 << 20, 'a')),
                        directory_.Write("b", std::string(2 << 20, 'b'))};
   std::string changed(2 << 20, 'b');
   changed.front() = 'c';
-  FinetuneConfig other = config;
+  RunConfig other = config;
   other.data.train.back() = directory_.Write("c", changed);
   const auto expected = FindRunFiles(config, nullptr);
   const auto expected_other = FindRunFiles(other, nullptr);
@@ -504,9 +503,9 @@ TEST_F(RunFilesTest, AreReadByOneProcessEach) {
 
 // One that is stopped while others wait for its digests.
 TEST_F(RunFilesTest, EndAlikeInAllProcesses) {
-  FinetuneConfig config = Config();
+  RunConfig config = Config();
   config.data.train = {directory_.Write("a", std::string(3 << 20, 'a'))};
-  FinetuneConfig other = config;
+  RunConfig other = config;
   other.data.train.push_back(directory_.File("nowhere"));
   RunAsGroup(3, [&](const DataGroup& group) {
     const auto stop = [&](uint64_t, uint64_t num_bytes) {

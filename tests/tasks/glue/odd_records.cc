@@ -32,7 +32,7 @@ json GlueOddOptions(OddRecords* odd) {
                                    : json{"not_entailment", "entailment"}}};
 }
 
-void GlueOddFit(OddRecords*, FinetuneConfig* config) {
+void GlueOddFit(OddRecords*, RunConfig* config) {
   config->data.max_long_length += 2;  // at least 3, for [CLS] and two [SEP]
 }
 

@@ -467,12 +467,12 @@ class HuggingFaceHeadTest : public testing::Test {
     const absl::Status status =
         ImportWeights({.source = models_ + "/" + name}, imported);
     EXPECT_TRUE(status.ok()) << status;
-    const auto config = FinetuneConfigFromJson(
-        {{"task", "glue"},
-         {"model", {{"path", imported + "/etc_config.json"}}},
-         {"init", imported},
-         {"residual_attention", "off"}},
-        "f.json");
+    const auto config =
+        RunConfigFromJson({{"task", "glue"},
+                           {"model", {{"path", imported + "/etc_config.json"}}},
+                           {"init", imported},
+                           {"residual_attention", "off"}},
+                          "f.json");
     EXPECT_TRUE(config.ok()) << config.status();
     EXPECT_EQ(config->model.hidden_act, "gelu_erf");
     auto tokenizer = LoadWordPieceTokenizer(imported + "/vocab.txt", {});

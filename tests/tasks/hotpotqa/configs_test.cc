@@ -22,7 +22,7 @@ namespace {
 TEST(HotpotqaConfigsTest, HaveThePublishedHyperParameters) {
   for (const char* name : {"base.json", "large.json"}) {
     SCOPED_TRACE(name);
-    const FinetuneConfig config = ReadShipped("hotpotqa", name, {"init="});
+    const RunConfig config = ReadShipped("hotpotqa", name, {"init="});
     EXPECT_EQ(config.task, "hotpotqa");
     EXPECT_EQ(config.train.batch_size, 32);
     EXPECT_EQ(config.train.learning_rate, 4e-5);
@@ -45,7 +45,7 @@ TEST(HotpotqaConfigsTest, AreAllReadByThisTest) {
 }
 
 TEST(HotpotqaConfigsTest, FitASampleAtFullLength) {
-  const FinetuneConfig config = ReadShipped("hotpotqa", "fit_sample.json", {});
+  const RunConfig config = ReadShipped("hotpotqa", "fit_sample.json", {});
   EXPECT_EQ(config.data.max_long_length, 4096);
   EXPECT_EQ(config.data.train, config.data.dev);
 }

@@ -45,8 +45,8 @@ EtcConfig BertConfig() {
   return config;
 }
 
-FinetuneConfig ConfigOf(const nlohmann::json& options,
-                        const EtcConfig& model = BertConfig()) {
+RunConfig ConfigOf(const nlohmann::json& options,
+                   const EtcConfig& model = BertConfig()) {
   return TaskConfig(model, options, {.max_global_length = 256});
 }
 
@@ -256,7 +256,7 @@ class HotpotqaRealDataTest : public testing::TestWithParam<RealData> {
     ETC_SKIP_IF_TOKENIZER_IS_REFUSED(vocabulary);
     auto tokenizer = LoadPlainTokenizer(vocabulary);
     ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
-    FinetuneConfig config = ConfigOf(
+    RunConfig config = ConfigOf(
         {{"official_compatibility", GetParam().official_compatibility}});
     config.tokenizer.type =
         IsWordPiece(vocabulary) ? "wordpiece" : "sentencepiece";

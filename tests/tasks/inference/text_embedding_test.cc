@@ -382,7 +382,7 @@ TEST_F(TextEmbeddingTest, CommandReadsTheFieldsOfTheTraining) {
   config["task"] = "classify";
   config["classify"] = {{"text", {"head", "body"}}, {"id", "Nr"}};
   config["data"] = {{"train", {data}}, {"dev", {data}}};
-  ASSERT_EQ(Run("finetune " + WriteConfig(config)).code, 0);
+  ASSERT_EQ(Run("train " + WriteConfig(config)).code, 0);
   const std::string output = directory_.File("vectors.jsonl");
   const std::string embed =
       absl::StrCat("embed ", directory_.File("run"), " --data ", data,

@@ -221,7 +221,7 @@ TEST_F(TextEncoderTest, TakesTheBestCheckpointOfARun) {
   nlohmann::json config = Config();
   config["data"]["max_long_length"] = 20;
   config["data"]["max_global_length"] = 9;
-  const auto tuned = FinetuneTask({.config = WriteConfig(config)});
+  const auto tuned = TrainTask({.config = WriteConfig(config)});
   ASSERT_TRUE(tuned.ok()) << tuned.status();
   const std::string best = run + "/seed-1/checkpoints/best";
   const auto reader = TensorReader::Open(best);

@@ -20,7 +20,7 @@ namespace {
 TEST(NqConfigsTest, HaveThePublishedHyperParameters) {
   for (const char* name : {"base.json", "large.json"}) {
     SCOPED_TRACE(name);
-    const FinetuneConfig config = ReadShipped("nq", name, {"init="});
+    const RunConfig config = ReadShipped("nq", name, {"init="});
     EXPECT_EQ(config.task, "nq");
     EXPECT_EQ(config.train.batch_size, 64);
     EXPECT_EQ(config.train.learning_rate, 3e-5);

@@ -85,7 +85,7 @@ json NqOddOptions(OddRecords* odd) {
 }
 
 // The lengths have to be larger than a question's and a stride.
-void NqOddFit(OddRecords*, FinetuneConfig* config) {
+void NqOddFit(OddRecords*, RunConfig* config) {
   const auto question = config->task_options["question_len"].get<int64_t>();
   config->data.max_long_length +=
       question + config->task_options["stride"].get<int64_t>() + 2;

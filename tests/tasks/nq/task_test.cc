@@ -56,7 +56,7 @@ EtcConfig SmallConfig() {
 }
 
 // The lengths of doc/nq.md 9.1.
-FinetuneConfig SpecSetup() {
+RunConfig SpecSetup() {
   return TaskConfig(SmallConfig(), Json::object(),
                     {.max_long_length = 16, .max_global_length = 8});
 }
@@ -64,7 +64,7 @@ FinetuneConfig SpecSetup() {
 Json SpecOptions() { return {{"stride", 5}, {"question_len", 3}}; }
 
 absl::StatusOr<std::unique_ptr<RecordTask>> MakeTask(
-    const Json& options, FinetuneConfig setup = SpecSetup(),
+    const Json& options, RunConfig setup = SpecSetup(),
     std::shared_ptr<const Tokenizer> tokenizer =
         std::make_shared<NqSpecTokenizer>()) {
   setup.task_options = options;
@@ -166,7 +166,7 @@ TEST(MakeNqTaskTest, RefusesOptionsThatMakeNoSense) {
 }
 
 TEST(MakeNqTaskTest, RefusesASetupThatDoesNotFit) {
-  FinetuneConfig setup = SpecSetup();
+  RunConfig setup = SpecSetup();
   setup.data.max_long_length = 10;
   EXPECT_THAT(Message(MakeTask(SpecOptions(), setup)),
               HasSubstr("max_long_length should be at least 11"));
@@ -217,7 +217,7 @@ TEST(NqTaskTest, MakesTheSameWindowsOfBothFormats) {
 }
 
 TEST(NqTaskTest, DescribesAnExampleForPeople) {
-  FinetuneConfig setup = SpecSetup();
+  RunConfig setup = SpecSetup();
   setup.model.local_radius = 3;
   const auto task = MakeTask(SpecOptions(), setup);
   ASSERT_TRUE(task.ok()) << task.status();
@@ -374,7 +374,7 @@ class NqSamplesTest : public testing::TestWithParam<Sample> {
     ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
     const bool wordpiece = IsWordPiece(vocabulary);
     tokenizer_ = wordpiece ? *tokenizer : WithEtcNames(*tokenizer);
-    FinetuneConfig setup =
+    RunConfig setup =
         TaskConfig(SmallConfig(), Json::object(), {.max_global_length = 230});
     setup.tokenizer.type = wordpiece ? "wordpiece" : "sentencepiece";
     auto task = MakeTask(

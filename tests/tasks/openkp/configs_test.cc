@@ -20,7 +20,7 @@ namespace {
 TEST(OpenkpConfigsTest, HaveThePublishedHyperParameters) {
   for (const char* name : {"base.json", "large.json"}) {
     SCOPED_TRACE(name);
-    const FinetuneConfig config = ReadShipped("openkp", name, {"init="});
+    const RunConfig config = ReadShipped("openkp", name, {"init="});
     EXPECT_EQ(config.task, "openkp");
     EXPECT_EQ(config.train.batch_size, 64);
     EXPECT_EQ(config.train.learning_rate, 3e-5);
@@ -40,7 +40,7 @@ TEST(OpenkpConfigsTest, HaveThePublishedHyperParameters) {
 }
 
 TEST(OpenkpConfigsTest, ReadsDocumentsWithoutVisualFeatures) {
-  const FinetuneConfig config =
+  const RunConfig config =
       ReadShipped("openkp", "documents_base.json", {"init="});
   const auto options = ReadTaskOptions<Openkp>(config.task_options, "openkp");
   ASSERT_TRUE(options.ok()) << options.status();

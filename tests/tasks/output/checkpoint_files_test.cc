@@ -61,7 +61,7 @@ class CheckpointFilesTest : public testing::Test {
     std::filesystem::create_directories(temporary_.File("punkt"));
     temporary_.Write("model.safetensors", "some weights");
     temporary_.Write("punkt/collocations.tab", "a\tb\n");
-    temporary_.Write("finetune.json", "{}");
+    temporary_.Write("run_config.json", "{}");
     EXPECT_TRUE(WriteCheckpointOwner({.name = "step-1", .run = "run-1"},
                                      temporary_.path())
                     .ok());
@@ -100,12 +100,12 @@ TEST_F(CheckpointFilesTest, NamesTheFileThatIsNotAsItWasWritten) {
   temporary_.Write("punkt/collocations.tab", "a\tb\n");
 
   // People may edit JSON files, and add others.
-  temporary_.Write("finetune.json", "{ }");
+  temporary_.Write("run_config.json", "{ }");
   temporary_.Write("notes.txt", "mine");
   EXPECT_TRUE(CheckCheckpointFiles(temporary_.path()).ok());
-  std::filesystem::remove(temporary_.File("finetune.json"));
+  std::filesystem::remove(temporary_.File("run_config.json"));
   EXPECT_THAT(CheckCheckpointSizes(temporary_.path(), *owner).ToString(),
-              HasSubstr("finetune.json is not there"));
+              HasSubstr("run_config.json is not there"));
 }
 
 // A model that is shipped is smaller without the optimizer's state.

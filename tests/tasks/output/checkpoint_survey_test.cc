@@ -328,7 +328,7 @@ TEST(CheckpointSurveyTest, RefusesWhatIsAllOfAnotherRunOrNotWhole) {
                         directory);
                     EXPECT_TRUE(
                         WriteFileAtomically(
-                            directory + "/step-00000008/finetune.json", "{}")
+                            directory + "/step-00000008/run_config.json", "{}")
                             .ok());
                   }).message()),
       HasSubstr("the link last names step-00000008, which is not "

@@ -68,7 +68,7 @@ TEST(FindCheckpointTest, TakesTheSeedWithTheLowestLoss) {
     const std::string name =
         "seed-" + std::to_string(++seed) + "/checkpoints/best";
     std::filesystem::create_directories(directory.File(name));
-    directory.Write(name + "/finetune.json", "{}");
+    directory.Write(name + "/run_config.json", "{}");
     summary["runs"].push_back({{"seed", seed}, {"best", {{"loss", loss}}}});
   }
   directory.Write("summary.json", summary.dump());
@@ -88,7 +88,7 @@ TEST(FindCheckpointTest, ReplacesADamagedBestOneByNoOther) {
     const auto write = [](const std::string& folder) {
       absl::Status status =
           WriteFileAtomically(folder + "/model.safetensors", "some weights");
-      status.Update(WriteFileAtomically(folder + "/finetune.json", "{}"));
+      status.Update(WriteFileAtomically(folder + "/run_config.json", "{}"));
       return status;
     };
     ASSERT_TRUE(store.Save(step, write).ok());
@@ -137,7 +137,7 @@ TEST(FindCheckpointTest, SaysThatARunHasNoCheckpointYet) {
   }
   // Every checkpoint there is damaged.
   std::filesystem::create_directories(seed + "/checkpoints/step-00000004");
-  directory.Write("seed-1/checkpoints/step-00000004/finetune.json", "{}");
+  directory.Write("seed-1/checkpoints/step-00000004/run_config.json", "{}");
   EXPECT_THAT(std::string(FindCheckpoint(directory.path()).status().message()),
               HasSubstr("step-00000004"));
   // No run at all.
@@ -171,12 +171,12 @@ class RunResultsTest : public ToyRunTest {
   }
 
   // A start with these seeds in the one output directory.
-  FinetuneResult Train(const std::vector<int64_t>& seeds, bool resume = false) {
+  TrainResult Train(const std::vector<int64_t>& seeds, bool resume = false) {
     json_["train"]["seeds"] = seeds;
     reporter_.messages.clear();
     const auto result = Run("run", &reporter_, resume);
     EXPECT_TRUE(result.ok()) << result.status();
-    return result.value_or(FinetuneResult());
+    return result.value_or(TrainResult());
   }
 
   json Summary() const {
@@ -245,7 +245,7 @@ TEST_F(RunResultsTest, HaveASeedWhoseStartWasStoppedLater) {
 TEST_F(RunResultsTest, HaveNoScoresOverOtherSettings) {
   Train({1});
   json_["train"]["learning_rate"] = 0.5;
-  const FinetuneResult other = Train({2});
+  const TrainResult other = Train({2});
   EXPECT_THAT(Seeds(), ElementsAre(1, 2));
   EXPECT_EQ(Median(), other.runs[0].best[0].second);
   EXPECT_TRUE(Summary()["scores"]["accuracy"]["standard_deviation"].is_null());
@@ -267,7 +267,7 @@ TEST_F(RunResultsTest, KeepTheSettingsOfSeedsThatHaveEnded) {
   const auto before = ReadFile(Output("run/seed-1/result.json"));
   json_["train"]["learning_rate"] = 0.5;
   allow_changes_ = {"train.learning_rate"};
-  const FinetuneResult both = Train({1, 2}, /*resume=*/true);
+  const TrainResult both = Train({1, 2}, /*resume=*/true);
   EXPECT_EQ(*ReadFile(Output("run/seed-1/result.json")), *before);
   ASSERT_EQ(both.runs.size(), 2u);
   EXPECT_EQ(Median(), both.runs[1].best[0].second);
@@ -321,8 +321,8 @@ TEST_F(RunResultsTest, KeepTheScoresOfOthersWhileANewSeedTrains) {
 }
 
 TEST_F(RunResultsTest, WaitForAnotherThatWrites) {
-  const FinetuneResult one = Train({1});
-  const auto config = FinetuneConfigFromJson(json_, "toy");
+  const TrainResult one = Train({1});
+  const auto config = RunConfigFromJson(json_, "toy");
   ASSERT_TRUE(config.ok()) << config.status();
   std::optional<RunLock> lock;
   {
@@ -369,8 +369,8 @@ TEST_F(RunResultsTest, ReplaceNoFileOfSomebodyElse) {
 }
 
 TEST_F(RunResultsTest, NameAFileThatIsDamaged) {
-  const FinetuneResult one = Train({1});
-  const auto config = FinetuneConfigFromJson(json_, "toy");
+  const TrainResult one = Train({1});
+  const auto config = RunConfigFromJson(json_, "toy");
   ASSERT_TRUE(config.ok()) << config.status();
   for (const char* file : {"run/summary.json", "run/seed-1/result.json"}) {
     for (const char* text :

@@ -50,7 +50,7 @@ class PretrainProgramTest : public RealetcTest {
   // The arguments of a run of `config` on `store`, into `name`.
   std::string Pretrain(const std::string& config, const std::string& store,
                        const std::string& name) const {
-    return absl::StrCat("pretrain ", config, " --set data.train='[\"", store,
+    return absl::StrCat("train ", config, " --set data.train='[\"", store,
                         "\"]'", kShort, " --output ", directory_.File(name));
   }
 
@@ -129,8 +129,8 @@ TEST_F(PretrainProgramTest, GoesFromTextToATask) {
   EXPECT_THAT(imported.out, HasSubstr("MLM head"));
 
   const Result tuned = Run(absl::StrCat(
-      "finetune tasks/wikihop/configs/demo.json --set init=", checkpoint,
-      kShort, " --output ", directory_.File("tuned")));
+      "train tasks/wikihop/configs/demo.json --set init=", checkpoint, kShort,
+      " --output ", directory_.File("tuned")));
   EXPECT_EQ(tuned.code, 0) << tuned.err;
   EXPECT_THAT(tuned.err, HasSubstr("heads not used: CPC kernel, MLM head"));
 
@@ -271,9 +271,6 @@ TEST_F(PretrainProgramTest, SaysWhatIsWrong) {
     EXPECT_THAT(result.err, HasSubstr(part)) << arguments;
   };
   const std::string run = Pretrain(kDemo, store, "run");
-  expect("finetune " + std::string(kDemo), "`realetc pretrain` trains");
-  expect("pretrain tasks/wikihop/configs/demo.json",
-         "`realetc finetune` trains");
   expect(run + " --set pretrain.objective=mlm_nsp",
          "model.has_long_tokens should be false");
   expect(run + " --set pretrain.objective=mlm --set pretrain.cpc_rate=0.2",

@@ -59,8 +59,8 @@ std::shared_ptr<const Tokenizer> ToyPieces() {
 
 // Objective mlm of ETC, or of BERT, with no document held out, or as `options`
 // say.
-FinetuneConfig ConfigWith(const Json& options, bool is_bert) {
-  FinetuneConfig config;
+RunConfig ConfigWith(const Json& options, bool is_bert) {
+  RunConfig config;
   config.source = "test.json";
   config.task = "pretrain";
   config.model.vocab_size = kToyVocabSize;
@@ -76,18 +76,18 @@ FinetuneConfig ConfigWith(const Json& options, bool is_bert) {
   return config;
 }
 
-FinetuneConfig EtcWith(const Json& options = Json::object()) {
+RunConfig EtcWith(const Json& options = Json::object()) {
   return ConfigWith(options, /*is_bert=*/false);
 }
 
 // With sequences of at most 64 tokens.
-FinetuneConfig ShortEtcWith(const Json& options) {
-  FinetuneConfig config = EtcWith(options);
+RunConfig ShortEtcWith(const Json& options) {
+  RunConfig config = EtcWith(options);
   config.data.max_long_length = 64;
   return config;
 }
 
-FinetuneConfig BertWith(const Json& options = Json::object()) {
+RunConfig BertWith(const Json& options = Json::object()) {
   return ConfigWith(options, /*is_bert=*/true);
 }
 
@@ -122,7 +122,7 @@ class PretrainTaskTest : public testing::Test {
     return directory_.File(name);
   }
 
-  std::unique_ptr<ExampleSource> Open(const FinetuneConfig& config,
+  std::unique_ptr<ExampleSource> Open(const RunConfig& config,
                                       const std::vector<std::string>& paths,
                                       RecordUse use = RecordUse::kTraining) {
     auto task = PretrainTask::Make(config, pieces_);
@@ -177,7 +177,7 @@ TEST_F(PretrainTaskTest, HoldsDocumentsOutWhereThereIsNoDevelopmentSet) {
   ASSERT_FALSE(held_out.empty());
   ASSERT_FALSE(others.empty());
 
-  FinetuneConfig config = EtcWith({{"development_one_in", 4}});
+  RunConfig config = EtcWith({{"development_one_in", 4}});
   config.data.train = {train};
   EXPECT_EQ(OriginalTokens(*Open(config, {train})), others);
   EXPECT_EQ(OriginalTokens(*Open(config, {}, RecordUse::kEvaluation)),
@@ -195,7 +195,7 @@ TEST_F(PretrainTaskTest, HoldsOutDocumentsOfCorporaOfFew) {
       Write({SentencesOf(3, 3, 100), SentencesOf(3, 3, 102),
              SentencesOf(3, 3, 104), SentencesOf(1, 3, 106)});
   Json few = {{"development_one_in", 1'000'000'000'000}, {"min_sentences", 2}};
-  FinetuneConfig config = EtcWith(few);
+  RunConfig config = EtcWith(few);
   config.data.train = {path};
   const auto train = Open(config, {path});
   const auto dev = Open(config, {}, RecordUse::kEvaluation);
@@ -219,7 +219,7 @@ TEST_F(PretrainTaskTest, WarnsOfDocumentsThatAreTrainedOnAndEvaluated) {
   const std::string train =
       Write({SentencesOf(2, 3, 100), SentencesOf(2, 3, 102)}, "train.tokens");
   const auto describe = [&](const std::vector<ToyDocument>& documents) {
-    FinetuneConfig config = EtcWith();
+    RunConfig config = EtcWith();
     config.data.train = {train};
     config.data.dev = {Write(documents, "dev.tokens")};
     const auto training = Open(config, {train});
@@ -337,7 +337,7 @@ TEST_F(PretrainTaskTest, KeepsAsManySequencesOpenAsConfigured) {
   documents.insert(documents.end(), 16, SentencesOf(12, 2));
   const std::string path = Write(documents);
   const auto sequences = [&](const Json& options) {
-    FinetuneConfig config = ShortEtcWith(options);
+    RunConfig config = ShortEtcWith(options);
     config.data.max_global_length = 20;
     return Open(config, {path})->size();
   };
@@ -369,9 +369,8 @@ TEST_F(PretrainTaskTest, MakesShortPairsOfTheConfiguredShare) {
   const std::string path =
       Write(std::vector<ToyDocument>(40, SentencesOf(20, 1)));
   const auto lengths = [&](double short_sequence_rate) {
-    FinetuneConfig config =
-        BertWith({{"objective", "mlm_nsp"},
-                  {"short_sequence_rate", short_sequence_rate}});
+    RunConfig config = BertWith({{"objective", "mlm_nsp"},
+                                 {"short_sequence_rate", short_sequence_rate}});
     config.data.max_global_length = 23;
     const auto source = Open(config, {path});
     std::vector<int64_t> of_first_pairs;
@@ -452,7 +451,7 @@ TEST_F(PretrainTaskTest, MasksWholeWordsOnlyWhereTheVocabularyMarksThem) {
 
 // [CLS] A [SEP] B [SEP].
 TEST_F(PretrainTaskTest, RefusesInputsThatHaveNoRoomForAPair) {
-  FinetuneConfig config = BertWith();
+  RunConfig config = BertWith();
   config.data.max_global_length = 4;
   const auto refused = PretrainTask::Make(config, pieces_);
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);

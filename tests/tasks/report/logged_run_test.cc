@@ -278,7 +278,7 @@ TEST(ReadRunGroupsTest, FindsCheckpointsWithoutLinks) {
   const auto save = [&](int64_t step, const std::string& mode) {
     return store.Save(step, [&](const std::string& directory) {
       absl::Status status =
-          WriteFileAtomically(directory + "/finetune.json", "{}");
+          WriteFileAtomically(directory + "/run_config.json", "{}");
       status.Update(WriteSealedJson(
           directory + "/evaluation.json",
           nlohmann::json({{"settings", WrittenRuns::Settings(mode)}})));

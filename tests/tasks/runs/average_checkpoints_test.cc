@@ -56,7 +56,7 @@ class AverageCheckpointsTest : public ::testing::Test {
           status.Update(WriteTensors(directory + "/training_state.safetensors",
                                      {{"m", torch::zeros({2})}}, {}));
           status.Update(WriteFileAtomically(
-              directory + "/finetune.json",
+              directory + "/run_config.json",
               absl::StrCat(R"({"task": "x", "train": {"keep_last": )",
                            keep_last_, R"(, "steps": )", step, "}}")));
           status.Update(WriteFileAtomically(directory + "/etc_config.json",
@@ -115,7 +115,7 @@ TEST_F(AverageCheckpointsTest, TakesTheMeanOfTheLastOnes) {
   EXPECT_DOUBLE_EQ(reader->Read("double")->item<double>(), 1.0);
   EXPECT_EQ(reader->Read("count")->item<int64_t>(), 40);
   EXPECT_EQ(reader->metadata().at("task"), "x");
-  EXPECT_THAT(*ReadFile(output_ + "/finetune.json"),
+  EXPECT_THAT(*ReadFile(output_ + "/run_config.json"),
               HasSubstr("\"steps\": 40"));
   EXPECT_EQ(*ReadFile(output_ + "/punkt/table"), "t");
   EXPECT_FALSE(fs::exists(output_ + "/training_state.safetensors"));
@@ -324,7 +324,7 @@ TEST_F(AverageCheckpointsTest, RefusesWhatHasNoMeanAndLeavesNothing) {
                   .Save(3,
                         [](const std::string& directory) {
                           absl::Status status = WriteFileAtomically(
-                              directory + "/finetune.json",
+                              directory + "/run_config.json",
                               R"({"train": {"keep_last": 2}})");
                           status.Update(WriteFileAtomically(
                               directory + "/etc_config.json",

@@ -40,7 +40,7 @@ std::shared_ptr<const Example> ExampleOf(const ToyTask& task,
 
 TEST(BatchWorkerTest, RethrowsAnErrorThatALaterBatchDoesNotHave) {
   const auto config =
-      FinetuneConfigFromJson(ToyConfigJson("train", "dev", "output"), "toy");
+      RunConfigFromJson(ToyConfigJson("train", "dev", "output"), "toy");
   ASSERT_TRUE(config.ok()) << config.status();
   const ToyTask task(config->model);
   const auto worker = BatchWorker::Start(
@@ -60,7 +60,7 @@ TEST(BatchWorkerTest, RethrowsAnErrorThatALaterBatchDoesNotHave) {
 // In one batch with another, which is answered.
 TEST(BatchWorkerTest, GivesAnErrorForLogitsThatAreNoNumbers) {
   const auto config =
-      FinetuneConfigFromJson(ToyConfigJson("train", "dev", "output"), "toy");
+      RunConfigFromJson(ToyConfigJson("train", "dev", "output"), "toy");
   ASSERT_TRUE(config.ok()) << config.status();
   const ToyTask task(config->model);
   const auto head = std::make_shared<ToyHead>(config->model.hidden_size);

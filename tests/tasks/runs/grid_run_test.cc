@@ -83,17 +83,17 @@ class GridRunTest : public RealetcTest {
                                    FakeReporter* reporter, bool resume = false,
                                    ProcessGroup* group = nullptr) {
     json_["output"] = Output(name);
-    const auto config = FinetuneConfigFromJson(json_, "run.json");
+    const auto config = RunConfigFromJson(json_, "run.json");
     if (!config.ok()) {
       return config.status();
     }
-    return FinetuneGrid(*config,
-                        {.earlier = resume ? resumption_ : EarlierRun::kRefuse,
-                         .allow_changes = allow_changes_,
-                         .context = {.reporter = reporter,
-                                     .stop = &reporter->stop,
-                                     .group = group}},
-                        [](const std::string&) {});
+    return TrainGrid(*config,
+                     {.earlier = resume ? resumption_ : EarlierRun::kRefuse,
+                      .allow_changes = allow_changes_,
+                      .context = {.reporter = reporter,
+                                  .stop = &reporter->stop,
+                                  .group = group}},
+                     [](const std::string&) {});
   }
 
   // A whole one; returns how many updates it made.
@@ -571,7 +571,7 @@ TEST_F(GridRunTest, IsRefusedWhereThereAreOtherRuns) {
             Output("grid") +
                 "/train.steps=2 has a run already: resume it, or choose "
                 "another output directory");
-  const auto config = FinetuneConfigFromJson(json_, "run.json");
+  const auto config = RunConfigFromJson(json_, "run.json");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(TryGrid(*config, {}, [](const std::string&) {}).status().message(),
             refused("grid", /*resume=*/false));
@@ -636,7 +636,7 @@ TEST_F(GridRunTest, StandsForTheBestCheckpointOfItsBestSetting) {
   json next = Config();
   next.erase("model");
   next["init"] = Output("grid");
-  const auto config = FinetuneConfigFromJson(next, "next.json");
+  const auto config = RunConfigFromJson(next, "next.json");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->init, std::filesystem::canonical(
                               FindCheckpoint(Output("grid"))->directory)
@@ -651,7 +651,7 @@ TEST_F(GridRunTest, StandsForTheBestCheckpointOfItsBestSetting) {
   const Result none = Run("evaluate " + Output("grid"));
   EXPECT_EQ(none.code, 1);
   EXPECT_THAT(none.err, HasSubstr("no setting has scores yet"));
-  EXPECT_THAT(FinetuneConfigFromJson(next, "next.json").status().ToString(),
+  EXPECT_THAT(RunConfigFromJson(next, "next.json").status().ToString(),
               HasSubstr("next.json: init: "));
   grid["settings"][1]["directory"] = "../run";
   directory_.Write("grid/grid.json", grid.dump());

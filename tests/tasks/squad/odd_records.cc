@@ -43,7 +43,7 @@ json SquadOddOptions(OddRecords* odd) {
 }
 
 // The lengths have to be larger than a question's.
-void SquadOddFit(OddRecords* odd, FinetuneConfig* config) {
+void SquadOddFit(OddRecords* odd, RunConfig* config) {
   const auto question = config->task_options["max_query_length"].get<int64_t>();
   config->model.has_long_tokens = !odd->OneIn(3);
   config->data.max_long_length += question + 3;

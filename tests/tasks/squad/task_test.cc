@@ -249,7 +249,7 @@ TEST_P(SquadHeadTest, StartsWithTheFixedInitializer) {  // doc/squad.md 4
 // BertForQuestionAnswering as `realetc import` leaves it: no head of the task
 // squad as a whole, but the layer that it consists of.
 TEST(SquadModelTest, StartsFromTheAnswerSpanOfBert) {
-  FinetuneConfig config;
+  RunConfig config;
   config.task = "squad";
   config.model = SmallConfig(/*is_bert=*/true);
   config.model.num_hidden_layers = 1;
@@ -289,7 +289,7 @@ std::vector<torch::Tensor> PerfectLogits(const Batch& batch, int64_t length) {
 
 // The demo's task, without its lengths of time.
 std::unique_ptr<Task> DemoTask(const std::vector<std::string>& overrides) {
-  const FinetuneConfig config = ReadShipped("squad", "demo.json", overrides);
+  const RunConfig config = ReadShipped("squad", "demo.json", overrides);
   const auto entry = FindTask("squad");
   auto tokenizer =
       LoadWordPieceTokenizer(SourcePath("tasks/squad/sample/vocab.txt"));
@@ -422,7 +422,7 @@ TEST(SquadTaskTest, ReadsInputsOfRoberta) {
 }
 
 TEST(SquadConfigsTest, HaveTheOfficialHyperParameters) {  // doc/squad.md 5, 12
-  const FinetuneConfig config =
+  const RunConfig config =
       ReadShipped("squad", "squad_bert_base.json", {"init="});
   EXPECT_FALSE(config.model.has_long_tokens);
   EXPECT_EQ(config.data.max_global_length, 384);

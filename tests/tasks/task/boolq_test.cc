@@ -136,7 +136,7 @@ TEST(BoolqTest, CanStandInTheRegistry) {
   EXPECT_EQ(entry.name, "boolq");
   EXPECT_TRUE(entry.serves_bert);
   EXPECT_FALSE(entry.holds_out_records);
-  FinetuneConfig config;
+  RunConfig config;
   config.model = SmallConfig();
   config.task_options = nlohmann::json::object();
   EXPECT_TRUE(entry.make_head(config).ok());

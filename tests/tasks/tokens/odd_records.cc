@@ -58,7 +58,7 @@ json TokensOddOptions(OddRecords* odd) {
           {"labels", {"yes", "no", "\u2581"}}};
 }
 
-void TokensOddFit(OddRecords*, FinetuneConfig* config) {
+void TokensOddFit(OddRecords*, RunConfig* config) {
   config->data.max_long_length += 2;  // at least 3, for [CLS] and two [SEP]
 }
 

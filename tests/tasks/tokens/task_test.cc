@@ -50,8 +50,8 @@ using ::testing::Key;
 using ::testing::Pair;
 
 // [CLS] is 10, [SEP] 11, the words from 12 on; full stops are 6.
-FinetuneConfig TokensSettings(int64_t max_long_length = 4096,
-                              int64_t max_global_length = 512) {
+RunConfig TokensSettings(int64_t max_long_length = 4096,
+                         int64_t max_global_length = 512) {
   EtcConfig model;
   model.vocab_size = 20;
   model.hidden_size = 6;
@@ -63,7 +63,7 @@ FinetuneConfig TokensSettings(int64_t max_long_length = 4096,
 }
 
 std::unique_ptr<RecordTask> MakeTokensTask(
-    FinetuneConfig settings = TokensSettings(),
+    RunConfig settings = TokensSettings(),
     const nlohmann::json& options = {{"labels", {"p", "q"}}}) {
   const auto tokenizer = std::make_shared<WordTokenizer>(
       std::vector<std::string>{"[CLS]", "[SEP]", "a", "b", "c", "d"});
@@ -84,8 +84,7 @@ TEST(TokensOutputsTest, FollowFromTheLabels) {
 }
 
 std::shared_ptr<const TokensExample> TokensExampleOf(
-    const std::string& line,
-    const FinetuneConfig& settings = TokensSettings()) {
+    const std::string& line, const RunConfig& settings = TokensSettings()) {
   const auto examples =
       MakeTokensTask(settings)->MakeExamples(line, "f.jsonl: record 3");
   EXPECT_TRUE(examples.ok()) << examples.status();
@@ -145,7 +144,7 @@ TEST(TokensExampleTest, SaysAtWhichCharacterItIsCut) {
 }
 
 TEST(TokensExampleTest, IsOneSequenceForBert) {
-  FinetuneConfig settings = TokensSettings(/*max_long_length=*/1, 9);
+  RunConfig settings = TokensSettings(/*max_long_length=*/1, 9);
   settings.model.has_long_tokens = false;
   settings.model.segment_vocab_size = 2;
   const auto example = TokensExampleOf(kLine, settings);
@@ -311,7 +310,7 @@ TEST(TokensHeadTest, AveragesTheCrossEntropyOfFirstPieces) {
 
 TEST(TokensHeadTest, DropsStatesInTrainingAlone) {
   torch::manual_seed(1);
-  FinetuneConfig settings = TokensSettings();
+  RunConfig settings = TokensSettings();
   settings.model.hidden_dropout_prob = 0.25;
   const auto task = MakeTokensTask(settings);
   const auto head = std::dynamic_pointer_cast<OutputHead>(task->MakeHead());
@@ -342,7 +341,7 @@ TEST(TokensHeadTest, DropsStatesInTrainingAlone) {
 // A classifier of BERT's tokens, in a checkpoint of this task and in
 // HuggingFace's form, for labels in another order and for one of them.
 TEST(TokensModelTest, TakesOverAClassifierByTheNamesOfItsTags) {
-  FinetuneConfig settings = TokensSettings(/*max_long_length=*/1, 9);
+  RunConfig settings = TokensSettings(/*max_long_length=*/1, 9);
   settings.task = "tokens";
   settings.residual_attention = "off";
   settings.model = AsBert(settings.model);
@@ -439,7 +438,7 @@ TEST_F(TokensRunTest, AnswersFromACheckpoint) {
                    "{\"id\": 5, \"text\": \"a b. a\", \"spans\": [{\"start\": "
                    "2, \"end\": 3, \"label\": \"n\"}]}\n");
   const auto tuned =
-      FinetuneTask({.config = WriteConfig(nlohmann::json::object())});
+      TrainTask({.config = WriteConfig(nlohmann::json::object())});
   ASSERT_TRUE(tuned.ok()) << tuned.status();
   EXPECT_THAT(tuned->scores, Contains(Pair("f1", 1)));
   const auto predictor =
@@ -479,14 +478,14 @@ TEST_F(TokensRunTest, RefusesMistakesBeforeTheFirstUpdate) {
   directory_.Write("train.conll", "a O\nb B-n\n\na O\nb I-n\n");
   directory_.Write("dev.jsonl", "{\"text\": \"a\", \"spans\": []}\n");
   const std::string config = WriteConfig(nlohmann::json::object());
-  EXPECT_THAT(FinetuneTask({.config = config}).status().message(),
+  EXPECT_THAT(TrainTask({.config = config}).status().message(),
               HasSubstr("train.conll:5: the label is \"I-n\", which should"));
   EXPECT_FALSE(std::filesystem::exists(directory_.File("run")));
   directory_.Write("dev.jsonl",
                    "{\"text\": \"a\", \"spans\": [{\"start\": 0, \"end\": 1, "
                    "\"label\": \"m\"}]}\n");
   EXPECT_THAT(
-      FinetuneTask({.config = config, .overrides = {"tokens.tags=conlleval"}})
+      TrainTask({.config = config, .overrides = {"tokens.tags=conlleval"}})
           .status()
           .message(),
       HasSubstr("dev.jsonl: record 0.spans[0].label should be one of \"n\""));

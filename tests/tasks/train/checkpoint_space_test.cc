@@ -24,7 +24,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 TEST(EstimateCheckpointsTest, AreThoseThatAreKeptAndTheOneBeingWritten) {
-  FinetuneConfig config;
+  RunConfig config;
   config.train.keep_last = 3;
   config.train.keep_best = 2;
   config.train.seeds = {1, 2};
@@ -45,7 +45,7 @@ TEST(EstimateCheckpointsTest, AreThoseThatAreKeptAndTheOneBeingWritten) {
 
 TEST(DiskWarningTest, CountsTheCheckpointsThatAreThere) {
   TemporaryDirectory directory;
-  FinetuneConfig config;
+  RunConfig config;
   config.output = directory.File("runs/run");
   config.train.seeds = {1, 2};
   EXPECT_THAT(DiskWarning(config, 1), IsEmpty());

@@ -30,11 +30,11 @@
 #include "tasks/distributed/process_group.h"
 #include "tasks/train/adam_update.h"
 #include "tasks/train/device.h"
-#include "tests/support/finetune.h"
 #include "tests/support/shipped_config.h"
 #include "tests/support/stand_in_cuda.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/tensor_matchers.h"
+#include "tests/support/train_runs.h"
 #include "tests/tasks/distributed/forked_processes.h"
 #include "tests/tasks/train/demo_losses.h"
 #include "tests/tasks/train/toy_run.h"
@@ -280,15 +280,15 @@ TEST_F(ToyOnCudaTest, SumsByNcclWhatItSumsWithout) {
 
   json_["train"]["backend"] = "nccl";
   json_["output"] = Output("nccl");
-  const auto config = FinetuneConfigFromJson(json_, "toy");
+  const auto config = RunConfigFromJson(json_, "toy");
   ASSERT_TRUE(config.ok()) << config.status();
   const ToyTask task(config->model);
   FakeReporter reporter;
   const int64_t before = (*group)->bytes_summed();
-  const auto result = Finetune(*config, task,
-                               {.context = {.reporter = &reporter,
-                                            .stop = &reporter.stop,
-                                            .group = group->get()}});
+  const auto result = TrainRuns(*config, task,
+                                {.context = {.reporter = &reporter,
+                                             .stop = &reporter.stop,
+                                             .group = group->get()}});
   (*group)->Leave(result.status());
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_GT((*group)->bytes_summed(), before);

@@ -21,9 +21,9 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
-FinetuneConfig Config(const std::string& device,
-                      const std::string& precision = "fp32") {
-  FinetuneConfig config;
+RunConfig Config(const std::string& device,
+                 const std::string& precision = "fp32") {
+  RunConfig config;
   config.train.device = device;
   config.train.precision = precision;
   return config;
@@ -95,7 +95,7 @@ TEST(DeviceOfRunTest, WarnsOfBfloat16OnACpuWhereItIsNotFast) {
   }
   EXPECT_FALSE(warns("cpu", "fp32"));
   EXPECT_FALSE(warns("cuda:1", "bf16"));
-  auto config = FinetuneConfigFromJson(
+  auto config = RunConfigFromJson(
       {{"task", "toy"},
        {"model", {{"vocab_size", 5}}},
        {"train", {{"device", "cuda"}, {"precision", "bf16"}}}},

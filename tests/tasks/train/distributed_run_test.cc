@@ -30,8 +30,8 @@
 #include "tasks/distributed/process_group.h"
 #include "tasks/task/task.h"
 #include "tasks/train/shared_start.h"
-#include "tests/support/finetune.h"
 #include "tests/support/tensor_matchers.h"
+#include "tests/support/train_runs.h"
 #include "tests/tasks/data/fake_source.h"
 #include "tests/tasks/distributed/forked_processes.h"
 #include "tests/tasks/train/toy_run.h"
@@ -196,7 +196,7 @@ class DistributedRunTest : public ToyRunTest {
       }
       group = *std::move(joined);
     }
-    const auto config = FinetuneConfigFromJson(json, "toy");
+    const auto config = RunConfigFromJson(json, "toy");
     if (!config.ok()) {
       return config.status();
     }
@@ -206,12 +206,12 @@ class DistributedRunTest : public ToyRunTest {
     task.has_own_files = has_own_files_;
     task.stop = &reporter->stop;
     task.stopped_in_pass = place.rank == 0 ? stopped_in_pass_ : -1;
-    const auto result =
-        Finetune(*config, task,
-                 {.earlier = resume ? EarlierRun::kResume : EarlierRun::kRefuse,
-                  .context = {.reporter = reporter,
-                              .stop = &reporter->stop,
-                              .group = group.get()}});
+    const auto result = TrainRuns(
+        *config, task,
+        {.earlier = resume ? EarlierRun::kResume : EarlierRun::kRefuse,
+         .context = {.reporter = reporter,
+                     .stop = &reporter->stop,
+                     .group = group.get()}});
     made_ = task.made;
     described_ = task.described;
     if (group != nullptr) {

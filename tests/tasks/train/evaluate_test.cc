@@ -30,7 +30,7 @@ class EvaluateTest : public testing::Test {
  protected:
   EvaluateTest() {
     const std::string file = temporary_.Write("dev.jsonl", ToyRecords(11, 2));
-    auto config = FinetuneConfigFromJson(ToyConfigJson(file, file, ""), "toy");
+    auto config = RunConfigFromJson(ToyConfigJson(file, file, ""), "toy");
     EXPECT_TRUE(config.ok()) << config.status();
     task_ = std::make_unique<ToyTask>(config->model);
     torch::manual_seed(4);

@@ -32,8 +32,8 @@ using testing::HasSubstr;
 
 constexpr int64_t kParameters = 110'000'000;
 
-FinetuneConfig BaseConfig() {
-  FinetuneConfig config;
+RunConfig BaseConfig() {
+  RunConfig config;
   config.task = "wikihop";
   config.model = *EtcConfigPreset("base");
   config.model.residual_attention = "sum";
@@ -45,14 +45,14 @@ FinetuneConfig BaseConfig() {
   return config;
 }
 
-double Peak(const FinetuneConfig& config, MemoryPlan plan) {
+double Peak(const RunConfig& config, MemoryPlan plan) {
   return EstimateStepMemory(WithMemoryPlan(config, plan), kParameters).total();
 }
 
 // Weights, gradients and two moments of four bytes each: no gradients of frozen
 // parameters, and of the moments a share.
 TEST(MemoryPlanTest, AModelThatDoesNotFitIsRefused) {
-  FinetuneConfig config;
+  RunConfig config;
   config.model.vocab_size = 1000;
   const ParameterCounts counts = CountParameters(config.model);
   const auto expect_least = [&](int64_t bytes, int64_t processes) {
@@ -74,7 +74,7 @@ TEST(MemoryPlanTest, AModelThatDoesNotFitIsRefused) {
 }
 
 TEST(MemoryPlanTest, SharesAndFrozenParametersLeaveMoreMemory) {
-  FinetuneConfig config = BaseConfig();
+  RunConfig config = BaseConfig();
   const TrainedCounts all = kParameters;
   config.train.shard_optimizer = true;
   config.train.frozen = {"a"};
@@ -95,7 +95,7 @@ TEST(MemoryPlanTest, SharesAndFrozenParametersLeaveMoreMemory) {
 }
 
 TEST(MemoryPlanTest, SlicesTakeLessThanLayersAndFilesTheLeast) {
-  FinetuneConfig config = BaseConfig();
+  RunConfig config = BaseConfig();
   config.train.memory_directory = "/tmp";
   const double kept = Peak(config, MemoryPlan::kKept);
   const double layers = Peak(config, MemoryPlan::kLayers);
@@ -107,7 +107,7 @@ TEST(MemoryPlanTest, SlicesTakeLessThanLayersAndFilesTheLeast) {
 }
 
 TEST(MemoryPlanTest, TheFirstThatFitsIsChosen) {
-  FinetuneConfig config = BaseConfig();
+  RunConfig config = BaseConfig();
   config.train.memory_directory = "/tmp";
   const StepShape largest = LargestMicroBatch(config);
   const StepShape small = {.long_length = 512, .global_length = 64};
@@ -133,7 +133,7 @@ TEST(MemoryPlanTest, TheFirstThatFitsIsChosen) {
 }
 
 TEST(MemoryPlanTest, EvaluationsOfManyTakeMoreThanAnUpdateOfOne) {
-  FinetuneConfig config = BaseConfig();
+  RunConfig config = BaseConfig();
   const auto evaluation = [&](int64_t examples) {
     config.train.evaluation_batch_size = examples;
     return EstimateEvaluationMemory(config, kParameters).total();
@@ -174,7 +174,7 @@ class CountedRecords : public ExampleSource {
 
 // Pre-training, whose examples are others in each epoch, fills none of it.
 TEST(MemoryPlanTest, CountsTheCacheThatTheDataFill) {
-  FinetuneConfig config = BaseConfig();
+  RunConfig config = BaseConfig();
   config.train.memory_gigabytes = 1e-9 * Peak(config, MemoryPlan::kKept) + 0.1;
   config.data.cache_megabytes = 1024;
   const StepShape largest = LargestMicroBatch(config);
@@ -189,7 +189,7 @@ TEST(MemoryPlanTest, CountsTheCacheThatTheDataFill) {
          {{.path = name, .digest = {.bytes = train_bytes, .digest = ""}}}},
         {"data.dev",
          {{.path = "dev", .digest = {.bytes = 500'000, .digest = ""}}}}};
-    const FinetuneConfig sized = WithCacheOf(config, data, files);
+    const RunConfig sized = WithCacheOf(config, data, files);
     EXPECT_EQ(
         MemoryPlanner(sized, kParameters).For(largest) == MemoryPlan::kKept,
         sized.data.cache_megabytes <= 100);
@@ -209,7 +209,7 @@ TEST(MemoryPlanTest, AutoLeavesOutWhatCannotBe) {
   const auto l = MemoryPlan::kLayers;
   const auto f = MemoryPlan::kFiles;
   const auto s = MemoryPlan::kSlices;
-  FinetuneConfig config = BaseConfig();
+  RunConfig config = BaseConfig();
   EXPECT_THAT(AllowedPlans(config), ElementsAre(k, l, s));
   EXPECT_THAT(AllowedPlans(config, StepBackend::kCudaKernels), ElementsAre(k));
   const StepShape small = {.long_length = 512, .global_length = 64};
@@ -233,7 +233,7 @@ TEST(MemoryPlanTest, AutoLeavesOutWhatCannotBe) {
 }
 
 TEST(MemoryPlanTest, RefusesWhatCannotBe) {
-  FinetuneConfig config = BaseConfig();
+  RunConfig config = BaseConfig();
   EXPECT_TRUE(CheckMemoryPlan(config, /*is_cpu=*/true).ok());
   EXPECT_TRUE(CheckMemoryPlan(config, /*is_cpu=*/false).ok());
   const auto message = [&](bool is_cpu = true) {
@@ -258,7 +258,7 @@ TEST(MemoryPlanTest, RefusesWhatCannotBe) {
 
 // The directory was there when the run began.
 TEST(MemoryPlanTest, AnUpdateWithoutItsDirectoryIsAnError) {
-  auto config = FinetuneConfigFromJson(ToyConfigJson("a", "b", ""), "toy");
+  auto config = RunConfigFromJson(ToyConfigJson("a", "b", ""), "toy");
   ASSERT_TRUE(config.ok()) << config.status();
   config->train.memory_plan = "files";
   config->train.memory_directory = "/nowhere/at/all";
@@ -278,7 +278,7 @@ TEST(MemoryPlanTest, AnUpdateWithoutItsDirectoryIsAnError) {
 
 TEST(MemoryPlanTest, UpdatesAreTheSameByAllPlans) {
   const TemporaryDirectory directory;
-  auto config = FinetuneConfigFromJson(ToyConfigJson("a", "b", ""), "toy");
+  auto config = RunConfigFromJson(ToyConfigJson("a", "b", ""), "toy");
   ASSERT_TRUE(config.ok()) << config.status();
   config->residual_attention = "sum";
   config->train.memory_directory = directory.path();

@@ -221,12 +221,12 @@ TEST_F(RunChoicesTest, WarnsOfOtherExamplesThanThereAre) {
   EXPECT_THAT(reporter.messages, Contains(StartsWith(warning)));
 
   json_["output"] = Output("tried");
-  const auto config = FinetuneConfigFromJson(json_, "toy");
+  const auto config = RunConfigFromJson(json_, "toy");
   ASSERT_TRUE(config.ok()) << config.status();
   FakeReporter dry;
-  ASSERT_TRUE(TryFinetune(*config, ToyTask(config->model),
-                          {.context = {.reporter = &dry}})
-                  .ok());
+  ASSERT_TRUE(
+      TryTrain(*config, ToyTask(config->model), {.context = {.reporter = &dry}})
+          .ok());
   EXPECT_THAT(dry.messages,
               AllOf(Contains(StartsWith(warning)),
                     Contains(HasSubstr("37 training records, 11 for "
@@ -240,13 +240,13 @@ TEST_F(RunChoicesTest, WarnsOfEpochsThatCountRecordsOfSeveralExamples) {
   json_["output"] = Output("tried");
   json_["train"].erase("steps");
   const auto messages = [&](bool counts_records) {
-    const auto config = FinetuneConfigFromJson(json_, "toy");
+    const auto config = RunConfigFromJson(json_, "toy");
     EXPECT_TRUE(config.ok()) << config.status();
     ToyTask task(config->model);
     task.counts_records = counts_records;
     FakeReporter reporter;
     const auto tried =
-        TryFinetune(*config, task, {.context = {.reporter = &reporter}});
+        TryTrain(*config, task, {.context = {.reporter = &reporter}});
     EXPECT_TRUE(tried.ok()) << tried.status();
     return reporter.messages;
   };
@@ -270,11 +270,11 @@ TEST_F(RunChoicesTest, WarnsOfADiskThatIsTooSmallForItsCheckpoints) {
   json_["output"] = Output("tried");
   FakeReporter reporter;
   const auto dry_run = [&] {
-    const auto config = FinetuneConfigFromJson(json_, "toy");
+    const auto config = RunConfigFromJson(json_, "toy");
     ASSERT_TRUE(config.ok()) << config.status();
     reporter.messages.clear();
-    ASSERT_TRUE(TryFinetune(*config, ToyTask(config->model),
-                            {.context = {.reporter = &reporter}})
+    ASSERT_TRUE(TryTrain(*config, ToyTask(config->model),
+                         {.context = {.reporter = &reporter}})
                     .ok());
   };
   const auto is_warning = StartsWith("warning: checkpoints of ");
@@ -466,10 +466,10 @@ TEST_F(RunChoicesTest, OverwritesWhereThereIsNoRun) {
 TEST_F(RunChoicesTest, TriesARunAndWritesNothing) {
   json_["output"] = Output("tried");
   json_["train"]["evaluate_at_start"] = true;
-  const auto config = FinetuneConfigFromJson(json_, "toy");
+  const auto config = RunConfigFromJson(json_, "toy");
   ASSERT_TRUE(config.ok()) << config.status();
   const ToyTask task(config->model);
-  const auto tried = TryFinetune(*config, task, {});
+  const auto tried = TryTrain(*config, task, {});
   ASSERT_TRUE(tried.ok()) << tried.status();
   EXPECT_EQ(tried->num_steps, 12);
   EXPECT_EQ(tried->num_examples, 37);
@@ -500,10 +500,10 @@ TEST_F(RunChoicesTest, TriesARunAndWritesNothing) {
 TEST_F(RunChoicesTest, TriesOneSeedAndEstimatesTheTimeOfAll) {
   json_["output"] = Output("tried");
   json_["train"]["seeds"] = {1, 2, 3};
-  const auto config = FinetuneConfigFromJson(json_, "toy");
+  const auto config = RunConfigFromJson(json_, "toy");
   ASSERT_TRUE(config.ok()) << config.status();
   const ToyTask task(config->model);
-  const auto tried = TryFinetune(*config, task, {});
+  const auto tried = TryTrain(*config, task, {});
   ASSERT_TRUE(tried.ok()) << tried.status();
   EXPECT_EQ(tried->num_seeds, 3);
   EXPECT_EQ(tried->evaluated_examples, 8);
@@ -515,11 +515,11 @@ TEST_F(RunChoicesTest, TriesOneSeedAndEstimatesTheTimeOfAll) {
 
 TEST_F(RunChoicesTest, TriesARunWithTheErrorsThatItWouldHave) {
   const auto error = [&] {
-    const auto config = FinetuneConfigFromJson(json_, "toy");
+    const auto config = RunConfigFromJson(json_, "toy");
     EXPECT_TRUE(config.ok()) << config.status();
     ToyTask task(config->model);
     task.nan_record = nan_record_;
-    return std::string(TryFinetune(*config, task, {}).status().message());
+    return std::string(TryTrain(*config, task, {}).status().message());
   };
   json_["output"] = Output("run");
   FakeReporter reporter;
@@ -743,11 +743,11 @@ TEST_F(RunChoicesTest, TakesAMetricThatTheFirstRecordsLack) {
   json_["output"] = Output("run");
   const auto train = [&](const std::string& metric) {
     json_["train"]["main_metric"] = metric;
-    const auto config = FinetuneConfigFromJson(json_, "toy");
+    const auto config = RunConfigFromJson(json_, "toy");
     EXPECT_TRUE(config.ok()) << config.status();
     const TaskWithLateScore task(config->model);
-    const auto tried = TryFinetune(*config, task, {});
-    auto result = Finetune(*config, task, {});
+    const auto tried = TryTrain(*config, task, {});
+    auto result = TrainRuns(*config, task, {});
     EXPECT_EQ(tried.status(), result.status());
     return result;
   };

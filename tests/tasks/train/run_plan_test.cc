@@ -25,8 +25,8 @@ TEST(RunPlanTest, TakesMegabytesForMillionsOfBytes) {
   EXPECT_EQ(RecordLimitsOf(config).max_record_bytes, 3'000'000u);
 }
 
-FinetuneConfig SmallBatches() {
-  FinetuneConfig config;
+RunConfig SmallBatches() {
+  RunConfig config;
   config.task = "toy";
   config.train.batch_size = 4;
   config.train.epochs = 2.5;
@@ -34,7 +34,7 @@ FinetuneConfig SmallBatches() {
 }
 
 TEST(RunPlanTest, CountsUpdatesAndEpochsByExpectedOrByStatedExamples) {
-  FinetuneConfig config = SmallBatches();
+  RunConfig config = SmallBatches();
   const RunFiles files;
   auto plan = PlanRun(
       config,
@@ -72,7 +72,7 @@ TEST(RunPlanTest, CountsUpdatesAndEpochsByExpectedOrByStatedExamples) {
 }
 
 TEST(RunPlanTest, EvaluatesTheFirstWeightsOfARunWithoutAnUpdate) {
-  FinetuneConfig config = SmallBatches();
+  RunConfig config = SmallBatches();
   config.train.steps = 0;
   config.schedule.warmup_steps = 5;
   const RunFiles files;
@@ -85,7 +85,7 @@ TEST(RunPlanTest, EvaluatesTheFirstWeightsOfARunWithoutAnUpdate) {
 }
 
 TEST(RunPlanTest, CountsThoseOfATrialWhateverIsStated) {
-  FinetuneConfig config = SmallBatches();
+  RunConfig config = SmallBatches();
   config.train.num_train_examples = 44000;
   config.train.max_examples = 8;
   const RunFiles files;
@@ -99,7 +99,7 @@ TEST(RunPlanTest, CountsThoseOfATrialWhateverIsStated) {
 }
 
 TEST(RunPlanTest, WarnsOfAStatedNumberThatIsFarFromTheCountedOne) {
-  FinetuneConfig config = SmallBatches();
+  RunConfig config = SmallBatches();
   EXPECT_EQ(ExamplesWarning(config, 11), "");
   config.train.num_train_examples = 1000;
   EXPECT_EQ(ExamplesWarning(config, 950), "");
@@ -129,7 +129,7 @@ TEST(RunPlanTest, CountsTheEvaluationsThatAreLeft) {
 }
 
 TEST(RunPlanTest, CountsTheCheckpointsOfARun) {
-  FinetuneConfig config = SmallBatches();
+  RunConfig config = SmallBatches();
   // The second, the fourth and the sixth of 6 updates end an epoch; the first
   // and the last weights.
   EXPECT_EQ(MostCheckpoints(config, 10), 3 + 2);
@@ -144,7 +144,7 @@ TEST(RunPlanTest, CountsTheCheckpointsOfARun) {
 }
 
 TEST(RunPlanTest, TakesAWarmUpInUpdatesOrAsAShare) {
-  FinetuneConfig config = SmallBatches();
+  RunConfig config = SmallBatches();
   const RunFiles files;
   const RunInputs inputs = {
       .num_records = 10, .num_examples = 10, .files = files};
@@ -177,10 +177,10 @@ TEST(RunPlanTest, TakesTheDirectionOfAMetricFromItsName) {
 TEST(RunPlanTest, RefusesFieldsOfTheScheduleThatDecideNothing) {
   const auto message = [](const std::string& schedule) {
     const auto config =
-        FinetuneConfigFromJson({{"task", "toy"},
-                                {"model", {{"vocab_size", 9}}},
-                                {"schedule", nlohmann::json::parse(schedule)}},
-                               "a.json");
+        RunConfigFromJson({{"task", "toy"},
+                           {"model", {{"vocab_size", 9}}},
+                           {"schedule", nlohmann::json::parse(schedule)}},
+                          "a.json");
     EXPECT_TRUE(config.ok()) << config.status();
     return std::string(CheckSchedule(*config).message());
   };
@@ -205,7 +205,7 @@ TEST(RunPlanTest, RefusesFieldsOfTheScheduleThatDecideNothing) {
 }
 
 TEST(RunPlanTest, RefusesARunWithoutUpdates) {
-  FinetuneConfig config = SmallBatches();
+  RunConfig config = SmallBatches();
   config.train.epochs = 0.25;
   const RunFiles files;
   const absl::Status status =

@@ -44,8 +44,8 @@ namespace {
 // Relative; what the README promises.
 constexpr double kTolerance = 0.2;
 
-FinetuneConfig MidSize() {
-  FinetuneConfig config;
+RunConfig MidSize() {
+  RunConfig config;
   config.model.vocab_size = 1000;
   config.model.hidden_size = 256;
   config.model.num_hidden_layers = 4;
@@ -60,8 +60,8 @@ FinetuneConfig MidSize() {
 }
 
 // Two of the layers of base.
-FinetuneConfig BaseSize(int64_t long_length) {
-  FinetuneConfig config;
+RunConfig BaseSize(int64_t long_length) {
+  RunConfig config;
   config.model = *EtcConfigPreset("base");
   config.model.num_hidden_layers = 2;
   config.data.max_long_length = long_length;
@@ -71,7 +71,7 @@ FinetuneConfig BaseSize(int64_t long_length) {
   return config;
 }
 
-void SetResidual(const std::string& mode, FinetuneConfig* config) {
+void SetResidual(const std::string& mode, RunConfig* config) {
   config->residual_attention = mode;
   config->model.residual_attention = mode;
 }
@@ -89,7 +89,7 @@ class MeanHead : public OutputHead {
   }
 };
 
-std::shared_ptr<const Example> LongestExample(const FinetuneConfig& config) {
+std::shared_ptr<const Example> LongestExample(const RunConfig& config) {
   auto example = std::make_shared<Example>();
   const auto ids = [&](int64_t length) {
     std::vector<int32_t> random;
@@ -126,7 +126,7 @@ double AllocatedBytes() {
   return 0;
 }
 
-TaskModel ModelOf(const FinetuneConfig& config) {
+TaskModel ModelOf(const RunConfig& config) {
   torch::manual_seed(1);
   TaskModel model(EtcModel(config.model), std::make_shared<MeanHead>());
   const StepOptions options = StepOptionsOf(config);
@@ -137,7 +137,7 @@ TaskModel ModelOf(const FinetuneConfig& config) {
 }
 
 // Measures the memory that two updates add to this process.
-double MemoryOfTraining(const FinetuneConfig& config) {
+double MemoryOfTraining(const RunConfig& config) {
   const double before = AllocatedBytes();
   TaskModel model = ModelOf(config);
   auto optimizer =
@@ -160,7 +160,7 @@ double MemoryOfTraining(const FinetuneConfig& config) {
 }
 
 // Measures the memory that a model and its evaluations add to this process.
-double MemoryOfEvaluation(const FinetuneConfig& config) {
+double MemoryOfEvaluation(const RunConfig& config) {
   const double before = AllocatedBytes();
   TaskModel model = ModelOf(config);
   const torch::NoGradGuard no_grad;
@@ -174,7 +174,7 @@ double MemoryOfEvaluation(const FinetuneConfig& config) {
   return AllocatedBytes() - before;
 }
 
-int64_t NumParameters(const FinetuneConfig& config) {
+int64_t NumParameters(const RunConfig& config) {
   int64_t count = 0;
   for (const torch::Tensor& parameter : EtcModel(config.model)->parameters()) {
     count += parameter.numel();
@@ -204,12 +204,12 @@ double InChildProcess(const std::function<double()>& function) {
 
 class StepMemoryTest : public testing::Test {
  protected:
-  void ExpectEstimateIsClose(const FinetuneConfig& config) {
+  void ExpectEstimateIsClose(const RunConfig& config) {
     ExpectIsClose(EstimateStepMemory(config, ParametersOf(config)),
                   [&config] { return MemoryOfTraining(config); });
   }
   // Evaluates a model that has no gradients and no optimizer.
-  void ExpectEvaluationIsClose(const FinetuneConfig& config) {
+  void ExpectEvaluationIsClose(const RunConfig& config) {
     TrainedCounts parameters = ParametersOf(config);
     parameters.trained = 0;
     parameters.updated = 0;
@@ -218,7 +218,7 @@ class StepMemoryTest : public testing::Test {
   }
 
  private:
-  static TrainedCounts ParametersOf(const FinetuneConfig& config) {
+  static TrainedCounts ParametersOf(const RunConfig& config) {
     return static_cast<int64_t>(InChildProcess(
         [&config] { return static_cast<double>(NumParameters(config)); }));
   }
@@ -241,10 +241,10 @@ class StepMemoryTest : public testing::Test {
   }
 };
 
-// FinetuneConfig::model is not used then.
+// RunConfig::model is not used then.
 TEST(EncoderDecoderMemoryTest, CountsNothingOfTheDefaultEncoder) {
   constexpr int64_t kParameters = 1000;
-  FinetuneConfig config;
+  RunConfig config;
   config.train.precision = "bf16";
   const StepMemory memory =
       EstimateEncoderDecoderMemory(config, kParameters, /*activations=*/5e6);
@@ -262,14 +262,14 @@ TEST_F(StepMemoryTest, IsCloseOnShortInputs) {
 }
 
 TEST_F(StepMemoryTest, IsCloseOnShortInputsInBfloat16) {
-  FinetuneConfig config = BaseSize(512);
+  RunConfig config = BaseSize(512);
   config.train.precision = "bf16";
   SetResidual("sum", &config);
   ExpectEstimateIsClose(config);
 }
 
 TEST_F(StepMemoryTest, IsCloseWithMicroBatchesOfSeveral) {
-  FinetuneConfig config = BaseSize(256);
+  RunConfig config = BaseSize(256);
   config.train.batch_size = 8;
   config.train.micro_batch_size = 4;
   SetResidual("sum", &config);
@@ -277,7 +277,7 @@ TEST_F(StepMemoryTest, IsCloseWithMicroBatchesOfSeveral) {
 }
 
 TEST_F(StepMemoryTest, IsCloseWithOneMicroBatch) {
-  FinetuneConfig config = BaseSize(512);
+  RunConfig config = BaseSize(512);
   config.train.batch_size = 1;
   ExpectEstimateIsClose(config);
 }
@@ -287,13 +287,13 @@ TEST_F(StepMemoryTest, IsCloseWithResidualAttentionOff) {
 }
 
 TEST_F(StepMemoryTest, IsCloseWithResidualAttentionSum) {
-  FinetuneConfig config = MidSize();
+  RunConfig config = MidSize();
   SetResidual("sum", &config);
   ExpectEstimateIsClose(config);
 }
 
 TEST_F(StepMemoryTest, IsCloseInEvaluations) {
-  FinetuneConfig config = MidSize();
+  RunConfig config = MidSize();
   config.data.max_long_length = 4096;
   config.train.evaluation_batch_size = 8;
   for (const char* precision : {"fp32", "bf16"}) {
@@ -306,13 +306,13 @@ TEST_F(StepMemoryTest, IsCloseInEvaluations) {
 }
 
 TEST_F(StepMemoryTest, IsCloseInBfloat16) {
-  FinetuneConfig config = MidSize();
+  RunConfig config = MidSize();
   config.train.precision = "bf16";
   ExpectEstimateIsClose(config);
 }
 
 TEST_F(StepMemoryTest, IsCloseOnLongInputs) {
-  FinetuneConfig config = MidSize();
+  RunConfig config = MidSize();
   config.data.max_long_length = 16384;
   config.train.batch_size = 1;
   SetResidual("sum", &config);
@@ -320,14 +320,14 @@ TEST_F(StepMemoryTest, IsCloseOnLongInputs) {
 }
 
 TEST_F(StepMemoryTest, IsCloseWithStoredScores) {
-  FinetuneConfig config = MidSize();
+  RunConfig config = MidSize();
   SetResidual("sum", &config);
   config.train.score_storage = "store";
   ExpectEstimateIsClose(config);
 }
 
 TEST_F(StepMemoryTest, IsCloseWithManyGlobalTokensAndSmallWindows) {
-  FinetuneConfig config = MidSize();
+  RunConfig config = MidSize();
   SetResidual("sum", &config);
   config.model.local_radius = 20;
   config.data.max_long_length = 1024;
@@ -338,14 +338,14 @@ TEST_F(StepMemoryTest, IsCloseWithManyGlobalTokensAndSmallWindows) {
 }
 
 TEST_F(StepMemoryTest, IsCloseWithGradientCheckpointing) {
-  FinetuneConfig config = MidSize();
+  RunConfig config = MidSize();
   SetResidual("mean", &config);
   config.model.grad_checkpointing_period = 1;
   ExpectEstimateIsClose(config);
 }
 
 TEST_F(StepMemoryTest, IsCloseInSlices) {
-  FinetuneConfig config = MidSize();
+  RunConfig config = MidSize();
   config.data.max_long_length = 16384;
   config.train.batch_size = 1;
   SetResidual("sum", &config);
@@ -357,7 +357,7 @@ TEST_F(StepMemoryTest, IsCloseInSlices) {
 
 TEST_F(StepMemoryTest, IsCloseInSlicesWithFiles) {
   const TemporaryDirectory directory;
-  FinetuneConfig config = MidSize();
+  RunConfig config = MidSize();
   config.data.max_long_length = 16384;
   config.train.batch_size = 1;
   SetResidual("sum", &config);

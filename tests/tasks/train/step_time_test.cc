@@ -14,8 +14,8 @@ namespace {
 constexpr int64_t kParameters = 1000000;
 constexpr double kNever = 1e300;  // as a rate: takes no time
 
-FinetuneConfig Small() {
-  FinetuneConfig config;
+RunConfig Small() {
+  RunConfig config;
   config.model.vocab_size = 100;
   config.model.hidden_size = 24;
   config.model.num_hidden_layers = 2;
@@ -30,7 +30,7 @@ FinetuneConfig Small() {
 // At one operation a second an update takes as many seconds as it has
 // operations, forward and twice that backward.
 TEST(StepTimeTest, OperationsTakeTheirRate) {
-  const FinetuneConfig config = Small();
+  const RunConfig config = Small();
   const ForwardFlops forward =
       CountForwardFlops(config.model, LargestUpdate(config));
   const StepTime time =
@@ -47,7 +47,7 @@ TEST(StepTimeTest, OperationsTakeTheirRate) {
 // The norms and the optimizer read six numbers of a parameter and write three,
 // 4 bytes each; the token table, of 100 x 24, has gradients of its own.
 TEST(StepTimeTest, ParametersArePassedOnceForEachUpdate) {
-  FinetuneConfig config = Small();
+  RunConfig config = Small();
   config.model.share_qkv_projections = false;
   config.train.micro_batch_size = 4;
   const MachineRates rates = {
@@ -75,7 +75,7 @@ TEST(StepTimeTest, ParametersArePassedOnceForEachUpdate) {
 
 // Products of the global stream read its weights, however few its tokens are.
 TEST(StepTimeTest, WeightsOfAStreamAreReadOnlyIfItHasTokens) {
-  FinetuneConfig config = Small();
+  RunConfig config = Small();
   const MachineRates rates = {
       .linear = kNever, .product = kNever, .traffic = 1};
   const double both =
@@ -91,7 +91,7 @@ TEST(StepTimeTest, WeightsOfAStreamAreReadOnlyIfItHasTokens) {
 // The head's own products, and the targets: forward without a gradient, and
 // forward and backward with one.
 TEST(StepTimeTest, HeadsTakeTimeBesides) {
-  const FinetuneConfig config = Small();
+  const RunConfig config = Small();
   const MachineRates rates = {.linear = 1, .product = 1, .traffic = kNever};
   const auto seconds = [&](const HeadCost& head) {
     return EstimateStepTime(config, kParameters, head, rates);
@@ -115,7 +115,7 @@ TEST(StepTimeTest, HeadsTakeTimeBesides) {
 }
 
 TEST(StepTimeTest, RecomputedLayersTakeTimeAgain) {
-  FinetuneConfig config = Small();
+  RunConfig config = Small();
   const MachineRates rates = {.linear = 1, .product = 1, .traffic = 1};
   const StepTime without =
       EstimateStepTime(config, kParameters, HeadCost(), rates);
@@ -131,7 +131,7 @@ TEST(StepTimeTest, RecomputedLayersTakeTimeAgain) {
 // On a device attention has a rate of its own, and rounding is in that of
 // linear layers.
 TEST(StepTimeTest, OperationsTakeTheRateOfADevice) {
-  FinetuneConfig config = Small();
+  RunConfig config = Small();
   const DeviceRates rates = {
       .linear = 2, .attention = 4, .passes = 8, .copies = kNever};
   const auto time = [&](const HeadCost& head) {
@@ -168,7 +168,7 @@ TEST(StepTimeTest, OperationsTakeTheRateOfADevice) {
 // Two layers by what one takes, all else by its bytes: 40 numbers of each, and
 // the gradients of the token table and those of further micro-batches.
 TEST(StepTimeTest, ParametersOfADeviceTakeLaunchesAndBytes) {
-  FinetuneConfig config = Small();
+  RunConfig config = Small();
   config.train.micro_batch_size = 4;
   const DeviceRates rates = {.linear = kNever,
                              .attention = kNever,
@@ -188,7 +188,7 @@ TEST(StepTimeTest, ParametersOfADeviceTakeLaunchesAndBytes) {
 }
 
 TEST(StepTimeTest, UpdatesFollowFromTheConfigurationWhereTheyCan) {
-  FinetuneConfig config = Small();
+  RunConfig config = Small();
   EXPECT_EQ(UpdatesWithoutData(config), std::nullopt);
   config.train.epochs = 3;
   config.train.num_train_examples = 10;
@@ -204,7 +204,7 @@ TEST(StepTimeTest, MeasuresRatesOfThisMachine) {
   EXPECT_GT(rates.linear, 0);
   EXPECT_GT(rates.product, 0);
   EXPECT_GT(rates.traffic, 0);
-  FinetuneConfig bert = Small();
+  RunConfig bert = Small();
   bert.model.has_long_tokens = false;
   bert.data.max_long_length = 0;
   EXPECT_GT(MeasureRates(bert).linear, 0);

@@ -34,24 +34,24 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-FinetuneConfig ParseConfig(const nlohmann::json& json) {
-  auto config = FinetuneConfigFromJson(json, "toy");
+RunConfig ParseConfig(const nlohmann::json& json) {
+  auto config = RunConfigFromJson(json, "toy");
   EXPECT_TRUE(config.ok()) << config.status();
   return *std::move(config);
 }
 
-TaskModel MakeModel(const FinetuneConfig& config, uint64_t seed,
+TaskModel MakeModel(const RunConfig& config, uint64_t seed,
                     const ToyTask& task) {
   torch::manual_seed(seed);
   return MakeTaskModel(config, task);
 }
 
-TaskModel MakeModel(const FinetuneConfig& config, uint64_t seed) {
+TaskModel MakeModel(const RunConfig& config, uint64_t seed) {
   return MakeModel(config, seed, ToyTask(config.model));
 }
 
 // The configuration with a BERT as its model.
-FinetuneConfig WithBert(FinetuneConfig config) {
+RunConfig WithBert(RunConfig config) {
   config.model.max_absolute_position_embeddings = 8;
   config.model.relative_pos_max_distance = 0;
   config.model.relative_vocab_size = std::nullopt;
@@ -81,7 +81,7 @@ class TaskModelTest : public testing::Test {
   TaskModelTest() : config_(ParseConfig(ToyConfigJson("a", "b", "c"))) {}
 
   // A directory as a run writes it, of `model`.
-  std::string WriteModel(const FinetuneConfig& config, const TaskModel& model) {
+  std::string WriteModel(const RunConfig& config, const TaskModel& model) {
     const std::string directory = temporary_.File("model");
     EXPECT_TRUE(CreateDirectories(directory).ok());
     const std::string vocabulary = "[PAD]\n";
@@ -93,11 +93,11 @@ class TaskModelTest : public testing::Test {
   }
 
   TemporaryDirectory temporary_;
-  FinetuneConfig config_;
+  RunConfig config_;
 };
 
 TEST_F(TaskModelTest, ComputesAsTheConfigurationSays) {
-  FinetuneConfig config = config_;
+  RunConfig config = config_;
   EXPECT_EQ(MakeModel(config, 1).encoder()->linear_precision(),
             LinearPrecision::kFloat32);
   config.train.precision = "bf16";
@@ -137,7 +137,7 @@ TEST_F(TaskModelTest, CarriesTheTablesOfItsSentences) {
                             .orthography = "the\t2\n"};
   nlohmann::json json = ToyConfigJson("a", "b", "c");
   json["data"]["sentences"] = "gone/english";
-  const FinetuneConfig config = ParseConfig(json);
+  const RunConfig config = ParseConfig(json);
   const std::string directory = temporary_.File("model");
   ASSERT_TRUE(CreateDirectories(directory).ok());
   const TaskModel model = MakeModel(config, 1);
@@ -179,7 +179,7 @@ TEST_F(TaskModelTest, WorksWithoutTheResidualScoresItWasTrainedWith) {
 
 TEST_F(TaskModelTest, KnowsTheResidualModeThatWasUsed) {
   // The model's own object says nothing: the mode is a field of the run.
-  FinetuneConfig config = config_;
+  RunConfig config = config_;
   config.residual_attention = "mean";
   config.json["residual_attention"] = "mean";
   const auto read =
@@ -204,7 +204,7 @@ TEST_F(TaskModelTest, WritesTheCheckpointingPeriodOfTheConfiguration) {
 
 TEST_F(TaskModelTest, StartsFromEncoderAndHeadOfTheSameTask) {
   const TaskModel before = MakeModel(config_, 1);
-  FinetuneConfig config = config_;
+  RunConfig config = config_;
   config.init = WriteModel(config_, before);
   const TaskModel model = MakeModel(config, 2);
   ASSERT_FALSE(SameTensors(model.Tensors(), before.Tensors()));
@@ -217,9 +217,9 @@ TEST_F(TaskModelTest, StartsFromEncoderAndHeadOfTheSameTask) {
 
 TEST_F(TaskModelTest, StartsWithANewHeadForAnotherTask) {
   const TaskModel before = MakeModel(config_, 1);
-  FinetuneConfig other = config_;
+  RunConfig other = config_;
   other.task = "other";
-  FinetuneConfig config = config_;
+  RunConfig config = config_;
   config.init = WriteModel(other, before);
   config.residual_attention = "off";
   const TaskModel model = MakeModel(config, 2);
@@ -241,7 +241,7 @@ TEST_F(TaskModelTest, StartsWithANewHeadForAnotherTask) {
 TEST_F(TaskModelTest, StartsWithANewHeadForOtherOutputs) {
   config_.json["toy"]["labels"] = {"a", "b"};
   const TaskModel before = MakeModel(config_, 1);
-  FinetuneConfig config = config_;
+  RunConfig config = config_;
   config.init = WriteModel(config_, before);
   const auto load = [&config](const TaskModel& model) {
     const auto messages = LoadInitialWeights(config, model, {"toy.labels"});
@@ -262,7 +262,7 @@ TEST_F(TaskModelTest, StartsWithANewHeadForOtherOutputs) {
 
 TEST_F(TaskModelTest, StartsFromABareEncoder) {
   const TaskModel before = MakeModel(config_, 1);
-  FinetuneConfig config = config_;
+  RunConfig config = config_;
   config.init = temporary_.File("encoder.safetensors");
   ASSERT_TRUE(WriteTensors(config.init, Encoder(before), {}).ok());
   const TaskModel model = MakeModel(config, 2);
@@ -288,7 +288,7 @@ TEST_F(TaskModelTest, StartsFromPretrainingAndSaysWhatItLeaves) {
   official.merge(HeadsInStyle(heads, config_.model, NameStyle::kOfficialEtc));
   ours = Encoder(before);
   ours.merge(heads);
-  FinetuneConfig config = config_;
+  RunConfig config = config_;
   config.init = temporary_.File("model.safetensors");
   for (const bool is_ours : {true, false}) {
     ASSERT_TRUE(
@@ -312,10 +312,10 @@ TEST_F(TaskModelTest, StartsFromPretrainingAndSaysWhatItLeaves) {
 // BERT in our own form, as `realetc import` leaves it; the run says what it
 // misses.
 TEST_F(TaskModelTest, LiftsBert) {
-  FinetuneConfig bert = WithBert(config_);
+  RunConfig bert = WithBert(config_);
   bert.residual_attention = "mean";
   const TaskModel before = MakeModel(bert, 1);
-  FinetuneConfig config = config_;
+  RunConfig config = config_;
   config.model.share_qkv_projections = false;
   config.init = WriteModel(bert, before);
   const TaskModel model = MakeModel(config, 2);
@@ -348,7 +348,7 @@ TEST_F(TaskModelTest, RefusesAnEncoderThatLacksTensors) {
   NamedTensors tensors = Encoder(MakeModel(config_, 1));
   const std::string lost = tensors.begin()->first;
   tensors.erase(lost);
-  FinetuneConfig config = config_;
+  RunConfig config = config_;
   config.init = temporary_.File("encoder.safetensors");
   ASSERT_TRUE(WriteTensors(config.init, tensors, {}).ok());
   EXPECT_THAT(
@@ -357,9 +357,9 @@ TEST_F(TaskModelTest, RefusesAnEncoderThatLacksTensors) {
 }
 
 TEST_F(TaskModelTest, RefusesAnEncoderOfOtherShapes) {
-  FinetuneConfig smaller = config_;
+  RunConfig smaller = config_;
   smaller.model.intermediate_size = 8;
-  FinetuneConfig config = config_;
+  RunConfig config = config_;
   config.init = WriteModel(smaller, MakeModel(smaller, 1));
   EXPECT_THAT(
       LoadInitialWeights(config, MakeModel(config, 2)).status().ToString(),
@@ -367,7 +367,7 @@ TEST_F(TaskModelTest, RefusesAnEncoderOfOtherShapes) {
 }
 
 TEST_F(TaskModelTest, RefusesAModelOfAnotherTask) {
-  FinetuneConfig other = config_;
+  RunConfig other = config_;
   other.task = "other";
   const std::string directory = WriteModel(other, MakeModel(other, 1));
   EXPECT_THAT(LoadTaskModel(directory, config_, ToyTask(config_.model))
@@ -386,7 +386,7 @@ TEST_F(TaskModelTest, NamesTheWeightsThatAreNotFinite) {
       model.Tensors().at(name).view({-1})[1].fill_(
           std::numeric_limits<float>::quiet_NaN());
     }
-    FinetuneConfig config = config_;
+    RunConfig config = config_;
     config.init = WriteModel(config_, model);
     const auto message =
         AllOf(HasSubstr(config.init), HasSubstr(name), HasSubstr("1 of its "));
@@ -402,7 +402,7 @@ TEST_F(TaskModelTest, NamesTheWeightsThatAreNotFinite) {
 
 // A vocabulary that is found somewhere else may have become another one.
 TEST_F(TaskModelTest, DoesNotTakeAVocabularyFromElsewhere) {
-  FinetuneConfig config = config_;
+  RunConfig config = config_;
   const std::string original = temporary_.Write("words.txt", "[PAD]\n");
   config.tokenizer.vocabulary = original;
   config.json["tokenizer"]["vocabulary"] = original;
@@ -449,7 +449,7 @@ TEST_F(TaskModelTest, KeepsHowItsVocabularyIsUsed) {
 
 // The original's directory may have got files since that say something else.
 TEST_F(TaskModelTest, AsksNobodyButItsOwnDirectory) {
-  FinetuneConfig config = config_;
+  RunConfig config = config_;
   const std::string original = temporary_.Write("words.txt", "[PAD]\n");
   config.tokenizer.vocabulary = original;
   config.json["tokenizer"]["vocabulary"] = original;
@@ -462,8 +462,8 @@ TEST_F(TaskModelTest, AsksNobodyButItsOwnDirectory) {
 
 TEST_F(TaskModelTest, NamesTheFileThatIsNotThere) {
   EXPECT_THAT(ReadTaskModelConfig("/nowhere").status().ToString(),
-              HasSubstr("/nowhere/finetune.json"));
-  FinetuneConfig config = config_;
+              HasSubstr("/nowhere/run_config.json"));
+  RunConfig config = config_;
   config.init = "/nowhere";
   EXPECT_THAT(
       LoadInitialWeights(config, MakeModel(config, 2)).status().ToString(),
@@ -517,7 +517,7 @@ TEST_F(TaskModelTest, ConvertsANumberToTheScaleOfTheRun) {
     const torch::NoGradGuard no_grad;
     before.Tensors().at("head.classifier.bias").fill_(0.5);
   }
-  FinetuneConfig config = config_;
+  RunConfig config = config_;
   config.init = WriteModel(config_, before);
   const TaskModel model = MakeModel(config, 2, NumberTask(config.model, 5, 6));
   const auto messages = LoadInitialWeights(config, model);
@@ -529,7 +529,7 @@ TEST_F(TaskModelTest, ConvertsANumberToTheScaleOfTheRun) {
 }
 
 TEST_F(TaskModelTest, TakesThePoolerOfBertForBertAlone) {
-  FinetuneConfig bert = WithBert(config_);
+  RunConfig bert = WithBert(config_);
   bert.task = "other";
   const TaskModel before = MakeModel(bert, 1, NumberTask(bert.model));
   const std::string written = WriteModel(bert, before);
@@ -545,7 +545,7 @@ TEST_F(TaskModelTest, TakesThePoolerOfBertForBertAlone) {
   }
 
   // An ETC's outputs are others than those that they were trained on.
-  FinetuneConfig lifted = config_;
+  RunConfig lifted = config_;
   lifted.model.share_qkv_projections = false;
   lifted.init = written;
   const TaskModel model = MakeModel(lifted, 2, NumberTask(lifted.model));
@@ -563,7 +563,7 @@ TEST_F(TaskModelTest, TakesThePoolerOfBertForBertAlone) {
 // All of its parts have names that other codes know, too.
 TEST_F(TaskModelTest, LeavesNoHeadOutThatItTakesAsAWhole) {
   const TaskModel before = MakeModel(config_, 1, NumberTask(config_.model));
-  FinetuneConfig config = config_;
+  RunConfig config = config_;
   config.init = WriteModel(config_, before);
   const TaskModel model = MakeModel(config, 2, NumberTask(config.model));
   const auto messages = LoadInitialWeights(config, model);
@@ -575,8 +575,8 @@ TEST_F(TaskModelTest, LeavesNoHeadOutThatItTakesAsAWhole) {
 
 // A preset or a file says what the model is lifted to.
 TEST_F(TaskModelTest, AsksNotToKeepABertWhereTheModelIsChosen) {
-  const FinetuneConfig bert = WithBert(config_);
-  FinetuneConfig config = config_;
+  const RunConfig bert = WithBert(config_);
+  RunConfig config = config_;
   config.json["model"]["preset"] = "base";
   config.model.share_qkv_projections = false;
   config.init = WriteModel(bert, MakeModel(bert, 1));
@@ -587,7 +587,7 @@ TEST_F(TaskModelTest, AsksNotToKeepABertWhereTheModelIsChosen) {
 
 // --- Gates -------------------------------------------------------------------
 
-FinetuneConfig ConfigWithGates(double initial) {
+RunConfig ConfigWithGates(double initial) {
   nlohmann::json json = ToyConfigJson("a", "b", "c");
   json["residual_attention"] = "gate";
   json["model"]["residual_gate_init"] = initial;
@@ -595,7 +595,7 @@ FinetuneConfig ConfigWithGates(double initial) {
 }
 
 // With gates of 1.5, 2.5, ..., and all else as MakeModel makes it.
-TaskModel ModelWithGates(const FinetuneConfig& config) {
+TaskModel ModelWithGates(const RunConfig& config) {
   const TaskModel model = MakeModel(config, 1);
   const torch::NoGradGuard no_grad;
   double value = 0.5;
@@ -608,7 +608,7 @@ TaskModel ModelWithGates(const FinetuneConfig& config) {
 }
 
 TEST_F(TaskModelTest, GatesComeBackWithTheirStart) {
-  const FinetuneConfig gate = ConfigWithGates(0.25);
+  const RunConfig gate = ConfigWithGates(0.25);
   const TaskModel model = ModelWithGates(gate);
   const std::string written = WriteModel(gate, model);
   const auto config = ReadTaskModelConfig(written);
@@ -623,7 +623,7 @@ TEST_F(TaskModelTest, GatesComeBackWithTheirStart) {
 
 // As for --residual: a mode that the file's tensors are not of.
 TEST_F(TaskModelTest, LoadsIntoModesWithAndWithoutGates) {
-  const FinetuneConfig gate = ConfigWithGates(0.25);
+  const RunConfig gate = ConfigWithGates(0.25);
   const TaskModel with = ModelWithGates(gate);
   const std::string gated = WriteModel(gate, with);
   const auto without = LoadTaskModel(gated, config_, ToyTask(config_.model));
@@ -645,7 +645,7 @@ TEST_F(TaskModelTest, LoadsIntoModesWithAndWithoutGates) {
 }
 
 TEST_F(TaskModelTest, RefusesGatesThatAreLost) {
-  const FinetuneConfig gate = ConfigWithGates(0);
+  const RunConfig gate = ConfigWithGates(0);
   const TaskModel model = ModelWithGates(gate);
   const std::string directory = WriteModel(gate, model);
   NamedTensors tensors = model.Tensors();
@@ -666,7 +666,7 @@ TEST_F(TaskModelTest, RefusesGatesThatAreLost) {
 
 TEST_F(TaskModelTest, SaysWhereGatesBegin) {
   const TaskModel plain = MakeModel(config_, 1);
-  FinetuneConfig gate = ConfigWithGates(1);
+  RunConfig gate = ConfigWithGates(1);
   gate.init = WriteModel(config_, plain);
   TaskModel model = MakeModel(gate, 2);
   auto messages = LoadInitialWeights(gate, model);
@@ -689,7 +689,7 @@ TEST_F(TaskModelTest, SaysWhereGatesBegin) {
                                      "head: from " + gate.init));
   EXPECT_TRUE(SameTensors(model.Tensors(), gated.Tensors()));
 
-  FinetuneConfig sum = config_;
+  RunConfig sum = config_;
   sum.init = gate.init;
   messages = LoadInitialWeights(sum, MakeModel(sum, 2));
   ASSERT_TRUE(messages.ok()) << messages.status();

@@ -16,7 +16,7 @@
 #include "nlohmann/json.hpp"
 #include "tasks/train/progress.h"
 #include "tasks/train/training_state.h"
-#include "tests/support/finetune.h"
+#include "tests/support/train_runs.h"
 #include "tests/tasks/train/toy_task.h"
 
 namespace etc {
@@ -122,15 +122,14 @@ inline void ExpectSameRun(const std::string& directory,
 }
 
 // A run of the configuration `json` (ToyConfigJson).
-inline absl::StatusOr<FinetuneResult> RunToy(const nlohmann::json& json,
-                                             FakeReporter* reporter,
-                                             bool resume) {
-  const auto config = FinetuneConfigFromJson(json, "toy");
+inline absl::StatusOr<TrainResult> RunToy(const nlohmann::json& json,
+                                          FakeReporter* reporter, bool resume) {
+  const auto config = RunConfigFromJson(json, "toy");
   if (!config.ok()) {
     return config.status();
   }
   const ToyTask task(config->model);
-  return Finetune(
+  return TrainRuns(
       *config, task,
       {.earlier = resume ? EarlierRun::kResume : EarlierRun::kRefuse,
        .context = {.reporter = reporter, .stop = &reporter->stop}});

@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "tasks/output/program_version.h"
-#include "tests/support/finetune.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/support/train_runs.h"
 #include "tests/tasks/train/toy_run.h"
 #include "tests/tasks/train/toy_task.h"
 
@@ -32,24 +32,24 @@ class ToyRunTest : public testing::Test {
   }
 
   // A run of the configuration `json_` into the directory `name`.
-  absl::StatusOr<FinetuneResult> Run(const std::string& name,
-                                     FakeReporter* reporter,
-                                     bool resume = false) {
+  absl::StatusOr<TrainResult> Run(const std::string& name,
+                                  FakeReporter* reporter, bool resume = false) {
     json_["output"] = Output(name);
-    auto config = FinetuneConfigFromJson(json_, "toy");
+    auto config = RunConfigFromJson(json_, "toy");
     if (!config.ok()) {
       return config.status();
     }
     ToyTask task(config->model);
     task.nan_record = nan_record_;
     task.nan_logits_record = nan_logits_record_;
-    return Finetune(*config, task,
-                    {.earlier = overwrite_ ? EarlierRun::kOverwrite
-                                : resume   ? EarlierRun::kResume
-                                           : EarlierRun::kRefuse,
-                     .allow_changes = allow_changes_,
-                     .context = {.reporter = reporter, .stop = &reporter->stop},
-                     .program = program_});
+    return TrainRuns(
+        *config, task,
+        {.earlier = overwrite_ ? EarlierRun::kOverwrite
+                    : resume   ? EarlierRun::kResume
+                               : EarlierRun::kRefuse,
+         .allow_changes = allow_changes_,
+         .context = {.reporter = reporter, .stop = &reporter->stop},
+         .program = program_});
   }
 
   // The losses of each update in the metrics of the run `name`.

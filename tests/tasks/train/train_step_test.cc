@@ -30,7 +30,7 @@ using ::testing::HasSubstr;
 class TrainStepTest : public testing::Test {
  protected:
   TrainStepTest() {
-    auto config = FinetuneConfigFromJson(ToyConfigJson("a", "b", ""), "toy");
+    auto config = RunConfigFromJson(ToyConfigJson("a", "b", ""), "toy");
     EXPECT_TRUE(config.ok()) << config.status();
     config_ = *std::move(config);
     SetDropout(0);
@@ -77,7 +77,7 @@ class TrainStepTest : public testing::Test {
                       .seed = seed});
   }
 
-  FinetuneConfig config_;
+  RunConfig config_;
 };
 
 // Copies of the gradients, without those that are undefined.

@@ -21,7 +21,7 @@
 #include "etc/weights/encoder_parameters.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tasks/train/finetune.h"
+#include "tasks/train/train_runs.h"
 #include "tasks/train/training_state.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/tasks/train/toy_run.h"
@@ -63,7 +63,7 @@ TEST_F(TrainerTest, WritesWhatItPromises) {
   EXPECT_EQ(reporter.updates.size(), 12);
   const std::string last = Output("run/seed-1/checkpoints/last");
   for (const char* file :
-       {"/etc_config.json", "/model.safetensors", "/finetune.json",
+       {"/etc_config.json", "/model.safetensors", "/run_config.json",
         "/training_state.safetensors", "/predictions.json"}) {
     EXPECT_TRUE(fs::exists(last + file)) << file;
   }
@@ -519,11 +519,11 @@ TEST_F(TrainerTest, SaysWhichScoreIsTheBestSoFar) {
     mutable size_t evaluations_ = 0;
   };
   json_["output"] = Output("run");
-  const auto config = FinetuneConfigFromJson(json_, "toy");
+  const auto config = RunConfigFromJson(json_, "toy");
   ASSERT_TRUE(config.ok()) << config.status();
   FakeReporter reporter;
-  const auto result = Finetune(*config, ScoredTask(config->model),
-                               {.context = {.reporter = &reporter}});
+  const auto result = TrainRuns(*config, ScoredTask(config->model),
+                                {.context = {.reporter = &reporter}});
   ASSERT_TRUE(result.ok()) << result.status();
   for (const char* said :
        {"evaluation after 4 updates: accuracy 0.5000, the best so far (",

@@ -18,9 +18,8 @@
 
 namespace etc {
 
-inline FinetuneConfig ConfigOf(const nlohmann::json& json) {
-  absl::StatusOr<FinetuneConfig> config =
-      FinetuneConfigFromJson(json, "run.json");
+inline RunConfig ConfigOf(const nlohmann::json& json) {
+  absl::StatusOr<RunConfig> config = RunConfigFromJson(json, "run.json");
   EXPECT_TRUE(config.ok()) << config.status();
   return *std::move(config);
 }
@@ -34,7 +33,7 @@ class TranslationTrainingTest : public testing::Test {
     json["output"] = directory_.File(name);
     FakeReporter reporter;
     reporter.stop_after = stop_after;
-    const absl::StatusOr<GridResult> result = FinetuneGrid(
+    const absl::StatusOr<GridResult> result = TrainGrid(
         ConfigOf(json),
         {.earlier = resume ? EarlierRun::kResume : EarlierRun::kRefuse,
          .allow_changes = allow_changes_,

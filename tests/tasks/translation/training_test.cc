@@ -68,7 +68,7 @@ TEST_F(TranslationTrainingTest, TrainsSavesAndEvaluates) {
   EXPECT_EQ(result.main_metric, "loss");
   EXPECT_TRUE(result.lower_is_better);
   for (const char* file : {"encoder_decoder.json", "model.safetensors",
-                           "finetune.json", "dict.txt"}) {
+                           "run_config.json", "dict.txt"}) {
     EXPECT_TRUE(std::filesystem::exists(
         absl::StrCat(Seed("run"), "/checkpoints/best/", file)))
         << file;
@@ -76,8 +76,8 @@ TEST_F(TranslationTrainingTest, TrainsSavesAndEvaluates) {
 }
 
 TEST_F(TranslationTrainingTest, DividesTheLossOnceByTheTokensOfTheUpdate) {
-  const FinetuneConfig config = ConfigOf(json_);
-  FinetuneConfig complete = config;
+  const RunConfig config = ConfigOf(json_);
+  RunConfig complete = config;
   const auto setup = SetUpTraining(&complete);
   ASSERT_TRUE(setup.ok()) << setup.status();
   EXPECT_EQ(complete.encoder_decoder->vocab_size, 20);
@@ -112,7 +112,7 @@ TEST_F(TranslationTrainingTest, DividesTheLossOnceByTheTokensOfTheUpdate) {
 // By the formula of doc/translation.md 4.2, from the logits.
 TEST_F(TranslationTrainingTest, SmoothsLabelsAsConfigured) {
   json_["translation"]["label_smoothing"] = 0.3;
-  FinetuneConfig config = ConfigOf(json_);
+  RunConfig config = ConfigOf(json_);
   const auto setup = SetUpTraining(&config);
   ASSERT_TRUE(setup.ok()) << setup.status();
   const auto text = setup->task->Open({.patterns = config.data.dev});
@@ -140,7 +140,7 @@ TEST_F(TranslationTrainingTest, SmoothsLabelsAsConfigured) {
 }
 
 TEST_F(TranslationTrainingTest, HasNoEncoderWithAHead) {
-  FinetuneConfig config = ConfigOf(json_);
+  RunConfig config = ConfigOf(json_);
   const auto setup = SetUpTraining(&config);
   ASSERT_TRUE(setup.ok()) << setup.status();
   EXPECT_EQ(EncoderTaskOf(*setup->task, "It is of translation").status(),
@@ -151,7 +151,7 @@ TEST_F(TranslationTrainingTest, HasNoEncoderWithAHead) {
 
 TEST_F(TranslationTrainingTest, HasBatchesOfAtMostMaxSentences) {
   json_["translation"]["max_sentences"] = 2;
-  FinetuneConfig config = ConfigOf(json_);
+  RunConfig config = ConfigOf(json_);
   const auto setup = SetUpTraining(&config);
   ASSERT_TRUE(setup.ok()) << setup.status();
   const ModelTask* const task = AsModelTask(*setup->task);
@@ -190,11 +190,11 @@ TEST_F(TranslationTrainingTest, GoesOnWithNoOtherVocabulary) {
   json_["output"] = directory_.File("run");
   FakeReporter reporter;
   const auto result =
-      FinetuneGrid(ConfigOf(json_),
-                   {.earlier = EarlierRun::kResume,
-                    .allow_changes = {"tokenizer"},
-                    .context = {.reporter = &reporter, .stop = &reporter.stop}},
-                   [](const std::string&) {});
+      TrainGrid(ConfigOf(json_),
+                {.earlier = EarlierRun::kResume,
+                 .allow_changes = {"tokenizer"},
+                 .context = {.reporter = &reporter, .stop = &reporter.stop}},
+                [](const std::string&) {});
   EXPECT_EQ(result.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(result.status().message()),
               AllOf(HasSubstr("tokenizer.vocabulary"),
@@ -214,7 +214,7 @@ TEST_F(TranslationTrainingTest, ReadsTheVocabularyBesideInitOrNamesItsType) {
   json_["output"] = directory_.File("run");
   EXPECT_EQ(ConfigOf(json_).tokenizer.vocabulary, init + "/dict.de.txt");
   json_["tokenizer"]["type"] = "sentencepiece";
-  const auto config = FinetuneConfigFromJson(json_, "run.json");
+  const auto config = RunConfigFromJson(json_, "run.json");
   EXPECT_EQ(config.status().message(),
             absl::StrCat("run.json: tokenizer.type is \"sentencepiece\", but "
                          "init, ",
@@ -239,7 +239,7 @@ TEST_F(TranslationTrainingTest, TakesTheOmegasOfAFile) {
       "profile.ratio.init",
       "1 1.0\n2 1.5\n3 1.75\n4 2.0\n1 1.0\n2 1.25\n3 1.5\n4 1.75\n5 2.0\n6 "
       "2.25\n");
-  FinetuneConfig config = ConfigOf(json_);
+  RunConfig config = ConfigOf(json_);
   ASSERT_TRUE(SetUpTraining(&config).ok());
   const TranslationOptions options = *ReadTranslationOptions(config);
   const auto model = MakeTranslationModel(config, options, torch::kCPU);
@@ -265,7 +265,7 @@ TEST_F(TranslationTrainingTest, StartsFromTheWeightsOfACheckpoint) {
 
 // What no tensor shows: heads are cut from the same matrices.
 TEST_F(TranslationTrainingTest, RefusesInitialWeightsOfAnotherFunction) {
-  FinetuneConfig config = ConfigOf(json_);
+  RunConfig config = ConfigOf(json_);
   ASSERT_TRUE(SetUpTraining(&config).ok());
   const auto vocabulary = LoadTranslationVocabulary(config.tokenizer);
   ASSERT_TRUE(vocabulary.ok()) << vocabulary.status();
@@ -332,7 +332,7 @@ TEST_F(TranslationTrainingTest, RefusesInitialWeightsOfAnotherFunction) {
 
 // fairseq names dictionaries by languages beside the weights that it publishes.
 TEST_F(TranslationTrainingTest, RefusesInitialWeightsOfAnotherDictionary) {
-  FinetuneConfig config = ConfigOf(json_);
+  RunConfig config = ConfigOf(json_);
   ASSERT_TRUE(SetUpTraining(&config).ok());
   const auto vocabulary = LoadTranslationVocabulary(config.tokenizer);
   ASSERT_TRUE(vocabulary.ok()) << vocabulary.status();
@@ -369,7 +369,7 @@ TEST_F(TranslationTrainingTest, StartsFromModesWithAndWithoutGates) {
     json["model"].update({{"encoder_residual_attention", modes[0]},
                           {"decoder_residual_attention", modes[1]},
                           {"cross_residual_attention", modes[2]}});
-    FinetuneConfig config = ConfigOf(json);
+    RunConfig config = ConfigOf(json);
     EXPECT_TRUE(SetUpTraining(&config).ok());
     return config;
   };
@@ -382,14 +382,14 @@ TEST_F(TranslationTrainingTest, StartsFromModesWithAndWithoutGates) {
                    3),
         {Modes{"gate", "gate", "gate"}, Modes{"sum", "off", "mean"}, 0},
         {Modes{"gate", "off", "sum"}, Modes{"sum", "gate", "gate"}, 2}}) {
-    const FinetuneConfig first = config_of(before);
+    const RunConfig first = config_of(before);
     const auto old = MakeTranslationModel(first, {}, torch::kCPU);
     ASSERT_TRUE(old.ok()) << old.status();
     ASSERT_TRUE(WriteTranslationModel(first, *old,
                                       *ReadFile(first.tokenizer.vocabulary),
                                       directory)
                     .ok());
-    FinetuneConfig config = config_of(after);
+    RunConfig config = config_of(after);
     config.init = directory;
     const auto model = MakeTranslationModel(config, {}, torch::kCPU);
     ASSERT_TRUE(model.ok()) << model.status();
@@ -411,7 +411,7 @@ TEST_F(TranslationTrainingTest, StartsFromModesWithAndWithoutGates) {
 }
 
 // Returns a new model, whose checkpoint is then in `directory`.
-TranslationModel WriteNewModel(const FinetuneConfig& config,
+TranslationModel WriteNewModel(const RunConfig& config,
                                const std::string& directory) {
   const auto model = MakeTranslationModel(config, {}, torch::kCPU);
   EXPECT_TRUE(model.ok()) << model.status();
@@ -425,7 +425,7 @@ TranslationModel WriteNewModel(const FinetuneConfig& config,
 
 TEST_F(TranslationTrainingTest, RefusesGatesThatAreLost) {
   json_["residual_attention"] = "gate";
-  FinetuneConfig config = ConfigOf(json_);
+  RunConfig config = ConfigOf(json_);
   ASSERT_TRUE(SetUpTraining(&config).ok());
   const std::string directory = directory_.File("first");
   const TranslationModel model = WriteNewModel(config, directory);
@@ -454,7 +454,7 @@ TEST_F(TranslationTrainingTest, GoesOnWithGatesAndWithoutWhereThatIsMeant) {
 }
 
 TEST_F(TranslationTrainingTest, RefusesWeightsThatAreNotFinite) {
-  FinetuneConfig config = ConfigOf(json_);
+  RunConfig config = ConfigOf(json_);
   ASSERT_TRUE(SetUpTraining(&config).ok());
   const auto model = MakeTranslationModel(config, {}, torch::kCPU);
   ASSERT_TRUE(model.ok()) << model.status();
@@ -476,7 +476,7 @@ TEST_F(TranslationTrainingTest, RefusesWeightsThatAreNotFinite) {
 
 TEST_F(TranslationTrainingTest, RefusesABeamOfTheWholeVocabulary) {
   json_["translation"]["beam_size"] = 20;
-  FinetuneConfig config = ConfigOf(json_);
+  RunConfig config = ConfigOf(json_);
   EXPECT_EQ(std::string(SetUpTraining(&config).status().message()),
             "run.json: translation: beam_size should be from 1 to 19 (the "
             "vocabulary but one), but is 20");
@@ -501,7 +501,7 @@ TEST_F(TranslationTrainingTest, RefusesFieldsThatDecideNothing) {
 
 TEST_F(TranslationTrainingTest, RefusesAModelWithTooFewRows) {
   json_["model"]["vocab_size"] = 19;
-  FinetuneConfig config = ConfigOf(json_);
+  RunConfig config = ConfigOf(json_);
   const auto setup = SetUpTraining(&config);
   EXPECT_EQ(setup.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(setup.status().message()),
@@ -549,7 +549,7 @@ TEST_F(TranslationTrainingTest, TranslatesWithTheLengthPenaltyOfItsCheckpoint) {
 // Weights are finite, but their products are not.
 TEST_F(TranslationTrainingTest, SaysWhichLineHasNoTranslation) {
   json_["data"]["on_bad_record"] = "skip";
-  FinetuneConfig config = ConfigOf(json_);
+  RunConfig config = ConfigOf(json_);
   const auto setup = SetUpTraining(&config);
   ASSERT_TRUE(setup.ok()) << setup.status();
   const auto model = MakeTranslationModel(config, {}, torch::kCPU);
@@ -624,7 +624,7 @@ TEST_F(TranslationTrainingTest, ScoresTextsWhosePartsAreJoined) {
     references += "\n";
   }
   EXPECT_THAT(references, HasSubstr("@@ "));
-  FinetuneConfig config = ConfigOf(json_);
+  RunConfig config = ConfigOf(json_);
   const auto setup = SetUpTraining(&config);
   ASSERT_TRUE(setup.ok()) << setup.status();
   const auto bleu = TranslateAndScore(

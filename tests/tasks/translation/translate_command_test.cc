@@ -346,7 +346,6 @@ TEST_F(TranslateCommandTest, EvaluatesAndTriesRuns) {
       grid.out,
       ContainsRegex("\nGrid of 2 settings, [0-9]+ runs; all above is of "
                     "the first one,\ntrain.learning_rate=0.5\n"));
-  ExpectMistake("finetune " + config, "which `realetc train` trains");
 }
 
 TEST_F(TranslateCommandTest, TriesAnotherModeOnAllPaths) {
@@ -467,7 +466,7 @@ TEST_F(TranslateCommandTest, TranslatesWhatItImportsFromFairseq) {
                                " --beam 5 --length-penalty 1 --max-length 200"))
                   .out);
     EXPECT_EQ(nlohmann::json::parse(
-                  Contents(imported + "/finetune.json"))["tokenizer"]["type"],
+                  Contents(imported + "/run_config.json"))["tokenizer"]["type"],
               type);
     for (const std::string& directory : {run, exported, imported}) {
       std::filesystem::remove_all(directory);

@@ -23,7 +23,7 @@ TEST(WikihopConfigsTest, HaveThePublishedHyperParameters) {
   for (const char* name :
        {"base.json", "large.json", "large_residual_pretrained.json"}) {
     SCOPED_TRACE(name);
-    const FinetuneConfig config = ReadShipped("wikihop", name, {"init="});
+    const RunConfig config = ReadShipped("wikihop", name, {"init="});
     EXPECT_EQ(config.task, "wikihop");
     EXPECT_EQ(config.train.batch_size, 32);
     EXPECT_EQ(config.train.learning_rate, 4e-5);

@@ -33,7 +33,7 @@ json WikihopOddOptions(OddRecords* odd) {
           {"mention_alignment", odd->OneIn(2) ? "pieces" : "characters"}};
 }
 
-void WikihopOddFit(OddRecords* odd, FinetuneConfig* config) {
+void WikihopOddFit(OddRecords* odd, RunConfig* config) {
   if (odd->OneIn(2)) {  // documents alone are cut
     config->data.max_long_length += 30;
     config->data.max_global_length += 30;

@@ -143,7 +143,7 @@ TEST(MakeWikihopTaskTest, RefusesCasedWordPieceUnlessAlignedByCharacters) {
 
 TEST(MakeWikihopTaskTest, RefusesCasedTokenizerJsonUnlessAlignedByCharacters) {
   const auto make = [](const nlohmann::json& options) {
-    FinetuneConfig config =
+    RunConfig config =
         TaskConfig(BertConfig(), options, {.max_global_length = 430});
     config.tokenizer.type = "huggingface";
     return etc::MakeTask<Wikihop>(MakeWikihopHead, config,

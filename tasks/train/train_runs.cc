@@ -1,4 +1,4 @@
-#include "tasks/train/finetune.h"
+#include "tasks/train/train_runs.h"
 
 #include <ATen/Parallel.h>
 
@@ -43,8 +43,7 @@ namespace etc {
 namespace {
 
 // Checks that there are evaluations if a field asks for them.
-absl::Status CheckEvaluations(const FinetuneConfig& config,
-                              int64_t num_records) {
+absl::Status CheckEvaluations(const RunConfig& config, int64_t num_records) {
   const char* field = config.train.early_stopping > 0     ? "early_stopping"
                       : !config.train.main_metric.empty() ? "main_metric"
                       : config.train.evaluate_at_start    ? "evaluate_at_start"
@@ -59,9 +58,8 @@ absl::Status CheckEvaluations(const FinetuneConfig& config,
 
 // Checks that the model fits the memory, and that the training data fill a
 // batch if there is an update, before the run writes anything to disk.
-absl::Status CheckFits(const FinetuneConfig& config,
-                       const torch::Device& device,
-                       const FinetuneOptions& options, RunData* data) {
+absl::Status CheckFits(const RunConfig& config, const torch::Device& device,
+                       const TrainOptions& options, RunData* data) {
   // Elsewhere it is not this memory that they take.
   if (device.is_cpu()) {
     ETC_RETURN_IF_ERROR(CheckModelFits(config, options.context.processes()));
@@ -89,7 +87,7 @@ absl::Status CheckFits(const FinetuneConfig& config,
   return absl::OkStatus();
 }
 
-std::string DescribeRuns(const FinetuneConfig& config, const Task& task,
+std::string DescribeRuns(const RunConfig& config, const Task& task,
                          const RunData& data, int64_t threads) {
   if (const ModelTask* const model_task = AsModelTask(task)) {
     return absl::StrCat(
@@ -142,7 +140,7 @@ FirstExamples LookAtFirst(const ExampleSource& records) {
 // A warning where train.epochs, which decides the updates, counts the records
 // of `train` although they have several examples each; empty: it does not, or
 // the task counts so.
-std::string RecordsWarning(const FinetuneConfig& config, const Task& task,
+std::string RecordsWarning(const RunConfig& config, const Task& task,
                            const ExampleSource& train,
                            const FirstExamples& first) {
   const bool counts_records = !config.train.steps.has_value() &&
@@ -160,7 +158,7 @@ std::string RecordsWarning(const FinetuneConfig& config, const Task& task,
                       "of examples that `realetc inspect --count` prints");
 }
 
-absl::Status DescribeData(const FinetuneConfig& config, const Task& task,
+absl::Status DescribeData(const RunConfig& config, const Task& task,
                           const RunData& data, const RunContext& context) {
   // Parses all records of some tasks, for lines that rank 0 alone shows; the
   // others wait, at most train.timeout_s.
@@ -188,7 +186,7 @@ absl::Status DescribeData(const FinetuneConfig& config, const Task& task,
 }
 
 // The allowed plan that takes the least memory for long documents.
-MemoryPlan LeastPlan(const FinetuneConfig& config) {
+MemoryPlan LeastPlan(const RunConfig& config) {
   const std::vector<MemoryPlan> allowed = AllowedPlans(config);
   return absl::c_linear_search(allowed, MemoryPlan::kFiles) ? MemoryPlan::kFiles
                                                             : allowed.back();
@@ -196,8 +194,8 @@ MemoryPlan LeastPlan(const FinetuneConfig& config) {
 
 // The advice to allow a plan that takes less memory, in front of advice that
 // changes what is learned; empty: there is none.
-std::string PlanAdvice(const FinetuneConfig& config) {
-  FinetuneConfig with_files = config;
+std::string PlanAdvice(const RunConfig& config) {
+  RunConfig with_files = config;
   with_files.train.memory_plan = "auto";
   if (with_files.train.memory_directory.empty()) {
     with_files.train.memory_directory = "/tmp";
@@ -222,7 +220,7 @@ bool CachesMuch(const StepMemory& memory) {
 
 // The message before a run whose longest examples would not fit in memory if
 // all were kept; empty: they do. Shorter ones may be all there are.
-std::string MemoryMessage(const FinetuneConfig& config,
+std::string MemoryMessage(const RunConfig& config,
                           const TrainedCounts& parameters) {
   const StepShape largest = LargestMicroBatch(config);
   const MemoryPlan plan = MemoryPlanner(config, parameters).For(largest);
@@ -255,7 +253,7 @@ std::string MemoryMessage(const FinetuneConfig& config,
 
 // The message before a run whose evaluations would not fit in memory with the
 // longest examples; empty: they do.
-std::string EvaluationMessage(const FinetuneConfig& config,
+std::string EvaluationMessage(const RunConfig& config,
                               const TrainedCounts& parameters) {
   const StepMemory memory = EstimateEvaluationMemory(config, parameters);
   const double limit = MemoryLimit(config);
@@ -279,8 +277,7 @@ std::string EvaluationMessage(const FinetuneConfig& config,
 
 // Returns `status` of a run of so many processes, with advice if its memory was
 // too little.
-absl::Status WithAdvice(const absl::Status& status,
-                        const FinetuneConfig& config,
+absl::Status WithAdvice(const absl::Status& status, const RunConfig& config,
                         const torch::Device& device, int64_t processes) {
   // A full disk has the same code.
   if (!absl::IsResourceExhausted(status) ||
@@ -314,10 +311,9 @@ absl::Status WithAdvice(const absl::Status& status,
 }
 
 // Finishes `result`, of which all runs are.
-absl::Status Summarize(const FinetuneConfig& config,
-                       const MainMetric& main_metric,
-                       const FinetuneOptions& options,
-                       const nlohmann::json& settings, FinetuneResult* result) {
+absl::Status Summarize(const RunConfig& config, const MainMetric& main_metric,
+                       const TrainOptions& options,
+                       const nlohmann::json& settings, TrainResult* result) {
   result->finished = true;
   ProcessGroup* const group = options.context.group;
   WrittenSummary written;
@@ -351,7 +347,7 @@ absl::Status Summarize(const FinetuneConfig& config,
 
 // Updates that the seeds of a configuration, from the one with index `first`
 // on, have left of `num_steps` each, by their checkpoints.
-int64_t StepsLeft(const FinetuneConfig& config, const FinetuneOptions& options,
+int64_t StepsLeft(const RunConfig& config, const TrainOptions& options,
                   size_t first, int64_t num_steps) {
   const std::vector<int64_t>& seeds = config.train.seeds;
   int64_t left = 0;
@@ -372,19 +368,19 @@ int64_t StepsLeft(const FinetuneConfig& config, const FinetuneOptions& options,
 // The runs of a configuration, one seed after the other. Everything referred to
 // must outlive it.
 struct SeedRuns {
-  const FinetuneConfig& config;
+  const RunConfig& config;
   const Task& task;
   const RunData& data;
   const RunClaims& claims;
   const RunDevice& device;
-  const FinetuneOptions& options;
+  const TrainOptions& options;
   // WithCacheOf, by Announce.
-  FinetuneConfig planned = {};
+  RunConfig planned = {};
 
   // Says which runs these are; returns the files that they read.
   absl::StatusOr<RunFiles> Announce();
   // Trains them, from plans to the summary.
-  absl::StatusOr<FinetuneResult> Train(const RunFiles& files) const;
+  absl::StatusOr<TrainResult> Train(const RunFiles& files) const;
   // Removes the runs that they replace.
   absl::Status RemoveEarlier() const;
   // Trains one of them, before `later_steps` updates of other seeds.
@@ -461,12 +457,12 @@ absl::StatusOr<RunResult> SeedRuns::TrainOne(const RunPlan& plan,
   return result;
 }
 
-absl::StatusOr<FinetuneResult> SeedRuns::Train(const RunFiles& files) const {
+absl::StatusOr<TrainResult> SeedRuns::Train(const RunFiles& files) const {
   if (options.context.is_first()) {
     // Left by a process that was killed while it wrote the summary.
     ETC_RETURN_IF_ERROR(RemoveAbandonedTemporaries(config.output));
   }
-  FinetuneResult result;
+  TrainResult result;
   const int64_t num_examples = EpochExamples(task, *data.train, config);
   nlohmann::json settings;  // of the last seed
   for (const int64_t seed : config.train.seeds) {
@@ -500,7 +496,7 @@ absl::StatusOr<FinetuneResult> SeedRuns::Train(const RunFiles& files) const {
 
 }  // namespace
 
-absl::Status AnnounceRuns(const FinetuneConfig& config, const Task& task,
+absl::Status AnnounceRuns(const RunConfig& config, const Task& task,
                           const RunData& data, const RunDevice& device,
                           const RunContext& context) {
   context.Message(DescribeRuns(config, task, data, at::get_num_threads()));
@@ -528,8 +524,8 @@ absl::Status AnnounceRuns(const FinetuneConfig& config, const Task& task,
   return absl::OkStatus();
 }
 
-absl::Status CheckWithoutData(const FinetuneConfig& config,
-                              const FinetuneOptions& options) {
+absl::Status CheckWithoutData(const RunConfig& config,
+                              const TrainOptions& options) {
   if (config.output.empty()) {
     return absl::InvalidArgumentError(
         "output should be a directory, but is empty");
@@ -544,8 +540,8 @@ absl::Status CheckWithoutData(const FinetuneConfig& config,
   return CheckFieldNames(config, options.allow_changes);
 }
 
-absl::StatusOr<RunClaims> ClaimRuns(const FinetuneConfig& config,
-                                    const FinetuneOptions& options) {
+absl::StatusOr<RunClaims> ClaimRuns(const RunConfig& config,
+                                    const TrainOptions& options) {
   RunClaims claims;
   ETC_RETURN_IF_ERROR(OnRankZero(options.context.group, [&]() -> absl::Status {
     ETC_ASSIGN_OR_RETURN(
@@ -557,10 +553,10 @@ absl::StatusOr<RunClaims> ClaimRuns(const FinetuneConfig& config,
   return claims;
 }
 
-absl::StatusOr<FinetuneResult> FinetuneClaimed(const FinetuneConfig& config,
-                                               const Task& task,
-                                               const RunClaims& claims,
-                                               const FinetuneOptions& options) {
+absl::StatusOr<TrainResult> TrainClaimed(const RunConfig& config,
+                                         const Task& task,
+                                         const RunClaims& claims,
+                                         const TrainOptions& options) {
   ETC_ASSIGN_OR_RETURN(const RunDevice device,
                        JoinDevice(config, options.context.group));
   const CurrentDevice current(device.device);
@@ -580,9 +576,9 @@ absl::StatusOr<FinetuneResult> FinetuneClaimed(const FinetuneConfig& config,
   return runs.Train(files);
 }
 
-absl::StatusOr<CheckedRuns> CheckRuns(const FinetuneConfig& config,
-                                      const Task& task, RunData* data,
-                                      const FinetuneOptions& options) {
+absl::StatusOr<CheckedRuns> CheckRuns(const RunConfig& config, const Task& task,
+                                      RunData* data,
+                                      const TrainOptions& options) {
   CheckedRuns checked = {.data = data};
   ETC_ASSIGN_OR_RETURN(checked.device,
                        JoinDevice(config, options.context.group));
@@ -596,10 +592,10 @@ absl::StatusOr<CheckedRuns> CheckRuns(const FinetuneConfig& config,
   return checked;
 }
 
-absl::StatusOr<FinetuneResult> FinetuneChecked(const FinetuneConfig& config,
-                                               const Task& task,
-                                               const CheckedRuns& checked,
-                                               const FinetuneOptions& options) {
+absl::StatusOr<TrainResult> TrainChecked(const RunConfig& config,
+                                         const Task& task,
+                                         const CheckedRuns& checked,
+                                         const TrainOptions& options) {
   ETC_ASSIGN_OR_RETURN(const RunClaims claims, ClaimRuns(config, options));
   const CurrentDevice current(checked.device.device);
   ETC_RETURN_IF_ERROR(

@@ -1,5 +1,5 @@
-#ifndef ETC_TASKS_TRAIN_FINETUNE_H_
-#define ETC_TASKS_TRAIN_FINETUNE_H_
+#ifndef ETC_TASKS_TRAIN_TRAIN_RUNS_H_
+#define ETC_TASKS_TRAIN_TRAIN_RUNS_H_
 
 #include <cstdint>
 
@@ -21,28 +21,28 @@ namespace etc {
 // evaluations that may not fit in memory, or checkpoints on disk. `config` is
 // as of WithCacheOf. A collective operation.
 //   kInvalidArgument  errors of Task::DescribeData
-absl::Status AnnounceRuns(const FinetuneConfig& config, const Task& task,
+absl::Status AnnounceRuns(const RunConfig& config, const Task& task,
                           const RunData& data, const RunDevice& device,
                           const RunContext& context);
 
 // Checks the options as far as possible before anything is read, on rank 0, as
 // others may not have the directory.
-absl::Status CheckWithoutData(const FinetuneConfig& config,
-                              const FinetuneOptions& options);
+absl::Status CheckWithoutData(const RunConfig& config,
+                              const TrainOptions& options);
 
 // Claims the directories of all seeds, on rank 0.
 //   kFailedPrecondition, kAlreadyExists, kUnavailable  as of RunClaims::Take
-absl::StatusOr<RunClaims> ClaimRuns(const FinetuneConfig& config,
-                                    const FinetuneOptions& options);
+absl::StatusOr<RunClaims> ClaimRuns(const RunConfig& config,
+                                    const TrainOptions& options);
 
-// Fine-tunes as `config` describes, after CheckSameStart, CheckWithoutData and
+// Trains as `config` describes, after CheckSameStart, CheckWithoutData and
 // ClaimRuns: finds the device, sets the threads, opens the data, trains once
 // for each seed in <output>/seed-<seed> (see TrainOneSeed), and puts the scores
 // of all into <output>/summary.json. Errors also as of DeviceOfRun.
-absl::StatusOr<FinetuneResult> FinetuneClaimed(const FinetuneConfig& config,
-                                               const Task& task,
-                                               const RunClaims& claims,
-                                               const FinetuneOptions& options);
+absl::StatusOr<TrainResult> TrainClaimed(const RunConfig& config,
+                                         const Task& task,
+                                         const RunClaims& claims,
+                                         const TrainOptions& options);
 
 // The runs of a configuration whose device, memory and data are checked.
 struct CheckedRuns {
@@ -53,18 +53,18 @@ struct CheckedRuns {
 };
 
 // Checks device, memory and data as far as possible before the first update.
-// Notes in `data` the batch that they fill. Errors as of FinetuneClaimed.
-absl::StatusOr<CheckedRuns> CheckRuns(const FinetuneConfig& config,
-                                      const Task& task, RunData* data,
-                                      const FinetuneOptions& options);
+// Notes in `data` the batch that they fill. Errors as of TrainClaimed.
+absl::StatusOr<CheckedRuns> CheckRuns(const RunConfig& config, const Task& task,
+                                      RunData* data,
+                                      const TrainOptions& options);
 
 // Does the rest after CheckSameStart, CheckWithoutData, OpenRunData and
 // CheckRuns, for callers that open the data of several configurations first.
-absl::StatusOr<FinetuneResult> FinetuneChecked(const FinetuneConfig& config,
-                                               const Task& task,
-                                               const CheckedRuns& checked,
-                                               const FinetuneOptions& options);
+absl::StatusOr<TrainResult> TrainChecked(const RunConfig& config,
+                                         const Task& task,
+                                         const CheckedRuns& checked,
+                                         const TrainOptions& options);
 
 }  // namespace etc
 
-#endif  // ETC_TASKS_TRAIN_FINETUNE_H_
+#endif  // ETC_TASKS_TRAIN_TRAIN_RUNS_H_

@@ -1,6 +1,6 @@
 // The runs of a configuration: the examples of data that several settings share
 // are counted once, and a run needs nobody who listens.
-#include "tasks/train/finetune.h"
+#include "tasks/train/train_runs.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "etc/weights/checkpoint.h"
-#include "tests/support/finetune.h"
+#include "tests/support/train_runs.h"
 #include "tests/tasks/data/fake_source.h"
 #include "tests/tasks/train/toy_run_fixture.h"
 
@@ -30,7 +30,7 @@ using testing::IsEmpty;
 using testing::SizeIs;
 
 TEST(CheckRunsTest, CountsTheExamplesOfSharedDataOnce) {
-  auto config = FinetuneConfigFromJson(ToyConfigJson("a", "b", "c"), "toy");
+  auto config = RunConfigFromJson(ToyConfigJson("a", "b", "c"), "toy");
   ASSERT_TRUE(config.ok()) << config.status();
   config->train.seeds = {1, 2};
   auto records = std::make_unique<FakeSource>(3, std::vector<int>{4});
@@ -57,10 +57,10 @@ TEST(CheckRunsTest, CountsTheExamplesOfSharedDataOnce) {
 
 TEST_F(ToyRunTest, TrainsWithNobodyWhoListens) {
   json_["output"] = Output("run");
-  const auto config = FinetuneConfigFromJson(json_, "toy");
+  const auto config = RunConfigFromJson(json_, "toy");
   ASSERT_TRUE(config.ok()) << config.status();
   const ToyTask task(config->model);
-  const auto result = Finetune(*config, task, {});
+  const auto result = TrainRuns(*config, task, {});
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_TRUE(result->finished);
   FakeReporter reporter;
