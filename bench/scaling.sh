@@ -17,6 +17,7 @@
 # has measured: for devices of several speeds, and the sums of a machine before those
 # over the network.
 set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/../cmake/show_help.sh"
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 unset OPENBLAS_CORETYPE
 

@@ -57,6 +57,9 @@ cmake_path(SET etc_torch_prefix NORMALIZE "${Torch_DIR}/../../..")
 if(EXISTS "${etc_torch_prefix}/lib/libc10_cuda.so" AND
    NOT TARGET torch::cudart)
   add_library(torch::cudart INTERFACE IMPORTED)
+  if(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL)
+    set_target_properties(torch::cudart PROPERTIES IMPORTED_GLOBAL ON)
+  endif()
 endif()
 # Kineto is in libtorch_cpu; TorchConfig.cmake warns where it is not beside it.
 if(NOT EXISTS "${etc_torch_prefix}/lib/libkineto.a")

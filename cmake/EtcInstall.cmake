@@ -40,17 +40,23 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/examples" DESTINATION "${data_dir}"
   COMPONENT development)
 install(TARGETS realetc RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}"
   COMPONENT program)
-# The directories of completions that bash-completion and zsh search.
+# The directories of completions that bash-completion and zsh search: Debian's zsh
+# vendor-completions in /usr, and site-functions in /usr/local.
 install(FILES "${PROJECT_SOURCE_DIR}/cmake/completions/realetc"
   DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions"
   COMPONENT program)
-install(FILES "${PROJECT_SOURCE_DIR}/cmake/completions/_realetc"
-  DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions"
-  COMPONENT program)
+foreach(folder IN ITEMS vendor-completions site-functions)
+  install(FILES "${PROJECT_SOURCE_DIR}/cmake/completions/_realetc"
+    DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/${folder}" COMPONENT program)
+endforeach()
+# Leaves out the files that tasks/demo.sh reads and the scripts that made the
+# samples.
 foreach(task IN LISTS ETC_TASKS ITEMS pretrain translation)
   install(DIRECTORY
     "${PROJECT_SOURCE_DIR}/tasks/${task}/configs"
     "${PROJECT_SOURCE_DIR}/tasks/${task}/sample"
     DESTINATION "${data_dir}/tasks/${task}" COMPONENT program
+    PATTERN "sample/demo.*" EXCLUDE
+    PATTERN "sample/generate.py" EXCLUDE
     PATTERN "__pycache__" EXCLUDE)
 endforeach()

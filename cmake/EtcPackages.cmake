@@ -10,14 +10,15 @@ set(CPACK_PACKAGE_VENDOR "RealETC")
 set(CPACK_PACKAGE_CONTACT "The maintainers of RealETC")
 set(CPACK_DEBIAN_PACKAGE_MAINTAINER
   "${CPACK_PACKAGE_CONTACT} <maintainers@realetc.invalid>")
-set(CPACK_PACKAGING_INSTALL_PREFIX "/usr")
 set(CPACK_STRIP_FILES ON)
 set(CPACK_COMPONENTS_ALL program development modules)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_ENABLE_COMPONENT_DEPENDS OFF)
 
-set(same_version "(= ${PROJECT_VERSION})")
+# Depends on any revision of the same version (CPACK_DEBIAN_PACKAGE_RELEASE).
+string(CONCAT modules "realetc-modules (>= ${PROJECT_VERSION}), "
+  "realetc-modules (<< ${PROJECT_VERSION}.~)")
 # With the reference BLAS all is 20 times slower.
 set(blas "libopenblas0-openmp")
 
@@ -31,8 +32,7 @@ SentencePiece tokenizer, apart from what LibTorch may have of both inside.")
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME realetc)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_PROGRAM_PACKAGE_DEPENDS
-  "realetc-modules ${same_version}, ${blas}")
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_DEPENDS "${modules}, ${blas}")
 set(CPACK_COMPONENT_PROGRAM_DESCRIPTION
   "The program realetc, which trains and runs Transformers on documents of
 thousands of tokens. Configurations and samples are in /usr/share/realetc.")
@@ -41,9 +41,8 @@ thousands of tokens. Configurations and samples are in /usr/share/realetc.")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME librealetc-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 string(CONCAT CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
-  "realetc-modules ${same_version}, ${blas}, libtorch-dev, libabsl-dev, "
-  "nlohmann-json3-dev, libsnappy-dev, libssl-dev, zlib1g-dev, libhwy-dev, "
-  "libicu-dev")
+  "${modules}, ${blas}, libtorch-dev, libabsl-dev, nlohmann-json3-dev, "
+  "libsnappy-dev, libssl-dev, zlib1g-dev, libhwy-dev, libicu-dev")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SUGGESTS "realetc, cmake, pkg-config")
 set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION
   "The C++20 library: attention, the ETC encoder and tasks on long documents, on
@@ -54,10 +53,16 @@ foreach(package IN ITEMS
   string(REPLACE ":" ";" package "${package}")
   list(GET package 0 component)
   list(GET package 1 name)
-  install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" RENAME copyright
+  install(FILES "${PROJECT_SOURCE_DIR}/cmake/copyright"
     DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/${name}" COMPONENT ${component})
 endforeach()
 install(FILES "${PROJECT_SOURCE_DIR}/CHANGELOG.md"
   DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/librealetc-dev"
   COMPONENT development)
+
+# Makes the target package_source pack the checkout without built files.
+string(REGEX REPLACE "[+.()*?|$]" "[\\0]" root "${PROJECT_SOURCE_DIR}")
+set(CPACK_SOURCE_IGNORE_FILES
+  "^${root}/(build|prefix|runs|[.]git|[.]cache)/" "/__pycache__/")
+set(CPACK_SOURCE_GENERATOR TGZ)
 include(CPack)

@@ -51,8 +51,9 @@ endif()
 list(APPEND ETC_PC_LIBS -ltorch -ltorch_cpu -lc10
   ${OpenMP_CXX_FLAGS} -pthread -l${CMAKE_DL_LIBS})
 set(ETC_PC_CFLAGS ${TORCH_CXX_FLAGS})
-# As of etc_torch (EtcDependencies.cmake).
-if(Torch_VERSION VERSION_LESS 2 AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+# Repeats etc_torch (EtcDependencies.cmake) for every compiler: clang may read what
+# g++ has built.
+if(Torch_VERSION VERSION_LESS 2)
   list(APPEND ETC_PC_CFLAGS "-include ATen/core/ivalue.h")
 endif()
 foreach(folder IN LISTS TORCH_INCLUDE_DIRS)

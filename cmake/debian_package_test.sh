@@ -8,6 +8,7 @@
 # ROOT is where the bare Debian is, or is put by debootstrap (default: a new
 # folder below /var/tmp, 2 GB, which is removed at the end).
 set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/../cmake/show_help.sh"
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 fail() {
@@ -26,7 +27,9 @@ step() { printf '\n== %s\n' "$*"; }
 
 step "Packages"
 rm -rf "$packages"
-cpack -G DEB --config "$build/CPackConfig.cmake" -B "$packages" >/dev/null
+# Gives the packages a revision, as distributions do.
+cpack -G DEB --config "$build/CPackConfig.cmake" -B "$packages" \
+  -D CPACK_DEBIAN_PACKAGE_RELEASE=1 >/dev/null
 rm -rf "$packages/_CPack_Packages"
 for package in "$packages"/*.deb; do
   echo "$(basename "$package"): $(($(stat -c %s "$package") / 1000)) kB," \

@@ -10,6 +10,7 @@
 # Calls apt-get only if a package is missing; its output goes to a log that is
 # shown if it fails.
 set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/show_help.sh"
 
 # True if CMAKE_PREFIX_PATH or Torch_DIR names a LibTorch.
 names_torch() {
@@ -45,6 +46,9 @@ fail() {
   echo "install_dependencies: $*" >&2
   exit 1
 }
+for package in "$@"; do
+  [[ $package != -* ]] || fail "there is no option $package; see --help"
+done
 
 # Runs a command, as root if there is something before it, with its output in
 # the log.

@@ -12,6 +12,10 @@ def dynamic_metadata(field, settings=None):
     raise ValueError(f"{field} takes no settings, but has {settings}")
   if field == "version":
     project = pathlib.Path(__file__).parent.parent / "CMakeLists.txt"
+    if not project.exists():
+      raise ValueError(
+          "realetc is built from a checkout of RealETC, by pip install ./python: "
+          "a source distribution lacks the C++ code")
     found = re.search(r"project\(RealETC\s+VERSION ([\d.]+)",
                       project.read_text(encoding="utf-8"))
     if found is None:

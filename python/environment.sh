@@ -11,6 +11,7 @@
 # later serves). Where that fails for one that the tests cannot do without, or there
 # is no compiler, says so in a line that begins with "Skipped", and exits with 77.
 set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/../cmake/show_help.sh"
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 environment=${1:-build/python-environment}

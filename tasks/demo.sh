@@ -12,6 +12,7 @@
 #
 # Exits with 1 if a model with residual scores does not reach what it should.
 set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/../cmake/show_help.sh"
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 realetc=build/release/bin/realetc

@@ -9,6 +9,7 @@
 # instantiation of LibTorch's templates, which would follow, takes most of a file's
 # time and is done where the libraries are built. Exits with 1 at a finding.
 set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/../cmake/show_help.sh"
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 pattern=${1:-}

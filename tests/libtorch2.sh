@@ -9,6 +9,7 @@
 # torch is downloaded (some 2 GB). Builds in build/libtorch2, with warnings as
 # errors; ends with "N passed, N failed" as tests/run.sh does.
 set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/../cmake/show_help.sh"
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 environment=${1:-build/libtorch2-python}

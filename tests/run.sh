@@ -20,9 +20,16 @@
 # one that CMAKE_PREFIX_PATH or Torch_DIR names, as environment variable or
 # CMAKE_OPTION, else Debian's.
 set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/../cmake/show_help.sh"
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 preset=${1:-release}
+# Those of CMakePresets.json.
+presets="release debug asan tsan libtorch2"
+if [[ " $presets " != *" $preset "* ]]; then
+  echo "tests/run.sh: there is no preset \"$preset\"; there are: $presets" >&2
+  exit 2
+fi
 shift || true
 run_tests=(ctest --preset "$preset")
 if [[ ${1:-} == -L || ${1:-} == -LE ]]; then

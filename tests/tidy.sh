@@ -7,6 +7,7 @@
 # Without a pattern files are checked many at a time, as one file that includes
 # them, which takes a quarter of the time. Exits with 1 at a finding.
 set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/../cmake/show_help.sh"
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 pattern=${1:-}

@@ -9,6 +9,8 @@
 
 python/README.md begins with examples. torch.ops.realetc has the operations.
 """
+import importlib.metadata
+
 from realetc import _library
 
 _library.load()
@@ -23,6 +25,8 @@ from realetc.etc_model import EtcConfig
 from realetc.etc_model import EtcModel
 from realetc.etc_text import split_sentences
 from realetc.global_local_attention import GlobalLocalAttention
+
+__version__ = importlib.metadata.version("realetc")
 
 __all__ = ["EtcConfig", "EtcModel", "GlobalLocalAttention",
            "PlainGlobalLocalAttention", "ResidualScores", "patterns",

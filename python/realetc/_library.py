@@ -38,8 +38,18 @@ def check_openmp(ours, of_torch):
         "packages that bring an OpenMP library")
 
 
+def load_kernels(path):
+  """Loads the library `path` once; raises ImportError with the linker's reason."""
+  try:
+    torch.ops.load_library(path)
+  except OSError as error:
+    raise ImportError(
+        f"realetc's kernels cannot be loaded: {error.__cause__ or error} (they "
+        "need Highway: Debian's libhwy1)") from error
+
+
 def load():
   """Loads the library once; raises ImportError if it does not fit torch."""
   check_torch(torch.__version__)
-  torch.ops.load_library(pathlib.Path(__file__).parent / "operations.so")
+  load_kernels(pathlib.Path(__file__).parent / "operations.so")
   check_openmp(*torch.ops.realetc.openmp_libraries())

@@ -1,6 +1,9 @@
 """Mistakes end in one error that names the argument."""
 import functools
+import importlib.metadata
 import pathlib
+import runpy
+import shutil
 import subprocess
 import sys
 
@@ -208,6 +211,29 @@ def test_another_torch_is_refused_in_one_sentence():
                      r"2.15.0\+cpu: install that one, or build") as error:
     _library.check_torch("2.15.0+cpu", built_for="2.14.1+cu132")
   assert "\n" not in str(error.value)
+
+
+def test_kernels_that_cannot_be_loaded_say_why(tmp_path):
+  absent = tmp_path / "operations.so"
+  with pytest.raises(ImportError, match=rf"cannot be loaded: {absent}: cannot "
+                     r"open shared object file.*\(they need Highway") as error:
+    _library.load_kernels(absent)
+  assert "\n" not in str(error.value)
+
+
+def test_a_source_distribution_is_refused_in_one_sentence(tmp_path):
+  metadata = pathlib.Path(__file__).resolve().parents[1] / "build_metadata.py"
+  version = runpy.run_path(metadata)["dynamic_metadata"]("version")
+  assert version == realetc.__version__
+  copy = shutil.copy(metadata, tmp_path)
+  with pytest.raises(ValueError, match=r"by pip install \./python: a source "
+                     "distribution lacks the C.. code$"):
+    runpy.run_path(copy)["dynamic_metadata"]("version")
+
+
+def test_the_installed_package_has_its_license():
+  assert any(file.name == "LICENSE"
+             for file in importlib.metadata.files("realetc"))
 
 
 def test_the_sources_are_refused_in_one_sentence():

@@ -43,12 +43,18 @@ constexpr char kDescription[] =
     "and BERT with RealFormer's residual attention scores.";
 
 constexpr char kFooter[] =
-    "A run from the first step to the official score:\n"
+    "A run from the first step to the official score, in a checkout of "
+    "RealETC:\n"
     "  realetc estimate tasks/wikihop/configs/demo.json\n"
     "  realetc train tasks/wikihop/configs/demo.json\n"
     "  realetc predict runs/demo/seed-1/checkpoints/best \\\n"
     "    --data tasks/wikihop/sample/dev.json --output predictions.json\n"
     "  realetc score wikihop tasks/wikihop/sample/dev.json predictions.json\n"
+    "\n"
+    "Installed configurations and samples are in PREFIX/share/realetc; of the\n"
+    "Debian packages:\n"
+    "  cd /usr/share/realetc\n"
+    "  realetc train tasks/wikihop/configs/demo.json --output ~/runs/demo\n"
     "\n"
     "Exit codes: 0 success, 1 failure, 2 wrong usage, 75 training was stopped "
     "by a\n"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # cmake/install_dependencies.sh with stand-ins for dpkg-query, apt-get, sudo and
 # id: when apt-get is called, what is said before root is needed, and where its
-# output goes.
+# output goes. Help and mistakes of tests/run.sh, too, which calls it.
 set -euo pipefail
 unset CMAKE_PREFIX_PATH Torch_DIR
 script=$(dirname "${BASH_SOURCE[0]}")/../../cmake/install_dependencies.sh
@@ -12,7 +12,7 @@ failures=0
 
 # Programs on the PATH of a case: the stand-ins and these.
 mkdir "$work/tools"
-for tool in bash cat env grep mktemp readlink rm uname; do
+for tool in bash cat dirname env grep mktemp readlink rm sed uname; do
   ln -s "$(command -v "$tool")" "$work/tools/$tool"
 done
 
@@ -115,6 +115,26 @@ rm "$work/bin/apt-get"
 run
 check "fails without apt-get" test "$status" -eq 1
 check "says what to install" grep -q "no apt-get.*libhwy-dev" "$work/err"
+
+begin 0 libhwy-dev --colour
+run --help
+check "explains itself" test "$status" -eq 0
+check "prints the comment at its head" grep -q "^Installs what RealETC" "$work/out"
+check "prints no code" test "$(grep -c pipefail "$work/out")" -eq 0
+check "installs nothing at --help" test ! -s "$work/calls"
+run --colour
+check "refuses what is no package" test "$status" -eq 1
+check "names the unknown option" grep -q "no option --colour" "$work/err"
+check "installs nothing at a mistake" test ! -s "$work/calls"
+
+script=$(dirname "$script")/../tests/run.sh
+run --help
+check "tests/run.sh explains itself" test "$status" -eq 0
+check "names its presets" grep -q "^PRESET is release" "$work/out"
+run Release
+check "tests/run.sh refuses an unknown preset" test "$status" -eq 2
+check "lists those that there are" grep -q "are: release debug" "$work/err"
+check "installs nothing before" test ! -s "$work/calls"
 
 echo "$failures failed"
 [[ $failures -eq 0 ]]
