@@ -9,7 +9,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/counted.h"
-#include "base/cpu_limit.h"
 #include "base/parallel_tasks.h"
 
 namespace etc {
@@ -67,6 +66,17 @@ absl::StatusOr<int64_t> SetThreads(int64_t threads, const std::string& field) {
   // OpenMP's start with the first loop: now, while they can.
   ForEachTask(count, /*floats=*/1, [](int64_t, float*) {});
   return count;
+}
+
+std::string ThreadsWarning(int64_t threads, const std::string& field,
+                           int64_t cpus) {
+  const int64_t wanted = threads > 0 ? threads : DefaultThreads();
+  return wanted <= cpus
+             ? ""
+             : absl::StrCat(threads > 0 ? field : "OMP_NUM_THREADS", " is ",
+                            wanted, ", but this process may use ",
+                            Counted(cpus, "core"),
+                            ": more threads than cores are slower");
 }
 
 }  // namespace etc

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/cpu_limit.h"
 
 namespace etc {
 
@@ -22,6 +23,12 @@ absl::Status CheckThreadsStart(int64_t threads);
 //   kInvalidArgument    fewer than 0, or more than 1024
 //   kResourceExhausted  the system starts fewer
 absl::StatusOr<int64_t> SetThreads(int64_t threads, const std::string& field);
+
+// Warns, for people, of more threads than the `cpus` that the process may use;
+// empty: they are no more. `threads` and `field` as of SetThreads; the number
+// at 0 can only be that of OMP_NUM_THREADS.
+std::string ThreadsWarning(int64_t threads, const std::string& field,
+                           int64_t cpus = CpusOfProcess());
 
 }  // namespace etc
 

@@ -20,6 +20,7 @@
 #include <string>
 
 #include "bench/machine.h"
+#include "bench/run_benchmarks.h"
 #include "etc/bert_input.h"
 #include "etc/model.h"
 #include "tasks/analysis/pass.h"
@@ -85,9 +86,8 @@ void RunAnalysis(benchmark::State& state, bool is_bert,
 void RegisterAll() {
   for (const bool is_bert : {true, false}) {
     for (const std::string residual : {"off", "sum"}) {
-      auto* family = benchmark::RegisterBenchmark(
-          ("Analysis/" + std::string(is_bert ? "bert/" : "etc/") + residual)
-              .c_str(),
+      auto* family = AddBenchmark(
+          "Analysis/" + std::string(is_bert ? "bert/" : "etc/") + residual,
           [=](benchmark::State& state) {
             RunAnalysis(state, is_bert, residual);
           });

@@ -34,6 +34,7 @@
 #include "base/device_time.h"
 #include "bench/device.h"
 #include "bench/machine.h"
+#include "bench/run_benchmarks.h"
 
 namespace etc {
 namespace {
@@ -179,11 +180,11 @@ void RunAttention(benchmark::State& state, const Variant& variant) {
 }
 
 void Register(const char* name, const Variant& variant) {
-  auto* family = benchmark::RegisterBenchmark(
-      (std::string("CudaAttention/") + name + "/" +
-       (variant.training ? "training" : "forward") + "/residual:" +
-       (variant.sum ? "sum" : "off") + "/" + (variant.bf16 ? "bf16" : "fp32"))
-          .c_str(),
+  auto* family = AddBenchmark(
+      std::string("CudaAttention/") + name + "/" +
+          (variant.training ? "training" : "forward") +
+          "/residual:" + (variant.sum ? "sum" : "off") + "/" +
+          (variant.bf16 ? "bf16" : "fp32"),
       [=](benchmark::State& state) { RunAttention(state, variant); });
   family->ArgNames({"long", "global"})
       ->UseManualTime()

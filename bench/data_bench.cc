@@ -26,7 +26,7 @@
 #include "tasks/data/example_source.h"
 #include "tasks/registry.h"
 #include "tasks/task/task.h"
-#include "tasks/text/wordpiece_tokenizer.h"
+#include "tasks/text/load_tokenizer.h"
 
 namespace etc {
 namespace {
@@ -82,8 +82,7 @@ absl::StatusOr<std::unique_ptr<Task>> MakeTask(const Source& source) {
                                {"model", {{"preset", "base"}}}};
   ETC_ASSIGN_OR_RETURN(const RunConfig config,
                        RunConfigFromJson(json, "data_bench"));
-  ETC_ASSIGN_OR_RETURN(auto tokenizer,
-                       LoadWordPieceTokenizer(source.vocabulary));
+  ETC_ASSIGN_OR_RETURN(auto tokenizer, LoadTokenizer(source.vocabulary));
   ETC_ASSIGN_OR_RETURN(const TaskEntry* entry, FindTask(source.task));
   return entry->make(config, std::move(tokenizer));
 }
@@ -129,9 +128,9 @@ void BM_Examples(benchmark::State& state, const Source& source) {
 
 int main(int argc, char** argv) {
   for (const etc::Source& source : etc::Sources()) {
-    benchmark::RegisterBenchmark(
-        absl::StrCat("Examples/", source.task, "/", source.name).c_str(),
-        etc::BM_Examples, source)
+    etc::AddBenchmark(
+        absl::StrCat("Examples/", source.task, "/", source.name),
+        [=](benchmark::State& state) { etc::BM_Examples(state, source); })
         ->Unit(benchmark::kMillisecond);
   }
   return etc::RunBenchmarks(argc, argv);

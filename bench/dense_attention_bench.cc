@@ -33,6 +33,7 @@
 #include "attention/sparse_attention.h"
 #include "bench/machine.h"
 #include "bench/paired_times.h"
+#include "bench/run_benchmarks.h"
 
 namespace etc {
 namespace {
@@ -220,11 +221,10 @@ void RegisterAll() {
         }
         const DenseCase c = {
             .training = training, .sum = sum, .dropout = dropout / 100.0};
-        auto* family = benchmark::RegisterBenchmark(
-            (std::string("Dense/") + (training ? "training" : "forward") +
-             "/residual:" + (sum ? "sum" : "off") +
-             "/dropout:" + std::to_string(dropout))
-                .c_str(),
+        auto* family = AddBenchmark(
+            std::string("Dense/") + (training ? "training" : "forward") +
+                "/residual:" + (sum ? "sum" : "off") +
+                "/dropout:" + std::to_string(dropout),
             [=](benchmark::State& state) { Dense(state, c); });
         family->ArgNames({"batch", "tokens", "examples", "threads"})
             ->UseRealTime()

@@ -46,6 +46,7 @@
 #include "bench/device.h"
 #include "bench/linear_products.h"
 #include "bench/machine.h"
+#include "bench/run_benchmarks.h"
 #include "etc/model.h"
 #include "etc/step_cost.h"
 #include "tasks/train/optimizer.h"
@@ -154,7 +155,10 @@ class Encoder {
 double FlopsOf(const Variant& variant, const EtcConfig& config,
                const StepShape& shape) {
   return variant.training
-             ? CountTrainingFlops(config, shape, {.slices = SlicesOf(variant)})
+             ? CountTrainingFlops(
+                   config, shape,
+                   {.storage = ScoreStorageFromName(variant.storage),
+                    .slices = SlicesOf(variant)})
              : CountForwardFlops(config, shape).total();
 }
 
@@ -182,19 +186,13 @@ void RunEncoder(benchmark::State& state, const Variant& variant) {
        .rows = std::min(shape.long_length + shape.global_length, kProductRows),
        .rounded = variant.precision == "bf16",
        .training = variant.training});
-  for (auto _ : state) {
-    encoder.Run();
-  }
+  const double seconds = MeanSeconds(state, [&] { encoder.Run(); });
   if (!variant.plan.empty()) {
     peak = memory.Bytes();
   }
   const double flops = FlopsOf(variant, encoder.config(), shape);
-  state.counters["of_products"] =
-      benchmark::Counter(flops / product_rate.Around(),
-                         benchmark::Counter::kIsIterationInvariantRate);
-  state.counters["of_gemm"] =
-      benchmark::Counter(flops / gemm_rate.Around(),
-                         benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["of_products"] = flops / seconds / product_rate.Around();
+  state.counters["of_gemm"] = flops / seconds / gemm_rate.Around();
   state.counters["flop_per_second"] =
       benchmark::Counter(flops, benchmark::Counter::kIsIterationInvariantRate);
   state.counters["tokens_per_second"] =
@@ -242,9 +240,9 @@ std::string NameOf(const Variant& variant) {
 }
 
 void Register(const Variant& variant, std::vector<std::vector<int64_t>> sizes) {
-  auto* family = benchmark::RegisterBenchmark(
-      NameOf(variant).c_str(),
-      [=](benchmark::State& state) { RunEncoder(state, variant); });
+  auto* family = AddBenchmark(NameOf(variant), [=](benchmark::State& state) {
+    RunEncoder(state, variant);
+  });
   family->ArgNames({"layers", "long", "global", "threads"})
       ->UseRealTime()
       ->Unit(benchmark::kMillisecond);
@@ -258,23 +256,22 @@ void Register(const Variant& variant, std::vector<std::vector<int64_t>> sizes) {
 
 void RegisterCeiling(const char* name, const torch::Device& device,
                      double DeviceCeilings::*ceiling) {
-  benchmark::RegisterBenchmark(
-      (std::string("Device/") + name + "/device:cuda").c_str(),
-      [=](benchmark::State& state) {
-        const double rate = CeilingsOf(device).*ceiling;
-        for (auto _ : state) {
-          state.SetIterationTime(1.0 / rate);
-        }
-        state.counters["per_second"] = rate;
-      })
+  AddBenchmark(std::string("Device/") + name + "/device:cuda",
+               [=](benchmark::State& state) {
+                 const double rate = CeilingsOf(device).*ceiling;
+                 for (auto _ : state) {
+                   state.SetIterationTime(1.0 / rate);
+                 }
+                 state.counters["per_second"] = rate;
+               })
       ->UseManualTime()
       ->Iterations(1);
 }
 
 void RegisterOnDevice(const Variant& variant,
                       const std::vector<std::vector<int64_t>>& sizes) {
-  auto* const family = benchmark::RegisterBenchmark(
-      (NameOf(variant) + "/device:cuda").c_str(),
+  auto* const family = AddBenchmark(
+      NameOf(variant) + "/device:cuda",
       [=](benchmark::State& state) { RunEncoderOnDevice(state, variant); });
   family->ArgNames({"layers", "long", "global"})
       ->UseManualTime()

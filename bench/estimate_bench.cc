@@ -33,6 +33,7 @@
 #include "base/device_time.h"
 #include "bench/device.h"
 #include "bench/machine.h"
+#include "bench/run_benchmarks.h"
 #include "bench/training.h"
 #include "tasks/data/loader.h"
 #include "tasks/train/device_rates.h"
@@ -155,9 +156,8 @@ void RunEstimateOnDevice(benchmark::State& state, const std::string& residual,
 
 void RegisterOnDevice(const std::string& residual,
                       const std::string& precision) {
-  benchmark::RegisterBenchmark(
-      ("Estimate/base/residual:" + residual + "/" + precision + "/device:cuda")
-          .c_str(),
+  AddBenchmark(
+      "Estimate/base/residual:" + residual + "/" + precision + "/device:cuda",
       [=](benchmark::State& state) {
         RunEstimateOnDevice(state, residual, precision);
       })
@@ -173,9 +173,8 @@ void RegisterOnDevice(const std::string& residual,
 void RegisterAll() {
   for (const char* precision : {"fp32", "bf16"}) {
     for (const char* residual : {"off", "sum"}) {
-      auto* family = benchmark::RegisterBenchmark(
-          (std::string("Estimate/base/residual:") + residual + "/" + precision)
-              .c_str(),
+      auto* family = AddBenchmark(
+          std::string("Estimate/base/residual:") + residual + "/" + precision,
           [=](benchmark::State& state) {
             RunEstimate(state, residual, precision);
           });

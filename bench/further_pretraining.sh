@@ -15,6 +15,7 @@
 #
 # Leaves the runs in runs/further_pretraining/PRECISION and prints a table.
 set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/../cmake/show_help.sh"
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 if [[ $# -lt 1 || $# -eq 2 ]]; then

@@ -10,6 +10,8 @@
 // where the product before adds them; the gradient of gelu's is taken. The
 // update's `aten` side is UpdateByDefinition_, one parameter after the other.
 // Whole layers have 256 global tokens, a radius of 84 and dropout in training.
+//
+//   items_per_second  numbers; of whole layers long tokens
 
 #include <benchmark/benchmark.h>
 #include <torch/autograd.h>
@@ -23,6 +25,7 @@
 #include "attention/pattern_builders.h"
 #include "base/linear.h"
 #include "bench/machine.h"
+#include "bench/run_benchmarks.h"
 #include "etc/config.h"
 #include "etc/encoder_layer.h"
 #include "etc/nn/feed_forward.h"
@@ -39,11 +42,6 @@ constexpr double kDropout = 0.1;
 void SetUp(int64_t threads) {
   at::set_num_threads(static_cast<int>(threads));
   torch::manual_seed(1);
-}
-
-void CountElements(double elements, benchmark::State& state) {
-  state.counters["elements_per_second"] = benchmark::Counter(
-      elements, benchmark::Counter::kIsIterationInvariantRate);
 }
 
 void BiasGeluBench(benchmark::State& state, Activation activation, bool fused,
@@ -70,7 +68,7 @@ void BiasGeluBench(benchmark::State& state, Activation activation, bool fused,
       }
     }
   }
-  CountElements(static_cast<double>(input.numel()), state);
+  state.SetItemsProcessed(input.numel() * state.iterations());
 }
 
 void DropoutNormBench(benchmark::State& state, bool fused, bool training) {
@@ -94,7 +92,7 @@ void DropoutNormBench(benchmark::State& state, bool fused, bool training) {
           {gradient}));
     }
   }
-  CountElements(static_cast<double>(gradient.numel()), state);
+  state.SetItemsProcessed(gradient.numel() * state.iterations());
 }
 
 void UpdateBench(benchmark::State& state, bool fused, bool by_norms,
@@ -124,7 +122,7 @@ void UpdateBench(benchmark::State& state, bool fused, bool by_norms,
       }
     }
   }
-  CountElements(static_cast<double>(state.range(0)), state);
+  state.SetItemsProcessed(state.range(0) * state.iterations());
 }
 
 void WholeLayerBench(benchmark::State& state, LinearPrecision precision,
@@ -153,14 +151,12 @@ void WholeLayerBench(benchmark::State& state, LinearPrecision precision,
           {gradient, torch::ones_like(output.global_states)});
     }
   }
-  state.counters["tokens_per_second"] =
-      benchmark::Counter(static_cast<double>(longs),
-                         benchmark::Counter::kIsIterationInvariantRate);
+  state.SetItemsProcessed(longs * state.iterations());
 }
 
 void Register(const std::string& name, const char* size_name, int64_t size,
               const std::function<void(benchmark::State&)>& function) {
-  auto* family = benchmark::RegisterBenchmark(name.c_str(), function);
+  auto* family = AddBenchmark(name, function);
   family->ArgNames({size_name, "threads"})->Unit(benchmark::kMillisecond);
   family->MeasureProcessCPUTime()->UseRealTime();
   for (const int64_t threads : {1, 2}) {

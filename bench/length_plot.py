@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Draws time and memory of attention against length, as README.md shows them.
 
-  python3 bench/length_plot.py FOLDER > doc/pictures/length.svg
+  python3 bench/length_plot.py FOLDER doc/pictures/length.svg
 
 Reads all *.json in FOLDER (attention_bench, see bench/README.md) and takes the
-medians of CPU time and of peak_bytes. Prints them as a table on standard error;
-failed runs, and a BLAS without AVX, are named there, the latter in the picture too.
+medians of CPU time and of peak_bytes. Prints them as a table. Failed runs, files
+that are not whole and a BLAS without AVX are named on standard error, the latter in
+the picture too.
 """
 
 import glob
@@ -70,9 +71,13 @@ def read(folder):
             for curve, lengths in samples.items()}, warnings
 
 
+def lengths_of(curves):
+    return sorted({length for points in curves.values() for length in points})
+
+
 def panel(curves, left, column, title, ticks):
     """One plot, both axes logarithmic. `ticks`: [(value, label)], ascending."""
-    lengths = sorted({length for points in curves.values() for length in points})
+    lengths = lengths_of(curves)
     low, high = ticks[0][0], ticks[-1][0]
 
     def x(length):
@@ -111,38 +116,48 @@ def legend(left, y):
 def table(curves):
     yield '| long tokens | ' + ' | '.join(LABELS.values()) + ' |'
     yield '| --- ' * (len(LABELS) + 1) + '|'
-    for length in sorted({n for points in curves.values() for n in points}):
+    for length in lengths_of(curves):
         cells = [curves.get(curve, {}).get(length) for curve in LABELS]
         yield f'| {length} | ' + ' | '.join(
             f'{c[0]:.2f} s, {c[1] / 1e6:.0f} MB' if c else ''
             for c in cells) + ' |'
 
 
-def main(folder):
+def picture(curves, is_slow):
+    yield ('<svg xmlns="http://www.w3.org/2000/svg" width="740" height="340" '
+           'viewBox="0 0 740 340" role="img">')
+    yield '<title>Time and memory of attention against length</title>'
+    yield f'<style>{STYLE}</style>'
+    if is_slow:
+        yield ('<text class="title" x="64" y="16">Dense attention by a BLAS that '
+               f'{html.escape(WITHOUT_AVX)}</text>')
+    yield from panel(curves, 64, 0, 'Time, forward and backward, one thread',
+                     [(0.05, '0.05 s'), (0.1, '0.1 s'), (0.5, '0.5 s'),
+                      (1, '1 s'), (5, '5 s'), (10, '10 s'), (50, '50 s')])
+    yield from panel(curves, 440, 1, 'Memory at the peak',
+                     [(1e7, '10 MB'), (1e8, '100 MB'), (1e9, '1 GB'),
+                      (1e10, '10 GB')])
+    yield from legend(64, 326)
+    yield '</svg>'
+
+
+def main(folder, output):
     curves, warnings = read(folder)
     for line in warnings:
         print(f'length_plot: warning: {line}', file=sys.stderr)
     if set(curves) != set(LABELS):
         raise SystemExit(f'{folder} should have {", ".join(LABELS.values())}')
-    print(*table(curves), sep='\n', file=sys.stderr)
-    print('<svg xmlns="http://www.w3.org/2000/svg" width="740" height="340" '
-          'viewBox="0 0 740 340" role="img">')
-    print('<title>Time and memory of attention against length</title>')
-    print(f'<style>{STYLE}</style>')
-    if any(WITHOUT_AVX in line for line in warnings):
-        print('<text class="title" x="64" y="16">Dense attention by a BLAS that '
-              f'{html.escape(WITHOUT_AVX)}</text>')
-    print(*panel(curves, 64, 0, 'Time, forward and backward, one thread',
-                 [(0.05, '0.05 s'), (0.1, '0.1 s'), (0.5, '0.5 s'), (1, '1 s'),
-                  (5, '5 s'), (10, '10 s'), (50, '50 s')]), sep='\n')
-    print(*panel(curves, 440, 1, 'Memory at the peak',
-                 [(1e7, '10 MB'), (1e8, '100 MB'), (1e9, '1 GB'),
-                  (1e10, '10 GB')]), sep='\n')
-    print(*legend(64, 326), sep='\n')
-    print('</svg>')
+    lengths = lengths_of(curves)
+    if len(lengths) < 2:
+        raise SystemExit(f'{folder}: needs at least two lengths, has {lengths[0]}')
+    print(*table(curves), sep='\n')
+    is_slow = any(WITHOUT_AVX in line for line in warnings)
+    text = '\n'.join(picture(curves, is_slow)) + '\n'
+    with open(output, 'w', encoding='utf-8') as file:
+        file.write(text)
 
 
 if __name__ == '__main__':
-    if len(sys.argv) != 2:
+    if len(sys.argv) != 3:
         sys.exit(__doc__)
-    main(sys.argv[1])
+    main(*sys.argv[1:])

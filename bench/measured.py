@@ -7,15 +7,23 @@ WITHOUT_AVX = 'computes without AVX'
 
 
 class Measured:
-    """The runs of a file, each repetition one; others are in `left_out`."""
+    """The runs of a file, each repetition one; others are in `left_out`.
+
+    One that is no whole file has none, and an empty `context`.
+    """
 
     def __init__(self, path):
-        with open(path, encoding='utf-8') as file:
-            data = json.load(file)
-        self.context = data['context']
+        self.context = {}
         self.runs = []
         # A line for each run that failed; aggregates repeat what runs say.
         self.left_out = []
+        try:
+            with open(path, encoding='utf-8') as file:
+                data = json.load(file)
+        except ValueError:
+            self.left_out.append(f'{path}: is no whole file (interrupted?)')
+            return
+        self.context = data['context']
         aggregates = 0
         for run in data['benchmarks']:
             if run.get('error_occurred'):

@@ -32,6 +32,7 @@
 #include "attention/pattern.h"
 #include "bench/machine.h"
 #include "bench/paired_times.h"
+#include "bench/run_benchmarks.h"
 #include "bench/training.h"
 #include "tasks/pretrain/examples/draws.h"
 #include "tasks/pretrain/examples/packed_example.h"
@@ -216,10 +217,9 @@ void RegisterAll() {
       for (const char* residual : {"off", "sum"}) {
         const Variant variant = {
             .preset = preset, .objective = objective, .residual = residual};
-        auto* family = benchmark::RegisterBenchmark(
-            (std::string("Pretraining/") + preset + "/" + objective +
-             "/residual:" + residual)
-                .c_str(),
+        auto* family = AddBenchmark(
+            std::string("Pretraining/") + preset + "/" + objective +
+                "/residual:" + residual,
             [=](benchmark::State& state) { RunPretraining(state, variant); });
         family->ArgNames({"layers", "length", "micro_batch", "threads"})
             ->UseManualTime()

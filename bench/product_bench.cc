@@ -22,6 +22,7 @@
 #include "base/matrix_product.h"
 #include "bench/linear_products.h"
 #include "bench/machine.h"
+#include "bench/run_benchmarks.h"
 
 namespace etc {
 namespace {
@@ -66,11 +67,10 @@ void RegisterAll() {
          {std::pair("forward", LinearProduct::kForward),
           std::pair("input_gradient", LinearProduct::kInputGradient),
           std::pair("weight_gradient", LinearProduct::kWeightGradient)}) {
-      benchmark::RegisterBenchmark(
-          (std::string("Product/") + variant.name + "/" + name).c_str(),
-          [variant, product = product](benchmark::State& state) {
-            ProductBench(state, variant, product);
-          })
+      AddBenchmark(std::string("Product/") + variant.name + "/" + name,
+                   [variant, product = product](benchmark::State& state) {
+                     ProductBench(state, variant, product);
+                   })
           ->ArgNames({"inputs", "outputs", "threads"})
           ->ArgsProduct({{768}, {768, 3072}, {1, 2}})
           ->ArgsProduct({{3072}, {768}, {1, 2}})

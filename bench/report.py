@@ -5,7 +5,8 @@
 
 Reads all *.json there (Google Benchmark), each of which has what was measured
 one after the other; medians count, of ratios those within such a file. Failed
-runs and a BLAS without AVX are named. Prints the table in Markdown, as bench/README.md shows it.
+runs, files that are not whole and a BLAS without AVX are named. Prints the table in
+Markdown, as bench/README.md shows it.
 """
 
 import glob
@@ -37,6 +38,8 @@ class Results:
             context = measured.context
             self.warnings += [line for line in measured.warnings()
                               if line not in self.warnings]
+            if not context:
+                continue
             self.machine = ", ".join(
                 ["%d cores" % context["num_cpus"], context["date"][:10]] +
                 ["%s: %s" % (name, context[name])

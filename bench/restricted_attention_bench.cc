@@ -50,6 +50,7 @@
 #include "attention/sparse_attention.h"
 #include "bench/machine.h"
 #include "bench/paired_times.h"
+#include "bench/run_benchmarks.h"
 
 namespace etc {
 namespace {
@@ -291,11 +292,10 @@ void RegisterAll() {
     for (const bool training : {false, true}) {
       for (const bool sum : {false, true}) {
         const Mode mode = {.training = training, .sum = sum};
-        benchmark::RegisterBenchmark(
-            (std::string("Restricted/") + name + "/" +
-             (training ? "training" : "forward") +
-             "/residual:" + (sum ? "sum" : "off"))
-                .c_str(),
+        AddBenchmark(
+            std::string("Restricted/") + name + "/" +
+                (training ? "training" : "forward") +
+                "/residual:" + (sum ? "sum" : "off"),
             [=](benchmark::State& state) { Restricted(state, name, mode); })
             ->ArgNames({"tokens", "threads"})
             ->Args({1024, 1})

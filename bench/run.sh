@@ -9,7 +9,8 @@
 #                              have: hours, and 60 GB of files
 #   bash bench/run.sh report   the report again, from the files of the last run
 #
-# Leaves *.json (Google Benchmark) and report.html in runs/bench. The machine
+# Leaves *.json (Google Benchmark) and report.html in runs/bench; those of earlier
+# runs go to runs/bench/before-DATE-TIME, but for "more" and "report". The machine
 # should have nothing else to do: two threads beside a busy process can be many
 # times slower than one.
 set -euo pipefail
@@ -63,7 +64,10 @@ measure() {
       tee "$out/output" | grep --line-buffered '^[A-Z][A-Za-z]*/' || {
       tail "$out/output" >&2
       # Runs that fail are in a whole file, and the report names them.
-      "$python" -m json.tool "$json.partial" >/dev/null || exit 1
+      if ! "$python" -m json.tool "$json.partial" >/dev/null; then
+        echo "bench: warning: $2 died, this turn of $1 is lost" >&2
+        continue
+      fi
       echo "bench: warning: runs of $1 failed" >&2
     }
     mv "$json.partial" "$json" # what was interrupted is no result
@@ -83,7 +87,15 @@ if [[ ${1:-} != report ]]; then
     encoder_bench layer_bench data_bench tokenizer_bench estimate_bench pretraining_bench
   # Warns of a BLAS without AVX, with which all shares of sgemm mean nothing.
   "$bin/attention_bench" --benchmark_list_tests >/dev/null
-  [[ ${1:-} == more ]] || rm -f "$out"/*.json
+  if [[ ${1:-} != more ]] && compgen -G "$out/*.json" >/dev/null; then
+    before=$out/before-$(date +%Y-%m-%d-%H%M%S)
+    mkdir "$before"
+    mv "$out"/*.json "$before"
+    if [[ -e $out/report.html ]]; then
+      mv "$out/report.html" "$before"
+    fi
+    echo "bench: earlier results are in $before"
+  fi
 fi
 
 case ${1:-table} in
@@ -120,4 +132,8 @@ case ${1:-table} in
   report) ;;
 esac
 
+compgen -G "$out/*.json" >/dev/null || {
+  echo "bench: nothing was measured" >&2
+  exit 1
+}
 "$python" bench/report.py "$out"

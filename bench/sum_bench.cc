@@ -23,6 +23,7 @@
 #include "absl/status/statusor.h"
 #include "base/status_macros.h"
 #include "bench/machine.h"
+#include "bench/run_benchmarks.h"
 #include "etc/config.h"
 #include "etc/model_size.h"
 #include "tasks/distributed/launcher.h"
@@ -81,9 +82,8 @@ void RunSums(benchmark::State& state, int64_t preset) {
 
 void RegisterAll() {
   for (int64_t preset = 0; preset < 2; ++preset) {
-    benchmark::RegisterBenchmark(
-        (std::string("GradientSum/") + kPresets[preset] + "/processes:2")
-            .c_str(),
+    AddBenchmark(
+        std::string("GradientSum/") + kPresets[preset] + "/processes:2",
         [=](benchmark::State& state) { RunSums(state, preset); })
         ->UseRealTime()
         ->Unit(benchmark::kMillisecond);

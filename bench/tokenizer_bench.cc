@@ -26,10 +26,10 @@
 #include "bench/run_benchmarks.h"
 #include "tasks/pretrain/corpus/word_cache.h"
 #include "tasks/text/huggingface/huggingface_tokenizer.h"
+#include "tasks/text/load_tokenizer.h"
 #include "tasks/text/sentence_splitter.h"
 #include "tasks/text/sentencepiece_tokenizer.h"
 #include "tasks/text/tokenizer.h"
-#include "tasks/text/wordpiece_tokenizer.h"
 
 namespace etc {
 namespace {
@@ -51,7 +51,7 @@ absl::StatusOr<std::vector<std::string>> Lines(const std::string& path) {
   return lines;
 }
 
-using Loaded = absl::StatusOr<std::unique_ptr<Tokenizer>>;
+using Loaded = absl::StatusOr<std::shared_ptr<const Tokenizer>>;
 
 void Encode(benchmark::State& state, const Tokenizer& tokenizer,
             const std::vector<std::string>& lines) {
@@ -111,13 +111,13 @@ bool Register(const std::string& name, bool has_words, Loaded tokenizer,
     return false;
   }
   const std::shared_ptr<const Tokenizer> shared = *std::move(tokenizer);
-  benchmark::RegisterBenchmark(
-      ("Tokenizer/" + name).c_str(),
-      [=](benchmark::State& state) { Encode(state, *shared, *lines); });
+  AddBenchmark("Tokenizer/" + name, [=](benchmark::State& state) {
+    Encode(state, *shared, *lines);
+  });
   if (has_words) {
-    benchmark::RegisterBenchmark(
-        ("WordCache/" + name).c_str(),
-        [=](benchmark::State& state) { EncodeCached(state, *shared, *lines); });
+    AddBenchmark("WordCache/" + name, [=](benchmark::State& state) {
+      EncodeCached(state, *shared, *lines);
+    });
   }
   return true;
 }
@@ -142,10 +142,10 @@ bool RegisterAll() {
                                  LoadHuggingFaceTokenizer(json), shared)) {
     return false;
   }
-  benchmark::RegisterBenchmark(
-      "Sentences/icu", [=](benchmark::State& state) { Split(state, *shared); });
-  return Register("wordpiece", /*has_words=*/true,
-                  LoadWordPieceTokenizer(vocabulary, {}), shared) &&
+  AddBenchmark("Sentences/icu",
+               [=](benchmark::State& state) { Split(state, *shared); });
+  return Register("wordpiece", /*has_words=*/true, LoadTokenizer(vocabulary),
+                  shared) &&
          (model.empty() ||
           (Register("sentencepiece", /*has_words=*/false,
                     LoadSentencePieceTokenizer(model, {}), shared) &&

@@ -30,6 +30,7 @@
 #include "base/linear.h"
 #include "base/status_macros.h"
 #include "bench/machine.h"
+#include "bench/run_benchmarks.h"
 #include "etc/encoder_decoder/fairseq_checkpoint.h"
 #include "etc/encoder_decoder/model.h"
 #include "etc/encoder_decoder/translate.h"
@@ -138,20 +139,18 @@ void RegisterTranslation() {
     for (const auto& [name, precision] :
          {std::pair("fp32", LinearPrecision::kFloat32),
           std::pair("bf16", LinearPrecision::kBfloat16)}) {
-      benchmark::RegisterBenchmark(
-          ("Translation/update/" + mode + "/" + name).c_str(),
-          [mode, precision = precision](benchmark::State& state) {
-            UpdateBench(state, mode, precision);
-          })
+      AddBenchmark("Translation/update/" + mode + "/" + name,
+                   [mode, precision = precision](benchmark::State& state) {
+                     UpdateBench(state, mode, precision);
+                   })
           ->ArgNames({"tokens", "threads"})
           ->Args({2048, 1})
           ->Args({2048, 2})
           ->UseRealTime()
           ->Unit(benchmark::kMillisecond);
     }
-    benchmark::RegisterBenchmark(
-        ("Translation/decode/" + mode).c_str(),
-        [mode](benchmark::State& state) { DecodeBench(state, mode); })
+    AddBenchmark("Translation/decode/" + mode,
+                 [mode](benchmark::State& state) { DecodeBench(state, mode); })
         ->ArgNames({"sentences", "beam", "threads"})
         ->Args({128, 5, 1})
         ->Args({128, 5, 2})

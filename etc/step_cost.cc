@@ -395,11 +395,39 @@ double LayerPasses(const EtcConfig& config, const StepOptions& options) {
   return 3 + recomputed_layers / static_cast<double>(config.num_hidden_layers);
 }
 
+namespace {
+
+// Times that the scores of some layer are computed again.
+double RecomputedScores(const EtcConfig& config, const StepOptions& options) {
+  if (config.residual_attention == "off" ||
+      options.storage != ScoreStorage::kRecompute) {
+    return 0;
+  }
+  int64_t times = 0;
+  for (const auto& [begin, end] : CheckpointChains(
+           config.num_hidden_layers, config.grad_checkpointing_period)) {
+    times += (end - begin) * (end - begin - 1) / 2;
+  }
+  return static_cast<double>(times);
+}
+
+}  // namespace
+
+double CountRecomputedScoreFlops(const EtcConfig& config,
+                                 const StepShape& shape,
+                                 const StepOptions& options) {
+  const Sizes s(config, shape);
+  return RecomputedScores(config, options) * 2 *
+         (s.Scores(s.long_tokens, s.global_tokens) + s.Tokens() * s.ids) *
+         s.features;
+}
+
 double CountTrainingFlops(const EtcConfig& config, const StepShape& shape,
                           const StepOptions& options) {
   const ForwardFlops forward = CountForwardFlops(config, shape);
   return 3 * forward.embedding +
-         LayerPasses(config, options) * (forward.total() - forward.embedding);
+         LayerPasses(config, options) * (forward.total() - forward.embedding) +
+         CountRecomputedScoreFlops(config, shape, options);
 }
 
 double CountTrainingTraffic(const EtcConfig& config, const StepShape& shape,
@@ -441,7 +469,9 @@ double CountTrainingTraffic(const EtcConfig& config, const StepShape& shape,
   }
   if (config.residual_attention != "off") {
     // Scores are read and written forward; backward they and their gradients.
-    numbers += layers * ((1 + again) * 2 + 4) * s.Scores();
+    numbers += (layers * ((1 + again) * 2 + 4) +
+                2 * RecomputedScores(config, options)) *
+               s.Scores();
   }
   return kFloat * numbers;
 }

@@ -100,8 +100,16 @@ struct ForwardFlops {
 };
 ForwardFlops CountForwardFlops(const EtcConfig& config, const StepShape& shape);
 
+// The same of the residual scores that the backward pass computes again with
+// ScoreStorage::kRecompute: before layer n of a chain of gradient checkpointing
+// (of all layers without it) those of n layers, but before the last. 0 with
+// other storages.
+double CountRecomputedScoreFlops(const EtcConfig& config,
+                                 const StepShape& shape,
+                                 const StepOptions& options);
+
 // The same of forward and backward, which does twice as much, and of what
-// gradient checkpointing computes again.
+// gradient checkpointing and ScoreStorage::kRecompute compute again.
 double CountTrainingFlops(const EtcConfig& config, const StepShape& shape,
                           const StepOptions& options = {});
 
@@ -112,7 +120,8 @@ double LayerPasses(const EtcConfig& config, const StepOptions& options = {});
 // Bytes that forward and backward of the layers move between memory and CPU
 // outside of products and attention: norms and residual sums, activations,
 // bias gradients, sums of the gradients of one input; and the reading and
-// writing of carried scores; in bfloat16 also the rounding of operands.
+// writing of carried scores, those computed again with them; in bfloat16 also
+// the rounding of operands.
 double CountTrainingTraffic(const EtcConfig& config, const StepShape& shape,
                             const StepOptions& options);
 

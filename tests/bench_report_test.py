@@ -4,8 +4,8 @@ run.sh.
 
   python3 tests/bench_report_test.py SOURCE_DIR
 
-Files have repetitions, aggregates, failed runs and a BLAS without AVX. A stand-in
-for matplotlib draws nothing; stand-ins for programs measure nothing.
+Files have repetitions, aggregates, failed runs and a BLAS without AVX, or are not
+whole. A stand-in for matplotlib draws nothing; stand-ins for programs measure nothing.
 """
 
 import json
@@ -69,41 +69,62 @@ class BenchReportTest(unittest.TestCase):
                     'BLAS': blas},
         'benchmarks': runs}))
 
-  def script(self, script):
+  def script(self, script, *arguments):
     return subprocess.run(
-        [sys.executable, '-B', SOURCE / 'bench' / script, self.folder], check=False,
-        capture_output=True, text=True,
+        [sys.executable, '-B', SOURCE / 'bench' / script, self.folder, *arguments],
+        check=False, capture_output=True, text=True,
         env={**os.environ, 'PYTHONPATH': str(self.folder)})
+
+  def interrupt(self):
+    (self.folder / 'interrupted.json').write_text('{"context": {}, "benchmarks": [')
 
 
 class LengthPlotTest(BenchReportTest):
 
-  def write_curves(self, repetitions, blas='OpenBLAS 0.3.21 SkylakeX'):
-    self.write([each for backend, residual in CURVES for length in (1024, 2048)
+  def write_curves(self, repetitions, blas='OpenBLAS 0.3.21 SkylakeX',
+                   lengths=(1024, 2048)):
+    self.write([each for backend, residual in CURVES for length in lengths
                 for each in repetitions(name(backend, residual, length))], blas)
+
+  def plot(self):
+    return self.script('length_plot.py', self.folder / 'length.svg')
 
   def test_takes_the_median_of_repetitions_without_their_aggregates(self):
     self.write_curves(lambda of: [
         run(of, 1000), run(of, 3000), run(of, 2000), aggregate(of, 'mean', 2000),
         aggregate(of, 'stddev', 10), aggregate(of, 'cv', 0.01), failed(of)])
-    result = self.script('length_plot.py')
+    self.interrupt()
+    result = self.plot()
     self.assertEqual(result.returncode, 0, result.stderr)
     self.assertIn('| 1024 | ' + ' | '.join(['2.00 s, 2000 MB'] * 3) + ' |',
-                  result.stderr)
+                  result.stdout)
     self.assertIn('failed: no such file', result.stderr)
-    self.assertNotIn('without AVX', result.stderr + result.stdout)
+    self.assertIn('interrupted.json: is no whole file (interrupted?)', result.stderr)
+    picture = (self.folder / 'length.svg').read_text()
+    self.assertTrue(picture.endswith('</svg>\n'), picture)
+    self.assertNotIn('without AVX', result.stderr + picture)
+
+  def test_leaves_the_picture_where_there_is_one_length(self):
+    (self.folder / 'length.svg').write_text('as it was')
+    self.write_curves(lambda of: [run(of, 1000)], lengths=(1024,))
+    result = self.plot()
+    self.assertNotEqual(result.returncode, 0)
+    self.assertIn('needs at least two lengths, has 1024', result.stderr)
+    self.assertNotIn('Traceback', result.stderr)
+    self.assertEqual((self.folder / 'length.svg').read_text(), 'as it was')
 
   def test_says_that_there_are_aggregates_alone(self):
     self.write_curves(lambda of: [aggregate(of, 'mean', 2000)])
-    result = self.script('length_plot.py')
+    result = self.plot()
     self.assertNotEqual(result.returncode, 0)
     self.assertIn('attention.1.json: has aggregates alone', result.stderr)
 
   def test_names_a_blas_without_avx(self):
     self.write_curves(lambda of: [run(of, 1000)], SLOW_BLAS)
-    result = self.script('length_plot.py')
+    result = self.plot()
     self.assertIn(SLOW_BLAS, result.stderr)
-    self.assertIn('a BLAS that computes without AVX</text>', result.stdout)
+    self.assertIn('a BLAS that computes without AVX</text>',
+                  (self.folder / 'length.svg').read_text())
 
 
 class ReportTest(BenchReportTest):
@@ -115,6 +136,7 @@ class ReportTest(BenchReportTest):
                 aggregate(dense, 'mean', 500.0), run(kernel, 2.0),
                 run(kernel, 5.0), run(kernel, 1.0),
                 failed('Examples/squad/sample')], SLOW_BLAS)
+    self.interrupt()
     result = self.script('report.py')
     self.assertEqual(result.returncode, 0, result.stderr)
     self.assertIn('Kernels over dense attention at length 4096, forward and '
@@ -123,6 +145,7 @@ class ReportTest(BenchReportTest):
     self.assertNotIn('_mean', page)
     for text in (result.stderr, page):
       self.assertIn('Examples/squad/sample failed: no such file', text)
+      self.assertIn('interrupted.json: is no whole file (interrupted?)', text)
       self.assertIn(SLOW_BLAS, text)
 
 
@@ -172,11 +195,29 @@ class RunTest(BenchReportTest):
     self.assertIn('the report', result.stdout)
     self.assertTrue((self.folder / 'runs/bench/data.3.json').exists())
 
-  def test_ends_with_a_program_that_died(self):
+  def test_goes_on_after_a_program_that_died(self):
     result = self.measure('{"context": {}, "benchmarks": [')
-    self.assertEqual(result.returncode, 1)
-    self.assertNotIn('the report', result.stdout)
+    self.assertEqual(result.returncode, 1, result.stderr)
+    self.assertIn('warning: attention_bench died, this turn of attention_base is '
+                  'lost', result.stderr)
+    self.assertIn('warning: data_bench died', result.stderr)
+    self.assertIn('nothing was measured', result.stderr)
     self.assertEqual(list(self.folder.glob('runs/bench/*.json')), [])
+
+  def test_keeps_earlier_results_elsewhere(self):
+    results = self.folder / 'runs/bench'
+    results.mkdir(parents=True)
+    for file in ('data.1.json', 'data.9.json', 'report.html'):
+      (results / file).write_text('earlier')
+    result = self.measure('{"context": {}, "benchmarks": []}')
+    self.assertEqual(result.returncode, 0, result.stderr)
+    [before] = results.glob('before-*')
+    self.assertIn(f'earlier results are in runs/bench/{before.name}', result.stdout)
+    self.assertEqual({file.name: file.read_text() for file in before.iterdir()},
+                     dict.fromkeys(('data.1.json', 'data.9.json', 'report.html'),
+                                   'earlier'))
+    self.assertFalse((results / 'data.9.json').exists())
+    self.assertNotEqual((results / 'data.1.json').read_text(), 'earlier')
 
 
 if __name__ == '__main__':

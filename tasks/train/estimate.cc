@@ -309,15 +309,18 @@ struct EncoderRates {
 };
 
 // `layer_passes`: in units of a forward pass of the layers.
-EncoderTime TimeOfRun(const EtcConfig& model, const StepShape& shape,
+EncoderTime TimeOfRun(const RunConfig& config, const StepShape& shape,
                       double layer_passes, const EncoderRates& rates) {
-  const ForwardFlops forward = CountForwardFlops(model, shape);
+  const ForwardFlops forward = CountForwardFlops(config.model, shape);
+  const double scores_again =
+      CountRecomputedScoreFlops(config.model, shape, StepOptionsOf(config));
   const double repeated = layer_passes - rates.layer_passes;
   return {
       .linear = (layer_passes * (forward.projections + forward.feed_forward) +
                  (3 + repeated) * forward.embedding) /
                 rates.linear,
-      .attention = layer_passes * forward.attention / rates.attention,
+      .attention =
+          (layer_passes * forward.attention + scores_again) / rates.attention,
       .passes = layer_passes / rates.layer_passes * rates.pass_bytes(shape) /
                 rates.passes};
 }
@@ -329,13 +332,13 @@ StepTime TimeOfEncoder(const RunConfig& config, const HeadCost& head,
   const double once = rates.layer_passes;
   StepShape update = LargestUpdate(config);
   update.outputs = head.outputs;
-  const EncoderTime run = TimeOfRun(config.model, update, once, rates);
+  const EncoderTime run = TimeOfRun(config, update, once, rates);
   time.linear = run.linear;
   time.attention = run.attention;
   time.passes = run.passes;
   if (head.targets.batch > 0) {
     const EncoderTime targets =
-        TimeOfRun(config.model, head.targets, once + 1, rates);
+        TimeOfRun(config, head.targets, once + 1, rates);
     time.head += targets.linear + targets.attention + targets.passes;
   }
   return time;

@@ -227,4 +227,24 @@ RunConfig WithPlanOfLargest(const RunConfig& config,
                                     .For(LargestMicroBatch(config)));
 }
 
+std::string PlanWarning(const RunConfig& config,
+                        const TrainedCounts& parameters, StepBackend backend) {
+  if (config.train.memory_plan != MemoryPlanName(MemoryPlan::kLayers)) {
+    return "";
+  }
+  const auto bytes = [&](MemoryPlan plan) {
+    return EstimateStepMemory(WithMemoryPlan(config, plan), parameters, backend)
+        .total();
+  };
+  const double layers = bytes(MemoryPlan::kLayers);
+  const double kept = bytes(MemoryPlan::kKept);
+  return layers <= kept
+             ? ""
+             : absl::StrFormat(
+                   "train.memory_plan \"layers\" takes %.1f GB for an update, "
+                   "and \"kept\" %.1f GB: with train.score_storage \"%s\" "
+                   "each layer keeps a copy of the scores from below",
+                   1e-9 * layers, 1e-9 * kept, config.train.score_storage);
+}
+
 }  // namespace etc

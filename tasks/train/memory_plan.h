@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -99,6 +100,12 @@ RunConfig WithCacheOf(RunConfig config, const RunData& data,
 RunConfig WithPlanOfLargest(const RunConfig& config,
                             const TrainedCounts& parameters,
                             StepBackend backend = StepBackend::kCpu);
+
+// Warns, for people, where train.memory_plan is "layers" and takes more for the
+// largest micro-batch than "kept"; empty: it does not.
+std::string PlanWarning(const RunConfig& config,
+                        const TrainedCounts& parameters,
+                        StepBackend backend = StepBackend::kCpu);
 
 }  // namespace etc
 

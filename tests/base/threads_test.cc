@@ -48,6 +48,15 @@ TEST(ThreadsTest, SaysHowManyCanBeStarted) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
+TEST(ThreadsTest, WarnsOfMoreThanTheCores) {
+  EXPECT_EQ(ThreadsWarning(2, "train.threads", /*cpus=*/2), "");
+  EXPECT_EQ(ThreadsWarning(1000, "train.threads", /*cpus=*/2),
+            "train.threads is 1000, but this process may use 2 cores: more "
+            "threads than cores are slower");
+  EXPECT_THAT(ThreadsWarning(0, "train.threads", /*cpus=*/0),
+              testing::StartsWith("OMP_NUM_THREADS is "));
+}
+
 TEST(ThreadsTest, NamesTheFieldOfThreadsOutOfBounds) {
   const absl::Status status =
       SetThreads(int64_t{1} << 33, "--threads").status();

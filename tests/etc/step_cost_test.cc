@@ -92,6 +92,28 @@ TEST(StepCostTest, CountsWhatLayersInSlicesComputeAgain) {
             4 * CountForwardFlops(Small(), kShape).total());
 }
 
+// Before the backward pass of layer 2 the scores of two layers, before that of
+// layer 1 those of one: 318 pairs and 7 relative ids of each of 34 tokens.
+TEST(StepCostTest, CountsTheScoresThatAreComputedAgain) {
+  EtcConfig config = Small();
+  const StepOptions again = {.storage = ScoreStorage::kRecompute};
+  EXPECT_EQ(CountRecomputedScoreFlops(config, kShape, again), 0);
+  config.residual_attention = "sum";
+  const double of_layer = 2 * (318 + 34 * 7) * 10;
+  EXPECT_EQ(CountRecomputedScoreFlops(config, kShape, again), 3 * of_layer);
+  EXPECT_EQ(CountTrainingFlops(config, kShape, again),
+            CountTrainingFlops(config, kShape) + 3 * of_layer);
+  // Read and written, of two heads.
+  EXPECT_EQ(CountTrainingTraffic(config, kShape, again),
+            CountTrainingTraffic(config, kShape, {}) + 3 * 2 * 4 * 2 * 318);
+  EXPECT_EQ(CountRecomputedScoreFlops(config, kShape,
+                                      {.storage = ScoreStorage::kStore}),
+            0);
+  // Chains {0}, {1, 2}.
+  config.grad_checkpointing_period = 2;
+  EXPECT_EQ(CountRecomputedScoreFlops(config, kShape, again), of_layer);
+}
+
 TEST(StepCostTest, ResidualScoresCostOnlyWhenOn) {
   EtcConfig config = Small();
   EXPECT_EQ(Estimate(config).residual_scores, 0);

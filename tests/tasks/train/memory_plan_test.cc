@@ -73,6 +73,21 @@ TEST(MemoryPlanTest, AModelThatDoesNotFitIsRefused) {
   expect_least(4 * counts.total() + 12 * trained, /*processes=*/1);
 }
 
+// Copies of scores, one for each layer, are more than what layers keep.
+TEST(MemoryPlanTest, WarnsOfLayersThatTakeMoreThanKept) {
+  RunConfig config = BaseConfig();
+  config.train.memory_plan = "layers";
+  EXPECT_EQ(PlanWarning(config, kParameters), "");
+  config.train.score_storage = "recompute";
+  config.data.max_global_length = 430;
+  EXPECT_GT(Peak(config, MemoryPlan::kLayers), Peak(config, MemoryPlan::kKept));
+  EXPECT_THAT(PlanWarning(config, kParameters),
+              HasSubstr("with train.score_storage \"recompute\" each layer "
+                        "keeps a copy"));
+  config.train.memory_plan = "auto";
+  EXPECT_EQ(PlanWarning(config, kParameters), "");
+}
+
 TEST(MemoryPlanTest, SharesAndFrozenParametersLeaveMoreMemory) {
   RunConfig config = BaseConfig();
   const TrainedCounts all = kParameters;

@@ -128,6 +128,31 @@ TEST(StepTimeTest, RecomputedLayersTakeTimeAgain) {
   EXPECT_GT(with.parameters, without.parameters);
 }
 
+TEST(StepTimeTest, RecomputedScoresTakeTimeOfAttention) {
+  RunConfig config = Small();
+  config.model.residual_attention = "sum";
+  config.train.score_storage = "recompute";
+  const double flops = CountRecomputedScoreFlops(
+      config.model, LargestUpdate(config), StepOptionsOf(config));
+  const MachineRates rates = {.linear = 1, .product = 1, .traffic = 1};
+  const DeviceRates device = {
+      .linear = 2, .attention = 4, .passes = 8, .copies = kNever};
+  const StepTime with =
+      EstimateStepTime(config, kParameters, HeadCost(), rates);
+  const StepTime on_device =
+      EstimateStepTime(config, kParameters, HeadCost(), device);
+  config.train.score_storage = "reverse";
+  const StepTime without =
+      EstimateStepTime(config, kParameters, HeadCost(), rates);
+  EXPECT_GT(with.attention, without.attention + flops);
+  EXPECT_GT(with.passes, without.passes);
+  EXPECT_EQ(with.linear, without.linear);
+  EXPECT_DOUBLE_EQ(
+      on_device.attention,
+      EstimateStepTime(config, kParameters, HeadCost(), device).attention +
+          flops / 4);
+}
+
 // On a device attention has a rate of its own, and rounding is in that of
 // linear layers.
 TEST(StepTimeTest, OperationsTakeTheRateOfADevice) {
