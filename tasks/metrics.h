@@ -64,6 +64,9 @@ struct TaskScores {
   Metrics metrics = {};
   std::string main_metric = {};
   UnansweredRecords unanswered = {};
+  // A remark for people about files that may not be what they should be: "all
+  // 80 predictions are the same"; empty: there is none.
+  std::string remark = {};
 };
 
 // The paths that `realetc score` was given.

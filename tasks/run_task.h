@@ -99,8 +99,8 @@ struct EvaluateTaskOptions {
   // seed, whose best one is taken.
   std::string checkpoint = {};
   // Official files; empty: the dev files of the checkpoint's configuration. Of
-  // the training data of a run with data.dev_fraction, the records that it held
-  // out are taken.
+  // the training data of a run that held records out of them, only these are
+  // taken.
   std::vector<std::string> data = {};
   // "off", "sum", "mean", "decay" or "gate", or with a number "decay=0.95" (its
   // beta) or "gate=0.5" (gates that the weights lack); empty: as the weights

@@ -43,6 +43,10 @@ struct VocabularyName {
   const char* file;
 };
 
+// XLM-RoBERTa's, CamemBERT's and mBART's: rows of their checkpoints are not the
+// ids of its pieces, which tokenizer.json alone says.
+constexpr char kShiftedModel[] = "sentencepiece.bpe.model";
+
 // Ours and BERT's, official ETC's (doc/formats.md 2.8), HuggingFace's.
 constexpr VocabularyName kVocabularies[] = {
     {"wordpiece", "vocab.txt"},
@@ -50,10 +54,8 @@ constexpr VocabularyName kVocabularies[] = {
     {"wordpiece", "vocab_bert_uncased_english.txt"},
     {"sentencepiece", "vocab_gpt_for_etc.model"},
     {"sentencepiece", "spiece.model"},
+    {"sentencepiece", kShiftedModel},
 };
-// XLM-RoBERTa's, CamemBERT's and mBART's: rows of their checkpoints are not the
-// ids of its pieces, which tokenizer.json alone says.
-constexpr char kShiftedModel[] = "sentencepiece.bpe.model";
 
 constexpr char kTokenizerJson[] = "tokenizer.json";
 constexpr char kAddedTokens[] = "added_tokens.json";
@@ -385,6 +387,13 @@ std::string LinesToWrite(const WordPieceOptions& options,
 
 absl::StatusOr<TokenizerFiles> DescribeSentencePiece(
     const std::string& vocabulary) {
+  if (std::filesystem::path(vocabulary).filename() == kShiftedModel) {
+    return absl::UnimplementedError(absl::StrCat(
+        vocabulary,
+        " has other ids than checkpoints with a vocabulary of this name: use a "
+        "tokenizer.json, as save_pretrained of a fast tokenizer writes it, or "
+        "rename a model of your own"));
+  }
   TokenizerFiles tokenizer{.type = kSentencePiece, .vocabulary = vocabulary};
   ETC_ASSIGN_OR_RETURN(const TokenizerStatements statements,
                        ReadSentencePieceStatements(vocabulary));
@@ -455,6 +464,11 @@ absl::StatusOr<TokenizerFiles> DescribeTokenizer(
   if (type == kSentencePiece) {
     return DescribeSentencePiece(vocabulary);
   }
+  if (absl::EndsWith(vocabulary, ".model")) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        vocabulary, " is a SentencePiece model: tokenizer.type should be \"",
+        kSentencePiece, "\", but is \"", type, "\""));
+  }
   TokenizerFiles tokenizer{.type = type, .vocabulary = vocabulary};
   if (type == kHuggingFace) {
     ETC_RETURN_IF_ERROR(CheckTokenizerJsonModel(vocabulary));
@@ -479,14 +493,6 @@ absl::StatusOr<TokenizerFiles> FindTokenizer(const std::string& path) {
   }
   std::string vocabulary = FileBesideWeights(path, found.file);
   if (vocabulary.empty()) {
-    const std::string shifted = FileBesideWeights(path, kShiftedModel);
-    if (!shifted.empty()) {
-      return TokenizerFiles{
-          .unsupported = absl::StrCat(
-              shifted,
-              " has other ids than the checkpoint: a tokenizer.json should be "
-              "beside it, as save_pretrained of a fast tokenizer writes it")};
-    }
     absl::StatusOr<std::string> byte_level = FindByteLevelFiles(path);
     if (!byte_level.ok()) {
       return TokenizerFiles{.unsupported =

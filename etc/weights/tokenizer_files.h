@@ -42,8 +42,7 @@ struct TokenizerFiles {
 // that is not supported, in tokenizer.json; last, vocab.json with merges.txt.
 // `path` is the directory, or a file or the prefix of files in it.
 //   errors of DescribeTokenizer, but for kUnimplemented, which becomes
-//   `unsupported`, as does one of the last two files without the other, and a
-//   sentencepiece.bpe.model alone, whose ids are not those of checkpoints
+//   `unsupported`, as does one of the last two files without the other
 absl::StatusOr<TokenizerFiles> FindTokenizer(const std::string& path);
 
 // The dictionary of fairseq beside weights, a file or a directory: dict.txt, or
@@ -69,9 +68,11 @@ absl::StatusOr<TokenizerFiles> FindTranslationTokenizer(
 // type "huggingface" the file alone says it all, and is read when the tokenizer
 // is made (tasks/text/load_tokenizer.h).
 //   kUnimplemented    another tokenizer than BERT's, or an option that is not
-//                     supported; the message names file, field and value
+//                     supported; the message names file, field and value; a
+//                     sentencepiece.bpe.model, whose ids are not those of
+//                     checkpoints
 //   kInvalidArgument  a mistake in one of the files, or two that contradict
-//                     each other
+//                     each other; a name in ".model" of another type
 // and those of ReadFile and ReadJsonFile.
 absl::StatusOr<TokenizerFiles> DescribeTokenizer(const std::string& type,
                                                  const std::string& vocabulary);

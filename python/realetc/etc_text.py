@@ -184,9 +184,9 @@ _POOLING_FILE = "1_Pooling/config.json"
 # Files of a checkpoint by which texts become inputs, and outputs vectors.
 TEXT_FILES = (*_SENTENCEPIECE_FILES, *_WORDPIECE_FILES, "tokenizer.json",
               "tokenizer_config.json", _POOLING_FILE)
-_MARKS = (("[CLS]", "[SEP]"), ("<unused_63>", "<unused_2>"))
+_MARKS = (("[CLS]", "[SEP]"), ("<unused_63>", "<unused_2>"), ("<s>", "</s>"))
 # Of a tokenizer.json of another kind than BERT's.
-_OTHER_MARKS = (_MARKS[0], ("<s>", "</s>"), _MARKS[1])
+_OTHER_MARKS = (_MARKS[0], _MARKS[2], _MARKS[1])
 # BERT's control pieces, which in a text are text.
 _CONTROLS = ("[CLS]", "[SEP]", "[PAD]", "[UNK]", "[MASK]")
 # As kClasses in etc/weights/tokenizer_files.cc, without "Tokenizer".

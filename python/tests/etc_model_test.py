@@ -1071,16 +1071,17 @@ def test_byte_level_pieces_are_those_of_cpp(tmp_path):
 
 
 @needs_program
-def test_sentencepiece_is_that_of_cpp(tmp_path):
+@pytest.mark.parametrize("marks", (["<unused_63>", "<unused_2>"], []))
+def test_sentencepiece_is_that_of_cpp(marks, tmp_path):
   sentencepiece = pytest.importorskip("sentencepiece")
   (tmp_path / "corpus.txt").write_text(
       "in 1992, 12 of 34, and 56, of the 1992, rain\n" * 50)
   folder = _write(_model(_config(num_hidden_layers=1)), tmp_path / "checkpoint")
   (folder / "vocab.txt").unlink()
   sentencepiece.SentencePieceTrainer.train(
-      input=str(tmp_path / "corpus.txt"), vocab_size=40, model_type="bpe",
-      model_prefix=str(folder / "tokenizer"), minloglevel=2,
-      user_defined_symbols=["<unused_63>", "<unused_2>", "1992,"])
+      input=str(tmp_path / "corpus.txt"), vocab_size=38 + len(marks),
+      model_type="bpe", model_prefix=str(folder / "tokenizer"), minloglevel=2,
+      user_defined_symbols=[*marks, "1992,"])
   texts = ["in 1992, rain of 34, 35,,", "\ufb01ne  rain, 1992,1992,"]
   [found] = _run_cpp([folder], texts, tmp_path)
   inputs = realetc.EtcModel.from_pretrained(folder).inputs(texts)

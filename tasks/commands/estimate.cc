@@ -429,9 +429,12 @@ absl::Status Estimate(const EstimateArguments& arguments) {
   ETC_ASSIGN_OR_RETURN(const TaskEntry* entry, FindTask(config.task));
   ETC_ASSIGN_OR_RETURN(const torch::Device device, DeviceOfEstimate(config));
   ETC_RETURN_IF_ERROR(CheckMemoryPlan(config, device.is_cpu()));
-  if (const std::string warning = PrecisionWarning(device, config);
-      !warning.empty()) {
-    PrintWarnings({warning});
+  for (const std::string& warning :
+       {PrecisionWarning(device, config),
+        ThreadsWarning(config.train.threads, "train.threads")}) {
+    if (!warning.empty()) {
+      PrintWarnings({warning});
+    }
   }
   if (entry->has_own_model) {
     if (!device.is_cpu()) {
@@ -448,6 +451,10 @@ absl::Status Estimate(const EstimateArguments& arguments) {
   ETC_ASSIGN_OR_RETURN(const std::shared_ptr<TaskHead> layers,
                        entry->make_head(config));
   const TrainedCounts parameters = PrintParameters(config, *layers);
+  if (const std::string warning = PlanWarning(config, parameters, on.backend);
+      !warning.empty()) {
+    PrintWarnings({warning});
+  }
   PrintMemory(config, parameters, on);
   PrintCheckpoints(config, parameters);
   const HeadCost head = layers->CostOf(LargestUpdate(config));

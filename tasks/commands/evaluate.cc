@@ -24,6 +24,7 @@
 #include "tasks/commands/output_file.h"
 #include "tasks/commands/predict_lines.h"
 #include "tasks/commands/process_run.h"
+#include "tasks/data/record_gate.h"
 #include "tasks/inference/predictor.h"
 #include "tasks/metrics.h"
 #include "tasks/runs/checkpoint_run.h"
@@ -73,10 +74,11 @@ absl::Status RunWithOthers(
   return process.is_first() ? use(*run) : absl::OkStatus();
 }
 
-// Says how many records the model did not read to the end, if there are any.
-void PrintTruncated(const CheckpointRun& run) {
-  const std::string text = TruncatedText(run.evaluation.skipped);
-  if (!text.empty()) {
+// Says how many records the model did not read to the end, and how many have an
+// answer that it cannot find, if there are any.
+void PrintLosses(const CheckpointRun& run) {
+  const SkippedRecords& skipped = run.evaluation.skipped;
+  for (const std::string& text : LossTexts(skipped)) {
     std::cerr << text << std::endl;
   }
 }
@@ -96,9 +98,9 @@ void PrintScores(const CheckpointRun& run, bool json) {
                                         .name));
   if (const std::string remark = run.evaluation.predictions->Remark();
       !remark.empty()) {
-    std::cerr << remark << std::endl;
+    PrintWarnings({remark});
   }
-  PrintTruncated(run);
+  PrintLosses(run);
 }
 
 // Adds BLEU of translations of the data to the scores.
@@ -169,7 +171,7 @@ absl::Status WritePredictions(const CheckpointRun& run,
       "%s in %.1f s, predictions in %s\n",
       Counted(run.evaluation.num_examples, "example"), run.evaluation.seconds,
       written);
-  PrintTruncated(run);
+  PrintLosses(run);
   return absl::OkStatus();
 }
 
@@ -294,8 +296,8 @@ void AddEvaluateCommand(CLI::App* program, Action* action) {
   command->add_option("--data", arguments->run.data,
                       "Official files with answers, or patterns of their names "
                       "(default: the dev files of its configuration); of the "
-                      "training data of a run with data.dev_fraction, only the "
-                      "records that were held out are evaluated");
+                      "training data of a run that held records out of them, "
+                      "only these are evaluated");
   command->add_flag("--json", arguments->json,
                     "One JSON object with all digits");
   command->add_flag("--bleu", arguments->bleu,

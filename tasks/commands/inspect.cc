@@ -271,9 +271,8 @@ absl::Status CountExamples(const InspectArguments& arguments,
   for (const auto& [reason, left_out] : count.skipped.left_out) {
     std::cout << left_out << " more left out: " << reason << "\n";
   }
-  const std::string truncated = TruncatedText(count.skipped);
-  if (!truncated.empty()) {
-    std::cout << truncated << "\n";
+  for (const std::string& text : LossTexts(count.skipped)) {
+    std::cout << text << "\n";
   }
   if (count.skipped.count > 0) {
     std::cout << Counted(count.skipped.count, "bad record")

@@ -26,6 +26,7 @@
 #include "tasks/report/comparison.h"
 #include "tasks/report/logged_run.h"
 #include "tasks/report/report_page.h"
+#include "tasks/task/judged_records.h"
 #include "tasks/task/task_entry.h"
 
 namespace etc {
@@ -174,6 +175,12 @@ absl::Status AddPredictions(const ReportArguments& arguments,
       refused.Update(judged.status());
       note(std::string(judged.status().message()));
       continue;
+    }
+    if (!report->predictions.empty()) {
+      // Whole documents take memory; the page shows those of the first entry.
+      for (JudgedRecord& record : judged->records) {
+        std::string().swap(record.text);
+      }
     }
     report->predictions.push_back(
         {.group = g, .seed = run.seed, .judged = *std::move(judged)});

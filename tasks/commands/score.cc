@@ -57,6 +57,9 @@ absl::Status Score(const ScoreArguments& arguments) {
         scores.unanswered.count == 1 ? ": " : ", the first: ",
         scores.unanswered.first)});
   }
+  if (!scores.remark.empty()) {
+    PrintWarnings({scores.remark});
+  }
   std::cout << (arguments.json
                     ? ScoresToJson(scores.metrics) + "\n"
                     : FormatScoreTable(scores.metrics, scores.main_metric));
@@ -187,8 +190,9 @@ void AddScoreCommand(CLI::App* program, Action* action) {
                           "names of several");
   CLI::Option* predictions = command->add_option(
       "PREDICTIONS", arguments->predictions,
-      "Prediction file in the official format, plain or packed by gzip; of "
-      "squad also the n-best file, from which the best threshold follows");
+      "Prediction file in the official format, plain or packed by gzip, or, "
+      "but for glue, lines of `realetc predict --output -`; of squad also the "
+      "n-best file, from which the best threshold follows");
   CLI::Option* overall =
       command
           ->add_option("--overall", arguments->runs,

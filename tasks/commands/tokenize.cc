@@ -28,6 +28,7 @@
 #include "tasks/commands/model_options.h"
 #include "tasks/commands/output_file.h"
 #include "tasks/data/data_files.h"
+#include "tasks/data/text_file.h"
 #include "tasks/pretrain/corpus/corpus_tokenizer.h"
 #include "tasks/pretrain/corpus/token_store_format.h"
 #include "tasks/pretrain/corpus/tokenize_corpus.h"
@@ -138,7 +139,7 @@ absl::Status SetCorpus(const TokenizeArguments& arguments,
         "what a document is");
   }
   ETC_ASSIGN_OR_RETURN(options->files, FindDataFiles(arguments.files));
-  return absl::OkStatus();
+  return CheckNamedOnce(options->files);
 }
 
 absl::Status SetOptions(const TokenizeArguments& arguments,
@@ -149,8 +150,9 @@ absl::Status SetOptions(const TokenizeArguments& arguments,
                               : InvalidUtf8::kReplace;
   options->bad_lines =
       arguments.bad_lines == "skip" ? BadLines::kSkip : BadLines::kError;
+  const int64_t cpus = CpusOfProcess();
   options->threads =
-      arguments.threads > 0 ? arguments.threads : CpusOfProcess();
+      arguments.threads > 0 ? std::min(arguments.threads, cpus) : cpus;
   const std::string sentences =
       arguments.sentences.value_or(std::string(kIcuSentences));
   options->sentences = sentences == kIcuSentences ? "icu" : "punkt";
@@ -225,9 +227,37 @@ void PrintSummary(const TokenizedCorpus& corpus, const std::string& output,
                               std::filesystem::file_size(output, ignored)))));
 }
 
+// Warns, before the work begins, of files that are no running text, but are
+// read as such. Nobody can look into a pipe first.
+absl::Status WarnOfMarkup(const CorpusOptions& corpus) {
+  if (corpus.format == CorpusFormat::kJsonLines) {
+    return absl::OkStatus();
+  }
+  std::vector<std::string> files = corpus.files;
+  std::erase(files, kCorpusOnStandardInput);
+  ETC_ASSIGN_OR_RETURN(const std::string found, FindMarkup(files));
+  if (!found.empty()) {
+    PrintWarnings({absl::StrCat(
+        found,
+        ", but is read as text (--format jsonl --field NAME reads a "
+        "field of JSON lines)")});
+  }
+  return absl::OkStatus();
+}
+
 std::vector<std::string> WarningsOf(const TokenizedCorpus& corpus,
                                     const TokenizeArguments& arguments) {
+  // More than the rare characters of a text that the vocabulary is made for.
+  constexpr double kMostUnknown = 0.02;
   std::vector<std::string> warnings;
+  const double unknown =
+      static_cast<double>(corpus.unknown) / static_cast<double>(corpus.tokens);
+  if (unknown > kMostUnknown) {
+    warnings.push_back(absl::StrFormat(
+        "%.1f %% of tokens are unknown: is this vocabulary of this language, "
+        "and of this case?",
+        100 * unknown));
+  }
   if (corpus.replaced > 0) {
     const auto most = std::max_element(corpus.replaced_by_file.begin(),
                                        corpus.replaced_by_file.end(),
@@ -286,6 +316,7 @@ absl::Status Tokenize(const TokenizeArguments& arguments) {
   ETC_RETURN_IF_ERROR(CheckOutputFile("--output", output, read));
   ETC_RETURN_IF_ERROR(CheckOutput(output));
   ETC_RETURN_IF_ERROR(RemoveAbandonedTemporaries(FolderOf(output)));
+  ETC_RETURN_IF_ERROR(WarnOfMarkup(options.corpus));
   StreamReporter reporter = ConsoleReporter();
   if (options.corpus.format == CorpusFormat::kBert && files.size() > 1) {
     reporter.Message(options.corpus.glue_files
@@ -417,7 +448,7 @@ void AddTokenizeCommand(CLI::App* program, Action* action) {
   AddTextOptions(command, arguments.get());
   command
       ->add_option("--threads", arguments->threads,
-                   "Threads that tokenize (default: one a core)")
+                   "Threads that tokenize (default and maximum: one a core)")
       ->check(CLI::Range(int64_t{1}, int64_t{1024}));
   command->callback(
       [=] { *action = [arguments] { return Tokenize(*arguments); }; });

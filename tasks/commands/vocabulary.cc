@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/counted.h"
 #include "base/file.h"
 #include "base/status_macros.h"
@@ -13,6 +14,7 @@
 #include "tasks/commands/console.h"
 #include "tasks/commands/output_file.h"
 #include "tasks/data/data_files.h"
+#include "tasks/data/text_file.h"
 #include "tasks/text/sentencepiece_loader.h"
 #include "tasks/translation/sentencepiece_training.h"
 
@@ -27,8 +29,13 @@ struct VocabularyArguments {
 absl::Status MakeVocabulary(const VocabularyArguments& arguments) {
   SentencePieceTraining training = arguments.training;
   ETC_ASSIGN_OR_RETURN(training.files, FindDataFiles(training.files));
+  ETC_RETURN_IF_ERROR(CheckNamedOnce(training.files));
   const std::string output = FileBehindLinks(arguments.output);
   ETC_RETURN_IF_ERROR(CheckOutputFile("--output", output, training.files));
+  ETC_ASSIGN_OR_RETURN(const std::string markup, FindMarkup(training.files));
+  if (!markup.empty()) {
+    PrintWarnings({absl::StrCat(markup, ", but is read as text")});
+  }
   ETC_ASSIGN_OR_RETURN(const TrainedSentencePiece trained,
                        TrainSentencePiece(training));
   ETC_ASSIGN_OR_RETURN(const SentencePieceModelPtr model,

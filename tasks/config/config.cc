@@ -1,16 +1,19 @@
 #include "tasks/config/config.h"
 
 #include <filesystem>
+#include <iterator>
 #include <set>
 #include <system_error>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "base/file_operations.h"
 #include "base/json_reader.h"
 #include "base/status_macros.h"
 #include "etc/weights/source_config.h"
 #include "etc/weights/tokenizer_files.h"
+#include "etc/weights/vocabulary_size.h"
 #include "nlohmann/json.hpp"
 #include "tasks/config/config_fields.h"
 #include "tasks/config/device_choice.h"
@@ -119,13 +122,7 @@ absl::StatusOr<EtcConfig> ReadConfigModel(const Json& json,
   merged.erase("preset");
   merged.erase("path");
   std::vector<std::string> unknown_fields;
-  ETC_ASSIGN_OR_RETURN(EtcConfig config,
-                       EtcConfigFromJson(merged, where, &unknown_fields));
-  if (config.vocab_size == 0) {
-    reader.Fail("vocab_size", "should be given, but is absent");
-    ETC_RETURN_IF_ERROR(reader.Finish());
-  }
-  return config;
+  return EtcConfigFromJson(merged, where, &unknown_fields);
 }
 
 namespace {
@@ -256,6 +253,28 @@ absl::Status ReadEncoderDecoder(JsonObjectReader* reader, RunConfig* config) {
   return absl::OkStatus();
 }
 
+// Sets the rows of the token table that only the vocabulary says. Those of a
+// preset stay where the vocabulary is not there: `estimate` needs none.
+absl::Status SetRows(const JsonObjectReader& reader, RunConfig* config) {
+  int64_t& rows = config->model.vocab_size;
+  if (rows > 0 && !VocabularySetsRows(*config)) {
+    return absl::OkStatus();
+  }
+  const TokenizerConfig& named = config->tokenizer;
+  std::error_code ignored;
+  if (!named.vocabulary.empty() &&
+      (rows == 0 ||
+       std::filesystem::is_regular_file(named.vocabulary, ignored))) {
+    ETC_ASSIGN_OR_RETURN(rows, CountPieces({.type = named.type,
+                                            .vocabulary = named.vocabulary}));
+  }
+  return rows > 0 ? absl::OkStatus()
+                  : absl::InvalidArgumentError(absl::StrCat(
+                        reader.Where("model"),
+                        ".vocab_size should be given where no vocabulary says "
+                        "it, but is absent"));
+}
+
 absl::Status ReadModelAndResidual(JsonObjectReader* reader, RunConfig* config) {
   if (config->task == kTranslationTask) {
     return ReadEncoderDecoder(reader, config);
@@ -268,6 +287,7 @@ absl::Status ReadModelAndResidual(JsonObjectReader* reader, RunConfig* config) {
       config->model,
       ReadConfigModel(model == nullptr ? Json::object() : *model,
                       reader->Where("model"), config->init, &config->warnings));
+  ETC_RETURN_IF_ERROR(SetRows(*reader, config));
   if (!reader->Has("residual_attention")) {
     config->residual_attention = config->model.residual_attention;
   }
@@ -362,7 +382,9 @@ absl::Status ReadTokenizerConfig(JsonObjectReader* reader, RunConfig* config) {
   } else if (std::filesystem::is_regular_file(tokenizer.vocabulary, ignored)) {
     ETC_ASSIGN_OR_RETURN(
         TokenizerFiles named,
-        DescribeTokenizer(tokenizer.type, tokenizer.vocabulary));
+        gives("type") ? DescribeTokenizer(tokenizer.type, tokenizer.vocabulary)
+                      : DescribeTokenizerAt(tokenizer.vocabulary));
+    tokenizer.type = named.type;
     TakeUnstated(found, &named);
     found = std::move(named);
   } else {
@@ -374,15 +396,13 @@ absl::Status ReadTokenizerConfig(JsonObjectReader* reader, RunConfig* config) {
                 absl::StrCat(reader->Where("tokenizer"), ".lower_case is ",
                              tokenizer.lower_case ? "true" : "false"),
                 &found));
+  } else {
+    tokenizer.lower_case = found.wordpiece.lower_case;
   }
   if (!gives("split_punctuation")) {
     tokenizer.split_punctuation = found.split_punctuation;
   }
-  tokenizer.lower_case =
-      gives("lower_case") ? tokenizer.lower_case : found.wordpiece.lower_case;
-  for (std::string& warning : TokenizerWarnings(found)) {
-    config->warnings.push_back(std::move(warning));
-  }
+  absl::c_move(TokenizerWarnings(found), std::back_inserter(config->warnings));
   return absl::OkStatus();
 }
 
@@ -391,8 +411,8 @@ absl::Status ReadTokenizerConfig(JsonObjectReader* reader, RunConfig* config) {
 bool VocabularySetsRows(const RunConfig& config) {
   const auto model = config.json.find("model");
   return config.init.empty() && model != config.json.end() &&
-         model->is_object() && !model->contains("vocab_size") &&
-         GuessesVocabularies(model->value("preset", ""));
+         model->is_object() && !model->contains("path") &&
+         model->value("vocab_size", Json()).is_null();
 }
 
 std::string ModelToJson(const RunConfig& config) {

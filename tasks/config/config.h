@@ -23,7 +23,8 @@ namespace etc {
 // it may change at --resume; they have the fields in the same order.
 
 struct TokenizerConfig {
-  // "wordpiece", "sentencepiece" or "huggingface"; translation has
+  // "wordpiece", "sentencepiece" or "huggingface"; if the configuration leaves
+  // it out, that of `vocabulary` (DescribeTokenizerAt). Translation has
   // "sentencepiece" or "dictionary", fairseq's dict.txt for text that is in
   // pieces already.
   std::string type = "wordpiece";
@@ -303,9 +304,9 @@ absl::StatusOr<ScoringConfig> ReadScoringConfig(const nlohmann::json& json,
                                                 const std::string& source,
                                                 const std::string& task);
 
-// Returns true if model.vocab_size is a guess of the preset that neither the
-// configuration nor `init` overrides: the vocabulary then has so many pieces as
-// the model should have rows.
+// Returns true if the vocabulary decides model.vocab_size even over a preset:
+// the configuration gives neither it, nor `init`, nor model.path. Where the
+// vocabulary is not there, the model has the rows of its preset.
 bool VocabularySetsRows(const RunConfig& config);
 
 // The name of the task whose model is an encoder-decoder.

@@ -46,8 +46,7 @@ struct FieldRule {
   // True if the ranks of a run may have different values, because no collective
   // operation depends on it.
   bool is_local = false;
-  // True if the number or the meaning of the head's outputs depends on it: a
-  // resumed run may have no other value, whatever it is allowed to change.
+  // True if the number or the meaning of the head's outputs depends on it.
   bool decides_outputs = false;
   // True if it says how data files are read and cut into examples: `evaluate`
   // and `predict` may set it anew.
@@ -67,6 +66,13 @@ struct FieldRule {
 // them fit in 64 bits.
 constexpr FieldRule CountFrom(int32_t least) {
   return {.least = least, .most = std::numeric_limits<int32_t>::max()};
+}
+
+// The same of one that says how examples are cut.
+constexpr FieldRule ReadingCountFrom(int32_t least) {
+  FieldRule rule = CountFrom(least);
+  rule.reads_files = true;
+  return rule;
 }
 
 // The same of one that says how answers are decoded.
@@ -224,9 +230,12 @@ struct ConfigTable<TokenizerConfig> {
   static constexpr auto kFields = std::make_tuple(
       Field("type", &C::type,
             "`\"wordpiece\"`, `\"sentencepiece\"` or `\"huggingface\"`, [any "
-            "`tokenizer.json`](weights.md#any-tokenizerjson); `translation` "
-            "has `\"sentencepiece\"` or `\"dictionary\"` (fairseq's "
-            "`dict.txt`, for text in pieces)",
+            "`tokenizer.json`](weights.md#any-tokenizerjson); if absent, that "
+            "of the vocabulary: a name in `.model` is SentencePiece's, one in "
+            "`.json` a `tokenizer.json`'s, any other WordPiece's. "
+            "`translation` needs "
+            "`\"sentencepiece\"` or `\"dictionary\"` (fairseq's `dict.txt`, "
+            "for text in pieces)",
             {.one_of = kTypes}),
       Field("vocabulary", &C::vocabulary,
             "`vocab.txt`, `tokenizer.json`, `vocab.json` beside `merges.txt`, "
@@ -474,7 +483,8 @@ struct ConfigTable<TrainConfig> {
       Field(
           "threads", &C::threads,
           "CPU threads; 0: `OMP_NUM_THREADS`, or else the cores of the process "
-          "(its affinity, a control group's quota). No result depends on it",
+          "(its affinity, a control group's quota). More than these cores are "
+          "slower, and a run warns of them. No result depends on it",
           {.least = 0,
            .most = 1024,
            .may_change = "no bit depends on it",
@@ -503,7 +513,10 @@ struct ConfigTable<TrainConfig> {
           "(`\"reverse\"`) or fills again (`\"recompute\"`), or one for each "
           "layer (`\"store\"`). `\"reverse\"` rounds: over 24 layers gradients "
           "are off by about 1e-7 times the largest score, so 1e-5 at 170 and "
-          "3e-4 at 3,400; where scores pass 1,000 a run says so once",
+          "3e-4 at 3,400; where scores pass 1,000 a run says so once. "
+          "`\"recompute\"` is exact, but n layers compute n(n - 1)/2 layers' "
+          "scores more: attention has 1.8 times the products over 12 layers, "
+          "2.6 times over 24",
           {.one_of = kScoreStorages}),
       Field(
           "memory_plan", &C::memory_plan,

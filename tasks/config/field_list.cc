@@ -36,8 +36,8 @@ constexpr absl::string_view kText = TypeText<std::string>();
 // The object "model": what etc/config.h has, whose names a test compares.
 constexpr ModelField kModelFields[] = {
     {"vocab_size", kWhole,
-     "rows of the token table; has to be given where neither a preset, a file "
-     "nor `init` says it"},
+     "rows of the token table; if absent, those of `init` or the file "
+     "`model.path`, else the pieces of the vocabulary"},
     {"segment_vocab_size", kWhole, "rows of the table of types"},
     {"embedding_size", kWhole,
      "width of the token table; null: `model.hidden_size`"},

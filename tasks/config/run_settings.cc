@@ -1,6 +1,5 @@
 #include "tasks/config/run_settings.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <set>
@@ -112,14 +111,6 @@ bool IsWithin(const std::string& field, const std::string& name) {
   return field == name || absl::StartsWith(field, name + ".");
 }
 
-// Returns true if `name`, which a resumed run may change, decides `field`:
-// residual_attention is the default of each path of an encoder-decoder.
-bool Allows(const std::string& name, const std::string& field) {
-  return IsWithin(field, name) ||
-         (name == "residual_attention" && IsWithin(field, "model") &&
-          absl::EndsWith(field, "_residual_attention"));
-}
-
 }  // namespace
 
 Json RunSettings(const RunConfig& config, const RunInputs& inputs) {
@@ -181,7 +172,7 @@ Json SettingsWithFilesOf(const RunConfig& config, int64_t seed,
   }
   if (config.encoder_decoder.has_value()
           ? config.encoder_decoder->vocab_size == 0
-          : VocabularySetsRows(config)) {  // set before a run
+          : VocabularySetsRows(config)) {  // the vocabulary's
     take(Json::json_pointer("/model/vocab_size"));
   }
   take(Json::json_pointer("/" + config.task));
@@ -235,20 +226,51 @@ std::string RefusalText(const std::vector<SettingChange>& changes) {
                     }));
 }
 
+// Fields of a model, an encoder or an encoder-decoder, that only its training
+// reads: two models that differ in others compute different functions.
+constexpr absl::string_view kTrainingModelFields[] = {
+    "hidden_dropout_prob",      "attention_probs_dropout_prob",
+    "activation_dropout_prob",  "initializer_range",
+    "depth_scaled_initializer", "residual_gate_init",
+    "grad_checkpointing_period"};
+
+// Returns true if another value of the setting `field` makes the model compute
+// another function with the same weights.
+bool ChangesModel(const std::string& field) {
+  absl::string_view of_model = field;
+  return field == "residual_attention" ||
+         (absl::ConsumePrefix(&of_model, "model.") &&
+          !absl::c_linear_search(kTrainingModelFields, of_model));
+}
+
+// Returns true if the scores of a run of `task` with another value of the
+// setting `field` cannot be compared: the records that are evaluated are
+// others, or their examples, or the answers, or their measure.
+bool ChangesScores(const std::string& field, const std::string& task) {
+  const bool is_of_data = IsWithin(field, "data") || field == "task" ||
+                          IsWithin(field, "tokenizer") || IsWithin(field, task);
+  return field == "train.main_metric" ||
+         field == "train.main_metric_direction" ||
+         (is_of_data && !absl::c_linear_search(kTrainingDataFields, field));
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<SettingChange>> CheckSameSettings(
     const Json& then, const Json& now, const std::vector<std::string>& allowed,
-    const std::vector<std::string>& of_outputs) {
+    bool evaluates_train_files) {
+  const std::string task = now.is_object() ? now.value("task", "") : "";
   std::vector<SettingChange> changes = FindChanges(then, now);
   std::vector<SettingChange> refused;
   std::vector<SettingChange> refused_always;
   for (const SettingChange& change : changes) {
     const std::string& field = change.field;
-    if (field == "task" || absl::c_linear_search(of_outputs, field)) {
+    if (ChangesModel(field) || ChangesScores(field, task) ||
+        field == "optimizer.type" ||
+        (evaluates_train_files && field == "data.train")) {
       refused_always.push_back(change);
     } else if (absl::c_none_of(allowed, [&](const std::string& name) {
-                 return Allows(name, field);
+                 return IsWithin(field, name);
                })) {
       refused.push_back(change);
     }
@@ -256,8 +278,9 @@ absl::StatusOr<std::vector<SettingChange>> CheckSameSettings(
   if (!refused_always.empty()) {
     return absl::FailedPreconditionError(
         absl::StrCat(RefusalText(refused_always),
-                     "; its outputs belong to the former: keep that, or begin "
-                     "a new run with --set init=RUN"));
+                     "; its model, optimizer and scores are of the former: "
+                     "keep that, or begin a new run with --set "
+                     "init=RUN/seed-1/checkpoints/last"));
   }
   if (!refused.empty()) {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -291,31 +314,6 @@ RunOutput OutputOf(const RunConfig& config) {
           .has_same_settings = [](const Json& one, const Json& other) {
             return CheckSameSettings(one, other, {"train.seed"}).ok();
           }};
-}
-
-std::vector<std::string> ExampleSettings(const RunConfig& config) {
-  return {"data",
-          "tokenizer",
-          "task",
-          "train.batch_size",
-          "train.max_examples",
-          "train.seed",
-          config.task};
-}
-
-bool ChangesExamples(const std::vector<std::string>& example_settings,
-                     const std::string& field) {
-  return field != "data.dev" &&
-         std::any_of(
-             example_settings.begin(), example_settings.end(),
-             [&](const std::string& name) { return IsWithin(field, name); });
-}
-
-bool ChangesModel(const std::string& field) {
-  absl::string_view of_model = field;
-  return field == "residual_attention" ||
-         (absl::ConsumePrefix(&of_model, "model.") &&
-          !absl::c_linear_search(kTrainingModelFields, of_model));
 }
 
 absl::Status CheckFieldNames(const RunConfig& config,

@@ -50,16 +50,18 @@ std::vector<SettingChange> FindChanges(const nlohmann::json& then,
 
 // Compares the settings with which a run began to those with which it is to go
 // on, by FindChanges. Returns the changes, all of which `allowed` names: by the
-// field itself or the object that it is in ("train"); residual_attention names
-// that of each path of an encoder-decoder, too.
-// The task and `of_outputs` (Task::OutputSettings) may not change at all: the
-// outputs of the head would get another meaning, as those of labels in another
-// order do.
+// field itself or the object that it is in ("train").
+// Nothing allows a change that makes the model another function of the same
+// weights, or its scores no longer comparable: of residual_attention and the
+// model, but for fields that only training reads; of the task, its options, the
+// tokenizer, the data and the main metric, but for kTrainingDataFields; and of
+// data.train where a part of its files is evaluated (`evaluates_train_files`).
+// optimizer.type may not change either: the state is that of the type.
 //   kFailedPrecondition  something else changed; the message has it all
 absl::StatusOr<std::vector<SettingChange>> CheckSameSettings(
     const nlohmann::json& then, const nlohmann::json& now,
     const std::vector<std::string>& allowed,
-    const std::vector<std::string>& of_outputs = {});
+    bool evaluates_train_files = false);
 
 // The settings without the paths of files, whose sizes and digests stay: equal
 // if nothing but places differs.
@@ -68,27 +70,20 @@ nlohmann::json WithoutPaths(nlohmann::json settings);
 // The output directory of the runs of a configuration.
 RunOutput OutputOf(const RunConfig& config);
 
-// The settings, by field or object, on which the training examples and their
-// batches depend.
-std::vector<std::string> ExampleSettings(const RunConfig& config);
-
-// Returns true if a change of the setting `field` invalidates the place in the
-// training data where a run stopped: it is one of `example_settings` or in one
-// of them, but is not data.dev.
-bool ChangesExamples(const std::vector<std::string>& example_settings,
-                     const std::string& field);
-
-// Fields of a model, an encoder or an encoder-decoder, that only its training
-// reads: two models that differ in others compute different functions.
-inline constexpr absl::string_view kTrainingModelFields[] = {
-    "hidden_dropout_prob",      "attention_probs_dropout_prob",
-    "activation_dropout_prob",  "initializer_range",
-    "depth_scaled_initializer", "residual_gate_init",
-    "grad_checkpointing_period"};
-
-// Returns true if a change of the setting `field` makes the model compute
-// another function with the same weights.
-bool ChangesModel(const std::string& field);
+// Settings that decide which examples are trained on, and in which batches, and
+// no score. A change makes the run begin a new pass over the data.
+// data.on_bad_record decides no score: a bad record either ended the evaluation
+// or was never in one.
+inline constexpr absl::string_view kTrainingDataFields[] = {
+    "data.train",
+    "data.number of training records",
+    "data.bucket_batches",
+    "data.on_bad_record",
+    "train.batch_size",
+    "train.max_examples",
+    "train.seed",
+    "translation.max_tokens",
+    "translation.max_sentences"};
 
 // Checks that each of `names` is a field of a configuration, or an object in
 // it. Of the object of the task, which the data may complete, any name is

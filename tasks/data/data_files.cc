@@ -8,8 +8,10 @@
 #include <cerrno>
 #include <filesystem>
 #include <future>
+#include <map>
 #include <mutex>
 #include <system_error>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -98,6 +100,27 @@ absl::StatusOr<std::vector<std::string>> FindDataFiles(
     paths.insert(paths.end(), matches.begin(), matches.end());
   }
   return paths;
+}
+
+absl::Status CheckNamedOnce(const std::vector<std::string>& paths) {
+  std::map<std::filesystem::path, std::string> names;
+  for (const std::string& path : paths) {
+    std::error_code error;  // whoever opens the file reports it
+    std::filesystem::path canonical =
+        std::filesystem::weakly_canonical(path, error);
+    if (error) {
+      canonical = path;
+    }
+    const auto [there, is_new] = names.emplace(std::move(canonical), path);
+    if (!is_new) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          path, " is named twice",
+          there->second == path ? ""
+                                : absl::StrCat(", also as ", there->second),
+          ": a file should be named once"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ReadInParallel(

@@ -25,6 +25,11 @@ namespace etc {
 absl::StatusOr<std::vector<std::string>> FindDataFiles(
     const std::vector<std::string>& patterns);
 
+// Checks that `paths`, as FindDataFiles returns them, are different files,
+// whatever the spelling of their names.
+//   kInvalidArgument  one is named twice
+absl::Status CheckNamedOnce(const std::vector<std::string>& paths);
+
 // Called with the bytes read so far, of `num_bytes`; its error ends the reading
 // and is returned. By one thread at a time.
 using FilesListener =

@@ -40,6 +40,9 @@ struct Example {
   std::string left_out;
   // True if it lacks some of the record's text, because the input was full.
   bool is_truncated = false;
+  // The reason why the record has an answer that none of its examples holds;
+  // empty: one does. Only the first example of the record says so.
+  std::string lost_answer;
   // An error of the record for training alone, as the end of a message that
   // begins with its place (".answers should have one answer"); empty: none. To
   // training, the record is a bad one.

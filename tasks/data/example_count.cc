@@ -1,8 +1,10 @@
 #include "tasks/data/example_count.h"
 
 #include <optional>
+#include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/counted.h"
 #include "base/status_macros.h"
 #include "tasks/data/example_outline.h"
 
@@ -49,13 +51,22 @@ absl::Status CheckFillsBatch(const ExampleSource& source, int64_t batch_size,
                        CountTrainingExamples(source, options));
   return count.examples >= batch_size
              ? absl::OkStatus()
-             : TooFewExamples(count.examples, batch_size);
+             : TooFewExamples(count.examples, batch_size, count.skipped);
 }
 
-absl::Status TooFewExamples(int64_t examples, int64_t batch_size) {
-  return absl::FailedPreconditionError(absl::StrCat(
-      "the training data have ", examples, " examples, which is less than ",
-      "one batch of ", batch_size, " (train.batch_size)"));
+absl::Status TooFewExamples(int64_t examples, int64_t batch_size,
+                            const SkippedRecords& skipped) {
+  std::string message = absl::StrCat(
+      "the training data have ", Counted(examples, "example"),
+      ", which is less than one batch of ", batch_size, " (train.batch_size)");
+  for (const auto& [reason, count] : skipped.left_out) {
+    absl::StrAppend(&message, "; ", count, count == 1 ? " is" : " are",
+                    " left out: ", reason);
+  }
+  if (skipped.count > 0) {
+    absl::StrAppend(&message, "; ", SkippedText(skipped));
+  }
+  return absl::FailedPreconditionError(message);
 }
 
 }  // namespace etc

@@ -41,8 +41,10 @@ absl::StatusOr<ExampleCount> CountTrainingExamples(
 absl::Status CheckFillsBatch(const ExampleSource& source, int64_t batch_size,
                              ExampleCountOptions options);
 
-// "the training data have 3 examples, which is less than one batch of 4".
-absl::Status TooFewExamples(int64_t examples, int64_t batch_size);
+// "the training data have 3 examples, which is less than one batch of 4", and
+// what of them is left out or skipped.
+absl::Status TooFewExamples(int64_t examples, int64_t batch_size,
+                            const SkippedRecords& skipped);
 
 }  // namespace etc
 

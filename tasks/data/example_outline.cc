@@ -16,7 +16,7 @@ using Json = nlohmann::json;
 Json OutlineToJson(const ExampleOutline& outline) {
   return {outline.request.record, outline.request.key,   outline.number,
           outline.long_length,    outline.global_length, outline.bytes,
-          outline.left_out,       outline.is_truncated};
+          outline.left_out,       outline.is_truncated,  outline.lost_answer};
 }
 
 ExampleOutline OutlineFromJson(const Json& json) {
@@ -28,6 +28,7 @@ ExampleOutline OutlineFromJson(const Json& json) {
           .bytes = json.at(5).get<int64_t>(),
           .left_out = json.at(6).get<std::string>(),
           .is_truncated = json.at(7).get<bool>(),
+          .lost_answer = json.at(8).get<std::string>(),
           .example = nullptr};
 }
 
@@ -61,6 +62,7 @@ absl::StatusOr<ExampleOutlines> OutlinesOf(
                         .bytes = ExampleBytes(*example),
                         .left_out = example->left_out,
                         .is_truncated = example->is_truncated,
+                        .lost_answer = example->lost_answer,
                         .example = example});
   }
   return outlines;

@@ -24,6 +24,7 @@ struct ExampleOutline {
   int64_t bytes = 0;          // ExampleBytes
   std::string left_out;       // Example::left_out
   bool is_truncated = false;  // Example::is_truncated
+  std::string lost_answer;    // Example::lost_answer
   // Null where it was not made yet.
   std::shared_ptr<const Example> example;
 };

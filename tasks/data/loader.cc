@@ -206,7 +206,8 @@ absl::Status TrainingLoader::FillPool() {
     const bool whole_epoch =
         pool_begin_.record == 0 && pool_begin_.example == 0;
     if (whole_epoch && pool_.empty()) {
-      return TooFewExamples(static_cast<int64_t>(found), options_.batch_size);
+      return TooFewExamples(static_cast<int64_t>(found), options_.batch_size,
+                            gate_.skipped());
     }
     pool_end_ = {.epoch = pool_end_.epoch + 1};
   }

@@ -48,6 +48,19 @@ std::string TruncatedText(const SkippedRecords& skipped) {
                    "the options of the task");
 }
 
+std::vector<std::string> LossTexts(const SkippedRecords& skipped) {
+  std::vector<std::string> texts;
+  if (skipped.truncated > 0) {
+    texts.push_back(TruncatedText(skipped));
+  }
+  for (const auto& [reason, count] : skipped.lost_answers) {
+    texts.push_back(absl::StrCat(Counted(count, "record"),
+                                 count == 1 ? " has" : " have",
+                                 " an answer that no example holds: ", reason));
+  }
+  return texts;
+}
+
 RecordGate::RecordGate(RecordUse use, OnBadRecord on_bad_record,
                        int64_t num_records)
     : use_(use),
@@ -66,6 +79,10 @@ absl::StatusOr<ExampleOutlines> RecordGate::Pass(
     }
     skipped_.count += is_new ? 1 : 0;
     return ExampleOutlines();
+  }
+  if (examples.ok() && is_new && !examples->empty() &&
+      !examples->front().lost_answer.empty()) {
+    ++skipped_.lost_answers[examples->front().lost_answer];
   }
   if (examples.ok() && use_ == RecordUse::kTraining) {
     std::erase_if(*examples, [&](const ExampleOutline& example) {

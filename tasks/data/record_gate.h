@@ -35,6 +35,9 @@ struct SkippedRecords {
   std::map<std::string, int64_t> left_out;
   // Records of which an example that is used is_truncated.
   int64_t truncated = 0;
+  // Records whose answer no example holds, by the reason
+  // (Example::lost_answer).
+  std::map<std::string, int64_t> lost_answers;
 };
 
 // "skipped 2 bad records, the first: ...", of those that are counted, one at
@@ -43,6 +46,10 @@ std::string SkippedText(const SkippedRecords& skipped);
 
 // "2 records were cut ...", with the settings to look at; empty if none were.
 std::string TruncatedText(const SkippedRecords& skipped);
+
+// TruncatedText, if records were cut, and for each reason "2 records have an
+// answer that no example holds: ...".
+std::vector<std::string> LossTexts(const SkippedRecords& skipped);
 
 // The purpose for which records are read. For a prediction, answers are not
 // read: any value may stand in their place.

@@ -42,12 +42,15 @@ class OfficialRecords : public ExampleSource {
   absl::StatusOr<Examples> Make(RecordRequest request) const final;
   // Checks a record. Costs its reading and parsing.
   absl::StatusOr<CheckedRecord> Check(int64_t record) const;
+  // The JSON text of a record.
+  //   kInvalidArgument  KnownDefect of a broken record
+  // and errors of reading.
+  virtual absl::StatusOr<std::string> Text(int64_t record) const = 0;
 
  protected:
   OfficialRecords(ExampleMaker maker, RecordChecker checker)
       : maker_(std::move(maker)), checker_(std::move(checker)) {}
 
-  virtual absl::StatusOr<std::string> Text(int64_t record) const = 0;
   // RecordFile::LineOf.
   virtual int64_t LineOf(int64_t record) const = 0;
 
@@ -87,9 +90,9 @@ class RecordSource final : public OfficialRecords {
 
   int64_t size() const override { return size_; }
   std::string Where(int64_t record) const override;
+  absl::StatusOr<std::string> Text(int64_t record) const override;
 
  protected:
-  absl::StatusOr<std::string> Text(int64_t record) const override;
   int64_t LineOf(int64_t record) const override;
 
  private:
@@ -160,12 +163,11 @@ class FileRecordSource final : public OfficialRecords {
   std::string Where(int64_t record) const override {
     return records_[static_cast<size_t>(record)].where;
   }
+  absl::StatusOr<std::string> Text(int64_t record) const override;
 
   const std::vector<FileRecord>& records() const { return records_; }
 
  protected:
-  // KnownDefect of a broken record.
-  absl::StatusOr<std::string> Text(int64_t record) const override;
   int64_t LineOf(int64_t record) const override {
     return records_[static_cast<size_t>(record)].line;
   }

@@ -208,4 +208,23 @@ absl::StatusOr<bool> TextFile::NextLine(absl::string_view* line) {
   return true;
 }
 
+absl::StatusOr<std::string> FindMarkup(const std::vector<std::string>& paths) {
+  constexpr std::pair<absl::string_view, absl::string_view> kKinds[] = {
+      {"{\"", "JSON lines"},
+      {"<doc ", "the output of WikiExtractor"},
+      {"<mediawiki", "a dump of MediaWiki"},
+  };
+  for (const std::string& path : paths) {
+    ETC_ASSIGN_OR_RETURN(const auto file, TextFile::Open(path));
+    absl::string_view line;
+    ETC_RETURN_IF_ERROR(file->NextLine(&line).status());
+    for (const auto& [begin, kind] : kKinds) {
+      if (absl::StartsWith(line, begin)) {
+        return absl::StrCat(path, " looks like ", kind);
+      }
+    }
+  }
+  return std::string();
+}
+
 }  // namespace etc

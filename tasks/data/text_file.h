@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -34,6 +35,11 @@ inline constexpr size_t kTextStartBytes = 512;
 // program unpacks, an archive, or UTF-16 or UTF-32 with its mark.
 //   kInvalidArgument  it is; the message begins with `path` and names the kind
 absl::Status CheckTextStart(absl::string_view start, const std::string& path);
+
+// Returns for people which of the files begins as no running text does:
+// "a.jsonl looks like JSON lines"; empty: none is known to. Reads their first
+// lines. Errors of TextFile.
+absl::StatusOr<std::string> FindMarkup(const std::vector<std::string>& paths);
 
 // The lines of a text from front to back: of a file, plain or compressed by
 // gzip, which its first bytes decide, not its name; or of standard input.

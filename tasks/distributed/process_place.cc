@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/crc32c.h"
 #include "base/status_macros.h"
 
 namespace etc {
@@ -206,16 +207,6 @@ absl::StatusOr<ProcessPlace> PlaceFromTorchrun(const Environment& environment) {
   return place;
 }
 
-// FNV-1a: every process of a job must find the same, and std::hash promises
-// nothing.
-uint64_t StableHash(absl::string_view text) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char byte : text) {
-    hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
-  }
-  return hash;
-}
-
 // One from the name of the job, so that two jobs on one machine rarely meet.
 int64_t OpenMpiPort(const Environment& environment) {
   std::string job;
@@ -224,7 +215,8 @@ int64_t OpenMpiPort(const Environment& environment) {
       job = environment(name).value_or("");
     }
   }
-  return kFirstPort + static_cast<int64_t>(StableHash(job) % kPorts);
+  // All processes of the job must find the same: std::hash promises nothing.
+  return kFirstPort + ExtendCrc32c(0, job) % kPorts;
 }
 
 absl::StatusOr<ProcessPlace> PlaceFromOpenMpi(const Environment& environment) {

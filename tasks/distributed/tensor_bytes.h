@@ -9,8 +9,8 @@
 
 namespace etc {
 
-// Tensors as bytes, for processes of one program on machines of one kind:
-// dtype, shape and values, all of them to the bit. Tensors are on the CPU.
+// Tensors as the bytes of torch::save: dtype, shape and values to the bit.
+// Tensors are on the CPU.
 std::string TensorsToBytes(const std::vector<torch::Tensor>& tensors);
 
 // Restores them. Throws c10::Error for bytes that TensorsToBytes did not make.

@@ -3,6 +3,8 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "tasks/hotpotqa/task.h"
 #include "tasks/inputs/example_writer.h"
 
@@ -16,6 +18,30 @@ constexpr HotpotqaTokens kSentencePieceTokens = {
 // The sentences of a title that support the answer.
 using FactsByTitle = std::map<std::string, std::set<int64_t>>;
 
+FactsByTitle FactsOf(const HotpotqaRecord& record) {
+  FactsByTitle facts;
+  for (const HotpotqaFact& fact : record.supporting_facts) {
+    facts[fact.title].insert(fact.sentence);
+  }
+  return facts;
+}
+
+HotpotqaAnswerType AnswerTypeOf(const std::string& answer) {
+  return answer == "yes"  ? HotpotqaAnswerType::kYes
+         : answer == "no" ? HotpotqaAnswerType::kNo
+                          : HotpotqaAnswerType::kSpan;
+}
+
+// Reasons to leave out a record for training.
+constexpr char kNoSupport[] = "no supporting fact is in the input";
+
+std::string NotInSupport(const std::string& answer) {
+  const bool is_yes_or_no = absl::EqualsIgnoreCase(answer, "yes") ||
+                            absl::EqualsIgnoreCase(answer, "no");
+  return absl::StrCat("the answer is in no supporting sentence",
+                      is_yes_or_no ? "; yes and no should be lower case" : "");
+}
+
 // Question and paragraphs, from left to right.
 class ParagraphWriter : public ExampleBuilder<Hotpotqa> {
  public:
@@ -24,10 +50,8 @@ class ParagraphWriter : public ExampleBuilder<Hotpotqa> {
       : ExampleBuilder(hotpotqa),
         tokens_(HotpotqaTokensOf(options().input.tokenizer_kind, tokenizer())),
         answer_(record->answer.value_or(""), options().input.tokenizer_kind,
-                &tokenizer()) {
-    for (const HotpotqaFact& fact : record->supporting_facts) {
-      facts_[fact.title].insert(fact.sentence);
-    }
+                &tokenizer()),
+        facts_(FactsOf(*record)) {
     example().record = std::move(record);
   }
 
@@ -162,9 +186,7 @@ class ParagraphWriter : public ExampleBuilder<Hotpotqa> {
                        return left.last < right.last;
                      });
     const std::string& answer = *example().record->answer;
-    example().answer_type = answer == "yes"  ? HotpotqaAnswerType::kYes
-                            : answer == "no" ? HotpotqaAnswerType::kNo
-                                             : HotpotqaAnswerType::kSpan;
+    example().answer_type = AnswerTypeOf(answer);
     const bool is_span = example().answer_type == HotpotqaAnswerType::kSpan;
     // "no" is in "know": nothing to point at (trap of doc/hotpotqa.md 2.6).
     if (!is_span && !options().official_compatibility) {
@@ -172,20 +194,20 @@ class ParagraphWriter : public ExampleBuilder<Hotpotqa> {
     }
     const std::vector<uint8_t>& facts = example().supporting_facts;
     if (std::find(facts.begin(), facts.end(), 1) == facts.end()) {
-      example().left_out = "no supporting fact is in the input";
+      example().left_out = kNoSupport;
     } else if (is_span &&
                (spans.empty() ||
                 spans.front().last >= options().input.max_long_length)) {
       example().left_out =
           drops_support_
               ? "the answer is in no supporting sentence in the input"
-              : "the answer is in no supporting sentence";
+              : NotInSupport(answer);
     }
   }
 
   const HotpotqaTokens tokens_;
   const AnswerFinder answer_;
-  FactsByTitle facts_;
+  const FactsByTitle facts_;
   // True if a title or sentence that supports the answer did not fit.
   bool drops_support_ = false;
   MultihopWriter input_{&example()};
@@ -251,6 +273,38 @@ const std::string& HotpotqaExample::TextOf(int32_t global,
       record->context[static_cast<size_t>(paragraph)];
   return sentence < 0 ? text.title
                       : text.sentences[static_cast<size_t>(sentence)];
+}
+
+std::string Hotpotqa::WhyLeftOut(const Record& record) const {
+  if (!record.answer.has_value()) {
+    return "";
+  }
+  const FactsByTitle facts = FactsOf(record);
+  const AnswerFinder finder(*record.answer, options().input.tokenizer_kind,
+                            &tokenizer());
+  const auto has_answer = [&](const std::string& text) {
+    return !finder.Find(text, tokenizer().Encode(text)).empty();
+  };
+  const bool is_span =
+      AnswerTypeOf(*record.answer) == HotpotqaAnswerType::kSpan;
+  bool is_supported = false;
+  for (const HotpotqaParagraph& paragraph : record.context) {
+    const auto of_title = facts.find(paragraph.title);
+    if (of_title == facts.end()) {
+      continue;
+    }
+    is_supported = true;
+    if (!is_span || has_answer(paragraph.title)) {
+      return "";
+    }
+    for (size_t k = 0; k < paragraph.sentences.size(); ++k) {
+      if (of_title->second.contains(static_cast<int64_t>(k)) &&
+          has_answer(paragraph.sentences[k])) {
+        return "";
+      }
+    }
+  }
+  return is_supported ? NotInSupport(*record.answer) : kNoSupport;
 }
 
 Hotpotqa::ExamplesOr Hotpotqa::MakeExamples(

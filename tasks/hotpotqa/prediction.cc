@@ -12,6 +12,7 @@
 #include "tasks/hotpotqa/answer_text.h"
 #include "tasks/hotpotqa/span_search.h"
 #include "tasks/hotpotqa/task.h"
+#include "tasks/task/official_json.h"
 
 namespace etc {
 namespace {
@@ -176,7 +177,15 @@ std::string Hotpotqa::FileContents(const Answers& answers) const {
 
 Hotpotqa::PredictionsOr Hotpotqa::ReadPredictions(
     const std::string& path) const {
-  ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonFile(path));
+  ETC_ASSIGN_OR_RETURN(const nlohmann::json json,
+                       ReadPredictionJson(path, [](const std::string& id,
+                                                   const nlohmann::json& line,
+                                                   nlohmann::json* file) {
+                         for (const char* part : {"answer", "sp"}) {
+                           (*file)[part][id] =
+                               line.value(part, nlohmann::json());
+                         }
+                       }));
   const char* const expected =
       R"( should be {"answer": {"<id>": "text", ...}, "sp": {"<id>": [["title", 0], ...], ...}})";
   if (!json.is_object()) {

@@ -27,7 +27,8 @@ class Hotpotqa final
             .description =
                 "HotpotQA, distractor setting: answer and find the "
                 "sentences that say it",
-            .refuses_other_ids = true};
+            .refuses_other_ids = true,
+            .tells_left_out = true};
   }
   std::string main_metric() const override { return "joint_f1"; }
   ScoringRules rules() const override {
@@ -53,6 +54,10 @@ class Hotpotqa final
   std::vector<std::string> AnswerTextFields() const override {
     return {"answer", "supporting_facts"};
   }
+  // Returns why training leaves a record out: it has no supporting paragraph,
+  // or its answer stands in none of the supporting titles and sentences. Needs
+  // tokenizer().
+  std::string WhyLeftOut(const Record& record) const override;
   // One example. Refuses nothing: what does not fit is left out, and what
   // training cannot use says so in `left_out`.
   ExamplesOr MakeExamples(Record record,

@@ -85,7 +85,8 @@ absl::Status FindTextMarks(const Tokenizer& tokenizer, TextMarks* marks) {
   }
   return InvalidArgument(
       "the vocabulary should have the pieces \"[CLS]\" and \"[SEP]\", or "
-      "\"<unused_63>\" and \"<unused_2>\", but has neither pair");
+      "\"<unused_63>\" and \"<unused_2>\", or \"<s>\" and \"</s>\", but has "
+      "none of these pairs");
 }
 
 int64_t NumMarksBetween(const TextMarks& marks) {

@@ -33,9 +33,8 @@ struct TextMarks {
   std::optional<std::vector<int32_t>> between = std::nullopt;
 };
 
-// [CLS] and [SEP], <unused_63> and <unused_2>, which ETC's SentencePiece model
-// has for them, or those of a tokenizer.json (FindSpecialIds);
-// kInvalidArgument if the vocabulary has no such pair.
+// The pieces around a text that FindSpecialIds finds; kInvalidArgument if the
+// vocabulary has none.
 absl::Status FindTextMarks(const Tokenizer& tokenizer, TextMarks* marks);
 
 // Number of marks between two texts, and of all marks of one text or two.

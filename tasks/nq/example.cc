@@ -54,6 +54,11 @@ Labels LabelsOf(const NqAnnotation& annotation, const NqOptions& options) {
   return labels;
 }
 
+// Returns true if a window has both ends of an answer.
+bool IsWhole(const NqTarget& target) {
+  return target.start > 0 && target.start <= target.end;
+}
+
 // Returns begin and end of an answer among the pieces of a window. A missing
 // end is 0, and by default the other end then, too.
 NqTarget TargetOf(const TokenRange& answer, const NqExample& example,
@@ -73,8 +78,7 @@ NqTarget TargetOf(const TokenRange& answer, const NqExample& example,
     }
     target.end = static_cast<int32_t>(last - tokens.begin());
   }
-  const bool is_whole = target.start > 0 && target.start <= target.end;
-  return is_whole || official_compatibility ? target : NqTarget();
+  return IsWhole(target) || official_compatibility ? target : NqTarget();
 }
 
 // The type of a window, given its targets (doc/nq.md 2.4).
@@ -117,6 +121,37 @@ std::string LeftOut(NqAnswerType of_document, const NqExample& example,
       UniformOf(static_cast<uint64_t>(options.unknown_seed),
                 example.document->example_id, example.window) < rate;
   return is_kept ? "" : "a window without answer, by include_unknown_rate";
+}
+
+// Example::lost_answer of a document, by its first annotation, given all of its
+// windows.
+std::string LostAnswer(const std::vector<std::shared_ptr<NqExample>>& windows,
+                       const NqOptions& options) {
+  const NqDocument& document = *windows.front()->document;
+  if (document.annotations.empty()) {
+    return "";
+  }
+  const Labels labels = LabelsOf(document.annotations.front(), options);
+  const bool is_long = labels.long_answer.first >= 0;
+  if (!is_long && labels.short_answer.first < 0) {
+    return "";
+  }
+  const NqSpan& span = document.annotations.front().long_answer;
+  if (is_long &&
+      std::none_of(document.candidates.begin(), document.candidates.end(),
+                   [&span](const NqCandidate& candidate) {
+                     return candidate.span.start_token == span.start_token &&
+                            candidate.span.end_token == span.end_token;
+                   })) {
+    return "the long answer is no candidate of the page";
+  }
+  const bool is_whole = std::any_of(
+      windows.begin(), windows.end(), [is_long](const auto& window) {
+        const NqTarget& target =
+            is_long ? window->long_answer : window->short_answer;
+        return IsWhole(target);
+      });
+  return is_whole ? "" : "it is whole in no window";
 }
 
 // Makes the windows of one document.
@@ -303,6 +338,7 @@ Nq::ExamplesOr Nq::MakeExamples(Record record, const std::string& where) const {
     examples.push_back(
         windows.Window(static_cast<int64_t>(examples.size()), start));
   }
+  examples.front()->lost_answer = LostAnswer(examples, options);
   return examples;
 }
 

@@ -71,7 +71,8 @@ struct ConfigTable<NqOptions> {
   static constexpr absl::string_view kSelections[] = {"joint", "disjoint",
                                                       "joint_exhaustive"};
   static constexpr auto kFields = std::make_tuple(
-      Field("stride", &O::stride, "pieces from window to window", CountFrom(1)),
+      Field("stride", &O::stride, "pieces from window to window",
+            ReadingCountFrom(1)),
       Field("question_len", &O::max_question_length,
             "pieces of the question that are read", CountFrom(0)),
       Field("include_unknown_rate", &O::include_unknown_rate,

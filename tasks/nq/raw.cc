@@ -1,12 +1,18 @@
 #include "tasks/nq/raw.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <type_traits>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/json_reader.h"
 #include "base/status_macros.h"
@@ -133,7 +139,64 @@ void ReadYesNo(JsonObjectReader& reader, bool required, NqYesNo* yes_no) {
   }
 }
 
+// The tokens of a page, empty where they are tags; none if it has not got them.
+// They live as long as `record`.
+std::vector<absl::string_view> PageWords(const nlohmann::json& record) {
+  std::vector<absl::string_view> words;
+  const auto text = record.find("document_text");
+  const auto tokens = record.find("document_tokens");
+  if (text != record.end() && text->is_string()) {
+    for (const absl::string_view token :
+         absl::StrSplit(text->get_ref<const std::string&>(), ' ')) {
+      words.push_back(LooksLikeHtml(token) ? "" : token);
+    }
+  } else if (tokens != record.end()) {
+    for (const nlohmann::json& token : *tokens) {
+      const bool is_word = token.is_object() && token.contains("token") &&
+                           token["token"].is_string() &&
+                           token.contains("html_token") &&
+                           token["html_token"] == false;
+      words.push_back(is_word ? token["token"].get_ref<const std::string&>()
+                              : absl::string_view());
+    }
+  }
+  return words;
+}
+
+// Nq::ShowAnswers for all spans in `answers`.
+void ShowSpans(const std::vector<absl::string_view>& words,
+               nlohmann::json* answers) {
+  constexpr size_t kMostWords = 30;
+  if (!answers->is_object() || !answers->contains("start_token")) {
+    if (answers->is_structured()) {
+      for (nlohmann::json& answer : *answers) {
+        ShowSpans(words, &answer);
+      }
+    }
+    return;
+  }
+  const absl::StatusOr<NqSpan> span = SpanFromJson(*answers, "span");
+  if (!span.ok() || span->end_token > std::ssize(words)) {
+    return;
+  }
+  if (span->start_token < 0) {
+    *answers = nullptr;
+    return;
+  }
+  std::vector<absl::string_view> within(words.begin() + span->start_token,
+                                        words.begin() + span->end_token);
+  std::erase(within, "");
+  const bool is_cut = within.size() > kMostWords;
+  within.resize(std::min(within.size(), kMostWords));
+  *answers = absl::StrCat(absl::StrJoin(within, " "), is_cut ? " ..." : "");
+}
+
 }  // namespace
+
+void Nq::ShowAnswers(const nlohmann::json& record,
+                     nlohmann::json* answers) const {
+  ShowSpans(PageWords(record), answers);
+}
 
 void Nq::ReadRecord(JsonObjectReader& reader, Record* record) const {
   ReadNqExampleId(reader, &record->example_id);

@@ -1,8 +1,11 @@
 #include "tasks/nq/task.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "base/gzip_file.h"
 #include "base/status_macros.h"
+#include "tasks/task/official_json.h"
 
 namespace etc {
 
@@ -38,7 +41,14 @@ std::optional<Nq::Gold> Nq::GoldOf(const Record& record) const {
 }
 
 Nq::PredictionsOr Nq::ReadPredictions(const std::string& path) const {
-  ETC_ASSIGN_OR_RETURN(const std::string text, ReadUnpackedFile(path));
+  ETC_ASSIGN_OR_RETURN(std::string text, ReadUnpackedFile(path));
+  if (ArePredictedLines(text, "example_id")) {
+    text = absl::StrCat(
+        "{\"predictions\":[",
+        absl::StrJoin(absl::StrSplit(text, '\n', absl::SkipWhitespace()),
+                      ",\n"),
+        "]}");
+  }
   ETC_ASSIGN_OR_RETURN(std::vector<NqPrediction> predictions,
                        NqPredictionsFromJson(text, path));
   ById<NqPrediction> by_id;

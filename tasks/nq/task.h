@@ -64,6 +64,10 @@ class Nq final : public Benchmark<NqRecord, NqExample, NqLogits, NqOptions,
   std::vector<std::string> DocumentFields() const override {
     return {"document_text", "document_tokens"};
   }
+  // Spans become their first words, null ones null; they stay as they are if
+  // the record lacks their tokens.
+  void ShowAnswers(const nlohmann::json& record,
+                   nlohmann::json* answers) const override;
   // The windows over the document, one at least. Throws c10::Error if the
   // lengths in the options are too small.
   //   kInvalidArgument  a candidate without tokens, or not within the document

@@ -218,8 +218,8 @@ absl::Status CheckOfficially(const OpenkpRecord& record,
   return absl::OkStatus();
 }
 
-std::string WhyLeftOut(const OpenkpExample& example,
-                       bool official_compatibility) {
+std::string ReasonLeftOut(const OpenkpExample& example,
+                          bool official_compatibility) {
   if (example.labels.empty()) {
     return "no key phrase occurs in one piece of the input";
   }
@@ -275,7 +275,8 @@ Openkp::ExamplesOr Openkp::MakeExamples(Record record,
     if (options().official_compatibility) {
       example->references->is_removed = example->labels.empty();
     }
-    example->left_out = WhyLeftOut(*example, options().official_compatibility);
+    example->left_out =
+        ReasonLeftOut(*example, options().official_compatibility);
   }
   return ExamplesOr({example});
 }

@@ -21,8 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-// Fields of owner.json.
-constexpr char kChecked[] = "checked";
+// A field of owner.json.
 constexpr char kInterim[] = "interim";
 
 absl::StatusOr<CheckpointFile> DigestCheckpointFile(const std::string& path) {
@@ -122,9 +121,6 @@ absl::Status WriteCheckpointOwner(CheckpointOwner owner,
   Json json = {{"name", owner.name},
                {"run", owner.run},
                {"files", CheckpointFilesToJson(owner.files)}};
-  if (owner.check == LossCheck::kNotMade) {
-    json[kChecked] = false;
-  }
   if (owner.is_interim) {
     json[kInterim] = true;
   }
@@ -144,10 +140,6 @@ absl::StatusOr<CheckpointOwner> ReadCheckpointOwner(
   }
   ETC_ASSIGN_OR_RETURN(
       owner.files, CheckpointFilesFromJson(json.value("files", Json()), path));
-  if (const auto checked = json.find(kChecked);
-      checked != json.end() && *checked == false) {
-    owner.check = LossCheck::kNotMade;
-  }
   const auto interim = json.find(kInterim);
   owner.is_interim = interim != json.end() && *interim == true;
   return owner;

@@ -33,17 +33,12 @@ nlohmann::json CheckpointFilesToJson(const CheckpointFiles& files);
 absl::StatusOr<CheckpointFiles> CheckpointFilesFromJson(
     const nlohmann::json& json, const std::string& source);
 
-// The loss of a checkpoint's weights: it was finite, or it could not be
-// computed, for lack of memory.
-enum class LossCheck { kFinite, kNotMade };
-
 // The contents of a checkpoint's owner.json:
 //
 //   {"name": "step-00000120", "run": "<id>",
 //    "files": {...}, "crc32c": "0x..."}      (sealed_json.h)
 //
-// and "checked": false with LossCheck::kNotMade, "interim": true of an interim
-// one.
+// and "interim": true of an interim one.
 struct CheckpointOwner {
   // The name that the directory was given; a copy has another one.
   std::string name;
@@ -51,8 +46,6 @@ struct CheckpointOwner {
   std::string run;
   // All files that were there.
   CheckpointFiles files;
-  // Before it was written.
-  LossCheck check = LossCheck::kFinite;
   // Written at a stop, after an error or by the clock, where the number of
   // updates asked for none.
   bool is_interim = false;

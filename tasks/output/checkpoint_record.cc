@@ -35,11 +35,7 @@ absl::StatusOr<RecordedCheckpoint> CheckpointFromJson(
   reader.Required("step", &checkpoint.step);
   const Json* scores = reader.Raw("scores", /*required=*/true);
   const Json* weights = reader.Raw("weights", /*required=*/true);
-  bool is_checked = true;
-  reader.Optional("checked", &is_checked);
-  checkpoint.check = is_checked ? LossCheck::kFinite : LossCheck::kNotMade;
   reader.Optional("interim", &checkpoint.is_interim);
-  reader.Optional("was_best", &checkpoint.was_best);
   ETC_RETURN_IF_ERROR(reader.Finish());
   for (const auto& [name, value] : scores->items()) {
     checkpoint.scores.emplace_back(
@@ -84,14 +80,8 @@ absl::Status WriteCheckpointRecord(const CheckpointRecord& record,
         {"step", checkpoint.step},
         {"scores", scores},
         {"weights", CheckpointFilesToJson(checkpoint.weights)}};
-    if (checkpoint.check == LossCheck::kNotMade) {
-      checkpoints[name]["checked"] = false;
-    }
     if (checkpoint.is_interim) {
       checkpoints[name]["interim"] = true;
-    }
-    if (checkpoint.was_best) {
-      checkpoints[name]["was_best"] = true;
     }
   }
   Json json = {{"run", record.run},

@@ -22,12 +22,8 @@ struct RecordedCheckpoint {
   Metrics scores;
   // Its weights and other tensors.
   CheckpointFiles weights;
-  // As of now: kFinite too if a later loss of its weights was finite.
-  LossCheck check = LossCheck::kFinite;
   // As in CheckpointOwner, until it is evaluated.
   bool is_interim = false;
-  // The best by scores that were forgotten: kept until it is evaluated again.
-  bool was_best = false;
 
   bool operator==(const RecordedCheckpoint&) const = default;
 };
@@ -40,8 +36,7 @@ struct RecordedCheckpoint {
 //                        "weights": {"model.safetensors": {...}}}, ...},
 //    "superseded": ["step-00000080"], "crc32c": "0x..."}   (sealed_json.h)
 //
-// Checkpoints of LossCheck::kNotMade have "checked": false, interim ones
-// "interim": true, and those of RecordedCheckpoint::was_best "was_best": true.
+// Interim checkpoints have "interim": true.
 struct CheckpointRecord {
   std::string run;
   // Names of directories beside the file; empty: none.

@@ -165,7 +165,6 @@ absl::StatusOr<RecordedCheckpoint> CheckpointStore::Recorded(
   ETC_ASSIGN_OR_RETURN(const CheckpointOwner owner,
                        ReadCheckpointOwner(PathOf(name)));
   RecordedCheckpoint recorded = {.step = StepOfCheckpoint(name),
-                                 .check = owner.check,
                                  .is_interim = owner.is_interim};
   for (const auto& [path, file] : owner.files) {
     if (absl::EndsWith(path, ".safetensors")) {
@@ -198,29 +197,9 @@ absl::Status CheckpointStore::FillRecord(const CheckpointSurvey& found) {
   return Commit(std::move(record));
 }
 
-std::string CheckpointStore::LastChecked(const CheckpointRecord& record) const {
-  const auto last = record.checkpoints.find(record.last);
-  if (last == record.checkpoints.end() ||
-      last->second.check == LossCheck::kFinite) {
-    return record.last;
-  }
-  std::pair<int64_t, std::string> newest;
-  for (const auto& [name, checkpoint] : record.checkpoints) {
-    if (checkpoint.check == LossCheck::kFinite && IsThere(PathOf(name))) {
-      newest = std::max(newest, {checkpoint.step, name});
-    }
-  }
-  return newest.second;
-}
-
 std::set<std::string> CheckpointStore::KeptNames(
     const CheckpointRecord& record) const {
-  std::set<std::string> kept = {record.last, record.best, LastChecked(record)};
-  for (const auto& [name, checkpoint] : record.checkpoints) {
-    if (checkpoint.was_best) {
-      kept.insert(name);
-    }
-  }
+  std::set<std::string> kept = {record.last, record.best};
   std::vector<std::pair<int64_t, std::string>> by_step;
   std::vector<std::pair<double, std::string>> by_score;
   for (const auto& [name, checkpoint] : record.checkpoints) {
@@ -281,7 +260,7 @@ absl::Status CheckpointStore::Commit(CheckpointRecord record) {
 absl::Status CheckpointStore::Save(
     int64_t step,
     const std::function<absl::Status(const std::string& directory)>& write,
-    LossCheck check, bool is_interim) {
+    bool is_interim) {
   std::string name = StepName(step);
   for (int copy = 2; IsThere(PathOf(name)); ++copy) {
     name = absl::StrCat(StepName(step), "-", copy);
@@ -292,8 +271,7 @@ absl::Status CheckpointStore::Save(
   absl::Status written = write(unfinished);
   if (written.ok()) {
     written = WriteCheckpointOwner(
-        {.name = name, .run = run_, .check = check, .is_interim = is_interim},
-        unfinished);
+        {.name = name, .run = run_, .is_interim = is_interim}, unfinished);
   }
   if (!written.ok()) {
     RemoveTree(unfinished).IgnoreError();  // the first error is the cause
@@ -309,20 +287,6 @@ absl::Status CheckpointStore::Save(
   return Commit(std::move(record));
 }
 
-bool CheckpointStore::IsLastChecked() const {
-  return LastChecked(record_) == record_.last;
-}
-
-absl::Status CheckpointStore::MarkLastAsChecked() {
-  if (IsLastChecked()) {
-    return absl::OkStatus();
-  }
-  CheckpointRecord record = record_;
-  record.checkpoints[record.last].check = LossCheck::kFinite;
-  Supersede(&record);
-  return Commit(std::move(record));
-}
-
 absl::Status CheckpointStore::NoteEvaluation(const Metrics& scores,
                                              bool is_best) {
   if (record_.last.empty()) {
@@ -332,11 +296,7 @@ absl::Status CheckpointStore::NoteEvaluation(const Metrics& scores,
   CheckpointRecord record = record_;
   RecordedCheckpoint& last = record.checkpoints[record.last];
   last.scores = scores;
-  last.check = LossCheck::kFinite;
   last.is_interim = false;
-  if (FindMetric(scores, kept_.metric.name).has_value()) {
-    last.was_best = false;
-  }
   if (is_best) {
     record.best = record.last;
   }
@@ -357,20 +317,6 @@ absl::Status CheckpointStore::MarkAsBest(int64_t step) {
     }
   }
   Supersede(&record);
-  return Commit(std::move(record));
-}
-
-absl::Status CheckpointStore::ForgetScores() {
-  CheckpointRecord record = record_;
-  for (auto& [name, checkpoint] : record.checkpoints) {
-    checkpoint.scores.clear();
-    if (name == record.best) {
-      checkpoint.was_best = true;
-      messages_.push_back(
-          absl::StrCat(PathOf(name), " was the best so far, and is kept"));
-    }
-  }
-  record.best.clear();
   return Commit(std::move(record));
 }
 
@@ -582,27 +528,14 @@ absl::Status CheckpointStore::WithLastGood(const absl::Status& status) const {
   if (!absl::IsAborted(status)) {
     return status;
   }
-  std::string said;
-  if (IsLastChecked()) {
-    const std::optional<std::string> good = last();
-    said = good.has_value()
-               ? absl::StrCat("the last good checkpoint is ", *good)
-               : "there is no checkpoint yet";
-  } else {
-    const std::string good = LastChecked(record_);
-    said = absl::StrCat(
-        good.empty()
-            ? "no checkpoint is known to be good"
-            : absl::StrCat("the last good checkpoint is ", PathOf(good)),
-        "; ", PathOf(record_.last), " is later, but was saved unchecked",
-        good.empty() ? ""
-                     : ": once it is moved away, --resume goes on from the one "
-                       "before");
-  }
+  const std::optional<std::string> good = last();
   return absl::Status(
       status.code(),
       absl::StrCat(std::filesystem::path(directory_).parent_path().string(),
-                   ": ", status.message(), "; ", said));
+                   ": ", status.message(), "; ",
+                   good.has_value()
+                       ? absl::StrCat("the last good checkpoint is ", *good)
+                       : "there is no checkpoint yet"));
 }
 
 }  // namespace etc

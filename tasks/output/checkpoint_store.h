@@ -51,12 +51,10 @@ struct KeptCheckpoints {
 //                            id, and both stay.
 //
 // Kept are the last checkpoint and the best one, and as many more as
-// KeptCheckpoints says; if the loss of the last one's weights was not checked,
-// the newest of which it was, too; and each that was the best when scores were
-// forgotten. An interim one (CheckpointOwner) counts
-// among the last while it is the last itself, so that those that stay do not
-// depend on where a run was stopped. The caller must hold the RunLock of the
-// run to change a store.
+// KeptCheckpoints says. An interim one (CheckpointOwner) counts among the last
+// while it is the last itself, so that those that stay do not depend on where a
+// run was stopped. The caller must hold the RunLock of the run to change a
+// store.
 class CheckpointStore {
  public:
   // Does not access the directory, which need not exist.
@@ -93,25 +91,15 @@ class CheckpointStore {
   absl::Status Save(
       int64_t step,
       const std::function<absl::Status(const std::string& directory)>& write,
-      LossCheck check = LossCheck::kFinite, bool is_interim = false);
-
-  // Notes that a loss of the last checkpoint's weights is finite. Does nothing
-  // if that is known, or if there is no checkpoint.
-  absl::Status MarkLastAsChecked();
-  // Returns true if it is known. Only after TakeOver.
-  bool IsLastChecked() const;
+      bool is_interim = false);
 
   // Notes the scores of the last checkpoint and, if `is_best`, makes it the
-  // best. Its logits were finite: as MarkLastAsChecked.
+  // best.
   //   kFailedPrecondition  no checkpoint was saved yet
   absl::Status NoteEvaluation(const Metrics& scores, bool is_best);
   // Makes the newest kept checkpoint of `step` the best; does nothing if none
   // is kept, or if one of that step is the best.
   absl::Status MarkAsBest(int64_t step);
-  // Removes the scores of all checkpoints, which cannot be compared with those
-  // to come; none is the best then, and the one that was it is kept, with a
-  // message.
-  absl::Status ForgetScores();
   // Returns true if a checkpoint of `step` is there. Before TakeOver, as
   // checkpoints.json, `last` and `best` have them.
   bool HasCheckpoint(int64_t step) const;
@@ -131,7 +119,7 @@ class CheckpointStore {
   }
 
   // Adds to the status of a model that has diverged (kAborted) the checkpoint
-  // to go back to: the newest of which the loss was checked. Others unchanged.
+  // to go back to, the last one. Others unchanged.
   absl::Status WithLastGood(const absl::Status& status) const;
 
  private:
@@ -149,9 +137,6 @@ class CheckpointStore {
   absl::StatusOr<std::string> NameOf(const std::string& entry) const;
   absl::Status FillRecord(const CheckpointSurvey& found);
   absl::StatusOr<RecordedCheckpoint> Recorded(const std::string& name) const;
-  // The newest checkpoint of `record` of which the loss was checked; empty if
-  // there is none.
-  std::string LastChecked(const CheckpointRecord& record) const;
   // The recorded checkpoints that are there. Before TakeOver, as
   // SurveyCheckpoints finds them, with the last and the best one.
   std::map<std::string, RecordedCheckpoint> Present() const;

@@ -5,14 +5,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <filesystem>
-#include <map>
-#include <optional>
 #include <system_error>
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -31,15 +29,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kNamePrefix[] = "events.out.tfevents.";
-// In the first event of a file: who wrote it.
-constexpr char kWriter[] = "realetc";
-constexpr char kEvaluationGroup[] = "evaluation/";
-constexpr char kEvaluatedGroup[] = "evaluated/";
-constexpr char kTrainGroup[] = "train/";
-
-// Bytes before and behind the payload of a record.
-constexpr size_t kHeaderBytes = 12;
-constexpr size_t kFooterBytes = 4;
+// Tells the files of this class from those of other programs.
+constexpr char kNameEnd[] = ".realetc";
 
 // Numbers of fields, as in TensorFlow's event.proto, summary.proto and
 // tensor.proto.
@@ -49,7 +40,6 @@ enum EventField : uint32_t {
   kEventFileVersion = 3,
   kEventSummary = 5,
   kEventSessionLog = 7,
-  kEventSourceMetadata = 10,
 };
 enum ValueField : uint32_t {
   kValueTag = 1,
@@ -58,7 +48,7 @@ enum ValueField : uint32_t {
   kValueTensor = 8,
   kValueMetadata = 9,
 };
-constexpr uint32_t kOnlyField = 1;  // of Summary, SourceMetadata, SessionLog
+constexpr uint32_t kOnlyField = 1;  // of Summary
 
 void AppendDouble(uint32_t number, double value, std::string* message) {
   AppendVarint(number << 3 | static_cast<uint32_t>(WireType::kFixed64),
@@ -157,10 +147,15 @@ std::string FirstEvent() {
   std::string event;
   AppendDouble(kEventWallTime, SecondsNow(), &event);
   AppendBytesField(kEventFileVersion, "brain.Event:2", &event);
-  std::string source;
-  AppendBytesField(kOnlyField, kWriter, &source);
-  AppendBytesField(kEventSourceMetadata, source, &event);
   return event;
+}
+
+// Makes TensorBoard forget the events of earlier files from `step` on. Its
+// server ignores the first START of a directory, so the first file has one too.
+std::string StartEvent(int64_t step) {
+  std::string session;
+  AppendVarintField(/*status*/ 1, /*START*/ 1, &session);
+  return Event(step, kEventSessionLog, session);
 }
 
 std::string HistogramOf(absl::Span<const double> values) {
@@ -195,131 +190,6 @@ std::string HistogramOf(absl::Span<const double> values) {
   return histogram;
 }
 
-// --- Files of earlier processes ----------------------------------------------
-
-// The part of an event that decides if a resumed run keeps it.
-struct EventOutline {
-  int64_t step = 0;
-  bool is_ours = false;  // has this class's name
-  bool has_metrics = false;
-  bool is_evaluation = false;
-};
-
-absl::StatusOr<EventOutline> OutlineOf(absl::string_view payload) {
-  EventOutline outline;
-  const auto in_value = [&](const ProtoField& field) {
-    if (field.number == kValueTag) {
-      const std::string tag(field.bytes);
-      outline.is_evaluation |=
-          tag.starts_with(kEvaluationGroup) || tag.starts_with(kEvaluatedGroup);
-    }
-    outline.has_metrics |=
-        field.number == kValueSimple || field.number == kValueHistogram;
-    return absl::OkStatus();
-  };
-  const absl::Status read =
-      VisitProtoFields(payload, [&](const ProtoField& field) -> absl::Status {
-        if (field.number == kEventStep) {
-          outline.step = static_cast<int64_t>(field.value);
-        } else if (field.number == kEventSourceMetadata) {
-          return VisitProtoFields(field.bytes, [&](const ProtoField& writer) {
-            outline.is_ours |=
-                writer.number == kOnlyField && writer.bytes == kWriter;
-            return absl::OkStatus();
-          });
-        } else if (field.number == kEventSummary) {
-          return VisitProtoFields(field.bytes, [&](const ProtoField& value) {
-            return VisitProtoFields(value.bytes, in_value);
-          });
-        }
-        return absl::OkStatus();
-      });
-  ETC_RETURN_IF_ERROR(read);
-  return outline;
-}
-
-template <typename T>
-T FixedAt(absl::string_view bytes, size_t at) {
-  T value;
-  std::memcpy(&value, bytes.data() + at, sizeof(T));
-  return value;
-}
-
-bool HasCrc(absl::string_view bytes, uint32_t masked) {
-  return MaskCrc32c(ExtendCrc32c(0, bytes)) == masked;
-}
-
-// The payload of the record at `*at`, which then is behind it; nothing: the
-// record is incomplete.
-absl::StatusOr<std::optional<absl::string_view>> TakeRecord(
-    const std::string& path, absl::string_view file, size_t* at) {
-  const absl::string_view rest = file.substr(*at);
-  const auto damaged = [&](const char* part) {
-    return absl::DataLossError(absl::StrCat(
-        path, ": the ", part, " of the record at byte ", *at,
-        " is not as it was written: move the file away, and the run goes on"));
-  };
-  if (rest.size() < kHeaderBytes) {
-    return std::nullopt;
-  }
-  if (!HasCrc(rest.substr(0, 8), FixedAt<uint32_t>(rest, 8))) {
-    return damaged("length");
-  }
-  const auto length = FixedAt<uint64_t>(rest, 0);
-  if (rest.size() - kHeaderBytes < kFooterBytes ||
-      length > rest.size() - kHeaderBytes - kFooterBytes) {
-    return std::nullopt;
-  }
-  const absl::string_view payload = rest.substr(kHeaderBytes, length);
-  if (!HasCrc(payload, FixedAt<uint32_t>(rest, kHeaderBytes + length))) {
-    return damaged("payload");
-  }
-  *at += kHeaderBytes + length + kFooterBytes;
-  return payload;
-}
-
-// The beginning of a file that is not later than a start.
-struct KeptPart {
-  bool is_ours = false;
-  bool has_metrics = false;
-  size_t bytes = 0;
-};
-
-absl::StatusOr<KeptPart> FindKeptPart(const std::string& path,
-                                      absl::string_view file,
-                                      const EventLog::Start& start) {
-  KeptPart kept;
-  size_t at = 0;
-  while (true) {
-    const absl::StatusOr<std::optional<absl::string_view>> payload =
-        TakeRecord(path, file, &at);
-    // A file whose first record is not whole is not known to be ours.
-    if (!payload.ok() && !kept.is_ours) {
-      return kept;
-    }
-    ETC_RETURN_IF_ERROR(payload.status());
-    if (!payload->has_value()) {
-      return kept;
-    }
-    const absl::StatusOr<EventOutline> event = OutlineOf(**payload);
-    kept.is_ours |= event.ok() && event->is_ours;
-    if (!kept.is_ours) {
-      return kept;
-    }
-    if (!event.ok()) {
-      return absl::DataLossError(
-          absl::StrCat(path, ": ", event.status().message()));
-    }
-    const bool is_made_again = event->is_evaluation && !start.is_evaluated &&
-                               event->step == start.step;
-    if (event->has_metrics && (event->step > start.step || is_made_again)) {
-      return kept;
-    }
-    kept.has_metrics |= event->has_metrics;
-    kept.bytes = at;
-  }
-}
-
 // The second that a file's name says; 0: it is no such name.
 int64_t SecondOf(absl::string_view name) {
   int64_t second = 0;
@@ -329,56 +199,23 @@ int64_t SecondOf(absl::string_view name) {
              : 0;
 }
 
-// The files of the directory by their names, which sort by time; none if it is
-// missing.
-absl::StatusOr<std::map<std::string, std::string>> EventFiles(
+// The names of the event files in the directory; none if it is missing.
+absl::StatusOr<std::vector<std::string>> EventFiles(
     const std::string& directory) {
-  std::map<std::string, std::string> paths;
+  std::vector<std::string> names;
   std::error_code error;
   for (fs::directory_iterator entry(directory, error), end;
        !error && entry != end; entry.increment(error)) {
     const std::string name = entry->path().filename().string();
     std::error_code ignored;
     if (SecondOf(name) > 0 && entry->is_regular_file(ignored)) {
-      paths[name] = entry->path().string();
+      names.push_back(name);
     }
   }
   if (error && error != std::errc::no_such_file_or_directory) {
     return ErrnoStatus(error.value(), "list", directory);
   }
-  return paths;
-}
-
-// A step before that of all metrics.
-constexpr int64_t kBeforeAll = -1;
-
-// Cuts the file at `path`, or removes it. Returns true if metrics are left.
-absl::StatusOr<bool> CutFile(const std::string& path,
-                             const EventLog::Start& start) {
-  ETC_ASSIGN_OR_RETURN(const std::string contents, ReadFile(path));
-  ETC_ASSIGN_OR_RETURN(const KeptPart kept,
-                       FindKeptPart(path, contents, start));
-  if (!kept.is_ours) {
-    return false;
-  }
-  if (!kept.has_metrics) {
-    return FileOperations::Current().Unlink(path) == 0
-               ? absl::StatusOr<bool>(false)
-               : ErrnoStatus(errno, "remove", path);
-  }
-  if (kept.bytes < contents.size()) {
-    ETC_ASSIGN_OR_RETURN(
-        AppendedFile file,
-        AppendedFile::Open(path, static_cast<int64_t>(kept.bytes)));
-    ETC_RETURN_IF_ERROR(file.Sync());
-  }
-  return true;
-}
-
-std::string CleanHostName() {
-  std::string name = CleanTag(HostName());
-  std::replace(name.begin(), name.end(), '/', '_');
-  return name;
+  return names;
 }
 
 }  // namespace
@@ -395,29 +232,24 @@ std::string EventRecord(absl::string_view payload) {
 absl::StatusOr<EventLog> EventLog::Open(const std::string& directory,
                                         const Start& start) {
   ETC_RETURN_IF_ERROR(CreateDirectories(directory));
-  ETC_ASSIGN_OR_RETURN(const auto paths, EventFiles(directory));
-  bool goes_on = false;
+  ETC_ASSIGN_OR_RETURN(const std::vector<std::string> names,
+                       EventFiles(directory));
+  bool is_first = true;
   auto second = static_cast<int64_t>(SecondsNow());
-  for (const auto& [name, path] : paths) {
+  for (const std::string& name : names) {
     // Behind all others, also where the clock went back.
     second = std::max(second, SecondOf(name) + 1);
-    ETC_ASSIGN_OR_RETURN(const bool has_metrics, CutFile(path, start));
-    goes_on |= has_metrics;
+    is_first = is_first && !absl::EndsWith(name, kNameEnd);
   }
   ETC_ASSIGN_OR_RETURN(
       AppendedFile file,
       AppendedFile::Open(absl::StrCat(directory, "/", kNamePrefix,
                                       absl::StrFormat("%010d", second), ".",
-                                      CleanHostName(), ".", getpid(), ".0"),
+                                      HostName(), ".", getpid(), kNameEnd),
                          /*bytes=*/0));
   ETC_RETURN_IF_ERROR(file.Append(EventRecord(FirstEvent())));
-  if (goes_on) {
-    // Makes a TensorBoard that has read the events that were cut forget them.
-    std::string session;
-    AppendVarintField(/*status*/ 1, /*START*/ 1, &session);
-    ETC_RETURN_IF_ERROR(file.Append(
-        EventRecord(Event(start.step + 1, kEventSessionLog, session))));
-  } else {
+  ETC_RETURN_IF_ERROR(file.Append(EventRecord(StartEvent(start.step + 1))));
+  if (is_first) {
     ETC_RETURN_IF_ERROR(file.Append(
         EventRecord(Event(start.step, kEventSummary,
                           TextSummary("configuration", start.configuration)))));
@@ -426,19 +258,14 @@ absl::StatusOr<EventLog> EventLog::Open(const std::string& directory,
 }
 
 absl::Status EventLog::Remove(const std::string& directory) {
-  ETC_ASSIGN_OR_RETURN(const auto paths, EventFiles(directory));
-  for (const auto& [name, path] : paths) {
-    ETC_RETURN_IF_ERROR(CutFile(path, {.step = kBeforeAll}).status());
-  }
-  return absl::OkStatus();
-}
-
-absl::Status EventLog::CheckRemovable(const std::string& directory) {
-  ETC_ASSIGN_OR_RETURN(const auto paths, EventFiles(directory));
-  for (const auto& [name, path] : paths) {
-    ETC_ASSIGN_OR_RETURN(const std::string contents, ReadFile(path));
-    ETC_RETURN_IF_ERROR(
-        FindKeptPart(path, contents, {.step = kBeforeAll}).status());
+  ETC_ASSIGN_OR_RETURN(const std::vector<std::string> names,
+                       EventFiles(directory));
+  for (const std::string& name : names) {
+    const std::string path = absl::StrCat(directory, "/", name);
+    if (absl::EndsWith(name, kNameEnd) &&
+        FileOperations::Current().Unlink(path) != 0) {
+      return ErrnoStatus(errno, "remove", path);
+    }
   }
   return absl::OkStatus();
 }
@@ -451,12 +278,11 @@ absl::Status EventLog::Write(const nlohmann::ordered_json& line) {
     if (field == "step") {
       step = value.get<int64_t>();
     } else if (field == "evaluation") {
-      AppendScalars(std::string(absl::StripSuffix(kEvaluationGroup, "/")),
-                    value, &summary);
+      AppendScalars(field, value, &summary);
     } else {
       AppendScalars(
-          absl::StrCat(is_evaluation ? kEvaluatedGroup : kTrainGroup, field),
-          value, &summary);
+          absl::StrCat(is_evaluation ? "evaluated/" : "train/", field), value,
+          &summary);
     }
   }
   return file_.Append(EventRecord(Event(step, kEventSummary, summary)));

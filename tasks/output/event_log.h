@@ -17,7 +17,8 @@ namespace etc {
 // The metrics of a run for TensorBoard, in a directory of event files
 // (doc/formats.md 5): scalars, the configuration as a text, histograms. Each
 // process that trains the run writes a file of its own; TensorBoard reads them
-// one after another. Names in the event files:
+// one after another, and forgets what a resumed run makes again. Names in the
+// event files:
 //
 //   train/<field>         each number of an update's line in metrics.jsonl;
 //                         train/scores/l2l/largest/0 is in objects and arrays
@@ -30,25 +31,20 @@ class EventLog {
   struct Start {
     // Updates made.
     int64_t step = 0;
-    // True if the evaluation after them, if there is one, was made too.
-    bool is_evaluated = false;
     // Markdown; written where no earlier process of the run has.
     std::string configuration;
   };
 
-  // Creates `directory` and a new event file in it. The files in it that this
-  // class wrote are cut behind the last event that is not later than `start`:
-  // those are made again. A file that then holds no metrics is removed; files
-  // of other programs stay.
-  //   kDataLoss  a record is not as it was written; the message has its offset.
-  //              An incomplete last record is none: its process was killed
+  // Creates `directory` and a new event file in it, which makes TensorBoard
+  // forget what the files before it have of updates after `start.step`. An
+  // evaluation after that update stays: it is shown twice if its process was
+  // killed before it saved the scores. Errors are those of the file system.
   static absl::StatusOr<EventLog> Open(const std::string& directory,
                                        const Start& start);
 
-  // Removes the files in `directory` that this class wrote; it may be missing.
-  // The errors of Open, which CheckRemovable returns before any is removed.
+  // Removes the files in `directory` that this class wrote, by their names; it
+  // may be missing.
   static absl::Status Remove(const std::string& directory);
-  static absl::Status CheckRemovable(const std::string& directory);
 
   // Writes the numbers of a line of metrics.jsonl, which has a field "step".
   // TensorBoard has scalars in float32.

@@ -12,11 +12,6 @@
 
 namespace etc {
 
-// Field of the line of an evaluation: times that changed settings have
-// discarded the scores before it, so that it is compared with none of them;
-// absent: 0.
-inline constexpr char kScoresForgotten[] = "scores_forgotten";
-
 // Field of the last line of a run that has diverged: the reason, for people. A
 // run that goes on removes the line with all that its checkpoint does not
 // count.

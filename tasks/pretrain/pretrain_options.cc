@@ -54,7 +54,7 @@ absl::Status CheckOtherObjects(const RunConfig& config) {
   return ReadsPairs(config)
              ? RefuseFields(config, "data", {"max_long_length"},
                             "where model.has_long_tokens is false; "
-                            "max_global_length is the length of a pair")
+                            "max_global_length is the length of an example")
              : absl::OkStatus();
 }
 

@@ -18,6 +18,7 @@ namespace etc {
 struct PretrainOptions {
   // "mlm_nsp" (BERT), "mlm_cpc" (ETC) or "mlm" (either).
   std::string objective = "mlm_cpc";
+  bool next_sentence() const { return objective == "mlm_nsp"; }
 
   // Share of the tokens that are masked, and the most in an example (for ETC,
   // in a part of a document); 0: as many as the share gives (doc/pretraining.md
@@ -81,7 +82,8 @@ struct ConfigTable<PretrainOptions> {
   static constexpr auto kFields = std::make_tuple(
       Field("objective", &O::objective,
             "`\"mlm_cpc\"`, `\"mlm_nsp\"` or `\"mlm\"`: masked tokens, with "
-            "hidden sentences or the next sentence",
+            "hidden sentences, with the next sentence, or alone (BERT: of "
+            "single texts instead of pairs)",
             {.one_of = kObjectives}),
       Field("mask_rate", &O::mask_rate, "share of the tokens that are masked",
             {.above = 0, .most = 1}),
@@ -107,15 +109,16 @@ struct ConfigTable<PretrainOptions> {
             "one document of so many is held out; 0: none",
             {.least = 0, .most = 1e12}),
       Field("short_sequence_rate", &O::short_sequence_rate,
-            "BERT: share of the documents whose pairs aim at a shorter length",
+            "BERT: share of the documents whose examples aim at a shorter "
+            "length",
             {.least = 0, .most = 1}),
       Field("static_versions", &O::static_versions,
             "BERT: so many versions of each document, made once (its "
             "`dupe_factor`); 0: others in each epoch",
             {.least = 0, .most = 1e6}),
       Field("mixed_documents", &O::mixed_documents,
-            "BERT: pairs of so many documents are shuffled together; with 1 "
-            "the pairs of a document follow each other into the same batch",
+            "BERT: examples of so many documents are shuffled together; with 1 "
+            "those of a document follow each other into the same batch",
             {.least = 1, .most = 1e6}),
       Field(
           "max_sentence_share", &O::max_sentence_share,

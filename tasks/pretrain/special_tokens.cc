@@ -17,11 +17,7 @@ absl::Status NoPiece(absl::string_view names, absl::string_view purpose) {
 
 absl::StatusOr<SpecialTokens> FindSpecialTokens(const Tokenizer& tokenizer,
                                                 const std::string& mask_piece) {
-  SpecialIds ids = FindSpecialIds(tokenizer);
-  if (ids.cls < 0 && tokenizer.Id("<s>") >= 0 && tokenizer.Id("</s>") >= 0) {
-    ids.cls = tokenizer.Id("<s>");
-    ids.separator = tokenizer.Id("</s>");
-  }
+  const SpecialIds ids = FindSpecialIds(tokenizer);
   const SpecialTokens tokens{
       .mask_id = mask_piece.empty() ? ids.mask : tokenizer.Id(mask_piece),
       .cls_id = ids.cls,

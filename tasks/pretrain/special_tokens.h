@@ -21,9 +21,9 @@ struct SpecialTokens {
 };
 
 // Finds the pieces that FindSpecialIds (tasks/text/load_tokenizer.h) finds, so
-// that fine-tuning reads what pre-training wrote; where that has no [CLS] and
-// [SEP], <s> and </s>. `mask_piece`, if not empty, is the piece that masks:
-// that of a SentencePiece model whose pieces have other names.
+// that fine-tuning reads what pre-training wrote. `mask_piece`, if not empty,
+// is the piece that masks: that of a SentencePiece model whose pieces have
+// other names.
 //   kInvalidArgument  the vocabulary has no piece that masks; the message names
 //                     those that were looked for
 absl::StatusOr<SpecialTokens> FindSpecialTokens(

@@ -78,17 +78,18 @@ const TokenStore& FirstStoreWith(const CorpusPartOptions& part,
 absl::Status CheckModel(const RunConfig& config, const PretrainOptions& options,
                         int64_t pieces) {
   const bool pairs = ReadsPairs(config);
+  const int64_t pair_types = options.next_sentence() ? 2 : 1;
   const TableSizes needed = {.tokens = pairs ? 0 : options.cpc_global_id + 1,
                              .token_names = "the global tokens 1 and 2",
-                             .types = pairs ? 2 : kPlainLongType + 1};
+                             .types = pairs ? pair_types : kPlainLongType + 1};
   ETC_RETURN_IF_ERROR(CheckTables(config.model, needed, pieces,
                                   absl::StrCat(config.source, ": pretrain")));
-  // [CLS] A [SEP] B [SEP].
+  // [CLS] A [SEP] B [SEP]; of a single text [CLS] A [SEP], with A of 3.
   constexpr int64_t kShortestPair = 5;
   if (pairs && config.data.max_global_length < kShortestPair) {
     return absl::InvalidArgumentError(absl::StrCat(
         config.source, ": data.max_global_length should be at least ",
-        kShortestPair, ", for pairs of texts, but is ",
+        kShortestPair, ", for [CLS], [SEP] and text, but is ",
         config.data.max_global_length));
   }
   if (options.random_min_id >= pieces) {
@@ -163,11 +164,12 @@ absl::StatusOr<std::unique_ptr<ExampleSource>> PretrainTask::Open(
 absl::StatusOr<std::unique_ptr<ExampleSource>> PretrainTask::OpenParts(
     const std::vector<std::string>& paths,
     const CorpusPartOptions& asked) const {
+  ETC_RETURN_IF_ERROR(CheckNamedOnce(paths));
   TokenStores stores;
   for (const std::string& path : paths) {
     ETC_ASSIGN_OR_RETURN(stores.emplace_back(), OpenStore(path));
   }
-  const int64_t needed = options_.objective == "mlm_nsp" ? 2 : 1;
+  const int64_t needed = options_.next_sentence() ? 2 : 1;
   const CorpusPartOptions part = HoldOutSmallest(stores, asked, needed);
   const char* const use = part.development ? "evaluation: " : "training: ";
   std::vector<std::unique_ptr<ExampleSource>> sources;
@@ -221,12 +223,12 @@ absl::StatusOr<PretrainTask::Opened> PretrainTask::OpenPairs(
     const CorpusPartOptions& part) const {
   const PairSourceOptions options = {
       .corpus = part,
-      .pairs = {.max_length = config_.data.max_global_length,
+      .pairs = {.next_sentence = options_.next_sentence(),
+                .max_length = config_.data.max_global_length,
                 .short_sequence_rate = options_.short_sequence_rate,
                 .cls_id = special_.cls_id,
                 .separator_id = special_.separator_id,
                 .mlm = MaskedLmOf(options_, special_)},
-      .next_sentence = options_.objective == "mlm_nsp",
       .static_versions = options_.static_versions,
       .mixed_documents = options_.mixed_documents,
       .seed = kDataSeed,

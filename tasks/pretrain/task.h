@@ -29,6 +29,7 @@ class PretrainTask final : public EncoderTask {
       const RunConfig& config, std::shared_ptr<const Tokenizer> tokenizer);
 
   // Stores of which no document is left are left out where another has some.
+  //   kInvalidArgument     a store is named twice
   //   kFailedPrecondition  a store has another vocabulary, or no document is
   //                        left of all of them
   absl::StatusOr<std::unique_ptr<ExampleSource>> Open(
@@ -45,7 +46,7 @@ class PretrainTask final : public EncoderTask {
       const ExampleSource& train, const ExampleSource& dev) const override;
   std::shared_ptr<TaskHead> MakeHead() const override;
   std::unique_ptr<TaskPredictions> MakePredictions() const override;
-  std::string main_metric() const override { return "masked_lm_accuracy"; }
+  std::string main_metric() const override { return "masked_lm_loss"; }
   std::vector<GlobalTokenName> GlobalTokenNames() const override;
   std::string Describe(const Example& example) const override;
 

@@ -467,12 +467,8 @@ const LoggedEvaluation* BestEvaluation(const LoggedRun& run,
   for (const LoggedEvaluation& evaluation : run.log.evaluations) {
     const std::optional<double> value =
         FindMetric(evaluation.metrics, metric.name);
-    if (!value.has_value() || !std::isfinite(*value) ||
-        evaluation.scores_forgotten <
-            run.log.evaluations.back().scores_forgotten) {
-      continue;
-    }
-    if (best == nullptr || !metric.IsBetter(best_value, *value)) {
+    if (value.has_value() && std::isfinite(*value) &&
+        (best == nullptr || !metric.IsBetter(best_value, *value))) {
       best = &evaluation;
       best_value = *value;
     }

@@ -27,8 +27,8 @@ std::vector<std::string> EvaluatedMetrics(absl::Span<const RunGroup> groups);
 absl::StatusOr<MainMetric> ComparedMetric(absl::Span<const RunGroup> groups,
                                           const std::string& wanted);
 
-// The best evaluation of a run by `metric`, of equal ones the latest, of those
-// whose scores were not discarded; null if it has none with that metric.
+// The best evaluation of a run by `metric`, of equal ones the latest; null if
+// it has none with that metric.
 const LoggedEvaluation* BestEvaluation(const LoggedRun& run,
                                        const MainMetric& metric);
 

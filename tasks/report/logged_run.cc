@@ -58,10 +58,6 @@ void AddLine(const Json& line, int64_t step, MetricsFile* file) {
   if (evaluation != line.end()) {
     LoggedEvaluation& added = file->evaluations.emplace_back();
     added.step = step;
-    if (const auto forgotten = line.find(kScoresForgotten);
-        forgotten != line.end() && forgotten->is_number_integer()) {
-      added.scores_forgotten = forgotten->get<int64_t>();
-    }
     file->main_metric = ReadMainMetric(line);
     if (evaluation->is_object()) {
       for (const auto& [name, value] : evaluation->items()) {
@@ -106,7 +102,7 @@ std::string CheckpointIn(const std::string& directory, const char* name) {
 }
 
 // The run in the directory of a seed; nothing if it has neither an update nor
-// diverged.
+// an evaluation, nor diverged.
 absl::StatusOr<std::optional<LoggedRun>> ReadRun(const std::string& directory,
                                                  int64_t seed) {
   LoggedRun run = {.directory = directory, .seed = seed};
@@ -116,7 +112,8 @@ absl::StatusOr<std::optional<LoggedRun>> ReadRun(const std::string& directory,
     return std::nullopt;
   }
   ETC_ASSIGN_OR_RETURN(run.log, ReadMetricsFile(path));
-  if (run.log.steps == 0 && !run.log.has_diverged) {
+  if (run.log.steps == 0 && run.log.evaluations.empty() &&
+      !run.log.has_diverged) {
     return std::nullopt;
   }
   const std::string result = directory + "/result.json";
@@ -284,7 +281,7 @@ absl::Status AddPath(std::string path, std::vector<RunGroup>* groups) {
              : absl::FailedPreconditionError(absl::StrCat(
                    path,
                    " has no metrics yet: none of its seeds has finished "
-                   "an update"));
+                   "an update or an evaluation"));
 }
 
 void NameGroups(std::vector<RunGroup>* groups) {

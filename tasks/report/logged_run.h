@@ -21,8 +21,6 @@ using Curve = std::vector<std::pair<int64_t, double>>;
 struct LoggedEvaluation {
   int64_t step = 0;
   Metrics metrics;  // those that are numbers
-  // Times that the scores before it were discarded (kScoresForgotten).
-  int64_t scores_forgotten = 0;
 };
 
 // The lines of a metrics.jsonl.
@@ -83,11 +81,11 @@ struct RunGroup {
   // As summary.json says, or else the first run that was evaluated; nameless:
   // neither does.
   MainMetric main_metric = {};
-  // By seed; each has an update, or diverged at its first. Settings are those
-  // of the first that has any.
+  // By seed; each has an update or an evaluation, as of `init` alone, or
+  // diverged at its first update. Settings are those of the first that has any.
   std::vector<LoggedRun> runs = {};
   nlohmann::json settings = {};
-  // Seeds without an update yet; none if one diverged, which ends the run.
+  // Seeds without either yet; none if one diverged, which ends the run.
   std::vector<int64_t> not_begun = {};
 
   // The mode of the residual scores; empty: not known. The mode of an
@@ -103,7 +101,8 @@ struct RunGroup {
 // alone are one group. Seeds of one directory whose settings differ are
 // different groups.
 //   kNotFound            a path is not there, or is the directory of no run
-//   kFailedPrecondition  none of the seeds of a path has an update yet
+//   kFailedPrecondition  none of the seeds of a path has an update or an
+//                        evaluation yet
 //   kInvalidArgument     a path twice; a damaged file
 absl::StatusOr<std::vector<RunGroup>> ReadRunGroups(
     const std::vector<std::string>& paths);

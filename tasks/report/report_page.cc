@@ -34,6 +34,9 @@ constexpr size_t kLengthParts = 4;
 // Text around the marks of a long record, in bytes.
 constexpr size_t kWholeText = 1500;
 constexpr size_t kAround = 160;
+constexpr size_t kShownPlaces = 6;
+// Bytes of an answer that are shown, or few more.
+constexpr size_t kMostAnswer = 800;
 
 constexpr char kStyle[] = R"(
 .verdict { border-left: 4px solid var(--series-1); background: var(--panel);
@@ -435,11 +438,13 @@ std::vector<RecordPart> EvidenceParts(const JudgedRecords& judged) {
   std::vector<RecordPart> parts = {{.name = "first third"},
                                    {.name = "middle third"},
                                    {.name = "last third"},
-                                   {.name = "not found in the text"}};
+                                   {.name = "not found in the text"},
+                                   {.name = "no answer"}};
   bool any_found = false;
   for (const JudgedRecord& record : judged.records) {
     const size_t part =
-        record.evidence < 0
+        record.gold_texts.empty() ? 4
+        : record.evidence < 0
             ? 3
             : std::min<size_t>(2, static_cast<size_t>(record.evidence * 3));
     any_found = any_found || part < 3;
@@ -553,9 +558,7 @@ std::vector<RankedRecord> Rank(const Report& report,
   return ranked;
 }
 
-using Places = std::vector<std::pair<size_t, size_t>>;
-
-bool Contains(const Places& places, const std::pair<size_t, size_t>& place) {
+bool Contains(const TextPlaces& places, const TextPlaces::value_type& place) {
   return std::any_of(places.begin(), places.end(), [&](const auto& other) {
     return other.first < place.second && place.first < other.second;
   });
@@ -563,8 +566,8 @@ bool Contains(const Places& places, const std::pair<size_t, size_t>& place) {
 
 // `text` from `begin` to `end`, with marks.
 std::string Marked(const std::string& text, size_t begin, size_t end,
-                   const Places& gold, const Places& predicted,
-                   const Places& all) {
+                   const TextPlaces& gold, const TextPlaces& predicted,
+                   const TextPlaces& all) {
   std::string html;
   size_t at = begin;
   for (const auto& place : all) {
@@ -594,23 +597,25 @@ size_t ToCharacter(const std::string& text, size_t at) {
   return std::min(at, text.size());
 }
 
-std::string MarkedText(const std::string& text,
-                       const std::vector<std::string>& gold_texts,
+std::string MarkedText(const std::string& text, const TextPlaces& gold,
                        const std::vector<std::string>& predicted_texts) {
-  const Places gold = FindWords(text, gold_texts);
-  const Places predicted = FindWords(text, predicted_texts);
-  std::vector<std::string> words = gold_texts;
-  words.insert(words.end(), predicted_texts.begin(), predicted_texts.end());
-  const Places all = FindWords(text, words);
+  const TextPlaces predicted = FindWords(text, predicted_texts);
+  TextPlaces both = gold;
+  both.insert(both.end(), predicted.begin(), predicted.end());
+  const TextPlaces all = WithoutOverlaps(std::move(both));
   if (text.size() <= kWholeText) {
     return Marked(text, 0, text.size(), gold, predicted, all);
   }
-  // The beginning, and what is around the first marks.
+  // The beginning, and what is around the first marks, twice as many if they
+  // are gold.
   std::string html;
   size_t end = ToCharacter(text, 3 * kAround);
   size_t begin = 0;
   size_t shown = 0;
   for (const auto& place : all) {
+    if (shown >= kShownPlaces * (Contains(gold, place) ? 2 : 1)) {
+      continue;
+    }
     const size_t from =
         ToCharacter(text, place.first - std::min(place.first, kAround));
     const size_t to = ToCharacter(text, place.second + kAround);
@@ -618,15 +623,19 @@ std::string MarkedText(const std::string& text,
       absl::StrAppend(&html, Marked(text, begin, end, gold, predicted, all),
                       " [...] ");
       begin = from;
-      if (++shown == 6) {
-        end = begin;
-        break;
-      }
+      ++shown;
     }
     end = std::max(end, to);
   }
   return absl::StrCat(html, Marked(text, begin, end, gold, predicted, all),
                       end < text.size() ? " [...]" : "");
+}
+
+// The beginning of a long answer.
+std::string Shortened(const std::string& answer) {
+  return answer.size() <= kMostAnswer
+             ? answer
+             : answer.substr(0, ToCharacter(answer, kMostAnswer)) + " ...";
 }
 
 // The name of the score of single records.
@@ -651,7 +660,7 @@ std::string RecordHtml(const Report& report,
     absl::StrAppend(
         &rows, "<tr>", Cell(GroupName(report, group)),
         NumberCell(FormatScore(group.judged.record_score(at).second)),
-        "<td><code>", HtmlText(judged.prediction.substr(0, 400)),
+        "<td><code>", HtmlText(Shortened(judged.prediction)),
         "</code></td></tr>\n");
   }
   return absl::StrCat(
@@ -660,11 +669,11 @@ std::string RecordHtml(const Report& report,
       record.evidence >= 0
           ? absl::StrFormat(", evidence at %.0f %%", record.evidence * 100)
           : "",
-      "</span>\n<p>", MarkedText(record.text, record.gold_texts, predicted),
+      "</span>\n<p>", MarkedText(record.text, record.gold_places, predicted),
       "</p>\n<table><tr>", HeadCell("", false),
       HeadCell(RecordScoreName(report), true), HeadCell("answer", false),
       "</tr>\n<tr><td>gold</td><td></td><td><code>",
-      HtmlText(record.gold.substr(0, 400)), "</code></td></tr>\n", rows,
+      HtmlText(Shortened(record.gold)), "</code></td></tr>\n", rows,
       "</table></div>\n");
 }
 
@@ -754,8 +763,9 @@ std::string Predictions(const Report& report) {
   if (!evidence.empty()) {
     absl::StrAppend(
         &html,
-        "<p class=\"faint\">The evidence is where the document first has the "
-        "last of the gold texts.</p>\n",
+        "<p class=\"faint\">The evidence is where the answer is said to begin "
+        "or, without that, where the document first has the last of the gold "
+        "texts.</p>\n",
         PartTable(report, "place of the evidence", evidence));
   }
   return absl::StrCat(html, "<h2>Predictions</h2>\n", RecordLists(report));
@@ -773,7 +783,8 @@ std::string Notes(const Report& report) {
     }
     if (!group.not_begun.empty()) {
       notes.push_back(absl::StrCat(group.directory,
-                                   " has no update yet of seed ",
+                                   " has neither an update nor an evaluation "
+                                   "yet of seed ",
                                    absl::StrJoin(group.not_begun, ", ")));
     }
     if (group.settings.is_null()) {

@@ -16,6 +16,8 @@ struct GroupPredictions {
   // Index of the group.
   size_t group = 0;
   int64_t seed = 0;
+  // Texts of records are shown of the first group alone; the others may lack
+  // them.
   JudgedRecords judged;
 };
 

@@ -11,7 +11,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/string_view.h"
 #include "base/counted.h"
 #include "base/directory.h"
 #include "base/file.h"
@@ -19,12 +18,9 @@
 #include "base/json_text.h"
 #include "base/path_lookup.h"
 #include "base/status_macros.h"
-#include "etc/config.h"
-#include "etc/encoder_decoder/config.h"
 #include "etc/weights/checkpoint.h"
 #include "nlohmann/json.hpp"
 #include "tasks/config/config.h"
-#include "tasks/config/run_settings.h"
 #include "tasks/output/checkpoint_files.h"
 #include "tasks/output/checkpoint_record.h"
 #include "tasks/output/checkpoint_survey.h"
@@ -217,53 +213,11 @@ absl::StatusOr<torch::Tensor> Mean(const std::vector<Source>& sources,
                        : last;
 }
 
-// The model of a checkpoint, without the fields that only training reads.
-absl::StatusOr<Json> ComputedModel(const std::string& checkpoint) {
-  const std::string decoder =
-      absl::StrCat(checkpoint, "/", kEncoderDecoderFile);
-  ETC_ASSIGN_OR_RETURN(const bool translates, PathExists(decoder));
-  std::string text;
-  if (translates) {
-    ETC_ASSIGN_OR_RETURN(const Json json, ReadJsonFile(decoder));
-    ETC_ASSIGN_OR_RETURN(const EncoderDecoderConfig config,
-                         EncoderDecoderConfigFromJson(json, decoder));
-    text = EncoderDecoderConfigToJson(config);
-  } else {
-    std::vector<std::string> ignored;
-    ETC_ASSIGN_OR_RETURN(
-        const EtcConfig config,
-        ReadEtcConfig(absl::StrCat(checkpoint, "/etc_config.json"), &ignored));
-    text = EtcConfigToJson(config);
-  }
-  Json model = Json::parse(text);
-  for (const absl::string_view field : kTrainingModelFields) {
-    model.erase(std::string(field));
-  }
-  return model;
-}
-
-// Weights of two functions have no mean that computes either.
-absl::Status CheckSameModel(const std::string& checkpoint,
-                            const std::string& first) {
-  ETC_ASSIGN_OR_RETURN(const Json model, ComputedModel(checkpoint));
-  ETC_ASSIGN_OR_RETURN(const Json wanted, ComputedModel(first));
-  for (const auto& [field, value] : wanted.items()) {
-    const Json found = model.value(field, Json());
-    if (found != value) {
-      return InvalidArgument(checkpoint, ": ", field, " should be ",
-                             JsonText(value), ", as in ", first, ", but is ",
-                             JsonText(found));
-    }
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<std::vector<Source>> OpenSources(
     const std::vector<std::string>& directories) {
   std::vector<Source> sources;
   for (const std::string& directory : directories) {
     const std::string path = absl::StrCat(directory, "/", kModelFile);
-    ETC_RETURN_IF_ERROR(CheckSameModel(directory, directories.front()));
     ETC_RETURN_IF_ERROR(CheckCheckpointFiles(path));
     ETC_ASSIGN_OR_RETURN(TensorReader reader, TensorReader::Open(path));
     if (!sources.empty() && reader.Names() != sources.front().reader.Names()) {

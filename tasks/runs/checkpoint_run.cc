@@ -3,8 +3,10 @@
 #include <filesystem>
 #include <iterator>
 #include <memory>
+#include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
@@ -23,9 +25,12 @@
 #include "nlohmann/json.hpp"
 #include "tasks/config/config_fields.h"
 #include "tasks/config/grid.h"
+#include "tasks/config/run_files.h"
+#include "tasks/config/run_settings.h"
 #include "tasks/data/data_files.h"
 #include "tasks/data/record_check.h"
 #include "tasks/data/record_gate.h"
+#include "tasks/distributed/process_group.h"
 #include "tasks/output/find_checkpoint.h"
 #include "tasks/registry.h"
 #include "tasks/task/task.h"
@@ -36,6 +41,7 @@
 #include "tasks/train/run_plan.h"
 #include "tasks/train/shared_start.h"
 #include "tasks/train/task_model.h"
+#include "tasks/train/training_state.h"
 
 namespace etc {
 namespace {
@@ -144,10 +150,10 @@ absl::StatusOr<RunConfig> ConfigOfRun(const std::string& directory,
   }
   ETC_RETURN_IF_ERROR(SetOptions(options.overrides, &config));
   if (!options.data.empty()) {
-    config.data.dev = options.data;
-    if (config.data.dev_fraction > 0) {
+    if (config.data.dev.empty()) {
       config.data.train = options.data;  // of which records may be held out
     }
+    config.data.dev = options.data;
   }
   if (!options.residual_attention.empty()) {
     ETC_RETURN_IF_ERROR(SetResidual(directory, options, &config));
@@ -261,15 +267,45 @@ absl::Status CheckFiles(const std::string& directory, const CheckpointRun& run,
   return options.context.Agree(status);
 }
 
+// Returns true if `options.data` are, by their contents, the files of
+// data.train of a run that had no data.dev.
+absl::StatusOr<bool> HasTrainingFiles(const CheckpointRun& run,
+                                      const CheckpointRunOptions& options) {
+  const nlohmann::json::json_pointer train("/data/train");
+  const nlohmann::json::json_pointer dev("/data/dev");
+  const absl::StatusOr<nlohmann::json> then =
+      ReadCheckpointSettings(run.directory);
+  const absl::Status read = options.context.Agree(then.status());
+  if (absl::IsNotFound(read)) {
+    return false;  // the checkpoint has no training state
+  }
+  ETC_RETURN_IF_ERROR(read);
+  ETC_ASSIGN_OR_RETURN(const std::vector<std::string> paths,
+                       FindDataFiles(options.data));
+  if (!then->contains(train) || then->at(train).size() != paths.size() ||
+      !then->contains(dev) || !then->at(dev).empty()) {
+    return false;
+  }
+  RunConfig now;
+  now.data.train = paths;
+  ETC_ASSIGN_OR_RETURN(const RunFiles files,
+                       FindRunFiles(now, OpeningListener(options.context),
+                                    DataGroupOf(options.context.group)));
+  return absl::c_is_permutation(
+      WithoutPaths(*then)[train],
+      WithoutPaths(RunSettings(now, {.files = files}))[train]);
+}
+
 absl::StatusOr<std::unique_ptr<ExampleSource>> OpenData(
     const CheckpointRun& run, const CheckpointRunOptions& options) {
   const DataConfig& data = run.config.data;
   DataRequest request = {
       .use = options.predicts ? RecordUse::kPrediction : RecordUse::kEvaluation,
       .limits = RecordLimitsOf(data)};
+  const bool may_hold_out = !options.data.empty() && !options.predicts;
   // Other data than those of the training are another number of records, or are
   // read in another way.
-  if (!options.data.empty() && !options.predicts && !data.dev_records.empty()) {
+  if (may_hold_out && !data.dev_records.empty()) {
     auto held_out = OpenRecords(*run.setup.task, request, options.context);
     if (held_out.ok()) {
       options.context.Message(absl::StrCat(
@@ -281,6 +317,15 @@ absl::StatusOr<std::unique_ptr<ExampleSource>> OpenData(
     if (!absl::IsFailedPrecondition(held_out.status()) &&
         !absl::IsInvalidArgument(held_out.status())) {
       return held_out;
+    }
+  } else if (may_hold_out && run.setup.task->holds_out()) {
+    ETC_ASSIGN_OR_RETURN(const bool is_training,
+                         HasTrainingFiles(run, options));
+    if (is_training) {
+      options.context.Message(
+          "--data has the training data of the run: only the documents that it "
+          "held out of them (pretrain.development_one_in) are evaluated");
+      return OpenRecords(*run.setup.task, request, options.context);
     }
   }
   request.patterns = data.dev;
@@ -378,10 +423,14 @@ absl::StatusOr<CheckpointRun> RunCheckpoint(
       DeviceOfRun(run.config, CudaDevicesOf(options.context.group),
                   /*field=*/"--device"));
   const CurrentDevice current(device.device);
-  ETC_RETURN_IF_ERROR(
-      SetThreads(run.config.train.threads,
-                 options.threads.has_value() ? "--threads" : "train.threads")
-          .status());
+  const std::string threads =
+      options.threads.has_value() ? "--threads" : "train.threads";
+  ETC_RETURN_IF_ERROR(SetThreads(run.config.train.threads, threads).status());
+  if (const std::string warning =
+          ThreadsWarning(run.config.train.threads, threads);
+      !warning.empty()) {
+    options.warn(warning);
+  }
   ETC_ASSIGN_OR_RETURN(const std::unique_ptr<ExampleSource> records,
                        OpenCheckedRecords(run, options));
   ETC_ASSIGN_OR_RETURN(

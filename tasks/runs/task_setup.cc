@@ -1,7 +1,11 @@
 #include "tasks/runs/task_setup.h"
 
+#include <iterator>
+#include <stdexcept>
+#include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/counted.h"
@@ -152,17 +156,53 @@ absl::Status CheckBeforeSetup(const RunConfig& config) {
   return CheckInit(config);
 }
 
-// The setup of a configuration that was checked and is complete but for the
-// rows that its vocabulary sets.
-absl::StatusOr<TaskSetup> MakeSetup(RunConfig* completed) {
-  const RunConfig& config = *completed;
+// The piece of an id; empty where the vocabulary has none.
+std::string PieceOrEmpty(const Tokenizer& tokenizer, int32_t id) {
+  try {
+    return tokenizer.Piece(id);
+  } catch (const std::out_of_range&) {
+    return "";
+  }
+}
+
+// Warns where ids are of other pieces than in the vocabulary beside the weights
+// to start from, whose rows were trained for those.
+void ComparePieces(const RunConfig& config, TaskSetup* setup) {
+  if (config.init.empty() || setup->tokenizer == nullptr) {
+    return;
+  }
+  // The tokenizer of `init` need not be usable (ReadTokenizerConfig).
+  const absl::StatusOr<TokenizerFiles> files = FindTokenizer(config.init);
+  if (!files.ok() || files->type.empty() ||
+      files->vocabulary == config.tokenizer.vocabulary) {
+    return;
+  }
+  const absl::StatusOr<std::shared_ptr<const Tokenizer>> of_init =
+      MakeTokenizer(*files);
+  if (!of_init.ok()) {
+    return;
+  }
+  const int64_t ids = setup->tokenizer->vocab_size();
+  int64_t others = 0;
+  for (int32_t id = 0; id < ids; ++id) {
+    if (PieceOrEmpty(*setup->tokenizer, id) != PieceOrEmpty(**of_init, id)) {
+      ++others;
+    }
+  }
+  if (others > 0) {
+    setup->warnings.push_back(absl::StrCat(
+        others, " of ", Counted(ids, "id"), " of ", config.tokenizer.vocabulary,
+        " are of other pieces than in ", files->vocabulary,
+        ", for which the weights of init were trained"));
+  }
+}
+
+// The setup of a configuration that was checked and is complete.
+absl::StatusOr<TaskSetup> MakeSetup(const RunConfig& config) {
   TaskSetup setup;
   ETC_ASSIGN_OR_RETURN(setup.entry, FindTask(config.task));
   if (!setup.entry->has_own_model) {
     ETC_ASSIGN_OR_RETURN(setup.tokenizer, LoadTokenizer(config.tokenizer));
-    if (VocabularySetsRows(config)) {
-      completed->model.vocab_size = setup.tokenizer->vocab_size();
-    }
     ETC_RETURN_IF_ERROR(CheckVocabularySize(
         config.tokenizer.vocabulary, setup.tokenizer->vocab_size(),
         config.model.vocab_size, &setup.warnings));
@@ -170,6 +210,7 @@ absl::StatusOr<TaskSetup> MakeSetup(RunConfig* completed) {
   setup.warnings.insert(setup.warnings.end(), config.warnings.begin(),
                         config.warnings.end());
   ETC_ASSIGN_OR_RETURN(setup.task, setup.entry->make(config, setup.tokenizer));
+  absl::c_move(setup.task->Warnings(), std::back_inserter(setup.warnings));
   if (!setup.entry->splits_sentences &&
       config.data.sentences != DataConfig().sentences) {
     setup.warnings.push_back(
@@ -187,8 +228,7 @@ absl::StatusOr<TaskSetup> MakeSetup(RunConfig* completed) {
 
 absl::StatusOr<TaskSetup> SetUpTask(const RunConfig& config) {
   ETC_RETURN_IF_ERROR(CheckBeforeSetup(config));
-  RunConfig completed = config;
-  return MakeSetup(&completed);
+  return MakeSetup(config);
 }
 
 absl::StatusOr<TaskSetup> SetUpTraining(RunConfig* config) {
@@ -198,7 +238,9 @@ absl::StatusOr<TaskSetup> SetUpTraining(RunConfig* config) {
   if (entry->complete != nullptr) {
     ETC_RETURN_IF_ERROR(entry->complete(config));
   }
-  return MakeSetup(config);
+  ETC_ASSIGN_OR_RETURN(TaskSetup setup, MakeSetup(*config));
+  ComparePieces(*config, &setup);
+  return setup;
 }
 
 }  // namespace etc

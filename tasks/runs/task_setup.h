@@ -47,9 +47,9 @@ absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(
 absl::StatusOr<TaskSetup> SetUpTask(const RunConfig& config);
 
 // The same for a training, before which the task completes its options from the
-// training data (TaskEntry::complete), and the vocabulary model.vocab_size
-// (VocabularySetsRows). Errors of OpenWeights and PlanWeights come before the
-// data are read.
+// training data (TaskEntry::complete). Errors of OpenWeights and PlanWeights
+// come before the data are read. Warns where the vocabulary has other pieces
+// than the one beside `config->init`.
 absl::StatusOr<TaskSetup> SetUpTraining(RunConfig* config);
 
 }  // namespace etc

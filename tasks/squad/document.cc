@@ -38,17 +38,24 @@ SquadSpan PiecesOfWords(const std::vector<SquadPiece>& pieces,
           .last = first_of_word(words.last + 1) - 1};
 }
 
-// The first byte of an answer that touches bytes [within.begin, within.end):
-// the one at its offset, or the first one there; -1 if there is none.
-int64_t FirstByteOf(const SquadAnswer& answer, absl::string_view context,
-                    ByteRange within) {
+// The first byte of an answer if it stands at its offset, or -1.
+int64_t ByteAtOffset(const SquadAnswer& answer, absl::string_view context) {
   int64_t at = 0;
   for (int64_t i = 0; i < answer.start.value_or(0) &&
                       at < static_cast<int64_t>(context.size());
        ++i) {
     NextCodePoint(context, &at);
   }
-  if (absl::StartsWith(context.substr(static_cast<size_t>(at)), answer.text)) {
+  return absl::StartsWith(context.substr(static_cast<size_t>(at)), answer.text)
+             ? at
+             : -1;
+}
+
+// The first byte of an answer that touches bytes [within.begin, within.end):
+// the one at its offset, or the first one there; -1 if there is none.
+int64_t FirstByteOf(const SquadAnswer& answer, absl::string_view context,
+                    ByteRange within) {
+  if (const int64_t at = ByteAtOffset(answer, context); at >= 0) {
     return at;
   }
   const size_t found = TextOf(context, within).find(answer.text);
@@ -107,6 +114,15 @@ std::optional<SquadSpan> FindAnswerWords(absl::string_view context,
     return std::nullopt;
   }
   return span;
+}
+
+bool HoldsSpaceOfWords(absl::string_view context, const SquadAnswer& answer) {
+  bool holds = false;
+  for (int64_t at = 0; at < static_cast<int64_t>(answer.text.size());) {
+    const CodePoint c = NextCodePoint(answer.text, &at);
+    holds |= IsPythonSpace(c) && !IsSquadSpace(c);
+  }
+  return holds && ByteAtOffset(answer, context) >= 0;
 }
 
 std::vector<SquadPiece> SplitSquadWords(absl::string_view context,

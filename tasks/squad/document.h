@@ -41,6 +41,10 @@ std::optional<SquadSpan> FindAnswerWords(absl::string_view context,
                                          const SquadWords& words,
                                          const SquadAnswer& answer);
 
+// Returns true if an answer stands at its offset and holds white space that is
+// part of words, as U+00A0: FindAnswerWords has nothing for it.
+bool HoldsSpaceOfWords(absl::string_view context, const SquadAnswer& answer);
+
 struct SquadPiece {
   int32_t id = 0;
   // The word of the context that it is a piece of.

@@ -7,20 +7,26 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/counted.h"
-#include "tasks/data/data_files.h"
 #include "tasks/squad/task.h"
 #include "tasks/text/sentence_splitter.h"
 
 namespace etc {
 namespace {
 
-constexpr char kNotAtItsOffset[] = "the answer is not at its offset";
-
 // True of a training record whose question has no answer.
 bool IsUnanswered(const SquadRecord& record, const SquadOptions& options) {
   return !record.answers.has_value() || record.answers->empty() ||
          (options.version == SquadVersion::k2 &&
           record.is_impossible.value_or(false));
+}
+
+// The reason why training leaves out an answer that FindAnswerWords has not.
+std::string WhyMissed(const std::string& context, const SquadAnswer& answer) {
+  return HoldsSpaceOfWords(context, answer)
+             ? "the answer holds white space, such as U+00A0, at which the "
+               "official program does not split"
+             : "the answer is not at its offset (answer_start counts "
+               "characters, not bytes)";
 }
 
 // The answer that training is for, or why there is none.
@@ -46,7 +52,7 @@ Target FindTarget(const SquadRecord& record, const SquadDocument& document,
   const std::optional<SquadSpan> answer_words =
       FindAnswerWords(document.context, words, answer);
   if (!answer_words.has_value()) {
-    target.left_out = kNotAtItsOffset;
+    target.left_out = WhyMissed(document.context, answer);
     return target;
   }
   target.pieces =
@@ -201,42 +207,22 @@ std::string Squad::TrainingError(const Record& record) const {
              : "";
 }
 
-std::vector<std::string> Squad::DescribeRecords(
-    const std::vector<FileRecord>& train,
-    const std::vector<FileRecord>& /*dev*/) const {
-  std::vector<char> is_missed(train.size());  // each of one thread
-  ReadInParallel(
-      train.size(), /*num_bytes=*/0, /*listener=*/nullptr,
-      [&](size_t i, const BytesListener& /*report*/) {
-        const auto record = ParseRecord(train[i].json, train[i].where);
-        const bool missed =
-            record.ok() && TrainingError(*record).empty() &&
-            !IsUnanswered(*record, options()) &&
-            !FindAnswerWords(record->context, FindSquadWords(record->context),
-                             record->answers->front())
-                 .has_value();
-        is_missed[i] = missed ? 1 : 0;
-        return absl::OkStatus();
-      })
-      .IgnoreError();  // there is none
-  const auto first = std::find(is_missed.begin(), is_missed.end(), 1);
-  if (first == is_missed.end()) {
-    return {};
+std::string Squad::WhyLeftOut(const Record& record) const {
+  if (IsUnanswered(record, options())) {
+    return "";
   }
-  return {absl::StrCat(
-      "warning: ", std::count(first, is_missed.end(), 1), " of ",
-      Counted(static_cast<int64_t>(train.size()), "training question"),
-      " are left out: ", kNotAtItsOffset, ", the first: ",
-      train[static_cast<size_t>(first - is_missed.begin())].where,
-      "; answer_start counts characters, not bytes")};
+  const SquadAnswer& answer = record.answers->front();
+  return FindAnswerWords(record.context, FindSquadWords(record.context), answer)
+                 .has_value()
+             ? ""
+             : WhyMissed(record.context, answer);
 }
 
 std::optional<SquadGold> Squad::GoldOf(const Record& record) const {
   if (!record.answers.has_value()) {
     return std::nullopt;
   }
-  SquadGold gold = {.is_version_2 = record.is_impossible.has_value() ||
-                                    record.answers->empty()};
+  SquadGold gold = {.has_is_impossible = record.is_impossible.has_value()};
   gold.answers.reserve(record.answers->size());
   for (const SquadAnswer& answer : *record.answers) {
     gold.answers.push_back(answer.text);

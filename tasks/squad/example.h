@@ -58,8 +58,10 @@ struct ConfigTable<SquadOptions> {
             "(`version_2_with_negative`)",
             {.one_of = kVersions}),
       Field("doc_stride", &O::doc_stride,
-            "pieces from the beginning of a window to that of the next one",
-            CountFrom(1)),
+            "pieces from the beginning of a window to that of the next one; "
+            "answers at the borders of windows are lost unless it is below a "
+            "window's pieces",
+            ReadingCountFrom(1)),
       Field("max_query_length", &O::max_query_length,
             "pieces of the question that are read", CountFrom(0)),
       Field("n_best_size", &O::n_best_size,

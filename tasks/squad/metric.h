@@ -14,8 +14,11 @@ namespace etc {
 struct SquadGold {
   // Empty: it has no answer.
   std::vector<std::string> answers;
+  // True if its record has the field, as in version 2.0.
+  bool has_is_impossible = false;
+
   // True if its data are of version 2.0, which has such questions.
-  bool is_version_2 = false;
+  bool is_version_2() const { return has_is_impossible || answers.empty(); }
 };
 
 // A verdict to score against SquadGold.

@@ -1,9 +1,9 @@
 #include "tasks/squad/task.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "base/counted.h"
 #include "tasks/inputs/description.h"
@@ -43,6 +43,7 @@ BenchmarkInfo Squad::info() const {
           .splits_sentences = true,
           .serves_bert = true,
           .has_own_files = true,
+          .tells_left_out = true,
           .epochs_count_records = true};
 }
 
@@ -66,6 +67,21 @@ NeededLengths Squad::Lengths(const Options& options) const {
           .long_use = text_use,
           .global_tokens = options.max_query_length + 2,
           .global_use = "the whole text, the question and a sentence"};
+}
+
+std::vector<std::string> Squad::Warnings() const {
+  const int64_t question = options().max_query_length;
+  const int64_t room = RoomForPieces(options().input, options().marks,
+                                     /*two_texts=*/true) -
+                       question;
+  if (options().doc_stride < room) {
+    return {};
+  }
+  return {absl::StrCat("squad.doc_stride ", options().doc_stride,
+                       " is not below the ", room,
+                       " pieces of a window beside a question of ", question,
+                       ": windows do not overlap, and answers at their borders "
+                       "are lost")};
 }
 
 std::string Squad::Describe(const Example& example) const {
@@ -116,13 +132,26 @@ Scores Squad::Score(const Answers& answers) const {
     verdicts.emplace_back(
         id, JudgeSquad(prediction, options().null_score_diff_threshold));
   }
-  const bool is_version_2 =
-      options().version == SquadVersion::k2 ||
-      std::any_of(answers.gold.begin(), answers.gold.end(),
-                  [](const auto& gold) { return gold.second.is_version_2; });
+  const bool is_version_2 = options().version == SquadVersion::k2 ||
+                            absl::c_any_of(answers.gold, [](const auto& gold) {
+                              return gold.second.is_version_2();
+                            });
   return {.metrics = is_version_2
                          ? ScoreSquad2(answers.gold, verdicts, answers.rules)
                          : ScoreSquad1(answers.gold, verdicts)};
+}
+
+std::string Squad::Remark(const Answers& answers) const {
+  const bool may_be_labelled = absl::c_any_of(answers.gold, [](const auto& g) {
+    return !g.second.answers.empty() || g.second.has_is_impossible;
+  });
+  return answers.gold.empty() || may_be_labelled
+             ? ""
+             : absl::StrCat("none of ",
+                            Counted(static_cast<int64_t>(answers.gold.size()),
+                                    "question"),
+                            " has an answer or is_impossible: is this a test "
+                            "file?");
 }
 
 }  // namespace etc

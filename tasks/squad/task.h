@@ -39,6 +39,8 @@ class Squad final : public Benchmark<SquadRecord, SquadExample, SquadLogits,
   // Room for a question, its marks and a piece of the context, and of ETC's
   // global input for the question and a sentence.
   NeededLengths Lengths(const Options& options) const override;
+  // Warns of a stride at which windows do not overlap.
+  std::vector<std::string> Warnings() const override;
   // Looks up what stands around texts.
   //   kInvalidArgument  what FindTextMarks says
   absl::Status UseVocabulary(const Tokenizer& tokenizer,
@@ -66,10 +68,9 @@ class Squad final : public Benchmark<SquadRecord, SquadExample, SquadLogits,
   // Returns the error in the answers of a training record, to be appended to
   // the record's place in a message; empty: there is none.
   std::string TrainingError(const Record& record) const override;
-  // Warns of training questions whose answer is not at its offset.
-  std::vector<std::string> DescribeRecords(
-      const std::vector<FileRecord>& train,
-      const std::vector<FileRecord>& dev) const override;
+  // Returns why training leaves a record out: FindAnswerWords does not find an
+  // answer. Needs no tokenizer.
+  std::string WhyLeftOut(const Record& record) const override;
   // Makes the windows of a record, at least one: that of a context without
   // pieces is empty. Errors in its answers are mistakes in training alone.
   //   kInvalidArgument  the lengths in the options have no room for a piece
@@ -132,6 +133,9 @@ class Squad final : public Benchmark<SquadRecord, SquadExample, SquadLogits,
   // ScoreSquad1. Predictions with candidates are judged anew, by the threshold
   // of the options.
   Scores Score(const Answers& answers) const override;
+  // Asks about questions that all have an empty list of answers and no
+  // `is_impossible`, as in a file to predict for.
+  std::string Remark(const Answers& answers) const override;
 };
 
 // A linear layer on the outputs x of the text's T tokens (doc/squad.md 4):

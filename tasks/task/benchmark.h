@@ -297,6 +297,8 @@ struct BenchmarkInfo {
   // Stratum says by which values data.dev_fraction divides the records. Only
   // with has_own_files.
   bool holds_out_records = false;
+  // WhyLeftOut looks at all training records before a run.
+  bool tells_left_out = false;
   // Official epochs count records, although these may have several examples.
   bool epochs_count_records = false;
 };
@@ -382,6 +384,9 @@ class Benchmark {
                                      O* /*options*/) const {
     return absl::OkStatus();
   }
+  // Warnings about options() that are allowed; with the lengths of inputs and
+  // what UseVocabulary has found.
+  virtual std::vector<std::string> Warnings() const { return {}; }
   // Adds to `json`, the object that options() were read from, what the files of
   // `data` say of them. Before training only.
   virtual absl::Status CompleteOptions(const DataConfig& /*data*/,
@@ -408,6 +413,10 @@ class Benchmark {
   // Names the fields that may hold the text of the document for people: the
   // first of them that a record has does. Without one the longest field does.
   virtual std::vector<std::string> DocumentFields() const { return {}; }
+  // Puts texts for people in the place of what points to them, in an object of
+  // the AnswerFields or of PredictionJson; `record` is the JSON of the record.
+  virtual void ShowAnswers(const nlohmann::json& /*record*/,
+                           nlohmann::json* /*answers*/) const {}
   // Returns the errors of MakeExamples that can be told without a tokenizer,
   // beyond those of ReadRecord: records are checked before a run. `where` is
   // the place of the record and starts each message.
@@ -417,6 +426,10 @@ class Benchmark {
   }
   // The same of Example::training_error; empty: there is none.
   virtual std::string TrainingError(const R& /*record*/) const { return ""; }
+  // The reason why training leaves out all examples of a correct record
+  // (Example::left_out), whatever the lengths of inputs; empty: none. Only with
+  // info().tells_left_out.
+  virtual std::string WhyLeftOut(const R& /*record*/) const { return ""; }
   // The meaning of a record's id.
   virtual etc::Example::IdKind IdKindOf(const R& /*record*/) const {
     return etc::Example::IdKind::kUnique;
@@ -469,7 +482,8 @@ class Benchmark {
   virtual bool MayRepeat(const G& /*earlier*/, const G& /*later*/) const {
     return false;
   }
-  // Reads a prediction file in the official format.
+  // Reads a prediction file in the official format, or lines of PredictionJson
+  // where these are JSON, too.
   virtual PredictionsOr ReadPredictions(const std::string& path) const = 0;
   // The contents of such a file.
   virtual std::string FileContents(const Answers& answers) const = 0;

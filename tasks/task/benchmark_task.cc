@@ -1,11 +1,16 @@
 #include "tasks/task/benchmark_task.h"
 
 #include <cstddef>
+#include <iterator>
+#include <map>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "base/counted.h"
 #include "base/status_macros.h"
+#include "tasks/data/data_files.h"
 #include "tasks/data/record_source.h"
 
 namespace etc {
@@ -85,20 +90,62 @@ absl::StatusOr<std::vector<FileRecord>> RecordTask::Divide(
   return part;
 }
 
+std::vector<std::string> RecordTask::WarningsOfLeftOut(
+    const OfficialRecords& train) const {
+  const int64_t size = train.size();
+  std::vector<std::string> reasons(static_cast<size_t>(size));
+  // It has no error: records with one are reported elsewhere.
+  ReadInParallel(reasons.size(), /*num_bytes=*/0, /*listener=*/nullptr,
+                 [&](size_t i, const BytesListener& /*report*/) {
+                   const auto text = train.Text(static_cast<int64_t>(i));
+                   if (text.ok()) {
+                     reasons[i] = WhyLeftOut(*text);
+                   }
+                   return absl::OkStatus();
+                 })
+      .IgnoreError();
+  struct LeftOut {
+    int64_t count = 0;
+    int64_t first = 0;
+  };
+  std::map<std::string, LeftOut> by_reason;
+  for (int64_t i = 0; i < size; ++i) {
+    const std::string& reason = reasons[static_cast<size_t>(i)];
+    if (!reason.empty()) {
+      LeftOut& left_out =
+          by_reason.try_emplace(reason, LeftOut{.first = i}).first->second;
+      ++left_out.count;
+    }
+  }
+  std::vector<std::string> warnings;
+  for (const auto& [reason, left_out] : by_reason) {
+    const bool is_one = left_out.count == 1;
+    warnings.push_back(absl::StrCat(
+        "warning: ", left_out.count, " of ", Counted(size, "training record"),
+        is_one ? " is" : " are", " left out, ", is_one ? "" : "the first ",
+        train.Where(left_out.first), ": ", reason));
+  }
+  return warnings;
+}
+
 absl::StatusOr<std::vector<std::string>> RecordTask::DescribeData(
     const ExampleSource& train, const ExampleSource& dev) const {
+  std::vector<std::string> lines;
+  if (holds_out()) {
+    lines.push_back(absl::StrCat("held out for evaluation (data.dev_fraction ",
+                                 held_out_.fraction, ", data.dev_seed ",
+                                 held_out_.seed, "): ", held_out_.expected));
+  }
   const auto* train_records = dynamic_cast<const FileRecordSource*>(&train);
   const auto* dev_records = dynamic_cast<const FileRecordSource*>(&dev);
-  if (train_records == nullptr || dev_records == nullptr) {
-    return std::vector<std::string>();
+  if (train_records != nullptr && dev_records != nullptr) {
+    absl::c_move(
+        DescribeRecords(train_records->records(), dev_records->records()),
+        std::back_inserter(lines));
   }
-  std::vector<std::string> lines =
-      DescribeRecords(train_records->records(), dev_records->records());
-  if (holds_out()) {
-    lines.insert(lines.begin(),
-                 absl::StrCat("held out for evaluation (data.dev_fraction ",
-                              held_out_.fraction, ", data.dev_seed ",
-                              held_out_.seed, "): ", held_out_.expected));
+  const auto* official = dynamic_cast<const OfficialRecords*>(&train);
+  if (official != nullptr && TellsLeftOut()) {
+    absl::c_move(WarningsOfLeftOut(*official), std::back_inserter(lines));
   }
   return lines;
 }

@@ -101,8 +101,9 @@ class RecordTask : public EncoderTask {
 
   bool holds_out() const final { return held_out_.fraction > 0; }
 
-  // A line about the held out records, and DescribeRecords, of data that are in
-  // memory.
+  // Returns, of data that are in memory, a line about the held out records, and
+  // DescribeRecords; then warnings by WhyLeftOut, each with the number of the
+  // training records and the place of the first.
   absl::StatusOr<std::vector<std::string>> DescribeData(
       const ExampleSource& train, const ExampleSource& dev) const final;
 
@@ -112,6 +113,13 @@ class RecordTask : public EncoderTask {
       const std::vector<FileRecord>& /*train*/,
       const std::vector<FileRecord>& /*dev*/) const {
     return {};
+  }
+  // Returns true if WhyLeftOut is to look at all training records.
+  virtual bool TellsLeftOut() const { return false; }
+  // The reason why training leaves a record out; empty: none that shows before
+  // its examples are made, or the record has a mistake.
+  virtual std::string WhyLeftOut(const std::string& /*record*/) const {
+    return "";
   }
   // Reads a file that has no JSON records; null: this task's have.
   virtual FileReader Reader() const { return nullptr; }
@@ -123,6 +131,8 @@ class RecordTask : public EncoderTask {
   }
 
  private:
+  std::vector<std::string> WarningsOfLeftOut(
+      const OfficialRecords& train) const;
   // Returns the held out records of the training data, or the others if
   // `held_out` is false.
   absl::StatusOr<std::vector<FileRecord>> Divide(
@@ -416,16 +426,16 @@ class BenchmarkTask : public RecordTask {
     return benchmark_.info().epochs_count_records;
   }
 
+  std::vector<std::string> Warnings() const override {
+    return benchmark_.Warnings();
+  }
+
   std::shared_ptr<TaskHead> MakeHead() const override {
     return make_head_(model_, benchmark_.options());
   }
 
   std::vector<std::string> OutputSettings() const override {
     return OptionsWithRule<B>(&FieldRule::decides_outputs);
-  }
-
-  std::vector<std::string> DecodingSettings() const override {
-    return OptionsWithRule<B>(&FieldRule::decodes);
   }
 
   std::unique_ptr<TaskPredictions> MakePredictions() const override {
@@ -456,6 +466,17 @@ class BenchmarkTask : public RecordTask {
       const std::vector<FileRecord>& train,
       const std::vector<FileRecord>& dev) const override {
     return benchmark_.DescribeRecords(train, dev);
+  }
+
+  bool TellsLeftOut() const override {
+    return benchmark_.info().tells_left_out;
+  }
+
+  std::string WhyLeftOut(const std::string& record) const override {
+    const auto parsed = benchmark_.ParseRecord(record, /*where=*/"");
+    return parsed.ok() && benchmark_.TrainingError(*parsed).empty()
+               ? benchmark_.WhyLeftOut(*parsed)
+               : "";
   }
 
   std::string StratumOf(const std::string& record,
@@ -575,9 +596,9 @@ absl::StatusOr<TaskScores> ScoreFilesOfTask(const ScoredFiles& files,
   ETC_ASSIGN_OR_RETURN(const std::shared_ptr<const B> benchmark,
                        BenchmarkOfFiles<B>(json, source, reading));
   TaskScores scores = {.main_metric = benchmark->main_metric()};
-  ETC_ASSIGN_OR_RETURN(
-      scores.metrics,
-      ScoreFiles(*benchmark, files, rules, reading.limits, &scores.unanswered));
+  ETC_ASSIGN_OR_RETURN(scores.metrics,
+                       ScoreFiles(*benchmark, files, rules, reading.limits,
+                                  &scores.unanswered, &scores.remark));
   return scores;
 }
 

@@ -46,7 +46,12 @@ class RecordJudge {
         files_(std::move(files)),
         fields_({.answers = benchmark_->AnswerFields(),
                  .answer_texts = benchmark_->AnswerTextFields(),
-                 .documents = benchmark_->DocumentFields()}),
+                 .documents = benchmark_->DocumentFields(),
+                 .show_answers =
+                     [benchmark = benchmark_](const nlohmann::json& json,
+                                              nlohmann::json* answers) {
+                       benchmark->ShowAnswers(json, answers);
+                     }}),
         predictions_(std::move(predictions)),
         by_id_(LastOfEachId(predictions_)) {
     answers_->rules = benchmark_->RulesOfFiles();

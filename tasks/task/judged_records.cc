@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -61,6 +62,13 @@ std::vector<std::string> TextsIn(const Json& json, int depth) {
   return texts;
 }
 
+// Returns true for lists and objects of numbers or of nothing.
+bool IsWithoutTexts(const Json& json) {
+  std::vector<std::string> texts;
+  AddTexts(json, /*depth=*/8, /*in_list=*/false, &texts);
+  return json.is_structured() && texts.empty();
+}
+
 // A field as people read it: a text as it is, texts of a list on lines of their
 // own where `separator` says so.
 std::string FieldText(const Json& json, const std::string& separator) {
@@ -69,10 +77,22 @@ std::string FieldText(const Json& json, const std::string& separator) {
   return texts.empty() ? JsonText(json) : absl::StrJoin(texts, separator);
 }
 
+bool BeginsCharacter(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xc0) != 0x80;
+}
+
 int64_t CodePoints(absl::string_view text) {
-  return std::count_if(text.begin(), text.end(), [](char byte) {
-    return (static_cast<unsigned char>(byte) & 0xc0) != 0x80;
-  });
+  return std::count_if(text.begin(), text.end(), BeginsCharacter);
+}
+
+// The byte at which a character begins, counted from 0; text.size(): the text
+// has no such character.
+size_t ByteOfCharacter(absl::string_view text, int64_t character) {
+  size_t at = 0;
+  while (at < text.size() && (!BeginsCharacter(text[at]) || character-- != 0)) {
+    ++at;
+  }
+  return at;
 }
 
 // The first bytes of `text`, whole characters.
@@ -80,23 +100,52 @@ std::string Cut(std::string text, size_t bytes) {
   if (text.size() <= bytes) {
     return text;
   }
-  while (bytes > 0 &&
-         (static_cast<unsigned char>(text[bytes]) & 0xc0) == 0x80) {
+  while (bytes > 0 && !BeginsCharacter(text[bytes])) {
     --bytes;
   }
   text.resize(bytes);
   return text + " ...";
 }
 
-// An object of answers for people.
-std::string AnswerText(Json json) {
-  if (json.is_object()) {
-    json.erase("id");
-    if (json.size() == 1 && json.begin()->is_string()) {
-      return json.begin()->get<std::string>();
+// Returns true for answers with a text: [{"text": "Oslo", "answer_start": 7},
+// ...].
+bool AreObjectsWithText(const Json& json) {
+  return json.is_array() &&
+         std::all_of(json.begin(), json.end(), [](const Json& value) {
+           return value.is_object() && value.contains("text") &&
+                  value["text"].is_string();
+         });
+}
+
+// The texts of such answers, each once.
+Json TextsOf(const Json& answers) {
+  Json texts = Json::array();
+  for (const Json& answer : answers) {
+    if (std::find(texts.begin(), texts.end(), answer["text"]) == texts.end()) {
+      texts.push_back(answer["text"]);
     }
   }
-  return JsonText(json);
+  return texts;
+}
+
+// An object of answers for people (JudgedRecord::gold).
+std::string AnswerText(Json json) {
+  if (!json.is_object()) {
+    return JsonText(json);
+  }
+  json.erase("id");
+  for (auto field = json.begin(); field != json.end();) {
+    if (AreObjectsWithText(*field)) {
+      *field = TextsOf(*field);
+    }
+    field = field->empty() ? json.erase(field) : std::next(field);
+  }
+  const bool has_one = json.size() == 1;
+  const std::string text =
+      has_one && (json.begin()->is_string() || IsListOfTexts(*json.begin()))
+          ? FieldText(*json.begin(), " | ")
+          : JsonText(json);
+  return json.empty() || text.empty() ? "none" : text;
 }
 
 bool Has(const std::vector<std::string>& names, const std::string& name) {
@@ -130,7 +179,7 @@ JudgedDocument DocumentOf(const Json& record, const JudgedFields& fields) {
   for (const auto& [name, value] : record.items()) {
     std::string text = FieldText(value, "\n");
     if (!IsOfReader(name) && !Has(fields.answers, name) &&
-        text.size() > longest.text.size()) {
+        text.size() > longest.text.size() && !IsWithoutTexts(value)) {
       longest = {.field = name, .text = std::move(text)};
     }
   }
@@ -152,6 +201,56 @@ std::vector<std::string> PredictedTexts(const Json& predicted) {
   return texts;
 }
 
+// The places that the answers of a record state, in a document that has their
+// texts there.
+TextPlaces StatedPlaces(const Json& answers, absl::string_view document) {
+  TextPlaces places;
+  for (const Json& list : answers) {
+    if (!AreObjectsWithText(list)) {
+      continue;
+    }
+    for (const Json& answer : list) {
+      const auto start = answer.find("answer_start");
+      if (start == answer.end() || !start->is_number_integer()) {
+        continue;
+      }
+      const auto& text = answer["text"].get_ref<const std::string&>();
+      const size_t begin = ByteOfCharacter(document, start->get<int64_t>());
+      if (!text.empty() && document.substr(begin, text.size()) == text) {
+        places.emplace_back(begin, begin + text.size());
+      }
+    }
+  }
+  return WithoutOverlaps(std::move(places));
+}
+
+// Finds the gold in the text of a record, which ends with its document.
+// `answers` are those with texts.
+void FindGold(const Json& answers, absl::string_view document,
+              JudgedRecord* judged) {
+  const auto note = [&](const TextPlaces::value_type& place) {
+    judged->evidence =
+        std::max(judged->evidence, static_cast<double>(place.first) /
+                                       static_cast<double>(document.size()));
+  };
+  const size_t before = judged->text.size() - document.size();
+  for (const auto& place : StatedPlaces(answers, document)) {
+    note(place);
+    judged->gold_places.emplace_back(before + place.first,
+                                     before + place.second);
+  }
+  if (!judged->gold_places.empty()) {
+    return;
+  }
+  for (const std::string& text : judged->gold_texts) {
+    const TextPlaces places = FindWords(document, {text});
+    if (!places.empty()) {
+      note(places.front());
+    }
+  }
+  judged->gold_places = FindWords(judged->text, judged->gold_texts);
+}
+
 bool IsWordByte(char byte) {
   return std::isalnum(static_cast<unsigned char>(byte)) != 0 ||
          static_cast<unsigned char>(byte) >= 0x80;
@@ -159,10 +258,10 @@ bool IsWordByte(char byte) {
 
 }  // namespace
 
-std::vector<std::pair<size_t, size_t>> FindWords(
-    absl::string_view text, const std::vector<std::string>& words) {
+TextPlaces FindWords(absl::string_view text,
+                     const std::vector<std::string>& words) {
   const std::string lower = absl::AsciiStrToLower(text);
-  std::vector<std::pair<size_t, size_t>> places;
+  TextPlaces places;
   for (const std::string& word : words) {
     const std::string wanted = absl::AsciiStrToLower(word);
     if (wanted.size() < 2) {
@@ -180,10 +279,14 @@ std::vector<std::pair<size_t, size_t>> FindWords(
       }
     }
   }
+  return WithoutOverlaps(std::move(places));
+}
+
+TextPlaces WithoutOverlaps(TextPlaces places) {
   std::sort(places.begin(), places.end(), [](const auto& a, const auto& b) {
     return a.first != b.first ? a.first < b.first : a.second > b.second;
   });
-  std::vector<std::pair<size_t, size_t>> apart;
+  TextPlaces apart;
   for (const auto& place : places) {
     if (apart.empty() || place.first >= apart.back().second) {
       apart.push_back(place);
@@ -211,31 +314,30 @@ JudgedRecord JudgeRecord(std::string id, const Json& record,
   for (const auto& [name, value] : record.items()) {
     const bool is_id = value.is_string() && value == judged.id;
     if (name != document_field && !is_id && !IsOfReader(name) &&
-        !gold.contains(name) &&
+        !gold.contains(name) && !IsWithoutTexts(value) &&
         FieldText(value, "\n").size() <= document.size()) {
       absl::StrAppend(&others, name, ": ", Cut(FieldText(value, " | "), 600),
                       "\n");
     }
   }
-  judged.gold = AnswerText(gold);
+  const bool has_texts = !fields.answer_texts.empty();
+  const auto shown = [&](Json answers) {
+    if (fields.show_answers != nullptr) {
+      fields.show_answers(record, &answers);
+    }
+    return AnswerText(std::move(answers));
+  };
+  judged.gold = shown(has_texts ? gold_texts : gold);
   judged.gold_texts = TextsIn(gold_texts, /*depth=*/8);
   const Json predicted = Json::parse(prediction, /*cb=*/nullptr,
                                      /*allow_exceptions=*/false);
-  judged.prediction =
-      predicted.is_discarded() ? prediction : AnswerText(predicted);
-  if (!fields.answer_texts.empty()) {
+  judged.prediction = predicted.is_discarded() ? prediction : shown(predicted);
+  if (has_texts) {
     judged.predicted_texts = PredictedTexts(predicted);
   }
   judged.length = CodePoints(document);
-  for (const std::string& text : judged.gold_texts) {
-    const auto places = FindWords(document, {text});
-    if (!places.empty()) {
-      judged.evidence =
-          std::max(judged.evidence, static_cast<double>(places.front().first) /
-                                        static_cast<double>(document.size()));
-    }
-  }
-  judged.text = Cut(absl::StrCat(others, "\n", document), kMostJudgedBytes);
+  judged.text = absl::StrCat(others, "\n", document);
+  FindGold(gold_texts, document, &judged);
   return judged;
 }
 

@@ -8,8 +8,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/gzip_file.h"
+#include "base/json_reader.h"
 #include "base/json_text.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
@@ -55,6 +58,45 @@ absl::StatusOr<ById<T>> ReadById(const std::string& pattern, Read read,
       },
       limits));
   return values;
+}
+
+// Returns true if a prediction file is not as the official program has it, but
+// lines as `realetc predict --output -` writes them: objects that begin with
+// the field `id`, or say an error.
+inline bool ArePredictedLines(absl::string_view text, absl::string_view id) {
+  return absl::StartsWith(text, absl::StrCat("{\"", id, "\":")) ||
+         absl::StartsWith(text, "{\"error\":");
+}
+
+// One of these lines with the field "id", and its id.
+inline absl::StatusOr<std::pair<std::string, nlohmann::json>>
+ParsePredictedLine(const std::string& line, const std::string& where) {
+  ETC_ASSIGN_OR_RETURN(nlohmann::json json, ParseJson(line, where));
+  std::string id;
+  JsonObjectReader reader(json, where);
+  reader.Required("id", &id);
+  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  return std::pair(std::move(id), std::move(json));
+}
+
+// The JSON value of a prediction file. Of lines (ArePredictedLines by "id") it
+// is made by add(id, line, &object) from an empty object.
+//   kInvalidArgument  neither; a line without an id, or whose id comes again
+// and those of ReadUnpackedFile.
+template <typename Add>
+absl::StatusOr<nlohmann::json> ReadPredictionJson(const std::string& path,
+                                                  Add add) {
+  ETC_ASSIGN_OR_RETURN(const std::string text, ReadUnpackedFile(path));
+  if (!ArePredictedLines(text, "id")) {
+    return ParseJson(text, path);
+  }
+  ETC_ASSIGN_OR_RETURN(const ById<nlohmann::json> lines,
+                       ReadById<nlohmann::json>(path, ParsePredictedLine));
+  nlohmann::json object = nlohmann::json::object();
+  for (const auto& [id, line] : lines) {
+    add(id, line, &object);
+  }
+  return object;
 }
 
 // A line for each of `predictions`, of what `json(id, prediction)` makes of it.

@@ -185,7 +185,7 @@ absl::Status CheckDecoding(const B& benchmark,
 
 // All scores of a prediction file by the metric of a benchmark, by
 // RulesOfFiles(rules). Records without an answer are left out, with their
-// predictions.
+// predictions. Sets `unanswered` and `remark` (Benchmark::Remark) unless null.
 //   kInvalidArgument  either is not as its format has it; no record has an
 //                     answer; files that do not belong together; what
 //                     CheckDecoding says
@@ -193,7 +193,8 @@ template <typename B>
 absl::StatusOr<Metrics> ScoreFiles(const B& benchmark, const ScoredFiles& files,
                                    ScoringRules rules = {},
                                    const RecordLimits& limits = {},
-                                   UnansweredRecords* unanswered = nullptr) {
+                                   UnansweredRecords* unanswered = nullptr,
+                                   std::string* remark = nullptr) {
   // The small file first: its mistakes should not take long to be seen.
   typename B::Answers answers = {.rules = benchmark.RulesOfFiles(rules)};
   ETC_ASSIGN_OR_RETURN(answers.predictions,
@@ -213,6 +214,9 @@ absl::StatusOr<Metrics> ScoreFiles(const B& benchmark, const ScoredFiles& files,
   if (unanswered != nullptr) {
     *unanswered = {.count = static_cast<int64_t>(read.unanswered.size()),
                    .first = read.first_unanswered};
+  }
+  if (remark != nullptr) {
+    *remark = benchmark.Remark(answers);
   }
   Scores scores = benchmark.Score(answers);
   if (scores.metrics.empty() && !answers.gold.empty()) {

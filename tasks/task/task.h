@@ -169,6 +169,9 @@ class Task {
   // these may have several examples.
   virtual bool epochs_count_records() const { return false; }
 
+  // Warnings about options that are allowed.
+  virtual std::vector<std::string> Warnings() const { return {}; }
+
   // Facts about the data for people to know before a run, a line each. `train`
   // and `dev` are the results of Open for training and for evaluations.
   virtual absl::StatusOr<std::vector<std::string>> DescribeData(
@@ -180,13 +183,10 @@ class Task {
   // depend: {"glue.name", "glue.labels"}.
   virtual std::vector<std::string> OutputSettings() const { return {}; }
 
-  // The settings that decide how outputs become answers, and neither examples
-  // nor outputs: {"classify.threshold"}.
-  virtual std::vector<std::string> DecodingSettings() const { return {}; }
-
   virtual std::unique_ptr<TaskPredictions> MakePredictions() const = 0;
 
-  // The metric by which checkpoints are compared; larger is better.
+  // The metric by which checkpoints are compared; larger is better, but for
+  // IsLowerBetter (tasks/metrics.h).
   virtual std::string main_metric() const = 0;
 
   // The kinds of global tokens that stand for no text; empty: the task has

@@ -56,7 +56,9 @@ SpecialIds FindSpecialIds(const Tokenizer& tokenizer) {
     ids.between = marks.between;
   }
   for (const auto& [cls, separator] :
-       {std::pair("[CLS]", "[SEP]"), std::pair("<unused_63>", "<unused_2>")}) {
+       {std::pair("[CLS]", "[SEP]"), std::pair("<unused_63>", "<unused_2>"),
+        // Comes last: models with another pair may have these two as well.
+        std::pair("<s>", "</s>")}) {
     if (ids.cls < 0 && tokenizer.Id(cls) >= 0 && tokenizer.Id(separator) >= 0) {
       ids.cls = tokenizer.Id(cls);
       ids.separator = tokenizer.Id(separator);

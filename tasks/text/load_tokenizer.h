@@ -37,9 +37,10 @@ absl::StatusOr<std::shared_ptr<const Tokenizer>> MakeTokenizer(
 
 // Ids of pieces that stand for no text; -1 where the vocabulary has none.
 struct SpecialIds {
-  // Ids of a tokenizer.json's post-processor, [CLS] and [SEP], <unused_63>
-  // and <unused_2>, which ETC's SentencePiece model has for them, or <s> and
-  // </s> of a tokenizer.json. Both or neither.
+  // Ids of a tokenizer.json's post-processor, or else of the first pair that
+  // the vocabulary has: [CLS] and [SEP], <unused_63> and <unused_2>, which
+  // ETC's SentencePiece model has for them, or <s> and </s>, which
+  // SentencePiece gives a model by default. Both or neither.
   int32_t cls = -1;
   int32_t separator = -1;
   // Pieces between two texts, in their order; absent: one `separator`. Of a

@@ -7,7 +7,6 @@
 #include <sentencepiece_trainer.h>
 
 #include <exception>
-#include <limits>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -72,31 +71,6 @@ class Model final : public SentencePieceModel {
         return false;
       }
       receive(context, text.data(), text.size());
-      return true;
-    } catch (const std::exception&) {
-      return false;
-    }
-  }
-
-  bool FindBest(const char* text, size_t text_size,
-                BestSegmentations* found) const override {
-    try {
-      const sentencepiece::ImmutableNBestSentencePieceText two =
-          processor_.NBestEncodeAsImmutableProto(
-              std::string_view(text, text_size), /*nbest_size=*/2);
-      if (two.nbests_size() == 0) {
-        return false;
-      }
-      const sentencepiece::ImmutableSentencePieceText best = two.nbests(0);
-      *found = {.best = best.score(),
-                .second = two.nbests_size() > 1
-                              ? two.nbests(1).score()
-                              : -std::numeric_limits<float>::infinity(),
-                .text_size = 0};
-      const size_t pieces = best.pieces_size();
-      for (size_t i = 0; i < pieces; ++i) {
-        found->text_size += best.pieces(static_cast<int>(i)).piece().size();
-      }
       return true;
     } catch (const std::exception&) {
       return false;

@@ -25,15 +25,6 @@ struct SentencePiece {
   uint32_t end;
 };
 
-// The two best segmentations of a text, of which each has the sum of the scores
-// of its pieces.
-struct BestSegmentations {
-  float best;
-  float second;  // minus infinity: there is only one
-  // Bytes of the text, normalized.
-  size_t text_size;
-};
-
 // A loaded SentencePiece model. Methods may be called from several threads.
 class SentencePieceModel {
  public:
@@ -61,17 +52,12 @@ class SentencePieceModel {
   virtual bool Decode(const int32_t* ids, size_t count, void* context,
                       Receive receive) const = 0;
 
-  // False if the model does not rank segmentations by such sums (BPE), or has
-  // none of `text`, or memory ran out.
-  virtual bool FindBest(const char* text, size_t text_size,
-                        BestSegmentations* found) const = 0;
-
  protected:
   ~SentencePieceModel() = default;
 };
 
 // Grows with every change of this file.
-constexpr int32_t kSentencePieceModuleVersion = 5;
+constexpr int32_t kSentencePieceModuleVersion = 6;
 constexpr char kSentencePieceModuleFunction[] = "RealEtcSentencePieceModule";
 
 // The training of a model: what it reads and where its result goes.

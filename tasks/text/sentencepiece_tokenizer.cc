@@ -3,7 +3,6 @@
 #include <unicode/uchar.h>
 #include <unicode/utf8.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -73,32 +72,12 @@ class SentencePieceTokenizer : public Tokenizer {
  public:
   SentencePieceTokenizer(SentencePieceModelPtr model,
                          const SentencePieceOptions& options)
-      : model_(std::move(model)), options_(options) {
-    MeasureScores();
-    places_ = options.split_punctuation ? CuttingPlacesOfBasicWords()
-                                        : FindCuttingPlaces();
-  }
+      : model_(std::move(model)),
+        options_(options),
+        places_(options.split_punctuation ? CuttingPlacesOfBasicWords()
+                                          : FindCuttingPlaces()) {}
 
   const CuttingPlaces& cutting_places() const override { return places_; }
-
-  PartScore ScoreOf(absl::string_view part) const override {
-    if (options_.split_punctuation || sums_are_exact_) {
-      return {};
-    }
-    BestSegmentations found;
-    if (!model_->FindBest(part.data(), part.size(), &found)) {
-      return {.sure_below = 0};
-    }
-    // Bounds the rounding of two sums, of at most as many scores as there are
-    // bytes, added up as floats.
-    const auto most = static_cast<double>(found.text_size);
-    const double rounding =
-        2 * most * 0.5 * std::numeric_limits<float>::epsilon();
-    const double margin =
-        static_cast<double>(found.best) - static_cast<double>(found.second);
-    return {.size = std::abs(static_cast<double>(found.best)),
-            .sure_below = margin / rounding - 2 * most * largest_score_};
-  }
 
   std::vector<Token> Encode(absl::string_view text) const override {
     if (options_.split_punctuation) {
@@ -226,28 +205,23 @@ class SentencePieceTokenizer : public Tokenizer {
     }
   }
 
-  // Looks at the scores of all pieces.
-  void MeasureScores() {
-    // Sums of whole numbers, as in ETC's own vocabulary, where all are 0, are
-    // never rounded.
+  // Returns true if sums of scores are never rounded: those of whole numbers,
+  // as in ETC's own vocabulary, where all are 0.
+  bool HasExactSums() const {
     constexpr float kLargestExact = 1000;
-    // SentencePiece scores an unknown character by this much less than the
-    // lowest piece.
-    constexpr double kUnknownPenalty = 10;
     for (int32_t id = 0; id < model_->size(); ++id) {
       const float score = model_->Score(id);
-      sums_are_exact_ = sums_are_exact_ && score == std::round(score) &&
-                        std::abs(score) <= kLargestExact;
-      largest_score_ =
-          std::max(largest_score_, static_cast<double>(std::abs(score)));
+      if (score != std::round(score) || std::abs(score) > kLargestExact) {
+        return false;
+      }
     }
-    largest_score_ += kUnknownPenalty;
+    return true;
   }
 
-  // Returns blanks, if the scores of the text between them decide.
+  // Returns blanks, if the scores of the text between them decide. Where sums
+  // are rounded, those of the text before decide too.
   CuttingPlaces FindCuttingPlaces() const {
-    BestSegmentations found;
-    if (!sums_are_exact_ && !model_->FindBest("a", 1, &found)) {
+    if (!HasExactSums()) {
       return {};
     }
     CuttingPlaces places;
@@ -290,9 +264,7 @@ class SentencePieceTokenizer : public Tokenizer {
 
   const SentencePieceModelPtr model_;
   const SentencePieceOptions options_;
-  bool sums_are_exact_ = true;
-  double largest_score_ = 0;  // absolute, of a piece or of what is unknown
-  CuttingPlaces places_;
+  const CuttingPlaces places_;
 };
 
 }  // namespace

@@ -2,7 +2,6 @@
 #define ETC_TASKS_TEXT_TOKENIZER_H_
 
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -45,16 +44,6 @@ struct CuttingPlaces {
   std::vector<std::string> joining = {};
 };
 
-// Certainty that a part of a text has the same pieces there as alone, where the
-// best segmentation is that with the largest sum of scores: each part is added
-// to the running sum of those before it, and each sum is rounded.
-struct PartScore {
-  // The absolute value of its own sum.
-  double size = 0;
-  // Certain as long as the sizes of the parts before add up to less.
-  double sure_below = std::numeric_limits<double>::infinity();
-};
-
 // Text to pieces. Implementations are immutable after construction: all methods
 // may be called from several threads.
 class Tokenizer {
@@ -82,8 +71,6 @@ class Tokenizer {
     static const CuttingPlaces* const nowhere = new CuttingPlaces();
     return *nowhere;
   }
-  // Scores a part between cutting places.
-  virtual PartScore ScoreOf(absl::string_view /*part*/) const { return {}; }
 
   // Returns true if the piece stands within a word, as far as its spelling
   // shows it: "##able", or "able" where words begin with "▁" or "Ġ".

@@ -10,11 +10,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "etc/weights/tokenizer_files.h"
-#include "etc/weights/tokenizer_statements.h"
 #include "tasks/text/basic_tokenizer.h"
 #include "tasks/text/piece_trie.h"
 #include "tasks/text/unicode.h"
@@ -256,13 +254,6 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> ParseWordPieceTokenizer(
   }
   return absl::make_unique<WordPieceTokenizer>(
       std::move(pieces), std::move(trie), std::move(outside), options);
-}
-
-absl::StatusOr<std::unique_ptr<Tokenizer>> LoadWordPieceTokenizer(
-    const std::string& path, const WordPieceOptions& options) {
-  ETC_ASSIGN_OR_RETURN(const std::string vocabulary,
-                       ReadFile(path, kMostVocabularyBytes));
-  return ParseWordPieceTokenizer(vocabulary, path, options);
 }
 
 }  // namespace etc

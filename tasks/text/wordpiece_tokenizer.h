@@ -21,17 +21,12 @@ namespace etc {
 // cover their source: the whole word for [UNK], the whole character for each of
 // several pieces made from one.
 //
-// `path` is a vocab.txt: one piece a line, ids counted from 0; CRLF, a byte
-// order mark and empty lines at the end are accepted. Errors of the file name
-// it with the line:
+// `vocabulary` has the contents of a vocab.txt: one piece a line, ids counted
+// from 0; CRLF, a byte order mark and empty lines at the end are accepted.
+// `source` names it in messages, with the line:
 //   kInvalidArgument    an empty or doubled line, one that is not UTF-8, or no
 //                       [PAD], [UNK], [CLS] or [SEP]
-//   kResourceExhausted  more than 256 MiB, 10,000,000 lines or 64 KiB a line
-// and those of ReadFile.
-absl::StatusOr<std::unique_ptr<Tokenizer>> LoadWordPieceTokenizer(
-    const std::string& path, const WordPieceOptions& options = {});
-
-// The same from the contents of such a file; `source` names it in messages.
+//   kResourceExhausted  more than 10,000,000 lines or 64 KiB a line
 absl::StatusOr<std::unique_ptr<Tokenizer>> ParseWordPieceTokenizer(
     absl::string_view vocabulary, const std::string& source,
     const WordPieceOptions& options = {});

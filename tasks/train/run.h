@@ -63,8 +63,6 @@ struct RunOptions {
   const RunLock* lock = nullptr;
   // Settings that may differ from those that a resumed run began with.
   std::vector<std::string> allow_changes = {};
-  // Task::OutputSettings, which may not.
-  std::vector<std::string> output_settings = {};
   RunContext context = {};
   // Updates of the runs after this one, for the time left.
   int64_t later_steps = 0;

@@ -44,7 +44,7 @@ std::string EventsIn(const std::string& directory) {
 absl::Status CheckRemovable(const std::string& directory,
                             const CheckpointStore& store) {
   ETC_RETURN_IF_ERROR(store.CheckRemovable());
-  return EventLog::CheckRemovable(EventsIn(directory));
+  return CheckWritableDirectory(EventsIn(directory));
 }
 
 // Removes the averages of a run's checkpoints, which would pass for those of

@@ -27,7 +27,8 @@ namespace etc {
 //   kFailedPrecondition  CheckpointSurvey::refusal; or there are metrics of a
 //                        run whose checkpoints are gone; with kOverwrite also
 //                        CheckpointStore::CheckRemovable
-//   kDataLoss            EventLog::CheckRemovable, with kOverwrite
+// With kOverwrite also the errors of CheckWritableDirectory for its event
+// files.
 absl::Status CheckRunDirectory(const std::string& directory,
                                EarlierRun earlier);
 
@@ -40,9 +41,10 @@ absl::StatusOr<RunLock> ClaimRunDirectory(const std::string& directory,
 
 // Removes the runs of the configuration's seeds, whose directories the caller
 // has claimed, and the summary beside them: checkpoints, their averages
-// (IsAverage), metrics.jsonl, result.json, summary.json, and nothing else.
-// Seeds that the configuration does not have stay. Returns the directories of
-// runs that were there. Errors also as of CheckSummary.
+// (IsAverage), metrics.jsonl, event files (EventLog::Remove), result.json,
+// summary.json, and nothing else. Seeds that the configuration does not have
+// stay. Returns the directories of runs that were there. Errors also as of
+// CheckSummary.
 absl::StatusOr<std::vector<std::string>> RemoveRuns(const RunConfig& config);
 
 // Options of beginning runs.

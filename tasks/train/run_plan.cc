@@ -148,8 +148,7 @@ absl::StatusOr<RunPlan> PlanRun(const RunConfig& config,
       .optimizer = config.optimizer,
       .schedule = ScheduleOf(config, num_steps),
       .loader = LoaderOptionsOf(config, inputs.seed),
-      .settings = RunSettings(config, inputs),
-      .example_settings = ExampleSettings(config)};
+      .settings = RunSettings(config, inputs)};
 }
 
 int64_t NumStepsOf(const RunConfig& config, int64_t num_examples) {

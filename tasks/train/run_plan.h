@@ -41,11 +41,6 @@ struct RunPlan {
   TrainingLoaderOptions loader;
   // RunSettings: the settings that a run that is resumed has to share.
   nlohmann::json settings = nlohmann::json::object();
-  // The settings, or objects of settings, on which the examples and batches
-  // depend (see ChangesExamples).
-  std::vector<std::string> example_settings;
-  // Settings on which only the answers depend (Task::DecodingSettings).
-  std::vector<std::string> decoding_settings = {};
 };
 
 // The run that `config` describes.

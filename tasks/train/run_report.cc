@@ -156,12 +156,13 @@ void RunReport::ReportUnusedSoFar(const SkippedRecords& skipped,
     ReportSkipped("training", skipped, &skipped_train_);
   }
   if (passes > 0) {
-    ReportTruncated("training", skipped, &truncated_train_);
+    ReportLosses("training", skipped, &told_losses_of_train_);
   }
 }
 
 absl::Status RunReport::ReportEvaluation(const TrainingState& state,
-                                         const Evaluation& evaluation) {
+                                         const Evaluation& evaluation,
+                                         const Metrics& best_before) {
   nlohmann::ordered_json scores = nlohmann::ordered_json::object();
   for (const auto& [name, value] : evaluation.metrics) {
     scores[name] = value;
@@ -170,9 +171,6 @@ absl::Status RunReport::ReportEvaluation(const TrainingState& state,
                                  {"evaluation", scores},
                                  {"examples", evaluation.num_examples},
                                  {"seconds", evaluation.seconds}};
-  if (state.scores_forgotten > 0) {
-    line[kScoresForgotten] = state.scores_forgotten;
-  }
   AddMainMetric(options_.main_metric, &line);
   meter_.AddEvaluation(evaluation.seconds);
   ETC_RETURN_IF_ERROR(Write(line, /*gates=*/{}));
@@ -180,7 +178,9 @@ absl::Status RunReport::ReportEvaluation(const TrainingState& state,
   const std::string& main = options_.main_metric.name;
   std::string comparison;
   if (state.best_step == state.step && !state.best.empty()) {
-    comparison = ", the best so far";
+    const bool is_equal =
+        FindMetric(best_before, main) == FindMetric(state.best, main);
+    comparison = is_equal ? ", equal to the best so far" : ", the best so far";
   } else if (!state.best.empty()) {
     comparison =
         absl::StrCat("; best so far: ", FormatMainScore(state.best, main),
@@ -194,7 +194,7 @@ absl::Status RunReport::ReportEvaluation(const TrainingState& state,
       comparison, Counted(evaluation.num_examples, "example"),
       evaluation.seconds, remark.empty() ? "" : ": ", remark));
   ReportSkipped("evaluation", evaluation.skipped, &skipped_dev_);
-  ReportTruncated("evaluation", evaluation.skipped, &truncated_dev_);
+  ReportLosses("evaluation", evaluation.skipped, &told_losses_of_dev_);
   return absl::OkStatus();
 }
 
@@ -216,11 +216,13 @@ void RunReport::ReportSkipped(const std::string& data,
   }
 }
 
-void RunReport::ReportTruncated(const std::string& data,
-                                const SkippedRecords& skipped, bool* reported) {
-  if (skipped.truncated > 0 && !*reported) {
-    options_.context.MessageOnce(
-        absl::StrCat(data, ": ", TruncatedText(skipped)));
+void RunReport::ReportLosses(const std::string& data,
+                             const SkippedRecords& skipped, bool* reported) {
+  if (*reported) {
+    return;
+  }
+  for (const std::string& text : LossTexts(skipped)) {
+    options_.context.MessageOnce(absl::StrCat(data, ": ", text));
     *reported = true;
   }
 }

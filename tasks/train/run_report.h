@@ -38,9 +38,10 @@ class RunReport {
   absl::Status ReportUpdate(const TrainingState& state,
                             const TrainStepResult& update, const Times& times,
                             const SkippedRecords& skipped);
-  // `state` is that after the evaluation.
+  // `state` is that after the evaluation, `best_before` its best until then.
   absl::Status ReportEvaluation(const TrainingState& state,
-                                const Evaluation& evaluation);
+                                const Evaluation& evaluation,
+                                const Metrics& best_before);
   // Writes the last line of a run that `error` ends after update `step`
   // (kDivergence).
   absl::Status ReportDivergence(int64_t step, const absl::Status& error);
@@ -50,7 +51,7 @@ class RunReport {
   void ReportUnused(const SkippedRecords& skipped) {
     ReportSkipped("training", skipped, &skipped_train_);
     ReportLeftOut(skipped);
-    ReportTruncated("training", skipped, &truncated_train_);
+    ReportLosses("training", skipped, &told_losses_of_train_);
   }
 
   // Puts the lines so far on disk.
@@ -70,9 +71,10 @@ class RunReport {
   // A message, if more records were skipped than `*reported`.
   void ReportSkipped(const std::string& data, const SkippedRecords& skipped,
                      int64_t* reported);
-  // A message, if records were cut and none before has said so.
-  void ReportTruncated(const std::string& data, const SkippedRecords& skipped,
-                       bool* reported);
+  // Messages, if records were cut or have lost their answers and none before
+  // has said so.
+  void ReportLosses(const std::string& data, const SkippedRecords& skipped,
+                    bool* reported);
   // A message for each reason to leave out training examples.
   void ReportLeftOut(const SkippedRecords& skipped);
 
@@ -84,8 +86,8 @@ class RunReport {
   int warned_of_model_ = 0;  // the highest severity so far
   int64_t skipped_train_ = 0;
   int64_t skipped_dev_ = 0;
-  bool truncated_train_ = false;
-  bool truncated_dev_ = false;
+  bool told_losses_of_train_ = false;
+  bool told_losses_of_dev_ = false;
 };
 
 }  // namespace etc

@@ -429,7 +429,6 @@ absl::StatusOr<RunResult> SeedRuns::TrainOne(const RunPlan& plan,
       .resume = Resumes(options.earlier),
       .lock = claims.Find(SeedDirectory(config.output, plan.seed)),
       .allow_changes = options.allow_changes,
-      .output_settings = task.OutputSettings(),
       .context = options.context,
       .later_steps = options.later_steps + later_steps,
       .program = options.program};
@@ -474,7 +473,6 @@ absl::StatusOr<TrainResult> SeedRuns::Train(const RunFiles& files) const {
                                           .files = files}));
     plan.evaluates_train_files = task.holds_out() && config.data.dev.empty() &&
                                  config.data.dev_records.empty();
-    plan.decoding_settings = task.DecodingSettings();
     const size_t next = result.runs.size() + 1;
     ETC_ASSIGN_OR_RETURN(
         RunResult run,
@@ -502,9 +500,18 @@ absl::Status AnnounceRuns(const RunConfig& config, const Task& task,
   context.Message(DescribeRuns(config, task, data, at::get_num_threads()));
   ETC_RETURN_IF_ERROR(DescribeData(config, task, data, context));
   context.Message(device.message);
+  if (const std::string warning =
+          ThreadsWarning(config.train.threads, "train.threads");
+      !warning.empty()) {
+    context.Message(absl::StrCat("warning: ", warning));
+  }
   if (device.device.is_cpu() && !config.encoder_decoder.has_value()) {
     const TrainedCounts parameters =
         CountWithoutHead(config, context.processes());
+    if (const std::string warning = PlanWarning(config, parameters);
+        !warning.empty()) {
+      context.Message(absl::StrCat("warning: ", warning));
+    }
     for (const std::string& message :
          {MemoryMessage(config, parameters),
           data.dev->size() > 0 ? EvaluationMessage(config, parameters) : ""}) {

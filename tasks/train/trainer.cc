@@ -17,7 +17,6 @@
 #include "base/process_memory.h"
 #include "base/status_macros.h"
 #include "etc/weights/checkpoint.h"
-#include "etc/weights/encoder_parameters.h"
 #include "tasks/config/run_settings.h"
 #include "tasks/data/loader.h"
 #include "tasks/output/checkpoint_files.h"
@@ -35,15 +34,13 @@ namespace {
 // A file of an evaluated checkpoint.
 constexpr char kPredictions[] = "/predictions.json";
 
-// Erases the optimizer's state of gates that the model does not have, after a
-// change of residual_attention, and of parameters that are frozen now.
-void ForgetUntrained(const TrainableModel& model, NamedTensors* state) {
+// Erases the optimizer's state of parameters that are frozen now.
+void ForgetFrozen(const TrainableModel& model, NamedTensors* state) {
   const NamedTensors parameters = model.NamedParameters();
   std::erase_if(*state, [&](const auto& entry) {
     const std::string name = entry.first.substr(entry.first.find('.') + 1);
     const auto parameter = parameters.find(name);
-    return parameter == parameters.end() ? IsGate(name)
-                                         : !parameter->second.requires_grad();
+    return parameter != parameters.end() && !parameter->second.requires_grad();
   });
 }
 
@@ -83,8 +80,8 @@ class Trainer {
   absl::Status LoadOptimizerState();
   // Takes over the run's directory, which is changed from here on.
   absl::Status TakeOverDirectory();
-  // Opens metrics.jsonl and the event file behind what the last checkpoint
-  // counts.
+  // Opens metrics.jsonl behind what the last checkpoint counts, and an event
+  // file.
   absl::Status OpenLogs();
   absl::StatusOr<EventLog> OpenEvents() const;
 
@@ -129,11 +126,11 @@ class Trainer {
   // Adds the files of an evaluation to the last checkpoint.
   absl::Status AddEvaluation(const Evaluation& evaluation, bool is_best);
   absl::Status WriteFiles(const std::string& directory) const;
-  // Computes the loss on the last examples with the weights as they are.
-  //   kAborted  it is not finite
-  absl::StatusOr<LossCheck> CheckWeights();
-  // Needs memory of the device for CheckWeights alone; if there is none, the
-  // weights are written unchecked.
+  // Computes the loss on the last examples with the weights as they are. Where
+  // that takes more memory than there is, it is enough that they are finite.
+  //   kAborted  the loss is not finite
+  absl::Status CheckWeights();
+  // Needs memory of the device for CheckWeights alone.
   absl::Status WriteCheckpoint();
   absl::Status Save();
   // Save; if it fails, adds the last checkpoint to the error.
@@ -161,11 +158,8 @@ class Trainer {
   std::unique_ptr<BatchLoader> loader_;
   std::unique_ptr<RunReport> report_;
 
-  // The step of the last checkpoint of this model.
+  // The step of the last checkpoint.
   std::optional<int64_t> saved_step_;
-  // The checkpoints have scores that cannot be compared with those to come
-  // (ChangedRun).
-  bool forgets_scores_ = false;
   // The time of the last checkpoint by this start, or of the start.
   double saved_seconds_;
   bool has_evaluated_start_ = false;
@@ -240,15 +234,12 @@ absl::Status Trainer::TakeOverDirectory() {
   }
   ETC_RETURN_IF_ERROR(RemoveAbandonedTemporaries(options_.directory));
   ETC_RETURN_IF_ERROR(store_.TakeOver());
-  // Before scores are withdrawn: an event file may be damaged.
+  // Before the result is withdrawn: this may fail.
   ETC_RETURN_IF_ERROR(OpenLogs());
-  if (forgets_scores_) {
-    ETC_RETURN_IF_ERROR(store_.ForgetScores());
-  }
   if (options_.go_on != nullptr && HasMoreToDo()) {
     ETC_RETURN_IF_ERROR(options_.go_on());
   }
-  // The main metric may be another one than before.
+  // It may be another one than before (ReplaceLostBest).
   if (!state_.best.empty()) {
     ETC_RETURN_IF_ERROR(store_.MarkAsBest(state_.best_step));
   }
@@ -259,12 +250,6 @@ absl::Status Trainer::TakeOverDirectory() {
                                (state_.step > 0 || !state_.best.empty())));
   }
   ReportStore();
-  // An update of another model does not.
-  if (saved_step_.has_value() && !store_.IsLastChecked()) {
-    options_.context.Message(absl::StrCat(
-        *store_.last(),
-        " was saved unchecked, for lack of memory: the next update checks it"));
-  }
   return absl::OkStatus();
 }
 
@@ -288,13 +273,16 @@ absl::Status Trainer::OpenLogs() {
 }
 
 absl::StatusOr<EventLog> Trainer::OpenEvents() const {
+  const std::string directory = options_.directory + "/tensorboard";
+  // Nothing of an earlier process is kept, and its settings may be others.
+  if (state_.metrics_bytes == 0) {
+    ETC_RETURN_IF_ERROR(EventLog::Remove(directory));
+  }
   // As Markdown takes a text as it is.
   const std::string configuration = absl::StrCat(
       "    ", absl::StrReplaceAll(plan_.configuration, {{"\n", "\n    "}}));
-  return EventLog::Open(options_.directory + "/tensorboard",
-                        {.step = state_.step,
-                         .is_evaluated = IsEvaluated(),
-                         .configuration = configuration});
+  return EventLog::Open(directory,
+                        {.step = state_.step, .configuration = configuration});
 }
 
 absl::Status Trainer::StartFresh() {
@@ -318,28 +306,20 @@ absl::Status Trainer::StartFrom(const std::string& checkpoint) {
       const std::vector<SettingChange> changes,
       CheckSameSettings(
           evaluated.has_value() ? evaluated->settings : saved.settings,
-          plan_.settings, options_.allow_changes, options_.output_settings));
+          plan_.settings, options_.allow_changes, plan_.evaluates_train_files));
   ETC_RETURN_IF_ERROR(model_.load(checkpoint));
   ETC_RETURN_IF_ERROR(CheckFinite(checkpoint, saved.optimizer));
   optimizer_state_ = std::move(saved.optimizer);
-  ForgetUntrained(*model_.model, &optimizer_state_);
+  ForgetFrozen(*model_.model, &optimizer_state_);
   state_ = evaluated.has_value() ? evaluated->state : std::move(saved.state);
   saved_step_ = state_.step;
-  ETC_ASSIGN_OR_RETURN(ChangedRun run,
-                       GoOnWithChanges(changes, plan_, options_.main_metric,
-                                       store_.evaluated(), &state_));
-  forgets_scores_ = run.forgets_scores;
-  if (run.changes_model && HasMoreToDo()) {
-    saved_step_.reset();  // evaluated, it needs files of the model as it is now
-  }
-  if (run.forgets_optimizer) {
-    optimizer_state_.clear();
-  }
+  ETC_ASSIGN_OR_RETURN(std::vector<std::string> messages,
+                       GoOnWithChanges(changes, plan_, &state_));
   if (!state_.best.empty() && !store_.HasCheckpoint(state_.best_step)) {
-    run.messages.push_back(
+    messages.push_back(
         ReplaceLostBest(options_.main_metric, store_.evaluated(), &state_));
   }
-  for (const std::string& message : run.messages) {
+  for (const std::string& message : messages) {
     options_.context.Message(message);
   }
   if (saved.device != DeviceName()) {
@@ -537,10 +517,8 @@ absl::Status Trainer::WithLast(const absl::Status& error,
               ? absl::StrCat(Counted(state_.step, "update"),
                              state_.step == 1 ? " is" : " are", " saved in ")
               : "the last checkpoint is ",
-          *last,
-          store_.IsLastChecked() ? "" : " (unchecked, for lack of memory)",
-          ": the same command with --resume goes on from there",
-          absl::IsInvalidArgument(error)
+          *last, ": the same command with --resume goes on from there",
+          absl::IsInvalidArgument(error) && !plan_.evaluates_train_files
               ? ", after a change of the data with --allow-changes "
                 "data.train"
               : ""));
@@ -606,10 +584,6 @@ absl::StatusOr<bool> Trainer::MakeUpdate() {
          .page_faults = PageFaults() - page_faults},
         loader_->skipped());
     state_.metrics_bytes = report_->metrics_bytes();
-    // The update began with a loss of the weights before it.
-    if (reported_.ok() && saved_step_ == state_.step - 1) {
-      reported_ = store_.MarkLastAsChecked();
-    }
   }
   return true;
 }
@@ -628,11 +602,13 @@ absl::Status Trainer::Evaluate() {
   }
   ETC_RETURN_IF_ERROR(CheckHasMainMetric(evaluation->metrics));
   has_evaluated_start_ = true;
+  const Metrics best_before = state_.best;
   CountStale(plan_.train, options_.main_metric, evaluation->metrics, &state_);
   const bool is_best =
       SetScores(evaluation->metrics, options_.main_metric, &state_);
   return InFirst([&]() -> absl::Status {
-    ETC_RETURN_IF_ERROR(report_->ReportEvaluation(state_, *evaluation));
+    ETC_RETURN_IF_ERROR(
+        report_->ReportEvaluation(state_, *evaluation, best_before));
     state_.metrics_bytes = report_->metrics_bytes();
     return AddEvaluation(*evaluation, is_best);
   });
@@ -690,35 +666,32 @@ absl::Status Trainer::SaveOrNameLast() {
              : WithLast(saved, /*has_all_updates=*/false);
 }
 
-absl::StatusOr<LossCheck> Trainer::CheckWeights() {
+absl::Status Trainer::CheckWeights() {
   // A run that is stopped before its first batch has no examples to check with:
   // its weights are the first ones, or those of the last checkpoint.
   if (checked_examples_.empty()) {
-    return store_.IsLastChecked() ? LossCheck::kFinite : LossCheck::kNotMade;
+    return absl::OkStatus();
   }
   const absl::Status checked = NamingOutOfMemory(
       [&] { return absl::StrCat("checking update ", state_.step); },
       [&] { return train_step_->CheckLoss(checked_examples_, state_.step); });
   if (!absl::IsResourceExhausted(checked)) {
-    ETC_RETURN_IF_ERROR(store_.WithLastGood(checked));
-    return LossCheck::kFinite;
+    return store_.WithLastGood(checked);
   }
-  options_.context.Message(absl::StrCat(
-      "warning: ", checked.message(), ": it is saved unchecked",
-      store_.last().has_value()
-          ? ", and the checkpoint before is kept until a loss is finite again"
-          : ""));
-  return LossCheck::kNotMade;
+  // The update has looked at the norm of its weights (TrainStep::Run).
+  options_.context.Message(
+      absl::StrCat("warning: ", checked.message(),
+                   ": its weights are finite, and are saved without a loss"));
+  return absl::OkStatus();
 }
 
 absl::Status Trainer::WriteCheckpoint() {
-  // The checkpoint before is kept until this one is known to be as good.
-  ETC_ASSIGN_OR_RETURN(const LossCheck check, CheckWeights());
+  ETC_RETURN_IF_ERROR(CheckWeights());
   ETC_RETURN_IF_ERROR(report_->Sync());  // what `metrics_bytes` counts
   const absl::Status saved = store_.Save(
       state_.step,
       [this](const std::string& directory) { return WriteFiles(directory); },
-      check, /*is_interim=*/!CheckpointIsDue());
+      /*is_interim=*/!CheckpointIsDue());
   ReportStore();
   return saved;
 }

@@ -23,9 +23,10 @@ namespace etc {
 // message says where, or why they are lost: the optimizer's state is sharded
 // and a rank is missing, or the error came while an update was applied.
 //
-// Weights are saved only after they gave a finite loss on a micro-batch, so
-// that every checkpoint is a good one. A start that is refused changes nothing
-// in the directory.
+// Weights are saved only after they gave a finite loss on a micro-batch or,
+// where memory for that was lacking, are finite themselves, so that every
+// checkpoint is a good one. A start that is refused changes nothing in the
+// directory.
 //
 //   kAborted             loss, gradient or weights became infinite or not a
 //                        number; the message names the last good checkpoint

@@ -1,6 +1,5 @@
 #include "tasks/train/training_state.h"
 
-#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -9,17 +8,14 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "absl/functional/function_ref.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/counted.h"
 #include "base/json_reader.h"
 #include "base/json_text.h"
 #include "base/status_macros.h"
-#include "tasks/output/metrics_log.h"
 #include "tasks/output/sealed_json.h"
 
 namespace etc {
@@ -95,9 +91,6 @@ Json StateToJson(const TrainingState& state) {
   if (state.stale_evaluations > 0) {
     json["stale_evaluations"] = state.stale_evaluations;
   }
-  if (state.scores_forgotten > 0) {
-    json[kScoresForgotten] = state.scores_forgotten;
-  }
   return json;
 }
 
@@ -122,7 +115,6 @@ absl::StatusOr<TrainingState> StateFromJson(const Json& json,
     state.improved_score = improved_score;
   }
   reader.Optional("stale_evaluations", &state.stale_evaluations);
-  reader.Optional(kScoresForgotten, &state.scores_forgotten);
   ETC_RETURN_IF_ERROR(reader.Finish());
   return state;
 }
@@ -202,47 +194,6 @@ std::string ChooseBest(const std::vector<RecordedCheckpoint>& evaluated,
              : "";
 }
 
-// Chooses the best score by another metric than before. Returns a line about
-// it.
-std::string ChangeMetric(const std::vector<RecordedCheckpoint>& evaluated,
-                         const MainMetric& main_metric, TrainingState* state) {
-  const std::string best = ChooseBest(evaluated, main_metric, state);
-  return best.empty()
-             ? "the best score so far is forgotten: it was by another metric"
-             : "the best score so far, by the other metric, is " + best;
-}
-
-// `reason`: ReasonToForget.
-void ForgetEvaluations(const std::string& reason, TrainingState* state,
-                       std::vector<std::string>* messages) {
-  if (!state->best.empty()) {
-    messages->push_back("the best score so far is forgotten: it was " + reason);
-  }
-  state->evaluated_step = 0;
-  state->evaluation.clear();
-  state->best_step = 0;
-  state->best.clear();
-  ++state->scores_forgotten;
-}
-
-// Returns true for settings that choose the records that are held out, of which
-// some may have been trained on.
-bool ChangesHeldOut(const RunPlan& plan, const std::string& field) {
-  return field == "data.dev_fraction" || field == "data.dev_seed" ||
-         field == "data.dev_records" ||
-         (plan.evaluates_train_files &&
-          (field == "data.dev" || field == "pretrain.development_one_in" ||
-           field == "pretrain.max_sentences"));
-}
-
-// Returns true if `decides` is true of one of the changed fields.
-bool AnyOf(const std::vector<SettingChange>& changes,
-           absl::FunctionRef<bool(const std::string& field)> decides) {
-  return absl::c_any_of(changes, [&](const SettingChange& change) {
-    return decides(change.field);
-  });
-}
-
 // Passes over the data that the run has made at its end.
 double PassesOf(const RunPlan& plan, const TrainingState& state) {
   const int64_t to_come =
@@ -251,133 +202,41 @@ double PassesOf(const RunPlan& plan, const TrainingState& state) {
          static_cast<double>(plan.epoch_examples);
 }
 
-// Adds lines about changes that make passes, scores or inputs other than they
-// seem.
-void WarnOf(const std::vector<SettingChange>& changes, const RunPlan& plan,
-            const TrainingState& state, std::vector<std::string>* messages) {
-  if (state.step > 0 && AnyOf(changes, [](const std::string& field) {
-        return field == "train.batch_size";
-      })) {
-    messages->push_back(
-        absl::StrFormat("the run comes to %.2f passes over its data, since not "
-                        "all of the %s so "
-                        "far had this train.batch_size",
-                        PassesOf(plan, state), Counted(state.step, "update")));
-  }
-  if (AnyOf(changes, [&](const std::string& field) {
-        return ChangesHeldOut(plan, field);
-      })) {
-    messages->emplace_back(
-        "warning: the run may have trained on some of the records that are "
-        "held out now, which makes its scores too good");
-  }
-  if (AnyOf(changes, [](const std::string& field) {
-        return field == "tokenizer.vocabulary";
-      })) {
-    messages->emplace_back(
-        "warning: the model reads each id as the piece that it was in the "
-        "vocabulary that the run began with: where ids are of other pieces "
-        "now, begin a new run");
-  }
-}
-
-// Returns true for settings of which another value makes the place in the
-// training data that of other examples or batches.
-bool ChangesPlace(const RunPlan& plan, const std::string& field) {
-  return ChangesExamples(plan.example_settings, field) &&
-         !absl::c_linear_search(plan.decoding_settings, field);
-}
-
-// Returns true for settings on which the scores of a model depend: the records
-// that are evaluated, their examples, and the options of the task.
-bool ChangesScores(const RunPlan& plan, const std::string& field) {
-  constexpr std::array kTrainingAlone = {"data.train",
-                                         "data.number of training records",
-                                         "train.batch_size",
-                                         "data.bucket_batches",
-                                         "train.seed",
-                                         "train.max_examples",
-                                         "translation.max_tokens",
-                                         "translation.max_sentences"};
-  return field == "data.dev" ||
-         (field == "data.train" && plan.evaluates_train_files) ||
-         (ChangesExamples(plan.example_settings, field) &&
-          !absl::c_linear_search(kTrainingAlone, field));
-}
-
-// Returns the difference between the scores so far and those to come; empty if
-// the changes make none.
-std::string ReasonToForget(const std::vector<SettingChange>& changes,
-                           const RunPlan& plan) {
-  if (AnyOf(changes, ChangesModel)) {
-    return "of another model";
-  }
-  std::vector<std::string> fields;
-  for (const SettingChange& change : changes) {
-    if (ChangesScores(plan, change.field)) {
-      fields.push_back(change.field);
-    }
-  }
-  return fields.empty()
-             ? ""
-             : "with another " + absl::StrJoin(fields, " and another ");
-}
-
 }  // namespace
 
-absl::StatusOr<ChangedRun> GoOnWithChanges(
+absl::StatusOr<std::vector<std::string>> GoOnWithChanges(
     const std::vector<SettingChange>& changes, const RunPlan& plan,
-    const MainMetric& main_metric,
-    const std::vector<RecordedCheckpoint>& evaluated, TrainingState* state) {
+    TrainingState* state) {
   if (state->step > plan.num_steps) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the run has made ", state->step,
         " updates already, but train.steps or train.epochs come to ",
         plan.num_steps));
   }
-  ChangedRun run = {.changes_model = AnyOf(changes, ChangesModel)};
-  std::vector<std::string>& messages = run.messages;
+  std::vector<std::string> messages;
+  bool has_other_data = false;
+  bool has_other_batches = false;
   for (const SettingChange& change : changes) {
     messages.push_back(absl::StrCat("changed: ", change.field, ", from ",
                                     change.was, " to ", change.is));
+    has_other_data = has_other_data ||
+                     absl::c_linear_search(kTrainingDataFields, change.field);
+    has_other_batches = has_other_batches || change.field == "train.batch_size";
   }
-  const std::string reason = ReasonToForget(changes, plan);
-  run.forgets_scores = !reason.empty();
-  run.forgets_optimizer = AnyOf(changes, [](const std::string& field) {
-    return field == "optimizer.type";
-  });
-  const bool other_metric = AnyOf(changes, [](const std::string& field) {
-    return field == "train.main_metric" ||
-           field == "train.main_metric_direction";
-  });
-  if (AnyOf(changes,
-            [&](const std::string& field) {
-              return ChangesPlace(plan, field);
-            }) &&
+  if (has_other_data &&
       state->position != LoaderPosition{.epoch = state->position.epoch}) {
     state->position = {.epoch = state->position.epoch + 1};
     messages.emplace_back(
         "training goes on with a new pass over the data, because the place "
         "where it stopped was in other examples or batches");
   }
-  if (run.forgets_optimizer) {
-    messages.emplace_back(
-        "the optimizer begins anew: its moments were of another "
-        "optimizer.type");
+  if (has_other_batches && state->step > 0) {
+    messages.push_back(absl::StrFormat(
+        "the run comes to %.2f passes over its data, since not "
+        "all of the %s so far had this train.batch_size",
+        PassesOf(plan, *state), Counted(state->step, "update")));
   }
-  if (run.forgets_scores) {
-    ForgetEvaluations(reason, state, &messages);
-  }
-  WarnOf(changes, plan, *state, &messages);
-  if (other_metric && !run.forgets_scores) {
-    messages.push_back(ChangeMetric(evaluated, main_metric, state));
-    run.forgets_scores = state->best.empty();
-  }
-  if (run.forgets_scores || other_metric) {
-    state->improved_score.reset();
-    state->stale_evaluations = 0;
-  }
-  return run;
+  return messages;
 }
 
 std::string ReplaceLostBest(const MainMetric& main_metric,

@@ -41,8 +41,6 @@ struct TrainingState {
   // evaluations in a row since then.
   std::optional<double> improved_score;
   int64_t stale_evaluations = 0;
-  // Times that changed settings discarded the scores so far.
-  int64_t scores_forgotten = 0;
   // Bytes in the file of metrics.
   int64_t metrics_bytes = 0;
 
@@ -67,30 +65,13 @@ void CountStale(const TrainConfig& train, const MainMetric& main_metric,
 // Returns true if early stopping ends a run in this state.
 bool HasEndedEarly(const TrainConfig& train, const TrainingState& state);
 
-// How a run goes on whose settings changed.
-struct ChangedRun {
-  // A line each, for people to read.
-  std::vector<std::string> messages;
-  // The scores of all its checkpoints are those of other data, examples or
-  // options, or of another model, or lack the main metric: none can be compared
-  // with those to come.
-  bool forgets_scores = false;
-  // With the same weights its model computes another function (ChangesModel).
-  bool changes_model = false;
-  // The optimizer is of another type, and begins without a state.
-  bool forgets_optimizer = false;
-};
-
 // Adapts `state` to a run that goes on by `plan`, whose settings changed by
-// `changes`: other examples begin a new pass over the data; other data,
-// examples or options to evaluate by, or another model, discard the best score
-// so far; and another main metric chooses it anew from `evaluated`, the
-// checkpoints that are kept.
+// `changes`: other examples or batches begin a new pass over the data. Returns
+// a line for people about each.
 //   kInvalidArgument  the run has made more updates already than the plan has
-absl::StatusOr<ChangedRun> GoOnWithChanges(
+absl::StatusOr<std::vector<std::string>> GoOnWithChanges(
     const std::vector<SettingChange>& changes, const RunPlan& plan,
-    const MainMetric& main_metric,
-    const std::vector<RecordedCheckpoint>& evaluated, TrainingState* state);
+    TrainingState* state);
 
 // Chooses the best score of `state` anew from `evaluated`, the checkpoints that
 // are kept, because that of the best one is lost. Returns a line about it.

@@ -12,6 +12,7 @@
 #include "base/json_text.h"
 #include "base/status_macros.h"
 #include "tasks/inputs/description.h"
+#include "tasks/task/official_json.h"
 #include "tasks/text/text_folding.h"
 
 namespace etc {
@@ -150,7 +151,12 @@ std::optional<std::string> Wikihop::GoldOf(const Record& record) const {
 }
 
 Wikihop::PredictionsOr Wikihop::ReadPredictions(const std::string& path) const {
-  ETC_ASSIGN_OR_RETURN(const nlohmann::json answers, ReadJsonFile(path));
+  ETC_ASSIGN_OR_RETURN(const nlohmann::json answers,
+                       ReadPredictionJson(path, [](const std::string& id,
+                                                   const nlohmann::json& line,
+                                                   nlohmann::json* object) {
+                         (*object)[id] = line.value("answer", nlohmann::json());
+                       }));
   if (!answers.is_object()) {
     return InvalidArgument(
         path, R"( should be an object, {"<question id>": "<answer>", ...})");

@@ -88,7 +88,7 @@ class Wikihop final
   Gold GoldOf(const Example& example) const override;
   std::optional<Gold> GoldOf(const Record& record) const override;
   // The official submission: {"WH_dev_0": "norway", ...}. Written in the order
-  // given, ASCII with escapes, and a newline.
+  // given, ASCII with escapes, and a newline. Read as ReadPredictionJson does.
   PredictionsOr ReadPredictions(const std::string& path) const override;
   std::string FileContents(const Answers& answers) const override;
   // {"id": "WH_dev_0", "answer": "norway"}

@@ -9,11 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "tasks/data/record_file.h"
 #include "tasks/task/benchmark_task.h"
-#include "tasks/text/sentencepiece_tokenizer.h"
-#include "tasks/text/wordpiece_tokenizer.h"
 #include "tests/support/sanitizers.h"
 
 namespace etc {
@@ -27,14 +24,6 @@ inline constexpr bool kSentencePieceBesideTorch = !kAddressSanitized;
 // SentencePiece a model.
 inline bool IsWordPiece(const std::string& vocabulary) {
   return vocabulary.ends_with(".txt");
-}
-
-inline absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadPlainTokenizer(
-    const std::string& vocabulary) {
-  if (IsWordPiece(vocabulary)) {
-    return LoadWordPieceTokenizer(vocabulary);
-  }
-  return LoadSentencePieceTokenizer(vocabulary);
 }
 
 // The examples of all records of a file; fails the test on a record that cannot

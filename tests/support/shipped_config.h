@@ -17,7 +17,7 @@
 #include "nlohmann/json.hpp"
 #include "tasks/config/config.h"
 #include "tasks/registry.h"
-#include "tasks/text/wordpiece_tokenizer.h"
+#include "tasks/text/load_tokenizer.h"
 #include "tasks/train/progress.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/train_runs.h"
@@ -68,7 +68,7 @@ inline void RunDemo(const std::string& task, const std::string& train,
   overrides.insert(overrides.end(), more_overrides.begin(),
                    more_overrides.end());
   RunConfig config = ReadShipped(task, "demo.json", overrides);
-  auto tokenizer = LoadWordPieceTokenizer(config.tokenizer.vocabulary, {});
+  auto tokenizer = LoadTokenizer(config.tokenizer.vocabulary);
   EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
   const auto entry = FindTask(task);
   EXPECT_TRUE(entry.ok()) << entry.status();

@@ -222,7 +222,7 @@ TEST(ConfigMistakesTest, InWhatTheModelCanReadAreClear) {
                            "\"max_absolute_position_embeddings\": 64");
          },
          command,
-         {"run.json", "data.max_long_length should be at most 64"}});
+         {"run_config.json", "data.max_long_length should be at most 64"}});
   }
   mistakes.push_back({nullptr,
                       Set("data.dev_fraction=0.1 --set data.dev=[]"),

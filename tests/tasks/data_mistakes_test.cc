@@ -197,7 +197,7 @@ TEST(DataMistakesTest, InCheckpointsAreClear) {
          });
        }),
        "train run.json --resume",
-       {"data.train"}},
+       {"data.dev"}},
       {AfterRun([=](UserFolder* folder) { folder->Cut(model, -100); }),
        evaluate,
        {"model.safetensors"}},
@@ -252,7 +252,7 @@ TEST(DataMistakesTest, InCheckpointsAreClear) {
        {"training_state.safetensors"}},
       {AfterRun(),
        absl::StrCat("inspect ", InCheckpoint("run_config.json")),
-       {"run.json"}},
+       {"run_config.json"}},
       {AfterRun(),
        absl::StrCat("inspect ", kCheckpoint, " --compare no"),
        {"no"}},

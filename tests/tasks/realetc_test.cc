@@ -4,11 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/cpu_limit.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/realetc_program.h"
 
@@ -27,6 +29,7 @@ TEST_F(RealetcTest, PrintsHelpWithoutArguments) {
   const Result result = Run("");
   EXPECT_EQ(result.code, 0);
   EXPECT_THAT(result.out, HasSubstr("train"));
+  EXPECT_THAT(result.out, HasSubstr("PREFIX/share/realetc"));
   EXPECT_EQ(Run("--help").out, result.out);
 }
 
@@ -151,10 +154,8 @@ TEST_F(RealetcTest, WarnsOfATableRoundedUp) {
   }
 }
 
-// The vocabulary of the large models is not published.
-TEST_F(RealetcTest, TakesTheRowsThatAPresetGuessesFromTheVocabulary) {
+TEST_F(RealetcTest, TakesTheRowsFromTheVocabulary) {
   nlohmann::json config = Config();
-  config["model"]["preset"] = "large";
   config["model"].erase("vocab_size");
   const std::string path = WriteConfig(config);
   const Result trained = Run("train " + path);
@@ -345,6 +346,24 @@ TEST_F(RealetcTest, EstimatesWithoutVocabularyAndData) {
                                 HasSubstr("GFLOP"), Not(HasSubstr("gates"))));
 }
 
+TEST_F(RealetcTest, WarnsOfMoreThreadsThanCores) {
+  const int64_t threads = CpusOfProcess() + 1;
+  const std::string config = WriteConfig(Config());
+  const std::string is =
+      absl::StrCat(" is ", threads, ", but this process may use ");
+  EXPECT_THAT(Run("estimate " + config).err, Not(HasSubstr("may use")));
+  for (const std::string command : {"estimate ", "train "}) {
+    const Result result =
+        Run(absl::StrCat(command, config, " --set train.threads=", threads));
+    EXPECT_EQ(result.code, 0) << result.err;
+    EXPECT_THAT(result.err, HasSubstr("warning: train.threads" + is));
+  }
+  const Result evaluated = Run(absl::StrCat("evaluate ", directory_.File("run"),
+                                            " --threads ", threads));
+  EXPECT_EQ(evaluated.code, 0) << evaluated.err;
+  EXPECT_THAT(evaluated.err, HasSubstr("warning: --threads" + is));
+}
+
 TEST_F(RealetcTest, EstimatesThePlanOfARunAndWhetherItFits) {
   const std::string command = absl::StrCat(
       "estimate ", WriteConfig(Config()),
@@ -386,8 +405,8 @@ TEST_F(RealetcTest, EstimatesEvaluationsAndHowManyExamplesFit) {
 TEST_F(RealetcTest, EstimatesTheDiskSpaceOfCheckpoints) {
   const std::string command = absl::StrCat(
       "estimate ", WriteConfig(Config()),
-      " --set model='{\"preset\": \"base\"}' --set train.keep_last=4 --set "
-      "train.steps=100 --set train.seeds=");
+      " --set model='{\"preset\": \"base\", \"vocab_size\": 30522}' --set "
+      "train.keep_last=4 --set train.steps=100 --set train.seeds=");
   const std::string of_seed =
       "\n  one checkpoint +2.0 GB\n  of a seed, at most +12 GB\n";
   EXPECT_THAT(Run(command + "[1]").out,
@@ -400,7 +419,8 @@ TEST_F(RealetcTest, EstimatesTheDiskSpaceOfCheckpoints) {
 TEST_F(RealetcTest, EstimatesGatesAndDecay) {
   const std::string command = absl::StrCat(
       "estimate ", WriteConfig(Config()),
-      " --set model='{\"preset\": \"base\"}' --set residual_attention=");
+      " --set model='{\"preset\": \"base\", \"vocab_size\": 30522}' --set "
+      "residual_attention=");
   const Result gate = Run(command + "gate");
   EXPECT_EQ(gate.code, 0) << gate.err;
   EXPECT_THAT(gate.out,

@@ -1,19 +1,67 @@
 #include "tasks/pretrain/corpus/tokenize_corpus.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <memory>
-#include <optional>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "base/counted.h"
 #include "base/status_macros.h"
-#include "tasks/pretrain/corpus/batch_stream.h"
+#include "tasks/data/data_files.h"
 #include "tasks/pretrain/corpus/token_store_writer.h"
 
 namespace etc {
 namespace {
+
+// Batches of a round for each thread. All of a round are read, then tokenized,
+// then written: so many that threads hardly wait for the last one.
+constexpr size_t kBatchesPerThread = 4;
+
+absl::Status CheckNotStopped(const std::atomic<bool>* stop) {
+  return stop != nullptr && stop->load()
+             ? absl::CancelledError("the tokenizing was stopped")
+             : absl::OkStatus();
+}
+
+// Reads the next `most` batches, or those before the end of the corpus or an
+// error: `*has_next` is the answer of the last CorpusReader::Next.
+std::vector<CorpusBatch> ReadBatches(size_t most, CorpusReader* reader,
+                                     absl::StatusOr<bool>* has_next) {
+  std::vector<CorpusBatch> batches;
+  CorpusBatch batch;
+  while (batches.size() < most &&
+         (*has_next = reader->Next(&batch)).value_or(false)) {
+    batches.push_back(std::move(batch));
+  }
+  return batches;
+}
+
+// Tokenizes `batches`, each of `tokenizers` in one thread, which takes the next
+// batch when it is done with one. Results are in the order of `batches`; those
+// that are not begun before the stop are kCancelled.
+std::vector<absl::StatusOr<TokenizedBatch>> TokenizeBatches(
+    const std::vector<CorpusBatch>& batches, const std::atomic<bool>* stop,
+    std::vector<BatchTokenizer>* tokenizers) {
+  std::vector<absl::StatusOr<TokenizedBatch>> results(batches.size());
+  std::atomic<size_t> next = 0;
+  ReadInParallel(tokenizers->size(), /*num_bytes=*/0, /*listener=*/nullptr,
+                 [&](size_t thread, const BytesListener& /*report*/) {
+                   for (size_t i = next++; i < batches.size(); i = next++) {
+                     const absl::Status may_go_on = CheckNotStopped(stop);
+                     results[i] =
+                         may_go_on.ok()
+                             ? (*tokenizers)[thread].Tokenize(batches[i])
+                             : may_go_on;
+                   }
+                   return absl::OkStatus();
+                 })
+      .IgnoreError();  // the function above returns none
+  return results;
+}
 
 absl::Status WriteBatch(const TokenizedBatch& batch, TokenStoreWriter* writer,
                         TokenizedCorpus* so_far) {
@@ -74,20 +122,25 @@ absl::StatusOr<TokenizedCorpus> TokenizeCorpus(const CorpusTokenizer& tokenizer,
       .invalid_utf8 = options.invalid_utf8,
       .bad_lines = options.bad_lines,
       .split_sentences = options.split_sentences};
-  BatchStream stream(&reader, &tokenizer, &batch_options,
-                     {.threads = options.threads, .stop = options.stop});
-  while (true) {
-    ETC_ASSIGN_OR_RETURN(const std::optional<TokenizedBatch> batch,
-                         stream.Next());
-    if (!batch.has_value()) {
-      break;
-    }
-    ETC_RETURN_IF_ERROR(WriteBatch(*batch, writer.get(), &so_far));
-    CountBatch(*batch, settings.unknown_id, *writer, &so_far);
-    if (options.progress) {
-      options.progress(so_far);
+  const auto threads = static_cast<size_t>(options.threads);
+  std::vector<BatchTokenizer> tokenizers(
+      threads, BatchTokenizer(&tokenizer, &batch_options));
+  absl::StatusOr<bool> has_next = true;
+  while (has_next.ok() && *has_next) {
+    const std::vector<CorpusBatch> batches =
+        ReadBatches(kBatchesPerThread * threads, &reader, &has_next);
+    for (const absl::StatusOr<TokenizedBatch>& batch :
+         TokenizeBatches(batches, options.stop, &tokenizers)) {
+      ETC_RETURN_IF_ERROR(batch.status());
+      ETC_RETURN_IF_ERROR(WriteBatch(*batch, writer.get(), &so_far));
+      CountBatch(*batch, settings.unknown_id, *writer, &so_far);
+      if (options.progress) {
+        options.progress(so_far);
+      }
+      ETC_RETURN_IF_ERROR(CheckNotStopped(options.stop));
     }
   }
+  ETC_RETURN_IF_ERROR(has_next.status());
   if (so_far.tokens == 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the corpus is empty: ",

@@ -42,6 +42,7 @@ struct TokenizeOptions {
   SentenceSplitter split_sentences = SplitSentences;
   // TokenStoreSettings::sentences of running text: "icu" or "punkt".
   std::string sentences = "icu";
+  // At most one a core is of use.
   int64_t threads = 1;
   // Called after every batch, by the calling thread. May be null.
   std::function<void(const TokenizedCorpus&)> progress;
@@ -55,12 +56,12 @@ struct TokenizeOptions {
 // of threads. Documents and sentences without tokens are left out.
 //
 // Memory: some 25 MB and 25 MB a thread, whatever the size of the corpus; more
-// where a line has more than some MB (CorpusOptions::max_line_bytes).
+// where lines have a MB or more (CorpusOptions::max_line_bytes).
 //
 //   kInvalidArgument    no text in the corpus has tokens, and what
 //                       BatchTokenizer says
 //   kCancelled          `options.stop` is true
-// and errors of CorpusReader, BatchStream and TokenStoreWriter.
+// and errors of CorpusReader and TokenStoreWriter.
 absl::StatusOr<TokenizedCorpus> TokenizeCorpus(const CorpusTokenizer& tokenizer,
                                                const TokenizeOptions& options,
                                                const std::string& output);

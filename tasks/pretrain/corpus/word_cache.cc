@@ -36,8 +36,6 @@ void WordCache::Encode(absl::string_view text, std::vector<int32_t>* ids) {
   const auto is_blank = [this](char byte) {
     return is_blank_[static_cast<unsigned char>(byte)];
   };
-  const size_t ids_before = ids->size();
-  double before = 0;
   const char* at = text.data();
   const char* const end = at + text.size();
   while (at != end) {
@@ -49,29 +47,18 @@ void WordCache::Encode(absl::string_view text, std::vector<int32_t>* ids) {
     while (at != end && !is_blank(*at)) {
       ++at;
     }
-    if (!EncodeWord({begin, static_cast<size_t>(at - begin)}, &before, ids)) {
-      ids->resize(ids_before);
-      EncodeAnew(text, ids);
-      return;
-    }
+    EncodeWord({begin, static_cast<size_t>(at - begin)}, ids);
   }
 }
 
-bool WordCache::EncodeWord(absl::string_view word, double* before,
-                           std::vector<int32_t>* ids) {
-  const auto is_sure = [before](const PartScore& score) {
-    const bool sure = *before < score.sure_below;
-    *before += score.size;
-    return sure;
-  };
+void WordCache::EncodeWord(absl::string_view word, std::vector<int32_t>* ids) {
   if (word.size() > kLongestCachedWord) {
     EncodeAnew(word, ids);
-    return is_sure(tokenizer_->ScoreOf(word));
+    return;
   }
   const Word& found = Find(word);
   const auto first = ids_.begin() + found.begin;
   ids->insert(ids->end(), first, first + found.size);
-  return is_sure(found.score);
 }
 
 const WordCache::Word& WordCache::Find(absl::string_view word) {
@@ -87,8 +74,7 @@ const WordCache::Word& WordCache::Find(absl::string_view word) {
   EncodeAnew(word, &ids_);
   return words_
       .emplace(word, Word{.begin = static_cast<uint32_t>(begin),
-                          .size = static_cast<uint32_t>(ids_.size() - begin),
-                          .score = tokenizer_->ScoreOf(word)})
+                          .size = static_cast<uint32_t>(ids_.size() - begin)})
       .first->second;
 }
 

@@ -15,9 +15,9 @@ namespace etc {
 
 // The ids of a text's pieces: text is cut at the tokenizer's cutting places
 // (Tokenizer::cutting_places), and the parts, most of which were seen before,
-// are looked up; a text with a part whose pieces are not sure
-// (Tokenizer::ScoreOf) is encoded as a whole. Equal to Tokenizer::Encode, id by
-// id. Memory: 20 MB at most by default. For one thread.
+// are looked up; without such places it is encoded as a whole. Equal to
+// Tokenizer::Encode, id by id. Memory: 20 MB at most by default. For one
+// thread.
 class WordCache {
  public:
   // `tokenizer` must outlive it. The cache is cleared when it has `most_words`;
@@ -33,14 +33,10 @@ class WordCache {
     // Range of `ids_`.
     uint32_t begin = 0;
     uint32_t size = 0;
-    PartScore score;
   };
 
   bool MayCut(absl::string_view text) const;
-  // Adds the ids of a word's pieces, if they are sure behind words whose sizes
-  // add up to `*before`, and its own size to that.
-  bool EncodeWord(absl::string_view word, double* before,
-                  std::vector<int32_t>* ids);
+  void EncodeWord(absl::string_view word, std::vector<int32_t>* ids);
   const Word& Find(absl::string_view word);
   void EncodeAnew(absl::string_view text, std::vector<int32_t>* ids) const;
 

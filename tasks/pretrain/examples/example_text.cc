@@ -100,11 +100,15 @@ std::string DescribePair(const PretrainExample& example,
   if (example.next_sentence >= 0) {
     next = example.next_sentence == 1 ? "; B is random" : "; B follows A";
   }
-  return absl::StrCat(example.record_id, ": ",
-                      Counted(example.global_length(), "token"), "; ",
-                      DescribeCountOfMasks(example), next, "\n  A  ",
-                      absl::StrJoin(tokens.begin(), middle, " "), "\n  B  ",
-                      absl::StrJoin(middle, tokens.end(), " "), "\n");
+  std::string text = absl::StrCat(
+      example.record_id, ": ", Counted(example.global_length(), "token"), "; ",
+      DescribeCountOfMasks(example), next, "\n  A  ",
+      absl::StrJoin(tokens.begin(), middle, " "), "\n");
+  if (middle != tokens.end()) {
+    absl::StrAppend(&text, "  B  ", absl::StrJoin(middle, tokens.end(), " "),
+                    "\n");
+  }
+  return text;
 }
 
 }  // namespace

@@ -26,6 +26,8 @@ namespace etc {
 //     A  [CLS] the {[MASK] <- cat} [SEP]
 //     B  ...
 //
+// (a single text has no B).
+//
 // Throws std::out_of_range for a token that the vocabulary does not have.
 std::string DescribePretrainExample(const PretrainExample& example,
                                     const Tokenizer& tokenizer);

@@ -33,7 +33,7 @@ std::shared_ptr<PretrainExample> ToExample(SentencePair pair,
   example->masked_positions = std::move(pair.masked.positions);
   example->masked_labels = std::move(pair.masked.labels);
   example->masks_wanted = pair.masked.wanted;
-  if (options.next_sentence) {
+  if (options.pairs.next_sentence) {
     example->next_sentence = pair.random_next ? 1 : 0;
   }
   example->pattern = UnrestrictedPattern(
@@ -49,7 +49,7 @@ absl::StatusOr<std::unique_ptr<PairSource>> PairSource::Open(
   CorpusCounts counts;
   ETC_ASSIGN_OR_RETURN(std::vector<SentenceRange> documents,
                        SelectDocuments(*store, options.corpus, &counts));
-  if (options.next_sentence && documents.size() == 1) {
+  if (options.pairs.next_sentence && documents.size() == 1) {
     return absl::FailedPreconditionError(absl::StrCat(
         store->path(), ": the ",
         options.corpus.development ? "development" : "training",
@@ -60,9 +60,8 @@ absl::StatusOr<std::unique_ptr<PairSource>> PairSource::Open(
             ? ", and a smaller development_one_in holds out more"
             : ""));
   }
-  constexpr int64_t kMarks = 3;  // [CLS], two [SEP]
-  const int64_t room = options.pairs.max_length - kMarks;
-  counts.cut_sentences = CountLongSentences(*store, documents, room);
+  counts.cut_sentences =
+      CountLongSentences(*store, documents, options.pairs.room());
   std::unique_ptr<PairSource> source(
       new PairSource(std::move(store), options, std::move(documents), counts));
   ETC_RETURN_IF_ERROR(source->MixDocuments());
@@ -145,7 +144,7 @@ absl::Status PairSource::AddPairs(int64_t version, uint64_t key,
     const auto example = ToExample(std::move(pairs[p]), options_);
     example->record_id =
         absl::StrCat("document at sentence ", documents_.Range(document).begin,
-                     ", pair ", p);
+                     options_.pairs.next_sentence ? ", pair " : ", text ", p);
     examples->push_back(example);
   }
   return absl::OkStatus();

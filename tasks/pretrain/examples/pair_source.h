@@ -18,8 +18,6 @@ namespace etc {
 struct PairSourceOptions {
   CorpusPartOptions corpus = {};
   SentencePairOptions pairs = {.max_length = 512};
-  // True if the model is asked if B follows A. Pairs are the same without.
-  bool next_sentence = true;
   // 0: each epoch draws other examples. Otherwise static records as BERT's
   // generator writes them: this many versions of each document (dupe_factor),
   // which are the same in every epoch. The development part has one.
@@ -34,16 +32,17 @@ struct PairSourceOptions {
   PatternOptions pattern = {.relative_pos_max_distance = 0};
 };
 
-// Pairs of texts: one record is `mixed_documents` documents (or static versions
-// of them), and gives a PretrainExample for each of their pairs, one a document
-// at least, in random order. The choice of the documents follows from the seed.
-// All other random choices follow from the request's key and the document, or
-// for static records from the seed and the document's version; the number of a
-// document's pairs does as well. Mixing costs 4 bytes a document.
+// Pairs of texts, or single texts: one record is `mixed_documents` documents
+// (or static versions of them), and gives a PretrainExample for each of their
+// pairs, one a document at least, in random order. The choice of the documents
+// follows from the seed. All other random choices follow from the request's key
+// and the document, or for static records from the seed and the document's
+// version; the number of a document's pairs does as well. Mixing costs 4 bytes
+// a document.
 class PairSource : public ExampleSource {
  public:
   //   kFailedPrecondition  no document is left (SelectDocuments), or with
-  //                        `next_sentence` only one, so that no other can be
+  //                        next_sentence only one, so that no other can be
   //                        drawn
   static absl::StatusOr<std::unique_ptr<PairSource>> Open(
       std::shared_ptr<const TokenStore> store,

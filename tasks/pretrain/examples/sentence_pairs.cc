@@ -10,7 +10,6 @@
 namespace etc {
 namespace {
 
-constexpr int64_t kNumSpecialTokens = 3;  // [CLS] and two [SEP]
 // Draws of a document other than the own one; after them the own one is taken.
 constexpr int kMaxPartnerDraws = 10;
 
@@ -44,7 +43,7 @@ class PairWriter {
         document_(document),
         options_(options),
         draws_(draws),
-        room_(options.max_length - kNumSpecialTokens) {}
+        room_(options.room()) {}
 
   absl::StatusOr<std::vector<SentencePair>> Write() {
     target_ = room_;
@@ -54,7 +53,10 @@ class PairWriter {
     const int64_t num_sentences = documents_.num_sentences(document_);
     std::vector<SentencePair> pairs;
     for (int64_t begin = 0; begin < num_sentences;) {
-      ETC_ASSIGN_OR_RETURN(begin, WritePair(begin, num_sentences, &pairs));
+      ETC_ASSIGN_OR_RETURN(begin,
+                           options_.next_sentence
+                               ? WritePair(begin, num_sentences, &pairs)
+                               : WriteText(begin, num_sentences, &pairs));
     }
     return pairs;
   }
@@ -73,8 +75,27 @@ class PairWriter {
     return absl::OkStatus();
   }
 
-  // Makes an example from sentence `begin` on. Returns where the next one
+  // Makes a single text from sentence `begin` on. Returns where the next one
   // begins.
+  absl::StatusOr<int64_t> WriteText(int64_t begin, int64_t num_sentences,
+                                    std::vector<SentencePair>* pairs) {
+    Pieces text;
+    int64_t end = begin;
+    for (; end < num_sentences; ++end) {
+      const size_t size = text.ids.size();
+      ETC_RETURN_IF_ERROR(AppendSentence(document_, end, &text));
+      if (end > begin && text.size() > target_) {
+        KeepPieces({.begin = 0, .end = size}, &text);
+        break;
+      }
+    }
+    Pieces none;
+    TruncatePair(room_, draws_, &text, &none);
+    pairs->push_back(Join(text, none, /*random_next=*/false));
+    return end;
+  }
+
+  // Makes a pair from sentence `begin` on. Returns where the next one begins.
   absl::StatusOr<int64_t> WritePair(int64_t begin, int64_t num_sentences,
                                     std::vector<SentencePair>* pairs) {
     Pieces chunk;
@@ -133,10 +154,12 @@ class PairWriter {
       add(a.ids[i], 0, a.continues_word[i]);
     }
     add(options_.separator_id, 0, 0);
-    for (size_t i = 0; i < b.ids.size(); ++i) {
-      add(b.ids[i], 1, b.continues_word[i]);
+    if (options_.next_sentence) {
+      for (size_t i = 0; i < b.ids.size(); ++i) {
+        add(b.ids[i], 1, b.continues_word[i]);
+      }
+      add(options_.separator_id, 1, 0);
     }
-    add(options_.separator_id, 1, 0);
     MaskPair(continues_word, options_.mlm, draws_, &pair);
     return pair;
   }
@@ -154,9 +177,10 @@ class PairWriter {
 absl::StatusOr<std::vector<SentencePair>> CreateInstances(
     const DocumentSet& documents, int64_t document,
     const SentencePairOptions& options, Draws& draws) {
-  TORCH_CHECK(options.max_length >= kNumSpecialTokens + 2,
-              "max_length should be at least ", kNumSpecialTokens + 2,
-              ", but is ", options.max_length);
+  constexpr int64_t kShortestPair = 5;  // [CLS] A [SEP] B [SEP]
+  TORCH_CHECK(options.max_length >= kShortestPair,
+              "max_length should be at least ", kShortestPair, ", but is ",
+              options.max_length);
   return PairWriter(documents, document, options, draws).Write();
 }
 

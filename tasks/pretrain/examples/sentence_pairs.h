@@ -13,16 +13,22 @@ namespace etc {
 
 // Options of BERT's examples (doc/pretraining.md 1).
 struct SentencePairOptions {
-  // Tokens of an example with [CLS] and two [SEP]; at least 5.
+  // True for pairs of texts, of which the model is asked if B follows A; false
+  // for single texts.
+  bool next_sentence = true;
+  // Tokens of an example with [CLS] and [SEP]; at least 5.
   int64_t max_length = 128;
   // Share of the documents whose examples aim at a random shorter length.
   double short_sequence_rate = 0.1;
   int32_t cls_id = 101;
   int32_t separator_id = 102;
   MaskedLmOptions mlm = {};
+
+  // Tokens of an example beside [CLS] and each [SEP].
+  int64_t room() const { return max_length - (next_sentence ? 3 : 2); }
 };
 
-// [CLS] A [SEP] B [SEP], with some tokens masked.
+// [CLS] A [SEP] B [SEP], or [CLS] A [SEP], with some tokens masked.
 struct SentencePair {
   // [T] each; types are 0 to the first [SEP] and 1 behind it.
   std::vector<int32_t> tokens;
@@ -38,6 +44,10 @@ struct SentencePair {
 // one sentence, B comes from a random document of `documents` instead, and the
 // sentences that it replaces begin the next chunk. With a single document the
 // random one is the document itself.
+//
+// Without `next_sentence` an example has as many sentences in a row as have
+// room for the aimed length, one at least, and no text of another document
+// (RoBERTa's DOC-SENTENCES, Liu et al. 2019).
 //
 // Errors are those of `documents`. Throws c10::Error if `options.max_length`
 // leaves no room for two tokens.

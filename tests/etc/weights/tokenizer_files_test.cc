@@ -69,6 +69,10 @@ TEST(TokenizerFilesTest, TakesNoIdsOfASentencepieceBpeModel) {
   EXPECT_THAT(alone->unsupported,
               AllOf(HasSubstr("sentencepiece.bpe.model has other ids"),
                     HasSubstr("tokenizer.json")));
+  // It is refused if it is named, too.
+  EXPECT_EQ(
+      DescribeTokenizerAt(directory.File("sentencepiece.bpe.model")).status(),
+      absl::UnimplementedError(alone->unsupported));
   const std::string statements =
       directory.Write("tokenizer.json", R"({"model": {"type": "Unigram"}})");
   const auto found = FindTokenizer(directory.path());
@@ -764,6 +768,13 @@ TEST_F(StatementsTest, ASentencePieceModelHasNoClassOfItsOwn) {
               HasSubstr("tokenizer_class is \"AlbertTokenizer\""));
   Write("tokenizer_config.json", {{"tokenizer_class", "RobertaTokenizer"}});
   EXPECT_TRUE(DescribeTokenizer("sentencepiece", model).ok());
+  for (const char* const type : {"wordpiece", "huggingface"}) {
+    EXPECT_EQ(DescribeTokenizer(type, model).status().message(),
+              absl::StrCat(model,
+                           " is a SentencePiece model: tokenizer.type should "
+                           "be \"sentencepiece\", but is \"",
+                           type, "\""));
+  }
 }
 
 }  // namespace

@@ -27,7 +27,7 @@
 #include "tasks/data/hold_out.h"
 #include "tasks/task/benchmark.h"
 #include "tasks/task/score_files.h"
-#include "tasks/text/wordpiece_tokenizer.h"
+#include "tasks/text/load_tokenizer.h"
 #include "tests/support/gzip_member.h"
 #include "tests/support/temporary_directory.h"
 
@@ -760,7 +760,7 @@ std::vector<ClassifyRecord> ReadSample(const std::string& name) {
 }
 
 TEST(ClassifySampleTest, NeedsTwoPlacesThatAreFarApart) {
-  const auto tokenizer = LoadWordPieceTokenizer(SamplePath("vocab.txt"));
+  const auto tokenizer = LoadTokenizer(SamplePath("vocab.txt"));
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
   EXPECT_EQ(ReadSample("train.csv.gz").size(), 900u);
   const std::vector<ClassifyRecord> dev = ReadSample("dev.csv.gz");

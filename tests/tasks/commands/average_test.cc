@@ -189,7 +189,7 @@ TEST_F(AverageCommandTest, RefusesAnotherModelAndLeavesNothing) {
   ASSERT_TRUE(fs::exists(directory_.File("wider") + stranger));
   fs::copy(directory_.File("wider") + stranger, run_ + stranger,
            fs::copy_options::recursive);
-  ExpectMistake(run_ + " --last 2", "intermediate_size should be ");
+  ExpectMistake(run_ + " --last 2", "has another shape or type");
   for (const auto& entry : fs::directory_iterator(seed_)) {
     EXPECT_THAT(entry.path().filename().string(), Not(HasSubstr("averaged")));
   }

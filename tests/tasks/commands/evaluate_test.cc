@@ -373,6 +373,42 @@ TEST_F(HeldOutCommandTest, TakesFieldsThatSayHowFilesAreRead) {
   }
 }
 
+// Fifteen pieces of context, seven of which have room beside the question.
+TEST_F(EvaluateCommandTest, CutsWindowsOfSquadAnew) {
+  const std::string data = directory_.Write(
+      "squad.json",
+      R"({"data":[{"paragraphs":[{"context":"mira lives in oslo . mira lives )"
+      R"(in rome . mira lives in lima .","qas":[{"id":"a","question":)"
+      R"("town mira","answers":[{"text":"oslo","answer_start":14}]}]}]}]})");
+  json config = Config();
+  config["task"] = "squad";
+  config["squad"] = {{"max_query_length", 2}, {"doc_stride", 4}};
+  config["data"] = {{"train", {data}},
+                    {"dev", {data}},
+                    {"max_long_length", 12},
+                    {"max_global_length", 8}};
+  ASSERT_EQ(Run("train " + WriteConfig(config)).code, 0);
+  const std::string evaluate = "evaluate " + run_;
+  EXPECT_THAT(Run(evaluate).err,
+              AllOf(HasSubstr("\n3 examples in "), Not(HasSubstr("warning"))));
+  const std::string closer = " --set squad.doc_stride=2";
+  EXPECT_THAT(Run(evaluate + closer).err, HasSubstr("\n5 examples in "));
+  const std::string predict =
+      absl::StrCat("predict ", run_, " --data ", data, " --output ",
+                   directory_.File("predictions.json"));
+  EXPECT_THAT(Run(predict + closer).err, HasSubstr("\n5 examples in "));
+
+  const auto warns = HasSubstr(
+      "warning: squad.doc_stride 7 is not below the 7 pieces of a "
+      "window beside a question of 2: windows do not overlap");
+  const std::string apart = " --set squad.doc_stride=7";
+  EXPECT_THAT(Run(evaluate + apart).err, warns);
+  EXPECT_THAT(Run(predict + apart).err, warns);
+  config["squad"]["doc_stride"] = 7;
+  config["output"] = directory_.File("other");
+  EXPECT_THAT(Run("train --dry-run " + WriteConfig(config)).err, warns);
+}
+
 // Every label is likely enough by a small threshold, none by a large one.
 TEST_F(EvaluateCommandTest, DecodesByAThresholdOfItsOwn) {
   json config = Config();

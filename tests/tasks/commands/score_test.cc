@@ -130,6 +130,21 @@ TEST_F(ScoreCommandTest, DecodesFilesAnewOrSaysThatTheyAreFinal) {
                 "--set squad.n_best_size changes nothing");
 }
 
+// Empty predictions would be right for all of its questions.
+TEST_F(ScoreCommandTest, AsksWhetherSquadsGoldIsATestFile) {
+  const std::string gold = directory_.Write(
+      "test.json", R"({"data":[{"paragraphs":[{"context":"c d",)"
+                   R"("qas":[{"id":"a","question":"q","answers":[]}]}]}]})");
+  const std::string predictions =
+      directory_.Write("predictions.json", R"({"a": ""})");
+  const Result result =
+      Run(absl::StrCat("score squad ", gold, " ", predictions));
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.err,
+              HasSubstr("warning: none of 1 question has an answer or "
+                        "is_impossible: is this a test file?"));
+}
+
 // One annotator decides, but by the official rules two have to agree.
 TEST_F(ScoreCommandTest, TakesTheRulesOfTheConfiguration) {
   const std::string answer =
@@ -158,6 +173,67 @@ TEST_F(ScoreCommandTest, TakesTheRulesOfTheConfiguration) {
   const std::string sound = " --set nq.official_compatibility=false";
   EXPECT_EQ(f1(absl::StrCat("--config ", config, sound)), 1);
   EXPECT_EQ(f1(absl::StrCat("--as-official", sound)), 0);
+}
+
+// The files of these tasks are one JSON object.
+TEST_F(ScoreCommandTest, ReadsTheLinesOfAPipe) {
+  const auto score = [&](const std::string& task, const std::string& gold,
+                         const std::string& lines, const char* metric) {
+    const Result result =
+        Run(absl::StrCat("score --json ", task, " ", gold, " ",
+                         directory_.Write("lines.jsonl", lines)));
+    EXPECT_EQ(result.code, 0) << task << ": " << result.err;
+    return result.code == 0
+               ? nlohmann::json::parse(result.out).value(metric, -1.0)
+               : -1.0;
+  };
+  const std::string answers = WriteData();
+  const std::string three =
+      "{\"id\":\"q0\",\"answer\":\"oslo\"}\n"
+      "{\"id\":\"q1\",\"answer\":\"rome\"}\n"
+      "{\"id\":\"q2\",\"answer\":\"oslo\"}\n";
+  EXPECT_DOUBLE_EQ(score("wikihop", answers, three, "accuracy"), 2.0 / 6);
+
+  const std::string context = R"({"version":"v2.0","data":[{"title":"t",)"
+                              R"("paragraphs":[{"context":"c d","qas":[)";
+  const std::string squad = directory_.Write(
+      "dev-v2.0.json",
+      absl::StrCat(context, R"({"id":"a","question":"q","is_impossible":false,)"
+                            R"("answers":[{"text":"c","answer_start":0}]},)"
+                            R"({"id":"b","question":"q","is_impossible":true,)"
+                            R"("answers":[]}]}]}]})"));
+  EXPECT_EQ(score("squad", squad,
+                  "{\"id\":\"a\",\"answer\":\"c\",\"nbest\":[]}\n"
+                  "{\"id\":\"b\",\"answer\":\"\",\"nbest\":[]}\n",
+                  "f1"),
+            100);
+
+  const std::string hotpotqa = directory_.Write(
+      "hotpot.json",
+      R"([{"_id":"a","question":"q","answer":"c","supporting_facts":[["t",0]],)"
+      R"("context":[["t",["c d"]]]}])");
+  EXPECT_EQ(score("hotpotqa", hotpotqa,
+                  R"({"id":"a","answer":"c","sp":[["t",0]]})", "joint_f1"),
+            1);
+
+  const std::string spans = R"("long_answer":{"start_token":1,"end_token":3},)"
+                            R"("short_answers":[],"yes_no_answer":"NONE")";
+  std::string gold;
+  std::string lines;
+  for (const int id : {1, 2}) {
+    absl::StrAppend(&gold, R"({"example_id":)", id, R"(,"annotations":[{)",
+                    spans, "}]}\n");
+    absl::StrAppend(&lines, R"({"example_id":)", id, ",", spans,
+                    R"(,"long_answer_score":1,"short_answers_score":1})", "\n");
+  }
+  EXPECT_EQ(score("nq", directory_.Write("nq.jsonl", gold), lines, "long_f1"),
+            1);
+
+  // The answer to a line that was no record.
+  directory_.Write("lines.jsonl", three + "{\"error\":\"no id\",\"line\":4}\n");
+  ExpectMistake(absl::StrCat("score wikihop ", answers, " ",
+                             directory_.File("lines.jsonl")),
+                ".id is missing");
 }
 
 // Gold phrases of plain documents depend on them.

@@ -108,7 +108,9 @@ TEST_F(TokenizeTest, UsesTheVocabularyAsItsFilesSay) {
 TEST_F(TokenizeTest, SaysWhatItMade) {
   const Result result = Run(Arguments());
   ASSERT_EQ(result.code, 0) << result.err;
-  EXPECT_THAT(result.err, IsEmpty());
+  EXPECT_EQ(result.err,
+            "realetc: warning: 18.2 % of tokens are unknown: is this "
+            "vocabulary of this language, and of this case?\n");
   EXPECT_THAT(result.out,
               AllOf(StartsWith("documents  2\nsentences  3\ntokens     11; 3.7 "
                                "a sentence, 4 at most\nunknown    18.182 %\n"),
@@ -137,6 +139,28 @@ TEST_F(TokenizeTest, WarnsOfWhatMayNotBeMeant) {
       AllOf(HasSubstr("the end of a file ends a document\n"),
             HasSubstr("realetc: warning: 3 sequences of bytes that"),
             HasSubstr(absl::StrCat("became U+FFFD, 2 of them in ", second))));
+}
+
+TEST_F(TokenizeTest, WarnsOfFilesThatAreNoText) {
+  const auto tokenize = [this](const std::string& text,
+                               const std::string& format) {
+    directory_.Write("corpus.txt", text);
+    return Run(absl::StrCat(
+        "tokenize ", directory_.File("corpus.txt"), " --format ", format,
+        " --vocabulary ", directory_.File("vocab.txt"), " --output ", Store()));
+  };
+  const std::string json = "{\"text\": \"The cat sat.\"}\n";
+  EXPECT_THAT(tokenize(json, "text").err,
+              HasSubstr("corpus.txt looks like JSON lines, but is read as text "
+                        "(--format jsonl --field NAME reads a field of JSON "
+                        "lines)"));
+  EXPECT_THAT(tokenize(json, "jsonl").err, Not(HasSubstr("looks like")));
+  EXPECT_THAT(tokenize("<doc id=\"1\">\nThe cat.\n", "text").err,
+              HasSubstr("corpus.txt looks like the output of WikiExtractor"));
+  EXPECT_THAT(tokenize("<mediawiki xmlns=\"\">\n", "text").err,
+              HasSubstr("corpus.txt looks like a dump of MediaWiki"));
+  EXPECT_THAT(tokenize("The cat.\n" + json, "text").err,
+              Not(HasSubstr("looks like")));
 }
 
 TEST_F(TokenizeTest, LeavesOutBadLinesIfAsked) {
@@ -263,6 +287,9 @@ TEST_F(TokenizeTest, ReportsMistakesOnOneLine) {
       {with("nowhere.txt", corpus + " --format bert"), "nowhere.txt"},
       {with("out", corpus + " --format bert"), "out should have a vocabulary"},
       {with("vocab.txt", "/nowhere/a.txt --format bert"), "/nowhere/a.txt"},
+      {with("vocab.txt", absl::StrCat(corpus, " '", directory_.File("c*.txt"),
+                                      "' --format bert")),
+       "corpus.txt is named twice: a file should be named once"},
       {with("vocab.txt", "'/nowhere/*.txt' --format bert"),
        "no file that matches /nowhere/*.txt"},
       {with("vocab.txt", directory_.File("empty.txt") + " --format bert"),

@@ -130,10 +130,23 @@ TEST_F(VocabularyCommandTest, RefusesTextWithoutSentences) {
   ExpectMistake(output_, "FILES", 2);
 }
 
+TEST_F(VocabularyCommandTest, WarnsOfFilesThatAreNoText) {
+  const std::string lines = directory_.Write(
+      "a.jsonl", absl::StrCat("{\"text\": \"a dog\"}\n", Text()));
+  const Result made =
+      Run(absl::StrCat("vocabulary ", lines, output_, " --size 41"));
+  EXPECT_EQ(made.code, 0) << made.err;
+  EXPECT_EQ(made.err, absl::StrCat("realetc: warning: ", lines,
+                                   " looks like JSON lines, but is read as "
+                                   "text\n"));
+}
+
 TEST_F(VocabularyCommandTest, RefusesBadOptionsBeforeItTrains) {
   ExpectMistake(text_, "--output", 2);
   ExpectMistake(text_ + " --output ''",
                 "--output should name a file, but is empty");
+  ExpectMistake(absl::StrCat(text_, " ", text_, output_),
+                text_ + " is named twice");
   ExpectMistake(text_ + " --output " + text_,
                 "--output should not replace what is read");
   ExpectMistake(text_ + " --output " + directory_.path(), "is a directory");

@@ -16,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/tasks/text/tiny_sentencepiece_model.h"
 
 namespace etc {
 namespace {
@@ -169,7 +170,65 @@ TEST(RunConfigTest, RefusesAnotherTypeOfTokenizerThanThatOfInit) {
   EXPECT_EQ(none->tokenizer.vocabulary, "");
 }
 
+TEST(RunConfigTest, TakesTheTypeOfTheVocabularyThatIsNamed) {
+  TemporaryDirectory directory;
+  const TinySentencePieceModel model({{"\u2581bank", -1.0F}});
+  const std::string pieces = directory.Write("books.model", model.bytes());
+  const std::string words = directory.Write("words.txt", kVocabulary);
+  const auto config = WithVocabulary(pieces);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->tokenizer.type, "sentencepiece");
+  EXPECT_THAT(config->warnings, IsEmpty());
+  EXPECT_THAT(
+      WithVocabulary(pieces, R"("type": "wordpiece", )").status().message(),
+      HasSubstr("books.model is a SentencePiece model"));
+
+  // Whatever that of `init` is.
+  TemporaryDirectory init;
+  init.Write("tokenizer.model", model.bytes());
+  init.Write("etc_config.json", R"({"vocab_size": 5})");
+  const auto other = FromText(
+      absl::StrCat(R"({"task": "wikihop", "init": ")", init.path(),
+                   R"(", "tokenizer": {"vocabulary": ")", words, "\"}}"));
+  ASSERT_TRUE(other.ok()) << other.status();
+  EXPECT_EQ(other->tokenizer.type, "wordpiece");
+}
+
 // --- The model --------------------------------------------------------------
+
+TEST(RunConfigTest, HasARowForEachPieceWhereNothingElseSaysIt) {
+  TemporaryDirectory directory;
+  const std::string words = directory.Write("words.txt", kVocabulary);
+  directory.Write("etc_config.json", R"({"vocab_size": 70})");
+  directory.Write("none.json", R"({"hidden_size": 24})");
+  const auto read = [&](const std::string& model,
+                        const std::string& vocabulary) {
+    return FromText(absl::StrCat(R"({"task": "wikihop", "model": {)", model,
+                                 R"(}, "tokenizer": {"vocabulary": ")",
+                                 vocabulary, "\"}}"));
+  };
+  const auto path = [&](const std::string& name) {
+    return absl::StrCat(R"("path": ")", directory.File(name), "\"");
+  };
+  const std::vector<std::pair<std::string, int64_t>> table = {
+      {"", 5},
+      {R"("vocab_size": null)", 5},
+      {R"("preset": "base")", 5},
+      {R"("preset": "large")", 5},
+      {path("none.json"), 5},
+      {R"("vocab_size": 7)", 7},
+      {R"("preset": "base", "vocab_size": 7)", 7},
+      {path("etc_config.json"), 70}};
+  for (const auto& [model, rows] : table) {
+    const auto config = read(model, words);
+    ASSERT_TRUE(config.ok()) << model << ": " << config.status();
+    EXPECT_EQ(config->model.vocab_size, rows) << model;
+  }
+  // `estimate` needs no vocabulary.
+  const std::string nowhere = directory.File("nowhere.txt");
+  EXPECT_EQ(read(R"("preset": "base")", nowhere)->model.vocab_size, 30522);
+  EXPECT_THAT(read("", nowhere).status().message(), HasSubstr(nowhere));
+}
 
 TEST(RunConfigTest, LetsInlineFieldsDecideOverTheModelFile) {
   TemporaryDirectory directory;

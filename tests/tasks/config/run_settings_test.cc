@@ -2,9 +2,9 @@
 // either the change is refused by name, or the table gives the reason why it
 // may change, and it is not among the settings at all. Files are compared by
 // their contents: moved ones pass, changed ones do not. The changes and names
-// that --allow-changes takes. Several ranks read the files once. That a new
-// field cannot be forgotten is checked when config.cc and run_settings.cc are
-// compiled.
+// that --allow-changes takes, and those that nothing allows. Several ranks read
+// the files once. That a new field cannot be forgotten is checked when
+// config.cc and run_settings.cc are compiled.
 #include "tasks/config/run_settings.h"
 
 #include <gmock/gmock.h>
@@ -62,6 +62,22 @@ TEST(RunSettingsTest, RefusesAChangeOfEachFieldOrSaysWhyNot) {
   const RunConfig config = Config();
   const nlohmann::json then = Settings(config);
   EXPECT_THAT(*CheckSameSettings(then, then, {}), IsEmpty());
+  const std::set<std::string> kept = {"task",
+                                      "residual_attention",
+                                      "tokenizer.type",
+                                      "tokenizer.vocabulary",
+                                      "tokenizer.lower_case",
+                                      "tokenizer.split_punctuation",
+                                      "data.dev",
+                                      "data.dev_fraction",
+                                      "data.dev_seed",
+                                      "data.dev_records",
+                                      "data.max_long_length",
+                                      "data.max_global_length",
+                                      "data.sentences",
+                                      "optimizer.type",
+                                      "train.main_metric",
+                                      "train.main_metric_direction"};
   std::set<std::string> free;
   int64_t refused = 0;
   RunConfig changed = config;
@@ -82,8 +98,9 @@ TEST(RunSettingsTest, RefusesAChangeOfEachFieldOrSaysWhyNot) {
     EXPECT_EQ(changes.status().code(), absl::StatusCode::kFailedPrecondition);
     EXPECT_THAT(std::string(changes.status().message()),
                 AllOf(HasSubstr("another " + name + ": it began with "),
-                      HasSubstr(name == "task" ? "--set init=RUN"
-                                               : "--allow-changes ")));
+                      HasSubstr(kept.contains(name) ? "--set init=RUN"
+                                                    : "--allow-changes ")));
+    EXPECT_NE(CheckSameSettings(then, now, {name}).ok(), kept.contains(name));
   });
   EXPECT_GE(refused, 27);
   // Fields freed by accident would stand here.
@@ -114,7 +131,7 @@ TEST(RunSettingsTest, RefusesAChangeOfTheModelTheOptionsAndTheSeed) {
               AllOf(HasSubstr("another toy.margin: it began with 1.5, now it "
                               "is 2; nor with another toy.more: it began with "
                               "the default, now it is true"),
-                    HasSubstr("add --allow-changes toy.margin toy.more")));
+                    HasSubstr("begin a new run")));
   const RunFiles none;
   EXPECT_THAT(
       CheckSameSettings(
@@ -147,40 +164,53 @@ TEST(RunSettingsTest, ReturnsTheChangesThatAreMeant) {
   EXPECT_EQ((*changes)[0].is, "0.5");
 }
 
-// The rows of a classifier are those of labels, in their order.
-TEST(RunSettingsTest, NeverTakesOtherOutputsOfTheHead) {
+// Fields that decide scores, the model, and the state of the optimizer.
+TEST(RunSettingsTest, NothingAllowsScoresThatCannotBeCompared) {
   RunConfig config = Config();
-  config.task_options["labels"] = {"a", "b"};
+  RunConfig translation = config;
+  translation.encoder_decoder.emplace();
+  nlohmann::json whole = Settings(config);
+  whole["model"].update(Settings(translation)["model"]);
+  whole["toy"]["margin"] = 1;
   const nlohmann::json then = Settings(config);
-  const auto refusal = [&then](const RunConfig& changed) {
-    const absl::Status status =
-        CheckSameSettings(then, Settings(changed), {"task", "toy", "train"},
-                          {"toy.labels"})
-            .status();
-    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-    EXPECT_THAT(std::string(status.message()),
-                AllOf(HasSubstr("belong to the former: keep that, or begin a "
-                                "new run with --set init=RUN"),
-                      testing::Not(HasSubstr("--allow-changes")),
-                      testing::Not(HasSubstr("learning_rate"))));
-    return std::string(status.message());
-  };
   config.train.learning_rate = 0.5;
-  for (const nlohmann::json& labels :
-       {nlohmann::json{"b", "a"}, nlohmann::json{"a", "b", "c"}}) {
-    config.task_options["labels"] = labels;
-    EXPECT_THAT(refusal(config),
-                HasSubstr("another toy.labels: it began with [\"a\",\"b\"], "
-                          "now it is " +
-                          labels.dump()));
+  const nlohmann::json allowed = Settings(config);
+  const std::vector<std::string> all = {
+      "task",  "data", "tokenizer",          "model",
+      "train", "toy",  "residual_attention", "optimizer"};
+  for (const char* place :
+       {"/task", "/data/dev", "/data/max_long_length", "/tokenizer/lower_case",
+        "/toy/margin", "/train/main_metric", "/train/main_metric_direction",
+        "/model/residual_decay", "/model/local_radius",
+        "/model/cross_residual_attention", "/residual_attention",
+        "/optimizer/type"}) {
+    EXPECT_TRUE(whole.contains(nlohmann::json::json_pointer(place))) << place;
+    nlohmann::json now = allowed;
+    now[nlohmann::json::json_pointer(place)] = "other";
+    const absl::Status status = CheckSameSettings(then, now, all).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << place;
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr("begin a new run with --set "
+                                "init=RUN/seed-1/checkpoints/last"),
+                      testing::Not(HasSubstr("--allow-changes")),
+                      testing::Not(HasSubstr("learning_rate"))))
+        << place;
   }
-  config.task_options["labels"] = {"a", "b"};
-  config.task_options["margin"] = 2;
-  EXPECT_TRUE(CheckSameSettings(then, Settings(config), {"toy", "train"},
-                                {"toy.labels"})
-                  .ok());
-  config.task = "other";
-  EXPECT_THAT(refusal(config), HasSubstr("another task: it began with"));
+  for (const char* place :
+       {"/data/train", "/data/bucket_batches", "/data/on_bad_record",
+        "/train/batch_size", "/model/hidden_dropout_prob",
+        "/model/attention_probs_dropout_prob", "/model/activation_dropout_prob",
+        "/model/initializer_range", "/model/depth_scaled_initializer",
+        "/model/residual_gate_init", "/model/grad_checkpointing_period"}) {
+    EXPECT_TRUE(whole.contains(nlohmann::json::json_pointer(place))) << place;
+    nlohmann::json now = allowed;
+    now[nlohmann::json::json_pointer(place)] = "other";
+    EXPECT_TRUE(CheckSameSettings(then, now, all).ok()) << place;
+    EXPECT_EQ(
+        CheckSameSettings(then, now, all, /*evaluates_train_files=*/true).ok(),
+        std::string(place) != "/data/train")
+        << place;
+  }
 }
 
 // Each field is noted, at its default too.
@@ -200,21 +230,6 @@ TEST(RunSettingsTest, RefusesASettingThatOneSideLacks) {
                 HasSubstr(absl::StrCat("it began with ", value,
                                        ", now it is not noted")));
   }
-}
-
-TEST(RunSettingsTest, AllowsTheResidualModeOfAllPathsByTheOneField) {
-  RunConfig config = Config();
-  config.encoder_decoder.emplace();
-  const nlohmann::json then = Settings(config);
-  config.residual_attention = "gate";
-  config.encoder_decoder->encoder_residual_attention = "gate";
-  config.encoder_decoder->decoder_residual_attention = "gate";
-  config.encoder_decoder->cross_residual_attention = "gate";
-  const nlohmann::json now = Settings(config);
-  EXPECT_FALSE(CheckSameSettings(then, now, {}).ok());
-  EXPECT_THAT(*CheckSameSettings(then, now, {"residual_attention"}), SizeIs(4));
-  EXPECT_FALSE(
-      CheckSameSettings(then, now, {"model.cross_residual_attention"}).ok());
 }
 
 // Without the files, which take long to read.
@@ -253,40 +268,6 @@ TEST(RunSettingsTest, KnowsTheNamesOfFields) {
             "\"train.precision\"?");
   EXPECT_FALSE(CheckFieldNames(config, {"run.json"}).ok());
   EXPECT_FALSE(CheckFieldNames(config, {""}).ok());
-}
-
-TEST(RunSettingsTest, KnowsWhatChangesTheExamples) {
-  const std::vector<std::string> settings = ExampleSettings(Config());
-  for (const char* field :
-       {"data.train", "data.max_long_length", "tokenizer.vocabulary",
-        "train.batch_size", "train.max_examples", "task", "toy.margin",
-        "train.seed"}) {
-    EXPECT_TRUE(ChangesExamples(settings, field)) << field;
-  }
-  for (const char* field :
-       {"data.dev", "train.learning_rate", "optimizer.beta1"}) {
-    EXPECT_FALSE(ChangesExamples(settings, field)) << field;
-  }
-}
-
-TEST(RunSettingsTest, KnowsWhatChangesTheModel) {
-  for (const char* field :
-       {"residual_attention", "model.residual_decay", "model.local_radius",
-        "model.cross_residual_attention"}) {
-    EXPECT_TRUE(ChangesModel(field)) << field;
-  }
-  for (const char* field :
-       {"train.precision", "data.dev", "model.hidden_dropout_prob",
-        "model.initializer_range"}) {
-    EXPECT_FALSE(ChangesModel(field)) << field;
-  }
-  RunConfig config = Config();
-  nlohmann::json fields = Settings(config)["model"];
-  config.encoder_decoder.emplace();
-  fields.update(Settings(config)["model"]);
-  for (const absl::string_view field : kTrainingModelFields) {
-    EXPECT_TRUE(fields.contains(std::string(field))) << field;
-  }
 }
 
 // --- Files ------------------------------------------------------------------

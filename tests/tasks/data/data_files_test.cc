@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "tests/support/temporary_directory.h"
 
 namespace etc {
@@ -95,6 +96,21 @@ TEST_F(FindDataFilesTest, AsksForTheFilesOfADirectory) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()),
               HasSubstr(directory_.path() + " is a directory: name its files"));
+}
+
+TEST_F(FindDataFilesTest, TellsTheSameFileByAnyName) {
+  const std::string a = directory_.Write("a", "");
+  const std::string b = directory_.Write("b", "");
+  const std::string link = directory_.File("link");
+  std::filesystem::create_symlink("a", link);
+  EXPECT_TRUE(CheckNamedOnce({a, b, directory_.File("absent")}).ok());
+  EXPECT_EQ(CheckNamedOnce({a, b, a}),
+            absl::InvalidArgumentError(absl::StrCat(
+                a, " is named twice: a file should be named once")));
+  for (const std::string& other : {link, directory_.File("./a")}) {
+    EXPECT_THAT(std::string(CheckNamedOnce({a, other}).message()),
+                HasSubstr(absl::StrCat(other, " is named twice, also as ", a)));
+  }
 }
 
 TEST_F(FindDataFilesTest, NamesADirectoryThatCannotBeRead) {

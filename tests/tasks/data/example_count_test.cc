@@ -17,7 +17,8 @@ namespace {
 using ::testing::HasSubstr;
 
 // Record i has i % 3 examples, of which training leaves out one of record 5.
-// Truncated are that one, another of record 2, and both of record 8.
+// Truncated are that one, another of record 2, and both of record 8. From
+// record 4 on no example holds the answer.
 class FakeSource : public ExampleSource {
  public:
   explicit FakeSource(int64_t size) : size_(size) {}
@@ -35,6 +36,7 @@ class FakeSource : public ExampleSource {
       example->left_out = record == 5 && i == 0 ? "too long" : "";
       example->is_truncated =
           record == 8 || (record == 5 && i == 0) || (record == 2 && i == 1);
+      example->lost_answer = record >= 4 && i == 0 ? "it is far" : "";
       examples.push_back(std::move(example));
     }
     return examples;
@@ -64,6 +66,12 @@ TEST(CountTrainingExamplesTest, CountsAllAndTellsOfEachRecord) {
   EXPECT_THAT(TruncatedText(count->skipped),
               testing::StartsWith("1 record was cut: see data.max_long_"));
   EXPECT_EQ(TruncatedText({}), "");
+  // 4, 5 and 7; 6 has no examples.
+  EXPECT_THAT(LossTexts(count->skipped),
+              testing::ElementsAre(
+                  TruncatedText(count->skipped),
+                  "3 records have an answer that no example holds: it is far"));
+  EXPECT_THAT(LossTexts({}), testing::IsEmpty());
   EXPECT_THAT(reported, testing::ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 9));
   EXPECT_EQ(CountTrainingExamples(source, {}).status(),
             absl::InvalidArgumentError("bad record"));
@@ -81,7 +89,7 @@ TEST(CheckFillsBatchTest, CountsTheExamplesOfFewerRecords) {
   EXPECT_EQ(CheckFillsBatch(source, 7, {}),
             absl::FailedPreconditionError(
                 "the training data have 5 examples, which is less than one "
-                "batch of 7 (train.batch_size)"));
+                "batch of 7 (train.batch_size); 1 is left out: too long"));
   const FakeSource nine(9);  // eight examples
   EXPECT_THAT(CheckFillsBatch(nine, 100000000000, {}).message(),
               HasSubstr("have 8 examples"));

@@ -34,6 +34,7 @@ TEST(ExampleOutlineTest, ComesThroughAsItWas) {
   const std::shared_ptr<Example> example = ExampleOf(9, 2);
   example->left_out = "\xff is not the answer";
   example->is_truncated = true;
+  example->lost_answer = "\xff is far";
   const absl::StatusOr<ExampleOutlines> outlines =
       OutlinesOf(request, Examples{ExampleOf(3, 1), example});
   ASSERT_THAT(*outlines, SizeIs(2));
@@ -55,10 +56,12 @@ TEST(ExampleOutlineTest, ComesThroughAsItWas) {
     EXPECT_EQ(outline.bytes, expected.bytes);
     EXPECT_EQ(outline.left_out, expected.left_out);
     EXPECT_EQ(outline.is_truncated, i == 1);
+    EXPECT_EQ(outline.lost_answer, expected.lost_answer);
     EXPECT_EQ(outline.example, nullptr);
   }
   EXPECT_EQ((*outlines)[1].global_length, 2);
   EXPECT_EQ((*outlines)[1].left_out, example->left_out);
+  EXPECT_EQ((*outlines)[1].lost_answer, example->lost_answer);
   EXPECT_EQ((*outlines)[1].bytes, ExampleBytes(*example));
   ASSERT_TRUE((*told)[1].ok());
   EXPECT_THAT(*(*told)[1], IsEmpty());

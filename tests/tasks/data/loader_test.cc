@@ -265,6 +265,23 @@ TEST(TrainingLoaderTest, RefusesDataThatFillNoBatch) {
   EXPECT_THAT(empty.Next().status().message(), HasSubstr("have 0 examples"));
 }
 
+TEST(TrainingLoaderTest, SaysWhyNoBatchIsFilled) {
+  FakeSource source(6, {1});
+  source.left_out = {{"0/0", "too long"},
+                     {"1/0", "empty"},
+                     {"2/0", "too long"},
+                     {"4/0", "too long"}};
+  source.bad_records = {3};
+  TrainingLoaderOptions options = kOptions;
+  options.on_bad_record = OnBadRecord::kSkip;
+  TrainingLoader loader(&source, options);
+  EXPECT_EQ(loader.Next().status(),
+            absl::FailedPreconditionError(
+                "the training data have 1 example, which is less than one "
+                "batch of 4 (train.batch_size); 1 is left out: empty; 3 are "
+                "left out: too long; skipped 1 bad record: bad record 3"));
+}
+
 // Pools larger than an epoch are one epoch each.
 TEST(TrainingLoaderTest, TakesAnyNumberOfBatchesForAPool) {
   const FakeSource source(41, {1, 2, 0, 1});

@@ -209,7 +209,7 @@ TEST(ProcessPlaceTest, ReadsTheVariablesOfOpenMpi) {
                      .world_size = 4,
                      .local_rank = 3,
                      .master_address = "127.0.0.1",
-                     .master_port = 20064,  // FNV-1a of the name of the job
+                     .master_port = 21786,  // CRC-32C of the name of the job
                      .launcher = "Open MPI"};
   ProcessPlace elsewhere = place;
   elsewhere.local_rank = 1;

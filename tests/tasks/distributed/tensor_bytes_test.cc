@@ -9,8 +9,12 @@ namespace {
 
 TEST(TensorBytesTest, GivesBackWhatWasThere) {
   const std::vector<torch::Tensor> tensors = {
-      torch::randn({3, 4}).t(), torch::full({}, 0.1, torch::kFloat64),
-      torch::arange(5), torch::ones({2, 0, 3}), torch::tensor({true, false})};
+      torch::randn({3, 4}).t(),
+      torch::full({}, 0.1, torch::kFloat64),
+      torch::arange(5),
+      torch::ones({2, 0, 3}),
+      torch::tensor({true, false}),
+      torch::randn({5}).to(torch::kBFloat16)};
   const std::vector<torch::Tensor> read =
       TensorsFromBytes(TensorsToBytes(tensors));
   ASSERT_EQ(read.size(), tensors.size());

@@ -21,7 +21,7 @@
 #include "nlohmann/json.hpp"
 #include "tasks/glue/task.h"
 #include "tasks/task/score_files.h"
-#include "tasks/text/wordpiece_tokenizer.h"
+#include "tasks/text/load_tokenizer.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/tasks/text/word_tokenizer.h"
@@ -447,7 +447,7 @@ TEST(RealGlueTest, IsPackedAsByTheOfficialProgram) {
                           "golden/text_tasks/glue.json");
   ETC_SHARED_DATA_OR_SKIP(const std::string vocabulary,
                           "data/vocab/bert-uncased/vocab.txt");
-  const auto tokenizer = LoadWordPieceTokenizer(vocabulary, {});
+  const auto tokenizer = LoadTokenizer(vocabulary);
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
   const auto cases =
       nlohmann::json::parse(ReadFile(golden).value()).at("features");

@@ -32,7 +32,7 @@
 #include "tasks/task/benchmark_task.h"
 #include "tasks/task/score_files.h"
 #include "tasks/task/task.h"
-#include "tasks/text/wordpiece_tokenizer.h"
+#include "tasks/text/load_tokenizer.h"
 #include "tasks/train/initial_weights.h"
 #include "tasks/train/task_model.h"
 #include "tests/support/task_config.h"
@@ -475,7 +475,7 @@ class HuggingFaceHeadTest : public testing::Test {
                           "f.json");
     EXPECT_TRUE(config.ok()) << config.status();
     EXPECT_EQ(config->model.hidden_act, "gelu_erf");
-    auto tokenizer = LoadWordPieceTokenizer(imported + "/vocab.txt", {});
+    auto tokenizer = LoadTokenizer(imported + "/vocab.txt");
     auto task = MakeTask<Glue>(MakeGlueHead,
                                TaskConfig(config->model, {{"name", "mrpc"}}),
                                *std::move(tokenizer));

@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "tasks/hotpotqa/task.h"
 #include "tasks/text/answer_projection.h"
-#include "tasks/text/wordpiece_tokenizer.h"
+#include "tasks/text/load_tokenizer.h"
 #include "tests/support/shared_data.h"
 #include "tests/tasks/hotpotqa/spec_record.h"
 
@@ -83,7 +83,7 @@ TEST(OriginalAnswerTextTest, GivesTheBytesOfTheRecord) {
 TEST(OriginalAnswerTextTest, GivesTheBytesOfTheRecordWithBertsVocabulary) {
   ETC_SHARED_DATA_OR_SKIP(const std::string vocabulary,
                           "data/vocab/bert-uncased/vocab.txt");
-  const auto tokenizer = LoadWordPieceTokenizer(vocabulary);
+  const auto tokenizer = LoadTokenizer(vocabulary);
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
   for (const std::string answer :
        {"Jos\u00e9", "Jose\u0301", "U.S.", "1895", "\u00c5ngstr\u00f6m",

@@ -19,7 +19,7 @@
 #include "tasks/hotpotqa/example.h"
 #include "tasks/hotpotqa/prediction.h"
 #include "tasks/hotpotqa/task.h"
-#include "tasks/text/wordpiece_tokenizer.h"
+#include "tasks/text/load_tokenizer.h"
 #include "tests/support/mutation.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/shared_data.h"
@@ -214,7 +214,7 @@ TEST(HotpotqaReaderTest, TakesVeryLongDocuments) {
 TEST(HotpotqaReaderTest, ReadsEveryRealRecord) {
   ETC_SHARED_DATA_OR_SKIP(const std::string vocabulary,
                           "data/vocab/bert-uncased/vocab.txt");
-  const auto tokenizer = LoadWordPieceTokenizer(vocabulary);
+  const auto tokenizer = LoadTokenizer(vocabulary);
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
   for (const auto& [name, size] : {std::pair("hotpot_dev_distractor_v1", 126),
                                    std::pair("hotpot_train_v1.1", 50)}) {

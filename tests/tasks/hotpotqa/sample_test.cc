@@ -18,7 +18,7 @@
 #include "tasks/hotpotqa/example.h"
 #include "tasks/hotpotqa/raw.h"
 #include "tasks/hotpotqa/task.h"
-#include "tasks/text/wordpiece_tokenizer.h"
+#include "tasks/text/load_tokenizer.h"
 #include "tests/tasks/hotpotqa/spec_record.h"
 
 namespace etc {
@@ -127,7 +127,7 @@ TEST_P(HotpotqaSampleTest, SpreadsAnswersEvenly) {
 }
 
 TEST_P(HotpotqaSampleTest, GivesExamplesWithoutUnknownWords) {
-  const auto tokenizer = LoadWordPieceTokenizer(SamplePath("vocab.txt"));
+  const auto tokenizer = LoadTokenizer(SamplePath("vocab.txt"));
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
   EXPECT_EQ((*tokenizer)->Id("[CLS]"), 101);
   const int32_t unknown = (*tokenizer)->Id("[UNK]");

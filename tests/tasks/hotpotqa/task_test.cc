@@ -25,6 +25,7 @@
 #include "tasks/hotpotqa/task.h"
 #include "tasks/task/benchmark_task.h"
 #include "tasks/task/score_files.h"
+#include "tasks/text/load_tokenizer.h"
 #include "tests/support/sample_examples.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/task_config.h"
@@ -167,6 +168,35 @@ global kind          owns         sees         tokens
 )");
 }
 
+TEST(HotpotqaTaskTest, DescribesTheQuestionsThatTrainingLeavesOut) {
+  const nlohmann::json record = nlohmann::json::parse(kHotpotqaSpecJson);
+  nlohmann::json records = {record, record, record, record, record};
+  records[1]["answer"] = "jane roe";  // case counts
+  records[2]["answer"] = "Yes";
+  records[3]["supporting_facts"][0][0] = "elsewhere";
+  records[3]["supporting_facts"][1][0] = "elsewhere";
+  records[4]["answer"] = "yes";
+  const auto task = MakeSpecTask(nlohmann::json::object());
+  ASSERT_TRUE(task.ok()) << task.status();
+  TemporaryDirectory directory;
+  const auto source =
+      (*task)->Open({.patterns = {directory.Write("t.json", records.dump())},
+                     .use = RecordUse::kTraining});
+  ASSERT_TRUE(source.ok()) << source.status();
+  const auto line = [&](int64_t at, const char* reason) {
+    return absl::StrCat("warning: 1 of 5 training records is left out, ",
+                        (*source)->Where(at), ": ", reason);
+  };
+  EXPECT_THAT(
+      *(*task)->DescribeData(**source, **source),
+      testing::ElementsAre(
+          line(3, "no supporting fact is in the input"),
+          line(1, "the answer is in no supporting sentence"),
+          line(2,
+               "the answer is in no supporting sentence; yes and no should "
+               "be lower case")));
+}
+
 // Logits that say what the targets say.
 std::vector<torch::Tensor> GoldLogits(const Batch& batch) {
   torch::Tensor facts =
@@ -254,7 +284,7 @@ class HotpotqaRealDataTest : public testing::TestWithParam<RealData> {
     ETC_SHARED_DATA_OR_SKIP(const std::string vocabulary,
                             absl::StrCat("data/vocab/", GetParam().vocabulary));
     ETC_SKIP_IF_TOKENIZER_IS_REFUSED(vocabulary);
-    auto tokenizer = LoadPlainTokenizer(vocabulary);
+    auto tokenizer = LoadTokenizer(vocabulary);
     ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
     RunConfig config = ConfigOf(
         {{"official_compatibility", GetParam().official_compatibility}});

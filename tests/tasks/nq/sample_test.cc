@@ -17,7 +17,7 @@
 #include "tasks/nq/metric.h"
 #include "tasks/nq/raw.h"
 #include "tasks/nq/task.h"
-#include "tasks/text/wordpiece_tokenizer.h"
+#include "tasks/text/load_tokenizer.h"
 
 namespace etc {
 namespace {
@@ -191,7 +191,7 @@ TEST_P(NqSampleTest, SpreadsAnswersOverThePage) {
 }
 
 TEST_P(NqSampleTest, GivesExamplesWithoutUnknownWords) {
-  const auto tokenizer = LoadWordPieceTokenizer(SamplePath("vocab.txt"));
+  const auto tokenizer = LoadTokenizer(SamplePath("vocab.txt"));
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
   const auto tokens = NqTokensOf(TokenizerKind::kWordPiece, **tokenizer);
   ASSERT_TRUE(tokens.ok()) << tokens.status();

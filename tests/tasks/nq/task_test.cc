@@ -27,6 +27,7 @@
 #include "tasks/data/record_file.h"
 #include "tasks/task/benchmark_task.h"
 #include "tasks/task/score_files.h"
+#include "tasks/text/load_tokenizer.h"
 #include "tasks/train/task_model.h"
 #include "tests/support/sample_examples.h"
 #include "tests/support/shared_data.h"
@@ -200,6 +201,34 @@ TEST(NqTaskTest, PassesOnWhereARecordIsWrong) {
               HasSubstr("dev.jsonl: record 3"));
 }
 
+TEST(NqOptionsTest, MayCutWindowsAnewAfterTraining) {
+  EXPECT_THAT(OptionsWithRule<Nq>(&FieldRule::reads_files),
+              testing::ElementsAre("nq.stride"));
+}
+
+TEST(NqTaskTest, SaysWhyNoWindowHoldsAnAnswer) {
+  const auto lost = [](const Json& record, int64_t max_long_length) {
+    RunConfig setup = SpecSetup();
+    setup.data.max_long_length = max_long_length;
+    const auto task = MakeTask(SpecOptions(), setup);
+    EXPECT_TRUE(task.ok()) << task.status();
+    const auto windows = (*task)->MakeExamples(record.dump(), "here");
+    EXPECT_TRUE(windows.ok()) << windows.status();
+    return windows->front()->lost_answer;
+  };
+  const Json record = NqSpecJson();
+  EXPECT_EQ(lost(record, 16), "");
+  EXPECT_EQ(lost(record, 11), "it is whole in no window");
+  Json other = record;
+  other["long_answer_candidates"][0]["top_level"] = false;
+  EXPECT_EQ(lost(other, 16), "it is whole in no window");
+  other = record;
+  other["annotations"][0]["long_answer"]["start_token"] = 4;
+  EXPECT_EQ(lost(other, 16), "the long answer is no candidate of the page");
+  other["annotations"] = Json::array();
+  EXPECT_EQ(lost(other, 16), "");
+}
+
 TEST(NqTaskTest, MakesTheSameWindowsOfBothFormats) {
   const auto task = MakeTask(SpecOptions());
   ASSERT_TRUE(task.ok()) << task.status();
@@ -370,7 +399,7 @@ class NqSamplesTest : public testing::TestWithParam<Sample> {
       ETC_SHARED_DATA_OR_SKIP(vocabulary, GetParam().vocabulary);
     }
     ETC_SKIP_IF_TOKENIZER_IS_REFUSED(vocabulary);
-    auto tokenizer = LoadPlainTokenizer(vocabulary);
+    auto tokenizer = LoadTokenizer(vocabulary);
     ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
     const bool wordpiece = IsWordPiece(vocabulary);
     tokenizer_ = wordpiece ? *tokenizer : WithEtcNames(*tokenizer);

@@ -16,7 +16,7 @@
 #include "tasks/openkp/example.h"
 #include "tasks/openkp/raw.h"
 #include "tasks/openkp/task.h"
-#include "tasks/text/wordpiece_tokenizer.h"
+#include "tasks/text/load_tokenizer.h"
 
 namespace etc {
 namespace {
@@ -98,7 +98,7 @@ TEST_P(OpenkpSampleTest, HasNothingToMemorise) {
 }
 
 TEST_P(OpenkpSampleTest, HasAVocabularyForAllItsWords) {
-  const auto tokenizer = LoadWordPieceTokenizer(SamplePath("vocab.txt"));
+  const auto tokenizer = LoadTokenizer(SamplePath("vocab.txt"));
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
   for (const OpenkpRecord& record : records_) {
     const Openkp openkp(

@@ -26,6 +26,7 @@
 #include "nlohmann/json.hpp"
 #include "tasks/task/benchmark_task.h"
 #include "tasks/task/score_files.h"
+#include "tasks/text/load_tokenizer.h"
 #include "tasks/train/task_model.h"
 #include "tests/support/sample_examples.h"
 #include "tests/support/shared_data.h"
@@ -320,7 +321,7 @@ class OpenkpSamplesTest : public testing::TestWithParam<Sample> {
       ETC_SHARED_DATA_OR_SKIP(vocabulary, GetParam().vocabulary);
     }
     ETC_SKIP_IF_TOKENIZER_IS_REFUSED(vocabulary);
-    auto tokenizer = LoadPlainTokenizer(vocabulary);
+    auto tokenizer = LoadTokenizer(vocabulary);
     ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
     auto task = MakeTask(
         {{"official_compatibility", GetParam().official_compatibility}},

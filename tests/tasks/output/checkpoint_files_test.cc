@@ -171,7 +171,7 @@ TEST(CheckpointRecordTest, ComesBackAsItWas) {
                         .scores = {{"accuracy", 0.1}, {"f1", 1.0 / 3}},
                         .weights = {{"m.safetensors",
                                      {.bytes = 7, .crc32c = 0xffffffffu}}}}},
-                      {"step-2", {.step = 2, .was_best = true}}},
+                      {"step-2", {.step = 2, .is_interim = true}}},
       .superseded = {"step-0"}};
   ASSERT_TRUE(WriteCheckpointRecord(record, temporary.path()).ok());
   const auto read = ReadCheckpointRecord(temporary.path());

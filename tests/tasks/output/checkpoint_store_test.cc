@@ -31,7 +31,6 @@ namespace etc {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
@@ -136,10 +135,7 @@ TEST(CheckpointStoreTest, KeepsAnInterimOneUntilTheNext) {
       ASSERT_TRUE(store.Save(step, Writer("x")).ok());
     }
     for (const int64_t step : {22, 25}) {
-      ASSERT_TRUE(store
-                      .Save(step, Writer("x"), LossCheck::kFinite,
-                            /*is_interim=*/true)
-                      .ok());
+      ASSERT_TRUE(store.Save(step, Writer("x"), /*is_interim=*/true).ok());
     }
   }
   EXPECT_THAT(StepNames(directory),
@@ -163,59 +159,11 @@ TEST(CheckpointStoreTest, KeepsAnInterimOneThatWasEvaluated) {
   const TemporaryDirectory temporary;
   CheckpointStore store(temporary.path(), {.last = 2});
   ASSERT_TRUE(store.TakeOver().ok());
-  ASSERT_TRUE(store
-                  .Save(15, Writer("x"), LossCheck::kFinite,
-                        /*is_interim=*/true)
-                  .ok());
+  ASSERT_TRUE(store.Save(15, Writer("x"), /*is_interim=*/true).ok());
   ASSERT_TRUE(store.NoteEvaluation({{"f1", 0.5}}, /*is_best=*/false).ok());
   ASSERT_TRUE(store.Save(20, Writer("x")).ok());
   EXPECT_THAT(StepNames(temporary.path()),
               ElementsAre("step-00000015", "step-00000020"));
-}
-
-// All but the best of them, whose weights took a training.
-TEST(CheckpointStoreTest, DeletesTheOnesThatOnlyForgottenScoresKept) {
-  const TemporaryDirectory temporary;
-  const KeptCheckpoints kept = {.best = 3, .metric = {.name = "f1"}};
-  CheckpointStore store(temporary.path(), kept);
-  ASSERT_TRUE(store.TakeOver().ok());
-  for (int64_t step = 1; step <= 3; ++step) {
-    ASSERT_TRUE(store.Save(step, Writer("x")).ok());
-    ASSERT_TRUE(
-        store.NoteEvaluation({{"f1", 0.5}}, /*is_best=*/step == 1).ok());
-  }
-  EXPECT_EQ(StepNames(temporary.path()).size(), 3u);
-  ASSERT_TRUE(store.ForgetScores().ok());
-  EXPECT_FALSE(store.best().has_value());
-  EXPECT_FALSE(fs::exists(fs::symlink_status(temporary.File("best"))));
-  EXPECT_EQ(SurveyCheckpoints(temporary.path()).best, "");
-  EXPECT_THAT(store.TakeMessages(),
-              ElementsAre(temporary.File("step-00000001") +
-                          " was the best so far, and is kept"));
-  ASSERT_TRUE(store.Save(4, Writer("x")).ok());
-  EXPECT_THAT(StepNames(temporary.path()),
-              ElementsAre("step-00000001", "step-00000004"));
-  // Also by a later start, and once another one is the best.
-  CheckpointStore later(temporary.path(), kept);
-  ASSERT_TRUE(later.TakeOver().ok());
-  ASSERT_TRUE(later.NoteEvaluation({{"f1", 0.25}}, /*is_best=*/true).ok());
-  ASSERT_TRUE(later.Save(5, Writer("x")).ok());
-  EXPECT_THAT(StepNames(temporary.path()),
-              ElementsAre("step-00000001", "step-00000004", "step-00000005"));
-}
-
-// The last one has a score again: others may take its place.
-TEST(CheckpointStoreTest, KeepsNoBestOneThatIsEvaluatedAgain) {
-  const TemporaryDirectory temporary;
-  CheckpointStore store(temporary.path(), {.metric = {.name = "f1"}});
-  ASSERT_TRUE(store.TakeOver().ok());
-  ASSERT_TRUE(store.Save(1, Writer("x")).ok());
-  ASSERT_TRUE(store.NoteEvaluation({{"f1", 0.5}}, /*is_best=*/true).ok());
-  ASSERT_TRUE(store.ForgetScores().ok());
-  ASSERT_TRUE(store.NoteEvaluation({{"f1", 0.25}}, /*is_best=*/true).ok());
-  ASSERT_TRUE(store.Save(2, Writer("x")).ok());
-  ASSERT_TRUE(store.NoteEvaluation({{"f1", 0.5}}, /*is_best=*/true).ok());
-  EXPECT_THAT(StepNames(temporary.path()), ElementsAre("step-00000002"));
 }
 
 // The checkpoint has its name, but is not in the record.
@@ -271,57 +219,20 @@ TEST(CheckpointStoreTest, KeepsTheLastAndTheBest) {
   EXPECT_THAT(store.TakeMessages(), IsEmpty());
 }
 
-// A checkpoint of which no loss could be computed takes the place of none that
-// is known to be good.
-TEST(CheckpointStoreTest, KeepsTheLastCheckedOneUntilALaterOneIs) {
+TEST(CheckpointStoreTest, NamesTheLastOneAfterADivergence) {
   const TemporaryDirectory temporary;
-  const std::string directory = temporary.File("checkpoints");
-  const auto steps = [&] { return StepNames(directory); };
-  const absl::Status diverged = absl::AbortedError("the loss is nan");
-  {
-    CheckpointStore store(directory);
-    ASSERT_TRUE(store.TakeOver().ok());
-    ASSERT_TRUE(store.Save(1, Writer("x"), LossCheck::kNotMade).ok());
-    EXPECT_THAT(
-        std::string(store.WithLastGood(diverged).message()),
-        AllOf(HasSubstr("the loss is nan; no checkpoint is known to be good; "),
-              HasSubstr("step-00000001 is later, but was saved unchecked")));
-    ASSERT_TRUE(store.Save(2, Writer("x")).ok());
-    EXPECT_TRUE(store.IsLastChecked());
-    for (const int64_t step : {3, 4}) {
-      ASSERT_TRUE(store.Save(step, Writer("x"), LossCheck::kNotMade).ok());
-      EXPECT_FALSE(store.IsLastChecked());
-    }
-    EXPECT_THAT(steps(), ElementsAre("step-00000002", "step-00000004"));
-  }
-  CheckpointStore store(directory);
+  CheckpointStore store(temporary.File("checkpoints"));
   ASSERT_TRUE(store.TakeOver().ok());
-  EXPECT_FALSE(store.IsLastChecked());
-  EXPECT_THAT(steps(), ElementsAre("step-00000002", "step-00000004"));
-  ASSERT_TRUE(store.MarkLastAsChecked().ok());
-  EXPECT_TRUE(store.IsLastChecked());
-  EXPECT_THAT(
-      std::string(store.WithLastGood(diverged).message()),
-      EndsWith("the last good checkpoint is " + directory + "/step-00000004"));
-  ASSERT_TRUE(store.Save(5, Writer("x"), LossCheck::kNotMade).ok());
-  EXPECT_THAT(
-      std::string(store.WithLastGood(diverged).message()),
-      AllOf(HasSubstr("the last good checkpoint is " + directory +
-                      "/step-00000004; "),
-            HasSubstr("step-00000005 is later, but was saved unchecked: once "
-                      "it is moved away, --resume")));
-  EXPECT_THAT(steps(), ElementsAre("step-00000004", "step-00000005"));
-  // An evaluation shows as much as a loss.
-  ASSERT_TRUE(store.NoteEvaluation({{"loss", 1}}, /*is_best=*/false).ok());
-  EXPECT_TRUE(store.IsLastChecked());
-  EXPECT_THAT(steps(), ElementsAre("step-00000005"));
-  // Known from the checkpoint alone.
-  ASSERT_TRUE(store.Save(6, Writer("x"), LossCheck::kNotMade).ok());
-  fs::remove(directory + "/checkpoints.json");
-  CheckpointStore found(directory);
-  ASSERT_TRUE(found.TakeOver().ok());
-  EXPECT_EQ(found.last(), directory + "/step-00000006");
-  EXPECT_FALSE(found.IsLastChecked());
+  const absl::Status diverged = absl::AbortedError("the loss is nan");
+  EXPECT_EQ(store.WithLastGood(diverged),
+            absl::AbortedError(temporary.path() +
+                               ": the loss is nan; there is no checkpoint "
+                               "yet"));
+  ASSERT_TRUE(store.Save(1, Writer("x")).ok());
+  EXPECT_THAT(std::string(store.WithLastGood(diverged).message()),
+              EndsWith("; the last good checkpoint is " +
+                       temporary.File("checkpoints/step-00000001")));
+  EXPECT_TRUE(store.WithLastGood(absl::OkStatus()).ok());
 }
 
 // A store that was taken over; `directory` is there or can be created.

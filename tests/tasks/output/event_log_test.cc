@@ -1,6 +1,6 @@
 // Event files for TensorBoard: each record parsed by hand (doc/formats.md 5),
-// both checksums computed; what is kept of the files of earlier processes; the
-// worked example of doc/formats.md 5.4. PyPI's tensorboard reads such files in
+// both checksums computed; the files of several processes; the worked example
+// of doc/formats.md 5.4. PyPI's tensorboard reads such files in
 // tests/tasks/commands/tensorboard_test.py.
 
 #include "tasks/output/event_log.h"
@@ -119,40 +119,6 @@ std::vector<std::string> FilesIn(const std::string& directory) {
   return paths;
 }
 
-// "1 2 e2": the steps of all files in their order, evaluations with an "e".
-std::string StepsIn(const std::string& directory) {
-  std::string steps;
-  for (const std::string& path : FilesIn(directory)) {
-    for (const Scalars& event : ReadScalars(path)) {
-      const bool is_evaluation = event.values.begin()->first[0] == 'e';
-      steps += (steps.empty() ? "" : " ") +
-               std::string(is_evaluation ? "e" : "") +
-               std::to_string(event.step);
-    }
-  }
-  return steps;
-}
-
-nlohmann::ordered_json Update(int64_t step) {
-  return {{"step", step}, {"loss", 0.5}};
-}
-nlohmann::ordered_json AnEvaluation(int64_t step) {
-  return {{"step", step}, {"evaluation", {{"accuracy", 0.75}}}};
-}
-
-// A log of updates 1 to `steps`, with an evaluation after every second.
-void WriteRun(const std::string& directory, int64_t steps) {
-  auto log = EventLog::Open(directory, {.configuration = "    {}"});
-  ASSERT_TRUE(log.ok()) << log.status();
-  for (int64_t step = 1; step <= steps; ++step) {
-    ASSERT_TRUE(log->Write(Update(step)).ok());
-    if (step % 2 == 0) {
-      ASSERT_TRUE(log->Write(AnEvaluation(step)).ok());
-    }
-  }
-  ASSERT_TRUE(log->Sync().ok());
-}
-
 TEST(EventLogTest, FramesARecordAsInTheWorkedExample) {
   const std::string payload(
       "\x09\x00\x00\x60\x40\xfc\x54\xd9\x41\x10\xac\x02"
@@ -172,14 +138,15 @@ TEST(EventLogTest, BeginsWithItsVersionAndTheConfiguration) {
   ASSERT_EQ(FilesIn(directory).size(), 1u);
   const std::string path = FilesIn(directory)[0];
   EXPECT_THAT(std::filesystem::path(path).filename().string(),
-              testing::StartsWith("events.out.tfevents."));
+              testing::AllOf(testing::StartsWith("events.out.tfevents."),
+                             testing::EndsWith(".realetc")));
   const std::vector<std::string> payloads = Payloads(path);
-  ASSERT_EQ(payloads.size(), 2u);
+  ASSERT_EQ(payloads.size(), 3u);
   const auto version = Fields(payloads[0]);
   EXPECT_GT(AsDouble(version.find(1)->second.value), 1.7e9);  // wall time
   EXPECT_EQ(version.find(3)->second.bytes, "brain.Event:2");
 
-  const auto text = Fields(Fields(payloads[1]).find(5)->second.bytes);
+  const auto text = Fields(Fields(payloads[2]).find(5)->second.bytes);
   const auto value = Fields(text.find(1)->second.bytes);
   EXPECT_EQ(value.find(1)->second.bytes, "configuration");
   const auto tensor = Fields(value.find(8)->second.bytes);
@@ -240,13 +207,13 @@ TEST(EventLogTest, CountsEachNumberOfAHistogramOnce) {
       log->WriteHistogram(7, "train/gates", {-1.0, 0.0, 0.1, 2.0}).ok());
   ASSERT_TRUE(log->WriteHistogram(8, "train/gates", {0.5, 0.5}).ok());
   const std::vector<std::string> payloads = Payloads(FilesIn(directory)[0]);
-  ASSERT_EQ(payloads.size(), 4u);
+  ASSERT_EQ(payloads.size(), 5u);
   const auto histogram_of = [&](size_t event) {
     const auto summary = Fields(Fields(payloads[event]).find(5)->second.bytes);
     return std::string(
         Fields(summary.find(1)->second.bytes).find(5)->second.bytes);
   };
-  const std::string bytes = histogram_of(2);
+  const std::string bytes = histogram_of(3);
   const auto spread = Fields(bytes);
   EXPECT_EQ(AsDouble(spread.find(1)->second.value), -1.0);
   EXPECT_EQ(AsDouble(spread.find(2)->second.value), 2.0);
@@ -267,113 +234,53 @@ TEST(EventLogTest, CountsEachNumberOfAHistogramOnce) {
   }
   EXPECT_EQ(all, 4.0);
 
-  const std::string one = histogram_of(3);  // all numbers are the same
+  const std::string one = histogram_of(4);  // all numbers are the same
   const auto single = Fields(one);
   EXPECT_THAT(Doubles(single.find(6)->second.bytes), ElementsAre(0.5));
   EXPECT_THAT(Doubles(single.find(7)->second.bytes), ElementsAre(2.0));
 }
 
-TEST(EventLogTest, GoesOnBehindACheckpointWithoutDuplicates) {
+// Each file says from which step on the events before it are made again: to
+// TensorBoard's own server the first one that does is no resumption.
+TEST(EventLogTest, GoesOnInAFileOfItsOwn) {
   TemporaryDirectory temporary;
   const std::string directory = temporary.File("tensorboard");
-  WriteRun(directory, 5);
-  EXPECT_EQ(StepsIn(directory), "1 2 e2 3 4 e4 5");
-  // Saved after update 4, and killed before its evaluation was noted.
-  auto log = EventLog::Open(directory, {.step = 4, .configuration = "again"});
-  ASSERT_TRUE(log.ok()) << log.status();
-  EXPECT_EQ(StepsIn(directory), "1 2 e2 3 4");
-  ASSERT_TRUE(log->Write(AnEvaluation(4)).ok());
-  ASSERT_TRUE(log->Write(Update(5)).ok());
-  EXPECT_EQ(StepsIn(directory), "1 2 e2 3 4 e4 5");
-
-  // A TensorBoard that follows the run forgets what it has of update 5 on.
-  ASSERT_EQ(FilesIn(directory).size(), 2u);
-  const std::vector<std::string> payloads = Payloads(FilesIn(directory)[1]);
-  const auto session = Fields(payloads[1]);
-  EXPECT_EQ(session.find(2)->second.value, 5u);
-  EXPECT_EQ(session.find(7)->second.bytes, "\x08\x01");
-}
-
-// Also where there are no scores: of the evaluations only one that is made
-// again goes.
-TEST(EventLogTest, KeepsTheEvaluationsBeforeAStart) {
-  for (const auto& [start, kept] : std::map<int64_t, std::string>{
-           {3, "1 2 e2 3"}, {4, "1 2 e2 3 4"}, {5, "1 2 e2 3 4 e4 5"}}) {
-    TemporaryDirectory temporary;
-    const std::string directory = temporary.File("tensorboard");
-    WriteRun(directory, 5);
-    ASSERT_TRUE(EventLog::Open(directory, {.step = start}).ok());
-    EXPECT_EQ(StepsIn(directory), kept);
+  for (const int64_t step : {0, 4, 4}) {
+    auto log = EventLog::Open(directory, {.step = step});
+    ASSERT_TRUE(log.ok()) << log.status();
+    ASSERT_TRUE(log->Write({{"step", step + 1}, {"loss", 0.5}}).ok());
   }
-  TemporaryDirectory temporary;
-  const std::string directory = temporary.File("tensorboard");
-  WriteRun(directory, 5);
-  ASSERT_TRUE(
-      EventLog::Open(directory, {.step = 4, .is_evaluated = true}).ok());
-  EXPECT_EQ(StepsIn(directory), "1 2 e2 3 4 e4");
-}
-
-TEST(EventLogTest, BeginsAnewWhereNothingIsKept) {
-  TemporaryDirectory temporary;
-  const std::string directory = temporary.File("tensorboard");
-  WriteRun(directory, 3);
-  const std::string before = FilesIn(directory)[0];
-  auto log = EventLog::Open(directory, {.configuration = "again"});
-  ASSERT_TRUE(log.ok()) << log.status();
-  EXPECT_THAT(FilesIn(directory), testing::Not(testing::Contains(before)));
-  EXPECT_EQ(Payloads(FilesIn(directory)[0]).size(), 2u);  // version, text
-}
-
-// A process that was killed leaves a part of a record.
-TEST(EventLogTest, CutsAnIncompleteRecordOffAtEveryByte) {
-  TemporaryDirectory temporary;
-  const std::string directory = temporary.File("tensorboard");
-  WriteRun(directory, 1);
-  const std::string path = FilesIn(directory)[0];
-  const std::string whole = *ReadFile(path);
-  const std::string record = EventRecord(std::string(9, 'x'));
-  for (size_t bytes = 1; bytes < record.size(); ++bytes) {
-    for (const std::string& other : FilesIn(directory)) {
-      std::filesystem::remove(other);
-    }
-    ASSERT_TRUE(
-        WriteFileAtomically(path, whole + record.substr(0, bytes)).ok());
-    const auto log = EventLog::Open(directory, {.step = 1});
-    ASSERT_TRUE(log.ok()) << bytes << ": " << log.status();
-    EXPECT_EQ(*ReadFile(path), whole) << bytes;
+  // All were made within a second, by one process.
+  const std::vector<std::string> files = FilesIn(directory);
+  ASSERT_EQ(files.size(), 3u);
+  for (size_t i = 0; i < files.size(); ++i) {
+    const uint64_t first_step = i == 0 ? 1 : 5;
+    const std::vector<std::string> payloads = Payloads(files[i]);
+    // Version, start, the configuration in the first file, an update.
+    ASSERT_EQ(payloads.size(), i == 0 ? 4u : 3u);
+    const auto session = Fields(payloads[1]);
+    EXPECT_EQ(session.find(2)->second.value, first_step);
+    EXPECT_EQ(session.find(7)->second.bytes, "\x08\x01");
+    EXPECT_EQ(ReadScalars(files[i])[0].step, first_step);
   }
 }
 
-TEST(EventLogTest, NamesTheRecordThatIsDamaged) {
+TEST(EventLogTest, RemovesNoFilesOfOthers) {
   TemporaryDirectory temporary;
   const std::string directory = temporary.File("tensorboard");
-  WriteRun(directory, 2);
-  const std::string path = FilesIn(directory)[0];
-  std::string damaged = *ReadFile(path);
-  damaged[damaged.size() - 6] ^= 1;  // in the payload of the last record
-  ASSERT_TRUE(WriteFileAtomically(path, damaged).ok());
-  const auto log = EventLog::Open(directory, {.step = 2, .is_evaluated = true});
-  EXPECT_EQ(log.status().code(), absl::StatusCode::kDataLoss);
-  EXPECT_THAT(std::string(log.status().message()),
-              testing::AllOf(HasSubstr(path), HasSubstr("the payload of the "
-                                                        "record at byte")));
-  EXPECT_EQ(*ReadFile(path), damaged);
-}
-
-TEST(EventLogTest, LeavesFilesOfOthersAsTheyAre) {
-  TemporaryDirectory temporary;
-  const std::string directory = temporary.File("tensorboard");
-  ASSERT_TRUE(CreateDirectories(directory).ok());
-  // A version record without our mark, and something else.
-  std::string event;
-  AppendBytesField(3, "brain.Event:2", &event);
-  const std::string foreign = EventRecord(event) + "tail";
-  const std::string path = directory + "/events.out.tfevents.0000000007.x";
-  ASSERT_TRUE(WriteFileAtomically(path, foreign).ok());
-  ASSERT_TRUE(WriteFileAtomically(directory + "/notes.txt", "mine").ok());
+  EXPECT_TRUE(EventLog::Remove(directory).ok());
   ASSERT_TRUE(EventLog::Open(directory, {}).ok());
-  EXPECT_EQ(*ReadFile(path), foreign);
-  EXPECT_EQ(*ReadFile(directory + "/notes.txt"), "mine");
+  const std::string ours = FilesIn(directory)[0];
+  const std::string foreign = temporary.Write(
+      "tensorboard/events.out.tfevents.4000000000.x.1.0", "another's");
+  const std::string notes =
+      temporary.Write("tensorboard/notes.realetc", "mine");
+  ASSERT_TRUE(EventLog::Open(directory, {}).ok());
+  // TensorBoard reads files in the order of their names.
+  EXPECT_GT(FilesIn(directory)[2], foreign);
+  ASSERT_TRUE(EventLog::Remove(directory).ok());
+  EXPECT_THAT(FilesIn(directory), ElementsAre(foreign, notes));
+  EXPECT_EQ(*ReadFile(foreign), "another's");
 }
 
 TEST(EventLogTest, SaysWhatItCannotMake) {

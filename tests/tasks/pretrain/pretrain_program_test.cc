@@ -70,6 +70,15 @@ class PretrainProgramTest : public RealetcTest {
     return directory_.Write("bert.json", config.dump());
   }
 
+  // The vocabulary with two pieces swapped.
+  std::string OtherVocabulary() {
+    std::string pieces = Contents(kVocabulary);
+    const size_t at = pieces.find("mira\nodo\n");
+    EXPECT_NE(at, std::string::npos);
+    pieces.replace(at, 9, "odo\nmira\n");
+    return directory_.Write("other.txt", pieces);
+  }
+
   // A store of one document of two sentences.
   std::string LoneStore() {
     const std::string lone = directory_.File("lone.tokens");
@@ -110,10 +119,26 @@ TEST_F(PretrainProgramTest, GoesFromTextToATask) {
   const Result off = Run("evaluate --json --residual off " + checkpoint);
   ASSERT_EQ(off.code, 0) << off.err;
   EXPECT_NE(same.out, off.out);
-  const auto last = nlohmann::json::parse(
-      Contents(directory_.File("run/summary.json")))["runs"][0]["last"];
+  const auto summary =
+      nlohmann::json::parse(Contents(directory_.File("run/summary.json")));
   EXPECT_EQ(nlohmann::json::parse(same.out)["masked_lm_loss"],
-            last["masked_lm_loss"]);
+            summary["runs"][0]["last"]["masked_lm_loss"]);
+  EXPECT_EQ(summary["main_metric"], "masked_lm_loss");
+  EXPECT_EQ(summary["main_metric_direction"], "min");
+
+  // The documents that it held out of the store, which has another place now.
+  const std::string moved = directory_.File("moved.tokens");
+  std::filesystem::copy_file(store, moved);
+  const std::string evaluate =
+      absl::StrCat("evaluate --json ", checkpoint, " --data ");
+  const Result of_store = Run(evaluate + moved);
+  EXPECT_EQ(of_store.out, same.out);
+  const std::string held_out =
+      "only the documents that it held out of them "
+      "(pretrain.development_one_in) are evaluated";
+  EXPECT_THAT(of_store.err, HasSubstr(held_out));
+  EXPECT_THAT(Run(evaluate + LoneStore()).err,
+              AllOf(HasSubstr("min_sentences"), Not(HasSubstr(held_out))));
 
   const Result example =
       Run(absl::StrCat("inspect --config ", kDemo, " --data ", store));
@@ -132,7 +157,17 @@ TEST_F(PretrainProgramTest, GoesFromTextToATask) {
       "train tasks/wikihop/configs/demo.json --set init=", checkpoint, kShort,
       " --output ", directory_.File("tuned")));
   EXPECT_EQ(tuned.code, 0) << tuned.err;
-  EXPECT_THAT(tuned.err, HasSubstr("heads not used: CPC kernel, MLM head"));
+  EXPECT_THAT(tuned.err, AllOf(HasSubstr("heads not used: CPC kernel, MLM "
+                                         "head"),
+                               Not(HasSubstr("of other pieces"))));
+  const std::string other = OtherVocabulary();
+  const Result swapped = Run(absl::StrCat(
+      "train tasks/wikihop/configs/demo.json --set init=", checkpoint, kShort,
+      " --set tokenizer.vocabulary=", other, " --dry-run"));
+  EXPECT_EQ(swapped.code, 0) << swapped.err;
+  EXPECT_THAT(swapped.err,
+              HasSubstr(absl::StrCat("warning: 2 of 75 ids of ", other,
+                                     " are of other pieces than in ")));
 
   // A second pre-training, from the first one's encoder and heads.
   const Result further =
@@ -165,6 +200,35 @@ TEST_F(PretrainProgramTest, TrainsBert) {
                                  HasSubstr("NSP head: found")));
 }
 
+TEST_F(PretrainProgramTest, GoesFromAVocabularyOfOnesOwnToATask) {
+  const std::string corpus = "tasks/pretrain/sample/corpus.txt.gz";
+  const std::string model = directory_.File("books.model");
+  const std::string store = directory_.File("books.tokens");
+  for (const std::string& command :
+       {absl::StrCat("vocabulary ", corpus, " --mask --size 100 --output ",
+                     model),
+        absl::StrCat("tokenize ", corpus, " --format bert --vocabulary ", model,
+                     " --output ", store),
+        absl::StrCat(Pretrain(kDemo, store, "run"),
+                     " --set model.vocab_size=null --set tokenizer.type=null "
+                     "--set tokenizer.vocabulary=",
+                     model),
+        absl::StrCat("train tasks/classify/configs/demo.json --set init=",
+                     directory_.File("run"), " --set 'model={}' --set ",
+                     "'tokenizer={}'", kShort, " --output ",
+                     directory_.File("tuned"))}) {
+    const Result result = Run(command);
+    ASSERT_EQ(result.code, 0) << command << "\n" << result.err;
+  }
+  const auto noted = nlohmann::json::parse(
+      Contents(directory_.File("run/seed-1/checkpoints/last/run_config.json")));
+  EXPECT_EQ(noted["tokenizer"]["type"], "sentencepiece");
+  const auto sizes = nlohmann::json::parse(
+      Contents(directory_.File("tuned/seed-1/checkpoints/last/"
+                               "etc_config.json")));
+  EXPECT_EQ(sizes["vocab_size"], 100);
+}
+
 TEST_F(PretrainProgramTest, GoesOnBitForBitAfterSigkill) {
   if (ETC_SANITIZED) {
     GTEST_SKIP() << "a sanitizer's runtime must be loaded before all else";
@@ -191,27 +255,19 @@ TEST_F(PretrainProgramTest, GoesOnBitForBitAfterSigkill) {
 }
 
 // The documents that are held out of one more store are other evaluation data.
-TEST_F(PretrainProgramTest, ForgetsTheScoresOnTheStoresBefore) {
+TEST_F(PretrainProgramTest, GoesOnWithTheSameStoresAlone) {
   const std::string store = Store();
   const std::string more = directory_.File("more.tokens");
   std::filesystem::copy_file(store, more);
   ASSERT_EQ(Run(Pretrain(kDemo, store, "run")).code, 0);
-  const std::string on_both =
-      Pretrain(kDemo, absl::StrCat(store, "\", \"", more), "run") +
-      " --resume --set train.steps=6 --allow-changes train.steps data.train";
-  const Result resumed = Run(on_both);
-  ASSERT_EQ(resumed.code, 0) << resumed.err;
-  EXPECT_THAT(resumed.err,
-              AllOf(HasSubstr("the best score so far is forgotten: it was with "
-                              "another data.train"),
-                    Not(HasSubstr("may have trained on some"))));
-  const Result fewer = Run(Pretrain(kDemo, more, "run") +
-                           " --resume --set train.steps=8"
-                           " --set pretrain.development_one_in=10"
-                           " --allow-changes train.steps data.train pretrain");
-  ASSERT_EQ(fewer.code, 0) << fewer.err;
-  EXPECT_THAT(fewer.err, HasSubstr("may have trained on some of the records "
-                                   "that are held out now"));
+  const Result refused =
+      Run(Pretrain(kDemo, absl::StrCat(store, "\", \"", more), "run") +
+          " --resume --set train.steps=6 --allow-changes train.steps "
+          "data.train");
+  EXPECT_NE(refused.code, 0);
+  EXPECT_THAT(refused.err,
+              AllOf(HasSubstr("another data.train"),
+                    HasSubstr("begin a new run with --set init=")));
 }
 
 // A store of few documents, of which none is held out, or is long enough.
@@ -292,16 +348,15 @@ TEST_F(PretrainProgramTest, SaysWhatIsWrong) {
   expect(run + " --set data.dev='[\"missing.tokens\"]'", "missing.tokens");
   expect("score pretrain a b", "has no prediction files");
 
-  // Another vocabulary: two pieces swapped.
-  std::string pieces = Contents(kVocabulary);
-  const size_t at = pieces.find("mira\nodo\n");
-  ASSERT_NE(at, std::string::npos);
-  pieces.replace(at, 9, "odo\nmira\n");
-  expect(run + " --set tokenizer.vocabulary=" +
-             directory_.Write("other.txt", pieces),
+  // Another vocabulary, and one of another type.
+  expect(run + " --set tokenizer.vocabulary=" + OtherVocabulary(),
          "vocabulary");
+  expect(run + " --set tokenizer.vocabulary=" +
+             directory_.Write("books.model", "x"),
+         "books.model is a SentencePiece model: tokenizer.type should be "
+         "\"sentencepiece\", but is \"wordpiece\"");
   // One without [MASK].
-  pieces = Contents(kVocabulary);
+  std::string pieces = Contents(kVocabulary);
   pieces.replace(pieces.find("[MASK]"), 6, "[mask]");
   expect(run + " --set tokenizer.vocabulary=" +
              directory_.Write("maskless.txt", pieces),

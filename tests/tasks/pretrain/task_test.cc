@@ -233,6 +233,16 @@ TEST_F(PretrainTaskTest, WarnsOfDocumentsThatAreTrainedOnAndEvaluated) {
               Not(Contains(HasSubstr("warning"))));
 }
 
+TEST_F(PretrainTaskTest, RefusesAStoreThatIsNamedTwice) {
+  const std::string path = Write({SentencesOf(4, 3), SentencesOf(4, 3)});
+  const auto task = PretrainTask::Make(EtcWith(), pieces_);
+  ASSERT_TRUE(task.ok()) << task.status();
+  const auto refused = (*task)->Open({.patterns = {path, path}});
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(refused.status().message()),
+              HasSubstr(absl::StrCat(path, " is named twice")));
+}
+
 TEST_F(PretrainTaskTest, DividesDocumentsOfMoreSentencesThanConfigured) {
   const std::string path = Write({SentencesOf(12, 3)});
   EXPECT_EQ(Open(BertWith(), {path})->size(), 1);
@@ -457,7 +467,23 @@ TEST_F(PretrainTaskTest, RefusesInputsThatHaveNoRoomForAPair) {
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(refused.status().message()),
               HasSubstr("test.json: data.max_global_length should be at least "
-                        "5, for pairs of texts, but is 4"));
+                        "5, for [CLS], [SEP] and text, but is 4"));
+}
+
+// RoBERTa has one type of tokens; the two texts of a pair have two.
+TEST_F(PretrainTaskTest, NeedsASecondTypeForPairsAlone) {
+  RunConfig config = BertWith();
+  config.model.segment_vocab_size = 1;
+  const std::string path = Write({SentencesOf(4, 3), SentencesOf(4, 3)});
+  for (const auto& example : ReadAll(*Open(config, {path}))) {
+    EXPECT_THAT(example->global_type_ids, Each(0));
+  }
+  config = BertWith({{"objective", "mlm_nsp"}});
+  config.model.segment_vocab_size = 1;
+  const auto refused = PretrainTask::Make(config, pieces_);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(refused.status().message()),
+              HasSubstr("model.segment_vocab_size should be at least 2"));
 }
 
 // --- Bounds and defaults -----------------------------------------------------

@@ -49,16 +49,6 @@ TEST(ComparisonTest, TakesTheBestEvaluationOfEachSeed) {
   EXPECT_EQ(BestEvaluation(group.runs[2], kAccuracy), nullptr);
 }
 
-// A run after a change of its model, which had other scores before.
-TEST(ComparisonTest, TakesNoEvaluationThatTheRunHasForgotten) {
-  RunGroup group = Group("sum", {{0.9, 0.2, 0.3, 0.1}});
-  std::vector<LoggedEvaluation>& evaluations = group.runs[0].log.evaluations;
-  evaluations[1].scores_forgotten = 1;
-  evaluations[2].scores_forgotten = 2;
-  evaluations[3].scores_forgotten = 2;
-  EXPECT_EQ(BestEvaluation(group.runs[0], kAccuracy)->step, 30);
-}
-
 TEST(ComparisonTest, CountsOrdersOfEqualSeeds) {
   EXPECT_DOUBLE_EQ(ChanceApart(3, 3), 2.0 / 20);
   EXPECT_DOUBLE_EQ(ChanceApart(4, 4), 2.0 / 70);

@@ -27,8 +27,7 @@ constexpr char kThreeLines[] =
     "{\"step\":1,\"loss\":2.5,\"scores\":{\"largest\":9.5,"
     "\"l2l\":{\"carried_deviation\":[null,0.5]}}}\n"
     "{\"step\":2,\"loss\":null}\n"
-    "{\"step\":2,\"evaluation\":{\"accuracy\":0.5,\"f1\":null},"
-    "\"scores_forgotten\":3}\n";
+    "{\"step\":2,\"evaluation\":{\"accuracy\":0.5,\"f1\":null}}\n";
 
 TEST(ReadMetricsFileTest, ReadsNumbersOfUpdatesAndEvaluations) {
   WrittenRuns runs;
@@ -45,7 +44,6 @@ TEST(ReadMetricsFileTest, ReadsNumbersOfUpdatesAndEvaluations) {
   ASSERT_EQ(file->evaluations.size(), 1u);
   EXPECT_EQ(file->evaluations[0].step, 2);
   EXPECT_THAT(file->evaluations[0].metrics, ElementsAre(Pair("accuracy", 0.5)));
-  EXPECT_EQ(file->evaluations[0].scores_forgotten, 3);
 }
 
 TEST(ReadMetricsFileTest, ReadsWhatIsWholeAtEveryCut) {
@@ -296,6 +294,21 @@ TEST(ReadRunGroupsTest, FindsCheckpointsWithoutLinks) {
   ASSERT_EQ(groups->size(), 1u);
   EXPECT_EQ((*groups)[0].runs[0].checkpoint, checkpoints + "/step-00000001");
   EXPECT_EQ((*groups)[0].mode(), "sum");
+}
+
+// train.steps 0 evaluates `init` as it is.
+TEST(ReadRunGroupsTest, TakesAnEvaluationWithoutUpdates) {
+  WrittenRuns runs;
+  runs.WriteSeed("run", 1, {}, WrittenRuns::Settings("off"));
+  EXPECT_THAT(Error({runs.Path("run")}), HasSubstr("has no metrics yet"));
+  runs.Write("run/seed-1/metrics.jsonl",
+             "{\"step\":0,\"evaluation\":{\"accuracy\":0.5}}\n");
+  const auto groups = ReadRunGroups({runs.Path("run")});
+  ASSERT_TRUE(groups.ok()) << groups.status();
+  ASSERT_EQ(groups->size(), 1u);
+  EXPECT_TRUE((*groups)[0].has_ended());
+  EXPECT_THAT((*groups)[0].not_begun, testing::IsEmpty());
+  ASSERT_EQ((*groups)[0].runs[0].log.evaluations.size(), 1u);
 }
 
 TEST(ReadRunGroupsTest, RefusesWhatIsNoRun) {

@@ -167,6 +167,40 @@ TEST(ReportPageTest, ShowsPredictionsByLengthAndPlace) {
                               "style=\"width:5.0rem"));
 }
 
+// Behind more marks of predictions alone than are shown.
+TEST(ReportPageTest, ShowsTheAnswerAtTheEndOfALongText) {
+  Report report = WithPredictions({1, 1});
+  std::string text;
+  for (int i = 0; i < 20; ++i) {
+    text += "Oslo ";
+    for (int word = 0; word < 100; ++word) {
+      text += "word ";
+    }
+  }
+  for (GroupPredictions& predictions : report.predictions) {
+    JudgedRecord& last = predictions.judged.records.back();
+    last = JudgeRecord(last.id,
+                       {{"answer", "rome"}, {"text", text + "beyond Rome"}},
+                       {.answers = {"answer"}, .answer_texts = {"answer"}},
+                       "{\"answer\":\"" + last.prediction + "\"}");
+  }
+  EXPECT_THAT(ReportPage(report),
+              HasSubstr("beyond <mark class=\"both\">Rome</mark>"));
+}
+
+TEST(ReportPageTest, TellsRecordsWithoutAnAnswerFromThoseNotFound) {
+  Report report = WithPredictions({1, 1});
+  JudgedRecords& judged = report.predictions.front().judged;
+  for (size_t record = 0; record < 3; ++record) {
+    judged.records[record].evidence = -1;
+  }
+  judged.records[0].gold_texts.clear();
+  const std::string page = ReportPage(report);
+  EXPECT_THAT(page, HasSubstr("<td>no answer</td><td class=\"number\">1</td>"));
+  EXPECT_THAT(page, HasSubstr("<td>not found in the text</td>"
+                              "<td class=\"number\">2</td>"));
+}
+
 TEST(ReportPageTest, OrdersRecordsByTheirErrorsWhereThatIsTheirScore) {
   Report report = WithPredictions({1, 1});
   for (GroupPredictions& predictions : report.predictions) {

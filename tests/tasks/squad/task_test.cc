@@ -29,6 +29,7 @@
 #include "tasks/task/benchmark_head.h"
 #include "tasks/task/benchmark_task.h"
 #include "tasks/task/score_files.h"
+#include "tasks/text/load_tokenizer.h"
 #include "tasks/train/initial_weights.h"
 #include "tasks/train/task_model.h"
 #include "tests/support/gradient_check.h"
@@ -157,6 +158,62 @@ TEST(SquadDataTest, HasEachIdOnceInAllFiles) {
               .message()),
       HasSubstr("dev_b.json: data[0].paragraphs[0].qas[0]: the id \"q\" should "
                 "occur once"));
+}
+
+// A question about "\u00e9\u00e9 lima is\u00a0a town".
+nlohmann::json QuestionOf(const std::string& answer, int64_t start,
+                          bool is_impossible) {
+  const nlohmann::json given = {{"text", answer}, {"answer_start", start}};
+  return {{"id", absl::StrCat(answer, start, is_impossible)},
+          {"question", "who"},
+          {"answers", nlohmann::json::array({given})},
+          {"is_impossible", is_impossible}};
+}
+
+// Offsets in bytes are too large behind the first letter beyond ASCII.
+TEST(SquadDataTest, IsDescribedByTheQuestionsThatTrainingLeavesOut) {
+  TemporaryDirectory directory;
+  const auto describe = [&](const nlohmann::json& questions,
+                            const nlohmann::json& options) {
+    const nlohmann::json paragraph = {
+        {"context", "\u00e9\u00e9 lima is\u00a0a town"}, {"qas", questions}};
+    nlohmann::json article;
+    article["paragraphs"] = nlohmann::json::array({paragraph});
+    nlohmann::json file;
+    file["data"] = nlohmann::json::array({article});
+    const auto task = MakeSquad(/*is_bert=*/true, options);
+    EXPECT_TRUE(task.ok()) << task.status();
+    const auto source =
+        (*task)->Open({.patterns = {directory.Write("t.json", file.dump())},
+                       .use = RecordUse::kTraining});
+    EXPECT_TRUE(source.ok()) << source.status();
+    return *(*task)->DescribeData(**source, **source);
+  };
+  const nlohmann::json right = QuestionOf("lima", 3, false);
+  EXPECT_THAT(
+      describe(nlohmann::json::array({right}), nlohmann::json::object()),
+      testing::IsEmpty());
+  const nlohmann::json questions = nlohmann::json::array(
+      {right, QuestionOf("lima", 9, false), QuestionOf("lima", 50, true),
+       QuestionOf("is\u00a0a", 8, false), nlohmann::json::object()});
+  const std::string place = directory.File("t.json: data[0].paragraphs[0].qas");
+  const std::string spaces = absl::StrCat(
+      "warning: 1 of 5 training records is left out, ", place,
+      "[3]: the answer holds white space, such as U+00A0, at which the "
+      "official program does not split");
+  const std::string offset =
+      "[1]: the answer is not at its offset (answer_start counts characters, "
+      "not bytes)";
+  EXPECT_THAT(
+      describe(questions, nlohmann::json::object()),
+      ElementsAre(spaces, absl::StrCat("warning: 2 of 5 training records are "
+                                       "left out, the first ",
+                                       place, offset)));
+  EXPECT_THAT(
+      describe(questions, {{"version", "2.0"}}),
+      ElementsAre(spaces,
+                  absl::StrCat("warning: 1 of 5 training records is left out, ",
+                               place, offset)));
 }
 
 TEST(SquadDataTest, HasTextsInAnswersAlone) {
@@ -291,8 +348,7 @@ std::vector<torch::Tensor> PerfectLogits(const Batch& batch, int64_t length) {
 std::unique_ptr<Task> DemoTask(const std::vector<std::string>& overrides) {
   const RunConfig config = ReadShipped("squad", "demo.json", overrides);
   const auto entry = FindTask("squad");
-  auto tokenizer =
-      LoadWordPieceTokenizer(SourcePath("tasks/squad/sample/vocab.txt"));
+  auto tokenizer = LoadTokenizer(SourcePath("tasks/squad/sample/vocab.txt"));
   auto task = (*entry)->make(config, *std::move(tokenizer));
   EXPECT_TRUE(task.ok()) << task.status();
   return *std::move(task);
@@ -396,6 +452,33 @@ TEST(SquadOptionsTest, SayWhatIsWrong) {
       MakeTask<Squad>(MakeSquadHead, TaskConfig(two_types), Words());
   EXPECT_THAT(std::string(task.status().message()),
               HasSubstr("model.segment_vocab_size should be at least 3"));
+}
+
+TEST(SquadOptionsTest, WarnOfWindowsWithoutOverlap) {
+  for (const bool is_bert : {true, false}) {
+    const auto warnings = [is_bert](int64_t stride) {
+      return (*MakeSquad(is_bert, {{"doc_stride", stride}}))->Warnings();
+    };
+    EXPECT_THAT(warnings(3), testing::IsEmpty());
+    // [CLS], a question of 2, two [SEP] and 4 pieces.
+    EXPECT_THAT(warnings(4),
+                ElementsAre("squad.doc_stride 4 is not below the 4 pieces of a "
+                            "window beside a question of 2: windows do not "
+                            "overlap, and answers at their borders are lost"));
+  }
+}
+
+// A file to predict for, whose lists of answers are empty, says nothing.
+TEST(SquadScoreTest, AsksWhetherGoldWithoutAnyAnswerIsATestFile) {
+  const auto remark = [](const SquadGold& gold) {
+    return Squad().Remark({.gold = {{"a", {}}, {"b", gold}}});
+  };
+  EXPECT_EQ(remark({}),
+            "none of 2 questions has an answer or is_impossible: is this a "
+            "test file?");
+  EXPECT_EQ(remark({.answers = {"x"}}), "");
+  EXPECT_EQ(remark({.has_is_impossible = true}), "");
+  EXPECT_EQ(Squad().Remark({}), "");
 }
 
 // RoBERTa has two separators, and one type of tokens.

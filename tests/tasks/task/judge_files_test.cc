@@ -258,6 +258,29 @@ TEST(JudgeFilesTest, ShowsTheTextOfPagesInPlaceOfTheirLayout) {
   EXPECT_DOUBLE_EQ(tea.evidence, 23.0 / 45);
 }
 
+TEST(JudgeFilesTest, ShowsTheWordsOfSpansOfPages) {
+  TemporaryDirectory directory;
+  const nlohmann::json answers = NqSpecJson()["annotations"][0];
+  JudgedFiles files = PageFiles(answers, answers, &directory);
+  nlohmann::json simplified = SimplifiedNqJson(NqSpecJson());
+  nlohmann::json without_tokens = NqSpecJson();
+  without_tokens.erase("document_tokens");
+  const auto judge = [&] {
+    const auto judged = JudgeFiles(std::make_shared<const Nq>(), files, {});
+    EXPECT_TRUE(judged.ok()) << judged.status();
+    return judged.ok() ? judged->records.at(0) : JudgedRecord();
+  };
+  const auto shows_words =
+      AllOf(HasSubstr("\"long_answer\":\"Blue was written by Ann Lee .\""),
+            HasSubstr("\"short_answers\":[\"Ann Lee\"]"));
+  EXPECT_THAT(judge().gold, shows_words);
+  EXPECT_THAT(judge().prediction, shows_words);
+  files.gold = {directory.Write("gold.jsonl", simplified.dump())};
+  EXPECT_THAT(judge().gold, shows_words);
+  files.gold = {directory.Write("gold.jsonl", without_tokens.dump())};
+  EXPECT_THAT(judge().gold, HasSubstr("\"start_token\":8"));
+}
+
 // The lines of its words are longer than this text, whose word is also the name
 // of a label.
 TEST(JudgeFilesTest, ShowsTheTextOfConll) {

@@ -78,8 +78,8 @@ TEST(JudgeRecordTest, LooksForTextsWhereAnswersAreTexts) {
   EXPECT_THAT(judged.gold_texts, ElementsAre("Oslo"));
   EXPECT_THAT(judged.predicted_texts, ElementsAre("Oslo"));
   EXPECT_DOUBLE_EQ(judged.evidence, 27.0 / 32);
-  // They are answers all the same.
-  EXPECT_THAT(judged.gold, HasSubstr("bridge"));
+  // Others are neither answers for people nor what the answers are of.
+  EXPECT_EQ(judged.gold, R"({"answer":"no","facts":[["Oslo",0]]})");
   EXPECT_THAT(judged.text, Not(HasSubstr("level:")));
 
   const JudgedRecord none =
@@ -119,16 +119,63 @@ TEST(JudgeRecordTest, LeavesOutWhatAReaderAdds) {
   EXPECT_EQ(judged.length, 3);
 }
 
-TEST(JudgeRecordTest, CutsLongTextsBetweenCharacters) {
-  std::string text;
+// The second Rome begins with byte 14 of 28.
+TEST(JudgeRecordTest, TakesThePlaceThatAnAnswerStates) {
+  const auto judge = [](int start) {
+    const nlohmann::json answer = {{"text", "Rome"}, {"answer_start", start}};
+    return JudgeRecord("q",
+                       {{"question", "q?"},
+                        {"context", "\xC3\x96 Rome, then Rome and Rome."},
+                        {"answers", {answer, answer}}},
+                       {.answers = {"answers"}, .answer_texts = {"answers"}},
+                       "{}");
+  };
+  const JudgedRecord stated = judge(13);
+  EXPECT_EQ(stated.gold, "Rome");
+  EXPECT_DOUBLE_EQ(stated.evidence, 0.5);
+  ASSERT_THAT(stated.gold_places, ElementsAre(Pair(28, 32)));
+  EXPECT_EQ(stated.text.substr(23, 9), "then Rome");
+  for (const int elsewhere : {12, 1000, -1}) {
+    EXPECT_THAT(judge(elsewhere).gold_places,
+                ElementsAre(Pair(17, 21), Pair(28, 32), Pair(37, 41)));
+    EXPECT_DOUBLE_EQ(judge(elsewhere).evidence, 3.0 / 28);
+  }
+}
+
+TEST(JudgeRecordTest, ShowsTheTextsOfAnswers) {
+  const JudgedFields fields = {.answers = {"answers", "is_impossible"},
+                               .answer_texts = {"answers"}};
+  nlohmann::json record = {
+      {"text", "a b c d"},
+      {"boxes", nlohmann::json::parse("[[0.5, 1.5]]")},
+      {"notes", nlohmann::json::array()},
+      {"is_impossible", false},
+      {"answers", nlohmann::json::parse(
+                      R"([{"text": "c"}, {"text": "b"}, {"text": "c"}])")}};
+  const JudgedRecord answered =
+      JudgeRecord("q", record, fields, R"({"id":"q","answer":"b","nbest":[]})");
+  EXPECT_EQ(answered.gold, "c | b");
+  EXPECT_EQ(answered.prediction, "b");
+  EXPECT_EQ(answered.text, "\na b c d");
+
+  record["answers"] = nlohmann::json::array();
+  record["is_impossible"] = true;
+  const JudgedRecord impossible =
+      JudgeRecord("q", record, fields, R"({"id":"q","answer":"","nbest":[]})");
+  EXPECT_EQ(impossible.gold, "none");
+  EXPECT_EQ(impossible.prediction, "none");
+}
+
+TEST(JudgeRecordTest, CutsOtherFieldsBetweenCharacters) {
+  std::string text = "a";
   for (int i = 0; i < 5000; ++i) {
     text += "\xC3\xB6";
   }
-  const JudgedRecord judged = JudgeRecord("u", {{"text", text}}, {}, "{}");
-  EXPECT_LE(judged.text.size(), kMostJudgedBytes + 4);
-  EXPECT_EQ(judged.length, 5000);
+  const JudgedRecord judged = JudgeRecord(
+      "u", {{"note", text.substr(0, 1001)}, {"text", text}}, {}, "{}");
+  EXPECT_EQ(judged.text, "note: " + text.substr(0, 599) + " ...\n\n" + text);
+  EXPECT_EQ(judged.length, 5001);
   EXPECT_EQ(judged.evidence, -1);
-  EXPECT_THAT(judged.text, testing::EndsWith("\xC3\xB6 ..."));
 }
 
 }  // namespace

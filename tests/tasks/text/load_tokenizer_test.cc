@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -97,12 +98,13 @@ TEST_F(LoadTokenizerTest, FindsSpecialIdsOfEachKind) {
   EXPECT_EQ(ids.padding, -1);
   EXPECT_EQ(ids.mask, -1);
 
-  // One of the two is none.
+  // Half a pair is none: <s> and </s> are taken, which all these models have.
   const TinySentencePieceModel half({{"<unused_63>", -9.0F}});
-  const SpecialIds none =
+  const SpecialIds own =
       FindSpecialIds(*Load(directory_.Write("half.model", half.bytes())));
-  EXPECT_EQ(none.cls, -1);
-  EXPECT_EQ(none.separator, -1);
+  EXPECT_EQ(own.cls, 1);
+  EXPECT_EQ(own.separator, 2);
+  EXPECT_EQ(own.between, std::nullopt);
 }
 
 TEST_F(LoadTokenizerTest, SaysWhatIsWrong) {

@@ -12,9 +12,9 @@
 #include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tasks/text/load_tokenizer.h"
 #include "tasks/text/piece_trie.h"
 #include "tests/support/shared_data.h"
-#include "tests/support/temporary_directory.h"
 
 namespace etc {
 namespace {
@@ -325,24 +325,10 @@ INSTANTIATE_TEST_SUITE_P(
     }),
     [](const auto& test) { return test.param.name; });
 
-TEST(WordPieceVocabularyTest, IsReadFromAFile) {
-  const TemporaryDirectory directory;
-  const std::string path = directory.File("vocab.txt");
-  EXPECT_EQ(LoadWordPieceTokenizer(path).status().code(),
-            absl::StatusCode::kNotFound);
-  std::ofstream(path) << kSpecial << "a\nb\na\n";
-  EXPECT_THAT(std::string(LoadWordPieceTokenizer(path).status().message()),
-              HasSubstr(absl::StrCat(path, ":7: ")));
-  std::ofstream(path) << kSpecial << "hello\n";
-  const auto tokenizer = LoadWordPieceTokenizer(path);
-  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
-  EXPECT_THAT(Pieces(**tokenizer, "Hello"), ElementsAre("hello"));
-}
-
 TEST(WordPieceTokenizerTest, HasTheIdsOfBertsVocabulary) {
   ETC_SHARED_DATA_OR_SKIP(const std::string path,
                           "data/vocab/bert-uncased/vocab.txt");
-  const auto loaded = LoadWordPieceTokenizer(path);
+  const auto loaded = LoadTokenizer(path);
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   const Tokenizer& tokenizer = **loaded;
   EXPECT_EQ(tokenizer.vocab_size(), 30522);
@@ -437,7 +423,7 @@ TEST(WordPieceTokenizerTest, KeepsItsPromisesOnAnyBytes) {
 TEST(WordPieceTokenizerTest, RangesOfAsciiAreThePieces) {
   ETC_SHARED_DATA_OR_SKIP(const std::string path,
                           "data/vocab/bert-uncased/vocab.txt");
-  const auto tokenizer = LoadWordPieceTokenizer(path);
+  const auto tokenizer = LoadTokenizer(path);
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
   std::mt19937 random(12);
   for (int trial = 0; trial < 2000; ++trial) {

@@ -15,7 +15,7 @@
 #include "tasks/pretrain/corpus/corpus_tokenizer.h"
 #include "tasks/pretrain/corpus/tokenize_corpus.h"
 #include "tasks/runs/checkpoint_run.h"
-#include "tasks/text/wordpiece_tokenizer.h"
+#include "tasks/text/load_tokenizer.h"
 #include "tests/support/shipped_config.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/tasks/train/toy_run.h"
@@ -74,7 +74,7 @@ inline std::vector<std::string> StoreOfSample(const std::string& sample,
   const std::string vocabulary = SourcePath("tasks/wikihop/sample/vocab.txt");
   const TokenizerConfig tokenizer = {.vocabulary = vocabulary};
   const auto corpus =
-      MakeCorpusTokenizer(tokenizer, *LoadWordPieceTokenizer(vocabulary, {}));
+      MakeCorpusTokenizer(tokenizer, *LoadTokenizer(vocabulary));
   EXPECT_TRUE(corpus.ok()) << corpus.status();
   const auto written = TokenizeCorpus(
       *corpus,

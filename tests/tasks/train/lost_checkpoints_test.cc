@@ -175,32 +175,6 @@ TEST_F(LostCheckpointsTest, NameWeightsThatAreNotAsTheyWereWritten) {
   EXPECT_TRUE(Run("stopped", &reporter, /*resume=*/true).ok());
 }
 
-// The settings that a score belongs to are remembered with it.
-TEST_F(LostCheckpointsTest, RememberOnWhichDataTheyWereEvaluated) {
-  FakeReporter reporter;
-  ASSERT_TRUE(Run("run", &reporter).ok());
-  const nlohmann::json begun = json_;
-  json_["data"]["dev"] = temporary_.Write("other.jsonl", ToyRecords(11, 5));
-  const auto run = [this] {
-    FakeReporter again;
-    return Run("run", &again, /*resume=*/true);
-  };
-  EXPECT_TRUE(absl::IsFailedPrecondition(run().status()));
-  allow_changes_ = {"data.dev"};
-  const auto other = run();
-  ASSERT_TRUE(other.ok()) << other.status();
-  allow_changes_ = {};
-  const auto same = run();
-  ASSERT_TRUE(same.ok()) << same.status();
-  EXPECT_EQ(same->runs[0].best, other->runs[0].best);
-  json_ = begun;
-  const absl::Status status = run().status();
-  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
-  EXPECT_THAT(std::string(status.message()),
-              AllOf(HasSubstr("another data.dev: it began with"),
-                    HasSubstr("other.jsonl")));
-}
-
 // The best is chosen among the others.
 TEST_F(LostCheckpointsTest, LeaveTheBestOfThoseThatAreThere) {
   json_["train"]["keep_last"] = 9;

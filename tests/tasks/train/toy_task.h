@@ -177,9 +177,6 @@ class ToyTask : public RecordTask {
   std::vector<std::string> OutputSettings() const override {
     return {"toy.labels"};
   }
-  std::vector<std::string> DecodingSettings() const override {
-    return {"toy.threshold"};
-  }
   std::unique_ptr<TaskPredictions> MakePredictions() const override {
     return std::make_unique<ToyPredictions>();
   }

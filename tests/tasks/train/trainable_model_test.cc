@@ -41,8 +41,7 @@ RunPlan MakePlan(int64_t num_steps) {
       .optimizer = {.type = "adamw"},
       .schedule = {.learning_rate = 0.05, .num_steps = num_steps},
       .loader = {.batch_size = 8, .micro_batch_size = 3, .bucket_batches = 2},
-      .settings = {{"train", {{"steps", num_steps}}}},
-      .example_settings = {"data"}};
+      .settings = {{"train", {{"steps", num_steps}}}}};
 }
 
 class TrainableModelTest : public testing::Test {

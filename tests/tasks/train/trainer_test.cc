@@ -220,83 +220,6 @@ TEST_F(TrainerTest, GatesGoOnBitForBit) {
   ExpectSameRun(Output("stopped/seed-1"), Output("straight/seed-1"));
 }
 
-// With the optimizer's state of all other parameters.
-TEST_F(TrainerTest, GoesOnWithGatesAndWithoutWhereThatIsMeant) {
-  json_["optimizer"]["type"] = "adamw";
-  json_["train"]["steps"] = 6;
-  allow_changes_ = {"residual_attention"};
-  for (const auto& [before, after] :
-       {std::pair("sum", "gate"), std::pair("gate", "sum")}) {
-    const std::string name = std::string("from-") + before;
-    json_["residual_attention"] = before;
-    FakeReporter first;
-    first.stop_after = 5;
-    ASSERT_TRUE(Run(name, &first).ok());
-    json_["residual_attention"] = after;
-    FakeReporter second;
-    const auto resumed = Run(name, &second, /*resume=*/true);
-    ASSERT_TRUE(resumed.ok()) << resumed.status();
-    EXPECT_TRUE(resumed->finished);
-    const auto state = ReadTrainingState(
-        Output(name + "/seed-1/checkpoints/last/training_state.safetensors"));
-    ASSERT_TRUE(state.ok()) << state.status();
-    EXPECT_EQ(
-        state->optimizer.contains("m.encoder.layers.1.attention.g2g_gate"),
-        std::string(after) == "gate");
-  }
-}
-
-// The checkpoint that is evaluated has the model of its score.
-TEST_F(TrainerTest, ForgetsTheScoresOfAnotherModel) {
-  json_["train"]["steps"] = 4;
-  json_["residual_attention"] = "off";
-  FakeReporter first;
-  ASSERT_TRUE(Run("run", &first).ok());
-  json_["residual_attention"] = "sum";
-  allow_changes_ = {"residual_attention"};
-  FakeReporter second;
-  const auto resumed = Run("run", &second, /*resume=*/true);
-  ASSERT_TRUE(resumed.ok()) << resumed.status();
-  EXPECT_TRUE(second.updates.empty());
-  EXPECT_THAT(second.messages,
-              Contains("the best score so far is forgotten: it was of another "
-                       "model"));
-  EXPECT_EQ(resumed->runs[0].best_step, 4);
-  for (const char* link : {"best", "last"}) {
-    const std::string path = absl::StrCat(Output("run/seed-1/checkpoints/"),
-                                          link, "/etc_config.json");
-    EXPECT_EQ(nlohmann::json::parse(*ReadFile(path))["residual_attention"],
-              "sum");
-  }
-  const auto lines = MetricsLines(Output("run/seed-1"));
-  ASSERT_EQ(lines.size(), 4 + 2);
-  EXPECT_FALSE(lines[4].contains("scores_forgotten"));
-  EXPECT_EQ(lines[5]["scores_forgotten"], 1);
-}
-
-// Its score is another one then, its weights are those that took a training.
-TEST_F(TrainerTest, KeepsTheBestWeightsWhenAnswersAreDecodedOtherwise) {
-  json_["toy"]["threshold"] = 0.5;
-  json_["data"]["dev"] = {train_};
-  FakeReporter first;
-  first.stop_after = 9;
-  ASSERT_TRUE(Run("run", &first).ok());
-  const std::string best = fs::canonical(Output("run/seed-1/checkpoints/best"));
-  const std::string weights = *ReadFile(best + "/model.safetensors");
-  json_["toy"]["threshold"] = 0.25;
-  allow_changes_ = {"toy.threshold"};
-  FakeReporter second;
-  const auto resumed = Run("run", &second, /*resume=*/true);
-  ASSERT_TRUE(resumed.ok()) << resumed.status();
-  EXPECT_THAT(second.messages,
-              AllOf(Contains("the best score so far is forgotten: it was with "
-                             "another toy.threshold"),
-                    Contains(HasSubstr(" was the best so far, and is kept")),
-                    Not(Contains(HasSubstr("with a new pass")))));
-  ASSERT_TRUE(fs::exists(best + "/model.safetensors"));
-  EXPECT_EQ(*ReadFile(best + "/model.safetensors"), weights);
-}
-
 // `realetc average` needs them.
 TEST_F(TrainerTest, KeepsTheCheckpointsOfEpochsWithoutEvaluations) {
   json_["data"]["dev"] = nlohmann::json::array();
@@ -394,7 +317,14 @@ TEST_F(TrainerTest, ResumesWithOtherSettingsWhereThatIsMeant) {
   EXPECT_THAT(Run("run", &refused, /*resume=*/true).status().ToString(),
               HasSubstr("did you mean \"train.learning_rate\"?"));
 
+  // Named or not, what its scores are of stays.
   allow_changes_ = {"train.learning_rate", "data"};
+  json_["data"]["dev"] = {train_};
+  EXPECT_THAT(Run("run", &refused, /*resume=*/true).status().ToString(),
+              AllOf(HasSubstr("another data.dev"),
+                    HasSubstr("begin a new run with --set init="),
+                    Not(HasSubstr("data.train"))));
+  json_["data"]["dev"] = {dev_};
   FakeReporter resumed;
   resumed.stop_after = 12;
   const auto result = Run("run", &resumed, /*resume=*/true);
@@ -529,7 +459,8 @@ TEST_F(TrainerTest, SaysWhichScoreIsTheBestSoFar) {
        {"evaluation after 4 updates: accuracy 0.5000, the best so far (",
         "evaluation after 8 updates: accuracy 0.2500; best so far: accuracy "
         "0.5000 after 4 updates (",
-        "evaluation after 12 updates: accuracy 0.5000, the best so far ("}) {
+        "evaluation after 12 updates: accuracy 0.5000, equal to the best so "
+        "far ("}) {
     EXPECT_THAT(reporter.messages, Contains(StartsWith(said)));
   }
   EXPECT_EQ(result->runs[0].best_step, 12);

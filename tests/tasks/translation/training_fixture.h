@@ -36,7 +36,6 @@ class TranslationTrainingTest : public testing::Test {
     const absl::StatusOr<GridResult> result = TrainGrid(
         ConfigOf(json),
         {.earlier = resume ? EarlierRun::kResume : EarlierRun::kRefuse,
-         .allow_changes = allow_changes_,
          .context = {.reporter = &reporter,
                      .stop = &reporter.stop,
                      .group = group}},
@@ -58,7 +57,6 @@ class TranslationTrainingTest : public testing::Test {
   TemporaryDirectory directory_;
   ToyLanguage language_{&directory_};
   nlohmann::json json_ = language_.Config();
-  std::vector<std::string> allow_changes_;
   std::vector<std::string> messages_;
 };
 

@@ -15,8 +15,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "tasks/data/record_file.h"
+#include "tasks/text/load_tokenizer.h"
 #include "tasks/text/text_folding.h"
-#include "tasks/text/wordpiece_tokenizer.h"
 #include "tasks/wikihop/example.h"
 #include "tasks/wikihop/task.h"
 
@@ -117,7 +117,7 @@ TEST_P(WikihopSampleTest, HasAChanceOfAtMostAQuarter) {
 }
 
 TEST_P(WikihopSampleTest, HasAVocabularyForAllItsWords) {
-  const auto tokenizer = LoadWordPieceTokenizer(SamplePath("vocab.txt"));
+  const auto tokenizer = LoadTokenizer(SamplePath("vocab.txt"));
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
   const int32_t unknown = (*tokenizer)->Id("[UNK]");
   const Wikihop wikihop({}, tokenizer->get());

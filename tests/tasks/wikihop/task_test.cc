@@ -21,7 +21,7 @@
 #include "nlohmann/json.hpp"
 #include "tasks/task/benchmark_task.h"
 #include "tasks/task/score_files.h"
-#include "tasks/text/wordpiece_tokenizer.h"
+#include "tasks/text/load_tokenizer.h"
 #include "tests/support/sample_examples.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/task_config.h"
@@ -236,7 +236,7 @@ class WikihopRealDataTest : public testing::TestWithParam<std::string> {
                             "data/vocab/bert-uncased/vocab.txt");
     ETC_SHARED_DATA_OR_SKIP(path_,
                             "data/wikihop/" + GetParam() + ".sample.json");
-    auto tokenizer = LoadWordPieceTokenizer(vocabulary);
+    auto tokenizer = LoadTokenizer(vocabulary);
     ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
     tokenizer_ = *std::move(tokenizer);
     auto task = MakeTask(nlohmann::json::object(), BertConfig(), tokenizer_);

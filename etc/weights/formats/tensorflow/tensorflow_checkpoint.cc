@@ -200,6 +200,14 @@ absl::Status TensorFlowCheckpoint::AddRecord(absl::string_view key,
         "should have at most ", limits.tensors, " entries, with names of ",
         limits.all_names_bytes, " bytes in all (limit)"));
   }
+  if (IsBundleSliceKey(key)) {
+    // Such keys sort before all names; the variable's ends at the next NUL.
+    const absl::string_view name = key.substr(1, key.find('\0', 1) - 1);
+    return absl::InvalidArgumentError(absl::StrCat(
+        "tensor ", QuotedName(name),
+        " is a partitioned variable, which is not supported; save the "
+        "checkpoint without a partitioner (doc/formats.md 2.5.12)"));
+  }
   auto entry = ParseBundleEntry(record);
   if (!entry.ok()) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -212,12 +220,7 @@ absl::Status TensorFlowCheckpoint::AddRecord(absl::string_view key,
 absl::Status TensorFlowCheckpoint::CheckEntries() {
   const std::string index = absl::StrCat(prefix_, ".index");
   for (const auto& [name, entry] : entries_) {
-    if (!IsBundleSliceKey(name)) {
-      AddName(name);
-    }
-    if (!entry.slices.empty()) {
-      continue;  // has no data of its own
-    }
+    AddName(name);
     if (entry.shard < 0 || entry.shard >= num_shards_) {
       return TensorError(index, name, "should be in one of ", num_shards_,
                          " shards, but is in shard ", entry.shard,
@@ -242,9 +245,6 @@ absl::Status TensorFlowCheckpoint::CheckEntries() {
                          " (doc/formats.md 2.5.10)");
     }
   }
-  for (const std::string& name : names()) {
-    ETC_RETURN_IF_ERROR(CheckSlices(name, entries_.find(name)->second));
-  }
   if (entries_.contains(kObjectGraphKey)) {
     AddWarning(absl::StrCat(
         index,
@@ -254,65 +254,10 @@ absl::Status TensorFlowCheckpoint::CheckEntries() {
   return absl::OkStatus();
 }
 
-absl::Status TensorFlowCheckpoint::CheckSlices(const std::string& name,
-                                               const BundleEntry& entry) const {
-  const std::string index = absl::StrCat(prefix_, ".index");
-  std::vector<BundleSlice> boxes;
-  int64_t elements = 0;
-  int64_t stored_bytes = 0;
-  for (const BundleSlice& slice : entry.slices) {
-    const auto box = ResolveSlice(slice, entry.shape);
-    if (!box) {
-      return TensorError(index, name, "(", Describe(entry), ") has slice ",
-                         boxes.size(),
-                         ", which is not within it (doc/formats.md 2.5.12)");
-    }
-    const auto part = entries_.find(BundleSliceKey(name, slice));
-    if (part == entries_.end() || part->second.dtype != entry.dtype ||
-        part->second.shape != SliceShape(*box) ||
-        !part->second.slices.empty()) {
-      return TensorError(
-          index, name, "slice ", boxes.size(), " should be ", entry.dtype, " [",
-          absl::StrJoin(SliceShape(*box), ", "), "], but is ",
-          part == entries_.end() ? "absent" : Describe(part->second),
-          " (doc/formats.md 2.5.12)");
-    }
-    for (const BundleSlice& before : boxes) {
-      if (SlicesOverlap(*box, before)) {
-        return TensorError(index, name, "has slices that overlap, the later ",
-                           boxes.size(), " (doc/formats.md 2.5.12)");
-      }
-    }
-    elements += ElementCount(SliceShape(*box));
-    stored_bytes += part->second.size;
-    boxes.push_back(*box);
-  }
-  if (entry.slices.empty()) {
-    return absl::OkStatus();
-  }
-  // Slices do not overlap, so the sums cannot overflow.
-  if (elements != ElementCount(entry.shape)) {
-    return TensorError(index, name, "(", Describe(entry), ") should be filled ",
-                       "by its slices, but they have ", elements,
-                       " elements (doc/formats.md 2.5.12)");
-  }
-  uint64_t all_bytes = 0;
-  for (const auto& [shard, bytes] : shard_bytes_) {
-    all_bytes += bytes;
-  }
-  // Slices that share their bytes would let a small file fill the memory.
-  if (static_cast<uint64_t>(stored_bytes) > all_bytes) {
-    return TensorError(index, name, "has slices of ", stored_bytes,
-                       " bytes, but all data files have ", all_bytes,
-                       " (doc/formats.md 2.5.12)");
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<const BundleEntry*> TensorFlowCheckpoint::FindEntry(
     const std::string& name) const {
   const auto found = entries_.find(name);
-  if (found != entries_.end() && !IsBundleSliceKey(name)) {
+  if (found != entries_.end()) {
     return &found->second;
   }
   std::vector<absl::string_view> alike;
@@ -346,44 +291,22 @@ absl::Status TensorFlowCheckpoint::Read(const std::string& name,
                        DataBytes(*entry), " bytes, but ", size,
                        " were asked for");
   }
-  return entry->slices.empty() ? ReadWhole(name, *entry, destination)
-                               : ReadSlices(name, *entry, destination);
-}
-
-absl::Status TensorFlowCheckpoint::ReadWhole(const std::string& name,
-                                             const BundleEntry& entry,
-                                             char* destination) const {
   ETC_ASSIGN_OR_RETURN(const RandomAccessFile file,
-                       RandomAccessFile::Open(DataPath(entry.shard)));
-  const auto size = static_cast<uint64_t>(entry.size);
+                       RandomAccessFile::Open(DataPath(entry->shard)));
   uint32_t crc = 0;
   for (uint64_t at = 0; at < size;) {
     const uint64_t bytes = std::min(kPieceBytes, size - at);
-    ETC_RETURN_IF_ERROR(file.Read(static_cast<uint64_t>(entry.offset) + at,
+    ETC_RETURN_IF_ERROR(file.Read(static_cast<uint64_t>(entry->offset) + at,
                                   bytes, destination + at));
     crc = ExtendCrc32c(crc, absl::string_view(destination + at, bytes));
     at += bytes;
   }
-  if (MaskCrc32c(crc) != entry.masked_crc32c) {
+  if (MaskCrc32c(crc) != entry->masked_crc32c) {
     return absl::DataLossError(absl::StrCat(
         file.path(), ": tensor ", QuotedName(name), ", ", size,
-        " bytes at byte ", entry.offset, ", should have checksum 0x",
-        absl::Hex(entry.masked_crc32c), ", but has 0x",
+        " bytes at byte ", entry->offset, ", should have checksum 0x",
+        absl::Hex(entry->masked_crc32c), ", but has 0x",
         absl::Hex(MaskCrc32c(crc)), " (doc/formats.md 2.5.11)"));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status TensorFlowCheckpoint::ReadSlices(const std::string& name,
-                                              const BundleEntry& entry,
-                                              char* destination) const {
-  for (const BundleSlice& slice : entry.slices) {
-    const BundleEntry& part =
-        entries_.find(BundleSliceKey(name, slice))->second;
-    std::string data(static_cast<size_t>(part.size), '\0');
-    ETC_RETURN_IF_ERROR(ReadWhole(name, part, data.data()));
-    CopySlice(data, *ResolveSlice(slice, entry.shape), entry.shape,
-              BundleDtypeBytes(entry.dtype), destination);
   }
   return absl::OkStatus();
 }

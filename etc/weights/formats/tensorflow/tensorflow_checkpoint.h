@@ -39,8 +39,7 @@ bool IsTensorFlowFile(const std::string& path);
 
 // A TensorFlow V2 checkpoint. Its index is checked as doc/formats.md 2.5
 // demands, also against the sizes of the data files; errors name the file, the
-// tensor or the byte, and the rule ("2.5.9"). A tensor stored in slices is read
-// as a whole. Movable.
+// tensor or the byte, and the rule ("2.5.9"). Movable.
 class TensorFlowCheckpoint final : public TensorSource {
  public:
   // Errors of TensorFlowCheckpointPrefix, kNotFound for a missing data file,
@@ -51,7 +50,7 @@ class TensorFlowCheckpoint final : public TensorSource {
   // Points to a BundleEntry.
   absl::StatusOr<const TensorInfo*> Find(
       const std::string& name) const override;
-  // The same with shard, offset and size of the data (0 for a sliced tensor).
+  // The same with shard, offset and size of the data.
   absl::StatusOr<const BundleEntry*> FindEntry(const std::string& name) const;
   // kDataLoss (doc/formats.md 2.5.11) if the data have another checksum.
   absl::Status Read(const std::string& name, char* destination,
@@ -65,19 +64,11 @@ class TensorFlowCheckpoint final : public TensorSource {
   absl::Status AddRecord(absl::string_view key, absl::string_view record,
                          const TensorFlowLimits& limits);
   absl::Status CheckEntries();
-  // Checks that entries_ has each slice and that they make up the tensor.
-  absl::Status CheckSlices(const std::string& name,
-                           const BundleEntry& entry) const;
-  absl::Status ReadWhole(const std::string& name, const BundleEntry& entry,
-                         char* destination) const;
-  absl::Status ReadSlices(const std::string& name, const BundleEntry& entry,
-                          char* destination) const;
 
   std::string prefix_;
   int64_t num_shards_ = 0;
-  std::map<int64_t, uint64_t> shard_bytes_;  // of those that entries name
-  // Tensors and slices of them, by key.
-  std::map<std::string, BundleEntry> entries_;
+  std::map<int64_t, uint64_t> shard_bytes_;     // of those that entries name
+  std::map<std::string, BundleEntry> entries_;  // by name
   uint64_t all_names_bytes_ = 0;
 };
 

@@ -17,6 +17,7 @@
 #include "etc/weights/tokenizer_files.h"
 #include "nlohmann/json.hpp"
 #include "tasks/text/huggingface/huggingface_tokenizer.h"
+#include "tasks/text/load_tokenizer.h"
 #include "tasks/text/sentencepiece_tokenizer.h"
 #include "tasks/text/wordpiece_tokenizer.h"
 #include "tests/support/shared_data.h"
@@ -197,7 +198,7 @@ TEST_F(CorpusTokenizerTest, KnowsTheVocabularyOfBert) {
   ETC_SHARED_DATA_OR_SKIP(const std::string path,
                           "data/vocab/bert-uncased/vocab.txt");
   const auto made =
-      MakeCorpusTokenizer({.vocabulary = path}, *LoadWordPieceTokenizer(path));
+      MakeCorpusTokenizer({.vocabulary = path}, *LoadTokenizer(path));
   ASSERT_TRUE(made.ok()) << made.status();
   EXPECT_EQ(made->settings.vocab_size, 30522);
   EXPECT_EQ(made->settings.unknown_id, 100);

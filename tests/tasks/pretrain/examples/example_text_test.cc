@@ -77,5 +77,17 @@ TEST(DescribePretrainExampleTest, ShowsPairs) {
             heading + "; B follows A" + pair);
 }
 
+TEST(DescribePretrainExampleTest, ShowsSingleTexts) {
+  const WordTokenizer tokenizer = Words();
+  const auto id = [&tokenizer](const char* word) { return tokenizer.Id(word); };
+  PretrainExample example;
+  example.record_id = "document at sentence 7, text 0";
+  example.global_token_ids = {id("[CLS]"), id("the"), id("cat"), id("[SEP]")};
+  example.global_type_ids = {0, 0, 0, 0};
+  EXPECT_EQ(DescribePretrainExample(example, tokenizer),
+            "document at sentence 7, text 0: 4 tokens; 0 tokens masked\n"
+            "  A  [CLS] the cat [SEP]\n");
+}
+
 }  // namespace
 }  // namespace etc

@@ -15,6 +15,7 @@
 namespace etc {
 namespace {
 
+using ::testing::Each;
 using ::testing::HasSubstr;
 
 PairSourceOptions SmallOptions() {
@@ -210,6 +211,46 @@ TEST_F(PairSourceTest, DevelopmentPartIsTheSameInAllRuns) {
   }
 }
 
+// The tokens of an epoch are those of the corpus, but for the ends of sentences
+// that are longer than an input; no example has text of two documents, nor a
+// second type of tokens.
+TEST_F(PairSourceTest, WithoutNextSentenceReadsTheTextOnce) {
+  std::vector<ToyDocument> documents(5);
+  std::vector<int32_t> expected;
+  for (size_t d = 0; d < documents.size(); ++d) {
+    const auto id = static_cast<int32_t>(10 + d);
+    for (const size_t tokens : {9u, 14u, 1u, 30u, 12u, 5u}) {
+      documents[d].push_back(ToySentence(tokens, id));
+    }
+    documents[d].push_back(ToySentence(40, id));
+    expected.insert(expected.end(), 71 + 30, id);
+  }
+  PairSourceOptions options = SmallOptions();
+  options.corpus.development_one_in = 0;
+  options.pairs.next_sentence = false;
+  options.pairs.short_sequence_rate = 0;
+  options.pairs.mlm.max_predictions = 0;
+  const auto source = Open(Store(documents), options);
+  ASSERT_NE(source, nullptr);
+  EXPECT_EQ(source->counts().cut_sentences, 5);
+  std::vector<int32_t> found;
+  for (int64_t record = 0; record < source->size(); ++record) {
+    for (const auto& any : MakeExamples(*source, {record, /*key=*/1})) {
+      const PretrainExample& example = AsPretrain(any);
+      const std::vector<int32_t>& ids = example.global_token_ids;
+      EXPECT_LE(ids.size(), 32);
+      EXPECT_EQ(ids.front(), 1);
+      EXPECT_EQ(ids.back(), 2);
+      const std::vector<int32_t> text(ids.begin() + 1, ids.end() - 1);
+      EXPECT_THAT(text, Each(text.at(0)));
+      EXPECT_THAT(example.global_type_ids, Each(0));
+      found.insert(found.end(), text.begin(), text.end());
+    }
+  }
+  std::sort(found.begin(), found.end());
+  EXPECT_EQ(found, expected);
+}
+
 // Each document has ids of its own; those held out never come as a random next
 // text of training, and the other way round.
 TEST_F(PairSourceTest, DrawsRandomTextsFromItsOwnPart) {
@@ -258,7 +299,7 @@ TEST_F(PairSourceTest, WithoutNextSentenceOneDocumentIsEnough) {
                         "next-sentence prediction (mlm_nsp) needs two, to draw "
                         "a random next text from the other; max_sentences "
                         "divides longer documents"));
-  options.next_sentence = false;
+  options.pairs.next_sentence = false;
   const auto source = Open(store, options);
   const Examples examples = MakeExamples(*source, RequestForEvaluation(0));
   EXPECT_EQ(AsPretrain(examples.at(0)).next_sentence, -1);

@@ -1,8 +1,7 @@
 // TensorFlow V2 checkpoints (doc/formats.md 2): the worked example of
-// doc/formats.md 2.7 written to the byte and read, bit-exact round trips,
-// sliced tensors put together, the ways to name a checkpoint, and a malformed
-// one for each of the rules 2.5.7 to 2.5.13. 2.5.1 to 2.5.6 are
-// sorted_table_test.cc's.
+// doc/formats.md 2.7 written to the byte and read, bit-exact round trips, the
+// ways to name a checkpoint, and a malformed one for each of the rules 2.5.7 to
+// 2.5.13. 2.5.1 to 2.5.6 are sorted_table_test.cc's.
 
 #include "etc/weights/formats/tensorflow/tensorflow_checkpoint.h"
 
@@ -14,7 +13,6 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "base/crc32c.h"
 #include "base/file_operations.h"
 #include "etc/weights/formats/tensor_writer.h"
 #include "etc/weights/formats/tensorflow/protobuf_wire.h"
@@ -55,7 +53,6 @@ struct Record {
   uint64_t offset = 0;
   uint64_t size = 8;
   uint32_t crc = 0x35e53c59;
-  std::vector<BundleSlice> slices;
 
   std::string Serialize() const {
     std::string dims;
@@ -71,16 +68,6 @@ struct Record {
     AppendVarintField(4, offset, &record);
     AppendVarintField(5, size, &record);
     AppendFixed32Field(6, crc, &record);
-    for (const BundleSlice& slice : slices) {
-      std::string extents;
-      for (const BundleExtent& each : slice) {
-        std::string extent;
-        AppendVarintField(1, static_cast<uint64_t>(each.start), &extent);
-        AppendVarintField(2, static_cast<uint64_t>(each.length), &extent);
-        AppendBytesField(1, extent, &extents);
-      }
-      AppendBytesField(7, extents, &record);
-    }
     return record;
   }
 };
@@ -272,68 +259,19 @@ TEST_F(TensorFlowCheckpointTest, SaysWhatIsNotACheckpoint) {
   }
 }
 
-TEST_F(TensorFlowCheckpointTest, PutsSlicedTensorsTogether) {
-  // [2, 3], stored as column 0 and as columns 1 and 2.
-  const std::string data = Bytes<float>({0, 10, 1, 2, 11, 12});
-  const BundleSlice left = {{0, -1}, {0, 1}};
-  const BundleSlice right = {{0, -1}, {1, 2}};
-  const auto crc = [&](size_t offset, size_t size) {
-    return MaskCrc32c(ExtendCrc32c(0, data.substr(offset, size)));
-  };
-  std::map<std::string, std::string> records = {
-      {"w",
-       Record{.shape = {2, 3}, .size = 0, .crc = 0, .slices = {left, right}}
-           .Serialize()},
-      {BundleSliceKey("w", left),
-       Record{.shape = {2, 1}, .size = 8, .crc = crc(0, 8)}.Serialize()},
-      {BundleSliceKey("w", right),
-       Record{.shape = {2, 2}, .offset = 8, .size = 16, .crc = crc(8, 16)}
-           .Serialize()}};
-  {
-    const auto checkpoint = OpenRecords(records, data);
-    ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
-    EXPECT_THAT(checkpoint->names(), ElementsAre("w"));
-    EXPECT_EQ(ReadTensor(*checkpoint, "w", 24),
-              Bytes<float>({0, 1, 2, 10, 11, 12}));
-    EXPECT_EQ(checkpoint->Find(BundleSliceKey("w", left)).status().code(),
-              absl::StatusCode::kNotFound);
-  }
-  const auto refused = [&](const std::string& key, const Record& record) {
-    auto changed = records;
-    changed[key] = record.Serialize();
-    const auto checkpoint = OpenRecords(changed, data);
-    EXPECT_THAT(checkpoint.status().message(), HasSubstr("2.5.12"));
-  };
-  const auto whole = [&](std::vector<uint64_t> shape,
-                         std::vector<BundleSlice> slices) {
-    return Record{.shape = std::move(shape),
-                  .size = 0,
-                  .crc = 0,
-                  .slices = std::move(slices)};
-  };
-  refused("w", whole({2, 3}, {left}));
-  refused("w", whole({2, 3}, {left, right, right}));
-  refused("w", whole({2, 4}, {left, right}));
-  refused("w", whole({3, 3}, {left, right}));
-  refused("w", whole({2, 2}, {left, right}));
-  refused("w", whole({6}, {left, right}));
-  refused("w", whole({2, 3}, {left, {{0, 2}, {1, 2}}}));  // another key
-  refused(BundleSliceKey("w", left), {.dtype = 3, .shape = {2, 1}, .size = 8});
-  refused(BundleSliceKey("w", left), {.shape = {1, 2}, .size = 8});
-  refused(BundleSliceKey("w", left), whole({2, 1}, {left}));
-}
-
-TEST_F(TensorFlowCheckpointTest, DoesNotLetSlicesShareTheirBytesForEver) {
-  // Eight slices, each of them the same eight bytes of the data file.
-  std::map<std::string, std::string> records;
-  Record whole = {.shape = {16}, .size = 0, .crc = 0};
-  for (int64_t i = 0; i < 8; ++i) {
-    whole.slices.push_back({{2 * i, 2}});
-    records[BundleSliceKey("w", whole.slices.back())] = Record().Serialize();
-  }
-  records["w"] = whole.Serialize();
-  EXPECT_THAT(OpenRecords(records, Bytes<float>({1, 2})).status().message(),
-              HasSubstr("64 bytes, but all data files have 8"));
+// Rows [0, 15261) of `emb`, all columns, as doc/formats.md 2.4 has their key.
+TEST_F(TensorFlowCheckpointTest, RefusesPartitionedVariables) {
+  const absl::Status status =
+      OpenRecords({{absl::HexStringToBytes("00656d620001010280e03b9d807f"),
+                    Record().Serialize()},
+                   {"emb", Record{.size = 0, .crc = 0}.Serialize()}})
+          .status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status.message(),
+            absl::StrCat(directory_.File("m.index"),
+                         ": tensor \"emb\" is a partitioned variable, which is "
+                         "not supported; save the checkpoint without a "
+                         "partitioner (doc/formats.md 2.5.12)"));
 }
 
 TEST_F(TensorFlowCheckpointTest, ListsWhatItCannotRead) {
@@ -392,7 +330,6 @@ TEST_F(TensorFlowCheckpointTest, RefusesBadEntries) {
        "2.5.8"},
       {Record{.shape = {(uint64_t{1} << 40) + 1}}.Serialize(), "2.5.8"},
       {Record{.shape = deep}.Serialize(), "2.5.8"},
-      {Record{.slices = {{{0, 1}}, BundleSlice(33)}}.Serialize(), "2.5.8"},
       {Record{.shard = 1}.Serialize(), "2.5.9"},
       {Record{.shard = minus_one}.Serialize(), "2.5.9"},
       {Record{.offset = 25}.Serialize(), "2.5.9"},
