@@ -14,6 +14,7 @@
 # should have nothing else to do: two threads beside a busy process can be many
 # times slower than one.
 set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/../cmake/show_help.sh"
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 if [[ ! ${1:-table} =~ ^(table|more|all|report)$ ]]; then

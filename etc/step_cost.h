@@ -100,7 +100,7 @@ struct ForwardFlops {
 };
 ForwardFlops CountForwardFlops(const EtcConfig& config, const StepShape& shape);
 
-// The same of the residual scores that the backward pass computes again with
+// Operations of the residual scores that the backward pass computes again with
 // ScoreStorage::kRecompute: before layer n of a chain of gradient checkpointing
 // (of all layers without it) those of n layers, but before the last. 0 with
 // other storages.
@@ -108,7 +108,7 @@ double CountRecomputedScoreFlops(const EtcConfig& config,
                                  const StepShape& shape,
                                  const StepOptions& options);
 
-// The same of forward and backward, which does twice as much, and of what
+// Operations of forward and backward, which does twice as much, and of what
 // gradient checkpointing and ScoreStorage::kRecompute compute again.
 double CountTrainingFlops(const EtcConfig& config, const StepShape& shape,
                           const StepOptions& options = {});

@@ -169,6 +169,7 @@ class RunTest(BenchReportTest):
     for folder in ('bench', 'cmake', 'programs', programs):
       (self.folder / folder).mkdir(parents=True)
     shutil.copy(SOURCE / 'bench/run.sh', self.folder / 'bench')
+    shutil.copy(SOURCE / 'cmake/show_help.sh', self.folder / 'cmake')
     (self.folder / 'bench/report.py').write_text('print("the report")\n')
     (self.folder / 'cmake/install_dependencies.sh').write_text('')
     self.write_program(self.folder / 'programs/cmake', '#!/bin/sh\n')

@@ -24,7 +24,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/../cmake/show_help.sh"
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 preset=${1:-release}
-# Those of CMakePresets.json.
+# Repeats the names of CMakePresets.json, for machines without CMake yet.
 presets="release debug asan tsan libtorch2"
 if [[ " $presets " != *" $preset "* ]]; then
   echo "tests/run.sh: there is no preset \"$preset\"; there are: $presets" >&2

@@ -247,7 +247,7 @@ absl::Status WarnOfMarkup(const CorpusOptions& corpus) {
 
 std::vector<std::string> WarningsOf(const TokenizedCorpus& corpus,
                                     const TokenizeArguments& arguments) {
-  // More than the rare characters of a text that the vocabulary is made for.
+  // A text that the vocabulary is made for has fewer: its rare characters.
   constexpr double kMostUnknown = 0.02;
   std::vector<std::string> warnings;
   const double unknown =

@@ -68,14 +68,14 @@ constexpr FieldRule CountFrom(int32_t least) {
   return {.least = least, .most = std::numeric_limits<int32_t>::max()};
 }
 
-// The same of one that says how examples are cut.
+// CountFrom of a field that says how examples are cut.
 constexpr FieldRule ReadingCountFrom(int32_t least) {
   FieldRule rule = CountFrom(least);
   rule.reads_files = true;
   return rule;
 }
 
-// The same of one that says how answers are decoded.
+// CountFrom of a field that says how answers are decoded.
 constexpr FieldRule DecodingCountFrom(int32_t least) {
   FieldRule rule = CountFrom(least);
   rule.decodes = true;

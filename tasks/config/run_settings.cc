@@ -111,6 +111,11 @@ bool IsWithin(const std::string& field, const std::string& name) {
   return field == name || absl::StartsWith(field, name + ".");
 }
 
+// The task that settings are of; empty: they name none.
+std::string TaskOf(const Json& settings) {
+  return settings.is_object() ? settings.value("task", "") : "";
+}
+
 }  // namespace
 
 Json RunSettings(const RunConfig& config, const RunInputs& inputs) {
@@ -172,7 +177,7 @@ Json SettingsWithFilesOf(const RunConfig& config, int64_t seed,
   }
   if (config.encoder_decoder.has_value()
           ? config.encoder_decoder->vocab_size == 0
-          : VocabularySetsRows(config)) {  // the vocabulary's
+          : VocabularySetsRows(config)) {  // the vocabulary decides
     take(Json::json_pointer("/model/vocab_size"));
   }
   take(Json::json_pointer("/" + config.task));
@@ -193,7 +198,7 @@ std::vector<SettingChange> FindChanges(const Json& then, const Json& now) {
     return found == flat.end() ? Json(Json::value_t::discarded) : found->second;
   };
   // Options of a task are noted where the configuration has them.
-  const std::string task = now.is_object() ? now.value("task", "") : "";
+  const std::string task = TaskOf(now);
   const auto text = [&task](const std::string& field, const Json& setting,
                             const Json& other) {
     return setting.is_discarded() && IsWithin(field, task)
@@ -259,7 +264,7 @@ bool ChangesScores(const std::string& field, const std::string& task) {
 absl::StatusOr<std::vector<SettingChange>> CheckSameSettings(
     const Json& then, const Json& now, const std::vector<std::string>& allowed,
     bool evaluates_train_files) {
-  const std::string task = now.is_object() ? now.value("task", "") : "";
+  const std::string task = TaskOf(now);
   std::vector<SettingChange> changes = FindChanges(then, now);
   std::vector<SettingChange> refused;
   std::vector<SettingChange> refused_always;

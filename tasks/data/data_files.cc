@@ -102,7 +102,8 @@ absl::StatusOr<std::vector<std::string>> FindDataFiles(
   return paths;
 }
 
-absl::Status CheckNamedOnce(const std::vector<std::string>& paths) {
+absl::Status CheckNamedOnce(const std::vector<std::string>& paths,
+                            absl::string_view noun) {
   std::map<std::filesystem::path, std::string> names;
   for (const std::string& path : paths) {
     std::error_code error;  // whoever opens the file reports it
@@ -117,7 +118,7 @@ absl::Status CheckNamedOnce(const std::vector<std::string>& paths) {
           path, " is named twice",
           there->second == path ? ""
                                 : absl::StrCat(", also as ", there->second),
-          ": a file should be named once"));
+          ": a ", noun, " should be named once"));
     }
   }
   return absl::OkStatus();

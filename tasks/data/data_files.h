@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 namespace etc {
 
@@ -25,10 +26,11 @@ namespace etc {
 absl::StatusOr<std::vector<std::string>> FindDataFiles(
     const std::vector<std::string>& patterns);
 
-// Checks that `paths`, as FindDataFiles returns them, are different files,
-// whatever the spelling of their names.
+// Checks that `paths` are different files or directories, whatever the spelling
+// of their names; messages call one of them `noun`.
 //   kInvalidArgument  one is named twice
-absl::Status CheckNamedOnce(const std::vector<std::string>& paths);
+absl::Status CheckNamedOnce(const std::vector<std::string>& paths,
+                            absl::string_view noun = "file");
 
 // Called with the bytes read so far, of `num_bytes`; its error ends the reading
 // and is returned. By one thread at a time.

@@ -76,7 +76,7 @@ absl::StatusOr<PretrainOptions> ReadPretrainOptions(const RunConfig& config) {
   SetDefaultsOf(options.objective, &options);
   ReadFields(&reader, &options);
   const bool pairs = ReadsPairs(config);
-  if (options.objective == "mlm_nsp" && !pairs) {
+  if (options.next_sentence() && !pairs) {
     reader.Fail("objective",
                 "mlm_nsp reads pairs as BERT does, all of whose tokens are "
                 "global: model.has_long_tokens should be false");

@@ -18,6 +18,7 @@
 #include "tasks/pretrain/examples/joined_source.h"
 #include "tasks/pretrain/examples/packed_source.h"
 #include "tasks/pretrain/examples/pair_source.h"
+#include "tasks/pretrain/examples/sentence_pairs.h"
 #include "tasks/pretrain/examples/unigram_baseline.h"
 #include "tasks/pretrain/examples/whole_word_masks.h"
 #include "tasks/pretrain/heads/pretrain_head.h"
@@ -84,8 +85,6 @@ absl::Status CheckModel(const RunConfig& config, const PretrainOptions& options,
                              .types = pairs ? pair_types : kPlainLongType + 1};
   ETC_RETURN_IF_ERROR(CheckTables(config.model, needed, pieces,
                                   absl::StrCat(config.source, ": pretrain")));
-  // [CLS] A [SEP] B [SEP]; of a single text [CLS] A [SEP], with A of 3.
-  constexpr int64_t kShortestPair = 5;
   if (pairs && config.data.max_global_length < kShortestPair) {
     return absl::InvalidArgumentError(absl::StrCat(
         config.source, ": data.max_global_length should be at least ",

@@ -8,7 +8,6 @@
 #include <iterator>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -22,6 +21,7 @@
 #include "base/path_lookup.h"
 #include "base/status_macros.h"
 #include "tasks/config/run_settings.h"
+#include "tasks/data/data_files.h"
 #include "tasks/output/find_checkpoint.h"
 #include "tasks/output/metrics_log.h"
 #include "tasks/output/results.h"
@@ -369,15 +369,9 @@ bool RunGroup::has_ended() const {
 
 absl::StatusOr<std::vector<RunGroup>> ReadRunGroups(
     const std::vector<std::string>& paths) {
+  ETC_RETURN_IF_ERROR(CheckNamedOnce(paths, "run"));
   std::vector<RunGroup> groups;
-  std::set<fs::path> seen;
   for (const std::string& path : paths) {
-    std::error_code error;
-    const fs::path whole = fs::weakly_canonical(path, error);
-    if (!error && !seen.insert(whole).second) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path, " is named twice: a run should be named once"));
-    }
     ETC_RETURN_IF_ERROR(AddPath(path, &groups));
   }
   NameGroups(&groups);

@@ -122,7 +122,8 @@ absl::Status SetOptions(const std::vector<std::string>& overrides,
   absl::StrAppend(&config->source, " with --set");
   ETC_ASSIGN_OR_RETURN(ScoringConfig reading,
                        ReadScoringConfig(json, config->source, config->task));
-  // No others: data.sentences, for one, is the folder beside the checkpoint.
+  // Takes no other field: data.sentences, for one, is the folder beside the
+  // checkpoint.
   ForEachField(config->data, [&](const auto& field, auto& value) {
     if (field.rule.reads_files) {
       value = reading.data.*field.member;

@@ -101,11 +101,7 @@ std::string Squad::FileContents(const Answers& answers) const {
 
 Squad::PredictionsOr Squad::ReadPredictions(const std::string& path) const {
   ETC_ASSIGN_OR_RETURN(const nlohmann::json json,
-                       ReadPredictionJson(path, [](const std::string& id,
-                                                   const nlohmann::json& line,
-                                                   nlohmann::json* object) {
-                         (*object)[id] = line.value("answer", nlohmann::json());
-                       }));
+                       ReadPredictionJson(path, AddAnswer));
   if (!json.is_object()) {
     return InvalidArgument(path,
                            " should be a JSON object with an answer for each "

@@ -94,7 +94,8 @@ std::vector<std::string> RecordTask::WarningsOfLeftOut(
     const OfficialRecords& train) const {
   const int64_t size = train.size();
   std::vector<std::string> reasons(static_cast<size_t>(size));
-  // It has no error: records with one are reported elsewhere.
+  // The function below returns no error: records with one are reported
+  // elsewhere.
   ReadInParallel(reasons.size(), /*num_bytes=*/0, /*listener=*/nullptr,
                  [&](size_t i, const BytesListener& /*report*/) {
                    const auto text = train.Text(static_cast<int64_t>(i));

@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "base/json_text.h"
 #include "nlohmann/json.hpp"
+#include "tasks/text/unicode.h"
 
 namespace etc {
 namespace {
@@ -53,9 +54,15 @@ void DropYesAndNo(std::vector<std::string>* texts) {
   });
 }
 
-std::vector<std::string> TextsIn(const Json& json, int depth) {
+// The texts in a field.
+std::vector<std::string> TextsOfField(const Json& json) {
   std::vector<std::string> texts;
-  AddTexts(json, depth, /*in_list=*/false, &texts);
+  AddTexts(json, /*depth=*/8, /*in_list=*/false, &texts);
+  return texts;
+}
+
+std::vector<std::string> TextsIn(const Json& json) {
+  std::vector<std::string> texts = TextsOfField(json);
   DropYesAndNo(&texts);
   std::sort(texts.begin(), texts.end());
   texts.erase(std::unique(texts.begin(), texts.end()), texts.end());
@@ -64,25 +71,18 @@ std::vector<std::string> TextsIn(const Json& json, int depth) {
 
 // Returns true for lists and objects of numbers or of nothing.
 bool IsWithoutTexts(const Json& json) {
-  std::vector<std::string> texts;
-  AddTexts(json, /*depth=*/8, /*in_list=*/false, &texts);
-  return json.is_structured() && texts.empty();
+  return json.is_structured() && TextsOfField(json).empty();
 }
 
 // A field as people read it: a text as it is, texts of a list on lines of their
 // own where `separator` says so.
 std::string FieldText(const Json& json, const std::string& separator) {
-  std::vector<std::string> texts;
-  AddTexts(json, /*depth=*/8, /*in_list=*/false, &texts);
+  const std::vector<std::string> texts = TextsOfField(json);
   return texts.empty() ? JsonText(json) : absl::StrJoin(texts, separator);
 }
 
 bool BeginsCharacter(char byte) {
   return (static_cast<unsigned char>(byte) & 0xc0) != 0x80;
-}
-
-int64_t CodePoints(absl::string_view text) {
-  return std::count_if(text.begin(), text.end(), BeginsCharacter);
 }
 
 // The byte at which a character begins, counted from 0; text.size(): the text
@@ -328,14 +328,14 @@ JudgedRecord JudgeRecord(std::string id, const Json& record,
     return AnswerText(std::move(answers));
   };
   judged.gold = shown(has_texts ? gold_texts : gold);
-  judged.gold_texts = TextsIn(gold_texts, /*depth=*/8);
+  judged.gold_texts = TextsIn(gold_texts);
   const Json predicted = Json::parse(prediction, /*cb=*/nullptr,
                                      /*allow_exceptions=*/false);
   judged.prediction = predicted.is_discarded() ? prediction : shown(predicted);
   if (has_texts) {
     judged.predicted_texts = PredictedTexts(predicted);
   }
-  judged.length = CodePoints(document);
+  judged.length = CountCodePoints(document);
   judged.text = absl::StrCat(others, "\n", document);
   FindGold(gold_texts, document, &judged);
   return judged;

@@ -79,6 +79,13 @@ ParsePredictedLine(const std::string& line, const std::string& where) {
   return std::pair(std::move(id), std::move(json));
 }
 
+// Adds the field "answer" of a line to an object of answers by id; null: the
+// line has none.
+inline void AddAnswer(const std::string& id, const nlohmann::json& line,
+                      nlohmann::json* object) {
+  (*object)[id] = line.value("answer", nlohmann::json());
+}
+
 // The JSON value of a prediction file. Of lines (ArePredictedLines by "id") it
 // is made by add(id, line, &object) from an empty object.
 //   kInvalidArgument  neither; a line without an id, or whose id comes again

@@ -27,8 +27,8 @@ namespace etc {
 //   kFailedPrecondition  CheckpointSurvey::refusal; or there are metrics of a
 //                        run whose checkpoints are gone; with kOverwrite also
 //                        CheckpointStore::CheckRemovable
-// With kOverwrite also the errors of CheckWritableDirectory for its event
-// files.
+// Returns, with kOverwrite, also the errors of CheckWritableDirectory for its
+// event files.
 absl::Status CheckRunDirectory(const std::string& directory,
                                EarlierRun earlier);
 

@@ -158,6 +158,13 @@ std::string RecordsWarning(const RunConfig& config, const Task& task,
                       "of examples that `realetc inspect --count` prints");
 }
 
+// Says a warning; does nothing if it is empty.
+void SayWarning(const std::string& warning, const RunContext& context) {
+  if (!warning.empty()) {
+    context.Message(absl::StrCat("warning: ", warning));
+  }
+}
+
 absl::Status DescribeData(const RunConfig& config, const Task& task,
                           const RunData& data, const RunContext& context) {
   // Parses all records of some tasks, for lines that rank 0 alone shows; the
@@ -179,9 +186,7 @@ absl::Status DescribeData(const RunConfig& config, const Task& task,
       warning = RecordsWarning(config, task, *data.train, first);
     }
   }
-  if (!warning.empty()) {
-    context.Message(absl::StrCat("warning: ", warning));
-  }
+  SayWarning(warning, context);
   return absl::OkStatus();
 }
 
@@ -500,18 +505,11 @@ absl::Status AnnounceRuns(const RunConfig& config, const Task& task,
   context.Message(DescribeRuns(config, task, data, at::get_num_threads()));
   ETC_RETURN_IF_ERROR(DescribeData(config, task, data, context));
   context.Message(device.message);
-  if (const std::string warning =
-          ThreadsWarning(config.train.threads, "train.threads");
-      !warning.empty()) {
-    context.Message(absl::StrCat("warning: ", warning));
-  }
+  SayWarning(ThreadsWarning(config.train.threads, "train.threads"), context);
   if (device.device.is_cpu() && !config.encoder_decoder.has_value()) {
     const TrainedCounts parameters =
         CountWithoutHead(config, context.processes());
-    if (const std::string warning = PlanWarning(config, parameters);
-        !warning.empty()) {
-      context.Message(absl::StrCat("warning: ", warning));
-    }
+    SayWarning(PlanWarning(config, parameters), context);
     for (const std::string& message :
          {MemoryMessage(config, parameters),
           data.dev->size() > 0 ? EvaluationMessage(config, parameters) : ""}) {

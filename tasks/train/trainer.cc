@@ -234,12 +234,12 @@ absl::Status Trainer::TakeOverDirectory() {
   }
   ETC_RETURN_IF_ERROR(RemoveAbandonedTemporaries(options_.directory));
   ETC_RETURN_IF_ERROR(store_.TakeOver());
-  // Before the result is withdrawn: this may fail.
+  // May fail, so it comes before the result is withdrawn.
   ETC_RETURN_IF_ERROR(OpenLogs());
   if (options_.go_on != nullptr && HasMoreToDo()) {
     ETC_RETURN_IF_ERROR(options_.go_on());
   }
-  // It may be another one than before (ReplaceLostBest).
+  // The best one may be another than before (ReplaceLostBest).
   if (!state_.best.empty()) {
     ETC_RETURN_IF_ERROR(store_.MarkAsBest(state_.best_step));
   }

@@ -152,11 +152,7 @@ std::optional<std::string> Wikihop::GoldOf(const Record& record) const {
 
 Wikihop::PredictionsOr Wikihop::ReadPredictions(const std::string& path) const {
   ETC_ASSIGN_OR_RETURN(const nlohmann::json answers,
-                       ReadPredictionJson(path, [](const std::string& id,
-                                                   const nlohmann::json& line,
-                                                   nlohmann::json* object) {
-                         (*object)[id] = line.value("answer", nlohmann::json());
-                       }));
+                       ReadPredictionJson(path, AddAnswer));
   if (!answers.is_object()) {
     return InvalidArgument(
         path, R"( should be an object, {"<question id>": "<answer>", ...})");

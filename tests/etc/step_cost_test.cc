@@ -92,8 +92,9 @@ TEST(StepCostTest, CountsWhatLayersInSlicesComputeAgain) {
             4 * CountForwardFlops(Small(), kShape).total());
 }
 
-// Before the backward pass of layer 2 the scores of two layers, before that of
-// layer 1 those of one: 318 pairs and 7 relative ids of each of 34 tokens.
+// Scores of two layers are computed again before the backward pass of layer 2,
+// and those of one before that of layer 1. A layer has 318 pairs, and 7
+// relative ids of each of 34 tokens.
 TEST(StepCostTest, CountsTheScoresThatAreComputedAgain) {
   EtcConfig config = Small();
   const StepOptions again = {.storage = ScoreStorage::kRecompute};
@@ -103,7 +104,7 @@ TEST(StepCostTest, CountsTheScoresThatAreComputedAgain) {
   EXPECT_EQ(CountRecomputedScoreFlops(config, kShape, again), 3 * of_layer);
   EXPECT_EQ(CountTrainingFlops(config, kShape, again),
             CountTrainingFlops(config, kShape) + 3 * of_layer);
-  // Read and written, of two heads.
+  // Scores of two heads are read and written.
   EXPECT_EQ(CountTrainingTraffic(config, kShape, again),
             CountTrainingTraffic(config, kShape, {}) + 3 * 2 * 4 * 2 * 318);
   EXPECT_EQ(CountRecomputedScoreFlops(config, kShape,

@@ -32,9 +32,12 @@ absl::Status CheckNotStopped(const std::atomic<bool>* stop) {
 std::vector<CorpusBatch> ReadBatches(size_t most, CorpusReader* reader,
                                      absl::StatusOr<bool>* has_next) {
   std::vector<CorpusBatch> batches;
-  CorpusBatch batch;
-  while (batches.size() < most &&
-         (*has_next = reader->Next(&batch)).value_or(false)) {
+  while (batches.size() < most) {
+    CorpusBatch batch;
+    *has_next = reader->Next(&batch);
+    if (!has_next->value_or(false)) {
+      break;
+    }
     batches.push_back(std::move(batch));
   }
   return batches;

@@ -177,7 +177,6 @@ class PairWriter {
 absl::StatusOr<std::vector<SentencePair>> CreateInstances(
     const DocumentSet& documents, int64_t document,
     const SentencePairOptions& options, Draws& draws) {
-  constexpr int64_t kShortestPair = 5;  // [CLS] A [SEP] B [SEP]
   TORCH_CHECK(options.max_length >= kShortestPair,
               "max_length should be at least ", kShortestPair, ", but is ",
               options.max_length);

@@ -11,12 +11,16 @@
 
 namespace etc {
 
+// The least SentencePairOptions::max_length: [CLS] A [SEP] B [SEP]; a single
+// text, [CLS] A [SEP], has an A of 3 then.
+inline constexpr int64_t kShortestPair = 5;
+
 // Options of BERT's examples (doc/pretraining.md 1).
 struct SentencePairOptions {
   // True for pairs of texts, of which the model is asked if B follows A; false
   // for single texts.
   bool next_sentence = true;
-  // Tokens of an example with [CLS] and [SEP]; at least 5.
+  // Tokens of an example with [CLS] and [SEP]; at least kShortestPair.
   int64_t max_length = 128;
   // Share of the documents whose examples aim at a random shorter length.
   double short_sequence_rate = 0.1;

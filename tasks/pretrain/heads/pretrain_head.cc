@@ -114,7 +114,7 @@ PretrainHead::PretrainHead(const EtcConfig& model,
     : options_(options),
       model_(model),
       mlm_(register_module("mlm", MlmHead(model))) {
-  if (options_.objective == "mlm_nsp") {
+  if (options_.next_sentence()) {
     next_ = MakeNspLayers(model.hidden_size, model.initializer_range);
     register_module("pooler", next_.pooler);
     register_module("nsp", next_.classifier);
@@ -233,7 +233,7 @@ HeadCost PretrainHead::CostOf(const StepShape& update) const {
                            4 * static_cast<double>(model_.vocab_size));
   HeadCost cost = {.flops =
                        static_cast<double>(update.batch * masked) * of_token};
-  const int64_t tokens = masked + (options_.objective == "mlm_nsp" ? 1 : 0);
+  const int64_t tokens = masked + (options_.next_sentence() ? 1 : 0);
   cost.outputs = pairs ? OutputCounts{.globals = tokens}
                        : OutputCounts{.longs = tokens, .globals = 0};
   if (options_.objective == "mlm_cpc") {

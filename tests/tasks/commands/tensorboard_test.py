@@ -71,7 +71,7 @@ def end_in_the_middle(process, metrics, ending):
     is_sent = False
     while not is_sent and process.poll() is None \
             and time.monotonic() < deadline:
-        # Held, so that it does not come to the next checkpoint meanwhile.
+        # Holds it, so that it does not come to the next checkpoint meanwhile.
         process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, process.pid,
                   os.WSTOPPED | os.WEXITED | os.WNOWAIT)

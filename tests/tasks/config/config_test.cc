@@ -183,7 +183,7 @@ TEST(RunConfigTest, TakesTheTypeOfTheVocabularyThatIsNamed) {
       WithVocabulary(pieces, R"("type": "wordpiece", )").status().message(),
       HasSubstr("books.model is a SentencePiece model"));
 
-  // Whatever that of `init` is.
+  // The type of `init`'s tokenizer decides nothing then.
   TemporaryDirectory init;
   init.Write("tokenizer.model", model.bytes());
   init.Write("etc_config.json", R"({"vocab_size": 5})");

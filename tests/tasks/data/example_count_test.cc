@@ -66,7 +66,7 @@ TEST(CountTrainingExamplesTest, CountsAllAndTellsOfEachRecord) {
   EXPECT_THAT(TruncatedText(count->skipped),
               testing::StartsWith("1 record was cut: see data.max_long_"));
   EXPECT_EQ(TruncatedText({}), "");
-  // 4, 5 and 7; 6 has no examples.
+  // Records 4, 5 and 7; record 6 has no examples.
   EXPECT_THAT(LossTexts(count->skipped),
               testing::ElementsAre(
                   TruncatedText(count->skipped),

@@ -167,7 +167,7 @@ TEST(ReportPageTest, ShowsPredictionsByLengthAndPlace) {
                               "style=\"width:5.0rem"));
 }
 
-// Behind more marks of predictions alone than are shown.
+// The answer stands behind more marks of predictions alone than are shown.
 TEST(ReportPageTest, ShowsTheAnswerAtTheEndOfALongText) {
   Report report = WithPredictions({1, 1});
   std::string text;

@@ -78,7 +78,7 @@ TEST(JudgeRecordTest, LooksForTextsWhereAnswersAreTexts) {
   EXPECT_THAT(judged.gold_texts, ElementsAre("Oslo"));
   EXPECT_THAT(judged.predicted_texts, ElementsAre("Oslo"));
   EXPECT_DOUBLE_EQ(judged.evidence, 27.0 / 32);
-  // Others are neither answers for people nor what the answers are of.
+  // Answers that are no answer_texts are shown neither as gold nor in the text.
   EXPECT_EQ(judged.gold, R"({"answer":"no","facts":[["Oslo",0]]})");
   EXPECT_THAT(judged.text, Not(HasSubstr("level:")));
 

@@ -204,7 +204,7 @@ TEST_F(TrainerFailureTest, GoesOnWithoutEventsThatCannotBeWritten) {
   EXPECT_THAT(reporter.messages, testing::Contains(is_warning).Times(1));
 }
 
-// More updates than before, which withdraw the result.
+// A run with more updates than before withdraws its result.
 TEST_F(TrainerFailureTest, WithdrawsNoResultWhereNoEventFileCanBeMade) {
   FakeReporter first;
   ASSERT_TRUE(Run("run", &first).ok());

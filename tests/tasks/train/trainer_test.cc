@@ -317,7 +317,7 @@ TEST_F(TrainerTest, ResumesWithOtherSettingsWhereThatIsMeant) {
   EXPECT_THAT(Run("run", &refused, /*resume=*/true).status().ToString(),
               HasSubstr("did you mean \"train.learning_rate\"?"));
 
-  // Named or not, what its scores are of stays.
+  // Settings that its scores are of stay, named or not.
   allow_changes_ = {"train.learning_rate", "data"};
   json_["data"]["dev"] = {train_};
   EXPECT_THAT(Run("run", &refused, /*resume=*/true).status().ToString(),

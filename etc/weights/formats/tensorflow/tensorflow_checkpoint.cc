@@ -1,7 +1,9 @@
 #include "etc/weights/formats/tensorflow/tensorflow_checkpoint.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
+#include <map>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -219,6 +221,7 @@ absl::Status TensorFlowCheckpoint::AddRecord(absl::string_view key,
 
 absl::Status TensorFlowCheckpoint::CheckEntries() {
   const std::string index = absl::StrCat(prefix_, ".index");
+  std::map<int64_t, int64_t> shard_bytes;  // of shards that entries name
   for (const auto& [name, entry] : entries_) {
     AddName(name);
     if (entry.shard < 0 || entry.shard >= num_shards_) {
@@ -226,12 +229,12 @@ absl::Status TensorFlowCheckpoint::CheckEntries() {
                          " shards, but is in shard ", entry.shard,
                          " (doc/formats.md 2.5.9)");
     }
-    if (!shard_bytes_.contains(entry.shard)) {
+    if (!shard_bytes.contains(entry.shard)) {
       ETC_ASSIGN_OR_RETURN(const RandomAccessFile data,
                            RandomAccessFile::Open(DataPath(entry.shard)));
-      shard_bytes_[entry.shard] = data.size();
+      shard_bytes[entry.shard] = static_cast<int64_t>(data.size());
     }
-    const auto bytes = static_cast<int64_t>(shard_bytes_[entry.shard]);
+    const int64_t bytes = shard_bytes[entry.shard];
     if (entry.offset < 0 || entry.size < 0 || entry.offset > bytes ||
         entry.size > bytes - entry.offset) {
       return TensorError(index, name, "should lie within the ", bytes,

@@ -67,7 +67,6 @@ class TensorFlowCheckpoint final : public TensorSource {
 
   std::string prefix_;
   int64_t num_shards_ = 0;
-  std::map<int64_t, uint64_t> shard_bytes_;     // of those that entries name
   std::map<std::string, BundleEntry> entries_;  // by name
   uint64_t all_names_bytes_ = 0;
 };
