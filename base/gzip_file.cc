@@ -143,12 +143,12 @@ uint64_t GzipFile::file_size() const { return contents_->file_size(); }
 const GzipIndex& GzipFile::index() const { return contents_->index(); }
 
 absl::StatusOr<bool> GzipFile::IsGzip(const RandomAccessFile& file) {
-  constexpr absl::string_view kMagic = kGzipMagic;
-  if (file.size() < kMagic.size()) {
+  const absl::string_view magic = kGzipMagic;
+  if (file.size() < magic.size()) {
     return false;
   }
-  ETC_ASSIGN_OR_RETURN(const std::string begin, file.Read(0, kMagic.size()));
-  return begin == kMagic;
+  ETC_ASSIGN_OR_RETURN(const std::string begin, file.Read(0, magic.size()));
+  return begin == magic;
 }
 
 absl::StatusOr<GzipFile> GzipFile::Open(RandomAccessFile file,
