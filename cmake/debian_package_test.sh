@@ -8,7 +8,7 @@
 # ROOT is where the bare Debian is, or is put by debootstrap (default: a new
 # folder below /var/tmp, 2 GB, which is removed at the end).
 set -euo pipefail
-source "$(dirname "${BASH_SOURCE[0]}")/../cmake/show_help.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/show_help.sh"
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 fail() {

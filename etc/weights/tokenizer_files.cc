@@ -43,8 +43,8 @@ struct VocabularyName {
   const char* file;
 };
 
-// XLM-RoBERTa's, CamemBERT's and mBART's: rows of their checkpoints are not the
-// ids of its pieces, which tokenizer.json alone says.
+// The model of XLM-RoBERTa, CamemBERT and mBART: rows of their checkpoints are
+// not the ids of its pieces, which tokenizer.json alone says.
 constexpr char kShiftedModel[] = "sentencepiece.bpe.model";
 
 // Ours and BERT's, official ETC's (doc/formats.md 2.8), HuggingFace's.

@@ -43,7 +43,9 @@ StreamReporter ConsoleReporter() {
 
 void PrintWarnings(const std::vector<std::string>& warnings) {
   for (const std::string& warning : warnings) {
-    std::cerr << "realetc: warning: " << warning << std::endl;
+    if (!warning.empty()) {
+      std::cerr << "realetc: warning: " << warning << std::endl;
+    }
   }
 }
 

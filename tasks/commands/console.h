@@ -14,7 +14,8 @@ namespace etc {
 // lines now and then elsewhere.
 StreamReporter ConsoleReporter();
 
-// Prints to standard error, "realetc: warning: " before each.
+// Prints to standard error, "realetc: warning: " before each; leaves out empty
+// ones.
 void PrintWarnings(const std::vector<std::string>& warnings);
 
 // "165 825 024"

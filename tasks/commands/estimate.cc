@@ -429,13 +429,8 @@ absl::Status Estimate(const EstimateArguments& arguments) {
   ETC_ASSIGN_OR_RETURN(const TaskEntry* entry, FindTask(config.task));
   ETC_ASSIGN_OR_RETURN(const torch::Device device, DeviceOfEstimate(config));
   ETC_RETURN_IF_ERROR(CheckMemoryPlan(config, device.is_cpu()));
-  for (const std::string& warning :
-       {PrecisionWarning(device, config),
-        ThreadsWarning(config.train.threads, "train.threads")}) {
-    if (!warning.empty()) {
-      PrintWarnings({warning});
-    }
-  }
+  PrintWarnings({PrecisionWarning(device, config),
+                 ThreadsWarning(config.train.threads, "train.threads")});
   if (entry->has_own_model) {
     if (!device.is_cpu()) {
       PrintWarnings({absl::StrCat("memory is estimated for the CPU, not for ",
@@ -451,10 +446,7 @@ absl::Status Estimate(const EstimateArguments& arguments) {
   ETC_ASSIGN_OR_RETURN(const std::shared_ptr<TaskHead> layers,
                        entry->make_head(config));
   const TrainedCounts parameters = PrintParameters(config, *layers);
-  if (const std::string warning = PlanWarning(config, parameters, on.backend);
-      !warning.empty()) {
-    PrintWarnings({warning});
-  }
+  PrintWarnings({PlanWarning(config, parameters, on.backend)});
   PrintMemory(config, parameters, on);
   PrintCheckpoints(config, parameters);
   const HeadCost head = layers->CostOf(LargestUpdate(config));

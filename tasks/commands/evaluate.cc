@@ -96,10 +96,7 @@ void PrintScores(const CheckpointRun& run, bool json) {
                            metrics, MainMetricOf(run.config.train,
                                                  run.setup.task->main_metric())
                                         .name));
-  if (const std::string remark = run.evaluation.predictions->Remark();
-      !remark.empty()) {
-    PrintWarnings({remark});
-  }
+  PrintWarnings({run.evaluation.predictions->Remark()});
   PrintLosses(run);
 }
 

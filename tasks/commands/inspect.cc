@@ -226,9 +226,8 @@ absl::Status InspectRecord(const InspectArguments& arguments,
 // of data.train.
 void WarnOfExamples(const InspectArguments& arguments, const RunConfig& config,
                     int64_t num_examples) {
-  const std::string warning = ExamplesWarning(config, num_examples);
-  if (arguments.data.empty() && !warning.empty()) {
-    PrintWarnings({warning});
+  if (arguments.data.empty()) {
+    PrintWarnings({ExamplesWarning(config, num_examples)});
   }
 }
 

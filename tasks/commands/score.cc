@@ -57,9 +57,7 @@ absl::Status Score(const ScoreArguments& arguments) {
         scores.unanswered.count == 1 ? ": " : ", the first: ",
         scores.unanswered.first)});
   }
-  if (!scores.remark.empty()) {
-    PrintWarnings({scores.remark});
-  }
+  PrintWarnings({scores.remark});
   std::cout << (arguments.json
                     ? ScoresToJson(scores.metrics) + "\n"
                     : FormatScoreTable(scores.metrics, scores.main_metric));

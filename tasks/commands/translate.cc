@@ -223,10 +223,7 @@ absl::StatusOr<LineCounts> CheckLines(const std::string& path,
 }
 
 void WarnOfUnknown(const UnknownTokens& tokens, const std::string& name) {
-  const std::string warning = tokens.Warning(name);
-  if (!warning.empty()) {
-    PrintWarnings({warning});
-  }
+  PrintWarnings({tokens.Warning(name)});
 }
 
 // The file for the translations of a part of the input, which nobody should

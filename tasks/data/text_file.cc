@@ -40,6 +40,12 @@ constexpr Mark kPackers[] = {
     {0, "PK\3\4", "zip"},    {257, "ustar", "tar"},
 };
 
+constexpr Mark kMarkup[] = {
+    {0, "{\"", "JSON lines"},
+    {0, "<doc ", "the output of WikiExtractor"},
+    {0, "<mediawiki", "a dump of MediaWiki"},
+};
+
 // UTF-32 first: one of its marks begins as one of UTF-16 does.
 constexpr Mark kEncodings[] = {
     {0, "\xff\xfe\0\0", "UTF-32"},
@@ -209,19 +215,13 @@ absl::StatusOr<bool> TextFile::NextLine(absl::string_view* line) {
 }
 
 absl::StatusOr<std::string> FindMarkup(const std::vector<std::string>& paths) {
-  constexpr std::pair<absl::string_view, absl::string_view> kKinds[] = {
-      {"{\"", "JSON lines"},
-      {"<doc ", "the output of WikiExtractor"},
-      {"<mediawiki", "a dump of MediaWiki"},
-  };
   for (const std::string& path : paths) {
     ETC_ASSIGN_OR_RETURN(const auto file, TextFile::Open(path));
-    absl::string_view line;
-    ETC_RETURN_IF_ERROR(file->NextLine(&line).status());
-    for (const auto& [begin, kind] : kKinds) {
-      if (absl::StartsWith(line, begin)) {
-        return absl::StrCat(path, " looks like ", kind);
-      }
+    absl::string_view start = file->start();
+    absl::ConsumePrefix(&start, kByteOrderMark);
+    if (const absl::string_view kind = FindKind(start, kMarkup);
+        !kind.empty()) {
+      return absl::StrCat(path, " looks like ", kind);
     }
   }
   return std::string();

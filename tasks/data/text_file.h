@@ -38,7 +38,7 @@ absl::Status CheckTextStart(absl::string_view start, const std::string& path);
 
 // Returns for people which of the files begins as no running text does:
 // "a.jsonl looks like JSON lines"; empty: none is known to. Reads their first
-// lines. Errors of TextFile.
+// bytes. Errors of TextFile::Open.
 absl::StatusOr<std::string> FindMarkup(const std::vector<std::string>& paths);
 
 // The lines of a text from front to back: of a file, plain or compressed by
@@ -55,6 +55,10 @@ class TextFile {
   // with kCancelled, here and in NextLine; null: it does not.
   static absl::StatusOr<std::unique_ptr<TextFile>> OpenStandardInput(
       const RecordLimits& limits, const std::atomic<bool>* stop);
+
+  // The first bytes of the contents, kTextStartBytes at least or all; before
+  // the first NextLine alone.
+  absl::string_view start() const { return buffer_; }
 
   // Sets `*line` to the next line, without the line feed or carriage return and
   // line feed that end it; a byte order mark in front of the first is left out.

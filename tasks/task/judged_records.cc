@@ -225,7 +225,7 @@ TextPlaces StatedPlaces(const Json& answers, absl::string_view document) {
 }
 
 // Finds the gold in the text of a record, which ends with its document.
-// `answers` are those with texts.
+// `answers` has the fields of JudgedFields::answer_texts alone.
 void FindGold(const Json& answers, absl::string_view document,
               JudgedRecord* judged) {
   const auto note = [&](const TextPlaces::value_type& place) {

@@ -129,7 +129,7 @@ absl::StatusOr<TokenizedCorpus> TokenizeCorpus(const CorpusTokenizer& tokenizer,
   std::vector<BatchTokenizer> tokenizers(
       threads, BatchTokenizer(&tokenizer, &batch_options));
   absl::StatusOr<bool> has_next = true;
-  while (has_next.ok() && *has_next) {
+  while (has_next.value_or(false)) {
     const std::vector<CorpusBatch> batches =
         ReadBatches(kBatchesPerThread * threads, &reader, &has_next);
     for (const absl::StatusOr<TokenizedBatch>& batch :

@@ -1,5 +1,5 @@
-// Options of `realetc train` that change what becomes of the
-// output directory: --dry-run, --overwrite and --resume-or-begin.
+// Options of `realetc train` that change what becomes of the output directory:
+// --dry-run, --overwrite and --resume-or-begin.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -250,7 +250,7 @@ TEST(EventLogTest, GoesOnInAFileOfItsOwn) {
     ASSERT_TRUE(log.ok()) << log.status();
     ASSERT_TRUE(log->Write({{"step", step + 1}, {"loss", 0.5}}).ok());
   }
-  // All were made within a second, by one process.
+  // The three files were made within a second, by one process.
   const std::vector<std::string> files = FilesIn(directory);
   ASSERT_EQ(files.size(), 3u);
   for (size_t i = 0; i < files.size(); ++i) {

@@ -50,7 +50,7 @@ class TensorFlowCheckpoint final : public TensorSource {
   // Points to a BundleEntry.
   absl::StatusOr<const TensorInfo*> Find(
       const std::string& name) const override;
-  // The same with shard, offset and size of the data.
+  // Find with shard, offset and size of the data.
   absl::StatusOr<const BundleEntry*> FindEntry(const std::string& name) const;
   // kDataLoss (doc/formats.md 2.5.11) if the data have another checksum.
   absl::Status Read(const std::string& name, char* destination,
