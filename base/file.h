@@ -109,6 +109,12 @@ class ByteReader {
   size_t position_ = 0;
 };
 
+// Appends a number to `bytes` as ByteReader takes it.
+template <typename T>
+void AppendFixed(T value, std::string* bytes) {
+  bytes->append(reinterpret_cast<const char*>(&value), sizeof(T));
+}
+
 // A limit of bytes that no file reaches.
 inline constexpr uint64_t kAnyBytes = std::numeric_limits<int64_t>::max();
 

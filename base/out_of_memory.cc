@@ -28,6 +28,11 @@ bool IsOutOfMemory(const std::exception& error) {
          absl::StrContains(message, "_STATUS_ALLOC_FAILED");
 }
 
+bool IsOutOfMemory(const absl::Status& status) {
+  return absl::IsResourceExhausted(status) &&
+         absl::StrContains(status.message(), kOutOfMemory);
+}
+
 std::string MemoryAskedFor(const std::exception& error) {
   // "you tried to allocate 4000 bytes. Error code 12", "CUDA out of memory.
   // Tried to allocate 2.00 GiB (GPU 0; ..."
@@ -52,7 +57,10 @@ std::string MemoryAskedFor(const std::exception& error) {
   const absl::string_view unit = behind.substr(0, unit_length);
   double bytes = 0;
   if (unit == "bytes" && absl::SimpleAtod(number, &bytes)) {
-    return absl::StrFormat("%.1f GB", 1e-9 * bytes);
+    constexpr double kLeastTold = 1e5;  // less would be "0.0 MB"
+    return bytes < kLeastTold ? ""
+           : bytes < 1e8      ? absl::StrFormat("%.1f MB", 1e-6 * bytes)
+                              : absl::StrFormat("%.1f GB", 1e-9 * bytes);
   }
   return absl::StrCat(number, " ", unit);
 }

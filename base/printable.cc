@@ -15,10 +15,17 @@ size_t LengthOf(char lead) {
   return byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC0 ? 2 : 1;
 }
 
+// Characters that are not seen, and end a line or change the order of others.
+constexpr absl::string_view kInvisible =
+    "\u200E\u200F\u2028\u2029\u202A\u202B\u202C\u202D\u202E"
+    "\u2066\u2067\u2068\u2069";
+
 bool IsControl(absl::string_view character) {
   const auto first = static_cast<unsigned char>(character[0]);
   return first < 0x20 || first == 0x7F ||
-         (first == 0xC2 && static_cast<unsigned char>(character[1]) < 0xA0);
+         (first == 0xC2 && static_cast<unsigned char>(character[1]) < 0xA0) ||
+         (first == 0xE2 &&
+          kInvisible.find(character) != absl::string_view::npos);
 }
 
 // Appends the characters of `text`, escaped unless they are printable or in
@@ -49,7 +56,7 @@ void AppendPrintable(absl::string_view text, absl::string_view kept,
 size_t BegunAtEnd(absl::string_view text) {
   for (size_t bytes = 1; bytes <= std::min<size_t>(3, text.size()); ++bytes) {
     const char byte = text[text.size() - bytes];
-    if ((static_cast<unsigned char>(byte) & 0xC0) != 0x80) {
+    if (BeginsCharacter(byte)) {
       return LengthOf(byte) > bytes ? bytes : 0;
     }
   }
@@ -66,7 +73,7 @@ std::string Printable(absl::string_view text) {
 
 bool PrintableBuffer::Write(absl::string_view text) {
   std::string out;
-  AppendPrintable(text, keeps_returns_ ? "\n\t\r" : "\n\t", &out);
+  AppendPrintable(text, kept_, &out);
   const auto size = static_cast<std::streamsize>(out.size());
   return to_->sputn(out.data(), size) == size;
 }
@@ -95,9 +102,8 @@ int PrintableBuffer::sync() { return to_->pubsync(); }
 void EscapeStandardStreams() {
   // Never deleted: the streams are flushed when all else is gone.
   std::cout.rdbuf(
-      new PrintableBuffer(std::cout.rdbuf(), /*keeps_returns=*/false));
-  std::cerr.rdbuf(
-      new PrintableBuffer(std::cerr.rdbuf(), /*keeps_returns=*/true));
+      new PrintableBuffer(std::cout.rdbuf(), absl::StrCat("\n\t", kInvisible)));
+  std::cerr.rdbuf(new PrintableBuffer(std::cerr.rdbuf(), "\n\t\r"));
 }
 
 }  // namespace etc

@@ -49,6 +49,16 @@ bool IsUtf8(absl::string_view text) {
   return true;
 }
 
+std::string Shortened(absl::string_view text, size_t bytes) {
+  if (text.size() <= bytes) {
+    return std::string(text);
+  }
+  while (bytes > 0 && !BeginsCharacter(text[bytes])) {
+    --bytes;
+  }
+  return absl::StrCat(text.substr(0, bytes), " ...");
+}
+
 std::string QuotedName(absl::string_view name) {
   constexpr size_t kLongest = 200;
   const absl::string_view shown = name.substr(0, kLongest);

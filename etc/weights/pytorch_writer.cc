@@ -67,17 +67,17 @@ class PickleWriter {
 
   void Text(absl::string_view text) {
     bytes_ += 'X';
-    AppendFixed(static_cast<uint32_t>(text.size()));
+    AppendFixed(static_cast<uint32_t>(text.size()), &bytes_);
     absl::StrAppend(&bytes_, text);
   }
   void Integer(int64_t value) {
     if (value >= std::numeric_limits<int32_t>::min() &&
         value <= std::numeric_limits<int32_t>::max()) {
       bytes_ += 'J';
-      AppendFixed(static_cast<int32_t>(value));
+      AppendFixed(static_cast<int32_t>(value), &bytes_);
     } else {
       bytes_ += "\x8a\x08";
-      AppendFixed(value);
+      AppendFixed(value, &bytes_);
     }
   }
   void Bool(bool value) { bytes_ += value ? '\x88' : '\x89'; }
@@ -90,7 +90,8 @@ class PickleWriter {
     } else if (value.is_number()) {
       bytes_ += 'G';
       AppendFixed(
-          __builtin_bswap64(std::bit_cast<uint64_t>(value.get<double>())));
+          __builtin_bswap64(std::bit_cast<uint64_t>(value.get<double>())),
+          &bytes_);
     } else if (value.is_string()) {
       Text(value.get_ref<const std::string&>());
     } else if (value.is_array()) {
@@ -148,11 +149,6 @@ class PickleWriter {
       Integer(size);
     }
     EndTuple();
-  }
-
-  template <typename T>
-  void AppendFixed(T value) {
-    bytes_.append(reinterpret_cast<const char*>(&value), sizeof(T));
   }
 
   std::string bytes_;

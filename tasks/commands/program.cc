@@ -177,17 +177,15 @@ std::string ExtraArgumentsText(const CLI::App& program) {
 // `command` is the program's first argument.
 int Run(const Action& action, const std::string& command) {
   try {
-    const absl::Status status = action();
+    const absl::Status status = NamingOutOfMemory(
+        [&command] { return absl::StrCat("running realetc ", command); },
+        action);
     if (status.ok()) {
       return 0;
     }
     return Fail(IsStopped(status) ? kStoppedExitCode : kFailure,
                 std::string(status.message()));
   } catch (const std::exception& error) {
-    if (IsOutOfMemory(error)) {
-      return Fail(kFailure, absl::StrCat("out of memory while running realetc ",
-                                         command));
-    }
     // A broken promise between two parts of the program.
     return Fail(kFailure, absl::StrCat("internal error: ", error.what()));
   }

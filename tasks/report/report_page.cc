@@ -17,6 +17,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/counted.h"
+#include "base/utf8.h"
 #include "tasks/metrics.h"
 #include "tasks/output/results.h"
 #include "tasks/pages/html_page.h"
@@ -35,7 +36,7 @@ constexpr size_t kLengthParts = 4;
 constexpr size_t kWholeText = 1500;
 constexpr size_t kAround = 160;
 constexpr size_t kShownPlaces = 6;
-// Bytes of an answer that are shown, or few more.
+// Bytes of an answer that are shown at most.
 constexpr size_t kMostAnswer = 800;
 
 constexpr char kStyle[] = R"(
@@ -590,8 +591,7 @@ std::string Marked(const std::string& text, size_t begin, size_t end,
 
 // The next byte from `at` on at which a character begins.
 size_t ToCharacter(const std::string& text, size_t at) {
-  while (at < text.size() &&
-         (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80) {
+  while (at < text.size() && !BeginsCharacter(text[at])) {
     ++at;
   }
   return std::min(at, text.size());
@@ -631,13 +631,6 @@ std::string MarkedText(const std::string& text, const TextPlaces& gold,
                       end < text.size() ? " [...]" : "");
 }
 
-// The beginning of a long answer.
-std::string Shortened(const std::string& answer) {
-  return answer.size() <= kMostAnswer
-             ? answer
-             : answer.substr(0, ToCharacter(answer, kMostAnswer)) + " ...";
-}
-
 // The name of the score of single records.
 std::string RecordScoreName(const Report& report) {
   return report.predictions.front().judged.record_score(0).first;
@@ -660,7 +653,7 @@ std::string RecordHtml(const Report& report,
     absl::StrAppend(
         &rows, "<tr>", Cell(GroupName(report, group)),
         NumberCell(FormatScore(group.judged.record_score(at).second)),
-        "<td><code>", HtmlText(Shortened(judged.prediction)),
+        "<td><code>", HtmlText(Shortened(judged.prediction, kMostAnswer)),
         "</code></td></tr>\n");
   }
   return absl::StrCat(
@@ -673,8 +666,8 @@ std::string RecordHtml(const Report& report,
       "</p>\n<table><tr>", HeadCell("", false),
       HeadCell(RecordScoreName(report), true), HeadCell("answer", false),
       "</tr>\n<tr><td>gold</td><td></td><td><code>",
-      HtmlText(Shortened(record.gold)), "</code></td></tr>\n", rows,
-      "</table></div>\n");
+      HtmlText(Shortened(record.gold, kMostAnswer)), "</code></td></tr>\n",
+      rows, "</table></div>\n");
 }
 
 // Up to kShownRecords of `ranked` in the order of `before` that are not shown

@@ -10,7 +10,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/json_reader.h"
 #include "base/json_text.h"
+#include "base/utf8.h"
 #include "nlohmann/json.hpp"
 #include "tasks/text/unicode.h"
 
@@ -81,10 +83,6 @@ std::string FieldText(const Json& json, const std::string& separator) {
   return texts.empty() ? JsonText(json) : absl::StrJoin(texts, separator);
 }
 
-bool BeginsCharacter(char byte) {
-  return (static_cast<unsigned char>(byte) & 0xc0) != 0x80;
-}
-
 // The byte at which a character begins, counted from 0; text.size(): the text
 // has no such character.
 size_t ByteOfCharacter(absl::string_view text, int64_t character) {
@@ -93,18 +91,6 @@ size_t ByteOfCharacter(absl::string_view text, int64_t character) {
     ++at;
   }
   return at;
-}
-
-// The first bytes of `text`, whole characters.
-std::string Cut(std::string text, size_t bytes) {
-  if (text.size() <= bytes) {
-    return text;
-  }
-  while (bytes > 0 && !BeginsCharacter(text[bytes])) {
-    --bytes;
-  }
-  text.resize(bytes);
-  return text + " ...";
 }
 
 // Returns true for answers with a text: [{"text": "Oslo", "answer_start": 7},
@@ -316,8 +302,8 @@ JudgedRecord JudgeRecord(std::string id, const Json& record,
     if (name != document_field && !is_id && !IsOfReader(name) &&
         !gold.contains(name) && !IsWithoutTexts(value) &&
         FieldText(value, "\n").size() <= document.size()) {
-      absl::StrAppend(&others, name, ": ", Cut(FieldText(value, " | "), 600),
-                      "\n");
+      absl::StrAppend(&others, name, ": ",
+                      Shortened(FieldText(value, " | "), 600), "\n");
     }
   }
   const bool has_texts = !fields.answer_texts.empty();
@@ -329,11 +315,10 @@ JudgedRecord JudgeRecord(std::string id, const Json& record,
   };
   judged.gold = shown(has_texts ? gold_texts : gold);
   judged.gold_texts = TextsIn(gold_texts);
-  const Json predicted = Json::parse(prediction, /*cb=*/nullptr,
-                                     /*allow_exceptions=*/false);
-  judged.prediction = predicted.is_discarded() ? prediction : shown(predicted);
-  if (has_texts) {
-    judged.predicted_texts = PredictedTexts(predicted);
+  const absl::StatusOr<Json> predicted = ParseJson(prediction, judged.id);
+  judged.prediction = predicted.ok() ? shown(*predicted) : prediction;
+  if (has_texts && predicted.ok()) {
+    judged.predicted_texts = PredictedTexts(*predicted);
   }
   judged.length = CountCodePoints(document);
   judged.text = absl::StrCat(others, "\n", document);

@@ -254,20 +254,12 @@ class WordScanner {
       }
     }
     word_.swap(other_);
-
-    const auto is_mark = [](const SourcedCodePoint& c) {
-      return c.value >= kFirstDecomposable && u_getCombiningClass(c.value) != 0;
-    };
-    const auto by_class = [](const SourcedCodePoint& a,
-                             const SourcedCodePoint& b) {
-      return u_getCombiningClass(a.value) < u_getCombiningClass(b.value);
-    };
-    for (auto run = word_.begin(); run != word_.end();) {
-      run = std::find_if(run, word_.end(), is_mark);
-      const auto end = std::find_if_not(run, word_.end(), is_mark);
-      std::stable_sort(run, end, by_class);
-      run = end;
-    }
+    OrderMarks(
+        [](const SourcedCodePoint& c) {
+          return c.value < kFirstDecomposable ? uint8_t{0}
+                                              : u_getCombiningClass(c.value);
+        },
+        &word_);
   }
 
   void Visit(absl::Span<const SourcedCodePoint> characters) {

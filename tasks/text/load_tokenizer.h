@@ -25,7 +25,8 @@ struct TokenizerFiles;
 //                        tokenizer; a mistake in a file, with its line
 //   kUnimplemented       a file beside the vocabulary asks for what is not
 //                        supported
-//   kResourceExhausted   a vocabulary of more than 256 MiB
+//   kResourceExhausted   a vocabulary of more than 256 MiB, or a piece of more
+//                        than 4 KiB
 //   kFailedPrecondition  SentencePiece's module is missing
 absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(
     const std::string& path);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "absl/strings/str_cat.h"
+#include "base/out_of_memory.h"
 #include "tasks/text/unicode.h"
 
 namespace etc {
@@ -13,6 +15,14 @@ uint64_t EdgeKey(PieceTrie::Node from, char byte) {
 }
 
 }  // namespace
+
+absl::Status CheckPieceSize(absl::string_view piece, const std::string& where) {
+  return piece.size() <= kMostPieceBytes
+             ? absl::OkStatus()
+             : absl::ResourceExhaustedError(
+                   absl::StrCat(where, ": a piece may have ", kMostPieceBytes,
+                                " bytes, but this one has ", piece.size()));
+}
 
 int32_t PieceTrie::Add(absl::string_view piece, int32_t id) {
   Node node = kRoot;
@@ -116,7 +126,12 @@ ByteRange AddedTokenSearch::PlaceOf(int32_t id, absl::string_view text,
 
 void AddedTokenSearch::Split(absl::string_view text, VisitText visit_text,
                              VisitToken visit_token) const {
+  // Tokens of white space with `rstrip` share that behind them, so that a run
+  // of it takes time by the square of its length; one of 10,000 bytes may.
+  constexpr int64_t kMostShared = 100'000'000;
+  constexpr int64_t kMostSharedByByte = 100;
   const auto size = static_cast<int64_t>(text.size());
+  int64_t shared = 0;
   int64_t done = 0;
   for (int64_t at = 0; !tokens_.empty() && at < size;) {
     const auto index = static_cast<size_t>(at);
@@ -136,6 +151,13 @@ void AddedTokenSearch::Split(absl::string_view text, VisitText visit_text,
     }
     if (done < place.begin) {
       visit_text({.begin = done, .end = place.begin});
+    } else if (done > place.begin) {
+      shared += place.end - place.begin;
+    }
+    if (shared > kMostShared + kMostSharedByByte * size) {
+      throw LimitReached(
+          absl::StrCat("the added tokens of white space in a text of ", size,
+                       " bytes, with rstrip, share too much of it"));
     }
     visit_token(match.id, place);
     done = place.end;

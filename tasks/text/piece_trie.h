@@ -2,16 +2,28 @@
 #define ETC_TASKS_TEXT_PIECE_TRIE_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "etc/weights/wordpiece_options.h"
 #include "tasks/text/byte_range.h"
 
 namespace etc {
+
+// The longest piece, in bytes, which bounds the steps of a search at each byte
+// of a text. SentencePiece makes pieces of up to 512 characters; the longest of
+// published vocabularies have some hundred bytes.
+inline constexpr size_t kMostPieceBytes = 4096;
+
+// Checks the size of a piece; `where` names its place.
+//   kResourceExhausted  it is longer than kMostPieceBytes
+absl::Status CheckPieceSize(absl::string_view piece, const std::string& where);
 
 // The pieces of a vocabulary by their bytes, to find the longest one that a
 // text starts with: one step for each byte, whatever the vocabulary.
@@ -66,7 +78,9 @@ class AddedTokenSearch {
 
   // Calls, in order, `visit_token` for each token in `text` and `visit_text`
   // for the text between, which is never empty. A token with `lstrip` or
-  // `rstrip` has the white space beside it.
+  // `rstrip` has the white space beside it. Throws LimitReached
+  // (base/out_of_memory.h) if tokens that are white space themselves share so
+  // much of it that the search would take hours.
   void Split(absl::string_view text, VisitText visit_text,
              VisitToken visit_token) const;
 

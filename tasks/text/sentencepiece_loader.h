@@ -23,7 +23,11 @@ using SentencePieceModelPtr =
 //
 //   model    bytes of a .model file, a serialized ModelProto
 //   source   what messages call it
-//   kInvalidArgument     SentencePiece does not take it for a model
+//   kInvalidArgument     SentencePiece does not take it for a model, or would
+//                        read outside its memory: its rules of normalization
+//                        are broken (PrecompiledMap), or more than 64 pieces
+//                        that users defined begin with one another
+//   kResourceExhausted   a piece is longer than kMostPieceBytes
 //   kFailedPrecondition  the module cannot be opened; in a sanitized program
 //                        LibTorch's protobuf is a reason
 absl::StatusOr<SentencePieceModelPtr> LoadSentencePieceModel(

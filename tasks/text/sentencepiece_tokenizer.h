@@ -32,8 +32,10 @@ struct SentencePieceOptions {
 // digit-comma rule have their own bytes, or all of the original piece's where
 // the normalizer changed the text in it.
 //
-//   kInvalidArgument     the file is no SentencePiece model
-//   kResourceExhausted   it has more than 256 MiB
+//   kInvalidArgument     the file is no SentencePiece model, or a broken one
+//                        (LoadSentencePieceModel)
+//   kResourceExhausted   it has more than 256 MiB, or a piece longer than
+//                        kMostPieceBytes
 //   kFailedPrecondition  see LoadSentencePieceModel
 // and those of ReadFile.
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadSentencePieceTokenizer(

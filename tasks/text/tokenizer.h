@@ -53,7 +53,9 @@ class Tokenizer {
   // The pieces of `text` in order; no special tokens are added. Bytes that are
   // not UTF-8 are dropped. Neighbours may share bytes (several pieces made from
   // one character) and leave some out; neither begins nor ends decrease, save
-  // where normalization swaps spacing marks on one letter.
+  // where normalization swaps spacing marks on one letter. Throws LimitReached
+  // (base/out_of_memory.h) for a text that takes a tokenizer.json far more
+  // steps or memory than those of published ones take for any.
   virtual std::vector<Token> Encode(absl::string_view text) const = 0;
 
   // Ids are in [0, vocab_size()).

@@ -1,8 +1,10 @@
 #ifndef ETC_TASKS_TEXT_UNICODE_H_
 #define ETC_TASKS_TEXT_UNICODE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 
@@ -35,6 +37,22 @@ int64_t CountIllFormedUtf8(absl::string_view text);
 // text.size(); `at` itself if there is none. Pieces leave out marks that a
 // normalizer drops.
 int64_t BehindMarks(absl::string_view text, int64_t at);
+
+// Brings each run of marks, whose combining class is not 0, into canonical
+// order. `class_of` gives the class of a character.
+template <typename Character, typename ClassOf>
+void OrderMarks(const ClassOf& class_of, std::vector<Character>* characters) {
+  const auto is_mark = [&](const Character& c) { return class_of(c) != 0; };
+  const auto by_class = [&](const Character& a, const Character& b) {
+    return class_of(a) < class_of(b);
+  };
+  for (auto run = characters->begin(); run != characters->end();) {
+    run = std::find_if(run, characters->end(), is_mark);
+    const auto end = std::find_if_not(run, characters->end(), is_mark);
+    std::stable_sort(run, end, by_class);
+    run = end;
+  }
+}
 
 // Property White_Space.
 bool IsWhiteSpace(CodePoint c);

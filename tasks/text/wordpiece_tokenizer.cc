@@ -20,9 +20,8 @@
 namespace etc {
 namespace {
 
-// Limits of doc/formats.md 0.2.
+// The limit of doc/formats.md 0.2.
 constexpr size_t kMaxLines = 10'000'000;
-constexpr size_t kMaxLineBytes = size_t{64} << 10;
 
 constexpr absl::string_view kContinuation = "##";
 constexpr absl::string_view kUnknown = "[UNK]";
@@ -187,11 +186,7 @@ absl::Status CheckLine(absl::string_view line, const std::string& where) {
     return absl::InvalidArgumentError(
         absl::StrCat(where, ": a piece should be here, but the line is empty"));
   }
-  if (line.size() > kMaxLineBytes) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(where, ": a piece may have ", kMaxLineBytes,
-                     " bytes, but this one has ", line.size()));
-  }
+  ETC_RETURN_IF_ERROR(CheckPieceSize(line, where));
   if (CountIllFormedUtf8(line) > 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         where, ": a piece should be UTF-8, but ", Quoted(line), " is not"));

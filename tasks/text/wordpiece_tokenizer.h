@@ -26,7 +26,8 @@ namespace etc {
 // `source` names it in messages, with the line:
 //   kInvalidArgument    an empty or doubled line, one that is not UTF-8, or no
 //                       [PAD], [UNK], [CLS] or [SEP]
-//   kResourceExhausted  more than 10,000,000 lines or 64 KiB a line
+//   kResourceExhausted  more than 10,000,000 lines, or a piece longer than
+//                       kMostPieceBytes (piece_trie.h)
 absl::StatusOr<std::unique_ptr<Tokenizer>> ParseWordPieceTokenizer(
     absl::string_view vocabulary, const std::string& source,
     const WordPieceOptions& options = {});

@@ -28,9 +28,7 @@ constexpr int64_t kLongestBpeWord = 32'000;
 
 // Characters of a text in UTF-8.
 int64_t CountCharacters(absl::string_view text) {
-  return std::count_if(text.begin(), text.end(), [](char byte) {
-    return (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
-  });
+  return std::count_if(text.begin(), text.end(), BeginsCharacter);
 }
 
 // The training text, and what becomes of it, behind the module's interface.

@@ -1,5 +1,6 @@
-// Running out of memory becomes one sentence, whoever throws; and reading JSON
-// that is too large for the memory ends with it, not with an abort.
+// Running out of memory becomes one sentence, whoever throws, and another limit
+// that is reached an error as well; reading JSON that is too large for the
+// memory ends with it, not with an abort.
 
 #include "base/out_of_memory.h"
 
@@ -8,6 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <iostream>
 #include <new>
 #include <stdexcept>
@@ -15,6 +17,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "base/json_reader.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/sanitizers.h"
@@ -56,6 +59,14 @@ TEST(NamingOutOfMemoryTest, SaysHowMuchWasAskedForWhereItIsKnown) {
                     "allocate 4000000000000 bytes. Error code 12 (Cannot "
                     "allocate memory)"),
             begin + ", which asked for 4000.0 GB");
+  const auto on_cpu = [&](int64_t bytes) {
+    return message(absl::StrCat(
+        "DefaultCPUAllocator: can't allocate memory: you tried to allocate ",
+        bytes, " bytes. Error code 12 (Cannot allocate memory)"));
+  };
+  EXPECT_EQ(on_cpu(100'000'000), begin + ", which asked for 0.1 GB");
+  EXPECT_EQ(on_cpu(37'500'000), begin + ", which asked for 37.5 MB");
+  EXPECT_EQ(on_cpu(4096), begin);
   EXPECT_EQ(message("CUDA out of memory. Tried to allocate 2.50 GiB (GPU 0; "
                     "79.15 GiB total capacity; 77.10 GiB already allocated)"),
             begin + ", which asked for 2.50 GiB");
@@ -69,6 +80,19 @@ TEST(NamingOutOfMemoryTest, SaysHowMuchWasAskedForWhereItIsKnown) {
         "CUDA out of memory. Tried to allocate "}) {
     EXPECT_EQ(message(unknown), begin) << unknown;
   }
+}
+
+// A full disk has the same code.
+TEST(NamingOutOfMemoryTest, IsToldFromWhatElseIsExhausted) {
+  EXPECT_TRUE(IsOutOfMemory(StatusOf([]() -> int { throw std::bad_alloc(); })));
+  EXPECT_FALSE(IsOutOfMemory(absl::ResourceExhaustedError("the disk is full")));
+  EXPECT_FALSE(IsOutOfMemory(absl::OkStatus()));
+}
+
+TEST(NamingOutOfMemoryTest, SaysWhichOtherLimitIsReached) {
+  EXPECT_EQ(
+      StatusOf([]() -> int { throw LimitReached("too many steps"); }),
+      absl::ResourceExhaustedError("too many steps, while counting to three"));
 }
 
 TEST(NamingOutOfMemoryTest, PassesEverythingElse) {

@@ -1,5 +1,6 @@
-// Tests the printing of texts from files: control characters and broken UTF-8
-// are escaped, whole or in pieces; all else stays as it is.
+// Tests the printing of texts from files: control characters, those that change
+// the order of others, and broken UTF-8 are escaped, whole or in pieces; all
+// else stays as it is.
 #include "base/printable.h"
 
 #include <gtest/gtest.h>
@@ -27,10 +28,19 @@ TEST(PrintableTest, EscapesControlsAndWhatIsNotUtf8) {
   EXPECT_EQ(Printable(fine), fine);
 }
 
-std::string Written(const std::string& text, bool keeps_returns,
+TEST(PrintableTest, EscapesSeparatorsAndDirections) {
+  EXPECT_EQ(Printable("a\u202Eb"), "a\\xe2\\x80\\xaeb");
+  EXPECT_EQ(Printable("\u200E\u2028\u2069"),
+            "\\xe2\\x80\\x8e\\xe2\\x80\\xa8\\xe2\\x81\\xa9");
+  // Neighbours, of which joiners and narrow spaces belong to words.
+  const std::string fine = "\u200C\u200D\u2010\u2027\u202F\u2065\u206A";
+  EXPECT_EQ(Printable(fine), fine);
+}
+
+std::string Written(const std::string& text, const std::string& kept,
                     bool in_pieces) {
   std::stringbuf result;
-  PrintableBuffer buffer(&result, keeps_returns);
+  PrintableBuffer buffer(&result, kept);
   std::ostream stream(&buffer);
   if (in_pieces) {
     for (const char c : text) {
@@ -45,10 +55,12 @@ std::string Written(const std::string& text, bool keeps_returns,
 
 TEST(PrintableBufferTest, PassesOnLinesAndWholeCharacters) {
   for (const bool in_pieces : {false, true}) {
-    EXPECT_EQ(Written("a\n\tb\xe2\x82\xac\x1b\r.", false, in_pieces),
+    EXPECT_EQ(Written("a\n\tb\xe2\x82\xac\x1b\r.", "\n\t", in_pieces),
               "a\n\tb\xe2\x82\xac\\x1b\\x0d.");
-    EXPECT_EQ(Written("\ra\x1b", true, in_pieces), "\ra\\x1b");
-    EXPECT_EQ(Written("\xe2\x82z\xf0\x9f.", false, in_pieces),
+    EXPECT_EQ(Written("\ra\x1b", "\r", in_pieces), "\ra\\x1b");
+    EXPECT_EQ(Written("\u202Ea\u2028", "\n\u2028", in_pieces),
+              "\\xe2\\x80\\xaea\u2028");
+    EXPECT_EQ(Written("\xe2\x82z\xf0\x9f.", "\n\t", in_pieces),
               "\\xe2\\x82z\\xf0\\x9f.");
   }
 }
@@ -58,7 +70,7 @@ class BrokenBuffer : public std::streambuf {};
 
 TEST(PrintableBufferTest, SaysThatItCannotWrite) {
   BrokenBuffer broken;
-  PrintableBuffer buffer(&broken, /*keeps_returns=*/false);
+  PrintableBuffer buffer(&broken, /*kept=*/"");
   std::ostream stream(&buffer);
   stream << "a" << std::flush;
   EXPECT_FALSE(stream.good());

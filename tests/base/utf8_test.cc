@@ -28,6 +28,16 @@ int ShortestForm(uint32_t code) {
   return code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
 }
 
+TEST(ShortenedTest, CutsBetweenCharacters) {
+  EXPECT_EQ(Shortened("abc", 3), "abc");
+  EXPECT_EQ(Shortened("abcd", 3), "abc ...");
+  for (const size_t bytes : {2, 3, 4}) {
+    EXPECT_EQ(Shortened("ab\u20ACcd", bytes), "ab ...") << bytes;
+  }
+  EXPECT_EQ(Shortened("ab\u20ACcd", 5), "ab\u20AC ...");
+  EXPECT_EQ(Shortened("\u20ACd", 1), " ...");
+}
+
 TEST(IsUtf8Test, AcceptsEveryCodePointInItsShortestFormOnly) {
   for (uint32_t code = 0; code < 0x200000; ++code) {
     const bool exists = code <= 0x10FFFF && (code < 0xD800 || code > 0xDFFF);

@@ -24,11 +24,6 @@ constexpr uint32_t kOtherByteOrder = 0x04030201;
 // Limit below which no product of counts overflows.
 constexpr uint64_t kMostItems = uint64_t{1} << 56;
 
-template <typename T>
-void AppendFixed(T value, std::string* bytes) {
-  bytes->append(reinterpret_cast<const char*>(&value), sizeof(value));
-}
-
 absl::Status DamagedHeader(const std::string& path, absl::string_view message) {
   return absl::DataLossError(
       absl::StrCat(path, ": the header of the token store (bytes 0 to ",

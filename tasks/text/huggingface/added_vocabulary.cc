@@ -40,6 +40,7 @@ absl::StatusOr<std::vector<AddedToken>> ReadAddedTokens(
     const std::string token_where = absl::StrCat(where, "[", i, "]");
     AddedToken token;
     ETC_RETURN_IF_ERROR(ReadAddedToken(list[i], token_where, &token));
+    ETC_RETURN_IF_ERROR(CheckPieceSize(token.content, token_where));
     JsonObjectReader reader(list[i], token_where);
     reader.Required("id", &token.id);
     ETC_RETURN_IF_ERROR(

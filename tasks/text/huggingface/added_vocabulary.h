@@ -32,6 +32,7 @@ class AddedVocabulary {
 // pieces of the model to `vocabulary`; `where` names it in messages.
 //   kInvalidArgument  another id than that of the same piece of the model, or
 //                     than the next if the piece is new
+//   kResourceExhausted  a token is longer than kMostPieceBytes
 absl::StatusOr<std::vector<AddedToken>> ReadAddedTokens(
     const nlohmann::json& list, const std::string& where,
     Vocabulary* vocabulary);

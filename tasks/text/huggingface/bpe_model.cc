@@ -19,6 +19,7 @@
 #include "nlohmann/json.hpp"
 #include "tasks/text/huggingface/characters.h"
 #include "tasks/text/huggingface/model.h"
+#include "tasks/text/piece_trie.h"
 #include "tasks/text/unicode.h"
 
 namespace etc::huggingface {
@@ -400,6 +401,11 @@ absl::Status CheckBpe(JsonObjectReader* reader, const BpeOptions& options) {
         QuotedName(absl::StrCat(options.prefix, options.suffix)),
         "none behind ByteLevel");
   }
+  // Both are spelled anew for each character of a word.
+  ETC_RETURN_IF_ERROR(CheckPieceSize(
+      options.prefix, reader->Where("continuing_subword_prefix")));
+  ETC_RETURN_IF_ERROR(
+      CheckPieceSize(options.suffix, reader->Where("end_of_word_suffix")));
   if (options.is_byte_level && options.byte_fallback) {
     return UnsupportedTokenizer(reader->Where("byte_fallback"), "true",
                                 "false behind ByteLevel");

@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/json_reader.h"
+#include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "etc/weights/roberta_vocabulary.h"
 #include "etc/weights/text_marks.h"
@@ -266,7 +267,13 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> ParseHuggingFaceTokenizer(
                        ParseJson(contents, source));
   ETC_ASSIGN_OR_RETURN(huggingface::Parts parts,
                        huggingface::ReadParts(object, source));
-  return std::make_unique<huggingface::HuggingFaceTokenizer>(std::move(parts));
+  // Added tokens are normalized.
+  return NamingOutOfMemory(
+      [&source] { return absl::StrCat("reading ", source); },
+      [&parts]() -> absl::StatusOr<std::unique_ptr<Tokenizer>> {
+        return std::make_unique<huggingface::HuggingFaceTokenizer>(
+            std::move(parts));
+      });
 }
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadHuggingFaceTokenizer(

@@ -25,7 +25,8 @@ namespace etc {
 //   kUnimplemented      a part that is not supported; the message names it
 //   kInvalidArgument    no JSON, wrong types, ids that are doubled or out of
 //                       range, merges of unknown pieces; file and field
-//   kResourceExhausted  more than 256 MiB
+//   kResourceExhausted  more than 256 MiB, or a piece to search for of more
+//                       than 4 KiB (kMostPieceBytes)
 // and those of ReadFile; of a path that ends in "vocab.json", which is read
 // with its merges, those of etc/weights/byte_level_files.h (internal).
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadHuggingFaceTokenizer(

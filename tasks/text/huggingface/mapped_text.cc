@@ -3,9 +3,11 @@
 #include <unicode/utf8.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/out_of_memory.h"
 
 namespace etc::huggingface {
 
@@ -89,6 +91,12 @@ void MappedTextBuilder::Copy(ByteRange range) {
 }
 
 void MappedTextBuilder::Append(absl::string_view text, ByteRange range) {
+  constexpr size_t kMostBytes = size_t{256} << 20;
+  if (text.size() > kMostBytes - text_.size()) {
+    throw LimitReached(absl::StrCat("the tokenizer makes a text of ",
+                                    from_.size(), " bytes longer than ",
+                                    kMostBytes, " bytes"));
+  }
   ByteRange source;
   if (range.begin < range.end) {
     source = from_.Source(range.begin, range.end);

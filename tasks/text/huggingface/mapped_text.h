@@ -56,7 +56,9 @@ class MappedText {
   bool is_mapped_ = false;
 };
 
-// A MappedText that is made of another one from left to right.
+// A MappedText that is made of another one from left to right. Append and Copy
+// throw LimitReached (base/out_of_memory.h) beyond 256 MiB: each step of a file
+// may replace a character by many.
 class MappedTextBuilder {
  public:
   // `from` must outlive this.

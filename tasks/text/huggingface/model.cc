@@ -116,6 +116,8 @@ absl::StatusOr<ReadModelResult> ReadWordPiece(const json& object,
   ETC_ASSIGN_OR_RETURN(const int32_t unknown,
                        UnknownId(&reader, result.vocabulary));
   ETC_RETURN_IF_ERROR(reader.Finish());
+  ETC_RETURN_IF_ERROR(
+      CheckPieceSizes(result.vocabulary, reader.Where("vocab")));
   result.model = std::make_unique<WordPieceModel>(
       result.vocabulary, std::move(prefix), unknown, most);
   return result;

@@ -42,6 +42,8 @@ struct ReadModelResult {
 // but words are the bytes themselves, which only BPE can be given.
 //   kUnimplemented    another type, or an option that is not supported
 //   kInvalidArgument  a mistake, such as a merge of pieces that are none
+//   kResourceExhausted  a piece of WordPiece or Unigram, or what BPE spells
+//                       around characters, is longer than kMostPieceBytes
 absl::StatusOr<ReadModelResult> ReadModel(const nlohmann::json& object,
                                           const std::string& where,
                                           bool is_byte_level);

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -136,6 +137,28 @@ bool CleanForNmt(CodePoint c, std::string* becomes) {
 
 // --- Unicode's forms ---------------------------------------------------------
 
+// `text` decomposed canonically, its marks in canonical order: no form of it
+// changes.
+icu::UnicodeString Decomposed(const icu::UnicodeString& text) {
+  UErrorCode status = U_ZERO_ERROR;  // NFD is compiled into ICU
+  const icu::Normalizer2* const nfd = icu::Normalizer2::getNFDInstance(status);
+  std::vector<UChar32> characters;
+  icu::UnicodeString parts;
+  for (int32_t at = 0; at < text.length(); at = text.moveIndex32(at, 1)) {
+    const UChar32 c = text.char32At(at);
+    if (nfd->getDecomposition(c, parts) == 0) {
+      characters.push_back(c);
+      continue;
+    }
+    for (int32_t i = 0; i < parts.length(); i = parts.moveIndex32(i, 1)) {
+      characters.push_back(parts.char32At(i));
+    }
+  }
+  OrderMarks([](UChar32 c) { return u_getCombiningClass(c); }, &characters);
+  return icu::UnicodeString::fromUTF32(characters.data(),
+                                       static_cast<int32_t>(characters.size()));
+}
+
 // NFC, NFD, NFKC or NFKD.
 class UnicodeForm : public Normalizer {
  public:
@@ -170,9 +193,14 @@ class UnicodeForm : public Normalizer {
     if (part.size() == 1) {
       return builder->Append(part, range);
     }
+    // ICU sorts marks by insertion, which takes forever for a million of them.
+    constexpr int32_t kManyMarks = 100;
     UErrorCode status = U_ZERO_ERROR;
-    const icu::UnicodeString source = icu::UnicodeString::fromUTF8(
+    icu::UnicodeString source = icu::UnicodeString::fromUTF8(
         icu::StringPiece(part.data(), static_cast<int32_t>(part.size())));
+    if (source.length() > kManyMarks) {
+      source = Decomposed(source);
+    }
     std::string result;
     form_->normalize(source, status).toUTF8String(result);
     result == part ? builder->Copy(range) : builder->Append(result, range);

@@ -5,14 +5,17 @@
 #include <unicode/unistr.h>
 #include <unicode/utext.h>
 
+#include <algorithm>
 #include <cstddef>
-#include <stdexcept>
+#include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/json_reader.h"
+#include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "etc/weights/tokenizer_statements.h"
@@ -50,6 +53,25 @@ class Gpt2Pattern : public Pattern {
   }
 };
 
+// The states that ICU may save in all matches of a text together (it counts
+// them from reset() on, in units of 10,000, for setTimeLimit). Published
+// expressions save at most 10 a byte, whatever the text, so that 100 a byte
+// bound none of them; the ten million for a text of any size let expressions
+// with a quadratic look-ahead, as those that group digits by three, take runs
+// of some thousand digits. Nested repetitions save exponentially many.
+int32_t MostSavedStates(size_t bytes) {
+  constexpr size_t kUnit = 10'000;
+  return static_cast<int32_t>(10'000'000 / kUnit + bytes / (kUnit / 100));
+}
+
+// The bytes of the states that ICU may keep at a time. "\s*[\r\n]+", which
+// published expressions have, keeps one of up to 64 bytes for each blank.
+int32_t MostKeptBytes(size_t bytes) {
+  constexpr size_t kLeast = size_t{16} << 20;
+  return static_cast<int32_t>(std::min<size_t>(
+      kLeast + 256 * bytes, std::numeric_limits<int32_t>::max()));
+}
+
 class IcuPattern : public Pattern {
  public:
   explicit IcuPattern(std::unique_ptr<icu::RegexPattern> pattern)
@@ -66,7 +88,8 @@ class IcuPattern : public Pattern {
                    &status);
     const std::unique_ptr<icu::RegexMatcher> matcher(pattern_->matcher(status));
     if (U_SUCCESS(status)) {
-      matcher->setStackLimit(0, status);
+      matcher->setTimeLimit(MostSavedStates(text.size()), status);
+      matcher->setStackLimit(MostKeptBytes(text.size()), status);
       matcher->reset(&bytes);
       int64_t done = -1;
       while (matcher->find(status) != 0 && U_SUCCESS(status)) {
@@ -80,7 +103,7 @@ class IcuPattern : public Pattern {
     }
     utext_close(&bytes);
     if (U_FAILURE(status)) {
-      throw std::runtime_error(absl::StrCat(
+      throw LimitReached(absl::StrCat(
           "a regular expression of the tokenizer failed on a text of ",
           text.size(), " bytes: ", u_errorName(status)));
     }
@@ -128,9 +151,7 @@ class Translator {
       if (c == '\\') {
         Escape();
       } else if (c == '[') {
-        is_in_class_ = true;
         Class();
-        is_in_class_ = false;
       } else if (c == '(') {
         Group();
       } else if (c == '{') {
@@ -174,7 +195,7 @@ class Translator {
     const char c = at_ + 1 < in_.size() ? in_[at_ + 1] : '\0';
     // By itself, but not in a class, this has superscripts and fractions of
     // Latin-1.
-    if (!is_in_class_ && (c == 'w' || c == 'W')) {
+    if (class_depth_ == 0 && (c == 'w' || c == 'W')) {
       return Put(absl::StrCat(c == 'w' ? "[" : "[^",
                               R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})",
                               R"(\u00b2\u00b3\u00b9\u00bc-\u00be])"),
@@ -223,6 +244,11 @@ class Translator {
   }
 
   void Class() {
+    // Bounds the recursion: classes in classes may be as many as a file likes.
+    constexpr int kDeepest = 64;
+    if (++class_depth_ > kDeepest) {
+      return Refuse(1);
+    }
     Take(absl::StartsWith(Rest(), "[^") ? 2 : 1);
     if (absl::StartsWith(Rest(), "]") || absl::StartsWith(Rest(), "&&")) {
       return Refuse(in_[at_] == ']' ? 1 : 2);
@@ -230,6 +256,7 @@ class Translator {
     while (at_ < in_.size() && unsupported_.empty()) {
       const char c = in_[at_];
       if (c == ']') {
+        --class_depth_;
         return Take(1);
       }
       if (const size_t size = SizeOfOtherOperator(); size > 0) {
@@ -283,7 +310,7 @@ class Translator {
 
   const absl::string_view in_;
   size_t at_ = 0;
-  bool is_in_class_ = false;
+  int class_depth_ = 0;
   std::string out_;
   std::string unsupported_;
 };

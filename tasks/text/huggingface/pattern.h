@@ -19,7 +19,9 @@ class Pattern {
 
   // Calls `visit` for each match in `text`, from left to right; matches do not
   // overlap, and may be empty, but for directly behind another one. May be
-  // called from several threads.
+  // called from several threads. Throws LimitReached (base/out_of_memory.h) if
+  // an expression takes far more steps or memory than those of published
+  // files.
   virtual void FindAll(
       absl::string_view text,
       absl::FunctionRef<void(ByteRange match)> visit) const = 0;
@@ -27,7 +29,8 @@ class Pattern {
 
 // Reads {"String": TEXT} or {"Regex": EXPRESSION}; `where` names it in
 // messages. An expression is Oniguruma's, as far as ICU understands it alike:
-// classes, \p{...}, \s, \w, \d, groups, look-around, quantifiers.
+// classes, at most 64 in one another, \p{...}, \s, \w, \d, groups,
+// look-around, quantifiers.
 //   kUnimplemented    an expression with anything else
 //   kInvalidArgument  neither, or a mistake in the expression
 absl::StatusOr<std::shared_ptr<const Pattern>> ReadPattern(

@@ -336,13 +336,15 @@ class Metaspace : public PreTokenizer {
   // The word with marks for its spaces.
   void WriteMarks(ByteRange word, const SplitText& split,
                   MappedTextBuilder* builder) const {
+    // Ends with the word: each word would search the rest of the text again.
+    const absl::string_view text =
+        split.text.text().substr(0, static_cast<size_t>(word.end));
     int64_t at = word.begin;
     while (at < word.end) {
-      const size_t found = split.text.text().find(' ', static_cast<size_t>(at));
-      const int64_t space =
-          found == absl::string_view::npos
-              ? word.end
-              : std::min(static_cast<int64_t>(found), word.end);
+      const size_t found = text.find(' ', static_cast<size_t>(at));
+      const int64_t space = found == absl::string_view::npos
+                                ? word.end
+                                : static_cast<int64_t>(found);
       builder->Copy({.begin = at, .end = space});
       at = space;
       if (space < word.end) {

@@ -122,7 +122,55 @@ absl::StatusOr<PrecompiledMap> PrecompiledMap::Parse(absl::string_view bytes,
   if (CountIllFormedUtf8(map.replacements_) > 0) {
     return InvalidArgument(where, " should have replacements in UTF-8");
   }
+  if (!map.IsSound()) {
+    return InvalidArgument(where,
+                           " should have a trie that leads to replacements, "
+                           "but it leads elsewhere");
+  }
   return map;
+}
+
+// Follows each edge again only where a walk has more matches than those before,
+// so that it ends, whatever the trie.
+bool PrecompiledMap::IsSound() const {
+  // SentencePiece keeps the matches of a text in an array of this size.
+  constexpr int kMostMatches = 32;
+  constexpr size_t kLabels = 256;
+  std::vector<int8_t> most_matches(units_.size(), -1);
+  std::vector<size_t> reached;
+  const auto reach = [&](size_t node, int matches) {
+    if ((node | (kLabels - 1)) >= units_.size() || matches > kMostMatches) {
+      return false;
+    }
+    if (matches > most_matches[node]) {
+      most_matches[node] = static_cast<int8_t>(matches);
+      reached.push_back(node);
+    }
+    return true;
+  };
+  const auto is_replacement = [this](size_t place) {
+    return place < replacements_.size() && replacements_.back() == '\0' &&
+           (place == 0 || replacements_[place - 1] == '\0');
+  };
+  if (!reach(Offset(units_[0]), 0)) {
+    return false;
+  }
+  while (!reached.empty()) {
+    const size_t node = reached.back();
+    reached.pop_back();
+    for (size_t label = 0; label < kLabels; ++label) {
+      const uint32_t unit = units_[node ^ label];
+      if (Label(unit) != label) {
+        continue;
+      }
+      const size_t next = node ^ label ^ Offset(unit);
+      if (!reach(next, most_matches[node] + (HasLeaf(unit) ? 1 : 0)) ||
+          (HasLeaf(unit) && !is_replacement(Value(units_[next])))) {
+        return false;
+      }
+    }
+  }
+  return true;
 }
 
 std::optional<absl::string_view> PrecompiledMap::Find(
@@ -131,23 +179,16 @@ std::optional<absl::string_view> PrecompiledMap::Find(
   for (const char byte : text) {
     const auto label = static_cast<uint8_t>(byte);
     node ^= label;
-    if (label == 0 || node >= units_.size() || Label(units_[node]) != label) {
-      return std::nullopt;
-    }
     const uint32_t unit = units_[node];
-    node ^= Offset(unit);
-    if (!HasLeaf(unit)) {
-      continue;
-    }
-    const size_t place =
-        node < units_.size() ? Value(units_[node]) : replacements_.size();
-    if (place > replacements_.size() ||
-        (place > 0 && replacements_[place - 1] != '\0')) {
+    if (label == 0 || Label(unit) != label) {
       return std::nullopt;
     }
-    const absl::string_view rest =
-        absl::string_view(replacements_).substr(place);
-    return rest.substr(0, rest.find('\0'));
+    node ^= Offset(unit);
+    if (HasLeaf(unit)) {
+      const absl::string_view rest =
+          absl::string_view(replacements_).substr(Value(units_[node]));
+      return rest.substr(0, rest.find('\0'));
+    }
   }
   return std::nullopt;
 }

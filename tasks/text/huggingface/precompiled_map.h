@@ -20,7 +20,9 @@ class PrecompiledMap {
  public:
   // Reads the bytes of such a file: the size of the trie in bytes, 32 bits,
   // little endian; the trie; the replacements.
-  //   kInvalidArgument  it is cut off, or its replacements are no UTF-8; the
+  //   kInvalidArgument  it is cut off, its replacements are no UTF-8, or the
+  //                     trie leads out of itself, to no replacement, or past
+  //                     more than 32 texts that begin with one another; the
   //                     message names it by `where`
   static absl::StatusOr<PrecompiledMap> Parse(absl::string_view bytes,
                                               const std::string& where);
@@ -30,6 +32,9 @@ class PrecompiledMap {
   std::optional<absl::string_view> Find(absl::string_view text) const;
 
  private:
+  // Returns true if no text leads out of the trie or to no replacement.
+  bool IsSound() const;
+
   std::vector<uint32_t> units_;
   std::string replacements_;
 };

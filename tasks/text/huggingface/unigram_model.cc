@@ -193,6 +193,8 @@ absl::StatusOr<ReadModelResult> ReadUnigram(const json& object,
   std::vector<double> scores;
   ETC_RETURN_IF_ERROR(ReadScoredPieces(*list, reader.Where("vocab"),
                                        &result.vocabulary, &scores));
+  ETC_RETURN_IF_ERROR(
+      CheckPieceSizes(result.vocabulary, reader.Where("vocab")));
   if (!unknown.has_value() || !result.vocabulary.Has(*unknown)) {
     return InvalidArgument(
         reader.Where("unk_id"), " should be the id of one of the ",

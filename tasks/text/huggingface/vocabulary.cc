@@ -7,6 +7,7 @@
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "nlohmann/json.hpp"
+#include "tasks/text/piece_trie.h"
 
 namespace etc::huggingface {
 
@@ -43,6 +44,14 @@ absl::Status Vocabulary::AddAgain(const std::string& where,
   }
   pieces_[static_cast<size_t>(id)] = piece;
   is_used_[static_cast<size_t>(id)] = true;
+  return absl::OkStatus();
+}
+
+absl::Status CheckPieceSizes(const Vocabulary& vocabulary,
+                             const std::string& where) {
+  for (int32_t id = 0; id < vocabulary.size(); ++id) {
+    ETC_RETURN_IF_ERROR(CheckPieceSize(vocabulary.Piece(id), where));
+  }
   return absl::OkStatus();
 }
 

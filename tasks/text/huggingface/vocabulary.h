@@ -58,6 +58,11 @@ class Vocabulary {
   int64_t most_ = 0;
 };
 
+// Checks the sizes of all pieces, for models that search for them byte by
+// byte; `where` names the vocabulary. Errors of CheckPieceSize.
+absl::Status CheckPieceSizes(const Vocabulary& vocabulary,
+                             const std::string& where);
+
 // Reads an object of texts and ids; `where` names it in messages.
 //   kInvalidArgument  something else, or errors of Vocabulary::Add
 absl::StatusOr<Vocabulary> ReadVocabularyObject(const nlohmann::json& object,

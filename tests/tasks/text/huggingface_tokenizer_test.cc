@@ -18,15 +18,18 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/out_of_memory.h"
 #include "etc/weights/roberta_vocabulary.h"
 #include "etc/weights/text_marks.h"
 #include "nlohmann/json.hpp"
 #include "tasks/text/huggingface/characters.h"
+#include "tasks/text/huggingface/mapped_text.h"
 #include "tasks/text/huggingface/precompiled_map.h"
 #include "tasks/text/load_tokenizer.h"
 #include "tests/support/mutation.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/tasks/text/tiny_sentencepiece_model.h"
 
 namespace etc::huggingface {
 namespace {
@@ -470,6 +473,37 @@ TEST(HuggingFaceTokenizerTest, ReadsPublishedExpressions) {
   }
 }
 
+TEST(HuggingFaceTokenizerTest, RefusesClassesThatAreTooDeep) {
+  const auto nested = [](size_t depth) {
+    const std::string expression =
+        absl::StrCat(std::string(depth, '['), "a", std::string(depth, ']'));
+    return ErrorOf(WordsFile(Split(expression.c_str(), "Isolated")));
+  };
+  EXPECT_TRUE(nested(64).ok()) << nested(64);
+  EXPECT_EQ(nested(65).code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(nested(200'000).code(), absl::StatusCode::kUnimplemented);
+}
+
+TEST(HuggingFaceTokenizerTest, EndsWhereAnExpressionTakesTooManySteps) {
+  const auto tokenizer = Parse(WordsFile(Split("(?:a+)+b", "Isolated")));
+  ASSERT_NE(tokenizer, nullptr);
+  EXPECT_THROW(tokenizer->Encode(std::string(52, 'a')), LimitReached);
+  EXPECT_THAT(Parts(*tokenizer, "xaab"), ElementsAre("x", "aab"));
+}
+
+// Blanks without a line end are kept one by one until none is found, and digits
+// try each alternative.
+TEST(HuggingFaceTokenizerTest, TakesLongLinesWithPublishedExpressions) {
+  const auto tokenizer = Parse(WordsFile(
+      Split(R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+)"
+            R"(|\s*[\r\n]+|\s+(?!\S)|\s+)",
+            "Isolated")));
+  ASSERT_NE(tokenizer, nullptr);
+  constexpr size_t kBytes = 1'000'000;
+  EXPECT_EQ(tokenizer->Encode(std::string(kBytes, ' ')).size(), 1U);
+  EXPECT_EQ(tokenizer->Encode(std::string(kBytes, '1')).size(), kBytes);
+}
+
 TEST(HuggingFaceTokenizerTest, FindsAddedTokens) {
   json file = WordsFile({{"type", "WhitespaceSplit"}}, {{"type", "Lowercase"}});
   file["added_tokens"] = {
@@ -489,6 +523,88 @@ TEST(HuggingFaceTokenizerTest, FindsAddedTokens) {
               ElementsAre("a 0-1", "wide 2-6", "b 8-9"));
   EXPECT_THAT(Pieces(*tokenizer, "aNeW new"),
               ElementsAre("a 0-1", "NEW 1-4", "NEW 5-8"));
+}
+
+// Each of a run of tokens that are white space has the rest of it.
+TEST(HuggingFaceTokenizerTest, EndsWhereAddedTokensShareTooMuch) {
+  json file = WordsFile({{"type", "WhitespaceSplit"}});
+  file["added_tokens"] = json::array(
+      {{{"id", 4}, {"content", " "}, {"special", true}, {"rstrip", true}}});
+  const auto tokenizer = Parse(file);
+  ASSERT_NE(tokenizer, nullptr);
+  EXPECT_THAT(Pieces(*tokenizer, "a  b"),
+              ElementsAre("a 0-1", "  1-3", "  2-3", "b 3-4"));
+  constexpr size_t kSome = 10'000;
+  EXPECT_EQ(tokenizer->Encode(std::string(kSome, ' ')).size(), kSome);
+  EXPECT_THROW(tokenizer->Encode(std::string(1'000'000, ' ')), LimitReached);
+}
+
+// A search walks along a piece at each byte of a text.
+TEST(HuggingFaceTokenizerTest, RefusesPiecesOfManyKilobytes) {
+  const std::string longest(4096, 'a');
+  const std::string too_long = longest + "a";
+  const auto unigram = [](const std::string& piece) {
+    json file = UnigramFile();
+    file["model"]["vocab"].push_back(json::array({piece, -5}));
+    return file;
+  };
+  json wordpiece = {{"model",
+                     {{"type", "WordPiece"},
+                      {"max_input_chars_per_word", 1'000'000'000},
+                      {"vocab", {{"[UNK]", 0}, {"a", 1}, {too_long, 2}}}}}};
+  json added = WordsFile({{"type", "WhitespaceSplit"}});
+  added["added_tokens"] = json::array({{{"id", 4}, {"content", too_long}}});
+  json bpe = {{"model",
+               {{"type", "BPE"},
+                {"vocab", {{"a", 0}}},
+                {"merges", json::array()},
+                {"continuing_subword_prefix", too_long}}}};
+  EXPECT_TRUE(ErrorOf(unigram(longest)).ok());
+  for (const json& file : {unigram(too_long), wordpiece, added, bpe}) {
+    const absl::Status status = ErrorOf(file);
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+    EXPECT_THAT(status.message(),
+                AllOf(HasSubstr("tokenizer.json: "),
+                      HasSubstr("a piece may have 4096 bytes")));
+  }
+}
+
+// ICU's own sort of the marks behind a character is quadratic.
+TEST(HuggingFaceTokenizerTest, OrdersAnyNumberOfMarks) {
+  const auto marks = [](size_t count, const char* mark) {
+    std::string all;
+    for (size_t i = 0; i < count; ++i) {
+      all += mark;
+    }
+    return all;
+  };
+  for (const size_t count : {10, 100, 200'000}) {
+    const std::string above = marks(count, "\u0301");
+    const std::string below = marks(count, "\u0316");
+    const std::string one_less = marks(count - 1, "\u0301");
+    const std::pair<const char*, std::string> table[] = {
+        {"NFD", absl::StrCat("a", below, above)},
+        {"NFC", absl::StrCat("\u00e1", below, one_less)}};
+    for (const auto& [form, expected] : table) {
+      json file = WordsFile({{"type", "WhitespaceSplit"}}, {{"type", form}});
+      file["model"]["vocab"][expected] = 4;
+      EXPECT_EQ(Parse(file)->Encode(absl::StrCat("a", above, below))[0].id, 4)
+          << form << " " << count;
+    }
+    // Decomposes into marks of two classes.
+    json file = WordsFile({{"type", "WhitespaceSplit"}}, {{"type", "NFD"}});
+    file["model"]["vocab"]
+        [absl::StrCat(marks(count, "\u0f71"), marks(count, "\u0f72"))] = 4;
+    EXPECT_EQ(Parse(file)->Encode(marks(count, "\u0f73"))[0].id, 4) << count;
+  }
+}
+
+TEST(HuggingFaceTokenizerTest, EndsWhereATextGrowsTooLong) {
+  const MappedText text("a", /*begin=*/0);
+  MappedTextBuilder builder(text);
+  const std::string replacement((256 << 20) + 1, 'a');
+  EXPECT_THROW(builder.Append(replacement, {.begin = 0, .end = 1}),
+               LimitReached);
 }
 
 TEST(HuggingFaceTokenizerTest, NormalizesAndKnowsWhere) {
@@ -529,11 +645,33 @@ TEST(HuggingFaceTokenizerTest, ReadsRulesOfSentencePiece) {
   EXPECT_FALSE(PrecompiledMap::Parse("", "x").ok());
   EXPECT_FALSE(PrecompiledMap::Parse(std::string("\4\0\0\0", 4), "x").ok());
   EXPECT_FALSE(PrecompiledMap::Parse(std::string("\3\0\0\0abc", 7), "x").ok());
-  // A trie of one empty unit has no texts.
-  const auto empty =
-      PrecompiledMap::Parse(std::string("\4\0\0\0\0\0\0\0", 8), "x");
-  ASSERT_TRUE(empty.ok()) << empty.status();
-  EXPECT_EQ(empty->Find("a"), std::nullopt);
+  const auto map = PrecompiledMap::Parse(
+      TinyCharsmap({.value = 4, .replacements = std::string("x\0\0\0yz\0", 7)}),
+      "x");
+  ASSERT_TRUE(map.ok()) << map.status();
+  EXPECT_EQ(map->Find("ab"), "yz");
+  EXPECT_EQ(map->Find("b"), std::nullopt);
+  EXPECT_EQ(map->Find(""), std::nullopt);
+}
+
+// SentencePiece's library follows the same rules without a look.
+TEST(HuggingFaceTokenizerTest, RefusesRulesThatLeadElsewhere) {
+  // A trie of one unit: each byte of a text leads out of it.
+  EXPECT_FALSE(
+      PrecompiledMap::Parse(std::string("\4\0\0\0\0\0\0\0", 8), "x").ok());
+  EXPECT_TRUE(PrecompiledMap::Parse(TinyCharsmap({}), "x").ok());
+  for (const TinyCharsmapOptions& options :
+       {TinyCharsmapOptions{.root = 1024}, TinyCharsmapOptions{.value = 3},
+        TinyCharsmapOptions{.value = 1},
+        TinyCharsmapOptions{.value = 0x7FFFFF00},
+        TinyCharsmapOptions{.replacements = "x"},
+        TinyCharsmapOptions{.replacements = ""},
+        // "a" leads to where it came from: "aaa..." has any number of matches.
+        TinyCharsmapOptions{.leaf = 256}}) {
+    EXPECT_THAT(
+        PrecompiledMap::Parse(TinyCharsmap(options), "x").status().message(),
+        HasSubstr("x should have a trie that leads to replacements"));
+  }
 }
 
 // --- Special pieces ----------------------------------------------------------

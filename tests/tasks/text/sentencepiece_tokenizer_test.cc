@@ -1,15 +1,16 @@
 // The SentencePiece tokenizer (doc/model.md 9.4, doc/formats.md 4.7): ids and
 // byte ranges, the digit-comma rule in both readings, words encoded on their
-// own, and what happens without a model or without the module. Most of it on a
-// model of a few pieces made here; the ids of a real one are those that
-// SentencePiece 0.1.97's spm_encode gives. SentencePiece's own segmentation is
-// not tested.
+// own, and what happens without a model, with one that leads the library out of
+// its memory, or without the module. Most of it on a model of a few pieces made
+// here; the ids of a real one are those that SentencePiece 0.1.97's spm_encode
+// gives. SentencePiece's own segmentation is not tested.
 #include "tasks/text/sentencepiece_tokenizer.h"
 
 #include <memory>
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -210,6 +211,60 @@ TEST_F(SentencePieceTokenizerTest, RefusesWhatIsNoModel) {
                           "none")),
                       Not(HasSubstr(".cc("))));
   }
+}
+
+// The library follows these without a look at where they lead: the first ones
+// end it, or its tokens have what its memory holds.
+TEST_F(SentencePieceTokenizerTest, RefusesModelsThatLeadOutOfTheMemory) {
+  const auto load = [this](const TinySentencePieceModel& model) {
+    return LoadSentencePieceTokenizer(
+        directory_.Write("odd.model", model.bytes()));
+  };
+  const std::vector<std::pair<std::string, float>> pieces = {
+      {"▁", -1.0F}, {"a", -2.0F}, {"x", -2.0F}};
+  const auto fine = load(TinySentencePieceModel(pieces, TinyCharsmap({})));
+  ASSERT_TRUE(fine.ok()) << fine.status();
+  EXPECT_THAT(Show(**fine, "a"), ElementsAre("▁@0-0", "x@0-1"));
+  for (const TinyCharsmapOptions& options :
+       {TinyCharsmapOptions{.root = 0x3FFF00},
+        TinyCharsmapOptions{.value = 0x7FFFFF00},
+        TinyCharsmapOptions{.replacements = "no end"},
+        TinyCharsmapOptions{.leaf = 256}}) {
+    const absl::Status status =
+        load(TinySentencePieceModel(pieces, TinyCharsmap(options))).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr("odd.model: should be a SentencePiece model"),
+                      HasSubstr("normalizer_spec.precompiled_charsmap should "
+                                "have a trie")));
+  }
+  std::vector<std::pair<std::string, float>> defined = {{"▁", -1.0F}};
+  while (defined.size() < 65) {
+    defined.emplace_back(std::string(defined.size(), 'a'), 0.0F);
+  }
+  defined.emplace_back(std::string(63, 'a') + 'b', 0.0F);
+  const auto load_defined = [&] {
+    return load(TinySentencePieceModel(defined, /*charsmap=*/"",
+                                       TinySentencePieceModel::kUserDefined))
+        .status();
+  };
+  EXPECT_TRUE(load_defined().ok()) << load_defined();
+  defined.emplace_back(std::string(65, 'a'), 0.0F);
+  EXPECT_THAT(std::string(load_defined().message()),
+              HasSubstr("at most 64 pieces that users defined should begin "
+                        "with one another, but 65 do"));
+}
+
+TEST_F(SentencePieceTokenizerTest, RefusesPiecesOfManyKilobytes) {
+  const std::string model = directory_.Write(
+      "long.model",
+      TinySentencePieceModel({{std::string(4097, 'a'), -1.0F}}).bytes());
+  const absl::Status status = LoadSentencePieceTokenizer(model).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(status.message(),
+            absl::StrCat(model,
+                         ": pieces: a piece may have 4096 bytes, but "
+                         "this one has 4097"));
 }
 
 TEST_F(SentencePieceTokenizerTest, SaysThatTheModuleIsAbsentOrAnother) {

@@ -2,7 +2,6 @@
 #define ETC_ETC_WEIGHTS_FORMATS_TENSORFLOW_PROTOBUF_WIRE_H_
 
 #include <cstdint>
-#include <cstring>
 #include <functional>
 #include <string>
 
@@ -38,14 +37,6 @@ struct ProtoField {
 absl::Status VisitProtoFields(
     absl::string_view message,
     const std::function<absl::Status(const ProtoField& field)>& visit);
-
-// Append a number to `bytes` as ByteReader takes it.
-template <typename T>
-void AppendFixed(T value, std::string* bytes) {
-  char piece[sizeof(T)];
-  std::memcpy(piece, &value, sizeof(T));
-  bytes->append(piece, sizeof(T));
-}
 
 inline void AppendVarint(uint64_t value, std::string* bytes) {
   for (; value >= 0x80; value >>= 7) {
