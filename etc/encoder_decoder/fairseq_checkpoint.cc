@@ -37,8 +37,7 @@ Json OptionsOf(const TensorReader& reader) {
     if (text == reader.metadata().end()) {
       continue;
     }
-    Json options = Json::parse(text->second, nullptr,
-                               /*allow_exceptions=*/false);
+    Json options = ParseJson(text->second, reader.path()).value_or(Json());
     if (options.is_object() && options.contains("model") &&
         options["model"].is_object()) {
       options = Json(options["model"]);

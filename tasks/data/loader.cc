@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/counted.h"
 #include "base/random.h"
 #include "base/shuffle.h"
 #include "base/status_macros.h"
@@ -215,11 +216,12 @@ absl::Status TrainingLoader::FillPool() {
 }
 
 absl::StatusOr<TrainingBatch> TrainingLoader::Next() {
-  if (pool_end_.record < 0 ||
+  if (pool_end_.record < 0 || pool_end_.example < 0 || next_batch_ < 0 ||
       pool_end_.record >= std::max<int64_t>(num_records_, 1)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("training should go on at record ", pool_end_.record,
-                     ", but the data have ", num_records_));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "training should go on at record ", pool_end_.record, ", example ",
+        pool_end_.example, " and batch ", next_batch_, ", but the data have ",
+        Counted(num_records_, "record")));
   }
   while (next_batch_ >= static_cast<int64_t>(pool_.size())) {
     // A start in the middle of a pool comes here with that pool yet to fill.

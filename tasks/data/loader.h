@@ -113,8 +113,8 @@ class TrainingLoader final : public BatchLoader {
   // are returned on all ranks; an error in making this rank's examples, on this
   // rank alone.
   //   kInvalidArgument    a bad record, with OnBadRecord::kError
-  //   kFailedPrecondition all the data do not fill one batch; or a process has
-  //                       other data
+  //   kFailedPrecondition all the data do not fill one batch, or have no such
+  //                       position; or a process has other data
   //   kResourceExhausted  a pool takes more than max_pool_bytes
   //   kCancelled          `options.stop` is true; a loader that starts at the
   //                       last batch's `next` goes on

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/directory.h"
 #include "base/file_operations.h"
@@ -18,12 +19,21 @@ namespace etc {
 absl::StatusOr<AppendedFile> AppendedFile::Open(const std::string& path,
                                                 int64_t bytes) {
   FileOperations& operations = FileOperations::Current();
-  AppendedFile file(
-      path,
-      operations.Open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  // Follows no link, or the file at its target would be shortened.
+  AppendedFile file(path,
+                    operations.Open(path,
+                                    O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC |
+                                        O_NOFOLLOW | O_NONBLOCK,
+                                    0666));
   struct stat status = {};
-  if (file.descriptor_ < 0 || fstat(file.descriptor_, &status) != 0) {
+  const bool is_open =
+      file.descriptor_ >= 0 && fstat(file.descriptor_, &status) == 0;
+  if (!is_open && errno != ELOOP) {  // which a link gives
     return ErrnoStatus(errno, "open", path);
+  }
+  if (!is_open || !S_ISREG(status.st_mode)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, " should be a regular file, and no link"));
   }
   const auto found = static_cast<int64_t>(status.st_size);
   if (found > bytes && operations.Truncate(file.descriptor_, bytes) != 0) {

@@ -17,7 +17,8 @@ class AppendedFile {
  public:
   // Opens `path` to append after its first `bytes` bytes; the rest is removed.
   // A shorter file is left as it is. A new file's name is on disk when this
-  // returns. Errors name the path.
+  // returns. Refuses a symbolic link, and all else that is no regular file.
+  // Errors name the path.
   static absl::StatusOr<AppendedFile> Open(const std::string& path,
                                            int64_t bytes);
 

@@ -4,14 +4,18 @@
 #include <filesystem>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "base/crc32c.h"
 #include "base/file.h"
 #include "base/file_operations.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "nlohmann/json.hpp"
 #include "tasks/output/sealed_json.h"
 
@@ -43,6 +47,13 @@ std::string TextIn(const Json& json, const char* field) {
   const auto found = json.find(field);
   return found != json.end() && found->is_string() ? found->get<std::string>()
                                                    : std::string();
+}
+
+// Returns true for a path that stays in its directory: "punkt/names.tab". The
+// checksum of owner.json is no proof that a run wrote it.
+bool StaysWithin(absl::string_view path) {
+  const std::vector<absl::string_view> names = absl::StrSplit(path, '/');
+  return std::all_of(names.begin(), names.end(), IsPlainBaseName);
 }
 
 absl::Status CheckSize(const std::string& path, const CheckpointFile& file) {
@@ -90,6 +101,11 @@ absl::StatusOr<CheckpointFiles> CheckpointFilesFromJson(
         absl::StrCat(source, ": a list of files should be an object"));
   }
   for (const auto& [path, entry] : json.items()) {
+    if (!StaysWithin(path)) {
+      return absl::DataLossError(
+          absl::StrCat(source, ": ", QuotedName(path),
+                       " should be the path of a file in the checkpoint"));
+    }
     CheckpointFile& file = files[path];
     if (!entry.is_object() || !entry.contains("bytes") ||
         !entry["bytes"].is_number_unsigned() ||
@@ -137,6 +153,11 @@ absl::StatusOr<CheckpointOwner> ReadCheckpointOwner(
   if (owner.name.empty() || owner.run.empty()) {
     return absl::NotFoundError(
         absl::StrCat(path, " is not that of a checkpoint"));
+  }
+  if (!IsPlainBaseName(owner.name) || !IsPlainBaseName(owner.run)) {
+    return absl::DataLossError(
+        absl::StrCat(path, ": name and run should not be paths, but are ",
+                     QuotedName(owner.name), " and ", QuotedName(owner.run)));
   }
   ETC_ASSIGN_OR_RETURN(
       owner.files, CheckpointFilesFromJson(json.value("files", Json()), path));

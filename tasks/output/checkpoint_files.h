@@ -29,7 +29,8 @@ using CheckpointFiles = std::map<std::string, CheckpointFile>;
 
 // {"model.safetensors": {"bytes": 438, "crc32c": "0x1badf00d"}, ...}
 nlohmann::json CheckpointFilesToJson(const CheckpointFiles& files);
-//   kDataLoss  `json` is not that; the message begins with `source`
+//   kDataLoss  `json` is not that, or a path leads out of the directory; the
+//              message begins with `source`
 absl::StatusOr<CheckpointFiles> CheckpointFilesFromJson(
     const nlohmann::json& json, const std::string& source);
 
@@ -56,7 +57,8 @@ absl::Status WriteCheckpointOwner(CheckpointOwner owner,
                                   const std::string& directory);
 
 //   kNotFound  there is none, or it is none of a checkpoint
-//   kDataLoss  it is not as it was written
+//   kDataLoss  it is not as it was written, or its name, its run or a file is a
+//              path that leads out of the directory
 absl::StatusOr<CheckpointOwner> ReadCheckpointOwner(
     const std::string& directory);
 

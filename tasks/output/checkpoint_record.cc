@@ -1,11 +1,14 @@
 #include "tasks/output/checkpoint_record.h"
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/json_reader.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "nlohmann/json.hpp"
 #include "tasks/output/sealed_json.h"
 
@@ -18,12 +21,15 @@ std::string PathOf(const std::string& directory) {
   return absl::StrCat(directory, "/", kRecordFile);
 }
 
+constexpr char kShouldBeName[] =
+    "should be the name of a directory beside the file";
+
 // The name that a field holds, which is to be one in the same directory.
 std::string NameIn(const std::string& field, JsonObjectReader* reader) {
   std::string name;
   reader->Optional(field, &name);
   if (!name.empty() && !IsPlainBaseName(name)) {
-    reader->Fail(field, "should be the name of a directory beside the file");
+    reader->Fail(field, kShouldBeName);
   }
   return name;
 }
@@ -33,6 +39,9 @@ absl::StatusOr<RecordedCheckpoint> CheckpointFromJson(
   RecordedCheckpoint checkpoint;
   JsonObjectReader reader(json, where);
   reader.Required("step", &checkpoint.step);
+  if (checkpoint.step < 0) {
+    reader.Fail("step", "should be at least 0");
+  }
   const Json* scores = reader.Raw("scores", /*required=*/true);
   const Json* weights = reader.Raw("weights", /*required=*/true);
   reader.Optional("interim", &checkpoint.is_interim);
@@ -51,14 +60,24 @@ absl::StatusOr<CheckpointRecord> RecordFromJson(const Json& json,
   CheckpointRecord record;
   JsonObjectReader reader(json, path);
   reader.Required("run", &record.run);
+  if (!IsPlainBaseName(record.run)) {
+    reader.Fail("run", "should not be a path");
+  }
   record.last = NameIn("last", &reader);
   record.best = NameIn("best", &reader);
   std::vector<std::string> superseded;
   reader.Required("superseded", &superseded);
+  if (!std::all_of(superseded.begin(), superseded.end(), IsPlainBaseName)) {
+    reader.Fail("superseded", kShouldBeName);
+  }
   record.superseded.insert(superseded.begin(), superseded.end());
   const Json* checkpoints = reader.Raw("checkpoints", /*required=*/true);
   ETC_RETURN_IF_ERROR(reader.Finish());
   for (const auto& [name, checkpoint] : checkpoints->items()) {
+    if (!IsPlainBaseName(name)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          path, ": checkpoints: ", QuotedName(name), " ", kShouldBeName));
+    }
     ETC_ASSIGN_OR_RETURN(
         record.checkpoints[name],
         CheckpointFromJson(checkpoint, absl::StrCat(path, ": ", name)));

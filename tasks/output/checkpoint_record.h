@@ -54,7 +54,8 @@ absl::Status WriteCheckpointRecord(const CheckpointRecord& record,
                                    const std::string& directory);
 
 //   kNotFound  there is none
-//   kDataLoss  it is not as it was written
+//   kDataLoss  it is not as it was written, or its run or the name of a
+//              checkpoint is a path
 absl::StatusOr<CheckpointRecord> ReadCheckpointRecord(
     const std::string& directory);
 

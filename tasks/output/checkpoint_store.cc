@@ -136,6 +136,12 @@ absl::StatusOr<std::string> CheckpointStore::NameOf(
   }
   ETC_ASSIGN_OR_RETURN(const CheckpointOwner owner,
                        ReadCheckpointOwner(PathOf(entry)));
+  // A link, for instance, through which later files would be written elsewhere.
+  if (IsThere(PathOf(owner.name)) && !IsCheckpointOf(owner.name, run_)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(PathOf(owner.name), " is in the way of ", PathOf(entry),
+                     ", the checkpoint of this name: move it away"));
+  }
   return owner.name;
 }
 
@@ -144,6 +150,7 @@ absl::Status CheckpointStore::RenameFollowedLinks() {
     const absl::StatusOr<CheckpointOwner> owner =
         ReadCheckpointOwner(PathOf(link));
     if (!IsKnownDirectory(PathOf(link)) || !owner.ok() || owner->run != run_ ||
+        !IsCheckpointName(owner->name) ||
         !CheckCheckpointSizes(PathOf(link), *owner).ok()) {
       continue;
     }
@@ -396,9 +403,8 @@ bool CheckpointStore::IsCheckpointOf(const std::string& name,
                                      const std::string& run) const {
   const absl::StatusOr<CheckpointOwner> owner =
       ReadCheckpointOwner(PathOf(name));
-  return absl::StartsWith(name, "step-") && IsPlainBaseName(name) &&
-         IsKnownDirectory(PathOf(name)) && owner.ok() && owner->run == run &&
-         owner->name == name;
+  return IsCheckpointName(name) && IsKnownDirectory(PathOf(name)) &&
+         owner.ok() && owner->run == run && owner->name == name;
 }
 
 bool CheckpointStore::IsRemovable(const std::string& name,

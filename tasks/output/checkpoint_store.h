@@ -134,6 +134,7 @@ class CheckpointStore {
   // checkpoints, or of copies of these.
   absl::Status RenameFollowedLinks();
   // The name of the checkpoint that is the entry `entry` of the directory.
+  //   kFailedPrecondition  something else has that name
   absl::StatusOr<std::string> NameOf(const std::string& entry) const;
   absl::Status FillRecord(const CheckpointSurvey& found);
   absl::StatusOr<RecordedCheckpoint> Recorded(const std::string& name) const;

@@ -124,7 +124,7 @@ void Surveyor::AddUnnamed(const std::string& entry) {
       ReadCheckpointOwner(PathOf(entry));
   std::error_code ignored;
   if (owner.ok() && entry == UnfinishedCheckpoint(owner->name, owner->run) &&
-      ParseName(owner->name).has_value() &&
+      IsCheckpointName(owner->name) &&
       !survey_.record.superseded.contains(owner->name) &&
       !fs::exists(PathOf(owner->name), ignored) &&
       CheckCheckpointSizes(PathOf(entry), *owner).ok()) {
@@ -156,11 +156,12 @@ void Surveyor::AddCandidate(const std::string& entry) {
     candidates_.push_back(std::move(candidate));
     return;
   }
-  if (!is_followed_link && owner->name != entry) {
+  const std::optional<StepAndCopy> owned = ParseName(owner->name);
+  if (!owned.has_value() || (!is_followed_link && owner->name != entry)) {
     return;  // a copy that somebody made
   }
   candidate.owner = *owner;
-  candidate.step = ParseName(owner->name).value_or(candidate.step);
+  candidate.step = *owned;
   candidate.weakness = std::string(
       CheckCheckpointSizes(PathOf(entry), candidate.owner).message());
   candidates_.push_back(std::move(candidate));
@@ -168,7 +169,8 @@ void Surveyor::AddCandidate(const std::string& entry) {
 
 void Surveyor::FindRun() {
   const absl::StatusOr<Json> owner = ReadSealedJson(PathOf(kOwnerFile));
-  if (owner.ok() && owner->contains("run") && (*owner)["run"].is_string()) {
+  if (owner.ok() && owner->contains("run") && (*owner)["run"].is_string() &&
+      IsPlainBaseName((*owner)["run"].get_ref<const std::string&>())) {
     survey_.run = (*owner)["run"].get<std::string>();
     if (has_record_ && survey_.record.run != survey_.run) {
       has_record_ = false;
@@ -361,6 +363,10 @@ CheckpointSurvey Surveyor::Survey() {
 std::string UnfinishedCheckpoint(const std::string& name,
                                  const std::string& run) {
   return absl::StrCat(name, kUnfinishedMark, run);
+}
+
+bool IsCheckpointName(const std::string& name) {
+  return ParseName(name).has_value();
 }
 
 int64_t StepOfCheckpoint(const std::string& name) {

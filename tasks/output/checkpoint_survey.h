@@ -48,6 +48,10 @@ struct CheckpointSurvey {
 std::string UnfinishedCheckpoint(const std::string& name,
                                  const std::string& run);
 
+// Returns true for the names that a store gives to checkpoints:
+// "step-00000120", "step-00000120-2".
+bool IsCheckpointName(const std::string& name);
+
 // The step in the name of a checkpoint: 120 of "step-00000120-2".
 int64_t StepOfCheckpoint(const std::string& name);
 

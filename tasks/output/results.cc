@@ -222,14 +222,14 @@ absl::StatusOr<std::optional<OrderedJson>> ReadIfThere(
     return std::nullopt;
   }
   ETC_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  OrderedJson json = OrderedJson::parse(text, /*cb=*/nullptr,
-                                        /*allow_exceptions=*/false);
-  if (!json.is_object()) {
+  const absl::StatusOr<Json> checked = ParseJson(text, path);
+  if (!checked.ok() || !checked->is_object()) {
     return absl::InvalidArgumentError(absl::StrCat(
         path,
         " should be a JSON object, but is damaged: move it away, and the "
         "end of a run makes it anew"));
   }
+  OrderedJson json = OrderedJson::parse(text);
   return json;
 }
 

@@ -17,6 +17,7 @@
 #include "base/directory.h"
 #include "base/file.h"
 #include "base/file_operations.h"
+#include "base/json_reader.h"
 #include "base/json_text.h"
 #include "nlohmann/json.hpp"
 
@@ -39,8 +40,7 @@ std::string HolderIn(const std::string& path) {
   constexpr uint64_t kMostBytes = 4096;
   const auto text = ReadFile(path, kMostBytes);
   const nlohmann::json json =
-      nlohmann::json::parse(text.ok() ? *text : "", /*cb=*/nullptr,
-                            /*allow_exceptions=*/false);
+      ParseJson(text.ok() ? *text : "", path).value_or(nlohmann::json());
   if (!json.is_object() || !json.contains("pid") || !json.contains("host") ||
       !json.contains("since") || !json["pid"].is_number_integer() ||
       !json["host"].is_string() || !json["since"].is_string()) {

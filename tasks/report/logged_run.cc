@@ -324,8 +324,7 @@ absl::StatusOr<MetricsFile> ReadMetricsFile(const std::string& path) {
   for (std::string line; std::getline(stream, line);) {
     ++number;
     const bool is_last = stream.eof();  // without its newline
-    const Json json = Json::parse(line, /*cb=*/nullptr,
-                                  /*allow_exceptions=*/false);
+    const Json json = ParseJson(line, path).value_or(Json());
     const bool is_line = json.is_object() && json.contains("step") &&
                          json["step"].is_number_integer();
     if (is_line) {

@@ -96,25 +96,36 @@ Json StateToJson(const TrainingState& state) {
 
 absl::StatusOr<TrainingState> StateFromJson(const Json& json,
                                             const std::string& where) {
+  // Counts up to it are exact in JSON, and far from an overflow.
+  constexpr int64_t kMost = int64_t{1} << 53;
   TrainingState state;
   JsonObjectReader reader(json, where);
-  reader.Required("step", &state.step);
-  reader.Required("examples", &state.examples);
-  reader.Required("epoch", &state.position.epoch);
-  reader.Required("record", &state.position.record);
-  reader.Required("example", &state.position.example);
-  reader.Required("batch", &state.position.batch);
-  reader.Required("evaluated_step", &state.evaluated_step);
+  const auto read = [&reader](const char* field, int64_t most, int64_t* value) {
+    reader.Required(field, value);
+    if (*value < 0 || *value > most) {
+      reader.Fail(field, absl::StrCat("should be from 0 to ", most, ", but is ",
+                                      *value));
+    }
+  };
+  read("step", kMost, &state.step);
+  read("examples", kMost, &state.examples);
+  read("epoch", kMost, &state.position.epoch);
+  read("record", kMost, &state.position.record);
+  read("example", kMost, &state.position.example);
+  read("batch", kMost, &state.position.batch);
+  read("evaluated_step", state.step, &state.evaluated_step);
   ReadMetrics("evaluation", &reader, &state.evaluation);
-  reader.Required("best_step", &state.best_step);
+  read("best_step", state.step, &state.best_step);
   ReadMetrics("best", &reader, &state.best);
-  reader.Required("metrics_bytes", &state.metrics_bytes);
+  read("metrics_bytes", kMost, &state.metrics_bytes);
   double improved_score = 0;
   reader.Optional("improved_score", &improved_score);
   if (reader.Has("improved_score")) {
     state.improved_score = improved_score;
   }
-  reader.Optional("stale_evaluations", &state.stale_evaluations);
+  if (reader.Has("stale_evaluations")) {
+    read("stale_evaluations", kMost, &state.stale_evaluations);
+  }
   ETC_RETURN_IF_ERROR(reader.Finish());
   return state;
 }

@@ -47,8 +47,11 @@ struct TrainingState {
   bool operator==(const TrainingState&) const = default;
 };
 
-// Converts the whole state; messages of mistakes in `json` begin with `where`.
+// Converts the whole state.
 nlohmann::json StateToJson(const TrainingState& state);
+// Converts it back; messages begin with `where`.
+//   kInvalidArgument  `json` is no state, or has a number that no run comes to,
+//                     such as a negative one
 absl::StatusOr<TrainingState> StateFromJson(const nlohmann::json& json,
                                             const std::string& where);
 

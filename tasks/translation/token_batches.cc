@@ -105,7 +105,9 @@ absl::Status TokenBatchLoader::Prepare() {
     batches_ = MakeTokenBatches(lengths, batch_options_, options_.seed);
   }
   const auto count = static_cast<int64_t>(batches_.size());
-  if (next_.batch < 0 || next_.batch * options_.batch_size >= count) {
+  const int64_t updates =
+      (count + options_.batch_size - 1) / options_.batch_size;
+  if (next_.batch < 0 || next_.batch >= updates) {
     return absl::FailedPreconditionError(
         absl::StrCat("training should go on at update ", next_.batch,
                      " of an epoch, but the data have ", count, " batches"));

@@ -210,6 +210,19 @@ TEST_F(FairseqCheckpointTest, SaysWhatDoesNotFit) {
               HasSubstr("in both stacks or in none"));
 }
 
+TEST_F(FairseqCheckpointTest, ReadsNoOptionsThatAreTooDeep) {
+  const std::string path = directory_.File("model.safetensors");
+  const EncoderDecoder model =
+      PositiveTranslationModel(ToyTranslationConfig("off"), 3);
+  ASSERT_TRUE(
+      WriteTensors(path, *FairseqTensors(model),
+                   {{"args", R"({"model": {"a": )" + std::string(200000, '[') +
+                                 std::string(200000, ']') + "}}"}})
+          .ok());
+  EXPECT_THAT(LoadFairseqCheckpoint(path).status().message(),
+              HasSubstr("the number of attention heads among its options"));
+}
+
 // fairseq's "gelu" is the exact form, ours the tanh form.
 TEST_F(FairseqCheckpointTest, NamesActivationsAsFairseqDoes) {
   for (const auto& [ours, theirs] :

@@ -225,7 +225,7 @@ TEST(TrainingLoaderTest, LeavesOutWhatCannotBeTrainedOnAndCountsItOnce) {
   EXPECT_EQ(loader.skipped().count, 0);
 }
 
-TEST(TrainingLoaderTest, CountsARecordThatWasCutOnce) {
+TEST(TrainingLoaderTest, CountsARecordThatWasCutOnceAndNamesTheWorst) {
   FakeSource source(5, {2});
   source.truncated = {"1/0", "1/1", "3/0", "4/1"};
   source.left_out = {{"4/1", "too long"}};
@@ -233,7 +233,19 @@ TEST(TrainingLoaderTest, CountsARecordThatWasCutOnce) {
   options.batch_size = 9;
   TrainingLoader loader(&source, options);
   EXPECT_THAT(Take(loader, 3), Each(SizeIs(9)));  // three epochs
+  EXPECT_EQ(loader.skipped().records, 5);
   EXPECT_EQ(loader.skipped().truncated, 2);
+  const std::string cut =
+      "cut: see data.max_long_length, data.max_global_length and the options "
+      "of the task; \"";
+  EXPECT_EQ(
+      TruncatedText(loader.skipped()),
+      absl::StrCat("2 records were ", cut, "3/0\" lost the most, 300 pieces"));
+  source.truncated = {"1/0"};
+  TrainingLoader other(&source, options);
+  EXPECT_THAT(Take(other, 1), Each(SizeIs(9)));
+  EXPECT_EQ(TruncatedText(other.skipped()),
+            absl::StrCat("1 record was ", cut, "1/0\" lost 100 pieces"));
 }
 
 TEST(EvaluationLoaderTest, KeepsWhatTrainingLeavesOut) {
@@ -344,6 +356,12 @@ TEST(TrainingLoaderTest, RefusesAPositionBeyondTheData) {
   EXPECT_THAT(record.Next().status().message(), HasSubstr("at record 8"));
   TrainingLoader batch(&source, kOptions, {.batch = 2});
   EXPECT_THAT(batch.Next().status().message(), HasSubstr("at batch 2"));
+  for (const LoaderPosition position :
+       {LoaderPosition{.record = -1}, LoaderPosition{.example = -1},
+        LoaderPosition{.batch = -1}}) {
+    TrainingLoader before(&source, kOptions, position);
+    EXPECT_THAT(before.Next().status().message(), HasSubstr(" -1"));
+  }
 }
 
 TEST(EvaluationLoaderTest, KeepsFileOrderAndDropsNothing) {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
@@ -158,6 +159,27 @@ TEST_F(CheckpointFilesTest, NeedsAListOfFiles) {
   EXPECT_EQ(CheckCheckpointFiles(temporary_.path()), status);
 }
 
+// The checksum proves only that nothing was changed by accident.
+TEST_F(CheckpointFilesTest, RefusesPathsThatLeadOutOfTheDirectory) {
+  const auto read = [&](const std::string& name, const std::string& run,
+                        const std::string& file) {
+    nlohmann::json files;
+    files[file] = {{"bytes", 1}, {"crc32c", "0x00000000"}};
+    EXPECT_TRUE(
+        WriteSealedJson(temporary_.File("owner.json"),
+                        {{"name", name}, {"run", run}, {"files", files}})
+            .ok());
+    return ReadCheckpointOwner(temporary_.path()).status();
+  };
+  EXPECT_TRUE(read("step-1", "run-1", "punkt/collocations.tab").ok());
+  for (const std::string path :
+       {"../other", "..", "/etc/passwd", "punkt/../../other", "a//b"}) {
+    EXPECT_TRUE(absl::IsDataLoss(read(path, "run-1", "a"))) << path;
+    EXPECT_TRUE(absl::IsDataLoss(read("step-1", path, "a"))) << path;
+    EXPECT_TRUE(absl::IsDataLoss(read("step-1", "run-1", path))) << path;
+  }
+}
+
 TEST(CheckpointRecordTest, ComesBackAsItWas) {
   const TemporaryDirectory temporary;
   EXPECT_TRUE(
@@ -178,14 +200,31 @@ TEST(CheckpointRecordTest, ComesBackAsItWas) {
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_TRUE(*read == record);
   // No path leads out of the directory.
-  ASSERT_TRUE(WriteSealedJson(temporary.File("checkpoints.json"),
-                              {{"run", "a"},
-                               {"last", "../other"},
-                               {"superseded", nlohmann::json::array()},
-                               {"checkpoints", nlohmann::json::object()}})
-                  .ok());
-  EXPECT_TRUE(
-      absl::IsDataLoss(ReadCheckpointRecord(temporary.path()).status()));
+  const nlohmann::json plain = {{"run", "a"},
+                                {"last", "step-2"},
+                                {"superseded", nlohmann::json::array()},
+                                {"checkpoints", nlohmann::json::object()}};
+  const auto with = [&](const char* field, const nlohmann::json& value) {
+    nlohmann::json changed = plain;
+    changed[field] = value;
+    EXPECT_TRUE(
+        WriteSealedJson(temporary.File("checkpoints.json"), changed).ok());
+    return ReadCheckpointRecord(temporary.path()).status();
+  };
+  EXPECT_TRUE(with("best", "step-1").ok());
+  for (const char* field : {"run", "last", "best"}) {
+    EXPECT_TRUE(absl::IsDataLoss(with(field, "../other"))) << field;
+  }
+  EXPECT_TRUE(absl::IsDataLoss(
+      with("superseded", nlohmann::json::array({"../other"}))));
+  for (const auto& [name, step] :
+       {std::pair("../other", 1), std::pair("step-1", -1)}) {
+    const nlohmann::json checkpoint = {{"step", step},
+                                       {"scores", nlohmann::json::object()},
+                                       {"weights", nlohmann::json::object()}};
+    EXPECT_TRUE(absl::IsDataLoss(with("checkpoints", {{name, checkpoint}})))
+        << name;
+  }
 }
 
 }  // namespace

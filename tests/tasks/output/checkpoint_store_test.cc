@@ -17,6 +17,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
@@ -24,6 +25,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tasks/output/checkpoint_files.h"
+#include "tasks/output/sealed_json.h"
 #include "tests/support/recorded_operations.h"
 #include "tests/support/temporary_directory.h"
 
@@ -323,6 +325,70 @@ TEST(CheckpointStoreTest, LeavesEverythingThatItDidNotMake) {
   EXPECT_EQ(*ReadFile(directory + "/step-00000002/second"), "other run");
   EXPECT_EQ(*ReadFile(directory + "/mine/second"), "one")
       << "a user's link keeps where it leads";
+}
+
+// A directory of somebody else, who can seal files as well: the id of its run
+// leads to the directory "mine", through one that is there.
+TEST(CheckpointStoreTest, DeletesNothingThatTheIdOfARunLeadsTo) {
+  const std::string run = "x/../../../mine";
+  const nlohmann::json none = nlohmann::json::object();
+  const std::pair<std::string, nlohmann::json> files[] = {
+      {"owner.json", {{"run", run}}},
+      {"step-00000001/owner.json",
+       {{"run", run}, {"name", "step-00000001"}, {"files", none}}},
+      {"checkpoints.json",
+       {{"run", run},
+        {"last", ""},
+        {"checkpoints", none},
+        {"superseded", nlohmann::json::array()}}}};
+  for (const auto& [file, contents] : files) {
+    TemporaryDirectory temporary;
+    fs::create_directory(temporary.File("mine"));
+    temporary.Write("mine/notes.txt", "mine");
+    const std::string directory = temporary.File("run/checkpoints");
+    const fs::path path = fs::path(directory) / file;
+    fs::create_directories(directory + "/step-00000002.unfinished-x");
+    fs::create_directories(path.parent_path());
+    ASSERT_TRUE(WriteSealedJson(path.string(), contents).ok());
+    CheckpointStore store(directory);
+    if (store.TakeOver().ok()) {
+      EXPECT_TRUE(store.Save(2, Writer("two")).ok()) << file;
+    }
+    EXPECT_TRUE(fs::exists(temporary.File("mine/notes.txt"))) << file;
+  }
+}
+
+// `best` as a directory, with another name than a run gives.
+TEST(CheckpointStoreTest, GivesAFollowedLinkNoNameButThatOfACheckpoint) {
+  for (const std::string name : {"../../planted", "planted"}) {
+    const TemporaryDirectory temporary;
+    const std::string directory = temporary.File("run/checkpoints");
+    ASSERT_TRUE(MustTakeOver(directory).Save(1, Writer("one")).ok());
+    fs::create_directory(directory + "/best");
+    ASSERT_TRUE(WriteCheckpointOwner({.name = name, .run = RunOf(directory)},
+                                     directory + "/best")
+                    .ok());
+    MustTakeOver(directory);
+    EXPECT_TRUE(fs::is_directory(directory + "/best")) << name;
+    EXPECT_FALSE(fs::exists(directory + "/" + name)) << name;
+  }
+}
+
+// The files of an evaluation would be written through the link.
+TEST(CheckpointStoreTest, TakesNoLinkForACheckpointThatIsThere) {
+  const TemporaryDirectory temporary;
+  fs::create_directory(temporary.File("mine"));
+  const std::string directory = temporary.File("checkpoints");
+  ASSERT_TRUE(MustTakeOver(directory).Save(1, Writer("one")).ok());
+  for (const char* entry : {"/last", "/checkpoints.json"}) {
+    fs::remove(directory + entry);
+  }
+  fs::rename(directory + "/step-00000001", directory + "/last");
+  fs::create_directory_symlink("../mine", directory + "/step-00000001");
+  const absl::Status status = CheckpointStore(directory).TakeOver();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("step-00000001 is in the way"));
 }
 
 TEST(CheckpointStoreTest, TouchesNothingBeforeItIsTakenOver) {

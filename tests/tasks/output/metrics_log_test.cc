@@ -2,11 +2,16 @@
 
 #include "tasks/output/metrics_log.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
+#include <filesystem>
 #include <string>
 
 #include "base/file.h"
@@ -69,6 +74,26 @@ TEST(MetricsLogTest, BeginsAnewAtZero) {
   const std::string path = temporary.Write("metrics.jsonl", "{\"step\":1}\n");
   ASSERT_TRUE(MetricsLog::Open(path, 0).ok());
   EXPECT_EQ(*ReadFile(path), "");
+}
+
+// In a directory of somebody else, it may lead to any file of the user.
+TEST(MetricsLogTest, OpensNoLinkAndNoPipe) {
+  TemporaryDirectory temporary;
+  const std::string mine = temporary.Write("mine", "mine\n");
+  const std::string link = temporary.File("metrics.jsonl");
+  std::filesystem::create_symlink(mine, link);
+  for (const int64_t bytes : {0, 2, 100}) {
+    EXPECT_THAT(std::string(MetricsLog::Open(link, bytes).status().message()),
+                HasSubstr("should be a regular file, and no link"));
+  }
+  EXPECT_EQ(*ReadFile(mine), "mine\n");
+  const std::string pipe = temporary.File("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_FALSE(MetricsLog::Open(pipe, 0).ok());  // instead of waiting
+  const int reader = open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+  EXPECT_THAT(std::string(MetricsLog::Open(pipe, 0).status().message()),
+              HasSubstr("should be a regular file"));
+  close(reader);
 }
 
 TEST(MetricsLogTest, PutsItsNameAndItsLinesOnDisk) {

@@ -367,8 +367,12 @@ TEST_F(RunResultsTest, NameAFileThatIsDamaged) {
   const auto config = RunConfigFromJson(json_, "toy");
   ASSERT_TRUE(config.ok()) << config.status();
   for (const char* file : {"run/summary.json", "run/seed-1/result.json"}) {
-    for (const char* text :
-         {"", "{\"seed\": 1", "[1]", R"({"seed": 1, "best": {}})"}) {
+    const std::string too_deep = R"({"seed": 1, "best": {}, "settings": )" +
+                                 std::string(200000, '[') +
+                                 std::string(200000, ']') + "}";
+    for (const std::string& text :
+         {std::string(), std::string("{\"seed\": 1"), std::string("[1]"),
+          std::string(R"({"seed": 1, "best": {}})"), too_deep}) {
       const std::string before = *ReadFile(Output(file));
       temporary_.Write(file, text);
       const absl::Status status =

@@ -87,6 +87,16 @@ TEST(ReadMetricsFileTest, NamesTheLineThatIsDamaged) {
                        "\"step\""));
 }
 
+// Deeper than any line of a run, in one that somebody else wrote.
+TEST(ReadMetricsFileTest, ReadsNoLineThatIsTooDeep) {
+  WrittenRuns runs;
+  const std::string path =
+      runs.Write("m.jsonl", "{\"step\":1,\"a\":" + std::string(200000, '[') +
+                                std::string(200000, ']') + "}\n{\"step\":2}\n");
+  EXPECT_THAT(std::string(ReadMetricsFile(path).status().message()),
+              HasSubstr(path + ":1: should be a JSON object"));
+}
+
 std::string Error(const std::vector<std::string>& paths) {
   const auto groups = ReadRunGroups(paths);
   return groups.ok() ? "" : std::string(groups.status().message());

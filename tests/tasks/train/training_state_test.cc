@@ -111,6 +111,31 @@ TEST(TrainingStateTest, SaysWhatIsWrongWithAFile) {
               HasSubstr("program"));
 }
 
+// They become indices and sizes.
+TEST(TrainingStateTest, RefusesNumbersThatNoRunComesTo) {
+  const nlohmann::json good = StateToJson({.step = 4});
+  ASSERT_TRUE(StateFromJson(good, "x").ok());
+  const auto message = [&](const std::string& field, int64_t value) {
+    nlohmann::json bad = good;
+    bad[field] = value;
+    return std::string(StateFromJson(bad, "x").status().message());
+  };
+  for (const char* field :
+       {"step", "examples", "epoch", "record", "example", "batch",
+        "evaluated_step", "best_step", "metrics_bytes", "stale_evaluations"}) {
+    for (const int64_t value :
+         {int64_t{-1}, int64_t{1} << 62, std::numeric_limits<int64_t>::min()}) {
+      EXPECT_THAT(message(field, value),
+                  HasSubstr(std::string(field) + " should be from 0 to"))
+          << value;
+    }
+  }
+  for (const char* field : {"evaluated_step", "best_step"}) {
+    EXPECT_EQ(message(field, 4), "");
+    EXPECT_THAT(message(field, 5), HasSubstr("from 0 to 4, but is 5"));
+  }
+}
+
 TEST(TrainingStateTest, HasTheSettingsOfAnEvaluation) {
   TemporaryDirectory temporary;
   const std::string path = temporary.File(kEvaluationFile);

@@ -209,9 +209,11 @@ TEST_F(TokenBatchLoaderTest, DealsMicroBatchesToRanks) {
 }
 
 TEST_F(TokenBatchLoaderTest, RefusesAPositionThatTheDataDoNotHave) {
-  TokenBatchLoader loader = Loader({.batch_size = 1}, {.batch = 100000});
-  EXPECT_EQ(loader.Next().status().code(),
-            absl::StatusCode::kFailedPrecondition);
+  for (const int64_t batch : {int64_t{-1}, int64_t{100000}, int64_t{1} << 62}) {
+    TokenBatchLoader loader = Loader({.batch_size = 4}, {.batch = batch});
+    EXPECT_EQ(loader.Next().status().code(),
+              absl::StatusCode::kFailedPrecondition);
+  }
   const PairsOfLengths none({});
   TokenBatchLoader empty(&none, {}, {}, {});
   EXPECT_EQ(empty.Next().status().code(),
