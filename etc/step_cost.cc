@@ -56,6 +56,13 @@ struct Sizes {
   double Tokens() const { return long_tokens + global_tokens; }
   // Tokens that the last layer gives outputs of.
   double Outputs() const { return long_outputs + global_outputs; }
+  // Sizes of the other layers.
+  Sizes WithAllOutputs() const {
+    Sizes all = *this;
+    all.long_outputs = long_tokens;
+    all.global_outputs = global_tokens;
+    return all;
+  }
 
   // Numbers in a head's scores of some long and global queries.
   double Scores(double longs, double globals) const {
@@ -92,64 +99,119 @@ bool IsOnDevice(const StepOptions& options) {
   return options.backend != StepBackend::kCpu;
 }
 
+// Returns true if layers leave their residual scores in one buffer.
+bool IsBuffered(const StepOptions& options) {
+  return options.storage != ScoreStorage::kStore &&
+         options.backend != StepBackend::kCudaOperations;
+}
+
 bool IsRounded(const StepOptions& options) {
   return options.precision == LinearPrecision::kBfloat16;
 }
 
-double OnCpuBytes(const EtcConfig& config, const Sizes& s,
-                  const StepOptions& options) {
-  // Numbers per token: residual connections; queries, keys, values and
-  // contexts; the largest score and the sum of a softmax.
-  const double of_token = ConnectionNumbers(config, s, options.precision) +
-                          Projections(config) * s.features + 2 * s.heads;
+// Bytes that a layer keeps of a token.
+struct TokenBytes {
+  // Keys that the other stream asks, with their values.
+  double keys;
+  // All up to contexts, of a stream with outputs (OutputRows).
+  double attention;
+  // All that follows attention, of a token with an output.
+  double output;
+};
+
+TokenBytes OnCpuBytes(const EtcConfig& config, const Sizes& s,
+                      const StepOptions& options) {
+  // A rounded copy of the input; in float32 the layer below has kept it.
+  const double input = IsRounded(options) ? kRounded * s.hidden : 0;
   // The feed-forward block before its activation, and operands of products. In
   // float32 these are the outputs of the two norms, and contexts that are there
-  // already; else rounded copies of all.
+  // already; else rounded copies.
   const double operands =
-      IsRounded(options)
-          ? kRounded * (2 * s.hidden + s.features + s.intermediate)
-          : kFloat * (2 * s.hidden + s.intermediate);
-  return s.Tokens() * (kFloat * of_token + operands);
+      IsRounded(options) ? kRounded * (s.hidden + s.features + s.intermediate)
+                         : kFloat * (2 * s.hidden + s.intermediate);
+  return {.keys = input + kFloat * 2 * s.features,
+          // Queries, keys, values and contexts; the largest score and the sum
+          // of a softmax.
+          .attention =
+              input + kFloat * (Projections(config) * s.features + 2 * s.heads),
+          .output = kFloat * ConnectionNumbers(config, s, options.precision) +
+                    operands};
 }
 
 // LibTorch's operations keep the activation too, and which numbers dropout
-// cleared. In bfloat16 attention's operands are rounded, and each stream has a
-// rounded copy of each weight that it uses.
-double OnDeviceBytes(const EtcConfig& config, const Sizes& s,
-                     const StepOptions& options) {
+// cleared. In bfloat16 attention's operands are rounded.
+TokenBytes OnDeviceBytes(const EtcConfig& config, const Sizes& s,
+                         const StepOptions& options) {
   constexpr double kBool = 1;
+  const double operand = IsRounded(options) ? kRounded : kFloat;
+  const double input = IsRounded(options) ? kRounded * s.hidden : 0;
   const double statistics =
       options.backend == StepBackend::kCudaKernels ? 2 * s.heads : 0;
-  const double of_token = ConnectionNumbers(config, s, options.precision) +
-                          s.intermediate + statistics;
-  const double operands =
-      Projections(config) * s.features + 2 * s.hidden + s.intermediate;
   const double dropped =
       config.hidden_dropout_prob > 0 ? kBool * 2 * s.hidden : 0;
-  const double tokens =
-      s.Tokens() *
-      (kFloat * of_token + (IsRounded(options) ? kRounded : kFloat) * operands +
-       dropped);
-  const double streams =
-      (s.long_tokens > 0 ? 1 : 0) + (s.global_tokens > 0 ? 1 : 0);
-  const double weights =
-      s.hidden * (Projections(config) * s.features + 2 * s.intermediate);
-  return tokens + (IsRounded(options) ? kRounded * streams * weights : 0);
+  return {.keys = input + operand * 2 * s.features,
+          .attention = input + operand * Projections(config) * s.features +
+                       kFloat * statistics,
+          .output = kFloat * (ConnectionNumbers(config, s, options.precision) +
+                              s.intermediate) +
+                    operand * (2 * s.hidden + s.intermediate) - input +
+                    dropped};
 }
 
-double LayerBytes(const EtcConfig& config, const StepShape& shape,
-                  const StepOptions& options) {
-  const Sizes s(config, shape);
-  return IsOnDevice(options) ? OnDeviceBytes(config, s, options)
-                             : OnCpuBytes(config, s, options);
-}
-
-// Bytes of the scores that one layer carries to the next.
-double CarriedBytes(const EtcConfig& config, const Sizes& s) {
-  if (config.residual_attention == "off") {
+// Each stream has a rounded copy of each weight that it uses on a device.
+double RoundedWeightBytes(const EtcConfig& config, const Sizes& s,
+                          const StepOptions& options) {
+  if (!IsOnDevice(options) || !IsRounded(options)) {
     return 0;
   }
-  return kFloat * s.Scores();
+  const double streams =
+      (s.long_tokens > 0 ? 1 : 0) + (s.global_tokens > 0 ? 1 : 0);
+  return kRounded * streams * s.hidden *
+         (Projections(config) * s.features + 2 * s.intermediate);
+}
+
+// Bytes that a layer keeps that gives the outputs of `s`.
+double LayerBytes(const EtcConfig& config, const Sizes& s,
+                  const StepOptions& options) {
+  const TokenBytes bytes = IsOnDevice(options)
+                               ? OnDeviceBytes(config, s, options)
+                               : OnCpuBytes(config, s, options);
+  const auto of_stream = [&](double tokens, double outputs) {
+    return outputs > 0 ? tokens * bytes.attention + outputs * bytes.output
+                       : tokens * bytes.keys;
+  };
+  return of_stream(s.long_tokens, s.long_outputs) +
+         of_stream(s.global_tokens, s.global_outputs) +
+         RoundedWeightBytes(config, s, options);
+}
+
+// Bytes of the scores that one layer carries to the next, by queries.
+struct CarriedBytes {
+  CarriedBytes(const EtcConfig& config, const Sizes& s) {
+    if (config.residual_attention != "off") {
+      longs = kFloat * s.heads * s.Scores(s.long_tokens, 0);
+      globals = kFloat * s.heads * s.Scores(0, s.global_tokens);
+    }
+  }
+
+  double total() const { return longs + globals; }
+
+  double longs = 0;
+  double globals = 0;
+};
+
+// Bytes of the gradients of residual scores while the backward pass is at layer
+// `layer` of all, the last or one below. The first layer takes no scores; the
+// last has none of a stream without outputs.
+double ScoreGradientBytes(const EtcConfig& config, const Sizes& last,
+                          int64_t layer) {
+  const CarriedBytes carried(config, last);
+  const int64_t top = config.num_hidden_layers - 1;
+  const auto has = [&](double outputs) {
+    return top >= 1 && (outputs > 0 || (top >= 2 && layer < top)) ? 1 : 0;
+  };
+  return has(last.long_outputs) * carried.longs +
+         has(last.global_outputs) * carried.globals;
 }
 
 // Bytes of what all layers know of their inputs.
@@ -174,9 +236,10 @@ double BlockedBytes(const Sizes& s) {
          std::min(std::max(at_once, of_head), s.heads * of_head);
 }
 
-// Bytes of temporaries at the end of forward and where backward begins.
-double WorkingBytes(const Sizes& s, const StepOptions& options,
-                    double carried) {
+// Bytes of temporaries where the backward pass of a layer begins that gives the
+// outputs of `s`. `score_gradients` are counted beside them.
+double WorkingBytes(const Sizes& s, const StepOptions& options, bool carries,
+                    double score_gradients) {
   const bool rounded = IsOnDevice(options) && IsRounded(options);
   const double operand = rounded ? kRounded : kFloat;
   // LibTorch has both in float32, and their rounded copies.
@@ -184,36 +247,44 @@ double WorkingBytes(const Sizes& s, const StepOptions& options,
                                 ? kFloat + (rounded ? kRounded : 0)
                             : IsRounded(options) ? kRounded
                                                  : kFloat;
-  // Backward begins in the feed-forward block of the last layer, with the
-  // activation and its gradient, before scores have gradients; then comes
+  // Backward begins in the feed-forward block, with the activation and its
+  // gradient, in the last layer before scores have gradients; then comes
   // attention, with the gradients of queries, keys and values of one side, when
   // what that block kept is gone.
-  const double feed_forward = 2 * activation * s.long_tokens * s.intermediate;
+  const double feed_forward = 2 * activation * s.long_outputs * s.intermediate;
   const double kept = IsOnDevice(options) ? kFloat + operand : activation;
   const double gone = (kFloat + operand) * s.hidden + kept * s.intermediate;
-  double attention = s.Tokens() * (operand * 3 * s.features - gone);
+  const auto of_stream = [&](double tokens, double outputs) {
+    return tokens * operand * (outputs > 0 ? 3 : 2) * s.features -
+           outputs * gone;
+  };
+  double attention = of_stream(s.long_tokens, s.long_outputs) +
+                     of_stream(s.global_tokens, s.global_outputs);
   if (options.backend == StepBackend::kCudaKernels) {
     // Parts of the gradient of the relative table, one for each tile of
     // queries; and where scores are not carried, the products of queries, in
     // float32, and the table.
     attention +=
         kFloat * s.long_tokens / kernels::cuda::kTile * s.ids * s.features;
-    if (carried == 0) {
+    if (!carries) {
       attention += kFloat * s.long_tokens * (s.heads * s.ids + s.features);
     }
   } else if (options.backend == StepBackend::kCudaOperations) {
     attention += BlockedBytes(s);
   }
-  return std::max({feed_forward - carried, attention, 0.0});
+  return std::max({feed_forward - score_gradients, attention, 0.0});
 }
 
-// Layers in slices (etc/sliced_layer.cc), where their backward pass begins: all
-// that is kept, and scores with their gradients.
+// Layers in slices (etc/sliced_layer.cc), where the backward pass begins of the
+// last layer, or the one below if that has no long outputs: all that is kept,
+// and scores with their gradients.
 ActivationBytes SlicedActivations(const EtcConfig& config, const Sizes& s,
                                   const StepOptions& options) {
   const LayerSlices& slices = *options.slices;
   const double operand = IsRounded(options) ? kRounded : kFloat;
-  const double layers = static_cast<double>(config.num_hidden_layers);
+  const int64_t count = config.num_hidden_layers;
+  const bool is_last = s.long_outputs > 0 || s.long_tokens == 0 || count == 1;
+  const double layers = static_cast<double>(is_last ? count : count - 1);
   // Files hold the contexts, too.
   const double of_token =
       kFloat * s.hidden + (slices.directory.empty() ? 0 : operand * s.features);
@@ -223,7 +294,8 @@ ActivationBytes SlicedActivations(const EtcConfig& config, const Sizes& s,
   const double embedded = config.hidden_dropout_prob > 0 ? s.hidden : 0;
   ActivationBytes bytes;
   bytes.saved = layers * in_memory * of_token + s.Tokens() * embedded;
-  bytes.residual_scores = 2 * CarriedBytes(config, s);
+  bytes.residual_scores = CarriedBytes(config, s).total() +
+                          ScoreGradientBytes(config, s, count - 2);
   bytes.attention_inputs = InputBytes(s, options);
   // Bytes of a token at once. Autograd holds the gradient of the layer's output
   // to the end; files hold that of its input while heads are computed. Some
@@ -259,6 +331,81 @@ ActivationBytes SlicedActivations(const EtcConfig& config, const Sizes& s,
   return bytes;
 }
 
+// A moment of the backward pass: it comes to layer `end - 1`, of a chain that
+// begins with layer `begin`.
+struct Moment {
+  double inputs;  // chains whose inputs are there
+  int64_t begin;
+  int64_t end;
+  bool is_recomputed = false;
+};
+
+// Copies of the scores of one stream's queries, without their gradients, if
+// chains of layers have scores of their own.
+double ScoreCopies(const Moment& moment, const EtcConfig& config,
+                   const StepOptions& options, bool has_outputs) {
+  const int64_t count = moment.end - moment.begin;
+  // The last layer has none of a stream without outputs.
+  const int64_t layers = moment.end == config.num_hidden_layers && !has_outputs
+                             ? count - 1
+                             : count;
+  // The graph holds the buffer of the last chain to the end, with the scores
+  // from below.
+  const bool is_held = moment.is_recomputed && IsBuffered(options) &&
+                       (config.grad_checkpointing_period > 1 || has_outputs);
+  const double own = static_cast<double>(options.storage == ScoreStorage::kStore
+                                             ? layers
+                                             : std::min<int64_t>(layers, 1));
+  // The embedding carries no scores into the first chain.
+  return own + std::max(moment.inputs - 1, 0.0) + (is_held ? 2 : 0);
+}
+
+// Bytes of residual scores and their gradients.
+double ScoreBytesAt(const Moment& moment, const EtcConfig& config,
+                    const Sizes& last, const StepOptions& options) {
+  const int64_t period = config.grad_checkpointing_period;
+  const double gradients = ScoreGradientBytes(config, last, moment.end - 1);
+  const auto bytes = [&](const Moment& at) {
+    const CarriedBytes carried(config, last);
+    return ScoreCopies(at, config, options, last.long_outputs > 0) *
+               carried.longs +
+           ScoreCopies(at, config, options, last.global_outputs > 0) *
+               carried.globals;
+  };
+  if (period <= 0 || period >= config.num_hidden_layers) {
+    return bytes(moment) + gradients;
+  }
+  if (period == 1 && options.storage == ScoreStorage::kReverse) {
+    // Single layers keep no scores, and find their gradient where theirs goes
+    // (etc/encoder_checkpoint.h): all layers are like one chain.
+    return bytes({.inputs = 0, .begin = 0, .end = moment.end}) + gradients;
+  }
+  // A chain that is computed again is handed the gradient of its scores from
+  // outside; with kRecompute that of those from below has memory of its own.
+  const bool has_third =
+      options.storage == ScoreStorage::kRecompute && period > 1;
+  return bytes(moment) + (has_third ? 3 : 2) * gradients;
+}
+
+// Bytes held at the moment, without the inputs of attention.
+ActivationBytes ActivationsAt(const Moment& moment, const EtcConfig& config,
+                              const Sizes& last, const StepOptions& options) {
+  const Sizes s = last.WithAllOutputs();
+  const Sizes& here = moment.end == config.num_hidden_layers ? last : s;
+  const double states = kFloat * s.Tokens() * s.hidden;
+  ActivationBytes bytes;
+  // The embedding's norm and dropout, and the gradient of the states.
+  bytes.saved = (moment.inputs + 3) * states +
+                static_cast<double>(moment.end - 1 - moment.begin) *
+                    LayerBytes(config, s, options) +
+                LayerBytes(config, here, options);
+  bytes.residual_scores = ScoreBytesAt(moment, config, last, options);
+  bytes.working =
+      WorkingBytes(here, options, CarriedBytes(config, last).total() > 0,
+                   ScoreGradientBytes(config, last, moment.end - 1));
+  return bytes;
+}
+
 }  // namespace
 
 ActivationBytes EstimateActivations(const EtcConfig& config,
@@ -268,44 +415,33 @@ ActivationBytes EstimateActivations(const EtcConfig& config,
   if (options.slices.has_value()) {
     return SlicedActivations(config, s, options);
   }
-  const double states = kFloat * (s.long_tokens + s.global_tokens) * s.hidden;
-  const double layer = LayerBytes(config, shape, options);
-  const double carried = CarriedBytes(config, s);
-
-  ActivationBytes bytes;
   // A chain that is recomputed keeps its inputs only; the layers of one chain
   // at a time are there. The last chain is computed once.
   const auto chains = CheckpointChains(config.num_hidden_layers,
                                        config.grad_checkpointing_period);
+  ActivationBytes most;
+  const auto consider = [&](const Moment& moment) {
+    const ActivationBytes bytes = ActivationsAt(moment, config, s, options);
+    if (bytes.total() > most.total()) {
+      most = bytes;
+    }
+  };
   for (size_t i = 0; i < chains.size(); ++i) {
     const auto [begin, end] = chains[i];
     const double inputs =
         static_cast<double>(std::min(i + 1, chains.size() - 1));
-    // The embedding carries no scores into the first chain; a chain that is
-    // computed again is handed the gradient of its scores from outside. Single
-    // layers keep no scores, and find that gradient where theirs goes
-    // (etc/encoder_checkpoint.h).
-    const double kept = options.storage == ScoreStorage::kStore
-                            ? static_cast<double>(end - begin)
-                            : 1;
-    const double gradients = chains.size() > 1 ? 2 : 1;
-    const bool in_place = config.grad_checkpointing_period == 1 &&
-                          options.storage == ScoreStorage::kReverse;
-    const double scores =
-        (in_place ? 2.0 : std::max(inputs - 1, 0.0) + kept + gradients) *
-        carried;
-    const double saved =
-        inputs * states + static_cast<double>(end - begin) * layer;
-    if (saved + scores > bytes.saved + bytes.residual_scores) {
-      bytes.saved = saved;
-      bytes.residual_scores = scores;
+    const bool is_last = end == config.num_hidden_layers;
+    consider({.inputs = inputs,
+              .begin = begin,
+              .end = end,
+              .is_recomputed = !is_last});
+    // The layer before the last has all outputs.
+    if (is_last && end - begin > 1) {
+      consider({.inputs = inputs, .begin = begin, .end = end - 1});
     }
   }
-  // The embedding's norm and dropout, and the gradient of the states.
-  bytes.saved += 3 * states;
-  bytes.attention_inputs = InputBytes(s, options);
-  bytes.working = WorkingBytes(s, options, carried);
-  return bytes;
+  most.attention_inputs = InputBytes(s, options);
+  return most;
 }
 
 ActivationBytes EstimateForwardActivations(const EtcConfig& config,
@@ -344,9 +480,8 @@ ActivationBytes EstimateForwardActivations(const EtcConfig& config,
                           copy * s.hidden;
 
   ActivationBytes bytes;
-  const bool is_buffered = options.storage != ScoreStorage::kStore &&
-                           options.backend != StepBackend::kCudaOperations;
-  bytes.residual_scores = (is_buffered ? 1 : 2) * CarriedBytes(config, s);
+  bytes.residual_scores =
+      (IsBuffered(options) ? 1 : 2) * CarriedBytes(config, s).total();
   bytes.attention_inputs = InputBytes(s, options);
   bytes.working = std::max(
       {s.Tokens() * attention + (options.backend == StepBackend::kCudaOperations

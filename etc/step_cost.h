@@ -46,8 +46,9 @@ struct StepOptions {
 };
 
 // Bytes that forward and backward of one EtcModel need on top of weights and
-// gradients, with the attention kernels, at the moment when they need most: at
-// the end of forward, or where backward begins.
+// gradients, with the attention kernels, at the moment when they need most:
+// where the backward pass comes to the last layer, to one before it, or to a
+// chain that is recomputed.
 struct ActivationBytes {
   // Tensors kept from forward to backward, but for those of residual scores. On
   // a device with weights rounded for products in bfloat16.
@@ -66,9 +67,9 @@ struct ActivationBytes {
 };
 
 // Derived from what autograd keeps in etc/encoder_layer.cc and
-// attention/sparse_attention.cc; a test compares it with a real step. Takes all
-// outputs as wanted: with fewer it is an upper bound. `config` has passed
-// CheckEtcConfig.
+// attention/sparse_attention.cc; a test compares it with a real step. The last
+// layer keeps no more than StepShape::outputs need; with slices that is counted
+// for streams without an output alone. `config` has passed CheckEtcConfig.
 ActivationBytes EstimateActivations(const EtcConfig& config,
                                     const StepShape& shape,
                                     const StepOptions& options);

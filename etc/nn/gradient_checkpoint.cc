@@ -36,6 +36,9 @@ class CheckpointFunction
     Variables saved(tensors.begin(), changed);
     saved.insert(saved.end(), parameters, tensors.end());
     context->save_for_backward(saved);
+    // Zeros for an output that nobody read, such as residual scores, may be
+    // larger than all that is kept.
+    context->set_materialize_grads(false);
     context->saved_data["again"] = c10::IValue::make_capsule(again);
     const RecordDropoutSeeds record(&again->dropout_seeds);
     return again->function(Variables(tensors.begin(), parameters));

@@ -32,9 +32,10 @@ struct ChangedInputs {
 //   parameters:  what else it depends on; gradients flow to them as well
 //   changed:     what it is called with behind `inputs`
 //
-// All tensors are defined, those that the function returns too. Double backward
-// is refused (c10::Error), as are inputs and parameters that changed in place,
-// and a second call that does not draw all seeds of the first (RunWithSeeds).
+// An output that nobody reads gets no gradient, rather than zeros. All tensors
+// are defined, those that the function returns too. Double backward is refused
+// (c10::Error), as are inputs and parameters that changed in place, and a
+// second call that does not draw all seeds of the first (RunWithSeeds).
 std::vector<torch::Tensor> CheckpointGradients(
     const TensorFunction& function, const std::vector<torch::Tensor>& inputs,
     const std::vector<torch::Tensor>& parameters,

@@ -172,9 +172,10 @@ void PrintParameterMemory(const StepMemory& memory) {
 // is `config` with the plan that is chosen. Returns the parts.
 StepMemory PrintUpdateMemory(const RunConfig& config, const RunConfig& chosen,
                              const TrainedCounts& parameters,
+                             const StepShape& shape,
                              const EstimatedDevice& on) {
-  const StepMemory memory = EstimateStepMemory(chosen, parameters, on.backend);
-  const StepShape shape = LargestMicroBatch(config);
+  const StepMemory memory =
+      EstimateStepMemory(chosen, parameters, shape, on.backend);
   const bool is_cpu = on.device.is_cpu();
   std::cout << absl::StreamFormat(
       "\nMemory on %s, %d of %d examples at a time, each of %d long\nand "
@@ -196,9 +197,9 @@ StepMemory PrintUpdateMemory(const RunConfig& config, const RunConfig& chosen,
   PrintLine("an update", FormatBytes(memory.without_cache()));
   ForEachPlan(config, on.backend,
               [&](const std::string& name, const RunConfig& planned) {
-                PrintLine(name, FormatBytes(EstimateStepMemory(
-                                                planned, parameters, on.backend)
-                                                .without_cache()));
+                const StepMemory by_plan =
+                    EstimateStepMemory(planned, parameters, shape, on.backend);
+                PrintLine(name, FormatBytes(by_plan.without_cache()));
               });
   if (AllowedPlans(config, on.backend).size() > 1) {
     PrintLine("  by memory_plan auto", chosen.train.memory_plan);
@@ -206,11 +207,11 @@ StepMemory PrintUpdateMemory(const RunConfig& config, const RunConfig& chosen,
   return memory;
 }
 
-void PrintMemory(const RunConfig& config, const TrainedCounts& parameters,
+void PrintMemory(const RunConfig& config, const RunConfig& chosen,
+                 const TrainedCounts& parameters, const StepShape& shape,
                  const EstimatedDevice& on) {
-  const StepMemory update = PrintUpdateMemory(
-      config, WithPlanOfLargest(config, parameters, on.backend), parameters,
-      on);
+  const StepMemory update =
+      PrintUpdateMemory(config, chosen, parameters, shape, on);
   const double evaluation =
       EstimateEvaluationMemory(config, parameters, on.backend).without_cache();
   PrintLine(absl::StrCat("evaluation, ", config.train.evaluation_batch_size,
@@ -283,12 +284,12 @@ void PrintDuration(const std::string& name, double seconds) {
 }
 
 // Prints the parts of an update's time and the time of a run. `time_of` is the
-// time of an update with a configuration. Returns the seconds of one update.
-double PrintTime(const RunConfig& config, const EstimatedDevice& on,
-                 const TrainedCounts& parameters,
+// time of an update with a configuration, such as `chosen`, which is `config`
+// with the plan that is chosen. Returns the seconds of one update.
+double PrintTime(const RunConfig& config, const RunConfig& chosen,
+                 StepBackend backend,
                  const std::function<StepTime(const RunConfig&)>& time_of) {
-  const StepTime time =
-      time_of(WithPlanOfLargest(config, parameters, on.backend));
+  const StepTime time = time_of(chosen);
   PrintDuration("linear layers", time.linear);
   PrintDuration("attention", time.attention);
   if (time.head > 0) {
@@ -297,7 +298,7 @@ double PrintTime(const RunConfig& config, const EstimatedDevice& on,
   PrintDuration("passes over activations", time.passes);
   PrintDuration("passes over parameters", time.parameters);
   PrintDuration("one update", time.total());
-  ForEachPlan(config, on.backend,
+  ForEachPlan(config, backend,
               [&](const std::string& name, const RunConfig& planned) {
                 PrintDuration(name, time_of(planned).total());
               });
@@ -318,7 +319,7 @@ double PrintTime(const RunConfig& config, const EstimatedDevice& on,
 }
 
 absl::StatusOr<double> PrintTimeOnCpu(const RunConfig& config,
-                                      const EstimatedDevice& on,
+                                      const RunConfig& chosen,
                                       const TrainedCounts& parameters,
                                       const HeadCost& head) {
   ETC_ASSIGN_OR_RETURN(const int64_t threads,
@@ -330,12 +331,14 @@ absl::StatusOr<double> PrintTimeOnCpu(const RunConfig& config,
       "GB/s\n",
       threads, rates.linear / 1e9, config.train.precision, rates.product / 1e9,
       rates.traffic / 1e9);
-  return PrintTime(config, on, parameters, [&](const RunConfig& run) {
-    return EstimateStepTime(run, parameters.trained, head, rates);
-  });
+  return PrintTime(
+      config, chosen, StepBackend::kCpu, [&](const RunConfig& run) {
+        return EstimateStepTime(run, parameters.trained, head, rates);
+      });
 }
 
 absl::StatusOr<double> PrintTimeOnDevice(const RunConfig& config,
+                                         const RunConfig& chosen,
                                          const EstimatedDevice& on,
                                          const TrainedCounts& parameters,
                                          const HeadCost& head) {
@@ -354,7 +357,7 @@ absl::StatusOr<double> PrintTimeOnDevice(const RunConfig& config,
                     : absl::StrCat("LibTorch's operations; no fused kernels: ",
                                    on.no_kernels))
             << "\n";
-  return PrintTime(config, on, parameters, [&](const RunConfig& run) {
+  return PrintTime(config, chosen, on.backend, [&](const RunConfig& run) {
     return EstimateStepTime(run, parameters.trained, head, rates);
   });
 }
@@ -446,15 +449,18 @@ absl::Status Estimate(const EstimateArguments& arguments) {
   ETC_ASSIGN_OR_RETURN(const std::shared_ptr<TaskHead> layers,
                        entry->make_head(config));
   const TrainedCounts parameters = PrintParameters(config, *layers);
-  PrintWarnings({PlanWarning(config, parameters, on.backend)});
-  PrintMemory(config, parameters, on);
+  const StepShape largest = LargestMicroBatch(config, *layers);
+  PrintWarnings({PlanWarning(config, parameters, largest, on.backend)});
+  const RunConfig chosen = WithPlanFor(config, parameters, largest, on.backend);
+  PrintMemory(config, chosen, parameters, largest, on);
   PrintCheckpoints(config, parameters);
   const HeadCost head = layers->CostOf(LargestUpdate(config));
-  PrintOperations(WithPlanOfLargest(config, parameters, on.backend), head);
-  ETC_ASSIGN_OR_RETURN(const double time,
-                       on.device.is_cpu()
-                           ? PrintTimeOnCpu(config, on, parameters, head)
-                           : PrintTimeOnDevice(config, on, parameters, head));
+  PrintOperations(chosen, head);
+  ETC_ASSIGN_OR_RETURN(
+      const double time,
+      on.device.is_cpu()
+          ? PrintTimeOnCpu(config, chosen, parameters, head)
+          : PrintTimeOnDevice(config, chosen, on, parameters, head));
   if (!read.grid.empty()) {
     PrintGrid(settings, time);
   }

@@ -65,6 +65,19 @@ StepShape LargestMicroBatch(const RunConfig& config) {
           .global_length = config.data.max_global_length};
 }
 
+StepShape LargestMicroBatch(const RunConfig& config, const TaskHead& head) {
+  StepShape shape = LargestMicroBatch(config);
+  shape.outputs = head.CostOf(shape).outputs;
+  return shape;
+}
+
+StepShape LargestMicroBatch(const RunConfig& config, const Task& task) {
+  const auto* const encoder_task = dynamic_cast<const EncoderTask*>(&task);
+  return encoder_task == nullptr
+             ? LargestMicroBatch(config)
+             : LargestMicroBatch(config, *encoder_task->MakeHead());
+}
+
 StepShape LargestUpdate(const RunConfig& config) {
   StepShape shape = LargestMicroBatch(config);
   shape.batch = config.train.batch_size;

@@ -94,12 +94,12 @@ struct StepMemory {
   double total() const { return without_cache() + cache; }
 };
 
-// `parameters` are those of encoder and head. With train.memory_plan "auto" all
-// is kept (tasks/train/memory_plan.h).
+// `parameters` are those of encoder and head, which reads all outputs. With
+// train.memory_plan "auto" all is kept (tasks/train/memory_plan.h).
 StepMemory EstimateStepMemory(const RunConfig& config,
                               const TrainedCounts& parameters,
                               StepBackend backend = StepBackend::kCpu);
-// The same with micro-batches of another shape.
+// The same with micro-batches of another shape, or of fewer outputs.
 StepMemory EstimateStepMemory(const RunConfig& config,
                               const TrainedCounts& parameters,
                               const StepShape& shape,
@@ -124,8 +124,13 @@ StepMemory EstimateEncoderDecoderMemory(const RunConfig& config,
                                         const TrainedCounts& parameters,
                                         double activation_bytes);
 
-// The examples of one micro-batch, as large as the configuration allows.
+// The examples of one micro-batch, as large as the configuration allows, with
+// all outputs.
 StepShape LargestMicroBatch(const RunConfig& config);
+// The same with the outputs that a head reads, or that of `task`: all, if its
+// model is no encoder with a head.
+StepShape LargestMicroBatch(const RunConfig& config, const TaskHead& head);
+StepShape LargestMicroBatch(const RunConfig& config, const Task& task);
 
 // The examples of one update, likewise.
 StepShape LargestUpdate(const RunConfig& config);

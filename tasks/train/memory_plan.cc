@@ -220,20 +220,21 @@ RunConfig WithCacheOf(RunConfig config, const RunData& data,
   return config;
 }
 
-RunConfig WithPlanOfLargest(const RunConfig& config,
-                            const TrainedCounts& parameters,
-                            StepBackend backend) {
-  return WithMemoryPlan(config, MemoryPlanner(config, parameters, backend)
-                                    .For(LargestMicroBatch(config)));
+RunConfig WithPlanFor(const RunConfig& config, const TrainedCounts& parameters,
+                      const StepShape& shape, StepBackend backend) {
+  return WithMemoryPlan(config,
+                        MemoryPlanner(config, parameters, backend).For(shape));
 }
 
 std::string PlanWarning(const RunConfig& config,
-                        const TrainedCounts& parameters, StepBackend backend) {
+                        const TrainedCounts& parameters, const StepShape& shape,
+                        StepBackend backend) {
   if (config.train.memory_plan != MemoryPlanName(MemoryPlan::kLayers)) {
     return "";
   }
   const auto bytes = [&](MemoryPlan plan) {
-    return EstimateStepMemory(WithMemoryPlan(config, plan), parameters, backend)
+    return EstimateStepMemory(WithMemoryPlan(config, plan), parameters, shape,
+                              backend)
         .total();
   };
   const double layers = bytes(MemoryPlan::kLayers);

@@ -96,15 +96,15 @@ class MemoryPlanner {
 RunConfig WithCacheOf(RunConfig config, const RunData& data,
                       const RunFiles& files);
 
-// `config` with the plan that its largest micro-batch will have.
-RunConfig WithPlanOfLargest(const RunConfig& config,
-                            const TrainedCounts& parameters,
-                            StepBackend backend = StepBackend::kCpu);
+// `config` with the plan that a micro-batch of this shape will have.
+RunConfig WithPlanFor(const RunConfig& config, const TrainedCounts& parameters,
+                      const StepShape& shape,
+                      StepBackend backend = StepBackend::kCpu);
 
-// Warns, for people, where train.memory_plan is "layers" and takes more for the
-// largest micro-batch than "kept"; empty: it does not.
+// Warns, for people, where train.memory_plan is "layers" and takes more for a
+// micro-batch of this shape than "kept"; empty: it does not.
 std::string PlanWarning(const RunConfig& config,
-                        const TrainedCounts& parameters,
+                        const TrainedCounts& parameters, const StepShape& shape,
                         StepBackend backend = StepBackend::kCpu);
 
 }  // namespace etc

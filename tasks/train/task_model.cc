@@ -32,11 +32,11 @@ std::vector<torch::Tensor> TaskModel::Forward(const Batch& batch) {
       std::exchange(watches_next_, false) ? kWatchedRows : 0);
   if (planner_ != nullptr && is_training()) {
     const EtcInput& input = batch.input;
-    planner_->Apply(
-        planner_->For({.batch = input.global_token_ids.size(0),
+    StepShape shape = {.batch = input.global_token_ids.size(0),
                        .long_length = input.token_ids.size(1),
-                       .global_length = input.global_token_ids.size(1)}),
-        &encoder_);
+                       .global_length = input.global_token_ids.size(1)};
+    shape.outputs = head_->CostOf(shape).outputs;
+    planner_->Apply(planner_->For(shape), &encoder_);
   }
   std::vector<torch::Tensor> logits = head_->Run(encoder_, batch);
   encoder_->set_statistics_rows(0);  // for runs of its own that a head makes

@@ -133,6 +133,35 @@ TEST(StepCostTest, ResidualScoresCostOnlyWhenOn) {
   }
 }
 
+// A head that reads one global token of each example leaves keys and values of
+// 26 long tokens, for 8 global ones queries, keys, values, contexts and the
+// softmax, and for 2 of these all behind attention.
+TEST(StepCostTest, KeepsOfTheLastLayerWhatIsWanted) {
+  StepShape shape = kShape;
+  shape.outputs = {.longs = 0, .globals = 1};
+  EtcConfig config = Small();
+  const auto estimate = [&] { return EstimateActivations(config, shape, {}); };
+  constexpr double kAttention = 4 * (4 * 10 + 2 * 2);
+  constexpr double kBehind = 4 * (2 * (6 + 2) + 2 * 6 + 11);
+  EXPECT_EQ(Estimate(config).saved - estimate().saved,
+            34 * (kAttention + kBehind) -
+                (26 * 4 * 2 * 10 + 8 * kAttention + 2 * kBehind));
+  // Scores of long queries of the first layer only, which have no gradient.
+  config.residual_attention = "sum";
+  config.num_hidden_layers = 2;
+  EXPECT_EQ(estimate().residual_scores,
+            4 * 2 * 2 * (13 * (3 + 4) + 2 * 4 * (13 + 4)));
+  // Where the layer below the last is in slices the input of that is gone.
+  const StepOptions slices = {.slices = LayerSlices{}};
+  EXPECT_EQ(EstimateActivations(config, shape, slices).residual_scores,
+            estimate().residual_scores);
+  EXPECT_EQ(EstimateActivations(config, kShape, slices).saved -
+                EstimateActivations(config, shape, slices).saved,
+            34 * 4 * 6);
+  shape.outputs = {.longs = 13, .globals = 4};
+  EXPECT_EQ(estimate().total(), Estimate(config).total());
+}
+
 // 34 tokens: a stream of 6, queries, keys, values and contexts of 10 and two
 // statistics of 2 heads; in bfloat16 copies of the input and of contexts.
 TEST(StepCostTest, CountsWhatEvaluationsHold) {

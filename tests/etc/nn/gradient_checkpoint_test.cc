@@ -84,6 +84,20 @@ std::vector<torch::Tensor> Gradients(
   return all;
 }
 
+// Zeros in its place would be as large as the output.
+TEST(GradientCheckpointTest, AnOutputThatNobodyReadGivesNoGradient) {
+  const torch::Tensor read = torch::ones({2}).requires_grad_(true);
+  const torch::Tensor unread = torch::ones({3}).requires_grad_(true);
+  const std::vector<torch::Tensor> outputs = CheckpointGradients(
+      [](const std::vector<torch::Tensor>& inputs) {
+        return std::vector<torch::Tensor>{2 * inputs[0], 3 * inputs[1]};
+      },
+      {read, unread}, /*parameters=*/{});
+  outputs[0].sum().backward();
+  EXPECT_TRUE(torch::equal(read.grad(), torch::full({2}, 2.0)));
+  EXPECT_FALSE(unread.grad().defined());
+}
+
 TEST(GradientCheckpointTest, ChangesNoGradient) {
   for (const Case& c : std::vector<Case>{
            {2, 1, "off"}, {6, 2, "sum"}, {5, 3, "mean"}, {5, 1, "sum"}}) {

@@ -76,16 +76,19 @@ TEST(MemoryPlanTest, AModelThatDoesNotFitIsRefused) {
 // Copies of scores, one for each layer, are more than what layers keep.
 TEST(MemoryPlanTest, WarnsOfLayersThatTakeMoreThanKept) {
   RunConfig config = BaseConfig();
+  const auto warning = [&config] {
+    return PlanWarning(config, kParameters, LargestMicroBatch(config));
+  };
   config.train.memory_plan = "layers";
-  EXPECT_EQ(PlanWarning(config, kParameters), "");
+  EXPECT_EQ(warning(), "");
   config.train.score_storage = "recompute";
   config.data.max_global_length = 430;
   EXPECT_GT(Peak(config, MemoryPlan::kLayers), Peak(config, MemoryPlan::kKept));
-  EXPECT_THAT(PlanWarning(config, kParameters),
+  EXPECT_THAT(warning(),
               HasSubstr("with train.score_storage \"recompute\" each layer "
                         "keeps a copy"));
   config.train.memory_plan = "auto";
-  EXPECT_EQ(PlanWarning(config, kParameters), "");
+  EXPECT_EQ(warning(), "");
 }
 
 TEST(MemoryPlanTest, SharesAndFrozenParametersLeaveMoreMemory) {
@@ -145,6 +148,19 @@ TEST(MemoryPlanTest, TheFirstThatFitsIsChosen) {
             MemoryPlan::kFiles);
   config.train.memory_plan = "layers";
   EXPECT_EQ(MemoryPlanner(config, kParameters).For(small), MemoryPlan::kLayers);
+}
+
+// The last layer keeps little where a head reads one global token.
+TEST(MemoryPlanTest, AHeadThatReadsLittleKeepsMore) {
+  RunConfig config = BaseConfig();
+  const StepShape all = LargestMicroBatch(config);
+  StepShape few = all;
+  few.outputs = {.longs = 0, .globals = 1};
+  config.train.memory_gigabytes =
+      1e-9 * EstimateStepMemory(config, kParameters, few).total() + 0.001;
+  EXPECT_EQ(MemoryPlanner(config, kParameters).For(few), MemoryPlan::kKept);
+  EXPECT_NE(MemoryPlanner(config, kParameters).For(all), MemoryPlan::kKept);
+  EXPECT_EQ(WithPlanFor(config, kParameters, few).train.memory_plan, "kept");
 }
 
 TEST(MemoryPlanTest, EvaluationsOfManyTakeMoreThanAnUpdateOfOne) {

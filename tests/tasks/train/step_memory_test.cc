@@ -23,15 +23,18 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attention/pattern.h"
 #include "base/process_memory.h"
 #include "etc/model.h"
 #include "tasks/data/loader.h"
+#include "tasks/inputs/text_head.h"
 #include "tasks/task/benchmark_head.h"
 #include "tasks/task/task.h"
 #include "tasks/train/estimate.h"
+#include "tasks/train/memory_plan.h"
 #include "tasks/train/optimizer.h"
 #include "tasks/train/task_model.h"
 #include "tasks/train/train_step.h"
@@ -76,6 +79,21 @@ void SetResidual(const std::string& mode, RunConfig* config) {
   config->model.residual_attention = mode;
 }
 
+// A narrow model with scores of so many layers, of which the long queries' are
+// most.
+RunConfig ScoresSize(int64_t layers, int64_t long_length) {
+  RunConfig config = MidSize();
+  config.model.hidden_size = 64;
+  config.model.num_hidden_layers = layers;
+  config.model.intermediate_size = 256;
+  config.model.local_radius = 127;
+  config.data.max_long_length = long_length;
+  config.data.max_global_length = 16;
+  config.train.batch_size = 1;
+  SetResidual("sum", &config);
+  return config;
+}
+
 // Layers of a task that has none.
 class MeanHead : public OutputHead {
  public:
@@ -86,6 +104,25 @@ class MeanHead : public OutputHead {
   torch::Tensor Losses(const std::vector<torch::Tensor>& logits,
                        const Batch& /*batch*/) override {
     return logits[0].square().mean({1, 2}) + logits[1].square().mean({1, 2});
+  }
+};
+
+// The same of a task that reads the first global token alone.
+class FirstTokenHead : public OutputHead {
+ public:
+  HeadCost CostOf(const StepShape& /*update*/) const override {
+    return {.outputs = {.longs = 0, .globals = 1}};
+  }
+  OutputRows Reads(const Batch& batch) override {
+    return PooledClassifier::Reads(batch);
+  }
+  std::vector<torch::Tensor> forward(const EtcOutput& encoded,
+                                     const Batch& /*batch*/) override {
+    return {encoded.global_output};  // [B, H]
+  }
+  torch::Tensor Losses(const std::vector<torch::Tensor>& logits,
+                       const Batch& /*batch*/) override {
+    return logits[0].square().mean(1);
   }
 };
 
@@ -126,9 +163,9 @@ double AllocatedBytes() {
   return 0;
 }
 
-TaskModel ModelOf(const RunConfig& config) {
+TaskModel ModelOf(const RunConfig& config, std::shared_ptr<TaskHead> head) {
   torch::manual_seed(1);
-  TaskModel model(EtcModel(config.model), std::make_shared<MeanHead>());
+  TaskModel model(EtcModel(config.model), std::move(head));
   const StepOptions options = StepOptionsOf(config);
   model.encoder()->set_score_storage(options.storage);
   model.encoder()->set_linear_precision(options.precision);
@@ -137,9 +174,10 @@ TaskModel ModelOf(const RunConfig& config) {
 }
 
 // Measures the memory that two updates add to this process.
-double MemoryOfTraining(const RunConfig& config) {
+double MemoryOfTraining(const RunConfig& config,
+                        const std::shared_ptr<TaskHead>& head) {
   const double before = AllocatedBytes();
-  TaskModel model = ModelOf(config);
+  TaskModel model = ModelOf(config, head);
   auto optimizer =
       std::make_unique<Optimizer>(config.optimizer, model.NamedParameters());
   TrainStep train_step(&model, std::move(optimizer),
@@ -162,7 +200,7 @@ double MemoryOfTraining(const RunConfig& config) {
 // Measures the memory that a model and its evaluations add to this process.
 double MemoryOfEvaluation(const RunConfig& config) {
   const double before = AllocatedBytes();
-  TaskModel model = ModelOf(config);
+  TaskModel model = ModelOf(config, std::make_shared<MeanHead>());
   const torch::NoGradGuard no_grad;
   const EvaluationMode mode(&model);
   const Examples examples(
@@ -204,9 +242,18 @@ double InChildProcess(const std::function<double()>& function) {
 
 class StepMemoryTest : public testing::Test {
  protected:
-  void ExpectEstimateIsClose(const RunConfig& config) {
-    ExpectIsClose(EstimateStepMemory(config, ParametersOf(config)),
-                  [&config] { return MemoryOfTraining(config); });
+  void ExpectEstimateIsClose(
+      const RunConfig& config,
+      const std::shared_ptr<TaskHead>& head = std::make_shared<MeanHead>()) {
+    ExpectIsClose(EstimateStepMemory(config, ParametersOf(config),
+                                     LargestMicroBatch(config, *head)),
+                  [&] { return MemoryOfTraining(config, head); });
+  }
+  // The same of a head that reads few outputs.
+  void ExpectFewOutputsAreClose(const RunConfig& config, MemoryPlan plan) {
+    SCOPED_TRACE(MemoryPlanName(plan));
+    ExpectEstimateIsClose(WithMemoryPlan(config, plan),
+                          std::make_shared<FirstTokenHead>());
   }
   // Evaluates a model that has no gradients and no optimizer.
   void ExpectEvaluationIsClose(const RunConfig& config) {
@@ -342,6 +389,36 @@ TEST_F(StepMemoryTest, IsCloseWithGradientCheckpointing) {
   SetResidual("mean", &config);
   config.model.grad_checkpointing_period = 1;
   ExpectEstimateIsClose(config);
+}
+
+// Chains of layers keep scores, and have buffers of their own.
+TEST_F(StepMemoryTest, IsCloseWithChainsOfGradientCheckpointing) {
+  RunConfig config = ScoresSize(/*layers=*/4, /*long_length=*/4096);
+  config.model.grad_checkpointing_period = 2;
+  for (const char* storage : {"reverse", "recompute", "store"}) {
+    SCOPED_TRACE(storage);
+    config.train.score_storage = storage;
+    ExpectEstimateIsClose(config);
+  }
+}
+
+// The last layer has no scores of long queries, which with two layers have no
+// gradient.
+TEST_F(StepMemoryTest, IsCloseWithFewOutputs) {
+  ExpectFewOutputsAreClose(ScoresSize(/*layers=*/2, /*long_length=*/8192),
+                           MemoryPlan::kKept);
+}
+
+TEST_F(StepMemoryTest, IsCloseInSlicesWithFewOutputs) {
+  ExpectFewOutputsAreClose(ScoresSize(/*layers=*/2, /*long_length=*/8192),
+                           MemoryPlan::kSlices);
+}
+
+// The layer below the last gets no gradient of its long scores, nor zeros in
+// its place.
+TEST_F(StepMemoryTest, IsCloseWithFewOutputsAndGradientCheckpointing) {
+  ExpectFewOutputsAreClose(ScoresSize(/*layers=*/4, /*long_length=*/16384),
+                           MemoryPlan::kLayers);
 }
 
 TEST_F(StepMemoryTest, IsCloseInSlices) {
