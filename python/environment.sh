@@ -42,7 +42,8 @@ for package in torch scikit_build_core pytest; do
       skip "pip cannot install ${package//_/-}: $(tail -n 1 "$log")"
   fi
 done
-for package in regex safetensors sentencepiece tokenizers transformers; do
+for package in accelerate regex safetensors sentencepiece tokenizers \
+    transformers; do
   if ! has "$package"; then
     echo "Installing $package in $environment."
     "$python" -m pip install --quiet "$package" >> "$log" 2>&1 ||

@@ -288,14 +288,15 @@ std::vector<std::string> OpenMpLibraries() {
           of_torch};
 }
 
-// A schema whose parameters begin with those of both passes.
+// A schema whose parameters begin with those of both passes. A SymInt, which
+// arrives as int64_t, may vary within a graph of torch.compile.
 std::string Schema(const std::string& name, const std::string& parameters,
                    const std::string& results) {
   return name +
          "(Tensor query, Tensor own_key, Tensor own_value, Tensor other_key, "
          "Tensor other_value, Tensor? relative_embedding, Tensor? "
          "relative_bias, Tensor? own_gate, Tensor? other_gate, Tensor? seed, "
-         "Tensor? first, Tensor? second, int[] pattern, str residual, int "
+         "Tensor? first, Tensor? second, int[] pattern, str residual, SymInt "
          "layers, float decay, float dropout, " +
          parameters + ") -> " + results;
 }
@@ -319,7 +320,7 @@ TORCH_LIBRARY(realetc, library) {
                   "Tensor[]")
           .c_str());
   library.def(
-      "masks(Tensor query, int own_keys, int other_keys, Tensor? first, "
+      "masks(Tensor query, SymInt own_keys, SymInt other_keys, Tensor? first, "
       "Tensor? second, int[] pattern) -> (Tensor own_mask, Tensor own_ids, "
       "Tensor other_mask, Tensor other_ids)");
   library.def("openmp_libraries() -> str[]", &etc::OpenMpLibraries);

@@ -138,13 +138,15 @@ def two_block_attention(operands, pattern, previous, *, residual, relative,
   """sparse_attention over own and other keys, checked: pairs of scores."""
   operands = _in_one_dtype(operands)
   dtype = _operations.score_dtype(operands.query.dtype)
-  factor, divisor = residual_factors(residual, layers, decay)
+  if not torch.compiler.is_compiling():  # else each `layers` has a graph
+    residual_factors(residual, layers, decay)  # the ValueError of a decay
   previous = [None if one is None else one.to(dtype) for one in previous]
   is_gated = residual == "gate" and layers > 0
   gates = [one.to(dtype) if is_gated else None for one in gates]
   relative = ([None, None] if relative is None or pattern.max_distance == 0
               else [one.to(operands.query.dtype) for one in relative])
   if implementation == "reference":
+    factor, divisor = residual_factors(residual, layers, decay)
     with _without_autocast(operands.query.device.type):
       return reference.attention(
           *operands, *relative, *previous, *gates, pattern, factor, divisor,

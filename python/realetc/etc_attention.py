@@ -44,7 +44,7 @@ class ResidualScores(typing.NamedTuple):
 def residual_factors(residual, layers, decay):
   """The factor of a layer's own scores, and the divisor of the sum."""
   if residual == "mean":
-    return 1.0, float(layers + 1)
+    return 1.0, layers + 1
   if residual == "decay":
     if not 0.0 < decay < 1.0:
       raise ValueError(f"decay should be above 0 and below 1, but is {decay}")

@@ -20,6 +20,7 @@ import warnings
 import torch
 from torch import nn
 from torch.nn import functional
+from torch.utils import checkpoint
 
 from .etc_attention import everything
 from .etc_attention import initialize
@@ -398,7 +399,8 @@ def tokens_of_texts(has_long_tokens, input_ids, attention_mask=None,
     sentence_ids = -ones
   owners = torch.where(mask, sentence_ids, -1) + 1
   last = owners.amax(1)
-  index = torch.arange(int(last.max()) + 1, device=input_ids.device)
+  longest = functional.pad(last, (0, 1)).max()  # of an empty batch 0
+  index = torch.arange(int(longest) + 1, device=input_ids.device)
   is_there = index <= last.unsqueeze(1)
   longs = torch.stack([example, example, owners, 0 * ones, -ones, 0 * ones], 1)
   none = torch.zeros_like(is_there, dtype=torch.int64)
@@ -422,8 +424,8 @@ def _token_means(states, attention_mask, sentence_ids=None):
 
 
 # Fields that may change after a model is built: transformers sets the rows of a
-# table of another size, masks are read by each call, C++ alone has checkpoints
-# of gradients, and the layers have the mode.
+# table of another size, masks and the period of checkpoints are read by each
+# call, and the layers have the mode.
 _CHANGEABLE = ("vocab_size", "use_hard_g2l_mask", "use_hard_l2g_mask",
                "grad_checkpointing_period", "residual_attention",
                "residual_decay")
@@ -449,6 +451,7 @@ class Encoder:
       attention_class = (PlainGlobalLocalAttention if realetc is None
                          else realetc.GlobalLocalAttention)
     self.is_plain = attention_class is PlainGlobalLocalAttention
+    self.gradient_checkpointing = False  # transformers sets it
     self.embedding = Embedding(config)
     self.layers = nn.ModuleList(
         EncoderLayer(config, n == 0, attention_class)
@@ -462,7 +465,9 @@ class Encoder:
   def set_residual_attention(self, mode):
     """Changes the mode of a model that is built, as in C++ (etc/model.h).
 
-    Gates stay, but a model without them cannot get them.
+    Gates stay, but a model without them cannot get them. They require gradients
+    in the mode "gate" alone: DistributedDataParallel waits for those of all
+    parameters that do.
 
     Raises:
       ValueError: there is no such mode, or it needs gates.
@@ -480,6 +485,9 @@ class Encoder:
     for layer in self.layers:
       layer.attention.residual = mode
       layer.attention.decay = config.residual_decay
+      for name, parameter in layer.attention.named_parameters(recurse=False):
+        if name.endswith(_GATE):
+          parameter.requires_grad_(mode == "gate")
 
   def check_own_config(self):
     """ValueError if `config` is no longer that of the modules."""
@@ -531,14 +539,34 @@ class Encoder:
                            long_embedding_adder)
     globals_ = self.embedding("global", global_token_ids, global_segment_ids,
                               global_position_ids, global_embedding_adder)
-    scores = None
-    for layer in self.layers:
-      longs, globals_, scores = layer(longs, globals_, pattern, scores)
+    longs, globals_, scores = self._run_layers(longs, globals_, pattern)
     if self.config.final_layer_norm:
       if longs.shape[1]:
         longs = self.long_final_norm(longs)
       globals_ = self.global_final_norm(globals_)
     return EtcOutput(longs, globals_, scores)
+
+  def _run_layers(self, longs, globals_, pattern):
+    """The outputs of the last layer, and its scores.
+
+    In training with grad_checkpointing_period p the backward pass computes p
+    layers at a time again; without it, but with transformers' flag, one.
+    """
+    def run(layers, longs, globals_, scores):
+      for layer in layers:
+        longs, globals_, scores = layer(longs, globals_, pattern, scores)
+      return longs, globals_, scores
+
+    layers, state = list(self.layers), (longs, globals_, None)
+    period = (self.config.grad_checkpointing_period or
+              int(self.gradient_checkpointing))
+    if not period or not self.training:
+      return run(layers, *state)
+    for begin in range(0, len(layers), period):
+      # The reentrant form loses the gradients of carried scores.
+      state = checkpoint.checkpoint(run, layers[begin:begin + period], *state,
+                                    use_reentrant=False)
+    return state
 
   def text_directory(self):
     """The folder of the vocabulary."""
@@ -702,8 +730,25 @@ class Encoder:
 
 
 _WEIGHTS = "model.safetensors"
+_INDEX = _WEIGHTS + ".index.json"
 ETC_CONFIG = "etc_config.json"
 _PREFIX = "encoder."
+_GATE = "_gate"
+
+
+def _new_gates(initial):
+  """The notice about new gates, in the words of C++.
+
+  That is NewGatesText (etc/weights/weight_plan.cc).
+  """
+  like = {0: ", which computes what off does",
+          1: ", which computes what sum does"}.get(initial, "")
+  return (f"the weights have no gates: all begin with {initial:g} "
+          f"(residual_gate_init){like}")
+
+
+def _without_gates(names):
+  return [name for name in names if not name.endswith(_GATE)]
 
 
 def _advice_on(folder):
@@ -717,22 +762,39 @@ def _advice_on(folder):
   return "`realetc import` makes one of other weights"
 
 
+def _weight_files(folder):
+  """The file of a checkpoint's weights, or transformers' shards of them."""
+  if os.path.lexists(folder / _WEIGHTS) or not os.path.lexists(
+      folder / _INDEX):
+    return [folder / _WEIGHTS]
+  shard_of = read_json(folder / _INDEX).get("weight_map")
+  names = list(shard_of.values()) if isinstance(shard_of, dict) else []
+  for name in names or [None]:
+    if (not isinstance(name, str) or pathlib.Path(name).name != name or
+        not name.endswith(".safetensors")):
+      raise ValueError(f"{folder / _INDEX} should name files beside it, "
+                       f"*.safetensors, but names {name!r}")
+  return [folder / name for name in sorted(set(names))]
+
+
 def _check_target(folder, safetensors):
   """ValueError if saving would lose weights of another kind, or their use."""
   if os.path.lexists(folder / "run_config.json"):
     raise ValueError(f"{folder} is a checkpoint of a run, with more than an "
                      "encoder: save elsewhere")
-  if not (folder / _WEIGHTS).exists():
-    return
-  try:
-    with safetensors.safe_open(folder / _WEIGHTS, "pt") as stored:
-      names = list(stored.keys())
-  except safetensors.SafetensorError:
-    return  # of a save that was interrupted
+  names = []
+  for path in _weight_files(folder):
+    if not path.exists():
+      continue
+    try:
+      with safetensors.safe_open(path, "pt") as stored:
+        names += stored.keys()
+    except safetensors.SafetensorError:
+      pass  # a save was interrupted
   heads = [name for name in names if not name.startswith(_PREFIX)]
   if heads and len(heads) < len(names):
-    raise ValueError(f"{folder / _WEIGHTS} has {heads[0]}, which is not the "
-                     "encoder's and would be lost: save elsewhere")
+    raise ValueError(f"{folder} has {heads[0]}, which is not the encoder's and "
+                     "would be lost: save elsewhere")
 
 
 class EtcModel(Encoder, nn.Module):
@@ -744,6 +806,8 @@ class EtcModel(Encoder, nn.Module):
   Args:
     config: an EtcConfig.
     attention_class: PlainGlobalLocalAttention for plain tensor operations.
+
+  A subclass takes (config, attention_class), by which from_pretrained makes it.
   """
 
   def __init__(self, config, attention_class=None):
@@ -782,15 +846,20 @@ class EtcModel(Encoder, nn.Module):
 
   @classmethod
   def from_pretrained(cls, directory, *, attention_class=None,
-                      residual_attention=None):
+                      residual_attention=None, residual_decay=None,
+                      residual_gate_init=None):
     """Loads a checkpoint of ours, in evaluation mode.
 
     Args:
       directory: what `realetc import`, `realetc export --format huggingface`
-        and runs (checkpoints/best) write: etc_config.json, model.safetensors.
-        A config.json that transformers saved there later comes first.
+        and runs (checkpoints/best) write: etc_config.json, model.safetensors
+        or its shards. A config.json that transformers saved there later comes
+        first.
       attention_class: as of the class.
-      residual_attention: a mode in the place of the checkpoint's.
+      residual_attention, residual_decay: a mode, and beta of "decay", in the
+        place of the checkpoint's.
+      residual_gate_init: the gates of weights that have none, for "gate": 0,
+        with which it begins as "off", or 1, as "sum". A warning says so.
 
     Raises:
       ValueError: the files are not those of a checkpoint of ours.
@@ -800,25 +869,33 @@ class EtcModel(Encoder, nn.Module):
     folder = pathlib.Path(directory)
     fields = read_transformers_config(folder)
     source = folder / (ETC_CONFIG if fields is None else TRANSFORMERS_CONFIG)
-    for path in (source, folder / _WEIGHTS):
+    weights = _weight_files(folder)
+    for path in (source, *weights):
       if not os.path.lexists(path):
         raise ValueError(
             f"{folder} should be a checkpoint directory with {ETC_CONFIG} and "
             f"{_WEIGHTS}, but has no {path.name}; {_advice_on(folder)}")
     if fields is None:
       fields = read_json(source)
-    if residual_attention is not None:
-      fields["residual_attention"] = residual_attention
-    model = cls(EtcConfig.from_dict(fields, source), attention_class)
+    given = {"residual_attention": residual_attention,
+             "residual_decay": residual_decay,
+             "residual_gate_init": residual_gate_init}
+    config = EtcConfig.from_dict(
+        fields | {name: value for name, value in given.items()
+                  if value is not None}, source)
+    model = cls(config, attention_class)
     model.directory = folder.absolute()  # texts are read from it later
-    model._fill(folder / _WEIGHTS)
+    model._fill(weights, fields.get("residual_attention"))
     return model.eval()
 
-  def _fill(self, path):
-    """Loads the encoder's tensors; gates may be missing or too many."""
+  def _fill(self, paths, stored_mode):
+    """Loads the encoder's tensors; another mode may want gates, or none."""
+    path = paths[0].parent if paths[1:] else paths[0]
     safetensors = import_package(
         "safetensors.torch", str(path)).torch
-    stored = safetensors.load_file(path)
+    stored = {}
+    for one in paths:
+      stored |= safetensors.load_file(one)
     has_prefix = any(name.startswith(_PREFIX) for name in stored)
     if any(name.startswith("etc_document_bert/") for name in stored):
       raise ValueError(f"{path} has the names of official ETC: `realetc "
@@ -830,13 +907,34 @@ class EtcModel(Encoder, nn.Module):
       if name in tensors and tensors[name].shape != own.shape:
         raise ValueError(f"{path}: {name} should be {list(own.shape)}, but is "
                          f"{list(tensors[name].shape)}")
-    result = self.load_state_dict(tensors, strict=False)
-    for what, names in (("lacks", result.missing_keys),
-                        ("has unexpectedly", result.unexpected_keys)):
-      names = [name for name in names if not name.endswith("_gate")]
+    missing, surplus = self.load_state_dict(tensors, strict=False)
+    if self.config.residual_attention != "gate":
+      surplus = _without_gates(surplus)
+    elif stored_mode != "gate" and len(_without_gates(tensors)) == len(tensors):
+      without = _without_gates(missing)
+      if len(without) < len(missing):
+        warnings.warn(f"{path}: {_new_gates(self.config.residual_gate_init)}",
+                      stacklevel=3)
+      missing = without
+    for what, names in (("lacks", missing), ("has unexpectedly", surplus)):
       if names:
         raise ValueError(f"{path} {what} {', '.join(names[:3])}"
                          f"{' and more' if len(names) > 3 else ''}")
+
+  def _check_own_names(self):
+    """ValueError if from_pretrained would refuse the names of the weights."""
+    try:
+      with torch.device("meta"):
+        built = type(self)(self.config, type(self.layers[0].attention))
+    except TypeError:
+      return  # from_pretrained of this class cannot call its constructor either
+    own, expected = (set(_without_gates(model.state_dict()))
+                     for model in (self, built))
+    for what, names in (("has", own - expected), ("lacks", expected - own)):
+      if names:
+        raise ValueError(
+            f"the model {what} {min(names)}, unlike one of its configuration: "
+            "merge adapters, and save heads elsewhere")
 
   def save_pretrained(self, directory):
     """Writes a checkpoint directory of ours, which `init` in C++ takes too.
@@ -848,18 +946,20 @@ class EtcModel(Encoder, nn.Module):
 
     Raises:
       ValueError: the directory is a run's checkpoint, or has a model with a
-        head, which would be lost, or `config` was changed after the model was
-        built; nothing is written.
+        head, which would be lost, `config` was changed after the model was
+        built, or parameters were added or renamed, as by adapters, so that
+        from_pretrained would refuse them; nothing is written.
       FileNotFoundError: the folder that the model was loaded from is gone;
         nothing is written. Set model.directory to where it is, or to None for
         weights alone.
-      OSError: a file cannot be written, or one of the vocabulary, which comes
-        last, cannot be read.
+      OSError: a file cannot be written, or the weights that are there, or one
+        of the vocabulary, which comes last, cannot be read.
       ImportError: PyPI's safetensors is not installed.
     """
     safetensors = import_package("safetensors.torch", "writing weights")
     folder = pathlib.Path(directory)
     self.check_own_config()
+    self._check_own_names()
     _check_target(folder, safetensors)
     exported = read_transformers_config(folder)
     options = None if self.directory is None else self.text_options()

@@ -107,6 +107,7 @@ class RealEtcPreTrainedModel(PreTrainedModel):
   """Weights, by the names of RealETC's own checkpoints."""
   config_class = RealEtcConfig
   base_model_prefix = "encoder"
+  supports_gradient_checkpointing = True
   # Heads of pre-training, and of a classifier for the encoder alone.
   _keys_to_ignore_on_load_unexpected = [r"^head\."]
 
@@ -184,8 +185,9 @@ class RealEtcModel(RealEtcPreTrainedModel, Encoder):
   """The encoder of texts.
 
   `inputs` makes its arguments of texts: with a global token for each sentence,
-  as the model was trained. Those of a tokenizer alone (AutoTokenizer) have no
-  sentence_ids, and then there is a global token for the whole text only.
+  as the model was trained. Those of a tokenizer alone (AutoTokenizer, pipeline)
+  have no sentence_ids, and then there is a global token for the whole text
+  only; a warning says so.
   """
 
   def __init__(self, config):
@@ -217,6 +219,13 @@ class RealEtcModel(RealEtcPreTrainedModel, Encoder):
     _refuse(self.config, inputs_embeds=inputs_embeds,
             output_attentions=output_attentions,
             output_hidden_states=output_hidden_states)
+    if (sentence_ids is None and self.config.has_long_tokens and
+        self.config.max_global_length > 1):
+      warnings.warn(
+          "no sentence_ids: there is one global token for the whole text and "
+          "none for its sentences; a model that was trained with both is worse "
+          "without: make the arguments by model.inputs, or give sentence_ids "
+          "of -1 if this is meant")
     output = self.run_texts({
         "input_ids": input_ids, "attention_mask": attention_mask,
         "token_type_ids": token_type_ids, "sentence_ids": sentence_ids})

@@ -155,12 +155,40 @@ def test_export_of_the_module_takes_a_pattern():
       torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
 
 
-def _encoder():
+def _encoder(layers=2, residual="sum"):
   torch.manual_seed(0)
   return realetc.EtcModel(realetc.EtcConfig(
-      30, hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
+      30, hidden_size=16, num_hidden_layers=layers, num_attention_heads=2,
       local_radius=3, relative_pos_max_distance=4, intermediate_size=16,
-      residual_attention="sum")).eval()
+      residual_attention=residual)).eval()
+
+
+@pytest.mark.parametrize("residual", ("sum", "decay"))
+def test_layers_that_are_compiled_one_by_one_share_graphs(residual):
+  torch._dynamo.reset()
+  model = _encoder(12, residual)
+  inputs = torch.arange(20).expand(2, -1), torch.arange(4).expand(2, -1)
+  expected = model(*inputs)
+  counter = torch._dynamo.testing.CompileCounter()
+  for layer in model.layers:
+    layer.compile(backend=counter, fullgraph=True)
+  found = model(*inputs)
+  # One without scores from below, one of a layer below, one of any number.
+  assert counter.frame_count <= 3
+  assert found.scores.layers == 12
+  assert torch.equal(found.global_output, expected.global_output)
+
+
+def test_export_of_the_reference_takes_other_lengths():
+  layer = realetc.GlobalLocalAttention(16, 2, 3,
+                                       implementation="reference").eval()
+  program = torch.export.export(
+      layer, (torch.randn(2, 20, 16), torch.randn(2, 4, 16)),
+      dynamic_shapes=({1: torch.export.Dim("longs", min=2, max=99)},
+                      {1: torch.export.Dim("globals", min=2, max=99)}))
+  inputs = torch.randn(2, 31, 16), torch.randn(2, 5, 16)
+  for a, b in zip(program.module()(*inputs)[:2], layer(*inputs)[:2]):
+    torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
 
 
 def test_an_exported_encoder_is_saved():

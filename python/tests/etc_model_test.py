@@ -333,7 +333,13 @@ def test_saving_says_that_the_folder_of_the_vocabulary_is_gone(tmp_path):
   assert not (tmp_path / "weights/text_options.json").exists()
 
 
-def test_nothing_of_another_model_is_lost_by_saving(tmp_path):
+def _cannot_open(path, framework):
+  """The answer of safetensors, which has one for every error of open()."""
+  del framework
+  raise FileNotFoundError(f"No such file or directory: {path}")
+
+
+def test_nothing_of_another_model_is_lost_by_saving(tmp_path, monkeypatch):
   folder = _write(_model(_config()), tmp_path / "checkpoint")
   model = realetc.EtcModel.from_pretrained(folder)
   weights = folder / "model.safetensors"
@@ -348,6 +354,10 @@ def test_nothing_of_another_model_is_lost_by_saving(tmp_path):
   safetensors.save_file({name.removeprefix("encoder."): tensor
                          for name, tensor in tensors.items()}, weights)
   model.save_pretrained(folder)
+  # Weights that safetensors cannot open may be another model's.
+  with monkeypatch.context() as patch, pytest.raises(FileNotFoundError):
+    patch.setattr("safetensors.safe_open", _cannot_open)
+    model.save_pretrained(folder)
   weights.write_bytes(before[:100])  # of a save that was interrupted
   model.save_pretrained(folder)
   assert safetensors.load_file(weights).keys() == tensors.keys()
@@ -657,6 +667,44 @@ def test_weights_survive_saving_and_another_mode(tmp_path):
   assert (tmp_path / "two/vocab.txt").exists()
 
 
+def test_weights_without_gates_get_those_that_are_asked_for(tmp_path):
+  _model(_config(residual_attention="sum")).save_pretrained(tmp_path)
+
+  def load(**fields):
+    return realetc.EtcModel.from_pretrained(tmp_path, **fields)
+
+  ids = torch.arange(6).view(1, 6)
+  for initial, mode in ((0.0, "off"), (1.0, "sum")):
+    with pytest.warns(UserWarning, match=f"have no gates: all begin with "
+                      f"{initial:g} .*, which computes what {mode} does"):
+      gated = load(residual_attention="gate", residual_gate_init=initial)
+    assert gated.config.residual_gate_init == initial
+    assert torch.equal(gated(ids, ids[:, :2]).long_output,
+                       load(residual_attention=mode)(
+                           ids, ids[:, :2]).long_output)
+  decayed = load(residual_attention="decay", residual_decay=0.8)
+  assert decayed.layers[1].attention.decay == 0.8
+  with pytest.raises(TypeError, match="hidden_size"):
+    load(hidden_size=16)
+
+
+@pytest.mark.parametrize("all_of_them", (False, True))
+def test_gates_that_a_checkpoint_lost_are_no_new_gates(all_of_them, tmp_path):
+  _model(_config(residual_attention="gate")).save_pretrained(tmp_path)
+  path = tmp_path / "model.safetensors"
+  tensors = safetensors.load_file(path)
+  gates = [name for name in tensors if name.endswith("_gate")]
+  for name in gates if all_of_them else gates[:1]:
+    del tensors[name]
+  safetensors.save_file(tensors, path)
+  with pytest.raises(ValueError, match="lacks layers.1.attention.g2g_gate"):
+    realetc.EtcModel.from_pretrained(tmp_path)
+  if not all_of_them:
+    _break(tmp_path, residual_attention="sum")
+    with pytest.raises(ValueError, match="lacks layers.1.attention.g2g_gate"):
+      realetc.EtcModel.from_pretrained(tmp_path, residual_attention="gate")
+
+
 @pytest.mark.parametrize("plain", (False, True), ids=("kernels", "plain"))
 def test_a_mode_is_changed_and_saved(plain, tmp_path):
   attention = realetc.PlainGlobalLocalAttention if plain else None
@@ -668,6 +716,9 @@ def test_a_mode_is_changed_and_saved(plain, tmp_path):
     model.set_residual_attention(mode)
     found = model(ids, ids[:, :2]).long_output
     assert torch.equal(found, before) == (mode == "gate")
+    # DistributedDataParallel waits for the gradients that are required.
+    assert all(p.requires_grad == (mode == "gate" or not name.endswith("_gate"))
+               for name, p in model.named_parameters())
     model.save_pretrained(tmp_path)
     again = realetc.EtcModel.from_pretrained(tmp_path,
                                              attention_class=attention)
@@ -706,10 +757,92 @@ def test_a_configuration_changed_later_is_refused(change, message, tmp_path):
   assert not (tmp_path / "saved").exists()
   for name in ("hidden_act", "local_radius"):
     setattr(model.config, name, getattr(built, name))
-  model.config.grad_checkpointing_period = 2  # of C++ alone
+  model.config.grad_checkpointing_period = 2
   model.set_residual_attention(model.config.residual_attention)
   model.save_pretrained(tmp_path / "saved")
   model(ids, ids[:, :2])
+
+
+def _add_head(model):
+  model.head = torch.nn.Linear(16, 2)
+
+
+def _add_norm(model):
+  torch.nn.utils.parametrizations.weight_norm(
+      model.layers[0].attention.long_query)
+
+
+@pytest.mark.parametrize("change, message", (
+    (_add_head, "has head.bias"),
+    (_add_norm, "has layers.0.attention.long_query.parametrizations"),
+    (lambda model: delattr(model.embedding, "segment"),
+     "lacks embedding.segment.weight"),
+))
+def test_weights_that_nobody_could_load_are_refused(change, message, tmp_path):
+  model = _model(_config(residual_attention="gate"))
+  change(model)
+  with pytest.raises(ValueError, match=f"the model {message}.* merge adapters"):
+    model.save_pretrained(tmp_path / "saved")
+  assert not (tmp_path / "saved").exists()
+
+
+def test_a_class_of_ones_own_saves_its_head(tmp_path):
+  class Classifier(realetc.EtcModel):
+
+    def __init__(self, *arguments):
+      super().__init__(*arguments)
+      self.head = torch.nn.Linear(16, 2)
+
+  model = Classifier(_config())
+  state = torch.get_rng_state()
+  model.save_pretrained(tmp_path)
+  assert torch.equal(torch.get_rng_state(), state)
+  assert torch.equal(Classifier.from_pretrained(tmp_path).head.weight,
+                     model.head.weight)
+
+
+def test_a_class_with_arguments_of_its_own_saves_its_head(tmp_path):
+  class Classifier(realetc.EtcModel):
+
+    def __init__(self, config, *, labels):
+      super().__init__(config)
+      self.head = torch.nn.Linear(16, labels)
+
+  model = Classifier(_config(), labels=3)
+  model.save_pretrained(tmp_path)
+  stored = safetensors.load_file(tmp_path / "model.safetensors")
+  assert torch.equal(stored["encoder.head.weight"], model.head.weight)
+
+
+@pytest.mark.parametrize("plain", (False, True), ids=("kernels", "plain"))
+def test_layers_are_computed_again_with_the_same_gradients(plain):
+  model = _model(_config(residual_attention="gate", num_hidden_layers=5,
+                         hidden_dropout_prob=0.1,
+                         attention_probs_dropout_prob=0.1),
+                 realetc.PlainGlobalLocalAttention if plain else None)
+  calls = []
+  for layer in model.layers:
+    layer.register_forward_pre_hook(lambda *_: calls.append(1))
+  ids = torch.arange(6).view(1, 6)
+
+  def gradients(period, training=True):
+    calls.clear()
+    model.config.grad_checkpointing_period = period
+    model.train(training).zero_grad()
+    torch.manual_seed(3)
+    output = model(ids, ids[:, :2])
+    streams = output.long_output[0] + output.global_output[0, 0]
+    streams.pow(3).mean().backward()
+    return [p.grad.clone() for p in model.parameters()]
+
+  expected = gradients(0)
+  assert len(calls) == 5
+  for period in (1, 2, 7):
+    found = gradients(period)
+    assert len(calls) == 10
+    assert all(torch.equal(a, b) for a, b in zip(found, expected))
+  gradients(2, training=False)
+  assert len(calls) == 5
 
 
 def _break(folder, **fields):

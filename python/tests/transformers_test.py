@@ -13,6 +13,7 @@ import gzip
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -229,7 +230,15 @@ own = model.inputs(texts)
 mask = own["attention_mask"]
 assert torch.equal(made["attention_mask"], mask)
 assert torch.equal(made["input_ids"] * mask, own["input_ids"] * mask)
-tensors["one"] = model(**made).global_hidden_state
+with warnings.catch_warnings(record=True) as caught:
+  warnings.simplefilter("always")
+  model(**own)
+  assert not caught, caught[0].message
+  tensors["one"] = model(**made).global_hidden_state
+  assert "no sentence_ids" in str(caught[0].message)
+  caught.clear()
+  model(**made, sentence_ids=torch.full_like(made["input_ids"], -1))
+  assert not caught, caught[0].message
 """)
   assert found["one"].shape[1] == 1
 
@@ -316,6 +325,24 @@ model = transformers.AutoModelForSequenceClassification.from_pretrained(
     folder, trust_remote_code=True).train()
 inputs = model.inputs(texts)
 labels = torch.arange(len(texts)) % 3
+def gradients():
+  model.zero_grad()
+  torch.manual_seed(0)
+  with torch.enable_grad():
+    model(**inputs, labels=labels).loss.backward()
+  return [p.grad.clone() for p in model.parameters() if p.grad is not None]
+before = gradients()
+calls = []
+hook = model.encoder.layers[1].register_forward_pre_hook(
+    lambda *_: calls.append(1))
+model.gradient_checkpointing_enable({"use_reentrant": True})
+again = gradients()
+assert len(calls) == 2 and len(again) == len(before)
+assert all(torch.equal(a, b) for a, b in zip(again, before))
+model.gradient_checkpointing_disable()
+gradients()
+assert len(calls) == 3
+hook.remove()
 optimizer = torch.optim.Adam(model.parameters(), 1e-3)
 losses = []
 with torch.enable_grad():
@@ -329,6 +356,19 @@ assert model.encoder.layers[1].attention.g2g_gate.grad.abs().max() > 0
 tensors["losses"] = torch.stack(losses)
 """)["losses"]
   assert losses[-1] < losses[0]
+
+
+def test_the_recipe_of_trainer_trains(exported, tmp_path):
+  pytest.importorskip("accelerate")
+  page = (_ROOT / "doc/weights.md").read_text(encoding="utf-8")
+  [recipe] = [one for one in re.findall(r"```python\n(.*?)```", page, re.S)
+              if "Trainer(" in one]
+  _run(exported, tmp_path, f"""
+torch.set_grad_enabled(True)
+records = [{{"text": text, "label": "tenant"}} for text in texts]
+{recipe.replace('"DIR"', "folder").replace('"trained"', "folder + '-trained'")}
+tensors["loss"] = torch.tensor(trainer.state.log_history[-1]["train_loss"])
+""")
 
 
 def test_tokens_are_classified(tmp_path):
@@ -398,6 +438,50 @@ def test_each_reads_what_the_other_saved_into_its_folder(tmp_path):
   with pytest.raises(ValueError, match="change it by set_residual_attention"):
     other.save_pretrained(tmp_path / "new")
   assert not (tmp_path / "new").exists()
+
+
+def test_shards_are_read(tmp_path):
+  from realetc import modeling_realetc  # pylint: disable=import-outside-toplevel
+  shards, index = tmp_path / "shards", "model.safetensors.index.json"
+  model = _small_classifier()
+  model.save_pretrained(shards, max_shard_size="2KB")
+  assert not (shards / "model.safetensors").exists()
+  own = realetc.EtcModel.from_pretrained(shards)
+  expected = model.encoder.state_dict()
+  assert own.state_dict().keys() == expected.keys()
+  assert all(torch.equal(tensor, expected[name])
+             for name, tensor in own.state_dict().items())
+  _realetc("import", shards, tmp_path / "ours")
+  ours = safetensors.load_file(tmp_path / "ours/model.safetensors")
+  assert torch.equal(ours["encoder.embedding.token.weight"],
+                     expected["embedding.token.weight"])
+  with pytest.raises(ValueError, match="has head.*would be lost"):
+    own.save_pretrained(shards)
+  # Saving an encoder alone writes one file, which is read before the shards.
+  model.encoder.save_pretrained(tmp_path / "encoder", max_shard_size="2KB")
+  own.set_residual_attention("sum")
+  own.save_pretrained(tmp_path / "encoder")
+  assert modeling_realetc.RealEtcModel.from_pretrained(
+      tmp_path / "encoder").config.residual_attention == "sum"
+  for name in ("../model.safetensors", "", "..", None):
+    (shards / index).write_text(json.dumps({"weight_map": {"x": name}}))
+    with pytest.raises(ValueError, match="should name files beside it"):
+      realetc.EtcModel.from_pretrained(shards)
+  (shards / index).write_text('{"weight_map": {}}')
+  with pytest.raises(ValueError, match="should name files beside it"):
+    realetc.EtcModel.from_pretrained(shards)
+  (shards / index).write_text('{"weight_map": {"x": "gone.safetensors"}}')
+  with pytest.raises(ValueError, match="has no gone.safetensors"):
+    realetc.EtcModel.from_pretrained(shards)
+
+
+def test_a_batch_may_be_empty():
+  for fields in ({}, {"has_long_tokens": False, "relative_vocab_size": None,
+                      "share_att_output_projection": True,
+                      "relative_pos_max_distance": 0}):
+    model = _small_classifier(num_labels=3, **fields)
+    nothing = torch.zeros(0, 6, dtype=torch.int64)
+    assert model(nothing, sentence_ids=nothing).logits.shape == (0, 3)
 
 
 def test_arguments_of_others_are_taken_or_refused_by_name():
