@@ -5,16 +5,16 @@ namespace etc {
 
 // Modes in which the attention scores of the layers below enter a layer's
 // softmax (RealFormer, He et al. 2021; doc/model.md 10). With s_n the scaled
-// score of layer n = 0, 1, ... and R_n the running sum carried to layer n + 1,
+// score of layer n = 0, 1, ... and S_n the running sum carried to layer n + 1,
 // one form serves all:
 //
-//   logits_n = a s_n + b R_{n-1}        R_n = R_{n-1} + c s_n
+//   logits_n = a s_n + b S_{n-1}        S_n = S_{n-1} + c s_n
 //
 //            a            b         c
 //   kOff     1            0                            nothing is carried
 //   kSum     1            1         1
-//   kMean    1 / (n + 1)  as a      1                  logits R_n / (n + 1)
-//   kDecay   1 - beta     beta^n    (1 - beta) beta^-n logits R_n beta^n
+//   kMean    1 / (n + 1)  as a      1                  logits S_n / (n + 1)
+//   kDecay   1 - beta     beta^n    (1 - beta) beta^-n logits S_n beta^n
 //   kGate    1            g         1                  g learned
 //
 // kDecay's logits are the exponential moving average (1 - beta) s_n + beta

@@ -23,7 +23,7 @@ namespace etc {
 //               the largest score over 24 layers: gradients are off by 1e-6 of
 //               their size where scores stay below 10, 1e-5 where they reach
 //               170, 3e-4 at 3,400 (kGate: in every storage, since its backward
-//               pass finds R = S - s by the same subtraction)
+//               pass finds S_{n-1} by the same subtraction)
 //   kRecompute  one buffer; before the backward pass of layer n it is filled
 //               anew from the queries and keys of layers 0 to n: the same bits
 //               as kStore, at a cost that grows with the square of the depth

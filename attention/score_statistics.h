@@ -34,14 +34,14 @@ struct ScorePairMoments {
 };
 
 // Scores of one block, over all heads and the pairs of a measured query and a
-// key that see each other. s_n and R_n are those of
+// key that see each other. s_n and S_n are those of
 // attention/residual_attention.h.
 struct BlockStatistics {
   // s_n, the scores of this layer alone: without kDecay's factor.
   NumberMoments new_scores = {};
-  // R_{n-1}, as the layer below carried them; none if nothing is carried.
+  // S_{n-1}, as the layer below carried them; none if nothing is carried.
   NumberMoments carried_scores = {};
-  // The largest |R_n|; with kOff |s_n|, although nothing is carried. 0 without
+  // The largest |S_n|; with kOff |s_n|, although nothing is carried. 0 without
   // pairs.
   double largest_score = 0.0;
   // Both scores of each head, [N]; empty if nothing is carried.

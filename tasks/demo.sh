@@ -4,7 +4,8 @@
 # part. Installs what it needs and builds only the program.
 #
 #   bash tasks/demo.sh             # WikiHop
-#   bash tasks/demo.sh TASK...     # any with tasks/TASK/sample/demo.json
+#   bash tasks/demo.sh TASK...     # any with tasks/TASK/sample/demo.json and
+#                                  # demo.py
 #   bash tasks/demo.sh pretrain    # pre-trains a small ETC, and fine-tunes it
 #   bash tasks/demo.sh translation # trains a small encoder-decoder on an
 #                                  # invented language
@@ -78,6 +79,8 @@ demo() {
   metrics=$(setting "$task" metrics)
   needed=$(setting "$task" needed)
   shorter=$(setting "$task" shorter)
+  local chance
+  chance=$(python3 "tasks/$task/sample/demo.py" chance "$held_out")
   local run=runs/demo/$task/residual_sum
   local ways=(sum off)
   for length in $shorter; do
@@ -88,8 +91,6 @@ demo() {
   for way in "${ways[@]}"; do
     compared+=("runs/demo/$task/residual_${way// /_}")
   done
-  local chance
-  chance=$(python3 "tasks/$task/sample/demo.py" chance "$held_out")
 
   step "Three of the held-out records"
   python3 "tasks/$task/sample/demo.py" show "$held_out" "$run/predictions.json"

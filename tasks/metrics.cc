@@ -14,7 +14,8 @@ namespace etc {
 
 bool IsLowerBetter(const std::string& name) {
   for (const absl::string_view ending :
-       {"loss", "perplexity", "error", "mse", "mae"}) {
+       {"loss", "perplexity", "error", "error_rate", "mse", "rmse", "mae",
+        "wer", "cer"}) {
     // "loss" and "sentence_loss", but not "gloss".
     if (name == ending || absl::EndsWith(name, absl::StrCat("_", ending))) {
       return true;

@@ -36,8 +36,9 @@ struct F1Scores {
   double recall = 0;
 };
 
-// True if a smaller value of the score of that name is better: losses, errors,
-// perplexities ("loss", "sentence_loss", "mse", "mae", "perplexity").
+// True if a smaller value of the score of that name is better: "loss",
+// "perplexity", "error", "error_rate", "mse", "rmse", "mae", "wer", "cer", and
+// names that end in "_" and one of these: "sentence_loss".
 bool IsLowerBetter(const std::string& name);
 
 // The score by which models are compared.

@@ -72,13 +72,21 @@ absl::StatusOr<const TaskEntry*> FindTask(const std::string& name) {
 
 std::vector<FieldDescription> AllFields() {
   std::vector<FieldDescription> fields = ConfigFields();
+  std::vector<std::string> names;
   for (const auto* tasks : {&Tasks(), &NonBenchmarks()}) {
     for (const TaskEntry& task : *tasks) {
+      names.push_back(task.name);
       fields.insert(fields.end(), task.fields.begin(), task.fields.end());
       for (FieldDescription field : task.model_fields) {
-        field.meaning = absl::StrCat("`", task.name, "`: ", field.meaning);
+        field.task = task.name;
         fields.push_back(std::move(field));
       }
+    }
+  }
+  for (FieldDescription& field : fields) {
+    if (field.name == "task") {
+      field.bounds = absl::StrCat("\"", absl::StrJoin(names, "\" or \""), "\"");
+      field.words = names;
     }
   }
   return fields;

@@ -19,7 +19,7 @@ const std::vector<TaskEntry>& Tasks();
 absl::StatusOr<const TaskEntry*> FindTask(const std::string& name);
 
 // The fields of configurations: those of all, then those of each task, of
-// pre-training and translation last.
+// pre-training and translation last. The field `task` may have any task's name.
 std::vector<FieldDescription> AllFields();
 
 // Their types, which ReadRunConfig reads overrides by.

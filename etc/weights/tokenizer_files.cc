@@ -406,7 +406,12 @@ absl::StatusOr<TokenizerFiles> DescribeSentencePiece(
         "a SentencePiece model without a class of its own, which gives text "
         "and ids as they are,");
   }
-  tokenizer.wordpiece.lower_case = ValueOr(statements.lower_case, true);
+  if (statements.lower_case.has_value() && statements.lower_case->value) {
+    return UnsupportedTokenizer(
+        statements.lower_case->where, "true", "false",
+        " beside a SentencePiece model, whose text is not folded");
+  }
+  tokenizer.wordpiece.lower_case = false;
   tokenizer.split_punctuation =
       statements.split_punctuation.has_value()
           ? statements.split_punctuation->value
@@ -472,6 +477,7 @@ absl::StatusOr<TokenizerFiles> DescribeTokenizer(
   TokenizerFiles tokenizer{.type = type, .vocabulary = vocabulary};
   if (type == kHuggingFace) {
     ETC_RETURN_IF_ERROR(CheckTokenizerJsonModel(vocabulary));
+    tokenizer.wordpiece.lower_case = false;
     return tokenizer;
   }
   ETC_ASSIGN_OR_RETURN(const WordPieceFiles files,
@@ -619,8 +625,12 @@ absl::Status SetCase(bool lower_case, const std::string& source,
 }
 
 void TakeUnstated(const TokenizerFiles& source, TokenizerFiles* named) {
+  if (named->type == kHuggingFace) {
+    return;  // its file says it all
+  }
   named->split_punctuation |= source.split_punctuation;
-  if (named->case_is_stated_by.empty() && !source.case_is_stated_by.empty()) {
+  if (named->type != kSentencePiece && named->case_is_stated_by.empty() &&
+      !source.case_is_stated_by.empty()) {
     named->wordpiece.lower_case = source.wordpiece.lower_case;
     named->capitals.clear();
   }
@@ -729,8 +739,8 @@ absl::Status WriteTokenizer(const TokenizerFiles& tokenizer,
     options["tokenizer_class"] = kClasses[0];
     options["max_input_chars_per_word"] =
         tokenizer.wordpiece.max_word_code_points;
+    options["do_lower_case"] = tokenizer.wordpiece.lower_case;
   }
-  options["do_lower_case"] = tokenizer.wordpiece.lower_case;
   options[kSplitPunctuation] = tokenizer.split_punctuation;
   return WriteFileAtomically(absl::StrCat(directory, "/", kTokenizerConfigFile),
                              JsonText(options, /*indent=*/2) + "\n");

@@ -21,6 +21,7 @@ struct TokenizerFiles {
   // Path of a vocab.txt, a SentencePiece model or a tokenizer.json, under
   // whichever name, or of a vocab.json; ReadVocabulary reads it.
   std::string vocabulary;
+  // lower_case means nothing to other types; DescribeTokenizer sets it false.
   WordPieceOptions wordpiece;
   // SentencePiece: split into words first (doc/model.md 9.4).
   bool split_punctuation = false;
@@ -62,11 +63,12 @@ absl::StatusOr<TokenizerFiles> FindTranslationTokenizer(
 // used, from all files in its directory that say so: of WordPiece
 // tokenizer.json (also as the vocabulary itself), tokenizer_config.json,
 // special_tokens_map.json, added_tokens.json, and config.json for the class of
-// the tokenizer; of SentencePiece tokenizer_config.json, or the name of the
-// official folder `etc_large_split_punctuation`. A WordPiece vocabulary with
-// capitals, of which no file says do_lower_case, is taken for a cased one. Of
-// type "huggingface" the file alone says it all, and is read when the tokenizer
-// is made (tasks/text/load_tokenizer.h).
+// the tokenizer; of SentencePiece tokenizer_config.json, in which do_lower_case
+// true is not supported, or the name of the official folder
+// `etc_large_split_punctuation`. A WordPiece vocabulary with capitals, of which
+// no file says do_lower_case, is taken for a cased one. Of type "huggingface"
+// the file alone says it all, and is read when the tokenizer is made
+// (tasks/text/load_tokenizer.h).
 //   kUnimplemented    another tokenizer than BERT's, or an option that is not
 //                     supported; the message names file, field and value; a
 //                     sentencepiece.bpe.model, whose ids are not those of
@@ -88,7 +90,8 @@ absl::StatusOr<TokenizerFiles> DescribeTokenizer(const std::string& type,
 absl::StatusOr<TokenizerFiles> DescribeTokenizerAt(const std::string& path);
 
 // Sets lower_case by the word of the user; `source` is how it was given
-// ("--cased", "tokenizer.lower_case is true").
+// ("--cased", "tokenizer.lower_case is true"). Does nothing to tokenizers of
+// other types than WordPiece.
 //   kInvalidArgument  a file says the opposite
 absl::Status SetCase(bool lower_case, const std::string& source,
                      TokenizerFiles* tokenizer);

@@ -154,11 +154,11 @@ std::string ScoreTable(const AttentionAnalysis& analysis) {
   }
   return absl::StrCat(
       "<section><h2>Carried and new scores</h2>\n<p>Standard deviations over "
-      "visible pairs, of all heads: the layer's own scores s, and the scores R "
+      "visible pairs, of all heads: the layer's own scores s, and the scores S "
       "that it is given by the layers below. The softmax of layer n sees a s + "
-      "b R, and the ratio is the deviation of b R over that of a s: sum and "
+      "b S, and the ratio is the deviation of b S over that of a s: sum and "
       "mean have a = b, decay a = 1 - beta and b = beta<sup>n</sup>, gate a = "
-      "1 and for b the gate of each head. Correlation of s and R, each head "
+      "1 and for b the gate of each head. Correlation of s and S, each head "
       "for itself: the mean over heads, the least and the greatest; the "
       "tooltip has each.</p>\n<div class=\"wide\"><table><thead>"
       "<tr><th class=\"number\">Layer</th><th>Block</th><th class=\"number\">"

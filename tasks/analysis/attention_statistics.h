@@ -162,19 +162,19 @@ double MeanSimilarity(const PopulationStatistics& population, size_t l,
 std::vector<int64_t> HeadOrder(const std::vector<HeadStatistics>& heads);
 
 // Standard deviations over visible pairs of one block of a layer, all heads,
-// and correlations of each. s are the scores of the layer alone, R those that
-// the layers below carried; its softmax sees the logits a s + b R
+// and correlations of each. s are the scores of the layer alone, S those that
+// the layers below carried; its softmax sees the logits a s + b S
 // (attention/residual_attention.h).
 struct ScoreDeviations {
   std::string block;  // "l2l", "l2g", "g2g" or "g2l"
   int64_t pairs = 0;
   double new_scores = 0;  // deviation of s
-  // Deviation of R; nothing if nothing is carried.
+  // Deviation of S; nothing if nothing is carried.
   std::optional<double> carried_scores = std::nullopt;
-  // The deviation of b R over that of a s, with the gate of each head; nothing
+  // The deviation of b S over that of a s, with the gate of each head; nothing
   // if nothing is carried, or all s are the same.
   std::optional<double> logit_ratio = std::nullopt;
-  // Pearson's correlation of s and R in each head; empty if nothing is carried,
+  // Pearson's correlation of s and S in each head; empty if nothing is carried,
   // nothing for a head of which either are all the same.
   std::vector<std::optional<double>> correlations = {};
 };

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/counted.h"
 #include "base/directory.h"
@@ -36,7 +37,8 @@ namespace {
 
 // Probabilities of each token that a page has.
 constexpr int64_t kMost = 16;
-// Bytes of probabilities that a page has by default, in base64.
+// Bytes of probabilities that a page has by default, in base64; those of one
+// head may be more.
 constexpr int64_t kPageBytes = 24'000'000;
 // Bytes of probabilities that a pass of the model gives at most, beside those
 // of one head.
@@ -249,6 +251,24 @@ absl::StatusOr<OpenedRecord> OpenRecord(const DocumentPageOptions& options,
   return opened;
 }
 
+// Says what the page will have before the model runs, which takes minutes where
+// the record is a book. `contents` lack the probabilities alone.
+void Announce(const DocumentPageOptions& options,
+              const DocumentContents& contents) {
+  if (options.callbacks.message == nullptr) {
+    return;
+  }
+  const auto layers = static_cast<int64_t>(contents.layers.size());
+  const auto heads = static_cast<int64_t>(contents.heads.size());
+  const int64_t bytes =
+      static_cast<int64_t>(DocumentHtml(contents).size()) +
+      layers * heads * PackedBytes(contents.size, kMost) * 4 / 3;
+  options.callbacks.message(absl::StrFormat(
+      "%s: %s and %s, about %.1f MB; --layers and --heads choose others",
+      Counted(contents.size.tokens(), "token"), Counted(layers, "layer"),
+      Counted(heads, "head"), 1e-6 * static_cast<double>(bytes)));
+}
+
 // Fills what follows from the example alone.
 void SetExample(const EtcConfig& model, const TaskSetup& setup,
                 const Example& example, DocumentContents* contents) {
@@ -288,7 +308,9 @@ absl::StatusOr<DocumentPage> WritePage(const DocumentPageOptions& options) {
   ETC_ASSIGN_OR_RETURN(const OpenedRecord record,
                        OpenRecord(options, config, *setup.task));
   if (record.example->is_truncated) {
-    warn(TruncatedText({.truncated = 1}));
+    warn(TruncatedText({.truncated = 1,
+                        .most_lost = record.example->lost_text,
+                        .most_lost_id = record.example->record_id}));
   }
   ETC_ASSIGN_OR_RETURN(
       const RunDevice device,
@@ -307,6 +329,7 @@ absl::StatusOr<DocumentPage> WritePage(const DocumentPageOptions& options) {
   contents.left_out = LeftOut(config.model, contents);
   const Batch batch = MakeBatch({record.example}, device.device);
   contents.visible = VisibleKeys(batch.input.attention, contents.size);
+  Announce(options, contents);
   FillProbabilities(model, model.head()->EncoderInput(batch), &contents);
   const std::string html = DocumentHtml(contents);
   ETC_RETURN_IF_ERROR(WriteFileAtomically(options.output, html));

@@ -25,14 +25,15 @@ struct DocumentPageOptions {
   std::string output;
   // Replaces `output` if it is there.
   bool overwrite = false;
-  // Indices, from 0. Empty heads: all. Empty layers: all, or as many as a page
-  // of 24 MB has room for, spread evenly with the last one; of a single layer
-  // that has no room, the first heads.
+  // Indices, from 0. Empty heads: all. Empty layers: all, or as many as 24 MB
+  // of probabilities have room for, spread evenly with the last one; of a
+  // single layer that has no room, the first heads, one at least.
   std::vector<int64_t> layers;
   std::vector<int64_t> heads;
   // As in EvaluateTaskOptions.
   std::string residual_attention;
   std::string device = "auto";
+  // `message` is called once, before the model runs, with the size of the page;
   // `stop` is not used.
   TaskCallbacks callbacks;
 };

@@ -460,7 +460,7 @@ constexpr std::array<std::pair<const char*, BlockStatistics LayerStatistics::*>,
                     {"g2g", &LayerStatistics::g2g},
                     {"g2l", &LayerStatistics::g2l}}};
 
-// b over a of the logits a s + b R in each head of a block of `layer`, to which
+// b over a of the logits a s + b S in each head of a block of `layer`, to which
 // scores are carried (attention/residual_attention.h).
 std::vector<double> CarriedFactors(const EtcModel& encoder, size_t layer,
                                    const char* block) {

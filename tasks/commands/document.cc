@@ -36,6 +36,9 @@ absl::Status Document(DocumentPageOptions options) {
 
 void AddDocumentCommand(CLI::App* program, Action* action) {
   auto options = std::make_shared<DocumentPageOptions>();
+  options->callbacks.message = [](const std::string& text) {
+    std::cerr << text << std::endl;
+  };
   options->callbacks.warning = [](const std::string& text) {
     PrintWarnings({text});
   };
@@ -64,11 +67,12 @@ void AddDocumentCommand(CLI::App* program, Action* action) {
   command
       ->add_option("--layers", options->layers,
                    "Layers on the page, from 0: 0,11 (default: all, or as many "
-                   "as 24 MB have room for)")
+                   "as 24 MB of probabilities have room for, one at least)")
       ->delimiter(',');
   command
       ->add_option("--heads", options->heads,
-                   "Heads on the page, from 0 (default: all)")
+                   "Heads on the page, from 0 (default: all, or of a single "
+                   "layer, without --layers, as many as there is room for)")
       ->delimiter(',');
   AddDeviceOption(command, &options->device);
   AddResidualOption(command,

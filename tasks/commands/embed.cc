@@ -579,6 +579,12 @@ const char* PartOf(const LoadedEncoder& loaded) {
   return loaded.config.has_long_tokens ? "sentence" : "chunk";
 }
 
+absl::Status SetEmbedThreads(const EmbedArguments& arguments) {
+  ETC_RETURN_IF_ERROR(SetThreads(arguments.threads, "--threads").status());
+  PrintWarnings({ThreadsWarning(arguments.threads, "--threads")});
+  return absl::OkStatus();
+}
+
 // Answers the records on standard input by lines on standard output.
 absl::Status RunEmbedLines(const EmbedArguments& arguments) {
   if (arguments.data != std::vector<std::string>{kEmbedStream}) {
@@ -587,7 +593,7 @@ absl::Status RunEmbedLines(const EmbedArguments& arguments) {
         "input is answered by one on standard output");
   }
   const std::atomic<bool>* const stop = StopAtInterrupt();
-  ETC_RETURN_IF_ERROR(SetThreads(arguments.threads, "--threads").status());
+  ETC_RETURN_IF_ERROR(SetEmbedThreads(arguments));
   ETC_ASSIGN_OR_RETURN(const LoadedEncoder loaded, OpenEncoder(arguments));
   ETC_ASSIGN_OR_RETURN(const EmbedFields fields,
                        RecordFieldsOf(arguments, loaded));
@@ -621,7 +627,7 @@ absl::Status RunEmbed(const EmbedArguments& arguments) {
   ETC_ASSIGN_OR_RETURN(const std::vector<EmbedFile> files,
                        OpenEmbedFiles(arguments.data));
   ETC_RETURN_IF_ERROR(CheckEmbedArguments(arguments, files));
-  ETC_RETURN_IF_ERROR(SetThreads(arguments.threads, "--threads").status());
+  ETC_RETURN_IF_ERROR(SetEmbedThreads(arguments));
   ETC_ASSIGN_OR_RETURN(const LoadedEncoder loaded, OpenEncoder(arguments));
   EmbedFields fields;
   if (!absl::c_all_of(files, std::mem_fn(&EmbedFile::is_text))) {

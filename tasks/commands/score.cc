@@ -7,12 +7,12 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "base/counted.h"
 #include "base/json_text.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tasks/commands/commands.h"
 #include "tasks/commands/console.h"
+#include "tasks/data/record_check.h"
 #include "tasks/metrics.h"
 #include "tasks/registry.h"
 #include "tasks/run_task.h"
@@ -51,11 +51,10 @@ absl::Status Score(const ScoreArguments& arguments) {
                                       : ScoringRules::kDefault,
                 arguments.config, arguments.overrides));
   if (scores.unanswered.count > 0) {
-    PrintWarnings({absl::StrCat(
-        Counted(scores.unanswered.count, "record"), " without an answer ",
-        scores.unanswered.count == 1 ? "is" : "are", " left out of the scores",
-        scores.unanswered.count == 1 ? ": " : ", the first: ",
-        scores.unanswered.first)});
+    PrintWarnings(
+        {absl::StrCat(UnansweredText(scores.unanswered.count),
+                      scores.unanswered.count == 1 ? ": " : ", the first: ",
+                      scores.unanswered.first)});
   }
   PrintWarnings({scores.remark});
   std::cout << (arguments.json

@@ -224,6 +224,14 @@ std::string DescribeTrial(const TriedSetting& tried) {
                     FormatSeconds(run.seconds), " forward and backward, loss ",
                     FormatScore(run.loss), "\n");
   }
+  const bool differs =
+      run.largest_examples != run.examples || run.largest_tokens != run.tokens;
+  if (differs) {
+    absl::StrAppend(&text, "  largest micro-batch read: ",
+                    Counted(run.largest_examples, "example"), ", ",
+                    Counted(run.largest_tokens, "token"), ", ",
+                    FormatSeconds(run.largest_seconds), "\n");
+  }
   if (run.evaluated_examples > 0) {
     absl::StrAppend(
         &text, "  evaluation: ", Counted(run.evaluated_examples, "example"),
@@ -232,8 +240,14 @@ std::string DescribeTrial(const TriedSetting& tried) {
         Counted(run.num_evaluations, "evaluation"), "\n");
   }
   absl::StrAppend(&text, "  time: about ", FormatSeconds(run.total_seconds),
-                  ", if all batches are like these\n", "  memory: about ",
-                  FormatBytes(run.step_bytes), " for updates on the CPU",
+                  ", if all batches are like ",
+                  differs
+                      ? absl::StrCat("the first, ",
+                                     FormatSeconds(run.largest_total_seconds),
+                                     " if like the largest")
+                      : "these",
+                  "\n  memory: about ", FormatBytes(run.step_bytes),
+                  " for updates on the CPU",
                   run.evaluation_bytes > 0
                       ? absl::StrCat(", ", FormatBytes(run.evaluation_bytes),
                                      " for evaluations")
@@ -307,8 +321,8 @@ void AddOptionsOfEarlierRuns(TrainArguments* arguments, CLI::App* command) {
   command
       ->add_flag("--dry-run", arguments->dry_run,
                  "Everything but the updates: read the data, make the model, "
-                 "try a micro-batch and an evaluation batch, say what a run "
-                 "would take; writes nothing")
+                 "try the first and the largest of some micro-batches and an "
+                 "evaluation batch, say what a run would take; writes nothing")
       ->excludes(resume, resume_or_begin);
 }
 

@@ -344,20 +344,58 @@ absl::Status ReadTranslationTokenizer(JsonObjectReader* reader,
   return absl::OkStatus();
 }
 
+bool Gives(const Json* object, const char* field) {
+  return object != nullptr && object->is_object() && object->contains(field);
+}
+
+// An error if the tokenizer is not of the type that the option `where` is for:
+// it would be ignored.
+absl::Status CheckOptionType(const std::string& where, const char* type,
+                             const TokenizerFiles& found) {
+  return found.type == type
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError(absl::StrCat(
+                   where, " should be false with tokenizer.type \"", found.type,
+                   "\", which ignores it: it is for \"", type, "\""));
+}
+
+// Sets the options that the configuration does not give by what the files
+// beside the vocabulary say, and checks those that it gives in `object`.
+absl::Status TakeTokenizerOptions(const std::string& where, const Json* object,
+                                  TokenizerFiles* found,
+                                  TokenizerConfig* tokenizer) {
+  if (!Gives(object, "lower_case")) {
+    tokenizer->lower_case = found->wordpiece.lower_case;
+  } else {
+    const std::string field = where + ".lower_case";
+    if (tokenizer->lower_case) {
+      ETC_RETURN_IF_ERROR(CheckOptionType(field, "wordpiece", *found));
+    }
+    ETC_RETURN_IF_ERROR(SetCase(
+        tokenizer->lower_case,
+        absl::StrCat(field, " is ", tokenizer->lower_case ? "true" : "false"),
+        found));
+  }
+  if (!Gives(object, "split_punctuation")) {
+    tokenizer->split_punctuation = found->split_punctuation;
+  } else if (tokenizer->split_punctuation && !found->split_punctuation) {
+    return CheckOptionType(where + ".split_punctuation", "sentencepiece",
+                           *found);
+  }
+  return absl::OkStatus();
+}
+
 // The fields of the configuration, and for the rest those of the tokenizer
 // beside the weights to start from.
 absl::Status ReadTokenizerConfig(JsonObjectReader* reader, RunConfig* config) {
   TokenizerConfig& tokenizer = config->tokenizer;
   const Json* object = reader->Raw("tokenizer", /*required=*/false);
-  const auto gives = [object](const char* field) {
-    return object != nullptr && object->is_object() && object->contains(field);
-  };
   TokenizerFiles found;
   if (!config->init.empty()) {
     absl::StatusOr<TokenizerFiles> beside = FindTokenizer(config->init);
     // If another vocabulary is named, that of `init` need not be usable.
     const auto* named =
-        gives("vocabulary")
+        Gives(object, "vocabulary")
             ? object->find("vocabulary")->get_ptr<const std::string*>()
             : nullptr;
     if (!beside.ok() && (named == nullptr || named->empty())) {
@@ -382,26 +420,17 @@ absl::Status ReadTokenizerConfig(JsonObjectReader* reader, RunConfig* config) {
   } else if (std::filesystem::is_regular_file(tokenizer.vocabulary, ignored)) {
     ETC_ASSIGN_OR_RETURN(
         TokenizerFiles named,
-        gives("type") ? DescribeTokenizer(tokenizer.type, tokenizer.vocabulary)
-                      : DescribeTokenizerAt(tokenizer.vocabulary));
+        Gives(object, "type")
+            ? DescribeTokenizer(tokenizer.type, tokenizer.vocabulary)
+            : DescribeTokenizerAt(tokenizer.vocabulary));
     tokenizer.type = named.type;
     TakeUnstated(found, &named);
     found = std::move(named);
   } else {
     return absl::OkStatus();  // loading it will say that it is not there
   }
-  if (gives("lower_case")) {
-    ETC_RETURN_IF_ERROR(
-        SetCase(tokenizer.lower_case,
-                absl::StrCat(reader->Where("tokenizer"), ".lower_case is ",
-                             tokenizer.lower_case ? "true" : "false"),
-                &found));
-  } else {
-    tokenizer.lower_case = found.wordpiece.lower_case;
-  }
-  if (!gives("split_punctuation")) {
-    tokenizer.split_punctuation = found.split_punctuation;
-  }
+  ETC_RETURN_IF_ERROR(TakeTokenizerOptions(reader->Where("tokenizer"), object,
+                                           &found, &tokenizer));
   absl::c_move(TokenizerWarnings(found), std::back_inserter(config->warnings));
   return absl::OkStatus();
 }

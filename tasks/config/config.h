@@ -34,7 +34,8 @@ struct TokenizerConfig {
   std::string vocabulary;
   // WordPiece: fold to lower case. If the configuration leaves it out, what the
   // files beside the vocabulary say (DescribeTokenizer), which also say the
-  // rest; the opposite of what they say is refused.
+  // rest; the opposite of what they say is refused. True is refused of other
+  // types, unless no file of the vocabulary is there yet.
   bool lower_case = true;
   // SentencePiece: split at white space and punctuation first, and encode word
   // by word (doc/model.md 9.4).

@@ -191,17 +191,8 @@ struct ConfigTable<RunConfig> {
                                                  "gate"};
   static constexpr auto kFields = std::make_tuple(
       Field("task", &RunConfig::task,
-            "`\"wikihop\"`, `\"hotpotqa\"`, `\"openkp\"`, `\"nq\"`, "
-            "`\"classify\"` (labels or numbers for your own documents, CSV, "
-            "TSV or JSON, [tasks/classify](../tasks/classify/README.md)), "
-            "`\"tokens\"` (labels of parts of them, such as names, CoNLL or "
-            "JSON, [tasks/tokens](../tasks/tokens/README.md)), "
-            "`\"glue\"` ([tasks/glue](../tasks/glue/README.md)), `\"squad\"` "
-            "(SQuAD v1.1 and v2.0, [tasks/squad](../tasks/squad/README.md)), "
-            "`\"translation\"` ([tasks/translation]"
-            "(../tasks/translation/README.md)) or `\"pretrain\"` "
-            "([tasks/pretrain](../tasks/pretrain/README.md)); the object of "
-            "this name holds the task's own options"),
+            "the task, by the name of its folder in [tasks](../tasks); the "
+            "object of this name holds the task's own options"),
       Field("init", &RunConfig::init,
             "weights to start from ([of any origin](weights.md)), of a run "
             "the best checkpoint that it has at the start (`train.keep_best` "
@@ -285,8 +276,7 @@ struct ConfigTable<DataConfig> {
       Field("max_global_length", &C::max_global_length,
             "most global tokens (all tokens of BERT); the same bound",
             {.least = 1, .most = 1 << 20, .reads_files = true}),
-      Field("workers", &C::workers,
-            "threads that prefetch examples, at most 1024",
+      Field("workers", &C::workers, "threads that prefetch examples",
             {.least = 1,
              .most = 1024,
              .may_change = "the order stays",
@@ -422,20 +412,15 @@ struct ConfigTable<TrainConfig> {
             "and saved as it is",
             {.least = 0, .most = 1e12}),
       Field("num_train_examples", &C::num_train_examples,
-            "number of examples (`translation`: batches) that `epochs` refers "
-            "to; if absent, one for each record: where records have several, "
-            "which `realetc inspect --config CONFIG --count` counts, a run "
-            "warns. Where each has one it also warns of a number that differs "
-            "from theirs by more than 5 %; with `max_examples` it decides "
-            "nothing",
+            "examples of an epoch (`translation`: batches); absent: one a "
+            "record. If records have several, take what `realetc inspect "
+            "--config CONFIG --count` prints; a run warns. If each has one, a "
+            "run warns of more than 5 % difference. Ignored with "
+            "`max_examples`",
             {.least = 1, .most = 1e12}),
       Field("max_examples", &C::max_examples,
-            "for quick trials: only the first so many records of `data.train` "
-            "are used (in the order of the files, after `data.dev_fraction` "
-            "has held out its own; a record may give several examples); "
-            "several processes share these. `epochs` then counts the examples "
-            "of these, or their share where the number is estimated, whatever "
-            "`num_train_examples` says. 0: all",
+            "trials: only the first so many records of `data.train`, after "
+            "`data.dev_fraction`; `epochs` counts their examples. 0: all",
             {.least = 0, .most = 1e12}),
       Field("evaluate_every", &C::evaluate_every,
             "updates between evaluations; absent: once an epoch; 0: at the end",
@@ -449,7 +434,7 @@ struct ConfigTable<TrainConfig> {
       Field("main_metric_direction", &C::main_metric_direction,
             "`\"max\"`: larger is better; `\"min\"`: smaller is; `\"auto\"`: "
             "`\"min\"` for names that end in `loss`, `perplexity`, `error`, "
-            "`mse` or `mae`",
+            "`error_rate`, `mse`, `rmse`, `mae`, `wer` or `cer`",
             {.one_of = kDirections}),
       Field("early_stopping", &C::early_stopping,
             "the run ends after so many evaluations in a row whose main metric "

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <charconv>
+#include <filesystem>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -79,16 +80,20 @@ constexpr ModelField kModelFields[] = {
      "layers that backward computes again at a time; 0: none"},
     {"sublayer", kText,
      "`\"post_norm\"`, `\"pre_norm\"`, `\"rezero\"` or `\"admin\"`: how a "
-     "layer "
-     "adds its output ([formulas](model.md#41-residualblock))"},
+     "layer adds its output ([formulas](model.md#41-residualblock)); a run "
+     "from random weights sets the omegas of `\"admin\"` by its first "
+     "micro-batch"},
     {"use_pre_activation_order", kSwitch,
      "the official name of `model.sublayer` `\"pre_norm\"` (true) and "
-     "`\"post_norm\"`"},
+     "`\"post_norm\"`; where both are given, they must agree"},
     {"residual_attention", kText,
      "the mode where `residual_attention` is absent"},
     {"residual_gate_init", kNumber,
-     "what the gates of `\"gate\"` begin with, unless `init` has gates"},
-    {"residual_decay", kNumber, "β of `\"decay\"`, between 0 and 1"},
+     "what the gates of `\"gate\"` begin with, unless `init` has gates; 0 "
+     "computes what `\"off\"` does, 1 what `\"sum\"` does"},
+    {"residual_decay", kNumber,
+     "β of `\"decay\"`, between 0 and 1; 1 / βⁿ of the last layer must be "
+     "below 10,000: β above 0.433 for 12 layers, 0.671 for 24"},
     {"layer_norm_epsilon", kNumber,
      "added to the variance by LayerNorms; RoBERTa's is 1e-5"},
     {"has_long_tokens", kSwitch,
@@ -174,7 +179,20 @@ std::vector<FieldDescription> DescribeModel() {
   return fields;
 }
 
-// Markdown as a terminal shows it: without marks of code and targets of links.
+// The text of a link in doc/configuration.md and the file that it leads to, as
+// a path from the root: "formulas (doc/model.md)". A text that the path begins
+// with is left out.
+std::string LinkText(absl::string_view text, absl::string_view target) {
+  const std::string file(target.substr(0, target.find('#')));
+  const std::string path = (std::filesystem::path("doc") /
+                            (file.empty() ? "configuration.md" : file))
+                               .lexically_normal()
+                               .string();
+  return absl::StartsWith(path, text) ? path
+                                      : absl::StrCat(text, " (", path, ")");
+}
+
+// Markdown as a terminal shows it: without marks of code, links as LinkText.
 std::string WithoutMarkdown(absl::string_view text) {
   std::string plain;
   while (!text.empty()) {
@@ -193,7 +211,8 @@ std::string WithoutMarkdown(absl::string_view text) {
       continue;
     }
     absl::StrAppend(&plain, text.substr(0, open),
-                    text.substr(open + 1, middle - open - 1));
+                    LinkText(text.substr(open + 1, middle - open - 1),
+                             text.substr(middle + 2, close - middle - 2)));
     text.remove_prefix(close + 1);
   }
   return absl::StrReplaceAll(plain, {{"`", ""}});
@@ -300,11 +319,11 @@ absl::StatusOr<std::vector<FieldDescription>> SelectFields(
 std::string FieldsAsText(const std::vector<FieldDescription>& fields) {
   std::string text;
   for (const FieldDescription& field : fields) {
-    absl::StrAppend(&text, field.name, "  (", field.type, "; ",
-                    field.default_value == "required" ? "" : "default ",
-                    WithoutMarkdown(field.default_value),
-                    field.bounds.empty() ? "" : "; ",
-                    WithoutMarkdown(field.bounds), ")\n");
+    absl::StrAppend(
+        &text, field.name, field.task.empty() ? "" : " of " + field.task, "  (",
+        field.type, "; ", field.default_value == "required" ? "" : "default ",
+        WithoutMarkdown(field.default_value), field.bounds.empty() ? "" : "; ",
+        WithoutMarkdown(field.bounds), ")\n");
     AppendParagraph(WithoutMarkdown(field.meaning), &text);
   }
   return text;
@@ -314,8 +333,9 @@ std::string FieldsAsMarkdown(const std::vector<FieldDescription>& fields,
                              absl::string_view without) {
   std::string rows;
   for (const FieldDescription& field : fields) {
-    absl::StrAppend(&rows, "| `", absl::StripPrefix(field.name, without),
-                    "` | ", field.default_value, " | ", field.meaning, " |\n");
+    absl::StrAppend(&rows, "| `", absl::StripPrefix(field.name, without), "`",
+                    field.task.empty() ? "" : " of `" + field.task + "`", " | ",
+                    field.default_value, " | ", field.meaning, " |\n");
   }
   return rows;
 }
@@ -328,6 +348,9 @@ std::string FieldsAsJson(const std::vector<FieldDescription>& fields) {
                     {"default", WithoutMarkdown(field.default_value)},
                     {"bounds", WithoutMarkdown(field.bounds)},
                     {"meaning", WithoutMarkdown(field.meaning)}});
+    if (!field.task.empty()) {
+      json.back()["task"] = field.task;
+    }
   }
   return JsonText(json, /*indent=*/2) + "\n";
 }

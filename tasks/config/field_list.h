@@ -17,7 +17,8 @@ namespace etc {
 
 // The fields of a configuration, described for people.
 
-// All but name and type is Markdown.
+// All but name, type and task is Markdown, whose links are those of
+// doc/configuration.md.
 struct FieldDescription {
   std::string name;           // "nq.stride"
   std::string type;           // "whole number"
@@ -26,6 +27,9 @@ struct FieldDescription {
   std::string meaning;        // a sentence
   // Words that the value, or an element of a list, may be; empty: any.
   std::vector<std::string> words = {};
+  // The one task whose configurations have it, beside a field of the others
+  // with this name; empty: the name says it.
+  std::string task = {};
 };
 
 // The fields of every configuration, in the order of doc/configuration.md.

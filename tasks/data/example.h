@@ -9,6 +9,14 @@
 
 namespace etc {
 
+// Text of a record that its example lacks because the input was full.
+struct LostText {
+  // The largest of the task's counts of it, and their unit: 102184 "pieces". 0
+  // of a task that does not count.
+  int64_t count = 0;
+  std::string unit;
+};
+
 // One input of a model, without padding. The struct of a task derives from it
 // and adds the targets and the data for predictions.
 struct Example {
@@ -40,6 +48,7 @@ struct Example {
   std::string left_out;
   // True if it lacks some of the record's text, because the input was full.
   bool is_truncated = false;
+  LostText lost_text;
   // The reason why the record has an answer that none of its examples holds;
   // empty: one does. Only the first example of the record says so.
   std::string lost_answer;

@@ -14,9 +14,11 @@ namespace {
 using Json = nlohmann::json;
 
 Json OutlineToJson(const ExampleOutline& outline) {
-  return {outline.request.record, outline.request.key,   outline.number,
-          outline.long_length,    outline.global_length, outline.bytes,
-          outline.left_out,       outline.is_truncated,  outline.lost_answer};
+  return {
+      outline.request.record, outline.request.key,     outline.number,
+      outline.long_length,    outline.global_length,   outline.bytes,
+      outline.left_out,       outline.is_truncated,    outline.lost_answer,
+      outline.record_id,      outline.lost_text.count, outline.lost_text.unit};
 }
 
 ExampleOutline OutlineFromJson(const Json& json) {
@@ -29,6 +31,9 @@ ExampleOutline OutlineFromJson(const Json& json) {
           .left_out = json.at(6).get<std::string>(),
           .is_truncated = json.at(7).get<bool>(),
           .lost_answer = json.at(8).get<std::string>(),
+          .record_id = json.at(9).get<std::string>(),
+          .lost_text = {.count = json.at(10).get<int64_t>(),
+                        .unit = json.at(11).get<std::string>()},
           .example = nullptr};
 }
 
@@ -55,15 +60,18 @@ absl::StatusOr<ExampleOutlines> OutlinesOf(
   ExampleOutlines outlines;
   outlines.reserve(examples->size());
   for (const auto& example : *examples) {
-    outlines.push_back({.request = request,
-                        .number = static_cast<int64_t>(outlines.size()),
-                        .long_length = example->long_length(),
-                        .global_length = example->global_length(),
-                        .bytes = ExampleBytes(*example),
-                        .left_out = example->left_out,
-                        .is_truncated = example->is_truncated,
-                        .lost_answer = example->lost_answer,
-                        .example = example});
+    outlines.push_back(
+        {.request = request,
+         .number = static_cast<int64_t>(outlines.size()),
+         .long_length = example->long_length(),
+         .global_length = example->global_length(),
+         .bytes = ExampleBytes(*example),
+         .left_out = example->left_out,
+         .is_truncated = example->is_truncated,
+         .lost_answer = example->lost_answer,
+         .record_id = example->is_truncated ? example->record_id : "",
+         .lost_text = example->lost_text,
+         .example = example});
   }
   return outlines;
 }

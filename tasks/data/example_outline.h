@@ -25,6 +25,9 @@ struct ExampleOutline {
   std::string left_out;       // Example::left_out
   bool is_truncated = false;  // Example::is_truncated
   std::string lost_answer;    // Example::lost_answer
+  // Example::record_id and Example::lost_text, of one that is_truncated.
+  std::string record_id;
+  LostText lost_text;
   // Null where it was not made yet.
   std::shared_ptr<const Example> example;
 };

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/counted.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 
@@ -153,6 +154,12 @@ bool RecordIds::HaveSameInput(int64_t first, int64_t second) const {
       source_->Make(RequestForEvaluation(second));
   return !left.ok() || !right.ok() || left->empty() || right->empty() ||
          left->front()->long_token_ids == right->front()->long_token_ids;
+}
+
+std::string UnansweredText(int64_t unanswered) {
+  return absl::StrCat(Counted(unanswered, "record"), " without an answer ",
+                      unanswered == 1 ? "is" : "are",
+                      " left out of the scores");
 }
 
 absl::Status CheckRecords(const OfficialRecords& records,

@@ -70,6 +70,9 @@ struct RecordCounts {
   bool have_no_answers() const { return records > 0 && unanswered == records; }
 };
 
+// "2 records without an answer are left out of the scores".
+std::string UnansweredText(int64_t unanswered);
+
 // Checks records to evaluate or predict for, as CheckRecords does, and counts
 // them. Keeps their ids, and so finds the mistake that an EvaluationLoader
 // would find in them (RecordIds), which comes behind those of single records.

@@ -1,13 +1,14 @@
 #include "tasks/data/record_gate.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "base/counted.h"
+#include "base/utf8.h"
 
 namespace etc {
 namespace {
@@ -39,13 +40,20 @@ std::string SkippedText(const SkippedRecords& skipped) {
 }
 
 std::string TruncatedText(const SkippedRecords& skipped) {
-  return skipped.truncated == 0
-             ? ""
-             : absl::StrCat(
-                   Counted(skipped.truncated, "record"),
-                   skipped.truncated == 1 ? " was" : " were",
-                   " cut: see data.max_long_length, data.max_global_length and "
-                   "the options of the task");
+  if (skipped.truncated == 0) {
+    return "";
+  }
+  const bool is_one = skipped.truncated == 1;
+  const LostText& most = skipped.most_lost;
+  return absl::StrCat(
+      Counted(skipped.truncated, "record"), is_one ? " was" : " were",
+      " cut: see data.max_long_length, data.max_global_length and the options "
+      "of the task",
+      most.count == 0 ? ""
+                      : absl::StrCat("; ", QuotedName(skipped.most_lost_id),
+                                     is_one ? " lost " : " lost the most, ",
+                                     Counted(most.count, absl::StripSuffix(
+                                                             most.unit, "s"))));
 }
 
 std::vector<std::string> LossTexts(const SkippedRecords& skipped) {
@@ -61,6 +69,26 @@ std::vector<std::string> LossTexts(const SkippedRecords& skipped) {
   return texts;
 }
 
+std::vector<std::string> LeftOutTexts(const SkippedRecords& skipped) {
+  std::vector<std::string> texts;
+  for (const auto& [reason, count] : skipped.left_out) {
+    texts.push_back(
+        absl::StrCat("left out ", Counted(count, "example"), ": ", reason));
+  }
+  return texts;
+}
+
+std::vector<std::string> UnusedTexts(const SkippedRecords& skipped) {
+  std::vector<std::string> texts;
+  if (skipped.count > 0) {
+    texts.push_back(SkippedText(skipped));
+  }
+  for (const auto& more : {LeftOutTexts(skipped), LossTexts(skipped)}) {
+    texts.insert(texts.end(), more.begin(), more.end());
+  }
+  return texts;
+}
+
 RecordGate::RecordGate(RecordUse use, OnBadRecord on_bad_record,
                        int64_t num_records)
     : use_(use),
@@ -72,6 +100,7 @@ absl::StatusOr<ExampleOutlines> RecordGate::Pass(
   const auto index = static_cast<size_t>(record);
   const bool is_new = !is_counted_[index];
   is_counted_[index] = true;
+  skipped_.records += is_new ? 1 : 0;
   const absl::Status status = examples.status();
   if (IsSkipped(status, on_bad_record_)) {
     if (skipped_.count == 0) {
@@ -92,12 +121,28 @@ absl::StatusOr<ExampleOutlines> RecordGate::Pass(
       return !example.left_out.empty();
     });
   }
-  if (examples.ok() && is_new &&
-      std::any_of(examples->begin(), examples->end(),
-                  [](const ExampleOutline& e) { return e.is_truncated; })) {
-    ++skipped_.truncated;
+  if (examples.ok() && is_new) {
+    CountTruncated(*examples);
   }
   return examples;
+}
+
+void RecordGate::CountTruncated(const ExampleOutlines& examples) {
+  const ExampleOutline* most = nullptr;
+  for (const ExampleOutline& example : examples) {
+    if (example.is_truncated &&
+        (most == nullptr || example.lost_text.count > most->lost_text.count)) {
+      most = &example;
+    }
+  }
+  if (most == nullptr) {
+    return;
+  }
+  ++skipped_.truncated;
+  if (most->lost_text.count > skipped_.most_lost.count) {
+    skipped_.most_lost = most->lost_text;
+    skipped_.most_lost_id = most->record_id;
+  }
 }
 
 }  // namespace etc

@@ -27,6 +27,8 @@ bool IsSkipped(const absl::Status& status, OnBadRecord on_bad_record);
 // Counts of records and examples that are not used, or not whole, each record
 // counted once however often it is read.
 struct SkippedRecords {
+  // All records that were read.
+  int64_t records = 0;
   // Bad records, with OnBadRecord::kSkip or KnownDefect.
   int64_t count = 0;
   // The error in the first of them.
@@ -35,6 +37,10 @@ struct SkippedRecords {
   std::map<std::string, int64_t> left_out;
   // Records of which an example that is used is_truncated.
   int64_t truncated = 0;
+  // The most text that one of them lost, and its id; 0 where the task does not
+  // count that.
+  LostText most_lost;
+  std::string most_lost_id;
   // Records whose answer no example holds, by the reason
   // (Example::lost_answer).
   std::map<std::string, int64_t> lost_answers;
@@ -44,12 +50,19 @@ struct SkippedRecords {
 // least.
 std::string SkippedText(const SkippedRecords& skipped);
 
-// "2 records were cut ...", with the settings to look at; empty if none were.
+// "2 records were cut ...", with the settings to look at and, where it is
+// known, the record that lost the most; empty if none were.
 std::string TruncatedText(const SkippedRecords& skipped);
+
+// "left out 2 examples: ..." for each reason.
+std::vector<std::string> LeftOutTexts(const SkippedRecords& skipped);
 
 // TruncatedText, if records were cut, and for each reason "2 records have an
 // answer that no example holds: ...".
 std::vector<std::string> LossTexts(const SkippedRecords& skipped);
+
+// SkippedText, if records were skipped, LeftOutTexts and LossTexts.
+std::vector<std::string> UnusedTexts(const SkippedRecords& skipped);
 
 // The purpose for which records are read. For a prediction, answers are not
 // read: any value may stand in their place.
@@ -68,6 +81,9 @@ class RecordGate {
   const SkippedRecords& skipped() const { return skipped_; }
 
  private:
+  // Counts a record if one of its examples, all of which are used, was cut.
+  void CountTruncated(const ExampleOutlines& examples);
+
   const RecordUse use_;
   const OnBadRecord on_bad_record_;
   // True for the records that have been counted, by index.

@@ -45,12 +45,12 @@ class Sums {
     HotpotqaPartScore answer;
     HotpotqaPartScore facts;
     if (prediction.answer.has_value()) {
-      ++answered_;
+      answered_ += prediction.answer->empty() ? 0 : 1;
       answer = ScoreHotpotqaAnswer(*prediction.answer, gold.answer);
       answer_.Add(answer);
     }
     if (prediction.facts.has_value()) {
-      ++with_facts_;
+      with_facts_ += prediction.facts->empty() ? 0 : 1;
       facts = ScoreHotpotqaFacts(*prediction.facts, gold.facts);
       facts_.Add(facts);
     }
@@ -205,6 +205,25 @@ Scores Hotpotqa::Score(const Answers& answers) const {
     scores.metrics.emplace_back("threshold", kHotpotqaThresholds[*best]);
   }
   return scores;
+}
+
+std::string Hotpotqa::Remark(const Answers& answers) const {
+  const std::optional<size_t> best =
+      BestThreshold(answers.gold, answers.predictions);
+  if (!best.has_value()) {
+    return "";
+  }
+  const Sums own = SumsOf(answers.gold, answers.predictions, std::nullopt);
+  return own.JointF1() >=
+                 SumsOf(answers.gold, answers.predictions, best).JointF1()
+             ? ""
+             : absl::StrCat(
+                   "the scores are those of threshold ",
+                   kHotpotqaThresholds[*best], "; predict takes ",
+                   options().supporting_fact_threshold, ", which has ",
+                   FormatMainScore(own.Means(), main_metric()),
+                   ", unless --set hotpotqa.supporting_fact_threshold=",
+                   kHotpotqaThresholds[*best]);
 }
 
 ById<HotpotqaPrediction> WithBestHotpotqaThreshold(

@@ -72,7 +72,8 @@ void Hotpotqa::ReadRecord(JsonObjectReader& reader, Record* record) const {
   reader.Optional("type", &record->type);
   reader.Optional("level", &record->level);
   // A null is a mistake.
-  if (reader.Has("answer")) {
+  const bool has_answer = reader.Has("answer");
+  if (has_answer) {
     reader.Required("answer", &record->answer.emplace());
   }
   if (const auto* context = reader.Raw("context", /*required=*/true)) {
@@ -85,6 +86,11 @@ void Hotpotqa::ReadRecord(JsonObjectReader& reader, Record* record) const {
     reader.Assign(
         HotpotqaFactsFromJson(*facts, reader.Where("supporting_facts")),
         &record->supporting_facts);
+  } else if (has_answer) {
+    // Without them any prediction of facts would count as wrong, and none as
+    // right.
+    reader.Fail("supporting_facts",
+                "is missing, but training and scores need it beside an answer");
   }
 }
 

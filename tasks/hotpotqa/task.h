@@ -42,10 +42,15 @@ class Hotpotqa final
             .types = kHotpotqaQuestionType + 1};
   }
 
+  // Warns of search_threshold with the default threshold, which predictions
+  // take.
+  std::vector<std::string> Warnings() const override;
+
   // Refuses a tokenizer.json without a piece for the beginning of a text.
   absl::Status UseVocabulary(const Tokenizer& tokenizer,
                              Options* options) const override;
 
+  // An answer without supporting facts is a mistake: scores need both.
   void ReadRecord(JsonObjectReader& reader, Record* record) const override;
   // `type` and `level` say something of the answer, and nothing to the model.
   std::vector<std::string> AnswerFields() const override {
@@ -109,8 +114,9 @@ class Hotpotqa final
   //                if the predictions have several (HotpotqaPrediction): the
   //                scores are those of the best one.
   //   diagnostics  "answered" and "sp_answered", the shares of questions with
-  //                an answer and with supporting facts, and what answers of
-  //                each kind of question are like, as shares of its questions:
+  //                an answer and with supporting facts, which empty ones are
+  //                not, and what answers of each kind of question are like, as
+  //                shares of its questions:
   //                "kinds/A_B" for gold A (a span), Y (yes) or N
   //                (no), predicted Y, N, E (nothing), A (the gold span; or, for
   //                yes and no, any other text) or B (another span)
@@ -118,6 +124,9 @@ class Hotpotqa final
   // Predictions for other questions are ignored, as by the official program;
   // `score` refuses files that have them, unless by the official rules.
   Scores Score(const Answers& answers) const override;
+  // Names the threshold that was found where the one that predictions take has
+  // another joint F1.
+  std::string Remark(const Answers& answers) const override;
 
  private:
   // Decode by one threshold of supporting facts.

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
+#include "base/threads.h"
 #include "tasks/output/find_checkpoint.h"
 #include "tasks/runs/batch_worker.h"
 #include "tasks/runs/checkpoint_run.h"
@@ -129,6 +130,11 @@ absl::StatusOr<Predictor> Predictor::Open(const std::string& checkpoint,
           {.batch_size = model->config.train.evaluation_batch_size,
            .threads = model->config.train.threads,
            .device = device.device}));
+  if (const std::string warning =
+          ThreadsWarning(model->config.train.threads, "threads");
+      !warning.empty()) {
+    run.warn(warning);
+  }
   return Predictor(std::move(model));
 }
 

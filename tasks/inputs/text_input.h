@@ -103,7 +103,8 @@ int64_t CutLongerText(int64_t room, std::vector<Token>* a,
                       std::vector<Token>* b);
 
 // Writes the tokens, types and pattern of `example`. The texts must fit the
-// room, and so must their sentences.
+// room, and so must their sentences. ETC's global token 0 is that of all texts,
+// 1 + s that of sentence s, those of `b` behind those of `a`.
 void WriteTexts(const TextPieces& a, const std::optional<TextPieces>& b,
                 const TextMarks& marks, const InputOptions& input,
                 Example* example);

@@ -69,8 +69,9 @@ std::string PieceOf(const OpenkpExample& example, const Tokenizer& tokenizer,
 }  // namespace
 
 std::string Openkp::Describe(const Example& example) const {
-  const auto layouts = [&example](size_t g) {
-    if (example.elements.empty()) {
+  const auto layouts = [&](size_t g) {
+    // Without them a record need not have a layout.
+    if (!options().has_visual_features() || example.elements.empty()) {
       return std::string();
     }
     const OpenkpElement& element = example.elements[g];

@@ -221,7 +221,12 @@ absl::Status CheckOfficially(const OpenkpRecord& record,
 std::string ReasonLeftOut(const OpenkpExample& example,
                           bool official_compatibility) {
   if (example.labels.empty()) {
-    return "no key phrase occurs in one piece of the input";
+    return absl::StrCat(
+        "no key phrase lies within one element (of a document: one sentence) "
+        "of the input",
+        example.dropped_words > 0 ? ", which data.max_long_length or "
+                                    "data.max_global_length cuts"
+                                  : "");
   }
   const bool can_be_said =
       std::any_of(example.labels.begin(), example.labels.end(),

@@ -108,6 +108,9 @@ class Openkp final
   }
   // By rules().
   std::optional<Gold> GoldOf(const Record& record) const override;
+  bool HasGold(const Record& record) const override {
+    return record.key_phrases.has_value();
+  }
   // Parses a line, of a page or of a document without "VDOM". Without a text
   // either, only the url and the key phrases: then there is no score by ETC's
   // protocol.

@@ -74,6 +74,25 @@ const TokenStore& FirstStoreWith(const CorpusPartOptions& part,
   });
 }
 
+// A warning if sentences take all global tokens of sequences that are less than
+// a quarter full of long ones; empty: they do not. One sequence may be short
+// because there is no more text.
+std::string ShortSequencesWarning(const std::string& path,
+                                  const CorpusCounts& counts,
+                                  const PackingOptions& packing) {
+  const int64_t sequences = counts.sequences;
+  if (sequences < 2 || 2 * counts.sentences < sequences * packing.max_global ||
+      4 * counts.tokens >= sequences * packing.max_long) {
+    return "";
+  }
+  return absl::StrCat(
+      "warning: ", path, ": sequences have ", counts.tokens / sequences,
+      " tokens on average of data.max_long_length ", packing.max_long,
+      ": data.max_global_length ", packing.max_global,
+      ", a global token a sentence, ends them; take more global tokens, or "
+      "longer sentences (`tokenize --format bert` makes each line one)");
+}
+
 // Checks that the model has the rows that examples need, and the vocabulary the
 // pieces.
 absl::Status CheckModel(const RunConfig& config, const PretrainOptions& options,
@@ -193,6 +212,9 @@ absl::StatusOr<std::unique_ptr<ExampleSource>> PretrainTask::OpenParts(
     sources.push_back(std::move(opened->source));
     descriptions.push_back(
         absl::StrCat(use, store->path(), ": ", opened->description));
+    if (!opened->warning.empty()) {
+      descriptions.push_back(std::move(opened->warning));
+    }
   }
   if (sources.empty() && !without_documents.ok()) {
     return without_documents;
@@ -242,6 +264,7 @@ absl::StatusOr<PretrainTask::Opened> PretrainTask::OpenPairs(
 absl::StatusOr<PretrainTask::Opened> PretrainTask::OpenPacked(
     std::shared_ptr<const TokenStore> store,
     const CorpusPartOptions& part) const {
+  const std::string path = store->path();
   const PackedSourceOptions options = {
       .corpus = part,
       .packing = {.max_long = config_.data.max_long_length,
@@ -258,9 +281,14 @@ absl::StatusOr<PretrainTask::Opened> PretrainTask::OpenPacked(
       .seed = kDataSeed};
   ETC_ASSIGN_OR_RETURN(std::unique_ptr<PackedSource> source,
                        PackedSource::Open(std::move(store), options));
-  std::string description = DescribeCounts(source->counts(), options.corpus);
+  const CorpusCounts& counts = source->counts();
+  std::string description = DescribeCounts(counts, options.corpus);
+  std::string warning =
+      part.development ? ""
+                       : ShortSequencesWarning(path, counts, options.packing);
   return Opened{.source = std::move(source),
-                .description = std::move(description)};
+                .description = std::move(description),
+                .warning = std::move(warning)};
 }
 
 absl::StatusOr<std::vector<std::string>> PretrainTask::DescribeData(

@@ -37,7 +37,8 @@ class PretrainTask final : public EncoderTask {
   bool holds_out() const override { return options_.development_one_in > 0; }
   // Describes the documents left out of each store, and the accuracy of always
   // answering the most frequent token of the first; warns if whole words leave
-  // few masks, or are not known, and if data.train has documents of data.dev.
+  // few masks, or are not known, if data.train has documents of data.dev, and
+  // if data.max_global_length ends sequences long before data.max_long_length.
   // `train` and `dev` are made by Open.
   //   kInvalidArgument     the configuration asks for whole words, but no piece
   //                        of the vocabulary continues one
@@ -54,10 +55,12 @@ class PretrainTask final : public EncoderTask {
   PretrainTask(const RunConfig& config, PretrainOptions options,
                CorpusTokenizer tokenizer, SpecialTokens special);
 
-  // A store's examples, and a line about them.
+  // A store's examples, a line about them, and a warning that they are far
+  // shorter than configured; empty: they are not.
   struct Opened {
     std::unique_ptr<ExampleSource> source;
     std::string description;
+    std::string warning = "";
   };
   absl::StatusOr<std::shared_ptr<const TokenStore>> OpenStore(
       const std::string& path) const;

@@ -13,6 +13,7 @@
 #include "base/threads.h"
 #include "tasks/data/batch.h"
 #include "tasks/train/device.h"
+#include "tasks/train/evaluate.h"
 
 namespace etc {
 namespace {
@@ -164,11 +165,10 @@ std::vector<BatchWorker::Item> BatchWorker::TakeNearest() {
 
 absl::StatusOr<std::vector<torch::Tensor>> BatchWorker::Forward(
     const std::vector<Item>& batch) {
-  return NamingOutOfMemory(
+  const auto size = static_cast<int64_t>(batch.size());
+  const auto done = NamingOutOfMemory(
       [&] {
-        return absl::StrCat(
-            "running the model on ",
-            Counted(static_cast<int64_t>(batch.size()), "example"));
+        return absl::StrCat("running the model on ", Counted(size, "example"));
       },
       [&]() -> absl::StatusOr<std::vector<torch::Tensor>> {
         Examples examples;
@@ -182,6 +182,8 @@ absl::StatusOr<std::vector<torch::Tensor>> BatchWorker::Forward(
         }
         return logits;
       });
+  ETC_RETURN_IF_ERROR(WithBatchAdvice(done.status(), size));
+  return done;
 }
 
 void BatchWorker::RunBatch(const std::vector<Item>& batch) {

@@ -13,7 +13,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/counted.h"
 #include "base/file_operations.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
@@ -361,6 +360,21 @@ absl::StatusOr<std::unique_ptr<ExampleSource>> OpenCheckedRecords(
   return records;
 }
 
+// Evaluates the model; where memory runs out, says how less would do.
+absl::StatusOr<Evaluation> EvaluateRecords(const CheckpointRun& run,
+                                           const CheckpointRunOptions& options,
+                                           const ExampleSource& records,
+                                           TrainableModel* model) {
+  EvaluateOptions evaluate = EvaluateOptionsFromConfig(run.config);
+  evaluate.context = options.context;
+  evaluate.loader.predicts = options.predicts;
+  absl::StatusOr<Evaluation> evaluation =
+      Evaluate(model, *run.setup.task, records, evaluate);
+  ETC_RETURN_IF_ERROR(
+      WithBatchAdvice(evaluation.status(), evaluate.loader.batch_size));
+  return evaluation;
+}
+
 // Reports records that were left out, when `records` were opened or later; if
 // these are all, it is an error.
 absl::Status ReportLeftOut(const ExampleSource& records,
@@ -382,9 +396,7 @@ absl::Status ReportLeftOut(const ExampleSource& records,
   }
   const int64_t unanswered = evaluation.predictions->num_unanswered();
   if (!options.predicts && unanswered > 0 && !evaluation.metrics.empty()) {
-    options.warn(absl::StrCat(
-        Counted(unanswered, "record"), " without an answer ",
-        unanswered == 1 ? "is" : "are", " left out of the scores"));
+    options.warn(UnansweredText(unanswered));
   }
   return absl::OkStatus();
 }
@@ -438,11 +450,8 @@ absl::StatusOr<CheckpointRun> RunCheckpoint(
       const std::unique_ptr<TrainableModel> model,
       LoadAnyModel(run.directory, run.config, *run.setup.task, device.device));
   options.context.Message(device.message);
-  EvaluateOptions evaluate = EvaluateOptionsFromConfig(run.config);
-  evaluate.context = options.context;
-  evaluate.loader.predicts = options.predicts;
-  ETC_ASSIGN_OR_RETURN(run.evaluation, Evaluate(model.get(), *run.setup.task,
-                                                *records, evaluate));
+  ETC_ASSIGN_OR_RETURN(run.evaluation,
+                       EvaluateRecords(run, options, *records, model.get()));
   if (options.context.is_first()) {
     ETC_RETURN_IF_ERROR(ReportLeftOut(*records, run.evaluation, options));
   }

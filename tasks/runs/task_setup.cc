@@ -16,6 +16,7 @@
 #include "etc/weights/vocabulary_size.h"
 #include "etc/weights/weight_plan.h"
 #include "etc/weights/weights.h"
+#include "nlohmann/json.hpp"
 #include "tasks/config/grid.h"
 #include "tasks/text/load_tokenizer.h"
 
@@ -36,11 +37,13 @@ absl::Status CheckModelInput(const RunConfig& config) {
   }
   const EtcConfig& model = config.model;
   if (!model.has_long_tokens && !entry->serves_bert) {
+    const bool is_given = config.json.contains(
+        nlohmann::json::json_pointer("/model/has_long_tokens"));
     return absl::InvalidArgumentError(absl::StrCat(
         config.source, ": model.has_long_tokens should be true, because ",
-        config.task,
-        " needs long tokens, but is false, as of BERT; give a preset of ETC, "
-        "such as \"base\""));
+        config.task, " needs long tokens, but is false",
+        is_given ? "; leave it out: a BERT in init is lifted to ETC"
+                 : ", as of BERT; give a preset of ETC, such as \"base\""));
   }
   const int64_t rows = model.max_absolute_position_embeddings;
   const auto check = [&](const char* field, int64_t length) {

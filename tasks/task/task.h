@@ -172,6 +172,10 @@ class Task {
   // Warnings about options that are allowed.
   virtual std::vector<std::string> Warnings() const { return {}; }
 
+  // The id of tokens that the vocabulary does not know, of which a run warns
+  // where there are many; -1: there is none, or no warning.
+  virtual int32_t unknown_id() const { return -1; }
+
   // Facts about the data for people to know before a run, a line each. `train`
   // and `dev` are the results of Open for training and for evaluations.
   virtual absl::StatusOr<std::vector<std::string>> DescribeData(

@@ -3,10 +3,14 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "base/counted.h"
 #include "base/directory.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
@@ -14,6 +18,7 @@
 #include "tasks/config/run_files.h"
 #include "tasks/data/example_source.h"
 #include "tasks/data/loader.h"
+#include "tasks/data/record_gate.h"
 #include "tasks/distributed/process_group.h"
 #include "tasks/output/results.h"
 #include "tasks/train/checkpoint_space.h"
@@ -47,33 +52,102 @@ absl::Status CheckDirectories(const RunConfig& config,
   return absl::OkStatus();
 }
 
-// The first micro-batch of this rank; the others are left out.
-TrainingBatch FirstMicroBatch(TrainingBatch batch) {
-  bool has_first = false;
-  for (Examples& examples : batch.micro_batches) {
-    if (has_first) {
-      examples.clear();
+// A dry run reads batches of so many examples at most (of translation, so many
+// micro-batches), and of so many tokens if all are of full length: enough to
+// meet records that are cut, and few seconds.
+constexpr int64_t kExamplesToRead = 1000;
+constexpr int64_t kTokensToRead = 10'000'000;
+
+// The number of batches to read, at least one.
+int64_t BatchesToRead(const RunConfig& config, int64_t batch_size) {
+  const int64_t length =
+      config.data.max_long_length + config.data.max_global_length;
+  return std::max<int64_t>(
+      1, std::min(kExamplesToRead, kTokensToRead / length) / batch_size);
+}
+
+// Tokens that the model computes, with padding.
+int64_t PaddedTokens(const Examples& examples) {
+  int64_t longest = 0;
+  for (const auto& example : examples) {
+    longest = std::max(longest, example->num_tokens());
+  }
+  return longest * static_cast<int64_t>(examples.size());
+}
+
+// Leaves out all micro-batches but one.
+TrainingBatch KeepMicroBatch(TrainingBatch batch, size_t kept) {
+  for (size_t i = 0; i < batch.micro_batches.size(); ++i) {
+    if (i != kept) {
+      batch.micro_batches[i].clear();
     }
-    has_first = has_first || !examples.empty();
   }
   return batch;
+}
+
+TrainingBatch KeepFirstMicroBatch(TrainingBatch batch) {
+  const Examples* const first = batch.first_here();
+  const size_t kept =
+      first == nullptr
+          ? 0
+          : static_cast<size_t>(first - batch.micro_batches.data());
+  return KeepMicroBatch(std::move(batch), kept);
+}
+
+TrainingBatch KeepLargestMicroBatch(TrainingBatch batch) {
+  const auto begin = batch.micro_batches.begin();
+  const auto largest =
+      std::max_element(begin, batch.micro_batches.end(),
+                       [](const Examples& left, const Examples& right) {
+                         return PaddedTokens(left) < PaddedTokens(right);
+                       });
+  const auto kept = static_cast<size_t>(largest - begin);
+  return KeepMicroBatch(std::move(batch), kept);
+}
+
+// Says which of the records that were read are not used, or not whole.
+void TellUnused(const RunContext& context, const std::string& data,
+                const SkippedRecords& skipped, int64_t num_records) {
+  const std::string part =
+      skipped.records < num_records
+          ? absl::StrCat(", ", skipped.records, " of ",
+                         Counted(num_records, "record"), " read")
+          : "";
+  for (const std::string& text : UnusedTexts(skipped)) {
+    context.MessageOnce(absl::StrCat(data, part, ": ", text));
+  }
 }
 
 // The model of a dry run, and what is tried with it. Everything referred to
 // must outlive it.
 class Trial {
  public:
-  Trial(const RunOptions& run, DryRun* result) : run_(run), result_(result) {}
+  Trial(const RunConfig& config, const RunOptions& run, DryRun* result)
+      : config_(config), run_(run), result_(result) {}
 
-  // Makes the model, and computes a micro-batch of the first update.
+  // Makes the model, reads batches and tries two micro-batches.
   absl::Status Run();
   TrainableModel* model() { return made_.files.model.get(); }
 
  private:
+  // The batch of the first update, and that of the largest micro-batch: of each
+  // rank its first micro-batch, and its largest.
+  struct Batches {
+    TrainingBatch first;
+    TrainingBatch largest;
+  };
+
   // Makes the model with its first weights, and its optimizer.
   absl::Status MakeModel();
-  absl::Status TryMicroBatch();
+  absl::StatusOr<Batches> ReadBatches();
+  absl::Status InitializeModel(const TrainingBatch& first);
+  absl::Status TryMicroBatches();
+  // Computes the micro-batch of each rank forward and backward, and sets the
+  // seconds that it took.
+  absl::StatusOr<TrainStepResult> Try(const TrainingBatch& batch,
+                                      double* seconds);
 
+  const RunConfig& config_;
   const RunOptions& run_;
   DryRun* const result_;
   ModelToTrain made_;
@@ -84,7 +158,7 @@ absl::Status Trial::Run() {
       NamingOutOfMemory([] { return "making the model and its optimizer"; },
                         [&] { return MakeModel(); }));
   return NamingOutOfMemory([] { return "trying a micro-batch"; },
-                           [&] { return TryMicroBatch(); });
+                           [&] { return TryMicroBatches(); });
 }
 
 absl::Status Trial::MakeModel() {
@@ -98,41 +172,95 @@ absl::Status Trial::MakeModel() {
   return absl::OkStatus();
 }
 
-absl::Status Trial::TryMicroBatch() {
-  if (run_.plan.num_steps == 0) {
-    return absl::OkStatus();
-  }
+absl::StatusOr<Trial::Batches> Trial::ReadBatches() {
   ETC_ASSIGN_OR_RETURN(const TrainingLoaderOptions options,
                        RankLoaderOptions(run_));
   const std::unique_ptr<BatchLoader> loader = MakeLoader(run_, options);
-  absl::StatusOr<TrainingBatch> next = loader->Next();
-  ETC_RETURN_IF_ERROR(run_.context.Agree(next.status()));
-  if (made_.files.initialize_by_data != nullptr) {
-    ETC_ASSIGN_OR_RETURN(const std::string message,
-                         InitializeByData(run_.context.group,
-                                          {.model = made_.files,
-                                           .batch = *next,
-                                           .device = made_.train_step->device(),
-                                           .seed = run_.plan.seed}));
-    if (!message.empty()) {
-      run_.context.Message(message);
+  Batches read;
+  double most = -1;
+  const int64_t count = BatchesToRead(config_, options.batch_size);
+  bool ends = false;
+  for (int64_t i = 0; i < count && !ends; ++i) {
+    absl::StatusOr<TrainingBatch> next = loader->Next();
+    ETC_RETURN_IF_ERROR(run_.context.Agree(next.status()));
+    if (next->epoch > 0) {
+      break;
+    }
+    ends = next->next.epoch > 0;
+    if (i == 0) {
+      read.first = KeepFirstMicroBatch(*next);
+    }
+    TrainingBatch largest = KeepLargestMicroBatch(*std::move(next));
+    const Examples* const here = largest.first_here();
+    // All ranks take the same batch: only its micro-batches are dealt to them.
+    const torch::Tensor tokens = torch::full(
+        {1}, here == nullptr ? 0 : PaddedTokens(*here), torch::kFloat64);
+    if (run_.context.group != nullptr) {
+      ETC_RETURN_IF_ERROR(run_.context.group->Sum({tokens}));
+    }
+    if (tokens.item<double>() > most) {
+      most = tokens.item<double>();
+      read.largest = std::move(largest);
     }
   }
-  const TrainingBatch batch = FirstMicroBatch(*std::move(next));
-  // The first time takes memory from the system, which later ones have.
-  for (int time = 0; time < 2; ++time) {
-    const double begin = SteadySeconds();
-    ETC_ASSIGN_OR_RETURN(const std::optional<TrainStepResult> tried,
-                         made_.train_step->Try(batch, run_.context.stop));
-    if (!tried.has_value()) {
-      return absl::CancelledError("the dry run was stopped");
-    }
-    result_->seconds = SteadySeconds() - begin;
-    result_->loss = tried->loss;
-    result_->examples = tried->examples;
-    result_->tokens = tried->tokens;
+  TellUnused(run_.context, "training", loader->skipped(), run_.train.size());
+  return read;
+}
+
+absl::Status Trial::InitializeModel(const TrainingBatch& first) {
+  if (made_.files.initialize_by_data == nullptr) {
+    return absl::OkStatus();
+  }
+  ETC_ASSIGN_OR_RETURN(const std::string message,
+                       InitializeByData(run_.context.group,
+                                        {.model = made_.files,
+                                         .batch = first,
+                                         .device = made_.train_step->device(),
+                                         .seed = run_.plan.seed}));
+  if (!message.empty()) {
+    run_.context.Message(message);
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<TrainStepResult> Trial::Try(const TrainingBatch& batch,
+                                           double* seconds) {
+  const double begin = SteadySeconds();
+  ETC_ASSIGN_OR_RETURN(const std::optional<TrainStepResult> tried,
+                       made_.train_step->Try(batch, run_.context.stop));
+  if (!tried.has_value()) {
+    return absl::CancelledError("the dry run was stopped");
+  }
+  *seconds = SteadySeconds() - begin;
+  return *tried;
+}
+
+absl::Status Trial::TryMicroBatches() {
+  if (run_.plan.num_steps == 0) {
+    return absl::OkStatus();
+  }
+  ETC_ASSIGN_OR_RETURN(const Batches read, ReadBatches());
+  ETC_RETURN_IF_ERROR(InitializeModel(read.first));
+  double cold = 0;  // it takes memory from the system, which later ones have
+  ETC_RETURN_IF_ERROR(Try(read.first, &cold).status());
+  ETC_ASSIGN_OR_RETURN(const TrainStepResult largest,
+                       Try(read.largest, &result_->largest_seconds));
+  result_->largest_examples = largest.examples;
+  result_->largest_tokens = largest.tokens;
+  ETC_ASSIGN_OR_RETURN(const TrainStepResult first,
+                       Try(read.first, &result_->seconds));
+  result_->loss = first.loss;
+  result_->examples = first.examples;
+  result_->tokens = first.tokens;
+  const Examples* const here = read.first.first_here();
+  return run_.context.Agree(
+      here == nullptr
+          ? absl::OkStatus()
+          : NamingOutOfMemory([] { return "trying the loss of a checkpoint"; },
+                              [&] {
+                                return made_.train_step->CheckLoss(*here,
+                                                                   /*step=*/0);
+                              }));
 }
 
 // Checks that evaluations have the scores that the run needs, and evaluates the
@@ -154,12 +282,14 @@ absl::Status TryEvaluation(const RunConfig& config, const Task& task,
                        Evaluate(model, task, records, options));
   result->evaluation_seconds = SteadySeconds() - begin;
   result->evaluated_examples = evaluation.num_examples;
+  TellUnused(context, "evaluation", evaluation.skipped, data.dev->size());
   return absl::OkStatus();
 }
 
-// The time of all seeds, by the batches that were tried.
+// The time of all seeds, if a micro-batch takes so many seconds and evaluations
+// are like the batch that was tried.
 double EstimateSeconds(const RunPlan& plan, int64_t processes,
-                       const DryRun& tried) {
+                       double micro_batch_seconds, const DryRun& tried) {
   const int64_t here =
       (plan.loader.micro_batches() + processes - 1) / processes;
   const double per_evaluation =
@@ -169,7 +299,7 @@ double EstimateSeconds(const RunPlan& plan, int64_t processes,
                 static_cast<double>(tried.num_dev_records) /
                 static_cast<double>(tried.evaluated_examples * processes);
   return static_cast<double>(tried.num_seeds) *
-         (static_cast<double>(tried.num_steps * here) * tried.seconds +
+         (static_cast<double>(tried.num_steps * here) * micro_batch_seconds +
           static_cast<double>(tried.num_evaluations) * per_evaluation);
 }
 
@@ -178,11 +308,12 @@ void SetSizes(const RunConfig& config, const Task& task,
               const TrainableModel& model, int64_t processes, DryRun* result) {
   const TrainedCounts parameters =
       CountTrained(config.train, SizesOf(model.NamedParameters()), processes);
+  const StepShape largest = LargestMicroBatch(config, task);
   const ModelTask* const model_task = AsModelTask(task);
   const StepMemory memory =
       model_task == nullptr
-          ? EstimateStepMemory(WithPlanOfLargest(config, parameters),
-                               parameters)
+          ? EstimateStepMemory(WithPlanFor(config, parameters, largest),
+                               parameters, largest)
           : EstimateEncoderDecoderMemory(config, parameters,
                                          model_task->ActivationBytes());
   result->num_parameters = parameters.trained;
@@ -245,7 +376,7 @@ absl::StatusOr<DryRun> TryTrain(const RunConfig& config, const Task& task,
       .directory = SeedDirectory(config.output, plan.seed),
       .context = context};
   ETC_RETURN_IF_ERROR(CheckSameRun(run));
-  Trial trial(run, &result);
+  Trial trial(config, run, &result);
   ETC_RETURN_IF_ERROR(trial.Run());
   if (data->dev->size() > 0) {
     result.num_evaluations =
@@ -254,7 +385,10 @@ absl::StatusOr<DryRun> TryTrain(const RunConfig& config, const Task& task,
         TryEvaluation(config, task, *data, context, trial.model(), &result));
   }
   SetSizes(planned, task, *trial.model(), context.processes(), &result);
-  result.total_seconds = EstimateSeconds(plan, context.processes(), result);
+  result.total_seconds =
+      EstimateSeconds(plan, context.processes(), result.seconds, result);
+  result.largest_total_seconds = EstimateSeconds(
+      plan, context.processes(), result.largest_seconds, result);
   return result;
 }
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/counted.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "base/stop_guard.h"
@@ -37,7 +38,8 @@ std::optional<int64_t> FindNotFinite(const std::vector<torch::Tensor>& logits,
 // Describes the action in messages.
 std::string WhatIsDone(const EvaluateOptions& options) {
   return absl::StrCat(options.loader.predicts ? "predicting " : "evaluating ",
-                      options.loader.batch_size, " examples at a time");
+                      Counted(options.loader.batch_size, "example"),
+                      " at a time");
 }
 
 absl::Status Cancelled() {
@@ -249,6 +251,13 @@ absl::StatusOr<Evaluation> Evaluate(TrainableModel* model, const Task& task,
   return NamingOutOfMemory(
       [&] { return WhatIsDone(options); },
       [&] { return EvaluationRun(model, task, records, options).Run(); });
+}
+
+absl::Status WithBatchAdvice(const absl::Status& status, int64_t batch_size) {
+  return IsOutOfMemory(status) && batch_size > 1
+             ? absl::ResourceExhaustedError(absl::StrCat(
+                   status.message(), "; a batch size of 1 takes less"))
+             : status;
 }
 
 absl::Status ProbeMetric(TrainableModel* model, const Task& task,

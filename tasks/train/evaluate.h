@@ -52,6 +52,11 @@ absl::StatusOr<Evaluation> Evaluate(TrainableModel* model, const Task& task,
                                     const ExampleSource& records,
                                     const EvaluateOptions& options);
 
+// Returns `status` of an evaluation in batches of `batch_size` examples. Where
+// it ran out of memory with several, its message also says that a batch size of
+// 1 takes less.
+absl::Status WithBatchAdvice(const absl::Status& status, int64_t batch_size);
+
 // Checks that evaluations on `records` have the score `metric`. A few of them
 // are evaluated for its name, and more as long as it is not among theirs: there
 // are scores of some records alone, as SQuAD's of questions without an answer.

@@ -3,6 +3,7 @@
 #include <torch/utils.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -79,6 +80,21 @@ absl::StatusOr<std::string> UnusableHeadReason(const TensorReader& reader,
     }
   }
   return std::string();
+}
+
+// Adds a message about the trained weights of the file's head that the model's
+// does not have.
+void AddDropped(const TensorReader& reader, const NamedTensors& head,
+                std::vector<std::string>* messages) {
+  std::vector<std::string> dropped;
+  absl::c_copy_if(reader.Names(), std::back_inserter(dropped),
+                  [&head](const std::string& name) {
+                    return absl::StartsWith(name, kHeadPrefix) &&
+                           !head.contains(name);
+                  });
+  if (!dropped.empty()) {
+    messages->push_back(absl::StrCat("head: dropped ", Some(dropped)));
+  }
 }
 
 // Returns true if the file's head, which is for the same task, was trained with
@@ -351,6 +367,7 @@ absl::StatusOr<FilledHead> FillTaskHead(
     AdjustOutputs(outputs, file.source.hugging_face, /*in_order=*/false, head);
     filled.is_whole = true;
     filled.messages.push_back(absl::StrCat("head: from ", config.init));
+    AddDropped(reader, head, &filled.messages);
     AddMessage(outputs.match, &filled);
     return filled;
   }

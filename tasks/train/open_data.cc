@@ -83,6 +83,9 @@ absl::Status CheckData(const DataConfig& config, const RunData& data,
     context.Message(absl::StrCat("warning: data.dev: the records of ",
                                  absl::StrJoin(config.dev, ", "),
                                  " have no answers", kNoBest));
+  } else if (dev.unanswered > 0) {
+    context.Message(
+        absl::StrCat("warning: data.dev: ", UnansweredText(dev.unanswered)));
   }
   return absl::OkStatus();
 }

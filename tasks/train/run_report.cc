@@ -209,9 +209,8 @@ void RunReport::ReportSkipped(const std::string& data,
                               const SkippedRecords& skipped,
                               int64_t* reported) {
   if (skipped.count > *reported) {
-    options_.context.MessageOnce(absl::StrCat(
-        data, ": skipped ", Counted(skipped.count, "bad record"),
-        skipped.count == 1 ? ": " : ", the first: ", skipped.first_message));
+    options_.context.MessageOnce(
+        absl::StrCat(data, ": ", SkippedText(skipped)));
     *reported = skipped.count;
   }
 }
@@ -228,9 +227,8 @@ void RunReport::ReportLosses(const std::string& data,
 }
 
 void RunReport::ReportLeftOut(const SkippedRecords& skipped) {
-  for (const auto& [reason, count] : skipped.left_out) {
-    options_.context.MessageOnce(absl::StrCat(
-        "training: left out ", Counted(count, "example"), ": ", reason));
+  for (const std::string& text : LeftOutTexts(skipped)) {
+    options_.context.MessageOnce(absl::StrCat("training: ", text));
   }
 }
 

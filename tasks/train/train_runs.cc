@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/counted.h"
@@ -121,9 +120,12 @@ std::string DescribeRuns(const RunConfig& config, const Task& task,
 struct FirstExamples {
   int64_t records = 0;
   int64_t examples = 0;
+  // Long tokens, of BERT global ones, and those that are `unknown_id`.
+  int64_t tokens = 0;
+  int64_t unknown = 0;
 };
 
-FirstExamples LookAtFirst(const ExampleSource& records) {
+FirstExamples LookAtFirst(const ExampleSource& records, int32_t unknown_id) {
   constexpr int64_t kLookedAt = 10;
   FirstExamples first;
   for (int64_t i = 0; i < std::min(kLookedAt, records.size()); ++i) {
@@ -132,9 +134,32 @@ FirstExamples LookAtFirst(const ExampleSource& records) {
     if (examples.ok()) {
       ++first.records;
       first.examples += std::ssize(*examples);
+      for (const auto& example : *examples) {
+        const std::vector<int32_t>& ids = example->long_token_ids.empty()
+                                              ? example->global_token_ids
+                                              : example->long_token_ids;
+        first.tokens += std::ssize(ids);
+        first.unknown += absl::c_count(ids, unknown_id);
+      }
     }
   }
   return first;
+}
+
+// A warning where the vocabulary knows little of the text, as one of another
+// language, or of lower case for text that is not folded; empty: it knows it.
+std::string UnknownWarning(const RunConfig& config,
+                           const FirstExamples& first) {
+  constexpr double kMost = 0.03;
+  const double share = static_cast<double>(first.unknown) /
+                       static_cast<double>(std::max<int64_t>(first.tokens, 1));
+  return share <= kMost
+             ? ""
+             : absl::StrFormat(
+                   "%.1f %% of the tokens of the first %s are unknown to %s: "
+                   "it may be of another language, or of lower case alone",
+                   100 * share, Counted(first.records, "record"),
+                   config.tokenizer.vocabulary);
 }
 
 // A warning where train.epochs, which decides the updates, counts the records
@@ -181,7 +206,8 @@ absl::Status DescribeData(const RunConfig& config, const Task& task,
   std::string warning =
       ExamplesWarning(config, EpochExamples(task, *data.train, config));
   if (AsModelTask(task) == nullptr) {
-    const FirstExamples first = LookAtFirst(*data.train);
+    const FirstExamples first = LookAtFirst(*data.train, task.unknown_id());
+    SayWarning(UnknownWarning(config, first), context);
     if (first.examples != first.records) {  // the number of all is not known
       warning = RecordsWarning(config, task, *data.train, first);
     }
@@ -226,11 +252,11 @@ bool CachesMuch(const StepMemory& memory) {
 // The message before a run whose longest examples would not fit in memory if
 // all were kept; empty: they do. Shorter ones may be all there are.
 std::string MemoryMessage(const RunConfig& config,
-                          const TrainedCounts& parameters) {
-  const StepShape largest = LargestMicroBatch(config);
+                          const TrainedCounts& parameters,
+                          const StepShape& largest) {
   const MemoryPlan plan = MemoryPlanner(config, parameters).For(largest);
   const StepMemory memory =
-      EstimateStepMemory(WithMemoryPlan(config, plan), parameters);
+      EstimateStepMemory(WithMemoryPlan(config, plan), parameters, largest);
   const double needed = memory.total();
   const double limit = MemoryLimit(config);
   const bool caches = CachesMuch(memory);
@@ -283,10 +309,9 @@ std::string EvaluationMessage(const RunConfig& config,
 // Returns `status` of a run of so many processes, with advice if its memory was
 // too little.
 absl::Status WithAdvice(const absl::Status& status, const RunConfig& config,
-                        const torch::Device& device, int64_t processes) {
-  // A full disk has the same code.
-  if (!absl::IsResourceExhausted(status) ||
-      !absl::StrContains(status.message(), kOutOfMemory)) {
+                        const Task& task, const torch::Device& device,
+                        int64_t processes) {
+  if (!IsOutOfMemory(status)) {
     return status;
   }
   if (config.encoder_decoder.has_value()) {
@@ -296,8 +321,9 @@ absl::Status WithAdvice(const absl::Status& status, const RunConfig& config,
                      "train.batch_size by as much: updates stay as large"));
   }
   const TrainedCounts parameters = CountWithoutHead(config, processes);
-  const StepMemory memory =
-      EstimateStepMemory(WithPlanOfLargest(config, parameters), parameters);
+  const StepShape largest = LargestMicroBatch(config, task);
+  const StepMemory memory = EstimateStepMemory(
+      WithPlanFor(config, parameters, largest), parameters, largest);
   return absl::ResourceExhaustedError(absl::StrFormat(
       "%s; realetc estimate comes to %.1f GB for updates and %.1f GB for "
       "evaluations on the CPU%s; %slower "
@@ -307,8 +333,9 @@ absl::Status WithAdvice(const absl::Status& status, const RunConfig& config,
       status.message(), 1e-9 * memory.without_cache(),
       1e-9 * EstimateEvaluationMemory(config, parameters).without_cache(),
       device.is_cpu()
-          ? absl::StrFormat(" and %.1f GB for examples (data.cache_megabytes)",
-                            1e-9 * memory.cache)
+          ? absl::StrFormat(" and %.1f GB for examples (data.cache_megabytes), "
+                            "of %.1f GB that this process may have",
+                            1e-9 * memory.cache, 1e-9 * MemoryLimit(config))
           : ", and the device is " + device.str(),
       PlanAdvice(config), config.train.micro_batch_size,
       config.data.max_long_length, config.data.max_global_length,
@@ -455,7 +482,7 @@ absl::StatusOr<RunResult> SeedRuns::TrainOne(const RunPlan& plan,
   }
   absl::StatusOr<RunResult> result = TrainOneSeed(run);
   if (!result.ok()) {
-    return WithAdvice(result.status(), planned, device.device,
+    return WithAdvice(result.status(), planned, task, device.device,
                       options.context.processes());
   }
   return result;
@@ -509,9 +536,10 @@ absl::Status AnnounceRuns(const RunConfig& config, const Task& task,
   if (device.device.is_cpu() && !config.encoder_decoder.has_value()) {
     const TrainedCounts parameters =
         CountWithoutHead(config, context.processes());
-    SayWarning(PlanWarning(config, parameters), context);
+    const StepShape largest = LargestMicroBatch(config, task);
+    SayWarning(PlanWarning(config, parameters, largest), context);
     for (const std::string& message :
-         {MemoryMessage(config, parameters),
+         {MemoryMessage(config, parameters, largest),
           data.dev->size() > 0 ? EvaluationMessage(config, parameters) : ""}) {
       if (!message.empty()) {
         context.Message(message);

@@ -112,6 +112,10 @@ class Trainer {
   // Sets the weights of a new run that depend on data by those of its first
   // update.
   absl::Status InitializeWeights(const TrainingBatch& batch);
+  // Finds a model that gives no loss in evaluation mode, which CheckWeights
+  // needs, before it has made updates that could not be saved: throws what it
+  // throws. The first update says more of a loss that is not finite.
+  absl::Status TryCheck(const TrainingBatch& batch);
   // Makes one update and reports it. False if the run was stopped before.
   absl::StatusOr<bool> MakeUpdate();
   // MakeUpdate; if it fails, the updates before it are saved.
@@ -540,8 +544,21 @@ absl::Status Trainer::InitializeWeights(const TrainingBatch& batch) {
   return absl::OkStatus();
 }
 
+absl::Status Trainer::TryCheck(const TrainingBatch& batch) {
+  const Examples* const here = batch.first_here();
+  if (state_.step > 0 || here == nullptr) {
+    return absl::OkStatus();
+  }
+  const absl::Status checked = NamingOutOfMemory(
+      [] { return "checking the first weights"; },
+      [&] { return train_step_->CheckLoss(*here, /*step=*/0); });
+  return absl::IsAborted(checked) || absl::IsResourceExhausted(checked)
+             ? absl::OkStatus()
+             : checked;
+}
+
 absl::StatusOr<bool> Trainer::MakeUpdate() {
-  const double begin = SteadySeconds();
+  double begin = SteadySeconds();
   const double waited_before = loader_->seconds_waited();
   const double communicated = SecondsCommunicating();
   const int64_t page_faults = PageFaults();
@@ -558,7 +575,10 @@ absl::StatusOr<bool> Trainer::MakeUpdate() {
     return false;
   }
   const double waited = loader_->seconds_waited() - waited_before;
+  const double prepares = SteadySeconds();
   ETC_RETURN_IF_ERROR(InitializeWeights(*batch));
+  ETC_RETURN_IF_ERROR(TryCheck(*batch));
+  begin += SteadySeconds() - prepares;  // once a run: no update's own time
   const absl::StatusOr<std::optional<TrainStepResult>> update =
       NamingOutOfMemory(
           [&] { return absl::StrCat("making update ", state_.step + 1); },

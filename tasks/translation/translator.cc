@@ -105,10 +105,13 @@ absl::StatusOr<Translator> Translator::Open(const std::string& checkpoint,
   ETC_ASSIGN_OR_RETURN(
       const RunDevice device,
       DeviceOfRun(config, FindCudaDevices(), /*field=*/"--device"));
-  ETC_RETURN_IF_ERROR(
-      SetThreads(config.train.threads,
-                 options.threads.has_value() ? "--threads" : "train.threads")
-          .status());
+  const std::string threads =
+      options.threads.has_value() ? "--threads" : "train.threads";
+  ETC_RETURN_IF_ERROR(SetThreads(config.train.threads, threads).status());
+  if (const std::string warning = ThreadsWarning(config.train.threads, threads);
+      options.warn && !warning.empty()) {
+    options.warn(warning);
+  }
   ETC_ASSIGN_OR_RETURN(std::shared_ptr<const TranslationVocabulary> vocabulary,
                        LoadTranslationVocabulary(config.tokenizer));
   ETC_ASSIGN_OR_RETURN(

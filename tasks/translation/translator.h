@@ -33,7 +33,7 @@ struct TranslatorOptions {
   // Sentences that are searched at once.
   int64_t batch_size = 128;
   // The same as in CheckpointRunOptions. `warn` is told of another mode than in
-  // training; it may be null.
+  // training, and of more threads than cores; it may be null.
   std::string residual_attention;
   std::function<void(const std::string& warning)> warn;
   std::string device = "auto";

@@ -221,7 +221,7 @@ ResidualFactors FactorsOf(const DotProductAttentionInput& input, double layer) {
              : ResidualFactors();
 }
 
-// softmax(a s_n + b R_{n-1}) V with s_n = Q K^T / sqrt(d) and R_n = R_{n-1} + c
+// softmax(a s_n + b S_{n-1}) V with s_n = Q K^T / sqrt(d) and S_n = S_{n-1} + c
 // s_n, written out.
 std::vector<torch::Tensor> PlainContexts(const Case& c, Stack* stack) {
   std::vector<torch::Tensor> contexts;

@@ -20,9 +20,6 @@ LAYERS, HIDDEN, HEADS, INTERMEDIATE, POSITIONS = 2, 16, 2, 32, 512
 # Those of `realetc launch` in the pages are as many.
 MOST_PROCESSES = 4
 
-TASKS = ('classify', 'glue', 'hotpotqa', 'nq', 'openkp', 'pretrain', 'squad',
-         'tokens', 'translation', 'wikihop')
-
 # Official files by the names that the shipped configurations and the pages
 # give them, and the sample that stands in.
 DATA = {
@@ -138,10 +135,10 @@ def shrink_translation(config):
 
 def copy_tasks(source, work, vocabulary_size):
   """Samples as they are, shipped configurations shrunk; demos as they are."""
-  for task in TASKS:
-    shutil.copytree(source / 'tasks' / task / 'sample',
-                    work / 'tasks' / task / 'sample')
-    for path in sorted((source / 'tasks' / task / 'configs').glob('*.json')):
+  for sample in sorted(source.glob('tasks/*/sample')):
+    task = sample.parent.name
+    shutil.copytree(sample, work / 'tasks' / task / 'sample')
+    for path in sorted((sample.parent / 'configs').glob('*.json')):
       config = json.loads(path.read_text())
       if path.stem != 'demo':
         config = (shrink_translation(config) if task == 'translation' else
@@ -368,6 +365,7 @@ def write_google_bert(work, vocabulary, run):
   write_hugging_face_bert(work / 'tanh_bert', vocabulary, activation='gelu_new')
   run('realetc import tanh_bert checkpoints/tanh_bert')
   run(f'realetc export checkpoints/tanh_bert downloads/{name}')
+  run(f'cp -r downloads/{name} .')
   (work / 'downloads' / f'{name}.zip').touch()
 
 
@@ -391,8 +389,6 @@ def prepare(source, work, realetc, run):
   copy_glue(work)
   write(work / 'vocab.txt', ''.join(f'{piece}\n' for piece in vocabulary))
   write_hugging_face_bert(work / 'bert-base-uncased', vocabulary)
-  run('realetc import bert-base-uncased checkpoints/bert_base')
-  run('cp -r checkpoints/bert_base checkpoints/bert_base_uncased')
   run('realetc import bert-base-uncased checkpoints/etc_base_2x_pretrain --lift')
   write_google_bert(work, vocabulary, run)
   write_multi30k(source, work, run)

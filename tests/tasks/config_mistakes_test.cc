@@ -203,11 +203,17 @@ TEST(ConfigMistakesTest, InWhatTheModelCanReadAreClear) {
         {nullptr,
          command + global,
          {"data.max_global_length should be at most 64", "512"}});
-    mistakes.push_back(
-        {nullptr,
-         command + bert,
-         {"model.has_long_tokens should be true", "wikihop", "BERT"}});
+    mistakes.push_back({nullptr,
+                        command + bert,
+                        {"model.has_long_tokens should be true", "wikihop",
+                         "as of BERT; give a preset of ETC"}});
   }
+  mistakes.push_back(
+      {nullptr,
+       Set("model='{\"preset\": \"bert_small\", \"vocab_size\": 19, "
+           "\"has_long_tokens\": false}'"),
+       {"model.has_long_tokens should be true",
+        "leave it out: a BERT in init is lifted to ETC"}});
   mistakes.push_back(
       {nullptr,
        "train run.json" + global + " --set grid.data.max_global_length=[64,65]",

@@ -296,6 +296,7 @@ TEST_F(MemoryLimitsTest, SaysWhatItWasDoingWhenThereIsNoMemoryLeft) {
               AllOf(StartsWith(absl::StrCat(
                         "realetc: out of memory while making examples of ",
                         data, ": record 0; realetc estimate comes to ")),
+                    HasSubstr(" GB that this process may have; "),
                     HasSubstr("lower train.micro_batch_size (now 1), ")));
 }
 

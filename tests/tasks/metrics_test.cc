@@ -1,5 +1,5 @@
 // Scores for people, the main metric first and named, and for programs, with
-// all digits.
+// all digits; the direction of a metric by its name.
 #include "tasks/metrics.h"
 
 #include <gtest/gtest.h>
@@ -15,6 +15,17 @@ namespace {
 
 const std::vector<std::pair<std::string, double>> kScores = {
     {"em", 0.6}, {"f1", 2.0 / 3.0}, {"joint_f1", 0.73574}};
+
+TEST(MetricsTest, HaveADirectionByTheirNames) {
+  for (const char* name :
+       {"loss", "masked_lm_loss", "perplexity", "error", "absolute_error",
+        "error_rate", "word_error_rate", "mse", "rmse", "mae", "wer", "cer"}) {
+    EXPECT_TRUE(IsLowerBetter(name)) << name;
+  }
+  for (const char* name : {"gloss", "f1", "accuracy", "answer", "er"}) {
+    EXPECT_FALSE(IsLowerBetter(name)) << name;
+  }
+}
 
 TEST(ScoreTableTest, HasTheMainMetricFirst) {
   EXPECT_EQ(FormatScoreTable(kScores, "joint_f1"),

@@ -1,11 +1,15 @@
 // The fields of each task's options: those that its reader asks for, as its
 // page has them. The names of its global tokens: those of its demo's examples.
+// Files that CONTRIBUTING.md asks of each task: those of the demo, and a row in
+// doc/configuration.md.
 #include "tasks/registry.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <set>
 #include <string>
 #include <vector>
@@ -102,6 +106,46 @@ TEST(TaskFieldsTest, OfTheModelOfTranslationAreThoseThatAreRead) {
   EXPECT_EQ(names.size(), model.size());
   for (const auto& [name, value] : model.items()) {
     EXPECT_TRUE(names.contains("model." + name)) << name;
+  }
+}
+
+TEST(TaskFieldsTest, HaveANameForEachTask) {
+  const std::vector<FieldDescription> fields = AllFields();
+  const auto task = std::find_if(
+      fields.begin(), fields.end(),
+      [](const FieldDescription& field) { return field.name == "task"; });
+  ASSERT_NE(task, fields.end());
+  const auto page = ReadFile(ETC_SOURCE_DIR "/doc/configuration.md");
+  ASSERT_TRUE(page.ok()) << page.status();
+  std::vector<std::string> names = {"pretrain", "translation"};
+  for (const TaskEntry& entry : Tasks()) {
+    names.push_back(entry.name);
+  }
+  EXPECT_THAT(task->words, testing::UnorderedElementsAreArray(names));
+  for (const std::string& name : names) {
+    EXPECT_TRUE(absl::StrContains(task->bounds, "\"" + name + "\"")) << name;
+    EXPECT_TRUE(absl::StrContains(
+        *page, absl::StrCat("[", name, "](../tasks/", name, "/README.md)")))
+        << name;
+  }
+}
+
+TEST(TaskFilesTest, AreThoseThatTheDemoReads) {
+  for (const TaskEntry& entry : Tasks()) {
+    std::multiset<std::string> files;
+    for (const auto& file : std::filesystem::directory_iterator(
+             absl::StrCat(ETC_SOURCE_DIR "/tasks/", entry.name, "/sample"))) {
+      const std::string name = file.path().filename();
+      files.insert(name);
+      files.insert(name.substr(0, name.find('.') + 1));
+    }
+    for (const char* name : {"demo.json", "demo.py", "vocab.txt"}) {
+      EXPECT_EQ(files.count(name), 1) << entry.name << ": " << name;
+    }
+    // tasks/demo.sh takes all files with these names.
+    for (const char* part : {"train.", "dev."}) {
+      EXPECT_EQ(files.count(part), 1) << entry.name << ": " << part;
+    }
   }
 }
 

@@ -116,10 +116,14 @@ class ShippedConfigsTest : public testing::TestWithParam<Shipped> {
   // Returns the overrides that make it read the task's sample, whose data are
   // WordPiece's.
   std::string OnTheSample() const {
+    const nlohmann::json::json_pointer split("/tokenizer/split_punctuation");
     return absl::StrCat(
         " --set init= --set model.vocab_size=null --set "
         "tokenizer.type=wordpiece --set tokenizer.vocabulary=",
-        GetParam().Sample("vocab.txt"));
+        GetParam().Sample("vocab.txt"),
+        GetParam().json.contains(split)
+            ? " --set tokenizer.split_punctuation=false"
+            : "");
   }
 
   TemporaryDirectory directory_;

@@ -51,7 +51,8 @@ TEST(TokenizerFilesTest, FindsTheVocabularyOfEachProject) {
       ASSERT_TRUE(found.ok()) << found.status();
       EXPECT_EQ(found->type, type);
       EXPECT_EQ(found->vocabulary, vocabulary);
-      EXPECT_EQ(found->wordpiece, WordPieceOptions());
+      EXPECT_EQ(found->wordpiece,
+                WordPieceOptions{.lower_case = found->type == "wordpiece"});
       EXPECT_FALSE(found->split_punctuation);
     }
   }
@@ -763,6 +764,10 @@ TEST_F(StatementsTest, ASentencePieceModelHasNoClassOfItsOwn) {
   const std::string model = directory_.Write("other.model", "x");
   Write("tokenizer_config.json", {{"split_punctuation", true}});
   EXPECT_TRUE(DescribeTokenizer("sentencepiece", model)->split_punctuation);
+  EXPECT_FALSE(DescribeTokenizer("sentencepiece", model)->wordpiece.lower_case);
+  Write("tokenizer_config.json", {{"do_lower_case", true}});
+  EXPECT_THAT(DescribeTokenizer("sentencepiece", model).status().message(),
+              HasSubstr("do_lower_case is true, but only false is supported"));
   Write("tokenizer_config.json", {{"tokenizer_class", "AlbertTokenizer"}});
   EXPECT_THAT(DescribeTokenizer("sentencepiece", model).status().message(),
               HasSubstr("tokenizer_class is \"AlbertTokenizer\""));

@@ -322,7 +322,7 @@ TEST(AnalysisFilesTest, HaveCarriedOverNewInTheLogitsOrNothing) {
   EXPECT_THAT(
       AnalysisHtml(analysis),
       AllOf(HasSubstr("Carried / new in the logits"),
-            HasSubstr("the deviation of b R over that of a s"),
+            HasSubstr("the deviation of b S over that of a s"),
             HasSubstr(absl::StrCat(number, "0.250</td>", number, "4.50</td>")),
             HasSubstr(absl::StrCat(number, "0.500</td>", number, "</td>",
                                    number, "</td>"))));

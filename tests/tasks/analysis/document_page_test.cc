@@ -16,6 +16,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "nlohmann/json.hpp"
 #include "tasks/analysis/document_attention.h"
 #include "tasks/data/batch.h"
@@ -129,8 +130,18 @@ TEST_F(DocumentPageTest, HasTheProbabilitiesOfTheModel) {
 }
 
 TEST_F(DocumentPageTest, HasAllLayersAndHeadsOfAShortRecord) {
-  const auto page = WriteDocumentPage(Options("all.html"));
+  DocumentPageOptions options = Options("all.html");
+  std::string message;
+  options.callbacks.message = [&](const std::string& text) {
+    EXPECT_FALSE(std::filesystem::exists(options.output));
+    message = text;
+  };
+  const auto page = WriteDocumentPage(options);
   ASSERT_TRUE(page.ok()) << page.status();
+  EXPECT_THAT(message,
+              HasSubstr(absl::StrFormat(
+                  " tokens: 2 layers and 8 heads, about %.1f MB; --layers",
+                  1e-6 * static_cast<double>(page->bytes))));
   EXPECT_THAT(page->layers, ElementsAre(0, 1));
   EXPECT_THAT(page->heads, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
   EXPECT_LT(page->bytes, 500'000);

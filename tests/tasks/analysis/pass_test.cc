@@ -459,7 +459,7 @@ void SetGates(const EtcModel& model) {
   }
 }
 
-// The parts a s and b R of the logits of one block of `layer`, from its scores,
+// The parts a s and b S of the logits of one block of `layer`, from its scores,
 // [B, N, rows, keys] (attention/residual_attention.h).
 std::pair<torch::Tensor, torch::Tensor> LogitParts(const EtcModel& model,
                                                    const AttentionView& view,

@@ -128,6 +128,7 @@ TEST_F(CompletionTest, ProposesFieldsAndTheirValues) {
   const auto values = [&](const char* field, const char* word) {
     return Complete({"train", "run.json", "--set", field, "=", word});
   };
+  EXPECT_THAT(values("task", "t"), ElementsAre("tokens", "translation"));
   EXPECT_THAT(values("openkp.indicators_to_cross", "parent_"),
               ElementsAre("parent_heading", "parent_leaf", "parent_bold"));
   EXPECT_THAT(values("classify.class_weights", ""), ElementsAre("balanced"));

@@ -612,7 +612,7 @@ TEST_F(PredictCommandTest, SaysHowManyRecordsWereCut) {
   const std::string evaluate = "evaluate " + directory_.File("run");
   const std::string message =
       "\n1 record was cut: see data.max_long_length, data.max_global_length "
-      "and the options of the task\n";
+      "and the options of the task; \"q2\" lost 5000 pieces\n";
   EXPECT_THAT(Run(evaluate + " --data " + path).err,
               testing::EndsWith(message));
   EXPECT_THAT(Predict(path, output_).err, testing::EndsWith(message));

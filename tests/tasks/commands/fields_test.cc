@@ -32,10 +32,10 @@ TEST_F(FieldsCommandTest, PrintsFieldsOfAllAndOfTasks) {
   EXPECT_EQ(Lines(some.out), 2);
   const Result paths = Run("fields cross_residual");
   EXPECT_EQ(paths.out,
-            "model.cross_residual_attention  (text; default "
+            "model.cross_residual_attention of translation  (text; default "
             "residual_attention; \"off\" or \"sum\" or \"mean\" or \"decay\" "
             "or \"gate\")\n"
-            "    translation: residual scores of cross attention\n");
+            "    residual scores of cross attention\n");
   const Result json = Run("fields train --format json");
   ASSERT_EQ(json.code, 0) << json.err;
   EXPECT_GT(nlohmann::json::parse(json.out).size(), 20u);

@@ -66,6 +66,23 @@ TEST_F(TrainCommandTest, TriesARunAndSaysAboutItsDataWhatTheRunSays) {
   }
 }
 
+TEST_F(TrainCommandTest, WarnsOfAVocabularyThatKnowsLittleOfTheText) {
+  const std::string path = WriteConfig(Config());
+  const std::string warning =
+      " of the tokens of the first 6 records are unknown to " +
+      directory_.File("vocab.txt");
+  EXPECT_THAT(Run("train --dry-run " + path).err, Not(HasSubstr("unknown")));
+  nlohmann::json records =
+      nlohmann::json::parse(Contents(directory_.File("data.json")));
+  for (nlohmann::json& record : records) {
+    record["supports"] = {"she dwells near oslo, rome and lima."};
+  }
+  directory_.Write("data.json", records.dump());
+  for (const char* command : {"train --dry-run ", "train "}) {
+    EXPECT_THAT(Run(command + path).err, HasSubstr(warning)) << command;
+  }
+}
+
 // A run would meet it after an epoch.
 TEST_F(TrainCommandTest, TriesTheLastRecordForEvaluation) {
   nlohmann::json config = Config();

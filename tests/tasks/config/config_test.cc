@@ -100,6 +100,33 @@ TEST(RunConfigTest, FoldsCaseAsTheFilesBesideTheVocabularySay) {
               HasSubstr("do_basic_tokenize is false"));
 }
 
+// It would be ignored: capitals became the unknown piece.
+TEST(RunConfigTest, RefusesAnOptionOfAnotherTypeOfTokenizer) {
+  TemporaryDirectory directory;
+  const std::string words = directory.Write("words.txt", kVocabulary);
+  const std::string pieces = directory.Write(
+      "books.model", TinySentencePieceModel({{"\u2581bank", -1.0F}}).bytes());
+  const std::string lower = R"("lower_case": true, )";
+  const std::string split = R"("split_punctuation": true, )";
+  EXPECT_EQ(WithVocabulary(pieces, lower).status().message(),
+            "run.json: tokenizer.lower_case should be false with "
+            "tokenizer.type \"sentencepiece\", which ignores it: it is for "
+            "\"wordpiece\"");
+  EXPECT_THAT(WithVocabulary(words, split).status().message(),
+              HasSubstr("tokenizer.split_punctuation should be false with "
+                        "tokenizer.type \"wordpiece\""));
+  EXPECT_TRUE(WithVocabulary(words, lower).ok());
+  const auto split_pieces = WithVocabulary(pieces, split);
+  ASSERT_TRUE(split_pieces.ok()) << split_pieces.status();
+  EXPECT_TRUE(split_pieces->tokenizer.split_punctuation);
+  // Runs write all options.
+  EXPECT_FALSE(split_pieces->tokenizer.lower_case);
+  EXPECT_TRUE(WithVocabulary(pieces, R"("lower_case": false, )").ok());
+  // The files beside a vocabulary say it, too.
+  directory.Write("tokenizer_config.json", R"({"split_punctuation": true})");
+  EXPECT_TRUE(WithVocabulary(words, split).ok());
+}
+
 TEST(RunConfigTest, SaysThatItTakesAVocabularyForACasedOne) {
   TemporaryDirectory directory;
   const std::string vocabulary =

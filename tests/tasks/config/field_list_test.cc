@@ -105,19 +105,47 @@ TEST(FieldListTest, PrintsLinesForATerminal) {
        .type = "number",
        .default_value = "`5e-5`",
        .bounds = "more than 0",
-       .meaning = "uses `x[0]` as [the page](far.md#way) says: of words that "
+       .meaning = "uses `x[0]` as [the page](cost.md#way) says: of words that "
                   "are many enough to need a second line"}};
   EXPECT_EQ(FieldsAsText(fields),
             "a.b  (number; default 5e-5; more than 0)\n"
-            "    uses x[0] as the page says: of words that are many enough to "
-            "need a second\n"
-            "    line\n");
+            "    uses x[0] as the page (doc/cost.md) says: of words that are "
+            "many enough to\n"
+            "    need a second line\n");
   EXPECT_EQ(FieldsAsMarkdown(fields, "a."),
-            "| `b` | `5e-5` | uses `x[0]` as [the page](far.md#way) says: of "
+            "| `b` | `5e-5` | uses `x[0]` as [the page](cost.md#way) says: of "
             "words that are many enough to need a second line |\n");
   const auto json = nlohmann::json::parse(FieldsAsJson(fields));
   EXPECT_EQ(json[0]["default"], "5e-5");
   EXPECT_EQ(json[0]["bounds"], "more than 0");
+}
+
+TEST(FieldListTest, SaysTheFilesOfLinks) {
+  const auto text_of = [](const std::string& meaning) {
+    const std::string text =
+        FieldsAsText({{.name = "a", .type = "t", .meaning = meaning}});
+    return text.substr(text.find('\n') + 5);
+  };
+  EXPECT_EQ(text_of("how ([formulas](model.md#41-residualblock))"),
+            "how (formulas (doc/model.md))\n");
+  EXPECT_EQ(text_of("[a run each](#a-grid-of-settings)"),
+            "a run each (doc/configuration.md)\n");
+  EXPECT_EQ(text_of("labels, [tasks/tokens](../tasks/tokens/README.md)"),
+            "labels, tasks/tokens/README.md\n");
+}
+
+TEST(FieldListTest, TellsFieldsOfOneNameApart) {
+  const std::vector<FieldDescription> fields = {{.name = "model.layers",
+                                                 .type = "number",
+                                                 .default_value = "`6`",
+                                                 .meaning = "layers",
+                                                 .task = "translation"}};
+  EXPECT_THAT(FieldsAsText(fields),
+              HasSubstr("model.layers of translation  (number; default 6)"));
+  EXPECT_EQ(FieldsAsMarkdown(fields),
+            "| `model.layers` of `translation` | `6` | layers |\n");
+  EXPECT_EQ(nlohmann::json::parse(FieldsAsJson(fields))[0]["task"],
+            "translation");
 }
 
 TEST(FieldListTest, SaysTypesDefaultsAndBounds) {

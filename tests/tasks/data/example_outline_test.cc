@@ -33,7 +33,9 @@ TEST(ExampleOutlineTest, ComesThroughAsItWas) {
                                  .key = std::numeric_limits<uint64_t>::max()};
   const std::shared_ptr<Example> example = ExampleOf(9, 2);
   example->left_out = "\xff is not the answer";
+  example->record_id = "moby \xff";
   example->is_truncated = true;
+  example->lost_text = {.count = int64_t{1} << 40, .unit = "pieces"};
   example->lost_answer = "\xff is far";
   const absl::StatusOr<ExampleOutlines> outlines =
       OutlinesOf(request, Examples{ExampleOf(3, 1), example});
@@ -57,6 +59,9 @@ TEST(ExampleOutlineTest, ComesThroughAsItWas) {
     EXPECT_EQ(outline.left_out, expected.left_out);
     EXPECT_EQ(outline.is_truncated, i == 1);
     EXPECT_EQ(outline.lost_answer, expected.lost_answer);
+    EXPECT_EQ(outline.record_id, i == 1 ? "moby \xff" : "");
+    EXPECT_EQ(outline.lost_text.count, i == 1 ? int64_t{1} << 40 : 0);
+    EXPECT_EQ(outline.lost_text.unit, i == 1 ? "pieces" : "");
     EXPECT_EQ(outline.example, nullptr);
   }
   EXPECT_EQ((*outlines)[1].global_length, 2);

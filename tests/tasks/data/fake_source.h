@@ -43,7 +43,10 @@ class FakeSource : public ExampleSource {
       if (left_out.contains(example->record_id)) {
         example->left_out = left_out.at(example->record_id);
       }
-      example->is_truncated = truncated.contains(example->record_id);
+      if (truncated.contains(example->record_id)) {
+        example->is_truncated = true;
+        example->lost_text = {.count = 100 * record + i, .unit = "pieces"};
+      }
       examples.push_back(std::move(example));
     }
     return examples;

@@ -135,6 +135,32 @@ TEST_F(HotpotqaScoreTest, DividesByAllGoldQuestions) {
   EXPECT_EQ(means.at("kinds/N_E"), 1);
 }
 
+TEST_F(HotpotqaScoreTest, CountsEmptyAnswersAsNone) {
+  const auto score = Score(R"({"answer":{"q0":"Jane Roe","q1":"","q2":"no"},)"
+                           R"("sp":{"q0":[["Acme",0]],"q1":[],"q2":[]}})");
+  ASSERT_TRUE(score.ok()) << score.status();
+  const auto means = AsMap(*score);
+  EXPECT_DOUBLE_EQ(means.at("answered"), 2.0 / 3);
+  EXPECT_DOUBLE_EQ(means.at("sp_answered"), 1.0 / 3);
+  EXPECT_DOUBLE_EQ(means.at("em"), 2.0 / 3);
+}
+
+// The official program stops at such gold. Taken for "no facts", it would give
+// an empty prediction an sp_em of 1 and any joint F1 of 0.
+TEST_F(HotpotqaScoreTest, RefusesGoldWithoutSupportingFacts) {
+  nlohmann::json record = nlohmann::json::parse(kHotpotqaSpecJson);
+  record.erase("supporting_facts");
+  const std::string gold =
+      directory_.Write("gold.json", nlohmann::json::array({record}).dump());
+  EXPECT_THAT(
+      ScoreFiles(Hotpotqa(), {.gold = gold,
+                              .predictions = directory_.Write(
+                                  "p.json", R"({"answer":{},"sp":{}})")})
+          .status()
+          .message(),
+      HasSubstr("gold.json: record 0.supporting_facts is missing"));
+}
+
 // Predictions for another data set, none of which would be scored.
 TEST_F(HotpotqaScoreTest, RefusesOtherQuestionsButByTheOfficialRules) {
   for (const char* predictions :

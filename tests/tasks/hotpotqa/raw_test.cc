@@ -64,6 +64,12 @@ TEST(HotpotqaRecordTest, HasNoAnswerInTestData) {
   EXPECT_THAT(record->context[0].sentences, IsEmpty());
 }
 
+TEST(HotpotqaRecordTest, NeedsNoSupportingFactsToPredict) {
+  const auto record = Hotpotqa().ParseRecordWithoutAnswers(
+      R"({"_id":"a","question":"q","context":[],"answer":"b"})", "record 3");
+  EXPECT_TRUE(record.ok()) << record.status();
+}
+
 struct MalformedCase {
   const char* json;
   const char* message;
@@ -98,6 +104,8 @@ INSTANTIATE_TEST_SUITE_P(
          ".context[0][1][1] should be a string, but is null"},
         {R"({"_id":"a","question":"q","context":[],"answer":null})",
          ".answer should be a string"},
+        {R"({"_id":"a","question":"q","context":[],"answer":"b"})",
+         ".supporting_facts is missing, but training and scores need it"},
         {R"({"_id":"a","question":"q","context":[],"supporting_facts":7})",
          ".supporting_facts should be a list of supporting facts, but is 7"},
         {R"({"_id":"a","question":"q","context":[],)"

@@ -237,6 +237,45 @@ TEST(HotpotqaPredictionsTest, SearchTheThresholdOnDemand) {
   EXPECT_THAT(predictions->FileContents(), HasSubstr("\"Jane Roe\",1"));
 }
 
+// Predictions of new questions are made at the fixed threshold.
+TEST(HotpotqaPredictionsTest, SayThatTheThresholdFoundIsNotThatOfPredict) {
+  const auto remark = [](const nlohmann::json& options, float logit) {
+    const auto task = MakeSpecTask(options);
+    const auto examples = (*task)->MakeExamples(kHotpotqaSpecJson, "here");
+    const Batch batch = MakeBatch(*examples);
+    std::vector<torch::Tensor> logits = GoldLogits(batch);
+    logits[0][0][8] = logit;
+    const auto predictions = (*task)->MakePredictions();
+    predictions->Add(batch, logits);
+    return predictions->Remark();
+  };
+  const float quarter = -1.1F;  // the second fact at 0.25
+  EXPECT_EQ(remark({{"search_threshold", true}}, quarter),
+            "the scores are those of threshold 0.1; predict takes 0.5, which "
+            "has joint_f1 0.6667, unless --set "
+            "hotpotqa.supporting_fact_threshold=0.1");
+  // Another threshold with the same score.
+  EXPECT_EQ(remark({{"search_threshold", true}}, 10), "");
+  EXPECT_EQ(
+      remark({{"search_threshold", true}, {"supporting_fact_threshold", 0.2}},
+             quarter),
+      "");
+  EXPECT_EQ(remark(nlohmann::json::object(), quarter), "");
+}
+
+TEST(HotpotqaTaskTest, WarnsThatPredictDoesNotSearchTheThreshold) {
+  const auto warnings = [](const HotpotqaOptions& options) {
+    return Hotpotqa(options).Warnings();
+  };
+  EXPECT_THAT(warnings({}), IsEmpty());
+  EXPECT_THAT(
+      warnings({.search_threshold = true}),
+      testing::ElementsAre(HasSubstr("takes supporting_fact_threshold, 0.5")));
+  EXPECT_THAT(
+      warnings({.supporting_fact_threshold = 0.3, .search_threshold = true}),
+      IsEmpty());
+}
+
 TEST(HotpotqaPredictionsTest, HaveNoScoreWithoutAnswers) {
   const auto task = MakeSpecTask(nlohmann::json::object());
   ASSERT_TRUE(task.ok()) << task.status();

@@ -16,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/cpu_limit.h"
 #include "nlohmann/json.hpp"
 #include "tasks/classify/record.h"
 #include "tasks/glue/record.h"
@@ -474,6 +475,16 @@ TEST_F(PredictorTest, WarnsOfOtherResidualScores) {
                   .status()
                   .ToString(),
               HasSubstr("but is \"gate=x\""));
+}
+
+TEST_F(PredictorTest, WarnsOfMoreThreadsThanCores) {
+  std::vector<std::string> warnings;
+  OpenOrFail(*checkpoint_,
+             {.threads = CpusOfProcess() + 1,
+              .callbacks = {.warning = [&](const std::string& line) {
+                warnings.push_back(line);
+              }}});
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("more threads than cores")));
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/cpu_limit.h"
 #include "base/file.h"
 #include "etc/weights/convert.h"
 #include "etc/weights/export_transformers.h"
@@ -318,6 +319,11 @@ TEST_F(TextEmbeddingTest, CommandReadsRecordsFromStandardInput) {
   EXPECT_EQ(result.code, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr("vectors.jsonl: 2 documents, "));
   EXPECT_EQ(Contents(output), expected);
+  EXPECT_THAT(result.err, Not(HasSubstr("more threads than cores")));
+  EXPECT_THAT(Run(absl::StrCat("embed ", model, " --data ", data, " --output ",
+                               output, " --threads ", CpusOfProcess() + 1))
+                  .err,
+              HasSubstr("warning: --threads is "));
   const Result mistake =
       embed("- < " + directory_.Write("bad.jsonl", "\n{\"txt\": 1}\n"));
   EXPECT_EQ(mistake.code, 1);

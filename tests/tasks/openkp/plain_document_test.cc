@@ -25,6 +25,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::Pair;
 
 OpenkpOptions PlainOptions() {
@@ -76,6 +77,8 @@ TEST(PlainOpenkpTest, HasAnElementForEachSentence) {
               ElementsAre(PhrasePosition{.start = 1, .length = 2},
                           PhrasePosition{.start = 7, .length = 2}));
   EXPECT_EQ(example.left_out, "");
+  // There is no layout to describe.
+  EXPECT_THAT(openkp.Describe(example), Not(HasSubstr("font")));
 }
 
 TEST(PlainOpenkpTest, MayLackKeyPhrasesAndBeCalledByItsUrl) {

@@ -356,6 +356,32 @@ TEST_F(PretrainTaskTest, KeepsAsManySequencesOpenAsConfigured) {
   EXPECT_GT(sequences({{"packing_open", 1}}), 16);
 }
 
+// 16 documents of 100 sentences of 3 tokens. 10 global tokens end sequences
+// after 30 long ones of 400; with 200 they hold a document, of 300. Without
+// enough text for two sequences a short one means nothing.
+TEST_F(PretrainTaskTest, WarnsOfSequencesThatGlobalTokensEnd) {
+  const auto lines = [&](size_t documents, int64_t max_global) {
+    const std::string path =
+        Write(std::vector<ToyDocument>(documents, SentencesOf(100, 3)),
+              absl::StrCat(documents, ".tokens"));
+    RunConfig config = EtcWith();
+    config.data.max_long_length = 400;
+    config.data.max_global_length = max_global;
+    const auto training = Open(config, {path});
+    const auto evaluation = Open(config, {}, RecordUse::kEvaluation);
+    const auto described = tasks_.back()->DescribeData(*training, *evaluation);
+    EXPECT_TRUE(described.ok()) << described.status();
+    return *described;
+  };
+  EXPECT_THAT(lines(16, 10),
+              Contains(AllOf(HasSubstr("warning: "),
+                             HasSubstr("16.tokens: sequences have 30 tokens on "
+                                       "average of data.max_long_length 400: "
+                                       "data.max_global_length 10, "))));
+  EXPECT_THAT(lines(16, 200), Each(Not(HasSubstr("sequences have "))));
+  EXPECT_THAT(lines(1, 200), Each(Not(HasSubstr("sequences have "))));
+}
+
 // A sentence of 40 tokens, where sequences have at most 64: each piece of a cut
 // sentence has a global token.
 TEST_F(PretrainTaskTest, CutsSentencesBeyondTheConfiguredShare) {

@@ -13,14 +13,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <limits>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/directory.h"
 #include "base/file.h"
-#include "etc/config.h"
 #include "etc/weights/checkpoint.h"
 #include "tasks/output/checkpoint_files.h"
 #include "tasks/output/checkpoint_store.h"
@@ -59,8 +57,6 @@ class AverageCheckpointsTest : public ::testing::Test {
               directory + "/run_config.json",
               absl::StrCat(R"({"task": "x", "train": {"keep_last": )",
                            keep_last_, R"(, "steps": )", step, "}}")));
-          status.Update(WriteFileAtomically(directory + "/etc_config.json",
-                                            EtcConfigToJson(EtcConfig())));
           status.Update(CreateDirectories(directory + "/punkt"));
           status.Update(WriteFileAtomically(directory + "/punkt/table", "t"));
           return status;
@@ -307,9 +303,6 @@ TEST_F(AverageCheckpointsTest, RefusesWhatHasNoMeanAndLeavesNothing) {
                           absl::Status status = WriteFileAtomically(
                               directory + "/run_config.json",
                               R"({"train": {"keep_last": 2}})");
-                          status.Update(WriteFileAtomically(
-                              directory + "/etc_config.json",
-                              EtcConfigToJson(EtcConfig())));
                           status.Update(WriteTensors(
                               directory + "/model.safetensors",
                               {{"weight", torch::zeros({1})}}, {}));

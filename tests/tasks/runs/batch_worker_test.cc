@@ -1,6 +1,7 @@
 // The result of a request whose examples run in several batches.
 #include "tasks/runs/batch_worker.h"
 
+#include <c10/util/Exception.h>
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -51,7 +52,7 @@ TEST(BatchWorkerTest, RethrowsAnErrorThatALaterBatchDoesNotHave) {
   const auto bad = ExampleOf(task, "bad");
   const auto good = ExampleOf(task, "good");
   const auto requests = (*worker)->Submit({{bad, good}, {good, good}});
-  EXPECT_THROW(static_cast<void>(requests[0]->Wait()), std::runtime_error);
+  EXPECT_THROW(static_cast<void>(requests[0]->Wait()), c10::Error);
   const auto logits = requests[1]->Wait();
   ASSERT_TRUE(logits.ok()) << logits.status();
   EXPECT_EQ(logits->size(), 2u);

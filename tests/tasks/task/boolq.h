@@ -3,7 +3,6 @@
 
 #include <torch/types.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -25,6 +24,7 @@
 #include "tasks/task/benchmark.h"
 #include "tasks/task/benchmark_head.h"
 #include "tasks/task/official_json.h"
+#include "tasks/task/prediction.h"
 
 // A whole benchmark in one file, the smallest that there is: BoolQ (Clark et
 // al. 2019) in SuperGLUE's format, a line for each question,
@@ -45,7 +45,8 @@ struct BoolqRecord {
 
 struct BoolqExample : Example {
   bool answer = false;
-  int64_t dropped_pieces = 0;
+  int64_t dropped_pieces = 0;     // that had no room
+  int64_t dropped_sentences = 0;  // that have no global token
 };
 
 struct BoolqOptions {
@@ -62,7 +63,7 @@ struct ConfigTable<BoolqOptions> {
       Field("yes_margin", &BoolqOptions::yes_margin,
             "the answer is yes if its logit is above that of no by more than "
             "this",
-            {.least = 0}));
+            {.least = 0, .decodes = true}));
 };
 
 template <typename T>
@@ -72,8 +73,8 @@ struct BoolqLogits {
   static constexpr auto kMembers = std::make_tuple(&BoolqLogits::classes);
 };
 
-class Boolq final : public Benchmark<BoolqRecord, BoolqExample, BoolqLogits,
-                                     BoolqOptions, bool, bool> {
+class Boolq : public Benchmark<BoolqRecord, BoolqExample, BoolqLogits,
+                               BoolqOptions, bool, bool> {
  public:
   using Benchmark::Benchmark;
 
@@ -81,6 +82,7 @@ class Boolq final : public Benchmark<BoolqRecord, BoolqExample, BoolqLogits,
     return {.name = "boolq",
             .description = "BoolQ: answer a question by yes or no",
             .prediction_unit = "line",
+            .splits_sentences = true,
             .serves_bert = true};
   }
   std::string main_metric() const override { return "accuracy"; }
@@ -110,19 +112,29 @@ class Boolq final : public Benchmark<BoolqRecord, BoolqExample, BoolqLogits,
 
   ExamplesOr MakeExamples(Record record,
                           const std::string& /*where*/) const override {
-    std::vector<Token> question = tokenizer().Encode(record.question);
-    std::vector<Token> passage = tokenizer().Encode(record.passage);
+    const InputOptions& input = options().input;
+    const TextMarks& marks = options().marks;
+    SplitText question;
+    SplitText passage;
+    AppendText(record.question, tokenizer(), input, &question);
+    AppendText(record.passage, tokenizer(), input, &passage);
     auto example = std::make_shared<BoolqExample>();
     example->dropped_pieces =
-        CutLongerText(RoomForPieces(options().input, options().marks,
-                                    /*two_texts=*/true),
-                      &question, &passage);
-    WriteTexts(PiecesOf(question), PiecesOf(passage), options().marks,
-               options().input, example.get());
+        CutLongerText(RoomForPieces(input, marks, /*two_texts=*/true),
+                      &question.tokens, &passage.tokens);
+    int64_t room = RoomForSentences(input);
+    const TextPieces a =
+        WithinRoom(question, &room, &example->dropped_sentences);
+    const TextPieces b =
+        WithinRoom(passage, &room, &example->dropped_sentences);
+    WriteTexts(a, b, marks, input, example.get());
     example->record_id = std::move(record.id);
     example->has_answer = record.answer.has_value();
     example->answer = record.answer.value_or(false);
     return ExamplesOr({std::move(example)});
+  }
+  std::vector<TruncatedPart> Truncated(const Example& example) const override {
+    return PartsOf({{"pieces", example.dropped_pieces}});
   }
   std::vector<GlobalTokenName> GlobalTokenNames() const override {
     return GlobalTokensOfTexts(options().input.has_long_tokens);
@@ -132,7 +144,10 @@ class Boolq final : public Benchmark<BoolqRecord, BoolqExample, BoolqLogits,
                         !example.has_answer ? "unknown"
                         : example.answer    ? "yes"
                                             : "no",
-                        "\n", DescribeLengths(example), "\n");
+                        "\n",
+                        DescribeTextSize(example, example.dropped_pieces,
+                                         example.dropped_sentences),
+                        "\n");
   }
 
   Prediction Decode(Outputs outputs) const override {
@@ -177,15 +192,6 @@ class Boolq final : public Benchmark<BoolqRecord, BoolqExample, BoolqLogits,
     return {.metrics = {{"accuracy",
                          Share(static_cast<double>(correct),
                                static_cast<int64_t>(answers.gold.size()))}}};
-  }
-
- private:
-  static TextPieces PiecesOf(const std::vector<Token>& tokens) {
-    TextPieces pieces;
-    for (const Token& token : tokens) {
-      pieces.ids.push_back(token.id);
-    }
-    return pieces;
   }
 };
 

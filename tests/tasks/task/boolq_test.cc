@@ -1,11 +1,13 @@
 // The smallest benchmark (boolq.h), as CONTRIBUTING.md shows it: a record
 // becomes an example, the example a prediction, and the file of predictions has
-// the score that training saw; its head gives losses that reach all of its
-// layers; its entry can stand in the registry; one row reads its option, holds
-// it to its bounds and describes it.
+// the score that training saw; text without room is told; its head gives losses
+// that reach all of its layers; its entry can stand in the registry; one row
+// reads its option, holds it to its bounds and describes it. Mistakes of an
+// author are found, and named with their place.
 
 #include "tests/tasks/task/boolq.h"
 
+#include <c10/util/Exception.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/types.h>
@@ -13,13 +15,17 @@
 #include <cstdint>
 #include <memory>
 #include <set>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "etc/config.h"
 #include "etc/model.h"
 #include "tasks/config/config.h"
+#include "tasks/inputs/text_input.h"
 #include "tasks/task/benchmark_task.h"
 #include "tasks/task/score_files.h"
 #include "tests/support/task_config.h"
@@ -33,6 +39,7 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
+using ::testing::ThrowsMessage;
 using ::testing::Truly;
 
 const std::vector<std::string>& Lines() {
@@ -54,13 +61,14 @@ EtcConfig SmallConfig() {
   return config;
 }
 
+template <typename B = Boolq>
 std::unique_ptr<RecordTask> MakeBoolq() {
-  auto task = MakeTask<Boolq>(
-      MakeBoolqHead,
-      TaskConfig(SmallConfig(), nlohmann::json::object(),
-                 {.max_long_length = 16, .max_global_length = 4}),
-      std::make_shared<WordTokenizer>(
-          std::vector<std::string>{"[CLS]", "[SEP]", "a", "b", "c", "d"}));
+  auto task =
+      MakeTask<B>(MakeBoolqHead,
+                  TaskConfig(SmallConfig(), nlohmann::json::object(),
+                             {.max_long_length = 16, .max_global_length = 4}),
+                  std::make_shared<WordTokenizer>(std::vector<std::string>{
+                      "[CLS]", "[SEP]", "a", "b", "c", "d"}));
   EXPECT_TRUE(task.ok()) << task.status();
   return *std::move(task);
 }
@@ -104,6 +112,32 @@ TEST(BoolqTest, ScoresTheSameInTrainingAndByFile) {
            directory.Write("predictions.jsonl", predictions->FileContents())});
   ASSERT_TRUE(scores.ok()) << scores.status();
   EXPECT_EQ(*scores, predictions->Score());
+}
+
+// Marks take 3 of the 16 long tokens, sentences 3 of the 4 global ones.
+TEST(BoolqTest, TellsWhatHadNoRoom) {
+  const auto task = MakeBoolq();
+  const auto examples = task->MakeExamples(
+      absl::StrCat(R"({"idx": 0, "question": "Is it?", )"
+                   R"("passage": "He came. She went. They left. )",
+                   absl::StrJoin(std::vector<std::string>(5, "c"), " "),
+                   R"("})"),
+      "dev.jsonl");
+  ASSERT_TRUE(examples.ok()) << examples.status();
+  const Example& example = *examples->front();
+  EXPECT_EQ(example.long_length(), 16);
+  EXPECT_THAT(example.global_token_ids,
+              ElementsAre(kWholeTextToken, kSentenceOfTextToken,
+                          kSentenceOfTextToken, kSentenceOfTextToken));
+  EXPECT_TRUE(example.is_truncated);
+  EXPECT_EQ(example.lost_text.count, 4);
+  EXPECT_EQ(example.lost_text.unit, "pieces");
+  const std::vector<std::vector<torch::Tensor>> logits = {
+      {torch::tensor({{0.F, 1.F}})}};
+  EXPECT_THAT(task->PredictRecord(*examples, logits).truncated,
+              ElementsAre(TruncatedPart{.unit = "pieces", .count = 4}));
+  EXPECT_THAT(task->Describe(example),
+              HasSubstr("4 tokens truncated; no global token for 1 sentence"));
 }
 
 TEST(BoolqTest, HasLossesThatReachAllOfItsHead) {
@@ -158,6 +192,80 @@ TEST(BoolqTest, ReadsChecksAndDescribesItsOptionByTheSameRow) {
   EXPECT_EQ(entry.fields[0].type, "number");
   EXPECT_EQ(entry.fields[0].default_value, "`0`");
   EXPECT_EQ(entry.fields[0].bounds, "at least 0");
+  EXPECT_THAT(entry.decoding_options, ElementsAre("boolq.yes_margin"));
+}
+
+// --- Mistakes of an author ---------------------------------------------------
+
+enum class Mistake { kThrows, kNull, kTwoExamples, kAnswer, kMetric };
+
+template <Mistake kMistake>
+class Mistaken final : public Boolq {
+ public:
+  using Boolq::Boolq;
+
+  ExamplesOr MakeExamples(Record record,
+                          const std::string& where) const override {
+    if (kMistake == Mistake::kThrows) {
+      throw std::out_of_range("no such key");
+    }
+    ExamplesOr made = Boolq::MakeExamples(std::move(record), where);
+    if (kMistake == Mistake::kNull) {
+      made->front() = nullptr;
+    } else if (kMistake == Mistake::kTwoExamples) {
+      made->push_back(made->front());
+    } else if (kMistake == Mistake::kAnswer) {
+      made->front()->has_answer = true;
+    }
+    return made;
+  }
+  Scores Score(const Answers& answers) const override {
+    Scores scores = Boolq::Score(answers);
+    if (kMistake == Mistake::kMetric) {
+      scores.metrics.front().first = "acuracy";
+    }
+    return scores;
+  }
+};
+
+// Expects an exception that says so of a record without an answer.
+template <Mistake kMistake>
+void ExpectMistake(const std::string& message) {
+  const auto task = MakeBoolq<Mistaken<kMistake>>();
+  EXPECT_THAT(
+      [&] { static_cast<void>(task->MakeExamples(Lines()[2], "dev.jsonl")); },
+      ThrowsMessage<c10::Error>(HasSubstr("dev.jsonl: boolq: " + message)));
+}
+
+TEST(BoolqMistakesTest, AreFoundInExamples) {
+  ExpectMistake<Mistake::kThrows>("no such key");
+  ExpectMistake<Mistake::kNull>("MakeExamples gives a null example");
+  ExpectMistake<Mistake::kTwoExamples>(
+      "NumExamples should be 2, as many as MakeExamples gives, but is 1");
+  ExpectMistake<Mistake::kAnswer>(
+      "has_answer of an example should be false, as GoldOf says of the record");
+}
+
+TEST(BoolqMistakesTest, AreFoundInScores) {
+  const auto task = MakeBoolq<Mistaken<Mistake::kMetric>>();
+  const auto predictions = task->MakePredictions();
+  predictions->Add(BatchOf(*task, 1), {torch::tensor({{0.F, 1.F}})});
+  EXPECT_THAT(
+      [&] { static_cast<void>(predictions->Score()); },
+      ThrowsMessage<c10::Error>(HasSubstr(
+          "boolq: Score should give the main metric \"accuracy\", but does "
+          "not")));
+}
+
+TEST(BoolqMistakesTest, AreFoundInTheLogitsOfAHead) {
+  const auto task = MakeBoolq();
+  EXPECT_THAT(
+      [&] {
+        task->MakePredictions()->Add(BatchOf(*task, 1),
+                                     {torch::tensor({{0.F}})});
+      },
+      ThrowsMessage<c10::Error>(
+          HasSubstr("boolq: record 0: logit 1 of a row of 1")));
 }
 
 }  // namespace

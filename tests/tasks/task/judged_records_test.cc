@@ -51,6 +51,15 @@ TEST(JudgeRecordTest, TakesTheAnswersOutAndFindsTheEvidence) {
   EXPECT_DOUBLE_EQ(judged.evidence, 46.0 / 51);
 }
 
+TEST(JudgeRecordTest, ShowsAPredictionThatIsTooDeepAsItIs) {
+  const std::string prediction =
+      std::string(200000, '[') + std::string(200000, ']');
+  EXPECT_EQ(JudgeRecord("d", {{"text", "a"}, {"answer", "b"}},
+                        {.answers = {"answer"}}, prediction)
+                .prediction,
+            prediction);
+}
+
 TEST(JudgeRecordTest, JoinsTheWordsOfPhrases) {
   const nlohmann::json record = {
       {"text", "a wool pillow and a drum"},

@@ -8,6 +8,9 @@
 #include <torch/utils.h>
 
 #include <limits>
+#include <memory>
+#include <new>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -184,6 +187,36 @@ TEST_F(EvaluateTest, NamesTheRecordWhoseLogitsAreNotFinite) {
                       "record ", FirstRecordWith(9), ": the model's logits")));
     }
   }
+}
+
+// A head for which there is no memory.
+class LargeHead final : public ToyHead {
+ public:
+  using ToyHead::ToyHead;
+  std::vector<torch::Tensor> forward(const EtcOutput& /*encoded*/,
+                                     const Batch& /*batch*/) override {
+    throw std::bad_alloc();
+  }
+};
+
+TEST_F(EvaluateTest, SaysThatSmallerBatchesTakeLessMemory) {
+  const EtcModel encoder = model_->encoder();
+  TaskModel model(encoder,
+                  std::make_shared<LargeHead>(encoder->config().hidden_size));
+  const auto message = [&](int64_t batch_size) {
+    const absl::Status status = WithBatchAdvice(
+        Evaluate(&model, *task_, *records_,
+                 {.loader = {.batch_size = batch_size, .predicts = true}})
+            .status(),
+        batch_size);
+    EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+    return std::string(status.message());
+  };
+  EXPECT_EQ(message(4),
+            "out of memory while predicting 4 examples at a time; a batch size "
+            "of 1 takes less");
+  EXPECT_EQ(message(1), "out of memory while predicting 1 example at a time");
+  EXPECT_EQ(WithBatchAdvice(absl::OkStatus(), 4), absl::OkStatus());
 }
 
 TEST_F(EvaluateTest, SkipsBadRecordsOrSaysWhereTheyAre) {

@@ -23,6 +23,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "base/file.h"
 #include "tasks/train/dry_run.h"
@@ -498,6 +499,46 @@ TEST_F(RunChoicesTest, TriesARunAndWritesNothing) {
   ExpectSameRun(Seed("tried"), Seed("alone"));
 }
 
+// One of 40 records, which are five batches, is longer than all others and was
+// cut. With the longest lengths that are allowed a batch is enough, which is
+// cut from a pool of 16.
+TEST_F(RunChoicesTest, TriesTheLargestMicroBatchAndSaysWhatWasCut) {
+  const std::string lines =
+      absl::StrCat(ToyRecords(39, 1), "{\"id\": \"long\", \"tokens\": [",
+                   absl::StrJoin(std::vector<int>(50, 2), ","),
+                   "], \"is_truncated\": true}\n");
+  temporary_.Write("train.jsonl", lines);
+  json_["output"] = Output("tried");
+  DryRun tried;
+  const auto messages = [&] {
+    const auto config = RunConfigFromJson(json_, "toy");
+    EXPECT_TRUE(config.ok()) << config.status();
+    FakeReporter reporter;
+    const auto run = TryTrain(*config, ToyTask(config->model),
+                              {.context = {.reporter = &reporter}});
+    EXPECT_TRUE(run.ok()) << run.status();
+    tried = run.value_or(DryRun());
+    return reporter.messages;
+  };
+  EXPECT_THAT(messages(), Contains(StartsWith("training: 1 record was cut: ")));
+  // The others have at most 9 long tokens, and 2 global ones.
+  EXPECT_LE(tried.tokens, 3 * 11);
+  EXPECT_GE(tried.largest_tokens, 52);
+  EXPECT_LE(tried.largest_examples, 3);
+  EXPECT_GT(tried.largest_seconds, 0);
+  EXPECT_NEAR(tried.largest_total_seconds - tried.total_seconds,
+              36 * (tried.largest_seconds - tried.seconds),
+              1e-9 * tried.largest_total_seconds);
+
+  temporary_.Write("train.jsonl",
+                   absl::StrReplaceAll(ToyRecords(40, 1),
+                                       {{"}\n", ",\"is_truncated\":true}\n"}}));
+  json_["data"]["max_long_length"] = 1 << 20;
+  EXPECT_THAT(messages(),
+              Contains(StartsWith("training, 16 of 40 records read: 16 records "
+                                  "were cut: ")));
+}
+
 TEST_F(RunChoicesTest, TriesOneSeedAndEstimatesTheTimeOfAll) {
   json_["output"] = Output("tried");
   json_["train"]["seeds"] = {1, 2, 3};
@@ -542,6 +583,26 @@ TEST_F(RunChoicesTest, TriesARunWithTheErrorsThatItWouldHave) {
   EXPECT_THAT(error(),
               AllOf(StartsWith("data.train: "), HasSubstr("missing.jsonl")));
   EXPECT_FALSE(fs::exists(Output("other")));
+}
+
+// Checkpoints need such a loss: the updates before the first would be lost.
+TEST_F(RunChoicesTest, NeedsALossInEvaluationModeBeforeTheFirstUpdate) {
+  repeats_in_evaluation_ = true;
+  json_["output"] = Output("run");
+  const auto config = RunConfigFromJson(json_, "toy");
+  ASSERT_TRUE(config.ok()) << config.status();
+  ToyTask task(config->model);
+  task.repeats_in_evaluation = true;
+  EXPECT_THAT([&] { static_cast<void>(TryTrain(*config, task, {})); },
+              testing::ThrowsMessage<c10::Error>(
+                  HasSubstr("the head's losses in evaluation mode: ")));
+  FakeReporter reporter;
+  const absl::Status status = Run("run", &reporter).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << status;
+  EXPECT_THAT(
+      std::string(status.message()),
+      StartsWith("internal error: the head's losses in evaluation mode: "));
+  EXPECT_TRUE(reporter.updates.empty());
 }
 
 // --- Early stopping ----------------------------------------------------------

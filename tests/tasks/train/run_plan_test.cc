@@ -163,14 +163,14 @@ TEST(RunPlanTest, TakesTheDirectionOfAMetricFromItsName) {
   TrainConfig config;
   EXPECT_EQ(MainMetricOf(config, "f1").name, "f1");
   EXPECT_FALSE(MainMetricOf(config, "f1").lower_is_better);
-  for (const char* name : {"loss", "sentence_loss", "mse"}) {
+  for (const char* name :
+       {"loss", "sentence_loss", "mse", "error_rate", "word_error_rate"}) {
     config.main_metric = name;
     EXPECT_EQ(MainMetricOf(config, "f1").name, name);
     EXPECT_TRUE(MainMetricOf(config, "f1").lower_is_better);
   }
   config.main_metric_direction = "max";
   EXPECT_FALSE(MainMetricOf(config, "f1").lower_is_better);
-  EXPECT_FALSE(IsLowerBetter("gloss"));
 }
 
 TEST(RunPlanTest, RefusesFieldsOfTheScheduleThatDecideNothing) {

@@ -237,6 +237,27 @@ TEST_F(TaskModelTest, StartsWithANewHeadForAnotherTask) {
   EXPECT_EQ(model.encoder()->residual_attention(), ResidualAttention::kOff);
 }
 
+// Options of the first run may have given its head layers that this one lacks.
+TEST_F(TaskModelTest, SaysWhichWeightsOfTheHeadItDrops) {
+  const TaskModel before = MakeModel(config_, 1);
+  RunConfig config = config_;
+  config.init = WriteModel(config_, before);
+  NamedTensors tensors = before.Tensors();
+  tensors["head.visual.bias"] = torch::ones({2});
+  tensors["head.visual.weight"] = torch::ones({2});
+  ASSERT_TRUE(WriteTensors(config.init + "/model.safetensors", tensors,
+                           {{kTaskKey, config.task}})
+                  .ok());
+  const TaskModel model = MakeModel(config, 2);
+  const auto messages = LoadInitialWeights(config, model);
+  ASSERT_TRUE(messages.ok()) << messages.status();
+  EXPECT_TRUE(SameTensors(Head(model), Head(before)));
+  EXPECT_THAT(
+      *messages,
+      ElementsAre("encoder: from " + config.init, "head: from " + config.init,
+                  "head: dropped head.visual.bias, head.visual.weight"));
+}
+
 // A head of the same shape whose rows stand for other labels.
 TEST_F(TaskModelTest, StartsWithANewHeadForOtherOutputs) {
   config_.json["toy"]["labels"] = {"a", "b"};

@@ -42,6 +42,7 @@ class ToyRunTest : public testing::Test {
     ToyTask task(config->model);
     task.nan_record = nan_record_;
     task.nan_logits_record = nan_logits_record_;
+    task.repeats_in_evaluation = repeats_in_evaluation_;
     return TrainRuns(
         *config, task,
         {.earlier = overwrite_ ? EarlierRun::kOverwrite
@@ -76,6 +77,7 @@ class ToyRunTest : public testing::Test {
   std::string dev_;
   std::string nan_record_;
   std::string nan_logits_record_;
+  bool repeats_in_evaluation_ = false;
   std::vector<std::string> allow_changes_;
   bool overwrite_ = false;
   ProgramVersion program_;

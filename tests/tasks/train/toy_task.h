@@ -50,7 +50,8 @@ class ToyHead : public OutputHead {
                                    std::numeric_limits<float>::quiet_NaN());
       }
     }
-    return {logits};
+    return {repeats_in_evaluation && !is_training() ? logits.repeat({2, 1})
+                                                    : logits};
   }
 
   torch::Tensor Losses(const std::vector<torch::Tensor>& logits,
@@ -76,6 +77,8 @@ class ToyHead : public OutputHead {
   std::string nan_record;
   // The logits of this one are not.
   std::string nan_logits_record;
+  // In evaluation mode the logits have rows for which there is no label.
+  bool repeats_in_evaluation = false;
 
  private:
   torch::nn::Linear output_;
@@ -172,10 +175,8 @@ class ToyTask : public RecordTask {
     auto head = std::make_shared<ToyHead>(model_.hidden_size);
     head->nan_record = nan_record;
     head->nan_logits_record = nan_logits_record;
+    head->repeats_in_evaluation = repeats_in_evaluation;
     return head;
-  }
-  std::vector<std::string> OutputSettings() const override {
-    return {"toy.labels"};
   }
   std::unique_ptr<TaskPredictions> MakePredictions() const override {
     return std::make_unique<ToyPredictions>();
@@ -188,6 +189,7 @@ class ToyTask : public RecordTask {
 
   std::string nan_record;
   std::string nan_logits_record;
+  bool repeats_in_evaluation = false;
   bool counts_records = false;
 
  private:

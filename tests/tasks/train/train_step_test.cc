@@ -1,21 +1,27 @@
 // One update: gradients added over micro-batches are those of the whole batch,
 // the loss is the mean of doc/wikihop.md 6, the step follows schedule and
-// clipping, random numbers follow from seed and step, and an update that is
-// stopped or not finite changes nothing. Tolerances: float32 sums in another
-// order.
+// clipping, random numbers follow from seed and step, an update that is stopped
+// or not finite changes nothing, and one without a whole gradient is refused.
+// Tolerances: float32 sums in another order.
 
 #include "tasks/train/train_step.h"
 
+#include <c10/util/Exception.h>
+#include <torch/nn/modules/linear.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "etc/model.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tasks/data/batch.h"
@@ -25,7 +31,9 @@
 namespace etc {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 class TrainStepTest : public testing::Test {
  protected:
@@ -294,6 +302,65 @@ TEST_F(TrainStepTest, LeavesTheModelAloneWhenTheLossIsNotFinite) {
   EXPECT_THAT(status.message(), HasSubstr("the loss of update 4 is nan"));
   EXPECT_TRUE(AllEqual(model.NamedParameters(), before));
   EXPECT_TRUE(train_step.optimizer().State().empty());
+}
+
+// --- Mistakes in a head ------------------------------------------------------
+
+class ForgetfulHead : public ToyHead {
+ public:
+  using ToyHead::ToyHead;
+
+  std::vector<torch::Tensor> forward(const EtcOutput& encoded,
+                                     const Batch& batch) override {
+    return {ToyHead::forward(encoded, batch)[0] +
+            forgotten_->forward(encoded.global_output.select(1, 0))};
+  }
+
+ private:
+  torch::nn::Linear forgotten_{16, 2};  // not registered
+};
+
+class DetachedLogitsHead : public ToyHead {
+ public:
+  using ToyHead::ToyHead;
+
+  std::vector<torch::Tensor> forward(const EtcOutput& encoded,
+                                     const Batch& batch) override {
+    return {ToyHead::forward(encoded, batch)[0].detach()};
+  }
+};
+
+class DetachedLossesHead : public ToyHead {
+ public:
+  using ToyHead::ToyHead;
+
+  torch::Tensor Losses(const std::vector<torch::Tensor>& logits,
+                       const Batch& batch) override {
+    return ToyHead::Losses({logits[0].detach()}, batch);
+  }
+};
+
+TEST_F(TrainStepTest, RefusesAHeadThatWouldNotBeTrained) {
+  const auto update = [this](std::shared_ptr<TaskHead> head) {
+    return [this, head = std::move(head)] {
+      TaskModel model(EtcModel(config_.model), head);
+      static_cast<void>(
+          MakeTrainStep(&model).Run(MakeTrainingBatch(2, 2), 0, nullptr));
+    };
+  };
+  const int64_t size = config_.model.hidden_size;
+  ASSERT_EQ(size, 16);
+  EXPECT_NO_THROW(update(std::make_shared<ToyHead>(size))());
+  EXPECT_THAT(update(std::make_shared<ForgetfulHead>(size)),
+              ThrowsMessage<c10::Error>(AllOf(
+                  HasSubstr("the head uses a tensor [2"),
+                  HasSubstr("is no parameter"), HasSubstr("register_module"))));
+  EXPECT_THAT(update(std::make_shared<DetachedLogitsHead>(size)),
+              ThrowsMessage<c10::Error>(
+                  HasSubstr("logits should have a gradient, but have none")));
+  EXPECT_THAT(update(std::make_shared<DetachedLossesHead>(size)),
+              ThrowsMessage<c10::Error>(
+                  HasSubstr("losses should have a gradient, as its logits")));
 }
 
 }  // namespace

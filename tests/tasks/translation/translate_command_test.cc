@@ -20,6 +20,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "base/cpu_limit.h"
 #include "tests/support/realetc_program.h"
 #include "tests/tasks/translation/toy_language.h"
 
@@ -366,6 +367,11 @@ TEST_F(TranslateCommandTest, TriesAnotherModeOnAllPaths) {
                              HasSubstr("residual attention off, off, off")));
   const std::vector<std::string> around = absl::StrSplit(off.err, warning);
   EXPECT_EQ(around.size(), 2u) << off.err;
+  EXPECT_THAT(Run(absl::StrCat("translate ", run, " --input ",
+                               directory_.Write("line", "a\n"), " --threads ",
+                               CpusOfProcess() + 1))
+                  .err,
+              HasSubstr("warning: --threads is "));
 
   const std::string translate =
       absl::StrCat("translate ", run, " --scores --input ",

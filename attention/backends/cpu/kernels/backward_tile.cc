@@ -6,9 +6,9 @@
 //
 // dS' being the gradient of the carried scores, and dS that of the previous
 // ones; then dV += w^T dO, dq += dS K, dK += dS^T q, and the same for the
-// relative table, with dS added up by id. Of a gated head p = softmax(s + g R),
-// of own and previous scores, where R = S - s, and the gradient of R has g
-// before its first term: see score_gradients-inl.h.
+// relative table, with dS added up by id. A gated head with own scores s and
+// previous ones S - s has p = softmax(s + g (S - s)), and the gradient of the
+// latter has g before its first term: see score_gradients-inl.h.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "attention/backends/cpu/kernels/backward_tile.cc"
