@@ -21,7 +21,7 @@ from measured import WITHOUT_AVX, Measured
 
 NAME = re.compile(r'Attention/(kernel|dense)/training/residual:(off|sum)/fp32/'
                   r'long:(\d+)/global:256/radius:84/threads:1/')
-LABELS = {('dense', 'off'): 'dense attention, head by head',
+LABELS = {('dense', 'off'): 'dense, one head at a time, no residual scores',
           ('kernel', 'sum'): 'kernels, residual sum',
           ('kernel', 'off'): 'kernels, residual off'}
 STYLE = '''
@@ -107,7 +107,7 @@ def panel(curves, left, column, title, ticks):
 
 
 def legend(left, y):
-    for (curve, label), place in zip(LABELS.items(), (0, 245, 445)):
+    for (curve, label), place in zip(LABELS.items(), (0, 330, 510)):
         x = left + place
         yield (f'<path class="{"-".join(curve)} curve" d="M{x} {y}h26"/>'
                f'<text x="{x + 32}" y="{y + 4}">{label}</text>')

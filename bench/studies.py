@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Studies of residual scores, most of them about an hour on two cores.
+"""Studies of residual scores, most of them one or two hours on two cores.
 
   bash bench/studies.sh depth [--data DIR]         loss at 6 to 36 layers
   bash bench/studies.sh robustness [--data DIR]    learning rates and dropout
@@ -95,7 +95,7 @@ class Run:
 
 # --- The studies -------------------------------------------------------------
 
-# Sizes for about an hour on two cores, and those of --quick.
+# Sizes for an hour or two on two cores, and those of --quick.
 SIZES = {
     "depth": {"layers": (6, 12, 24, 36), "updates": 400},
     "robustness": {"rates": (1e-4, 3e-4, 1e-3, 3e-3), "dropouts": (0.0, 0.1),
@@ -363,6 +363,7 @@ class Panel:
     only: dict = dataclasses.field(default_factory=dict)  # settings of its runs
     is_log_x: bool = False
     is_log_y: bool = False
+    failure: str = "diverged"  # of an infinite value
 
 
 @dataclasses.dataclass
@@ -403,11 +404,11 @@ def hops_panels(results):
     title = "{:,} questions".format(questions)
     until = "updates until 90 % are right"
     return [Panel(title, "hops", ("mode",), updates_to_target, until,
-                  {"questions": questions}),
+                  {"questions": questions}, failure="not reached"),
             Panel(title, "hops", ("mode",), last_score("accuracy"),
                   "accuracy at the end", {"questions": questions}),
             Panel("Two documents", "questions", ("mode",), updates_to_target,
-                  until, {"hops": 2}, is_log_x=True)]
+                  until, {"hops": 2}, is_log_x=True, failure="not reached")]
 
 
 LOSS = Measure("masked-LM loss", last_score("masked_lm_loss"),
@@ -1146,42 +1147,50 @@ def comparison(measure, ours, theirs, second_measure=None):
 
 def sentences(study, results):
     """What differs and what does not, by one rule for all."""
-    return [line for measure in study.measures(results) if measure.is_compared
-            for pair in study.pairs
-            for line in sentence(measure, study.compared, pair, results)]
+    lines = []
+    for measure in study.measures(results):
+        if not measure.is_compared:
+            continue
+        alike, places = [], []
+        for pair in study.pairs:
+            name = "%s beside %s" % (pair[1], pair[0])
+            apart, overlapping = compared(measure, study.compared, pair,
+                                          results)
+            if apart:
+                lines.append("- %s, %s: all seeds %s%s." % (
+                    name, measure.title, ", ".join(apart),
+                    "; elsewhere seeds overlap" if overlapping else ""))
+            elif overlapping:
+                alike.append(name)
+                places += overlapping
+        if alike:
+            lines.append("- Seeds overlap%s, %s: %s." % (
+                " everywhere" if any(places) else "", measure.title,
+                ", ".join(alike)))
+    return lines
 
 
-def at(places):
-    """Nothing where a study has no setting but the compared one."""
-    return " at " + ", ".join(places) if any(places) else ""
-
-
-def sentence(measure, compared, pair, results):
+def compared(measure, setting, pair, results):
     """Where the runs with a pair's second value of a setting lie apart from
-    those with its first; no line if there are no two sides with enough
-    seeds."""
+    those with its first ("lower by 0.1 at layers 6"), and where they overlap.
+    Places without enough seeds on both sides are in neither; a place is empty
+    where a study has no other setting."""
     keys = [key for key in results[0]["settings"]
-            if key not in ("seed", compared)]
+            if key not in ("seed", setting)]
     apart, overlapping = [], []
     for key, group in grouped(results, keys).items():
         sides = [[result for result in group
-                  if result["settings"][compared] == value] for value in pair]
+                  if result["settings"][setting] == value] for value in pair]
         if min(map(len, sides)) < FEWEST_SEEDS:
             continue
         where = " and ".join("%s %s" % (name, setting_text(value))
                              for name, value in zip(keys, key))
         found = comparison(measure, *sides)
         if found:
-            apart.append(found + at([where]))
+            apart.append(found + (" at " + where if where else ""))
         else:
             overlapping.append(where)
-    parts = []
-    if apart:
-        parts.append("all seeds " + ", ".join(apart))
-    if overlapping:
-        parts.append("seeds overlap" + at(overlapping))
-    return ["- %s beside %s, %s: %s." % (pair[1], pair[0], measure.title,
-                                         "; ".join(parts))] if parts else []
+    return apart, overlapping
 
 
 def half_sentences(results):
@@ -1267,7 +1276,13 @@ def points_of(panel, results):
     return sorted(places.items())
 
 
-def draw_line(axes, panel, label, results, colour):
+def has_failures(values):
+    return not all(map(math.isfinite, values))
+
+
+def draw_line(axes, panel, label, results, colour, shift):
+    """`shift` moves the crosses of failures to the right, in points."""
+    from matplotlib.transforms import ScaledTranslation
     points = points_of(panel, results)
     finite = [(x, [y for y in values if math.isfinite(y)])
               for x, values in points]
@@ -1283,26 +1298,45 @@ def draw_line(axes, panel, label, results, colour):
         for x, values in finite:
             axes.plot([x] * len(values), values, "o", color=colour,
                       markersize=3)
-    for x, values in points:  # failures, at the top
-        if not all(map(math.isfinite, values)):
+    at_the_top = axes.get_xaxis_transform() + ScaledTranslation(
+        shift / 72, 0, axes.figure.dpi_scale_trans)
+    for x, values in points:
+        if has_failures(values):
             axes.plot([x], [0.97], "x", color=colour, markersize=6,
-                      transform=axes.get_xaxis_transform(), clip_on=False)
+                      transform=at_the_top, clip_on=False)
+
+
+def results_of(panel, results):
+    return [result for result in results if all(
+        result["settings"][key] == value for key, value in panel.only.items())]
+
+
+def failures(panels, results):
+    """Names of the failures that the panels show."""
+    return list(dict.fromkeys(
+        panel.failure for panel in panels
+        for group in grouped(results_of(panel, results), panel.line).values()
+        for _, values in points_of(panel, group) if has_failures(values)))
 
 
 def draw_panel(axes, panel, results):
+    from matplotlib.ticker import NullLocator
     # A line has the colour of its settings in every panel.
     colours = dict(zip(grouped(results, panel.line), list(COLOURS) * 2))
-    results = [result for result in results if all(
-        result["settings"][key] == value for key, value in panel.only.items())]
-    for key, group in grouped(results, panel.line).items():
+    results = results_of(panel, results)
+    groups = grouped(results, panel.line)
+    for place, (key, group) in enumerate(groups.items()):
         draw_line(axes, panel, ", ".join(map(setting_text, key)), group,
-                  colours[key])
+                  colours[key], 7 * (place - (len(groups) - 1) / 2))
     if panel.is_log_x:
         axes.set_xscale("log")
     if panel.is_log_y:
         axes.set_yscale("log")
-    if panel.x != "updates" and not panel.is_log_x:
-        axes.set_xticks(values_of(results, panel.x))
+    if panel.x != "updates":
+        ticks = values_of(results, panel.x)
+        axes.set_xticks(ticks)
+        axes.set_xticklabels([setting_text(value) for value in ticks])
+        axes.xaxis.set_minor_locator(NullLocator())
     axes.set_title(panel.title, fontsize=10, color="#1f2328")
     axes.set_xlabel({"rate": "learning rate"}.get(panel.x, panel.x))
     axes.set_ylabel(panel.y_title)
@@ -1313,6 +1347,7 @@ def draw(name, panels, results, path):
     import matplotlib
     matplotlib.use("svg")
     import matplotlib.pyplot as plt
+    from matplotlib.lines import Line2D
     plt.rcParams.update({
         "svg.fonttype": "none", "svg.hashsalt": name, "font.size": 9,
         "font.family": "sans-serif", "text.color": "#59636e",
@@ -1328,7 +1363,11 @@ def draw(name, panels, results, path):
     for axes, panel in zip(grid.flat, panels):
         draw_panel(axes, panel, results)
     handles, labels = grid.flat[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower center", ncol=6)
+    for failure in failures(panels, results):
+        handles.append(Line2D([], [], color="#59636e", marker="x", markersize=6,
+                              linestyle=""))
+        labels.append(failure + ": one seed or more")
+    figure.legend(handles, labels, loc="lower center", ncol=7)
     figure.tight_layout(rect=(0, 0.3 / height, 1, 1))
     figure.savefig(path, transparent=True, metadata={"Date": None})
     plt.close(figure)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs a study of residual scores, or goes on with it: depth, switch, robustness,
-# half or translation_depth, each about an hour on two cores, or hops or
-# multi30k_tiny, which take two hours and more.
+# half, hops or translation_depth, a quarter of an hour to two hours on two
+# cores, or multi30k_tiny, hours.
 #
 #   bash bench/studies.sh depth
 #   bash bench/studies.sh --help

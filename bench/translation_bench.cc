@@ -1,4 +1,4 @@
-// The encoder-decoder at the size "small" of doc/translation.md 9: 3 + 3
+// The encoder-decoder at the size "small" of doc/translation.md 10: 3 + 3
 // layers, hidden size 256, 4 heads, a vocabulary of 8000.
 //
 //   Translation/update/<off|mean>/<fp32|bf16>/tokens:N/threads:T

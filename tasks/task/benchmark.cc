@@ -47,6 +47,12 @@ std::string WithNullForNonFinite(absl::string_view json) {
 
 }  // namespace
 
+void ThrowNoLogit(size_t index, size_t size) {
+  C10_THROW_ERROR(
+      Error, absl::StrCat("logit ", index, " of a row of ", size, ": the head ",
+                          "gives fewer than are read"));
+}
+
 void AddTruncated(absl::Span<const TruncatedPart> parts, std::string* json) {
   if (parts.empty()) {
     return;

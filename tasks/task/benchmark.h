@@ -55,9 +55,29 @@ namespace etc {
 // one example; with T = std::vector<float> a copy of those. Task code names the
 // members; code for all tasks visits them with the functions below.
 
+// Throws c10::Error: a row of `size` logits has none of index `index`.
+[[noreturn]] void ThrowNoLogit(size_t index, size_t size);
+
 // The logits of one example in one tensor, the last axis fastest. Valid as long
-// as the tensor.
-using LogitRow = absl::Span<const float>;
+// as the tensor. A head may give fewer than Decode reads, so that operator[]
+// throws c10::Error beyond the end.
+class LogitRow : public absl::Span<const float> {
+ public:
+  using Span = absl::Span<const float>;
+
+  LogitRow() = default;
+  LogitRow(const float* data, size_t size) : Span(data, size) {}
+  LogitRow(Span row) : Span(row) {}  // NOLINT(google-explicit-constructor)
+  LogitRow(const std::vector<float>& row)  // NOLINT
+      : Span(row) {}
+
+  const float& operator[](size_t index) const {
+    if (index >= size()) {
+      ThrowNoLogit(index, size());
+    }
+    return data()[index];
+  }
+};
 
 // An example with its logits. T is LogitRow, or std::vector<float> for a copy
 // of them, where a record is predicted from several examples.
@@ -307,11 +327,12 @@ template <typename E, template <typename> class Logits>
 class BenchmarkHead;
 
 // A benchmark: from its official file to its official score. Derive a class and
-// override what differs: `override` finds what is misspelt. It becomes a Task
-// by MakeTask, an entry of tasks/registry.cc by BenchmarkEntry
-// (tasks/task/benchmark_task.h), and the command `score` by ScoreFiles
-// (tasks/task/score_files.h). Its head is not here, but a function of its own
-// that BenchmarkEntry is given: metrics and examples do without LibTorch.
+// override the pure functions, which come first in each part, and what differs:
+// `override` finds what is misspelt. It becomes a Task by MakeTask, an entry of
+// tasks/registry.cc by BenchmarkEntry (tasks/task/benchmark_task.h), and the
+// command `score` by ScoreFiles (tasks/task/score_files.h). Its head is not
+// here, but a function of its own that BenchmarkEntry is given: metrics and
+// examples do without LibTorch.
 //
 //   R  a record of the official file, with a field `id`, a string; kTexts names
 //      its texts, which should be UTF-8 (tasks/task/record_texts.h)
@@ -360,22 +381,26 @@ class Benchmark {
     return *tokenizer_;
   }
 
-  // --- configuration ---------------------------------------------------------
+  // --- configuration, to be overridden ---------------------------------------
 
   virtual BenchmarkInfo info() const = 0;
-  // The metric by which checkpoints are compared.
+  // The metric by which checkpoints are compared, one of those of Score. Its
+  // name tells the direction: larger is better, but for IsLowerBetter
+  // (tasks/metrics.h), "error_rate" say.
   virtual std::string main_metric() const = 0;
+  // The ids that the model's tables need rows for.
+  virtual TableSizes Tables(const InputOptions& input) const = 0;
+
+  // --- configuration, may be overridden --------------------------------------
+
   // The rules of scores: official with the option `official_compatibility`,
   // where there is one.
   virtual ScoringRules rules() const { return ScoringRules::kDefault; }
-
   // Checks options across fields, when they have been read by their table, and
   // fills in absent ones whose default depends on others; `options->input` is
   // there. Mistakes are noted in the reader.
   virtual void CheckOptions(JsonObjectReader& /*reader*/,
                             O* /*options*/) const {}
-  // The ids that the model's tables need rows for.
-  virtual TableSizes Tables(const InputOptions& input) const = 0;
   // The lengths below which it cannot be configured.
   virtual NeededLengths Lengths(const O& /*options*/) const { return {}; }
   // Looks tokens up for the options.
@@ -394,7 +419,22 @@ class Benchmark {
     return absl::OkStatus();
   }
 
-  // --- file -> record -> examples --------------------------------------------
+  // --- file -> record -> examples, to be overridden --------------------------
+
+  // Reads the fields of a record; those that it does not ask for are ignored.
+  // Mistakes are noted in the reader.
+  virtual void ReadRecord(JsonObjectReader& reader, R* record) const = 0;
+  // The fields that predicting does without, and so does not look at.
+  virtual std::vector<std::string> AnswerFields() const = 0;
+  // The examples of a record, most often one (NumExamples); with tokenizer().
+  // They have an answer (Example::has_answer) if the record has gold (GoldOf).
+  // `where` is the place of the record and starts each message.
+  virtual ExamplesOr MakeExamples(R record, const std::string& where) const = 0;
+  // An example for people, on several lines: tokens with their globals, masks
+  // as ranges, the gold answer; with tokenizer().
+  virtual std::string Describe(const E& example) const = 0;
+
+  // --- file -> record -> examples, may be overridden -------------------------
 
   // Reads a file whose records are not JSON objects (info().has_own_files).
   virtual absl::StatusOr<std::vector<FileRecord>> ReadFile(
@@ -402,13 +442,8 @@ class Benchmark {
     return absl::InternalError(
         absl::StrCat(path, ": ", info().name, " has no files of its own"));
   }
-  // Reads the fields of a record; those that it does not ask for are ignored.
-  // Mistakes are noted in the reader.
-  virtual void ReadRecord(JsonObjectReader& reader, R* record) const = 0;
-  // The fields that predicting does without, and so does not look at.
-  virtual std::vector<std::string> AnswerFields() const = 0;
-  // Names those of them that hold texts which may stand in the record; labels
-  // and numbers are none.
+  // Names those of AnswerFields that hold texts which may stand in the record;
+  // labels and numbers are none.
   virtual std::vector<std::string> AnswerTextFields() const { return {}; }
   // Names the fields that may hold the text of the document for people: the
   // first of them that a record has does. Without one the longest field does.
@@ -443,31 +478,44 @@ class Benchmark {
       const std::vector<FileRecord>& /*dev*/) const {
     return {};
   }
-  // The examples of a record, most often one; with tokenizer(). `where` is the
-  // place of the record and starts each message.
-  virtual ExamplesOr MakeExamples(R record, const std::string& where) const = 0;
   // The text of the record that its examples leave out because they are full,
-  // given the first of them; with tokenizer().
+  // given the first of them; with tokenizer(). Without it nobody is told.
   virtual std::vector<TruncatedPart> Truncated(const E& /*example*/) const {
     return {};
   }
   // The kinds of global tokens that stand for no text, by their ids; with
   // tokenizer(). Empty: there are none.
   virtual std::vector<GlobalTokenName> GlobalTokenNames() const { return {}; }
-  // An example for people, on several lines: tokens with their globals, masks
-  // as ranges, the gold answer; with tokenizer().
-  virtual std::string Describe(const E& example) const = 0;
 
-  // --- logits -> prediction -> score -----------------------------------------
+  // --- logits -> prediction -> score, to be overridden -----------------------
 
-  // The number of examples of the record that an example is of.
-  virtual int64_t NumExamples(const E& /*example*/) const { return 1; }
   // The prediction for a record, from all of its examples; with tokenizer().
   virtual P Decode(Outputs outputs) const = 0;
   // The gold of an example that has an answer.
   virtual G GoldOf(const E& example) const = 0;
   // The gold of a record; nothing if it lacks its answer.
   virtual std::optional<G> GoldOf(const R& record) const = 0;
+  // Reads a prediction file in the official format, or lines of PredictionJson
+  // where these are JSON, too.
+  virtual PredictionsOr ReadPredictions(const std::string& path) const = 0;
+  // The contents of such a file.
+  virtual std::string FileContents(const Answers& answers) const = 0;
+  // The prediction for one record as a JSON object on one line, in ASCII,
+  // without a newline; that of the file where the file has one for each record.
+  virtual std::string PredictionJson(const std::string& id,
+                                     const P& prediction) const = 0;
+  // The metrics, the same in training and for files.
+  virtual Scores Score(const Answers& answers) const = 0;
+
+  // --- logits -> prediction -> score, may be overridden ----------------------
+
+  // Returns true if a record has gold; to be overridden where GoldOf takes
+  // time.
+  virtual bool HasGold(const R& record) const {
+    return GoldOf(record).has_value();
+  }
+  // The number of examples of the record that an example is of.
+  virtual int64_t NumExamples(const E& /*example*/) const { return 1; }
   // The id and the gold of a record, given its JSON text.
   //   kInvalidArgument  what ParseRecord and CheckRecord say
   virtual absl::StatusOr<std::pair<std::string, std::optional<G>>> ParseGold(
@@ -482,16 +530,7 @@ class Benchmark {
   virtual bool MayRepeat(const G& /*earlier*/, const G& /*later*/) const {
     return false;
   }
-  // Reads a prediction file in the official format, or lines of PredictionJson
-  // where these are JSON, too.
-  virtual PredictionsOr ReadPredictions(const std::string& path) const = 0;
-  // The contents of such a file.
-  virtual std::string FileContents(const Answers& answers) const = 0;
-  // The prediction for one record as a JSON object on one line, in ASCII,
-  // without a newline; that of the file where the file has one for each record.
-  virtual std::string PredictionJson(const std::string& id,
-                                     const P& prediction) const = 0;
-  // The files that are written beside it.
+  // The files that are written beside the prediction file.
   virtual std::vector<PredictionFile> MoreFiles(
       const Answers& /*answers*/) const {
     return {};
@@ -507,8 +546,6 @@ class Benchmark {
                                   const ScoredFiles& /*files*/) const {
     return absl::OkStatus();
   }
-  // The metrics, the same in training and for files.
-  virtual Scores Score(const Answers& answers) const = 0;
   // A remark for people beside the scores of an evaluation, as of a model that
   // says the same of all records; empty: there is none.
   virtual std::string Remark(const Answers& /*answers*/) const { return ""; }

@@ -75,14 +75,21 @@ struct EmbeddingAdders {
 };
 
 // A head that reads the encoder's output for the batch, and gives each example
-// a loss of its own. The loss of an update is their sum, divided by the number
-// of examples + 1e-5 (doc/wikihop.md 6).
+// a loss of its own. The loss of an update is their sum, divided by its Totals
+// + 1e-5 (doc/wikihop.md 6).
 class OutputHead : public TaskHead {
  public:
   EtcInput EncoderInput(const Batch& batch) final;
+  // Throws c10::Error in the first pass of training if the logits depend on a
+  // tensor that is to get a gradient and is no parameter of the head or the
+  // encoder, such as the weight of a layer that is not registered, or have no
+  // gradient although the encoder's output has.
   std::vector<torch::Tensor> Run(EtcModel encoder, const Batch& batch) final;
-  LossTotals Totals(const Examples& examples) const final;
-  // Throws c10::Error if there is not one loss for each example.
+  // One number, that of the examples. A head with a loss per token overrides it
+  // by theirs.
+  LossTotals Totals(const Examples& examples) const override;
+  // Throws c10::Error if there is not one loss for each example, or losses
+  // other than 0 have no gradient although logits have.
   torch::Tensor Loss(const std::vector<torch::Tensor>& logits,
                      const Batch& batch, const LossTotals& totals) final;
 
@@ -96,6 +103,9 @@ class OutputHead : public TaskHead {
   // One loss for each example: [B].
   virtual torch::Tensor Losses(const std::vector<torch::Tensor>& logits,
                                const Batch& batch) = 0;
+
+ private:
+  bool has_checked_graph_ = false;
 };
 
 // Logits as a list of tensors, and back.
@@ -119,7 +129,9 @@ Logits<torch::Tensor> LogitsOfTensors(
   return logits;
 }
 
-// An OutputHead that reads examples of type E and gives Logits.
+// An OutputHead that reads examples of type E and gives Logits. Derive a class
+// with LogitsOf and LossesOf, and where they differ Adders, Reads, Totals, and
+// CostOf (tasks/task/task.h).
 template <typename E, template <typename> class Logits>
 class BenchmarkHead : public OutputHead {
  public:
@@ -140,10 +152,13 @@ class BenchmarkHead : public OutputHead {
     return LossesOf(LogitsOfTensors<Logits>(logits), batch);
   }
 
-  // The logits of a batch.
+  // The logits of a batch. In evaluation mode (is_training) LossesOf is given
+  // them, too: before weights are saved they have to give a finite loss.
   virtual Tensors LogitsOf(const EtcOutput& encoded,
                            const TaskBatch& batch) = 0;
-  // One loss for each example: [B]. All examples have an answer.
+  // One loss for each example: [B], from the logits of either mode. All
+  // examples have an answer. Runs on one thread, since rounding in large sums
+  // depends on their number: a product with a vocabulary belongs in LogitsOf.
   virtual torch::Tensor LossesOf(const Tensors& logits,
                                  const TaskBatch& batch) = 0;
 };

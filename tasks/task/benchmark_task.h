@@ -33,11 +33,13 @@
 #include "tasks/task/benchmark.h"
 #include "tasks/task/benchmark_head.h"
 #include "tasks/task/judge_files.h"
+#include "tasks/task/naming_place.h"
 #include "tasks/task/prediction.h"
 #include "tasks/task/record_texts.h"
 #include "tasks/task/score_files.h"
 #include "tasks/task/task.h"
 #include "tasks/task/task_entry.h"
+#include "tasks/text/load_tokenizer.h"
 #include "tasks/text/sentence_splitter.h"
 #include "tasks/text/tokenizer.h"
 
@@ -234,7 +236,7 @@ class BenchmarkPredictions : public TaskPredictions {
       return {};
     }
     if (num_unanswered() == 0) {
-      return benchmark_.Score(answers_).metrics;
+      return MetricsOf(answers_);
     }
     typename B::Answers scored = {.gold = answers_.gold,
                                   .rules = answers_.rules};
@@ -243,7 +245,7 @@ class BenchmarkPredictions : public TaskPredictions {
         scored.predictions.push_back(answers_.predictions[i]);
       }
     }
-    return benchmark_.Score(scored).metrics;
+    return MetricsOf(scored);
   }
 
   int64_t num_unanswered() const override {
@@ -267,10 +269,19 @@ class BenchmarkPredictions : public TaskPredictions {
   using Output = typename B::Output;
   using Copy = ExampleLogits<typename B::Example, B::template Logits>;
 
+  Metrics MetricsOf(const typename B::Answers& answers) const {
+    Metrics metrics = benchmark_.Score(answers).metrics;
+    const std::string main = benchmark_.main_metric();
+    TORCH_CHECK(FindMetric(metrics, main).has_value(), benchmark_.info().name,
+                ": Score should give the main metric \"", main,
+                "\", but does not");
+    return metrics;
+  }
+
   void Take(const Output& output) {
     const int64_t num_examples = benchmark_.NumExamples(*output.example);
     if (num_examples == 1) {
-      Keep(*output.example, benchmark_.Decode({&output, 1}));
+      Keep(*output.example, {&output, 1});
       return;
     }
     const std::string& id = output.example->record_id;
@@ -289,14 +300,22 @@ class BenchmarkPredictions : public TaskPredictions {
                                  return LogitRow(row);
                                })});
       }
-      Keep(*copies.front().example, benchmark_.Decode(outputs));
+      Keep(*copies.front().example, outputs);
       incomplete_.erase(id);
     }
   }
 
-  void Keep(const typename B::Example& example,
-            typename B::Prediction prediction) {
-    answers_.predictions.emplace_back(example.record_id, std::move(prediction));
+  // Keeps the prediction from `outputs`, of all examples of a record;
+  // `example` is the first of them.
+  void Keep(const typename B::Example& example, typename B::Outputs outputs) {
+    answers_.predictions.emplace_back(
+        example.record_id, NamingPlace(
+                               [&] {
+                                 return absl::StrCat(benchmark_.info().name,
+                                                     ": record ",
+                                                     example.record_id);
+                               },
+                               [&] { return benchmark_.Decode(outputs); }));
     answers_.truncated.push_back(benchmark_.Truncated(example));
     has_answer_.push_back(example.has_answer);
     if (example.has_answer) {
@@ -331,16 +350,17 @@ class BenchmarkTask : public RecordTask {
 
   absl::StatusOr<Examples> MakeExamples(
       const std::string& record, const std::string& where) const override {
-    ETC_ASSIGN_OR_RETURN(typename B::Record parsed,
-                         benchmark_.ParseRecord(record, where));
-    return ExamplesOf(std::move(parsed), where);
+    return Named(where, [&] {
+      return ExamplesOfRead(benchmark_.ParseRecord(record, where), where);
+    });
   }
 
   absl::StatusOr<Examples> MakeExamplesToPredict(
       const std::string& record, const std::string& where) const override {
-    ETC_ASSIGN_OR_RETURN(typename B::Record parsed,
-                         benchmark_.ParseRecordWithoutAnswers(record, where));
-    return ExamplesOf(std::move(parsed), where);
+    return Named(where, [&] {
+      return ExamplesOfRead(benchmark_.ParseRecordWithoutAnswers(record, where),
+                            where);
+    });
   }
 
   absl::StatusOr<Examples> MakeExamplesOf(
@@ -359,7 +379,7 @@ class BenchmarkTask : public RecordTask {
         benchmark_.IdKindOf(typed) == Example::IdKind::kNumber) {
       typed.id = NumberOfPlace(where);
     }
-    return ExamplesOf(std::move(typed), where);
+    return Named(where, [&] { return ExamplesOf(std::move(typed), where); });
   }
 
   RecordPrediction PredictRecord(
@@ -400,26 +420,7 @@ class BenchmarkTask : public RecordTask {
   absl::StatusOr<CheckedRecord> CheckRecord(const std::string& record,
                                             const std::string& where,
                                             RecordUse use) const override {
-    ETC_ASSIGN_OR_RETURN(
-        typename B::Record parsed,
-        use == RecordUse::kPrediction
-            ? benchmark_.ParseRecordWithoutAnswers(record, where)
-            : benchmark_.ParseRecord(record, where));
-    ETC_RETURN_IF_ERROR(benchmark_.CheckRecord(parsed, where));
-    if (use == RecordUse::kTraining) {
-      const std::string error = benchmark_.TrainingError(parsed);
-      if (!error.empty()) {
-        return absl::InvalidArgumentError(absl::StrCat(where, error));
-      }
-    }
-    CheckedRecord checked = {
-        .id_kind = benchmark_.IdKindOf(parsed),
-        .has_answer = benchmark_.GoldOf(parsed).has_value()};
-    if (use == RecordUse::kTraining && !checked.has_answer) {
-      return NoAnswer(where, parsed.id);
-    }
-    checked.id = std::move(parsed.id);
-    return checked;
+    return Named(where, [&] { return Checked(record, where, use); });
   }
 
   bool epochs_count_records() const override {
@@ -428,6 +429,10 @@ class BenchmarkTask : public RecordTask {
 
   std::vector<std::string> Warnings() const override {
     return benchmark_.Warnings();
+  }
+
+  int32_t unknown_id() const override {
+    return tokenizer_ == nullptr ? -1 : FindSpecialIds(*tokenizer_).unknown;
   }
 
   std::shared_ptr<TaskHead> MakeHead() const override {
@@ -485,14 +490,77 @@ class BenchmarkTask : public RecordTask {
   }
 
  private:
+  // Runs `action` on the record at `where`, which exceptions then name.
+  template <typename Action>
+  std::invoke_result_t<Action> Named(const std::string& where,
+                                     const Action& action) const {
+    return NamingPlace(
+        [&] { return absl::StrCat(where, ": ", benchmark_.info().name); },
+        action);
+  }
+
+  absl::StatusOr<CheckedRecord> Checked(const std::string& record,
+                                        const std::string& where,
+                                        RecordUse use) const {
+    ETC_ASSIGN_OR_RETURN(
+        typename B::Record parsed,
+        use == RecordUse::kPrediction
+            ? benchmark_.ParseRecordWithoutAnswers(record, where)
+            : benchmark_.ParseRecord(record, where));
+    ETC_RETURN_IF_ERROR(benchmark_.CheckRecord(parsed, where));
+    if (use == RecordUse::kTraining) {
+      const std::string error = benchmark_.TrainingError(parsed);
+      if (!error.empty()) {
+        return absl::InvalidArgumentError(absl::StrCat(where, error));
+      }
+    }
+    CheckedRecord checked = {.id_kind = benchmark_.IdKindOf(parsed),
+                             .has_answer = benchmark_.HasGold(parsed)};
+    if (use == RecordUse::kTraining && !checked.has_answer) {
+      return NoAnswer(where, parsed.id);
+    }
+    checked.id = std::move(parsed.id);
+    return checked;
+  }
+
+  // The examples of a record of a file, which have an answer if it has gold.
+  // Throws c10::Error if MakeExamples says otherwise.
+  absl::StatusOr<Examples> ExamplesOfRead(
+      absl::StatusOr<typename B::Record> record,
+      const std::string& where) const {
+    ETC_RETURN_IF_ERROR(record.status());
+    const bool has_gold = benchmark_.HasGold(*record);
+    ETC_ASSIGN_OR_RETURN(Examples examples,
+                         ExamplesOf(*std::move(record), where));
+    for (const auto& example : examples) {
+      TORCH_CHECK(example->has_answer == has_gold,
+                  "has_answer of an example should be ",
+                  has_gold ? "true" : "false",
+                  ", as GoldOf says of the record, but is not");
+    }
+    return examples;
+  }
+
+  // Throws c10::Error if NumExamples is not the number of the examples, or one
+  // is null.
   absl::StatusOr<Examples> ExamplesOf(typename B::Record record,
                                       const std::string& where) const {
     const auto id_kind = benchmark_.IdKindOf(record);
     ETC_ASSIGN_OR_RETURN(const auto examples,
                          benchmark_.MakeExamples(std::move(record), where));
     for (const auto& example : examples) {
+      TORCH_CHECK(example != nullptr, "MakeExamples gives a null example");
+      const int64_t count = benchmark_.NumExamples(*example);
+      TORCH_CHECK(count == static_cast<int64_t>(examples.size()),
+                  "NumExamples should be ", examples.size(),
+                  ", as many as MakeExamples gives, but is ", count);
       example->id_kind = id_kind;
-      example->is_truncated = !benchmark_.Truncated(*example).empty();
+      for (const TruncatedPart& part : benchmark_.Truncated(*example)) {
+        example->is_truncated = true;
+        if (part.count > example->lost_text.count) {
+          example->lost_text = {.count = part.count, .unit = part.unit};
+        }
+      }
     }
     return Examples(examples.begin(), examples.end());
   }
