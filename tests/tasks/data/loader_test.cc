@@ -241,8 +241,11 @@ TEST(TrainingLoaderTest, CountsARecordThatWasCutOnceAndNamesTheWorst) {
   EXPECT_EQ(
       TruncatedText(loader.skipped()),
       absl::StrCat("2 records were ", cut, "3/0\" lost the most, 300 pieces"));
-  source.truncated = {"1/0"};
-  TrainingLoader other(&source, options);
+  // Another source: workers of the loader above still read that one.
+  FakeSource other_source(5, {2});
+  other_source.truncated = {"1/0"};
+  other_source.left_out = {{"4/1", "too long"}};
+  TrainingLoader other(&other_source, options);
   EXPECT_THAT(Take(other, 1), Each(SizeIs(9)));
   EXPECT_EQ(TruncatedText(other.skipped()),
             absl::StrCat("1 record was ", cut, "1/0\" lost 100 pieces"));
