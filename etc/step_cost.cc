@@ -113,9 +113,9 @@ bool IsRounded(const StepOptions& options) {
 struct TokenBytes {
   // Keys that the other stream asks, with their values.
   double keys;
-  // All up to contexts, of a stream with outputs (OutputRows).
+  // Activations up to contexts, of a stream with outputs (OutputRows).
   double attention;
-  // All that follows attention, of a token with an output.
+  // Activations behind attention, of a token with an output.
   double output;
 };
 

@@ -87,8 +87,7 @@ void Hotpotqa::ReadRecord(JsonObjectReader& reader, Record* record) const {
         HotpotqaFactsFromJson(*facts, reader.Where("supporting_facts")),
         &record->supporting_facts);
   } else if (has_answer) {
-    // Without them any prediction of facts would count as wrong, and none as
-    // right.
+    // Scores would count any prediction of facts as wrong, and none as right.
     reader.Fail("supporting_facts",
                 "is missing, but training and scores need it beside an answer");
   }

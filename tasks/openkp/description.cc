@@ -70,7 +70,7 @@ std::string PieceOf(const OpenkpExample& example, const Tokenizer& tokenizer,
 
 std::string Openkp::Describe(const Example& example) const {
   const auto layouts = [&](size_t g) {
-    // Without them a record need not have a layout.
+    // Records need no layout where the model does not read it.
     if (!options().has_visual_features() || example.elements.empty()) {
       return std::string();
     }

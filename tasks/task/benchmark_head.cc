@@ -124,7 +124,7 @@ std::vector<torch::Tensor> OutputHead::Run(EtcModel encoder,
                                               encoded.global_output};
   const bool checks =
       !has_checked_graph_ && is_training() && torch::GradMode::is_enabled();
-  // Before the head can change them in place.
+  // Found before the head can change the outputs in place.
   const AutogradNodes ends = checks ? NodesOf(outputs) : AutogradNodes();
   std::vector<torch::Tensor> logits =
       NamingPlace([this] { return PlaceIn(*this, "logits"); },

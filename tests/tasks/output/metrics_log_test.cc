@@ -76,7 +76,7 @@ TEST(MetricsLogTest, BeginsAnewAtZero) {
   EXPECT_EQ(*ReadFile(path), "");
 }
 
-// In a directory of somebody else, it may lead to any file of the user.
+// A link in somebody else's directory may lead to any file of the user.
 TEST(MetricsLogTest, OpensNoLinkAndNoPipe) {
   TemporaryDirectory temporary;
   const std::string mine = temporary.Write("mine", "mine\n");

@@ -77,7 +77,7 @@ class ToyHead : public OutputHead {
   std::string nan_record;
   // The logits of this one are not.
   std::string nan_logits_record;
-  // In evaluation mode the logits have rows for which there is no label.
+  // True to give logits with rows that have no label in evaluation mode.
   bool repeats_in_evaluation = false;
 
  private:
