@@ -364,8 +364,29 @@ def _make_wordpiece(path, vocabulary, limit, fields, added):
   return _HuggingFaceTokenizer(tokenizer, path)
 
 
+def _names_berts_class(kind):
+  """Whether a tokenizer_class is BERT's tokenizer, maybe by another name."""
+  return kind.removesuffix("Fast") in [f"{name}Tokenizer"
+                                       for name in _BERTS_CLASSES]
+
+
+def _check_statement(path, options, name, is_supported, supported):
+  """Refuses what tokenizer_config.json beside a vocabulary says of it."""
+  if options.get(name) is not None and not is_supported(options[name]):
+    raise ValueError(
+        f"{path.parent}/tokenizer_config.json: {name} is "
+        f"{json.dumps(options[name])}, but only {supported} is supported "
+        f"beside {path.name}")
+
+
 def _load_wordpiece(path, options):
   """BERT's tokenizer of a vocab.txt, used as tokenizer_config.json says."""
+  has_whole = os.path.lexists(path.parent / "tokenizer.json")
+  _check_statement(
+      path, options, "tokenizer_class",
+      lambda kind: (_names_berts_class(str(kind)) or
+                    (has_whole and kind in _GENERIC_CLASSES)),
+      '"BertTokenizer" (or a class that is the same under another name)')
   lines = path.read_text(encoding="utf-8-sig").split("\n")
   while lines and not lines[-1].strip():
     lines.pop()
@@ -389,6 +410,14 @@ def _load_sentencepiece(path, options):
     raise ValueError(
         f"{path.parent}/tokenizer_config.json asks for split_punctuation, "
         "which the Python package does not have: give inputs made by realetc")
+  # RoBERTa's class is that of its vocab.json, beside which a model may lie.
+  _check_statement(
+      path, options, "tokenizer_class",
+      lambda kind: str(kind).removesuffix("Fast") == "RobertaTokenizer",
+      "a model without a class of its own, which gives text and ids as they "
+      "are,")
+  _check_statement(path, options, "do_lower_case", lambda folds: not folds,
+                   "false")
   package = import_package("sentencepiece", f"the SentencePiece model {path}")
   return _SentencePieceTokenizer(
       package.SentencePieceProcessor(model_file=str(path)), path)
@@ -406,15 +435,13 @@ def _is_berts(whole, options):
   model, kind = whole.get("model") or {}, options.get("tokenizer_class")
   is_old = "continuing_subword_prefix" in model and "merges" not in model
   normalizer = whole.get("normalizer")
-  name = (kind or "BertTokenizer").removesuffix("Fast")
   return (
       model.get("type", "WordPiece" if is_old else None) == "WordPiece" and
       model.get("continuing_subword_prefix", "##") == "##" and
       model.get("unk_token", "[UNK]") == "[UNK]" and
       (not normalizer or normalizer.get("type") == "BertNormalizer") and
       (whole.get("pre_tokenizer") or {}).get("type") == "BertPreTokenizer" and
-      (kind in _GENERIC_CLASSES or
-       name.removesuffix("Tokenizer") in _BERTS_CLASSES) and
+      (not kind or kind in _GENERIC_CLASSES or _names_berts_class(kind)) and
       _fits_in_lines(whole))
 
 

@@ -1203,6 +1203,26 @@ def test_byte_level_pieces_are_those_of_cpp(tmp_path):
             found[f"sentences.{b}"].tolist())
 
 
+@pytest.mark.parametrize("vocabulary, options, message", (
+    ("vocab.txt", {"tokenizer_class": "AlbertTokenizer"},
+     'tokenizer_class is "AlbertTokenizer", but only "BertTokenizer"'),
+    ("vocab.txt", {"tokenizer_class": "PreTrainedTokenizerFast"},
+     "tokenizer_class"),
+    ("tokenizer.model", {"tokenizer_class": "AlbertTokenizer"},
+     "only a model without a class of its own"),
+    ("tokenizer.model", {"do_lower_case": True},
+     "do_lower_case is true, but only false is supported"),
+    ("tokenizer.model", {"split_punctuation": True}, "split_punctuation")))
+def test_tokenizers_that_realetc_refuses_are_refused(
+    vocabulary, options, message, tmp_path):
+  folder = _write(_model(_config(num_hidden_layers=1)), tmp_path / "checkpoint")
+  (folder / "vocab.txt").rename(folder / vocabulary)
+  (folder / "tokenizer_config.json").write_text(json.dumps(options))
+  with pytest.raises(ValueError, match=message) as error:
+    realetc.EtcModel.from_pretrained(folder).inputs(["a text"])
+  assert str(folder / "tokenizer_config.json") in str(error.value)
+
+
 @needs_program
 @pytest.mark.parametrize("marks", (["<unused_63>", "<unused_2>"], []))
 def test_sentencepiece_is_that_of_cpp(marks, tmp_path):
@@ -1211,6 +1231,7 @@ def test_sentencepiece_is_that_of_cpp(marks, tmp_path):
       "in 1992, 12 of 34, and 56, of the 1992, rain\n" * 50)
   folder = _write(_model(_config(num_hidden_layers=1)), tmp_path / "checkpoint")
   (folder / "vocab.txt").unlink()
+  (folder / "tokenizer_config.json").write_text('{"do_lower_case": false}\n')
   sentencepiece.SentencePieceTrainer.train(
       input=str(tmp_path / "corpus.txt"), vocab_size=38 + len(marks),
       model_type="bpe", model_prefix=str(folder / "tokenizer"), minloglevel=2,
