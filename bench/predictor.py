@@ -18,8 +18,9 @@ tokens, in turns of a tenth of them each:
   texts/s      --in-flight texts on their way at a time: lines of `realetc predict
                --data - --output -`, a batch of the pipeline
 
-Prints both, and fails if the two predict another label for any text. `realetc` is
-build/release/bin/realetc, or what REALETC says.
+Prints both, and fails if the two predict another label for any text. Its files are
+in OUT/predictor, which is made anew. `realetc` is build/release/bin/realetc, or
+what REALETC says.
 """
 
 import argparse
@@ -214,15 +215,15 @@ def main():
     parser.add_argument("--in-flight", type=int, default=8)
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
-    shutil.rmtree(arguments.out, ignore_errors=True)
-    os.makedirs(arguments.out)
-    model = (make_random_bert(os.path.join(arguments.out, "random"))
+    out = os.path.join(arguments.out, "predictor")
+    shutil.rmtree(out, ignore_errors=True)
+    os.makedirs(out)
+    model = (make_random_bert(os.path.join(out, "random"))
              if arguments.model == "random"
              else os.path.abspath(arguments.model))
     texts = texts_of(os.path.join(model, "vocab.txt"), arguments.length,
                      arguments.texts)
-    run, exported = make_checkpoint(model, texts, arguments.length,
-                                    arguments.out)
+    run, exported = make_checkpoint(model, texts, arguments.length, out)
     systems = [Realetc(run, arguments), Transformers(exported, model, arguments)]
     systems[1].check(texts[0])
     alone, together, labels = measure(systems, texts)

@@ -50,6 +50,7 @@ import statistics
 import subprocess
 import sys
 
+from predictor import texts_of
 from studies import (PROGRAM, ROOT, STOPPED, Stopped, last_line_of, on_stop,
                      read_json, write_atomically)
 
@@ -229,6 +230,16 @@ def files_of(task, arguments):
             for part in ("train", "dev")}
 
 
+def tasks_named(names):
+    """The list of --tasks."""
+    for name in names.split(","):
+        if name not in TASKS:
+            raise argparse.ArgumentTypeError(
+                "a task should be one of %s, but is %r" % (", ".join(TASKS),
+                                                           name))
+    return names.split(",")
+
+
 def settings_of(task, seed, arguments):
     """Settings of a run but for its files, which a result keeps."""
     return {**COMMON, **TASKS[task], "task": task, "model": arguments.model,
@@ -271,7 +282,7 @@ def train_once(system, settings, files, out):
 def finetune(arguments):
     for folder in ("results", "runs"):
         os.makedirs(os.path.join(arguments.out, folder), exist_ok=True)
-    tasks = arguments.tasks.split(",")
+    tasks = arguments.tasks
     # All cheap tasks with one seed, then with the next; the dear ones at last.
     cheap = [task for task in tasks if task not in ("squad", "sst2")]
     order = [(task, seed) for seed in arguments.seeds for task in cheap]
@@ -339,14 +350,10 @@ def print_rows(name, settings, pair):
 
 def write_texts(path, vocabulary, length, count):
     """Rows of SST-2 that have `length` tokens, with [CLS] and [SEP]."""
-    with open(vocabulary, encoding="utf-8") as file:
-        words = [line.strip() for line in file]
-    words = [word for word in words if word.isascii() and word.isalpha()]
     draws = random.Random(1)
     rows = ["sentence\tlabel"]
-    for _ in range(count):
-        rows.append("%s\t%d" % (" ".join(draws.choices(words, k=length - 2)),
-                                draws.randrange(2)))
+    rows += ["%s\t%d" % (text, draws.randrange(2))
+             for text in texts_of(vocabulary, length, count)]
     write_atomically(path, "\n".join(rows) + "\n")
 
 
@@ -406,7 +413,8 @@ def main():
         command.add_argument("--threads", type=int,
                              default=2 if name == "speed" else 1)
         if name == "finetune":
-            command.add_argument("--tasks", default=",".join(TASKS))
+            command.add_argument("--tasks", default=list(TASKS),
+                                 type=tasks_named)
             command.add_argument("--beside", choices=OTHERS,
                                  default="transformers")
             command.add_argument("--seeds", default=[1, 2, 3],

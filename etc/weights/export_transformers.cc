@@ -78,8 +78,7 @@ absl::StatusOr<ExportReport> ExportForTransformers(
                        ReadImport(plan, /*seed=*/1, directory));
   PredictNumbersThemselves(&plan, &tensors);
   std::vector<std::pair<std::string, std::string>> files = {
-      {kTransformersConfig, TransformersConfig(plan, limits)},
-      {"etc_config.json", EtcConfigToJson(plan.config)}};
+      {kTransformersConfig, TransformersConfig(plan, limits)}};
   for (const CodeFile& file : TransformersCode()) {
     files.emplace_back(file.name, file.contents);
   }

@@ -20,9 +20,9 @@ struct TextLimits {
 
 // Writes the encoder of any source, and the heads that `import` takes, for
 // HuggingFace's transformers, with the Python code that computes them there:
-// config.json with the classes in `auto_map`, also those for a classifier of
-// texts or of tokens; model.safetensors with our names and etc_config.json (so
-// that it is a checkpoint of ours, too); the vocabulary; and
+// config.json with the encoder's fields and the classes in `auto_map`, also
+// those for a classifier of texts or of tokens; model.safetensors with our
+// names (so that it is a checkpoint of ours, too); the vocabulary; and
 // modeling_realetc.py with the files that it imports. A model keeps its
 // residual attention, gates too; a regression predicts the numbers themselves.
 //   kAlreadyExists    `directory` has weights

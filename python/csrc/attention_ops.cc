@@ -34,21 +34,6 @@ torch::Tensor OrUndefined(const MaybeTensor& tensor) {
   return tensor.value_or(torch::Tensor());
 }
 
-ResidualAttention ModeNamed(const std::string& name) {
-  for (const auto& [mode, mode_name] :
-       {std::pair(ResidualAttention::kOff, "off"),
-        std::pair(ResidualAttention::kSum, "sum"),
-        std::pair(ResidualAttention::kMean, "mean"),
-        std::pair(ResidualAttention::kDecay, "decay"),
-        std::pair(ResidualAttention::kGate, "gate")}) {
-    if (name == mode_name) {
-      return mode;
-    }
-  }
-  TORCH_CHECK(
-      false, "residual should be off, sum, mean, decay or gate, but is ", name);
-}
-
 // One softmax, with the backend that computes it: the kernels for float32 on
 // the CPU, where the pattern is runs of keys, else blocks of tensor operations.
 struct Call {
@@ -126,9 +111,8 @@ SparseAttentionInput InputOf(
                                      .queries = query.size(2),
                                      .own_keys = own_key.size(2),
                                      .other_keys = other_key.size(2)}),
-      .residual = ModeNamed(residual),
+      .residual = {.mode = ResidualAttentionFromName(residual), .decay = decay},
       .gates = {.own = OrUndefined(own_gate), .other = OrUndefined(other_gate)},
-      .decay = decay,
       .dropout = dropout};
   input.previous.layers = layers;
   return input;

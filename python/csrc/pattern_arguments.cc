@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "attention/attention_inputs.h"
-#include "attention/mask_runs.h"
 #include "attention/pattern.h"
 
 namespace etc {
@@ -36,17 +35,6 @@ struct Numbers {
   bool causal, hard_l2g, hard_g2l;
 };
 
-// A mask of any number of runs: as runs if the kernels take so many.
-SoftmaxPattern MatrixPattern(const torch::Tensor& matrix,
-                             const KeyPatternOptions& options) {
-  TORCH_CHECK(matrix.defined(), "a pattern of a matrix has no matrix");
-  MaskRuns runs = RunsOfMask(
-      ExpandMask(matrix, "mask", *options.batch, options.queries, options.keys)
-          .to(torch::kCPU));
-  return runs.fit() ? PatternFromRuns(std::move(runs.tables), options)
-                    : DensePattern(matrix, options);
-}
-
 SoftmaxPattern OneBlockPattern(const Numbers& numbers,
                                const PatternArguments& arguments,
                                const PatternSizes& sizes) {
@@ -64,7 +52,7 @@ SoftmaxPattern OneBlockPattern(const Numbers& numbers,
           options, {.before = numbers.before, .after = numbers.after});
       break;
     case PatternKind::kMatrix:
-      return MatrixPattern(arguments.first, options);
+      return PatternFromMask(arguments.first, options);
     default:
       pattern = AllKeysPattern(options);
   }

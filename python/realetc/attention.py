@@ -11,35 +11,31 @@ from realetc import reference
 from realetc.etc_attention import Operands
 from realetc.etc_attention import RESIDUAL_MODES
 from realetc.etc_attention import residual_factors
-
-
-def _check(condition, message):
-  if not condition:
-    raise ValueError(message)
+from realetc.patterns import check
 
 
 def _check_tensor(tensor, name, shape, query):
   """Checks that a floating tensor has `shape` and goes with the queries."""
-  _check(isinstance(tensor, torch.Tensor),
-         f"{name} should be a tensor, but is {type(tensor).__name__}")
-  _check(tensor.is_floating_point(),
-         f"{name} should be of floating-point numbers, but is {tensor.dtype}")
-  _check(_operations.score_dtype(tensor.dtype) ==
-         _operations.score_dtype(query.dtype),
-         f"{name} is {tensor.dtype}, but query is {query.dtype}")
-  _check(tensor.device == query.device,
-         f"{name} is on {tensor.device}, but query on {query.device}")
-  _check(len(tensor.shape) == len(shape) and
-         all(a == b for a, b in zip(tensor.shape, shape)),
-         f"{name} should be {list(shape)}, but is {list(tensor.shape)}")
+  check(isinstance(tensor, torch.Tensor),
+        f"{name} should be a tensor, but is {type(tensor).__name__}")
+  check(tensor.is_floating_point(),
+        f"{name} should be of floating-point numbers, but is {tensor.dtype}")
+  check(_operations.score_dtype(tensor.dtype) ==
+        _operations.score_dtype(query.dtype),
+        f"{name} is {tensor.dtype}, but query is {query.dtype}")
+  check(tensor.device == query.device,
+        f"{name} is on {tensor.device}, but query on {query.device}")
+  check(len(tensor.shape) == len(shape) and
+        all(a == b for a, b in zip(tensor.shape, shape)),
+        f"{name} should be {list(shape)}, but is {list(tensor.shape)}")
 
 
 def _check_heads(tensor, name):
-  _check(isinstance(tensor, torch.Tensor),
-         f"{name} should be a tensor, but is {type(tensor).__name__}")
-  _check(tensor.dim() == 4,
-         f"{name} should be [batch, heads, length, head_dim], but its shape is "
-         f"{list(tensor.shape)}")
+  check(isinstance(tensor, torch.Tensor),
+        f"{name} should be a tensor, but is {type(tensor).__name__}")
+  check(tensor.dim() == 4,
+        f"{name} should be [batch, heads, length, head_dim], but its shape is "
+        f"{list(tensor.shape)}")
 
 
 def _check_pattern_tensor(tensor, name, length, query, queries_too=False):
@@ -54,14 +50,14 @@ def _check_pattern_tensor(tensor, name, length, query, queries_too=False):
     expected = [batch, queries, length]
   else:
     fits = tensor.shape[0] == batch and tensor.shape[-1] == length
-  _check(fits, f"pattern: {name} is {list(tensor.shape)}, but queries and keys "
-         f"want {expected}")
+  check(fits, f"pattern: {name} is {list(tensor.shape)}, but queries and keys "
+        f"want {expected}")
 
 
 def _check_pattern(pattern, query, own_keys, other_keys):
-  _check(isinstance(pattern, patterns.Pattern),
-         "pattern should be a realetc.patterns.Pattern, but is "
-         f"{type(pattern).__name__}")
+  check(isinstance(pattern, patterns.Pattern),
+        "pattern should be a realetc.patterns.Pattern, but is "
+        f"{type(pattern).__name__}")
   keys = own_keys + other_keys
   if pattern.has_two_blocks():
     is_long = pattern.kind == patterns._LONG_SIDE  # pylint: disable=protected-access
@@ -89,30 +85,30 @@ def _in_one_dtype(operands):
 def _layers_below(previous, residual, layers):
   """How many layers' scores are in `previous`."""
   if previous is None:
-    _check(not layers, f"layers is {layers}, but there are no previous scores")
+    check(not layers, f"layers is {layers}, but there are no previous scores")
     return 0
   if layers is None:
-    _check(residual not in ("mean", "decay"),
-           f'residual="{residual}" needs layers, the number of layers whose '
-           "scores are in previous")
+    check(residual not in ("mean", "decay"),
+          f'residual="{residual}" needs layers, the number of layers whose '
+          "scores are in previous")
     return 1
   patterns.check_integer(layers, "layers")
-  _check(layers >= 1, f"layers should be at least 1, but is {layers}")
+  check(layers >= 1, f"layers should be at least 1, but is {layers}")
   return layers
 
 
 def _check_settings(residual, dropout, implementation):
-  _check(residual in RESIDUAL_MODES,
-         f"residual should be one of {', '.join(RESIDUAL_MODES)}, but is "
-         f"{residual!r}")
-  _check(0.0 <= dropout < 1.0, f"dropout should be in [0, 1), but is {dropout}")
+  check(residual in RESIDUAL_MODES,
+        f"residual should be one of {', '.join(RESIDUAL_MODES)}, but is "
+        f"{residual!r}")
+  check(0.0 <= dropout < 1.0, f"dropout should be in [0, 1), but is {dropout}")
   check_implementation(implementation)
 
 
 def check_implementation(implementation):
-  _check(implementation in ("auto", "reference"),
-         "implementation should be auto or reference, but is "
-         f"{implementation!r}")
+  check(implementation in ("auto", "reference"),
+        "implementation should be auto or reference, but is "
+        f"{implementation!r}")
 
 
 def _refuse_tangents(tensors):
@@ -202,30 +198,30 @@ def _check_one_block(query, key, value, pattern, previous, gate):
 
 
 def _check_residual(residual, has_previous, gate):
-  _check(residual != "off" or not has_previous,
-         'previous scores are given, but residual is "off"')
-  _check(residual == "gate" or gate is None,
-         f'gate is given, but residual is "{residual}"')
-  _check(residual != "gate" or not has_previous or gate is not None,
-         'residual="gate" needs gate where there are previous scores')
+  check(residual != "off" or not has_previous,
+        'previous scores are given, but residual is "off"')
+  check(residual == "gate" or gate is None,
+        f'gate is given, but residual is "{residual}"')
+  check(residual != "gate" or not has_previous or gate is not None,
+        'residual="gate" needs gate where there are previous scores')
 
 
 def _check_relative(relative, pattern, query):
   if relative is None:
-    _check(pattern.max_distance == 0,
-           f"pattern has relative ids up to {pattern.max_distance}, but "
-           "relative is missing")
+    check(pattern.max_distance == 0,
+          f"pattern has relative ids up to {pattern.max_distance}, but "
+          "relative is missing")
     return
-  _check(pattern.max_distance > 0,
-         "relative is given, but pattern has no relative ids: give it "
-         "max_distance")
+  check(pattern.max_distance > 0,
+        "relative is given, but pattern has no relative ids: give it "
+        "max_distance")
   ids = relative[0].shape[0]
   _check_tensor(relative[0], "relative.embedding",
                 (ids, query.shape[1], query.shape[3]), query)
   _check_tensor(relative[1], "relative.bias", (ids, query.shape[1]), query)
-  _check(pattern.max_distance == 0 or ids >= 2 * pattern.max_distance + 4,
-         f"relative should have at least {2 * pattern.max_distance + 4} ids for "
-         f"a distance of {pattern.max_distance}, but has {ids}")
+  check(pattern.max_distance == 0 or ids >= 2 * pattern.max_distance + 4,
+        f"relative should have at least {2 * pattern.max_distance + 4} ids for "
+        f"a distance of {pattern.max_distance}, but has {ids}")
 
 
 def sparse_attention(query, key, value, pattern, previous=None, residual="sum",
@@ -290,21 +286,21 @@ def _dense_pattern(mask, is_causal, query, keys):
   pattern = patterns.causal() if is_causal else patterns.unrestricted()
   if mask is None:
     return pattern
-  _check(isinstance(mask, torch.Tensor) and mask.dtype == torch.bool,
-         "mask should be a bool tensor, true where attention is allowed, but is "
-         f"{getattr(mask, 'dtype', type(mask).__name__)}; what is added to "
-         "scores is `previous`")
+  check(isinstance(mask, torch.Tensor) and mask.dtype == torch.bool,
+        "mask should be a bool tensor, true where attention is allowed, but is "
+        f"{getattr(mask, 'dtype', type(mask).__name__)}; what is added to "
+        "scores is `previous`")
   batch, _, queries, _ = query.shape
   # Of 3 dimensions scaled_dot_product_attention takes the first for heads.
-  _check(2 <= mask.dim() <= 4 and (mask.dim() == 2 or mask.shape[-3] == 1),
-         f"mask should be [T, S] or [B, 1, T, S], but is {list(mask.shape)}; "
-         "masks of examples need that 1 for the heads, and masks of single heads "
-         "go to `previous`, as large negative numbers")
+  check(2 <= mask.dim() <= 4 and (mask.dim() == 2 or mask.shape[-3] == 1),
+        f"mask should be [T, S] or [B, 1, T, S], but is {list(mask.shape)}; "
+        "masks of examples need that 1 for the heads, and masks of single heads "
+        "go to `previous`, as large negative numbers")
   whole = mask.squeeze(1) if mask.dim() == 4 else mask
   whole = whole if whole.dim() == 3 else whole.unsqueeze(0)
-  _check(all(a in (1, b) for a, b in zip(whole.shape, (batch, queries, keys))),
-         f"mask should be {[batch, 1, queries, keys]} or have sizes of 1 "
-         f"instead, but is {list(mask.shape)}")
+  check(all(a in (1, b) for a, b in zip(whole.shape, (batch, queries, keys))),
+        f"mask should be {[batch, 1, queries, keys]} or have sizes of 1 "
+        f"instead, but is {list(mask.shape)}")
   if whole.shape[1] == 1 and queries != 1:
     return pattern.only_keys(whole[:, 0].expand(batch, keys))
   if is_causal:
@@ -347,10 +343,10 @@ def residual_attention(query, key, value, previous=None, mask=None,
   for tensor, name in ((query, "query"), (key, "key"), (value, "value")):
     _check_heads(tensor, name)
   if enable_gqa:
-    _check(all(heads > 0 and query.shape[1] % heads == 0
-               for heads in (key.shape[1], value.shape[1])),
-           f"query's {query.shape[1]} heads should be a multiple of those of "
-           f"key, {key.shape[1]}, and value, {value.shape[1]}")
+    check(all(heads > 0 and query.shape[1] % heads == 0
+              for heads in (key.shape[1], value.shape[1])),
+          f"query's {query.shape[1]} heads should be a multiple of those of "
+          f"key, {key.shape[1]}, and value, {value.shape[1]}")
     key = key.repeat_interleave(query.shape[1] // key.shape[1], 1)
     value = value.repeat_interleave(query.shape[1] // value.shape[1], 1)
   dtype = query.dtype
@@ -360,13 +356,13 @@ def residual_attention(query, key, value, previous=None, mask=None,
     query = query * (scale * math.sqrt(query.shape[3]))
   if previous is not None:
     shape = (*query.shape[:3], key.shape[2])
-    _check(isinstance(previous, torch.Tensor) and
-           previous.dim() <= 4 and
-           all(a in (1, b) for a, b in
-               zip(reversed(previous.shape), reversed(shape))),
-           "previous should be a tensor that broadcasts to [batch, heads, "
-           f"queries, keys] = {list(shape)}, but is "
-           f"{list(getattr(previous, 'shape', [type(previous).__name__]))}")
+    check(isinstance(previous, torch.Tensor) and
+          previous.dim() <= 4 and
+          all(a in (1, b) for a, b in
+              zip(reversed(previous.shape), reversed(shape))),
+          "previous should be a tensor that broadcasts to [batch, heads, "
+          f"queries, keys] = {list(shape)}, but is "
+          f"{list(getattr(previous, 'shape', [type(previous).__name__]))}")
     previous = previous.expand(shape)
   context, scores = sparse_attention(
       query, key, value, _dense_pattern(mask, is_causal, query, key.shape[2]),

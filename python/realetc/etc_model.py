@@ -12,7 +12,6 @@ import math
 import numbers
 import os
 import pathlib
-import shutil
 import threading
 import typing
 import warnings
@@ -32,6 +31,7 @@ from .etc_attention import ResidualScores
 from .etc_attention import serializable
 from .etc_attention import TokenPattern
 from .etc_text import chunks_of_texts
+from .etc_text import copy_text_files
 from .etc_text import import_package
 from .etc_text import list_of_texts
 from .etc_text import load_tokenizer
@@ -40,10 +40,10 @@ from .etc_text import read_json
 from .etc_text import read_pooling
 from .etc_text import read_text_options
 from .etc_text import read_transformers_config
+from .etc_text import replacing
 from .etc_text import source_folder
 from .etc_text import span_of
 from .etc_text import tensors_of_chunks
-from .etc_text import TEXT_FILES
 from .etc_text import TRANSFORMERS_CONFIG
 from .etc_text import write_text_options
 
@@ -117,10 +117,16 @@ class EtcConfig:
     """Reads the fields that are known; ValueError if one has no such value."""
     known = {field.name for field in dataclasses.fields(cls)}
     values = {key: value for key, value in fields.items() if key in known}
-    if "sublayer" not in fields and fields.get("use_pre_activation_order"):
-      values["sublayer"] = "pre_norm"
+    is_pre = fields.get("use_pre_activation_order", False)
+    if is_pre is True:
+      values.setdefault("sublayer", "pre_norm")
     config = cls(**{"vocab_size": None} | values)
     check_config(config, source)
+    own = config.sublayer == "pre_norm"
+    if is_pre is not own and "use_pre_activation_order" in fields:
+      raise ValueError(
+          f"{source}: use_pre_activation_order should be {json.dumps(own)} "
+          f"where sublayer is {config.sublayer}, but is {json.dumps(is_pre)}")
     return config
 
   def to_json(self):
@@ -156,6 +162,10 @@ def check_config(config, source="the configuration"):
     value = getattr(config, name)
     return value if isinstance(value, numbers.Real) else math.nan
 
+  for field in dataclasses.fields(EtcConfig):
+    check(field.type is not bool or isinstance(getattr(config, field.name),
+                                               bool),
+          field.name, "true or false")
   for name, least in _LEAST_SIZES.items():
     size = getattr(config, name)
     check(isinstance(size, numbers.Integral) and size >= least or
@@ -168,10 +178,15 @@ def check_config(config, source="the configuration"):
     check(value in allowed, name, f"one of {', '.join(allowed)}")
   for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
     check(0 <= number(name) < 1, name, "at least 0 and below 1")
-  for name in ("initializer_range", "layer_norm_epsilon"):
-    check(0 < number(name) < math.inf, name, "above 0")
+  # As the bounds of etc/config_fields.h: all three become float32.
+  check(0 < number("initializer_range") <= 100, "initializer_range",
+        "above 0 and at most 100")
+  check(1e-30 <= number("layer_norm_epsilon") <= 1, "layer_norm_epsilon",
+        "at least 1e-30 and at most 1")
   check(0 < number("residual_decay") < 1, "residual_decay",
         "above 0 and below 1")
+  check(abs(number("residual_gate_init")) <= 1e6, "residual_gate_init",
+        "at least -1e6 and at most 1e6")
   residual_factors(config.residual_attention, config.num_hidden_layers - 1,
                    config.residual_decay)
   for name in ("share_qkv_projections", "share_att_output_projection",
@@ -430,6 +445,9 @@ _CHANGEABLE = ("vocab_size", "use_hard_g2l_mask", "use_hard_l2g_mask",
                "grad_checkpointing_period", "residual_attention",
                "residual_decay")
 
+# Of the token table, which is rounded up to a multiple of 8 to 128.
+_MOST_UNUSED_ROWS = 127
+
 # One for all models: a lock can be neither copied nor pickled.
 _flags_lock = threading.Lock()
 # By model: calls of _evaluate now, and modules in training before them. Copies
@@ -597,7 +615,7 @@ class Encoder:
       if len(texts_b) != len(texts):
         raise ValueError(f"texts_b should have a text for each of the "
                          f"{len(texts)} texts, but has {len(texts_b)}")
-    made = make_inputs(texts, self._loaded_tokenizer(), self.text_options(),
+    made = make_inputs(texts, self._loaded_tokenizer(), self._checked_options(),
                        split_sentences, texts_b=texts_b)
     if not self.config.has_long_tokens and self.config.segment_vocab_size == 1:
       made.pop("token_type_ids", None)  # RoBERTa has one type for both
@@ -605,13 +623,30 @@ class Encoder:
 
   def _loaded_tokenizer(self):
     if getattr(self, "_tokenizer", None) is None:
-      self._tokenizer = load_tokenizer(self.text_directory())
-      if self._tokenizer.size > self.config.vocab_size:
+      tokenizer = load_tokenizer(self.text_directory())
+      rows = self.config.vocab_size
+      if not rows - _MOST_UNUSED_ROWS <= tokenizer.size <= rows:
         raise ValueError(
-            f"{self.text_directory()}: the vocabulary has "
-            f"{self._tokenizer.size} pieces, but the token table "
-            f"{self.config.vocab_size} rows")
+            f"{self.text_directory()}: the vocabulary has {tokenizer.size} "
+            f"pieces, but the token table {rows} rows; they should be equal, "
+            f"or the table rounded up by at most {_MOST_UNUSED_ROWS} rows")
+      self._tokenizer = tokenizer
     return self._tokenizer
+
+  def _checked_options(self):
+    """text_options, if the tables have rows for them: CheckRoom in C++."""
+    options, config = self.text_options(), self.config
+    if config.has_long_tokens and config.segment_vocab_size < 3:
+      raise ValueError("segment_vocab_size should be at least 3, for the types "
+                       f"of tokens, but is {config.segment_vocab_size}")
+    rows = config.max_absolute_position_embeddings
+    for name in ("max_long_length", "max_global_length"):
+      length = getattr(options, name)
+      if (0 < rows < length and
+          (config.has_long_tokens or name == "max_global_length")):
+        raise ValueError(f"{name} should be at most {rows}, the positions of "
+                         f"the model, but is {length}")
+    return options
 
   def run_texts(self, inputs):
     """The EtcOutput of what `inputs` made, or of tensors of the same names."""
@@ -673,7 +708,7 @@ class Encoder:
       pooling = self._stated_pooling()
     if not self.config.has_long_tokens:
       return self._embed_chunks(texts, batch_size, pooling)
-    tokenizer, options = self._loaded_tokenizer(), self.text_options()
+    tokenizer, options = self._loaded_tokenizer(), self._checked_options()
     batches = []  # all before the first pass: a text may be refused
     for start in range(0, len(texts), batch_size):
       batches.append(make_inputs(texts[start:start + batch_size], tokenizer,
@@ -707,7 +742,7 @@ class Encoder:
   def _embed_chunks(self, texts, batch_size, pooling):
     """`embed` of BERT: the vectors of chunks, and their means."""
     tokenizer = self._loaded_tokenizer()
-    of_texts = chunks_of_texts(texts, tokenizer, self.text_options())
+    of_texts = chunks_of_texts(texts, tokenizer, self._checked_options())
     chunks = [chunk for of_text in of_texts for chunk in of_text]
     rows = []
     for start in range(0, len(chunks), batch_size):
@@ -852,9 +887,8 @@ class EtcModel(Encoder, nn.Module):
 
     Args:
       directory: what `realetc import`, `realetc export --format huggingface`
-        and runs (checkpoints/best) write: etc_config.json, model.safetensors
-        or its shards. A config.json that transformers saved there later comes
-        first.
+        and runs (checkpoints/best) write: model.safetensors or its shards, and
+        etc_config.json or the config.json of an export, which comes first.
       attention_class: as of the class.
       residual_attention, residual_decay: a mode, and beta of "decay", in the
         place of the checkpoint's.
@@ -862,7 +896,8 @@ class EtcModel(Encoder, nn.Module):
         with which it begins as "off", or 1, as "sum". A warning says so.
 
     Raises:
-      ValueError: the files are not those of a checkpoint of ours.
+      ValueError: the files are not those of a checkpoint of ours, or weights
+        are infinite or not a number.
       OSError: a file cannot be read.
       ImportError: PyPI's safetensors is not installed.
     """
@@ -904,9 +939,13 @@ class EtcModel(Encoder, nn.Module):
                for name, tensor in stored.items()
                if name.startswith(_PREFIX) or not has_prefix}
     for name, own in self.state_dict().items():
-      if name in tensors and tensors[name].shape != own.shape:
+      tensor = tensors.get(name, own)
+      if tensor.shape != own.shape:
         raise ValueError(f"{path}: {name} should be {list(own.shape)}, but is "
-                         f"{list(tensors[name].shape)}")
+                         f"{list(tensor.shape)}")
+      if name in tensors and not tensor.to(own.dtype).isfinite().all():
+        raise ValueError(f"{path}: {name} should have finite elements, but has "
+                         "some that are infinite or not a number")
     missing, surplus = self.load_state_dict(tensors, strict=False)
     if self.config.residual_attention != "gate":
       surplus = _without_gates(surplus)
@@ -921,20 +960,26 @@ class EtcModel(Encoder, nn.Module):
         raise ValueError(f"{path} {what} {', '.join(names[:3])}"
                          f"{' and more' if len(names) > 3 else ''}")
 
-  def _check_own_names(self):
-    """ValueError if from_pretrained would refuse the names of the weights."""
+  def _check_own_weights(self):
+    """ValueError if from_pretrained would refuse names or shapes of weights."""
     try:
       with torch.device("meta"):
         built = type(self)(self.config, type(self.layers[0].attention))
     except TypeError:
       return  # from_pretrained of this class cannot call its constructor either
-    own, expected = (set(_without_gates(model.state_dict()))
-                     for model in (self, built))
-    for what, names in (("has", own - expected), ("lacks", expected - own)):
+    own, expected = (
+        {name: list(tensor.shape) for name, tensor in model.state_dict().items()
+         if not name.endswith(_GATE)} for model in (self, built))
+    for what, names in (("has", own.keys() - expected.keys()),
+                        ("lacks", expected.keys() - own.keys())):
       if names:
         raise ValueError(
             f"the model {what} {min(names)}, unlike one of its configuration: "
             "merge adapters, and save heads elsewhere")
+    for name, shape in own.items():
+      if shape != expected[name]:
+        raise ValueError(f"{name} of the model is {shape}, but of one of its "
+                         f"configuration {expected[name]}: change both")
 
   def save_pretrained(self, directory):
     """Writes a checkpoint directory of ours, which `init` in C++ takes too.
@@ -942,13 +987,14 @@ class EtcModel(Encoder, nn.Module):
     Beside it, of a model that was loaded, the vocabulary, text_options.json and
     sentence-transformers' 1_Pooling/config.json, by which from_pretrained makes
     the same inputs of texts, and the same vectors. A config.json of `realetc
-    export --format huggingface` is changed with it.
+    export --format huggingface` is changed with it. A file that was there is
+    replaced when the new one is whole.
 
     Raises:
       ValueError: the directory is a run's checkpoint, or has a model with a
         head, which would be lost, `config` was changed after the model was
-        built, or parameters were added or renamed, as by adapters, so that
-        from_pretrained would refuse them; nothing is written.
+        built, or parameters were added, renamed or are of another size, as by
+        adapters, so that from_pretrained would refuse them; nothing is written.
       FileNotFoundError: the folder that the model was loaded from is gone;
         nothing is written. Set model.directory to where it is, or to None for
         weights alone.
@@ -959,27 +1005,24 @@ class EtcModel(Encoder, nn.Module):
     safetensors = import_package("safetensors.torch", "writing weights")
     folder = pathlib.Path(directory)
     self.check_own_config()
-    self._check_own_names()
+    self._check_own_weights()
     _check_target(folder, safetensors)
     exported = read_transformers_config(folder)
     options = None if self.directory is None else self.text_options()
-    folder.mkdir(parents=True, exist_ok=True)
-    safetensors.torch.save_file(
-        {_PREFIX + name: tensor.contiguous()
-         for name, tensor in self.state_dict().items()},
-        folder / _WEIGHTS, {"format": "pt"})
-    (folder / ETC_CONFIG).write_text(self.config.to_json(), encoding="utf-8")
+    files = {ETC_CONFIG: self.config.to_json()}
     if exported is not None:
       exported |= json.loads(self.config.to_json())
       exported |= {} if options is None else options.stated()
-      (folder / TRANSFORMERS_CONFIG).write_text(
-          json.dumps(exported, indent=2) + "\n", encoding="utf-8")
+      files[TRANSFORMERS_CONFIG] = json.dumps(exported, indent=2) + "\n"
+    folder.mkdir(parents=True, exist_ok=True)
+    with replacing(folder / _WEIGHTS) as weights:
+      safetensors.torch.save_file(
+          {_PREFIX + name: tensor.contiguous()
+           for name, tensor in self.state_dict().items()},
+          weights, {"format": "pt"})
+      for name, contents in files.items():
+        with replacing(folder / name) as path:
+          path.write_text(contents, encoding="utf-8")
     if options is not None:
       write_text_options(folder, options)
-      for name in TEXT_FILES:
-        source, target = self.directory / name, folder / name
-        if not os.path.lexists(source):
-          target.unlink(missing_ok=True)  # of a model that was there before
-        elif not (target.exists() and target.samefile(source)):
-          target.parent.mkdir(exist_ok=True)
-          shutil.copyfile(source, target)
+      copy_text_files(self.directory, folder, overwrite=True)

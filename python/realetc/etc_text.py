@@ -5,14 +5,18 @@ these packages: PyPI's regex, and tokenizers (WordPiece, tokenizer.json) or
 sentencepiece. Imports nothing of this package: `realetc export --format
 huggingface` writes this file as it is.
 """
+import contextlib
 import dataclasses
 import functools
 import json
 import operator
 import os
 import pathlib
+import re
+import shutil
 import typing
 import unicodedata
+import warnings
 
 import torch
 
@@ -176,19 +180,24 @@ class Piece(typing.NamedTuple):
   end: int
 
 
-# By file, in the order of etc/weights/tokenizer_files.cc.
-_SENTENCEPIECE_FILES = ("tokenizer.model", "vocab_gpt_for_etc.model",
-                        "spiece.model")
-_WORDPIECE_FILES = ("vocab.txt", "vocab_bert_uncased_english.txt")
+# In the order of kVocabularies in etc/weights/tokenizer_files.cc.
+_VOCABULARIES = ("vocab.txt", "tokenizer.model",
+                 "vocab_bert_uncased_english.txt", "vocab_gpt_for_etc.model",
+                 "spiece.model", "sentencepiece.bpe.model")
+_TOKENIZER_JSON = "tokenizer.json"
+# Read by realetc alone.
+_BYTE_LEVEL_FILES = ("vocab.json", "merges.txt")
+_SETTINGS = "tokenizer_config.json"
 _POOLING_FILE = "1_Pooling/config.json"
 # Files of a checkpoint by which texts become inputs, and outputs vectors.
-TEXT_FILES = (*_SENTENCEPIECE_FILES, *_WORDPIECE_FILES, "tokenizer.json",
-              "tokenizer_config.json", _POOLING_FILE)
+TEXT_FILES = (*_VOCABULARIES, _TOKENIZER_JSON, *_BYTE_LEVEL_FILES, _SETTINGS,
+              "special_tokens_map.json", "added_tokens.json", _POOLING_FILE)
 _MARKS = (("[CLS]", "[SEP]"), ("<unused_63>", "<unused_2>"), ("<s>", "</s>"))
 # Of a tokenizer.json of another kind than BERT's.
 _OTHER_MARKS = (_MARKS[0], _MARKS[2], _MARKS[1])
-# BERT's control pieces, which in a text are text.
-_CONTROLS = ("[CLS]", "[SEP]", "[PAD]", "[UNK]", "[MASK]")
+# BERT's control pieces, which in a text are text, by their roles.
+_CONTROLS = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]",
+             "sep_token": "[SEP]", "mask_token": "[MASK]"}
 # As kClasses in etc/weights/tokenizer_files.cc, without "Tokenizer".
 _BERTS_CLASSES = ("Bert", "ConvBert", "DistilBert", "DPRContextEncoder",
                   "Electra", "DPRQuestionEncoder", "LayoutLM", "Lxmert",
@@ -209,35 +218,53 @@ def _find_marks(id_of, path, pairs=_MARKS):
 class _HuggingFaceTokenizer:
   """A tokenizer of the package tokenizers.
 
-  Of BERT's, control pieces in a text are plain text; of another tokenizer.json
-  special tokens are found, and those around a text are its post-processor's.
+  Of BERT's, control pieces in a text are plain text, as they are not added; of
+  another tokenizer.json special tokens are found, and those around a text are
+  its post-processor's.
   """
 
   def __init__(self, tokenizer, path, is_berts=True):
     self._tokenizer = tokenizer
-    tokenizer.encode_special_tokens = is_berts
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    around, pair = ([], []) if is_berts else (
-        tokenizer.encode("").ids, tokenizer.encode("", "").ids)
-    if len(around) not in (0, 2) or pair and around != [pair[0], pair[-1]]:
-      raise ValueError(f"{path}: post_processor should put one special piece "
-                       "before a text and one behind it, or none, and the "
-                       "same around a pair")
+    pieces = tokenizer.get_vocab()
+    self.size = 1 + max(pieces.values(), default=-1)
+    around, between = (None, None) if is_berts else self._marks(pieces, path)
     self.cls, self.separator = around or _find_marks(
         tokenizer.token_to_id, path, _MARKS if is_berts else _OTHER_MARKS)
-    self.size = tokenizer.get_vocab_size()
     self.begins_words_with_blanks = not is_berts and any(
         self._first_word(" a").startswith(mark) and
         not self._first_word("a").startswith(mark)
         for mark in ("\u0120", "\u2581"))
-    self.between = pair[1:-1]
-    if not pair:
+    self.between = between
+    if between is None:
       # Byte-level BPE, whose words are bytes, with RoBERTa's names.
       is_robertas = (not around and
                      self.cls == tokenizer.token_to_id("<s>") and
                      self._first_word("\u00df").startswith("\u00c3"))
       self.between = [self.separator] * (2 if is_robertas else 1)
+
+  def _marks(self, pieces, path):
+    """Ids that post_processor has around a text, and between two; or None.
+
+    As ReadPostProcessor in C++ (tasks/text/huggingface/post_processor.h).
+    """
+    text = next((text for text in ("a", *pieces) if self._tokenizer.encode(
+        text, add_special_tokens=False).ids), "")
+    single, pair = (self._tokenizer.encode(*texts)
+                    for texts in ((text,), (text, text)))
+    ids = [[id_ for id_, number in zip(one.ids, one.sequence_ids)
+            if number is None] for one in (single, pair)]
+    # The order of the parts: runs of pieces of a text are one.
+    parts = ["".join("m" if number is None else "ab"[number]
+                     for number in one.sequence_ids) for one in (single, pair)]
+    if (not re.fullmatch("a+|ma+m", parts[0]) or
+        not re.fullmatch("a+b+|ma+m*b+m", parts[1]) or
+        ids[1] and ids[0] != [ids[1][0], ids[1][-1]]):
+      raise ValueError(f"{path}: post_processor should put one special piece "
+                       "before a text and one behind it, or none, and the "
+                       "same around a pair")
+    return ids[0] or None, ids[1][1:-1] if ids[1] else None
 
   def _first_word(self, text):
     """The first word of a text as the model gets it."""
@@ -302,6 +329,19 @@ def read_json(path):
   return found
 
 
+_KINDS = {bool: "true or false", int: "an integer", str: "a string",
+          dict: "an object"}
+
+
+def _typed(fields, name, kind, where, default=None):
+  """fields[name], or the default; ValueError if it is of another kind."""
+  value = fields.get(name, default)
+  if value is not default and type(value) is not kind:  # a bool is no integer
+    raise ValueError(f"{where}: {name} should be {_KINDS[kind]}, but is "
+                     f"{json.dumps(value)}")
+  return value
+
+
 # Classes of characters of tasks/text/basic_tokenizer.h, which are Google's:
 # those of BertNormalizer and BertPreTokenizer are others (doc/formats.md 4.5).
 _DELETED = r"[\p{Cc}\p{Cf}\x{fffd}&&[^\t\n\r]]"
@@ -314,185 +354,542 @@ _FINAL_SIGMA = (rf"{_CASED}\p{{Case_Ignorable}}*\K\x{{3a3}}"
                 rf"(?!\p{{Case_Ignorable}}*{_CASED})")
 
 
-def _set_words(tokenizer, fields):
-  """Makes a tokenizer's words those of C++, by a BertNormalizer's fields."""
+def _set_words(tokenizer, values):
+  """Makes a tokenizer's words those of C++, by values of _Statements."""
   tokenizers = import_package("tokenizers", "WordPiece")
   steps, splitters = tokenizers.normalizers, tokenizers.pre_tokenizers
 
   def replace(pattern, text):
     return steps.Replace(tokenizers.Regex(pattern), text)
 
-  lowercase = fields.get("lowercase", True)
-  strip_accents = fields.get("strip_accents")
-  found = [replace(_DELETED, "")] if fields.get("clean_text", True) else []
+  found = [replace(_DELETED, "")] if values["clean_text"] else []
   found.append(replace(r"\s", " "))
-  if lowercase:
+  if values["do_lower_case"]:
     found += [replace(_FINAL_SIGMA, "\u03c2"), steps.Lowercase()]
-  if lowercase if strip_accents is None else strip_accents:
+  if values.get("strip_accents", values["do_lower_case"]):
     found += [steps.NFD(), replace(r"\p{Mn}", "")]
   tokenizer.normalizer = steps.Sequence(found)
   alone = _PUNCTUATION + (
-      _IDEOGRAPHS if fields.get("handle_chinese_chars", True) else "")
+      _IDEOGRAPHS if values["tokenize_chinese_chars"] else "")
   tokenizer.pre_tokenizer = splitters.Sequence([
       splitters.WhitespaceSplit(),
       splitters.Split(tokenizers.Regex(f"[{alone}]"), "isolated")])
 
 
-def _make_wordpiece(path, vocabulary, limit, fields, added):
+class _Unsupported(ValueError):
+  """A vocabulary is used as only a tokenizer.json beside it may describe."""
+
+
+def _refuse_other(where, found, supported, advice=""):
+  raise _Unsupported(f"{where} is {json.dumps(found)}, but only {supported} is "
+                     f"supported{advice}")
+
+
+@dataclasses.dataclass
+class _AddedToken:
+  """A piece that is found in a text as a whole, as AddedToken in C++."""
+  content: str
+  id: int
+  where: str  # it stands
+  single_word: bool = False
+  normalized: bool = False
+  has_flags: bool = True  # the file has all fields, not only content and id
+
+
+class _Statements:
+  """What files say about the use of a vocabulary; they may not differ.
+
+  As TokenizerStatements in C++ (etc/weights/tokenizer_statements.h).
+
+  Attributes:
+    values: by the names of tokenizer_config.json.
+    places: by the same names, of the first statement.
+    added: _AddedTokens by their contents.
+    special: (content, place) of special tokens that are named without ids.
+  """
+
+  def __init__(self):
+    self.values, self.places, self.added, self.special = {}, {}, {}, []
+    self._contents = {}  # of added tokens by id
+
+  def state(self, name, value, where):
+    """Takes a value of a file; None is no statement."""
+    if value is None:
+      return
+    known = self.values.setdefault(name, value)
+    self._check_same(known, self.places.setdefault(name, where), value, where)
+
+  def add(self, token):
+    """Takes an added token of a file."""
+    content = self._contents.setdefault(token.id, token.content)
+    known = self.added.setdefault(token.content, token)
+    self._check_same(content, f"id {token.id}", token.content, token.where)
+    names = ("id", "single_word", "normalized") if (
+        known.has_flags and token.has_flags) else ("id",)
+    for name in names:
+      self._check_same(*(part for one in (known, token) for part in (
+          getattr(one, name),
+          f"{name} of {json.dumps(one.content)} in {one.where}")))
+    if not known.has_flags:
+      self.added[token.content] = token
+
+  @staticmethod
+  def _check_same(known, place, value, where):
+    if known != value:
+      raise ValueError(f"{where} is {json.dumps(value)}, but {place} is "
+                       f"{json.dumps(known)}; they should say the same")
+
+
+# Options that change the treatment of a text, and the only value of each.
+_ONLY = {"do_basic_tokenize": True, "split_special_tokens": False,
+         "never_split": [], "wordpieces_prefix": "##",
+         "word_tokenizer_type": "basic", "subword_tokenizer_type": "wordpiece"}
+
+
+def _content_of(token):
+  """The content of a token, which is that or an object with it; or ""."""
+  content = token.get("content") if isinstance(token, dict) else token
+  return content if isinstance(content, str) else ""
+
+
+def _read_special_tokens(fields, path, statements):
+  """The fields that tokenizer_config.json and special_tokens_map.json share."""
+  for role, piece in _CONTROLS.items():
+    if fields.get(role) is not None and _content_of(fields[role]) != piece:
+      _refuse_other(f"{path}: {role}", fields[role], json.dumps(piece))
+  for name in ("additional_special_tokens", "extra_special_tokens"):
+    tokens = [] if fields.get(name) is None else fields[name]
+    if not isinstance(tokens, (list, dict)):
+      raise ValueError(f"{path}: {name} should be a list, but is "
+                       f"{json.dumps(tokens)}")
+    for token in tokens.values() if isinstance(tokens, dict) else tokens:
+      if not _content_of(token):
+        raise ValueError(f"{path}: {name} should be a list of tokens, but has "
+                         f"{json.dumps(token)}")
+      statements.special.append((_content_of(token), f"{path}: {name}"))
+
+
+def _read_added_token(fields, id_, where):
+  """An added token of a file of HuggingFace's; normalized as by default."""
+  content = _content_of(fields)
+  if not isinstance(fields, dict) or not content:
+    raise ValueError(f"{where}: content should be a token, but is "
+                     f"{json.dumps(fields)}")
+  special, single_word, *_ = (
+      _typed(fields, name, bool, where, False)
+      for name in ("special", "single_word", "lstrip", "rstrip"))
+  return _AddedToken(content, id_, where, single_word, _typed(
+      fields, "normalized", bool, where, not special))
+
+
+def _read_settings(path, statements):
+  """tokenizer_config.json, as C++'s ReadTokenizerConfig."""
+  fields = read_json(path)
+  for name, kind in (
+      ("do_lower_case", bool), ("strip_accents", bool),
+      ("tokenize_chinese_chars", bool), ("clean_text", bool),
+      ("max_input_chars_per_word", int), ("split_punctuation", bool),
+      ("tokenizer_class", str)):
+    statements.state(name, _typed(fields, name, kind, path), f"{path}: {name}")
+  _check_longest_word(statements.values.get("max_input_chars_per_word"), path)
+  for name, only in _ONLY.items():
+    found = fields.get(name)
+    if found is not None and (type(found), found) != (type(only), only):
+      _refuse_other(f"{path}: {name}", found, json.dumps(only))
+  _read_special_tokens(fields, path, statements)
+  decoder = _typed(fields, "added_tokens_decoder", dict, path) or {}
+  for id_, token in decoder.items():
+    where = f"{path}: added_tokens_decoder[{json.dumps(id_)}]"
+    if not re.fullmatch("[0-9]+", id_):
+      raise ValueError(f"{where} should have an id for its key")
+    statements.add(_read_added_token(token, int(id_), where))
+
+
+def _check_longest_word(limit, path):
+  if limit is not None and limit < 1:
+    raise ValueError(f"{path}: max_input_chars_per_word should be at least 1, "
+                     f"but is {limit}")
+
+
+def _read_special_tokens_map(path, statements):
+  _read_special_tokens(read_json(path), path, statements)
+
+
+def _read_added_tokens(path, statements):
+  """added_tokens.json: {"[ENT0]": 30522}."""
+  fields = read_json(path)
+  for content in fields:
+    id_ = _typed(fields, content, int, path, -1)
+    if not content or id_ < 0:
+      raise ValueError(f"{path} should have ids of tokens, but has "
+                       f"{json.dumps({content: id_})}")
+    statements.add(_AddedToken(content, id_, str(path), normalized=True,
+                               has_flags=False))
+
+
+def _read_class(path, statements):
+  """The class that HuggingFace takes where tokenizer_config.json names none."""
+  try:
+    fields = read_json(path)
+  except (OSError, ValueError):
+    return  # the model's file, whose mistakes others report
+  kind = _typed(fields, "tokenizer_class", str, path)
+  if "tokenizer_class" not in statements.values:
+    statements.state("tokenizer_class", kind, f"{path}: tokenizer_class")
+
+
+def _read_statements(folder):
+  """Those of the files beside a WordPiece vocabulary."""
+  statements = _Statements()
+  for name, read in ((_SETTINGS, _read_settings),
+                     ("special_tokens_map.json", _read_special_tokens_map),
+                     ("added_tokens.json", _read_added_tokens),
+                     (TRANSFORMERS_CONFIG, _read_class)):
+    # A link that leads nowhere is not passed over, but cannot be read.
+    if os.path.lexists(folder / name):
+      read(folder / name, statements)
+  return statements
+
+
+def _read_lines(path):
+  """The pieces of a vocab.txt by their ids."""
+  contents = path.read_bytes().removeprefix(b"\xef\xbb\xbf").split(b"\n")
+  contents = [line.rstrip(b"\r") for line in contents]
+  while contents and not contents[-1]:
+    contents.pop()
+  lines = []
+  for number, line in enumerate(contents, 1):
+    try:
+      lines.append(line.decode())
+    except UnicodeDecodeError as error:
+      raise ValueError(f"{path}:{number}: a piece should be UTF-8, but "
+                       f"{line!r} is not") from error
+  return lines
+
+
+def _tokenizer_of(contents, path):
+  """The tokenizers.Tokenizer of the contents of a tokenizer.json."""
+  tokenizers = import_package("tokenizers", str(path))
+  try:
+    return tokenizers.Tokenizer.from_str(json.dumps(contents))
+  except Exception as error:  # the package raises nothing narrower
+    raise ValueError(f"{path} cannot be read by tokenizers: {error}"
+                     ) from error
+
+
+def _check_berts(contents, path):
+  """_Unsupported for a tokenizer.json that no vocab.txt could be."""
+  def part(name):
+    found = contents.get(name)
+    return found if isinstance(found, dict) else {}
+
+  model = part("model")
+  is_old = ("vocab" in model and "continuing_subword_prefix" in model and
+            "merges" not in model)
+  for name, found, only in (
+      ("model.type", model.get("type", "WordPiece" if is_old else None),
+       "WordPiece"),
+      ("pre_tokenizer.type", part("pre_tokenizer").get("type"),
+       "BertPreTokenizer"),
+      ("normalizer.type", "BertNormalizer" if contents.get("normalizer") is None
+       else part("normalizer").get("type"), "BertNormalizer"),
+      ("model.continuing_subword_prefix",
+       model.get("continuing_subword_prefix", "##"), "##"),
+      ("model.unk_token", model.get("unk_token", "[UNK]"), "[UNK]")):
+    if found != only:
+      _refuse_other(f"{path}: {name}", found, json.dumps(only))
+
+
+def _pieces_of_json(path, vocabulary, added):
+  """The pieces by their ids: those of the model, and added ones."""
+  pieces = {}
+  count = len(vocabulary) + len(added)
+  for piece, id_ in (*vocabulary.items(),
+                     *((token.content, token.id) for token in added)):
+    if not piece or "\n" in piece or "\r" in piece:
+      _refuse_other(f"{path}: the piece with the id {id_}", piece,
+                    "a line that is not empty")
+    if id_ >= count or vocabulary.get(piece, id_) != id_ or (
+        pieces.setdefault(id_, piece) != piece):
+      raise ValueError(
+          f"{path}: the {count} pieces should have ids of their own from 0 on, "
+          f"but that of {json.dumps(piece)} is {id_}")
+  for id_ in range(max(pieces, default=-1)):
+    if id_ not in pieces:
+      raise ValueError(f"{path}: ids should be those from 0 to {max(pieces)}, "
+                       f"but there is no {id_}")
+  return [pieces[id_] for id_ in range(len(pieces))]
+
+
+def _read_berts_json(path, statements):
+  """Reads BERT's tokenizer.json, as C++'s ReadTokenizerJson.
+
+  Returns all its pieces by their ids, those that words are cut into, and added
+  ones.
+  """
+  contents = read_json(path)
+  _check_berts(contents, path)
+  _tokenizer_of(contents, path)  # what is read below is well-formed
+  model, normalizer = contents["model"], contents.get("normalizer")
+  where = f"{path}: normalizer"
+  limit = model.get("max_input_chars_per_word", 100)
+  _check_longest_word(limit, path)
+  added = [_read_added_token(token, token["id"], f"{path}: added_tokens[{i}]")
+           for i, token in enumerate(contents.get("added_tokens") or [])]
+  lines = _pieces_of_json(path, model["vocab"], added)
+  if normalizer is None:
+    statements.state("do_lower_case", False, where)
+    for name in ("clean_text", "tokenize_chinese_chars"):
+      statements.values.setdefault(name, False)
+  else:
+    for name, field in (("do_lower_case", "lowercase"),
+                        ("strip_accents", "strip_accents"),
+                        ("clean_text", "clean_text"),
+                        ("tokenize_chinese_chars", "handle_chinese_chars")):
+      statements.state(name, normalizer.get(field), f"{where}.{field}")
+  statements.state("max_input_chars_per_word", limit,
+                   f"{path}: model.max_input_chars_per_word")
+  for token in added:
+    statements.add(token)
+  return lines, set(model["vocab"]), {token.content for token in added}
+
+
+def _check_same_pieces(path, lines, whole, others, added):
+  """ValueError if vocab.txt has others than tokenizer.json, but for added ones.
+
+  As C++'s CheckSamePieces.
+  """
+  for i in range(max(len(lines), len(others))):
+    piece, other = (json.dumps(one[i]) if i < len(one) else "missing"
+                    for one in (lines, others))
+    if piece != other and (i < len(lines) or others[i] not in added):
+      raise ValueError(f"{path}:{i + 1}: the piece is {piece}, but in {whole}, "
+                       f"which lies beside it, it is {other}; they should be "
+                       "the same vocabulary")
+
+
+def _append_added_tokens(lines, statements):
+  """The pieces with the added tokens that are none of them yet behind them."""
+  known, all_lines = set(lines), list(lines)
+  for token in sorted(statements.added.values(), key=lambda token: token.id):
+    content, id_ = json.dumps(token.content), token.id
+    if id_ < len(lines) and lines[id_] == token.content:
+      continue
+    if "\n" in token.content or "\r" in token.content:
+      raise ValueError(f"{token.where}: the added token {content} has a line "
+                       "break; a tokenizer.json alone can have it")
+    if id_ != len(all_lines) or token.content in known:
+      expected = (f"which is that of {json.dumps(lines[id_])}"
+                  if id_ < len(lines) else "but should have one of the "
+                  "vocabulary, or the next one behind it")
+      raise ValueError(f"{token.where}: the added token {content} has the id "
+                       f"{id_}, {expected}")
+    all_lines.append(token.content)
+  return all_lines
+
+
+def _find_special_tokens(lines, statements):
+  """Gives special tokens without ids those of the vocabulary."""
+  ids = {piece: i for i, piece in reversed(list(enumerate(lines)))}
+  for content, where in statements.special:
+    token = statements.added.get(content)
+    if token is not None:
+      token.normalized = token.normalized and token.has_flags
+    elif content in ids:
+      statements.added[content] = _AddedToken(content, ids[content], where)
+    else:
+      raise ValueError(
+          f"{where} has {json.dumps(content)}, which is no piece of the "
+          "vocabulary: tokenizer.json, added_tokens.json or "
+          "added_tokens_decoder should give its id")
+
+
+def _check_class(statements, has_json, path):
+  """Refuses another class than BERT's tokenizer, maybe by another name."""
+  kind = statements.values.get("tokenizer_class")
+  if (kind is not None and not (has_json and kind in _GENERIC_CLASSES) and
+      kind.removesuffix("Fast") not in [f"{name}Tokenizer"
+                                        for name in _BERTS_CLASSES]):
+    _refuse_other(statements.places["tokenizer_class"], kind,
+                  '"BertTokenizer" (or a class that is the same under another '
+                  "name)", f" beside {path.name}")
+
+
+def _is_cased(lines, statements, path):
+  """True if pieces have capitals, where no file says do_lower_case."""
+  capitals = [
+      piece for piece in lines
+      if any(c != c.lower() for c in piece) and piece not in statements.added
+      and not (len(piece) > 2 and piece[0] + piece[-1] in ("[]", "<>"))]
+  if capitals:
+    warnings.warn(
+        f"{path} has {len(capitals)} piece{'s' if capitals[1:] else ''} with "
+        f"capitals, such as {json.dumps(capitals[0])}, and no file beside it "
+        "says do_lower_case: it is taken for a cased one, and text is not "
+        "folded to lower case")
+  return bool(capitals)
+
+
+def _check_pieces_of_words(path, lines):
+  """ValueError for pieces that C++'s ParseWordPieceTokenizer refuses."""
+  first = {}
+  for number, piece in enumerate(lines, 1):
+    if not piece:
+      raise ValueError(f"{path}:{number}: a piece should be here, but the line "
+                       "is empty")
+    if first.setdefault(piece, number) != number:
+      raise ValueError(f"{path}:{number}: {json.dumps(piece)} is in line "
+                       f"{first[piece]} already")
+  for piece in ("[PAD]", "[UNK]", "[CLS]", "[SEP]"):
+    if piece not in first:
+      raise ValueError(f"{path}: the vocabulary ({len(lines)} pieces) should "
+                       f"have {piece}, but has not")
+
+
+def _load_wordpiece(path):
+  """BERT's tokenizer of a vocab.txt or tokenizer.json, with all files beside.
+
+  As ReadWordPieceFiles and DescribeTokenizer in C++
+  (etc/weights/tokenizer_files.h).
+  """
+  whole = path.parent / _TOKENIZER_JSON
+  lines = None if path == whole else _read_lines(path)
+  words = set(lines or ())
+  statements = _read_statements(path.parent)
+  has_json = os.path.lexists(whole)
+  if has_json:
+    others, words, added = _read_berts_json(whole, statements)
+    if lines is not None:
+      _check_same_pieces(path, lines, whole, others, added)
+    lines = others
+  _check_class(statements, has_json, path)
+  lines = _append_added_tokens(lines, statements)
+  _find_special_tokens(lines, statements)
+  values = {"clean_text": True, "tokenize_chinese_chars": True,
+            "max_input_chars_per_word":
+                100 if "tokenizer_class" in statements.values else 200
+            } | statements.values
+  if "do_lower_case" not in values:
+    values["do_lower_case"] = not _is_cased(lines, statements, path)
+  _check_pieces_of_words(path, lines)
+  added = [token for token in statements.added.values()
+           if token.content not in _CONTROLS.values()]
+  # Added tokens that no word is cut into are those that no model has.
+  outside = {token.content for token in added} - words
+  return _make_wordpiece(
+      path, {piece: i for i, piece in enumerate(lines) if piece not in outside},
+      values, sorted(added, key=lambda token: token.id))
+
+
+def _check_added_ids(tokenizer, added):
+  """ValueError for added tokens with other ids than tokenizers gives them.
+
+  The package passes over those of a file: it takes the model's, or the next.
+  """
+  for token in added:
+    found = tokenizer.token_to_id(token.content)
+    if found != token.id:
+      raise ValueError(f"{token.where}: the id of {json.dumps(token.content)} "
+                       f"should be {found}, as tokenizers has it, but is "
+                       f"{token.id}")
+
+
+def _make_wordpiece(path, vocabulary, values, added):
   """BERT's tokenizer as C++ has it.
 
   Args:
     path: names the file in messages.
-    vocabulary: ids by piece.
-    limit: characters of a word at most.
-    fields: of a BertNormalizer.
-    added: the fields of added tokens, in the order of their ids.
+    vocabulary: ids of the pieces that words are cut into.
+    values: of _Statements, all of them.
+    added: _AddedTokens in the order of their ids.
   """
   tokenizers = import_package("tokenizers", f"the WordPiece vocabulary {path}")
-  if "[UNK]" not in vocabulary:
-    raise ValueError(f'{path} should have the piece "[UNK]", but has not')
   tokenizer = tokenizers.Tokenizer(tokenizers.models.WordPiece(
-      vocabulary, unk_token="[UNK]", max_input_chars_per_word=limit))
-  _set_words(tokenizer, fields)
+      vocabulary, unk_token="[UNK]",
+      max_input_chars_per_word=values["max_input_chars_per_word"]))
+  _set_words(tokenizer, values)
+  # Blanks beside a token, lstrip and rstrip, have no pieces.
   tokenizer.add_tokens([
-      tokenizers.AddedToken(
-          token["content"], single_word=token.get("single_word", False),
-          lstrip=token.get("lstrip", False), rstrip=token.get("rstrip", False),
-          normalized=token.get("normalized", False),
-          special=token["content"] in _CONTROLS)  # not found in a text
+      tokenizers.AddedToken(token.content, single_word=token.single_word,
+                            normalized=token.normalized, special=False)
       for token in added])
+  _check_added_ids(tokenizer, added)
   return _HuggingFaceTokenizer(tokenizer, path)
 
 
-def _names_berts_class(kind):
-  """Whether a tokenizer_class is BERT's tokenizer, maybe by another name."""
-  return kind.removesuffix("Fast") in [f"{name}Tokenizer"
-                                       for name in _BERTS_CLASSES]
-
-
-def _check_statement(path, options, name, is_supported, supported):
-  """Refuses what tokenizer_config.json beside a vocabulary says of it."""
-  if options.get(name) is not None and not is_supported(options[name]):
-    raise ValueError(
-        f"{path.parent}/tokenizer_config.json: {name} is "
-        f"{json.dumps(options[name])}, but only {supported} is supported "
-        f"beside {path.name}")
-
-
-def _load_wordpiece(path, options):
-  """BERT's tokenizer of a vocab.txt, used as tokenizer_config.json says."""
-  has_whole = os.path.lexists(path.parent / "tokenizer.json")
-  _check_statement(
-      path, options, "tokenizer_class",
-      lambda kind: (_names_berts_class(str(kind)) or
-                    (has_whole and kind in _GENERIC_CLASSES)),
-      '"BertTokenizer" (or a class that is the same under another name)')
-  lines = path.read_text(encoding="utf-8-sig").split("\n")
-  while lines and not lines[-1].strip():
-    lines.pop()
-  vocabulary = {line.rstrip("\r"): i for i, line in enumerate(lines)}
-  has_capitals = any(word != word.lower() for word in vocabulary
-                     if not word.startswith(("[", "<")))
-  limit = options.get("max_input_chars_per_word",
-                      100 if "tokenizer_class" in options else 200)
-  fields = {"clean_text": options.get("clean_text", True),
-            "handle_chinese_chars": options.get("tokenize_chinese_chars", True),
-            "strip_accents": options.get("strip_accents"),
-            "lowercase": options.get("do_lower_case", not has_capitals)}
-  added = sorted(options.get("added_tokens_decoder", {}).items(),
-                 key=lambda item: int(item[0]))
-  return _make_wordpiece(path, vocabulary, limit, fields,
-                         [token for _, token in added])
-
-
-def _load_sentencepiece(path, options):
-  if options.get("split_punctuation"):
-    raise ValueError(
-        f"{path.parent}/tokenizer_config.json asks for split_punctuation, "
-        "which the Python package does not have: give inputs made by realetc")
+def _load_sentencepiece(path):
+  """A SentencePiece model, as DescribeSentencePiece in C++."""
+  if path.name == "sentencepiece.bpe.model":
+    raise _Unsupported(
+        f"{path} has other ids than checkpoints with a vocabulary of this "
+        "name: use a tokenizer.json, or rename a model of your own")
+  settings = path.parent / _SETTINGS
+  has_settings = os.path.lexists(settings)
+  options = read_json(settings) if has_settings else {}
+  kind = _typed(options, "tokenizer_class", str, settings)
+  folds = _typed(options, "do_lower_case", bool, settings)
+  splits = _typed(options, "split_punctuation", bool, settings)
   # RoBERTa's class is that of its vocab.json, beside which a model may lie.
-  _check_statement(
-      path, options, "tokenizer_class",
-      lambda kind: str(kind).removesuffix("Fast") == "RobertaTokenizer",
-      "a model without a class of its own, which gives text and ids as they "
-      "are,")
-  _check_statement(path, options, "do_lower_case", lambda folds: not folds,
-                   "false")
+  if kind is not None and kind.removesuffix("Fast") != "RobertaTokenizer":
+    _refuse_other(f"{settings}: tokenizer_class", kind, "a model without a "
+                  "class of its own, which gives text and ids as they are,",
+                  f" beside {path.name}")
+  if folds:
+    _refuse_other(f"{settings}: do_lower_case", folds, "false",
+                  f" beside {path.name}")
+  # The folder of official ETC says it by its name alone.
+  is_officials = not has_settings and (
+      pathlib.Path(os.path.abspath(path)).parent.name ==
+      "etc_large_split_punctuation")
+  if splits or is_officials:
+    raise ValueError(
+        f"{settings if splits else path.parent} asks for split_punctuation, "
+        "which the Python package does not have: give inputs made by realetc")
   package = import_package("sentencepiece", f"the SentencePiece model {path}")
   return _SentencePieceTokenizer(
       package.SentencePieceProcessor(model_file=str(path)), path)
-
-
-def _fits_in_lines(whole):
-  """Whether each piece could be a line of a vocab.txt."""
-  return all(piece and "\n" not in piece and "\r" not in piece for piece in (
-      *(whole["model"].get("vocab") or {}),
-      *(token["content"] for token in whole.get("added_tokens") or [])))
-
-
-def _is_berts(whole, options):
-  """Whether C++ reads a tokenizer.json as if it were a vocab.txt."""
-  model, kind = whole.get("model") or {}, options.get("tokenizer_class")
-  is_old = "continuing_subword_prefix" in model and "merges" not in model
-  normalizer = whole.get("normalizer")
-  return (
-      model.get("type", "WordPiece" if is_old else None) == "WordPiece" and
-      model.get("continuing_subword_prefix", "##") == "##" and
-      model.get("unk_token", "[UNK]") == "[UNK]" and
-      (not normalizer or normalizer.get("type") == "BertNormalizer") and
-      (whole.get("pre_tokenizer") or {}).get("type") == "BertPreTokenizer" and
-      (not kind or kind in _GENERIC_CLASSES or _names_berts_class(kind)) and
-      _fits_in_lines(whole))
-
-
-def _load_tokenizer_json(path, options):
-  """A tokenizer.json; of BERT's kind it is used as a vocab.txt would be."""
-  tokenizers = import_package("tokenizers", str(path))
-  contents = read_json(path)
-  try:  # of BERT's kind as well: what is read below is then well-formed
-    tokenizer = tokenizers.Tokenizer.from_str(json.dumps(contents))
-  except Exception as error:  # the package raises nothing narrower
-    raise ValueError(f"{path} cannot be read by tokenizers: {error}"
-                     ) from error
-  if not _is_berts(contents, options):
-    return _HuggingFaceTokenizer(tokenizer, path, is_berts=False)
-  model = contents["model"]
-  return _make_wordpiece(
-      path, model["vocab"], model.get("max_input_chars_per_word", 100),
-      contents.get("normalizer") or dict.fromkeys(
-          ("clean_text", "handle_chinese_chars", "lowercase"), False),
-      sorted(contents.get("added_tokens") or [],
-             key=lambda token: token["id"]))
 
 
 def load_tokenizer(directory):
   """The tokenizer whose files lie in a directory.
 
   vocab.txt and SentencePiece models by the names that realetc knows, and
-  tokenizer.json. `encode` gives pieces, `cls` and `separator` are ids, and
-  `between` those of the marks between two texts.
+  tokenizer.json, used as all files beside say, as FindTokenizer in C++ does
+  (etc/weights/tokenizer_files.h). `encode` gives pieces, `cls` and `separator`
+  are ids, `between` those of the marks between two texts, and `size` is the
+  largest id and 1.
 
   Raises:
-    ValueError: there is none, or one that is not supported.
+    ValueError: there is none, or one that is not supported, or files
+      contradict each other.
     OSError: a file cannot be read.
     ImportError: the package that reads it is not installed.
   """
   folder = pathlib.Path(directory)
-  settings = folder / "tokenizer_config.json"
-  # A link that leads nowhere is not passed over, but cannot be read.
-  options = read_json(settings) if os.path.lexists(settings) else {}
-  for name in _WORDPIECE_FILES:
-    if os.path.lexists(folder / name):
-      return _load_wordpiece(folder / name, options)
-  for name in _SENTENCEPIECE_FILES:
-    if os.path.lexists(folder / name):
-      return _load_sentencepiece(folder / name, options)
-  whole = folder / "tokenizer.json"
-  if not os.path.lexists(whole):
+  whole = folder / _TOKENIZER_JSON
+  path = next((folder / name for name in (*_VOCABULARIES, _TOKENIZER_JSON)
+               if os.path.lexists(folder / name)), None)
+  if path is None:
+    others = [name for name in _BYTE_LEVEL_FILES
+              if os.path.lexists(folder / name)]
     raise ValueError(
         f"{folder} should have a vocabulary (vocab.txt, tokenizer.model or "
-        "tokenizer.json), but has none")
-  return _load_tokenizer_json(whole, options)
+        "tokenizer.json), but has none" + (
+            f": `realetc import` makes a tokenizer.json of {others[0]}"
+            if others else ""))
+  try:
+    if path.suffix == ".model":
+      return _load_sentencepiece(path)
+    return _load_wordpiece(path)
+  except _Unsupported:
+    if not os.path.lexists(whole):
+      raise
+  contents = read_json(whole)
+  tokenizer = _tokenizer_of(contents, whole)
+  _check_added_ids(tokenizer, (
+      _AddedToken(token["content"], token["id"], f"{whole}: added_tokens[{i}]")
+      for i, token in enumerate(contents.get("added_tokens") or [])))
+  return _HuggingFaceTokenizer(tokenizer, whole, is_berts=False)
 
 
 # --- Inputs -------------------------------------------------------------------
@@ -500,7 +897,10 @@ def load_tokenizer(directory):
 
 @dataclasses.dataclass
 class TextOptions:
-  """How texts become inputs: as LoadedEncoder in C++ (tasks/inference/text_encoder.h)."""
+  """How texts become inputs.
+
+  As LoadedEncoder in C++ (tasks/inference/text_encoder.h).
+  """
   has_long_tokens: bool = True
   # Tokens of each stream at most.
   max_long_length: int = 4096
@@ -526,15 +926,56 @@ def read_transformers_config(folder):
 
 
 def _stated_options(folder):
-  """The object that states _STATED_OPTIONS; None if no file does."""
-  if os.path.lexists(folder / "run_config.json"):
-    return read_json(folder / "run_config.json").get("data", {})
+  """The object that states _STATED_OPTIONS, or None; and its place."""
+  run = folder / "run_config.json"
+  if os.path.lexists(run):
+    return _typed(read_json(run), "data", dict, run, {}), f"{run}: data"
   exported = read_transformers_config(folder)
   if exported is not None:
-    return exported
-  if os.path.lexists(folder / _OPTIONS_FILE):
-    return read_json(folder / _OPTIONS_FILE)
-  return None
+    return exported, folder / TRANSFORMERS_CONFIG
+  path = folder / _OPTIONS_FILE
+  return (read_json(path), path) if os.path.lexists(path) else (None, path)
+
+
+@contextlib.contextmanager
+def replacing(path):
+  """A path to write to, whose file takes the place of `path` in the end.
+
+  What was there before stays whole if writing fails or is interrupted.
+  """
+  partial = path.with_name(f".{path.name}.partial")
+  try:
+    yield partial
+    os.replace(partial, path)
+  finally:
+    partial.unlink(missing_ok=True)
+
+
+def copy_text_files(source, target, overwrite):
+  """Copies TEXT_FILES from a folder to another, which may be the same.
+
+  With `overwrite` the target has those and no others in the end, or OSError is
+  raised. Without it a file that is there stays, with a warning if it is another
+  one, as for a file that cannot be copied.
+  """
+  for name in TEXT_FILES:
+    old, new = source / name, target / name
+    try:
+      if not os.path.lexists(old):
+        if overwrite:
+          new.unlink(missing_ok=True)  # of a model that was there before
+      elif new.exists() and (new.samefile(old) or not overwrite):
+        if new.read_bytes() != old.read_bytes():
+          warnings.warn(f"{new} is there already, and is not the one of this "
+                        f"model, which is {old}")
+      else:
+        new.parent.mkdir(exist_ok=True)
+        with replacing(new) as partial:
+          shutil.copyfile(old, partial)
+    except OSError as error:
+      if overwrite:
+        raise
+      warnings.warn(f"{new} is not saved: {error}")
 
 
 def source_folder(folder):
@@ -549,10 +990,11 @@ def source_folder(folder):
 def read_text_options(directory, config):
   """The options of a checkpoint: as its files state, or by its positions."""
   options = TextOptions(config.has_long_tokens)
-  stated = _stated_options(pathlib.Path(directory))
+  stated, where = _stated_options(pathlib.Path(directory))
   if stated is not None:
     return dataclasses.replace(options, **{
-        name: stated[name] for name in _STATED_OPTIONS if name in stated})
+        name: _typed(stated, name, type(default), where, default)
+        for name, default in options.stated().items()})
   rows = config.max_absolute_position_embeddings
   if rows > 0:
     options.max_long_length = options.max_global_length = rows
@@ -561,8 +1003,9 @@ def read_text_options(directory, config):
 
 def write_text_options(directory, options):
   """Writes the file by which read_text_options gives the same."""
-  (pathlib.Path(directory) / _OPTIONS_FILE).write_text(
-      json.dumps(options.stated(), indent=2) + "\n", encoding="utf-8")
+  with replacing(pathlib.Path(directory) / _OPTIONS_FILE) as path:
+    path.write_text(json.dumps(options.stated(), indent=2) + "\n",
+                    encoding="utf-8")
 
 
 _POOLING_OF_MODE = {"cls": "first", "cls_token": "first", "mean": "mean",
@@ -621,7 +1064,8 @@ class TextInputs(dict):
 def _encode_sentence(text, begin, end, tokenizer):
   """The Pieces of text[begin:end], which with a blank before it begins so."""
   start = begin
-  if tokenizer.begins_words_with_blanks and text[begin - 1:begin] == " ":
+  if (tokenizer.begins_words_with_blanks and text[begin - 1:begin] == " " and
+      text[begin:begin + 1] != " "):
     start -= 1
   found = [Piece(p.id, max(p.begin + start, begin), p.end + start)
            for p in tokenizer.encode(text[start:end])]

@@ -12,7 +12,6 @@ plain PyTorch.
 import dataclasses
 import os
 import pathlib
-import shutil
 import typing
 import warnings
 
@@ -26,12 +25,11 @@ from transformers.utils import ModelOutput
 # In this form transformers finds the files.
 from .etc_attention import initialize
 from .etc_model import Encoder
-from .etc_model import ETC_CONFIG
 from .etc_model import EtcConfig
+from .etc_text import copy_text_files
 from .etc_text import source_folder
 from .etc_text import TextOptions
 from .etc_text import TEXT_FILES
-from .etc_text import write_text_options
 
 
 class RealEtcConfig(PretrainedConfig):
@@ -56,15 +54,6 @@ class RealEtcConfig(PretrainedConfig):
     return TextOptions(self.has_long_tokens, self.max_long_length,
                        self.max_global_length, self.sentences)
 
-  def save_pretrained(self, save_directory, *arguments, **options):
-    """As PretrainedConfig's, and the same for readers of our checkpoints."""
-    super().save_pretrained(save_directory, *arguments, **options)
-    target = pathlib.Path(save_directory)
-    config = EtcConfig(**{field.name: getattr(self, field.name)
-                          for field in dataclasses.fields(EtcConfig)})
-    (target / ETC_CONFIG).write_text(config.to_json(), encoding="utf-8")
-    write_text_options(target, self.text_options())
-
 
 @dataclasses.dataclass
 class RealEtcOutput(ModelOutput):
@@ -86,21 +75,6 @@ class RealEtcClassifierOutput(ModelOutput):
   """loss, if there are labels, and logits [B, labels] or [B, T, labels]."""
   loss: typing.Optional[torch.Tensor] = None
   logits: typing.Optional[torch.Tensor] = None
-
-
-def _copy_new(source, target):
-  """Copies a file, if there is one, but over no other; warns if it cannot."""
-  if not os.path.lexists(source):
-    return
-  try:
-    if not target.exists():
-      target.parent.mkdir(exist_ok=True)
-      shutil.copyfile(source, target)
-    elif target.read_bytes() != source.read_bytes():
-      warnings.warn(f"{target} is there already, and is not the one of this "
-                    f"model, which is {source}")
-  except OSError as error:
-    warnings.warn(f"{target} is not saved: {error}")
 
 
 class RealEtcPreTrainedModel(PreTrainedModel):
@@ -147,8 +121,7 @@ class RealEtcPreTrainedModel(PreTrainedModel):
         warnings.warn(f"the vocabulary is not saved: {error}")
       else:
         target.mkdir(parents=True, exist_ok=True)
-        for name in TEXT_FILES:
-          _copy_new(loaded / name, target / name)
+        copy_text_files(loaded, target, overwrite=False)
     super().save_pretrained(save_directory, *arguments, **options)
 
   def text_options(self):

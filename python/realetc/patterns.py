@@ -16,27 +16,28 @@ _ALL_KEYS, _CAUSAL, _WINDOW, _MATRIX, _LONG_SIDE, _GLOBAL_SIDE = range(6)
 _INTEGERS = (torch.int32, torch.int64)
 
 
-def _check(condition, message):
+def check(condition, message):
+  """ValueError with the message unless the condition holds."""
   if not condition:
     raise ValueError(message)
 
 
 def _check_bool(mask, name, dims):
-  _check(isinstance(mask, torch.Tensor) and mask.dtype == torch.bool,
-         f"{name} should be a bool tensor, true where attention is allowed, "
-         f"but is {getattr(mask, 'dtype', type(mask).__name__)}")
-  _check(mask.dim() == dims,
-         f"{name} should have {dims} dimensions, but its shape is "
-         f"{list(mask.shape)}")
+  check(isinstance(mask, torch.Tensor) and mask.dtype == torch.bool,
+        f"{name} should be a bool tensor, true where attention is allowed, "
+        f"but is {getattr(mask, 'dtype', type(mask).__name__)}")
+  check(mask.dim() == dims,
+        f"{name} should have {dims} dimensions, but its shape is "
+        f"{list(mask.shape)}")
 
 
 def _check_ids(ids, name):
-  _check(isinstance(ids, torch.Tensor) and ids.dtype in _INTEGERS,
-         f"{name} should be a tensor of int64 or int32, but is "
-         f"{getattr(ids, 'dtype', type(ids).__name__)}")
-  _check(ids.dim() == 2,
-         f"{name} should be [batch, length], but its shape is "
-         f"{list(ids.shape)}")
+  check(isinstance(ids, torch.Tensor) and ids.dtype in _INTEGERS,
+        f"{name} should be a tensor of int64 or int32, but is "
+        f"{getattr(ids, 'dtype', type(ids).__name__)}")
+  check(ids.dim() == 2,
+        f"{name} should be [batch, length], but its shape is "
+        f"{list(ids.shape)}")
 
 
 def check_integer(number, name):
@@ -44,19 +45,19 @@ def check_integer(number, name):
 
   Integers are of many types: numpy's, and torch.SymInt in torch.export.
   """
-  _check(not isinstance(number, float),
-         f"{name} should be an integer, but is {number}")
+  check(not isinstance(number, float),
+        f"{name} should be an integer, but is {number}")
 
 
 def _check_distance(max_distance):
   check_integer(max_distance, "max_distance")
-  _check(max_distance >= 0,
-         f"max_distance should be at least 0, but is {max_distance}")
+  check(max_distance >= 0,
+        f"max_distance should be at least 0, but is {max_distance}")
 
 
 def _check_radius(radius):
   check_integer(radius, "radius")
-  _check(radius >= 1, f"radius should be at least 1, but is {radius}")
+  check(radius >= 1, f"radius should be at least 1, but is {radius}")
 
 
 @serializable
@@ -93,7 +94,7 @@ class Pattern(typing.NamedTuple):
     _check_ids(ids, "ids")
     _check_ids(key_ids, "key_ids")
     self._check_one_block()
-    _check(self.second is None, "the pattern has documents already")
+    check(self.second is None, "the pattern has documents already")
     if self.kind == _MATRIX:
       same = ids.unsqueeze(2).eq(key_ids.unsqueeze(1)) & ids.ne(0).unsqueeze(2)
       return self._replace(first=self.first & same)
@@ -124,8 +125,8 @@ class Pattern(typing.NamedTuple):
     return columns if columns < keys else None
 
   def _check_one_block(self):
-    _check(not self.has_two_blocks(),
-           "a side of a GlobalLocalPattern takes no further masks")
+    check(not self.has_two_blocks(),
+          "a side of a GlobalLocalPattern takes no further masks")
 
 
 def unrestricted(max_distance=0):
@@ -149,9 +150,9 @@ def window(before, after=None, max_distance=0):
   after = before if after is None else after
   check_integer(before, "before")
   check_integer(after, "after")
-  _check(before >= 0 and after >= 0,
-         f"a window should be at least 0 to each side, but is {before} and "
-         f"{after}")
+  check(before >= 0 and after >= 0,
+        f"a window should be at least 0 to each side, but is {before} and "
+        f"{after}")
   _check_distance(max_distance)
   return Pattern(_WINDOW, before=before, after=after, max_distance=max_distance)
 
@@ -223,7 +224,7 @@ def global_local(radius, long_mask=None, global_mask=None, *, long_ids=None,
     _check_distance(max_distance)
   masks = long_mask is not None or global_mask is not None
   ids = long_ids is not None or global_ids is not None
-  _check(not (masks and ids), "masks and ids are given; either should be")
+  check(not (masks and ids), "masks and ids are given; either should be")
   if long_mask is not None:
     _check_bool(long_mask, "long_mask", 2)
   if global_mask is not None:
@@ -251,9 +252,9 @@ def global_local_tokens(radius, long_tokens, global_tokens, *, max_distance=12,
   _check_distance(max_distance)
   for tokens, name, rows in ((long_tokens, "long_tokens", 6),
                              (global_tokens, "global_tokens", 3)):
-    _check(tokens.dtype == torch.int32 and tokens.dim() == 3 and
-           tokens.shape[1] == rows,
-           f"{name} should be int32 [batch, {rows}, length], but is "
-           f"{tokens.dtype} {list(tokens.shape)}")
+    check(tokens.dtype == torch.int32 and tokens.dim() == 3 and
+          tokens.shape[1] == rows,
+          f"{name} should be int32 [batch, {rows}, length], but is "
+          f"{tokens.dtype} {list(tokens.shape)}")
   return GlobalLocalPattern(radius, max_distance, causal, hard_l2g, hard_g2l,
                             long_tokens, global_tokens)

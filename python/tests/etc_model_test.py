@@ -8,6 +8,7 @@ The program is found in ETC_ENCODE_BY_FILE or in build/release/bin (cmake --buil
 """
 import copy
 import json
+import math
 import os
 import pathlib
 import pickle
@@ -244,6 +245,49 @@ def test_texts_are_cut_at_the_lengths_of_training(tmp_path):
   assert model.inputs(["one.two. " * 10]).sentences == [[(0, 20)]]
 
 
+@pytest.mark.parametrize("name, contents, message", (
+    ("text_options.json", {"max_long_length": "64"},
+     'text_options.json: max_long_length should be an integer, but is "64"'),
+    ("text_options.json", {"max_long_length": 64.5}, "an integer, but is 64.5"),
+    ("text_options.json", {"max_global_length": None}, "integer, but is null"),
+    ("text_options.json", {"sentences": 3}, "sentences should be a string"),
+    ("run_config.json", {"data": []}, "run_config.json: data should be an obj"),
+    ("run_config.json", {"data": {"max_long_length": True}},
+     "run_config.json: data: max_long_length should be an integer"),
+    ("config.json", {"model_type": "realetc", "max_long_length": "64"},
+     "config.json: max_long_length should be an integer"),
+))
+def test_mistakes_in_lengths_are_named(name, contents, message, tmp_path):
+  folder = _write(_model(_config()), tmp_path / "checkpoint")
+  model = realetc.EtcModel.from_pretrained(folder)
+  (folder / name).write_text(json.dumps(contents))
+  with pytest.raises(ValueError, match=message):
+    model.inputs(["One"])
+
+
+@pytest.mark.parametrize("fields, options, message", (
+    ({"vocab_size": 300}, {}, f"has {len(VOCABULARY)} pieces, but the token "
+     "table 300 rows; they should be equal, or the table rounded up"),
+    ({"segment_vocab_size": 2}, {}, "segment_vocab_size should be at least 3"),
+    ({"max_absolute_position_embeddings": 64}, {"max_global_length": 99},
+     "max_long_length should be at most 64, .*, but is 4096"),
+    ({"max_absolute_position_embeddings": 64},
+     {"max_global_length": 99, "max_long_length": 64},
+     "max_global_length should be at most 64, .*, but is 99"),
+    (_BERT, {"max_global_length": 129}, "max_global_length should be at most"),
+), ids=("vocabulary", "types", "longs", "globals", "bert"))
+def test_tables_without_rows_for_texts_are_refused(fields, options, message,
+                                                   tmp_path):
+  folder = _write(_model(_config(**fields)), tmp_path / "checkpoint")
+  if options:
+    (folder / "text_options.json").write_text(json.dumps(options))
+  model = realetc.EtcModel.from_pretrained(folder)
+  for _ in range(2):  # what is refused is not kept
+    for call in (model.inputs, model.embed):
+      with pytest.raises(ValueError, match=message):
+        call(["One"])
+
+
 def test_lengths_and_sentences_survive_saving(tmp_path):
   folder = _write(_model(_config()), tmp_path / "checkpoint")
   settings = {"data": {"max_long_length": 20, "max_global_length": 3,
@@ -303,9 +347,42 @@ def test_no_vocabulary_of_another_model_stays(tmp_path):
   saved = tmp_path / "saved"
   _write(_model(_config()), saved)
   (saved / "vocab.txt").write_text("[UNK]\n")
+  for name in ("added_tokens.json", "merges.txt"):
+    (saved / name).write_text("{}")
+  (folder / "special_tokens_map.json").write_text('{"sep_token": "[SEP]"}')
   realetc.EtcModel.from_pretrained(folder).save_pretrained(saved)
   assert (saved / "vocab.txt").read_text().split("\n")[:-1] == VOCABULARY
-  assert not (saved / "tokenizer_config.json").exists()
+  assert (saved / "special_tokens_map.json").exists()
+  for name in ("tokenizer_config.json", "added_tokens.json", "merges.txt"):
+    assert not (saved / name).exists()
+
+
+@pytest.mark.parametrize("name", ("model.safetensors", "etc_config.json"))
+def test_a_checkpoint_survives_a_save_that_fails(name, tmp_path, monkeypatch):
+  folder = _write(_model(_config()), tmp_path / "checkpoint")
+  before = {path.name: path.read_bytes() for path in folder.iterdir()}
+  model = realetc.EtcModel.from_pretrained(folder)
+  model.set_residual_attention("sum")
+  with torch.no_grad():
+    model.embedding.token.weight.add_(1)
+
+  def fail(*arguments, **options):
+    del options
+    path = next(one for one in arguments if isinstance(one, pathlib.Path))
+    path.write_bytes(b"0123456789")
+    raise OSError("no space left")
+
+  if name == "model.safetensors":
+    monkeypatch.setattr(safetensors, "save_file", fail)
+  else:
+    monkeypatch.setattr(pathlib.Path, "write_text", fail)
+  with pytest.raises(OSError, match="no space left"):
+    model.save_pretrained(folder)
+  monkeypatch.undo()
+  assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+  model.save_pretrained(folder)
+  assert realetc.EtcModel.from_pretrained(
+      folder).config.residual_attention == "sum"
 
 
 def test_saving_says_that_the_folder_of_the_vocabulary_is_gone(tmp_path):
@@ -763,6 +840,15 @@ def test_a_configuration_changed_later_is_refused(change, message, tmp_path):
   model(ids, ids[:, :2])
 
 
+def test_a_vocabulary_of_another_size_is_not_saved(tmp_path):
+  model = _model(_config())
+  model.config.vocab_size = 5
+  with pytest.raises(ValueError, match=r"embedding.token.weight of the model "
+                     r"is .*, but of one of its configuration \[5, 16\]"):
+    model.save_pretrained(tmp_path / "saved")
+  assert not (tmp_path / "saved").exists()
+
+
 def _add_head(model):
   model.head = torch.nn.Linear(16, 2)
 
@@ -850,6 +936,13 @@ def _break(folder, **fields):
   path.write_text(json.dumps(json.loads(path.read_text()) | fields))
 
 
+def _set_weight(folder, value):
+  path = folder / "model.safetensors"
+  tensors = safetensors.load_file(path)
+  tensors["encoder.embedding.segment.weight"][1, 2] = value
+  safetensors.save_file(tensors, path)
+
+
 @pytest.mark.parametrize("change, message", (
     (lambda f: (f / "etc_config.json").unlink(), "has no etc_config.json"),
     (lambda f: (f / "model.safetensors").unlink(), "has no model.safetensors"),
@@ -860,6 +953,13 @@ def _break(folder, **fields):
     (lambda f: _break(f, intermediate_size=23), r"should be \[23, 16\]"),
     (lambda f: _break(f, num_hidden_layers=4), "lacks layers.3"),
     (lambda f: _break(f, num_hidden_layers=2), "has unexpectedly layers.2"),
+    (lambda f: _break(f, use_pre_activation_order=True),
+     "use_pre_activation_order should be false where sublayer is post_norm"),
+    (lambda f: _break(f, use_pre_activation_order=None), "but is null"),
+    (lambda f: _break(f, use_hard_g2l_mask="false"),
+     "use_hard_g2l_mask should be true or false, but is 'false'"),
+    (lambda f: _set_weight(f, math.nan), "segment.weight should have finite"),
+    (lambda f: _set_weight(f, -math.inf), "segment.weight should have finite"),
 ), ids=lambda one: one if isinstance(one, str) else "")
 def test_mistakes_in_checkpoints_are_named(change, message, tmp_path):
   folder = _write(_model(_config()), tmp_path / "checkpoint")
@@ -903,6 +1003,13 @@ def test_one_checkpoint_of_a_grid_is_named(tmp_path):
      "a decay of 0.001 is too small for 3 layers"),
     ({"has_long_tokens": False}, "share_att_output_projection should be true"),
     ({"final_layer_norm": True}, "final_layer_norm should be false where"),
+    ({"use_hard_l2g_mask": "false"}, "use_hard_l2g_mask should be true or"),
+    ({"share_kv_projections": 1}, "share_kv_projections should be true or"),
+    ({"residual_gate_init": math.nan}, "residual_gate_init should be at least"),
+    ({"residual_gate_init": math.inf}, "residual_gate_init should be at least"),
+    ({"residual_gate_init": 1e39}, "residual_gate_init should be at least"),
+    ({"layer_norm_epsilon": 1e-40}, "layer_norm_epsilon should be at least"),
+    ({"initializer_range": 1e3}, "initializer_range should be above 0"),
 ), ids=lambda one: one if isinstance(one, str) else "")
 def test_mistakes_in_configurations_are_named(fields, message):
   with pytest.raises(ValueError, match=message):
@@ -948,7 +1055,7 @@ def test_long_tokens_of_bert_are_refused():
 
 @pytest.mark.parametrize("change, texts, message", (
     (lambda f: (f / "vocab.txt").unlink(), ["x"], "should have a vocabulary"),
-    (lambda f: (f / "vocab.txt").write_text("[UNK]\nx\n"), ["x"],
+    (lambda f: (f / "vocab.txt").write_text("[PAD]\n[UNK]\nx\n"), ["x"],
      r"\[CLS\]"),
     (lambda f: (f / "vocab.txt").write_text("\n".join(
         VOCABULARY + ["more"])), ["x"], "token table"),
@@ -1102,8 +1209,8 @@ def test_a_link_in_the_place_of_weights_is_no_absent_file(name, tmp_path):
 def test_weights_are_saved_before_a_vocabulary_that_cannot_be(tmp_path):
   folder = _write(_model(_config()), tmp_path / "checkpoint")
   model = realetc.EtcModel.from_pretrained(folder)
-  (folder / "tokenizer.json").symlink_to("nowhere")  # vocab.txt comes first
   expected = model.inputs(TEXTS)["input_ids"]
+  (folder / "tokenizer.json").symlink_to("nowhere")  # vocab.txt comes first
   saved = tmp_path / "saved"
   with pytest.raises(FileNotFoundError, match="tokenizer.json"):
     model.save_pretrained(saved)
@@ -1149,6 +1256,9 @@ def test_special_tokens_of_byte_level_pieces_are_found(processor, tmp_path):
       (0, 3), (4, 7), (8, 11)]).pieces[0]
   blank, none = whole.token_to_id("\u0120the"), whole.token_to_id("the")
   assert pieces == [(none, 0, 3), (blank, 4, 7), (none, 8, 11)]
+  # One that has the blank itself gets no second one.
+  [pieces] = model.inputs(["a  the"], split_sentences=lambda _: [(2, 6)]).pieces
+  assert [piece.id for piece in pieces] == [blank]
   # RoBERTa has two separators between texts, with its post-processor or not.
   found = model.inputs([text], ["the"])
   assert found["input_ids"].tolist() == [
@@ -1203,20 +1313,17 @@ def test_byte_level_pieces_are_those_of_cpp(tmp_path):
             found[f"sentences.{b}"].tolist())
 
 
-@pytest.mark.parametrize("vocabulary, options, message", (
-    ("vocab.txt", {"tokenizer_class": "AlbertTokenizer"},
-     'tokenizer_class is "AlbertTokenizer", but only "BertTokenizer"'),
-    ("vocab.txt", {"tokenizer_class": "PreTrainedTokenizerFast"},
-     "tokenizer_class"),
-    ("tokenizer.model", {"tokenizer_class": "AlbertTokenizer"},
+@pytest.mark.parametrize("options, message", (
+    ({"tokenizer_class": "AlbertTokenizer"},
      "only a model without a class of its own"),
-    ("tokenizer.model", {"do_lower_case": True},
+    ({"do_lower_case": True},
      "do_lower_case is true, but only false is supported"),
-    ("tokenizer.model", {"split_punctuation": True}, "split_punctuation")))
-def test_tokenizers_that_realetc_refuses_are_refused(
-    vocabulary, options, message, tmp_path):
+    ({"do_lower_case": 1}, "do_lower_case should be true or false, but is 1"),
+    ({"split_punctuation": True}, "split_punctuation")))
+def test_sentencepiece_that_realetc_refuses_is_refused(options, message,
+                                                       tmp_path):
   folder = _write(_model(_config(num_hidden_layers=1)), tmp_path / "checkpoint")
-  (folder / "vocab.txt").rename(folder / vocabulary)
+  (folder / "vocab.txt").rename(folder / "tokenizer.model")
   (folder / "tokenizer_config.json").write_text(json.dumps(options))
   with pytest.raises(ValueError, match=message) as error:
     realetc.EtcModel.from_pretrained(folder).inputs(["a text"])

@@ -277,6 +277,35 @@ tensors["ids"] = own["input_ids"]
 """)
 
 
+def test_tokens_added_by_transformers_are_found(tmp_path):
+  import transformers  # pylint: disable=import-outside-toplevel
+  from realetc import modeling_realetc  # pylint: disable=import-outside-toplevel
+  pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "<", "ent",
+            ">", "rain"]
+  source, saved = tmp_path / "source", tmp_path / "saved"
+  modeling_realetc.RealEtcModel(modeling_realetc.RealEtcConfig(
+      vocab_size=len(pieces), hidden_size=8, num_hidden_layers=1,
+      num_attention_heads=2, intermediate_size=8, local_radius=2)
+  ).save_pretrained(source)
+  (source / "vocab.txt").write_text("\n".join(pieces) + "\n")
+  (source / "tokenizer_config.json").write_text(json.dumps(
+      {"tokenizer_class": "BertTokenizer", "do_lower_case": True}))
+  tokenizer = transformers.BertTokenizerFast.from_pretrained(source)
+  tokenizer.add_tokens(["<ent>"])
+  model = modeling_realetc.RealEtcModel.from_pretrained(source)
+  model.resize_token_embeddings(len(tokenizer))
+  tokenizer.save_pretrained(saved)
+  model.save_pretrained(saved)
+  _realetc("import", saved, tmp_path / "ours")
+  text = "the <ent> Rain"
+  expected = tokenizer(text)["input_ids"]
+  assert expected == [2, 5, len(pieces), 9, 3]
+  for model in (modeling_realetc.RealEtcModel.from_pretrained(saved),
+                realetc.EtcModel.from_pretrained(saved),
+                realetc.EtcModel.from_pretrained(tmp_path / "ours")):
+    assert model.inputs([text])["input_ids"].tolist() == [expected]
+
+
 # Labels in another order than the export's.
 _CHANGE = """
 labels = ["tenant", "owner", "retrial"]
