@@ -34,6 +34,7 @@
 #include "attention/residual_attention.h"
 #include "attention/residual_scores.h"
 #include "attention/score_statistics.h"
+#include "attention/score_storage.h"
 #include "attention/softmax_pattern.h"
 #include "attention/sparse_attention.h"
 #include "base/linear.h"

@@ -3,7 +3,6 @@
 #include <c10/core/InferenceMode.h>
 #include <c10/util/Exception.h>
 
-#include <algorithm>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -199,11 +198,13 @@ std::vector<PatternRuns> RunsOfTensors(const ExplicitInputs& given,
     if (!mask.defined()) {
       return;
     }
-    MaskRuns runs =
+    std::optional<std::vector<RunSetTable>> tables =
         RunsOfMask(ExpandMask(mask, name, batch, queries, keys), window);
-    examples.resize(std::min(examples.size(), runs.tables.size()));
+    if (!tables.has_value()) {
+      examples.clear();
+    }
     for (size_t b = 0; b < examples.size(); ++b) {
-      table_of(examples[b]) = std::move(runs.tables[b]);
+      table_of(examples[b]) = std::move((*tables)[b]);
     }
   };
   restrict(given.l2l_mask, "l2l_mask", longs, 2 * radius + 1,
@@ -465,7 +466,7 @@ std::shared_ptr<const AttentionInputs::BatchRuns> AttentionInputs::Runs(
                                 cache_->max_distance.value_or(0)),
             long_length, global_length));
   }
-  cache_->runs = nullptr;
+  std::shared_ptr<const BatchRuns> made;
   if (!has_tensors() || static_cast<int64_t>(examples.size()) == batch) {
     BatchRuns runs;
     for (PatternRuns& example : examples) {
@@ -474,8 +475,10 @@ std::shared_ptr<const AttentionInputs::BatchRuns> AttentionInputs::Runs(
       }
       runs.Add(std::move(example));
     }
-    cache_->runs = std::make_shared<const BatchRuns>(std::move(runs));
+    made = std::make_shared<const BatchRuns>(std::move(runs));
   }
+  // Together, and only now: an exception above leaves those of other sizes.
+  cache_->runs = std::move(made);
   cache_->runs_key = key;
   return cache_->runs;
 }

@@ -147,7 +147,7 @@ std::shared_ptr<const std::vector<SoftmaxRuns>> VisibleRuns(
   const auto tables = [](const torch::Tensor& mask, const KeyWindow& window) {
     return RunsOfMask(mask.to(torch::kCPU).contiguous(), window,
                       /*most_runs=*/mask.size(2))
-        .tables;
+        .value();
   };
   std::vector<RunSetTable> own = tables(masks.own_mask, pattern.window);
   std::vector<RunSetTable> other = tables(masks.other_mask, kNoWindow);
@@ -219,20 +219,23 @@ void SetResidual(const SparseAttentionInput& input, AttentionProblem* problem) {
   const ResidualGates& gates = input.gates;
   TORCH_CHECK(gates.own.defined() == gates.other.defined(),
               "gates should be defined for both blocks, or neither");
-  TORCH_CHECK(input.residual == ResidualAttention::kGate || !gates.defined(),
-              "gates are given, but residual attention is not kGate");
-  if (input.residual == ResidualAttention::kMean) {
+  TORCH_CHECK(
+      input.residual.mode == ResidualAttention::kGate || !gates.defined(),
+      "gates are given, but residual attention is not kGate");
+  if (input.residual.mode == ResidualAttention::kMean) {
     problem->divisor = static_cast<double>(below + 1);
-  } else if (input.residual == ResidualAttention::kDecay) {
-    TORCH_CHECK(input.decay > 0.0 && input.decay < 1.0,
-                "decay should be above 0 and below 1, but is ", input.decay);
-    problem->divisor = std::pow(input.decay, -static_cast<double>(below));
+  } else if (input.residual.mode == ResidualAttention::kDecay) {
+    TORCH_CHECK(input.residual.decay > 0.0 && input.residual.decay < 1.0,
+                "decay should be above 0 and below 1, but is ",
+                input.residual.decay);
+    problem->divisor =
+        std::pow(input.residual.decay, -static_cast<double>(below));
     TORCH_CHECK(problem->divisor < kLargestDecayFactor, "a decay of ",
-                input.decay, " is too small for ", below + 1,
+                input.residual.decay, " is too small for ", below + 1,
                 " layers: 1 / decay^", below, " should be below ",
                 kLargestDecayFactor, ", but is ", problem->divisor);
-    problem->score_factor = (1.0 - input.decay) * problem->divisor;
-  } else if (input.residual == ResidualAttention::kGate &&
+    problem->score_factor = (1.0 - input.residual.decay) * problem->divisor;
+  } else if (input.residual.mode == ResidualAttention::kGate &&
              problem->previous.defined()) {
     TORCH_CHECK(gates.defined(),
                 "with kGate, carried scores need gates, but there are none");
@@ -277,7 +280,7 @@ AttentionProblem MakeAttentionProblem(const SparseAttentionInput& input) {
     CheckSeenKeys(input.previous.own.live().seen, problem.pattern,
                   query.device());
   }
-  problem.carry = input.residual != ResidualAttention::kOff;
+  problem.carry = input.residual.mode != ResidualAttention::kOff;
   TORCH_CHECK(problem.carry || !previous.defined(),
               "previous scores are given, but residual attention is off");
   TORCH_CHECK(input.previous.layers >= 0 &&

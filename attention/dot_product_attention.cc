@@ -80,8 +80,6 @@ SparseAttentionInput WithOneBlock(const DotProductAttentionInput& input) {
     SetBlock(is_own, input.gate, torch::zeros_like(input.gate.detach()),
              &out.gates.own, &out.gates.other);
   }
-  out.decay = input.decay;
-  out.storage = input.storage;
   out.precision = input.precision;
   out.dropout = input.dropout;
   return out;

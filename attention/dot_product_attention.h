@@ -35,15 +35,12 @@ struct DotProductAttentionInput {
   // RelativeVocabSize(max_distance) rows (attention/pattern.h).
   RelativeTable relative = {};
 
-  ResidualAttention residual = ResidualAttention::kOff;
+  ResidualOptions residual = {};
   // Scores of the layer below, in which each query saw at least the keys that
   // it sees here (ResidualScores).
   ResidualKeyScores previous = {};
   // [N], of kGate: needed where there are previous scores.
   torch::Tensor gate = {};
-  // beta of kDecay (SparseAttentionInput).
-  double decay = kDefaultResidualDecay;
-  ScoreStorage storage = ScoreStorage::kStore;
   // Rounding of the factors of products (SparseAttentionInput).
   LinearPrecision precision = LinearPrecision::kFloat32;
   // Probability of dropping an attention weight, in [0, 1); 0 outside of

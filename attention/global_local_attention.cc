@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "attention/attention_problem.h"
+#include "attention/head_slices.h"
 #include "attention/pattern.h"
 #include "attention/some_heads.h"
 #include "base/check_shape.h"
@@ -123,7 +124,7 @@ torch::Tensor ByTokens(const torch::Tensor& context,
 SparseAttentionOutput WithoutQueries(const SparseAttentionInput& input) {
   const torch::Tensor& query = input.operands.query;
   SparseAttentionOutput output = {.context = query};
-  if (input.residual != ResidualAttention::kOff) {
+  if (input.residual.mode != ResidualAttention::kOff) {
     const int64_t batch = query.size(0);
     const int64_t heads = query.size(1);
     const int64_t window = input.pattern.own_columns();
@@ -315,9 +316,14 @@ GlobalLocalAttentionImpl::SeenTokens GlobalLocalAttentionImpl::Project(
 }
 
 SparseAttentionOutput GlobalLocalAttentionImpl::Attend(
-    QuerySide side, const torch::Tensor& stream, const SeenTokens& seen,
-    const torch::Tensor& rows, const HeadRange& heads, const HeadSource& source,
-    SparseAttentionInput input) const {
+    QuerySide side, const LayerCall& call, const SeenTokens& seen,
+    const HeadSource& source) const {
+  const bool is_long = side == QuerySide::kLong;
+  const torch::Tensor& stream =
+      (is_long ? call.streams.longs : call.streams.globals).value;
+  const torch::Tensor& rows = is_long ? call.rows.longs : call.rows.globals;
+  SparseAttentionInput input = SideInput(side, call);
+  input.dropout = is_training() ? options_.dropout : 0.0;
   const int64_t tokens = stream.size(0) * stream.size(1);
   const bool has_queries = stream.size(1) > 0 && !AsksForNone(rows);
   const torch::Tensor queries = DistinctRows(rows, tokens);
@@ -325,14 +331,14 @@ SparseAttentionOutput GlobalLocalAttentionImpl::Attend(
     input.pattern = OnlyQueries(input.pattern, queries);
   }
   const Side& layers = SideOf(side);
-  input.operands = {.query = has_queries
-                                 ? source(layers.query, side, queries)
-                                 : NoHeads(stream, heads, options_.head_size),
-                    .own_key = seen.own.key,
-                    .own_value = seen.own.value,
-                    .other_key = seen.other.key,
-                    .other_value = seen.other.value,
-                    .relative = TableOf(layers.relative, heads)};
+  input.operands = {
+      .query = has_queries ? source(layers.query, side, queries)
+                           : NoHeads(stream, call.heads, options_.head_size),
+      .own_key = seen.own.key,
+      .own_value = seen.own.value,
+      .other_key = seen.other.key,
+      .other_value = seen.other.value,
+      .relative = TableOf(layers.relative, call.heads)};
   return has_queries ? SparseAttention(input, options_.implementation)
                      : WithoutQueries(input);
 }
@@ -343,7 +349,7 @@ torch::Tensor GlobalLocalAttentionImpl::Output(
   return products_.Apply(contexts, SideOf(side).output);
 }
 
-void GlobalLocalAttentionImpl::CheckInputs(
+AttentionStreams GlobalLocalAttentionImpl::Streams(
     const torch::Tensor& long_input, const torch::Tensor& global_input) const {
   CheckStreams(long_input, global_input, long_.query->weight);
   const int64_t batch = long_input.size(0);
@@ -353,12 +359,13 @@ void GlobalLocalAttentionImpl::CheckInputs(
   ETC_CHECK_SHAPE(global_input, {batch, globals, options_.global_hidden_size});
   TORCH_CHECK(options_.has_long_tokens || longs == 0, "there are ", longs,
               " long tokens, but has_long_tokens is false");
+  return {.longs = products_.Input(long_input),
+          .globals = products_.Input(global_input)};
 }
 
 SparseAttentionInput GlobalLocalAttentionImpl::SideInput(
-    QuerySide side, const torch::Tensor& long_input,
-    const torch::Tensor& global_input, const AttentionInputs& attention,
-    const CarriedScores& carried, const HeadRange& heads) const {
+    QuerySide side, const LayerCall& call) const {
+  const AttentionInputs& attention = call.attention;
   TORCH_CHECK(SideOf(side).relative.is_empty() ||
                   attention.patterns() != nullptr ||
                   attention.max_distance().has_value(),
@@ -367,27 +374,31 @@ SparseAttentionInput GlobalLocalAttentionImpl::SideInput(
               "WithDistance");
   const AttentionInputs visible =
       options_.causal ? attention.Causal() : attention;
-  const ResidualScores& previous = carried.previous;
+  const torch::Tensor& longs = call.streams.longs.value;
+  const ResidualOptions& residual = call.carried.residual;
+  const ResidualScores& previous = call.carried.previous;
   const bool is_long = side == QuerySide::kLong;
-  return {
-      .pattern = visible.Softmax(side, long_input.size(0), long_input.size(1),
-                                 global_input.size(1), options_.local_radius),
-      .residual = carried.mode,
-      .previous = {.own = is_long ? previous.l2l : previous.g2g,
-                   .other = is_long ? previous.l2g : previous.g2l,
-                   .layers = previous.layers},
-      .gates = carried.mode == ResidualAttention::kGate
-                   ? GatesOf(SideOf(side).gates, heads)
-                   : ResidualGates(),
-      .decay = carried.decay,
-      .storage = carried.storage,
-      .precision = products_.precision(),
-      .first_head = heads.begin};
+  return {.pattern = visible.Softmax(side, longs.size(0), longs.size(1),
+                                     call.streams.globals.value.size(1),
+                                     options_.local_radius),
+          .residual = residual,
+          .previous = {.own = is_long ? previous.l2l : previous.g2g,
+                       .other = is_long ? previous.l2g : previous.g2l,
+                       .layers = previous.layers},
+          .gates = residual.mode == ResidualAttention::kGate
+                       ? GatesOf(SideOf(side).gates, call.heads)
+                       : ResidualGates(),
+          .precision = products_.precision(),
+          .first_head = call.heads.begin};
 }
 
-AttentionOperands GlobalLocalAttentionImpl::OperandsToInspect(
-    const Side& side, const LinearInput& own, const LinearInput& other,
-    const torch::Tensor& rows) const {
+SparseAttentionInput GlobalLocalAttentionImpl::InspectedSide(
+    QuerySide side, const LayerCall& call) const {
+  const bool is_long = side == QuerySide::kLong;
+  const LinearInput& own = is_long ? call.streams.longs : call.streams.globals;
+  const LinearInput& other =
+      is_long ? call.streams.globals : call.streams.longs;
+  const torch::Tensor& rows = is_long ? call.rows.longs : call.rows.globals;
   const int64_t batch = own.value.size(0);
   const int64_t tokens = batch * own.value.size(1);
   const bool has_queries = tokens > 0 && !AsksForNone(rows);
@@ -402,37 +413,18 @@ AttentionOperands GlobalLocalAttentionImpl::OperandsToInspect(
                              {batch, options_.num_heads, source.value.size(1),
                               options_.head_size});
   };
-  const torch::Tensor own_key = heads(side.own_key, own);
-  const torch::Tensor other_key = heads(side.other_key, other);
-  return {
-      .query = heads(side.query, own, ToDevice(queries, own.value.device())),
+  const Side& layers = SideOf(side);
+  SparseAttentionInput input = SideInput(side, call);
+  const torch::Tensor own_key = heads(layers.own_key, own);
+  const torch::Tensor other_key = heads(layers.other_key, other);
+  input.operands = {
+      .query = heads(layers.query, own, ToDevice(queries, own.value.device())),
       .own_key = own_key,
       .own_value = own_key,  // not read
       .other_key = other_key,
       .other_value = other_key,
-      .relative = TableOf(side.relative, AllHeads())};
-}
-
-GlobalLocalAttentionImpl::SidesToInspect
-GlobalLocalAttentionImpl::InspectedSides(const torch::Tensor& long_input,
-                                         const torch::Tensor& global_input,
-                                         const AttentionInputs& attention,
-                                         const CarriedScores& carried,
-                                         const OutputRows& rows) const {
-  CheckInputs(long_input, global_input);
-  const auto input = [&](QuerySide side) {
-    return SideInput(side, long_input, global_input, attention, carried,
-                     AllHeads());
-  };
-  SidesToInspect sides = {.longs = input(QuerySide::kLong),
-                          .globals = input(QuerySide::kGlobal)};
-  const LinearInput longs_in = products_.Input(long_input);
-  const LinearInput globals_in = products_.Input(global_input);
-  sides.longs.operands =
-      OperandsToInspect(long_, longs_in, globals_in, rows.longs);
-  sides.globals.operands =
-      OperandsToInspect(global_, globals_in, longs_in, rows.globals);
-  return sides;
+      .relative = TableOf(layers.relative, AllHeads())};
+  return input;
 }
 
 SparseAttentionInput GlobalLocalAttentionImpl::Softmax(
@@ -440,16 +432,13 @@ SparseAttentionInput GlobalLocalAttentionImpl::Softmax(
     const torch::Tensor& global_input, const AttentionInputs& attention,
     const CarriedScores& carried) const {
   const torch::NoGradGuard no_grad;
-  CheckInputs(long_input, global_input);
-  SparseAttentionInput input =
-      SideInput(side, long_input, global_input, attention, carried, AllHeads());
-  const LinearInput longs = products_.Input(long_input);
-  const LinearInput globals = products_.Input(global_input);
-  const bool is_long = side == QuerySide::kLong;
-  input.operands =
-      OperandsToInspect(is_long ? long_ : global_, is_long ? longs : globals,
-                        is_long ? globals : longs, /*rows=*/torch::Tensor());
-  return input;
+  const AttentionStreams streams = Streams(long_input, global_input);
+  const OutputRows all_rows;
+  return InspectedSide(side, {.streams = streams,
+                              .attention = attention,
+                              .carried = carried,
+                              .rows = all_rows,
+                              .heads = AllHeads()});
 }
 
 AttentionView GlobalLocalAttentionImpl::Inspect(
@@ -457,17 +446,20 @@ AttentionView GlobalLocalAttentionImpl::Inspect(
     const AttentionInputs& attention, const CarriedScores& carried,
     const AttentionSelection& which) const {
   const torch::NoGradGuard no_grad;
-  const SidesToInspect sides =
-      InspectedSides(long_input, global_input, attention, carried, which.rows);
-  const auto inspect = [&](const SparseAttentionInput& side,
-                           const torch::Tensor& rows) {
-    return InspectAttention(side, {.heads = which.heads,
-                                   .rows = rows,
-                                   .probabilities = which.probabilities,
-                                   .scores = which.scores});
+  const AttentionStreams streams = Streams(long_input, global_input);
+  const auto inspect = [&](QuerySide side, const torch::Tensor& rows) {
+    return InspectAttention(InspectedSide(side, {.streams = streams,
+                                                 .attention = attention,
+                                                 .carried = carried,
+                                                 .rows = which.rows,
+                                                 .heads = AllHeads()}),
+                            {.heads = which.heads,
+                             .rows = rows,
+                             .probabilities = which.probabilities,
+                             .scores = which.scores});
   };
-  const SoftmaxView longs = inspect(sides.longs, which.rows.longs);
-  const SoftmaxView globals = inspect(sides.globals, which.rows.globals);
+  const SoftmaxView longs = inspect(QuerySide::kLong, which.rows.longs);
+  const SoftmaxView globals = inspect(QuerySide::kGlobal, which.rows.globals);
   const auto blocks = [&](ScorePair SoftmaxView::*part) {
     return FourBlocks{.g2g = (globals.*part).own,
                       .g2l = (globals.*part).other,
@@ -484,11 +476,16 @@ LayerStatistics GlobalLocalAttentionImpl::Measure(
     const AttentionInputs& attention, const CarriedScores& carried,
     const OutputRows& rows) const {
   const torch::NoGradGuard no_grad;
-  const SidesToInspect sides =
-      InspectedSides(long_input, global_input, attention, carried, rows);
-  const SoftmaxStatistics longs = MeasureAttention(sides.longs, rows.longs);
+  const AttentionStreams streams = Streams(long_input, global_input);
+  const LayerCall call = {.streams = streams,
+                          .attention = attention,
+                          .carried = carried,
+                          .rows = rows,
+                          .heads = AllHeads()};
+  const SoftmaxStatistics longs =
+      MeasureAttention(InspectedSide(QuerySide::kLong, call), rows.longs);
   const SoftmaxStatistics globals =
-      MeasureAttention(sides.globals, rows.globals);
+      MeasureAttention(InspectedSide(QuerySide::kGlobal, call), rows.globals);
   return {.g2g = globals.own,
           .g2l = globals.other,
           .l2g = longs.other,
@@ -498,9 +495,10 @@ LayerStatistics GlobalLocalAttentionImpl::Measure(
 }
 
 GlobalLocalAttentionImpl::HeadSource GlobalLocalAttentionImpl::ProductsOf(
-    const AttentionStreams& streams, const HeadRange& heads) const {
-  return [=, this](const torch::nn::Linear& projection, QuerySide stream,
-                   const torch::Tensor& rows) {
+    const LayerCall& call) const {
+  return [streams = call.streams, heads = call.heads, this](
+             const torch::nn::Linear& projection, QuerySide stream,
+             const torch::Tensor& rows) {
     return Heads(projection,
                  stream == QuerySide::kLong ? streams.longs : streams.globals,
                  heads, rows);
@@ -539,16 +537,16 @@ std::vector<torch::nn::Linear> GlobalLocalAttentionImpl::ProjectionsOf(
 }
 
 GlobalLocalAttentionImpl::HeadSource GlobalLocalAttentionImpl::ProductsTogether(
-    const AttentionStreams& streams, const OutputRows& rows) const {
+    const LayerCall& call) const {
   std::vector<HeadProjection> products;
   for (const QuerySide side : {QuerySide::kLong, QuerySide::kGlobal}) {
     const LinearInput& stream =
-        side == QuerySide::kLong ? streams.longs : streams.globals;
+        side == QuerySide::kLong ? call.streams.longs : call.streams.globals;
     if (stream.value.size(1) == 0) {
       continue;
     }
     const std::vector<torch::nn::Linear> projections =
-        ProjectionsOf(side, rows);
+        ProjectionsOf(side, call.rows);
     const std::vector<torch::Tensor> projected =
         products_.ApplyEach(stream, projections);
     for (size_t i = 0; i < projections.size(); ++i) {
@@ -557,8 +555,7 @@ GlobalLocalAttentionImpl::HeadSource GlobalLocalAttentionImpl::ProductsTogether(
                           .heads = AsHeads(projected[i], stream)});
     }
   }
-  return [products = std::move(products),
-          others = ProductsOf(streams, AllHeads())](
+  return [products = std::move(products), others = ProductsOf(call)](
              const torch::nn::Linear& projection, QuerySide stream,
              const torch::Tensor& of_rows) {
     for (const HeadProjection& product : products) {
@@ -572,29 +569,24 @@ GlobalLocalAttentionImpl::HeadSource GlobalLocalAttentionImpl::ProductsTogether(
 }
 
 ResidualScores GlobalLocalAttentionImpl::AttendBoth(
-    const AttentionStreams& streams, const AttentionInputs& attention,
-    const CarriedScores& carried, const OutputRows& rows,
-    const HeadRange& heads, const HeadSource& source,
-    const std::function<void(QuerySide, torch::Tensor)>& take) const {
-  const torch::Tensor& longs = streams.longs.value;
-  const torch::Tensor& globals = streams.globals.value;
-
+    const LayerCall& call, const HeadSource& source,
+    const std::function<void(QuerySide, const torch::Tensor&)>& take) const {
+  const OutputRows& rows = call.rows;
+  const auto give = [&](QuerySide side, SparseAttentionOutput* output) {
+    const torch::Tensor contexts = ByTokens(
+        output->context, side == QuerySide::kLong ? rows.longs : rows.globals);
+    // Without gradients nobody else holds these, as large as the stream.
+    output->context.reset();
+    take(side, contexts);
+  };
   // With one projection for all pieces both sides see the same keys and values.
   const bool shares = options_.share_qkv_projections;
   SeenTokens by_long = !shares && AsksForNone(rows.longs)
                            ? SeenTokens()
                            : Project(QuerySide::kLong, source);
-  const auto side_input = [&](QuerySide side) {
-    SparseAttentionInput input =
-        SideInput(side, longs, globals, attention, carried, heads);
-    input.dropout = is_training() ? options_.dropout : 0.0;
-    return input;
-  };
   SparseAttentionOutput long_side =
-      Attend(QuerySide::kLong, longs, by_long, rows.longs, heads, source,
-             side_input(QuerySide::kLong));
-  // Without gradients nobody else holds these, as large as the long stream.
-  take(QuerySide::kLong, std::move(long_side.context));
+      Attend(QuerySide::kLong, call, by_long, source);
+  give(QuerySide::kLong, &long_side);
   if (!shares) {
     by_long = {};
   }
@@ -604,58 +596,16 @@ ResidualScores GlobalLocalAttentionImpl::AttendBoth(
       : AsksForNone(rows.globals) ? SeenTokens()
                                   : Project(QuerySide::kGlobal, source);
   SparseAttentionOutput global_side =
-      Attend(QuerySide::kGlobal, globals, by_global, rows.globals, heads,
-             source, side_input(QuerySide::kGlobal));
-  take(QuerySide::kGlobal, std::move(global_side.context));
+      Attend(QuerySide::kGlobal, call, by_global, source);
+  give(QuerySide::kGlobal, &global_side);
 
   return {.g2g = global_side.scores.own,
           .g2l = global_side.scores.other,
           .l2g = long_side.scores.other,
           .l2l = long_side.scores.own,
-          .layers = carried.mode == ResidualAttention::kOff
+          .layers = call.carried.residual.mode == ResidualAttention::kOff
                         ? 0
-                        : carried.previous.layers + 1};
-}
-
-AttentionStreams GlobalLocalAttentionImpl::Streams(
-    const torch::Tensor& long_input, const torch::Tensor& global_input) const {
-  CheckInputs(long_input, global_input);
-  return {.longs = products_.Input(long_input),
-          .globals = products_.Input(global_input)};
-}
-
-HeadContexts GlobalLocalAttentionImpl::ForwardHeads(
-    const AttentionStreams& streams, const AttentionInputs& attention,
-    const CarriedScores& carried, const OutputRows& rows,
-    const HeadRange& heads, std::vector<HeadProjection>* leaves) {
-  TORCH_CHECK(heads.begin >= 0 && heads.count >= 1 &&
-                  heads.begin + heads.count <= options_.num_heads,
-              "heads should be some of ", options_.num_heads, ", but are ",
-              heads.count, " from ", heads.begin, " on");
-  HeadSource source = ProductsOf(streams, heads);
-  if (leaves != nullptr) {
-    source = [products = std::move(source), leaves](
-                 const torch::nn::Linear& projection, QuerySide stream,
-                 const torch::Tensor& of_rows) {
-      const torch::NoGradGuard no_grad;
-      torch::Tensor leaf = products(projection, stream, of_rows);
-      leaf.requires_grad_(true);
-      leaves->push_back(
-          {.projection = projection, .stream = stream, .heads = leaf});
-      return leaf;
-    };
-  }
-  HeadContexts contexts;
-  contexts.scores =
-      AttendBoth(streams, attention, carried, rows, heads, source,
-                 [&](QuerySide side, const torch::Tensor& context) {
-                   if (side == QuerySide::kLong) {
-                     contexts.longs = ByTokens(context, rows.longs);
-                   } else {
-                     contexts.globals = ByTokens(context, rows.globals);
-                   }
-                 });
-  return contexts;
+                        : call.carried.previous.layers + 1};
 }
 
 GlobalLocalAttentionOutput GlobalLocalAttentionImpl::forward(
@@ -663,24 +613,20 @@ GlobalLocalAttentionOutput GlobalLocalAttentionImpl::forward(
     const AttentionInputs& attention, const CarriedScores& carried,
     const OutputRows& rows) {
   const AttentionStreams streams = Streams(long_input, global_input);
-  GlobalLocalAttentionOutput output;
-  const auto project = [&](QuerySide side, const torch::Tensor& context,
-                           const torch::Tensor& wanted) {
-    return Output(side, products_.Input(ByTokens(context, wanted)));
-  };
+  const LayerCall call = {.streams = streams,
+                          .attention = attention,
+                          .carried = carried,
+                          .rows = rows,
+                          .heads = AllHeads()};
   // In float32 the gradients of a stream are added in the order of the pieces.
   const bool together = torch::GradMode::is_enabled() &&
                         products_.precision() == LinearPrecision::kBfloat16;
+  GlobalLocalAttentionOutput output;
   output.scores = AttendBoth(
-      streams, attention, carried, rows, AllHeads(),
-      together ? ProductsTogether(streams, rows)
-               : ProductsOf(streams, AllHeads()),
-      [&](QuerySide side, const torch::Tensor& context) {
-        if (side == QuerySide::kLong) {
-          output.long_output = project(side, context, rows.longs);
-        } else {
-          output.global_output = project(side, context, rows.globals);
-        }
+      call, together ? ProductsTogether(call) : ProductsOf(call),
+      [&](QuerySide side, const torch::Tensor& contexts) {
+        (side == QuerySide::kLong ? output.long_output : output.global_output) =
+            Output(side, products_.Input(contexts));
       });
   return output;
 }

@@ -88,13 +88,10 @@ struct GlobalLocalAttentionOptions {
 
 // Scores carried from the layers below.
 struct CarriedScores {
-  ResidualAttention mode = ResidualAttention::kOff;
+  ResidualOptions residual = {};
   // Come from a layer in which each token saw at least the tokens that it sees
   // in this one (ResidualScores).
   ResidualScores previous = {};
-  ScoreStorage storage = ScoreStorage::kStore;
-  // beta of kDecay.
-  double decay = kDefaultResidualDecay;
 };
 
 // Both streams behind their output projections, and the scores.
@@ -106,28 +103,10 @@ struct GlobalLocalAttentionOutput {
   ResidualScores scores = {};  // for the layer above; undefined with kOff
 };
 
-// Both streams as factors of products: [B, L, long_hidden_size] and [B, G,
-// global_hidden_size].
-struct AttentionStreams {
-  LinearInput longs = {};
-  LinearInput globals = {};
-};
-
-// Contexts of n heads of d features, ahead of the output projections, and the
-// scores of these heads.
-struct HeadContexts {
-  torch::Tensor longs = {};    // [B, L, n d]; of rows: [R, n d]
-  torch::Tensor globals = {};  // [B, G, n d]; of rows: [S, n d]
-  ResidualScores scores = {};  // for the layer above; undefined with kOff
-};
-
-// Queries, keys or values of some heads: the product of a stream with a
-// projection.
-struct HeadProjection {
-  torch::nn::Linear projection;
-  QuerySide stream;
-  torch::Tensor heads;  // [B, n, length, d]
-};
+// attention/head_slices.h, which computes a layer some heads after the others.
+class HeadSlices;
+struct AttentionStreams;
+struct LayerCall;
 
 // ETC's fused global-local attention (Ainslie et al. 2020; doc/model.md 3.5)
 // with residual scores in all four blocks (doc/model.md 10.2):
@@ -156,29 +135,6 @@ class GlobalLocalAttentionImpl : public torch::nn::Module {
                                      const AttentionInputs& attention,
                                      const CarriedScores& carried = {},
                                      const OutputRows& rows = {});
-
-  // `forward` in parts, whose memory is that of a few heads: the streams, then
-  // the contexts of some heads after the others, with the carried scores of
-  // these alone, then one output projection of contexts [..., all heads *
-  // head_size]. Each computes the projections of its heads. Weights are dropped
-  // as `forward` drops them, if each of ForwardHeads draws the same seeds
-  // (ReplayDropoutSeeds). They throw c10::Error as it does, and for heads that
-  // are not there.
-  //
-  // `leaves`: if not null, the products with projections are leaves of the
-  // graph, and appended, always in the same order: the caller finds the
-  // gradients of streams and projections from theirs.
-  AttentionStreams Streams(const torch::Tensor& long_input,
-                           const torch::Tensor& global_input) const;
-  HeadContexts ForwardHeads(const AttentionStreams& streams,
-                            const AttentionInputs& attention,
-                            const CarriedScores& carried,
-                            const OutputRows& rows, const HeadRange& heads,
-                            std::vector<HeadProjection>* leaves = nullptr);
-  torch::Tensor Output(QuerySide side, const LinearInput& contexts) const;
-
-  // The products of the layer, for their operands.
-  const LinearProducts& products() const { return products_; }
 
   // A part of the attention of `forward` on the same inputs, all of whose rows
   // can be asked for: see InspectAttention. Without gradient; draws no random
@@ -217,6 +173,7 @@ class GlobalLocalAttentionImpl : public torch::nn::Module {
   void set_linear_precision(LinearPrecision precision) {
     products_.set_precision(precision);
   }
+  LinearPrecision linear_precision() const { return products_.precision(); }
 
   // The same module, in the same mode, with parameters of its own, on `device`
   // if that is given. Draws no random numbers; gradients are not copied.
@@ -227,6 +184,8 @@ class GlobalLocalAttentionImpl : public torch::nn::Module {
   void pretty_print(std::ostream& stream) const override;
 
  private:
+  friend class HeadSlices;
+
   void clone_(torch::nn::Module& other,
               const c10::optional<torch::Device>& device) override;
 
@@ -249,61 +208,39 @@ class GlobalLocalAttentionImpl : public torch::nn::Module {
 
   void RegisterProjections();
   void RegisterGates();
-  // Throws c10::Error unless the streams are as the layer takes them.
-  void CheckInputs(const torch::Tensor& long_input,
-                   const torch::Tensor& global_input) const;
   HeadRange AllHeads() const {
     return {.begin = 0, .count = options_.num_heads};
   }
-  // The softmax of one side, of streams [B, L, _] and [B, G, _], without
-  // operands and dropout.
-  SparseAttentionInput SideInput(QuerySide side,
-                                 const torch::Tensor& long_input,
-                                 const torch::Tensor& global_input,
-                                 const AttentionInputs& attention,
-                                 const CarriedScores& carried,
-                                 const HeadRange& heads) const;
+  // Throws c10::Error unless the streams are as the layer takes them.
+  AttentionStreams Streams(const torch::Tensor& long_input,
+                           const torch::Tensor& global_input) const;
+  // The softmax of one side, without operands and dropout.
+  SparseAttentionInput SideInput(QuerySide side, const LayerCall& call) const;
+  // The same with operands, of all heads and without values: queries are those
+  // of the rows, zeros elsewhere.
+  SparseAttentionInput InspectedSide(QuerySide side,
+                                     const LayerCall& call) const;
   // Some heads of a stream behind a projection: Heads.
   using HeadSource =
       std::function<torch::Tensor(const torch::nn::Linear& projection,
                                   QuerySide stream, const torch::Tensor& rows)>;
   SeenTokens Project(QuerySide side, const HeadSource& source) const;
-  // The softmax of one side, of `rows` of `stream`; `input` has all but the
-  // operands.
-  SparseAttentionOutput Attend(QuerySide side, const torch::Tensor& stream,
+  SparseAttentionOutput Attend(QuerySide side, const LayerCall& call,
                                const SeenTokens& seen,
-                               const torch::Tensor& rows,
-                               const HeadRange& heads, const HeadSource& source,
-                               SparseAttentionInput input) const;
-  // Both softmaxes of some heads. Hands over the contexts of each, [B, N,
-  // length, d], as soon as they are there.
+                               const HeadSource& source) const;
+  // Both softmaxes. Hands over the contexts of each, [B, length, n d] or those
+  // of rows, [R, n d], as soon as they are there.
   ResidualScores AttendBoth(
-      const AttentionStreams& streams, const AttentionInputs& attention,
-      const CarriedScores& carried, const OutputRows& rows,
-      const HeadRange& heads, const HeadSource& source,
-      const std::function<void(QuerySide, torch::Tensor)>& take) const;
-  HeadSource ProductsOf(const AttentionStreams& streams,
-                        const HeadRange& heads) const;
+      const LayerCall& call, const HeadSource& source,
+      const std::function<void(QuerySide, const torch::Tensor&)>& take) const;
+  torch::Tensor Output(QuerySide side, const LinearInput& contexts) const;
+  HeadSource ProductsOf(const LayerCall& call) const;
   // The same of all heads, for gradients: the products of a stream with all its
   // projections are computed together, but for queries of some rows.
-  HeadSource ProductsTogether(const AttentionStreams& streams,
-                              const OutputRows& rows) const;
+  HeadSource ProductsTogether(const LayerCall& call) const;
   // The projections of all tokens of a stream, each once.
   std::vector<torch::nn::Linear> ProjectionsOf(QuerySide stream,
                                                const OutputRows& rows) const;
-  // The operands of one side, of the queries `rows` and without values.
-  AttentionOperands OperandsToInspect(const Side& side, const LinearInput& own,
-                                      const LinearInput& other,
-                                      const torch::Tensor& rows) const;
-  // Both softmaxes with these operands.
-  struct SidesToInspect {
-    SparseAttentionInput longs, globals;
-  };
-  SidesToInspect InspectedSides(const torch::Tensor& long_input,
-                                const torch::Tensor& global_input,
-                                const AttentionInputs& attention,
-                                const CarriedScores& carried,
-                                const OutputRows& rows) const;
   const Side& SideOf(QuerySide side) const {
     return side == QuerySide::kLong ? long_ : global_;
   }

@@ -30,9 +30,9 @@ void AppendRuns(const bool* row, int64_t columns, int64_t first, int64_t keys,
   }
 }
 
-// The runs of one example; returns the query that has too many, or -1.
-int64_t RunsOfExample(const torch::Tensor& mask, const KeyWindow& window,
-                      int64_t most_runs, RunSetTable* table) {
+// The runs of one example; false if a query has too many.
+bool RunsOfExample(const torch::Tensor& mask, const KeyWindow& window,
+                   int64_t most_runs, RunSetTable* table) {
   const int64_t queries = mask.size(0);
   const int64_t columns = mask.size(1);
   const auto size = static_cast<size_t>(columns);
@@ -41,7 +41,7 @@ int64_t RunsOfExample(const torch::Tensor& mask, const KeyWindow& window,
   const bool* const rows = mask.data_ptr<bool>();
   *table = EmptySets(queries);
   if (columns == 0) {
-    return -1;  // without a key there is no row to point to
+    return true;  // without a key there is no row to point to
   }
   for (int64_t i = 0; i < queries; ++i) {
     const auto query = static_cast<size_t>(i);
@@ -57,10 +57,10 @@ int64_t RunsOfExample(const torch::Tensor& mask, const KeyWindow& window,
                &table->runs);
     table->last[query] = RunCount(*table);
     if (table->last[query] - table->first[query] > most_runs) {
-      return i;
+      return false;
     }
   }
-  return -1;
+  return true;
 }
 
 }  // namespace
@@ -100,25 +100,23 @@ torch::Tensor DocumentIds(const torch::Tensor& ids, const std::string& name) {
       .contiguous();
 }
 
-MaskRuns RunsOfMask(const torch::Tensor& mask, const KeyWindow& window,
-                    std::optional<int64_t> most_runs) {
-  MaskRuns runs;
+std::optional<std::vector<RunSetTable>> RunsOfMask(
+    const torch::Tensor& mask, const KeyWindow& window,
+    std::optional<int64_t> most_runs) {
+  std::vector<RunSetTable> tables;
   for (int64_t b = 0; b < mask.size(0); ++b) {
     if (b > 0 && mask.stride(0) == 0) {  // one mask for all
-      runs.tables.push_back(runs.tables[0]);
+      tables.push_back(tables[0]);
       continue;
     }
     RunSetTable table;
-    const int64_t query = RunsOfExample(
-        mask[b], window, most_runs.value_or(MostRuns(mask.size(2))), &table);
-    if (query >= 0) {
-      runs.example = b;
-      runs.query = query;
-      return runs;
+    if (!RunsOfExample(mask[b], window,
+                       most_runs.value_or(MostRuns(mask.size(2))), &table)) {
+      return std::nullopt;
     }
-    runs.tables.push_back(std::move(table));
+    tables.push_back(std::move(table));
   }
-  return runs;
+  return tables;
 }
 
 }  // namespace etc

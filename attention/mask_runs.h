@@ -24,26 +24,15 @@ torch::Tensor ExpandMask(const torch::Tensor& mask, const char* name,
 // other numbers.
 torch::Tensor DocumentIds(const torch::Tensor& ids, const std::string& name);
 
-// A mask as runs of keys, one table for each example.
-struct MaskRuns {
-  std::vector<RunSetTable> tables;
-  // The first query with too many runs and its example, or -1. Then the tables
-  // are not complete.
-  int64_t example = -1;
-  int64_t query = -1;
-
-  bool fit() const { return query < 0; }
-};
-
-// `mask` is from ExpandMask, or contiguous [batch, queries, columns] bool, on
-// the CPU. Column j of row i is key j; with a window key i + j - before, and
-// there are as many keys as queries. Equal rows share their runs.
-//
-//   most_runs: that a query may have; by default MostRuns of the columns
-//              (attention/softmax_pattern.h)
-MaskRuns RunsOfMask(const torch::Tensor& mask,
-                    const KeyWindow& window = kNoWindow,
-                    std::optional<int64_t> most_runs = {});
+// A mask as runs of keys, one table for each example; nothing if a query has
+// more than `most_runs`, by default MostRuns of the columns
+// (attention/softmax_pattern.h). `mask` is from ExpandMask, or contiguous
+// [batch, queries, columns] bool, on the CPU. Column j of row i is key j; with
+// a window key i + j - before, and there are as many keys as queries. Equal
+// rows share their runs.
+std::optional<std::vector<RunSetTable>> RunsOfMask(
+    const torch::Tensor& mask, const KeyWindow& window = kNoWindow,
+    std::optional<int64_t> most_runs = {});
 
 }  // namespace etc
 

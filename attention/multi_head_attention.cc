@@ -211,12 +211,11 @@ MultiHeadAttentionOutput MultiHeadAttentionImpl::AttendTo(
                      .batch = batch,
                      .max_distance = options_.relative_pos_max_distance}),
        .relative = relative_.is_empty() ? RelativeTable() : relative_->table(),
-       .residual = carried.mode,
+       .residual = carried.residual,
        .previous = carried.previous,
-       .gate =
-           carried.mode == ResidualAttention::kGate ? gate_ : torch::Tensor(),
-       .decay = carried.decay,
-       .storage = carried.storage,
+       .gate = carried.residual.mode == ResidualAttention::kGate
+                   ? gate_
+                   : torch::Tensor(),
        .precision = products_.precision(),
        .dropout = is_training() ? options_.dropout : 0.0},
       options_.implementation);

@@ -45,13 +45,10 @@ struct MultiHeadAttentionOptions {
 
 // Scores carried from the layers below, over one block of keys.
 struct CarriedKeyScores {
-  ResidualAttention mode = ResidualAttention::kOff;
+  ResidualOptions residual = {};
   // Come from a layer in which each query saw at least the keys that it sees in
   // this one (ResidualScores).
   ResidualKeyScores previous = {};
-  ScoreStorage storage = ScoreStorage::kStore;
-  // beta of kDecay.
-  double decay = kDefaultResidualDecay;
 };
 
 // The queries behind the output projection, and the scores.

@@ -93,8 +93,8 @@ std::vector<int32_t> FixedBlockGlobalTokenIds(
               "tokens_per_block should be at least 1, but is ",
               tokens_per_block);
   const int64_t long_length = static_cast<int64_t>(input_mask.size());
-  std::vector<int32_t> ids((long_length + tokens_per_block - 1) /
-                           tokens_per_block);
+  std::vector<int32_t> ids(
+      long_length == 0 ? 0 : (long_length - 1) / tokens_per_block + 1);
   for (int64_t i = 0; i < long_length; ++i) {
     TORCH_CHECK(input_mask[i] == 0 || input_mask[i] == 1, "input_mask[", i,
                 "] should be 0 or 1, but is ", input_mask[i]);

@@ -1,6 +1,11 @@
 #ifndef ETC_ATTENTION_RESIDUAL_ATTENTION_H_
 #define ETC_ATTENTION_RESIDUAL_ATTENTION_H_
 
+#include <cstddef>
+#include <iterator>
+#include <optional>
+#include <string_view>
+
 namespace etc {
 
 // Modes in which the attention scores of the layers below enter a layer's
@@ -27,6 +32,28 @@ namespace etc {
 // The other modes have no parameters, so a checkpoint trained with one loads
 // with another.
 enum class ResidualAttention { kOff, kSum, kMean, kDecay, kGate };
+
+// The modes by name, in the order of the enum: in configurations, options and
+// files of weights.
+inline constexpr const char* kResidualAttentionNames[] = {"off", "sum", "mean",
+                                                          "decay", "gate"};
+
+// The name of a mode.
+constexpr const char* ResidualAttentionName(ResidualAttention mode) {
+  return kResidualAttentionNames[static_cast<size_t>(mode)];
+}
+
+// Nothing for any other name; ResidualAttentionFromName (residual_scores.h)
+// throws.
+constexpr std::optional<ResidualAttention> ResidualAttentionNamed(
+    std::string_view name) {
+  for (size_t i = 0; i < std::size(kResidualAttentionNames); ++i) {
+    if (name == kResidualAttentionNames[i]) {
+      return static_cast<ResidualAttention>(i);
+    }
+  }
+  return std::nullopt;
+}
 
 // beta unless another one is asked for.
 inline constexpr double kDefaultResidualDecay = 0.9;

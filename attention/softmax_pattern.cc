@@ -4,7 +4,9 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <map>
 #include <mutex>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -258,17 +260,19 @@ void AppendCommon(const KeyRun* run, const KeyRun* end,
   }
 }
 
-// Query i keeps the keys of documents[ids[i]] alone. Neighbours with one set
-// and one document share their runs.
+// Query i keeps the keys of documents[ids[i]] alone. Queries that shared a set
+// and are of one document share their runs.
 RunSetTable CommonRuns(const RunSetTable& visible, const int32_t* ids,
                        const RunsOfDocuments& documents) {
   RunSetTable common = EmptySets(static_cast<int64_t>(visible.first.size()));
+  // The first query of each set and document.
+  std::map<std::tuple<int32_t, int32_t, int32_t>, size_t> first_queries;
   for (size_t i = 0; i < visible.first.size(); ++i) {
-    if (i > 0 && ids[i] == ids[i - 1] &&
-        visible.first[i] == visible.first[i - 1] &&
-        visible.last[i] == visible.last[i - 1]) {
-      common.first[i] = common.first[i - 1];
-      common.last[i] = common.last[i - 1];
+    const auto [known, is_new] = first_queries.try_emplace(
+        {visible.first[i], visible.last[i], ids[i]}, i);
+    if (!is_new) {
+      common.first[i] = common.first[known->second];
+      common.last[i] = common.last[known->second];
       continue;
     }
     common.first[i] = RunCount(common);
@@ -436,14 +440,11 @@ SoftmaxPattern WindowPattern(const KeyPatternOptions& options,
 SoftmaxPattern PatternFromMask(const torch::Tensor& mask,
                                const KeyPatternOptions& options) {
   CheckOptions(options);
-  MaskRuns runs = RunsOfMask(
+  std::optional<std::vector<RunSetTable>> tables = RunsOfMask(
       ExpandMask(mask, "mask", BatchOf(options), options.queries, options.keys)
           .to(torch::kCPU));
-  TORCH_CHECK(runs.fit(), "query ", runs.query, " of example ", runs.example,
-              " sees keys in more than ", MostRuns(options.keys),
-              " runs, for which the fused kernels are not made; DensePattern "
-              "takes this mask, and kBlocked or kReference computes it");
-  return PatternFromRuns(std::move(runs.tables), options);
+  return tables.has_value() ? PatternFromRuns(*std::move(tables), options)
+                            : DensePattern(mask, options);
 }
 
 SoftmaxPattern DensePattern(const torch::Tensor& mask,

@@ -100,11 +100,11 @@ SoftmaxPattern CausalPattern(const KeyPatternOptions& options);
 SoftmaxPattern WindowPattern(const KeyPatternOptions& options,
                              const KeyWindow& window);
 
-// Runs that one query may have where a pattern is made from a mask: one for
-// each 8 keys, and 64 in any case. With so many the kernels take 0.5 to 0.6 of
-// the blocked backend's time at 1024 keys (bench/restricted_attention_bench.cc,
-// most_runs); with more the products of keys that are not seen outweigh the
-// rest.
+// Runs that one query may have where a mask becomes runs, for the kernels: one
+// for each 8 keys, and 64 in any case. With so many the kernels take 0.5 to 0.6
+// of the blocked backend's time at 1024 keys
+// (bench/restricted_attention_bench.cc, most_runs); with more the products of
+// keys that are not seen outweigh the rest.
 constexpr int64_t MostRuns(int64_t keys) {
   return std::max<int64_t>(64, keys / 8);
 }
@@ -112,14 +112,14 @@ constexpr int64_t MostRuns(int64_t keys) {
 // Query i sees the keys where `mask` is true: bool, or integers 0 and 1, [T, S]
 // or [B, T, S] for the batch, T and S of `options`, whose lengths are not used.
 // A size of 1 stands for all: [1, T, S] for each example, [B, 1, S] for each
-// query. The mask is read on the CPU and not kept. Throws c10::Error on other
-// masks, and if a query has more than MostRuns(S) runs of keys: DensePattern
-// takes those.
+// query. The mask is read on the CPU and not kept; but if a query has more than
+// MostRuns(S) runs of keys, it is DensePattern's. Throws c10::Error on other
+// masks.
 SoftmaxPattern PatternFromMask(const torch::Tensor& mask,
                                const KeyPatternOptions& options);
 
-// The same for any mask, kept as a tensor: for AttentionImplementation kBlocked
-// and kReference, not for the fused kernels.
+// The same with a copy of the mask as a tensor: for AttentionImplementation
+// kBlocked and kReference, not for the fused kernels.
 SoftmaxPattern DensePattern(const torch::Tensor& mask,
                             const KeyPatternOptions& options);
 
@@ -131,15 +131,18 @@ SoftmaxPattern PatternFromRuns(std::vector<RunSetTable> visible,
 
 // The same pattern, of one block of keys, without the keys at which `mask`, [B,
 // S], is false: padding on any side, holes. Bool, or integers 0 and 1; read on
-// the CPU. Throws c10::Error on masks of other shapes and dtypes.
+// the CPU. Takes memory for each run of the mask once for each set of keys that
+// queries share: of a CausalPattern, with holes, O(T x runs). Throws c10::Error
+// on masks of other shapes and dtypes.
 SoftmaxPattern OnlyKeys(const SoftmaxPattern& pattern,
                         const torch::Tensor& mask);
 
 // The same pattern, of one block of keys, but that queries see only keys of
 // their own document: packed rows, block-diagonal attention. Ids [B, T] and [B,
 // S], int64 or int32 from 0 to 2^31 - 1, equal within a document; 0 is padding,
-// which sees nothing and is not seen. Read on the CPU. Throws c10::Error for
-// others.
+// which sees nothing and is not seen. Documents lie one behind the other or
+// mixed. Read on the CPU. Memory as of OnlyKeys, for each run of a document.
+// Throws c10::Error for others.
 SoftmaxPattern OnlyDocuments(const SoftmaxPattern& pattern,
                              const torch::Tensor& query_ids,
                              const torch::Tensor& key_ids);

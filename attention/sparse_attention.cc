@@ -237,7 +237,7 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
 std::shared_ptr<ScoreBuffer> BufferFor(const FusedBackend& backend,
                                        const SparseAttentionInput& input,
                                        const AttentionProblem& problem) {
-  if (!problem.carry || input.storage == ScoreStorage::kStore) {
+  if (!problem.carry || input.residual.storage == ScoreStorage::kStore) {
     return nullptr;
   }
   const std::shared_ptr<ScoreBuffer>& buffer = input.previous.own.live().buffer;
@@ -256,7 +256,8 @@ std::shared_ptr<ScoreBuffer> BufferFor(const FusedBackend& backend,
       return buffer;
     }
   }
-  return std::make_shared<ScoreBuffer>(backend, input.storage, problem);
+  return std::make_shared<ScoreBuffer>(backend, input.residual.storage,
+                                       problem);
 }
 
 bool AnyRequiresGradient(const Variables& tensors) {

@@ -47,17 +47,13 @@ struct SparseAttentionInput {
   // ETC.
   SoftmaxPattern pattern = {};
 
-  ResidualAttention residual = ResidualAttention::kOff;
+  ResidualOptions residual = {};
   // Scores of the layer below, in which each query saw at least the keys that
   // it sees here (ResidualScores), with the number of layers in them;
   // undefined: zeros, of none.
   ResidualPair previous = {};
   // Gates of kGate: needed where there are previous scores, else not read.
   ResidualGates gates = {};
-  // beta of kDecay, above 0 and below 1, with beta^-previous.layers below
-  // kLargestDecayFactor.
-  double decay = kDefaultResidualDecay;
-  ScoreStorage storage = ScoreStorage::kStore;
   // With kBfloat16 kernels of the CPU round both factors of every product,
   // forward and backward, to bfloat16 where the CPU has such products
   // (AVX512-BF16 or AMX): operands, weights, and gradients of context and

@@ -16,9 +16,11 @@ struct Bfloat16Matrix {
 };
 
 // result = a b + bias, summed in float32, by the tiles of AMX (base/amx.h): for
-// factors large enough to be read from memory again and again. A sum is taken
-// in the same order wherever its element lies and however tasks divide the
-// result.
+// factors large enough to be read from memory again and again. With the same
+// sizes a sum is taken in the same order however tasks divide the result. Of a
+// depth in several parts, a sum in the last rows or columns, if they are no
+// whole block, is added up in another order than elsewhere: a row may so differ
+// by rounding with the number of rows behind it.
 struct AmxProduct {
   int64_t rows, depth, columns;  // none of them 0
   Bfloat16Matrix a;              // [rows, depth]

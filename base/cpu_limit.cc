@@ -46,7 +46,7 @@ int64_t DefaultThreads() {
       threads >= 1) {
     return threads;
   }
-  return CpusOfProcess();
+  return std::min(CpusOfProcess(), kMostThreads);
 }
 
 }  // namespace etc

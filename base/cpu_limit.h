@@ -12,8 +12,12 @@ namespace etc {
 // ReadControlGroupLimits.
 int64_t CpusOfProcess(const std::string& root = "");
 
+// The most threads that a process works with (SetThreads).
+inline constexpr int64_t kMostThreads = 1024;
+
 // Threads that a process works with unless it is told: OMP_NUM_THREADS, of a
-// list for nested loops ("4,2") the first number, or else CpusOfProcess().
+// list for nested loops ("4,2") the first number, which may be above
+// kMostThreads; or else CpusOfProcess(), at most kMostThreads.
 int64_t DefaultThreads();
 
 }  // namespace etc

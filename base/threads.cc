@@ -39,16 +39,16 @@ absl::Status CheckThreadsStart(int64_t threads) {
 }
 
 absl::StatusOr<int64_t> SetThreads(int64_t threads, const std::string& field) {
-  constexpr int64_t kMostThreads = 1024;
   if (threads < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat(field, " should be at least 0, but is ", threads));
   }
-  if (threads > kMostThreads) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        field, " should be at most ", kMostThreads, ", but is ", threads));
-  }
   const int64_t wanted = threads > 0 ? threads : DefaultThreads();
+  if (wanted > kMostThreads) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(threads > 0 ? field : "OMP_NUM_THREADS",
+                     " should be at most ", kMostThreads, ", but is ", wanted));
+  }
   // OpenMP starts wanted - 1 threads, and so does a pool of LibTorch's own,
   // which at::set_num_threads fills.
   if (const absl::Status start = CheckThreadsStart(2 * (wanted - 1));

@@ -20,7 +20,8 @@ absl::Status CheckThreadsStart(int64_t threads);
 // Sets the CPU threads of LibTorch, and starts them; 0: as many as
 // DefaultThreads(). Returns how many it works with. `field` is their name in
 // messages: "train.threads", or "--threads" where that set them.
-//   kInvalidArgument    fewer than 0, or more than 1024
+//   kInvalidArgument    fewer than 0, or more than kMostThreads, of the field
+//                       or of OMP_NUM_THREADS
 //   kResourceExhausted  the system starts fewer
 absl::StatusOr<int64_t> SetThreads(int64_t threads, const std::string& field);
 

@@ -94,8 +94,8 @@ SparseAttentionInput MakeInput(const Variant& variant, QuerySide side,
   input.precision =
       variant.bf16 ? LinearPrecision::kBfloat16 : LinearPrecision::kFloat32;
   if (variant.sum) {
-    input.residual = ResidualAttention::kSum;
-    input.storage = ScoreStorage::kReverse;
+    input.residual.mode = ResidualAttention::kSum;
+    input.residual.storage = ScoreStorage::kReverse;
   }
   return input;
 }

@@ -103,8 +103,8 @@ class Stack {
                                  .requires_grad_(variant_.training)}};
     input.pattern = attention_.Softmax(side, 1, longs, globals, kRadius);
     if (variant_.sum) {
-      input.residual = ResidualAttention::kSum;
-      input.storage = ScoreStorage::kReverse;
+      input.residual.mode = ResidualAttention::kSum;
+      input.residual.storage = ScoreStorage::kReverse;
     }
     return input;
   }

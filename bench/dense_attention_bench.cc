@@ -90,8 +90,8 @@ class KernelSide {
                        .other_value = none};
     input_.dropout = c.dropout;
     if (c.sum) {
-      input_.residual = ResidualAttention::kSum;
-      input_.storage = ScoreStorage::kReverse;
+      input_.residual.mode = ResidualAttention::kSum;
+      input_.residual.storage = ScoreStorage::kReverse;
       SparseAttentionInput first = input_;
       for (torch::Tensor* tensor :
            {&first.operands.query, &first.operands.own_key,

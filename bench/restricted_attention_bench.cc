@@ -84,8 +84,8 @@ SparseAttentionInput MakeInput(const SoftmaxPattern& pattern,
       .other_value = Tokens(pattern, pattern.other_keys, mode.training)};
   input.pattern = pattern;
   if (mode.sum) {
-    input.residual = ResidualAttention::kSum;
-    input.storage = ScoreStorage::kReverse;
+    input.residual.mode = ResidualAttention::kSum;
+    input.residual.storage = ScoreStorage::kReverse;
   }
   return input;
 }

@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "attention/pattern.h"
+#include "base/fields.h"
 #include "base/json_reader.h"
 #include "base/json_text.h"
 #include "base/status_macros.h"
-#include "etc/field_checker.h"
+#include "etc/config_fields.h"
 #include "nlohmann/json.hpp"
 
 namespace etc {
@@ -20,53 +20,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr char kPreActivationOrder[] = "use_pre_activation_order";
-
-// Ids and lengths are 32 bits wide, and products of two sizes fit 64; beyond
-// that, a hundred times the sizes of any published model: a zero too many
-// should be refused before a machine is frozen with it.
-constexpr int64_t kMostRows = int64_t{1} << 24;    // of the token table
-constexpr int64_t kMostTokens = int64_t{1} << 20;  // positions and distances
-constexpr int64_t kMostFeatures = int64_t{1} << 20;
-constexpr int64_t kMostSegments = int64_t{1} << 16;
-constexpr int64_t kMostLayers = 4096;
-constexpr int64_t kMostHeads = 4096;
-
-// Calls `visit` with the name and the member of each field that the file and
-// the struct hold in the same form: all but vocab_size and hidden_act.
-template <typename Config, typename Visitor>
-void ForEachField(Config& config, Visitor visit) {
-  visit("segment_vocab_size", config.segment_vocab_size);
-  visit("embedding_size", config.embedding_size);
-  visit("hidden_size", config.hidden_size);
-  visit("num_hidden_layers", config.num_hidden_layers);
-  visit("num_attention_heads", config.num_attention_heads);
-  visit("local_radius", config.local_radius);
-  visit("att_size_per_head", config.att_size_per_head);
-  visit("relative_pos_max_distance", config.relative_pos_max_distance);
-  visit("relative_vocab_size", config.relative_vocab_size);
-  visit("max_absolute_position_embeddings",
-        config.max_absolute_position_embeddings);
-  visit("intermediate_size", config.intermediate_size);
-  visit("hidden_dropout_prob", config.hidden_dropout_prob);
-  visit("attention_probs_dropout_prob", config.attention_probs_dropout_prob);
-  visit("initializer_range", config.initializer_range);
-  visit("share_feed_forward_params", config.share_feed_forward_params);
-  visit("share_kv_projections", config.share_kv_projections);
-  visit("share_qkv_projections", config.share_qkv_projections);
-  visit("share_att_output_projection", config.share_att_output_projection);
-  visit("use_hard_g2l_mask", config.use_hard_g2l_mask);
-  visit("use_hard_l2g_mask", config.use_hard_l2g_mask);
-  visit("grad_checkpointing_period", config.grad_checkpointing_period);
-  visit("sublayer", config.sublayer);
-  visit("residual_attention", config.residual_attention);
-  visit("residual_gate_init", config.residual_gate_init);
-  visit("residual_decay", config.residual_decay);
-  visit("layer_norm_epsilon", config.layer_norm_epsilon);
-  visit("has_long_tokens", config.has_long_tokens);
-  visit("final_layer_norm", config.final_layer_norm);
-  visit("depth_scaled_initializer", config.depth_scaled_initializer);
-}
+static_assert(HasAllFields<EtcConfig>());
 
 // "128; set num_attention_heads as well, to 2 for heads of 64": the size that
 // divides `hidden_size` and is nearest to that of BERT's heads.
@@ -85,55 +39,56 @@ std::string WithFittingHeads(int64_t hidden_size) {
 
 // Relative ids: 2m + 1 for the distances from -m to m and 3 for links and other
 // segments (doc/model.md 1.1; the official code checks the same).
-void CheckRelativeIds(const EtcConfig& config, FieldChecker& checker) {
+void CheckRelativeIds(const EtcConfig& config, FieldMistakes* mistakes) {
   const int64_t distance = config.relative_pos_max_distance;
-  checker.Size("relative_pos_max_distance", distance, 0, kMostTokens);
-  checker.OptionalSize("relative_vocab_size", config.relative_vocab_size,
-                       4 * kMostTokens);
   if (config.relative_vocab_size.has_value()) {
-    checker.Check(*config.relative_vocab_size >= 2 * distance + 4,
-                  "relative_vocab_size",
-                  absl::StrCat("at least 2 * relative_pos_max_distance + 4 = ",
-                               2 * distance + 4),
-                  *config.relative_vocab_size);
+    mistakes->Check(
+        *config.relative_vocab_size >= 2 * distance + 4, "relative_vocab_size",
+        absl::StrCat("at least 2 * relative_pos_max_distance + 4 = ",
+                     2 * distance + 4),
+        *config.relative_vocab_size);
   } else {
-    checker.Check(distance == 0, "relative_pos_max_distance",
-                  "0 where relative_vocab_size is null", distance);
-  }
-}
-
-// Reads the official field for `sublayer`, beside which it may stand.
-void ReadPreActivationOrder(JsonObjectReader& reader, EtcConfig& config) {
-  const bool is_given = reader.Has("sublayer");
-  bool pre = config.sublayer == SublayerName(Sublayer::kPreNorm);
-  if (!reader.Has(kPreActivationOrder)) {
-    return;
-  }
-  const bool expected = pre;
-  reader.Optional(kPreActivationOrder, &pre);
-  if (!is_given) {
-    config.sublayer =
-        SublayerName(pre ? Sublayer::kPreNorm : Sublayer::kPostNorm);
-  } else if (pre != expected) {
-    reader.Fail(kPreActivationOrder,
-                absl::StrCat("should be ", expected ? "true" : "false",
-                             " where sublayer is \"", config.sublayer,
-                             "\", but is ", pre ? "true" : "false"));
+    mistakes->Check(distance == 0, "relative_pos_max_distance",
+                    "0 where relative_vocab_size is null", distance);
   }
 }
 
 // Fields that only one stream would use cannot be separate from those of the
 // other.
-void CheckStreams(const EtcConfig& config, FieldChecker& checker) {
+void CheckStreams(const EtcConfig& config, FieldMistakes* mistakes) {
   for (const auto& [field, is_shared] :
        {std::pair("share_qkv_projections", config.share_qkv_projections),
         std::pair("share_att_output_projection",
                   config.share_att_output_projection),
         std::pair("share_feed_forward_params",
                   config.share_feed_forward_params)}) {
-    checker.Check(config.has_long_tokens || is_shared, field,
-                  "true where has_long_tokens is false", "false");
+    mistakes->Check(config.has_long_tokens || is_shared, field,
+                    "true where has_long_tokens is false", "false");
   }
+}
+
+// Checks several fields at once, each of which is within its bounds.
+void CheckTogether(const EtcConfig& config, FieldMistakes* mistakes) {
+  if (!mistakes->ok()) {
+    return;
+  }
+  mistakes->Check(config.att_size_per_head.has_value() ||
+                      config.hidden_size % config.num_attention_heads == 0,
+                  "hidden_size",
+                  absl::StrCat("a multiple of num_attention_heads (",
+                               config.num_attention_heads,
+                               ") where att_size_per_head is null"),
+                  WithFittingHeads(config.hidden_size));
+  CheckRelativeIds(config, mistakes);
+  CheckDecayOfDepth(config.residual_attention, config.num_hidden_layers,
+                    config.residual_decay, mistakes);
+  CheckStreams(config, mistakes);
+  mistakes->Check(
+      !config.final_layer_norm ||
+          config.sublayer == SublayerName(Sublayer::kPreNorm),
+      "final_layer_norm",
+      absl::StrCat("false where sublayer is \"", config.sublayer, "\""),
+      "true");
 }
 
 constexpr int64_t kBertVocabulary = 30522;  // uncased
@@ -169,17 +124,61 @@ EtcConfig BertOfSize(const BertSize& size) {
 }  // namespace
 
 std::optional<Sublayer> SublayerFromName(absl::string_view name) {
-  for (const Sublayer sublayer : {Sublayer::kPostNorm, Sublayer::kPreNorm,
-                                  Sublayer::kReZero, Sublayer::kAdmin}) {
-    if (name == SublayerName(sublayer)) {
-      return sublayer;
-    }
+  const auto* const found =
+      std::find(std::begin(kSublayers), std::end(kSublayers), name);
+  if (found == std::end(kSublayers)) {
+    return std::nullopt;
   }
-  return std::nullopt;
+  return static_cast<Sublayer>(found - std::begin(kSublayers));
 }
 
 const char* SublayerName(Sublayer sublayer) {
-  return kSublayers[static_cast<size_t>(sublayer)];
+  return kSublayers[static_cast<size_t>(sublayer)].data();
+}
+
+void CheckDecayOfDepth(const std::string& mode, int64_t layers, double decay,
+                       FieldMistakes* mistakes) {
+  if (mode != ResidualAttentionName(ResidualAttention::kDecay) || layers < 2) {
+    return;
+  }
+  const double least =
+      std::pow(kLargestDecayFactor, -1.0 / static_cast<double>(layers - 1));
+  mistakes->Check(decay > least, "residual_decay",
+                  absl::StrCat("above ", least, " for ", layers,
+                               " layers, so that its powers stay exact"),
+                  decay);
+}
+
+void ConfigTable<EtcConfig>::ReadActivation(const std::string& field,
+                                            const FieldRule& rule,
+                                            JsonObjectReader* reader,
+                                            std::string* name) {
+  std::optional<std::string> given = *name;
+  reader->Optional(field, &given);
+  *name = absl::AsciiStrToLower(given.value_or(""));
+  if (name->empty()) {
+    *name = "linear";
+  }
+  CheckRule(rule, field, *name, reader);
+}
+
+void ConfigTable<EtcConfig>::ReadPreActivationOrder(JsonObjectReader& reader,
+                                                    EtcConfig* config) {
+  const bool expected = config->sublayer == SublayerName(Sublayer::kPreNorm);
+  bool pre = expected;
+  reader.Optional(kPreActivationOrder, &pre);
+  if (!reader.Has(kPreActivationOrder)) {
+    return;
+  }
+  if (!reader.Has("sublayer")) {
+    config->sublayer =
+        SublayerName(pre ? Sublayer::kPreNorm : Sublayer::kPostNorm);
+    return;
+  }
+  reader.Check(pre == expected, kPreActivationOrder,
+               absl::StrCat(expected ? "true" : "false",
+                            " where sublayer is \"", config->sublayer, "\""),
+               pre ? "true" : "false");
 }
 
 absl::StatusOr<EtcConfig> EtcConfigPreset(absl::string_view name) {
@@ -214,9 +213,7 @@ absl::StatusOr<EtcConfig> EtcConfigPreset(absl::string_view name) {
     config.relative_vocab_size = 64;
     return config;
   }
-  return absl::NotFoundError(absl::StrCat("should be \"",
-                                          absl::StrJoin(names, "\" or \""),
-                                          "\", but is \"", name, "\""));
+  return absl::NotFoundError(UnknownNameText(name, names));
 }
 
 bool GuessesVocabularies(absl::string_view preset) { return preset == "large"; }
@@ -226,26 +223,9 @@ absl::StatusOr<EtcConfig> EtcConfigFromJson(
     std::vector<std::string>* unknown_fields) {
   EtcConfig config;
   JsonObjectReader reader(json, source);
-  ForEachField(config, [&](const char* name, auto& member) {
-    reader.Optional(name, &member);
-  });
-  ReadPreActivationOrder(reader, config);
-  std::optional<int64_t> vocab_size;
-  reader.Optional("vocab_size", &vocab_size);
-  if (vocab_size.has_value() && *vocab_size < 1) {
-    reader.Fail("vocab_size",
-                absl::StrCat("should be at least 1, but is ", *vocab_size));
-  }
-  config.vocab_size = vocab_size.value_or(0);
-  // The official code ignores the case and takes null and "" for identity.
-  std::optional<std::string> hidden_act = config.hidden_act;
-  reader.Optional("hidden_act", &hidden_act);
-  config.hidden_act = absl::AsciiStrToLower(hidden_act.value_or(""));
-  if (config.hidden_act.empty()) {
-    config.hidden_act = "linear";
-  }
+  ReadFields(&reader, &config);
+  CheckTogether(config, &reader);
   ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
-  ETC_RETURN_IF_ERROR(CheckEtcConfig(config, source));
   const std::vector<std::string> unread = reader.UnreadFields();
   unknown_fields->insert(unknown_fields->end(), unread.begin(), unread.end());
   return config;
@@ -259,76 +239,18 @@ absl::StatusOr<EtcConfig> ReadEtcConfig(
 
 std::string EtcConfigToJson(const EtcConfig& config) {
   json fields = json::object();
-  const auto set = [&](const char* name, const auto& value) {
-    if constexpr (requires { value.has_value(); }) {
-      fields[name] = value.has_value() ? json(*value) : json(nullptr);
-    } else {
-      fields[name] = value;
-    }
-  };
-  ForEachField(config, set);
-  fields["vocab_size"] =
-      config.vocab_size > 0 ? json(config.vocab_size) : json(nullptr);
-  fields["hidden_act"] = config.hidden_act;
-  fields[kPreActivationOrder] =
+  WriteFields(config, &fields);
+  fields[ConfigTable<EtcConfig>::kPreActivationOrder] =
       config.sublayer == SublayerName(Sublayer::kPreNorm);
   return JsonText(fields, /*indent=*/2) + "\n";
 }
 
 absl::Status CheckEtcConfig(const EtcConfig& config,
                             const std::string& source) {
-  FieldChecker checker(source);
-  checker.Size("vocab_size", config.vocab_size, 0, kMostRows);
-  checker.Size("segment_vocab_size", config.segment_vocab_size, 1,
-               kMostSegments);
-  checker.OptionalSize("embedding_size", config.embedding_size, kMostFeatures);
-  checker.Size("hidden_size", config.hidden_size, 1, kMostFeatures);
-  checker.Size("num_hidden_layers", config.num_hidden_layers, 1, kMostLayers);
-  checker.Size("num_attention_heads", config.num_attention_heads, 1,
-               kMostHeads);
-  checker.Size("local_radius", config.local_radius, 1, kMostLocalRadius);
-  checker.OptionalSize("att_size_per_head", config.att_size_per_head,
-                       kMostFeatures);
-  if (checker.status().ok() && !config.att_size_per_head.has_value()) {
-    checker.Check(config.hidden_size % config.num_attention_heads == 0,
-                  "hidden_size",
-                  absl::StrCat("a multiple of num_attention_heads (",
-                               config.num_attention_heads,
-                               ") where att_size_per_head is null"),
-                  WithFittingHeads(config.hidden_size));
-  }
-  CheckRelativeIds(config, checker);
-  checker.Size("max_absolute_position_embeddings",
-               config.max_absolute_position_embeddings, 0, kMostTokens);
-  checker.Size("intermediate_size", config.intermediate_size, 1, kMostFeatures);
-  checker.OneOf("hidden_act", kActivations, config.hidden_act);
-  checker.Probability("hidden_dropout_prob", config.hidden_dropout_prob);
-  checker.Probability("attention_probs_dropout_prob",
-                      config.attention_probs_dropout_prob);
-  checker.Check(
-      config.initializer_range > 0 && std::isfinite(config.initializer_range),
-      "initializer_range", "above 0", config.initializer_range);
-  checker.Size("grad_checkpointing_period", config.grad_checkpointing_period, 0,
-               kMostLayers);
-  checker.OneOf("sublayer", kSublayers, config.sublayer);
-  checker.Check(std::isfinite(config.residual_gate_init), "residual_gate_init",
-                "a finite number", config.residual_gate_init);
-  const double decay = config.residual_decay;
-  checker.Check(decay > 0 && decay < 1, "residual_decay", "above 0 and below 1",
-                decay);
-  checker.ResidualPath("residual_attention", config.residual_attention,
-                       config.num_hidden_layers, decay);
-  checker.Check(
-      config.layer_norm_epsilon > 0 && std::isfinite(config.layer_norm_epsilon),
-      "layer_norm_epsilon", "above 0", config.layer_norm_epsilon);
-  CheckStreams(config, checker);
-  checker.Check(
-      !config.final_layer_norm ||
-          config.sublayer == SublayerName(Sublayer::kPreNorm),
-      "final_layer_norm",
-      absl::StrCat("false where sublayer is \"", config.sublayer, "\""),
-      "true");
-  return checker.status();
+  FieldMistakes mistakes(source);
+  CheckFields(config, &mistakes);
+  CheckTogether(config, &mistakes);
+  return mistakes.status();
 }
 
 }  // namespace etc

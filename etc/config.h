@@ -28,7 +28,7 @@ enum class Sublayer {
 };
 
 // The official `etc_config.json` (doc/model.md 1.1) and eight fields of ours.
-// Field names are those of the file.
+// Field names are those of the file; etc/config_fields.h has their bounds.
 struct EtcConfig {
   // Rows of the token table. No default: 0 stands for "not given".
   int64_t vocab_size = 0;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "attention/head_slices.h"
 #include "base/initializers.h"
 #include "etc/nn/feed_forward.h"
 
@@ -21,15 +22,6 @@ void PoolVariances(AdminProfile* profile) {
       (longs + globals);
   profile->longs.variance = pooled;
   profile->globals.variance = pooled;
-}
-
-// The scores that a layer takes from the state below it.
-CarriedScores ScoresFor(const EncoderState& state,
-                        const ResidualOptions& residual) {
-  return {.mode = residual.mode,
-          .previous = state.scores,
-          .storage = residual.storage,
-          .decay = residual.decay};
 }
 
 // GPT-2 (Radford et al. 2019): each layer adds two terms to the stream, which
@@ -169,7 +161,7 @@ void EtcEncoderLayerImpl::set_linear_precision(LinearPrecision precision) {
 LayerModes EtcEncoderLayerImpl::modes() const {
   LayerModes modes = {.is_training = {is_training()},
                       .implementation = attention_->options().implementation,
-                      .precision = attention_->products().precision()};
+                      .precision = attention_->linear_precision()};
   for (const auto& module : modules(/*include_self=*/false)) {
     modes.is_training.push_back(module->is_training());
   }
@@ -196,9 +188,10 @@ AttentionView EtcEncoderLayerImpl::Inspect(
     const EncoderState& state, const AttentionInputs& attention,
     const ResidualOptions& residual, const AttentionSelection& which) const {
   const torch::NoGradGuard no_grad;
-  return attention_->Inspect(long_connection_.Begin(state.long_states),
-                             global_connection_.Begin(state.global_states),
-                             attention, ScoresFor(state, residual), which);
+  return attention_->Inspect(
+      long_connection_.Begin(state.long_states),
+      global_connection_.Begin(state.global_states), attention,
+      {.residual = residual, .previous = state.scores}, which);
 }
 
 SparseAttentionInput EtcEncoderLayerImpl::Softmax(
@@ -207,7 +200,8 @@ SparseAttentionInput EtcEncoderLayerImpl::Softmax(
   const torch::NoGradGuard no_grad;
   return attention_->Softmax(side, long_connection_.Begin(state.long_states),
                              global_connection_.Begin(state.global_states),
-                             attention, ScoresFor(state, residual));
+                             attention,
+                             {.residual = residual, .previous = state.scores});
 }
 
 LayerStatistics EtcEncoderLayerImpl::Measure(const EncoderState& state,
@@ -215,25 +209,16 @@ LayerStatistics EtcEncoderLayerImpl::Measure(const EncoderState& state,
                                              const ResidualOptions& residual,
                                              const OutputRows& rows) const {
   const torch::NoGradGuard no_grad;
-  return attention_->Measure(long_connection_.Begin(state.long_states),
-                             global_connection_.Begin(state.global_states),
-                             attention, ScoresFor(state, residual), rows);
+  return attention_->Measure(
+      long_connection_.Begin(state.long_states),
+      global_connection_.Begin(state.global_states), attention,
+      {.residual = residual, .previous = state.scores}, rows);
 }
 
 torch::Tensor EtcEncoderLayerImpl::AttentionInput(
     QuerySide side, const torch::Tensor& stream) const {
   return (side == QuerySide::kLong ? long_connection_ : global_connection_)
       .Begin(stream);
-}
-
-HeadContexts EtcEncoderLayerImpl::ForwardHeads(
-    const AttentionStreams& streams, const ResidualScores& scores,
-    const AttentionInputs& attention, const ResidualOptions& residual,
-    const OutputRows& rows, const HeadRange& heads,
-    std::vector<HeadProjection>* leaves) {
-  return attention_->ForwardHeads(streams, attention,
-                                  ScoresFor({.scores = scores}, residual), rows,
-                                  heads, leaves);
 }
 
 torch::Tensor EtcEncoderLayerImpl::Finish(QuerySide side,
@@ -243,7 +228,7 @@ torch::Tensor EtcEncoderLayerImpl::Finish(QuerySide side,
   const bool is_long = side == QuerySide::kLong;
   const torch::Tensor attended =
       (is_long ? long_connection_ : global_connection_)
-          .End({.change = attention_->Output(side, contexts),
+          .End({.change = HeadSlices(attention_).Output(side, contexts),
                 .residual = stream,
                 .dropout = hidden_dropout(),
                 .first_row = first_row});
@@ -256,10 +241,10 @@ EncoderState EtcEncoderLayerImpl::forward(const EncoderState& state,
                                           const ResidualOptions& residual,
                                           const OutputRows& rows,
                                           AdminProfile* profile) {
-  const GlobalLocalAttentionOutput change =
-      attention_->forward(long_connection_.Begin(state.long_states),
-                          global_connection_.Begin(state.global_states),
-                          attention, ScoresFor(state, residual), rows);
+  const GlobalLocalAttentionOutput change = attention_->forward(
+      long_connection_.Begin(state.long_states),
+      global_connection_.Begin(state.global_states), attention,
+      {.residual = residual, .previous = state.scores}, rows);
   const double dropout = hidden_dropout();
   ProfiledStream* const of_long = profile ? &profile->longs : nullptr;
   ProfiledStream* const of_global = profile ? &profile->globals : nullptr;

@@ -38,13 +38,6 @@ struct EtcEncoderLayerOptions {
   double layer_norm_epsilon = 1e-12;
 };
 
-// The residual scores of a stack of layers: mode, decay and storage.
-struct ResidualOptions {
-  ResidualAttention mode = ResidualAttention::kOff;
-  double decay = kDefaultResidualDecay;
-  ScoreStorage storage = ScoreStorage::kStore;
-};
-
 // The sublayer of that name; throws c10::Error for any other.
 Sublayer SublayerNamed(const std::string& name);
 
@@ -115,17 +108,10 @@ class EtcEncoderLayerImpl : public torch::nn::Module {
                        const OutputRows& rows = {},
                        AdminProfile* profile = nullptr);
 
-  // `forward` in parts (etc/sliced_layer.h). The input of attention, [..., H]:
+  // `forward` in parts (etc/sliced_layer.h), beside HeadSlices. The input of
+  // attention, [..., H]:
   torch::Tensor AttentionInput(QuerySide side,
                                const torch::Tensor& stream) const;
-  // Contexts of some heads (GlobalLocalAttention), with the carried scores of
-  // these.
-  HeadContexts ForwardHeads(const AttentionStreams& streams,
-                            const ResidualScores& scores,
-                            const AttentionInputs& attention,
-                            const ResidualOptions& residual,
-                            const OutputRows& rows, const HeadRange& heads,
-                            std::vector<HeadProjection>* leaves = nullptr);
   // Rows of a stream behind the layer, [R, H], from the contexts of all heads,
   // [R, A], and the stream before. Draws the seeds of both residual
   // connections.

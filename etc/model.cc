@@ -4,21 +4,18 @@
 #include <torch/nn/modules/container/modulelist.h>
 
 #include <algorithm>
-#include <iterator>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_join.h"
 #include "base/clone_module.h"
 #include "base/stop_guard.h"
 #include "etc/admin_profile.h"
 #include "etc/embedding.h"
 #include "etc/encoder_checkpoint.h"
 #include "etc/encoder_layer.h"
-#include "etc/field_checker.h"
 #include "etc/nn/gradient_checkpoint.h"
 #include "etc/nn/residual_norm.h"
 #include "etc/sliced_layer.h"
@@ -100,32 +97,6 @@ void CheckIndices(const char* name, const std::vector<int64_t>& indices,
 }
 
 }  // namespace
-
-ResidualAttention ResidualAttentionFromName(const std::string& name) {
-  const auto* const found =
-      std::find(std::begin(kResidualModes), std::end(kResidualModes), name);
-  TORCH_CHECK(found != std::end(kResidualModes),
-              "residual_attention should be one of ",
-              absl::StrJoin(kResidualModes, ", "), ", but is ", name);
-  return static_cast<ResidualAttention>(found - std::begin(kResidualModes));
-}
-
-const char* ResidualAttentionName(ResidualAttention mode) {
-  return kResidualModes[static_cast<size_t>(mode)];
-}
-
-ScoreStorage ScoreStorageFromName(const std::string& name) {
-  if (name == "store") {
-    return ScoreStorage::kStore;
-  }
-  if (name == "reverse") {
-    return ScoreStorage::kReverse;
-  }
-  TORCH_CHECK(name == "recompute",
-              "score storage should be store, reverse or recompute, but is ",
-              name);
-  return ScoreStorage::kRecompute;
-}
 
 struct EtcModelImpl::Statistics {
   std::mutex mutex;

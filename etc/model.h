@@ -12,7 +12,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "attention/attention_inputs.h"
@@ -31,12 +30,6 @@ class EtcEmbeddingImpl;
 class EtcEncoderLayerImpl;
 struct AdminProfile;
 struct EncoderState;
-
-// "off", "sum", "mean", "decay" and "gate". Throws c10::Error for other names.
-ResidualAttention ResidualAttentionFromName(const std::string& name);
-const char* ResidualAttentionName(ResidualAttention mode);
-// "store", "reverse" and "recompute". Throws c10::Error for other names.
-ScoreStorage ScoreStorageFromName(const std::string& name);
 
 // A layer that is about to run, and the layer below it. Both are there during
 // the call alone (Inspection::visit).

@@ -1,13 +1,11 @@
 #include "etc/residual_choice.h"
 
-#include <algorithm>
 #include <cmath>
-#include <iterator>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "attention/residual_attention.h"
 #include "base/status_macros.h"
-#include "etc/field_checker.h"
 
 namespace etc {
 namespace {
@@ -21,9 +19,8 @@ std::string ModeText(const std::string& mode, double decay) {
 absl::StatusOr<ResidualChoice> ParseResidualChoice(absl::string_view text) {
   const size_t sign = text.find('=');
   const absl::string_view mode = text.substr(0, sign);
-  bool is_good = std::find(std::begin(kResidualModes), std::end(kResidualModes),
-                           mode) != std::end(kResidualModes);
   ResidualChoice choice{.mode = std::string(mode)};
+  bool is_good = ResidualAttentionNamed(choice.mode).has_value();
   if (sign != absl::string_view::npos) {
     double value = 0;
     is_good =

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "attention/head_slices.h"
 #include "base/check_tensor.h"
 #include "base/dropout_seeds.h"
 #include "base/matrix_product.h"
@@ -175,6 +176,7 @@ class SlicedPass : public torch::CustomClassHolder {
              const ResidualOptions& residual, OutputRows rows,
              const LayerSlices& slices)
       : layer_(std::move(layer)),
+        head_slices_(layer_->attention()),
         attention_(std::move(attention)),
         residual_(residual),
         rows_(std::move(rows)),
@@ -254,7 +256,7 @@ class SlicedPass : public torch::CustomClassHolder {
   // The contexts of all heads; appends the scores of each group, if there are
   // any.
   Streams Attend(const Streams& streams, std::vector<ResidualScores>* scores) {
-    const AttentionStreams inputs = layer_->attention()->Streams(
+    const AttentionStreams inputs = head_slices_.Streams(
         layer_->AttentionInput(QuerySide::kLong, streams.longs),
         layer_->AttentionInput(QuerySide::kGlobal, streams.globals));
     Streams contexts;
@@ -272,9 +274,7 @@ class SlicedPass : public torch::CustomClassHolder {
   const GlobalLocalAttentionOptions& options() const {
     return layer_->attention()->options();
   }
-  const LinearProducts& products() const {
-    return layer_->attention()->products();
-  }
+  const LinearProducts& products() const { return head_slices_.products(); }
   const torch::Tensor& WantedOf(QuerySide side) const {
     return side == QuerySide::kLong ? rows_.longs : rows_.globals;
   }
@@ -290,8 +290,14 @@ class SlicedPass : public torch::CustomClassHolder {
     HeadGroup& group = groups_[index];
     HeadContexts contexts;
     const auto run = [&] {
-      contexts = layer_->ForwardHeads(inputs, group.scores.Take(), attention_,
-                                      residual_, rows_, group.heads, leaves);
+      const CarriedScores carried = {.residual = residual_,
+                                     .previous = group.scores.Take()};
+      contexts = head_slices_.Forward({.streams = inputs,
+                                       .attention = attention_,
+                                       .carried = carried,
+                                       .rows = rows_,
+                                       .heads = group.heads},
+                                      leaves);
     };
     if (index == 0 && !std::exchange(has_seeds_, true)) {
       const RecordDropoutSeeds seeds(&attention_seeds_);
@@ -434,7 +440,7 @@ class SlicedPass : public torch::CustomClassHolder {
       source.leaf = LeafOver(std::exchange(streams[side], {}));
       source.input = layer_->AttentionInput(side, source.leaf);
     }
-    AttentionStreams factors = layer_->attention()->Streams(
+    AttentionStreams factors = head_slices_.Streams(
         sources.longs.input.detach(), sources.globals.input.detach());
     Forget(&sources.longs, rows_.longs, &factors.longs);
     std::optional<TensorFile> of_longs;
@@ -588,6 +594,7 @@ class SlicedPass : public torch::CustomClassHolder {
   }
 
   const std::shared_ptr<EtcEncoderLayerImpl> layer_;
+  const HeadSlices head_slices_;
   const AttentionInputs attention_;
   const ResidualOptions residual_;
   const OutputRows rows_;

@@ -27,7 +27,8 @@ int main() {
   const auto inputs =
       etc::AttentionInputs::Padded(long_mask, global_mask, /*max_distance=*/12);
 
-  const etc::CarriedScores carried{.mode = etc::ResidualAttention::kSum};
+  const etc::CarriedScores carried{
+      .residual = {.mode = etc::ResidualAttention::kSum}};
   torch::Tensor long_input = torch::randn({2, 300, 64});
   const torch::Tensor global_input = torch::randn({2, 8, 64});
   const auto layer = attention(long_input, global_input, inputs, carried);

@@ -20,7 +20,8 @@ int main() {
       .queries = 100, .keys = 100, .batch = 2, .max_distance = 12};
   const etc::SoftmaxPattern causal = etc::CausalPattern(sizes);
   torch::Tensor x = torch::randn({2, 100, 64});
-  const etc::CarriedKeyScores first{.mode = etc::ResidualAttention::kSum};
+  const etc::CarriedKeyScores first{
+      .residual = {.mode = etc::ResidualAttention::kSum}};
   const auto layer = attention(x, x, x, causal, first);
   std::cout << "output " << layer.output.sizes() << "\n";
 

@@ -6,9 +6,11 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "base/json_reader.h"
 #include "base/parallel_tasks.h"
+#include "base/status_macros.h"
 #include "etc/encoder_decoder/config.h"
-#include "etc/field_checker.h"
 
 namespace etc {
 namespace {
@@ -207,27 +209,31 @@ std::vector<BeamHypothesis> BestOf(SentenceSearch search, int64_t num_best) {
 absl::Status CheckBeamSearchOptions(const BeamSearchOptions& options,
                                     int64_t vocabulary,
                                     const std::string& source) {
-  FieldChecker checker(source);
-  checker.Check(vocabulary > kUnknownId + 1, "the vocabulary",
-                "more than the 4 special ids", vocabulary);
-  checker.Check(
+  if (vocabulary <= kUnknownId + 1) {
+    return InvalidArgument(source,
+                           ": the vocabulary should have more than the 4 "
+                           "special ids, but has ",
+                           vocabulary);
+  }
+  FieldMistakes mistakes(source);
+  mistakes.Check(
       options.beam_size >= 1 && options.beam_size < vocabulary, "beam_size",
       absl::StrCat("from 1 to ", vocabulary - 1, " (the vocabulary but one)"),
       options.beam_size);
-  checker.Check(std::isfinite(options.length_penalty), "length_penalty",
-                "a finite number", options.length_penalty);
-  checker.Check(std::isfinite(options.unknown_penalty), "unknown_penalty",
-                "a finite number", options.unknown_penalty);
-  checker.Check(options.min_length >= 0, "min_length", "at least 0",
-                options.min_length);
-  checker.Check(options.max_length >= options.min_length, "max_length",
-                absl::StrCat("at least min_length, ", options.min_length),
-                options.max_length);
-  checker.Check(options.num_best >= 1 && options.num_best <= options.beam_size,
-                "num_best",
-                absl::StrCat("from 1 to beam_size, ", options.beam_size),
-                options.num_best);
-  return checker.status();
+  mistakes.Check(std::isfinite(options.length_penalty), "length_penalty",
+                 "a finite number", options.length_penalty);
+  mistakes.Check(std::isfinite(options.unknown_penalty), "unknown_penalty",
+                 "a finite number", options.unknown_penalty);
+  mistakes.Check(options.min_length >= 0, "min_length", "at least 0",
+                 options.min_length);
+  mistakes.Check(options.max_length >= options.min_length, "max_length",
+                 absl::StrCat("at least min_length, ", options.min_length),
+                 options.max_length);
+  mistakes.Check(options.num_best >= 1 && options.num_best <= options.beam_size,
+                 "num_best",
+                 absl::StrCat("from 1 to beam_size, ", options.beam_size),
+                 options.num_best);
+  return mistakes.status();
 }
 
 std::vector<std::vector<BeamHypothesis>> BeamSearch(

@@ -21,7 +21,8 @@ inline constexpr int64_t kUnknownId = 3;
 // The encoder-decoder Transformer of Vaswani et al. (2017) with fairseq's
 // conventions (Ott et al. 2019, architecture transformer_wmt_en_de), as ADMIN
 // (Liu et al. 2020) and RealFormer (He et al. 2021, section 4.2) use it. Field
-// names are those of the file.
+// names are those of the file; etc/encoder_decoder/config_fields.h has their
+// bounds.
 struct EncoderDecoderConfig {
   // Rows of each token table. No default: 0 stands for "not given".
   int64_t vocab_size = 0;

@@ -15,7 +15,6 @@
 #include "base/stop_guard.h"
 #include "etc/encoder_decoder/admin_omegas.h"
 #include "etc/encoder_decoder/layers.h"
-#include "etc/model.h"
 #include "etc/nn/residual_norm.h"
 
 namespace etc {
@@ -23,8 +22,8 @@ namespace etc {
 TransformerDecoderImpl::TransformerDecoderImpl(
     const EncoderDecoderConfig& config, TokenEmbedding shared_embedding)
     : config_(CheckedForModules(config)),
-      self_mode_(ResidualAttentionFromName(config_.decoder_residual_attention)),
-      cross_mode_(ResidualAttentionFromName(config_.cross_residual_attention)),
+      self_residual_(ResidualOf(config_, config_.decoder_residual_attention)),
+      cross_residual_(ResidualOf(config_, config_.cross_residual_attention)),
       shares_embedding_(!shared_embedding.is_empty()),
       embedding_(std::move(shared_embedding)) {
   if (!shares_embedding_) {
@@ -60,7 +59,7 @@ std::shared_ptr<torch::nn::Module> TransformerDecoderImpl::clone(
               "with the owner of the embedding (EncoderDecoder)");
   return CloneModule(*this, device, [this] {
     auto copy = std::make_shared<TransformerDecoderImpl>(config_);
-    copy->set_score_storage(storage_);
+    copy->set_score_storage(self_residual_.storage);
     copy->set_attention_implementation(implementation_);
     copy->set_linear_precision(products_.precision());
     return copy;
@@ -120,12 +119,8 @@ torch::Tensor TransformerDecoderImpl::forward(const DecoderMemory& memory,
                                          .keys = memory.states.size(1),
                                          .batch = batch}),
                          memory.mask),
-      .self_residual = {.mode = self_mode_,
-                        .decay = config_.residual_decay,
-                        .storage = storage_},
-      .cross_residual = {.mode = cross_mode_,
-                         .decay = config_.residual_decay,
-                         .storage = storage_},
+      .self_residual = self_residual_,
+      .cross_residual = cross_residual_,
       .profile = profile};
   for (const auto& layer : layers_) {
     ThrowIfStopped();
@@ -189,12 +184,8 @@ torch::Tensor TransformerDecoderImpl::Step(const torch::Tensor& ids,
                .keys = cache->memory_length,
                .batch = cache->sentences}),
           cache->memory_mask),
-      .self_residual = {.mode = self_mode_,
-                        .decay = config_.residual_decay,
-                        .storage = storage_},
-      .cross_residual = {.mode = cross_mode_,
-                         .decay = config_.residual_decay,
-                         .storage = storage_}};
+      .self_residual = self_residual_,
+      .cross_residual = cross_residual_};
   for (size_t i = 0; i < layers_.size(); ++i) {
     ThrowIfStopped();
     state = layers_[i]->forward(state, pass, &cache->layers[i]);

@@ -69,7 +69,10 @@ class TransformerDecoderImpl : public torch::nn::Module {
 
   // Omegas of sublayer "admin", bottom to top; else none.
   std::vector<torch::Tensor> Omegas() const;
-  void set_score_storage(ScoreStorage storage) { storage_ = storage; }
+  void set_score_storage(ScoreStorage storage) {
+    self_residual_.storage = storage;
+    cross_residual_.storage = storage;
+  }
   void set_attention_implementation(AttentionImplementation implementation);
   // Precision of the layers, the logits and the loss.
   void set_linear_precision(LinearPrecision precision);
@@ -88,9 +91,8 @@ class TransformerDecoderImpl : public torch::nn::Module {
   torch::Tensor FinalNorm(const torch::Tensor& states);
 
   EncoderDecoderConfig config_;
-  ResidualAttention self_mode_, cross_mode_;
+  ResidualOptions self_residual_, cross_residual_;
   bool shares_embedding_;
-  ScoreStorage storage_ = ScoreStorage::kReverse;
   AttentionImplementation implementation_ = AttentionImplementation::kAuto;
   TokenEmbedding embedding_ = nullptr;
   torch::Tensor output_;  // undefined: the table of the embedding

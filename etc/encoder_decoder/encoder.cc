@@ -58,7 +58,7 @@ DecoderMemory MemoryOfEtc(const EtcOutput& output,
 TransformerEncoderImpl::TransformerEncoderImpl(
     const EncoderDecoderConfig& config, TokenEmbedding embedding)
     : config_(CheckedForModules(config)),
-      mode_(ResidualAttentionFromName(config_.encoder_residual_attention)),
+      residual_(ResidualOf(config_, config_.encoder_residual_attention)),
       embedding_(std::move(embedding)) {
   torch::nn::ModuleList list;
   for (int64_t i = 0; i < config_.num_encoder_layers; ++i) {
@@ -91,10 +91,7 @@ DecoderMemory TransformerEncoderImpl::forward(const torch::Tensor& ids,
   for (const auto& layer : layers_) {
     ThrowIfStopped();
     ThrowIfStoppedInBackward(state.states);
-    state = layer->forward(
-        state, pattern,
-        {.mode = mode_, .decay = config_.residual_decay, .storage = storage_},
-        profile);
+    state = layer->forward(state, pattern, residual_, profile);
   }
   return {.states = final_norm_.is_empty()
                         ? state.states

@@ -55,14 +55,13 @@ class TransformerEncoderImpl : public torch::nn::Module {
 
   // Omegas of sublayer "admin", bottom to top; else none.
   std::vector<torch::Tensor> Omegas() const;
-  void set_score_storage(ScoreStorage storage) { storage_ = storage; }
+  void set_score_storage(ScoreStorage storage) { residual_.storage = storage; }
   void set_attention_implementation(AttentionImplementation implementation);
   void set_linear_precision(LinearPrecision precision);
 
  private:
   const EncoderDecoderConfig config_;
-  const ResidualAttention mode_;
-  ScoreStorage storage_ = ScoreStorage::kReverse;
+  ResidualOptions residual_;
   TokenEmbedding embedding_;
   std::vector<std::shared_ptr<TransformerEncoderLayerImpl>> layers_;
   torch::nn::LayerNorm final_norm_ = nullptr;

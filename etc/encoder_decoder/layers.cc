@@ -114,14 +114,6 @@ std::vector<torch::Tensor> ParametersNamed(
   return found;
 }
 
-CarriedKeyScores Carried(const ResidualOptions& residual,
-                         const ResidualKeyScores& previous) {
-  return {.mode = residual.mode,
-          .previous = previous,
-          .storage = residual.storage,
-          .decay = residual.decay};
-}
-
 // `more` behind `kept` along the keys.
 KeyValueHeads Appended(const KeyValueHeads& kept, const KeyValueHeads& more) {
   if (!kept.key.defined()) {
@@ -140,6 +132,13 @@ EncoderDecoderConfig CheckedForModules(const EncoderDecoderConfig& config) {
   TORCH_CHECK(config.vocab_size > 0,
               "EncoderDecoderConfig: vocab_size should be given");
   return config;
+}
+
+ResidualOptions ResidualOf(const EncoderDecoderConfig& config,
+                           const std::string& residual_attention) {
+  return {.mode = ResidualAttentionFromName(residual_attention),
+          .decay = config.residual_decay,
+          .storage = ScoreStorage::kReverse};
 }
 
 SoftmaxPattern WithoutPadding(const SoftmaxPattern& pattern,
@@ -165,7 +164,8 @@ TransformerEncoderState TransformerEncoderLayerImpl::forward(
     const ResidualOptions& residual, ProfiledStream* profile) {
   const torch::Tensor input = self_connection_.Begin(below.states);
   const MultiHeadAttentionOutput self = self_attention_->forward(
-      input, input, input, pattern, Carried(residual, below.scores));
+      input, input, input, pattern,
+      {.residual = residual, .previous = below.scores});
   const torch::Tensor states =
       self_connection_.End({.change = self.output,
                             .residual = below.states,
@@ -216,8 +216,8 @@ MultiHeadAttentionOutput TransformerDecoderLayerImpl::SelfAttention(
     const TransformerDecoderState& below, const DecoderPass& pass,
     DecoderLayerCache* cache) {
   const torch::Tensor input = self_connection_.Begin(below.states);
-  const CarriedKeyScores carried =
-      Carried(pass.self_residual, below.self_scores);
+  const CarriedKeyScores carried = {.residual = pass.self_residual,
+                                    .previous = below.self_scores};
   if (cache == nullptr) {
     return self_attention_->forward(input, input, input, pass.self_pattern,
                                     carried);
@@ -231,7 +231,8 @@ MultiHeadAttentionOutput TransformerDecoderLayerImpl::CrossAttention(
     const torch::Tensor& states, const ResidualKeyScores& previous,
     const DecoderPass& pass, const DecoderLayerCache* cache) {
   const torch::Tensor input = cross_connection_.Begin(states);
-  const CarriedKeyScores carried = Carried(pass.cross_residual, previous);
+  const CarriedKeyScores carried = {.residual = pass.cross_residual,
+                                    .previous = previous};
   if (cache == nullptr) {
     return cross_attention_->forward(input, pass.memory, pass.memory,
                                      pass.cross_pattern, carried);

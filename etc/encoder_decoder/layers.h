@@ -5,10 +5,12 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "attention/dot_product_attention.h"
 #include "attention/multi_head_attention.h"
+#include "attention/residual_scores.h"
 #include "attention/softmax_pattern.h"
 #include "base/linear.h"
 #include "etc/encoder_decoder/config.h"
@@ -21,6 +23,11 @@ namespace etc {
 // `config`, of which modules can be built. Throws c10::Error for one that
 // CheckEncoderDecoderConfig refuses, and without vocab_size.
 EncoderDecoderConfig CheckedForModules(const EncoderDecoderConfig& config);
+
+// The residual scores of one path of `config`, of mode `residual_attention`:
+// stored in reverse until another storage is chosen.
+ResidualOptions ResidualOf(const EncoderDecoderConfig& config,
+                           const std::string& residual_attention);
 
 // `pattern` without keys that `mask` [B, S] says are none; with an undefined
 // mask, or one of tokens alone, the pattern itself.

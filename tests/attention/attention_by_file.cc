@@ -134,14 +134,6 @@ SoftmaxPattern PatternNamed(const Inputs& inputs, const std::string& name,
   return EtcSide(inputs, name, max_distance, numbers.at(0));
 }
 
-ResidualAttention ModeNamed(const std::string& name) {
-  const std::vector<std::string> names = {"off", "sum", "mean", "decay",
-                                          "gate"};
-  const auto found = std::ranges::find(names, name);
-  TORCH_CHECK(found != names.end(), "no residual mode is called ", name);
-  return static_cast<ResidualAttention>(found - names.begin());
-}
-
 void Run(const std::vector<std::string>& arguments) {
   TORCH_CHECK(arguments.size() >= 7, "too few arguments");
   Inputs inputs = ReadInputs(arguments[0]);
@@ -169,12 +161,12 @@ void Run(const std::vector<std::string>& arguments) {
                                 .bias = inputs.bias}},
       .pattern =
           PatternNamed(inputs, arguments[5], std::stoll(arguments[6]), numbers),
-      .residual = ModeNamed(arguments[2]),
+      .residual = {.mode = ResidualAttentionFromName(arguments[2]),
+                   .decay = std::stod(arguments[4])},
       .previous = {.own = inputs.own_previous,
                    .other = inputs.other_previous,
                    .layers = std::stoll(arguments[3])},
-      .gates = {.own = inputs.own_gate, .other = inputs.other_gate},
-      .decay = std::stod(arguments[4])};
+      .gates = {.own = inputs.own_gate, .other = inputs.other_gate}};
   const SparseAttentionOutput output =
       SparseAttention(input, AttentionImplementation::kKernel);
   std::vector<torch::Tensor> outputs = {output.context};

@@ -233,7 +233,7 @@ TEST(AttentionInputsTest, OperandsAreFloatingAndOfTheLayersDtype) {
     EXPECT_THROW(attention(longs, globals.to(type), inputs), c10::Error);
   }
   const CarriedScores carried = {
-      .mode = ResidualAttention::kSum,
+      .residual = {.mode = ResidualAttention::kSum},
       .previous = {.g2g = torch::zeros({1, 2, kGlobal, kGlobal}),
                    .g2l = torch::zeros({1, 2, kGlobal, kLong}),
                    .l2g = torch::zeros({1, 2, kLong, kGlobal}, torch::kInt64),

@@ -183,7 +183,7 @@ GlobalLocalAttention MakeAttention(bool causal) {
 torch::Tensor RunLayers(GlobalLocalAttention& attention, torch::Tensor longs,
                         torch::Tensor globals, const AttentionInputs& inputs,
                         std::vector<torch::Tensor>* outputs = nullptr) {
-  CarriedScores carried = {.mode = ResidualAttention::kSum};
+  CarriedScores carried = {.residual = {.mode = ResidualAttention::kSum}};
   for (int layer = 0; layer < 3; ++layer) {
     const GlobalLocalAttentionOutput output =
         attention(longs, globals, inputs, carried);

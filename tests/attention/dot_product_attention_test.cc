@@ -105,8 +105,8 @@ class Stack {
             .bias = torch::randn({ids, c.heads})};
       }
       input.pattern = pattern;
-      input.residual = c.residual;
-      input.decay = 0.6;
+      input.residual.mode = c.residual;
+      input.residual.decay = 0.6;
       if (c.residual == ResidualAttention::kGate && layer > 0) {
         input.gate = torch::randn({c.heads});
       }
@@ -127,7 +127,7 @@ class Stack {
     DotProductAttentionOutput below;
     for (DotProductAttentionInput input : layers_) {
       input.previous = below.scores;
-      input.storage = storage;
+      input.residual.storage = storage;
       below = DotProductAttention(input, implementation);
       outputs.push_back(below);
     }
@@ -179,7 +179,7 @@ StackResult RunWithGradients(Stack* stack,
   for (size_t i = 0; i < kLayers; ++i) {
     DotProductAttentionInput input = stack->layer(i);
     input.previous = below.scores;
-    input.storage = storage;
+    input.residual.storage = storage;
     below = DotProductAttention(input, implementation);
     add(below.context);
     if (below.scores.sum.defined()) {
@@ -202,7 +202,7 @@ struct ResidualFactors {
 };
 
 ResidualFactors FactorsOf(const DotProductAttentionInput& input, double layer) {
-  switch (input.residual) {
+  switch (input.residual.mode) {
     case ResidualAttention::kOff:
       return {.b = 0.0};
     case ResidualAttention::kSum:
@@ -210,9 +210,10 @@ ResidualFactors FactorsOf(const DotProductAttentionInput& input, double layer) {
     case ResidualAttention::kMean:
       return {.a = 1.0 / (layer + 1.0), .b = 1.0 / (layer + 1.0)};
     case ResidualAttention::kDecay:
-      return {.a = 1.0 - input.decay,
-              .b = std::pow(input.decay, layer),
-              .c = (1.0 - input.decay) * std::pow(input.decay, -layer)};
+      return {.a = 1.0 - input.residual.decay,
+              .b = std::pow(input.residual.decay, layer),
+              .c = (1.0 - input.residual.decay) *
+                   std::pow(input.residual.decay, -layer)};
     case ResidualAttention::kGate:
       break;
   }
@@ -432,7 +433,7 @@ TEST(DotProductAttentionTest, LayersShareOneBuffer) {
   // The first layer's scores are overwritten.
   DotProductAttentionInput again = stack.layer(1);
   again.previous = outputs[0].scores;
-  again.storage = ScoreStorage::kReverse;
+  again.residual.storage = ScoreStorage::kReverse;
   EXPECT_THROW(DotProductAttention(again), c10::Error);
 }
 
@@ -505,7 +506,7 @@ TEST(DotProductAttentionTest, RejectsWhatDoesNotFit) {
   EXPECT_THROW(DotProductAttention(bad), c10::Error);
   bad.previous = {.sum = torch::zeros({2, 2, 5, 7}), .layers = 1};
   EXPECT_NO_THROW(DotProductAttention(bad));
-  bad.residual = ResidualAttention::kOff;
+  bad.residual.mode = ResidualAttention::kOff;
   EXPECT_THROW(DotProductAttention(bad), c10::Error);
   bad = good;
   bad.query = bad.query.to(torch::kFloat64);

@@ -162,7 +162,7 @@ std::vector<torch::Tensor> RunLayers(GlobalLocalAttention& attention,
                                      torch::Tensor longs, torch::Tensor globals,
                                      const AttentionInputs& inputs) {
   std::vector<torch::Tensor> all;
-  CarriedScores carried{.mode = mode};
+  CarriedScores carried{.residual = {.mode = mode}};
   for (int layer = 0; layer < 3; ++layer) {
     const GlobalLocalAttentionOutput output =
         attention->forward(longs, globals, inputs, carried);
@@ -263,7 +263,7 @@ TEST(GlobalLocalAttentionTest, HasAGateForEachBlockAndHead) {
   GlobalLocalAttention none = Make(SmallOptions());
   const torch::Tensor longs = Random({1, 9, 6});
   const torch::Tensor globals = Random({1, 3, 6});
-  CarriedScores carried{.mode = ResidualAttention::kGate};
+  CarriedScores carried{.residual = {.mode = ResidualAttention::kGate}};
   carried.previous =
       none->forward(longs, globals, AttentionInputs::Everything(2), carried)
           .scores;
@@ -284,7 +284,7 @@ TEST(GlobalLocalAttentionTest, CarriesWhatConcatenatedHeadsWouldScore) {
   const torch::Tensor longs = Random({2, 7, 6});
   const torch::Tensor globals = Random({2, 3, 6});
   std::vector<torch::Tensor> queries, keys, global_queries, g2l_keys;
-  CarriedScores carried{.mode = ResidualAttention::kSum};
+  CarriedScores carried{.residual = {.mode = ResidualAttention::kSum}};
   for (int layer = 0; layer < 3; ++layer) {
     GlobalLocalAttention attention = Make(options);
     const auto p = attention->named_parameters();
@@ -331,7 +331,7 @@ TEST(GlobalLocalAttentionTest, CarriesUnmaskedScores) {
   AttentionPattern closed = open;
   closed.long_segment = {0, 0, 0, 1, 1, 1, 2, 2};
   closed.long_example = {0, 0, 0, 0, 0, 1, 1, 1};
-  const CarriedScores carried{.mode = ResidualAttention::kSum};
+  const CarriedScores carried{.residual = {.mode = ResidualAttention::kSum}};
   const GlobalLocalAttentionOutput a = attention->forward(
       longs, globals, AttentionInputs(std::vector{open}), carried);
   const GlobalLocalAttentionOutput b = attention->forward(
@@ -357,7 +357,7 @@ TEST(GlobalLocalAttentionTest, CarriesScoresToTokensThatSeeLess) {
       ids, torch::ones({1, 3}, torch::kInt64), /*max_distance=*/2);
   const auto run = [&](const AttentionInputs& first,
                        const AttentionInputs& second) {
-    CarriedScores carried{.mode = ResidualAttention::kSum};
+    CarriedScores carried{.residual = {.mode = ResidualAttention::kSum}};
     carried.previous = attention(longs, globals, first, carried).scores;
     return attention(longs, globals, second, carried).long_output;
   };
@@ -381,7 +381,7 @@ TEST(GlobalLocalAttentionTest, MeanInTheFirstLayerEqualsOff) {
   const torch::Tensor globals = Random({1, 3, 6});
   const auto run = [&](ResidualAttention mode) {
     return attention->forward(longs, globals, AttentionInputs::Everything(2),
-                              {.mode = mode});
+                              {.residual = {.mode = mode}});
   };
   EXPECT_TRUE(run(ResidualAttention::kMean)
                   .long_output.equal(run(ResidualAttention::kOff).long_output));

@@ -99,11 +99,11 @@ std::vector<SoftmaxView> Reference(
     operands.own_value = identity.narrow(2, 0, own);
     operands.other_value = identity.narrow(2, own, other);
     input.previous = below.scores;
-    const bool carries = input.residual != ResidualAttention::kOff;
+    const bool carries = input.residual.mode != ResidualAttention::kOff;
     // The scores of the layer alone are those that a first layer carries.
     SparseAttentionInput alone = input;
     alone.previous = {};
-    alone.residual = ResidualAttention::kSum;
+    alone.residual.mode = ResidualAttention::kSum;
     alone.gates = {};
     const SparseAttentionOutput first =
         SparseAttention(alone, AttentionImplementation::kReference);
@@ -159,7 +159,7 @@ TEST_P(InspectionTest, IsTheReferenceInAllModesAndStorages) {
         for (size_t n = 0; n < layers.size(); ++n) {
           SparseAttentionInput input = layers[n];
           input.previous = below.scores;
-          input.storage = storage;
+          input.residual.storage = storage;
           const SoftmaxView view = InspectAttention(input, {.scores = true});
           ExpectClose(view.probabilities, expected[n].probabilities,
                       kTolerance);
@@ -319,7 +319,7 @@ TEST(InspectionRowsTest, OfDotProductAttentionIsASoftmax) {
   input.value = torch::randn({2, 2, 5, 3});
   input.pattern =
       CausalPattern({.queries = 5, .keys = 5, .lengths = {{5, 5}, {5, 5}}});
-  input.residual = ResidualAttention::kMean;
+  input.residual.mode = ResidualAttention::kMean;
   input.previous = {.sum = torch::randn({2, 2, 5, 5}), .layers = 1};
   const SoftmaxView view = InspectAttention(input, {.heads = {1}});
   EXPECT_EQ(view.probabilities.own.size(-1), 0);
@@ -377,10 +377,10 @@ TEST(InspectionRowsTest, RefusesScoresThatTheNextLayerOverwrote) {
   const auto layers =
       LayersOf(ACase(ResidualAttention::kSum), QuerySide::kLong);
   SparseAttentionInput input = layers[0];
-  input.storage = ScoreStorage::kReverse;
+  input.residual.storage = ScoreStorage::kReverse;
   const SparseAttentionOutput below = SparseAttention(input);
   input = layers[1];
-  input.storage = ScoreStorage::kReverse;
+  input.residual.storage = ScoreStorage::kReverse;
   input.previous = below.scores;
   SparseAttention(input);
   EXPECT_THAT(MessageOf([&] { InspectAttention(input); }),
@@ -410,8 +410,8 @@ TEST(InspectionModuleTest, AgreesWithTheScoresThatTheModuleCarries) {
   const torch::Tensor globals = torch::randn({2, 4, 6});
   for (const int sharing : {0, 1, 2}) {
     GlobalLocalAttention attention(Options(sharing));
-    CarriedScores carried{.mode = ResidualAttention::kMean,
-                          .storage = ScoreStorage::kReverse};
+    CarriedScores carried{.residual = {.mode = ResidualAttention::kMean,
+                                       .storage = ScoreStorage::kReverse}};
     for (int64_t layer = 0; layer < 2; ++layer) {
       const AttentionView view =
           attention->Inspect(longs, globals, inputs, carried, {.scores = true});

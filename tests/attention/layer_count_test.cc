@@ -31,8 +31,8 @@ TEST(LayerCountTest, MeanOfKeyScoresDividesByTheLayersThatWereSummed) {
       DotProductAttentionInput input;
       input.pattern = AllKeysPattern(
           {.queries = 5, .keys = 6, .lengths = {{5, 6}, {5, 6}}});
-      input.residual = ResidualAttention::kMean;
-      input.storage = storage;
+      input.residual.mode = ResidualAttention::kMean;
+      input.residual.storage = storage;
       for (int64_t layer = 0; layer < kLayers; ++layer) {
         input.query = torch::randn({2, 3, 5, 4});
         input.key = torch::randn({2, 3, 6, 4});
@@ -77,8 +77,8 @@ TEST(LayerCountTest, MeanOfALayerRepeatedIsTheLayer) {
     EXPECT_EQ(alone.scores.layers, 0);
     for (const ScoreStorage storage :
          {ScoreStorage::kStore, ScoreStorage::kReverse}) {
-      CarriedScores carried = {.mode = ResidualAttention::kMean,
-                               .storage = storage};
+      CarriedScores carried = {
+          .residual = {.mode = ResidualAttention::kMean, .storage = storage}};
       for (int64_t layer = 0; layer < kLayers; ++layer) {
         const GlobalLocalAttentionOutput output =
             attention(longs, globals, inputs, carried);
@@ -104,7 +104,8 @@ TEST(LayerCountTest, RefusesScoresOfNoLayer) {
   const auto run = [&](const ResidualScores& previous) {
     return attention(
         longs, globals, AttentionInputs::Everything(2),
-        CarriedScores{.mode = ResidualAttention::kMean, .previous = previous});
+        CarriedScores{.residual = {.mode = ResidualAttention::kMean},
+                      .previous = previous});
   };
   ResidualScores scores = run({}).scores;
   EXPECT_NO_THROW(run(scores));

@@ -232,7 +232,7 @@ std::vector<torch::Tensor> RunLayers(MultiHeadAttention& attention,
                                      const torch::Tensor& key,
                                      const SoftmaxPattern& pattern) {
   std::vector<torch::Tensor> outputs;
-  CarriedKeyScores carried = {.mode = mode, .storage = storage};
+  CarriedKeyScores carried = {.residual = {.mode = mode, .storage = storage}};
   for (int layer = 0; layer < 3; ++layer) {
     const MultiHeadAttentionOutput output =
         attention(query, key, key, pattern, carried);
@@ -377,8 +377,9 @@ TEST(MultiHeadAttentionTest, CarriesScoresToQueriesThatSeeFewerKeys) {
   const auto run = [&](const std::vector<SoftmaxPattern>& patterns) {
     torch::Tensor stream = tokens.clone().requires_grad_(true);
     const torch::Tensor leaf = stream;
-    CarriedKeyScores carried = {.mode = ResidualAttention::kSum,
-                                .storage = ScoreStorage::kReverse};
+    CarriedKeyScores carried = {
+        .residual = {.mode = ResidualAttention::kSum,
+                     .storage = ScoreStorage::kReverse}};
     for (const SoftmaxPattern& pattern : patterns) {
       const MultiHeadAttentionOutput output =
           attention(stream, stream, stream, pattern, carried);
@@ -420,7 +421,7 @@ TEST(MultiHeadAttentionTest, CarriesScoresToQueriesThatSeeFewerKeys) {
 // The stream behind a layer for each pattern, which carry their scores.
 torch::Tensor StreamBehind(MultiHeadAttention& attention, torch::Tensor stream,
                            const std::vector<SoftmaxPattern>& patterns) {
-  CarriedKeyScores carried = {.mode = ResidualAttention::kSum};
+  CarriedKeyScores carried = {.residual = {.mode = ResidualAttention::kSum}};
   for (const SoftmaxPattern& pattern : patterns) {
     const MultiHeadAttentionOutput output =
         attention(stream, stream, stream, pattern, carried);
@@ -639,7 +640,8 @@ TEST(MultiHeadAttentionTest, AttendsToKeysThatWereProjectedBefore) {
   const torch::Tensor query = torch::randn({kBatch, kQueries, kHidden});
   const torch::Tensor key = torch::randn({kBatch, kKeys, kHidden});
   const torch::Tensor value = torch::randn({kBatch, kKeys, kHidden});
-  const CarriedKeyScores carried = {.mode = ResidualAttention::kSum};
+  const CarriedKeyScores carried = {
+      .residual = {.mode = ResidualAttention::kSum}};
   const MultiHeadAttentionOutput whole =
       attention->forward(query, key, value, {}, carried);
   const KeyValueHeads heads = attention->Project(key, value);

@@ -240,12 +240,13 @@ TEST(PaddedInputsTest, AnEmptyBatchHasAnEmptyOutput) {
       for (const AttentionInputs& given : {inputs[i], inputs[i].Causal()}) {
         SCOPED_TRACE(i);
         GlobalLocalAttentionOutput output;
-        EXPECT_EQ(MessageOf([&] {
-                    output = attention(
-                        longs, globals, given,
-                        CarriedScores{.mode = ResidualAttention::kSum});
-                  }),
-                  "nothing was thrown");
+        EXPECT_EQ(
+            MessageOf([&] {
+              output = attention(
+                  longs, globals, given,
+                  CarriedScores{.residual = {.mode = ResidualAttention::kSum}});
+            }),
+            "nothing was thrown");
         EXPECT_EQ(output.long_output.sizes(), longs.sizes());
         EXPECT_EQ(output.global_output.sizes(), globals.sizes());
       }

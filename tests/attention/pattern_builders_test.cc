@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -295,6 +296,10 @@ TEST(FixedBlocksTest, MatchOfficialSideInputs) {
   }
   EXPECT_THAT(FixedBlockGlobalTokenIds(Digits("1111100000"), 3, 1),
               testing::ElementsAre(1, 1, 0, 0));
+  EXPECT_THAT(FixedBlockGlobalTokenIds(Digits("11"),
+                                       std::numeric_limits<int64_t>::max(), 1),
+              testing::ElementsAre(1));
+  EXPECT_THAT(FixedBlockGlobalTokenIds({}, 3, 1), testing::ElementsAre());
   EXPECT_THAT(FixedBlockGlobalTokenIds(Digits("1111111111"), 3, 1),
               testing::ElementsAre(1, 1, 1, 1));
 }

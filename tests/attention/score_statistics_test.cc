@@ -52,7 +52,7 @@ std::vector<SparseAttentionInput> StatisticsLayers(ResidualAttention mode,
   std::vector<SparseAttentionInput> layers =
       AttentionStack(c, side, MakeAttention(c)).layers;
   for (SparseAttentionInput& input : layers) {
-    input.decay = kDecay;
+    input.residual.decay = kDecay;
     if (mode == ResidualAttention::kGate) {
       input.gates = {.own = torch::rand({c.heads}),
                      .other = torch::rand({c.heads})};
@@ -151,7 +151,7 @@ class PlainStatistics {
   double Logit(const SparseAttentionInput& input, double score, double carried,
                const Place& at, bool is_own) const {
     const auto n = static_cast<double>(layers_);
-    switch (input.residual) {
+    switch (input.residual.mode) {
       case ResidualAttention::kOff:
         return score;
       case ResidualAttention::kSum:
@@ -170,9 +170,9 @@ class PlainStatistics {
 
   void AddRow(const SparseAttentionInput& input, const Place& at, int64_t times,
               SoftmaxStatistics* result) {
-    const bool carries = input.residual != ResidualAttention::kOff;
+    const bool carries = input.residual.mode != ResidualAttention::kOff;
     const double factor =
-        input.residual == ResidualAttention::kDecay
+        input.residual.mode == ResidualAttention::kDecay
             ? (1 - kDecay) * std::pow(kDecay, -static_cast<double>(layers_))
             : 1;
     std::vector<double> logits;
@@ -316,7 +316,7 @@ TEST_P(ScoreStatisticsTest, AreThoseOfLoopsInDouble) {
                      << static_cast<int>(storage) << ", layer " << n);
         SparseAttentionInput input = layers[n];
         input.previous = below.scores;
-        input.storage = storage;
+        input.residual.storage = storage;
         const SoftmaxStatistics all_rows = MeasureAttention(input);
         ExpectStatistics(all_rows, of_all[n]);
         ExpectCorrelations(all_rows, input.previous.defined(), pairs_of_all[n]);
@@ -411,7 +411,7 @@ TEST(ScoreStatisticsRowsTest, OfAModuleAreThoseOfItsScores) {
         std::vector{UnrestrictedPattern(length, 4, 2, 2)});
     const torch::Tensor longs = torch::randn({1, length, 6});
     const torch::Tensor globals = torch::randn({1, 4, 6});
-    const CarriedScores carried{.mode = ResidualAttention::kSum};
+    const CarriedScores carried{.residual = {.mode = ResidualAttention::kSum}};
     const OutputRows rows = {.globals = torch::tensor({2, 0}, torch::kInt64)};
     const LayerStatistics statistics =
         attention->Measure(longs, globals, inputs, carried, rows);

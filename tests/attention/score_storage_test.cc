@@ -78,7 +78,7 @@ class Layers {
                                const SparseAttentionOutput& below) {
     SparseAttentionInput input = stack_.layers[layer];
     input.previous = below.scores;
-    input.storage = storage;
+    input.residual.storage = storage;
     return SparseAttention(input, implementation_);
   }
 
@@ -560,7 +560,8 @@ TEST_P(ScoreStorageTest, ModuleCarriesBothBuffers) {
   attention->set_implementation(GetParam());
   const AttentionInputs inputs(std::vector{UnrestrictedPattern(30, 5, 3, 12)});
   const auto run = [&](ScoreStorage storage) {
-    CarriedScores carried{.mode = ResidualAttention::kSum, .storage = storage};
+    CarriedScores carried{
+        .residual = {.mode = ResidualAttention::kSum, .storage = storage}};
     GlobalLocalAttentionOutput output;
     for (int layer = 0; layer < 3; ++layer) {
       output = attention->forward(longs, globals, inputs, carried);
@@ -580,6 +581,20 @@ TEST_P(ScoreStorageTest, ModuleCarriesBothBuffers) {
     EXPECT_EQ(output.scores.l2l.live().layers, 3);
     EXPECT_EQ(output.scores.g2g.live().layers, 3);
   }
+}
+
+TEST(ResidualNamesTest, AreThoseOfTheEnums) {
+  static_assert(ResidualAttentionNamed("decay") == ResidualAttention::kDecay);
+  static_assert(!ResidualAttentionNamed("Decay").has_value());
+  EXPECT_STREQ(ResidualAttentionName(ResidualAttention::kMean), "mean");
+  EXPECT_EQ(ResidualAttentionFromName("gate"), ResidualAttention::kGate);
+  EXPECT_THAT(MessageOf([] { ResidualAttentionFromName("on"); }),
+              HasSubstr("should be off, sum, mean, decay or gate, but is on"));
+  EXPECT_EQ(ScoreStorageFromName("store"), ScoreStorage::kStore);
+  EXPECT_EQ(ScoreStorageFromName("reverse"), ScoreStorage::kReverse);
+  EXPECT_EQ(ScoreStorageFromName("recompute"), ScoreStorage::kRecompute);
+  EXPECT_THAT(MessageOf([] { ScoreStorageFromName("files"); }),
+              HasSubstr("should be store, reverse or recompute, but is files"));
 }
 
 }  // namespace

@@ -111,6 +111,24 @@ TEST(SoftmaxPatternTest, HasRunsThatItsMasksFollow) {
                   .equal(expected));
 }
 
+// Two documents, every second token of each: a copy of a document's runs for
+// each of its queries would be 2,000,000 runs.
+TEST(SoftmaxPatternTest, SharesTheRunsOfMixedDocuments) {
+  constexpr int64_t kTokens = 2000;
+  const KeyPatternOptions options = {
+      .queries = kTokens, .keys = kTokens, .batch = 1};
+  const torch::Tensor ids =
+      torch::arange(kTokens, torch::kInt64).remainder(2).add(1).unsqueeze(0);
+  const auto runs = [&](const SoftmaxPattern& pattern) {
+    const SoftmaxPattern documents = OnlyDocuments(pattern, ids, ids);
+    const SoftmaxRuns& of_example = (*documents.runs)[0];
+    return static_cast<int64_t>(of_example.own.visible.runs.size() +
+                                of_example.other.visible.runs.size());
+  };
+  EXPECT_EQ(runs(AllKeysPattern(options)), kTokens);
+  EXPECT_EQ(runs(WindowPattern(options, {.before = 3, .after = 3})), kTokens);
+}
+
 TEST(SoftmaxPatternTest, HasIdsByDistance) {
   KeyPatternOptions options = {.queries = 4, .keys = 6, .lengths = {{4, 6}}};
   EXPECT_TRUE(AllKeysPattern(options).has_no_ids());

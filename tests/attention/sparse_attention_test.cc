@@ -102,8 +102,8 @@ struct Leaves {
         }
         input.pattern =
             attention.Softmax(side, kBatch, c.longs, c.globals, c.radius);
-        input.residual = c.residual;
-        input.decay = 0.6;
+        input.residual.mode = c.residual;
+        input.residual.decay = 0.6;
         if (c.residual == ResidualAttention::kGate && layer > 0) {
           input.gates = {.own = Leaf({kHeads}), .other = Leaf({kHeads})};
         }
@@ -376,7 +376,7 @@ TEST(SparseAttentionTest, RejectsWhatDoesNotFit) {
   bad.operands.own_key = bad.operands.own_key.narrow(2, 0, 4);
   EXPECT_THROW(SparseAttention(bad), c10::Error);
   bad = good;
-  bad.residual = ResidualAttention::kSum;
+  bad.residual.mode = ResidualAttention::kSum;
   const auto zeros = [](int64_t columns) {
     return torch::zeros({kBatch, kHeads, 5, columns}, torch::kFloat64);
   };
@@ -388,7 +388,7 @@ TEST(SparseAttentionTest, RejectsWhatDoesNotFit) {
   EXPECT_THROW(SparseAttention(bad), c10::Error);  // of how many layers?
   bad.previous.layers = 1;
   EXPECT_NO_THROW(SparseAttention(bad));
-  bad.residual = ResidualAttention::kOff;
+  bad.residual.mode = ResidualAttention::kOff;
   EXPECT_THROW(SparseAttention(bad), c10::Error);
 }
 
@@ -400,7 +400,7 @@ TEST(SparseAttentionTest, RejectsOtherDtypes) {
   good.operands.ForEachTensor([](torch::Tensor& tensor) {
     tensor = tensor.detach().to(torch::kFloat32);
   });
-  good.residual = ResidualAttention::kSum;
+  good.residual.mode = ResidualAttention::kSum;
   const torch::Tensor zeros = torch::zeros({kBatch, kHeads, 5, 7});
   good.previous = {.own = zeros.narrow(3, 0, 5),
                    .other = zeros.narrow(3, 5, 2),
@@ -426,7 +426,7 @@ TEST(SparseAttentionTest, RejectsOtherDtypes) {
     EXPECT_THAT(MessageOf([&] { SparseAttention(bad); }),
                 testing::HasSubstr("previous scores should be Float"));
   }
-  good.residual = ResidualAttention::kGate;
+  good.residual.mode = ResidualAttention::kGate;
   good.gates = {.own = torch::ones({kHeads}), .other = torch::ones({kHeads})};
   for (const auto block : {&ResidualGates::own, &ResidualGates::other}) {
     SparseAttentionInput gated = good;
@@ -479,7 +479,7 @@ TEST(SparseAttentionTest, AnEmptyBatchHasAnEmptyContext) {
                    .bias = torch::zeros({8, kHeads})}};
   input.pattern = AttentionInputs::Everything(kMaxDistance)
                       .Softmax(QuerySide::kLong, 0, 5, 2, 1);
-  input.residual = ResidualAttention::kSum;
+  input.residual.mode = ResidualAttention::kSum;
   for (const AttentionImplementation implementation :
        {AttentionImplementation::kReference, AttentionImplementation::kBlocked,
         AttentionImplementation::kKernel}) {

@@ -10,9 +10,11 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 
 namespace etc {
 namespace {
@@ -66,6 +68,24 @@ TEST(ThreadsTest, NamesTheFieldOfThreadsOutOfBounds) {
   EXPECT_EQ(SetThreads(-5, "threads").status(),
             absl::InvalidArgumentError("threads should be at least 0, but is "
                                        "-5"));
+}
+
+TEST(ThreadsTest, NamesTheVariableOfThreadsOutOfBounds) {
+  const char* const before = std::getenv("OMP_NUM_THREADS");
+  const std::string kept = before == nullptr ? "" : before;
+  // Twice the second one and the last are beyond 64 bits.
+  for (const char* count :
+       {"1025", "4611686018427387905", "9223372036854775807"}) {
+    setenv("OMP_NUM_THREADS", count, /*overwrite=*/1);
+    EXPECT_EQ(SetThreads(0, "--threads").status(),
+              absl::InvalidArgumentError(absl::StrCat(
+                  "OMP_NUM_THREADS should be at most 1024, but is ", count)));
+  }
+  if (before == nullptr) {
+    unsetenv("OMP_NUM_THREADS");
+  } else {
+    setenv("OMP_NUM_THREADS", kept.c_str(), /*overwrite=*/1);
+  }
 }
 
 }  // namespace

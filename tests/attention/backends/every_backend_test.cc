@@ -83,7 +83,7 @@ void ExpectLayerGradientsOfDifferences(const AttentionStack& layers) {
     SparseAttentionOutput below;
     for (SparseAttentionInput input : stack.layers) {
       input.previous = below.scores;
-      input.storage = storage;
+      input.residual.storage = storage;
       below = SparseAttention(input, implementation);
       sum = sum + WeightedSum(below.context, variables.size());
     }
@@ -100,7 +100,7 @@ void ExpectLayerGradientsOfDifferences(const AttentionStack& layers) {
       torch::autograd::grad({by_reference()}, leaves);
   constexpr auto kBlocked = AttentionImplementation::kBlocked;
   for (const ScoreStorage storage :
-       StoragesOf(stack.layers[0].residual, kBlocked)) {
+       StoragesOf(stack.layers[0].residual.mode, kBlocked)) {
     SCOPED_TRACE("storage " + std::to_string(static_cast<int>(storage)));
     const std::vector<torch::Tensor> gradients =
         torch::autograd::grad({scalar(kBlocked, storage)}, leaves);
@@ -271,7 +271,7 @@ TEST_P(EveryBackendTest, MatchesReferenceAtScoresOfABillion) {
       }
       const OneLayer layer(c);
       SparseAttentionInput input = layer.input;
-      input.residual = residual;
+      input.residual.mode = residual;
       const auto steps = [&](int64_t columns) {
         return torch::randint(0, 9, {2, 2, 70, columns})
                    .to(torch::kFloat32)
@@ -483,7 +483,7 @@ std::vector<torch::Tensor> OutputsOf(AttentionCase c,
   std::vector<torch::Tensor> outputs;
   ResidualPair below;
   for (SparseAttentionInput input : stack.layers) {
-    input.residual = residual;
+    input.residual.mode = residual;
     if (gate.has_value()) {
       const torch::Tensor gates = torch::full({c.heads}, *gate);
       input.gates = {.own = gates, .other = gates};
@@ -512,7 +512,7 @@ TEST_P(EveryBackendTest, AGateOf1IsTheSumAndOneOf0NothingToTheBit) {
   AttentionStack stack(c, QuerySide::kLong, attention);
   for (size_t i = 0; i < stack.layers.size(); ++i) {
     SparseAttentionInput input = stack.layers[i];
-    input.residual = ResidualAttention::kOff;
+    input.residual.mode = ResidualAttention::kOff;
     EXPECT_TRUE(zero[3 * i].equal(Run(input).context)) << i;
   }
 }
@@ -531,7 +531,7 @@ TEST_P(EveryBackendTest, ADecayIsAMovingAverage) {
   torch::Tensor logits = torch::zeros({});
   ResidualPair below;
   for (SparseAttentionInput input : stack.layers) {
-    input.decay = 0.75;
+    input.residual.decay = 0.75;
     const torch::Tensor scores =
         torch::matmul(input.operands.query,
                       input.operands.own_key.transpose(-2, -1)) /
@@ -572,17 +572,17 @@ TEST_P(EveryBackendTest, RefusesGatesAndDecaysThatDoNotFit) {
   bad.gates.own = torch::ones({2}, torch::kInt64);
   EXPECT_THROW(Run(bad), c10::Error);
   bad = good;
-  bad.residual = ResidualAttention::kSum;
+  bad.residual.mode = ResidualAttention::kSum;
   EXPECT_THROW(Run(bad), c10::Error);  // gates, but no mode that has them
 
   bad = good;
   bad.gates = {};
-  bad.residual = ResidualAttention::kDecay;
+  bad.residual.mode = ResidualAttention::kDecay;
   for (const double decay : {0.0, 1.0, -0.5, 1e-5}) {
-    bad.decay = decay;
+    bad.residual.decay = decay;
     EXPECT_THROW(Run(bad), c10::Error) << decay;
   }
-  bad.decay = 0.9;
+  bad.residual.decay = 0.9;
   EXPECT_NO_THROW(Run(bad));
 }
 
