@@ -146,6 +146,24 @@ absl::Status RenameEntry(const std::string& from, const std::string& to) {
   return SyncDirectory(FolderOf(to));
 }
 
+absl::Status ExchangeEntries(const std::string& path, const std::string& fresh,
+                             const std::string& aside) {
+  FileOperations& operations = FileOperations::Current();
+  if (operations.Exchange(path, fresh) == 0) {
+    return SyncDirectory(FolderOf(path));
+  }
+  if (errno != EINVAL && errno != ENOSYS) {
+    return ErrnoStatus(errno, absl::StrCat("exchange ", fresh, " with"), path);
+  }
+  ETC_RETURN_IF_ERROR(RenameEntry(path, aside));
+  if (const absl::Status named = RenameEntry(fresh, path); !named.ok()) {
+    // The first error is the cause.
+    RenameEntry(aside, path).IgnoreError();
+    return named;
+  }
+  return RenameEntry(aside, fresh);
+}
+
 absl::Status RemoveTree(const std::string& path) {
   std::error_code error;
   const fs::file_status status = fs::symlink_status(path, error);
@@ -225,7 +243,11 @@ absl::Status RemoveAbandonedTemporaries(const std::string& directory) {
     }
     const fs::file_status status = fs::symlink_status(entry, error);
     if (fs::is_regular_file(status) || fs::is_directory(status)) {
-      ETC_RETURN_IF_ERROR(RemoveTree(entry.string()));
+      const absl::Status removed = RemoveTree(entry.string());
+      // Of another user, or removed by another process at the same time.
+      if (!absl::IsPermissionDenied(removed) && !absl::IsNotFound(removed)) {
+        ETC_RETURN_IF_ERROR(removed);
+      }
     }
   }
   return absl::OkStatus();

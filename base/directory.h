@@ -32,6 +32,13 @@ absl::Status SyncDirectory(const std::string& directory);
 // Gives the entry `from` the name `to` in the same directory, on disk.
 absl::Status RenameEntry(const std::string& from, const std::string& to);
 
+// Gives the entry `fresh` the name `path`, and the entry of that name the name
+// `fresh`, in the same directory and on disk: in one step or, where the file
+// system cannot exchange names, by way of the name `aside`. After an error one
+// of the two has the name `path`.
+absl::Status ExchangeEntries(const std::string& path, const std::string& fresh,
+                             const std::string& aside);
+
 // Removes `path` and all that is below it; links are removed, not followed. OK
 // if it is not there.
 absl::Status RemoveTree(const std::string& path);
@@ -50,8 +57,8 @@ std::string TemporaryName(const std::string& path, uint64_t number);
 // Removes from `directory` the regular files, and the directories with all that
 // is in them, with a TemporaryName of this host and ProcessScope whose process
 // is not running; also those of this process, which must not be writing any
-// there. Those of an earlier boot stay. OK if there is no such directory, or it
-// may not be listed.
+// there. Those of an earlier boot stay, and those that this user may not
+// remove. OK if there is no such directory, or it may not be listed.
 absl::Status RemoveAbandonedTemporaries(const std::string& directory);
 
 // Identifies this boot of the machine and this process's PID namespace, in

@@ -42,6 +42,12 @@ int FileOperations::Rename(const std::string& from, const std::string& to) {
   return rename(from.c_str(), to.c_str());
 }
 
+int FileOperations::Exchange(const std::string& path,
+                             const std::string& other) {
+  return renameat2(AT_FDCWD, path.c_str(), AT_FDCWD, other.c_str(),
+                   RENAME_EXCHANGE);
+}
+
 int FileOperations::Unlink(const std::string& path) {
   return unlink(path.c_str());
 }

@@ -28,6 +28,8 @@ class FileOperations {
   virtual int Sync(int descriptor);
   virtual int Close(int descriptor);
   virtual int Rename(const std::string& from, const std::string& to);
+  // renameat2 with RENAME_EXCHANGE, which not all file systems have (EINVAL).
+  virtual int Exchange(const std::string& path, const std::string& other);
   virtual int Unlink(const std::string& path);
   virtual int MakeDirectory(const std::string& path);
   virtual int RemoveDirectory(const std::string& path);

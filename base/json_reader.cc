@@ -122,11 +122,29 @@ std::string PlaceOfField(absl::string_view where, absl::string_view field) {
                       field);
 }
 
+std::string FieldMistakes::Where(absl::string_view field) const {
+  return PlaceOfField(where_, field);
+}
+
+void FieldMistakes::Fail(absl::string_view field, absl::string_view message) {
+  if (status_.ok()) {
+    status_ = InvalidArgument(Where(field), " ", message);
+  }
+}
+
+void FieldMistakes::Check(bool good, absl::string_view field,
+                          absl::string_view expected,
+                          const absl::AlphaNum& found) {
+  if (!good) {
+    Fail(field, absl::StrCat("should be ", expected, ", but is ", found));
+  }
+}
+
 JsonObjectReader::JsonObjectReader(const json& json, std::string where)
-    : json_(json), where_(std::move(where)) {
+    : FieldMistakes(std::move(where)), json_(json) {
   if (!json_.is_object()) {
-    status_ = absl::InvalidArgumentError(
-        absl::StrCat(where_, " should be an object, but is ", Describe(json_)));
+    Note(InvalidArgument(this->where(), " should be an object, but is ",
+                         Describe(json_)));
   }
 }
 
@@ -268,33 +286,21 @@ const json* JsonObjectReader::Given(const std::string& field) {
   return value == nullptr || value->is_null() ? nullptr : value;
 }
 
-std::string JsonObjectReader::Where(const std::string& field) const {
-  return PlaceOfField(where_, field);
-}
-
-void JsonObjectReader::Fail(const std::string& field,
-                            absl::string_view message) {
-  if (status_.ok()) {
-    status_ =
-        absl::InvalidArgumentError(absl::StrCat(Where(field), " ", message));
-  }
-}
-
 absl::Status JsonObjectReader::Finish(UnknownFields unknown) {
   // A field that seems missing is often there, but misspelt.
-  if (unknown == UnknownFields::kError && (status_.ok() || is_missing_)) {
+  if (unknown == UnknownFields::kError && (ok() || is_missing_)) {
     const std::vector<std::string> unread = UnreadFields();
     if (!unread.empty()) {
       const std::vector<std::string> names(asked_.begin(), asked_.end());
       const std::string nearest = NearestName(unread.front(), names);
       return absl::InvalidArgumentError(absl::StrCat(
-          where_, " has no field ", Describe(unread.front()), "; ",
+          where(), " has no field ", Describe(unread.front()), "; ",
           nearest.empty()
               ? absl::StrCat("its fields are ", absl::StrJoin(names, ", "))
               : absl::StrCat("did you mean \"", nearest, "\"?")));
     }
   }
-  return status_;
+  return status();
 }
 
 std::vector<std::string> JsonObjectReader::UnreadFields() const {
@@ -312,7 +318,7 @@ std::vector<std::string> JsonObjectReader::UnreadFields() const {
 bool JsonObjectReader::Require(const std::string& field) {
   asked_.insert(field);
   if (json_.is_object() && !json_.contains(field)) {
-    is_missing_ = is_missing_ || status_.ok();
+    is_missing_ = is_missing_ || ok();
     Fail(field, "is missing");
     return false;
   }

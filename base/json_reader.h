@@ -11,6 +11,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/status_macros.h"
 #include "nlohmann/json_fwd.hpp"
@@ -33,6 +34,36 @@ absl::StatusOr<nlohmann::json> ReadJsonFile(const std::string& path);
 // "train.conll:17: text".
 std::string PlaceOfField(absl::string_view where, absl::string_view field);
 
+// The first mistake in the fields of an object; later ones are dropped.
+class FieldMistakes {
+ public:
+  // `where` is the prefix of messages: the source, or "<source>: <path>" for an
+  // object within it.
+  explicit FieldMistakes(std::string where) : where_(std::move(where)) {}
+
+  // The prefix of messages.
+  const std::string& where() const { return where_; }
+  // The prefix for a nested field: "run.json: train.optimizer".
+  std::string Where(absl::string_view field) const;
+
+  // Notes the mistake "<where>.<field> <message>" unless there is one already.
+  void Fail(absl::string_view field, absl::string_view message);
+  // The same unless `good`: "<field> should be <expected>, but is <found>".
+  void Check(bool good, absl::string_view field, absl::string_view expected,
+             const absl::AlphaNum& found);
+  // The same of a status that is not OK.
+  void Note(const absl::Status& status) { status_.Update(status); }
+
+  // Returns true if no mistake has been noted yet.
+  bool ok() const { return status_.ok(); }
+  // kInvalidArgument, or a noted status.
+  const absl::Status& status() const { return status_; }
+
+ private:
+  std::string where_;
+  absl::Status status_;
+};
+
 // Typed reading of the fields of one JSON object, for configurations and data:
 //
 //   JsonObjectReader reader(json, "run.json: train");
@@ -48,10 +79,9 @@ std::string PlaceOfField(absl::string_view where, absl::string_view field);
 //   "learning_rate"?
 //
 // `json` must outlive the reader.
-class JsonObjectReader {
+class JsonObjectReader : public FieldMistakes {
  public:
-  // `where` is the prefix of messages: the source, or "<source>: <path>" for an
-  // object within it. If `json` is no object, that is the first mistake.
+  // If `json` is no object, that is the first mistake.
   JsonObjectReader(const nlohmann::json& json, std::string where);
 
   // Leave `*value` as it is when the field is absent. A null is a wrong type,
@@ -90,13 +120,6 @@ class JsonObjectReader {
   const nlohmann::json* Raw(const std::string& field, bool required);
   // The field as it stands, or nullptr if it is absent or null.
   const nlohmann::json* Given(const std::string& field);
-  // The prefix of messages.
-  const std::string& where() const { return where_; }
-  // The prefix for a nested field: "run.json: train.optimizer".
-  std::string Where(const std::string& field) const;
-
-  // Notes the mistake "<where>.<field> <message>" unless there is one already.
-  void Fail(const std::string& field, absl::string_view message);
 
   // Assigns a value that was read separately; a status that is not OK is noted
   // as a mistake unless there is one already.
@@ -104,13 +127,10 @@ class JsonObjectReader {
   void Assign(absl::StatusOr<T> read, T* value) {
     if (read.ok()) {
       *value = *std::move(read);
-    } else if (status_.ok()) {
-      status_ = read.status();
+    } else {
+      Note(read.status());
     }
   }
-
-  // Returns true if no mistake has been noted yet.
-  bool ok() const { return status_.ok(); }
 
   enum class UnknownFields { kError, kIgnore };
   // The first mistake. With kError, a field of the object that nobody asked for
@@ -132,9 +152,7 @@ class JsonObjectReader {
   void TakeOneOrMore(const std::string& field, std::vector<T>* value);
 
   const nlohmann::json& json_;
-  std::string where_;
   std::set<std::string> asked_;
-  absl::Status status_;
   bool is_missing_ = false;  // the mistake is a field that is not there
 };
 

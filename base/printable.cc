@@ -88,6 +88,7 @@ PrintableBuffer::int_type PrintableBuffer::overflow(int_type c) {
 
 std::streamsize PrintableBuffer::xsputn(const char* text,
                                         std::streamsize size) {
+  const std::scoped_lock lock(mutex_);
   begun_.append(text, static_cast<size_t>(size));
   const std::string whole =
       begun_.substr(0, begun_.size() - BegunAtEnd(begun_));
@@ -97,7 +98,10 @@ std::streamsize PrintableBuffer::xsputn(const char* text,
 
 // Keeps an incomplete character in `begun_`: the stream may be flushed in the
 // middle of one.
-int PrintableBuffer::sync() { return to_->pubsync(); }
+int PrintableBuffer::sync() {
+  const std::scoped_lock lock(mutex_);
+  return to_->pubsync();
+}
 
 void EscapeStandardStreams() {
   // Never deleted: the streams are flushed when all else is gone.

@@ -1,6 +1,7 @@
 #ifndef ETC_BASE_PRINTABLE_H_
 #define ETC_BASE_PRINTABLE_H_
 
+#include <mutex>
 #include <streambuf>
 #include <string>
 #include <utility>
@@ -18,7 +19,7 @@ namespace etc {
 std::string Printable(absl::string_view text);
 
 // Passes on its text as Printable does, except that the characters in `kept`
-// stay.
+// stay; pieces of several threads one after the other.
 class PrintableBuffer final : public std::streambuf {
  public:
   // `to` must outlive it.
@@ -36,6 +37,7 @@ class PrintableBuffer final : public std::streambuf {
 
   std::streambuf* const to_;
   const std::string kept_;
+  std::mutex mutex_;
   // The beginning of a character whose other bytes are still to come.
   std::string begun_;
 };

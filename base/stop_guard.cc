@@ -2,10 +2,12 @@
 
 #include <torch/autograd.h>
 
+#include <utility>
+
 namespace etc {
 namespace {
 
-thread_local const std::atomic<bool>* current_stop = nullptr;
+thread_local const StopGuard* current_guard = nullptr;
 
 void ThrowIf(const std::atomic<bool>* stop) {
   if (stop != nullptr && stop->load()) {
@@ -17,20 +19,31 @@ void ThrowIf(const std::atomic<bool>* stop) {
 
 const char* Stopped::what() const noexcept { return "the pass was stopped"; }
 
-StopGuard::StopGuard(const std::atomic<bool>* stop) : outer_(current_stop) {
-  current_stop = stop;
+StopGuard::StopGuard(const std::atomic<bool>* stop,
+                     std::function<void()> at_layer)
+    : stop_(stop), at_layer_(std::move(at_layer)), outer_(current_guard) {
+  current_guard = this;
 }
 
-StopGuard::~StopGuard() { current_stop = outer_; }
+StopGuard::~StopGuard() { current_guard = outer_; }
 
-void ThrowIfStopped() { ThrowIf(current_stop); }
+void ThrowIfStopped() {
+  if (current_guard == nullptr) {
+    return;
+  }
+  ThrowIf(current_guard->stop_);
+  if (current_guard->at_layer_ != nullptr) {
+    current_guard->at_layer_();
+  }
+}
 
 void ThrowIfStoppedInBackward(const torch::Tensor& tensor) {
-  if (current_stop != nullptr && tensor.requires_grad()) {
+  if (current_guard != nullptr && current_guard->stop_ != nullptr &&
+      tensor.requires_grad()) {
     // The flag outlives the graph: the guard's owner runs the backward pass
     // too.
     tensor.register_hook(
-        [stop = current_stop](const torch::Tensor&) { ThrowIf(stop); });
+        [stop = current_guard->stop_](const torch::Tensor&) { ThrowIf(stop); });
   }
 }
 

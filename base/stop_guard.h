@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <exception>
+#include <functional>
 
 namespace etc {
 
@@ -21,16 +22,25 @@ class Stopped : public std::exception {
 // nothing stops.
 class StopGuard {
  public:
-  explicit StopGuard(const std::atomic<bool>* stop);
+  // `at_layer`, which may be empty, is called before each layer of a forward
+  // pass that is not stopped there.
+  explicit StopGuard(const std::atomic<bool>* stop,
+                     std::function<void()> at_layer = {});
   ~StopGuard();
   StopGuard(const StopGuard&) = delete;
   StopGuard& operator=(const StopGuard&) = delete;
 
  private:
-  const std::atomic<bool>* const outer_;
+  friend void ThrowIfStopped();
+  friend void ThrowIfStoppedInBackward(const torch::Tensor& tensor);
+
+  const std::atomic<bool>* const stop_;
+  const std::function<void()> at_layer_;
+  const StopGuard* const outer_;
 };
 
-// Throws Stopped if the flag of this thread's guard is true.
+// Throws Stopped if the flag of this thread's guard is true; calls its
+// `at_layer` otherwise. For encoders and decoders, before each layer.
 void ThrowIfStopped();
 
 // The same in the backward pass, when it reaches `tensor`. Does nothing without

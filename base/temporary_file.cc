@@ -9,6 +9,7 @@
 
 #include "base/directory.h"
 #include "base/file_operations.h"
+#include "base/status_macros.h"
 
 namespace etc {
 
@@ -58,11 +59,15 @@ absl::Status TemporaryFile::Overwrite(absl::string_view contents) {
   return written;
 }
 
+absl::Status TemporaryFile::Sync() {
+  return FileOperations::Current().Sync(descriptor_) == 0
+             ? absl::OkStatus()
+             : ErrnoStatus(errno, "sync", target_);
+}
+
 absl::Status TemporaryFile::MoveToTarget() {
+  ETC_RETURN_IF_ERROR(Sync());
   FileOperations& operations = FileOperations::Current();
-  if (operations.Sync(descriptor_) != 0) {
-    return ErrnoStatus(errno, "sync", target_);
-  }
   // Some file systems report a failed write only here.
   if (operations.Close(std::exchange(descriptor_, -1)) != 0) {
     return ErrnoStatus(errno, "close", target_);

@@ -32,7 +32,10 @@ class TemporaryFile {
   // Puts `contents`, of at most the bytes written so far, over the first ones.
   absl::Status Overwrite(absl::string_view contents);
 
-  // fsync, rename to the target, fsync of the directory.
+  // fsync. Of several files that belong together, each is on disk before the
+  // first is moved.
+  absl::Status Sync();
+  // Sync, rename to the target, fsync of the directory.
   absl::Status MoveToTarget();
 
  private:

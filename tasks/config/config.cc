@@ -44,11 +44,11 @@ void TakeGuessedSizes(const std::string& init, EtcConfig* config) {
 // The configuration that the fields of the object "model" override: a preset, a
 // file, that of the weights to start from (lifted, if they are BERT's and the
 // model has long tokens), or the defaults.
-absl::StatusOr<EtcConfig> BaseOfModel(const std::string& preset,
-                                      const std::string& path,
+absl::StatusOr<EtcConfig> BaseOfModel(const ModelOrigin& origin,
                                       const std::string& init,
                                       JsonObjectReader* reader,
                                       std::vector<std::string>* warnings) {
+  const auto& [preset, path] = origin;
   if (!preset.empty()) {
     absl::StatusOr<EtcConfig> config = EtcConfigPreset(preset);
     if (!config.ok()) {
@@ -96,17 +96,14 @@ absl::StatusOr<EtcConfig> ReadConfigModel(const Json& json,
                                           const std::string& init,
                                           std::vector<std::string>* warnings) {
   JsonObjectReader reader(json, where);
-  std::string preset;
-  std::string path;
-  reader.Optional("preset", &preset);
-  reader.Optional("path", &path);
-  CheckPath("path", path, &reader);
-  if (!preset.empty() && !path.empty()) {
+  ModelOrigin origin;
+  ReadFields(&reader, &origin);
+  if (!origin.preset.empty() && !origin.path.empty()) {
     reader.Fail("path", "should not be given together with preset");
   }
   ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
   ETC_ASSIGN_OR_RETURN(const EtcConfig base,
-                       BaseOfModel(preset, path, init, &reader, warnings));
+                       BaseOfModel(origin, init, &reader, warnings));
 
   Json merged = Json::parse(EtcConfigToJson(base));
   for (const auto& [field, ignored] : merged.items()) {
@@ -129,6 +126,7 @@ namespace {
 
 using Json = nlohmann::json;
 
+static_assert(HasAllFields<ModelOrigin>());
 static_assert(HasAllFields<TokenizerConfig>());
 static_assert(HasAllFields<DataConfig>());
 static_assert(HasAllFields<OptimizerConfig>());

@@ -212,14 +212,21 @@ struct TrainConfig {
 // there. A new field is one line in the struct, one in its table
 // (tasks/config/config_fields.h) and a row in doc/configuration.md.
 
+// Fields of the object "model" beside those of EtcConfig, which override them;
+// one of the two may be given.
+struct ModelOrigin {
+  std::string preset;  // EtcConfigPreset
+  std::string path;    // an etc_config.json, or the configuration of a BERT
+};
+
 struct RunConfig {
   // "wikihop", ...: see the registry.
   std::string task;
-  // {"preset": "base"} or {"path": "etc_config.json"}, and any fields of
-  // etc_config.json beside it, which override these. The file may be BERT's.
-  // `init` overrides the guesses of a preset (GuessesVocabularies) too.
-  // With neither of the two they override the configuration of `init`, or what
-  // BERT in `init` is lifted to, unless has_long_tokens is false.
+  // {"preset": "base"} or {"path": "etc_config.json"} (ModelOrigin), and any
+  // fields of etc_config.json beside it, which override these. `init` overrides
+  // the guesses of a preset (GuessesVocabularies) too. With neither of the two
+  // they override the configuration of `init`, or what BERT in `init` is lifted
+  // to, unless has_long_tokens is false.
   EtcConfig model;
   // Weights to start from, in any format of etc/weights/weights.h. Of a run or
   // a grid it is the directory of its best checkpoint (FindCheckpoint), not a

@@ -1,194 +1,29 @@
 #ifndef ETC_TASKS_CONFIG_CONFIG_FIELDS_H_
 #define ETC_TASKS_CONFIG_CONFIG_FIELDS_H_
 
-#include <cstdint>
-#include <limits>
-#include <optional>
 #include <string>
 #include <tuple>
 #include <type_traits>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
+#include "attention/residual_attention.h"
+#include "attention/score_storage.h"
+#include "base/fields.h"
 #include "base/json_reader.h"
 #include "tasks/config/config.h"
 
 namespace etc {
 
-// One table of fields for each struct of a configuration, and for the options
-// of each task. The reader and its checks, the comparison of a resumed run, the
-// names that --allow-changes accepts, `realetc fields` and the tests of
-// doc/configuration.md and of the tasks' pages all use it: a default stands in
-// the struct and a bound in the table, and nowhere else. In structs that have
-// nothing but fields, one that is missing in the table does not compile (see
-// HasAllFields).
-
-struct FieldRule {
-  // Bounds of a number; in a list, of each. Whole numbers are exact to 2^53.
-  std::optional<double> least;  // value >= least
-  std::optional<double> above;  // value > above
-  std::optional<double> most;   // value <= most
-  std::optional<double> below;  // value < below
-  // Values that a string may have, an array of the table; none: any. A list in
-  // braces does not compile: it would be gone before the table is used. Names
-  // of the values 0, 1, ... of an enum, which may have more without a name.
-  absl::Span<const absl::string_view> one_of = {};
-  // True if the value names files or a directory; a resumed run compares their
-  // contents, wherever they are now. `no_file` is a value that stands for none.
-  bool names_files = false;
-  absl::string_view no_file = "";
-  // True if the value is a path whose contents are not compared.
-  bool is_path = false;
-  // The reason why a resumed run may have another value; empty: it may not.
-  absl::string_view may_change = "";
-  // True if the ranks of a run may have different values, because no collective
-  // operation depends on it.
-  bool is_local = false;
-  // True if the number or the meaning of the head's outputs depends on it.
-  bool decides_outputs = false;
-  // True if it says how data files are read and cut into examples: `evaluate`
-  // and `predict` may set it anew.
-  bool reads_files = false;
-  // True if it says how answers are decoded from the head's outputs: these do
-  // not depend on it, and `evaluate`, `predict` and `score` may set it anew.
-  bool decodes = false;
-  // For people, in Markdown, if neither a new struct nor the above says it: the
-  // default of a field that depends on others or on data, the type of a value
-  // that is read in its own way, and bounds beside those above.
-  absl::string_view default_text = "";
-  absl::string_view type_text = "";
-  absl::string_view more_bounds = "";
-};
-
-// The rule of a count or a length from `least` on: sums and products of two of
-// them fit in 64 bits.
-constexpr FieldRule CountFrom(int32_t least) {
-  return {.least = least, .most = std::numeric_limits<int32_t>::max()};
-}
-
-// CountFrom of a field that says how examples are cut.
-constexpr FieldRule ReadingCountFrom(int32_t least) {
-  FieldRule rule = CountFrom(least);
-  rule.reads_files = true;
-  return rule;
-}
-
-// CountFrom of a field that says how answers are decoded.
-constexpr FieldRule DecodingCountFrom(int32_t least) {
-  FieldRule rule = CountFrom(least);
-  rule.decodes = true;
-  return rule;
-}
-
-template <typename Config, typename Value>
-struct ConfigField {
-  const char* name;
-  Value Config::*member;
-  // A sentence for people, in Markdown: doc/configuration.md has it, and
-  // `realetc fields` prints it.
-  absl::string_view meaning;
-  FieldRule rule;
-};
-
-template <typename Config, typename Value>
-constexpr ConfigField<Config, Value> Field(const char* name,
-                                           Value Config::*member,
-                                           absl::string_view meaning,
-                                           FieldRule rule = {}) {
-  return {name, member, meaning, rule};
-}
-
-// A field that is no member as it stands, or whose reading depends on fields
-// before it in the table: `read` reads it, if it is there, and notes mistakes.
-template <typename Config>
-struct FieldWithReader {
-  const char* name;
-  void (*read)(JsonObjectReader& reader, Config* config);
-  absl::string_view meaning;
-  FieldRule rule;  // for people, but for decides_outputs, reads_files, decodes
-};
-
-template <typename Config>
-constexpr FieldWithReader<Config> Field(
-    const char* name, void (*read)(JsonObjectReader& reader, Config* config),
-    absl::string_view meaning, FieldRule rule = {}) {
-  return {name, read, meaning, rule};
-}
-
-// The fields of a member that has a table of its own.
-template <typename Config, typename Part>
-struct FieldsOfMember {
-  Part Config::*part;
-};
-
-template <typename Config, typename Part>
-constexpr FieldsOfMember<Config, Part> FieldsOf(Part Config::*part) {
-  return {part};
-}
-
-// kFields are the fields of a struct in their order: a Field of each, or
-// FieldsOf. kObject is the struct's name in the file; the options of a task
-// have that of the task. A struct without a table has no fields.
-template <typename Config>
-struct ConfigTable {
-  static constexpr std::tuple<> kFields = {};
-};
-
-// Calls visit(field, value) for each field of one struct; the value of a
-// FieldWithReader is the struct.
-template <typename Config, typename Visitor>
-void ForEachField(Config& config, Visitor visit) {
-  [[maybe_unused]] const auto each = [&](const auto& field) {
-    if constexpr (requires { field.part; }) {
-      ForEachField(config.*field.part, visit);
-    } else if constexpr (requires { field.read; }) {
-      visit(field, config);
-    } else {
-      visit(field, config.*field.member);
-    }
-  };
-  std::apply([&](const auto&... fields) { (each(fields), ...); },
-             ConfigTable<std::remove_const_t<Config>>::kFields);
-}
-
-// The fields of Config for which `rule` is true, after the name of its object:
-// "data.on_bad_record".
-template <typename Config>
-std::vector<std::string> FieldsWithRule(const std::string& object,
-                                        bool FieldRule::*rule) {
-  std::vector<std::string> names;
-  Config config;
-  ForEachField(config, [&](const auto& field, const auto&) {
-    if (field.rule.*rule) {
-      names.push_back(absl::StrCat(object, ".", field.name));
-    }
-  });
-  return names;
-}
-
-// True if the table has every field of the struct in its order: the fields'
-// types, and no value more, initialise it.
-template <typename Config>
-constexpr bool HasAllFields() {
-  return std::apply(
-      []<typename... Values>(const ConfigField<Config, Values>&...) {
-        return requires(Values... values) { Config{values...}; }
-        &&!requires(Values... values) { Config{values..., {}}; };
-      },
-      ConfigTable<Config>::kFields);
-}
-
 // The tables of all structs of a configuration, but for RunConfig::model
-// (etc/config.cc) and task_options, which a task reads.
+// (etc/config_fields.h), encoder_decoder (etc/encoder_decoder/config_fields.h)
+// and task_options, which a task reads.
 
 // The fields of the file outside its objects.
 template <>
 struct ConfigTable<RunConfig> {
   static constexpr char kObject[] = "";
-  static constexpr absl::string_view kModes[] = {"off", "sum", "mean", "decay",
-                                                 "gate"};
+  static constexpr auto kModes = NamesOf(kResidualAttentionNames);
   static constexpr auto kFields = std::make_tuple(
       Field("task", &RunConfig::task,
             "the task, by the name of its folder in [tasks](../tasks); the "
@@ -210,6 +45,19 @@ struct ConfigTable<RunConfig> {
             {.is_path = true,
              .may_change = "a run's directory may be moved",
              .is_local = true}));
+};
+
+template <>
+struct ConfigTable<ModelOrigin> {
+  static constexpr auto kFields = std::make_tuple(
+      Field("preset", &ModelOrigin::preset,
+            "a published size: `\"base\"` or `\"large\"` of ETC; "
+            "`\"bert_small\"`, `\"bert_base\"`, `\"bert_large\"` or "
+            "`\"bert_xlarge\"` of BERT"),
+      Field("path", &ModelOrigin::path,
+            "an `etc_config.json` instead, or the configuration of a BERT, "
+            "which is not lifted then",
+            {.is_path = true}));
 };
 
 template <>
@@ -361,7 +209,7 @@ struct ConfigTable<ScheduleConfig> {
       Field("start_warmup_step", &C::start_warmup_step,
             "update at which the warm-up begins; the rate before it is "
             "negative, as in the official code",
-            {.least = 0}),
+            {.least = 0, .most = 1e12}),
       Field("initial_learning_rate", &C::initial_learning_rate,
             "the rate at which the warm-up begins", {.least = 0}),
       Field("min_learning_rate", &C::min_learning_rate,
@@ -374,8 +222,7 @@ struct ConfigTable<TrainConfig> {
   using C = TrainConfig;
   static constexpr char kObject[] = "train";
   static constexpr absl::string_view kPrecisions[] = {"fp32", "bf16"};
-  static constexpr absl::string_view kScoreStorages[] = {"reverse", "recompute",
-                                                         "store"};
+  static constexpr auto kScoreStorages = NamesOf(kScoreStorageNames);
   static constexpr absl::string_view kMemoryPlans[] = {"auto", "kept", "layers",
                                                        "files", "slices"};
   static constexpr absl::string_view kBackends[] = {"gloo", "nccl"};
@@ -424,7 +271,9 @@ struct ConfigTable<TrainConfig> {
             {.least = 0, .most = 1e12}),
       Field("evaluate_every", &C::evaluate_every,
             "updates between evaluations; absent: once an epoch; 0: at the end",
-            {.least = 0, .may_change = "an evaluation trains nothing"}),
+            {.least = 0,
+             .most = 1e12,
+             .may_change = "an evaluation trains nothing"}),
       Field("evaluate_at_start", &C::evaluate_at_start,
             "evaluate the weights that training starts from, too",
             {.may_change = "an evaluation trains nothing"}),
@@ -436,17 +285,20 @@ struct ConfigTable<TrainConfig> {
             "`\"min\"` for names that end in `loss`, `perplexity`, `error`, "
             "`error_rate`, `mse`, `rmse`, `mae`, `wer` or `cer`",
             {.one_of = kDirections}),
-      Field("early_stopping", &C::early_stopping,
-            "the run ends after so many evaluations in a row whose main metric "
-            "did not improve; 0: never before its last update",
-            {.least = 0, .may_change = "it decides only the end"}),
+      Field(
+          "early_stopping", &C::early_stopping,
+          "the run ends after so many evaluations in a row whose main metric "
+          "did not improve; 0: never before its last update",
+          {.least = 0, .most = 1e12, .may_change = "it decides only the end"}),
       Field("early_stopping_improvement", &C::early_stopping_improvement,
             "an improvement is a change of more than this",
             {.least = 0, .may_change = "it decides only the end"}),
       Field("checkpoint_every", &C::checkpoint_every,
             "updates between checkpoints; 0: at evaluations, or where there "
             "are none as often as `evaluate_every` says",
-            {.least = 0, .may_change = "a checkpoint trains nothing"}),
+            {.least = 0,
+             .most = 1e12,
+             .may_change = "a checkpoint trains nothing"}),
       Field("checkpoint_minutes", &C::checkpoint_minutes,
             "minutes between checkpoints, beside those by updates and "
             "evaluations, each kept until the next one; 0: none",
@@ -534,7 +386,7 @@ struct ConfigTable<TrainConfig> {
             "updates between [statistics of the attention "
             "scores](#watching-attention-scores) in `metrics.jsonl`; 0: none, "
             "at no cost",
-            {.least = 0, .may_change = "it trains nothing"}),
+            {.least = 0, .most = 1e12, .may_change = "it trains nothing"}),
       Field("tensorboard", &C::tensorboard,
             "writes the metrics for TensorBoard, too: scalars, the "
             "configuration, a histogram of gates (see "
@@ -577,97 +429,11 @@ void ForEachConfigField(Config& config, Visitor visit) {
       config.train);
 }
 
-// Adds an error to `reader` if `path` begins with "~/": the shell alone expands
-// it, and here it would be a directory of that name.
-void CheckPath(const std::string& field, const std::string& path,
-               JsonObjectReader* reader);
-
-// Adds the error "<field> should be at least 1, but is 0" to `reader` if
-// `value` breaks `rule`.
-void CheckRule(const FieldRule& rule, const std::string& field, int64_t value,
-               JsonObjectReader* reader);
-void CheckRule(const FieldRule& rule, const std::string& field, double value,
-               JsonObjectReader* reader);
-void CheckRule(const FieldRule& rule, const std::string& field,
-               const std::string& value, JsonObjectReader* reader);
-void CheckRule(const FieldRule& rule, const std::string& field,
-               const std::vector<std::string>& values,
-               JsonObjectReader* reader);
-
-// Each element, or the value if there is one.
-template <typename T>
-void CheckRule(const FieldRule& rule, const std::string& field,
-               const std::vector<T>& values, JsonObjectReader* reader) {
-  for (const T& value : values) {
-    CheckRule(rule, field, value, reader);
-  }
-}
-template <typename T>
-void CheckRule(const FieldRule& rule, const std::string& field,
-               const std::optional<T>& value, JsonObjectReader* reader) {
-  if (value.has_value()) {
-    CheckRule(rule, field, *value, reader);
-  }
-}
-
-// The value of a field as JSON; null: it is absent.
-template <typename Value>
-nlohmann::json FieldToJson(const Value& value) {
-  if constexpr (requires { value.has_value(); }) {
-    return value.has_value() ? nlohmann::json(*value) : nlohmann::json();
-  } else {
-    return value;
-  }
-}
-
-// Returns the index of the name at `field` in `rule.one_of`; `otherwise` if the
-// field is absent, or if it has none of the names, which is a mistake.
-int64_t ReadNamed(const std::string& field, const FieldRule& rule,
-                  JsonObjectReader* reader, int64_t otherwise);
-
-// Reads the value at `field`, if it is there, and checks it by its rule. A type
-// that is read in its own way has an overload beside it, and to_json for its
-// default.
-template <typename Value>
-void ReadValue(const std::string& field, const FieldRule& rule,
-               JsonObjectReader* reader, Value* value) {
-  if constexpr (std::is_enum_v<Value>) {
-    *value = static_cast<Value>(
-        ReadNamed(field, rule, reader, static_cast<int64_t>(*value)));
-  } else {
-    if constexpr (requires { reader->OneOrMore(field, value); }) {
-      reader->OneOrMore(field, value);
-    } else {
-      reader->Optional(field, value);
-    }
-    if constexpr (!std::is_same_v<Value, bool>) {
-      CheckRule(rule, field, *value, reader);
-    }
-  }
-}
-
-// The same of a number that may be absent, but not null.
-void ReadValue(const std::string& field, const FieldRule& rule,
-               JsonObjectReader* reader, std::optional<double>* value);
-
 // The same of a list of objects {"parameters": "head.*", "factor": 0.1};
 // factors should be above 0.
 void ReadValue(const std::string& field, const FieldRule& rule,
                JsonObjectReader* reader,
                std::vector<LearningRateFactor>* factors);
-
-// Reads the fields of `config` that are there, in the order of its table, and
-// checks each by its rule.
-template <typename Config>
-void ReadFields(JsonObjectReader* reader, Config* config) {
-  ForEachField(*config, [reader](const auto& field, auto& value) {
-    if constexpr (requires { field.read; }) {
-      field.read(*reader, &value);
-    } else {
-      ReadValue(field.name, field.rule, reader, &value);
-    }
-  });
-}
 
 }  // namespace etc
 

@@ -5,8 +5,9 @@
 #include <array>
 #include <charconv>
 #include <filesystem>
-#include <utility>
+#include <iterator>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -16,94 +17,14 @@
 #include "base/json_reader.h"
 #include "base/json_text.h"
 #include "etc/config.h"
+#include "etc/config_fields.h"
 #include "nlohmann/json.hpp"
+#include "tasks/config/config_fields.h"
 
 namespace etc {
 namespace {
 
 using Json = nlohmann::json;
-
-struct ModelField {
-  absl::string_view name;
-  absl::string_view type;
-  absl::string_view meaning;
-};
-
-constexpr absl::string_view kWhole = TypeText<int64_t>();
-constexpr absl::string_view kNumber = TypeText<double>();
-constexpr absl::string_view kSwitch = TypeText<bool>();
-constexpr absl::string_view kText = TypeText<std::string>();
-
-// The object "model": what etc/config.h has, whose names a test compares.
-constexpr ModelField kModelFields[] = {
-    {"vocab_size", kWhole,
-     "rows of the token table; if absent, those of `init` or the file "
-     "`model.path`, else the pieces of the vocabulary"},
-    {"segment_vocab_size", kWhole, "rows of the table of types"},
-    {"embedding_size", kWhole,
-     "width of the token table; null: `model.hidden_size`"},
-    {"hidden_size", kWhole, "features of a token"},
-    {"num_hidden_layers", kWhole, "layers"},
-    {"num_attention_heads", kWhole, "heads of a layer"},
-    {"local_radius", kWhole, "tokens that a long token sees to each side"},
-    {"att_size_per_head", kWhole,
-     "features of a head; null: `model.hidden_size` / "
-     "`model.num_attention_heads`"},
-    {"relative_pos_max_distance", kWhole,
-     "largest distance with a relative id of its own; 0: no relative ids"},
-    {"relative_vocab_size", kWhole, "rows of each table of relative ids"},
-    {"max_absolute_position_embeddings", kWhole,
-     "rows of each table of absolute positions; 0: no such tables"},
-    {"intermediate_size", kWhole, "features within the feed-forward block"},
-    {"hidden_act", kText,
-     "`\"relu\"`, `\"gelu\"` (the tanh form), `\"gelu_erf\"`, `\"tanh\"` or "
-     "`\"linear\"`"},
-    {"hidden_dropout_prob", kNumber, "dropout of embeddings and blocks"},
-    {"attention_probs_dropout_prob", kNumber, "dropout of attention weights"},
-    {"initializer_range", kNumber,
-     "standard deviation of random kernels and tables"},
-    {"share_feed_forward_params", kSwitch,
-     "long and global tokens have the same feed-forward block"},
-    {"share_kv_projections", kSwitch,
-     "the blocks of a softmax have the same keys and values"},
-    {"share_qkv_projections", kSwitch,
-     "long and global tokens have the same queries, keys and values"},
-    {"share_att_output_projection", kSwitch,
-     "long and global tokens have the same projection of attention's output"},
-    {"use_hard_g2l_mask", kSwitch,
-     "a global token sees the long tokens of its own sentence or paragraph "
-     "only"},
-    {"use_hard_l2g_mask", kSwitch,
-     "a long token sees the global tokens of its own sentence or paragraph "
-     "only"},
-    {"grad_checkpointing_period", kWhole,
-     "layers that backward computes again at a time; 0: none"},
-    {"sublayer", kText,
-     "`\"post_norm\"`, `\"pre_norm\"`, `\"rezero\"` or `\"admin\"`: how a "
-     "layer adds its output ([formulas](model.md#41-residualblock)); a run "
-     "from random weights sets the omegas of `\"admin\"` by its first "
-     "micro-batch"},
-    {"use_pre_activation_order", kSwitch,
-     "the official name of `model.sublayer` `\"pre_norm\"` (true) and "
-     "`\"post_norm\"`; where both are given, they must agree"},
-    {"residual_attention", kText,
-     "the mode where `residual_attention` is absent"},
-    {"residual_gate_init", kNumber,
-     "what the gates of `\"gate\"` begin with, unless `init` has gates; 0 "
-     "computes what `\"off\"` does, 1 what `\"sum\"` does"},
-    {"residual_decay", kNumber,
-     "β of `\"decay\"`, between 0 and 1; 1 / βⁿ of the last layer must be "
-     "below 10,000: β above 0.433 for 12 layers, 0.671 for 24"},
-    {"layer_norm_epsilon", kNumber,
-     "added to the variance by LayerNorms; RoBERTa's is 1e-5"},
-    {"has_long_tokens", kSwitch,
-     "false: BERT, whose tokens are all global; keeps a BERT in `init` from "
-     "being lifted"},
-    {"final_layer_norm", kSwitch,
-     "a LayerNorm behind the last layer, with `\"pre_norm\"`"},
-    {"depth_scaled_initializer", kSwitch,
-     "kernels that write into the residual stream begin smaller, as in "
-     "GPT-2"}};
 
 // The text of a number as people write it: 5e-5, 1, 0.1, 1048576.
 std::string NumberText(double number) {
@@ -148,35 +69,6 @@ std::string BoundsText(const FieldRule& rule) {
     parts.emplace_back(rule.more_bounds);
   }
   return absl::StrJoin(parts, ", ");
-}
-
-std::vector<FieldDescription> DescribeModel() {
-  const Json defaults = Json::parse(EtcConfigToJson(EtcConfig()));
-  std::vector<FieldDescription> fields = {
-      {.name = "model.preset",
-       .type = std::string(kText),
-       .default_value = "`\"\"`",
-       .bounds = "",
-       .meaning = "a published size: `\"base\"` or `\"large\"` of ETC; "
-                  "`\"bert_small\"`, `\"bert_base\"`, `\"bert_large\"` or "
-                  "`\"bert_xlarge\"` of BERT"},
-      {.name = "model.path",
-       .type = std::string(kText),
-       .default_value = "`\"\"`",
-       .bounds = "",
-       .meaning = "an `etc_config.json` instead, or the configuration of a "
-                  "BERT, which is not lifted then"}};
-  for (const ModelField& field : kModelFields) {
-    const auto value = defaults.find(std::string(field.name));
-    fields.push_back({.name = absl::StrCat("model.", field.name),
-                      .type = std::string(field.type),
-                      .default_value = value == defaults.end()
-                                           ? "`null`"
-                                           : DefaultText(*value),
-                      .bounds = "",
-                      .meaning = std::string(field.meaning)});
-  }
-  return fields;
 }
 
 // The text of a link in doc/configuration.md and the file that it leads to, as
@@ -270,9 +162,8 @@ std::vector<FieldDescription> ConfigFields() {
                     .meaning = "several values for some of these fields: [a "
                                "run for each "
                                "combination](#a-grid-of-settings)"});
-  for (FieldDescription& field : DescribeModel()) {
-    fields.push_back(std::move(field));
-  }
+  absl::c_move(DescribeTable<ModelOrigin>("model"), std::back_inserter(fields));
+  absl::c_move(DescribeTable<EtcConfig>("model"), std::back_inserter(fields));
   return fields;
 }
 

@@ -1,7 +1,6 @@
 #ifndef ETC_TASKS_CONFIG_FIELD_LIST_H_
 #define ETC_TASKS_CONFIG_FIELD_LIST_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,8 +9,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/fields.h"
 #include "nlohmann/json.hpp"
-#include "tasks/config/config_fields.h"
 
 namespace etc {
 
@@ -76,16 +75,8 @@ template <typename Value>
 FieldDescription DescribeField(const std::string& name,
                                absl::string_view meaning, const FieldRule& rule,
                                const Value& value) {
-  std::string default_value;
-  if constexpr (std::is_enum_v<Value>) {
-    const auto index = static_cast<size_t>(value);
-    if (index < rule.one_of.size()) {
-      default_value = DefaultText(std::string(rule.one_of[index]));
-    }
-  } else {
-    default_value = DefaultText(FieldToJson(value));
-  }
-  return DescribeByRule(name, meaning, rule, TypeText<Value>(), default_value);
+  return DescribeByRule(name, meaning, rule, TypeText<Value>(),
+                        DefaultText(FieldToJson(ValueInFile(rule, value))));
 }
 
 // Descriptions of the fields of a table, those of `object`, with the defaults

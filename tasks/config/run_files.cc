@@ -141,6 +141,30 @@ void KeepReadFiles(const std::string& field, std::vector<std::string>* paths) {
   });
 }
 
+// The files that say how the vocabulary is used: those beside it and, if it
+// is not that of the weights to start from, those beside the latter.
+std::vector<std::string> FilesOnUse(const RunConfig& config,
+                                    const std::string& vocabulary) {
+  std::vector<std::string> paths =
+      FilesBesideVocabulary(config.tokenizer.type, vocabulary);
+  if (config.init.empty()) {
+    return paths;
+  }
+  const absl::StatusOr<TokenizerFiles> trained = FindTokenizer(config.init);
+  if (!trained.ok() || trained->type != config.tokenizer.type ||
+      trained->type == "huggingface" || trained->vocabulary == vocabulary) {
+    return paths;
+  }
+  if (absl::EndsWith(trained->vocabulary, ".json")) {
+    paths.push_back(trained->vocabulary);
+  }
+  for (std::string& path :
+       FilesBesideVocabulary(trained->type, trained->vocabulary)) {
+    paths.push_back(std::move(path));
+  }
+  return paths;
+}
+
 // The samples to read of a file that another rank reads too.
 constexpr FileDigestOptions kSamples = {
     .largest_whole = 0, .sample_bytes = uint64_t{1} << 16, .num_samples = 16};
@@ -246,8 +270,7 @@ absl::StatusOr<RunFiles> FindRunFiles(const RunConfig& config,
       }
       if constexpr (requires { FilesBesideVocabulary(name, value); }) {
         if (name == "tokenizer.vocabulary") {
-          for (const std::string& path :
-               FilesBesideVocabulary(config.tokenizer.type, value)) {
+          for (const std::string& path : FilesOnUse(config, value)) {
             found.push_back({.path = path, .digest = {}});
           }
         }

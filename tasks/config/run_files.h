@@ -31,7 +31,8 @@ using RunFiles = std::map<std::string, std::vector<RunFile>>;
 // a TensorFlow checkpoint, or a directory: those of its files that are read
 // (weights in the format that is looked for first and their configuration,
 // Punkt's tables; all, if none is known), so that others may come and go. With
-// a vocabulary come the files beside it that are read (FilesBesideVocabulary).
+// a vocabulary come the files beside it that are read (FilesBesideVocabulary),
+// and those beside `init` that complete them (TakeUnstated).
 // A field whose value names no file at all has no entry.
 //
 // A collective operation: rank r reads files i with i % size == r, and the

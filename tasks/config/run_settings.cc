@@ -261,6 +261,12 @@ bool ChangesScores(const std::string& field, const std::string& task) {
 
 }  // namespace
 
+bool ChangesScoredRecords(absl::string_view field, bool evaluates_train_files) {
+  return absl::c_linear_search(kScoredRecordFields, field) ||
+         (evaluates_train_files &&
+          absl::c_linear_search(kHeldOutFields, field));
+}
+
 absl::StatusOr<std::vector<SettingChange>> CheckSameSettings(
     const Json& then, const Json& now, const std::vector<std::string>& allowed,
     bool evaluates_train_files) {
@@ -271,8 +277,8 @@ absl::StatusOr<std::vector<SettingChange>> CheckSameSettings(
   for (const SettingChange& change : changes) {
     const std::string& field = change.field;
     if (ChangesModel(field) || ChangesScores(field, task) ||
-        field == "optimizer.type" ||
-        (evaluates_train_files && field == "data.train")) {
+        ChangesScoredRecords(field, evaluates_train_files) ||
+        field == "optimizer.type") {
       refused_always.push_back(change);
     } else if (absl::c_none_of(allowed, [&](const std::string& name) {
                  return IsWithin(field, name);

@@ -55,7 +55,8 @@ std::vector<SettingChange> FindChanges(const nlohmann::json& then,
 // weights, or its scores no longer comparable: of residual_attention and the
 // model, but for fields that only training reads; of the task, its options, the
 // tokenizer, the data and the main metric, but for kTrainingDataFields; and of
-// data.train where a part of its files is evaluated (`evaluates_train_files`).
+// kHeldOutFields where a part of data.train is scored
+// (`evaluates_train_files`).
 // optimizer.type may not change either: the state is that of the type.
 //   kFailedPrecondition  something else changed; the message has it all
 absl::StatusOr<std::vector<SettingChange>> CheckSameSettings(
@@ -84,6 +85,18 @@ inline constexpr absl::string_view kTrainingDataFields[] = {
     "train.seed",
     "translation.max_tokens",
     "translation.max_sentences"};
+
+// Settings that decide which records are scored.
+inline constexpr absl::string_view kScoredRecordFields[] = {
+    "data.dev", "data.dev_records", "pretrain.min_sentences"};
+
+// Settings that decide it too where a part of the files of data.train is
+// scored, of which data.dev_records says nothing (Task::holds_out).
+inline constexpr absl::string_view kHeldOutFields[] = {
+    "data.train", "pretrain.development_one_in", "pretrain.max_sentences"};
+
+// Returns true if runs that differ in the setting `field` score other records.
+bool ChangesScoredRecords(absl::string_view field, bool evaluates_train_files);
 
 // Checks that each of `names` is a field of a configuration, or an object in
 // it. Of the object of the task, which the data may complete, any name is

@@ -21,6 +21,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/file.h"
+#include "base/temporary_file.h"
 #include "tests/support/recorded_operations.h"
 #include "tests/support/temporary_directory.h"
 
@@ -44,6 +45,23 @@ TEST_F(DirectoryTest, PutsANewFileAndItsNameOnDiskInThisOrder) {
                                              "rename to f", "sync ."));
 }
 
+TEST_F(DirectoryTest, PutsFilesOnDiskBeforeTheFirstIsMovedWhereThatIsAsked) {
+  TemporaryFile one(directory_.File("one"));
+  TemporaryFile two(directory_.File("two"));
+  ASSERT_TRUE(one.Create().ok());
+  ASSERT_TRUE(two.Create().ok());
+  operations_.failing_call = "sync two";
+  ASSERT_TRUE(one.Sync().ok());
+  EXPECT_THAT(two.Sync().message(),
+              HasSubstr("cannot sync " + directory_.File("two")));
+  operations_.failing_call = "";
+  ASSERT_TRUE(two.Sync().ok());
+  EXPECT_THAT(operations_.calls,
+              ElementsAre("sync one.tmp", "sync two.tmp", "sync two.tmp"));
+  ASSERT_TRUE(two.MoveToTarget().ok());
+  EXPECT_TRUE(fs::exists(directory_.File("two")));
+}
+
 TEST_F(DirectoryTest, PutsEachNewDirectoryOnDisk) {
   ASSERT_TRUE(CreateDirectories(directory_.File("a/b")).ok());
   EXPECT_THAT(operations_.calls,
@@ -63,6 +81,60 @@ TEST_F(DirectoryTest, ReplacesALinkInOneStepAndPutsItOnDisk) {
     EXPECT_THAT(operations_.calls, ElementsAre("unlink new", "symlink new",
                                                "rename to link", "sync ."));
   }
+}
+
+TEST_F(DirectoryTest, ExchangesTwoDirectoriesInOneStepAndPutsThatOnDisk) {
+  fs::create_directory(directory_.File("old"));
+  fs::create_directory(directory_.File("new"));
+  directory_.Write("new/file", "text");
+  const auto exchange = [this] {
+    operations_.calls.clear();
+    return ExchangeEntries(directory_.File("old"), directory_.File("new"),
+                           directory_.File("aside"));
+  };
+  ASSERT_TRUE(exchange().ok());
+  EXPECT_THAT(operations_.calls, ElementsAre("exchange old", "sync ."));
+  EXPECT_TRUE(fs::exists(directory_.File("old/file")));
+  EXPECT_FALSE(fs::exists(directory_.File("new/file")));
+  // Where the file system cannot.
+  operations_.failing_call = "exchange old";
+  operations_.failing_error = EINVAL;
+  ASSERT_TRUE(exchange().ok());
+  EXPECT_FALSE(fs::exists(directory_.File("old/file")));
+  EXPECT_TRUE(fs::exists(directory_.File("new/file")));
+  EXPECT_FALSE(fs::exists(directory_.File("aside")));
+  operations_.failing_error = EIO;
+  EXPECT_THAT(exchange().message(), HasSubstr("Input/output error"));
+  EXPECT_THAT(operations_.calls, ElementsAre("exchange old"));
+}
+
+// The first rename to "old" fails, and the one that takes it back does not.
+TEST_F(DirectoryTest, TakesBackAnExchangeThatFails) {
+  class NoExchange : public FileOperations {
+   public:
+    int Exchange(const std::string& /*path*/,
+                 const std::string& /*other*/) override {
+      errno = EINVAL;
+      return -1;
+    }
+    int Rename(const std::string& from, const std::string& to) override {
+      if (++renames == 2) {
+        errno = EIO;
+        return -1;
+      }
+      return FileOperations::Rename(from, to);
+    }
+    int renames = 0;
+  };
+  NoExchange operations;
+  const ScopedFileOperations scope(&operations);
+  directory_.Write("old", "old");
+  directory_.Write("new", "new");
+  EXPECT_FALSE(ExchangeEntries(directory_.File("old"), directory_.File("new"),
+                               directory_.File("aside"))
+                   .ok());
+  EXPECT_EQ(*ReadFile(directory_.File("old")), "old");
+  EXPECT_EQ(*ReadFile(directory_.File("new")), "new");
 }
 
 TEST_F(DirectoryTest, RemovesATreeButNotWhereItsLinksLead) {
@@ -182,6 +254,28 @@ TEST_F(DirectoryTest, KeepsTheTemporariesOfOtherUsers) {
   EXPECT_FALSE(fs::exists(dead));
   EXPECT_TRUE(fs::exists(of_parent));
   EXPECT_TRUE(fs::exists(of_first));
+}
+
+// As in /tmp, whose sticky bit keeps them for their owners.
+TEST_F(DirectoryTest, PassesOverTemporariesThatItMayNotRemove) {
+  const std::string folder =
+      directory_.File(TemporaryOf(DeadProcess(), "folder"));
+  const std::string file = directory_.File(TemporaryOf(DeadProcess(), "file"));
+  for (const int error : {EPERM, EACCES, ENOENT, EIO}) {
+    operations_.failing_error = error;
+    for (const bool of_folder : {true, false}) {
+      fs::create_directory(folder);
+      ASSERT_TRUE(WriteFileAtomically(file, "").ok());
+      operations_.failing_call = of_folder ? "rmdir folder" : "unlink file";
+      EXPECT_EQ(RemoveAbandonedTemporaries(directory_.path()).ok(),
+                error != EIO)
+          << operations_.failing_call << ", error " << error;
+      if (error != EIO) {
+        EXPECT_EQ(fs::exists(file), !of_folder);
+        EXPECT_EQ(fs::exists(folder), of_folder);
+      }
+    }
+  }
 }
 
 // By a process that is not root, who may list everything.

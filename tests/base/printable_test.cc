@@ -5,9 +5,11 @@
 
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <ostream>
 #include <sstream>
 #include <string>
+#include <thread>
 
 namespace etc {
 namespace {
@@ -51,6 +53,26 @@ std::string Written(const std::string& text, const std::string& kept,
   }
   EXPECT_TRUE(stream.good());
   return result.str();
+}
+
+// std::cerr has warnings of threads beside the lines of progress.
+TEST(PrintableBufferTest, TakesPiecesOfSeveralThreads) {
+  std::stringbuf result;
+  PrintableBuffer buffer(&result, "\n");
+  const std::string line = "a\u20ac\x1b and more than a string has room for\n";
+  const auto write = [&] {
+    for (int i = 0; i < 10'000; ++i) {
+      buffer.sputn(line.data(), std::ssize(line));
+    }
+  };
+  std::thread other(write);
+  write();
+  other.join();
+  std::string expected;
+  for (int i = 0; i < 20'000; ++i) {
+    expected += "a\u20ac\\x1b and more than a string has room for\n";
+  }
+  EXPECT_TRUE(result.str() == expected);
 }
 
 TEST(PrintableBufferTest, PassesOnLinesAndWholeCharacters) {

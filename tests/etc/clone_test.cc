@@ -157,7 +157,7 @@ TEST(CloneTest, TheAttentionModuleKeepsItsPrecision) {
   for (const LinearPrecision precision :
        {LinearPrecision::kFloat32, LinearPrecision::kBfloat16}) {
     attention->set_linear_precision(precision);
-    EXPECT_EQ(CloneOf(*attention)->products().precision(), precision);
+    EXPECT_EQ(CloneOf(*attention)->linear_precision(), precision);
   }
 }
 

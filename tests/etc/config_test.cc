@@ -9,10 +9,14 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <tuple>
 
+#include "absl/strings/str_cat.h"
 #include "base/json_reader.h"
+#include "etc/config_fields.h"
 #include "etc/weights/source_config.h"
 #include "nlohmann/json.hpp"
+#include "tests/support/field_bounds.h"
 #include "tests/support/temporary_directory.h"
 
 namespace etc {
@@ -245,8 +249,8 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{R"({"hidden_act": 3})",
                 "c.json: hidden_act should be a string, but is 3"},
         Refusal{R"({"hidden_act": "swish"})",
-                "c.json: hidden_act should be one of relu, gelu, gelu_erf, "
-                "tanh, linear, but is \"swish\""},
+                "c.json: hidden_act should be \"relu\" or \"gelu\" or "
+                "\"gelu_erf\" or \"tanh\" or \"linear\", but is \"swish\""},
         Refusal{R"({"hidden_size": 128})",
                 "c.json: hidden_size should be a multiple of "
                 "num_attention_heads (12) where att_size_per_head is null, but "
@@ -258,7 +262,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "is 127; set num_attention_heads as well, to 1 for heads of "
                 "127"},
         Refusal{R"({"layer_norm_epsilon": 0})",
-                "c.json: layer_norm_epsilon should be above 0, but is 0"},
+                "c.json: layer_norm_epsilon should be in [1e-30, 1], but is 0"},
         Refusal{R"({"final_layer_norm": true})",
                 "c.json: final_layer_norm should be false where sublayer is "
                 "\"post_norm\", but is true"},
@@ -266,8 +270,9 @@ INSTANTIATE_TEST_SUITE_P(
                 "c.json: final_layer_norm should be false where sublayer is "
                 "\"rezero\", but is true"},
         Refusal{R"({"sublayer": "Admin"})",
-                "c.json: sublayer should be one of post_norm, pre_norm, "
-                "rezero, admin, but is \"Admin\""},
+                "c.json: sublayer should be \"post_norm\" or \"pre_norm\" or "
+                "\"rezero\" or \"admin\", but is \"Admin\"; did you mean "
+                "\"admin\"?"},
         Refusal{R"({"sublayer": "rezero", "use_pre_activation_order": true})",
                 "c.json: use_pre_activation_order should be false where "
                 "sublayer is \"rezero\", but is true"},
@@ -288,11 +293,11 @@ INSTANTIATE_TEST_SUITE_P(
                     "share_att_output_projection": true})",
             "c.json: share_feed_forward_params should be true where "},
         Refusal{R"({"residual_attention": "Sum"})",
-                "c.json: residual_attention should be one of off, sum, mean, "
-                "decay, gate, but is \"Sum\""},
+                "c.json: residual_attention should be \"off\" or \"sum\" or "
+                "\"mean\" or \"decay\" or \"gate\", but is \"Sum\"; did you "
+                "mean \"sum\"?"},
         Refusal{R"({"residual_decay": 1})",
-                "c.json: residual_decay should be above 0 and below 1, but is "
-                "1"},
+                "c.json: residual_decay should be in (0, 1), but is 1"},
         Refusal{R"({"residual_attention": "decay", "residual_decay": 0.4})",
                 "c.json: residual_decay should be above 0.43"},
         Refusal{R"({"residual_gate_init": "0"})",
@@ -300,19 +305,21 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{R"({"vocab_size": 0})",
                 "c.json: vocab_size should be at least 1, but is 0"},
         Refusal{R"({"vocab_size": 16777217})",
-                "c.json: vocab_size should be from 0 to 16777216"},
+                "c.json: vocab_size should be at most 16777216"},
         Refusal{R"({"hidden_size": 100000000000})",
-                "c.json: hidden_size should be from 1 to 1048576"},
+                "c.json: hidden_size should be at most 1048576"},
         Refusal{R"({"num_hidden_layers": 1000000})",
-                "c.json: num_hidden_layers should be from 1 to 4096"},
+                "c.json: num_hidden_layers should be at most 4096"},
         Refusal{R"({"local_radius": 1048577})",
-                "c.json: local_radius should be from 1 to 1048576"},
+                "c.json: local_radius should be at most 1048576"},
         Refusal{R"({"segment_vocab_size": 0})", "c.json: segment_vocab_size "},
         Refusal{R"({"embedding_size": 0})", "c.json: embedding_size "},
-        Refusal{R"({"hidden_size": 0})", "c.json: hidden_size should be from"},
+        Refusal{R"({"hidden_size": 0})",
+                "c.json: hidden_size should be at "
+                "least 1, but is 0"},
         Refusal{R"({"num_hidden_layers": 0})", "c.json: num_hidden_layers "},
         Refusal{R"({"num_attention_heads": 0})",
-                "c.json: num_attention_heads should be from 1"},
+                "c.json: num_attention_heads should be at least 1, but is 0"},
         Refusal{R"({"num_attention_heads": 5})",
                 "c.json: hidden_size should be a multiple of "
                 "num_attention_heads (5) where att_size_per_head is null, but "
@@ -320,7 +327,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{R"({"local_radius": 0})", "c.json: local_radius "},
         Refusal{R"({"att_size_per_head": -1})", "c.json: att_size_per_head "},
         Refusal{R"({"relative_pos_max_distance": -1})",
-                "c.json: relative_pos_max_distance should be from 0"},
+                "c.json: relative_pos_max_distance should be at least 0"},
         Refusal{R"({"relative_pos_max_distance": 15})",
                 "c.json: relative_vocab_size should be at least 2 * "
                 "relative_pos_max_distance + 4 = 34, but is 32"},
@@ -333,13 +340,32 @@ INSTANTIATE_TEST_SUITE_P(
                 "c.json: max_absolute_position_embeddings "},
         Refusal{R"({"intermediate_size": 0})", "c.json: intermediate_size "},
         Refusal{R"({"hidden_dropout_prob": 1})",
-                "c.json: hidden_dropout_prob should be at least 0 and below 1, "
-                "but is 1"},
+                "c.json: hidden_dropout_prob should be in [0, 1), but is 1"},
         Refusal{R"({"attention_probs_dropout_prob": -0.1})",
                 "c.json: attention_probs_dropout_prob "},
         Refusal{R"({"initializer_range": 0})", "c.json: initializer_range "},
         Refusal{R"({"grad_checkpointing_period": -1})",
                 "c.json: grad_checkpointing_period "}));
+
+TEST(EtcConfigTest, HoldsEveryFieldToItsBounds) {
+  ExpectHoldsFieldsToBounds<EtcConfig>("c.json", [](const json& fields) {
+    return std::string(Parse(fields.dump()).status().message());
+  });
+}
+
+// A run's configuration has the model as an object within it.
+TEST(EtcConfigTest, NamesTheObjectThatAFieldIsIn) {
+  std::vector<std::string> unknown;
+  EXPECT_EQ(
+      EtcConfigFromJson({{"local_radius", 0}}, "run.json: model", &unknown)
+          .status()
+          .message(),
+      "run.json: model.local_radius should be at least 1, but is 0");
+  EtcConfig config;
+  config.sublayer = "pre";
+  EXPECT_THAT(std::string(CheckEtcConfig(config, "run.json: model").message()),
+              StartsWith("run.json: model.sublayer should be \"post_norm\""));
+}
 
 TEST(EtcConfigTest, AcceptsTheBordersOfWhatItRefuses) {
   for (const char* text :
@@ -366,6 +392,21 @@ TEST(CheckEtcConfigTest, RefusesNumbersThatAreNone) {
   config.initializer_range = std::numeric_limits<double>::infinity();
   EXPECT_THAT(CheckEtcConfig(config, "c").message(),
               HasSubstr("initializer_range"));
+}
+
+// Numbers that are none in float32, in which models compute.
+TEST(EtcConfigTest, RefusesNumbersThatFloat32DoesNotHave) {
+  for (const auto& [field, value, bounds] :
+       {std::tuple("layer_norm_epsilon", 1e300, "in [1e-30, 1]"),
+        std::tuple("layer_norm_epsilon", 1e-300, "in [1e-30, 1]"),
+        std::tuple("initializer_range", 1e300, "at most 100"),
+        std::tuple("residual_gate_init", 1e39, "at most 1e+06"),
+        std::tuple("residual_gate_init", -1e39, "at least -1e+06")}) {
+    EXPECT_THAT(
+        std::string(Parse(json({{field, value}}).dump()).status().message()),
+        StartsWith(absl::StrCat("c.json: ", field, " should be ", bounds,
+                                ", but is ")));
+  }
 }
 
 // Parameter counts of doc/model.md 1.2.
@@ -397,7 +438,7 @@ TEST(EtcConfigPresetTest, KnowsNoOtherName) {
   EXPECT_EQ(status.message(),
             "should be \"base\" or \"large\" or \"bert_small\" or "
             "\"bert_base\" or \"bert_large\" or \"bert_xlarge\", but is "
-            "\"Base\"");
+            "\"Base\"; did you mean \"base\"?");
 }
 
 // Read as if the configuration had come with BERT's weights; model_size_test.cc

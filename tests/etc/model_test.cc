@@ -146,9 +146,9 @@ TEST(EtcModelTest, MatchesScoresAndAttentionOfTheSpec) {
   ASSERT_TRUE(embedding && attention);
   const EtcInput input = ToyInput();
   const EmbeddedInput embedded = embedding->forward(input);
-  const GlobalLocalAttentionOutput output =
-      attention->forward(embedded.long_input, embedded.global_input,
-                         input.attention, {.mode = ResidualAttention::kSum});
+  const GlobalLocalAttentionOutput output = attention->forward(
+      embedded.long_input, embedded.global_input, input.attention,
+      {.residual = {.mode = ResidualAttention::kSum}});
   // The spec prints masked scores with -10000 added; carried ones are without.
   const auto expect_scores = [](const torch::Tensor& actual,
                                 const std::vector<double>& printed) {

@@ -51,6 +51,24 @@ TEST(StopGuardTest, EndsAForwardPass) {
   EXPECT_THROW(Loss(model), Stopped);
 }
 
+TEST(StopGuardTest, CallsTheInnermostAtEachLayerUntilItStops) {
+  EtcModel model(Config(0));
+  std::atomic<bool> stop = false;
+  int outer_layers = 0;
+  int layers = 0;
+  const StopGuard guard(nullptr, [&] { ++outer_layers; });
+  {
+    const StopGuard inner(&stop, [&] { stop = ++layers == 5; });
+    Loss(model);
+    EXPECT_EQ(layers, 3);
+    EXPECT_THROW(Loss(model), Stopped);
+    EXPECT_EQ(layers, 5);
+    EXPECT_EQ(outer_layers, 0);
+  }
+  Loss(model);
+  EXPECT_EQ(outer_layers, 3);
+}
+
 TEST(StopGuardTest, EndsABackwardPassBeforeItsEnd) {
   for (const int64_t period : {0, 1}) {
     EtcModel model(Config(period));

@@ -39,8 +39,8 @@ struct AttentionStack {
             .bias = torch::randn({2 * c.distance + 5, c.heads})};
       }
       input.pattern = attention.Softmax(side, 2, c.longs, c.globals, c.radius);
-      input.residual = c.residual;
-      input.decay = 0.6;
+      input.residual.mode = c.residual;
+      input.residual.decay = 0.6;
       if (c.residual == ResidualAttention::kGate && layer > 0) {
         input.gates = {.own = torch::randn({c.heads}),
                        .other = torch::randn({c.heads})};
@@ -127,7 +127,7 @@ inline StackResult RunLayers(AttentionStack* stack,
     }
     SparseAttentionInput input = layer;
     input.previous = below.scores;
-    input.storage = storage;
+    input.residual.storage = storage;
     below = SparseAttention(input, implementation);
     add(below.context);
     if (below.scores.defined()) {

@@ -53,7 +53,7 @@ inline void ExpectLayersMatchReference(
     e = RunLayers(&exact, AttentionImplementation::kReference);
   }
   for (const ScoreStorage storage :
-       StoragesOf(values.layers[0].residual, implementation)) {
+       StoragesOf(values.layers[0].residual.mode, implementation)) {
     SCOPED_TRACE("storage " + std::to_string(static_cast<int>(storage)));
     AttentionStack stack = values.As(torch::kFloat32, device);
     torch::manual_seed(17);

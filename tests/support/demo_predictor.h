@@ -63,7 +63,7 @@ inline std::vector<std::string> RecordsOf(const std::string& checkpoint,
   EXPECT_TRUE(source.ok()) << source.status();
   if (const auto* own = dynamic_cast<const FileRecordSource*>(source->get())) {
     for (const FileRecord& record : own->records()) {
-      texts.push_back(record.json);
+      texts.push_back(record.Text());
     }
     return texts;
   }

@@ -51,7 +51,7 @@ inline AttentionStack LayersOver(const SoftmaxPattern& pattern,
           .bias = torch::randn({ids, options.heads})};
     }
     input.pattern = pattern;
-    input.residual = options.residual;
+    input.residual.mode = options.residual;
     input.dropout = options.dropout;
     if (options.residual == ResidualAttention::kGate && layer > 0) {
       input.gates = {.own = torch::randn({options.heads}),

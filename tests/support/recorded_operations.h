@@ -51,6 +51,9 @@ class RecordedOperations : public FileOperations {
   int Rename(const std::string& from, const std::string& to) override {
     return Fails("rename to", to) ? -1 : FileOperations::Rename(from, to);
   }
+  int Exchange(const std::string& path, const std::string& other) override {
+    return Fails("exchange", path) ? -1 : FileOperations::Exchange(path, other);
+  }
   int Unlink(const std::string& path) override {
     return Fails("unlink", path) ? -1 : FileOperations::Unlink(path);
   }

@@ -21,12 +21,14 @@
 #include "base/bfloat16.h"
 #include "base/json_reader.h"
 #include "etc/encoder_decoder/admin_omegas.h"
+#include "etc/encoder_decoder/config_fields.h"
 #include "etc/encoder_decoder/model.h"
 #include "etc/encoder_decoder/translate.h"
 #include "etc/encoder_layer.h"
 #include "etc/model.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/error_message.h"
+#include "tests/support/field_bounds.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/temporary_directory.h"
@@ -660,16 +662,18 @@ TEST(EncoderDecoderTest, ReadsAndWritesItsConfiguration) {
         EncoderDecoderConfigFromJson(*parsed, "m.json").status().message());
   };
   EXPECT_EQ(message("{}"), "");
-  EXPECT_THAT(message(R"({"vocab_size": 4})"), HasSubstr("4 special ids"));
+  EXPECT_THAT(message(R"({"vocab_size": 4})"),
+              HasSubstr("m.json: vocab_size should be more than 4, but is 4"));
   EXPECT_THAT(message(R"({"hidden_size": 2})"), HasSubstr("hidden_size"));
   EXPECT_THAT(message(R"({"hidden_size": 36})"),
               HasSubstr("a multiple of num_attention_heads (8)"));
-  EXPECT_THAT(message(R"({"cross_residual_attention": "some"})"),
-              HasSubstr("cross_residual_attention should be one of off, sum"));
+  EXPECT_THAT(
+      message(R"({"cross_residual_attention": "some"})"),
+      HasSubstr("cross_residual_attention should be \"off\" or \"sum\""));
   EXPECT_THAT(message(R"({"encoder_sublayer": "norm"})"),
               HasSubstr("encoder_sublayer"));
   EXPECT_THAT(message(R"({"share_embeddings": "most"})"),
-              HasSubstr("share_embeddings should be one of all, decoder"));
+              HasSubstr("share_embeddings should be \"all\" or \"decoder\""));
   EXPECT_THAT(message(R"({"encoder_layers": 3})"),
               HasSubstr("no field \"encoder_layers\""));
   EXPECT_THAT(message(R"({"decoder_residual_attention": "decay",
@@ -677,6 +681,10 @@ TEST(EncoderDecoderTest, ReadsAndWritesItsConfiguration) {
               HasSubstr("residual_decay"));
   EXPECT_THAT(message(R"({"activation_dropout_prob": 1})"),
               HasSubstr("activation_dropout_prob"));
+  EXPECT_EQ(message(R"({"vocab_size": null})"), "");
+  ExpectHoldsFieldsToBounds<EncoderDecoderConfig>(
+      "m.json",
+      [&](const nlohmann::json& fields) { return message(fields.dump()); });
 }
 
 TEST(EncoderDecoderTest, RefusesBadInput) {
@@ -725,8 +733,8 @@ TEST(EncoderDecoderTest, RefusesBadInput) {
                     TokenEmbedding(config.vocab_size, config.hidden_size,
                                    config.max_source_positions));
               }),
-              HasSubstr("EncoderDecoderConfig: encoder_sublayer should be one "
-                        "of post_norm"));
+              HasSubstr("EncoderDecoderConfig: encoder_sublayer should be "
+                        "\"post_norm\" or"));
 }
 
 }  // namespace

@@ -355,8 +355,9 @@ TEST_F(ConvertTest, RefusesToOverwrite) {
   EXPECT_EQ(
       ExportWeights(ours, ExportFormat::kSafetensors, ours).status().code(),
       absl::StatusCode::kAlreadyExists);
-  const std::string other = directory_.File("other");
   for (const EtcConfig& config : {BertOf(), ToyConfig()}) {
+    const std::string other =
+        directory_.File(absl::StrCat("other", config.vocab_size));
     const std::string source =
         Write(RandomModel(config), absl::StrCat("source", config.vocab_size));
     ASSERT_TRUE(ExportWeights(source, ExportFormat::kTensorFlow, other).ok());
@@ -364,6 +365,89 @@ TEST_F(ConvertTest, RefusesToOverwrite) {
         ExportWeights(source, ExportFormat::kTensorFlow, other).status().code(),
         absl::StatusCode::kAlreadyExists);
   }
+}
+
+// They would be replaced, or read in the place of what is written.
+TEST_F(ConvertTest, RefusesADirectoryWithFilesThatReadersLookFor) {
+  const std::string ours = Write(RandomModel(BertOf()), "ours");
+  int64_t number = 0;
+  for (const char* name :
+       {"vocab.txt", "tokenizer.json", "tokenizer_config.json", "merges.txt",
+        "spiece.model", "dict.de.txt", "config.json", "etc_config.json",
+        "pytorch_model.bin", "bert_model.ckpt.index", "1_Pooling/config.json",
+        "run_config.json", "encoder_decoder.json"}) {
+    const std::string target =
+        directory_.File(absl::StrCat("target", ++number));
+    std::filesystem::create_directories(target + "/1_Pooling");
+    const std::string path = absl::StrCat(target, "/", name);
+    ASSERT_TRUE(WriteFileAtomically(path, "mine").ok());
+    for (const absl::Status& status :
+         {ImportWeights({.source = ours}, target),
+          ExportWeights(ours, ExportFormat::kTensorFlow, target).status(),
+          ExportWeights(ours, ExportFormat::kSafetensors, target).status()}) {
+      EXPECT_EQ(status.code(), absl::StatusCode::kAlreadyExists) << name;
+      EXPECT_THAT(status.message(),
+                  AllOf(HasSubstr(path + " is there already"),
+                        HasSubstr("command that was stopped has left")));
+    }
+    EXPECT_EQ(*ReadFile(path), "mine");
+    EXPECT_FALSE(std::filesystem::exists(target + "/model.safetensors"));
+  }
+  const std::string free = directory_.File("free");
+  std::filesystem::create_directory(free);
+  directory_.Write("free/README.md", "mine");
+  EXPECT_TRUE(ImportWeights({.source = ours}, free).ok());
+  EXPECT_EQ(*ReadFile(free + "/README.md"), "mine");
+}
+
+TEST_F(ConvertTest, AnImportThatWasStoppedIsRepeatedInAnEmptyDirectory) {
+  const std::string ours = Write(RandomModel(BertOf()), "ours");
+  std::string pieces;
+  for (int i = 0; i < 29; ++i) {
+    absl::StrAppend(&pieces, "w", i, "\n");
+  }
+  directory_.Write("ours/vocab.txt", pieces);
+  const std::string target = directory_.File("target");
+  RecordedOperations operations(directory_.path());
+  operations.failing_call = "rename to target/etc_config.json";
+  {
+    const ScopedFileOperations scope(&operations);
+    EXPECT_FALSE(ImportWeights({.source = ours}, target).ok());
+  }
+  EXPECT_THAT(ImportWeights({.source = ours}, target).message(),
+              HasSubstr("is there already: name a new directory, or remove"));
+  std::filesystem::remove_all(target);
+  const absl::Status again = ImportWeights({.source = ours}, target);
+  EXPECT_TRUE(again.ok()) << again;
+}
+
+TEST_F(ConvertTest, TakesTheVocabularyThatIsNamed) {
+  const std::string source = Write(RandomModel(BertOf()), "source");
+  std::string pieces;
+  std::string others;
+  for (int i = 0; i < 29; ++i) {
+    absl::StrAppend(&pieces, "w", i, "\n");
+    absl::StrAppend(&others, "v", i, "\n");
+  }
+  directory_.Write("source/vocab.txt", pieces);
+  directory_.Write("source/tokenizer_config.json",
+                   R"({"do_lower_case": true, "strip_accents": false})");
+  const std::string target = directory_.File("target");
+  const std::string named = directory_.Write("words.txt", others);
+  const absl::Status imported =
+      ImportWeights({.source = source, .vocabulary = named}, target);
+  ASSERT_TRUE(imported.ok()) << imported;
+  EXPECT_EQ(*ReadFile(target + "/vocab.txt"), others);
+  EXPECT_EQ(FindTokenizer(target)->wordpiece,
+            (WordPieceOptions{.strip_accents = false}));
+  // That of the source need not be usable then.
+  directory_.Write("source/tokenizer_config.json",
+                   R"({"do_lower_case": "no"})");
+  EXPECT_FALSE(PlanImport({.source = source}).ok());
+  EXPECT_TRUE(PlanImport({.source = source, .vocabulary = named}).ok());
+  EXPECT_EQ(
+      PlanImport({.source = source, .vocabulary = named + "x"}).status().code(),
+      absl::StatusCode::kNotFound);
 }
 
 // Weights come last: a directory that has them is whole.

@@ -19,11 +19,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "etc/weights/byte_level_files.h"
 #include "etc/weights/compare.h"
 #include "etc/weights/convert.h"
 #include "etc/weights/import_plan.h"
 #include "etc/weights/pretraining_heads.h"
 #include "etc/weights/pretraining_parameters.h"
+#include "etc/weights/roberta_vocabulary.h"
 #include "nlohmann/json.hpp"
 #include "tests/etc/weights/random_model.h"
 #include "tests/support/temporary_directory.h"
@@ -356,14 +358,64 @@ TEST_F(ExportTest, KeepsWhatHuggingFaceSays) {
 
 TEST_F(ExportTest, FindsPaddingInTheVocabulary) {
   const std::string ours = WriteOurs(BertOf(), {}, {});
-  std::string vocabulary = "[UNK]\n[PAD]\n";
+  std::string words;
   for (int i = 2; i < 29; ++i) {
-    absl::StrAppend(&vocabulary, "w", i, "\n");
+    absl::StrAppend(&words, "w", i, "\n");
   }
-  ASSERT_TRUE(WriteFileAtomically(ours + "/vocab.txt", vocabulary).ok());
   const std::string there = directory_.File("there");
-  ASSERT_TRUE(ExportWeights(ours, ExportFormat::kSafetensors, there).ok());
-  EXPECT_EQ(ConfigIn(there)["pad_token_id"], 1);
+  for (const auto& [beginning, row] :
+       {std::pair("[UNK]\n[PAD]\n", 1), std::pair("\uFEFF[PAD]\n[UNK]\n", 0)}) {
+    ASSERT_TRUE(
+        WriteFileAtomically(ours + "/vocab.txt", beginning + words).ok());
+    ASSERT_TRUE(ExportWeights(ours, ExportFormat::kSafetensors, there).ok());
+    EXPECT_EQ(ConfigIn(there)["pad_token_id"], row);
+    Remove("there");
+  }
+}
+
+// Rows for a SentencePiece vocabulary are found by the pieces of RoBERTa's,
+// whichever file has them.
+TEST_F(ExportTest, MatchesRobertasRowsByPiece) {
+  EtcConfig config = ExactBert();
+  config.vocab_size = 261;
+  const std::string there = WriteTheirs(config, {}, {.model_type = "roberta"});
+  const std::string model = directory_.Write(
+      "x.model", SentencePieceModelOf({"\u2581", "ab", "no", "<s>"}));
+  const auto import = [&](const std::string& name) {
+    return ImportWeights({.source = there, .lift = true, .vocabulary = model},
+                         directory_.File(name));
+  };
+  EXPECT_THAT(import("refused").ToString(),
+              AllOf(HasSubstr(there), HasSubstr("pieces are not known")));
+  nlohmann::json vocabulary = {
+      {"<s>", 0}, {"<pad>", 1}, {"</s>", 2}, {"<unk>", 3}, {"ab", 260}};
+  for (int byte = 0; byte < 256; ++byte) {
+    vocabulary[ByteCharacter(static_cast<uint8_t>(byte))] = 4 + byte;
+  }
+  directory_.Write("there/vocab.json", vocabulary.dump());
+  directory_.Write("there/merges.txt", "#version: 0.2\na b\n");
+  const absl::Status by_vocab_json = import("by_vocab_json");
+  ASSERT_TRUE(by_vocab_json.ok()) << by_vocab_json;
+  const auto equivalent = ReadTokenizerJsonOrByteLevel(there + "/vocab.json");
+  ASSERT_TRUE(equivalent.ok()) << equivalent.status();
+  Remove("there/vocab.json");
+  Remove("there/merges.txt");
+  directory_.Write("there/tokenizer.json", equivalent->dump());
+  const absl::Status by_tokenizer_json = import("by_tokenizer_json");
+  ASSERT_TRUE(by_tokenizer_json.ok()) << by_tokenizer_json;
+
+  const std::string table = "encoder.embedding.token.weight";
+  const torch::Tensor from = TensorsIn(directory_.File("ours")).at(table);
+  for (const char* name : {"by_vocab_json", "by_tokenizer_json"}) {
+    const std::string directory = directory_.File(name);
+    const torch::Tensor rows = TensorsIn(directory).at(table);
+    ASSERT_EQ(rows.size(0), 4);
+    EXPECT_TRUE(torch::equal(rows[0], from[4 + ' '])) << name;
+    EXPECT_TRUE(torch::equal(rows[1], from[260])) << name;
+    EXPECT_TRUE(torch::equal(rows[3], from[0])) << name;
+    EXPECT_EQ(*ReadFile(directory + "/tokenizer.model"), *ReadFile(model));
+    EXPECT_FALSE(std::filesystem::exists(directory + "/tokenizer.json"));
+  }
 }
 
 // transformers would choose a tokenizer by the kind of the model.

@@ -13,6 +13,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 #include "base/file.h"
 #include "etc/weights/compare.h"
 #include "etc/weights/convert.h"
@@ -178,6 +180,39 @@ TEST_F(PretrainingHeadsTest, TensorsOfOneSideAreNamed) {
   EXPECT_EQ(compared->differences[0].what, "only in " + here);
   EXPECT_EQ(compared->differences[1].name, "other");
   EXPECT_EQ(compared->differences[1].what, "only in " + there);
+}
+
+// A model of HuggingFace with and without the prefix, in the older spelling of
+// LayerNorms.
+TEST_F(PretrainingHeadsTest, PrefixAndSpellingAreNoDifference) {
+  const std::string there = WriteHuggingFace([](NamedTensors*) {});
+  NamedTensors plain = *TensorsInStyle(ModuleTensors(*RandomModel(BertOf())),
+                                       BertOf(), NameStyle::kHuggingFace);
+  plain.merge(
+      HeadsInStyle(RandomHeads(BertOf()), BertOf(), NameStyle::kHuggingFace));
+  NamedTensors renamed;
+  for (const auto& [name, tensor] : plain) {
+    renamed[absl::StrReplaceAll(absl::StripPrefix(name, "bert."),
+                                {{"LayerNorm.weight", "LayerNorm.gamma"},
+                                 {"LayerNorm.bias", "LayerNorm.beta"}})] =
+        tensor;
+  }
+  const std::string norm = "encoder.layer.1.output.LayerNorm.gamma";
+  ASSERT_TRUE(renamed.contains(norm));
+  const std::string here = directory_.File("here.safetensors");
+  ASSERT_TRUE(WriteTensors(here, renamed, {}).ok());
+  auto compared = CompareWeights(here, there);
+  ASSERT_TRUE(compared.ok()) << compared.status();
+  EXPECT_THAT(compared->differences, IsEmpty());
+  EXPECT_EQ(compared->same, static_cast<int64_t>(plain.size()));
+  renamed[norm] = renamed[norm] + 1;
+  renamed["odd"] = torch::ones({1});
+  ASSERT_TRUE(WriteTensors(here, renamed, {}).ok());
+  compared = CompareWeights(here, there);
+  ASSERT_TRUE(compared.ok()) << compared.status();
+  ASSERT_EQ(compared->differences.size(), 2u);
+  EXPECT_EQ(compared->differences[0].name, norm);
+  EXPECT_EQ(compared->differences[1].name, "odd");
 }
 
 // The same weights may compute two functions.
@@ -361,11 +396,16 @@ TEST_F(PretrainingHeadsTest, TakeBiasesOfAnotherVocabularyByPiece) {
   const NamedTensors heads = RandomHeads(BertOf(), {kMlm});
   const std::string ours = Write(RandomModel(BertOf()), heads);
   const std::string lifted = directory_.File("lifted");
-  ASSERT_TRUE(
-      ImportWeights(
-          {.source = ours, .lift = true, .token_rows = {5, -1, 28, -1, 0}},
-          lifted)
-          .ok());
+  directory_.Write("ours/tokenizer.json",
+                   R"({"pre_tokenizer": {"type": "ByteLevel"}, "model":
+                       {"type": "BPE", "vocab": {"a": 5, "b": 28, "c": 0}}})");
+  const absl::Status imported = ImportWeights(
+      {.source = ours,
+       .lift = true,
+       .vocabulary = directory_.Write(
+           "x.model", SentencePieceModelOf({"a", "x", "b", "y", "c"}))},
+      lifted);
+  ASSERT_TRUE(imported.ok()) << imported;
   const torch::Tensor bias = HeadsIn(lifted).at("head.mlm.output_bias");
   const torch::Tensor& from = heads.at("head.mlm.output_bias");
   ASSERT_EQ(bias.size(0), 5);

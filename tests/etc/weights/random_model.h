@@ -6,11 +6,13 @@
 #include <torch/utils.h>
 
 #include <string>
+#include <vector>
 
 #include "base/file.h"
 #include "etc/config.h"
 #include "etc/model.h"
 #include "etc/weights/checkpoint.h"
+#include "etc/weights/formats/tensorflow/protobuf_wire.h"
 #include "etc/weights/source_config.h"
 
 namespace etc {
@@ -60,6 +62,19 @@ inline bool SameTensors(const NamedTensors& left, const NamedTensors& right) {
     }
   }
   return left.size() == right.size();
+}
+
+// The bytes of a SentencePiece model of these pieces, as far as they are read
+// without SentencePiece.
+inline std::string SentencePieceModelOf(
+    const std::vector<std::string>& pieces) {
+  std::string model;
+  for (const std::string& piece : pieces) {
+    std::string message;
+    AppendBytesField(1, piece, &message);
+    AppendBytesField(1, message, &model);
+  }
+  return model;
 }
 
 // Writes our checkpoint directory of an encoder and `heads` ("head.mlm.*").

@@ -6,11 +6,12 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
-#include "tests/support/temporary_directory.h"
+#include "nlohmann/json.hpp"
 
 namespace etc {
 namespace {
 
+using nlohmann::json;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -24,24 +25,35 @@ TEST(RobertaVocabularyTest, SpellsPiecesAsBytes) {
 }
 
 TEST(RobertaVocabularyTest, FindsRowsByText) {
-  TemporaryDirectory directory;
-  const std::string json = directory.Write(
-      "vocab.json", "{\"<s>\": 0, \"\u0120the\": 5, \"the\": 9}");
-  const auto rows = RobertaRows(json, {"\u2581the", "<s>", "cat", "the"});
+  const json tokenizer = {
+      {"model", {{"vocab", {{"<s>", 0}, {"\u0120the", 5}, {"the", 9}}}}},
+      {"added_tokens", {{{"id", 11}, {"content", " \u00e9"}}}}};
+  const auto rows = RobertaRows(
+      tokenizer, "a.json", {"\u2581the", "<s>", "cat", "the", "\u2581\u00e9"});
   ASSERT_TRUE(rows.ok()) << rows.status();
-  EXPECT_THAT(*rows, ElementsAre(5, 0, -1, 9));
-  EXPECT_FALSE(RobertaRows(directory.Write("a.json", "[]"), {}).ok());
+  EXPECT_THAT(*rows, ElementsAre(5, 0, -1, 9, 11));
+}
+
+TEST(RobertaVocabularyTest, RefusesWhatIsNoVocabulary) {
+  EXPECT_THAT(
+      RobertaRows({{"model", {{"vocab", json::array()}}}}, "a.json", {})
+          .status()
+          .ToString(),
+      HasSubstr("a.json: model.vocab should be an object of pieces, but is "
+                "array"));
   // 2^64 - 1 would be the -1 that no row has.
   for (const char* row : {"-1", "18446744073709551615", "2147483648"}) {
-    EXPECT_THAT(RobertaRows(directory.Write("b.json",
-                                            absl::StrCat("{\"x\": ", row, "}")),
-                            {"x"})
-                    .status()
-                    .ToString(),
-                HasSubstr(absl::StrCat(
-                    "the id of \"x\" should be a whole number from 0 "
-                    "to 2147483647, but is ",
-                    row)));
+    const json id = json::parse(row);
+    for (const json& tokenizer :
+         {json({{"model", {{"vocab", {{"x", id}}}}}}),
+          json({{"model", {{"vocab", json::object()}}},
+                {"added_tokens", {{{"id", id}, {"content", "x"}}}}})}) {
+      EXPECT_THAT(
+          RobertaRows(tokenizer, "b.json", {"x"}).status().ToString(),
+          HasSubstr(absl::StrCat("the id of \"x\" should be a whole number "
+                                 "from 0 to 2147483647, but is ",
+                                 row)));
+    }
   }
 }
 

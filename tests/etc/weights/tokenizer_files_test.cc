@@ -180,6 +180,45 @@ TEST(TokenizerFilesTest, WritesNoLinesThatWouldBecomePiecesOfWords) {
   EXPECT_EQ(found->wordpiece, tokenizer.wordpiece);
 }
 
+// "##x" would be cut out of "ax".
+TEST(TokenizerFilesTest, WritesNoLinesThatWouldContinueWords) {
+  TemporaryDirectory directory;
+  const TokenizerFiles tokenizer = {
+      .type = "wordpiece",
+      .wordpiece = {
+          .added_tokens = {{.id = 2, .content = "##x", .outside = true}}}};
+  ASSERT_TRUE(
+      WriteTokenizer(tokenizer, "[PAD]\na\n##x\n", directory.path()).ok());
+  EXPECT_EQ(*ReadFile(directory.File("vocab.txt")), "[PAD]\na\n");
+  EXPECT_EQ(FindTokenizer(directory.path())->wordpiece, tokenizer.wordpiece);
+}
+
+TEST(TokenizerFilesTest, CountsLinesAsTheyAreRead) {
+  TemporaryDirectory directory;
+  for (const char* lines :
+       {"[PAD]\na", "\uFEFF[PAD]\r\na\r\n\r\n", "[PAD]\na\n\n"}) {
+    const std::string path = directory.Write("vocab.txt", lines);
+    EXPECT_EQ(*CountPieces({.type = "wordpiece", .vocabulary = path}), 2);
+  }
+}
+
+TEST(TokenizerFilesTest, ReadsThePiecesOfASentencePieceModel) {
+  TemporaryDirectory directory;
+  // A piece "ab" with its score, an empty one, and a field that is skipped.
+  const std::string path = directory.Write(
+      "x.model",
+      absl::StrCat("\x0A\x09\x0A\x02", "ab", "\x15", std::string(4, '\0'),
+                   absl::string_view("\x0A\0", 2), "\x12\x01z"));
+  const auto pieces = ReadSentencePieces(path);
+  ASSERT_TRUE(pieces.ok()) << pieces.status();
+  EXPECT_THAT(*pieces, ElementsAre("ab", ""));
+  EXPECT_EQ(*CountPieces({.type = "sentencepiece", .vocabulary = path}), 2);
+  EXPECT_THAT(
+      ReadSentencePieces(directory.Write("y.model", "\x0A\x09z")).status(),
+      testing::Property(&absl::Status::message,
+                        HasSubstr("y.model is no SentencePiece model")));
+}
+
 // --- tokenizer.json
 // -----------------------------------------------------------
 
@@ -638,6 +677,14 @@ TEST_F(StatementsTest, AllFilesBesideAVocabularyAreKnown) {
     EXPECT_THAT(FilesBesideVocabulary("wordpiece", vocabulary),
                 testing::UnorderedElementsAreArray(files));
   }
+  // Only the class of the tokenizer is read there.
+  directory_.Write("config.json", R"({"model_type": "bert"})");
+  EXPECT_THAT(FilesBesideVocabulary("wordpiece", vocabulary),
+              testing::UnorderedElementsAreArray(files));
+  files.push_back(directory_.Write("config.json",
+                                   R"({"tokenizer_class": "BertTokenizer"})"));
+  EXPECT_THAT(FilesBesideVocabulary("wordpiece", vocabulary),
+              testing::UnorderedElementsAreArray(files));
 }
 
 TEST_F(StatementsTest, FilesThatAreNotReadBesideAVocabularyAreNotListed) {
@@ -758,6 +805,54 @@ TEST_F(StatementsTest, TheUserDecidesWhatNoFileSays) {
   EXPECT_THAT(SetCase(false, "--cased is given", &found).message(),
               AllOf(HasSubstr("--cased is given, but"),
                     HasSubstr("tokenizer_config.json: do_lower_case is true")));
+}
+
+// Of a vocabulary that is named in the place of that beside the weights.
+TEST_F(StatementsTest, AVocabularyTakesWhatOnlyTheFilesOfWeightsState) {
+  Write("tokenizer_config.json", {{"do_lower_case", true},
+                                  {"strip_accents", false},
+                                  {"tokenize_chinese_chars", false},
+                                  {"clean_text", false},
+                                  {"tokenizer_class", "BertTokenizer"}});
+  Write("added_tokens.json", {{"[ENT0]", 5}});
+  const TokenizerFiles source = Find();
+  TemporaryDirectory other;
+  const std::string vocabulary = other.Write("words.txt", "[PAD]\nBank\n");
+  const auto completed = [&] {
+    TokenizerFiles named = *DescribeTokenizer("wordpiece", vocabulary);
+    TakeUnstated(source, &named);
+    return named;
+  };
+  WordPieceOptions expected = source.wordpiece;
+  expected.added_tokens.clear();  // their ids are of the other vocabulary
+  TokenizerFiles named = completed();
+  EXPECT_EQ(named.wordpiece, expected);
+  EXPECT_THAT(TokenizerWarnings(named), IsEmpty());
+  // The files of the weights count as if they lay beside it.
+  EXPECT_THAT(SetCase(false, "--cased is given", &named).message(),
+              HasSubstr("tokenizer_config.json: do_lower_case is true"));
+  other.Write("tokenizer_config.json",
+              R"({"do_lower_case": false, "max_input_chars_per_word": 7})");
+  expected.lower_case = false;
+  expected.max_word_code_points = 7;
+  EXPECT_EQ(completed().wordpiece, expected);
+}
+
+TEST_F(StatementsTest, AVocabularyKeepsWhatItsOwnFilesState) {
+  directory_.Write("tokenizer.model", "x");
+  Write("tokenizer_config.json", {{"split_punctuation", true}});
+  const auto source =
+      DescribeTokenizer("sentencepiece", directory_.File("tokenizer.model"));
+  ASSERT_TRUE(source.ok()) << source.status();
+  TemporaryDirectory other;
+  const std::string model = other.Write("other.model", "x");
+  TokenizerFiles named = *DescribeTokenizer("sentencepiece", model);
+  TakeUnstated(*source, &named);
+  EXPECT_TRUE(named.split_punctuation);
+  other.Write("tokenizer_config.json", R"({"split_punctuation": false})");
+  named = *DescribeTokenizer("sentencepiece", model);
+  TakeUnstated(*source, &named);
+  EXPECT_FALSE(named.split_punctuation);
 }
 
 TEST_F(StatementsTest, ASentencePieceModelHasNoClassOfItsOwn) {

@@ -1,7 +1,6 @@
 // Every field of the configuration, by its table: what a complete file means,
 // that a wrong type and a value out of bounds are refused in each, and that
-// doc/configuration.md has each with its default. Before that, each kind of row
-// that a table may have.
+// doc/configuration.md has each with its default.
 #include "tasks/config/config_fields.h"
 
 #include <gmock/gmock.h>
@@ -10,9 +9,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
-#include <optional>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -24,134 +21,10 @@
 
 namespace etc {
 
-// One struct with each kind of row.
-enum class RowShape { kRound, kFlat, kNone };
-
-struct RowPart {
-  int64_t width = 3;
-};
-
-struct RowOptions {
-  RowShape shape = RowShape::kFlat;
-  RowShape other_shape = RowShape::kNone;
-  RowPart part;
-  std::optional<double> share;
-  char mark = ',';
-};
-
-template <>
-struct ConfigTable<RowPart> {
-  static constexpr auto kFields = std::make_tuple(
-      Field("width", &RowPart::width, "how wide it is", CountFrom(1)));
-};
-
-template <>
-struct ConfigTable<RowOptions> {
-  using O = RowOptions;
-  static void ReadMark(JsonObjectReader& reader, RowOptions* options) {
-    std::string mark;
-    reader.Optional("mark", &mark);
-    if (mark.size() == 1) {
-      options->mark = mark[0];
-    } else if (reader.Has("mark")) {
-      reader.Fail("mark", "should be one character");
-    }
-  }
-
-  static constexpr absl::string_view kShapes[] = {"round", "flat"};
-  static constexpr auto kFields = std::make_tuple(
-      Field("shape", &O::shape, "a shape", {.one_of = kShapes}),
-      Field("other_shape", &O::other_shape, "another one",
-            {.one_of = kShapes, .default_text = "by its mark"}),
-      FieldsOf(&O::part),
-      Field("share", &O::share, "a share",
-            {.above = 0, .below = 1, .default_text = "that of the data"}),
-      Field("mark", ReadMark, "a mark",
-            {.default_text = "`\",\"`",
-             .type_text = "text",
-             .more_bounds = "one character"}));
-};
-
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-// The mistake in an object with these fields; empty: there is none.
-std::string ReadRows(const nlohmann::json& json, RowOptions* options) {
-  JsonObjectReader reader(json, "run.json: rows");
-  ReadFields(&reader, options);
-  return std::string(reader.Finish().message());
-}
-
-TEST(ConfigTableTest, ReadsEachKindOfRow) {
-  RowOptions options;
-  EXPECT_EQ(ReadRows(nlohmann::json::object(), &options), "");
-  EXPECT_EQ(options.shape, RowShape::kFlat);
-  EXPECT_EQ(options.other_shape, RowShape::kNone);
-  EXPECT_EQ(ReadRows({{"shape", "round"},
-                      {"other_shape", "flat"},
-                      {"width", 7},
-                      {"share", 0.25},
-                      {"mark", ";"}},
-                     &options),
-            "");
-  EXPECT_EQ(options.shape, RowShape::kRound);
-  EXPECT_EQ(options.other_shape, RowShape::kFlat);
-  EXPECT_EQ(options.part.width, 7);
-  EXPECT_EQ(options.share, 0.25);
-  EXPECT_EQ(options.mark, ';');
-}
-
-TEST(ConfigTableTest, NamesThePlaceOfAMistakeInEachKindOfRow) {
-  const auto mistake = [](const nlohmann::json& json) {
-    RowOptions options;
-    return ReadRows(json, &options);
-  };
-  EXPECT_EQ(mistake({{"shape", "square"}}),
-            "run.json: rows.shape should be \"round\" or \"flat\", but is "
-            "\"square\"");
-  EXPECT_EQ(mistake({{"shape", 1}}),
-            "run.json: rows.shape should be a string, but is 1");
-  EXPECT_EQ(mistake({{"width", 0}}),
-            "run.json: rows.width should be at least 1, but is 0");
-  EXPECT_EQ(mistake({{"width", 3000000000}}),
-            "run.json: rows.width should be at most 2147483647, but is "
-            "3000000000");
-  EXPECT_EQ(mistake({{"share", 1}}),
-            "run.json: rows.share should be in (0, 1), but is 1");
-  EXPECT_EQ(mistake({{"share", nullptr}}),
-            "run.json: rows.share should be a number, but is null");
-  EXPECT_EQ(mistake({{"mark", "ab"}}),
-            "run.json: rows.mark should be one character");
-  EXPECT_THAT(mistake({{"with", 3}}), HasSubstr("did you mean \"width\"?"));
-}
-
-TEST(ConfigTableTest, DescribesEachKindOfRow) {
-  std::vector<std::string> rows;
-  for (const FieldDescription& field : DescribeTable<RowOptions>("rows")) {
-    rows.push_back(absl::StrCat(field.name, "; ", field.type, "; ",
-                                field.default_value, "; ", field.bounds));
-  }
-  EXPECT_THAT(
-      rows, ElementsAre(
-                "rows.shape; text; `\"flat\"`; \"round\" or \"flat\"",
-                "rows.other_shape; text; by its mark; \"round\" or \"flat\"",
-                "rows.width; whole number; `3`; at least 1, at most 2147483647",
-                "rows.share; number; that of the data; more than 0, less "
-                "than 1",
-                "rows.mark; text; `\",\"`; one character"));
-}
-
-TEST(ConfigTableTest, AStructWithoutATableHasNoFields) {
-  struct NoTable {};
-  EXPECT_TRUE(DescribeTable<NoTable>("none").empty());
-  NoTable options;
-  const nlohmann::json json = {{"width", 1}};
-  JsonObjectReader reader(json, "run.json: none");
-  ReadFields(&reader, &options);
-  EXPECT_FALSE(reader.Finish().ok());
-}
 
 constexpr char kSmallest[] =
     R"({"task": "wikihop", "model": {"preset": "base"}})";
@@ -377,20 +250,6 @@ TEST(ConfigFieldsTest, HoldsEveryFieldToItsBounds) {
         }
       });
   EXPECT_GT(bounds, 20);
-}
-
-TEST(ConfigFieldsTest, TakesAnyNumberOfNames) {
-  static constexpr absl::string_view kNames[] = {"a", "b", "c", "d", "e", "f"};
-  const nlohmann::json object = nlohmann::json::object();
-  for (const absl::string_view name : kNames) {
-    JsonObjectReader reader(object, "t");
-    CheckRule({.one_of = kNames}, "field", std::string(name), &reader);
-    EXPECT_TRUE(reader.Finish().ok()) << name;
-  }
-  JsonObjectReader reader(object, "t");
-  CheckRule({.one_of = kNames}, "field", std::string("g"), &reader);
-  EXPECT_THAT(std::string(reader.Finish().message()),
-              HasSubstr("\"d\" or \"e\" or \"f\", but is \"g\""));
 }
 
 // --- doc/configuration.md ----------------------------------------------------

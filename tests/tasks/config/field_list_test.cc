@@ -10,10 +10,12 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/file.h"
 #include "etc/config.h"
 #include "nlohmann/json.hpp"
+#include "tests/support/row_options.h"
 
 namespace etc {
 namespace {
@@ -73,6 +75,25 @@ TEST(FieldListTest, HasEveryFieldOfTheModel) {
     }
   }
   EXPECT_EQ(names, expected);
+}
+
+TEST(FieldListTest, DescribesEachKindOfRow) {
+  std::vector<std::string> rows;
+  for (const FieldDescription& field : DescribeTable<RowOptions>("rows")) {
+    rows.push_back(absl::StrCat(field.name, "; ", field.type, "; ",
+                                field.default_value, "; ", field.bounds));
+  }
+  EXPECT_THAT(
+      rows, ElementsAre(
+                "rows.shape; text; `\"flat\"`; \"round\" or \"flat\"",
+                "rows.other_shape; text; by its mark; \"round\" or \"flat\"",
+                "rows.width; whole number; `3`; at least 1, at most 2147483647",
+                "rows.share; number; that of the data; more than 0, less "
+                "than 1",
+                "rows.rows; whole number; `null`; at least 1, at most 9",
+                "rows.color; text; `\"red\"`; \"red\" or \"green\" or "
+                "\"blue\"",
+                "rows.mark; text; `\",\"`; one character"));
 }
 
 TEST(FieldListTest, SelectsByNameObjectPatternAndPart) {
@@ -160,6 +181,18 @@ TEST(FieldListTest, SaysTypesDefaultsAndBounds) {
   EXPECT_THAT(text_of("train.precision"),
               HasSubstr("default \"fp32\"; \"fp32\" or \"bf16\")"));
   EXPECT_THAT(text_of("task"), HasSubstr("(text; required)"));
+  EXPECT_THAT(text_of("model.local_radius"),
+              HasSubstr("(whole number; default 84; at least 1, at most "
+                        "1048576)"));
+  EXPECT_THAT(text_of("model.vocab_size"),
+              HasSubstr("(whole number; default null; at least 1, at most "
+                        "16777216)"));
+  EXPECT_THAT(text_of("model.embedding_size"),
+              HasSubstr("(whole number or null; default null; at least 1, "));
+  EXPECT_THAT(text_of("model.use_pre_activation_order"),
+              HasSubstr("(true or false; default false)"));
+  EXPECT_THAT(text_of("model.residual_attention"),
+              HasSubstr("default \"off\"; \"off\" or \"sum\" or "));
 }
 
 }  // namespace

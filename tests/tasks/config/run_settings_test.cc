@@ -390,6 +390,33 @@ TEST_F(RunFilesTest, RefusesAVocabularyThatIsUsedOtherwise) {
               HasSubstr("another tokenizer.vocabulary"));
 }
 
+// They may name the class of the tokenizer, and complete a vocabulary that is
+// not theirs.
+TEST_F(RunFilesTest, RefusesOtherStatementsOfTheFilesOfTheWeights) {
+  RunConfig config = Config();
+  config.tokenizer.vocabulary = directory_.Write("vocab.txt", "[PAD]\n");
+  config.init = directory_.File("init");
+  std::filesystem::create_directory(config.init);
+  directory_.Write("init/model.safetensors", "weights");
+  directory_.Write("init/vocab.txt", "[PAD]\n");
+  directory_.Write("init/config.json", R"({"model_type": "bert"})");
+  directory_.Write("init/etc_config.json", "{}");
+  directory_.Write("config.json", R"({"model_type": "bert"})");
+  const nlohmann::json now = Now(config);
+  for (const char* name :
+       {"init/tokenizer_config.json", "config.json", "init/config.json"}) {
+    const std::string path = directory_.File(name);
+    const std::string before = ReadFile(path).value_or("");
+    directory_.Write(name, R"({"tokenizer_class": "BertTokenizer"})");
+    EXPECT_THAT(CheckSameSettings(now, Now(config), {}).status().ToString(),
+                HasSubstr("another tokenizer.vocabulary"))
+        << name;
+    before.empty() ? static_cast<void>(std::filesystem::remove(path))
+                   : static_cast<void>(directory_.Write(name, before));
+  }
+  EXPECT_TRUE(CheckSameSettings(now, Now(config), {}).ok());
+}
+
 TEST_F(RunFilesTest, IgnoresFilesBesideAVocabularyThatAreNotRead) {
   const std::pair<const char*, const char*> table[] = {
       {"huggingface", "special_tokens_map.json"},
