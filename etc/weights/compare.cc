@@ -3,7 +3,7 @@
 #include <torch/utils.h>
 
 #include <functional>
-#include <set>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -20,16 +20,26 @@
 namespace etc {
 namespace {
 
-// One side: names, and a function that reads their tensors.
+// One side: its tensors, and a function that reads them by their names there.
 struct Side {
   std::string path;
-  std::vector<std::string> names;
+  // Names by those that both sides have for the same tensor.
+  std::map<std::string, std::string> names;
   std::function<absl::StatusOr<torch::Tensor>(const std::string&)> read;
 };
 
-Side AsStored(const TensorReader& reader) {
-  return {reader.path(), reader.Names(),
-          [reader](const std::string& name) { return reader.Read(name); }};
+// `names` are recognised if the other side's are of the same style.
+Side AsStored(const TensorReader& reader, const RecognizedNames* names) {
+  Side side{.path = reader.path(), .read = [reader](const std::string& name) {
+              return reader.Read(name);
+            }};
+  for (const std::string& name : reader.Names()) {
+    const std::string plain = names == nullptr ? name : PlainName(*names, name);
+    if (!side.names.emplace(plain, name).second) {
+      side.names.emplace(name, name);
+    }
+  }
+  return side;
 }
 
 absl::StatusOr<Side> AsEncoder(const WeightFile& file) {
@@ -45,7 +55,7 @@ absl::StatusOr<Side> AsEncoder(const WeightFile& file) {
             .read = [encoder](const std::string& name)
                 -> absl::StatusOr<torch::Tensor> { return encoder.at(name); }};
   for (const auto& [name, tensor] : encoder) {
-    side.names.push_back(name);
+    side.names.emplace(name, name);
   }
   return side;
 }
@@ -71,13 +81,13 @@ std::string Difference(const torch::Tensor& there, const torch::Tensor& here) {
 
 absl::Status CompareTensors(const Side& there, const Side& here,
                             WeightComparison* result) {
-  const std::set<std::string> other(there.names.begin(), there.names.end());
-  for (const std::string& name : here.names) {
-    if (!other.contains(name)) {
+  for (const auto& [key, name] : here.names) {
+    const auto other = there.names.find(key);
+    if (other == there.names.end()) {
       result->differences.push_back({name, "only in " + here.path});
       continue;
     }
-    const absl::StatusOr<torch::Tensor> left = there.read(name);
+    const absl::StatusOr<torch::Tensor> left = there.read(other->second);
     const absl::StatusOr<torch::Tensor> right = here.read(name);
     if (absl::IsInvalidArgument(left.status()) ||
         absl::IsInvalidArgument(right.status())) {
@@ -94,9 +104,8 @@ absl::Status CompareTensors(const Side& there, const Side& here,
       result->differences.push_back({name, std::move(difference)});
     }
   }
-  const std::set<std::string> mine(here.names.begin(), here.names.end());
-  for (const std::string& name : there.names) {
-    if (!mine.contains(name)) {
+  for (const auto& [key, name] : there.names) {
+    if (!here.names.contains(key)) {
       result->differences.push_back({name, "only in " + there.path});
     }
   }
@@ -126,16 +135,17 @@ absl::StatusOr<WeightComparison> CompareWeights(const std::string& path,
   WeightComparison result;
   const auto here_names = RecognizeNames(here.Names(), path);
   const auto there_names = RecognizeNames(there.Names(), other);
-  if (here_names.ok() && there_names.ok() &&
-      here_names->style != there_names->style) {
+  const bool are_known = here_names.ok() && there_names.ok();
+  if (are_known && here_names->style != there_names->style) {
     ETC_ASSIGN_OR_RETURN(const WeightFile here_file, OpenWeights(path));
     ETC_ASSIGN_OR_RETURN(const WeightFile there_file, OpenWeights(other));
     ETC_ASSIGN_OR_RETURN(const Side here_side, AsEncoder(here_file));
     ETC_ASSIGN_OR_RETURN(const Side there_side, AsEncoder(there_file));
     ETC_RETURN_IF_ERROR(CompareTensors(there_side, here_side, &result));
   } else {
-    ETC_RETURN_IF_ERROR(
-        CompareTensors(AsStored(there), AsStored(here), &result));
+    ETC_RETURN_IF_ERROR(CompareTensors(
+        AsStored(there, are_known ? &*there_names : nullptr),
+        AsStored(here, are_known ? &*here_names : nullptr), &result));
   }
   const auto here_config = ReadSourceConfig(path);
   const auto there_config = ReadSourceConfig(other);

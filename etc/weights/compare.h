@@ -24,9 +24,12 @@ struct WeightComparison {
 };
 
 // Compares `path` ("here") with `other` ("there"), each anything that
-// TensorReader::Open takes: tensors of the same name, or if their naming styles
-// differ, the parameters of the encoders and of their heads
-// (pretraining_heads.h); and the configurations beside them, if both have one.
+// TensorReader::Open takes: tensors of the same name, with or without the
+// prefix and in either spelling of LayerNorms that the naming style knows
+// (doc/formats.md 3.3); or if their naming styles differ, the parameters of the
+// encoders and of their heads (pretraining_heads.h); and the configurations
+// beside them, if both have one. A difference has the name in `path`, if that
+// has the tensor.
 // Errors are those of OpenWeights and of reading.
 absl::StatusOr<WeightComparison> CompareWeights(const std::string& path,
                                                 const std::string& other);

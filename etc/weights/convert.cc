@@ -15,12 +15,14 @@
 #include "base/file.h"
 #include "base/json_reader.h"
 #include "base/json_text.h"
-#include "base/path_lookup.h"
 #include "base/status_macros.h"
 #include "etc/residual_choice.h"
+#include "etc/weights/byte_level_files.h"
 #include "etc/weights/import_plan.h"
+#include "etc/weights/output_directory.h"
 #include "etc/weights/pooling_file.h"
 #include "etc/weights/pretraining_heads.h"
+#include "etc/weights/roberta_vocabulary.h"
 #include "etc/weights/source_config.h"
 #include "etc/weights/text_marks.h"
 #include "etc/weights/tokenizer_statements.h"
@@ -74,15 +76,6 @@ absl::StatusOr<nlohmann::json> CompleteTokenizerJson(const std::string& path) {
 
 }  // namespace
 
-absl::Status CheckFree(const std::string& path) {
-  ETC_ASSIGN_OR_RETURN(const bool is_there, PathExists(path));
-  if (is_there) {
-    return absl::AlreadyExistsError(
-        absl::StrCat(path, " is there already and would be overwritten"));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status CopyTokenizer(const TokenizerFiles& tokenizer,
                            const std::string& directory) {
   if (tokenizer.type.empty()) {
@@ -117,10 +110,10 @@ absl::Status CopyTokenizerFor(const ModelInputs& inputs,
 
 namespace {
 
-absl::StatusOr<HeadPlan> PlanImportedHeads(const SourceWeights& source,
-                                           const EtcConfig& config,
-                                           const ImportOptions& options) {
-  HeadPlanOptions heads{.heads = AllHeads(), .token_rows = options.token_rows};
+absl::StatusOr<HeadPlan> PlanImportedHeads(
+    const SourceWeights& source, const EtcConfig& config,
+    const ImportOptions& options, const std::vector<int64_t>& token_rows) {
+  HeadPlanOptions heads{.heads = AllHeads(), .token_rows = token_rows};
   if (!options.heads) {
     heads.heads.clear();
   } else if (options.lift) {
@@ -146,10 +139,73 @@ HuggingFaceFields KeptFields(const ImportOptions& options,
   return kept;
 }
 
+// The vocabulary of an import. Another one that is named need not find that of
+// the source usable.
+absl::StatusOr<TokenizerFiles> ImportedTokenizer(
+    const ImportOptions& options,
+    const absl::StatusOr<TokenizerFiles>& beside) {
+  if (options.vocabulary.empty()) {
+    return beside;
+  }
+  ETC_ASSIGN_OR_RETURN(TokenizerFiles named,
+                       DescribeTokenizerAt(options.vocabulary));
+  if (beside.ok()) {
+    TakeUnstated(*beside, &named);
+  }
+  return named;
+}
+
+// The rows of a byte-level BPE beside the weights for the pieces of a
+// SentencePiece model; none if there is no such vocabulary.
+absl::StatusOr<std::vector<int64_t>> RowsByPiece(const std::string& weights,
+                                                 const std::string& model) {
+  std::string path = FileBesideWeights(weights, "tokenizer.json");
+  if (path.empty()) {
+    ETC_ASSIGN_OR_RETURN(path, FindByteLevelFiles(weights));
+  }
+  if (path.empty()) {
+    return std::vector<int64_t>();
+  }
+  ETC_ASSIGN_OR_RETURN(const nlohmann::json tokenizer,
+                       ReadTokenizerJsonOrByteLevel(path));
+  JsonObjectReader reader(tokenizer, path);
+  const nlohmann::json* splitter = reader.Given("pre_tokenizer");
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  if (splitter == nullptr || !IsByteLevel(*splitter)) {
+    return std::vector<int64_t>();
+  }
+  ETC_ASSIGN_OR_RETURN(const std::vector<std::string> pieces,
+                       ReadSentencePieces(model));
+  return RobertaRows(tokenizer, path, pieces);
+}
+
+// ImportPlan::token_rows.
+absl::StatusOr<std::vector<int64_t>> MatchedRows(
+    const ImportOptions& options, const SourceWeights& source,
+    const absl::StatusOr<TokenizerFiles>& beside,
+    const TokenizerFiles& tokenizer) {
+  if (options.vocabulary.empty() || !options.lift ||
+      tokenizer.type != "sentencepiece") {
+    return std::vector<int64_t>();
+  }
+  ETC_ASSIGN_OR_RETURN(std::vector<int64_t> rows,
+                       RowsByPiece(options.source, tokenizer.vocabulary));
+  if (rows.empty() && source.hugging_face.is_roberta() &&
+      (!beside.ok() || beside->type.empty())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        options.source, " is RoBERTa, whose embeddings are matched to ",
+        tokenizer.vocabulary,
+        " piece by piece, but its own pieces are not known: put its "
+        "tokenizer.json, or vocab.json and merges.txt, beside it, or "
+        "tokenizer.model if it has the pieces of such a model"));
+  }
+  return rows;
+}
+
 // Checks, as far as is known beforehand, that weights can be written into
 // `directory`.
 absl::Status CheckDirectory(const std::string& directory) {
-  ETC_RETURN_IF_ERROR(CheckFree(absl::StrCat(directory, "/", kOurWeights)));
+  ETC_RETURN_IF_ERROR(CheckNoWeightsIn(directory));
   const absl::Status status = CheckWritableDirectory(directory);
   return status.ok()
              ? status
@@ -218,8 +274,13 @@ absl::StatusOr<ImportPlan> PlanImport(const ImportOptions& options) {
   }
   EtcConfig config =
       options.lift ? LiftedConfig(file.source.config) : file.source.config;
-  if (!options.token_rows.empty()) {
-    config.vocab_size = static_cast<int64_t>(options.token_rows.size());
+  const absl::StatusOr<TokenizerFiles> beside = FindTokenizer(options.source);
+  ETC_ASSIGN_OR_RETURN(TokenizerFiles tokenizer,
+                       ImportedTokenizer(options, beside));
+  ETC_ASSIGN_OR_RETURN(std::vector<int64_t> token_rows,
+                       MatchedRows(options, file.source, beside, tokenizer));
+  if (!token_rows.empty()) {
+    config.vocab_size = static_cast<int64_t>(token_rows.size());
   }
   using Segments = WeightPlanOptions::Segments;
   ETC_ASSIGN_OR_RETURN(
@@ -227,22 +288,22 @@ absl::StatusOr<ImportPlan> PlanImport(const ImportOptions& options) {
       PlanWeights(file.source, config,
                   {.segments = options.segments_by_index ? Segments::kByIndex
                                                          : Segments::kBroadcast,
-                   .token_rows = options.token_rows}));
-  ETC_ASSIGN_OR_RETURN(HeadPlan heads,
-                       PlanImportedHeads(file.source, config, options));
+                   .token_rows = token_rows}));
+  ETC_ASSIGN_OR_RETURN(HeadPlan heads, PlanImportedHeads(file.source, config,
+                                                         options, token_rows));
   std::erase_if(plan.dropped, [&](const DroppedTensor& tensor) {
     return heads.Uses(tensor.name);
   });
   plan.notices.insert(plan.notices.end(), heads.notices.begin(),
                       heads.notices.end());
-  ETC_ASSIGN_OR_RETURN(TokenizerFiles tokenizer, FindTokenizer(options.source));
   HuggingFaceFields kept = KeptFields(options, heads, file.source);
   return ImportPlan{.file = std::move(file),
                     .config = std::move(config),
                     .plan = std::move(plan),
                     .heads = std::move(heads),
                     .hugging_face = std::move(kept),
-                    .tokenizer = std::move(tokenizer)};
+                    .tokenizer = std::move(tokenizer),
+                    .token_rows = std::move(token_rows)};
 }
 
 absl::StatusOr<NamedTensors> ReadImport(const ImportPlan& plan, uint64_t seed,
@@ -276,9 +337,6 @@ absl::Status WriteImport(const ImportPlan& plan, uint64_t seed,
 absl::Status ImportWeights(const ImportOptions& options,
                            const std::string& directory) {
   ETC_ASSIGN_OR_RETURN(const ImportPlan plan, PlanImport(options));
-  if (!plan.tokenizer.unsupported.empty() && options.token_rows.empty()) {
-    return absl::InvalidArgumentError(plan.tokenizer.unsupported);
-  }
   return WriteImport(plan, options.seed, directory);
 }
 

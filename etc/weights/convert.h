@@ -27,9 +27,12 @@ struct ImportOptions {
   // used for all tokens of a single text, in every row; or rows by index as far
   // as BERT has them (doc/formats.md 3.4).
   bool segments_by_index = false;
-  // The row of the source with the same piece for each row of the result's
-  // token table, or -1. Empty: the vocabularies are the same.
-  std::vector<int64_t> token_rows = {};
+  // Path of a vocabulary that is taken instead of the source's, with the
+  // statements about it that only the source's files make; empty: the source's.
+  // Where RoBERTa is lifted and this is a SentencePiece model, each row of the
+  // token table is that of RoBERTa's with the same piece, or initialised anew;
+  // otherwise rows are taken as they are.
+  std::string vocabulary = {};
   // True to convert heads as well (pretraining_heads.h), as far as the source
   // has them, and the labels of a classifier. Lifting leaves out the pooler and
   // what reads it, and the answer span: ETC is not pre-trained with them.
@@ -40,11 +43,15 @@ struct ImportOptions {
 
 // Writes a checkpoint directory of ours: etc_config.json, model.safetensors,
 // and the vocabulary with tokenizer_config.json.
-//   kAlreadyExists    `directory` has a model.safetensors
+//   kAlreadyExists    `directory` has a file that is looked for beside weights,
+//                     of these or others; the message names it
 //   kInvalidArgument  `lift` for a source that is not BERT; weights, a
 //                     configuration or a vocabulary that cannot be used, with
 //                     the reason: a weight that is infinite or not a number, a
-//                     vocabulary that does not fit the embedding
+//                     vocabulary that does not fit the embedding, a
+//                     SentencePiece model for a RoBERTa whose own pieces are
+//                     not known
+//   kNotFound         there is no such source, or no such vocabulary
 absl::Status ImportWeights(const ImportOptions& options,
                            const std::string& directory);
 
@@ -86,7 +93,7 @@ struct ExportReport {
 // one. Residual attention "sum" and "mean" are RealFormer's use_running_mean in
 // BERT's configurations, "decay" is in fields of ours there; "gate" is written
 // as the mode that its gates compute, off or sum.
-//   kAlreadyExists    `directory` has such weights
+//   kAlreadyExists    `directory` has a file that is looked for beside weights
 //   kInvalidArgument  the project's code cannot compute the model: its gelu,
 //                     the epsilon of its LayerNorms or its sublayer, or a head
 //                     that it has otherwise or not at all, as ETC's code no

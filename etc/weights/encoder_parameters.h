@@ -105,6 +105,10 @@ struct RecognizedNames {
   std::map<std::string, std::string> stored_as;
 };
 
+// The name of a tensor of a file without the prefix, if it has that, and with
+// the last component of LayerNorms as EncoderParameters spells it.
+std::string PlainName(const RecognizedNames& names, absl::string_view name);
+
 // Finds the naming style of the tensors `names` in the file `source`, by the
 // name of the token table.
 //   kInvalidArgument  no known style, two styles, or one tensor in two

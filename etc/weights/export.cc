@@ -3,20 +3,20 @@
 #include <c10/util/Exception.h>
 #include <torch/utils.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "etc/weights/convert.h"
 #include "etc/weights/gates.h"
 #include "etc/weights/import_plan.h"
+#include "etc/weights/output_directory.h"
 #include "etc/weights/pooling_file.h"
 #include "etc/weights/pretraining_heads.h"
 #include "etc/weights/roberta_names.h"
@@ -63,14 +63,10 @@ std::optional<int64_t> PaddingIn(const TokenizerFiles& tokenizer) {
   if (!vocabulary.ok()) {
     return std::nullopt;
   }
-  int64_t row = 0;
-  for (const absl::string_view line : absl::StrSplit(*vocabulary, '\n')) {
-    if (absl::StripSuffix(line, "\r") == "[PAD]") {
-      return row;
-    }
-    ++row;
-  }
-  return std::nullopt;
+  const std::vector<absl::string_view> lines = VocabularyLines(*vocabulary);
+  const auto row = std::find(lines.begin(), lines.end(), "[PAD]");
+  return row == lines.end() ? std::nullopt
+                            : std::make_optional(row - lines.begin());
 }
 
 // The HuggingFace fields that an export writes.
@@ -315,10 +311,7 @@ absl::StatusOr<ExportReport> ExportWeights(const std::string& source,
   ETC_RETURN_IF_ERROR(CheckExpressible(config, target.style, source));
   ETC_RETURN_IF_ERROR(
       CheckHeadsExpressible(file.source, head_plan, target.style));
-  const std::string weights = absl::StrCat(directory, "/", target.weights_file);
-  const bool is_tensorflow = format == ExportFormat::kTensorFlow;
-  ETC_RETURN_IF_ERROR(
-      CheckFree(is_tensorflow ? absl::StrCat(weights, ".index") : weights));
+  ETC_RETURN_IF_ERROR(CheckNoWeightsIn(directory));
   ETC_ASSIGN_OR_RETURN(const NamedTensors encoder, ReadEncoder(file));
   ETC_ASSIGN_OR_RETURN(NamedTensors heads, ReadHeads(file, head_plan));
   UndoScaling(fields, &heads);
@@ -351,7 +344,8 @@ absl::StatusOr<ExportReport> ExportWeights(const std::string& source,
         absl::StrCat(directory, "/", VocabularyFileName(tokenizer.type)));
   }
   ETC_RETURN_IF_ERROR(WriteFileAtomically(report.written[0], target.config));
-  ETC_RETURN_IF_ERROR(is_tensorflow
+  const std::string weights = absl::StrCat(directory, "/", target.weights_file);
+  ETC_RETURN_IF_ERROR(format == ExportFormat::kTensorFlow
                           ? WriteTensorFlowTensors(weights, tensors)
                           : WriteTensors(weights, tensors, {kFormatMetadata}));
   report.written.push_back(weights);

@@ -30,9 +30,6 @@ inline constexpr char kOurWeights[] = "model.safetensors";
 inline constexpr std::pair<const char*, const char*> kFormatMetadata = {
     "format", "pt"};
 
-// kAlreadyExists if there is something at `path`.
-absl::Status CheckFree(const std::string& path);
-
 // Writes the vocabulary, if there is one, into a directory of weights.
 absl::Status CopyTokenizer(const TokenizerFiles& tokenizer,
                            const std::string& directory);
@@ -61,10 +58,15 @@ struct ImportPlan {
   // Kept in the metadata.
   HuggingFaceFields hugging_face;
   TokenizerFiles tokenizer;
+  // The rows of the source's token table with the pieces of `tokenizer`, or -1;
+  // empty: its rows are taken as they are.
+  std::vector<int64_t> token_rows;
 };
 
-//   kInvalidArgument  `lift` for a source that is not BERT, and what
-//                     OpenWeights, FindTokenizer and PlanWeights say
+//   kInvalidArgument  `lift` for a source that is not BERT; a SentencePiece
+//                     model for a RoBERTa whose own pieces are not known
+// and the errors of OpenWeights, FindTokenizer, DescribeTokenizerAt and
+// PlanWeights.
 absl::StatusOr<ImportPlan> PlanImport(const ImportOptions& options);
 
 // The metadata of the safetensors file of an import: its heads and the fields
@@ -73,7 +75,8 @@ std::map<std::string, std::string> MetadataFor(const ImportPlan& plan);
 
 // Does all that WriteImport does before it writes, and returns the tensors of
 // the result, by our names. Refuses whatever WriteImport refuses, also a
-// `directory` that has weights or cannot be made; "" is not checked.
+// `directory` that CheckNoWeightsIn refuses or that cannot be made; "" is not
+// checked.
 absl::StatusOr<NamedTensors> ReadImport(const ImportPlan& plan, uint64_t seed,
                                         const std::string& directory);
 

@@ -78,6 +78,11 @@ absl::Status NotRecognized(const std::vector<std::string>& names,
 
 }  // namespace
 
+std::string PlainName(const RecognizedNames& names, absl::string_view name) {
+  absl::ConsumePrefix(&name, names.prefix);
+  return Respelt(names.style, name);
+}
+
 absl::StatusOr<RecognizedNames> RecognizeNames(
     const std::vector<std::string>& names, const std::string& source) {
   RecognizedNames result;
@@ -103,16 +108,15 @@ absl::StatusOr<RecognizedNames> RecognizeNames(
     return NotRecognized(names, source);
   }
   for (const std::string& name : names) {
-    absl::string_view rest = name;
     // ETC's position tables may be outside of the model's scope (
     // doc/formats.md 3.1).
     const bool is_outside = result.style == NameStyle::kOfficialEtc &&
                             absl::StartsWith(name, "position_emb_lookup_");
-    if (!absl::ConsumePrefix(&rest, result.prefix) && !is_outside) {
+    if (!absl::StartsWith(name, result.prefix) && !is_outside) {
       continue;
     }
     const auto [entry, is_new] =
-        result.stored_as.emplace(Respelt(result.style, rest), name);
+        result.stored_as.emplace(PlainName(result, name), name);
     if (!is_new) {
       return absl::InvalidArgumentError(
           absl::StrCat(source, ": the tensors ", QuotedName(entry->second),

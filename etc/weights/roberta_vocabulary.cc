@@ -1,10 +1,9 @@
 #include "etc/weights/roberta_vocabulary.h"
 
 #include <array>
+#include <map>
 #include <utility>
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/json_reader.h"
 #include "base/status_macros.h"
@@ -55,19 +54,39 @@ const std::string& ByteCharacter(uint8_t byte) {
 }
 
 absl::StatusOr<std::vector<int64_t>> RobertaRows(
-    const std::string& vocab_json, const std::vector<std::string>& pieces) {
-  ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonFile(vocab_json));
-  if (!json.is_object()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(vocab_json, ": expected an object of pieces"));
+    const nlohmann::json& tokenizer, const std::string& source,
+    const std::vector<std::string>& pieces) {
+  JsonObjectReader reader(tokenizer, source);
+  const nlohmann::json* model = reader.Raw("model", /*required=*/true);
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  JsonObjectReader model_reader(*model, reader.Where("model"));
+  const nlohmann::json* vocabulary =
+      model_reader.Raw("vocab", /*required=*/true);
+  ETC_RETURN_IF_ERROR(model_reader.Finish(kIgnoreOthers));
+  const std::string where = model_reader.Where("vocab");
+  if (!vocabulary->is_object()) {
+    return InvalidArgument(where, " should be an object of pieces, but is ",
+                           vocabulary->type_name());
   }
-  for (const auto& [piece, row] : json.items()) {
-    ETC_RETURN_IF_ERROR(CheckTokenId(row, piece, vocab_json));
+  std::map<std::string, int64_t> row_of;
+  for (const auto& [piece, row] : vocabulary->items()) {
+    ETC_RETURN_IF_ERROR(CheckTokenId(row, piece, where));
+    row_of.emplace(piece, row.get<int64_t>());
+  }
+  if (const nlohmann::json* added = reader.Given("added_tokens")) {
+    for (const nlohmann::json& token : *added) {
+      AddedToken read;
+      const std::string token_where = reader.Where("added_tokens");
+      ETC_RETURN_IF_ERROR(ReadAddedToken(token, token_where, &read));
+      const nlohmann::json row = token.value("id", nlohmann::json());
+      ETC_RETURN_IF_ERROR(CheckTokenId(row, read.content, token_where));
+      row_of.emplace(RobertaSpelling(read.content), row.get<int64_t>());
+    }
   }
   std::vector<int64_t> rows;
   for (const std::string& piece : pieces) {
-    const auto found = json.find(RobertaSpelling(piece));
-    rows.push_back(found == json.end() ? -1 : found->get<int64_t>());
+    const auto found = row_of.find(RobertaSpelling(piece));
+    rows.push_back(found == row_of.end() ? -1 : found->second);
   }
   return rows;
 }

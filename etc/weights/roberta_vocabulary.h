@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "nlohmann/json_fwd.hpp"
 
 namespace etc {
 
@@ -20,11 +21,15 @@ std::string RobertaSpelling(absl::string_view piece);
 const std::string& ByteCharacter(uint8_t byte);
 
 // Returns, for each piece of a SentencePiece vocabulary, the row of RoBERTa's
-// token table with the same text, or -1. `vocab_json` is the path of RoBERTa's
-// vocab.json, which maps texts to rows.
-//   kInvalidArgument  it is no object of whole numbers in [0, 2^31)
+// token table with the same text, or -1. `tokenizer` is RoBERTa's
+// tokenizer.json, or the equivalent of its vocab.json (byte_level_files.h), and
+// `source` the path, for messages.
+//   kInvalidArgument  model.vocab is no object of whole numbers in [0, 2^31),
+//   or
+//                     added_tokens have no such ids
 absl::StatusOr<std::vector<int64_t>> RobertaRows(
-    const std::string& vocab_json, const std::vector<std::string>& pieces);
+    const nlohmann::json& tokenizer, const std::string& source,
+    const std::vector<std::string>& pieces);
 
 }  // namespace etc
 

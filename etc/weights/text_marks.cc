@@ -43,17 +43,6 @@ json IdOfPiece(const json& file, const json& piece) {
   return nullptr;
 }
 
-// Returns true if a pre-tokenizer, or a part of a Sequence of them, is
-// ByteLevel.
-bool IsByteLevel(const json& splitter) {
-  const json& type = FieldOrNull(splitter, "type");
-  if (type != "Sequence") {
-    return type == "ByteLevel";
-  }
-  const json& parts = FieldOrNull(splitter, "pretokenizers");
-  return std::any_of(parts.begin(), parts.end(), IsByteLevel);
-}
-
 // --- Templates ---------------------------------------------------------------
 
 json TextPart(const char* text, int type) {
@@ -145,6 +134,15 @@ bool WritePair(json* processor) {
 }
 
 }  // namespace
+
+bool IsByteLevel(const json& splitter) {
+  const json& type = FieldOrNull(splitter, "type");
+  if (type != "Sequence") {
+    return type == "ByteLevel";
+  }
+  const json& parts = FieldOrNull(splitter, "pretokenizers");
+  return std::any_of(parts.begin(), parts.end(), IsByteLevel);
+}
 
 std::optional<TextMarkNames> UsualTextMarks(
     absl::FunctionRef<bool(const char*)> has_piece, bool is_byte_level) {

@@ -24,6 +24,10 @@ struct TextMarkNames {
 std::optional<TextMarkNames> UsualTextMarks(
     absl::FunctionRef<bool(const char*)> has_piece, bool is_byte_level);
 
+// Returns true if the pre_tokenizer of a tokenizer.json, or a part of a
+// Sequence of them, is ByteLevel.
+bool IsByteLevel(const nlohmann::json& splitter);
+
 // Writes into the post-processor of a tokenizer.json the pieces that tasks put
 // around texts although the file does not: UsualTextMarks where it has no
 // special pieces, and one piece between two texts where its template has pieces

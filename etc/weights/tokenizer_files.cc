@@ -99,7 +99,6 @@ struct WordPieceFiles {
   std::string lines;
   TokenizerStatements statements;
   bool has_tokenizer_json = false;
-  bool has_normalizer = true;
 };
 
 absl::Status CheckClass(const WordPieceFiles& files) {
@@ -243,6 +242,15 @@ absl::Status FindSpecialTokens(WordPieceFiles* files) {
   return absl::OkStatus();
 }
 
+// Sets what follows from other statements where no file states it.
+template <typename T>
+void Imply(const T& value, const std::string& where,
+           std::optional<Stated<T>>* stated) {
+  if (!stated->has_value()) {
+    *stated = Stated<T>{value, where};
+  }
+}
+
 // Reads the vocabulary at `path` and all files beside it.
 absl::StatusOr<WordPieceFiles> ReadWordPieceFiles(const std::string& path) {
   WordPieceFiles files;
@@ -261,8 +269,17 @@ absl::StatusOr<WordPieceFiles> ReadWordPieceFiles(const std::string& path) {
     }
     files.lines = std::move(json.vocabulary);
     files.has_tokenizer_json = true;
-    files.has_normalizer = json.has_normalizer;
     ETC_RETURN_IF_ERROR(AddStatements(json.statements, &files.statements));
+    if (!json.has_normalizer) {
+      const std::string where = json_path + ": normalizer";
+      Imply(false, where, &files.statements.tokenize_chinese_chars);
+      Imply(false, where, &files.statements.clean_text);
+    }
+  }
+  if (const auto& stated = files.statements.tokenizer_class;
+      stated.has_value()) {
+    Imply(kHuggingFaceWordCodePoints, stated->where,
+          &files.statements.max_word_code_points);
   }
   ETC_RETURN_IF_ERROR(CheckClass(files));
   ETC_RETURN_IF_ERROR(AppendAddedTokens(&files));
@@ -275,20 +292,17 @@ T ValueOr(const std::optional<Stated<T>>& stated, T otherwise) {
   return stated.has_value() ? stated->value : otherwise;
 }
 
-WordPieceOptions OptionsOf(const WordPieceFiles& files) {
-  const TokenizerStatements& statements = files.statements;
+WordPieceOptions OptionsOf(const TokenizerStatements& statements) {
   WordPieceOptions options;
   options.lower_case = ValueOr(statements.lower_case, options.lower_case);
   if (statements.strip_accents.has_value()) {
     options.strip_accents = statements.strip_accents->value;
   }
-  options.tokenize_chinese_chars =
-      ValueOr(statements.tokenize_chinese_chars, files.has_normalizer);
-  options.clean_text = ValueOr(statements.clean_text, files.has_normalizer);
-  options.max_word_code_points = ValueOr(statements.max_word_code_points,
-                                         statements.tokenizer_class.has_value()
-                                             ? kHuggingFaceWordCodePoints
-                                             : options.max_word_code_points);
+  options.tokenize_chinese_chars = ValueOr(statements.tokenize_chinese_chars,
+                                           options.tokenize_chinese_chars);
+  options.clean_text = ValueOr(statements.clean_text, options.clean_text);
+  options.max_word_code_points =
+      ValueOr(statements.max_word_code_points, options.max_word_code_points);
   for (const StatedToken& stated : statements.added_tokens) {
     if (!Contains(kControls, stated.token.content)) {
       options.added_tokens.push_back(stated.token);
@@ -331,29 +345,45 @@ std::vector<absl::string_view> PiecesWithCapitals(const WordPieceFiles& files) {
   return found;
 }
 
-// Takes a vocabulary with capitals for a cased one where no file says it.
-void DecideCase(const WordPieceFiles& files, TokenizerFiles* tokenizer) {
+// TokenizerFiles::capitals.
+std::string CapitalsText(const WordPieceFiles& files,
+                         const std::string& vocabulary) {
   if (files.statements.lower_case.has_value()) {
-    tokenizer->case_is_stated_by = files.statements.lower_case->where;
-    return;
+    return "";
   }
   const std::vector<absl::string_view> capitals = PiecesWithCapitals(files);
-  if (capitals.empty()) {
-    return;
-  }
-  tokenizer->wordpiece.lower_case = false;
-  tokenizer->capitals =
-      absl::StrCat(tokenizer->vocabulary, " has ",
+  return capitals.empty()
+             ? ""
+             : absl::StrCat(
+                   vocabulary, " has ",
                    Counted(static_cast<int64_t>(capitals.size()), "piece"),
                    " with capitals, such as ", QuotedName(capitals.front()),
                    ", and no file beside it says do_lower_case");
 }
 
+// Sets the options by the statements. A vocabulary with capitals is taken for a
+// cased one where no file says it.
+void ObeyStatements(TokenizerFiles* tokenizer) {
+  const TokenizerStatements& statements = tokenizer->statements;
+  tokenizer->split_punctuation = ValueOr(statements.split_punctuation, false);
+  if (tokenizer->type == kSentencePiece) {
+    tokenizer->wordpiece.lower_case = false;
+    return;
+  }
+  tokenizer->wordpiece = OptionsOf(statements);
+  if (statements.lower_case.has_value()) {
+    tokenizer->capitals.clear();
+  } else if (!tokenizer->capitals.empty()) {
+    tokenizer->wordpiece.lower_case = false;
+  }
+}
+
 // --- Writing -----------------------------------------------------------------
 
-// Returns whether no word has all of `piece` in it, so that it does not matter
-// that it is a piece.
+// Returns whether no word has all of `piece` in it, as such or as its
+// continuation, so that it does not matter that it is a piece.
 bool IsNoWord(absl::string_view piece) {
+  absl::ConsumePrefix(&piece, "##");
   return std::any_of(piece.begin(), piece.end(), [](char c) {
     return absl::ascii_ispunct(static_cast<unsigned char>(c)) ||
            absl::ascii_isspace(static_cast<unsigned char>(c));
@@ -395,7 +425,7 @@ absl::StatusOr<TokenizerFiles> DescribeSentencePiece(
         "rename a model of your own"));
   }
   TokenizerFiles tokenizer{.type = kSentencePiece, .vocabulary = vocabulary};
-  ETC_ASSIGN_OR_RETURN(const TokenizerStatements statements,
+  ETC_ASSIGN_OR_RETURN(TokenizerStatements statements,
                        ReadSentencePieceStatements(vocabulary));
   // RoBERTa's class is that of its vocab.json, beside which a model may lie.
   if (const auto& other = statements.tokenizer_class;
@@ -411,15 +441,14 @@ absl::StatusOr<TokenizerFiles> DescribeSentencePiece(
         statements.lower_case->where, "true", "false",
         " beside a SentencePiece model, whose text is not folded");
   }
-  tokenizer.wordpiece.lower_case = false;
-  tokenizer.split_punctuation =
-      statements.split_punctuation.has_value()
-          ? statements.split_punctuation->value
-          : FileBesideWeights(vocabulary, kTokenizerConfigFile).empty() &&
-                std::filesystem::absolute(vocabulary)
-                        .lexically_normal()
-                        .parent_path()
-                        .filename() == kSplitPunctuationFolder;
+  const std::filesystem::path folder =
+      std::filesystem::absolute(vocabulary).lexically_normal().parent_path();
+  if (FileBesideWeights(vocabulary, kTokenizerConfigFile).empty() &&
+      folder.filename() == kSplitPunctuationFolder) {
+    Imply(true, folder.string(), &statements.split_punctuation);
+  }
+  tokenizer.statements = std::move(statements);
+  ObeyStatements(&tokenizer);
   return tokenizer;
 }
 
@@ -480,12 +509,10 @@ absl::StatusOr<TokenizerFiles> DescribeTokenizer(
     tokenizer.wordpiece.lower_case = false;
     return tokenizer;
   }
-  ETC_ASSIGN_OR_RETURN(const WordPieceFiles files,
-                       ReadWordPieceFiles(vocabulary));
-  tokenizer.wordpiece = OptionsOf(files);
-  tokenizer.split_punctuation =
-      ValueOr(files.statements.split_punctuation, false);
-  DecideCase(files, &tokenizer);
+  ETC_ASSIGN_OR_RETURN(WordPieceFiles files, ReadWordPieceFiles(vocabulary));
+  tokenizer.capitals = CapitalsText(files, vocabulary);
+  tokenizer.statements = std::move(files.statements);
+  ObeyStatements(&tokenizer);
   return tokenizer;
 }
 
@@ -612,11 +639,11 @@ absl::Status SetCase(bool lower_case, const std::string& source,
   if (tokenizer->type == kSentencePiece || tokenizer->type == kHuggingFace) {
     return absl::OkStatus();
   }
-  if (!tokenizer->case_is_stated_by.empty() &&
-      lower_case != tokenizer->wordpiece.lower_case) {
+  if (const auto& stated = tokenizer->statements.lower_case;
+      stated.has_value() && stated->value != lower_case) {
     return absl::InvalidArgumentError(
-        absl::StrCat(source, ", but ", tokenizer->case_is_stated_by, " is ",
-                     tokenizer->wordpiece.lower_case ? "true" : "false",
+        absl::StrCat(source, ", but ", stated->where, " is ",
+                     stated->value ? "true" : "false",
                      ": leave out the former, or correct the file"));
   }
   tokenizer->wordpiece.lower_case = lower_case;
@@ -625,15 +652,23 @@ absl::Status SetCase(bool lower_case, const std::string& source,
 }
 
 void TakeUnstated(const TokenizerFiles& source, TokenizerFiles* named) {
-  if (named->type == kHuggingFace) {
-    return;  // its file says it all
+  // Of type "huggingface" the file says it all.
+  if (named->type != source.type || named->type == kHuggingFace) {
+    return;
   }
-  named->split_punctuation |= source.split_punctuation;
-  if (named->type != kSentencePiece && named->case_is_stated_by.empty() &&
-      !source.case_is_stated_by.empty()) {
-    named->wordpiece.lower_case = source.wordpiece.lower_case;
-    named->capitals.clear();
-  }
+  const auto take = [&](auto TokenizerStatements::*member) {
+    auto& stated = named->statements.*member;
+    if (!stated.has_value()) {
+      stated = source.statements.*member;
+    }
+  };
+  take(&TokenizerStatements::lower_case);
+  take(&TokenizerStatements::strip_accents);
+  take(&TokenizerStatements::tokenize_chinese_chars);
+  take(&TokenizerStatements::clean_text);
+  take(&TokenizerStatements::max_word_code_points);
+  take(&TokenizerStatements::split_punctuation);
+  ObeyStatements(named);
 }
 
 namespace {
@@ -658,6 +693,9 @@ std::vector<std::string> NamesBesideVocabulary(const std::string& type,
                                     "special_tokens_map.json", kAddedTokens};
   if (!absl::EndsWith(vocabulary, ".json")) {
     names.insert(names.begin(), kTokenizerJson);
+  }
+  if (NamesTokenizerClass(vocabulary)) {
+    names.emplace_back(kModelConfigFile);
   }
   return names;
 }

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "etc/weights/tokenizer_statements.h"
 #include "etc/weights/wordpiece_options.h"
 
 namespace etc {
@@ -29,8 +30,8 @@ struct TokenizerFiles {
   // empty if there is none.
   std::string unsupported;
 
-  // Place of the statement about wordpiece.lower_case; empty if there is none.
-  std::string case_is_stated_by;
+  // The statements of files that the options above follow.
+  TokenizerStatements statements;
   // Message about capitals in the vocabulary where no file says lower_case;
   // empty if there are none, or a file says it.
   std::string capitals;
@@ -96,13 +97,15 @@ absl::StatusOr<TokenizerFiles> DescribeTokenizerAt(const std::string& path);
 absl::Status SetCase(bool lower_case, const std::string& source,
                      TokenizerFiles* tokenizer);
 
-// Completes a vocabulary that was named instead of the one beside weights by
-// the statements that only the files beside the weights, `source`, make.
+// Completes a vocabulary that was named instead of the one beside weights,
+// `source`, by the statements about a vocabulary of the same type that only the
+// files beside the weights make, but for added tokens, whose ids are of the
+// other vocabulary. Comes before SetCase.
 void TakeUnstated(const TokenizerFiles& source, TokenizerFiles* named);
 
 // The paths of the files beside a vocabulary of the given type that are read,
 // because they say how it is used, and are there, be it as links that lead
-// nowhere.
+// nowhere; config.json only if it names the class of the tokenizer.
 std::vector<std::string> FilesBesideVocabulary(const std::string& type,
                                                const std::string& vocabulary);
 

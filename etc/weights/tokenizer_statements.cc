@@ -284,7 +284,8 @@ absl::Status ReadAddedToken(const json& object, const std::string& where,
 
 absl::Status CheckTokenId(const json& id, const std::string& piece,
                           const std::string& where) {
-  if (id.is_number_unsigned() && id.get<uint64_t>() < kEndOfTokenIds) {
+  // A negative number is no uint64_t below the end either.
+  if (id.is_number_integer() && id.get<uint64_t>() < kEndOfTokenIds) {
     return absl::OkStatus();
   }
   return InvalidArgument(where, ": the id of ", QuotedName(piece),
@@ -380,6 +381,15 @@ absl::StatusOr<TokenizerStatements> ReadSentencePieceStatements(
   return statements;
 }
 
+bool NamesTokenizerClass(const std::string& vocabulary) {
+  const std::string path = FileBesideWeights(vocabulary, kModelConfigFile);
+  if (path.empty()) {
+    return false;
+  }
+  const absl::StatusOr<TokenizerStatements> model = ReadModelConfig(path);
+  return !model.ok() || model->tokenizer_class.has_value();
+}
+
 absl::StatusOr<TokenizerStatements> ReadWordPieceStatements(
     const std::string& vocabulary) {
   using Reader =
@@ -388,7 +398,7 @@ absl::StatusOr<TokenizerStatements> ReadWordPieceStatements(
       {kTokenizerConfigFile, ReadTokenizerConfig},
       {"special_tokens_map.json", ReadSpecialTokensMap},
       {"added_tokens.json", ReadAddedTokensJson},
-      {"config.json", ReadModelConfig},
+      {kModelConfigFile, ReadModelConfig},
   };
   TokenizerStatements all;
   for (const auto& [name, read] : kFiles) {

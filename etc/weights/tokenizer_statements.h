@@ -19,6 +19,8 @@ namespace etc {
 inline constexpr int64_t kHuggingFaceWordCodePoints = 100;
 // HuggingFace's file of a tokenizer's options, which ours extends.
 inline constexpr char kTokenizerConfigFile[] = "tokenizer_config.json";
+// HuggingFace's configuration of a model.
+inline constexpr char kModelConfigFile[] = "config.json";
 // Bytes of a vocabulary at most: doc/formats.md 0.2.
 inline constexpr uint64_t kMostVocabularyBytes = uint64_t{256} << 20;
 // Ids of tokens end before this: models take them as int32.
@@ -69,6 +71,10 @@ absl::Status AddStatements(const TokenizerStatements& other,
 //   kInvalidArgument  a wrong type, or two files contradict each other
 absl::StatusOr<TokenizerStatements> ReadWordPieceStatements(
     const std::string& vocabulary);
+
+// Returns true if config.json in the directory of a vocabulary has a
+// tokenizer_class.
+bool NamesTokenizerClass(const std::string& vocabulary);
 
 // Reads tokenizer_config.json beside a SentencePiece model: lower_case,
 // split_punctuation and tokenizer_class.

@@ -1,7 +1,5 @@
 #include "etc/weights/vocabulary_size.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "base/counted.h"
 #include "base/status_macros.h"
@@ -10,30 +8,47 @@
 
 namespace etc {
 
+absl::StatusOr<std::vector<std::string>> ReadSentencePieces(
+    const std::string& path) {
+  constexpr uint32_t kPieces = 1;  // of the model
+  constexpr uint32_t kText = 1;    // of a piece
+  ETC_ASSIGN_OR_RETURN(const std::string model,
+                       ReadVocabulary("sentencepiece", path));
+  std::vector<std::string> pieces;
+  const absl::Status status =
+      VisitProtoFields(model, [&](const ProtoField& field) {
+        if (field.number != kPieces) {
+          return absl::OkStatus();
+        }
+        ETC_RETURN_IF_ERROR(field.Expect(WireType::kBytes));
+        std::string& piece = pieces.emplace_back();
+        return VisitProtoFields(field.bytes, [&](const ProtoField& part) {
+          if (part.number == kText) {
+            ETC_RETURN_IF_ERROR(part.Expect(WireType::kBytes));
+            piece = std::string(part.bytes);
+          }
+          return absl::OkStatus();
+        });
+      });
+  if (!status.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, " is no SentencePiece model: ", status.message()));
+  }
+  return pieces;
+}
+
 absl::StatusOr<int64_t> CountPieces(const TokenizerFiles& tokenizer) {
   if (tokenizer.type == "huggingface") {
     return CountTokenizerJsonPieces(tokenizer.vocabulary);
   }
-  ETC_ASSIGN_OR_RETURN(std::string text,
+  if (tokenizer.type == "sentencepiece") {
+    ETC_ASSIGN_OR_RETURN(const std::vector<std::string> pieces,
+                         ReadSentencePieces(tokenizer.vocabulary));
+    return static_cast<int64_t>(pieces.size());
+  }
+  ETC_ASSIGN_OR_RETURN(const std::string lines,
                        ReadVocabulary(tokenizer.type, tokenizer.vocabulary));
-  if (tokenizer.type != "sentencepiece") {
-    // Empty lines at the end are no pieces.
-    text.erase(text.find_last_not_of("\r\n") + 1);
-    return text.empty() ? 0 : 1 + std::count(text.begin(), text.end(), '\n');
-  }
-  constexpr uint32_t kPieces = 1;
-  int64_t pieces = 0;
-  const absl::Status status =
-      VisitProtoFields(text, [&pieces](const ProtoField& field) {
-        pieces += field.number == kPieces ? 1 : 0;
-        return absl::OkStatus();
-      });
-  if (!status.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(tokenizer.vocabulary,
-                     " is no SentencePiece model: ", status.message()));
-  }
-  return pieces;
+  return static_cast<int64_t>(VocabularyLines(lines).size());
 }
 
 absl::Status CheckVocabularySize(const std::string& path, int64_t pieces,

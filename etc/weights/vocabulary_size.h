@@ -11,10 +11,16 @@
 
 namespace etc {
 
-// The pieces of a vocabulary: the lines of WordPiece's, the pieces of a
-// SentencePiece model (field 1 of its message). Does not look into them.
+// The texts of the pieces of the SentencePiece model at `path` (field 1 of its
+// message, and field 1 of that), in the order of their ids.
 //   kInvalidArgument  no message of a SentencePiece model
-// and the errors of ReadVocabulary.
+// and the errors of ReadFile.
+absl::StatusOr<std::vector<std::string>> ReadSentencePieces(
+    const std::string& path);
+
+// Counts the pieces of a vocabulary: lines of WordPiece's, pieces of a
+// SentencePiece model, ids of a tokenizer.json.
+//   errors of ReadVocabulary, ReadSentencePieces, CountTokenizerJsonPieces
 absl::StatusOr<int64_t> CountPieces(const TokenizerFiles& tokenizer);
 
 // Checks that the vocabulary at `path`, of `pieces` pieces, fits an embedding

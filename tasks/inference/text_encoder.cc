@@ -86,6 +86,11 @@ absl::Status LoadTokenizerOf(const LoadEncoderOptions& options,
   }
   ETC_ASSIGN_OR_RETURN(loaded->tokenizer, MakeTokenizer(files));
   loaded->special_ids = FindSpecialIds(*loaded->tokenizer);
+  std::string other_pieces =
+      WarningOfOtherPieces(*loaded->tokenizer, files.vocabulary, loaded->path);
+  if (!other_pieces.empty()) {
+    loaded->warnings.push_back(std::move(other_pieces));
+  }
   return CheckVocabularySize(files.vocabulary, loaded->tokenizer->vocab_size(),
                              loaded->config.vocab_size, &loaded->warnings);
 }
@@ -118,8 +123,9 @@ absl::StatusOr<Pooling> PoolingOf(const std::string& path) {
   return is_mean ? Pooling::kMean : Pooling::kFirst;
 }
 
-absl::StatusOr<LoadedEncoder> Load(const std::string& path,
-                                   const LoadEncoderOptions& options) {
+// All of LoadEncoder but the encoder and the report of its weights.
+absl::StatusOr<LoadedEncoder> LoadWithoutWeights(
+    const std::string& path, const LoadEncoderOptions& options) {
   LoadedEncoder loaded{.path = path};
   const absl::StatusOr<FoundCheckpoint> found = FindCheckpoint(path);
   if (found.ok()) {
@@ -133,6 +139,12 @@ absl::StatusOr<LoadedEncoder> Load(const std::string& path,
   ETC_RETURN_IF_ERROR(LoadTokenizerOf(options, &loaded));
   ETC_RETURN_IF_ERROR(SetTextOptions(found.ok(), &loaded));
   loaded.pooling = PoolingOf(loaded.path);
+  return loaded;
+}
+
+absl::StatusOr<LoadedEncoder> Load(const std::string& path,
+                                   const LoadEncoderOptions& options) {
+  ETC_ASSIGN_OR_RETURN(LoadedEncoder loaded, LoadWithoutWeights(path, options));
   loaded.encoder = EtcModel(loaded.config);
   ETC_ASSIGN_OR_RETURN(loaded.report,
                        LoadEncoderWeights(loaded.path, loaded.encoder));
@@ -268,6 +280,13 @@ absl::StatusOr<LoadedEncoder> LoadEncoder(const std::string& path,
                                           const LoadEncoderOptions& options) {
   return NamingOutOfMemory([&] { return absl::StrCat("loading ", path); },
                            [&] { return Load(path, options); });
+}
+
+absl::StatusOr<EtcConfig> CheckEncoder(const std::string& path,
+                                       const LoadEncoderOptions& options) {
+  ETC_ASSIGN_OR_RETURN(const LoadedEncoder loaded,
+                       LoadWithoutWeights(path, options));
+  return loaded.config;
 }
 
 absl::StatusOr<EncodedTexts> EncodeTexts(

@@ -1,9 +1,12 @@
 #include "tasks/text/load_tokenizer.h"
 
 #include <initializer_list>
+#include <stdexcept>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/counted.h"
 #include "base/status_macros.h"
 #include "etc/weights/tokenizer_files.h"
 #include "tasks/text/huggingface/huggingface_tokenizer.h"
@@ -23,6 +26,15 @@ int32_t FirstKnownId(const Tokenizer& tokenizer,
     }
   }
   return -1;
+}
+
+// The piece of an id; empty where the vocabulary has none.
+std::string PieceOrEmpty(const Tokenizer& tokenizer, int32_t id) {
+  try {
+    return tokenizer.Piece(id);
+  } catch (const std::out_of_range&) {
+    return "";
+  }
 }
 
 }  // namespace
@@ -45,6 +57,32 @@ absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(
     const std::string& path) {
   ETC_ASSIGN_OR_RETURN(const TokenizerFiles files, DescribeTokenizerAt(path));
   return MakeTokenizer(files);
+}
+
+std::string WarningOfOtherPieces(const Tokenizer& tokenizer,
+                                 const std::string& vocabulary,
+                                 const std::string& weights) {
+  const absl::StatusOr<TokenizerFiles> files = FindTokenizer(weights);
+  if (!files.ok() || files->type.empty() || files->vocabulary == vocabulary) {
+    return "";
+  }
+  const absl::StatusOr<std::shared_ptr<const Tokenizer>> trained =
+      MakeTokenizer(*files);
+  if (!trained.ok()) {
+    return "";
+  }
+  const int64_t ids = tokenizer.vocab_size();
+  int64_t others = 0;
+  for (int32_t id = 0; id < ids; ++id) {
+    if (PieceOrEmpty(tokenizer, id) != PieceOrEmpty(**trained, id)) {
+      ++others;
+    }
+  }
+  return others == 0 ? ""
+                     : absl::StrCat(others, " of ", Counted(ids, "id"), " of ",
+                                    vocabulary, " are of other pieces than in ",
+                                    files->vocabulary,
+                                    ", for which the weights were trained");
 }
 
 SpecialIds FindSpecialIds(const Tokenizer& tokenizer) {

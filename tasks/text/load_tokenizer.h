@@ -36,6 +36,15 @@ absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(
 absl::StatusOr<std::shared_ptr<const Tokenizer>> MakeTokenizer(
     const TokenizerFiles& files);
 
+// Returns a warning if ids of `tokenizer`, which is that of the file
+// `vocabulary`, are of other pieces than in the vocabulary beside weights,
+// whose rows were trained for those: "2 of 75 ids of words.txt are of other
+// pieces than in ...". Empty if all are the same, or the weights have no
+// vocabulary that can be read.
+std::string WarningOfOtherPieces(const Tokenizer& tokenizer,
+                                 const std::string& vocabulary,
+                                 const std::string& weights);
+
 // Ids of pieces that stand for no text; -1 where the vocabulary has none.
 struct SpecialIds {
   // Ids of a tokenizer.json's post-processor, or else of the first pair that

@@ -47,27 +47,6 @@ bool EndsInDigitAndComma(absl::string_view piece) {
   return type == U_NT_DECIMAL || type == U_NT_DIGIT;
 }
 
-// A text without its ill-formed bytes, and where each byte of it was.
-struct WellFormedText {
-  std::string text;
-  std::vector<int64_t> sources;
-};
-
-WellFormedText DropIllFormed(absl::string_view text) {
-  WellFormedText result;
-  for (int64_t at = 0; at < static_cast<int64_t>(text.size());) {
-    const int64_t begin = at;
-    if (NextCodePoint(text, &at) < 0) {
-      continue;
-    }
-    result.text.append(text.data() + begin, at - begin);
-    for (int64_t i = begin; i < at; ++i) {
-      result.sources.push_back(i);
-    }
-  }
-  return result;
-}
-
 class SentencePieceTokenizer : public Tokenizer {
  public:
   SentencePieceTokenizer(SentencePieceModelPtr model,
@@ -86,14 +65,14 @@ class SentencePieceTokenizer : public Tokenizer {
     if (CountIllFormedUtf8(text) == 0) {
       return EncodeRun(text);
     }
-    const WellFormedText clean = DropIllFormed(text);
+    const WellFormedText clean = WithoutIllFormedUtf8(text);
     std::vector<Token> pieces = EncodeRun(clean.text);
     for (Token& piece : pieces) {
       const bool is_empty = piece.begin == piece.end;
       const auto size = static_cast<int64_t>(clean.sources.size());
-      piece.begin = piece.begin < size ? clean.sources[piece.begin]
+      piece.begin = piece.begin < size ? clean.sources[piece.begin].begin
                                        : static_cast<int64_t>(text.size());
-      piece.end = is_empty ? piece.begin : clean.sources[piece.end - 1] + 1;
+      piece.end = is_empty ? piece.begin : clean.sources[piece.end - 1].end;
     }
     return pieces;
   }

@@ -4,6 +4,7 @@
 #include <unicode/utf8.h>
 
 #include <algorithm>
+#include <cstddef>
 
 namespace etc {
 
@@ -46,6 +47,18 @@ int64_t CountIllFormedUtf8(absl::string_view text) {
     count += NextCodePoint(text, &at) < 0 ? 1 : 0;
   }
   return count;
+}
+
+WellFormedText WithoutIllFormedUtf8(absl::string_view text) {
+  WellFormedText kept;
+  for (int64_t at = 0; at < static_cast<int64_t>(text.size());) {
+    const int64_t begin = at;
+    if (NextCodePoint(text, &at) >= 0) {
+      kept.text.append(text.data() + begin, static_cast<size_t>(at - begin));
+      kept.sources.resize(kept.text.size(), {.begin = begin, .end = at});
+    }
+  }
+  return kept;
 }
 
 int64_t BehindMarks(absl::string_view text, int64_t at) {

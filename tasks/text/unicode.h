@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "tasks/text/byte_range.h"
 
 namespace etc {
 
@@ -32,6 +33,15 @@ int64_t CountCodePoints(absl::string_view text);
 // Ill-formed sequences of `text` (maximal subparts): 0 if it is valid UTF-8.
 // The tokenizers drop these silently; count them to report them.
 int64_t CountIllFormedUtf8(absl::string_view text);
+
+// A text without its ill-formed sequences.
+struct WellFormedText {
+  std::string text;
+  // The bytes of the original character, for each byte of `text`.
+  std::vector<ByteRange> sources;
+};
+
+WellFormedText WithoutIllFormedUtf8(absl::string_view text);
 
 // The end of the combining marks (categories M*) that follow byte `at`, at most
 // text.size(); `at` itself if there is none. Pieces leave out marks that a

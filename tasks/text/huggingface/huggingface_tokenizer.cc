@@ -43,18 +43,9 @@ struct Parts {
   TextMarkIds marks;
 };
 
-// A text without its ill-formed bytes.
 MappedText WellFormed(absl::string_view text) {
-  std::string kept;
-  std::vector<ByteRange> sources;
-  for (int64_t at = 0; at < static_cast<int64_t>(text.size());) {
-    const int64_t begin = at;
-    if (NextCodePoint(text, &at) >= 0) {
-      kept.append(text.data() + begin, static_cast<size_t>(at - begin));
-      sources.resize(kept.size(), {.begin = begin, .end = at});
-    }
-  }
-  return {std::move(kept), std::move(sources), /*begin=*/0};
+  WellFormedText kept = WithoutIllFormedUtf8(text);
+  return {std::move(kept.text), std::move(kept.sources), /*begin=*/0};
 }
 
 class HuggingFaceTokenizer : public Tokenizer {

@@ -209,6 +209,13 @@ class Translator {
     if (c == 'p' || c == 'P') {
       return Property();
     }
+    // Two digits are a byte of UTF-8 in Oniguruma, and a code point in ICU: the
+    // same below 0x80.
+    const absl::string_view first_digit = Rest().substr(2, 1);
+    if (c == 'x' && !first_digit.empty() &&
+        absl::StrContains("89abcdefABCDEF", first_digit)) {
+      return Refuse(4);
+    }
     const bool is_known = c == 'r' || c == 'n' || c == 't' || c == 'f' ||
                           c == 'u' || c == 'x' ||
                           absl::ascii_ispunct(static_cast<unsigned char>(c));

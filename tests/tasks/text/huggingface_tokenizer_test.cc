@@ -436,6 +436,8 @@ TEST(HuggingFaceTokenizerTest, RefusesWhatIcuReadsOtherwise) {
       {R"(\p{digit})", "p{digit}"},
       {R"(\p{IsHan})", "p{IsHan}"},
       {R"(\p{Script=Han})", "p{Script=Han}"},
+      {R"(\xe2\x96\x81)", "xe2"},
+      {R"([a\x80])", "x80"},
   };
   for (const auto& [expression, part] : table) {
     const absl::Status status =

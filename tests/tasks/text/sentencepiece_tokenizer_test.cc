@@ -1,9 +1,9 @@
 // The SentencePiece tokenizer (doc/model.md 9.4, doc/formats.md 4.7): ids and
-// byte ranges, the digit-comma rule in both readings, words encoded on their
-// own, and what happens without a model, with one that leads the library out of
-// its memory, or without the module. Most of it on a model of a few pieces made
-// here; the ids of a real one are those that SentencePiece 0.1.97's spm_encode
-// gives. SentencePiece's own segmentation is not tested.
+// byte ranges, the digit-comma rule, words encoded on their own, and what
+// happens without a model, with one that leads the library out of its memory,
+// or without the module. Most of it on a model of a few pieces made here; the
+// ids of a real one are those that SentencePiece 0.1.97's spm_encode gives.
+// SentencePiece's own segmentation is not tested.
 #include "tasks/text/sentencepiece_tokenizer.h"
 
 #include <memory>
