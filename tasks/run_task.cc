@@ -18,7 +18,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "base/json_reader.h"
 #include "base/status_macros.h"
 #include "base/threads.h"
@@ -36,30 +35,6 @@
 
 namespace etc {
 namespace {
-
-// Passes messages to the callbacks, and no progress.
-class CallbackReporter final : public RunReporter {
- public:
-  explicit CallbackReporter(const TaskCallbacks& callbacks)
-      : callbacks_(callbacks) {}
-
-  void Message(absl::string_view text) override {
-    if (callbacks_.message != nullptr) {
-      callbacks_.message(std::string(text));
-    }
-  }
-  void Warn(const std::string& text) const {
-    if (callbacks_.warning != nullptr) {
-      callbacks_.warning(text);
-    }
-  }
-  void Opening(const OpeningProgress&) override {}
-  void Update(const Progress&) override {}
-  void Evaluating(const EvaluationProgress&) override {}
-
- private:
-  const TaskCallbacks& callbacks_;
-};
 
 // All default generators of LibTorch: those that torch::manual_seed seeds.
 std::vector<at::Generator> DefaultGenerators() {
@@ -156,15 +131,14 @@ absl::StatusOr<TrainTaskResult> TrainTask(const TrainTaskOptions& options) {
                        ReadTaskConfig(options.config, options.overrides));
   RunTurn turn;
   ETC_RETURN_IF_ERROR(turn.Begin(options.callbacks.stop));
-  CallbackReporter reporter(options.callbacks);
+  CallbackReporter reporter(options.callbacks.message,
+                            options.callbacks.warning);
   ETC_ASSIGN_OR_RETURN(
       const GridResult grid,
-      TrainGrid(
-          config,
-          {.earlier = options.earlier,
-           .allow_changes = options.allow_changes,
-           .context = {.reporter = &reporter, .stop = options.callbacks.stop}},
-          [&](const std::string& warning) { reporter.Warn(warning); }));
+      TrainGrid(config, {.earlier = options.earlier,
+                         .allow_changes = options.allow_changes,
+                         .context = {.reporter = &reporter,
+                                     .stop = options.callbacks.stop}}));
   TrainTaskResult result{.finished = grid.finished};
   for (const SettingResult& setting : grid.settings) {
     TrainTaskSetting& scores = result.settings.emplace_back();
@@ -193,14 +167,14 @@ absl::StatusOr<EvaluateTaskResult> EvaluateTask(
     const EvaluateTaskOptions& options) {
   RunTurn turn;
   ETC_RETURN_IF_ERROR(turn.Begin(options.callbacks.stop));
-  CallbackReporter reporter(options.callbacks);
+  CallbackReporter reporter(options.callbacks.message,
+                            options.callbacks.warning);
   const CheckpointRunOptions run_options = {
       .checkpoint = options.checkpoint,
       .data = options.data,
       .residual_attention = options.residual_attention,
       .device = options.device,
       .threads = options.threads,
-      .warn = [&](const std::string& warning) { reporter.Warn(warning); },
       .context = {.reporter = &reporter, .stop = options.callbacks.stop}};
   ETC_ASSIGN_OR_RETURN(const CheckpointRun run, RunCheckpoint(run_options));
   return EvaluateTaskResult{

@@ -30,7 +30,8 @@ struct TaskCallbacks {
   // Called with messages, such as the weights loaded, the result of an
   // evaluation. Lines without a newline.
   std::function<void(const std::string& line)> message = {};
-  // Called with warnings about settings that are allowed, but likely not meant.
+  // Called with warnings: about settings and data that are allowed, but likely
+  // not meant, and about what goes wrong without ending the run.
   std::function<void(const std::string& line)> warning = {};
   // True stops the run: a training saves and can be resumed, an evaluation
   // ends with kCancelled, and so does a run that waits for others.

@@ -444,6 +444,9 @@ constexpr size_t kLongestLine = size_t{1} << 20;
 }  // namespace
 
 std::string LinePrefixer::Add(absl::string_view piece) {
+  if (prefix_.empty()) {
+    return std::string(piece);
+  }
   std::string lines;
   if (after_return_ && !piece.empty() && piece.front() == '\n') {
     lines += '\n';

@@ -49,7 +49,8 @@ class SignalPipe {
 };
 
 // Puts a prefix before each line of a text that comes in pieces. A line ends
-// with "\n", "\r" (progress that is overwritten) or "\r\n".
+// with "\n", "\r" (progress that is overwritten) or "\r\n". With an empty
+// prefix the text stays as it is, to the byte.
 class LinePrefixer {
  public:
   explicit LinePrefixer(std::string prefix) : prefix_(std::move(prefix)) {}

@@ -12,21 +12,19 @@
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "base/threads.h"
-#include "tasks/output/find_checkpoint.h"
 #include "tasks/runs/batch_worker.h"
 #include "tasks/runs/checkpoint_run.h"
-#include "tasks/runs/task_setup.h"
 #include "tasks/task/benchmark_task.h"
 #include "tasks/train/device.h"
+#include "tasks/train/progress.h"
+#include "tasks/train/run_context.h"
 #include "tasks/train/run_plan.h"
 
 namespace etc {
 
 struct Predictor::Model {
-  std::string checkpoint;
-  RunConfig config;
-  TaskSetup setup;
-  const RecordTask* task = nullptr;  // of setup
+  OpenedCheckpoint checkpoint;
+  const RecordTask* task = nullptr;  // of checkpoint
   std::unique_ptr<BatchWorker> worker;
 };
 
@@ -51,36 +49,6 @@ struct Predictor::Pending::State {
 
 namespace {
 
-CheckpointRunOptions RunOptionsOf(const PredictorOptions& options) {
-  const TaskCallbacks& callbacks = options.callbacks;
-  return {.overrides = options.overrides,
-          .residual_attention = options.residual_attention,
-          .device = options.device,
-          .predicts = true,
-          .threads = options.threads,
-          .batch_size = options.batch_size,
-          .warn = [&callbacks](const std::string& warning) {
-            if (callbacks.warning != nullptr) {
-              callbacks.warning(warning);
-            }
-          }};
-}
-
-void Report(const PredictorOptions& options, const std::string& message) {
-  if (options.callbacks.message != nullptr) {
-    options.callbacks.message(message);
-  }
-}
-
-absl::Status CheckTask(const std::string& directory, const RunConfig& config,
-                       const std::string& expected) {
-  return expected.empty() || expected == config.task
-             ? absl::OkStatus()
-             : absl::InvalidArgumentError(
-                   absl::StrCat(directory, " is fine-tuned for ", config.task,
-                                ", not for ", expected));
-}
-
 absl::Status CheckLength(absl::string_view record, const std::string& place,
                          uint64_t most) {
   return record.size() <= most
@@ -96,45 +64,39 @@ absl::StatusOr<Predictor> Predictor::Open(const std::string& checkpoint,
                                           const PredictorOptions& options) {
   if (options.batch_size.has_value() && *options.batch_size < 1) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "batch_size should be at least 1, but is ", *options.batch_size));
+        "--batch-size should be at least 1, but is ", *options.batch_size));
   }
-  ETC_ASSIGN_OR_RETURN(const FoundCheckpoint found, FindCheckpoint(checkpoint));
+  CallbackReporter reporter(options.callbacks.message,
+                            options.callbacks.warning);
+  const RunContext context = {.reporter = &reporter};
   auto model = std::make_shared<Model>();
-  model->checkpoint = found.directory;
-  if (!found.reason.empty()) {
-    Report(options,
-           absl::StrCat("checkpoint: ", found.directory, ", ", found.reason));
-  }
-  const CheckpointRunOptions run = RunOptionsOf(options);
-  ETC_ASSIGN_OR_RETURN(model->config, ConfigOfRun(found.directory, run));
-  ETC_RETURN_IF_ERROR(CheckTask(found.directory, model->config, options.task));
-  ETC_ASSIGN_OR_RETURN(model->setup, SetUpTask(model->config));
-  for (const std::string& warning : model->setup.warnings) {
-    run.warn(warning);
-  }
-  model->task = dynamic_cast<const RecordTask*>(model->setup.task.get());
-  TORCH_CHECK(model->task != nullptr, model->config.task,
-              " should predict for records");
   ETC_ASSIGN_OR_RETURN(
-      const RunDevice device,
-      DeviceOfRun(model->config, FindCudaDevices(), /*field=*/"device"));
-  const CurrentDevice current(device.device);
-  ETC_ASSIGN_OR_RETURN(TaskModel loaded,
-                       LoadModelOfRun(found.directory, model->config,
-                                      *model->setup.task, device.device));
-  Report(options, device.message);
+      model->checkpoint,
+      OpenCheckpoint({.checkpoint = checkpoint,
+                      .task = options.task,
+                      .overrides = options.overrides,
+                      .residual_attention = options.residual_attention,
+                      .device = options.device,
+                      .predicts = true,
+                      .threads = options.threads,
+                      .batch_size = options.batch_size,
+                      .context = context}));
+  const OpenedCheckpoint& opened = model->checkpoint;
+  model->task = dynamic_cast<const RecordTask*>(opened.setup.task.get());
+  TORCH_CHECK(model->task != nullptr, opened.config.task,
+              " should predict for records");
+  const CurrentDevice current(opened.device.device);
+  const TrainConfig& train = opened.config.train;
+  const std::string threads = ThreadsField(options.threads);
+  context.Warn(ThreadsWarning(train.threads, threads));
+  ETC_ASSIGN_OR_RETURN(TaskModel loaded, LoadModelOfRun(opened, context));
   ETC_ASSIGN_OR_RETURN(
       model->worker,
-      BatchWorker::Start(
-          std::move(loaded),
-          {.batch_size = model->config.train.evaluation_batch_size,
-           .threads = model->config.train.threads,
-           .device = device.device}));
-  if (const std::string warning =
-          ThreadsWarning(model->config.train.threads, "threads");
-      !warning.empty()) {
-    run.warn(warning);
-  }
+      BatchWorker::Start(std::move(loaded),
+                         {.batch_size = train.evaluation_batch_size,
+                          .threads = train.threads,
+                          .threads_field = threads,
+                          .device = opened.device.device}));
   return Predictor(std::move(model));
 }
 
@@ -233,16 +195,20 @@ std::string Predictor::FileOf(
   return model_->task->FileOf(predictions);
 }
 
-const std::string& Predictor::task() const { return model_->config.task; }
+const std::string& Predictor::task() const {
+  return model_->checkpoint.config.task;
+}
 
-const std::string& Predictor::checkpoint() const { return model_->checkpoint; }
+const std::string& Predictor::checkpoint() const {
+  return model_->checkpoint.directory;
+}
 
 int64_t Predictor::batch_size() const {
-  return model_->config.train.evaluation_batch_size;
+  return model_->checkpoint.config.train.evaluation_batch_size;
 }
 
 uint64_t Predictor::max_record_bytes() const {
-  return RecordLimitsOf(model_->config.data).max_record_bytes;
+  return RecordLimitsOf(model_->checkpoint.config.data).max_record_bytes;
 }
 
 }  // namespace etc

@@ -17,7 +17,8 @@
 
 namespace etc {
 
-// Settings of a Predictor besides its checkpoint.
+// Settings of a Predictor besides its checkpoint. Messages name them as
+// `realetc predict` does: `threads` is --threads.
 struct PredictorOptions {
   // The task that the checkpoint should be of, by its name in a configuration
   // ("classify"); empty: any but pre-training.
@@ -28,9 +29,7 @@ struct PredictorOptions {
   // model's positions reach, and data.max_record_megabytes. data.on_bad_record
   // decides nothing here: the error of a record is its own answer.
   std::vector<std::string> overrides = {};
-  // "off", "sum", "mean", "decay" or "gate", or with a number "decay=0.95" (its
-  // beta) or "gate=0.5" (gates that the weights lack); empty: as the weights
-  // say.
+  // As in EvaluateTaskOptions.
   std::string residual_attention = {};
   // As in EvaluateTaskOptions.
   std::string device = "auto";
@@ -147,7 +146,8 @@ class Predictor {
 
   // The task, as in a configuration.
   const std::string& task() const;
-  // The directory of the checkpoint that was taken.
+  // The directory of the checkpoint that was taken, without links, which move
+  // on while a run is still training.
   const std::string& checkpoint() const;
   // Examples that run together.
   int64_t batch_size() const;

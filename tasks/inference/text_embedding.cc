@@ -70,15 +70,30 @@ EmbeddedText EmbedByEtc(const LoadedEncoder& loaded,
   return vectors;
 }
 
+constexpr int64_t kChunksAtATime = 8;
+
+// The input of a chunk.
+struct ChunkForm {
+  InputOptions input;
+  TextMarks marks;
+  int64_t pieces = 0;
+};
+
+ChunkForm ChunkFormOf(const LoadedEncoder& loaded) {
+  ChunkForm form = {.input = InputOptionsOf(loaded.config),
+                    .marks = {.cls = loaded.special_ids.cls,
+                              .separator = loaded.special_ids.separator}};
+  form.input.max_long_length = loaded.max_long_length;
+  form.input.max_global_length = loaded.max_global_length;
+  form.pieces = RoomForPieces(form.input, form.marks, /*two_texts=*/false);
+  return form;
+}
+
 // The chunks of a text for BERT, a few at a time.
 EmbeddedText EmbedByBert(const LoadedEncoder& loaded,
-                         const std::vector<Token>& pieces,
-                         const InputOptions& input, Pooling pooling) {
-  constexpr size_t kChunksAtATime = 8;
-  const TextMarks marks = {.cls = loaded.special_ids.cls,
-                           .separator = loaded.special_ids.separator};
-  const auto room =
-      static_cast<size_t>(RoomForPieces(input, marks, /*two_texts=*/false));
+                         const std::vector<Token>& pieces, Pooling pooling) {
+  const ChunkForm form = ChunkFormOf(loaded);
+  const auto room = static_cast<size_t>(form.pieces);
   const torch::Device device = loaded.encoder->token_embedding_table().device();
   EtcModel encoder = loaded.encoder;
   EmbeddedText vectors;
@@ -107,9 +122,10 @@ EmbeddedText EmbedByBert(const LoadedEncoder& loaded,
       text.ids.push_back(piece.id);
     }
     const auto example = std::make_shared<Example>();
-    WriteTexts(text, /*b=*/std::nullopt, marks, input, example.get());
+    WriteTexts(text, /*b=*/std::nullopt, form.marks, form.input, example.get());
     examples.push_back(example);
-    if (examples.size() == kChunksAtATime || begin + room >= pieces.size()) {
+    if (std::ssize(examples) == kChunksAtATime ||
+        begin + room >= pieces.size()) {
       run();
     }
   }
@@ -135,10 +151,15 @@ absl::StatusOr<EmbeddedText> EmbedText(const LoadedEncoder& loaded,
   }
   ETC_ASSIGN_OR_RETURN(const std::vector<Token> pieces,
                        CheckEncodable(loaded, texts, options.name));
-  InputOptions input = InputOptionsOf(loaded.config);
-  input.max_long_length = loaded.max_long_length;
-  input.max_global_length = loaded.max_global_length;
-  return EmbedByBert(loaded, pieces, input, *pooling);
+  return EmbedByBert(loaded, pieces, *pooling);
+}
+
+int64_t EmbeddingPasses(const LoadedEncoder& loaded, int64_t pieces) {
+  if (loaded.config.has_long_tokens) {
+    return 1;
+  }
+  const int64_t in_pass = kChunksAtATime * ChunkFormOf(loaded).pieces;
+  return (pieces + in_pass - 1) / in_pass;
 }
 
 }  // namespace etc

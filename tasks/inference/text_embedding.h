@@ -50,6 +50,10 @@ absl::StatusOr<EmbeddedText> EmbedText(const LoadedEncoder& loaded,
                                        const std::vector<std::string>& texts,
                                        const EmbedOptions& options = {});
 
+// Passes of the model that EmbedText makes over a document of so many pieces:
+// one by ETC, and by BERT one for every 8 chunks.
+int64_t EmbeddingPasses(const LoadedEncoder& loaded, int64_t pieces);
+
 }  // namespace etc
 
 #endif  // ETC_TASKS_INFERENCE_TEXT_EMBEDDING_H_

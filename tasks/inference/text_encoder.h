@@ -33,9 +33,7 @@ struct LoadEncoderOptions {
   // parameters that BERT lacks are then random, from LibTorch's generator.
   // False: the model stays what it is, and computes what it was trained to.
   bool lift = false;
-  // "off", "sum", "mean", "decay" or "gate", or with a number "decay=0.95" (its
-  // beta) or "gate=0.5" (gates that the weights lack); empty: as the weights
-  // say.
+  // As in EvaluateTaskOptions (tasks/run_task.h).
   std::string residual_attention = {};
   // Vocabulary for weights without one, or in the place of theirs: a file or a
   // directory (LoadTokenizer). Empty: that of the weights.
@@ -97,6 +95,12 @@ struct LoadedEncoder {
 // and errors of LoadTokenizer. Throws c10::Error if there is no such device.
 absl::StatusOr<LoadedEncoder> LoadEncoder(
     const std::string& path, const LoadEncoderOptions& options = {});
+
+// Checks what LoadEncoder reads beside the weights, in a moment, and returns
+// the configuration of the encoder.
+//   as LoadEncoder
+absl::StatusOr<EtcConfig> CheckEncoder(const std::string& path,
+                                       const LoadEncoderOptions& options = {});
 
 // A text as the encoder reads it: [CLS] pieces [SEP], as long tokens of ETC and
 // as global ones of BERT.

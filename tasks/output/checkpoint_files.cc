@@ -83,9 +83,8 @@ absl::Status CheckContents(const std::string& path,
       ", as it was written, but is ", CrcText(found.crc32c)));
 }
 
-}  // namespace
-
-Json CheckpointFilesToJson(const CheckpointFiles& files) {
+// {"model.safetensors": {"bytes": 438, "crc32c": "0x1badf00d"}, ...}
+Json FilesToJson(const CheckpointFiles& files) {
   Json json = Json::object();
   for (const auto& [path, file] : files) {
     json[path] = {{"bytes", file.bytes}, {"crc32c", CrcText(file.crc32c)}};
@@ -93,8 +92,8 @@ Json CheckpointFilesToJson(const CheckpointFiles& files) {
   return json;
 }
 
-absl::StatusOr<CheckpointFiles> CheckpointFilesFromJson(
-    const Json& json, const std::string& source) {
+absl::StatusOr<CheckpointFiles> FilesFromJson(const Json& json,
+                                              const std::string& source) {
   CheckpointFiles files;
   if (!json.is_object()) {
     return absl::DataLossError(
@@ -118,6 +117,8 @@ absl::StatusOr<CheckpointFiles> CheckpointFilesFromJson(
   return files;
 }
 
+}  // namespace
+
 absl::Status WriteCheckpointOwner(CheckpointOwner owner,
                                   const std::string& directory) {
   owner.files.clear();
@@ -136,7 +137,7 @@ absl::Status WriteCheckpointOwner(CheckpointOwner owner,
   }
   Json json = {{"name", owner.name},
                {"run", owner.run},
-               {"files", CheckpointFilesToJson(owner.files)}};
+               {"files", FilesToJson(owner.files)}};
   if (owner.is_interim) {
     json[kInterim] = true;
   }
@@ -159,8 +160,8 @@ absl::StatusOr<CheckpointOwner> ReadCheckpointOwner(
         absl::StrCat(path, ": name and run should not be paths, but are ",
                      QuotedName(owner.name), " and ", QuotedName(owner.run)));
   }
-  ETC_ASSIGN_OR_RETURN(
-      owner.files, CheckpointFilesFromJson(json.value("files", Json()), path));
+  ETC_ASSIGN_OR_RETURN(owner.files,
+                       FilesFromJson(json.value("files", Json()), path));
   const auto interim = json.find(kInterim);
   owner.is_interim = interim != json.end() && *interim == true;
   return owner;

@@ -7,7 +7,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "nlohmann/json_fwd.hpp"
 
 namespace etc {
 
@@ -26,13 +25,6 @@ struct CheckpointFile {
 
 // Files by their paths in the checkpoint's directory.
 using CheckpointFiles = std::map<std::string, CheckpointFile>;
-
-// {"model.safetensors": {"bytes": 438, "crc32c": "0x1badf00d"}, ...}
-nlohmann::json CheckpointFilesToJson(const CheckpointFiles& files);
-//   kDataLoss  `json` is not that, or a path leads out of the directory; the
-//              message begins with `source`
-absl::StatusOr<CheckpointFiles> CheckpointFilesFromJson(
-    const nlohmann::json& json, const std::string& source);
 
 // The contents of a checkpoint's owner.json:
 //

@@ -43,15 +43,12 @@ absl::StatusOr<RecordedCheckpoint> CheckpointFromJson(
     reader.Fail("step", "should be at least 0");
   }
   const Json* scores = reader.Raw("scores", /*required=*/true);
-  const Json* weights = reader.Raw("weights", /*required=*/true);
   reader.Optional("interim", &checkpoint.is_interim);
   ETC_RETURN_IF_ERROR(reader.Finish());
   for (const auto& [name, value] : scores->items()) {
     checkpoint.scores.emplace_back(
         name, value.is_number() ? value.get<double>() : std::nan(""));
   }
-  ETC_ASSIGN_OR_RETURN(checkpoint.weights,
-                       CheckpointFilesFromJson(*weights, where));
   return checkpoint;
 }
 
@@ -95,10 +92,7 @@ absl::Status WriteCheckpointRecord(const CheckpointRecord& record,
     for (const auto& [metric, value] : checkpoint.scores) {
       scores[metric] = value;
     }
-    checkpoints[name] = {
-        {"step", checkpoint.step},
-        {"scores", scores},
-        {"weights", CheckpointFilesToJson(checkpoint.weights)}};
+    checkpoints[name] = {{"step", checkpoint.step}, {"scores", scores}};
     if (checkpoint.is_interim) {
       checkpoints[name]["interim"] = true;
     }

@@ -9,7 +9,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tasks/metrics.h"
-#include "tasks/output/checkpoint_files.h"
 
 namespace etc {
 
@@ -20,8 +19,6 @@ struct RecordedCheckpoint {
   int64_t step = 0;
   // Scores of its evaluation; empty before that.
   Metrics scores;
-  // Its weights and other tensors.
-  CheckpointFiles weights;
   // As in CheckpointOwner, until it is evaluated.
   bool is_interim = false;
 
@@ -32,8 +29,7 @@ struct RecordedCheckpoint {
 //
 //   {"run": "<id>", "last": "step-00000120", "best": "step-00000100",
 //    "checkpoints": {
-//      "step-00000100": {"step": 100, "scores": {"accuracy": 0.79},
-//                        "weights": {"model.safetensors": {...}}}, ...},
+//      "step-00000100": {"step": 100, "scores": {"accuracy": 0.79}}, ...},
 //    "superseded": ["step-00000080"], "crc32c": "0x..."}   (sealed_json.h)
 //
 // Interim checkpoints have "interim": true.

@@ -171,14 +171,8 @@ absl::StatusOr<RecordedCheckpoint> CheckpointStore::Recorded(
     const std::string& name) const {
   ETC_ASSIGN_OR_RETURN(const CheckpointOwner owner,
                        ReadCheckpointOwner(PathOf(name)));
-  RecordedCheckpoint recorded = {.step = StepOfCheckpoint(name),
-                                 .is_interim = owner.is_interim};
-  for (const auto& [path, file] : owner.files) {
-    if (absl::EndsWith(path, ".safetensors")) {
-      recorded.weights[path] = file;
-    }
-  }
-  return recorded;
+  return RecordedCheckpoint{.step = StepOfCheckpoint(name),
+                            .is_interim = owner.is_interim};
 }
 
 absl::Status CheckpointStore::FillRecord(const CheckpointSurvey& found) {
@@ -523,9 +517,8 @@ absl::Status CheckpointStore::DeleteSuperseded() const {
 
 void CheckpointStore::NoteDeletion(const absl::Status& status) {
   if (!status.ok() && status != last_deletion_) {
-    messages_.push_back(
-        absl::StrCat("warning: a former checkpoint could not be deleted: ",
-                     status.message()));
+    warnings_.push_back(absl::StrCat(
+        "a former checkpoint could not be deleted: ", status.message()));
   }
   last_deletion_ = status;
 }

@@ -29,8 +29,8 @@ struct KeptCheckpoints {
 // The checkpoints of one run:
 //
 //   <directory>/owner.json        the run's id, drawn at random
-//   <directory>/checkpoints.json  the last and the best checkpoint, with steps,
-//                                 scores and checksums (CheckpointRecord)
+//   <directory>/checkpoints.json  the last and the best checkpoint, with steps
+//                                 and scores (CheckpointRecord)
 //   <directory>/step-00000120/    one checkpoint each, with the files of the
 //                                 caller and owner.json (CheckpointOwner)
 //   <directory>/last, best        links to the two, for people and scripts,
@@ -113,9 +113,13 @@ class CheckpointStore {
   std::optional<std::string> best() const;
 
   // Returns the messages for the user since the last call, one line each: about
-  // unexpected checkpoints, and about operations that failed.
+  // unexpected checkpoints.
   std::vector<std::string> TakeMessages() {
     return std::exchange(messages_, {});
+  }
+  // The same of warnings: about operations that failed.
+  std::vector<std::string> TakeWarnings() {
+    return std::exchange(warnings_, {});
   }
 
   // Adds to the status of a model that has diverged (kAborted) the checkpoint
@@ -167,6 +171,7 @@ class CheckpointStore {
   std::string run_;  // empty before TakeOver
   CheckpointRecord record_;
   std::vector<std::string> messages_;
+  std::vector<std::string> warnings_;
   bool said_no_links_ = false;
   absl::Status last_deletion_;
 };

@@ -70,6 +70,7 @@ class Surveyor {
   void AddUnnamed(const std::string& entry);
   void FindRun();
   void LeaveOutRemoved();
+  void ListWhole();
   // Returns the target of the link; empty if it is no link to an entry.
   std::string Target(const std::string& link) const;
   const Candidate* Find(const std::string& entry) const;
@@ -160,6 +161,9 @@ void Surveyor::AddCandidate(const std::string& entry) {
   if (!owned.has_value() || (!is_followed_link && owner->name != entry)) {
     return;  // a copy that somebody made
   }
+  if (owner->files.contains(kAverageFile)) {
+    return;
+  }
   candidate.owner = *owner;
   candidate.step = *owned;
   candidate.weakness = std::string(
@@ -204,6 +208,19 @@ void Surveyor::LeaveOutRemoved() {
     std::erase_if(candidates_, [this](const Candidate& candidate) {
       return survey_.record.superseded.contains(candidate.entry);
     });
+  }
+}
+
+void Surveyor::ListWhole() {
+  for (const Candidate* candidate : Whole()) {
+    const auto recorded =
+        survey_.record.checkpoints.find(candidate->owner.name);
+    survey_.whole.push_back(
+        {.entry = candidate->entry,
+         .step = candidate->step.first,
+         .is_interim = recorded == survey_.record.checkpoints.end()
+                           ? candidate->owner.is_interim
+                           : recorded->second.is_interim});
   }
 }
 
@@ -351,6 +368,7 @@ CheckpointSurvey Surveyor::Survey() {
   }
   FindRun();
   LeaveOutRemoved();
+  ListWhole();
   ChooseLast();
   if (survey_.refusal.ok() && !survey_.last.empty()) {
     ChooseBest();

@@ -21,10 +21,22 @@ namespace etc {
 // the best one. A whole checkpoint that is newer than the last one is taken in
 // its place: its run was killed before it could be recorded. A checkpoints.json
 // without a last one is that of a run whose removal was begun: what it calls
-// superseded is none.
+// superseded is none. An average of checkpoints (kAverageFile), from which no
+// run goes on, is none either.
 struct CheckpointSurvey {
+  // A whole checkpoint of the run.
+  struct Whole {
+    std::string entry;
+    int64_t step = 0;
+    // As of checkpoints.json or, where that lacks it, of owner.json.
+    bool is_interim = false;
+  };
+
   // The run's id; empty if nothing says it.
   std::string run;
+  // In the order of steps, of equal ones the newest last; also where `refusal`
+  // says why no run should go on.
+  std::vector<Whole> whole;
   // Entries of the directory: names of checkpoints, or "last" and "best" where
   // these are directories themselves, or an UnfinishedCheckpoint() of which all
   // was written, and their checkpoint is nowhere else. Empty: there is none.

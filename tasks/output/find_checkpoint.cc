@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -143,8 +144,8 @@ absl::StatusOr<FoundCheckpoint> BestOfSeeds(
   if (!all_scored || !best.has_value()) {
     return absl::FailedPreconditionError(absl::StrCat(
         run.string(), " has several seeds, and ", path,
-        " does not have a score of each, which the end of the run puts there; "
-        "name one of them: ",
+        " does not have a finite score of each, which the end of the run puts "
+        "there; name one of them: ",
         absl::StrJoin(names, ", ")));
   }
   best->second.reason = absl::StrCat(
@@ -202,6 +203,14 @@ absl::StatusOr<FoundCheckpoint> CheckpointOfRun(const std::string& path) {
       "grid.json), or the directory of a seed (with checkpoints)"));
 }
 
+void AddFilesBelow(const fs::path& directory, std::vector<std::string>* files) {
+  std::error_code error;
+  for (fs::recursive_directory_iterator entry(directory, error), end;
+       !error && entry != end; entry.increment(error)) {
+    files->push_back(entry->path().string());
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<FoundCheckpoint> FindCheckpoint(const std::string& path) {
@@ -229,6 +238,25 @@ absl::StatusOr<FoundCheckpoint> FindCheckpoint(const std::string& path) {
     absl::StrAppend(&found.reason, ", in ", run.reason);
   }
   return found;
+}
+
+std::vector<std::string> FilesOfCheckpoint(const std::string& directory) {
+  std::vector<std::string> files;
+  AddFilesBelow(directory, &files);
+  const fs::path checkpoints = fs::path(directory).parent_path();
+  if (checkpoints.filename() != "checkpoints") {
+    return files;
+  }
+  AddFilesBelow(checkpoints, &files);
+  const fs::path seed = checkpoints.parent_path();
+  const fs::path run = seed.parent_path();
+  for (const fs::path& above : {seed, run, run.parent_path()}) {
+    for (const char* name :
+         {"metrics.jsonl", "result.json", "summary.json", "grid.json"}) {
+      files.push_back((above / name).string());
+    }
+  }
+  return files;
 }
 
 }  // namespace etc

@@ -2,6 +2,7 @@
 #define ETC_TASKS_OUTPUT_FIND_CHECKPOINT_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -32,6 +33,10 @@ struct FoundCheckpoint {
 //                        message lists their directories. A grid of which no
 //                        setting has scores yet
 absl::StatusOr<FoundCheckpoint> FindCheckpoint(const std::string& path);
+
+// The files below the checkpoint `directory`, and those of its run and of the
+// grid that it may be in which are read to find it: no output may replace them.
+std::vector<std::string> FilesOfCheckpoint(const std::string& directory);
 
 }  // namespace etc
 

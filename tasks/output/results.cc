@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <limits>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -40,42 +39,30 @@ constexpr char kOtherSettings[] = "other_settings";
 // The field of a result.json that summary.json has not.
 constexpr char kResultSettings[] = "settings";
 
-absl::StatusOr<Metrics> ReadMedians(const Json& scores,
-                                    const std::string& where) {
-  Metrics medians;
+// The scores of a summary.json, which `text` is, in the order of the file,
+// which a Json has not.
+absl::StatusOr<std::vector<ScoreSummary>> ReadScores(const Json& scores,
+                                                     const std::string& text,
+                                                     const std::string& where) {
   JsonObjectReader reader(scores, where);
   ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
-  for (const auto& [name, score] : scores.items()) {
+  const auto in_order = nlohmann::ordered_json::parse(text);
+  std::vector<ScoreSummary> summaries;
+  for (const auto& [name, ignored] : in_order["scores"].items()) {
+    const Json& score = scores[name];
+    ScoreSummary summary = {.name = name};
     JsonObjectReader score_reader(score, reader.Where(name));
-    if (score.is_object() && score.contains("median") &&
-        score["median"].is_null()) {
-      continue;  // it was not a number
+    score_reader.Required("median", &summary.median);
+    // Null: of a single seed.
+    if (score.is_object() && score.contains("standard_deviation") &&
+        !score["standard_deviation"].is_null()) {
+      score_reader.Required("standard_deviation",
+                            &summary.standard_deviation.emplace());
     }
-    double median = 0;
-    score_reader.Required("median", &median);
     ETC_RETURN_IF_ERROR(score_reader.Finish(kIgnoreOthers));
-    medians.emplace_back(name, median);
+    summaries.push_back(std::move(summary));
   }
-  return medians;
-}
-
-// The scores of a summary.json that has been read, in the order of the file,
-// which a Json has not.
-std::vector<ScoreSummary> ScoresInOrder(const std::string& text) {
-  const auto json = nlohmann::ordered_json::parse(text);
-  std::vector<ScoreSummary> scores;
-  for (const auto& [name, score] : json["scores"].items()) {
-    const auto deviation = score.find("standard_deviation");
-    scores.push_back({.name = name,
-                      .median = score["median"].is_number()
-                                    ? score["median"].get<double>()
-                                    : std::numeric_limits<double>::quiet_NaN(),
-                      .standard_deviation =
-                          deviation != score.end() && deviation->is_number()
-                              ? std::optional<double>(deviation->get<double>())
-                              : std::nullopt});
-  }
-  return scores;
+  return summaries;
 }
 
 // A list of objects.
@@ -103,9 +90,8 @@ absl::StatusOr<RunSummary> ReadRunSummary(const std::string& directory) {
   const Json* runs = reader.Raw("runs", /*required=*/true);
   ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
   summary.options = *options;
-  ETC_ASSIGN_OR_RETURN(summary.medians,
-                       ReadMedians(*scores, reader.Where("scores")));
-  summary.scores = ScoresInOrder(text);
+  ETC_ASSIGN_OR_RETURN(summary.scores,
+                       ReadScores(*scores, text, reader.Where("scores")));
   ETC_RETURN_IF_ERROR(CheckIsList(*runs, reader.Where("runs")));
   for (const Json& run : *runs) {
     JsonObjectReader run_reader(run, reader.Where("runs"));
@@ -139,8 +125,9 @@ ScoreSummary SummarizeScore(std::string name, std::vector<double> values) {
   const size_t count = values.size();
   const size_t middle = count / 2;
   ScoreSummary summary{.name = std::move(name)};
-  summary.median = count % 2 == 1 ? values[middle]
-                                  : (values[middle - 1] + values[middle]) / 2;
+  summary.median = count % 2 == 1
+                       ? values[middle]
+                       : std::midpoint(values[middle - 1], values[middle]);
   if (count > 1) {
     const double mean = std::accumulate(values.begin(), values.end(), 0.0) /
                         static_cast<double>(count);
@@ -148,8 +135,11 @@ ScoreSummary SummarizeScore(std::string name, std::vector<double> values) {
     for (const double value : values) {
       squares += (value - mean) * (value - mean);
     }
-    summary.standard_deviation =
+    const double deviation =
         std::sqrt(squares / static_cast<double>(count - 1));
+    if (std::isfinite(deviation)) {
+      summary.standard_deviation = deviation;
+    }
   }
   return summary;
 }
@@ -341,7 +331,9 @@ std::vector<ScoreSummary> SummarizeScores(const std::vector<Metrics>& runs) {
   for (const auto& [name, ignored] : runs.front()) {
     std::vector<double> values;
     for (const Metrics& run : runs) {
-      if (const auto value = FindMetric(run, name)) {
+      const std::optional<double> value = FindMetric(run, name);
+      // JSON has no others: the files of the runs lack them.
+      if (value.has_value() && std::isfinite(*value)) {
         values.push_back(*value);
       }
     }

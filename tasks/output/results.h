@@ -21,11 +21,12 @@ namespace etc {
 struct ScoreSummary {
   std::string name;
   double median = 0;
-  // Standard deviation of a sample (n - 1); absent for a single seed.
+  // Standard deviation of a sample (n - 1); absent for a single seed, and where
+  // it is too large for a number.
   std::optional<double> standard_deviation;
 };
 
-// The median, and how the values spread. `values` is not empty.
+// The median, and how the values spread. There is a value, and all are finite.
 ScoreSummary SummarizeScore(std::string name, std::vector<double> values);
 
 // {"accuracy": {"median": 0.8, "standard_deviation": 0.01}}
@@ -50,8 +51,7 @@ struct RunSummary {
   nlohmann::json options;
   std::string main_metric;
   bool lower_is_better = false;
-  Metrics medians;                   // over all seeds
-  std::vector<ScoreSummary> scores;  // the same in the order of the file
+  std::vector<ScoreSummary> scores;  // over all seeds, as the file has them
   std::set<int64_t> seeds;
   // Seeds among those that had other settings than the last start, and so are
   // in no median.
@@ -124,7 +124,7 @@ std::optional<int64_t> SeedOf(const std::string& directory);
 // The directories of seeds in `output`, by seed; none if it cannot be read.
 std::map<int64_t, std::string> SeedDirectories(const std::string& output);
 
-// Every score that all of `runs` have, over them.
+// Every score that is a finite number in all of `runs`, over them.
 std::vector<ScoreSummary> SummarizeScores(const std::vector<Metrics>& runs);
 
 // Writes <run.directory>/result.json: of a run that is finished, with its

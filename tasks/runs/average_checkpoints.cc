@@ -1,5 +1,6 @@
 #include "tasks/runs/average_checkpoints.h"
 
+#include <c10/util/Exception.h>
 #include <torch/utils.h>
 
 #include <algorithm>
@@ -8,7 +9,6 @@
 #include <system_error>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/counted.h"
@@ -22,7 +22,6 @@
 #include "nlohmann/json.hpp"
 #include "tasks/config/config.h"
 #include "tasks/output/checkpoint_files.h"
-#include "tasks/output/checkpoint_record.h"
 #include "tasks/output/checkpoint_survey.h"
 #include "tasks/output/results.h"
 #include "tasks/train/training_state.h"
@@ -37,21 +36,6 @@ constexpr char kModelFile[] = "model.safetensors";
 
 // AverageOptions::last where it is unset, at most.
 constexpr int64_t kMostByDefault = 10;
-
-// The names of the checkpoints in `directory`, sorted.
-std::vector<std::string> StepDirectories(const fs::path& directory) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator entry(directory, error), end;
-       !error && entry != end; entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    if (absl::StartsWith(name, "step-") && entry->is_directory()) {
-      names.push_back(name);
-    }
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 // The absolute path of a file or directory, without a slash at its end, behind
 // which it has no name and is its own parent.
@@ -97,7 +81,7 @@ absl::StatusOr<fs::path> FindStore(const std::string& path) {
                            "of its run");
   }
   for (const fs::path& candidate : {given, given / "checkpoints"}) {
-    if (!StepDirectories(candidate).empty()) {
+    if (!SurveyCheckpoints(candidate.string()).whole.empty()) {
       return candidate;
     }
   }
@@ -121,37 +105,6 @@ absl::StatusOr<fs::path> FindStore(const std::string& path) {
   return found.front();
 }
 
-// A whole checkpoint of a store.
-struct Kept {
-  int64_t step = 0;
-  std::string directory;
-  bool is_interim = false;
-};
-
-// The newest comes first.
-std::vector<Kept> WholeCheckpoints(const fs::path& store) {
-  // Checkpoints that are not in it are described by their own files.
-  const CheckpointRecord record =
-      ReadCheckpointRecord(store.string()).value_or(CheckpointRecord());
-  std::vector<Kept> whole;
-  for (const std::string& name : StepDirectories(store)) {
-    const std::string path = (store / name).string();
-    const absl::StatusOr<CheckpointOwner> owner = ReadCheckpointOwner(path);
-    if (!owner.ok() || owner->name != name ||
-        !CheckCheckpointSizes(path, *owner).ok()) {
-      continue;
-    }
-    const auto recorded = record.checkpoints.find(name);
-    whole.push_back({.step = StepOfCheckpoint(name),
-                     .directory = path,
-                     .is_interim = recorded == record.checkpoints.end()
-                                       ? owner->is_interim
-                                       : recorded->second.is_interim});
-  }
-  std::reverse(whole.begin(), whole.end());
-  return whole;
-}
-
 // `train.keep_last` of the run as it wrote the checkpoint.
 absl::StatusOr<int64_t> KeepLastOf(const std::string& checkpoint) {
   const std::string path = checkpoint + "/run_config.json";
@@ -167,12 +120,17 @@ absl::StatusOr<int64_t> KeepLastOf(const std::string& checkpoint) {
   return keep_last;
 }
 
-// Selects the checkpoints that train.keep_last kept, and not their scores: when
-// each was written, it and keep_last - 1 before it stayed.
-absl::StatusOr<std::vector<Kept>> LastOnes(std::vector<Kept> newest_first) {
+// Selects the whole checkpoints of a store that train.keep_last kept, and not
+// their scores: when each was written, it and keep_last - 1 before it stayed.
+// The newest comes first.
+absl::StatusOr<std::vector<CheckpointSurvey::Whole>> LastOnes(
+    const fs::path& store) {
+  std::vector<CheckpointSurvey::Whole> newest_first =
+      SurveyCheckpoints(store.string()).whole;
+  std::reverse(newest_first.begin(), newest_first.end());
   for (size_t i = 0; i < newest_first.size(); ++i) {
     ETC_ASSIGN_OR_RETURN(const int64_t keep_last,
-                         KeepLastOf(newest_first[i].directory));
+                         KeepLastOf((store / newest_first[i].entry).string()));
     const size_t stayed =
         i + static_cast<size_t>(std::max<int64_t>(keep_last, 1));
     newest_first.resize(std::min(newest_first.size(), stayed));
@@ -277,23 +235,34 @@ absl::Status WriteAverage(const CheckpointsToAverage& checkpoints,
   return SyncDirectory(directory);
 }
 
+// Checks that an average does not get a place where it would pass for a
+// checkpoint of the run, or go with one.
+absl::Status CheckIsOutside(const std::string& output, const fs::path& store) {
+  std::error_code ignored;
+  const fs::path place = fs::weakly_canonical(output, ignored);
+  const fs::path within =
+      place.lexically_relative(fs::weakly_canonical(store, ignored));
+  return within.empty() || *within.begin() == ".."
+             ? absl::OkStatus()
+             : InvalidArgument(output, " should not be among the checkpoints ",
+                               "of the run, in ", store.string(),
+                               ": choose another directory");
+}
+
 }  // namespace
 
 absl::StatusOr<CheckpointsToAverage> FindCheckpointsToAverage(
     const AverageOptions& options) {
-  if (options.last.value_or(1) < 1) {
-    return InvalidArgument(
-        "the number of checkpoints to average should be at "
-        "least 1, but is ",
-        *options.last);
-  }
+  TORCH_CHECK(options.last.value_or(1) >= 1, "the number of checkpoints to ",
+              "average should be at least 1, but is ", *options.last);
   ETC_ASSIGN_OR_RETURN(const fs::path store, FindStore(options.directory));
-  ETC_ASSIGN_OR_RETURN(const std::vector<Kept> last_ones,
-                       LastOnes(WholeCheckpoints(store)));
+  ETC_ASSIGN_OR_RETURN(const std::vector<CheckpointSurvey::Whole> last_ones,
+                       LastOnes(store));
   std::map<int64_t, std::string> by_step;
-  for (const Kept& kept : last_ones) {
+  for (const CheckpointSurvey::Whole& kept : last_ones) {
     if (!kept.is_interim && kept.step <= options.up_to_step) {
-      by_step.emplace(kept.step, kept.directory);  // the newest comes first
+      // The newest comes first.
+      by_step.emplace(kept.step, (store / kept.entry).string());
     }
   }
   const int64_t found = std::ssize(by_step);
@@ -322,6 +291,8 @@ absl::StatusOr<CheckpointsToAverage> FindCheckpointsToAverage(
 absl::Status AverageCheckpoints(const CheckpointsToAverage& checkpoints,
                                 const std::string& output, bool overwrite) {
   const std::string named = WholePath(output).string();
+  ETC_RETURN_IF_ERROR(CheckIsOutside(
+      named, fs::path(checkpoints.directories.back()).parent_path()));
   ETC_ASSIGN_OR_RETURN(const bool is_there, EntryExists(named));
   if (is_there && !IsAverage(named)) {
     return absl::AlreadyExistsError(
@@ -336,12 +307,13 @@ absl::Status AverageCheckpoints(const CheckpointsToAverage& checkpoints,
     RemoveTree(unfinished).IgnoreError();  // the first error is the cause
     return written;
   }
-  const std::string replaced = TemporaryName(named, /*number=*/1);
-  if (is_there) {
-    ETC_RETURN_IF_ERROR(RenameEntry(named, replaced));
+  if (!is_there) {
+    return RenameEntry(unfinished, named);
   }
-  ETC_RETURN_IF_ERROR(RenameEntry(unfinished, named));
-  return RemoveTree(replaced);
+  const absl::Status exchanged =
+      ExchangeEntries(named, unfinished, TemporaryName(named, /*number=*/1));
+  const absl::Status removed = RemoveTree(unfinished);
+  return exchanged.ok() ? removed : exchanged;
 }
 
 }  // namespace etc

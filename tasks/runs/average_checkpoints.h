@@ -32,16 +32,15 @@ struct CheckpointsToAverage {
   std::string seed_directory;
 };
 
-// Finds whole checkpoints by their owner.json, whether or not checkpoints.json
-// names them, but no interim ones (CheckpointOwner), and none older than
-// train.keep_last kept, which are there for their scores. Of two after the same
-// number of updates the later counts.
+// Finds the whole checkpoints of the run (CheckpointSurvey::whole), but no
+// interim ones, and none older than train.keep_last kept, which are there for
+// their scores. Of two after the same number of updates the later counts.
 //   kNotFound            there are no checkpoints at the path
-//   kInvalidArgument     there are too few, or `last` is below 1; the
-//                        path is that of one checkpoint; a run_config.json is
-//                        none
+//   kInvalidArgument     there are too few; the path is that of one checkpoint;
+//                        a run_config.json is none
 //   kFailedPrecondition  the path is that of a run with several seeds; the
 //                        message lists them
+// Throws c10::Error if `last` is below 1.
 absl::StatusOr<CheckpointsToAverage> FindCheckpointsToAverage(
     const AverageOptions& options);
 
@@ -54,10 +53,9 @@ absl::StatusOr<CheckpointsToAverage> FindCheckpointsToAverage(
 // `overwrite` takes the place of an earlier average (IsAverage), when all of it
 // is on disk.
 //   kAlreadyExists    there is something else at `output`, or not `overwrite`
-//   kInvalidArgument  the checkpoints compute another function than the first
-//                     one (etc_config.json, encoder_decoder.json), have other
-//                     tensors, shapes or dtypes, or an element that is infinite
-//                     or not a number
+//   kInvalidArgument  the checkpoints have other tensors, shapes or dtypes than
+//                     the first one, or an element that is infinite or not a
+//                     number; `output` is among the checkpoints of the run
 //   kDataLoss         a checkpoint is not as it was written
 // and the system's errors.
 absl::Status AverageCheckpoints(const CheckpointsToAverage& checkpoints,

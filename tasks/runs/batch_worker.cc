@@ -1,5 +1,6 @@
 #include "tasks/runs/batch_worker.h"
 
+#include <c10/util/Exception.h>
 #include <torch/utils.h>
 
 #include <algorithm>
@@ -18,12 +19,17 @@
 namespace etc {
 namespace {
 
-// Row b of each tensor [B, ...], as [1, ...], in memory of its own.
-BatchWorker::Logits RowsOf(const std::vector<torch::Tensor>& logits,
-                           int64_t b) {
-  BatchWorker::Logits rows;
+// Rows of each tensor [B, ...], as [1, ...], in memory of their own.
+std::vector<BatchWorker::Logits> RowsOf(
+    const std::vector<torch::Tensor>& logits, int64_t batch_size) {
+  std::vector<BatchWorker::Logits> rows(static_cast<size_t>(batch_size));
   for (const torch::Tensor& tensor : logits) {
-    rows.push_back(tensor.narrow(0, b, 1).clone());
+    TORCH_CHECK(tensor.dim() > 0 && tensor.size(0) == batch_size,
+                "the head's logits should have a row for each of ", batch_size,
+                " examples, but have the shape ", tensor.sizes());
+    for (int64_t b = 0; b < batch_size; ++b) {
+      rows[static_cast<size_t>(b)].push_back(tensor.narrow(0, b, 1).clone());
+    }
   }
   return rows;
 }
@@ -113,7 +119,8 @@ void BatchWorker::Run(std::promise<absl::Status> started) {
   const torch::NoGradGuard no_grad;
   const CurrentDevice current(options_.device);
   // OpenMP's number belongs to the thread that sets it.
-  started.set_value(SetThreads(options_.threads, "threads").status());
+  started.set_value(
+      SetThreads(options_.threads, options_.threads_field).status());
   while (true) {
     const std::vector<Item> batch = TakeBatch();
     if (batch.empty()) {
@@ -163,14 +170,14 @@ std::vector<BatchWorker::Item> BatchWorker::TakeNearest() {
   return batch;
 }
 
-absl::StatusOr<std::vector<torch::Tensor>> BatchWorker::Forward(
+absl::StatusOr<std::vector<BatchWorker::Logits>> BatchWorker::Forward(
     const std::vector<Item>& batch) {
   const auto size = static_cast<int64_t>(batch.size());
   const auto done = NamingOutOfMemory(
       [&] {
         return absl::StrCat("running the model on ", Counted(size, "example"));
       },
-      [&]() -> absl::StatusOr<std::vector<torch::Tensor>> {
+      [&]() -> absl::StatusOr<std::vector<Logits>> {
         Examples examples;
         for (const Item& item : batch) {
           examples.push_back(item.example);
@@ -180,45 +187,42 @@ absl::StatusOr<std::vector<torch::Tensor>> BatchWorker::Forward(
         for (torch::Tensor& tensor : logits) {
           tensor = tensor.cpu();
         }
-        return logits;
+        return RowsOf(logits, size);
       });
   ETC_RETURN_IF_ERROR(WithBatchAdvice(done.status(), size));
   return done;
 }
 
-void BatchWorker::RunBatch(const std::vector<Item>& batch) {
-  std::exception_ptr thrown;
-  absl::StatusOr<std::vector<torch::Tensor>> logits =
-      absl::InternalError("the model has not run");
-  try {
-    logits = Forward(batch);
-  } catch (...) {
-    // For the threads that wait for it.
-    thrown = std::current_exception();
-  }
-  Answer(batch, logits, thrown);
-}
-
-void BatchWorker::Answer(
-    const std::vector<Item>& batch,
-    const absl::StatusOr<std::vector<torch::Tensor>>& logits,
-    const std::exception_ptr& thrown) {
-  std::vector<Logits> rows(batch.size());
-  std::vector<absl::Status> statuses(batch.size(), logits.status());
-  for (size_t b = 0; b < batch.size() && logits.ok(); ++b) {
-    rows[b] = RowsOf(*logits, static_cast<int64_t>(b));
-    if (!AreFinite(rows[b])) {
-      statuses[b] = absl::AbortedError(
+std::vector<BatchWorker::Answered> BatchWorker::Compute(
+    const std::vector<Item>& batch) {
+  absl::StatusOr<std::vector<Logits>> rows = Forward(batch);
+  std::vector<Answered> answers(batch.size(), {.status = rows.status()});
+  for (size_t b = 0; b < batch.size() && rows.ok(); ++b) {
+    answers[b].logits = std::move((*rows)[b]);
+    if (!AreFinite(answers[b].logits)) {
+      answers[b].status = absl::AbortedError(
           absl::StrCat("record ", batch[b].example->record_id,
                        ": the model's logits are infinite or not a number"));
     }
+  }
+  return answers;
+}
+
+void BatchWorker::RunBatch(const std::vector<Item>& batch) {
+  std::exception_ptr thrown;
+  std::vector<Answered> answers(batch.size());
+  try {
+    answers = Compute(batch);
+  } catch (...) {
+    // For the threads that wait for it.
+    thrown = std::current_exception();
   }
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     for (size_t b = 0; b < batch.size(); ++b) {
       Request& request = *batch[b].request;
-      request.logits_[batch[b].index] = std::move(rows[b]);
-      request.status_.Update(statuses[b]);
+      request.logits_[batch[b].index] = std::move(answers[b].logits);
+      request.status_.Update(answers[b].status);
       if (thrown != nullptr) {
         request.thrown_ = thrown;
       }

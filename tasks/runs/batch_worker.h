@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -36,6 +37,8 @@ class BatchWorker {
     int64_t batch_size = 8;
     // CPU threads of the model, as of SetThreads.
     int64_t threads = 0;
+    // The setting's name in messages.
+    std::string threads_field = "threads";
     // The device of the model.
     torch::Device device = torch::kCPU;
   };
@@ -86,6 +89,11 @@ class BatchWorker {
     size_t index = 0;  // in the request
     std::shared_ptr<const Example> example;
   };
+  // The logits of an example, or the reason why there are none.
+  struct Answered {
+    Logits logits;
+    absl::Status status;
+  };
   BatchWorker(TaskModel model, Options options);
 
   // Long and global tokens.
@@ -99,13 +107,12 @@ class BatchWorker {
   // Takes the example that waits longest and those of the nearest lengths; with
   // `mutex_` held.
   std::vector<Item> TakeNearest();
+  // Computes the batch, and gives each request its logits, the reason why there
+  // are none, or what was thrown.
   void RunBatch(const std::vector<Item>& batch);
-  absl::StatusOr<std::vector<torch::Tensor>> Forward(
-      const std::vector<Item>& batch);
-  // Stores the logits of a batch, or the reason why there are none.
-  void Answer(const std::vector<Item>& batch,
-              const absl::StatusOr<std::vector<torch::Tensor>>& logits,
-              const std::exception_ptr& thrown);
+  std::vector<Answered> Compute(const std::vector<Item>& batch);
+  // Returns the logits of each example.
+  absl::StatusOr<std::vector<Logits>> Forward(const std::vector<Item>& batch);
 
   TaskModel model_;
   const Options options_;

@@ -17,9 +17,6 @@
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "base/threads.h"
-#include "etc/residual_choice.h"
-#include "etc/weights/checkpoint.h"
-#include "etc/weights/gates.h"
 #include "etc/weights/pretraining_parameters.h"
 #include "nlohmann/json.hpp"
 #include "tasks/config/config_fields.h"
@@ -44,52 +41,6 @@
 
 namespace etc {
 namespace {
-
-// The gates of a checkpoint, if one of the modes asks for them.
-absl::StatusOr<NamedTensors> GatesFor(const EtcConfig& trained,
-                                      const EtcConfig& now,
-                                      const std::string& directory) {
-  if (trained.residual_attention != "gate" &&
-      now.residual_attention != "gate") {
-    return NamedTensors();
-  }
-  ETC_ASSIGN_OR_RETURN(const TensorReader reader,
-                       TensorReader::Open(directory));
-  return ReadGates(reader);
-}
-
-// Sets the mode that the options name, of a translation model on all three
-// paths, and warns if it is none that computes what the model was trained with.
-absl::Status SetResidual(const std::string& directory,
-                         const CheckpointRunOptions& options,
-                         RunConfig* config) {
-  if (config->encoder_decoder.has_value()) {
-    EncoderDecoderConfig& paths = *config->encoder_decoder;
-    const std::string before = ResidualText(paths);
-    ETC_RETURN_IF_ERROR(
-        ApplyResidualChoice(options.residual_attention, directory, &paths));
-    if (before != ResidualText(paths)) {
-      options.warn(OtherModeText(before, ResidualText(paths)));
-    }
-    return absl::OkStatus();
-  }
-  const EtcConfig trained = config->model;
-  EtcConfig& now = config->model;
-  ETC_RETURN_IF_ERROR(
-      ApplyResidualChoice(options.residual_attention, directory, &now));
-  config->residual_attention = now.residual_attention;
-  ETC_ASSIGN_OR_RETURN(const NamedTensors gates,
-                       GatesFor(trained, now, directory));
-  if (now.residual_gate_init != trained.residual_gate_init && !gates.empty()) {
-    options.warn(absl::StrCat(
-        "residual attention: ", options.residual_attention,
-        " sets gates of models that have none; this one keeps its own"));
-  }
-  if (ComputedMode(trained, gates) != ComputedMode(now, gates)) {
-    options.warn(OtherModeText(ResidualText(trained), ResidualText(now)));
-  }
-  return absl::OkStatus();
-}
 
 // Applies `overrides`, of fields that say how files are read, examples cut or
 // answers decoded.
@@ -133,20 +84,26 @@ absl::Status SetOptions(const std::vector<std::string>& overrides,
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::StatusOr<RunConfig> ConfigOfRun(const std::string& directory,
+// The configuration with which the checkpoint is run.
+absl::StatusOr<RunConfig> ConfigOfRun(const OpenedCheckpoint& checkpoint,
                                       const CheckpointRunOptions& options) {
-  ETC_ASSIGN_OR_RETURN(RunConfig config, ReadTaskModelConfig(directory));
+  ETC_ASSIGN_OR_RETURN(RunConfig config,
+                       ReadTaskModelConfig(checkpoint.directory));
+  if (!options.task.empty() && options.task != config.task) {
+    return InvalidArgument(
+        checkpoint.name, " is of ", config.task, ", but ",
+        options.task_option.empty()
+            ? absl::StrCat("should be of ", options.task)
+            : absl::StrCat(options.task_option, " is for ", options.task));
+  }
   if (options.predicts && config.task == kTranslationTask) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        directory, " is of translation: `realetc translate` runs it"));
+    return InvalidArgument(checkpoint.name,
+                           " is of translation: `realetc translate` runs it");
   }
   if (options.predicts && config.task == kPretrainingTask) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(directory,
-                     " is of pre-training, which predicts nothing that has a "
-                     "file: `realetc evaluate` scores it"));
+    return InvalidArgument(checkpoint.name,
+                           " is of pre-training, which predicts nothing that "
+                           "has a file: `realetc evaluate` scores it");
   }
   ETC_RETURN_IF_ERROR(SetOptions(options.overrides, &config));
   if (!options.data.empty()) {
@@ -155,9 +112,9 @@ absl::StatusOr<RunConfig> ConfigOfRun(const std::string& directory,
     }
     config.data.dev = options.data;
   }
-  if (!options.residual_attention.empty()) {
-    ETC_RETURN_IF_ERROR(SetResidual(directory, options, &config));
-  }
+  ETC_RETURN_IF_ERROR(ApplyResidual(checkpoint.directory,
+                                    options.residual_attention, options.context,
+                                    &config));
   config.train.device = options.device;
   config.train.threads = options.threads.value_or(config.train.threads);
   config.train.evaluation_batch_size =
@@ -165,84 +122,101 @@ absl::StatusOr<RunConfig> ConfigOfRun(const std::string& directory,
   return config;
 }
 
-absl::Status CheckIsEncoder(const std::string& directory,
-                            const RunConfig& config,
+}  // namespace
+
+absl::StatusOr<OpenedCheckpoint> OpenCheckpoint(
+    const CheckpointRunOptions& options) {
+  OpenedCheckpoint opened;
+  ETC_ASSIGN_OR_RETURN(const FoundCheckpoint found,
+                       FindCheckpoint(options.checkpoint));
+  opened.name = found.directory;
+  if (!found.reason.empty()) {
+    options.context.Message(
+        absl::StrCat("checkpoint: ", opened.name, ", ", found.reason));
+  }
+  std::error_code error;
+  opened.directory = std::filesystem::canonical(opened.name, error).string();
+  if (error) {
+    return ErrnoStatus(error.value(), "look up", opened.name);
+  }
+  ETC_ASSIGN_OR_RETURN(opened.config, ConfigOfRun(opened, options));
+  ETC_ASSIGN_OR_RETURN(opened.setup, SetUpTask(opened.config));
+  for (const std::string& warning : opened.setup.warnings) {
+    options.context.Warn(warning);
+  }
+  ETC_ASSIGN_OR_RETURN(opened.device,
+                       DeviceOfRun(DeviceSettingsOf(opened.config),
+                                   CudaDevicesOf(options.context.group),
+                                   /*field=*/"--device"));
+  return opened;
+}
+
+std::string ThreadsField(const std::optional<int64_t>& option) {
+  return option.has_value() ? "--threads" : "train.threads";
+}
+
+absl::Status CheckIsEncoder(const OpenedCheckpoint& checkpoint,
                             absl::string_view command) {
-  return config.encoder_decoder.has_value()
-             ? absl::InvalidArgumentError(
-                   absl::StrCat(directory, " is of ", config.task, ": ",
-                                command, " looks at encoders only"))
+  return checkpoint.config.encoder_decoder.has_value()
+             ? InvalidArgument(checkpoint.name, " is of ",
+                               checkpoint.config.task, ": ", command,
+                               " looks at encoders only")
              : absl::OkStatus();
 }
 
 namespace {
 
+void TellDevice(const RunDevice& device, const RunContext& context) {
+  context.Message(device.message);
+  context.Warn(device.warning);
+}
+
 // Loads the model of any task, with a message about memory that runs out.
 absl::StatusOr<std::unique_ptr<TrainableModel>> LoadAnyModel(
-    const std::string& directory, const RunConfig& config, const Task& task,
-    const torch::Device& device) {
-  if (const ModelTask* const model_task = AsModelTask(task)) {
-    return NamingOutOfMemory(
-        [&] { return absl::StrCat("loading ", directory); },
-        [&] { return model_task->LoadModel(directory, config, device); });
+    const OpenedCheckpoint& checkpoint, const RunContext& context) {
+  const ModelTask* const task = AsModelTask(*checkpoint.setup.task);
+  if (task == nullptr) {
+    ETC_ASSIGN_OR_RETURN(TaskModel model, LoadModelOfRun(checkpoint, context));
+    return std::make_unique<TaskModel>(std::move(model));
   }
-  ETC_ASSIGN_OR_RETURN(TaskModel model,
-                       LoadModelOfRun(directory, config, task, device));
-  return std::make_unique<TaskModel>(std::move(model));
+  ETC_ASSIGN_OR_RETURN(
+      std::unique_ptr<TrainableModel> model,
+      NamingOutOfMemory(
+          [&] { return absl::StrCat("loading ", checkpoint.name); },
+          [&] {
+            return task->LoadModel(checkpoint.directory, checkpoint.config,
+                                   checkpoint.device.device);
+          }));
+  TellDevice(checkpoint.device, context);
+  return model;
 }
 
 }  // namespace
 
-absl::StatusOr<TaskModel> LoadModelOfRun(const std::string& directory,
-                                         const RunConfig& config,
-                                         const Task& task,
-                                         const torch::Device& device) {
+absl::StatusOr<TaskModel> LoadModelOfRun(const OpenedCheckpoint& checkpoint,
+                                         const RunContext& context) {
+  ETC_ASSIGN_OR_RETURN(const EncoderTask* const task,
+                       EncoderTaskOf(*checkpoint.setup.task,
+                                     absl::StrCat(checkpoint.name, " is of ",
+                                                  checkpoint.config.task)));
   ETC_ASSIGN_OR_RETURN(
-      const EncoderTask* const encoder_task,
-      EncoderTaskOf(task, absl::StrCat(directory, " is of ", config.task)));
-  return NamingOutOfMemory(
-      [&] { return absl::StrCat("loading ", directory); },
-      [&] { return LoadTaskModel(directory, config, *encoder_task, device); });
+      TaskModel model,
+      NamingOutOfMemory(
+          [&] { return absl::StrCat("loading ", checkpoint.name); },
+          [&] {
+            return LoadTaskModel(checkpoint.directory, checkpoint.config, *task,
+                                 checkpoint.device.device);
+          }));
+  TellDevice(checkpoint.device, context);
+  return model;
 }
 
 namespace {
 
-// All files below a directory.
-void AddFilesBelow(const std::string& directory,
-                   std::vector<std::string>* files) {
-  std::error_code error;
-  for (std::filesystem::recursive_directory_iterator entry(directory, error),
-       end;
-       !error && entry != end; entry.increment(error)) {
-    files->push_back(entry->path().string());
-  }
-}
-
-// The files of the checkpoint in `directory`, and of the run that it is of.
-void AddCheckpoint(const std::filesystem::path& directory,
-                   std::vector<std::string>* files) {
-  AddFilesBelow(directory.string(), files);
-  const std::filesystem::path checkpoints = directory.parent_path();
-  if (checkpoints.filename() != "checkpoints") {
-    return;
-  }
-  AddFilesBelow(checkpoints.string(), files);
-  const std::filesystem::path seed = checkpoints.parent_path();
-  const std::filesystem::path run = seed.parent_path();
-  for (const std::filesystem::path& above : {seed, run, run.parent_path()}) {
-    for (const char* name :
-         {"metrics.jsonl", "checkpoints.json", "summary.json", "grid.json"}) {
-      files->push_back((above / name).string());
-    }
-  }
-}
-
-// Returns the files that a run of the checkpoint in `directory` reads, and the
-// prefixes of those that it writes beside its predictions.
-absl::StatusOr<CheckpointRunFiles> FilesOf(const std::string& directory,
-                                           const CheckpointRun& run) {
-  CheckpointRunFiles files;
-  AddCheckpoint(directory, &files.read);
+// Returns the files that a run of the checkpoint reads, and the prefixes of
+// those that it writes beside its predictions.
+absl::StatusOr<CheckpointRunFiles> FilesOf(const OpenedCheckpoint& run) {
+  CheckpointRunFiles files = {.read = FilesOfCheckpoint(run.directory)};
   if (!run.config.data.dev.empty()) {
     ETC_ASSIGN_OR_RETURN(const std::vector<std::string> data,
                          FindDataFiles(run.config.data.dev));
@@ -257,11 +231,11 @@ absl::StatusOr<CheckpointRunFiles> FilesOf(const std::string& directory,
 }
 
 // Checks on rank 0, and returns the result on all ranks.
-absl::Status CheckFiles(const std::string& directory, const CheckpointRun& run,
+absl::Status CheckFiles(const OpenedCheckpoint& run,
                         const CheckpointRunOptions& options) {
   absl::Status status;
   if (options.check != nullptr && options.context.is_first()) {
-    const absl::StatusOr<CheckpointRunFiles> files = FilesOf(directory, run);
+    const absl::StatusOr<CheckpointRunFiles> files = FilesOf(run);
     status = files.ok() ? options.check(*files) : files.status();
   }
   return options.context.Agree(status);
@@ -269,7 +243,7 @@ absl::Status CheckFiles(const std::string& directory, const CheckpointRun& run,
 
 // Returns true if `options.data` are, by their contents, the files of
 // data.train of a run that had no data.dev.
-absl::StatusOr<bool> HasTrainingFiles(const CheckpointRun& run,
+absl::StatusOr<bool> HasTrainingFiles(const OpenedCheckpoint& run,
                                       const CheckpointRunOptions& options) {
   const nlohmann::json::json_pointer train("/data/train");
   const nlohmann::json::json_pointer dev("/data/dev");
@@ -297,7 +271,7 @@ absl::StatusOr<bool> HasTrainingFiles(const CheckpointRun& run,
 }
 
 absl::StatusOr<std::unique_ptr<ExampleSource>> OpenData(
-    const CheckpointRun& run, const CheckpointRunOptions& options) {
+    const OpenedCheckpoint& run, const CheckpointRunOptions& options) {
   const DataConfig& data = run.config.data;
   DataRequest request = {
       .use = options.predicts ? RecordUse::kPrediction : RecordUse::kEvaluation,
@@ -346,7 +320,7 @@ absl::Status NoAnswers() {
 // Opens the records, and checks all of them before the model is loaded: a
 // mistake in the last one would come after all others had been run.
 absl::StatusOr<std::unique_ptr<ExampleSource>> OpenCheckedRecords(
-    const CheckpointRun& run, const CheckpointRunOptions& options) {
+    const OpenedCheckpoint& run, const CheckpointRunOptions& options) {
   ETC_ASSIGN_OR_RETURN(std::unique_ptr<ExampleSource> records,
                        OpenData(run, options));
   ETC_ASSIGN_OR_RETURN(
@@ -360,8 +334,31 @@ absl::StatusOr<std::unique_ptr<ExampleSource>> OpenCheckedRecords(
   return records;
 }
 
+// Checks that all ranks have the same weights and data, by their contents: each
+// has found them for itself, and `best` of a run that still trains moves on.
+absl::Status CheckSameFiles(const OpenedCheckpoint& run,
+                            const RunContext& context) {
+  if (context.group == nullptr) {
+    return absl::OkStatus();
+  }
+  RunConfig named;
+  named.init = run.directory;
+  named.tokenizer = run.config.tokenizer;
+  named.data = run.config.data;
+  if (!named.data.dev.empty()) {
+    named.data.train.clear();  // else their held-out records are the data
+  }
+  ETC_ASSIGN_OR_RETURN(const RunFiles files,
+                       FindRunFiles(named, OpeningListener(context),
+                                    DataGroupOf(context.group)));
+  nlohmann::json settings = RunSettings(named, {.files = files});
+  settings["weights"] = std::move(settings["init"]);
+  settings.erase("init");
+  return CheckSharedSettings(settings, context.group);
+}
+
 // Evaluates the model; where memory runs out, says how less would do.
-absl::StatusOr<Evaluation> EvaluateRecords(const CheckpointRun& run,
+absl::StatusOr<Evaluation> EvaluateRecords(const OpenedCheckpoint& run,
                                            const CheckpointRunOptions& options,
                                            const ExampleSource& records,
                                            TrainableModel* model) {
@@ -388,15 +385,13 @@ absl::Status ReportLeftOut(const ExampleSource& records,
         "there is nothing to ", options.predicts ? "predict" : "evaluate", ": ",
         left_out.empty() ? "the data have no records" : left_out));
   }
-  if (!left_out.empty()) {
-    options.warn(left_out);
-  }
+  options.context.Warn(left_out);
   for (const std::string& warning : records.Warnings()) {
-    options.warn(warning);
+    options.context.Warn(warning);
   }
   const int64_t unanswered = evaluation.predictions->num_unanswered();
   if (!options.predicts && unanswered > 0 && !evaluation.metrics.empty()) {
-    options.warn(UnansweredText(unanswered));
+    options.context.Warn(UnansweredText(unanswered));
   }
   return absl::OkStatus();
 }
@@ -405,60 +400,34 @@ absl::Status ReportLeftOut(const ExampleSource& records,
 
 absl::StatusOr<CheckpointRun> RunCheckpoint(
     const CheckpointRunOptions& options) {
-  CheckpointRun run;
-  ETC_ASSIGN_OR_RETURN(const FoundCheckpoint checkpoint,
-                       FindCheckpoint(options.checkpoint));
-  if (!checkpoint.reason.empty()) {
-    options.context.Message(absl::StrCat("checkpoint: ", checkpoint.directory,
-                                         ", ", checkpoint.reason));
+  ETC_ASSIGN_OR_RETURN(OpenedCheckpoint opened, OpenCheckpoint(options));
+  const RunConfig& config = opened.config;
+  ETC_RETURN_IF_ERROR(CheckSameStart(config, {.context = options.context}));
+  if (config.data.dev.empty() && !opened.setup.task->holds_out()) {
+    return InvalidArgument(
+        opened.name,
+        ": its configuration names no dev files; give some with --data");
   }
-  std::error_code error;
-  run.directory =
-      std::filesystem::canonical(checkpoint.directory, error).string();
-  if (error) {
-    return ErrnoStatus(error.value(), "look up", checkpoint.directory);
-  }
-  ETC_ASSIGN_OR_RETURN(run.config, ConfigOfRun(checkpoint.directory, options));
-  ETC_RETURN_IF_ERROR(CheckSameStart(run.config, {.context = options.context}));
-  ETC_ASSIGN_OR_RETURN(run.setup, SetUpTask(run.config));
-  if (run.config.data.dev.empty() && !run.setup.task->holds_out()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(checkpoint.directory,
-                     ": its configuration names no dev files; give some with "
-                     "--data"));
-  }
-  ETC_RETURN_IF_ERROR(CheckFiles(run.directory, run, options));
-  for (const std::string& warning : run.setup.warnings) {
-    options.warn(warning);
-  }
-  ETC_ASSIGN_OR_RETURN(
-      const RunDevice device,
-      DeviceOfRun(run.config, CudaDevicesOf(options.context.group),
-                  /*field=*/"--device"));
-  const CurrentDevice current(device.device);
-  const std::string threads =
-      options.threads.has_value() ? "--threads" : "train.threads";
-  ETC_RETURN_IF_ERROR(SetThreads(run.config.train.threads, threads).status());
-  if (const std::string warning =
-          ThreadsWarning(run.config.train.threads, threads);
-      !warning.empty()) {
-    options.warn(warning);
-  }
+  ETC_RETURN_IF_ERROR(CheckFiles(opened, options));
+  const CurrentDevice current(opened.device.device);
+  const std::string threads = ThreadsField(options.threads);
+  ETC_RETURN_IF_ERROR(SetThreads(config.train.threads, threads).status());
+  options.context.Warn(ThreadsWarning(config.train.threads, threads));
   ETC_ASSIGN_OR_RETURN(const std::unique_ptr<ExampleSource> records,
-                       OpenCheckedRecords(run, options));
-  ETC_ASSIGN_OR_RETURN(
-      const std::unique_ptr<TrainableModel> model,
-      LoadAnyModel(run.directory, run.config, *run.setup.task, device.device));
-  options.context.Message(device.message);
-  ETC_ASSIGN_OR_RETURN(run.evaluation,
-                       EvaluateRecords(run, options, *records, model.get()));
+                       OpenCheckedRecords(opened, options));
+  ETC_RETURN_IF_ERROR(CheckSameFiles(opened, options.context));
+  ETC_ASSIGN_OR_RETURN(const std::unique_ptr<TrainableModel> model,
+                       LoadAnyModel(opened, options.context));
+  ETC_ASSIGN_OR_RETURN(Evaluation evaluation,
+                       EvaluateRecords(opened, options, *records, model.get()));
   if (options.context.is_first()) {
-    ETC_RETURN_IF_ERROR(ReportLeftOut(*records, run.evaluation, options));
+    ETC_RETURN_IF_ERROR(ReportLeftOut(*records, evaluation, options));
   }
-  if (options.needs_scores && run.evaluation.metrics.empty()) {
+  if (options.needs_scores && evaluation.metrics.empty()) {
     return NoAnswers();
   }
-  return run;
+  return CheckpointRun{.checkpoint = std::move(opened),
+                       .evaluation = std::move(evaluation)};
 }
 
 }  // namespace etc

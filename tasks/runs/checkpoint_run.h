@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "tasks/config/config.h"
 #include "tasks/runs/task_setup.h"
+#include "tasks/train/device.h"
 #include "tasks/train/evaluate.h"
 #include "tasks/train/run_context.h"
 #include "tasks/train/task_model.h"
@@ -30,6 +31,10 @@ struct CheckpointRunOptions {
   // Directory that training wrote: of a checkpoint, or of a grid, run or
   // seed, whose best one is taken (FindCheckpoint).
   std::string checkpoint;
+  // The task that it should be of, and the option that needs it, for messages
+  // ("--bleu"); either may be empty.
+  std::string task;
+  std::string task_option;
   // Official files; empty: the dev files of the checkpoint's configuration. Of
   // the training data of a run that held some of their records out, whatever
   // their place is now, evaluations take those alone, and say so.
@@ -39,9 +44,7 @@ struct CheckpointRunOptions {
   // read and cut into examples, and those that say how answers are decoded
   // (decoding_options).
   std::vector<std::string> overrides;
-  // "off", "sum", "mean", "decay" or "gate", or with a number "decay=0.95" (its
-  // beta) or "gate=0.5" (gates that the weights lack); empty: as the weights
-  // say.
+  // As in EvaluateTaskOptions (tasks/run_task.h).
   std::string residual_attention;
   // Like train.device; the device of the training does not matter.
   std::string device = "auto";
@@ -59,47 +62,63 @@ struct CheckpointRunOptions {
   std::optional<int64_t> threads;
   std::optional<int64_t> batch_size;
 
-  // Gets each warning, as if the residual attention is not that of the
-  // training. Not empty.
-  std::function<void(const std::string& warning)> warn;
-  // Its reporter also hears which checkpoint was taken.
+  // Its reporter also hears which checkpoint was taken, and which device.
   RunContext context = {};
 };
 
-struct CheckpointRun {
-  // The checkpoint that was taken, without links: those of a run that is still
-  // training move on.
+// A checkpoint that was found, with all that is known before its weights are
+// loaded.
+struct OpenedCheckpoint {
+  // As FindCheckpoint names it, for people.
+  std::string name;
+  // The same without links: those of a run that is still training move on.
   std::string directory;
+  // With what the options set.
   RunConfig config;
-  // The source of the predictions; must outlive them.
   TaskSetup setup;
+  RunDevice device;
+};
+
+// Finds the checkpoint and says which, unless it was named itself; reads its
+// configuration, makes its task and chooses the device. Warns of another
+// residual attention than that of the training, and by TaskSetup::warnings.
+// `options.data`, check and threads are for RunCheckpoint.
+//   kInvalidArgument  it is of another task than `options.task`, or of
+//                     pre-training or translation, and `options.predicts`;
+//                     one of `options.overrides` sets
+//                     another field; lengths that the model's positions do not
+//                     reach
+// Errors also as of FindCheckpoint and DeviceOfRun.
+absl::StatusOr<OpenedCheckpoint> OpenCheckpoint(
+    const CheckpointRunOptions& options);
+
+// The name in messages of the number of CPU threads, which the option sets or
+// else the configuration of the training: "--threads" or "train.threads".
+std::string ThreadsField(const std::optional<int64_t>& option);
+
+// Checks that a checkpoint has an encoder alone, for a `command` that looks at
+// no other model.
+//   kInvalidArgument  it is an encoder-decoder
+absl::Status CheckIsEncoder(const OpenedCheckpoint& checkpoint,
+                            absl::string_view command);
+
+// LoadTaskModel, with a message about memory that runs out; then says which
+// device it is on.
+//   kInvalidArgument  EncoderTaskOf
+absl::StatusOr<TaskModel> LoadModelOfRun(const OpenedCheckpoint& checkpoint,
+                                         const RunContext& context);
+
+struct CheckpointRun {
+  // Its task is the source of the predictions, and must outlive them.
+  OpenedCheckpoint checkpoint;
   Evaluation evaluation;
 };
 
-// The configuration with which the checkpoint in `directory` is run.
-//   kInvalidArgument  it is of pre-training, and `options.predicts`; one of
-//                     `options.overrides` sets another field. Lengths that the
-//                     model's positions do not reach are refused by SetUpTask
-absl::StatusOr<RunConfig> ConfigOfRun(const std::string& directory,
-                                      const CheckpointRunOptions& options);
-
-// Checks that `config`, that of the run in `directory`, has an encoder alone,
-// for a `command` that looks at no other model.
-//   kInvalidArgument  it is an encoder-decoder
-absl::Status CheckIsEncoder(const std::string& directory,
-                            const RunConfig& config, absl::string_view command);
-
-// LoadTaskModel, with a message about memory that runs out.
-//   kInvalidArgument  EncoderTaskOf
-absl::StatusOr<TaskModel> LoadModelOfRun(const std::string& directory,
-                                         const RunConfig& config,
-                                         const Task& task,
-                                         const torch::Device& device);
-
 // Evaluates or predicts as `options` say. All records are checked before the
-// model is loaded (CheckEvaluationRecords). Errors also as of DeviceOfRun and
-// SetThreads.
-//   kFailedPrecondition  no record has an answer, and `options.needs_scores`
+// model is loaded (CheckEvaluationRecords). Errors also as of OpenCheckpoint
+// and SetThreads.
+//   kFailedPrecondition  no record has an answer, and `options.needs_scores`;
+//                        the ranks differ in weights, data or options
 absl::StatusOr<CheckpointRun> RunCheckpoint(
     const CheckpointRunOptions& options);
 

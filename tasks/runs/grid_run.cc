@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <memory>
 #include <numeric>
-#include <set>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -27,6 +26,7 @@
 #include "tasks/output/results.h"
 #include "tasks/registry.h"
 #include "tasks/runs/task_setup.h"
+#include "tasks/train/device.h"
 #include "tasks/train/open_data.h"
 #include "tasks/train/run_claims.h"
 #include "tasks/train/run_plan.h"
@@ -142,27 +142,18 @@ absl::Status CheckKindOfDirectory(const RunConfig& config) {
                    "directory"));
 }
 
-// Each warning once.
-class Warnings {
- public:
-  explicit Warnings(const std::function<void(const std::string&)>& warn)
-      : warn_(warn) {}
-  void Add(const std::vector<std::string>& warnings) {
-    for (const std::string& warning : warnings) {
-      if (said_.insert(warning).second) {
-        warn_(warning);
-      }
-    }
-  }
-
- private:
-  const std::function<void(const std::string&)>& warn_;
-  std::set<std::string> said_;
-};
+// SetUpTraining, with its warnings. Before the data are read, which may take
+// long, also finds out whether the device is there.
+absl::StatusOr<TaskSetup> SetUpAndWarn(const TrainOptions& options,
+                                       RunConfig* config) {
+  ETC_ASSIGN_OR_RETURN(TaskSetup setup, SetUpTraining(config));
+  options.context.TellOnce({.warnings = setup.warnings});
+  ETC_RETURN_IF_ERROR(JoinDevice(*config, options.context.group).status());
+  return setup;
+}
 
 absl::StatusOr<GridResult> TrainAlone(RunConfig config,
-                                      const TrainOptions& options,
-                                      Warnings warnings) {
+                                      const TrainOptions& options) {
   const auto check = [&]() -> absl::Status {
     ETC_RETURN_IF_ERROR(CheckWithoutData(config, options));
     ETC_RETURN_IF_ERROR(CheckKindOfDirectory(config));
@@ -173,15 +164,19 @@ absl::StatusOr<GridResult> TrainAlone(RunConfig config,
   ETC_RETURN_IF_ERROR(OnRankZero(options.context.group, check));
   // Before the data are read, which may take long.
   ETC_ASSIGN_OR_RETURN(const RunClaims claims, ClaimRuns(config, options));
-  ETC_ASSIGN_OR_RETURN(const TaskSetup setup, SetUpTraining(&config));
-  warnings.Add(setup.warnings);
+  ETC_ASSIGN_OR_RETURN(const TaskSetup setup, SetUpAndWarn(options, &config));
   const MainMetric metric =
       MainMetricOf(config.train, setup.task->main_metric());
   GridResult grid = {.main_metric = metric.name,
                      .lower_is_better = metric.lower_is_better,
                      .settings = {SettingResult()}};
-  ETC_ASSIGN_OR_RETURN(grid.settings.front().result,
-                       TrainClaimed(config, *setup.task, claims, options));
+  ETC_ASSIGN_OR_RETURN(const std::unique_ptr<RunData> data,
+                       OpenRunData(config, *setup.task, options.context));
+  ETC_ASSIGN_OR_RETURN(const CheckedRuns checked,
+                       CheckRuns(config, *setup.task, data.get(), options));
+  ETC_ASSIGN_OR_RETURN(
+      grid.settings.front().result,
+      TrainChecked(config, *setup.task, checked, claims, options));
   grid.finished = grid.settings.front().result.finished;
   return grid;
 }
@@ -258,9 +253,8 @@ absl::Status AddSetting(const RunConfig& config, const GridSetting& setting,
 // The settings of a grid, prepared one by one and then run.
 class GridRun {
  public:
-  GridRun(const RunConfig& config, const TrainOptions& options,
-          Warnings warnings)
-      : config_(config), options_(options), warnings_(std::move(warnings)) {}
+  GridRun(const RunConfig& config, const TrainOptions& options)
+      : config_(config), options_(options) {}
 
   // Checks a setting and opens its data, unless one before has the same.
   absl::Status Prepare(GridSetting setting);
@@ -275,7 +269,6 @@ class GridRun {
 
   const RunConfig& config_;
   const TrainOptions& options_;
-  Warnings warnings_;
   std::vector<PreparedSetting> settings_;
   int64_t later_steps_ = 0;
   // Settings of grid.json that this grid has not; on rank 0.
@@ -286,8 +279,7 @@ class GridRun {
 absl::Status GridRun::Prepare(GridSetting setting) {
   PreparedSetting prepared = {.setting = std::move(setting)};
   RunConfig& config = prepared.setting.config;
-  ETC_ASSIGN_OR_RETURN(TaskSetup setup, SetUpTraining(&config));
-  warnings_.Add(setup.warnings);
+  ETC_ASSIGN_OR_RETURN(TaskSetup setup, SetUpAndWarn(options_, &config));
   ETC_RETURN_IF_ERROR(
       AddSetting(config_, prepared.setting, *setup.task, options_, &result_));
   ETC_RETURN_IF_ERROR(OpenTask(std::move(setup), &prepared));
@@ -380,15 +372,17 @@ absl::Status GridRun::RunSetting(size_t index) {
   later_steps_ -= prepared.checked.steps_left;
   TrainOptions options = options_;
   options.later_steps = later_steps_;
+  ETC_ASSIGN_OR_RETURN(const RunClaims claims,
+                       ClaimRuns(prepared.setting.config, options));
   absl::StatusOr<TrainResult> run =
       TrainChecked(prepared.setting.config, *prepared.opened->setup.task,
-                   prepared.checked, options);
+                   prepared.checked, claims, options);
   prepared.opened.reset();
   // All ranks have this error at the same place.
   if (absl::IsAborted(run.status())) {
     result.diverged = std::string(run.status().message());
-    options_.context.Message(absl::StrCat("warning: ", prepared.setting.name,
-                                          " has no score: ", result.diverged));
+    options_.context.Warn(absl::StrCat(prepared.setting.name,
+                                       " has no score: ", result.diverged));
   } else {
     ETC_ASSIGN_OR_RETURN(result.result, std::move(run));
   }
@@ -406,12 +400,11 @@ absl::Status GridRun::RunSetting(size_t index) {
 
 }  // namespace
 
-absl::StatusOr<GridResult> TrainGrid(
-    const RunConfig& config, const TrainOptions& options,
-    const std::function<void(const std::string&)>& warn) {
+absl::StatusOr<GridResult> TrainGrid(const RunConfig& config,
+                                     const TrainOptions& options) {
   ETC_RETURN_IF_ERROR(CheckSameStart(config, options));
   if (config.grid.empty()) {
-    return TrainAlone(config, options, Warnings(warn));
+    return TrainAlone(config, options);
   }
   ETC_RETURN_IF_ERROR(CheckMayOverwrite(config, options));
   ETC_ASSIGN_OR_RETURN(std::vector<GridSetting> settings,
@@ -420,7 +413,7 @@ absl::StatusOr<GridResult> TrainGrid(
                        }));
   // Before the data are read, which may take long.
   ETC_RETURN_IF_ERROR(CheckGridWithoutData(config, settings, options));
-  GridRun run(config, options, Warnings(warn));
+  GridRun run(config, options);
   for (GridSetting& setting : settings) {
     const std::string name = setting.name;
     const std::string begun = SeedDirectory(setting.config.output,
@@ -437,9 +430,8 @@ absl::StatusOr<GridResult> TrainGrid(
   return run.Run();
 }
 
-absl::StatusOr<std::vector<TriedSetting>> TryGrid(
-    const RunConfig& config, const TrainOptions& options,
-    const std::function<void(const std::string&)>& warn) {
+absl::StatusOr<std::vector<TriedSetting>> TryGrid(const RunConfig& config,
+                                                  const TrainOptions& options) {
   ETC_RETURN_IF_ERROR(CheckSameStart(config, options));
   ETC_RETURN_IF_ERROR(CheckMayOverwrite(config, options));
   ETC_ASSIGN_OR_RETURN(std::vector<GridSetting> settings,
@@ -457,7 +449,6 @@ absl::StatusOr<std::vector<TriedSetting>> TryGrid(
     return absl::OkStatus();
   };
   ETC_RETURN_IF_ERROR(OnRankZero(options.context.group, check));
-  Warnings warnings(warn);
   GridResult grid;
   std::vector<TriedSetting> tried;
   for (GridSetting& setting : settings) {
@@ -468,8 +459,7 @@ absl::StatusOr<std::vector<TriedSetting>> TryGrid(
     }
     const auto try_setting = [&]() -> absl::Status {
       ETC_ASSIGN_OR_RETURN(const TaskSetup setup,
-                           SetUpTraining(&setting.config));
-      warnings.Add(setup.warnings);
+                           SetUpAndWarn(options, &setting.config));
       ETC_RETURN_IF_ERROR(
           AddSetting(config, setting, *setup.task, options, &grid));
       ETC_ASSIGN_OR_RETURN(DryRun run,

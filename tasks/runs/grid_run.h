@@ -1,7 +1,6 @@
 #ifndef ETC_TASKS_RUNS_GRID_RUN_H_
 #define ETC_TASKS_RUNS_GRID_RUN_H_
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,9 +13,9 @@
 namespace etc {
 
 // Trains as `config` describes, for a task of the registry: all settings of
-// its grid, one after the other, each as TrainClaimed does into
-// <output>/<its name>; without a grid, TrainClaimed alone. `warn` gets each
-// of TaskSetup::warnings once.
+// its grid, one after the other, each as TrainChecked does into
+// <output>/<its name>; without a grid into <output>. Warns of each of
+// TaskSetup::warnings once.
 //
 // All settings are checked before the first run begins. Settings with the same
 // examples share the opened data. <output>/grid.json (WriteGridFile) is written
@@ -33,9 +32,8 @@ namespace etc {
 //                     refused; or it has a run with a grid, and this has none,
 //                     or the other way round
 //   kAborted          all settings have diverged
-absl::StatusOr<GridResult> TrainGrid(
-    const RunConfig& config, const TrainOptions& options,
-    const std::function<void(const std::string& warning)>& warn);
+absl::StatusOr<GridResult> TrainGrid(const RunConfig& config,
+                                     const TrainOptions& options);
 
 // A setting of a grid that was tried; without a grid its name is empty.
 struct TriedSetting {
@@ -45,9 +43,8 @@ struct TriedSetting {
 
 // Does what TrainGrid() does but for the updates (TryTrain), for all
 // settings of the grid. Errors also as of ExpandGrid.
-absl::StatusOr<std::vector<TriedSetting>> TryGrid(
-    const RunConfig& config, const TrainOptions& options,
-    const std::function<void(const std::string& warning)>& warn);
+absl::StatusOr<std::vector<TriedSetting>> TryGrid(const RunConfig& config,
+                                                  const TrainOptions& options);
 
 }  // namespace etc
 

@@ -1,14 +1,13 @@
 #include "tasks/runs/task_setup.h"
 
 #include <iterator>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "base/counted.h"
+#include "absl/strings/str_join.h"
 #include "base/path_lookup.h"
 #include "base/status_macros.h"
 #include "etc/weights/source_config.h"
@@ -23,15 +22,28 @@
 namespace etc {
 namespace {
 
+// Checks that the task can hold out the records that the configuration asks
+// for.
+absl::Status CheckHoldsOut(const RunConfig& config, const TaskEntry& entry) {
+  if (config.data.dev_fraction == 0 || entry.holds_out_records) {
+    return absl::OkStatus();
+  }
+  std::vector<std::string> able;
+  for (const TaskEntry& task : Tasks()) {
+    if (task.holds_out_records) {
+      able.push_back(task.name);
+    }
+  }
+  return InvalidArgument(config.source, ": data.dev_fraction should be 0 for ",
+                         config.task, ", but is ", config.data.dev_fraction,
+                         "; it holds out records of ",
+                         absl::StrJoin(able, ", "), " alone");
+}
+
 // Checks that the model can read every example that the task may make.
 absl::Status CheckModelInput(const RunConfig& config) {
   ETC_ASSIGN_OR_RETURN(const TaskEntry* entry, FindTask(config.task));
-  if (config.data.dev_fraction > 0 && !entry->holds_out_records) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(config.source, ": data.dev_fraction should be 0 for ",
-                     config.task, ", but is ", config.data.dev_fraction,
-                     "; it holds out records of classify, glue and tokens"));
-  }
+  ETC_RETURN_IF_ERROR(CheckHoldsOut(config, *entry));
   if (entry->has_own_model) {
     return absl::OkStatus();
   }
@@ -81,7 +93,7 @@ absl::StatusOr<RunConfig> ReadTaskConfig(
 }
 
 absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(
-    const TokenizerConfig& config) {
+    const TokenizerConfig& config, const std::string& init) {
   if (config.vocabulary.empty()) {
     return absl::InvalidArgumentError(
         "tokenizer.vocabulary should name a file, because init names no "
@@ -89,6 +101,13 @@ absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(
   }
   ETC_ASSIGN_OR_RETURN(TokenizerFiles files,
                        DescribeTokenizer(config.type, config.vocabulary));
+  if (!init.empty()) {
+    // The tokenizer of `init` need not be usable (ReadTokenizerConfig).
+    const absl::StatusOr<TokenizerFiles> beside = FindTokenizer(init);
+    if (beside.ok()) {
+      TakeUnstated(*beside, &files);
+    }
+  }
   files.split_punctuation = config.split_punctuation;
   ETC_RETURN_IF_ERROR(
       SetCase(config.lower_case,
@@ -159,44 +178,15 @@ absl::Status CheckBeforeSetup(const RunConfig& config) {
   return CheckInit(config);
 }
 
-// The piece of an id; empty where the vocabulary has none.
-std::string PieceOrEmpty(const Tokenizer& tokenizer, int32_t id) {
-  try {
-    return tokenizer.Piece(id);
-  } catch (const std::out_of_range&) {
-    return "";
-  }
-}
-
-// Warns where ids are of other pieces than in the vocabulary beside the weights
-// to start from, whose rows were trained for those.
+// Warns where the rows of the weights to start from are of other pieces.
 void ComparePieces(const RunConfig& config, TaskSetup* setup) {
   if (config.init.empty() || setup->tokenizer == nullptr) {
     return;
   }
-  // The tokenizer of `init` need not be usable (ReadTokenizerConfig).
-  const absl::StatusOr<TokenizerFiles> files = FindTokenizer(config.init);
-  if (!files.ok() || files->type.empty() ||
-      files->vocabulary == config.tokenizer.vocabulary) {
-    return;
-  }
-  const absl::StatusOr<std::shared_ptr<const Tokenizer>> of_init =
-      MakeTokenizer(*files);
-  if (!of_init.ok()) {
-    return;
-  }
-  const int64_t ids = setup->tokenizer->vocab_size();
-  int64_t others = 0;
-  for (int32_t id = 0; id < ids; ++id) {
-    if (PieceOrEmpty(*setup->tokenizer, id) != PieceOrEmpty(**of_init, id)) {
-      ++others;
-    }
-  }
-  if (others > 0) {
-    setup->warnings.push_back(absl::StrCat(
-        others, " of ", Counted(ids, "id"), " of ", config.tokenizer.vocabulary,
-        " are of other pieces than in ", files->vocabulary,
-        ", for which the weights of init were trained"));
+  std::string warning = WarningOfOtherPieces(
+      *setup->tokenizer, config.tokenizer.vocabulary, config.init);
+  if (!warning.empty()) {
+    setup->warnings.push_back(std::move(warning));
   }
 }
 
@@ -205,7 +195,8 @@ absl::StatusOr<TaskSetup> MakeSetup(const RunConfig& config) {
   TaskSetup setup;
   ETC_ASSIGN_OR_RETURN(setup.entry, FindTask(config.task));
   if (!setup.entry->has_own_model) {
-    ETC_ASSIGN_OR_RETURN(setup.tokenizer, LoadTokenizer(config.tokenizer));
+    ETC_ASSIGN_OR_RETURN(setup.tokenizer,
+                         LoadTokenizer(config.tokenizer, config.init));
     ETC_RETURN_IF_ERROR(CheckVocabularySize(
         config.tokenizer.vocabulary, setup.tokenizer->vocab_size(),
         config.model.vocab_size, &setup.warnings));

@@ -35,12 +35,13 @@ absl::StatusOr<RunConfig> ReadTaskConfig(
     const std::string& path, const std::vector<std::string>& overrides);
 
 // Loads the tokenizer that `config.vocabulary` is of, with the options that the
-// files beside it say (DescribeTokenizer).
+// files beside it say (DescribeTokenizer), and what only those beside the
+// weights `init` say (TakeUnstated), if that is not empty.
 //   kInvalidArgument  it is empty, lower_case is not what those files say, and
 //                     what the loading itself says
 //   kUnimplemented    errors of DescribeTokenizer
 absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(
-    const TokenizerConfig& config);
+    const TokenizerConfig& config, const std::string& init = "");
 
 // Loads the tokenizer that the configuration names and makes its task.
 //   kInvalidArgument  errors of CheckVocabularySize and the loading itself

@@ -54,7 +54,7 @@ std::string DiskWarning(const RunConfig& config, double bytes) {
   return bytes <= room
              ? ""
              : absl::StrFormat(
-                   "warning: checkpoints of %s take up to %.1f GB on disk "
+                   "checkpoints of %s take up to %.1f GB on disk "
                    "(train.keep_last, train.keep_best and the one being "
                    "written), but there are %.1f GB for them at %s",
                    Counted(std::ssize(config.train.seeds), "seed"),

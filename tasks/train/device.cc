@@ -95,8 +95,8 @@ std::optional<DeviceMemory> MemoryOf(const torch::Device& device) {
 }
 
 std::string PrecisionWarning(const torch::Device& device,
-                             const RunConfig& config) {
-  if (!device.is_cpu() || config.train.precision != "bf16") {
+                             const std::string& precision) {
+  if (!device.is_cpu() || precision != "bf16") {
     return "";
   }
   const kernels::Bfloat16Products products =
@@ -137,23 +137,28 @@ std::string AttentionOn(const torch::Device& device, int64_t head_size) {
              : absl::StrCat("attention by tensor operations: ", reason);
 }
 
-absl::StatusOr<RunDevice> DeviceOfRun(const RunConfig& config,
+DeviceSettings DeviceSettingsOf(const RunConfig& config) {
+  return {.device = config.train.device,
+          .precision = config.train.precision,
+          .head_size = config.encoder_decoder.has_value()
+                           ? config.encoder_decoder->head_size()
+                           : config.model.head_size()};
+}
+
+absl::StatusOr<RunDevice> DeviceOfRun(const DeviceSettings& settings,
                                       const CudaDevices& found,
                                       const std::string& field) {
   ETC_ASSIGN_OR_RETURN(const ChosenDevice chosen,
-                       ChooseDevice(field, config.train.device, found));
+                       ChooseDevice(field, settings.device, found));
   RunDevice run = {.message = absl::StrCat("device: ", chosen.name(), " (",
                                            chosen.reason, ")")};
   if (!chosen.cuda.has_value()) {
-    if (const std::string warning = PrecisionWarning(run.device, config);
-        !warning.empty()) {
-      absl::StrAppend(&run.message, "; ", warning);
-    }
+    run.warning = PrecisionWarning(run.device, settings.precision);
     return run;
   }
   const auto index = static_cast<size_t>(*chosen.cuda);
   const std::vector<int64_t>& majors = found.compute_capability_majors;
-  if (config.train.precision == "bf16" && index < majors.size() &&
+  if (settings.precision == "bf16" && index < majors.size() &&
       majors[index] < kBfloat16Major) {
     return absl::InvalidArgumentError(absl::StrCat(
         "train.precision is \"bf16\", which takes compute capability ",
@@ -163,11 +168,8 @@ absl::StatusOr<RunDevice> DeviceOfRun(const RunConfig& config,
   }
   run.device =
       torch::Device(torch::kCUDA, static_cast<c10::DeviceIndex>(*chosen.cuda));
-  absl::StrAppend(
-      &run.message, "; ",
-      AttentionOn(run.device, config.encoder_decoder.has_value()
-                                  ? config.encoder_decoder->head_size()
-                                  : config.model.head_size()));
+  absl::StrAppend(&run.message, "; ",
+                  AttentionOn(run.device, settings.head_size));
   return run;
 }
 
@@ -199,8 +201,8 @@ CudaDevices CudaDevicesOf(const ProcessGroup* group) {
 
 absl::StatusOr<RunDevice> JoinDevice(const RunConfig& config,
                                      ProcessGroup* group) {
-  ETC_ASSIGN_OR_RETURN(RunDevice device,
-                       DeviceOfRun(config, CudaDevicesOf(group)));
+  ETC_ASSIGN_OR_RETURN(RunDevice device, DeviceOfRun(DeviceSettingsOf(config),
+                                                     CudaDevicesOf(group)));
   ETC_RETURN_IF_ERROR(CheckMemoryPlan(config, device.device.is_cpu()));
   if (group == nullptr || config.train.backend != "nccl") {
     return device;

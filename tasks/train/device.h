@@ -22,12 +22,23 @@ namespace etc {
 // of a run on this machine.
 CudaDevices FindCudaDevices(int64_t local_rank = 0);
 
+// The settings that choose and describe a model's device.
+struct DeviceSettings {
+  std::string device = "auto";     // train.device
+  std::string precision = "fp32";  // train.precision
+  // Features of a head of attention; 0: not known, and taken to be few.
+  int64_t head_size = 0;
+};
+DeviceSettings DeviceSettingsOf(const RunConfig& config);
+
 // The device of a run's model.
 struct RunDevice {
   torch::Device device = torch::kCPU;
   // The choice and its reason, a line for people: 'device: cpu (train.device is
-  // ...)', and PrecisionWarning; of a CUDA device with AttentionOn.
+  // ...)'; of a CUDA device with AttentionOn.
   std::string message;
+  // PrecisionWarning; may be empty.
+  std::string warning;
 };
 
 // Warns of a train.precision "bf16" that `device`, a CPU, computes slowly or in
@@ -35,7 +46,7 @@ struct RunDevice {
 // with AVX512-BF16 and without AMX times a product in both precisions, for some
 // 0.2 s.
 std::string PrecisionWarning(const torch::Device& device,
-                             const RunConfig& config);
+                             const std::string& precision);
 
 // The same of a CPU with such products. `bfloat16_time`, of kFast alone: the
 // seconds of a product in bfloat16 over those of the same in float32.
@@ -47,12 +58,13 @@ std::string Bfloat16Warning(kernels::Bfloat16Products products,
 // tensor operations: " and the reason.
 std::string AttentionOn(const torch::Device& device, int64_t head_size);
 
-// The device that `config.train.device` means among `found`; `field` is its
-// name in messages: "train.device", or "--device" where that set it.
+// The device that `settings.device` means among `found`; `field` is its name in
+// messages: "train.device", or "--device" where that set it.
 //   kInvalidArgument     train.precision is bf16, which that device has not
 //   others               those of ChooseDevice
 absl::StatusOr<RunDevice> DeviceOfRun(
-    const RunConfig& config, const CudaDevices& found = FindCudaDevices(),
+    const DeviceSettings& settings,
+    const CudaDevices& found = FindCudaDevices(),
     const std::string& field = "train.device");
 
 // Bytes of a CUDA device's memory.

@@ -265,9 +265,7 @@ SparseAttentionInput SoftmaxInput(const Setting& setting, QuerySide side,
                                 .pattern = setting.attention.Softmax(
                                     side, shape.batch, shape.long_length,
                                     shape.global_length, config.local_radius),
-                                .residual = setting.residual.mode,
-                                .decay = setting.residual.decay,
-                                .storage = setting.residual.storage,
+                                .residual = setting.residual,
                                 .dropout = config.attention_probs_dropout_prob};
   const int64_t ids = config.relative_vocab_size.value_or(0);
   if (ids > 0) {
@@ -301,7 +299,7 @@ class SoftmaxStack {
     const int64_t heads = setting.config.num_attention_heads;
     for (int64_t i = 0; i < setting.layers; ++i) {
       SparseAttentionInput layer = SoftmaxInput(setting, side, leaf);
-      if (layer.residual == ResidualAttention::kGate && i > 0) {
+      if (layer.residual.mode == ResidualAttention::kGate && i > 0) {
         layer.gates = {.own = leaf({heads}, torch::kFloat32),
                        .other = leaf({heads}, torch::kFloat32)};
       }

@@ -164,11 +164,9 @@ absl::Status Trial::Run() {
 absl::Status Trial::MakeModel() {
   ETC_ASSIGN_OR_RETURN(made_, MakeModelToTrain(run_));
   // Each rank reads them: a dry run broadcasts none.
-  ETC_ASSIGN_OR_RETURN(const std::vector<std::string> messages,
+  ETC_ASSIGN_OR_RETURN(const Notices notices,
                        made_.files.load_initial_weights());
-  for (const std::string& message : messages) {
-    run_.context.MessageOnce(message);
-  }
+  run_.runs.context.TellOnce(notices);
   return absl::OkStatus();
 }
 
@@ -182,7 +180,7 @@ absl::StatusOr<Trial::Batches> Trial::ReadBatches() {
   bool ends = false;
   for (int64_t i = 0; i < count && !ends; ++i) {
     absl::StatusOr<TrainingBatch> next = loader->Next();
-    ETC_RETURN_IF_ERROR(run_.context.Agree(next.status()));
+    ETC_RETURN_IF_ERROR(run_.runs.context.Agree(next.status()));
     if (next->epoch > 0) {
       break;
     }
@@ -195,15 +193,16 @@ absl::StatusOr<Trial::Batches> Trial::ReadBatches() {
     // All ranks take the same batch: only its micro-batches are dealt to them.
     const torch::Tensor tokens = torch::full(
         {1}, here == nullptr ? 0 : PaddedTokens(*here), torch::kFloat64);
-    if (run_.context.group != nullptr) {
-      ETC_RETURN_IF_ERROR(run_.context.group->Sum({tokens}));
+    if (run_.runs.context.group != nullptr) {
+      ETC_RETURN_IF_ERROR(run_.runs.context.group->Sum({tokens}));
     }
     if (tokens.item<double>() > most) {
       most = tokens.item<double>();
       read.largest = std::move(largest);
     }
   }
-  TellUnused(run_.context, "training", loader->skipped(), run_.train.size());
+  TellUnused(run_.runs.context, "training", loader->skipped(),
+             run_.train.size());
   return read;
 }
 
@@ -212,13 +211,13 @@ absl::Status Trial::InitializeModel(const TrainingBatch& first) {
     return absl::OkStatus();
   }
   ETC_ASSIGN_OR_RETURN(const std::string message,
-                       InitializeByData(run_.context.group,
+                       InitializeByData(run_.runs.context.group,
                                         {.model = made_.files,
                                          .batch = first,
                                          .device = made_.train_step->device(),
                                          .seed = run_.plan.seed}));
   if (!message.empty()) {
-    run_.context.Message(message);
+    run_.runs.context.Message(message);
   }
   return absl::OkStatus();
 }
@@ -227,7 +226,7 @@ absl::StatusOr<TrainStepResult> Trial::Try(const TrainingBatch& batch,
                                            double* seconds) {
   const double begin = SteadySeconds();
   ETC_ASSIGN_OR_RETURN(const std::optional<TrainStepResult> tried,
-                       made_.train_step->Try(batch, run_.context.stop));
+                       made_.train_step->Try(batch, run_.runs.context.stop));
   if (!tried.has_value()) {
     return absl::CancelledError("the dry run was stopped");
   }
@@ -253,7 +252,7 @@ absl::Status Trial::TryMicroBatches() {
   result_->examples = first.examples;
   result_->tokens = first.tokens;
   const Examples* const here = read.first.first_here();
-  return run_.context.Agree(
+  return run_.runs.context.Agree(
       here == nullptr
           ? absl::OkStatus()
           : NamingOutOfMemory([] { return "trying the loss of a checkpoint"; },
@@ -374,7 +373,7 @@ absl::StatusOr<DryRun> TryTrain(const RunConfig& config, const Task& task,
           [&] { return MakeModel(planned, task, device, context.processes()); },
       .main_metric = MainMetricOf(config.train, task.main_metric()),
       .directory = SeedDirectory(config.output, plan.seed),
-      .context = context};
+      .runs = options};
   ETC_RETURN_IF_ERROR(CheckSameRun(run));
   Trial trial(config, run, &result);
   ETC_RETURN_IF_ERROR(trial.Run());

@@ -52,17 +52,17 @@ struct DryRun {
   double checkpoint_bytes = 0;
 };
 
-// Does what TrainClaimed does but for the updates: checks the configuration
-// and the output directory, reads the data and says the same about them, makes
-// the model with its first weights, and reads batches of one epoch at most: as
-// many as have 1000 examples (of translation, micro-batches), and 10,000,000
-// tokens if all were of full length, but one at least. Says how many of their
-// records are not used, or cut. Computes the largest micro-batch and the first
-// forward and backward, the loss of the first in evaluation mode, as before a
+// Does what a training does but for the updates: checks the configuration and
+// the output directory, reads the data and says the same about them, makes the
+// model with its first weights, and reads batches of one epoch at most: as many
+// as have 1000 examples (of translation, micro-batches), and 10,000,000 tokens
+// if all were of full length, but one at least. Says how many of their records
+// are not used, or cut. Computes the largest micro-batch and the first forward
+// and backward, the loss of the first in evaluation mode, as before a
 // checkpoint, and one evaluation batch. Writes nothing, makes no directory and
 // takes no lock. A collective operation.
 //   kInvalidArgument  it would go on from a checkpoint (Resumes)
-// Errors also as of TrainClaimed.
+// Errors also as of OpenRunData, CheckRuns and TrainChecked.
 absl::StatusOr<DryRun> TryTrain(const RunConfig& config, const Task& task,
                                 const TrainOptions& options);
 

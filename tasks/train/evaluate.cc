@@ -273,11 +273,7 @@ absl::Status ProbeMetric(TrainableModel* model, const Task& task,
         const Evaluation some,
         Evaluate(model, task, FirstRecords(&records, count), quiet));
     const absl::Status found = CheckHasMainMetric(some.metrics, metric);
-    // None of them may have an answer.
-    if (some.metrics.empty() || found.ok()) {
-      return absl::OkStatus();
-    }
-    if (count >= records.size()) {
+    if (found.ok() || count >= records.size()) {
       return found;
     }
     if (count == kFew) {

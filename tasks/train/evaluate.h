@@ -59,7 +59,8 @@ absl::Status WithBatchAdvice(const absl::Status& status, int64_t batch_size);
 
 // Checks that evaluations on `records` have the score `metric`. A few of them
 // are evaluated for its name, and more as long as it is not among theirs: there
-// are scores of some records alone, as SQuAD's of questions without an answer.
+// are scores of some records alone, as SQuAD's of questions without an answer,
+// and records without an answer, which have none.
 //   kInvalidArgument  they have not
 // Errors also as of Evaluate.
 absl::Status ProbeMetric(TrainableModel* model, const Task& task,

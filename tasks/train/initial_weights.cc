@@ -123,7 +123,7 @@ struct FilledHead {
   bool is_whole = false;
   // The message about weights that are random; empty: none are.
   std::string random;
-  std::vector<std::string> messages;
+  Notices notices;
 };
 
 // True where weights of BERT start an ETC, whose outputs are others than those
@@ -161,7 +161,7 @@ std::vector<std::string> EncoderMessages(const RunConfig& config,
                                          const FilledEncoder& filled,
                                          const FilledHead& head) {
   const auto& [file, plan] = filled;
-  std::vector<std::string> messages = file.warnings;
+  std::vector<std::string> messages;
   std::string text = absl::StrCat("encoder: from ", config.init);
   if (file.source.names.style != NameStyle::kRealEtc) {
     absl::StrAppend(&text, ", ", NameStyleDescription(file.source.names.style));
@@ -336,11 +336,11 @@ std::string RandomHeadReason(const RunConfig& config,
                             config.init);
 }
 
-// Adds the messages about the outputs.
-void AddMessage(const OutputMatch& match, FilledHead* filled) {
+// Adds the message or the warning about the outputs.
+void AddMatch(const OutputMatch& match, Notices* notices) {
   if (!match.message.empty()) {
-    filled->messages.push_back(absl::StrCat(match.is_guess ? "warning: " : "",
-                                            "head: ", match.message));
+    (match.is_guess ? notices->warnings : notices->messages)
+        .push_back(absl::StrCat("head: ", match.message));
   }
 }
 
@@ -366,9 +366,9 @@ absl::StatusOr<FilledHead> FillTaskHead(
         LoadTensors(reader, head, NameMatch::kDestination).status());
     AdjustOutputs(outputs, file.source.hugging_face, /*in_order=*/false, head);
     filled.is_whole = true;
-    filled.messages.push_back(absl::StrCat("head: from ", config.init));
-    AddDropped(reader, head, &filled.messages);
-    AddMessage(outputs.match, &filled);
+    filled.notices.messages.push_back(absl::StrCat("head: from ", config.init));
+    AddDropped(reader, head, &filled.notices.messages);
+    AddMatch(outputs.match, &filled.notices);
     return filled;
   }
   if (unusable.empty()) {
@@ -377,12 +377,12 @@ absl::StatusOr<FilledHead> FillTaskHead(
   ETC_ASSIGN_OR_RETURN(const NamedTensors known,
                        KnownHeads(config, file, head, outputs));
   if (known.empty()) {
-    filled.messages.push_back(
+    filled.notices.messages.push_back(
         absl::StrCat("head: random weights; ",
                      RandomHeadReason(config, encoder, head, unusable)));
-    filled.random = filled.messages.back();
+    filled.random = filled.notices.messages.back();
     if (outputs.refuses()) {
-      AddMessage(outputs.match, &filled);
+      AddMatch(outputs.match, &filled.notices);
     }
     return filled;
   }
@@ -395,13 +395,13 @@ absl::StatusOr<FilledHead> FillTaskHead(
       random.push_back(name);
     }
   }
-  filled.messages.push_back(absl::StrCat(
+  filled.notices.messages.push_back(absl::StrCat(
       "head: ", JoinPretrainingHeads(filled.plan.found), " from ", config.init,
       random.empty() ? "" : "; random weights: ", Some(random)));
   if (!random.empty()) {
-    filled.random = filled.messages.back();
+    filled.random = filled.notices.messages.back();
   }
-  AddMessage(outputs.match, &filled);
+  AddMatch(outputs.match, &filled.notices);
   return filled;
 }
 
@@ -420,7 +420,7 @@ HuggingFaceFields KeptFields(const SourceWeights& source,
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> LoadInitialWeights(
+absl::StatusOr<Notices> LoadInitialWeights(
     const RunConfig& config, const TaskModel& model,
     const std::vector<std::string>& output_settings) {
   ETC_RETURN_IF_ERROR(CheckCheckpointFiles(config.init));
@@ -434,7 +434,7 @@ absl::StatusOr<std::vector<std::string>> LoadInitialWeights(
     ETC_ASSIGN_OR_RETURN(head.plan,
                          FillHeads(file, config.model,
                                    WithPrefix(model.Tensors(), kHeadPrefix)));
-    head.messages = head.plan.Messages();
+    head.notices.messages = head.plan.Messages();
     if (!head.plan.missing.empty()) {
       head.random = absl::StrCat("head: random weights: ",
                                  JoinPretrainingHeads(head.plan.missing));
@@ -454,16 +454,18 @@ absl::StatusOr<std::vector<std::string>> LoadInitialWeights(
         " of the encoder would be random: ", Some(random)));
   }
   model.hugging_face() = KeptFields(file.source, config.model);
-  std::vector<std::string> messages = EncoderMessages(config, filled, head);
-  messages.insert(messages.end(), head.messages.begin(), head.messages.end());
+  Notices notices = {.messages = EncoderMessages(config, filled, head),
+                     .warnings = file.warnings};
+  absl::c_move(head.notices.messages, std::back_inserter(notices.messages));
+  absl::c_move(head.notices.warnings, std::back_inserter(notices.warnings));
   const std::string before = ResidualText(file.source.config);
   const std::string now = ResidualText(model.encoder()->config());
   if (before != now) {
-    messages.push_back(absl::StrCat(
+    notices.messages.push_back(absl::StrCat(
         "residual attention: pre-trained with ", before, ", ",
         pretrains ? "pre-training" : "fine-tuning", " with ", now));
   }
-  return messages;
+  return notices;
 }
 
 }  // namespace etc

@@ -18,6 +18,7 @@
 #include "base/path_lookup.h"
 #include "base/status_macros.h"
 #include "etc/config.h"
+#include "etc/residual_choice.h"
 #include "etc/weights/encoder_parameters.h"
 #include "etc/weights/gates.h"
 #include "etc/weights/source_config.h"
@@ -153,6 +154,55 @@ absl::StatusOr<RunConfig> ReadTaskModelConfig(const std::string& directory) {
   return config;
 }
 
+namespace {
+
+// The gates of a checkpoint, if one of the modes asks for them.
+absl::StatusOr<NamedTensors> GatesFor(const EtcConfig& trained,
+                                      const EtcConfig& now,
+                                      const std::string& directory) {
+  if (trained.residual_attention != "gate" &&
+      now.residual_attention != "gate") {
+    return NamedTensors();
+  }
+  ETC_ASSIGN_OR_RETURN(const TensorReader reader,
+                       TensorReader::Open(directory));
+  return ReadGates(reader);
+}
+
+}  // namespace
+
+absl::Status ApplyResidual(const std::string& directory,
+                           const std::string& choice, const RunContext& context,
+                           RunConfig* config) {
+  if (choice.empty()) {
+    return absl::OkStatus();
+  }
+  if (config->encoder_decoder.has_value()) {
+    EncoderDecoderConfig& paths = *config->encoder_decoder;
+    const std::string trained = ResidualText(paths);
+    ETC_RETURN_IF_ERROR(ApplyResidualChoice(choice, directory, &paths));
+    if (trained != ResidualText(paths)) {
+      context.Warn(OtherModeText(trained, ResidualText(paths)));
+    }
+    return absl::OkStatus();
+  }
+  const EtcConfig trained = config->model;
+  EtcConfig& now = config->model;
+  ETC_RETURN_IF_ERROR(ApplyResidualChoice(choice, directory, &now));
+  config->residual_attention = now.residual_attention;
+  ETC_ASSIGN_OR_RETURN(const NamedTensors gates,
+                       GatesFor(trained, now, directory));
+  if (now.residual_gate_init != trained.residual_gate_init && !gates.empty()) {
+    context.Warn(absl::StrCat(
+        "residual attention: ", choice,
+        " sets gates of models that have none; this one keeps its own"));
+  }
+  if (ComputedMode(trained, gates) != ComputedMode(now, gates)) {
+    context.Warn(OtherModeText(ResidualText(trained), ResidualText(now)));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<DataConfig> ReadTextData(const std::string& weights,
                                         const EtcConfig& model) {
   const std::string trained = FileBesideWeights(weights, "run_config.json");
@@ -272,9 +322,9 @@ absl::StatusOr<ModelWithFiles> MakeModelWithFiles(const RunConfig& config,
       .model = std::make_unique<TaskModel>(model),
       .load_initial_weights = [&config, model,
                                output_settings = task.OutputSettings()]()
-          -> absl::StatusOr<std::vector<std::string>> {
+          -> absl::StatusOr<Notices> {
         if (config.init.empty()) {
-          return std::vector<std::string>{"encoder and head: random weights"};
+          return Notices{.messages = {"encoder and head: random weights"}};
         }
         return LoadInitialWeights(config, model, output_settings);
       },

@@ -15,6 +15,7 @@
 #include "tasks/data/batch.h"
 #include "tasks/task/task.h"
 #include "tasks/text/punkt_tables.h"
+#include "tasks/train/run_context.h"
 #include "tasks/train/task_model.h"
 
 namespace etc {
@@ -49,6 +50,16 @@ absl::Status WriteTaskModel(const TaskModelFiles& files,
 // "auto": that of the run may be on another machine.
 //   kNotFound  there are no such tables, but data.sentences is not "icu"
 absl::StatusOr<RunConfig> ReadTaskModelConfig(const std::string& directory);
+
+// Sets the mode of residual attention that `choice` names
+// (ApplyResidualChoice), of a translation model on all three paths, for the
+// model in `directory`, of which `config` is; an empty choice is the mode of
+// the training. Warns of another one than the model was trained with, unless it
+// computes the same, and of gates that it does not set.
+//   kInvalidArgument  errors of ApplyResidualChoice
+absl::Status ApplyResidual(const std::string& directory,
+                           const std::string& choice, const RunContext& context,
+                           RunConfig* config);
 
 // How texts become inputs of the encoder at `weights`, a directory or a file:
 // max_long_length, max_global_length and sentences. As was trained where

@@ -63,31 +63,32 @@ std::string NoRecordsText(const std::vector<std::string>& files,
       left_out.empty() ? "" : absl::StrCat(" (", left_out, ")"));
 }
 
-// An error if there is nothing to train on, a warning if nothing to evaluate;
-// `dev` are the records for that.
-absl::Status CheckData(const DataConfig& config, const RunData& data,
-                       const RecordCounts& dev, const RunContext& context) {
+absl::Status CheckData(const RunConfig& config, const RunData& data) {
   if (data.train->size() == 0) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "data.train: ", NoRecordsText(config.train, *data.train_records)));
+        "data.train: ", NoRecordsText(config.data.train, *data.train_records)));
   }
+  return CheckEvaluations(config, data);
+}
+
+// Warns of evaluations without scores, which the run does not need.
+void WarnOfEvaluations(const DataConfig& config, const RunData& data,
+                       const RunContext& context) {
+  const RecordCounts& dev = data.dev_counts;
   const char kNoBest[] =
       ": training goes on without scores, and no checkpoint becomes `best`";
   if (config.dev.empty() && data.dev->size() == 0) {
-    context.Message(absl::StrCat("warning: data.dev is empty", kNoBest));
+    context.Warn(absl::StrCat("data.dev is empty", kNoBest));
   } else if (data.dev->size() == 0) {
-    context.Message(absl::StrCat(
-        "warning: data.dev: ", NoRecordsText(config.dev, *data.dev_records),
-        kNoBest));
+    context.Warn(absl::StrCat(
+        "data.dev: ", NoRecordsText(config.dev, *data.dev_records), kNoBest));
   } else if (dev.have_no_answers()) {
-    context.Message(absl::StrCat("warning: data.dev: the records of ",
-                                 absl::StrJoin(config.dev, ", "),
-                                 " have no answers", kNoBest));
+    context.Warn(absl::StrCat("data.dev: the records of ",
+                              absl::StrJoin(config.dev, ", "),
+                              " have no answers", kNoBest));
   } else if (dev.unanswered > 0) {
-    context.Message(
-        absl::StrCat("warning: data.dev: ", UnansweredText(dev.unanswered)));
+    context.Warn(absl::StrCat("data.dev: ", UnansweredText(dev.unanswered)));
   }
-  return absl::OkStatus();
 }
 
 // OpenRecords of the files that `field` names.
@@ -119,7 +120,11 @@ absl::StatusOr<std::unique_ptr<ExampleSource>> OpenRecords(
     const Task& task, DataRequest request, const RunContext& context) {
   request.listener = OpeningListener(context);
   request.group = DataGroupOf(context.group);
-  return task.Open(request);
+  auto records = task.Open(request);
+  // Tables are read by each rank for itself: a stop or an error of one would
+  // leave the others in their next collective operation.
+  ETC_RETURN_IF_ERROR(context.Agree(records.status()));
+  return records;
 }
 
 absl::StatusOr<RecordCounts> CheckEvaluationRecords(
@@ -132,6 +137,28 @@ absl::StatusOr<RecordCounts> CheckEvaluationRecords(
   RecordCheckOptions options = CheckOptions(config, context);
   options.predicts = use == RecordUse::kPrediction;
   return CheckRecordsAndIds(*official, options);
+}
+
+absl::Status CheckEvaluations(const RunConfig& config, const RunData& data) {
+  const char* const needs_scores =
+      config.train.early_stopping > 0     ? "early_stopping"
+      : !config.train.main_metric.empty() ? "main_metric"
+                                          : nullptr;
+  const char* const field = needs_scores != nullptr ? needs_scores
+                            : config.train.evaluate_at_start
+                                ? "evaluate_at_start"
+                                : nullptr;
+  if (field != nullptr && (data.dev == nullptr || data.dev->size() == 0)) {
+    return InvalidArgument(
+        config.source, ": train.", field,
+        " needs evaluations, but data.dev has no records to evaluate on");
+  }
+  if (needs_scores != nullptr && data.dev_counts.have_no_answers()) {
+    return InvalidArgument(config.source, ": train.", needs_scores,
+                           " needs scores, but no record of data.dev has an "
+                           "answer");
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<RunData>> OpenRunData(
@@ -156,7 +183,7 @@ absl::StatusOr<std::unique_ptr<RunData>> OpenRunData(
   ETC_RETURN_IF_ERROR(
       CheckTrainingRecords(config, *data->train_records, context));
   ETC_ASSIGN_OR_RETURN(
-      const RecordCounts dev,
+      data->dev_counts,
       CheckEvaluationRecords(config, *data->dev_records, context));
   const ExampleSource* train = data->train_records.get();
   if (run.train.max_examples > 0) {
@@ -173,7 +200,8 @@ absl::StatusOr<std::unique_ptr<RunData>> OpenRunData(
   data->dev = std::make_unique<CachedSource>(
       data->dev_records.get(),
       static_cast<int64_t>(bytes_per_record * dev_size));
-  ETC_RETURN_IF_ERROR(CheckData(config, *data, dev, context));
+  ETC_RETURN_IF_ERROR(context.Agree(CheckData(run, *data)));
+  WarnOfEvaluations(config, *data, context);
   return data;
 }
 

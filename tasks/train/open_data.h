@@ -23,7 +23,8 @@ namespace etc {
 FilesListener OpeningListener(const RunContext& context);
 
 // Task::Open, with the listener and the group of the context in the place of
-// those of `request`. `task` must outlive the result.
+// those of `request`. `task` must outlive the result. A collective operation:
+// all ranks return the error of one.
 //   kCancelled  the context was stopped
 absl::StatusOr<std::unique_ptr<ExampleSource>> OpenRecords(
     const Task& task, DataRequest request, const RunContext& context = {});
@@ -47,14 +48,22 @@ struct RunData {
   std::unique_ptr<ExampleSource> first_records;
   std::unique_ptr<ExampleSource> train;
   std::unique_ptr<ExampleSource> dev;
+  // Records of `dev` without mistakes.
+  RecordCounts dev_counts;
   // The largest batch that `train` is known to fill, as far as it was checked.
   int64_t filled_batch = 0;
 };
 
+// Checks that `data` have the evaluations that fields of `config` need.
+//   kInvalidArgument  there is nothing to evaluate, or no answer to score
+absl::Status CheckEvaluations(const RunConfig& config, const RunData& data);
+
 // Opens the files of `config`; `train` are the first train.max_examples of the
-// training records. A message says that there is nothing to evaluate. `task`
-// must outlive the data.
+// training records. A warning says that there is nothing to evaluate. `task`
+// must outlive the data. A collective operation.
 //   kInvalidArgument  there is nothing to train on, or a mistake in a file
+// Errors also as of CheckEvaluations, which others that share the data call for
+// their own configuration.
 absl::StatusOr<std::unique_ptr<RunData>> OpenRunData(const RunConfig& config,
                                                      const Task& task,
                                                      const RunContext& context);

@@ -128,6 +128,10 @@ void StreamReporter::Message(absl::string_view text) {
   *stream_ << text << std::endl;
 }
 
+void StreamReporter::Warn(absl::string_view text) {
+  Message(absl::StrCat("realetc: warning: ", text));
+}
+
 void StreamReporter::Opening(const OpeningProgress& progress) {
   const auto bytes = static_cast<double>(progress.bytes);
   const auto num_bytes = static_cast<double>(progress.num_bytes);
@@ -149,6 +153,21 @@ void StreamReporter::Analysing(const CountingProgress& progress) {
   ShowPass("analysing attention", "records", progress);
 }
 
+void StreamReporter::Reading(const CountingProgress& progress) {
+  ShowPass("reading the record", "layers", progress);
+}
+
+void StreamReporter::CheckingTexts(const CountingProgress& progress) {
+  ShowPass("checking the texts", "documents", progress);
+}
+
+void StreamReporter::Embedding(const EmbeddingProgress& progress) {
+  ShowWithTimeLeft("embedding",
+                   absl::StrFormat("%d of %d documents", progress.documents,
+                                   progress.num_documents),
+                   progress.share);
+}
+
 void StreamReporter::Translating(const CountingProgress& progress) {
   ShowPass("translating", "lines", progress);
 }
@@ -161,9 +180,6 @@ void StreamReporter::ShowPass(const std::string& what, const std::string& unit,
                       unit),
       static_cast<double>(progress.records) /
           std::max(1.0, static_cast<double>(progress.num_records)));
-  if (progress.records == progress.num_records) {
-    ClearLine();
-  }
 }
 
 void StreamReporter::Tokenizing(const TokenizingProgress& progress) {
@@ -174,9 +190,6 @@ void StreamReporter::Tokenizing(const TokenizingProgress& progress) {
       absl::StrFormat("%.2f of %.2f GB, %.1f MB/s", bytes / 1e9,
                       num_bytes / 1e9, progress.bytes_per_second / 1e6),
       bytes / std::max(1.0, num_bytes));
-  if (progress.bytes == progress.num_bytes) {
-    ClearLine();
-  }
 }
 
 void StreamReporter::ShowWithTimeLeft(const std::string& what,
@@ -195,6 +208,7 @@ void StreamReporter::ShowWithTimeLeft(const std::string& what,
   }
   if (share >= 1) {
     since_.reset();
+    ClearLine();
   }
 }
 
@@ -225,6 +239,9 @@ void StreamReporter::Evaluating(const EvaluationProgress& progress) {
     Show({absl::StrCat(done, " records, ",
                        FormatDuration(progress.seconds_left), " left"),
           done});
+  }
+  if (progress.records == progress.num_records) {
+    ClearLine();
   }
 }
 

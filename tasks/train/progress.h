@@ -90,6 +90,14 @@ struct CountingProgress {
   int64_t num_records = 0;
 };
 
+// Progress of embedding documents.
+struct EmbeddingProgress {
+  int64_t documents = 0;  // done
+  int64_t num_documents = 0;
+  // Of the work, also of that on the document that runs, in [0, 1].
+  double share = 0;
+};
+
 // Progress of tokenizing a corpus.
 struct TokenizingProgress {
   uint64_t bytes = 0;
@@ -97,33 +105,68 @@ struct TokenizingProgress {
   double bytes_per_second = 0;  // of text, unpacked
 };
 
-// Callbacks of a run: messages and progress.
+// Callbacks of a run: messages, warnings and progress.
 class RunReporter {
  public:
   virtual ~RunReporter() = default;
 
-  // Shows a message, such as the weights loaded, the result of an evaluation, a
-  // warning. Without a newline.
+  // Shows a message, such as the weights loaded, the result of an evaluation.
+  // Without a newline.
   virtual void Message(absl::string_view text) = 0;
-  // Shows a message unless it was shown so before.
+  // Shows a warning of what is allowed, but likely not meant, or goes wrong
+  // without ending the run: a message that does not say that it is one.
+  virtual void Warn(absl::string_view text) = 0;
+  // Show a message or a warning unless it was shown so before.
   void MessageOnce(absl::string_view text) {
     if (shown_once_.emplace(text).second) {
       Message(text);
     }
   }
+  void WarnOnce(absl::string_view text) {
+    if (shown_once_.emplace(text).second) {
+      Warn(text);
+    }
+  }
   // Called after every MiB or so, by one thread at a time.
-  virtual void Opening(const OpeningProgress& progress) = 0;
+  virtual void Opening(const OpeningProgress& /*progress*/) {}
   // Called after every record that is checked, by one thread at a time.
   virtual void Checking(const CountingProgress& /*progress*/) {}
   // Called after every record whose examples are counted.
   virtual void Counting(const CountingProgress& /*progress*/) {}
+  // Called after every batch of lines that are translated.
+  virtual void Translating(const CountingProgress& /*progress*/) {}
   // Called after every update.
-  virtual void Update(const Progress& progress) = 0;
+  virtual void Update(const Progress& /*progress*/) {}
   // Called after every batch of an evaluation.
-  virtual void Evaluating(const EvaluationProgress& progress) = 0;
+  virtual void Evaluating(const EvaluationProgress& /*progress*/) {}
 
  private:
   std::set<std::string> shown_once_;
+};
+
+// Passes messages and warnings to functions, either of which may be empty, and
+// no progress.
+class CallbackReporter final : public RunReporter {
+ public:
+  using Callback = std::function<void(const std::string& line)>;
+
+  CallbackReporter(Callback message, Callback warning)
+      : message_(std::move(message)), warning_(std::move(warning)) {}
+
+  void Message(absl::string_view text) override {
+    if (message_ != nullptr) {
+      message_(std::string(text));
+    }
+  }
+  void Warn(absl::string_view text) override {
+    if (warning_ != nullptr) {
+      warning_(std::string(text));
+    }
+  }
+
+ private:
+  const Callback message_;
+  const Callback warning_;
 };
 
 // Seconds on a clock that never goes back.
@@ -144,16 +187,28 @@ class StreamReporter : public RunReporter {
         style_(style),
         clock_(std::move(clock)),
         columns_(std::move(columns)) {}
+  // On a terminal a line of progress is gone once its work has ended, also by
+  // an error.
+  ~StreamReporter() override { ClearLine(); }
+  StreamReporter(const StreamReporter&) = delete;
+  StreamReporter& operator=(const StreamReporter&) = delete;
 
   void Message(absl::string_view text) override;
+  // Writes "realetc: warning: " before the text.
+  void Warn(absl::string_view text) override;
   // These are silent for the first second: small files are read by then.
   void Opening(const OpeningProgress& progress) override;
   void Checking(const CountingProgress& progress) override;
   void Counting(const CountingProgress& progress) override;
+  void Translating(const CountingProgress& progress) override;
   // After every record or text whose attention is analysed.
   void Analysing(const CountingProgress& progress);
-  // After every batch of lines that are translated.
-  void Translating(const CountingProgress& progress);
+  // Before every layer of the model that reads one record.
+  void Reading(const CountingProgress& progress);
+  // After every document whose texts are checked.
+  void CheckingTexts(const CountingProgress& progress);
+  // Before every layer of the model, and after every document.
+  void Embedding(const EmbeddingProgress& progress);
   // After every batch of text that is tokenized.
   void Tokenizing(const TokenizingProgress& progress);
   void Update(const Progress& progress) override;
@@ -166,12 +221,11 @@ class StreamReporter : public RunReporter {
   size_t Room() const;
   // The first of `lines` that has room, or the last one cut.
   void Show(const std::vector<std::string>& lines);
-  // ShowWithTimeLeft() of a pass, whose line is gone at its end. `unit` is what
-  // is counted: "records".
+  // ShowWithTimeLeft() of a pass. `unit` is what is counted: "records".
   void ShowPass(const std::string& what, const std::string& unit,
                 const CountingProgress& progress);
   // Shows "<what>: <amount>, 2:30 left", if it is time for it. `share` is done,
-  // in [0, 1].
+  // in [0, 1]; at 1 the line is gone.
   void ShowWithTimeLeft(const std::string& what, const std::string& amount,
                         double share);
   void ClearLine();

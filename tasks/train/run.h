@@ -21,6 +21,20 @@
 
 namespace etc {
 
+// The runs of a configuration (TrainChecked).
+struct TrainOptions {
+  // Fate of a run that is in the output directory already.
+  EarlierRun earlier = EarlierRun::kRefuse;
+  // Fields of the configuration ("train.learning_rate"), or objects in it, that
+  // may differ from those that the runs to resume began with.
+  std::vector<std::string> allow_changes = {};
+  RunContext context = {};
+  // Updates of the runs after these, for the time left.
+  int64_t later_steps = 0;
+  // The program that trains, for the runs' files; without a version: not noted.
+  ProgramVersion program = {};
+};
+
 // The run of one seed (TrainOneSeed). Everything that is referred to must
 // outlive it.
 struct RunOptions {
@@ -48,8 +62,6 @@ struct RunOptions {
   MainMetric main_metric = {};
   // Gets checkpoints/, metrics.jsonl and lock.
   std::string directory;
-  // Goes on from the last checkpoint in the directory, if there is one.
-  bool resume = false;
   // Removes an earlier run from the directory, which is taken for empty: called
   // on rank 0 when all checks of this start have passed, before anything is
   // written. Empty: there is no earlier run, or it is resumed.
@@ -61,27 +73,10 @@ struct RunOptions {
   // The lock of the directory, of ClaimRunDirectory, which has checked it; null
   // on all ranks but the first.
   const RunLock* lock = nullptr;
-  // Settings that may differ from those that a resumed run began with.
-  std::vector<std::string> allow_changes = {};
-  RunContext context = {};
-  // Updates of the runs after this one, for the time left.
-  int64_t later_steps = 0;
-  // The program that trains, for the run's files; without a version: not noted.
-  ProgramVersion program = {};
-};
-
-// The runs of a configuration (TrainClaimed).
-struct TrainOptions {
-  // Fate of a run that is in the output directory already.
-  EarlierRun earlier = EarlierRun::kRefuse;
-  // Fields of the configuration ("train.learning_rate"), or objects in it, that
-  // may differ from those that the runs to resume began with.
-  std::vector<std::string> allow_changes = {};
-  RunContext context = {};
-  // Updates of the runs after these, for the time left.
-  int64_t later_steps = 0;
-  // The program that trains, for the runs' files; without a version: not noted.
-  ProgramVersion program = {};
+  // Those of the runs that it is one of, with the updates that follow it. One
+  // that is resumed goes on from the last checkpoint in the directory, if there
+  // is one.
+  TrainOptions runs = {};
 };
 
 }  // namespace etc

@@ -3,10 +3,12 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "tasks/distributed/process_group.h"
+#include "tasks/task/notices.h"
 #include "tasks/train/progress.h"
 
 namespace etc {
@@ -15,7 +17,7 @@ namespace etc {
 // who listens, who may stop it, and the other ranks. Everything pointed to must
 // outlive the run; each pointer may be null. A copy is as good as the original.
 struct RunContext {
-  // Gets messages and progress. Null: nobody listens.
+  // Gets messages, warnings and progress. Null: nobody listens.
   RunReporter* reporter = nullptr;
   // Checked before each record, batch and micro-batch: true ends the work in
   // progress. A training saves and returns, all else ends with kCancelled.
@@ -43,6 +45,25 @@ struct RunContext {
   void MessageOnce(absl::string_view text) const {
     if (reporter != nullptr) {
       reporter->MessageOnce(text);
+    }
+  }
+  // An empty text is no warning.
+  void Warn(absl::string_view text) const {
+    if (reporter != nullptr && !text.empty()) {
+      reporter->Warn(text);
+    }
+  }
+  void WarnOnce(absl::string_view text) const {
+    if (reporter != nullptr && !text.empty()) {
+      reporter->WarnOnce(text);
+    }
+  }
+  void TellOnce(const Notices& notices) const {
+    for (const std::string& message : notices.messages) {
+      MessageOnce(message);
+    }
+    for (const std::string& warning : notices.warnings) {
+      WarnOnce(warning);
     }
   }
 };

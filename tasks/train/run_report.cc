@@ -75,9 +75,8 @@ absl::Status RunReport::Write(const nlohmann::ordered_json& line,
 
 void RunReport::NoteEvents(const absl::Status& status) {
   if (!status.ok()) {
-    options_.context.Message(
-        absl::StrCat("warning: ", status.message(),
-                     "; from here on nothing is written for TensorBoard"));
+    options_.runs.context.Warn(absl::StrCat(
+        status.message(), "; from here on nothing is written for TensorBoard"));
     events_.reset();
   }
 }
@@ -114,7 +113,7 @@ absl::Status RunReport::ReportUpdate(const TrainingState& state,
       {"seconds_waited", times.seconds_waited},
       {"page_faults", times.page_faults}};
   AddResidualScores(update, &line);
-  if (options_.context.group != nullptr) {
+  if (options_.runs.context.group != nullptr) {
     line["seconds_communicating"] = times.seconds_communicating;
   }
   ETC_RETURN_IF_ERROR(Write(line, GatesToShow(update, step, plan.num_steps)));
@@ -125,21 +124,21 @@ absl::Status RunReport::ReportUpdate(const TrainingState& state,
               .tokens = tokens});
   Progress progress{.step = step,
                     .num_steps = plan.num_steps,
-                    .later_steps = options_.later_steps,
+                    .later_steps = options_.runs.later_steps,
                     .epoch = epoch,
                     .learning_rate = update.learning_rate};
   SetEvaluations(options_, &progress);
   meter_.Fill(&progress);
-  if (options_.context.reporter != nullptr) {
-    options_.context.reporter->Update(progress);
+  if (options_.runs.context.reporter != nullptr) {
+    options_.runs.context.reporter->Update(progress);
   }
   // Reported once: after one such update most later ones are like it.
   if (!update.warning.empty() && !warned_) {
-    options_.context.Message(update.warning);
+    options_.runs.context.Warn(update.warning);
     warned_ = true;
   }
   if (update.model_warning.severity > warned_of_model_) {
-    options_.context.Message(update.model_warning.text);
+    options_.runs.context.Warn(update.model_warning.text);
     warned_of_model_ = update.model_warning.severity;
   }
   if (step == plan.num_steps) {
@@ -188,7 +187,7 @@ absl::Status RunReport::ReportEvaluation(const TrainingState& state,
   }
   const std::string remark =
       evaluation.predictions == nullptr ? "" : evaluation.predictions->Remark();
-  options_.context.Message(absl::StrFormat(
+  options_.runs.context.Message(absl::StrFormat(
       "evaluation after %s: %s%s (%s, %.1f s)%s%s",
       Counted(state.step, "update"), FormatMainScore(evaluation.metrics, main),
       comparison, Counted(evaluation.num_examples, "example"),
@@ -209,7 +208,7 @@ void RunReport::ReportSkipped(const std::string& data,
                               const SkippedRecords& skipped,
                               int64_t* reported) {
   if (skipped.count > *reported) {
-    options_.context.MessageOnce(
+    options_.runs.context.MessageOnce(
         absl::StrCat(data, ": ", SkippedText(skipped)));
     *reported = skipped.count;
   }
@@ -221,14 +220,14 @@ void RunReport::ReportLosses(const std::string& data,
     return;
   }
   for (const std::string& text : LossTexts(skipped)) {
-    options_.context.MessageOnce(absl::StrCat(data, ": ", text));
+    options_.runs.context.MessageOnce(absl::StrCat(data, ": ", text));
     *reported = true;
   }
 }
 
 void RunReport::ReportLeftOut(const SkippedRecords& skipped) {
   for (const std::string& text : LeftOutTexts(skipped)) {
-    options_.context.MessageOnce(absl::StrCat("training: ", text));
+    options_.runs.context.MessageOnce(absl::StrCat("training: ", text));
   }
 }
 

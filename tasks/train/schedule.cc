@@ -2,7 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numbers>
+#include <stdexcept>
+
+#include "absl/strings/str_cat.h"
+#include "base/fields.h"
+#include "tasks/config/config_fields.h"
 
 namespace etc {
 
@@ -43,11 +49,13 @@ double LearningRateSchedule::At(int64_t step) const {
 }
 
 ScheduleType ScheduleTypeFromName(const std::string& name) {
-  return name == "linear"         ? ScheduleType::kLinear
-         : name == "cosine"       ? ScheduleType::kCosine
-         : name == "constant"     ? ScheduleType::kConstant
-         : name == "inverse_sqrt" ? ScheduleType::kInverseSqrt
-                                  : ScheduleType::kPoly;
+  const auto& names = ConfigTable<ScheduleConfig>::kTypes;
+  const auto* const found = std::find(std::begin(names), std::end(names), name);
+  if (found == std::end(names)) {
+    throw std::invalid_argument(
+        absl::StrCat("the type of a schedule ", UnknownNameText(name, names)));
+  }
+  return static_cast<ScheduleType>(found - std::begin(names));
 }
 
 int64_t NumTrainingSteps(int64_t num_examples, int64_t batch_size,

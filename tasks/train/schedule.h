@@ -6,11 +6,12 @@
 
 namespace etc {
 
-// The course of the rate after the warm-up.
+// The course of the rate after the warm-up, in the order of the names of
+// `schedule.type` (tasks/config/config_fields.h).
 enum class ScheduleType { kPoly, kLinear, kCosine, kConstant, kInverseSqrt };
 
 // The type of that name: "poly", "linear", "cosine", "constant",
-// "inverse_sqrt".
+// "inverse_sqrt". Throws std::invalid_argument for any other name.
 ScheduleType ScheduleTypeFromName(const std::string& name);
 
 // A linear warm-up, then a decay. With t the number of updates made so far, N,

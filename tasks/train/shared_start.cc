@@ -104,8 +104,9 @@ absl::StatusOr<ModelToTrain> MakeModelToTrain(const RunOptions& run) {
   ETC_ASSIGN_OR_RETURN(auto factors,
                        ParameterFactors(plan.train.gate_learning_rate_factor,
                                         plan.train.learning_rate_factors, all));
-  if (plan.train.shard_optimizer && run.context.group != nullptr) {
-    made.shards = std::make_unique<OptimizerShards>(trained, run.context.group);
+  if (plan.train.shard_optimizer && run.runs.context.group != nullptr) {
+    made.shards =
+        std::make_unique<OptimizerShards>(trained, run.runs.context.group);
   }
   auto optimizer = std::make_unique<Optimizer>(
       plan.optimizer, made.shards != nullptr ? made.shards->own() : trained,
@@ -116,7 +117,7 @@ absl::StatusOr<ModelToTrain> MakeModelToTrain(const RunOptions& run) {
                          .schedule = plan.schedule,
                          .seed = plan.seed,
                          .watch_scores = plan.train.watch_scores,
-                         .group = run.context.group,
+                         .group = run.runs.context.group,
                          .shards = made.shards.get()});
   return made;
 }
@@ -174,31 +175,36 @@ absl::Status CheckSameStart(const RunConfig& config,
   return CheckSameFields(fields, options.context.group);
 }
 
-absl::Status CheckSameRun(const RunOptions& options) {
-  ProcessGroup* const group = options.context.group;
+absl::Status CheckSharedSettings(const Json& settings, ProcessGroup* group) {
   if (group == nullptr) {
     return absl::OkStatus();
   }
-  ETC_RETURN_IF_ERROR(CheckMicroBatches(options.plan.loader, group->size()));
-  const Json& mine = options.plan.settings;
-  ETC_ASSIGN_OR_RETURN(const Json first, JsonOfFirst(mine, group));
-  // Files may be in other places.
+  ETC_ASSIGN_OR_RETURN(const Json first, JsonOfFirst(settings, group));
   std::vector<std::string> differ;
-  for (const SettingChange& change : FindChanges(first, mine)) {
+  for (const SettingChange& change : FindChanges(first, settings)) {
     differ.push_back(DifferenceText(change.field, change.is, change.was));
   }
   return AgreeOnNone(differ, "have the same configuration and data", group);
 }
 
+absl::Status CheckSameRun(const RunOptions& options) {
+  ProcessGroup* const group = options.runs.context.group;
+  if (group == nullptr) {
+    return absl::OkStatus();
+  }
+  ETC_RETURN_IF_ERROR(CheckMicroBatches(options.plan.loader, group->size()));
+  return CheckSharedSettings(options.plan.settings, group);
+}
+
 absl::StatusOr<TrainingLoaderOptions> RankLoaderOptions(
     const RunOptions& options) {
   TrainingLoaderOptions loader = options.plan.loader;
-  loader.stop = options.context.stop;
-  loader.group = DataGroupOf(options.context.group);
-  if (options.context.group != nullptr) {
-    ETC_ASSIGN_OR_RETURN(
-        const std::vector<std::string> all,
-        options.context.group->Gather(absl::StrCat(loader.max_pool_bytes)));
+  loader.stop = options.runs.context.stop;
+  loader.group = DataGroupOf(options.runs.context.group);
+  if (options.runs.context.group != nullptr) {
+    ETC_ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                         options.runs.context.group->Gather(
+                             absl::StrCat(loader.max_pool_bytes)));
     for (const std::string& text : all) {
       int64_t bytes = 0;
       if (absl::SimpleAtoi(text, &bytes)) {

@@ -54,6 +54,12 @@ absl::Status CheckSameFields(const nlohmann::json& fields, ProcessGroup* group);
 absl::Status CheckSameStart(const RunConfig& config,
                             const TrainOptions& options);
 
+// Checks that all ranks of `group` have the same `settings` (RunSettings): of
+// files the same contents, in any place. `group` may be null.
+//   kFailedPrecondition  names the process and the fields that differ
+absl::Status CheckSharedSettings(const nlohmann::json& settings,
+                                 ProcessGroup* group);
+
 // Checks that all ranks have the same settings, and that the micro-batches of
 // an update suffice for all.
 //   kFailedPrecondition  names the process and the fields that differ

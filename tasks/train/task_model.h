@@ -25,7 +25,7 @@ namespace etc {
 
 class MemoryPlanner;
 
-// A message for the user; a run passes on the first one of each severity, from
+// A warning for the user; a run passes on the first one of each severity, from
 // 1 on, unless there was one of a higher severity before.
 struct ModelWarning {
   int severity = 0;  // 0: there is none
@@ -104,10 +104,8 @@ struct ModelWithFiles {
   std::unique_ptr<TrainableModel> model;
 
   // Replaces the random weights of a new model by those that the run starts
-  // from, if there are any. Returns what was loaded, a line each, for people to
-  // read.
-  std::function<absl::StatusOr<std::vector<std::string>>()>
-      load_initial_weights;
+  // from, if there are any. Returns what was loaded, for people to read.
+  std::function<absl::StatusOr<Notices>()> load_initial_weights;
 
   // Sets those of the random weights of a new model that depend on data, from a
   // batch that it will be trained on, once the generator has been seeded.

@@ -41,20 +41,6 @@
 namespace etc {
 namespace {
 
-// Checks that there are evaluations if a field asks for them.
-absl::Status CheckEvaluations(const RunConfig& config, int64_t num_records) {
-  const char* field = config.train.early_stopping > 0     ? "early_stopping"
-                      : !config.train.main_metric.empty() ? "main_metric"
-                      : config.train.evaluate_at_start    ? "evaluate_at_start"
-                                                          : nullptr;
-  if (num_records > 0 || field == nullptr) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      config.source, ": train.", field,
-      " needs evaluations, but data.dev has no records to evaluate on"));
-}
-
 // Checks that the model fits the memory, and that the training data fill a
 // batch if there is an update, before the run writes anything to disk.
 absl::Status CheckFits(const RunConfig& config, const torch::Device& device,
@@ -63,8 +49,7 @@ absl::Status CheckFits(const RunConfig& config, const torch::Device& device,
   if (device.is_cpu()) {
     ETC_RETURN_IF_ERROR(CheckModelFits(config, options.context.processes()));
   }
-  ETC_RETURN_IF_ERROR(
-      CheckEvaluations(config, data->dev == nullptr ? 0 : data->dev->size()));
+  ETC_RETURN_IF_ERROR(CheckEvaluations(config, *data));
   const TrainingLoaderOptions loader = LoaderOptionsOf(config, /*seed=*/1);
   if (config.train.steps == 0 || loader.batch_size <= data->filled_batch) {
     return absl::OkStatus();
@@ -183,23 +168,19 @@ std::string RecordsWarning(const RunConfig& config, const Task& task,
                       "of examples that `realetc inspect --count` prints");
 }
 
-// Says a warning; does nothing if it is empty.
-void SayWarning(const std::string& warning, const RunContext& context) {
-  if (!warning.empty()) {
-    context.Message(absl::StrCat("warning: ", warning));
-  }
-}
-
 absl::Status DescribeData(const RunConfig& config, const Task& task,
                           const RunData& data, const RunContext& context) {
   // Parses all records of some tasks, for lines that rank 0 alone shows; the
   // others wait, at most train.timeout_s.
   ETC_RETURN_IF_ERROR(OnRankZero(context.group, [&]() -> absl::Status {
     ETC_ASSIGN_OR_RETURN(
-        const std::vector<std::string> described,
+        const Notices described,
         task.DescribeData(*data.train_records, *data.dev_records));
-    for (const std::string& line : described) {
+    for (const std::string& line : described.messages) {
       context.Message(line);
+    }
+    for (const std::string& warning : described.warnings) {
+      context.Warn(warning);
     }
     return absl::OkStatus();
   }));
@@ -207,12 +188,12 @@ absl::Status DescribeData(const RunConfig& config, const Task& task,
       ExamplesWarning(config, EpochExamples(task, *data.train, config));
   if (AsModelTask(task) == nullptr) {
     const FirstExamples first = LookAtFirst(*data.train, task.unknown_id());
-    SayWarning(UnknownWarning(config, first), context);
+    context.Warn(UnknownWarning(config, first));
     if (first.examples != first.records) {  // the number of all is not known
       warning = RecordsWarning(config, task, *data.train, first);
     }
   }
-  SayWarning(warning, context);
+  context.Warn(warning);
   return absl::OkStatus();
 }
 
@@ -447,6 +428,8 @@ absl::StatusOr<RunResult> SeedRuns::TrainOne(const RunPlan& plan,
   const auto evaluate = [&](TrainableModel* model) {
     return Evaluate(model, task, *data.dev, evaluation);
   };
+  TrainOptions runs = options;
+  runs.later_steps += later_steps;
   RunOptions run = {
       .plan = plan,
       .train = *data.train,
@@ -458,12 +441,8 @@ absl::StatusOr<RunResult> SeedRuns::TrainOne(const RunPlan& plan,
           },
       .main_metric = MainMetricOf(config.train, task.main_metric()),
       .directory = SeedDirectory(config.output, plan.seed),
-      .resume = Resumes(options.earlier),
       .lock = claims.Find(SeedDirectory(config.output, plan.seed)),
-      .allow_changes = options.allow_changes,
-      .context = options.context,
-      .later_steps = options.later_steps + later_steps,
-      .program = options.program};
+      .runs = std::move(runs)};
   run.go_on = [&] { return WithdrawResult(OutputOf(config), plan.seed); };
   // The first one removes those of all seeds: one that is stopped can then be
   // resumed with all of them.
@@ -532,12 +511,13 @@ absl::Status AnnounceRuns(const RunConfig& config, const Task& task,
   context.Message(DescribeRuns(config, task, data, at::get_num_threads()));
   ETC_RETURN_IF_ERROR(DescribeData(config, task, data, context));
   context.Message(device.message);
-  SayWarning(ThreadsWarning(config.train.threads, "train.threads"), context);
+  context.Warn(device.warning);
+  context.Warn(ThreadsWarning(config.train.threads, "train.threads"));
   if (device.device.is_cpu() && !config.encoder_decoder.has_value()) {
     const TrainedCounts parameters =
         CountWithoutHead(config, context.processes());
     const StepShape largest = LargestMicroBatch(config, task);
-    SayWarning(PlanWarning(config, parameters, largest), context);
+    context.Warn(PlanWarning(config, parameters, largest));
     for (const std::string& message :
          {MemoryMessage(config, parameters, largest),
           data.dev->size() > 0 ? EvaluationMessage(config, parameters) : ""}) {
@@ -549,10 +529,8 @@ absl::Status AnnounceRuns(const RunConfig& config, const Task& task,
   const CheckpointSpace disk = EstimateCheckpoints(
       config, CountWithoutHead(config),
       MostCheckpoints(config, EpochExamples(task, *data.train, config)));
-  if (const std::string warning =
-          context.is_first() ? DiskWarning(config, disk.all) : "";
-      !warning.empty()) {
-    context.Message(warning);
+  if (context.is_first()) {
+    context.Warn(DiskWarning(config, disk.all));
   }
   return absl::OkStatus();
 }
@@ -586,29 +564,6 @@ absl::StatusOr<RunClaims> ClaimRuns(const RunConfig& config,
   return claims;
 }
 
-absl::StatusOr<TrainResult> TrainClaimed(const RunConfig& config,
-                                         const Task& task,
-                                         const RunClaims& claims,
-                                         const TrainOptions& options) {
-  ETC_ASSIGN_OR_RETURN(const RunDevice device,
-                       JoinDevice(config, options.context.group));
-  const CurrentDevice current(device.device);
-  ETC_RETURN_IF_ERROR(
-      SetThreads(config.train.threads, "train.threads").status());
-  ETC_ASSIGN_OR_RETURN(const std::unique_ptr<RunData> data,
-                       OpenRunData(config, task, options.context));
-  SeedRuns runs = {.config = config,
-                   .task = task,
-                   .data = *data,
-                   .claims = claims,
-                   .device = device,
-                   .options = options};
-  ETC_ASSIGN_OR_RETURN(const RunFiles files, runs.Announce());
-  ETC_RETURN_IF_ERROR(options.context.Agree(
-      CheckFits(config, device.device, options, data.get())));
-  return runs.Train(files);
-}
-
 absl::StatusOr<CheckedRuns> CheckRuns(const RunConfig& config, const Task& task,
                                       RunData* data,
                                       const TrainOptions& options) {
@@ -628,8 +583,8 @@ absl::StatusOr<CheckedRuns> CheckRuns(const RunConfig& config, const Task& task,
 absl::StatusOr<TrainResult> TrainChecked(const RunConfig& config,
                                          const Task& task,
                                          const CheckedRuns& checked,
+                                         const RunClaims& claims,
                                          const TrainOptions& options) {
-  ETC_ASSIGN_OR_RETURN(const RunClaims claims, ClaimRuns(config, options));
   const CurrentDevice current(checked.device.device);
   ETC_RETURN_IF_ERROR(
       SetThreads(config.train.threads, "train.threads").status());

@@ -35,15 +35,6 @@ absl::Status CheckWithoutData(const RunConfig& config,
 absl::StatusOr<RunClaims> ClaimRuns(const RunConfig& config,
                                     const TrainOptions& options);
 
-// Trains as `config` describes, after CheckSameStart, CheckWithoutData and
-// ClaimRuns: finds the device, sets the threads, opens the data, trains once
-// for each seed in <output>/seed-<seed> (see TrainOneSeed), and puts the scores
-// of all into <output>/summary.json. Errors also as of DeviceOfRun.
-absl::StatusOr<TrainResult> TrainClaimed(const RunConfig& config,
-                                         const Task& task,
-                                         const RunClaims& claims,
-                                         const TrainOptions& options);
-
 // The runs of a configuration whose device, memory and data are checked.
 struct CheckedRuns {
   const RunData* data = nullptr;
@@ -52,17 +43,25 @@ struct CheckedRuns {
   int64_t steps_left = 0;
 };
 
-// Checks device, memory and data as far as possible before the first update.
-// Notes in `data` the batch that they fill. Errors as of TrainClaimed.
+// Checks device, memory and data, after CheckSameStart, CheckWithoutData and
+// OpenRunData, as far as possible before the first update. Notes in `data` the
+// batch that they fill. A collective operation.
+//   kInvalidArgument     the data give no update, or lack the evaluations that
+//                        fields need
+//   kFailedPrecondition  they fill no batch
+//   kResourceExhausted   the model does not fit the memory
+// Errors also as of JoinDevice.
 absl::StatusOr<CheckedRuns> CheckRuns(const RunConfig& config, const Task& task,
                                       RunData* data,
                                       const TrainOptions& options);
 
-// Does the rest after CheckSameStart, CheckWithoutData, OpenRunData and
-// CheckRuns, for callers that open the data of several configurations first.
+// Trains as `config` describes, after CheckRuns and ClaimRuns: sets the
+// threads, trains once for each seed in <output>/seed-<seed> (see
+// TrainOneSeed), and puts the scores of all into <output>/summary.json.
 absl::StatusOr<TrainResult> TrainChecked(const RunConfig& config,
                                          const Task& task,
                                          const CheckedRuns& checked,
+                                         const RunClaims& claims,
                                          const TrainOptions& options);
 
 }  // namespace etc

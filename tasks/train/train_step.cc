@@ -56,7 +56,7 @@ std::string NormWarning(const TrainStepResult& update, int64_t step,
   if (norm_before > 0 &&
       update.update_norm > kMaxRelativeUpdate * norm_before) {
     return absl::StrFormat(
-        "warning: update %d is %.3g long, longer than all weights before it "
+        "update %d is %.3g long, longer than all weights before it "
         "(%.3g); a learning rate of %.3g is likely too high",
         step + 1, update.update_norm, norm_before, update.learning_rate);
   }
@@ -64,7 +64,7 @@ std::string NormWarning(const TrainStepResult& update, int64_t step,
       update.weight_norm / std::sqrt(static_cast<double>(count));
   if (root_mean_square > kMaxRootMeanSquare) {
     return absl::StrFormat(
-        "warning: after update %d the root mean square of the weights is %.3g; "
+        "after update %d the root mean square of the weights is %.3g; "
         "above %.3g a model is likely ruined",
         step + 1, root_mean_square, kMaxRootMeanSquare);
   }
@@ -79,8 +79,7 @@ ModelWarning ScoreWarning(const SeenScores& scores) {
   }
   ModelWarning warning = {
       .severity = is_too_large ? 2 : 1,
-      .text = absl::StrFormat("warning: attention scores reach %.3g",
-                              scores.largest)};
+      .text = absl::StrFormat("attention scores reach %.3g", scores.largest)};
   if (is_too_large) {
     absl::StrAppend(
         &warning.text,

@@ -63,7 +63,7 @@ struct TrainStepResult {
 inline constexpr double kMaxRelativeUpdate = 1;
 inline constexpr double kMaxRootMeanSquare = 10;
 
-// A message about the norms of `update`, the one after `step` others, which
+// A warning about the norms of `update`, the one after `step` others, which
 // changed `count` parameters of norm `norm_before`; empty if they are within
 // the bounds.
 std::string NormWarning(const TrainStepResult& update, int64_t step,

@@ -69,9 +69,9 @@ class Trainer {
                 .metric = options.main_metric}),
         saved_seconds_(SteadySeconds()) {}
 
-  bool is_first() const { return options_.context.is_first(); }
+  bool is_first() const { return options_.runs.context.is_first(); }
   absl::Status InFirst(const std::function<absl::Status()>& action) const {
-    return OnRankZero(options_.context.group, action);
+    return OnRankZero(options_.runs.context.group, action);
   }
   // Starts from the last checkpoint, or fresh.
   absl::Status StartModel();
@@ -143,9 +143,9 @@ class Trainer {
   void ReportStore();
   RunResult Result(bool finished) const;
   double SecondsCommunicating() const {
-    return options_.context.group == nullptr
+    return options_.runs.context.group == nullptr
                ? 0
-               : options_.context.group->seconds_waited();
+               : options_.runs.context.group->seconds_waited();
   }
   std::string DeviceName() const { return train_step_->device().str(); }
 
@@ -180,7 +180,7 @@ class Trainer {
 
 absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Start(
     const RunOptions& options) {
-  TORCH_CHECK(!options.context.is_first() || options.lock != nullptr,
+  TORCH_CHECK(!options.runs.context.is_first() || options.lock != nullptr,
               "a run needs the lock of ", options.directory);
   // The constructor is private: make_unique cannot see it.
   std::unique_ptr<Trainer> trainer(new Trainer(options));
@@ -191,7 +191,7 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Start(
   trainer->train_step_ = std::move(made.train_step);
   ETC_RETURN_IF_ERROR(trainer->InFirst([&] { return trainer->StartModel(); }));
   ETC_RETURN_IF_ERROR(
-      BroadcastStart(options.context.group,
+      BroadcastStart(options.runs.context.group,
                      {.parameters = trainer->model_.model->NamedParameters(),
                       .optimizer_state = &trainer->optimizer_state_,
                       .shards = trainer->shards_.get(),
@@ -214,8 +214,8 @@ absl::Status Trainer::StartModel() {
   if (const std::optional<std::string> last = store_.last()) {
     return StartFrom(*last);
   }
-  if (options_.resume) {
-    options_.context.Message(absl::StrCat(
+  if (Resumes(options_.runs.earlier)) {
+    options_.runs.context.Message(absl::StrCat(
         options_.directory,
         " has no checkpoint yet: training begins with the first update"));
   }
@@ -225,12 +225,12 @@ absl::Status Trainer::StartModel() {
 absl::Status Trainer::LoadOptimizerState() {
   const absl::Status loaded = train_step_->optimizer().LoadState(
       std::exchange(optimizer_state_, NamedTensors()));
-  return options_.context.Agree(loaded);
+  return options_.runs.context.Agree(loaded);
 }
 
 absl::Status Trainer::TakeOverDirectory() {
   // From here on an earlier run loses files.
-  if (options_.context.is_stopped()) {
+  if (options_.runs.context.is_stopped()) {
     return absl::CancelledError("the start of the run was stopped");
   }
   if (options_.remove_earlier != nullptr) {
@@ -262,9 +262,9 @@ absl::Status Trainer::OpenLogs() {
   ETC_ASSIGN_OR_RETURN(MetricsLog log,
                        MetricsLog::Open(metrics, state_.metrics_bytes));
   if (log.size() < state_.metrics_bytes) {
-    options_.context.Message(absl::StrCat(
-        "warning: ", metrics, " lacks lines from before the checkpoint: of ",
-        state_.metrics_bytes, " bytes ", log.size(), " are left"));
+    options_.runs.context.Warn(
+        absl::StrCat(metrics, " lacks lines from before the checkpoint: of ",
+                     state_.metrics_bytes, " bytes ", log.size(), " are left"));
   }
   std::optional<EventLog> events;
   if (plan_.train.tensorboard) {
@@ -290,11 +290,8 @@ absl::StatusOr<EventLog> Trainer::OpenEvents() const {
 }
 
 absl::Status Trainer::StartFresh() {
-  ETC_ASSIGN_OR_RETURN(const std::vector<std::string> messages,
-                       model_.load_initial_weights());
-  for (const std::string& message : messages) {
-    options_.context.MessageOnce(message);
-  }
+  ETC_ASSIGN_OR_RETURN(const Notices notices, model_.load_initial_weights());
+  options_.runs.context.TellOnce(notices);
   return absl::OkStatus();
 }
 
@@ -310,7 +307,8 @@ absl::Status Trainer::StartFrom(const std::string& checkpoint) {
       const std::vector<SettingChange> changes,
       CheckSameSettings(
           evaluated.has_value() ? evaluated->settings : saved.settings,
-          plan_.settings, options_.allow_changes, plan_.evaluates_train_files));
+          plan_.settings, options_.runs.allow_changes,
+          plan_.evaluates_train_files));
   ETC_RETURN_IF_ERROR(model_.load(checkpoint));
   ETC_RETURN_IF_ERROR(CheckFinite(checkpoint, saved.optimizer));
   optimizer_state_ = std::move(saved.optimizer);
@@ -324,16 +322,16 @@ absl::Status Trainer::StartFrom(const std::string& checkpoint) {
         ReplaceLostBest(options_.main_metric, store_.evaluated(), &state_));
   }
   for (const std::string& message : messages) {
-    options_.context.Message(message);
+    options_.runs.context.Message(message);
   }
   if (saved.device != DeviceName()) {
-    options_.context.Message(absl::StrCat(
+    options_.runs.context.Message(absl::StrCat(
         "the device was ", saved.device, " and is now ", DeviceName(),
         ": from here on sums are rounded and dropout is drawn as there"));
   }
-  options_.context.Message(absl::StrCat("resumed from ", checkpoint, ", after ",
-                                        state_.step, " of ",
-                                        Counted(plan_.num_steps, "update")));
+  options_.runs.context.Message(
+      absl::StrCat("resumed from ", checkpoint, ", after ", state_.step, " of ",
+                   Counted(plan_.num_steps, "update")));
   return absl::OkStatus();
 }
 
@@ -382,12 +380,12 @@ absl::StatusOr<bool> Trainer::SaveIsDue() const {
     return false;
   }
   const double seconds = SteadySeconds() - saved_seconds_;
-  if (options_.context.group == nullptr) {
+  if (options_.runs.context.group == nullptr) {
     return seconds >= limit;
   }
   // The clock of rank 0 decides.
   const torch::Tensor of_first = torch::full({1}, seconds, torch::kFloat64);
-  ETC_RETURN_IF_ERROR(options_.context.group->Broadcast({of_first}));
+  ETC_RETURN_IF_ERROR(options_.runs.context.group->Broadcast({of_first}));
   return of_first.item<double>() >= limit;
 }
 
@@ -395,7 +393,7 @@ absl::StatusOr<RunResult> Trainer::Finish() {
   ETC_RETURN_IF_ERROR(InFirst([this] { return reported_; }));
   RunResult result = Result(/*finished=*/true);
   if (!result.end_reason.empty()) {
-    options_.context.Message(absl::StrCat(
+    options_.runs.context.Message(absl::StrCat(
         "stopped early, after ", state_.step, " of ",
         Counted(plan_.num_steps, "update"), ": ", result.end_reason));
     if (is_first()) {
@@ -429,11 +427,11 @@ absl::StatusOr<RunResult> Trainer::Run() {
   }
   if (saved_step_ != state_.step) {
     // A large model takes a while to write.
-    options_.context.Message("stopping: saving what was trained so far");
+    options_.runs.context.Message("stopping: saving what was trained so far");
     ETC_RETURN_IF_ERROR(SaveOrNameLast());
   }
   ETC_RETURN_IF_ERROR(InFirst([this] { return reported_; }));
-  options_.context.Message(absl::StrCat(
+  options_.runs.context.Message(absl::StrCat(
       "stopped after ", state_.step, " of ", Counted(plan_.num_steps, "update"),
       "; saved in ", store_.last().value_or("")));
   return Result(/*finished=*/false);
@@ -532,14 +530,14 @@ absl::Status Trainer::InitializeWeights(const TrainingBatch& batch) {
   if (state_.step > 0 || model_.initialize_by_data == nullptr) {
     return absl::OkStatus();
   }
-  ETC_ASSIGN_OR_RETURN(
-      const std::string message,
-      InitializeByData(options_.context.group, {.model = model_,
-                                                .batch = batch,
-                                                .device = train_step_->device(),
-                                                .seed = plan_.seed}));
+  ETC_ASSIGN_OR_RETURN(const std::string message,
+                       InitializeByData(options_.runs.context.group,
+                                        {.model = model_,
+                                         .batch = batch,
+                                         .device = train_step_->device(),
+                                         .seed = plan_.seed}));
   if (!message.empty()) {
-    options_.context.Message(message);
+    options_.runs.context.Message(message);
   }
   return absl::OkStatus();
 }
@@ -564,7 +562,7 @@ absl::StatusOr<bool> Trainer::MakeUpdate() {
   const int64_t page_faults = PageFaults();
   const absl::StatusOr<TrainingBatch> batch = loader_->Next();
   const absl::StatusOr<bool> goes_on =
-      GoesOn(options_.context.group,
+      GoesOn(options_.runs.context.group,
              reported_.ok() ? batch.status() : std::move(reported_));
   if (!goes_on.ok()) {
     // An error of the group itself is not known to be one of all.
@@ -583,7 +581,8 @@ absl::StatusOr<bool> Trainer::MakeUpdate() {
       NamingOutOfMemory(
           [&] { return absl::StrCat("making update ", state_.step + 1); },
           [&] {
-            return train_step_->Run(*batch, state_.step, options_.context.stop);
+            return train_step_->Run(*batch, state_.step,
+                                    options_.runs.context.stop);
           });
   ETC_RETURN_IF_ERROR(update.status());
   if (!update->has_value()) {
@@ -659,7 +658,7 @@ absl::Status Trainer::WriteFiles(const std::string& directory) const {
       {.state = state_,
        .settings = plan_.settings,
        .device = DeviceName(),
-       .program = options_.program,
+       .program = options_.runs.program,
        .optimizer = shards_ != nullptr ? optimizer_state_
                                        : train_step_->optimizer().State()},
       absl::StrCat(directory, "/", kTrainingStateFile));
@@ -699,8 +698,8 @@ absl::Status Trainer::CheckWeights() {
     return store_.WithLastGood(checked);
   }
   // The update has looked at the norm of its weights (TrainStep::Run).
-  options_.context.Message(
-      absl::StrCat("warning: ", checked.message(),
+  options_.runs.context.Warn(
+      absl::StrCat(checked.message(),
                    ": its weights are finite, and are saved without a loss"));
   return absl::OkStatus();
 }
@@ -718,7 +717,10 @@ absl::Status Trainer::WriteCheckpoint() {
 
 void Trainer::ReportStore() {
   for (const std::string& message : store_.TakeMessages()) {
-    options_.context.Message(message);
+    options_.runs.context.Message(message);
+  }
+  for (const std::string& warning : store_.TakeWarnings()) {
+    options_.runs.context.Warn(warning);
   }
 }
 
@@ -739,7 +741,7 @@ RunResult Trainer::Result(bool finished) const {
           .best_step = state_.best_step,
           .best = state_.best,
           .end_reason = std::move(end_reason),
-          .program = options_.program};
+          .program = options_.runs.program};
 }
 
 }  // namespace

@@ -79,12 +79,20 @@ TEST_F(LauncherTest, WritesTheFirstProcessesOutputAsItIsWhereThatIsAskedFor) {
       Script(2, "echo out of $RANK; printf rest; echo err of $RANK >&2");
   options.watch.plain_output = true;
   EXPECT_TRUE(Launch(options).ok());
-  EXPECT_EQ(Out(), "out of 0\nrest\n");
+  EXPECT_EQ(Out(), "out of 0\nrest");
   std::vector<std::string> lines =
       absl::StrSplit(Err(), '\n', absl::SkipEmpty());
   EXPECT_THAT(lines,
               testing::UnorderedElementsAre("[0] err of 0", "[1] err of 1",
                                             "[1] out of 1", "[1] rest"));
+}
+
+TEST_F(LauncherTest, BreaksNoLineOfThatOutput) {
+  LaunchOptions options = Script(
+      2, "[ $RANK = 0 ] && head -c 3000000 /dev/zero | tr '\\0' x; exit 0");
+  options.watch.plain_output = true;
+  EXPECT_TRUE(Launch(options).ok());
+  EXPECT_TRUE(Out() == std::string(3'000'000, 'x')) << Out().size() << " bytes";
 }
 
 TEST_F(LauncherTest, WritesALineWhenItIsWhole) {

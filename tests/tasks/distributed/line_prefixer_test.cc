@@ -45,5 +45,15 @@ TEST(LinePrefixerTest, BreaksALineThatDoesNotEnd) {
   EXPECT_EQ(prefixer.Add("y\n"), "> y\n");
 }
 
+TEST(LinePrefixerTest, ChangesNothingWithoutAPrefix) {
+  LinePrefixer prefixer("");
+  const std::string part(700'000, 'x');
+  for (const std::string& piece :
+       {part, part, std::string("\n\r"), part, std::string("end")}) {
+    EXPECT_TRUE(prefixer.Add(piece) == piece) << piece.size() << " bytes";
+  }
+  EXPECT_EQ(prefixer.Finish(), "");
+}
+
 }  // namespace
 }  // namespace etc

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 #include <string>
 #include <vector>
@@ -39,14 +40,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-class NoReport final : public RunReporter {
- public:
-  void Message(absl::string_view) override {}
-  void Opening(const OpeningProgress&) override {}
-  void Update(const Progress&) override {}
-  void Evaluating(const EvaluationProgress&) override {}
-};
-
 // The files of `realetc predict`: that of --output, and those beside it.
 struct Files {
   std::string contents;
@@ -54,12 +47,8 @@ struct Files {
 };
 
 Files FilesOfPredict(const std::string& checkpoint, const std::string& data) {
-  NoReport reporter;
-  const auto run = RunCheckpoint({.checkpoint = checkpoint,
-                                  .data = {data},
-                                  .predicts = true,
-                                  .warn = [](const std::string&) {},
-                                  .context = {.reporter = &reporter}});
+  const auto run = RunCheckpoint(
+      {.checkpoint = checkpoint, .data = {data}, .predicts = true});
   EXPECT_TRUE(run.ok()) << run.status();
   return {.contents = run->evaluation.predictions->FileContents(),
           .more = run->evaluation.predictions->MoreFiles()};
@@ -396,10 +385,11 @@ TEST_F(PredictorTest, TakesAnotherBatchSizeThanTheTraining) {
   EXPECT_EQ(OpenOrFail(*checkpoint_, {.batch_size = trained + 3}).batch_size(),
             trained + 3);
   CheckpointRunOptions options;
+  options.checkpoint = *checkpoint_;
   options.batch_size = trained + 5;
-  const auto config = ConfigOfRun(*checkpoint_, options);
-  ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_EQ(config->train.evaluation_batch_size, trained + 5);
+  const auto opened = OpenCheckpoint(options);
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  EXPECT_EQ(opened->config.train.evaluation_batch_size, trained + 5);
 }
 
 TEST_F(PredictorTest, OutlivesWhatIsPending) {
@@ -428,27 +418,32 @@ TEST_F(PredictorTest, RefusesSizesOutOfBoundsBeforeAnyRecord) {
     return std::string(status.message());
   };
   EXPECT_EQ(message({.threads = 5000}),
-            "threads should be at most 1024, but is 5000");
+            "--threads should be at most 1024, but is 5000");
   EXPECT_EQ(message({.threads = -1}),
-            "threads should be at least 0, but is -1");
+            "--threads should be at least 0, but is -1");
   for (const int64_t batch_size : {-3, 0}) {
     EXPECT_EQ(
         message({.batch_size = batch_size}),
-        absl::StrCat("batch_size should be at least 1, but is ", batch_size));
+        absl::StrCat("--batch-size should be at least 1, but is ", batch_size));
   }
 }
 
 TEST_F(PredictorTest, RefusesOtherCheckpoints) {
   EXPECT_EQ(
       Predictor::Open(*checkpoint_, {.task = "wikihop"}).status().message(),
-      absl::StrCat(*checkpoint_,
-                   " is fine-tuned for classify, not for "
-                   "wikihop"));
+      absl::StrCat(*checkpoint_, " is of classify, but should be of wikihop"));
   EXPECT_EQ(Predictor::Open(directory_->File("none")).status().code(),
             absl::StatusCode::kNotFound);
   EXPECT_THAT(
       Predictor::Open(*checkpoint_, {.device = "gpu"}).status().ToString(),
-      HasSubstr("device should be"));
+      HasSubstr("--device should be"));
+}
+
+// `last` is a link, which a training that goes on sets anew.
+TEST_F(PredictorTest, NamesTheDirectoryThatItHasLoaded) {
+  const std::string taken = predictor_->checkpoint();
+  EXPECT_NE(taken, *checkpoint_);
+  EXPECT_EQ(taken, std::filesystem::canonical(*checkpoint_).string());
 }
 
 TEST_F(PredictorTest, WarnsOfOtherResidualScores) {

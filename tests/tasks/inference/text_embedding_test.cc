@@ -7,17 +7,25 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <torch/types.h>
 #include <torch/utils.h>
+#include <unistd.h>
 
+#include <chrono>
+#include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/cpu_limit.h"
 #include "base/file.h"
+#include "base/stop_guard.h"
 #include "etc/weights/convert.h"
 #include "etc/weights/export_transformers.h"
 #include "nlohmann/json.hpp"
@@ -177,6 +185,13 @@ TEST_F(TextEmbeddingTest, AreThoseOfTheChunksOfBert) {
   EXPECT_EQ(first.ranges.back().end, static_cast<int64_t>(text.size()));
   EXPECT_TRUE(Near(first.document, first.parts.mean(0)));
   EXPECT_TRUE(Near(mean.document, sum / (9 * 16 + 6)));
+
+  EXPECT_EQ(EmbeddingPasses(loaded, 8 * 14), 1);
+  EXPECT_EQ(EmbeddingPasses(loaded, 130), 2);
+  int64_t layers = 0;
+  const StopGuard guard(nullptr, [&] { ++layers; });
+  Embed(loaded, {text});
+  EXPECT_EQ(layers, 2 * loaded.config.num_hidden_layers);
 }
 
 // In both forms of sentence-transformers' file, also of what is imported and
@@ -302,6 +317,38 @@ TEST_F(TextEmbeddingTest, CommandWritesRowsForNumPy) {
                          ",\"start\":11,\"end\":16}\n"));
   ASSERT_EQ(Run(arguments + " --documents-only").code, 0);
   EXPECT_EQ(Contents(output).size(), 128 + 12 * sizeof(float));
+}
+
+TEST_F(TextEmbeddingTest, CommandStopsAtASignalAndLeavesNothing) {
+  const std::string model = WriteModel(/*is_bert=*/false);
+  std::string lines;
+  for (int i = 0; i < 50'000; ++i) {
+    lines += "{\"text\": \"Good day.\"}\n";
+  }
+  const std::string data = directory_.Write("many.jsonl", lines);
+  const std::string folder = directory_.File("vectors");
+  std::filesystem::create_directory(folder);
+  const std::string output = folder + "/vectors.npy";
+  const std::string err = directory_.File("err");
+  const pid_t child = fork();
+  if (child == 0) {
+    std::freopen(err.c_str(), "w", stderr);
+    execl(ETC_PROGRAM, "realetc", "embed", model.c_str(), "--data",
+          data.c_str(), "--output", output.c_str(), nullptr);
+    _exit(127);
+  }
+  for (int i = 0; i < 30'000 && std::filesystem::is_empty(folder); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  kill(child, SIGTERM);
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 1);
+  EXPECT_THAT(Contents(err),
+              HasSubstr(absl::StrCat("realetc: stopped; ", output,
+                                     " was not written\n")));
+  EXPECT_TRUE(std::filesystem::is_empty(folder));
 }
 
 TEST_F(TextEmbeddingTest, CommandReadsRecordsFromStandardInput) {

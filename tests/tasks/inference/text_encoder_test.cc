@@ -23,6 +23,7 @@
 #include "etc/weights/convert.h"
 #include "etc/weights/export_transformers.h"
 #include "etc/weights/hugging_face_fields.h"
+#include "etc/weights/wordpiece_options.h"
 #include "tasks/run_task.h"
 #include "tests/etc/weights/random_model.h"
 #include "tests/support/realetc_program.h"
@@ -283,6 +284,33 @@ TEST_F(TextEncoderTest, OptionsTakeAnotherVocabularyAndResidualAttention) {
       Load(source, {.residual_attention = "off", .vocabulary = vocabulary});
   EXPECT_EQ(loaded.tokenizer->vocab_size(), kPieces);
   EXPECT_EQ(loaded.encoder->residual_attention(), ResidualAttention::kOff);
+}
+
+// It is completed by the files of the weights, whose rows are of other pieces.
+TEST_F(TextEncoderTest, AnotherVocabularyIsUsedAsThatOfTheWeights) {
+  const std::string source = Write(RandomModel(SmallBert()), "ours");
+  directory_.Write("ours/tokenizer_config.json",
+                   R"({"do_lower_case": true, "strip_accents": false})");
+  std::string pieces = kVocabulary;
+  pieces.replace(pieces.find("mira"), 4, "olga");
+  const LoadedEncoder loaded =
+      Load(source, {.vocabulary = directory_.Write("words.txt", pieces)});
+  EXPECT_EQ(loaded.tokenizer->wordpiece_options()->strip_accents, false);
+  EXPECT_THAT(loaded.warnings,
+              Contains(HasSubstr("words.txt are of other pieces than in ")));
+}
+
+TEST_F(TextEncoderTest, IsCheckedWithoutItsWeights) {
+  const std::string source = Write(RandomModel(SmallBert()), "ours");
+  const auto config = CheckEncoder(source, {.residual_attention = "off"});
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->residual_attention, "off");
+  EXPECT_EQ(config->num_hidden_layers, SmallBert().num_hidden_layers);
+  std::filesystem::remove(source + "/vocab.txt");
+  EXPECT_EQ(CheckEncoder(source).status(), LoadEncoder(source).status());
+  EXPECT_THAT(Message(CheckEncoder(source).status(),
+                      absl::StatusCode::kInvalidArgument),
+              HasSubstr("should have a vocabulary"));
 }
 
 // --- Texts -------------------------------------------------------------------

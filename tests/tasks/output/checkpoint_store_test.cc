@@ -567,7 +567,7 @@ TEST(CheckpointStoreTest, GoesOnWhereAFormerOneCannotBeDeleted) {
     for (const int64_t step : {2, 3}) {
       ASSERT_TRUE(store.Save(step, Writer("x")).ok());
     }
-    EXPECT_THAT(store.TakeMessages(), ElementsAre(HasSubstr(directory)));
+    EXPECT_THAT(store.TakeWarnings(), ElementsAre(HasSubstr(directory)));
     EXPECT_THAT(StepNames(directory),
                 ElementsAre("step-00000001", "step-00000003"));
     // The next one deletes both.
@@ -576,14 +576,14 @@ TEST(CheckpointStoreTest, GoesOnWhereAFormerOneCannotBeDeleted) {
     EXPECT_THAT(StepNames(directory), ElementsAre("step-00000004"));
     operations.failing_call = "rmdir step-00000004";
     ASSERT_TRUE(store.Save(5, Writer("x")).ok());
-    EXPECT_EQ(store.TakeMessages().size(), 1u);
+    EXPECT_EQ(store.TakeWarnings().size(), 1u);
   }
   operations.failing_error = ENOTEMPTY;
   {
     const ScopedFileOperations scope(&operations);
     CheckpointStore store = MustTakeOver(directory);
     EXPECT_EQ(*store.last(), directory + "/step-00000005");
-    EXPECT_THAT(store.TakeMessages(),
+    EXPECT_THAT(store.TakeWarnings(),
                 ElementsAre(HasSubstr("could not be deleted")));
   }
   MustTakeOver(directory);

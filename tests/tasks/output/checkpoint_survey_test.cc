@@ -5,6 +5,7 @@
 #include "tasks/output/checkpoint_survey.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -18,6 +19,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tasks/output/checkpoint_files.h"
 #include "tasks/output/checkpoint_store.h"
 #include "tasks/output/sealed_json.h"
 #include "tests/support/snapshot.h"
@@ -29,6 +31,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -182,7 +185,7 @@ TEST_P(LossTest, IsFoundOutAndNothingIsDeleted) {
   ASSERT_TRUE(record.ok()) << record.status();
   EXPECT_EQ(record->last, "step-00000008");
   EXPECT_EQ(record->best, "step-00000004");
-  EXPECT_EQ(record->checkpoints.at("step-00000008").weights.size(), 1u);
+  EXPECT_EQ(record->checkpoints.at("step-00000008").step, 8);
   size_t weights_before = 0;
   size_t weights_after = 0;
   for (const auto& [path, text] : before) {
@@ -196,6 +199,41 @@ TEST_P(LossTest, IsFoundOutAndNothingIsDeleted) {
   CheckpointStore again(directory);
   ASSERT_TRUE(again.TakeOver().ok());
   EXPECT_THAT(again.TakeMessages(), IsEmpty());
+}
+
+TEST(CheckpointSurveyTest, ListsTheWholeCheckpointsOfTheRun) {
+  TemporaryDirectory temporary;
+  const std::string directory = temporary.File("checkpoints");
+  MakeStore(directory);
+  const auto entries = [&directory] {
+    std::vector<std::pair<std::string, int64_t>> found;
+    for (const auto& whole : SurveyCheckpoints(directory).whole) {
+      EXPECT_FALSE(whole.is_interim) << whole.entry;
+      found.emplace_back(whole.entry, whole.step);
+    }
+    return found;
+  };
+  EXPECT_THAT(entries(), ElementsAre(std::pair("step-00000004", 4),
+                                     std::pair("step-00000008", 8)));
+  // Those of another run and averages are none.
+  const auto owner = ReadCheckpointOwner(directory + "/step-00000004");
+  ASSERT_TRUE(owner.ok()) << owner.status();
+  const auto add = [&](const std::string& name, const std::string& run,
+                       const std::string& file) {
+    temporary.Write("checkpoints/" + name + "/" + file, "text");
+    EXPECT_TRUE(
+        WriteCheckpointOwner({.name = name, .run = run}, directory + "/" + name)
+            .ok());
+  };
+  fs::create_directory(directory + "/step-00000009");
+  fs::create_directory(directory + "/step-00000010");
+  fs::create_directory(directory + "/step-00000011");
+  add("step-00000009", "other", "model.safetensors");
+  add("step-00000010", owner->run, kAverageFile);
+  add("step-00000011", owner->run, "model.safetensors");
+  CutInHalf(directory + "/step-00000004/model.safetensors");
+  EXPECT_THAT(entries(), ElementsAre(std::pair("step-00000008", 8),
+                                     std::pair("step-00000011", 11)));
 }
 
 // Killed between the last file of a checkpoint and its name.

@@ -6,8 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <string>
 #include <thread>
@@ -35,6 +37,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Not;
 
 TEST(SeedOfTest, ReadsTheNamesThatSeedDirectoryGives) {
@@ -55,6 +58,20 @@ TEST(SummarizeScoresTest, LeavesOutAScoreThatSomeSeedsLack) {
   ASSERT_EQ(scores.size(), 1u);
   EXPECT_EQ(scores[0].name, "accuracy");
   EXPECT_EQ(scores[0].median, 0.75);
+}
+
+// Of a loss above 709 the perplexity is no double. NaN has no order.
+TEST(SummarizeScoresTest, LeavesOutAScoreThatIsNotFiniteInSomeSeed) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const double odd : {kInfinity, -kInfinity, std::nan("")}) {
+    EXPECT_THAT(SummarizeScores({{{"loss", odd}}, {{"loss", 1.0}}}), IsEmpty());
+    EXPECT_THAT(SummarizeScores({{{"loss", odd}}}), IsEmpty());
+  }
+  const std::vector<ScoreSummary> scores =
+      SummarizeScores({{{"loss", 1e308}}, {{"loss", 1.5e308}}});
+  ASSERT_EQ(scores.size(), 1u);
+  EXPECT_DOUBLE_EQ(scores[0].median, 1.25e308);
+  EXPECT_FALSE(scores[0].standard_deviation.has_value());
 }
 
 // Pre-training has a loss as its main metric.
@@ -292,7 +309,7 @@ TEST_F(RunResultsTest, AreTakenBackFromASeedThatGoesOn) {
   EXPECT_THAT(Seeds(), ElementsAre(2));
   EXPECT_EQ(Median(), of_two);
   EXPECT_THAT(FindCheckpoint(Output("run")).status().ToString(),
-              HasSubstr("does not have a score of each"));
+              HasSubstr("does not have a finite score of each"));
 
   std::filesystem::remove_all(Output("run/seed-2"));
   Train({1}, /*resume=*/true);

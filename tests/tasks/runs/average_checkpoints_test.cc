@@ -4,6 +4,7 @@
 
 #include "tasks/runs/average_checkpoints.h"
 
+#include <c10/util/Exception.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/types.h>
@@ -19,9 +20,11 @@
 #include "absl/strings/str_cat.h"
 #include "base/directory.h"
 #include "base/file.h"
+#include "base/file_operations.h"
 #include "etc/weights/checkpoint.h"
 #include "tasks/output/checkpoint_files.h"
 #include "tasks/output/checkpoint_store.h"
+#include "tests/support/recorded_operations.h"
 #include "tests/support/temporary_directory.h"
 
 namespace etc {
@@ -174,6 +177,59 @@ TEST_F(AverageCheckpointsTest, FindsARunsCheckpointsByAnyOfItsDirectories) {
       ElementsAre(1, 2));
 }
 
+// As somebody may have put it beside them, of a model of the same sizes.
+TEST_F(AverageCheckpointsTest, LeavesOutACheckpointOfAnotherRun) {
+  Save(1, 1);
+  Save(2, 1);
+  const std::string other = StoreOf("seed-1") + "/step-00000003";
+  fs::copy(StoreOf("seed-1") + "/step-00000002", other,
+           fs::copy_options::recursive);
+  ASSERT_TRUE(
+      WriteCheckpointOwner({.name = "step-00000003", .run = "other"}, other)
+          .ok());
+  const auto found = FindCheckpointsToAverage({.directory = run_});
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_THAT(found->steps, ElementsAre(1, 2));
+}
+
+TEST_F(AverageCheckpointsTest, TakesALinkThatLeadsToItselfForNoCheckpoint) {
+  Save(1, 1);
+  fs::create_symlink("step-loop", StoreOf("seed-1") + "/step-loop");
+  const auto found = FindCheckpointsToAverage({.directory = run_, .last = 1});
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_THAT(found->steps, ElementsAre(1));
+}
+
+// The run would go on from it, and an average has no state of training.
+TEST_F(AverageCheckpointsTest, IsWrittenBesideTheCheckpointsOfTheRunOnly) {
+  Save(1, 1);
+  Save(2, 1);
+  const auto found = FindCheckpointsToAverage({.directory = run_});
+  ASSERT_TRUE(found.ok()) << found.status();
+  const std::string store = StoreOf("seed-1");
+  fs::create_directory_symlink(store, directory_.File("link"));
+  for (const std::string& output :
+       {store, store + "/step-00000009", store + "/step-00000002/average",
+        directory_.File("link/average")}) {
+    EXPECT_THAT(MessageOf(AverageCheckpoints(*found, output),
+                          absl::StatusCode::kInvalidArgument),
+                HasSubstr("should not be among the checkpoints of the run"));
+  }
+  EXPECT_TRUE(AverageCheckpoints(*found, store + "-average").ok());
+  // One that was put there by hand is none of the run.
+  fs::rename(store + "-average", store + "/step-00000009");
+  ASSERT_TRUE(WriteCheckpointOwner(
+                  {.name = "step-00000009",
+                   .run = ReadCheckpointOwner(store + "/step-00000002")->run},
+                  store + "/step-00000009")
+                  .ok());
+  EXPECT_THAT(FindCheckpointsToAverage({.directory = run_})->steps,
+              ElementsAre(1, 2));
+  CheckpointStore resumed(store);
+  ASSERT_TRUE(resumed.TakeOver().ok());
+  EXPECT_EQ(*resumed.last(), store + "/step-00000002");
+}
+
 // Those of evaluations alone, wherever the run was stopped.
 TEST_F(AverageCheckpointsTest, LeavesOutACheckpointOfAStop) {
   Save(1, 1);
@@ -244,6 +300,16 @@ TEST_F(AverageCheckpointsTest, ReplacesAnAverageAlone) {
   EXPECT_TRUE(reader->Read("weight")->equal(torch::full({2, 3}, 2.0F)));
   ExpectNoTemporary();
 
+  // One that cannot get its name leaves the earlier one.
+  RecordedOperations operations(directory_.path());
+  operations.failing_call = "exchange average";
+  {
+    const ScopedFileOperations scope(&operations);
+    EXPECT_FALSE(AverageCheckpoints(*found, output_, /*overwrite=*/true).ok());
+  }
+  EXPECT_TRUE(IsAverage(output_));
+  ExpectNoTemporary();
+
   // Under another name it is somebody's copy.
   const std::string copy = directory_.File("copy");
   fs::rename(output_, copy);
@@ -274,9 +340,6 @@ TEST_F(AverageCheckpointsTest, SaysWhatIsMissing) {
                 kInvalidArgument),
       HasSubstr("but has 1 of up to 1 updates"));
   EXPECT_THAT(
-      MessageOf(Average({.directory = run_, .last = 0}), kInvalidArgument),
-      HasSubstr("at least 1, but is 0"));
-  EXPECT_THAT(
       MessageOf(Average({.directory = StoreOf("seed-1") + "/step-00000002"}),
                 kInvalidArgument),
       HasSubstr("is one checkpoint"));
@@ -288,6 +351,13 @@ TEST_F(AverageCheckpointsTest, SaysWhatIsMissing) {
               HasSubstr("run/seed-1, "));
 }
 
+TEST_F(AverageCheckpointsTest, TakesOneCheckpointAtLeast) {
+  Save(1, 1);
+  EXPECT_THROW(static_cast<void>(
+                   FindCheckpointsToAverage({.directory = run_, .last = 0})),
+               c10::Error);
+}
+
 TEST_F(AverageCheckpointsTest, RefusesWhatHasNoMeanAndLeavesNothing) {
   using enum absl::StatusCode;
   Save(1, 1);
@@ -297,23 +367,25 @@ TEST_F(AverageCheckpointsTest, RefusesWhatHasNoMeanAndLeavesNothing) {
       HasSubstr("the average of "));
   CheckpointStore store(StoreOf("seed-1"), {.last = 100});
   ASSERT_TRUE(store.TakeOver().ok());
-  ASSERT_TRUE(store
-                  .Save(3,
-                        [](const std::string& directory) {
-                          absl::Status status = WriteFileAtomically(
-                              directory + "/run_config.json",
-                              R"({"train": {"keep_last": 2}})");
-                          status.Update(WriteTensors(
-                              directory + "/model.safetensors",
-                              {{"weight", torch::zeros({1})}}, {}));
-                          return status;
-                        })
-                  .ok());
+  const auto save = [&store](int64_t step, int64_t size) {
+    return store.Save(step, [size](const std::string& directory) {
+      absl::Status status = WriteFileAtomically(
+          directory + "/run_config.json", R"({"train": {"keep_last": 2}})");
+      status.Update(WriteTensors(directory + "/model.safetensors",
+                                 {{"weight", torch::zeros({size})}}, {}));
+      return status;
+    });
+  };
+  ASSERT_TRUE(save(3, 1).ok());
   EXPECT_THAT(
       MessageOf(Average({.directory = run_, .last = 2}), kInvalidArgument),
       HasSubstr("should have the tensors of"));
+  ASSERT_TRUE(save(4, 2).ok());
+  EXPECT_THAT(
+      MessageOf(Average({.directory = run_, .last = 2}), kInvalidArgument),
+      HasSubstr("has another shape or type"));
   const std::string damaged =
-      StoreOf("seed-1") + "/step-00000003/model.safetensors";
+      StoreOf("seed-1") + "/step-00000004/model.safetensors";
   std::string contents = *ReadFile(damaged);
   contents.back() = static_cast<char>(contents.back() + 1);
   ASSERT_TRUE(WriteFileAtomically(damaged, contents).ok());

@@ -58,6 +58,35 @@ TEST(BatchWorkerTest, RethrowsAnErrorThatALaterBatchDoesNotHave) {
   EXPECT_EQ(logits->size(), 2u);
 }
 
+// A mistake of a task: logits of the first example of a batch alone.
+class OneRowHead final : public ToyHead {
+ public:
+  using ToyHead::ToyHead;
+
+  std::vector<torch::Tensor> forward(const EtcOutput& encoded,
+                                     const Batch& batch) override {
+    return {ToyHead::forward(encoded, batch)[0].narrow(0, 0, 1)};
+  }
+};
+
+TEST(BatchWorkerTest, RethrowsTheErrorOfLogitsThatAreNotOneRowAnExample) {
+  const auto config =
+      RunConfigFromJson(ToyConfigJson("train", "dev", "output"), "toy");
+  ASSERT_TRUE(config.ok()) << config.status();
+  const ToyTask task(config->model);
+  const auto worker = BatchWorker::Start(
+      TaskModel(EtcModel(config->model),
+                std::make_shared<OneRowHead>(config->model.hidden_size)),
+      {.batch_size = 2, .threads = 1});
+  ASSERT_TRUE(worker.ok()) << worker.status();
+  const auto example = ExampleOf(task, "a");
+  const auto requests = (*worker)->Submit({{example, example}, {example}});
+  EXPECT_THROW(static_cast<void>(requests[0]->Wait()), c10::Error);
+  const auto logits = requests[1]->Wait();
+  ASSERT_TRUE(logits.ok()) << logits.status();
+  EXPECT_EQ(logits->size(), 1u);
+}
+
 // In one batch with another, which is answered.
 TEST(BatchWorkerTest, GivesAnErrorForLogitsThatAreNoNumbers) {
   const auto config =

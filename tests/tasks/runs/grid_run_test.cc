@@ -87,13 +87,12 @@ class GridRunTest : public RealetcTest {
     if (!config.ok()) {
       return config.status();
     }
-    return TrainGrid(*config,
-                     {.earlier = resume ? resumption_ : EarlierRun::kRefuse,
-                      .allow_changes = allow_changes_,
-                      .context = {.reporter = reporter,
-                                  .stop = &reporter->stop,
-                                  .group = group}},
-                     [](const std::string&) {});
+    return TrainGrid(
+        *config,
+        {.earlier = resume ? resumption_ : EarlierRun::kRefuse,
+         .allow_changes = allow_changes_,
+         .context = {
+             .reporter = reporter, .stop = &reporter->stop, .group = group}});
   }
 
   // A whole one; returns how many updates it made.
@@ -442,8 +441,8 @@ TEST_F(GridRunTest, GoesOnWithoutASettingThatDiverges) {
       AllOf(HasSubstr(Output("grid") + "/train.learning_rate=1e+30,train."
                                        "steps=4/seed-1: "),
             HasSubstr(kDiverged), HasSubstr("there is no checkpoint yet")));
-  EXPECT_THAT(reporter.messages,
-              Contains("warning: train.learning_rate=1e+30,train.steps=4 has "
+  EXPECT_THAT(reporter.warnings,
+              Contains("train.learning_rate=1e+30,train.steps=4 has "
                        "no score: " +
                        diverged));
   EXPECT_EQ(ReadDiverged("grid"), diverged);
@@ -573,7 +572,7 @@ TEST_F(GridRunTest, IsRefusedWhereThereAreOtherRuns) {
                 "another output directory");
   const auto config = RunConfigFromJson(json_, "run.json");
   ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_EQ(TryGrid(*config, {}, [](const std::string&) {}).status().message(),
+  EXPECT_EQ(TryGrid(*config, {}).status().message(),
             refused("grid", /*resume=*/false));
   json_.erase("grid");
   json_["train"]["steps"] = 1;

@@ -260,7 +260,7 @@ TEST_F(CudaRunTest, SavesUpdatesWithoutAnyMemory) {
           AllOf(HasSubstr("out of memory while making update 4, which asked "
                           "for "),
                 HasSubstr("; 3 updates are saved in " + last + ": the same")));
-      EXPECT_THAT(reporter.messages,
+      EXPECT_THAT(reporter.warnings,
                   Contains(AllOf(
                       HasSubstr("out of memory while checking update 3, which "
                                 "asked for "),

@@ -129,9 +129,9 @@ inline std::string PredictionsOn(const std::string& device,
       {.checkpoint = absl::StrCat(directory, "/seed-1/checkpoints/last"),
        .data = {SourcePath("tasks/wikihop/sample/dev.json")},
        .device = device,
-       .warn = [](const std::string& warning) { ADD_FAILURE() << warning; },
        .context = {.reporter = reporter}});
   EXPECT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(reporter->warnings, testing::IsEmpty());
   return result.ok() ? result->evaluation.predictions->FileContents() : "";
 }
 

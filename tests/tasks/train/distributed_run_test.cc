@@ -117,8 +117,14 @@ class CountingTask final : public ToyTask {
     if (!has_own_files) {
       return nullptr;
     }
-    return [](const std::string& path, const RecordLimits& limits)
+    return [this](const std::string& path, const RecordLimits& limits)
                -> absl::StatusOr<std::vector<FileRecord>> {
+      if (stops_in_file) {
+        *stop = true;  // as SIGTERM does
+      }
+      if (!unreadable.ok()) {
+        return unreadable;
+      }
       std::vector<FileRecord> records;
       const auto add = [&records](const std::string& json,
                                   const std::string& where) {
@@ -130,7 +136,7 @@ class CountingTask final : public ToyTask {
     };
   }
 
-  std::vector<std::string> DescribeRecords(
+  Notices DescribeRecords(
       const std::vector<FileRecord>& /*train*/,
       const std::vector<FileRecord>& /*dev*/) const override {
     ++described;
@@ -142,6 +148,10 @@ class CountingTask final : public ToyTask {
   int64_t killed_after = -1;
   // Its records are those of Reader.
   bool has_own_files = false;
+  // Sets `*stop` when a file is read.
+  bool stops_in_file = false;
+  // The error of reading a file.
+  absl::Status unreadable;
   // Of SharingHead.
   bool shares = false;
   std::atomic<bool>* stop = nullptr;
@@ -204,6 +214,10 @@ class DistributedRunTest : public ToyRunTest {
     task.killed_after = place.rank == victim_ ? killed_after_ : -1;
     task.shares = shares_;
     task.has_own_files = has_own_files_;
+    task.stops_in_file = place.rank == stops_in_file_of_;
+    if (place.rank == unreadable_to_) {
+      task.unreadable = absl::InvalidArgumentError("this disk is broken");
+    }
     task.stop = &reporter->stop;
     task.stopped_in_pass = place.rank == 0 ? stopped_in_pass_ : -1;
     const auto result = TrainRuns(
@@ -249,6 +263,9 @@ class DistributedRunTest : public ToyRunTest {
   int64_t made_ = 0;
   int64_t described_ = 0;
   bool has_own_files_ = false;
+  // The ranks that are stopped while they read, and that cannot read.
+  int64_t stops_in_file_of_ = -1;
+  int64_t unreadable_to_ = -1;
   // The process that is killed after it made so many records.
   int64_t victim_ = -1;
   int64_t killed_after_ = -1;
@@ -405,6 +422,29 @@ TEST_F(DistributedRunTest, MeetsABadRecordOfAnEvaluationInAllProcesses) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
     EXPECT_THAT(std::string(status.message()),
                 HasSubstr("dev.jsonl: record 8"));
+  });
+}
+
+// Each rank reads such files for itself; the others have read theirs then.
+TEST_F(DistributedRunTest, StopsTheReadingOfFilesInAllProcesses) {
+  has_own_files_ = true;
+  stops_in_file_of_ = 2;
+  json_["output"] = Output("stopped");
+  CheckThree([&](const ProcessPlace& /*place*/,
+                 const FakeReporter& /*reporter*/, const absl::Status& status) {
+    EXPECT_TRUE(absl::IsCancelled(status)) << status;
+  });
+}
+
+TEST_F(DistributedRunTest, EndsInAllProcessesWhereOneCannotReadAFile) {
+  has_own_files_ = true;
+  unreadable_to_ = 2;
+  json_["output"] = Output("unreadable");
+  CheckThree([&](const ProcessPlace& /*place*/,
+                 const FakeReporter& /*reporter*/, const absl::Status& status) {
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("this disk is broken"));
   });
 }
 
@@ -682,7 +722,7 @@ TEST_F(DistributedRunTest, RefusesProcessesWithOtherData) {
                       .train = source,
                       .make_model = nullptr,
                       .directory = "",
-                      .context = {.group = group->get()}});
+                      .runs = {.context = {.group = group->get()}}});
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
     EXPECT_THAT(
         std::string(status.message()),
@@ -729,7 +769,7 @@ TEST_F(DistributedRunTest, LimitsPoolsByTheLeastMemoryOfAll) {
                            .train = source,
                            .make_model = nullptr,
                            .directory = "",
-                           .context = {.group = group->get()}});
+                           .runs = {.context = {.group = group->get()}}});
     ASSERT_TRUE(options.ok()) << options.status();
     EXPECT_EQ(options->max_pool_bytes, 1000);
     EXPECT_TRUE((*group)->Agree(absl::OkStatus()).ok());

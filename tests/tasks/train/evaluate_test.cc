@@ -144,8 +144,7 @@ TEST_F(EvaluateTest, EndsWhenStopped) {
 class EvaluationListener final : public RunReporter {
  public:
   void Message(absl::string_view /*text*/) override {}
-  void Opening(const OpeningProgress& /*progress*/) override {}
-  void Update(const Progress& /*progress*/) override {}
+  void Warn(absl::string_view /*text*/) override {}
   void Evaluating(const EvaluationProgress& progress) override {
     heard.push_back(progress);
   }

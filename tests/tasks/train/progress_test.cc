@@ -173,6 +173,29 @@ TEST_F(StreamReporterTest, SaysHowFarAnAnalysisIs) {
                   "analysing attention: 400 of 1000 records, 0:15 left"));
 }
 
+TEST_F(StreamReporterTest, SaysHowFarTheReadingOfARecordIs) {
+  StreamReporter reporter = Make(StreamReporter::Style::kLines);
+  reporter.Reading({.records = 0, .num_records = 24});
+  now_ += 10;
+  reporter.Reading({.records = 6, .num_records = 24});
+  EXPECT_EQ(stream_.str(), "reading the record: 6 of 24 layers, 0:30 left\n");
+}
+
+TEST_F(StreamReporterTest, SaysHowFarEmbeddingIs) {
+  StreamReporter reporter = Make(StreamReporter::Style::kLines);
+  reporter.CheckingTexts({.records = 0, .num_records = 3});
+  now_ += 10;
+  reporter.CheckingTexts({.records = 2, .num_records = 3});
+  reporter.CheckingTexts({.records = 3, .num_records = 3});
+  // The first document is half of the work.
+  reporter.Embedding({.documents = 0, .num_documents = 3, .share = 0});
+  now_ += 10;
+  reporter.Embedding({.documents = 0, .num_documents = 3, .share = 0.25});
+  EXPECT_EQ(stream_.str(),
+            "checking the texts: 2 of 3 documents, 0:05 left\n"
+            "embedding: 0 of 3 documents, 0:30 left\n");
+}
+
 TEST_F(StreamReporterTest, SaysHowFarATranslationIs) {
   StreamReporter reporter = Make(StreamReporter::Style::kTerminal);
   reporter.Translating({.records = 0, .num_records = 1000});
@@ -245,6 +268,41 @@ TEST_F(StreamReporterTest, OverwritesItsLineOnATerminal) {
                          "\raccuracy 0.5\n"));
 }
 
+TEST_F(StreamReporterTest, LeavesNoLineOnATerminalOnceItsWorkHasEnded) {
+  // At an error or a stop.
+  {
+    StreamReporter reporter = Make(StreamReporter::Style::kTerminal);
+    reporter.Evaluating({.records = 8, .num_records = 14, .seconds_left = 90});
+  }
+  const std::string stopped = "evaluating: 8 of 14 records, 1:30 left";
+  const auto cleared = [](const std::string& line) {
+    return absl::StrCat("\r", line, "\r", std::string(line.size(), ' '), "\r");
+  };
+  EXPECT_EQ(stream_.str(), cleared(stopped));
+  // At its end.
+  stream_.str("");
+  StreamReporter reporter = Make(StreamReporter::Style::kTerminal);
+  reporter.Evaluating({.records = 14, .num_records = 14});
+  EXPECT_EQ(stream_.str(), cleared("evaluating: 14 of 14 records, 0:00 left"));
+  stream_.str("");
+  reporter.Opening({.bytes = 1, .num_bytes = 5'000'000'000});
+  now_ = 60;
+  reporter.Opening({.bytes = 5'000'000'000, .num_bytes = 5'000'000'000});
+  EXPECT_EQ(stream_.str(),
+            cleared("looking through the data: 5.00 of 5.00 GB, 0:00 left"));
+}
+
+TEST_F(StreamReporterTest, SaysThatAWarningIsOneOnALineOfItsOwn) {
+  StreamReporter reporter = Make(StreamReporter::Style::kTerminal);
+  reporter.Update(kProgress);
+  stream_.str("");
+  reporter.WarnOnce("no dev files");
+  reporter.WarnOnce("no dev files");
+  const std::string written = stream_.str();
+  EXPECT_THAT(written, testing::EndsWith("\rrealetc: warning: no dev files\n"));
+  EXPECT_EQ(std::count(written.begin(), written.end(), '\n'), 1);
+}
+
 TEST_F(StreamReporterTest, StaysInOneLineOfEachTerminal) {
   for (const size_t columns : {100, 80, 40, 24, 12, 1}) {
     columns_ = columns;
@@ -280,7 +338,7 @@ TEST_F(StreamReporterTest, StaysInOneLineOfEachTerminal) {
     ++lines;
   }
   EXPECT_EQ(longest, 94u);
-  EXPECT_EQ(lines, 6u * (3 + 150 + 2));
+  EXPECT_EQ(lines, 6u * (3 + 150 + 2 + 1));  // the last one clears its line
   EXPECT_THAT(text, HasSubstr("\rcounting examples: 40%, 2:30 left"));
   EXPECT_THAT(text, ContainsRegex("\rpredicting: 8 of 14 *\r"));
 }

@@ -208,18 +208,18 @@ TEST_F(RunChoicesTest, CountsTheFirstRecordsWhateverIsSaidOfAll) {
   const auto trial = Run("trial", &reporter);
   ASSERT_TRUE(trial.ok()) << trial.status();
   EXPECT_EQ(trial->runs[0].steps, 3);  // 8 / 8 * 3
-  EXPECT_THAT(reporter.messages,
+  EXPECT_THAT(reporter.warnings,
               Each(Not(HasSubstr("train.num_train_examples"))));
 }
 
 TEST_F(RunChoicesTest, WarnsOfOtherExamplesThanThereAre) {
   json_["train"]["num_train_examples"] = 44;
   const char* const warning =
-      "warning: train.num_train_examples, by which epochs are counted, is 44, "
+      "train.num_train_examples, by which epochs are counted, is 44, "
       "but data.train comes to 37";
   FakeReporter reporter;
   ASSERT_TRUE(Run("run", &reporter).ok());
-  EXPECT_THAT(reporter.messages, Contains(StartsWith(warning)));
+  EXPECT_THAT(reporter.warnings, Contains(StartsWith(warning)));
 
   json_["output"] = Output("tried");
   const auto config = RunConfigFromJson(json_, "toy");
@@ -228,10 +228,9 @@ TEST_F(RunChoicesTest, WarnsOfOtherExamplesThanThereAre) {
   ASSERT_TRUE(
       TryTrain(*config, ToyTask(config->model), {.context = {.reporter = &dry}})
           .ok());
-  EXPECT_THAT(dry.messages,
-              AllOf(Contains(StartsWith(warning)),
-                    Contains(HasSubstr("37 training records, 11 for "
-                                       "evaluation; 12 updates"))));
+  EXPECT_THAT(dry.warnings, Contains(StartsWith(warning)));
+  EXPECT_THAT(dry.messages, Contains(HasSubstr("37 training records, 11 for "
+                                               "evaluation; 12 updates")));
 }
 
 TEST_F(RunChoicesTest, WarnsOfEpochsThatCountRecordsOfSeveralExamples) {
@@ -240,7 +239,7 @@ TEST_F(RunChoicesTest, WarnsOfEpochsThatCountRecordsOfSeveralExamples) {
       absl::StrReplaceAll(ToyRecords(37, 1), {{"}\n", ",\"examples\":3}\n"}}));
   json_["output"] = Output("tried");
   json_["train"].erase("steps");
-  const auto messages = [&](bool counts_records) {
+  const auto warnings = [&](bool counts_records) {
     const auto config = RunConfigFromJson(json_, "toy");
     EXPECT_TRUE(config.ok()) << config.status();
     ToyTask task(config->model);
@@ -249,22 +248,22 @@ TEST_F(RunChoicesTest, WarnsOfEpochsThatCountRecordsOfSeveralExamples) {
     const auto tried =
         TryTrain(*config, task, {.context = {.reporter = &reporter}});
     EXPECT_TRUE(tried.ok()) << tried.status();
-    return reporter.messages;
+    return reporter.warnings;
   };
   const auto warned = Contains(
-      "warning: train.epochs counts 37 records, of which the first 10 give 30 "
+      "train.epochs counts 37 records, of which the first 10 give 30 "
       "examples: set train.num_train_examples to the number of examples that "
       "`realetc inspect --count` prints");
-  EXPECT_THAT(messages(/*counts_records=*/false), warned);
-  EXPECT_THAT(messages(/*counts_records=*/true), Not(warned));
+  EXPECT_THAT(warnings(/*counts_records=*/false), warned);
+  EXPECT_THAT(warnings(/*counts_records=*/true), Not(warned));
 
   json_["train"]["num_train_examples"] = 111;
-  EXPECT_THAT(messages(/*counts_records=*/false),
-              Each(Not(StartsWith("warning: train."))));
+  EXPECT_THAT(warnings(/*counts_records=*/false),
+              Each(Not(StartsWith("train."))));
   json_["train"].erase("num_train_examples");
   json_["train"]["steps"] = 12;
-  EXPECT_THAT(messages(/*counts_records=*/false),
-              Each(Not(StartsWith("warning: train."))));
+  EXPECT_THAT(warnings(/*counts_records=*/false),
+              Each(Not(StartsWith("train."))));
 }
 
 TEST_F(RunChoicesTest, WarnsOfADiskThatIsTooSmallForItsCheckpoints) {
@@ -273,12 +272,12 @@ TEST_F(RunChoicesTest, WarnsOfADiskThatIsTooSmallForItsCheckpoints) {
   const auto dry_run = [&] {
     const auto config = RunConfigFromJson(json_, "toy");
     ASSERT_TRUE(config.ok()) << config.status();
-    reporter.messages.clear();
+    reporter.warnings.clear();
     ASSERT_TRUE(TryTrain(*config, ToyTask(config->model),
                          {.context = {.reporter = &reporter}})
                     .ok());
   };
-  const auto is_warning = StartsWith("warning: checkpoints of ");
+  const auto is_warning = StartsWith("checkpoints of ");
   // Hundreds of TB, of runs that make so many.
   json_["train"]["keep_last"] = 1'000'000;
   json_["train"]["keep_best"] = 1'000'000;
@@ -286,11 +285,11 @@ TEST_F(RunChoicesTest, WarnsOfADiskThatIsTooSmallForItsCheckpoints) {
   std::iota(seeds.begin(), seeds.end(), 1);
   json_["train"]["seeds"] = seeds;
   dry_run();
-  EXPECT_THAT(reporter.messages, Each(Not(is_warning)));
+  EXPECT_THAT(reporter.warnings, Each(Not(is_warning)));
   json_["train"]["steps"] = 10'000'000;
   json_["train"]["checkpoint_every"] = 1;
   dry_run();
-  EXPECT_THAT(reporter.messages, Contains(is_warning));
+  EXPECT_THAT(reporter.warnings, Contains(is_warning));
 }
 
 // The whole of data.cache_megabytes, by default 1 GB, would not fit.
@@ -298,7 +297,7 @@ TEST_F(RunChoicesTest, PlansMemoryForTheExamplesThatThereAre) {
   json_["train"]["memory_gigabytes"] = 1.2;
   FakeReporter reporter;
   ASSERT_TRUE(Run("run", &reporter).ok());
-  EXPECT_THAT(reporter.messages, Each(Not(HasSubstr("train.memory_plan"))));
+  EXPECT_THAT(reporter.warnings, Each(Not(HasSubstr("train.memory_plan"))));
 }
 
 // --- The options of the task -------------------------------------------------
@@ -714,6 +713,40 @@ TEST_F(RunChoicesTest, RefusesAMetricThatTheTaskHasNot) {
   json_["train"]["main_metric"] = "accuracy";
   json_["data"]["dev"] = nlohmann::json::array();
   EXPECT_THAT(Refusal(), HasSubstr("toy: train.main_metric needs evaluations"));
+}
+
+// `count` records without an answer, with ids from `first` on.
+std::string RecordsWithoutAnswers(int64_t count, int64_t first) {
+  std::string lines;
+  for (int64_t i = first; i < first + count; ++i) {
+    absl::StrAppend(&lines, R"({"id": ")", i,
+                    R"(", "tokens": [2, 7], "has_answer": false})", "\n");
+  }
+  return lines;
+}
+
+// The run itself would end at its first evaluation, and could not go on.
+TEST_F(RunChoicesTest, RefusesDataWithoutAnswersWhereScoresAreNeeded) {
+  json_["data"]["dev"] = {
+      temporary_.Write("test.jsonl", RecordsWithoutAnswers(3, 0))};
+  json_["train"]["early_stopping"] = 1;
+  EXPECT_THAT(Refusal(),
+              HasSubstr("toy: train.early_stopping needs scores, but no record "
+                        "of data.dev has an answer"));
+  json_["train"].erase("early_stopping");
+  json_["train"]["main_metric"] = "correct";
+  EXPECT_THAT(Refusal(), HasSubstr("toy: train.main_metric needs scores"));
+}
+
+// The first eight are looked at first.
+TEST_F(RunChoicesTest, FindsAMisspeltMetricBehindRecordsWithoutAnswers) {
+  json_["data"]["dev"] = {temporary_.Write(
+      "late.jsonl", RecordsWithoutAnswers(8, 100) + ToyRecords(8, 2))};
+  json_["train"]["main_metric"] = "acuracy";
+  EXPECT_THAT(Refusal(), HasSubstr("did you mean \"accuracy\"?"));
+  json_["train"]["main_metric"] = "accuracy";
+  FakeReporter reporter;
+  EXPECT_TRUE(Run("late", &reporter).ok());
 }
 
 // Scores of some records alone are not known from the first few.

@@ -6,6 +6,7 @@
 #include "tasks/train/schedule.h"
 
 #include <cmath>
+#include <stdexcept>
 #include <utility>
 
 #include "gtest/gtest.h"
@@ -118,6 +119,11 @@ TEST(LearningRateScheduleTest, DecaysFromTheFullRateUnlessPoly) {
   EXPECT_EQ(schedule.At(99), 2);
   schedule.type = ScheduleTypeFromName("poly");
   EXPECT_NEAR(schedule.At(2), 1.6, 1e-15);
+}
+
+TEST(LearningRateScheduleTest, HasNoTypeOfAnotherName) {
+  EXPECT_THROW(ScheduleTypeFromName("polynomial"), std::invalid_argument);
+  EXPECT_THROW(ScheduleTypeFromName(""), std::invalid_argument);
 }
 
 // The warm-up takes updates 2 and 3, the decay those from 4 to 8.

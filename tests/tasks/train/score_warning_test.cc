@@ -16,7 +16,7 @@ using ::testing::StartsWith;
 
 using ScoreWarningTest = ToyRunTest;
 
-constexpr char kWarning[] = "warning: attention scores reach ";
+constexpr char kWarning[] = "attention scores reach ";
 
 TEST_F(ScoreWarningTest, IsGivenOnceWhereScoresAreReversed) {
   // Queries and keys of about 80 give scores of about 20,000.
@@ -25,20 +25,20 @@ TEST_F(ScoreWarningTest, IsGivenOnceWhereScoresAreReversed) {
   FakeReporter reporter;
   const auto result = Run("reverse", &reporter);
   ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_THAT(reporter.messages, Contains(StartsWith(kWarning)).Times(1));
-  EXPECT_THAT(reporter.messages, Contains(HasSubstr("\"recompute\"")));
+  EXPECT_THAT(reporter.warnings, Contains(StartsWith(kWarning)).Times(1));
+  EXPECT_THAT(reporter.warnings, Contains(HasSubstr("\"recompute\"")));
   for (const char* storage : {"recompute", "store"}) {
     json_["train"]["score_storage"] = storage;
     FakeReporter exact;
     ASSERT_TRUE(Run(storage, &exact).ok());
-    EXPECT_THAT(exact.messages, Not(Contains(StartsWith(kWarning)))) << storage;
+    EXPECT_THAT(exact.warnings, Not(Contains(StartsWith(kWarning)))) << storage;
   }
 }
 
 TEST_F(ScoreWarningTest, IsNotGivenOfOrdinaryScores) {
   FakeReporter reporter;
   ASSERT_TRUE(Run("run", &reporter).ok());
-  EXPECT_THAT(reporter.messages, Not(Contains(StartsWith(kWarning))));
+  EXPECT_THAT(reporter.warnings, Not(Contains(StartsWith(kWarning))));
 }
 
 }  // namespace

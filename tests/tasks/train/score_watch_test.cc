@@ -32,7 +32,7 @@ using ::testing::StartsWith;
 
 using ScoreWatchTest = ToyRunTest;
 
-constexpr char kLargeScores[] = "warning: attention scores reach ";
+constexpr char kLargeScores[] = "attention scores reach ";
 
 // The lines of updates.
 std::vector<nlohmann::json> UpdateLines(const std::string& directory) {
@@ -82,7 +82,7 @@ TEST_F(ScoreWatchTest, WritesStatisticsAtEachSoManyUpdates) {
     }
   }
   EXPECT_THAT(steps, ElementsAre(5, 10));
-  EXPECT_THAT(reporter.messages, Not(Contains(StartsWith(kLargeScores))));
+  EXPECT_THAT(reporter.warnings, Not(Contains(StartsWith(kLargeScores))));
 }
 
 // Without scores that are carried, and with them; with each layer computed
@@ -138,11 +138,11 @@ TEST_F(ScoreWatchTest, WarnsOnceOfScoresBeyondTenThousand) {
     json_["train"]["score_storage"] = storage;
     FakeReporter reporter;
     ASSERT_TRUE(Run(storage, &reporter).ok());
-    EXPECT_THAT(reporter.messages, Contains(StartsWith(kLargeScores)).Times(1));
+    EXPECT_THAT(reporter.warnings, Contains(StartsWith(kLargeScores)).Times(1));
     const bool reverses = std::string(storage) == "reverse";
-    EXPECT_THAT(reporter.messages, Contains(AllOf(StartsWith(kLargeScores),
+    EXPECT_THAT(reporter.warnings, Contains(AllOf(StartsWith(kLargeScores),
                                                   HasSubstr("metrics.jsonl"))));
-    EXPECT_THAT(reporter.messages,
+    EXPECT_THAT(reporter.warnings,
                 Contains(HasSubstr("\"recompute\"")).Times(reverses ? 1 : 0));
   }
 }
@@ -156,7 +156,7 @@ TEST(ScoreWarningTextTest, IsOfTheBoundThatIsPassed) {
       ScoreWarning({.largest = 3400, .watched = 3400, .reverses = true});
   EXPECT_EQ(inexact.severity, 1);
   EXPECT_THAT(inexact.text,
-              AllOf(StartsWith("warning: attention scores reach 3.4e+03: with"),
+              AllOf(StartsWith("attention scores reach 3.4e+03: with"),
                     HasSubstr("\"recompute\"")));
   EXPECT_EQ(ScoreWarning({.largest = 1e4, .watched = 1e4}).severity, 0);
   const ModelWarning large = ScoreWarning({.largest = 2e4, .watched = 2e4});

@@ -30,7 +30,6 @@
 #include "base/process_memory.h"
 #include "etc/model.h"
 #include "tasks/data/loader.h"
-#include "tasks/inputs/text_head.h"
 #include "tasks/task/benchmark_head.h"
 #include "tasks/task/task.h"
 #include "tasks/train/estimate.h"
@@ -110,12 +109,7 @@ class MeanHead : public OutputHead {
 // The same of a task that reads the first global token alone.
 class FirstTokenHead : public OutputHead {
  public:
-  HeadCost CostOf(const StepShape& /*update*/) const override {
-    return {.outputs = {.longs = 0, .globals = 1}};
-  }
-  OutputRows Reads(const Batch& batch) override {
-    return PooledClassifier::Reads(batch);
-  }
+  ReadTokens Reads() const override { return ReadTokens::kFirstGlobal; }
   std::vector<torch::Tensor> forward(const EtcOutput& encoded,
                                      const Batch& /*batch*/) override {
     return {encoded.global_output};  // [B, H]

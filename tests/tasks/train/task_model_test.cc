@@ -211,8 +211,8 @@ TEST_F(TaskModelTest, StartsFromEncoderAndHeadOfTheSameTask) {
   const auto messages = LoadInitialWeights(config, model);
   ASSERT_TRUE(messages.ok()) << messages.status();
   EXPECT_TRUE(SameTensors(model.Tensors(), before.Tensors()));
-  EXPECT_THAT(*messages, ElementsAre("encoder: from " + config.init,
-                                     "head: from " + config.init));
+  EXPECT_THAT(messages->messages, ElementsAre("encoder: from " + config.init,
+                                              "head: from " + config.init));
 }
 
 TEST_F(TaskModelTest, StartsWithANewHeadForAnotherTask) {
@@ -228,7 +228,7 @@ TEST_F(TaskModelTest, StartsWithANewHeadForAnotherTask) {
   EXPECT_TRUE(SameTensors(Encoder(model), Encoder(before)));
   EXPECT_FALSE(SameTensors(Head(model), Head(before)));
   EXPECT_THAT(
-      *messages,
+      messages->messages,
       ElementsAre(
           "encoder: from " + config.init,
           AllOf(HasSubstr("head: random weights"), HasSubstr("for other")),
@@ -253,7 +253,7 @@ TEST_F(TaskModelTest, SaysWhichWeightsOfTheHeadItDrops) {
   ASSERT_TRUE(messages.ok()) << messages.status();
   EXPECT_TRUE(SameTensors(Head(model), Head(before)));
   EXPECT_THAT(
-      *messages,
+      messages->messages,
       ElementsAre("encoder: from " + config.init, "head: from " + config.init,
                   "head: dropped head.visual.bias, head.visual.weight"));
 }
@@ -267,7 +267,7 @@ TEST_F(TaskModelTest, StartsWithANewHeadForOtherOutputs) {
   const auto load = [&config](const TaskModel& model) {
     const auto messages = LoadInitialWeights(config, model, {"toy.labels"});
     EXPECT_TRUE(messages.ok()) << messages.status();
-    return messages->back();
+    return messages->messages.back();
   };
   const TaskModel same = MakeModel(config, 2);
   EXPECT_EQ(load(same), "head: from " + config.init);
@@ -321,7 +321,7 @@ TEST_F(TaskModelTest, StartsFromPretrainingAndSaysWhatItLeaves) {
     ASSERT_TRUE(messages.ok()) << messages.status();
     EXPECT_TRUE(SameTensors(Encoder(model), Encoder(before)));
     EXPECT_TRUE(SameTensors(Head(model), Head(MakeModel(config, 2))));
-    EXPECT_THAT(*messages,
+    EXPECT_THAT(messages->messages,
                 ElementsAre(HasSubstr("encoder: from " + config.init),
                             "heads not used: CPC kernel, MLM head, "
                             "NSP head, pooler",
@@ -343,7 +343,7 @@ TEST_F(TaskModelTest, LiftsBert) {
   const auto messages = LoadInitialWeights(config, model);
   ASSERT_TRUE(messages.ok()) << messages.status();
   EXPECT_THAT(
-      *messages,
+      messages->messages,
       ElementsAre(
           HasSubstr("8 of 82 parameters freshly initialised"),
           "encoder: BERT is lifted to ETC (model.has_long_tokens false keeps "
@@ -572,7 +572,7 @@ TEST_F(TaskModelTest, TakesThePoolerOfBertForBertAlone) {
   const TaskModel model = MakeModel(lifted, 2, NumberTask(lifted.model));
   messages = LoadInitialWeights(lifted, model);
   ASSERT_TRUE(messages.ok()) << messages.status();
-  EXPECT_THAT(*messages,
+  EXPECT_THAT(messages->messages,
               testing::Contains("head: random weights; the model is lifted, "
                                 "which leaves out the pooler and classifier "
                                 "of " +
@@ -590,8 +590,8 @@ TEST_F(TaskModelTest, LeavesNoHeadOutThatItTakesAsAWhole) {
   const auto messages = LoadInitialWeights(config, model);
   ASSERT_TRUE(messages.ok()) << messages.status();
   EXPECT_TRUE(SameTensors(Head(model), Head(before)));
-  EXPECT_THAT(*messages, ElementsAre("encoder: from " + config.init,
-                                     "head: from " + config.init));
+  EXPECT_THAT(messages->messages, ElementsAre("encoder: from " + config.init,
+                                              "head: from " + config.init));
 }
 
 // A preset or a file says what the model is lifted to.
@@ -603,7 +603,8 @@ TEST_F(TaskModelTest, AsksNotToKeepABertWhereTheModelIsChosen) {
   config.init = WriteModel(bert, MakeModel(bert, 1));
   const auto messages = LoadInitialWeights(config, MakeModel(config, 2));
   ASSERT_TRUE(messages.ok()) << messages.status();
-  EXPECT_THAT(*messages, testing::Contains("encoder: BERT is lifted to ETC"));
+  EXPECT_THAT(messages->messages,
+              testing::Contains("encoder: BERT is lifted to ETC"));
 }
 
 // --- Gates -------------------------------------------------------------------
@@ -693,7 +694,7 @@ TEST_F(TaskModelTest, SaysWhereGatesBegin) {
   auto messages = LoadInitialWeights(gate, model);
   ASSERT_TRUE(messages.ok()) << messages.status();
   EXPECT_THAT(
-      *messages,
+      messages->messages,
       ElementsAre("encoder: from " + gate.init,
                   "encoder: the weights have no gates: all begin with 1 "
                   "(residual_gate_init), which computes what sum does",
@@ -706,8 +707,8 @@ TEST_F(TaskModelTest, SaysWhereGatesBegin) {
   model = MakeModel(gate, 2);
   messages = LoadInitialWeights(gate, model);
   ASSERT_TRUE(messages.ok()) << messages.status();
-  EXPECT_THAT(*messages, ElementsAre("encoder: from " + gate.init,
-                                     "head: from " + gate.init));
+  EXPECT_THAT(messages->messages, ElementsAre("encoder: from " + gate.init,
+                                              "head: from " + gate.init));
   EXPECT_TRUE(SameTensors(model.Tensors(), gated.Tensors()));
 
   RunConfig sum = config_;
@@ -715,7 +716,7 @@ TEST_F(TaskModelTest, SaysWhereGatesBegin) {
   messages = LoadInitialWeights(sum, MakeModel(sum, 2));
   ASSERT_TRUE(messages.ok()) << messages.status();
   EXPECT_THAT(
-      *messages,
+      messages->messages,
       ElementsAre("encoder: from " + gate.init,
                   "encoder: the gates of the weights are left out: residual "
                   "attention is sum, not gate",

@@ -129,24 +129,22 @@ class MaskedModel final : public TrainableModel {
 inline ModelWithFiles MakeMaskedModel() {
   auto owned = std::make_unique<MaskedModel>();
   MaskedModel* const model = owned.get();
-  return {.model = std::move(owned),
-          .load_initial_weights =
-              [] {
-                return std::vector<std::string>{"masked model: random weights"};
-              },
-          .save =
-              [model](const std::string& directory) {
-                return WriteTensors(directory + "/model.safetensors",
-                                    model->NamedParameters(), {});
-              },
-          .load = [model](const std::string& directory) -> absl::Status {
-            ETC_ASSIGN_OR_RETURN(
-                const TensorReader reader,
-                TensorReader::Open(directory + "/model.safetensors"));
-            return LoadTensors(reader, model->NamedParameters(),
-                               NameMatch::kBoth)
-                .status();
-          }};
+  return {
+      .model = std::move(owned),
+      .load_initial_weights =
+          [] { return Notices{.messages = {"masked model: random weights"}}; },
+      .save =
+          [model](const std::string& directory) {
+            return WriteTensors(directory + "/model.safetensors",
+                                model->NamedParameters(), {});
+          },
+      .load = [model](const std::string& directory) -> absl::Status {
+        ETC_ASSIGN_OR_RETURN(
+            const TensorReader reader,
+            TensorReader::Open(directory + "/model.safetensors"));
+        return LoadTensors(reader, model->NamedParameters(), NameMatch::kBoth)
+            .status();
+      }};
 }
 
 // The share of masked tokens that the model tells, without predictions.

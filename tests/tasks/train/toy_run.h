@@ -21,8 +21,8 @@
 
 namespace etc {
 
-// Remembers messages; sets `stop` after the update `stop_after`, before the
-// second batch of the evaluation after it, or at a message.
+// Remembers messages and warnings; sets `stop` after the update `stop_after`,
+// before the second batch of the evaluation after it, or at a message.
 class FakeReporter : public RunReporter {
  public:
   void Message(absl::string_view text) override {
@@ -31,7 +31,7 @@ class FakeReporter : public RunReporter {
       stop = true;
     }
   }
-  void Opening(const OpeningProgress&) override {}
+  void Warn(absl::string_view text) override { warnings.emplace_back(text); }
   void Update(const Progress& progress) override {
     updates.push_back(progress);
     if (progress.step == stop_after) {
@@ -51,6 +51,7 @@ class FakeReporter : public RunReporter {
   int64_t evaluation_batches = 0;
   std::atomic<bool> stop = false;
   std::vector<std::string> messages;
+  std::vector<std::string> warnings;
   std::vector<Progress> updates;
 };
 

@@ -93,15 +93,19 @@ class ToyPredictions : public TaskPredictions {
       const auto& example = static_cast<const ToyExample&>(
           *batch.examples[static_cast<size_t>(i)]);
       const auto answer = answers[i].item<int64_t>();
-      correct_ += answer == example.label ? 1 : 0;
+      answered_ += example.has_answer ? 1 : 0;
+      correct_ += example.has_answer && answer == example.label ? 1 : 0;
       answers_[example.record_id] = answer;
       logits_.push_back(logits[0][i]);
     }
   }
 
   Metrics Score() const override {
-    return {{"accuracy", static_cast<double>(correct_) /
-                             static_cast<double>(logits_.size())},
+    if (answered_ == 0) {
+      return {};
+    }
+    return {{"accuracy",
+             static_cast<double>(correct_) / static_cast<double>(answered_)},
             {"correct", static_cast<double>(correct_)}};
   }
 
@@ -111,6 +115,7 @@ class ToyPredictions : public TaskPredictions {
   torch::Tensor logits() const { return torch::stack(logits_); }
 
  private:
+  int64_t answered_ = 0;
   int64_t correct_ = 0;
   nlohmann::ordered_json answers_ = nlohmann::ordered_json::object();
   std::vector<torch::Tensor> logits_;
@@ -156,6 +161,10 @@ class ToyTask : public RecordTask {
                          .has_answer = examples.front()->has_answer};
   }
 
+  absl::StatusOr<Examples> MakeExamplesToPredict(
+      const std::string& record, const std::string& where) const override {
+    return MakeExamples(record, where);
+  }
   // Training and evaluations need none of these.
   absl::StatusOr<Examples> MakeExamplesOf(
       const std::any& /*record*/, const std::string& /*where*/) const override {

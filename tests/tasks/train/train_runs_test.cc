@@ -55,6 +55,21 @@ TEST(CheckRunsTest, CountsTheExamplesOfSharedDataOnce) {
   EXPECT_GT(source.made, made);
 }
 
+// Another setting of a grid, which needs no scores, has opened them.
+TEST(CheckRunsTest, RefusesSharedDataWithoutTheAnswersThatASettingNeeds) {
+  auto config = RunConfigFromJson(ToyConfigJson("a", "b", "c"), "toy");
+  ASSERT_TRUE(config.ok()) << config.status();
+  const ToyTask task(config->model);
+  RunData data;
+  data.train = std::make_unique<FakeSource>(3, std::vector<int>{4});
+  data.dev = std::make_unique<FakeSource>(3, std::vector<int>{1});
+  data.dev_counts = {.records = 3, .unanswered = 3};
+  EXPECT_TRUE(CheckRuns(*config, task, &data, {}).ok());
+  config->train.early_stopping = 1;
+  EXPECT_THAT(CheckRuns(*config, task, &data, {}).status().message(),
+              HasSubstr("train.early_stopping needs scores"));
+}
+
 TEST_F(ToyRunTest, TrainsWithNobodyWhoListens) {
   json_["output"] = Output("run");
   const auto config = RunConfigFromJson(json_, "toy");

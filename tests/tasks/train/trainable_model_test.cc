@@ -49,9 +49,9 @@ class TrainableModelTest : public testing::Test {
   absl::StatusOr<RunResult> Run(const RunPlan& plan, const std::string& name,
                                 FakeReporter* reporter, bool resume = false) {
     const CachedSource train(&records_, /*max_bytes=*/1 << 20);
-    const auto lock =
-        ClaimRunDirectory(temporary_.File(name),
-                          resume ? EarlierRun::kResume : EarlierRun::kRefuse);
+    const EarlierRun earlier =
+        resume ? EarlierRun::kResume : EarlierRun::kRefuse;
+    const auto lock = ClaimRunDirectory(temporary_.File(name), earlier);
     if (!lock.ok()) {
       return lock.status();
     }
@@ -65,9 +65,9 @@ class TrainableModelTest : public testing::Test {
              },
          .main_metric = {"accuracy"},
          .directory = temporary_.File(name),
-         .resume = resume,
          .lock = &*lock,
-         .context = {.reporter = reporter, .stop = &reporter->stop}});
+         .runs = {.earlier = earlier,
+                  .context = {.reporter = reporter, .stop = &reporter->stop}}});
   }
 
   std::string Last(const std::string& name) const {

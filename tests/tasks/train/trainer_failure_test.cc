@@ -201,7 +201,7 @@ TEST_F(TrainerFailureTest, GoesOnWithoutEventsThatCannotBeWritten) {
   EXPECT_EQ(full.records_left, -1);
   const auto is_warning =
       HasSubstr("from here on nothing is written for TensorBoard");
-  EXPECT_THAT(reporter.messages, testing::Contains(is_warning).Times(1));
+  EXPECT_THAT(reporter.warnings, testing::Contains(is_warning).Times(1));
 }
 
 // A run with more updates than before withdraws its result.
@@ -361,7 +361,7 @@ TEST_F(TrainerFailureTest, RecommendsACheckpointWhoseWeightsGiveAFiniteLoss) {
         message.substr(message.find(said) + said.size());
     EXPECT_EQ(fs::canonical(checkpoint),
               fs::canonical(Output(type + "/seed-1/checkpoints/last")));
-    EXPECT_THAT(reporter.messages, Contains(HasSubstr("likely too high")));
+    EXPECT_THAT(reporter.warnings, Contains(HasSubstr("likely too high")));
 
     const auto config = ReadTaskModelConfig(checkpoint);
     ASSERT_TRUE(config.ok()) << config.status();

@@ -374,26 +374,25 @@ TEST_F(TrainerTest, RefusesDataWithoutRecordsAndWarnsOfThoseWithoutAnswers) {
   json_["train"]["steps"] = 1;
   json_["data"]["dev"] = nlohmann::json::array();
   ASSERT_TRUE(Run("no-dev", &reporter).ok());
-  EXPECT_THAT(reporter.messages,
-              Contains(StartsWith("warning: data.dev is empty: ")));
+  EXPECT_THAT(reporter.warnings, Contains(StartsWith("data.dev is empty: ")));
   json_["data"]["dev"] = temporary_.File("empty.json");
   ASSERT_TRUE(Run("empty-dev", &reporter).ok());
-  EXPECT_THAT(reporter.messages,
-              Contains(StartsWith("warning: data.dev: there are no records")));
+  EXPECT_THAT(reporter.warnings,
+              Contains(StartsWith("data.dev: there are no records")));
   const std::string no_answer =
       R"({"id": "1", "tokens": [2, 7], "has_answer": false})";
   json_["data"]["dev"] = temporary_.Write("test.jsonl", no_answer);
   ASSERT_TRUE(Run("no-answers", &reporter).ok());
-  EXPECT_THAT(reporter.messages,
-              Contains(AllOf(StartsWith("warning: data.dev: the records of "),
+  EXPECT_THAT(reporter.warnings,
+              Contains(AllOf(StartsWith("data.dev: the records of "),
                              HasSubstr("test.jsonl have no answers"))));
   json_["data"]["dev"] = temporary_.Write(
       "dev.jsonl",
       absl::StrCat(no_answer, "\n", R"({"id": "2", "tokens": [7]})"));
   FakeReporter some;
   ASSERT_TRUE(Run("some-answers", &some).ok());
-  EXPECT_THAT(some.messages,
-              Contains("warning: data.dev: 1 record without an answer is left "
+  EXPECT_THAT(some.warnings,
+              Contains("data.dev: 1 record without an answer is left "
                        "out of the scores"));
 }
 
