@@ -18,6 +18,7 @@
 #include "tasks/classify/task.h"
 #include "tasks/data/hold_out.h"
 #include "tasks/task/benchmark.h"
+#include "tasks/task/label_metrics.h"
 #include "tasks/text/text_folding.h"
 
 namespace etc {
@@ -185,15 +186,17 @@ std::pair<double, double> Moments(const std::vector<double>& numbers) {
                          std::not_equal_to<>()) == numbers.end()) {
     return {numbers.front(), 1.0};
   }
+  const ScaledNumbers scaled = Scaled(numbers);
   const auto size = static_cast<double>(numbers.size());
   const double mean =
-      std::accumulate(numbers.begin(), numbers.end(), 0.0) / size;
+      std::accumulate(scaled.values.begin(), scaled.values.end(), 0.0) / size;
   double squares = 0;
-  for (const double number : numbers) {
+  for (const double number : scaled.values) {
     squares += (number - mean) * (number - mean);
   }
-  const double deviation = std::sqrt(squares / size);
-  return {mean, deviation > 0 ? deviation : 1.0};
+  const double deviation =
+      std::ldexp(std::sqrt(squares / size), scaled.exponent);
+  return {std::ldexp(mean, scaled.exponent), deviation > 0 ? deviation : 1.0};
 }
 
 absl::Status AddNumbers(const Collected& train, const ClassifyOptions& options,

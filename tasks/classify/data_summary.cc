@@ -126,49 +126,47 @@ std::string Folded(const std::string& label) {
 }
 
 void AddLabelWarnings(const Summary& train, const ClassifyOptions& options,
-                      std::vector<std::string>* lines) {
+                      std::vector<std::string>* warnings) {
   std::map<std::string, std::vector<std::string>> alike;
   for (const auto& [label, count] : train.documents_of_label) {
     alike[Folded(label)].push_back(QuotedName(label));
   }
   for (const auto& [folded, labels] : alike) {
     if (labels.size() > 1) {
-      lines->push_back(absl::StrCat(
-          "warning: the labels ", absl::StrJoin(labels, " and "),
+      warnings->push_back(absl::StrCat(
+          "the labels ", absl::StrJoin(labels, " and "),
           " differ by case or white space only, and are learnt as different "
           "ones"));
     }
   }
   for (const std::string& label : options.labels) {
     if (!train.documents_of_label.contains(label)) {
-      lines->push_back(absl::StrCat("warning: no training document has the ",
-                                    "label ", QuotedName(label)));
+      warnings->push_back(absl::StrCat("no training document has the label ",
+                                       QuotedName(label)));
     }
   }
 }
 
 }  // namespace
 
-std::vector<std::string> Classify::DescribeRecords(
-    const std::vector<FileRecord>& train,
-    const std::vector<FileRecord>& dev) const {
+Notices Classify::DescribeRecords(const std::vector<FileRecord>& train,
+                                  const std::vector<FileRecord>& dev) const {
   const Summary of_train = Summarize(train, *this, Summary());
   const Summary of_dev = Summarize(dev, *this, of_train);
-  std::vector<std::string> lines = {
-      SummaryLine("training", of_train, options())};
+  Notices notices = {
+      .messages = {SummaryLine("training", of_train, options())}};
   if (of_dev.documents > 0) {
-    lines.push_back(SummaryLine("evaluation", of_dev, options()) +
-                    ConstantText(of_train, of_dev, options()));
+    notices.messages.push_back(SummaryLine("evaluation", of_dev, options()) +
+                               ConstantText(of_train, of_dev, options()));
   }
-  AddLabelWarnings(of_train, options(), &lines);
+  AddLabelWarnings(of_train, options(), &notices.warnings);
   if (of_dev.known > 0) {
-    lines.push_back(absl::StrCat(
-        "warning: ", of_dev.known, " of the ",
-        Counted(of_dev.documents, "document"),
+    notices.warnings.push_back(absl::StrCat(
+        of_dev.known, " of the ", Counted(of_dev.documents, "document"),
         " for evaluation have the text of a training document: the scores are "
         "better than those of new documents"));
   }
-  return lines;
+  return notices;
 }
 
 }  // namespace etc

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "base/fields.h"
 #include "base/json_reader.h"
 #include "tasks/classify/record.h"
-#include "tasks/config/config_fields.h"
 #include "tasks/inputs/text_input.h"
 #include "tasks/task/benchmark.h"
 

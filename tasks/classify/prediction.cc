@@ -25,9 +25,26 @@ double WithSixDecimals(double probability) {
   return std::round(probability * 1e6) / 1e6;
 }
 
-// Rounds to as many digits as a float has.
-double WithSevenDigits(double number) {
-  return std::strtod(absl::StrFormat("%.7g", number).c_str(), nullptr);
+std::string WithDigits(double number, int digits) {
+  return absl::StrFormat("%.*g", digits, number);
+}
+
+// Digits of a float, and those after which a double reads back the same.
+constexpr int kFloatDigits = 7;
+constexpr int kDoubleDigits = 17;
+
+// Rounds `number`, mean + deviation * output, to the digits that it has from
+// the output, a float in units of the deviation: 7, and one more for each digit
+// by which the mean is longer than the deviation.
+double Rounded(double number, double mean, double deviation) {
+  const auto exponent = [](double value) {  // -infinity for 0
+    return std::floor(std::log10(std::abs(value)));
+  };
+  const double digits =
+      std::clamp<double>(kFloatDigits + exponent(mean) - exponent(deviation),
+                         kFloatDigits, kDoubleDigits);
+  return std::strtod(WithDigits(number, static_cast<int>(digits)).c_str(),
+                     nullptr);
 }
 
 // The threshold where options name none.
@@ -71,6 +88,16 @@ ClassifyPrediction DecodeSeveral(absl::Span<const float> outputs,
   }
   ChooseLabels(options.threshold.value_or(kThreshold), &prediction);
   return prediction;
+}
+
+ClassifyPrediction DecodeNumber(float output, const ClassifyOptions& options) {
+  const double mean = options.mean.value_or(0);
+  const double deviation = options.deviation.value_or(1);
+  const double number = std::clamp(mean + deviation * output,
+                                   std::numeric_limits<double>::lowest(),
+                                   std::numeric_limits<double>::max());
+  return {.answer = {.type = ClassifyType::kNumber,
+                     .number = Rounded(number, mean, deviation)}};
 }
 
 using Line = std::pair<std::string, ClassifyPrediction>;
@@ -130,8 +157,15 @@ absl::StatusOr<Line> ParseLine(const std::string& text,
   return line;
 }
 
+// The shortest text from which `number` reads back the same.
 std::string NumberText(double number) {
-  const std::string text = absl::StrFormat("%.7g", number);
+  std::string text;
+  for (int digits = kFloatDigits; digits <= kDoubleDigits; ++digits) {
+    text = WithDigits(number, digits);
+    if (std::strtod(text.c_str(), nullptr) == number) {
+      break;
+    }
+  }
   return text + (text.find_first_of(".e") == std::string::npos ? ".0" : "");
 }
 
@@ -174,12 +208,7 @@ ClassifyPrediction DecodeClassify(absl::Span<const float> outputs,
     case ClassifyType::kNumber:
       break;
   }
-  return {.answer = {.type = ClassifyType::kNumber,
-                     .number = WithSevenDigits(std::clamp(
-                         options.mean.value_or(0) +
-                             options.deviation.value_or(1) * outputs.at(0),
-                         std::numeric_limits<double>::lowest(),
-                         std::numeric_limits<double>::max()))}};
+  return DecodeNumber(outputs.at(0), options);
 }
 
 Classify::PredictionsOr Classify::ReadPredictions(

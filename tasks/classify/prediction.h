@@ -14,7 +14,9 @@ namespace etc {
 // The prediction from the head's outputs, which are finite: the label with the
 // largest one, of equals the first, and the softmax; the labels whose logistic
 // function, rounded as below, is at least `options.threshold`; or mean +
-// deviation * output. Probabilities have 6 decimals, numbers 7 digits.
+// deviation * output. Probabilities have 6 decimals; a number has the digits
+// that a float has in units of the deviation: 7, with a mean of 1.7e9 and a
+// deviation of 50 15.
 ClassifyPrediction DecodeClassify(absl::Span<const float> outputs,
                                   const ClassifyOptions& options);
 

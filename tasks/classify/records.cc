@@ -137,8 +137,8 @@ void ReadSeveral(JsonObjectReader& reader, const ClassifyOptions& options,
   std::vector<std::string> labels;
   if (value.is_array()) {
     for (const json& element : value) {
-      labels.push_back(ScalarText(element).value_or(""));
-      if (IsBlank(labels.back())) {
+      labels.emplace_back(StripWhiteSpace(ScalarText(element).value_or("")));
+      if (labels.back().empty()) {
         reader.Fail(
             options.label,
             absl::StrCat("should be a list of labels",

@@ -84,13 +84,12 @@ class Classify final
   // The first label.
   std::string Stratum(const Record& record) const override;
   // Lines for people about the data of a run: of each set the number of
-  // documents, and its labels with theirs, or the range of its numbers. Then
+  // documents, and its labels with theirs, or the range of its numbers;
   // warnings: labels of the training data that differ by case or white space
   // only, labels without training documents, and documents of `dev` whose text
   // is that of a training document. Records with mistakes are left out.
-  std::vector<std::string> DescribeRecords(
-      const std::vector<FileRecord>& train,
-      const std::vector<FileRecord>& dev) const override;
+  Notices DescribeRecords(const std::vector<FileRecord>& train,
+                          const std::vector<FileRecord>& dev) const override;
   //   kInvalidArgument  what CheckRecord says
   ExamplesOr MakeExamples(Record record,
                           const std::string& where) const override;

@@ -17,9 +17,22 @@ struct LostText {
   std::string unit;
 };
 
+// Text and answers that an example lacks, and why.
+struct ExampleNotes {
+  // The reason why training leaves the example out although its record is
+  // correct ("the answer is not in the input"); empty: it is used.
+  std::string left_out;
+  // True if it lacks some of the record's text, because the input was full.
+  bool is_truncated = false;
+  LostText lost_text;
+  // The reason why the record has an answer that none of its examples holds;
+  // empty: one does. Only the first example of the record says so.
+  std::string lost_answer;
+};
+
 // One input of a model, without padding. The struct of a task derives from it
 // and adds the targets and the data for predictions.
-struct Example {
+struct Example : ExampleNotes {
   virtual ~Example() = default;
 
   // Meaning of ids.
@@ -43,15 +56,6 @@ struct Example {
   AttentionPattern pattern;
   // True if the record has the answer, which training needs.
   bool has_answer = true;
-  // The reason why training leaves the example out although its record is
-  // correct ("the answer is not in the input"); empty: it is used.
-  std::string left_out;
-  // True if it lacks some of the record's text, because the input was full.
-  bool is_truncated = false;
-  LostText lost_text;
-  // The reason why the record has an answer that none of its examples holds;
-  // empty: one does. Only the first example of the record says so.
-  std::string lost_answer;
   // An error of the record for training alone, as the end of a message that
   // begins with its place (".answers should have one answer"); empty: none. To
   // training, the record is a bad one.

@@ -9,33 +9,17 @@
 #include "tasks/data/record_gate.h"
 
 namespace etc {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RecordRequest, record, key)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LostText, count, unit)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ExampleNotes, left_out, is_truncated,
+                                   lost_text, lost_answer)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ExampleOutline, request, number, long_length,
+                                   global_length, bytes, notes, record_id)
+
 namespace {
 
 using Json = nlohmann::json;
-
-Json OutlineToJson(const ExampleOutline& outline) {
-  return {
-      outline.request.record, outline.request.key,     outline.number,
-      outline.long_length,    outline.global_length,   outline.bytes,
-      outline.left_out,       outline.is_truncated,    outline.lost_answer,
-      outline.record_id,      outline.lost_text.count, outline.lost_text.unit};
-}
-
-ExampleOutline OutlineFromJson(const Json& json) {
-  return {.request = {.record = json.at(0).get<int64_t>(),
-                      .key = json.at(1).get<uint64_t>()},
-          .number = json.at(2).get<int64_t>(),
-          .long_length = json.at(3).get<int64_t>(),
-          .global_length = json.at(4).get<int64_t>(),
-          .bytes = json.at(5).get<int64_t>(),
-          .left_out = json.at(6).get<std::string>(),
-          .is_truncated = json.at(7).get<bool>(),
-          .lost_answer = json.at(8).get<std::string>(),
-          .record_id = json.at(9).get<std::string>(),
-          .lost_text = {.count = json.at(10).get<int64_t>(),
-                        .unit = json.at(11).get<std::string>()},
-          .example = nullptr};
-}
 
 Json StatusToJson(const absl::Status& status) {
   return {{"code", static_cast<int>(status.code())},
@@ -66,11 +50,8 @@ absl::StatusOr<ExampleOutlines> OutlinesOf(
          .long_length = example->long_length(),
          .global_length = example->global_length(),
          .bytes = ExampleBytes(*example),
-         .left_out = example->left_out,
-         .is_truncated = example->is_truncated,
-         .lost_answer = example->lost_answer,
+         .notes = static_cast<const ExampleNotes&>(*example),
          .record_id = example->is_truncated ? example->record_id : "",
-         .lost_text = example->lost_text,
          .example = example});
   }
   return outlines;
@@ -106,15 +87,7 @@ std::string OutlinesToBytes(
     const std::vector<absl::StatusOr<ExampleOutlines>>& outlines) {
   Json all = Json::array();
   for (const absl::StatusOr<ExampleOutlines>& some : outlines) {
-    if (!some.ok()) {
-      all.push_back(StatusToJson(some.status()));
-      continue;
-    }
-    Json list = Json::array();
-    for (const ExampleOutline& outline : *some) {
-      list.push_back(OutlineToJson(outline));
-    }
-    all.push_back(std::move(list));
+    all.push_back(some.ok() ? Json(*some) : StatusToJson(some.status()));
   }
   std::string bytes;
   Json::to_cbor(all, bytes);
@@ -128,13 +101,9 @@ absl::StatusOr<std::vector<absl::StatusOr<ExampleOutlines>>> OutlinesFromBytes(
     for (const Json& some : Json::from_cbor(bytes)) {
       if (some.is_object()) {
         outlines.emplace_back(StatusFromJson(some));
-        continue;
+      } else {
+        outlines.emplace_back(some.get<ExampleOutlines>());
       }
-      ExampleOutlines list;
-      for (const Json& outline : some) {
-        list.push_back(OutlineFromJson(outline));
-      }
-      outlines.emplace_back(std::move(list));
     }
     return outlines;
   } catch (const Json::exception& error) {

@@ -21,13 +21,10 @@ struct ExampleOutline {
   int64_t number = 0;
   int64_t long_length = 0;
   int64_t global_length = 0;
-  int64_t bytes = 0;          // ExampleBytes
-  std::string left_out;       // Example::left_out
-  bool is_truncated = false;  // Example::is_truncated
-  std::string lost_answer;    // Example::lost_answer
-  // Example::record_id and Example::lost_text, of one that is_truncated.
-  std::string record_id;
-  LostText lost_text;
+  int64_t bytes = 0;  // ExampleBytes
+  ExampleNotes notes = {};
+  // Example::record_id, of one that is_truncated.
+  std::string record_id = {};
   // Null where it was not made yet.
   std::shared_ptr<const Example> example;
 };

@@ -54,7 +54,7 @@ std::string DescribeHeldOut(const std::vector<FileRecord>& records,
   Sha256 digest;
   for (size_t i = 0; i < records.size(); ++i) {
     if (is_held_out[i]) {
-      digest.Update(absl::StrCat(i, " ", records[i].json, "\n"));
+      digest.Update(absl::StrCat(i, " ", records[i].Text(), "\n"));
     }
   }
   return absl::StrCat(std::count(is_held_out.begin(), is_held_out.end(), true),
@@ -108,7 +108,7 @@ absl::StatusOr<std::vector<bool>> FindHeldOut(
   std::vector<std::string> strata;
   strata.reserve(records.size());
   for (const FileRecord& record : records) {
-    strata.push_back(stratum(record.json, record.where));
+    strata.push_back(stratum(record.Text(), record.where));
   }
   std::vector<bool> is_held_out = ChooseHeldOut(strata, options);
   if (std::count(is_held_out.begin(), is_held_out.end(), true) == 0) {

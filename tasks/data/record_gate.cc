@@ -110,15 +110,15 @@ absl::StatusOr<ExampleOutlines> RecordGate::Pass(
     return ExampleOutlines();
   }
   if (examples.ok() && is_new && !examples->empty() &&
-      !examples->front().lost_answer.empty()) {
-    ++skipped_.lost_answers[examples->front().lost_answer];
+      !examples->front().notes.lost_answer.empty()) {
+    ++skipped_.lost_answers[examples->front().notes.lost_answer];
   }
   if (examples.ok() && use_ == RecordUse::kTraining) {
     std::erase_if(*examples, [&](const ExampleOutline& example) {
-      if (is_new && !example.left_out.empty()) {
-        ++skipped_.left_out[example.left_out];
+      if (is_new && !example.notes.left_out.empty()) {
+        ++skipped_.left_out[example.notes.left_out];
       }
-      return !example.left_out.empty();
+      return !example.notes.left_out.empty();
     });
   }
   if (examples.ok() && is_new) {
@@ -130,8 +130,9 @@ absl::StatusOr<ExampleOutlines> RecordGate::Pass(
 void RecordGate::CountTruncated(const ExampleOutlines& examples) {
   const ExampleOutline* most = nullptr;
   for (const ExampleOutline& example : examples) {
-    if (example.is_truncated &&
-        (most == nullptr || example.lost_text.count > most->lost_text.count)) {
+    if (example.notes.is_truncated &&
+        (most == nullptr ||
+         example.notes.lost_text.count > most->notes.lost_text.count)) {
       most = &example;
     }
   }
@@ -139,8 +140,8 @@ void RecordGate::CountTruncated(const ExampleOutlines& examples) {
     return;
   }
   ++skipped_.truncated;
-  if (most->lost_text.count > skipped_.most_lost.count) {
-    skipped_.most_lost = most->lost_text;
+  if (most->notes.lost_text.count > skipped_.most_lost.count) {
+    skipped_.most_lost = most->notes.lost_text;
     skipped_.most_lost_id = most->record_id;
   }
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
@@ -201,19 +202,29 @@ absl::StatusOr<std::string> RecordSource::Text(int64_t record) const {
   return place.file.Read(place.record);
 }
 
+std::string FileRecord::Text() const {
+  if (shared == nullptr) {
+    return json;
+  }
+  const absl::string_view own = absl::string_view(json).substr(1);
+  return absl::StrCat("{", *shared, own == "}" ? "" : ",", own);
+}
+
 namespace {
 
 absl::Status CheckLengths(const std::vector<FileRecord>& records,
                           const RecordLimits& limits) {
   for (const FileRecord& record : records) {
-    if (record.json.size() > limits.max_record_bytes) {
+    const size_t bytes = record.json.size() +
+                         (record.shared == nullptr ? 0 : record.shared->size());
+    if (bytes > limits.max_record_bytes) {
       return absl::ResourceExhaustedError(
           absl::StrCat(record.where, ": a record should have at most ",
                        limits.max_record_bytes, " bytes",
                        limits.max_record_field.empty()
                            ? ""
                            : absl::StrCat(" (", limits.max_record_field, ")"),
-                       ", but this one has ", record.json.size()));
+                       ", but this one has ", bytes));
     }
   }
   return absl::OkStatus();
@@ -294,7 +305,7 @@ absl::StatusOr<std::string> FileRecordSource::Text(int64_t record) const {
   if (!found.broken.empty()) {
     return KnownDefect(found.broken);
   }
-  return found.json;
+  return found.Text();
 }
 
 }  // namespace etc

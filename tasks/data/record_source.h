@@ -113,6 +113,7 @@ class RecordSource final : public OfficialRecords {
 // A record of a file whose records are not JSON objects one beside the other
 // (tables, nested lists), as the JSON object that a task reads.
 struct FileRecord {
+  // All its fields but those of `shared`.
   std::string json;
   // Name in messages: "dev.tsv:17".
   std::string where;
@@ -122,6 +123,12 @@ struct FileRecord {
   std::string broken = {};
   // RecordFile::LineOf.
   int64_t line = 0;
+  // Further fields, `"context":"..."`, which many records have alike and hold
+  // once in memory; ParseGold of the benchmark does without them. May be null.
+  std::shared_ptr<const std::string> shared = nullptr;
+
+  // The JSON text with all fields.
+  std::string Text() const;
 };
 
 // Calls `read` with the JSON text of each record of the official files that

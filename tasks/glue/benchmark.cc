@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/fields.h"
 
 namespace etc {
 namespace {
@@ -144,12 +145,11 @@ absl::StatusOr<const GlueTask*> FindGlueTask(absl::string_view name) {
       return &task;
     }
   }
-  return absl::NotFoundError(absl::StrCat(
-      "should be one of ",
-      absl::StrJoin(
-          GlueTasks(), ", ",
-          [](std::string* text, const GlueTask& task) { *text += task.name; }),
-      ", but is \"", name, "\""));
+  std::vector<absl::string_view> names;
+  for (const GlueTask& task : GlueTasks()) {
+    names.emplace_back(task.name);
+  }
+  return absl::NotFoundError(UnknownNameText(name, names));
 }
 
 bool ParseGlueScore(absl::string_view text, double* score) {

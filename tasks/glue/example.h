@@ -6,8 +6,8 @@
 #include <tuple>
 #include <vector>
 
+#include "base/fields.h"
 #include "base/json_reader.h"
-#include "tasks/config/config_fields.h"
 #include "tasks/data/example.h"
 #include "tasks/glue/benchmark.h"
 #include "tasks/glue/record.h"

@@ -34,12 +34,7 @@ class GlueHead : public BenchmarkHead<GlueExample, GlueLogits>,
                 is_regression_ ? "regression" : "single_label_classification"};
   }
 
-  OutputRows Reads(const Batch& batch) override {
-    return PooledClassifier::Reads(batch);
-  }
-  HeadCost CostOf(const StepShape& /*update*/) const override {
-    return {.outputs = {.longs = 0, .globals = 1}};
-  }
+  ReadTokens Reads() const override { return ReadTokens::kFirstGlobal; }
 
   Tensors LogitsOf(const EtcOutput& encoded,
                    const TaskBatch& /*batch*/) override {

@@ -3,6 +3,7 @@
 #include <map>
 #include <string>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -57,13 +58,14 @@ absl::StatusOr<double> MeanOf(const RunSummary& run,
                               const std::vector<std::string>& metrics) {
   double sum = 0;
   for (const std::string& metric : metrics) {
-    const auto median = FindMetric(run.medians, metric);
-    if (!median.has_value()) {
+    const auto score = absl::c_find_if(
+        run.scores, [&](const ScoreSummary& of) { return of.name == metric; });
+    if (score == run.scores.end()) {
       return InvalidArgument(run.directory,
                              ": the overall score of GLUE needs ", metric,
                              ", which summary.json does not have");
     }
-    sum += *median;
+    sum += score->median;
   }
   return sum / static_cast<double>(metrics.size());
 }

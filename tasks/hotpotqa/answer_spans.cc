@@ -7,24 +7,13 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
+#include "tasks/inputs/unigrams.h"
 
 namespace etc {
 namespace {
 
 constexpr absl::string_view kWordMark = "\u2581";
 constexpr absl::string_view kUnknownWord = "<unk>";
-constexpr absl::string_view kNarrowNoBreakSpace = "\u202f";
-
-// Bytes of the delimiter that `text` begins with, 0 if it begins with none.
-size_t DelimiterSize(absl::string_view text) {
-  const char c = text.front();
-  if (c == ' ' || c == '\t' || c == '\r' || c == '\n') {
-    return 1;
-  }
-  return absl::StartsWith(text, kNarrowNoBreakSpace)
-             ? kNarrowNoBreakSpace.size()
-             : 0;
-}
 
 // First bytes of the occurrences of `answer`, which is not empty.
 std::vector<int64_t> Occurrences(absl::string_view text,
@@ -58,25 +47,6 @@ int64_t PieceFrom(const std::vector<Token>& pieces, int64_t byte) {
 }
 
 }  // namespace
-
-std::vector<ByteRange> SplitUnigrams(absl::string_view text) {
-  std::vector<ByteRange> unigrams;
-  bool is_inside = false;
-  for (size_t at = 0; at < text.size();) {
-    const size_t delimiter = DelimiterSize(text.substr(at));
-    const auto begin = static_cast<int64_t>(at);
-    at += std::max<size_t>(delimiter, 1);
-    if (delimiter > 0) {
-      is_inside = false;
-    } else if (is_inside) {
-      unigrams.back().end = static_cast<int64_t>(at);
-    } else {
-      unigrams.push_back({.begin = begin, .end = static_cast<int64_t>(at)});
-      is_inside = true;
-    }
-  }
-  return unigrams;
-}
 
 DetokenizedText Detokenize(absl::string_view text,
                            const std::vector<Token>& pieces,
@@ -145,24 +115,9 @@ std::vector<PieceSpan> AnswerFinder::FindInUnigrams(
                     const auto& piece = pieces[static_cast<size_t>(i)];
                     return ByteRange{.begin = piece.begin, .end = piece.end};
                   })
-            : Refine(span, pieces));
+            : FirstOccurrence(answer_pieces_, span, pieces));
   }
   return spans;
-}
-
-PieceSpan AnswerFinder::Refine(PieceSpan span,
-                               const std::vector<Token>& pieces) const {
-  const auto size = static_cast<int64_t>(answer_pieces_.size());
-  for (int64_t first = span.first; size > 0 && first + size - 1 <= span.last;
-       ++first) {
-    if (std::equal(answer_pieces_.begin(), answer_pieces_.end(),
-                   pieces.begin() + first, [](const Token& a, const Token& b) {
-                     return a.id == b.id;
-                   })) {
-      return {.first = first, .last = first + size - 1};
-    }
-  }
-  return span;
 }
 
 std::vector<PieceSpan> AnswerFinder::FindInDetokenized(

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "tasks/text/byte_range.h"
 #include "tasks/text/tokenizer.h"
 
 namespace etc {
@@ -18,10 +17,6 @@ struct PieceSpan {
 
   friend bool operator==(const PieceSpan&, const PieceSpan&) = default;
 };
-
-// The parts of a text between blank, tab, CR, LF and U+202F: the "unigrams" of
-// the official code (doc/hotpotqa.md 2.1). A no-break space divides nothing.
-std::vector<ByteRange> SplitUnigrams(absl::string_view text);
 
 // Text spelt by SentencePiece pieces: their texts without the first mark, the
 // other marks U+2581 as blanks (doc/hotpotqa.md 2.1). `text` is the original;
@@ -56,7 +51,6 @@ class AnswerFinder {
                                         const std::vector<Token>& pieces) const;
   std::vector<PieceSpan> FindInDetokenized(
       absl::string_view text, const std::vector<Token>& pieces) const;
-  PieceSpan Refine(PieceSpan span, const std::vector<Token>& pieces) const;
 
   const std::string answer_;
   const TokenizerKind kind_;

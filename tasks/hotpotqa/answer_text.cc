@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
+#include "tasks/inputs/unigrams.h"
 #include "tasks/text/answer_projection.h"
 #include "tasks/text/text_folding.h"
 #include "tasks/text/unicode.h"

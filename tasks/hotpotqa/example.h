@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "tasks/config/config_fields.h"
+#include "base/fields.h"
 #include "tasks/data/example.h"
 #include "tasks/hotpotqa/answer_spans.h"
 #include "tasks/hotpotqa/raw.h"

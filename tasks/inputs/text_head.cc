@@ -5,7 +5,6 @@
 #include "base/apply_linear.h"
 #include "etc/nn/activation.h"
 #include "tasks/task/benchmark_head.h"
-#include "tasks/task/task.h"
 
 namespace etc {
 
@@ -27,19 +26,11 @@ PooledClassifier::PooledClassifier(const EtcConfig& encoder, int64_t outputs,
       pooler_(RegisterHeadLinear("pooler", encoder, encoder.hidden_size, head)),
       classifier_(RegisterHeadLinear("classifier", encoder, outputs, head)) {}
 
-OutputRows PooledClassifier::Reads(const Batch& batch) {
-  OutputRows rows = OnlyGlobalTokens(batch);
-  const torch::Tensor& globals = batch.input.global_token_ids;  // [B, G]
-  rows.globals =
-      torch::arange(globals.size(0), globals.options()) * globals.size(1);
-  return rows;
-}
-
 torch::Tensor PooledClassifier::Logits(const EtcOutput& encoded,
                                        bool is_training) {
   TORCH_CHECK(encoded.global_output.dim() == 2,
-              "outputs should be [examples, hidden], as Reads asks for them, "
-              "but are ",
+              "outputs should be [examples, hidden], as of "
+              "ReadTokens::kFirstGlobal, but are ",
               encoded.global_output.sizes());
   const torch::Tensor pooled = Pool(encoded.global_output, pooler_);
   return ApplyLinear(torch::dropout(pooled, dropout_, is_training),

@@ -9,7 +9,6 @@
 
 #include "etc/config.h"
 #include "etc/model.h"
-#include "tasks/data/batch.h"
 
 namespace etc {
 
@@ -35,10 +34,7 @@ class PooledClassifier {
   PooledClassifier(const EtcConfig& encoder, int64_t outputs, double dropout,
                    torch::nn::Module* head);
 
-  // s of each example.
-  static OutputRows Reads(const Batch& batch);
-
-  // Returns the logits; the encoder was asked for these rows alone.
+  // Returns the logits, of a head that reads ReadTokens::kFirstGlobal.
   torch::Tensor Logits(const EtcOutput& encoded, bool is_training);
 
  private:

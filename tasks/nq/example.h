@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "tasks/config/config_fields.h"
+#include "base/fields.h"
 #include "tasks/data/example.h"
 #include "tasks/nq/pieces.h"
 #include "tasks/nq/raw.h"

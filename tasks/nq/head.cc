@@ -39,12 +39,7 @@ class NqHead : public BenchmarkHead<NqExample, NqLogits> {
         RegisterHeadLinear("answer_type", config, kNqNumAnswerTypes, this);
   }
 
-  OutputRows Reads(const Batch& batch) override {
-    return OnlyLongTokens(batch);
-  }
-  HeadCost CostOf(const StepShape& /*update*/) const override {
-    return {.outputs = {.globals = 0}};
-  }
+  ReadTokens Reads() const override { return ReadTokens::kText; }
 
   Tensors LogitsOf(const EtcOutput& encoded, const TaskBatch& batch) override {
     const torch::Tensor& text = encoded.long_output;  // [B, L, H]

@@ -163,16 +163,17 @@ Metrics ScoreNq(const ById<std::vector<NqAnnotation>>& gold,
   if (gold.empty()) {
     return {};
   }
-  const auto by_id = LastOfEachId(predictions);
+  const auto found = PredictionsFor(gold, predictions);
   std::vector<NqVerdict> long_verdicts;
   std::vector<NqVerdict> short_verdicts;
-  for (const auto& [id, annotations] : LastOfEachId(gold)) {
-    const NqPrediction* found = FindById(by_id, id);
-    const NqPrediction prediction = found == nullptr ? NqPrediction{} : *found;
-    const int64_t needed = NeededAnnotators(*annotations, rules);
-    long_verdicts.push_back(JudgeLongAnswer(*annotations, prediction, needed));
+  for (size_t i = 0; i < gold.size(); ++i) {
+    const std::vector<NqAnnotation>& annotations = gold[i].second;
+    const NqPrediction prediction =
+        found[i] == nullptr ? NqPrediction{} : *found[i];
+    const int64_t needed = NeededAnnotators(annotations, rules);
+    long_verdicts.push_back(JudgeLongAnswer(annotations, prediction, needed));
     short_verdicts.push_back(
-        JudgeShortAnswers(*annotations, prediction, needed));
+        JudgeShortAnswers(annotations, prediction, needed));
   }
   const NqThresholdScores long_best = BestThreshold(std::move(long_verdicts));
   const NqThresholdScores short_best = BestThreshold(std::move(short_verdicts));

@@ -66,9 +66,8 @@ NqThresholdScores BestThreshold(std::vector<NqVerdict> verdicts);
 // precision, recall and F1 at the threshold of the score that has the best F1
 // on these very data (the official program calls them "long-best-threshold-f1",
 // ..., "long-best-threshold" and "long-recall-at-precision>=0.5"). Empty
-// without gold. If an id is repeated, the last prediction counts. A document
-// without prediction counts as one for which no answer was given; predictions
-// for others are ignored.
+// without gold. A document without prediction counts as one for which no answer
+// was given; predictions for others are ignored.
 //
 // A document has a long (short) answer if at least 2 annotators gave one. If it
 // has one annotator, that one decides, because otherwise no document of the

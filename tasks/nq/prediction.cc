@@ -6,11 +6,11 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/json_reader.h"
 #include "base/json_text.h"
+#include "base/non_finite_json.h"
 #include "base/status_macros.h"
 #include "tasks/data/id_places.h"
 #include "tasks/nq/official_spans.h"
@@ -45,45 +45,9 @@ void ApplyAnswerType(const NqWindow& window, bool official_compatibility,
   }
 }
 
-bool IsNonFinite(absl::string_view number) {
-  double value = 0;
-  return absl::SimpleAtod(number, &value) && !std::isfinite(value);
-}
-
-// `json` with quotes around the numbers outside of strings that are not finite:
-// NaN, Infinity and -Infinity, which Python reads and writes, and those like
-// 1e999. JSON has none of them, so that a parser would stop without saying
-// whose score it is.
-std::string WithNonFiniteQuoted(absl::string_view json) {
-  constexpr char kEndsOfNumbers[] = "{}[]:, \t\r\n\"";
-  std::string quoted;
-  bool is_string = false;
-  for (size_t at = 0; at < json.size();) {
-    const char c = json[at];
-    size_t size = is_string && c == '\\' ? 2 : 1;
-    if (!is_string) {
-      size = std::max<size_t>(
-          1,
-          std::min(json.find_first_of(kEndsOfNumbers, at), json.size()) - at);
-    }
-    is_string = is_string != (c == '"');
-    const absl::string_view part = json.substr(at, size);
-    const char* const quote = !is_string && IsNonFinite(part) ? "\"" : "";
-    absl::StrAppend(&quoted, quote, part, quote);
-    at += size;
-  }
-  return quoted;
-}
-
-absl::StatusOr<nlohmann::json> ParsePredictions(absl::string_view json,
-                                                const std::string& source) {
-  absl::StatusOr<nlohmann::json> parsed = ParseJson(json, source);
-  if (parsed.ok()) {
-    return parsed;
-  }
-  absl::StatusOr<nlohmann::json> quoted =
-      ParseJson(WithNonFiniteQuoted(json), source);
-  return quoted.ok() ? std::move(quoted) : std::move(parsed);
+// Quotes a number that is not finite, so that its field is known.
+std::string Quoted(absl::string_view number) {
+  return absl::StrCat("\"", number, "\"");
 }
 
 // Reads a score of the document `id`.
@@ -186,7 +150,7 @@ NqPrediction DecodeNqDocument(absl::Span<const NqWindow> windows,
 absl::StatusOr<std::vector<NqPrediction>> NqPredictionsFromJson(
     absl::string_view json, const std::string& source) {
   ETC_ASSIGN_OR_RETURN(const nlohmann::json object,
-                       ParsePredictions(json, source));
+                       ParseJsonWithNonFinite(json, source, Quoted));
   using Predictions = std::vector<NqPrediction>;
   const auto read = [](JsonObjectReader& reader, Predictions* predictions) {
     if (const auto* list = reader.Raw("predictions", /*required=*/true)) {

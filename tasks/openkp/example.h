@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "tasks/config/config_fields.h"
+#include "base/fields.h"
 #include "tasks/data/example.h"
 #include "tasks/openkp/phrases.h"
 #include "tasks/openkp/raw.h"

@@ -109,12 +109,7 @@ class OpenkpHead : public BenchmarkHead<OpenkpExample, OpenkpLogits> {
     return adders;
   }
 
-  OutputRows Reads(const Batch& batch) override {
-    return OnlyLongTokens(batch);
-  }
-  HeadCost CostOf(const StepShape& /*update*/) const override {
-    return {.outputs = {.globals = 0}};
-  }
+  ReadTokens Reads() const override { return ReadTokens::kText; }
 
   Tensors LogitsOf(const EtcOutput& encoded, const TaskBatch& batch) override {
     const torch::Tensor words =  // [B, W, H]

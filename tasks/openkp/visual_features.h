@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "base/fields.h"
 #include "base/json_reader.h"
 #include "nlohmann/json_fwd.hpp"
-#include "tasks/config/config_fields.h"
 #include "tasks/openkp/raw.h"
 
 namespace etc {

@@ -7,18 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tasks/inputs/text_input.h"
+#include "tasks/inputs/unigrams.h"
 #include "tasks/text/text_folding.h"
 #include "tasks/text/unicode.h"
 
 namespace etc {
 namespace {
-
-constexpr CodePoint kNarrowNoBreakSpace = 0x202F;
-
-bool IsSquadSpace(CodePoint c) {
-  return c == ' ' || c == '\t' || c == '\r' || c == '\n' ||
-         c == kNarrowNoBreakSpace;
-}
 
 absl::string_view TextOf(absl::string_view text, ByteRange bytes) {
   return text.substr(static_cast<size_t>(bytes.begin),
@@ -67,20 +61,14 @@ int64_t FirstByteOf(const SquadAnswer& answer, absl::string_view context,
 }  // namespace
 
 SquadWords FindSquadWords(absl::string_view context) {
-  SquadWords found;
-  bool is_within_word = false;
+  SquadWords found = {.words = SplitUnigrams(context)};
+  size_t begun = 0;
   for (int64_t at = 0; at < static_cast<int64_t>(context.size());) {
-    const int64_t begin = at;
-    const CodePoint c = NextCodePoint(context, &at);
-    const bool is_of_word = !IsSquadSpace(c);
-    if (is_of_word && !is_within_word) {
-      found.words.push_back({.begin = begin, .end = begin});
+    if (begun < found.words.size() && found.words[begun].begin == at) {
+      ++begun;
     }
-    if (is_of_word) {
-      found.words.back().end = at;
-    }
-    is_within_word = is_of_word;
-    found.word_of.push_back(static_cast<int32_t>(found.words.size()) - 1);
+    found.word_of.push_back(static_cast<int32_t>(begun) - 1);
+    NextCodePoint(context, &at);
   }
   return found;
 }
@@ -120,7 +108,7 @@ bool HoldsSpaceOfWords(absl::string_view context, const SquadAnswer& answer) {
   bool holds = false;
   for (int64_t at = 0; at < static_cast<int64_t>(answer.text.size());) {
     const CodePoint c = NextCodePoint(answer.text, &at);
-    holds |= IsPythonSpace(c) && !IsSquadSpace(c);
+    holds |= IsPythonSpace(c) && !IsUnigramSpace(c);
   }
   return holds && ByteAtOffset(answer, context) >= 0;
 }
@@ -145,22 +133,8 @@ std::vector<SquadPiece> SplitSquadWords(absl::string_view context,
 SquadSpan FindAnswerPieces(const std::vector<SquadPiece>& pieces,
                            SquadSpan words, absl::string_view answer,
                            const Tokenizer& tokenizer) {
-  const SquadSpan whole = PiecesOfWords(pieces, words);
-  const auto first = pieces.begin() + whole.first;
-  const auto end = pieces.begin() + whole.last + 1;
-  const std::vector<Token> wanted = tokenizer.Encode(answer);
-  const auto found =
-      wanted.empty() ? end
-                     : std::search(first, end, wanted.begin(), wanted.end(),
-                                   [](const auto& piece, const auto& token) {
-                                     return piece.id == token.id;
-                                   });
-  if (found == end) {
-    return whole;
-  }
-  const int64_t begin = found - pieces.begin();
-  return {.first = begin,
-          .last = begin + static_cast<int64_t>(wanted.size()) - 1};
+  return FirstOccurrence(tokenizer.Encode(answer), PiecesOfWords(pieces, words),
+                         pieces);
 }
 
 SquadSpan PiecesAtAnswer(absl::string_view context, const SquadWords& words,

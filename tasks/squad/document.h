@@ -13,9 +13,9 @@
 
 namespace etc {
 
-// The words of a context: the text between blanks, tabs, line ends and U+202F;
-// other white space is part of words (doc/squad.md 2).
+// The words of a context.
 struct SquadWords {
+  // As of SplitUnigrams.
   std::vector<ByteRange> words;
   // Maps each code point of the context to its word; white space to the word
   // before it, -1 at the very beginning.

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "tasks/config/config_fields.h"
+#include "base/fields.h"
 #include "tasks/data/example.h"
 #include "tasks/inputs/text_input.h"
 #include "tasks/squad/document.h"
@@ -42,7 +42,8 @@ struct SquadOptions {
   // Pieces of an answer.
   int64_t max_answer_length = 30;
   // The margin by which no answer must beat the best one, in version 2.0.
-  double null_score_diff_threshold = 0;
+  // Absent: 0, and answers of prediction files count as they stand there.
+  std::optional<double> null_score_diff_threshold = std::nullopt;
   SquadSeveralAnswers several_answers = SquadSeveralAnswers::kError;
   TextMarks marks = {};
 };
@@ -70,7 +71,8 @@ struct ConfigTable<SquadOptions> {
       Field("max_answer_length", &O::max_answer_length,
             "pieces of the longest answer", DecodingCountFrom(1)),
       Field("null_score_diff_threshold", &O::null_score_diff_threshold,
-            "null odds above it mean no answer", {.decodes = true}),
+            "null odds above it mean no answer",
+            {.decodes = true, .default_text = "`0`"}),
       Field("several_answers", &O::several_answers,
             "what training does with a question that has several answers: "
             "`\"first\"` takes the first",

@@ -17,12 +17,10 @@ constexpr int64_t kNumEnds = 2;
 // Logit of padding, which is then no end and has no part in the loss.
 constexpr double kPaddingLogit = -1e9;
 
-bool IsBert(const EtcInput& input) { return input.token_ids.size(1) == 0; }
-
 // Marks those of the text's T tokens that are padding: [B, 1, T] bool.
 torch::Tensor IsPadding(const BenchmarkBatch<SquadExample>& batch,
                         int64_t tokens) {
-  const bool is_bert = IsBert(batch.input);
+  const bool is_bert = batch.input.token_ids.size(1) == 0;
   const torch::Tensor lengths =
       torch::tensor(batch.Each([is_bert](const SquadExample& example) {
         return is_bert ? example.global_length() : example.long_length();
@@ -37,13 +35,7 @@ class SquadHead : public BenchmarkHead<SquadExample, SquadLogits> {
   explicit SquadHead(const EtcConfig& config)
       : ends_(RegisterHeadLinear("qa_outputs", config, kNumEnds, this)) {}
 
-  OutputRows Reads(const Batch& batch) override {
-    return IsBert(batch.input) ? OutputRows() : OnlyLongTokens(batch);
-  }
-  HeadCost CostOf(const StepShape& update) const override {
-    return update.long_length == 0 ? HeadCost()
-                                   : HeadCost{.outputs = {.globals = 0}};
-  }
+  ReadTokens Reads() const override { return ReadTokens::kText; }
 
   Tensors LogitsOf(const EtcOutput& encoded, const TaskBatch& batch) override {
     const torch::Tensor ends =  // [B, 2, T]

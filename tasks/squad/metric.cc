@@ -62,19 +62,13 @@ std::vector<std::string> CountedAnswers(const SquadGold& gold) {
   return answers.empty() ? std::vector<std::string>{""} : answers;
 }
 
-Scored ScoreQuestion(const SquadGold& gold, const SquadVerdict& verdict,
-                     std::optional<double> threshold) {
+Scored ScoreQuestion(const SquadGold& gold, const SquadVerdict& verdict) {
   const std::vector<std::string> answers = CountedAnswers(gold);
-  Scored scored = {.has_answer = !gold.answers.empty(),
-                   .null_odds = verdict.null_odds.value_or(0),
-                   .scores = BestOf(verdict.text, answers, F1OrBothEmpty),
-                   .best = BestOf(verdict.best_text, answers, F1OrBothEmpty),
-                   .unanswered = BestOf("", answers, F1OrBothEmpty)};
-  if (threshold.has_value() && scored.null_odds > *threshold) {
-    const double right = scored.has_answer ? 0 : 1;
-    scored.scores = {.exact = right, .f1 = right};
-  }
-  return scored;
+  return {.has_answer = !gold.answers.empty(),
+          .null_odds = verdict.null_odds.value_or(0),
+          .scores = BestOf(verdict.text, answers, F1OrBothEmpty),
+          .best = BestOf(verdict.best_text, answers, F1OrBothEmpty),
+          .unanswered = BestOf("", answers, F1OrBothEmpty)};
 }
 
 // Adds the scores of the questions for which `counts` is true, if there are
@@ -150,14 +144,15 @@ void AddBestThreshold(const std::string& name, double PairScores::*score,
 
 Metrics ScoreSquad1(const ById<SquadGold>& gold,
                     const ById<SquadVerdict>& verdicts) {
-  const auto by_id = LastOfEachId(verdicts);
+  const auto found = PredictionsFor(gold, verdicts);
   const auto f1 = [](const std::string& text, const std::string& answer) {
     return WordOverlap(text, answer).f1();
   };
   PairScores sum;
-  for (const auto& [id, question] : gold) {
-    if (const SquadVerdict* verdict = FindById(by_id, id)) {
-      const PairScores scores = BestOf(verdict->text, question.answers, f1);
+  for (size_t i = 0; i < gold.size(); ++i) {
+    if (found[i] != nullptr) {
+      const PairScores scores =
+          BestOf(found[i]->text, gold[i].second.answers, f1);
       sum.exact += scores.exact;
       sum.f1 += scores.f1;
     }
@@ -168,14 +163,13 @@ Metrics ScoreSquad1(const ById<SquadGold>& gold,
 }
 
 Metrics ScoreSquad2(const ById<SquadGold>& gold,
-                    const ById<SquadVerdict>& verdicts, ScoringRules rules,
-                    std::optional<double> threshold) {
-  const auto by_id = LastOfEachId(verdicts);
+                    const ById<SquadVerdict>& verdicts, ScoringRules rules) {
+  const auto found = PredictionsFor(gold, verdicts);
   std::vector<Scored> all;
   bool has_null_odds = true;
-  for (const auto& [id, question] : gold) {
-    if (const SquadVerdict* verdict = FindById(by_id, id)) {
-      all.push_back(ScoreQuestion(question, *verdict, threshold));
+  for (size_t i = 0; i < gold.size(); ++i) {
+    if (const SquadVerdict* verdict = found[i]) {
+      all.push_back(ScoreQuestion(gold[i].second, *verdict));
       if (rules == ScoringRules::kOfficial) {
         ScoreOfficially(*verdict, &all.back());
       }

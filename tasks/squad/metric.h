@@ -50,13 +50,8 @@ Metrics ScoreSquad1(const ById<SquadGold>& gold,
 // By the official rules a threshold may give less than its score: questions of
 // equal odds are not grouped, it is 0 where no question is to be answered, and
 // a text without words is a wrong answer to a question without one.
-//
-// With `threshold`, the question of a prediction with null odds above it counts
-// as not answered: --na-prob-thresh of the official program. Without, `text`
-// alone counts.
 Metrics ScoreSquad2(const ById<SquadGold>& gold,
-                    const ById<SquadVerdict>& verdicts, ScoringRules rules,
-                    std::optional<double> threshold = std::nullopt);
+                    const ById<SquadVerdict>& verdicts, ScoringRules rules);
 
 }  // namespace etc
 

@@ -193,12 +193,11 @@ SquadPrediction DecodeSquad(std::vector<SquadWindowLogits> windows,
   SquadPrediction prediction = {
       .candidates = DifferentTexts(candidates, no_answer, options, tokenizer)};
   SetProbabilities(&prediction.candidates);
-  prediction.text =
-      JudgeSquad(prediction, options.null_score_diff_threshold).text;
+  ChooseSquadText(options, &prediction);
   return prediction;
 }
 
-SquadVerdict JudgeSquad(const SquadPrediction& prediction, double threshold) {
+SquadVerdict JudgeSquad(const SquadPrediction& prediction) {
   // Officially the score of no answer before any is known.
   constexpr double kOnlyNoAnswer = 1e6;
   if (prediction.candidates.empty()) {
@@ -211,17 +210,21 @@ SquadVerdict JudgeSquad(const SquadPrediction& prediction, double threshold) {
     place = place == nullptr ? &candidate : place;
   }
   if (best == nullptr) {
-    return {.null_odds = kOnlyNoAnswer};
+    return {.text = prediction.text, .null_odds = kOnlyNoAnswer};
   }
-  SquadVerdict verdict = {.text = best->text, .best_text = best->text};
+  SquadVerdict verdict = {.text = prediction.text, .best_text = best->text};
   if (no_answer != nullptr) {
     verdict.null_odds =
         no_answer->score() - best->start_logit - best->end_logit;
-    if (*verdict.null_odds > threshold) {
-      verdict.text.clear();
-    }
   }
   return verdict;
+}
+
+void ChooseSquadText(const SquadOptions& options, SquadPrediction* prediction) {
+  const SquadVerdict verdict = JudgeSquad(*prediction);
+  const double threshold = options.null_score_diff_threshold.value_or(0);
+  // Odds that are absent are above nothing.
+  prediction->text = verdict.null_odds > threshold ? "" : verdict.best_text;
 }
 
 }  // namespace etc

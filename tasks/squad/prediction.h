@@ -44,11 +44,14 @@ SquadPrediction DecodeSquad(std::vector<SquadWindowLogits> windows,
                             const SquadOptions& options,
                             const Tokenizer& tokenizer);
 
-// Reduces a prediction to the verdict that is scored. Candidates with no answer
-// among them decide: it is chosen if null odds, its score less that of the best
-// answer, are above `threshold`. They are 1e6 where there is no other
+// Reduces a prediction to the verdict that is scored. Null odds are the score
+// of no answer less that of the best one, 1e6 where there is no other
 // candidate.
-SquadVerdict JudgeSquad(const SquadPrediction& prediction, double threshold);
+SquadVerdict JudgeSquad(const SquadPrediction& prediction);
+
+// Sets the text of a prediction to that of its best candidate, or to no answer
+// where null odds are above the threshold of `options`.
+void ChooseSquadText(const SquadOptions& options, SquadPrediction* prediction);
 
 // The official files beside that of the predictions (doc/squad.md 8), one JSON
 // object each:

@@ -40,21 +40,39 @@ absl::StatusOr<SquadCandidate> ReadNBestAnswer(const nlohmann::json& json,
       });
 }
 
+absl::StatusOr<std::vector<SquadCandidate>> ReadNBestAnswers(
+    const nlohmann::json& json, const std::string& where) {
+  return ReadList<SquadCandidate>(json, where, "n-best answers",
+                                  ReadNBestAnswer);
+}
+
+// Reads a value of either file, or a line of PredictionJson.
 absl::StatusOr<SquadPrediction> ReadPrediction(const nlohmann::json& json,
-                                               const std::string& where) {
+                                               const std::string& where,
+                                               const SquadOptions& options) {
   SquadPrediction prediction;
   if (json.is_string()) {
     prediction.text = json.get<std::string>();
-    return prediction;
-  }
-  if (!json.is_array() || json.empty()) {
+  } else if (json.is_array() && !json.empty()) {
+    ETC_ASSIGN_OR_RETURN(prediction.candidates, ReadNBestAnswers(json, where));
+  } else if (json.is_object()) {
+    JsonObjectReader reader(json, where);
+    reader.Required("answer", &prediction.text);
+    if (const auto* nbest = reader.Raw("nbest", /*required=*/false)) {
+      reader.Assign(ReadNBestAnswers(*nbest, reader.Where("nbest")),
+                    &prediction.candidates);
+    }
+    ETC_RETURN_IF_ERROR(
+        reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  } else {
     return InvalidArgument(where,
                            " should be the text of an answer, or a list of "
                            "n-best answers");
   }
-  ETC_ASSIGN_OR_RETURN(
-      prediction.candidates,
-      ReadList<SquadCandidate>(json, where, "n-best answers", ReadNBestAnswer));
+  if (!prediction.candidates.empty() &&
+      (json.is_array() || options.null_score_diff_threshold.has_value())) {
+    ChooseSquadText(options, &prediction);
+  }
   return prediction;
 }
 
@@ -71,7 +89,7 @@ std::string SquadCandidatesToJson(const ById<SquadPrediction>& predictions) {
 std::string SquadNullOddsToJson(const ById<SquadPrediction>& predictions) {
   ById<nlohmann::ordered_json> fields;
   for (const auto& [id, prediction] : predictions) {
-    const SquadVerdict verdict = JudgeSquad(prediction, /*threshold=*/0);
+    const SquadVerdict verdict = JudgeSquad(prediction);
     if (verdict.null_odds.has_value()) {
       fields.emplace_back(id, *verdict.null_odds);
     }
@@ -84,7 +102,7 @@ std::string Squad::PredictionJson(const std::string& id,
   nlohmann::ordered_json json = {{"id", id},
                                  {"answer", prediction.text},
                                  {"nbest", CandidatesToJson(prediction)}};
-  const SquadVerdict verdict = JudgeSquad(prediction, /*threshold=*/0);
+  const SquadVerdict verdict = JudgeSquad(prediction);
   if (options().version == SquadVersion::k2 && verdict.null_odds.has_value()) {
     json["null_odds"] = *verdict.null_odds;
   }
@@ -100,8 +118,11 @@ std::string Squad::FileContents(const Answers& answers) const {
 }
 
 Squad::PredictionsOr Squad::ReadPredictions(const std::string& path) const {
-  ETC_ASSIGN_OR_RETURN(const nlohmann::json json,
-                       ReadPredictionJson(path, AddAnswer));
+  ETC_ASSIGN_OR_RETURN(
+      const nlohmann::json json,
+      ReadPredictionJson(path,
+                         [](const std::string& id, const nlohmann::json& line,
+                            nlohmann::json* object) { (*object)[id] = line; }));
   if (!json.is_object()) {
     return InvalidArgument(path,
                            " should be a JSON object with an answer for each "
@@ -110,8 +131,9 @@ Squad::PredictionsOr Squad::ReadPredictions(const std::string& path) const {
   ById<SquadPrediction> predictions;
   predictions.reserve(json.size());
   for (const auto& [id, value] : json.items()) {
-    ETC_ASSIGN_OR_RETURN(SquadPrediction prediction,
-                         ReadPrediction(value, absl::StrCat(path, ": ", id)));
+    ETC_ASSIGN_OR_RETURN(
+        SquadPrediction prediction,
+        ReadPrediction(value, absl::StrCat(path, ": ", id), options()));
     predictions.emplace_back(id, std::move(prediction));
   }
   return predictions;

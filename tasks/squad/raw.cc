@@ -1,4 +1,5 @@
 #include <cstddef>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -7,7 +8,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
 #include "base/gzip_file.h"
 #include "base/json_reader.h"
 #include "base/json_text.h"
@@ -38,39 +38,6 @@ absl::Status ForEachObject(const json& object, const std::string& where,
   return absl::OkStatus();
 }
 
-// The beginning of each record that AddQuestions makes.
-constexpr absl::string_view kContextBegin = "{\"context\":\"";
-
-// The JSON of a question with the context of its paragraph first. `context` is
-// a JSON string: a long one is escaped once, not for each question.
-std::string WithContext(json question, absl::string_view context) {
-  question.erase("context");
-  const std::string fields = JsonText(question);  // "{...}"
-  absl::ConsumePrefix(&context, "\"");
-  return absl::StrCat(kContextBegin, context, question.empty() ? "" : ",",
-                      absl::string_view(fields).substr(1));
-}
-
-// A record without the context that AddQuestions puts first; others as they
-// are.
-std::string WithoutContext(const std::string& record) {
-  absl::string_view rest = record;
-  if (!absl::ConsumePrefix(&rest, kContextBegin)) {
-    return record;
-  }
-  constexpr char kQuoteOrEscape[] = "\"\\";
-  size_t end = rest.find_first_of(kQuoteOrEscape);
-  while (end != absl::string_view::npos && rest[end] == '\\') {
-    end = rest.find_first_of(kQuoteOrEscape, end + 2);
-  }
-  if (end == absl::string_view::npos) {
-    return record;
-  }
-  rest.remove_prefix(end + 1);
-  absl::ConsumePrefix(&rest, ",");
-  return absl::StrCat("{", rest);
-}
-
 // The questions of a paragraph.
 absl::Status AddQuestions(const json& paragraph, const std::string& where,
                           std::vector<FileRecord>* records) {
@@ -78,7 +45,8 @@ absl::Status AddQuestions(const json& paragraph, const std::string& where,
   std::string context;
   reader.Required("context", &context);
   ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
-  const std::string context_json = JsonText(json(context));
+  const auto shared = std::make_shared<const std::string>(
+      absl::StrCat("\"context\":", JsonText(json(context))));
   return ForEachObject(
       paragraph, where, "qas",
       [&](const json& question, const std::string& place) -> absl::Status {
@@ -86,8 +54,10 @@ absl::Status AddQuestions(const json& paragraph, const std::string& where,
           return absl::InvalidArgumentError(
               absl::StrCat(place, " should be an object"));
         }
+        json fields = question;
+        fields.erase("context");
         records->push_back(
-            {.json = WithContext(question, context_json), .where = place});
+            {.json = JsonText(fields), .where = place, .shared = shared});
         return absl::OkStatus();
       });
 }
@@ -158,9 +128,8 @@ void Squad::ReadRecord(JsonObjectReader& reader, Record* record) const {
 absl::StatusOr<std::pair<std::string, std::optional<SquadGold>>>
 Squad::ParseGold(const std::string& text, const std::string& where,
                  ScoringRules /*rules*/) const {
-  ETC_ASSIGN_OR_RETURN(
-      Record record,
-      ParseObject<Record>(WithoutContext(text), where, ReadIdAndAnswers));
+  ETC_ASSIGN_OR_RETURN(Record record,
+                       ParseObject<Record>(text, where, ReadIdAndAnswers));
   std::optional<Gold> gold = GoldOf(record);
   return std::pair(std::move(record.id), std::move(gold));
 }

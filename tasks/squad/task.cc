@@ -129,8 +129,7 @@ Scores Squad::Score(const Answers& answers) const {
   ById<SquadVerdict> verdicts;
   verdicts.reserve(answers.predictions.size());
   for (const auto& [id, prediction] : answers.predictions) {
-    verdicts.emplace_back(
-        id, JudgeSquad(prediction, options().null_score_diff_threshold));
+    verdicts.emplace_back(id, JudgeSquad(prediction));
   }
   const bool is_version_2 = options().version == SquadVersion::k2 ||
                             absl::c_any_of(answers.gold, [](const auto& gold) {

@@ -50,7 +50,8 @@ class Squad final : public Benchmark<SquadRecord, SquadExample, SquadLogits,
 
   // The records of a file as SQuAD has it, {"data": [{"paragraphs":
   // [{"context": "...", "qas": [{"id": "...", ...}, ...]}, ...]}, ...]}: each
-  // question with the context of its paragraph. They are called "train.json:
+  // question with the context of its paragraph, which they share
+  // (FileRecord::shared). They are called "train.json:
   // data[3].paragraphs[2].qas[0]". Plain or packed by gzip.
   //   kInvalidArgument  it is not that, with the place and what was expected
   // and those of ReadUnpackedFile.
@@ -102,12 +103,13 @@ class Squad final : public Benchmark<SquadRecord, SquadExample, SquadLogits,
   }
   // Returns what the metric needs of a record; nothing if it lacks its answers.
   std::optional<Gold> GoldOf(const Record& record) const override;
-  // Reads the id and the answers alone: contexts may be long.
+  // Reads the id and the answers alone; the context may be absent.
   absl::StatusOr<std::pair<std::string, std::optional<Gold>>> ParseGold(
       const std::string& text, const std::string& where,
       ScoringRules rules) const override;
-  // Reads {"ID": "text", ...} or the n-best answers of SquadCandidatesToJson,
-  // by id.
+  // Reads {"ID": "text", ...}, the n-best answers of SquadCandidatesToJson, by
+  // id, or lines of PredictionJson. N-best answers are judged by the threshold
+  // of the options, those beside an answer only where these have one.
   //   kInvalidArgument  a value is neither a text nor a list of candidates, one
   //                     at least
   PredictionsOr ReadPredictions(const std::string& path) const override;
@@ -130,8 +132,7 @@ class Squad final : public Benchmark<SquadRecord, SquadExample, SquadLogits,
   // "nbest_" and, in version 2.0, "null_odds_".
   std::vector<PredictionFile> MoreFiles(const Answers& answers) const override;
   // ScoreSquad2 if the options or the data are of version 2.0, else
-  // ScoreSquad1. Predictions with candidates are judged anew, by the threshold
-  // of the options.
+  // ScoreSquad1.
   Scores Score(const Answers& answers) const override;
   // Asks about questions that all have an empty list of answers and no
   // `is_impossible`, as in a file to predict for.

@@ -3,49 +3,10 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
 namespace etc {
-namespace {
-
-// Returns the length, in bytes, of NaN, Infinity or -Infinity at the beginning
-// of `text`; 0: there is none.
-size_t NonFiniteBytes(absl::string_view text) {
-  for (const absl::string_view number : {"NaN", "Infinity", "-Infinity"}) {
-    if (absl::StartsWith(text, number)) {
-      return number.size();
-    }
-  }
-  return 0;
-}
-
-// `json` with null for NaN, Infinity and -Infinity outside of strings. Python
-// writes them, for labels that are missing say; in JSON there are no such
-// numbers.
-std::string WithNullForNonFinite(absl::string_view json) {
-  std::string text;
-  text.reserve(json.size());
-  bool is_string = false;
-  for (size_t at = 0; at < json.size();) {
-    const char c = json[at];
-    const size_t number = is_string ? 0 : NonFiniteBytes(json.substr(at));
-    if (number > 0) {
-      text += "null";
-      at += number;
-      continue;
-    }
-    const size_t size =
-        std::min<size_t>(is_string && c == '\\' ? 2 : 1, json.size() - at);
-    is_string = is_string != (c == '"');
-    text.append(json.data() + at, size);
-    at += size;
-  }
-  return text;
-}
-
-}  // namespace
 
 void ThrowNoLogit(size_t index, size_t size) {
   C10_THROW_ERROR(
@@ -68,18 +29,6 @@ void AddTruncated(absl::Span<const TruncatedPart> parts, std::string* json) {
     separator = ",";
   }
   absl::StrAppend(json, "}}");
-}
-
-absl::StatusOr<nlohmann::json> ParseJsonWithNonFinite(
-    absl::string_view text, const std::string& where) {
-  absl::StatusOr<nlohmann::json> parsed = ParseJson(text, where);
-  if (!parsed.ok()) {
-    auto tried = ParseJson(WithNullForNonFinite(text), where);
-    if (tried.ok()) {
-      return tried;
-    }
-  }
-  return parsed;
 }
 
 InputOptions InputOptionsOf(const EtcConfig& model) {

@@ -22,16 +22,18 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "attention/pattern_builders.h"
+#include "base/fields.h"
 #include "base/json_reader.h"
+#include "base/non_finite_json.h"
 #include "base/status_macros.h"
 #include "etc/config.h"
 #include "nlohmann/json.hpp"
 #include "tasks/config/config.h"
-#include "tasks/config/config_fields.h"
 #include "tasks/data/example.h"
 #include "tasks/data/hold_out.h"
 #include "tasks/data/record_source.h"
 #include "tasks/metrics.h"
+#include "tasks/task/notices.h"
 #include "tasks/task/prediction.h"
 #include "tasks/text/sentence_splitter.h"
 #include "tasks/text/tokenizer.h"
@@ -286,11 +288,6 @@ absl::Status CheckLengths(const InputOptions& input,
 // Which records of data.train are held out.
 HoldOutOptions HoldOutOptionsOf(const DataConfig& data);
 
-// A JSON value in which there may also be NaN and Infinity, which become null.
-// The error is that of the text as it is.
-absl::StatusOr<nlohmann::json> ParseJsonWithNonFinite(absl::string_view text,
-                                                      const std::string& where);
-
 // The description of a benchmark that does not depend on options.
 struct BenchmarkInfo {
   // The directory, the field "task" and the object with its options.
@@ -339,8 +336,8 @@ class BenchmarkHead;
 //   E  the example that the model reads, derived from Example
 //   L  the logits of the head (above)
 //   O  the options, with a field `input`, InputOptions; ConfigTable<O>
-//      (tasks/config/config_fields.h) has a row for each field of the object of
-//      the task's name, which reads, checks and describes it
+//      (base/fields.h) has a row for each field of the object of the task's
+//      name, which reads, checks and describes it
 //   G  the gold answer of a record
 //   P  a prediction, which is compared with it
 //
@@ -472,8 +469,8 @@ class Benchmark {
   // The text by whose values data.dev_fraction divides records
   // (info().holds_out_records).
   virtual std::string Stratum(const R& /*record*/) const { return ""; }
-  // Lines for people about the records of has_own_files, before a run.
-  virtual std::vector<std::string> DescribeRecords(
+  // Facts and warnings about the records of has_own_files, before a run.
+  virtual Notices DescribeRecords(
       const std::vector<FileRecord>& /*train*/,
       const std::vector<FileRecord>& /*dev*/) const {
     return {};
@@ -592,11 +589,13 @@ class Benchmark {
     return RecordFromJson(json, where);
   }
   // The same as if it had none of the AnswerFields, in which there may also be
-  // NaN and Infinity.
+  // numbers that are not finite.
   absl::StatusOr<R> ParseRecordWithoutAnswers(absl::string_view text,
                                               const std::string& where) const {
     ETC_ASSIGN_OR_RETURN(nlohmann::json json,
-                         ParseJsonWithNonFinite(text, where));
+                         ParseJsonWithNonFinite(text, where, [](auto) {
+                           return std::string("null");
+                         }));
     if (json.is_object()) {
       for (const std::string& field : AnswerFields()) {
         json.erase(field);

@@ -20,10 +20,6 @@ namespace {
 // Added by the official code to the number of examples.
 constexpr double kOfficialEpsilon = 1e-5;
 
-torch::Tensor NoRows(const Batch& batch) {
-  return torch::empty({0}, batch.input.global_token_ids.options());
-}
-
 bool AnyRequiresGrad(const std::vector<torch::Tensor>& tensors) {
   return std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) {
     return tensor.defined() && tensor.requires_grad();
@@ -99,12 +95,38 @@ void CheckLeaves(const std::vector<torch::Tensor>& results,
 
 }  // namespace
 
-OutputRows OnlyLongTokens(const Batch& batch) {
-  return {.globals = NoRows(batch)};
+OutputRows RowsFor(ReadTokens tokens, const Batch& batch) {
+  const torch::Tensor& globals = batch.input.global_token_ids;  // [B, G]
+  const torch::Tensor none = torch::empty({0}, globals.options());
+  switch (tokens) {
+    case ReadTokens::kAll:
+      break;
+    case ReadTokens::kText:
+      return batch.input.token_ids.size(1) == 0 ? OutputRows()
+                                                : OutputRows{.globals = none};
+    case ReadTokens::kGlobal:
+      return {.longs = none};
+    case ReadTokens::kFirstGlobal:
+      return {.longs = none,
+              .globals = torch::arange(globals.size(0), globals.options()) *
+                         globals.size(1)};
+  }
+  return {};
 }
 
-OutputRows OnlyGlobalTokens(const Batch& batch) {
-  return {.longs = NoRows(batch)};
+OutputCounts CountsFor(ReadTokens tokens, const StepShape& shape) {
+  switch (tokens) {
+    case ReadTokens::kAll:
+      break;
+    case ReadTokens::kText:
+      return shape.long_length == 0 ? OutputCounts()
+                                    : OutputCounts{.globals = 0};
+    case ReadTokens::kGlobal:
+      return {.longs = 0};
+    case ReadTokens::kFirstGlobal:
+      return {.longs = 0, .globals = 1};
+  }
+  return {};
 }
 
 EtcInput OutputHead::EncoderInput(const Batch& batch) {
@@ -115,10 +137,14 @@ EtcInput OutputHead::EncoderInput(const Batch& batch) {
   return input;
 }
 
+HeadCost OutputHead::CostOf(const StepShape& update) const {
+  return {.outputs = CountsFor(Reads(), update)};
+}
+
 std::vector<torch::Tensor> OutputHead::Run(EtcModel encoder,
                                            const Batch& batch) {
   EtcInput input = EncoderInput(batch);
-  input.outputs = Reads(batch);
+  input.outputs = RowsFor(Reads(), batch);
   const EtcOutput encoded = encoder->forward(input);
   const std::vector<torch::Tensor> outputs = {encoded.long_output,
                                               encoded.global_output};

@@ -16,6 +16,7 @@
 
 #include "etc/config.h"
 #include "etc/model.h"
+#include "etc/step_cost.h"
 #include "tasks/data/batch.h"
 #include "tasks/data/example.h"
 #include "tasks/task/benchmark.h"
@@ -63,9 +64,15 @@ struct BenchmarkBatch {
   std::vector<std::shared_ptr<const E>> examples;
 };
 
-// Selects output rows for heads that read the tokens of one stream only.
-OutputRows OnlyLongTokens(const Batch& batch);
-OutputRows OnlyGlobalTokens(const Batch& batch);
+// Tokens of each example whose outputs a head reads. The encoder's last layer
+// computes no others. kText: the long tokens, of BERT, which has none, the
+// global ones.
+enum class ReadTokens { kAll, kText, kGlobal, kFirstGlobal };
+
+// Their rows in a batch, and their number in each example of a shape. Outputs
+// of some tokens of a stream, those of kFirstGlobal, are [rows, H].
+OutputRows RowsFor(ReadTokens tokens, const Batch& batch);
+OutputCounts CountsFor(ReadTokens tokens, const StepShape& shape);
 
 // Added by a task to the embeddings of tokens, before their LayerNorm; each may
 // be undefined.
@@ -80,6 +87,8 @@ struct EmbeddingAdders {
 class OutputHead : public TaskHead {
  public:
   EtcInput EncoderInput(const Batch& batch) final;
+  // The outputs of the tokens that it reads.
+  HeadCost CostOf(const StepShape& update) const final;
   // Throws c10::Error in the first pass of training if the logits depend on a
   // tensor that is to get a gradient and is no parameter of the head or the
   // encoder, such as the weight of a layer that is not registered, or have no
@@ -95,8 +104,7 @@ class OutputHead : public TaskHead {
 
   // Further input of the encoder besides tokens: none, for most tasks.
   virtual EmbeddingAdders Adders(const Batch& /*batch*/) { return {}; }
-  // Rows of the encoder's outputs that it reads: all by default.
-  virtual OutputRows Reads(const Batch& /*batch*/) { return {}; }
+  virtual ReadTokens Reads() const { return ReadTokens::kAll; }
   // The task's logits from the encoder's output, of the tokens that it reads.
   virtual std::vector<torch::Tensor> forward(const EtcOutput& encoded,
                                              const Batch& batch) = 0;
@@ -130,8 +138,7 @@ Logits<torch::Tensor> LogitsOfTensors(
 }
 
 // An OutputHead that reads examples of type E and gives Logits. Derive a class
-// with LogitsOf and LossesOf, and where they differ Adders, Reads, Totals, and
-// CostOf (tasks/task/task.h).
+// with LogitsOf and LossesOf, and where they differ Adders, Reads and Totals.
 template <typename E, template <typename> class Logits>
 class BenchmarkHead : public OutputHead {
  public:

@@ -122,33 +122,34 @@ std::vector<std::string> RecordTask::WarningsOfLeftOut(
   for (const auto& [reason, left_out] : by_reason) {
     const bool is_one = left_out.count == 1;
     warnings.push_back(absl::StrCat(
-        "warning: ", left_out.count, " of ", Counted(size, "training record"),
+        left_out.count, " of ", Counted(size, "training record"),
         is_one ? " is" : " are", " left out, ", is_one ? "" : "the first ",
         train.Where(left_out.first), ": ", reason));
   }
   return warnings;
 }
 
-absl::StatusOr<std::vector<std::string>> RecordTask::DescribeData(
+absl::StatusOr<Notices> RecordTask::DescribeData(
     const ExampleSource& train, const ExampleSource& dev) const {
-  std::vector<std::string> lines;
-  if (holds_out()) {
-    lines.push_back(absl::StrCat("held out for evaluation (data.dev_fraction ",
-                                 held_out_.fraction, ", data.dev_seed ",
-                                 held_out_.seed, "): ", held_out_.expected));
-  }
+  Notices notices;
   const auto* train_records = dynamic_cast<const FileRecordSource*>(&train);
   const auto* dev_records = dynamic_cast<const FileRecordSource*>(&dev);
   if (train_records != nullptr && dev_records != nullptr) {
-    absl::c_move(
-        DescribeRecords(train_records->records(), dev_records->records()),
-        std::back_inserter(lines));
+    notices = DescribeRecords(train_records->records(), dev_records->records());
+  }
+  if (holds_out()) {
+    notices.messages.insert(
+        notices.messages.begin(),
+        absl::StrCat("held out for evaluation (data.dev_fraction ",
+                     held_out_.fraction, ", data.dev_seed ", held_out_.seed,
+                     "): ", held_out_.expected));
   }
   const auto* official = dynamic_cast<const OfficialRecords*>(&train);
   if (official != nullptr && TellsLeftOut()) {
-    absl::c_move(WarningsOfLeftOut(*official), std::back_inserter(lines));
+    absl::c_move(WarningsOfLeftOut(*official),
+                 std::back_inserter(notices.warnings));
   }
-  return lines;
+  return notices;
 }
 
 }  // namespace etc

@@ -19,11 +19,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "base/fields.h"
 #include "base/json_reader.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tasks/config/config.h"
-#include "tasks/config/config_fields.h"
 #include "tasks/config/field_list.h"
 #include "tasks/data/batch.h"
 #include "tasks/data/hold_out.h"
@@ -72,9 +72,7 @@ class RecordTask : public EncoderTask {
   // The same of a record that is only predicted for: its answers are not looked
   // at, whatever they are.
   virtual absl::StatusOr<Examples> MakeExamplesToPredict(
-      const std::string& record, const std::string& where) const {
-    return MakeExamples(record, where);
-  }
+      const std::string& record, const std::string& where) const = 0;
 
   // The same of a record given as the struct of its task.
   //   kInvalidArgument  it is of another type, or MakeExamples refuses it
@@ -104,14 +102,14 @@ class RecordTask : public EncoderTask {
   bool holds_out() const final { return held_out_.fraction > 0; }
 
   // Returns, of data that are in memory, a line about the held out records, and
-  // DescribeRecords; then warnings by WhyLeftOut, each with the number of the
+  // DescribeRecords; and warnings by WhyLeftOut, each with the number of the
   // training records and the place of the first.
-  absl::StatusOr<std::vector<std::string>> DescribeData(
-      const ExampleSource& train, const ExampleSource& dev) const final;
+  absl::StatusOr<Notices> DescribeData(const ExampleSource& train,
+                                       const ExampleSource& dev) const final;
 
  protected:
-  // Lines about the data before a run.
-  virtual std::vector<std::string> DescribeRecords(
+  // Facts and warnings about the data before a run.
+  virtual Notices DescribeRecords(
       const std::vector<FileRecord>& /*train*/,
       const std::vector<FileRecord>& /*dev*/) const {
     return {};
@@ -467,9 +465,8 @@ class BenchmarkTask : public RecordTask {
     };
   }
 
-  std::vector<std::string> DescribeRecords(
-      const std::vector<FileRecord>& train,
-      const std::vector<FileRecord>& dev) const override {
+  Notices DescribeRecords(const std::vector<FileRecord>& train,
+                          const std::vector<FileRecord>& dev) const override {
     return benchmark_.DescribeRecords(train, dev);
   }
 

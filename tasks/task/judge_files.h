@@ -61,10 +61,11 @@ class RecordJudge {
   // Leaves out a record without an answer or a prediction.
   //   kInvalidArgument  what ParseGold says; an id that comes again in the gold
   //                     alone; predictions in another order
-  absl::Status Add(const std::string& text, const std::string& where) {
-    ETC_ASSIGN_OR_RETURN(auto record,
-                         benchmark_->ParseGold(text, where, answers_->rules));
-    auto& [id, gold] = record;
+  absl::Status Add(const FileRecord& record) {
+    const std::string& where = record.where;
+    ETC_ASSIGN_OR_RETURN(auto parsed, benchmark_->ParseGold(record.json, where,
+                                                            answers_->rules));
+    auto& [id, gold] = parsed;
     ETC_ASSIGN_OR_RETURN(const Prediction* prediction,
                          PredictionFor(id, where));
     if (!gold.has_value() || prediction == nullptr) {
@@ -76,7 +77,8 @@ class RecordJudge {
       return InvalidArgument(where, ": the id ", QuotedName(id),
                              " should occur once, as in ", files_.predictions);
     }
-    ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ParseJson(text, where));
+    ETC_ASSIGN_OR_RETURN(const nlohmann::json json,
+                         ParseJson(record.Text(), where));
     judged_.records.push_back(JudgeRecord(
         id, json, fields_, benchmark_->PredictionJson(id, *prediction)));
     places.push_back(answers_->gold.size());
@@ -175,9 +177,7 @@ absl::StatusOr<JudgedRecords> JudgeFiles(std::shared_ptr<const B> benchmark,
   for (const std::string& pattern : files.gold) {
     ETC_RETURN_IF_ERROR(ForEachGoldRecord(
         *benchmark, pattern, limits,
-        [&judge](const std::string& text, const std::string& where) {
-          return judge.Add(text, where);
-        }));
+        [&judge](const FileRecord& record) { return judge.Add(record); }));
   }
   return judge.Take();
 }

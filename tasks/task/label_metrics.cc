@@ -8,7 +8,6 @@
 #include <map>
 #include <numeric>
 #include <stdexcept>
-#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "tasks/metrics.h"
@@ -109,34 +108,25 @@ double MatthewsCorrelation(absl::Span<const std::string> gold,
   return divisor > 0 ? (correct * size - both) / divisor : 0;
 }
 
-namespace {
-
-// The same numbers times a power of 2, if their squares would be no doubles. It
-// does not change correlations.
-std::vector<double> Scaled(absl::Span<const double> values) {
-  constexpr int kLargestExponent = 400;
+ScaledNumbers Scaled(absl::Span<const double> numbers) {
   double largest = 0;
-  for (const double value : values) {
-    largest = std::max(largest, std::abs(value));
+  for (const double number : numbers) {
+    largest = std::max(largest, std::abs(number));
   }
-  int exponent = 0;
-  std::frexp(largest, &exponent);
-  std::vector<double> scaled(values.begin(), values.end());
-  if (std::abs(exponent) > kLargestExponent) {
-    for (double& value : scaled) {
-      value = std::ldexp(value, -exponent);
-    }
+  ScaledNumbers scaled;
+  std::frexp(largest, &scaled.exponent);
+  scaled.values.reserve(numbers.size());
+  for (const double number : numbers) {
+    scaled.values.push_back(std::ldexp(number, -scaled.exponent));
   }
   return scaled;
 }
 
-}  // namespace
-
 double PearsonCorrelation(absl::Span<const double> all_gold,
                           absl::Span<const double> all_predicted) {
   CheckSameSize(all_gold, all_predicted);
-  const std::vector<double> gold = Scaled(all_gold);
-  const std::vector<double> predicted = Scaled(all_predicted);
+  const std::vector<double> gold = Scaled(all_gold).values;
+  const std::vector<double> predicted = Scaled(all_predicted).values;
   if (IsConstant(gold) || IsConstant(predicted)) {
     return 0;
   }

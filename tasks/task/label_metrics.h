@@ -2,6 +2,7 @@
 #define ETC_TASKS_TASK_LABEL_METRICS_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/types/span.h"
 
@@ -27,6 +28,15 @@ double LabelF1(absl::Span<const std::string> gold,
 //   (c s - sum p_k t_k) / sqrt((s^2 - sum p_k^2) (s^2 - sum t_k^2))
 double MatthewsCorrelation(absl::Span<const std::string> gold,
                            absl::Span<const std::string> predicted);
+
+// Finite numbers times 2^-exponent, the largest from 0.5 on and below 1, or all
+// 0. So their squares are neither infinite nor all 0; correlations are the
+// same.
+struct ScaledNumbers {
+  std::vector<double> values;
+  int exponent = 0;
+};
+ScaledNumbers Scaled(absl::Span<const double> numbers);
 
 // Covariance divided by both standard deviations; 0 where one list is constant.
 double PearsonCorrelation(absl::Span<const double> gold,

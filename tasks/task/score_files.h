@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -11,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -79,21 +79,25 @@ class GoldCollector {
   GoldRecords<B> records_;
 };
 
-// Calls `read` with the JSON text of each record of the gold files that
-// `pattern` names, as ForEachRecord does; broken records are left out.
+// Calls `read` with each record of the gold files that `pattern` names, as
+// ForEachRecord does; broken records are left out.
 template <typename B>
 absl::Status ForEachGoldRecord(
     const B& benchmark, const std::string& pattern, const RecordLimits& limits,
-    const std::function<absl::Status(const std::string& text,
-                                     const std::string& where)>& read) {
+    absl::FunctionRef<absl::Status(const FileRecord& record)> read) {
   if (!benchmark.info().has_own_files) {
-    return ForEachRecord(pattern, read, limits);
+    return ForEachRecord(
+        pattern,
+        [&read](const std::string& text, const std::string& where) {
+          return read({.json = text, .where = where});
+        },
+        limits);
   }
   ETC_ASSIGN_OR_RETURN(const std::vector<FileRecord> records,
                        benchmark.ReadFiles({pattern}, limits));
   for (const FileRecord& record : records) {
     if (record.broken.empty()) {
-      ETC_RETURN_IF_ERROR(read(record.json, record.where));
+      ETC_RETURN_IF_ERROR(read(record));
     }
   }
   return absl::OkStatus();
@@ -107,11 +111,10 @@ absl::StatusOr<GoldRecords<B>> ReadGold(const B& benchmark,
                                         ScoringRules rules,
                                         const RecordLimits& limits = {}) {
   GoldCollector<B> collector(benchmark, rules);
-  ETC_RETURN_IF_ERROR(
-      ForEachGoldRecord(benchmark, pattern, limits,
-                        [&](const std::string& text, const std::string& where) {
-                          return collector.Add(text, where);
-                        }));
+  ETC_RETURN_IF_ERROR(ForEachGoldRecord(
+      benchmark, pattern, limits, [&collector](const FileRecord& record) {
+        return collector.Add(record.json, record.where);
+      }));
   return collector.Take();
 }
 

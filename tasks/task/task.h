@@ -23,6 +23,7 @@
 #include "tasks/data/record_source.h"
 #include "tasks/distributed/process_group.h"
 #include "tasks/metrics.h"
+#include "tasks/task/notices.h"
 #include "tasks/task/prediction.h"
 
 namespace etc {
@@ -176,11 +177,11 @@ class Task {
   // where there are many; -1: there is none, or no warning.
   virtual int32_t unknown_id() const { return -1; }
 
-  // Facts about the data for people to know before a run, a line each. `train`
+  // Facts and warnings about the data for people to know before a run. `train`
   // and `dev` are the results of Open for training and for evaluations.
-  virtual absl::StatusOr<std::vector<std::string>> DescribeData(
+  virtual absl::StatusOr<Notices> DescribeData(
       const ExampleSource& /*train*/, const ExampleSource& /*dev*/) const {
-    return std::vector<std::string>();
+    return Notices();
   }
 
   // The settings on which the number and the meaning of the model's outputs

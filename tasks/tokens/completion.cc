@@ -169,14 +169,13 @@ LostSpans FindLostSpans(const std::vector<FileRecord>& records,
 
 void AddSpanWarnings(const char* set, const std::vector<FileRecord>& records,
                      const Tokens& tokens, int64_t spans,
-                     std::vector<std::string>* lines) {
+                     std::vector<std::string>* warnings) {
   const LostSpans lost = FindLostSpans(records, tokens);
   const auto warning = [&](int64_t count) {
-    return absl::StrCat("warning: ", count, " of ", Counted(spans, "span"),
-                        " of the ", set);
+    return absl::StrCat(count, " of ", Counted(spans, "span"), " of the ", set);
   };
   if (lost.within_units > 0) {
-    lines->push_back(absl::StrCat(
+    warnings->push_back(absl::StrCat(
         warning(lost.within_units),
         " begin or end within a word, or within words that have a piece in "
         "common, so that no prediction can be equal to them (recall at most ",
@@ -184,7 +183,7 @@ void AddSpanWarnings(const char* set, const std::vector<FileRecord>& records,
         "); the first: ", lost.first));
   }
   if (lost.behind_cut > 0) {
-    lines->push_back(absl::StrCat(
+    warnings->push_back(absl::StrCat(
         warning(lost.behind_cut), " lie in what is cut off: see ",
         tokens.options().input.has_long_tokens ? "data.max_long_length"
                                                : "data.max_global_length"));
@@ -226,26 +225,27 @@ absl::Status Tokens::CompleteOptions(const DataConfig& data,
   return absl::OkStatus();
 }
 
-std::vector<std::string> Tokens::DescribeRecords(
-    const std::vector<FileRecord>& train,
-    const std::vector<FileRecord>& dev) const {
+Notices Tokens::DescribeRecords(const std::vector<FileRecord>& train,
+                                const std::vector<FileRecord>& dev) const {
   const TokensSummary of_train =
       *SummarizeTokens(train, *this, /*skips_mistakes=*/true);
   const TokensSummary of_dev =
       *SummarizeTokens(dev, *this, /*skips_mistakes=*/true);
-  std::vector<std::string> lines = {LineOfTokensSet("training", of_train)};
+  Notices notices = {.messages = {LineOfTokensSet("training", of_train)}};
   if (of_dev.documents > 0) {
-    lines.push_back(LineOfTokensSet("evaluation", of_dev));
+    notices.messages.push_back(LineOfTokensSet("evaluation", of_dev));
   }
-  AddSpanWarnings("training", train, *this, of_train.spans, &lines);
-  AddSpanWarnings("evaluation", dev, *this, of_dev.spans, &lines);
+  std::vector<std::string>* const warnings = &notices.warnings;
+  AddSpanWarnings("training", train, *this, of_train.spans, warnings);
+  AddSpanWarnings("evaluation", dev, *this, of_dev.spans, warnings);
   for (const std::string& label : options().labels) {
     if (!of_train.spans_of_label.contains(label)) {
-      lines.push_back(absl::StrCat("warning: no training document has a span ",
-                                   "with the label ", QuotedName(label)));
+      warnings->push_back(
+          absl::StrCat("no training document has a span with the label ",
+                       QuotedName(label)));
     }
   }
-  return lines;
+  return notices;
 }
 
 }  // namespace etc

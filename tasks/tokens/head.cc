@@ -35,14 +35,7 @@ class TokensHead : public BenchmarkHead<TokensExample, TokensLogits>,
     return {.labels = tags_, .problem_type = "", .of_tokens = true};
   }
 
-  OutputRows Reads(const Batch& batch) override {
-    const bool is_bert = batch.input.token_ids.size(1) == 0;
-    return is_bert ? OutputRows() : OnlyLongTokens(batch);
-  }
-  HeadCost CostOf(const StepShape& update) const override {
-    return update.long_length == 0 ? HeadCost()
-                                   : HeadCost{.outputs = {.globals = 0}};
-  }
+  ReadTokens Reads() const override { return ReadTokens::kText; }
 
   Tensors LogitsOf(const EtcOutput& encoded,
                    const TaskBatch& /*batch*/) override {

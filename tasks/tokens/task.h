@@ -101,9 +101,8 @@ class Tokens final
   // the labels; and warnings of spans that no prediction is equal to, as they
   // lie behind the cut or do not end where units do, and of labels that no
   // training document has. With tokenizer().
-  std::vector<std::string> DescribeRecords(
-      const std::vector<FileRecord>& train,
-      const std::vector<FileRecord>& dev) const override;
+  Notices DescribeRecords(const std::vector<FileRecord>& train,
+                          const std::vector<FileRecord>& dev) const override;
   //   kInvalidArgument  what CheckRecord says
   ExamplesOr MakeExamples(Record record,
                           const std::string& where) const override;

@@ -57,12 +57,7 @@ class WikihopHead : public BenchmarkHead<WikihopExample, WikihopLogits> {
                              MakeLinear(hidden, 1, config.initializer_range));
   }
 
-  OutputRows Reads(const Batch& batch) override {
-    return OnlyGlobalTokens(batch);
-  }
-  HeadCost CostOf(const StepShape& /*update*/) const override {
-    return {.outputs = {.longs = 0}};
-  }
+  ReadTokens Reads() const override { return ReadTokens::kGlobal; }
 
   Tensors LogitsOf(const EtcOutput& encoded, const TaskBatch& batch) override {
     torch::Tensor hidden = encoded.global_output;  // [B, G, H]

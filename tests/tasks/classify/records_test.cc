@@ -37,11 +37,13 @@ namespace {
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::DoubleEq;
+using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::Pair;
+using ::testing::StartsWith;
 
 using Rows = std::vector<std::vector<std::string>>;
 
@@ -297,6 +299,15 @@ TEST(ClassifyRecordsTest, HaveSeveralLabelsOrANumber) {
   EXPECT_THAT(
       labels("d.jsonl", R"({"text": "x", "label": ["b", 1, true]})", several),
       ElementsAre("1", "b", "true"));
+  // White space around labels is none of them, in a list as in a text.
+  for (const char* value :
+       {R"([" b", "a", "b\u00a0"])", R"(" b; a;b\u00a0")"}) {
+    EXPECT_THAT(
+        labels("d.jsonl",
+               absl::StrCat(R"({"text": "x", "label": )", value, "}"), several),
+        ElementsAre("a", "b"))
+        << value;
+  }
   const nlohmann::json number = {{"type", "number"}};
   for (const auto& [name, text] :
        {std::pair("d.csv", "text,label\nx, -2.5e1 \n"),
@@ -538,29 +549,36 @@ TEST(ClassifyRecordTest, NamesTheDelimiterThatATableSeemsToHave) {
 // --- Summaries of data -------------------------------------------------------
 
 TEST(ClassifyDataTest, IsDescribedByItsLabels) {
-  const auto lines = [](const std::string& train, const std::string& dev,
-                        const nlohmann::json& json) {
+  Notices notices;
+  const auto lines = [&notices](const std::string& train,
+                                const std::string& dev,
+                                const nlohmann::json& json) {
     TemporaryDirectory directory;
     const Classify classify(Options(json));
-    return classify.DescribeRecords(
+    notices = classify.DescribeRecords(
         *classify.ReadFile(directory.Write("train.csv", train), {}),
         *classify.ReadFile(directory.Write("dev.csv", dev), {}));
+    return notices.messages;
   };
   EXPECT_THAT(lines("text,label\na,x\nb,y\nc,x\n", "text,label\nd,x\ne,\n",
                     {{"labels", {"x", "y", "z"}}}),
               ElementsAre("training: 3 documents, 2 labels: \"x\" 2, \"y\" 1",
                           "evaluation: 2 documents, 1 without an answer, 1 "
-                          "label: \"x\" 1 (always \"x\": accuracy 1.0000)",
-                          "warning: no training document has the label \"z\""));
+                          "label: \"x\" 1 (always \"x\": accuracy 1.0000)"));
+  EXPECT_THAT(notices.warnings,
+              ElementsAre("no training document has the label \"z\""));
+  EXPECT_EQ(lines("text,label\na,Good\nb,good\nc,\" GOOD\"\nd,bad\ne,b ad\n",
+                  "text,label\na,bad\nf,bad\n",
+                  {{"labels", {"Good", "good", " GOOD", "bad", "b ad"}}})
+                .size(),
+            2u);
   EXPECT_THAT(
-      lines("text,label\na,Good\nb,good\nc,\" GOOD\"\nd,bad\ne,b ad\n",
-            "text,label\na,bad\nf,bad\n",
-            {{"labels", {"Good", "good", " GOOD", "bad", "b ad"}}}),
-      AllOf(Contains("warning: the labels \" GOOD\" and \"Good\" and \"good\" "
-                     "differ by case or white space only, and are learnt as "
-                     "different ones"),
-            Contains(HasSubstr("warning: 1 of the 2 documents for evaluation "
-                               "have the text of a training document"))));
+      notices.warnings,
+      AllOf(Contains("the labels \" GOOD\" and \"Good\" and \"good\" differ by "
+                     "case or white space only, and are learnt as different "
+                     "ones"),
+            Contains(StartsWith("1 of the 2 documents for evaluation have the "
+                                "text of a training document"))));
   EXPECT_THAT(
       lines("text,label\na,1\nb,2.5\n", "text\nc\n", {{"type", "number"}}),
       ElementsAre("training: 2 documents, numbers from 1 to 2.5",
@@ -626,6 +644,21 @@ TEST_F(ClassifyCompletionTest, MeasuresNumbers) {
   const nlohmann::json given = {
       {"type", "number"}, {"mean", 0}, {"deviation", 1}, {"text_b", ""}};
   EXPECT_EQ(*Complete(given), given);
+}
+
+// Squares of these numbers are beyond the largest double, or 0.
+TEST_F(ClassifyCompletionTest, MeasuresTheLargestAndTheLeastNumbers) {
+  const auto moments = [this](const char* first, const char* second) {
+    train_ = absl::StrCat("text,label\nx,", first, "\ny,", second, "\n");
+    const auto json = Complete({{"type", "number"}});
+    EXPECT_TRUE(json.ok()) << json.status();
+    return std::pair((*json)["mean"].get<double>(),
+                     (*json)["deviation"].get<double>());
+  };
+  EXPECT_THAT(moments("1e200", "-1e200"), Pair(0, DoubleEq(1e200)));
+  EXPECT_THAT(moments("1.6e308", "1.7e308"),
+              Pair(DoubleEq(1.65e308), DoubleNear(5e306, 1e293)));
+  EXPECT_THAT(moments("0", "1e-200"), Pair(DoubleEq(5e-201), DoubleEq(5e-201)));
 }
 
 TEST_F(ClassifyCompletionTest, HasADeviationOfOneWhereNumbersAreEqual) {
@@ -812,6 +845,30 @@ TEST(ClassifyPredictionTest, IsDecodedByType) {
               ElementsAre("yes"));
   options = Options({{"type", "number"}, {"mean", 3}, {"deviation", 0.1}});
   EXPECT_EQ(DecodeClassify({2.F}, options).answer.number, 3.2);
+}
+
+// The output is a float in units of the deviation, to which a large mean, as of
+// Unix times, adds digits.
+TEST(ClassifyPredictionTest, KeepsTheDigitsOfNumbersBesideALargeMean) {
+  const Classify classify(
+      Options({{"type", "number"}, {"mean", 1.7e9}, {"deviation", 50}}));
+  ById<ClassifyPrediction> predictions;
+  for (const auto& [output, number] :
+       {std::pair(0.5F, 1700000025.0), std::pair(0.75F, 1700000037.5),
+        std::pair(1e-3F, 1700000000.05)}) {
+    predictions.emplace_back(absl::StrCat(predictions.size()),
+                             DecodeClassify({output}, classify.options()));
+    EXPECT_EQ(predictions.back().second.answer.number, number);
+  }
+  const std::string text = classify.FileContents({.predictions = predictions});
+  EXPECT_THAT(text, HasSubstr("\"value\":1700000025.0}"));
+  EXPECT_THAT(text, HasSubstr("\"value\":1700000000.05}"));
+  TemporaryDirectory directory;
+  const auto read = classify.ReadPredictions(directory.Write("p.jsonl", text));
+  ASSERT_TRUE(read.ok()) << read.status();
+  for (size_t i = 0; i < predictions.size(); ++i) {
+    EXPECT_EQ(read->at(i).second.answer, predictions[i].second.answer);
+  }
 }
 
 TEST(ClassifyPredictionTest, IsWrittenAndReadBack) {

@@ -331,7 +331,8 @@ HeadRun RunHead(const nlohmann::json& options,
                     Settings().model.hidden_size})
           .requires_grad_();
   EtcOutput encoded;
-  encoded.global_output = RowsOf(globals, head->Reads(batch).globals);
+  encoded.global_output =
+      RowsOf(globals, RowsFor(head->Reads(), batch).globals);
   const auto logits = head->forward(encoded, batch);
   const torch::Tensor losses = head->Losses(logits, batch);
   losses.sum().backward();
@@ -381,6 +382,15 @@ TEST(ClassifyHeadTest, SquaresTheDistanceOfNumbers) {
   const torch::Tensor targets = torch::tensor({1.5F, 0.F});
   EXPECT_TRUE(torch::allclose(run.losses,
                               (run.logits.select(1, 0) - targets).square(),
+                              /*rtol=*/0, kTolerance));
+}
+
+TEST(ClassifyHeadTest, LearnsNumbersWhoseDifferenceToTheMeanIsNoDouble) {
+  const HeadRun run =
+      RunHead({{"type", "number"}, {"mean", 1e308}, {"deviation", 1e308}},
+              {R"({"text":"a","label":-1.5e308})"});
+  EXPECT_TRUE(torch::allclose(run.losses,
+                              (run.logits.select(1, 0) + 2.5F).square(),
                               /*rtol=*/0, kTolerance));
 }
 

@@ -56,17 +56,17 @@ TEST(ExampleOutlineTest, ComesThroughAsItWas) {
     EXPECT_EQ(outline.long_length, expected.long_length);
     EXPECT_EQ(outline.global_length, expected.global_length);
     EXPECT_EQ(outline.bytes, expected.bytes);
-    EXPECT_EQ(outline.left_out, expected.left_out);
-    EXPECT_EQ(outline.is_truncated, i == 1);
-    EXPECT_EQ(outline.lost_answer, expected.lost_answer);
+    EXPECT_EQ(outline.notes.left_out, expected.notes.left_out);
+    EXPECT_EQ(outline.notes.is_truncated, i == 1);
+    EXPECT_EQ(outline.notes.lost_answer, expected.notes.lost_answer);
     EXPECT_EQ(outline.record_id, i == 1 ? "moby \xff" : "");
-    EXPECT_EQ(outline.lost_text.count, i == 1 ? int64_t{1} << 40 : 0);
-    EXPECT_EQ(outline.lost_text.unit, i == 1 ? "pieces" : "");
+    EXPECT_EQ(outline.notes.lost_text.count, i == 1 ? int64_t{1} << 40 : 0);
+    EXPECT_EQ(outline.notes.lost_text.unit, i == 1 ? "pieces" : "");
     EXPECT_EQ(outline.example, nullptr);
   }
   EXPECT_EQ((*outlines)[1].global_length, 2);
-  EXPECT_EQ((*outlines)[1].left_out, example->left_out);
-  EXPECT_EQ((*outlines)[1].lost_answer, example->lost_answer);
+  EXPECT_EQ((*outlines)[1].notes.left_out, example->left_out);
+  EXPECT_EQ((*outlines)[1].notes.lost_answer, example->lost_answer);
   EXPECT_EQ((*outlines)[1].bytes, ExampleBytes(*example));
   ASSERT_TRUE((*told)[1].ok());
   EXPECT_THAT(*(*told)[1], IsEmpty());

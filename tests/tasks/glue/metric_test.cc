@@ -312,9 +312,12 @@ TEST(GlueOptionsTest, SayWhatIsMissingOrWrong) {
   EXPECT_THAT(mistake(nlohmann::json::object()),
               HasSubstr("f.json: glue.name is missing"));
   EXPECT_THAT(mistake({{"name", "squad"}}),
-              HasSubstr("f.json: glue.name should be one of cola, sst2, mrpc, "
-                        "qqp, wnli, stsb, mnli, qnli, rte, ax, but is "
+              HasSubstr("f.json: glue.name should be \"cola\" or \"sst2\" or "
+                        "\"mrpc\" or \"qqp\" or \"wnli\" or \"stsb\" or "
+                        "\"mnli\" or \"qnli\" or \"rte\" or \"ax\", but is "
                         "\"squad\""));
+  EXPECT_THAT(mistake({{"name", "cloa"}}),
+              HasSubstr("but is \"cloa\"; did you mean \"cola\"?"));
   EXPECT_THAT(
       mistake({{"name", "rte"}, {"labels", {"entailment"}}}),
       HasSubstr("glue.labels should be the labels of RTE in any order"));

@@ -6,7 +6,6 @@
 
 #include <array>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -17,11 +16,13 @@ namespace {
 
 using testing::HasSubstr;
 
-RunSummary RunOf(const std::string& task, Metrics medians) {
-  return {.directory = "runs/" + task,
-          .task = "glue",
-          .options = {{"name", task}},
-          .medians = std::move(medians)};
+RunSummary RunOf(const std::string& task, const Metrics& medians) {
+  RunSummary run = {
+      .directory = "runs/" + task, .task = "glue", .options = {{"name", task}}};
+  for (const auto& [name, median] : medians) {
+    run.scores.push_back({.name = name, .median = median});
+  }
+  return run;
 }
 
 // A column from the top: MNLI (2), QQP (2), QNLI, SST-2, CoLA, STS-B (2), MRPC
@@ -86,7 +87,7 @@ TEST(GlueOverallTest, SaysWhichRunsItNeeds) {
   EXPECT_THAT(error(runs), HasSubstr("runs/wnli: the overall score of GLUE "
                                      "leaves out WNLI"));
   runs = Column(kPostLn);
-  runs[0].medians.pop_back();
+  runs[0].scores.pop_back();
   EXPECT_THAT(error(runs), HasSubstr("runs/mnli: the overall score of GLUE "
                                      "needs accuracy_mismatched"));
   runs[0].options = nullptr;

@@ -372,7 +372,7 @@ HeadRun RunOf(const std::string& name, const std::string& file,
           {run.batch.size(), run.batch.input.global_token_ids.size(1), kHidden})
           .requires_grad_();
   run.encoded.global_output =
-      RowsOf(run.globals, run.head->Reads(run.batch).globals);
+      RowsOf(run.globals, RowsFor(run.head->Reads(), run.batch).globals);
   return run;
 }
 
@@ -484,7 +484,7 @@ class HuggingFaceHeadTest : public testing::Test {
     TaskModel model = MakeTaskModel(*config, *task_);
     const auto messages = LoadInitialWeights(*config, model);
     EXPECT_TRUE(messages.ok()) << messages.status();
-    messages_ = *messages;
+    messages_ = messages->messages;
     model.SetTraining(false);
     return model;
   }

@@ -69,20 +69,6 @@ TEST(AnswerFinderTest, TakesBlanksForPartOfWhatIsBeforeThem) {
               ElementsAre(Span(0, 0), Span(0, 0), Span(1, 1)));
 }
 
-TEST(SplitUnigramsTest, SplitsAtFiveCharactersOnly) {  // doc/hotpotqa.md 10.3
-  const std::string text = "  Ab c\u202fd ";
-  std::vector<std::string> unigrams;
-  for (const ByteRange& range : SplitUnigrams(text)) {
-    unigrams.push_back(
-        text.substr(static_cast<size_t>(range.begin),
-                    static_cast<size_t>(range.end - range.begin)));
-  }
-  EXPECT_THAT(unigrams, ElementsAre("Ab", "c", "d"));
-  EXPECT_EQ(SplitUnigrams("a\u00a0b\u2003c").size(), 1u);
-  EXPECT_EQ(SplitUnigrams("a\tb\rc\nd").size(), 4u);
-  EXPECT_THAT(SplitUnigrams(" \u202f"), IsEmpty());
-}
-
 // Pieces of a few texts, as SentencePiece would make them.
 class MarkedPieces : public Tokenizer {
  public:

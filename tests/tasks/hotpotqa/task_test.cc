@@ -184,11 +184,11 @@ TEST(HotpotqaTaskTest, DescribesTheQuestionsThatTrainingLeavesOut) {
                      .use = RecordUse::kTraining});
   ASSERT_TRUE(source.ok()) << source.status();
   const auto line = [&](int64_t at, const char* reason) {
-    return absl::StrCat("warning: 1 of 5 training records is left out, ",
+    return absl::StrCat("1 of 5 training records is left out, ",
                         (*source)->Where(at), ": ", reason);
   };
   EXPECT_THAT(
-      *(*task)->DescribeData(**source, **source),
+      (*task)->DescribeData(**source, **source)->warnings,
       testing::ElementsAre(
           line(3, "no supporting fact is in the input"),
           line(1, "the answer is in no supporting sentence"),

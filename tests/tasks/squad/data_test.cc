@@ -177,7 +177,8 @@ TEST_F(SquadGoldenTest, HasThePredictions) {
     options.version = run["v2"] ? SquadVersion::k2 : SquadVersion::k1;
     options.n_best_size = run["n_best_size"];
     options.max_answer_length = run["max_answer_length"];
-    options.null_score_diff_threshold = run["null_score_diff_threshold"];
+    options.null_score_diff_threshold =
+        run["null_score_diff_threshold"].get<double>();
     auto logits = run["logits"].begin();
     for (const SquadRecord& record : records_) {
       SCOPED_TRACE(record.id);
@@ -196,8 +197,7 @@ TEST_F(SquadGoldenTest, HasThePredictions) {
           DecodeSquad(windows, options, *tokenizer_);
       EXPECT_EQ(prediction.text, run["predictions"][record.id]);
       ExpectCandidates(prediction, run["nbest"][record.id]);
-      const auto odds =
-          JudgeSquad(prediction, options.null_score_diff_threshold).null_odds;
+      const auto odds = JudgeSquad(prediction).null_odds;
       EXPECT_EQ(odds.has_value(), run["v2"].get<bool>());
       if (odds.has_value()) {
         EXPECT_EQ(*odds, run["null_odds"][record.id].get<double>());
@@ -492,7 +492,7 @@ TEST(SquadPredictionTest, IsEmptyWhereTheContextIs) {  // doc/squad.md 6
   EXPECT_EQ(second.text, "");
   ASSERT_EQ(second.candidates.size(), 1u);
   EXPECT_EQ(second.candidates.front().score(), 0);
-  EXPECT_EQ(JudgeSquad(second, 0).null_odds, 1e6);
+  EXPECT_EQ(JudgeSquad(second).null_odds, 1e6);
 }
 
 TEST(SquadPredictionTest, TakesTheFirstOfEqualLogits) {  // doc/squad.md 14
@@ -531,7 +531,7 @@ TEST(SquadFileTest, NamesTheQuestionsByTheirPlace) {
   ASSERT_EQ(records->size(), 2u);
   EXPECT_THAT((*records)[1].where,
               testing::EndsWith("f.json: data[1].paragraphs[0].qas[1]"));
-  const auto record = Squad().ParseRecord((*records)[0].json, "here");
+  const auto record = Squad().ParseRecord((*records)[0].Text(), "here");
   ASSERT_TRUE(record.ok()) << record.status();
   EXPECT_EQ(record->context, "a");
   EXPECT_EQ(record->answers, std::nullopt);
@@ -577,7 +577,7 @@ TEST(SquadFileTest, MayBePackedByGzip) {
   const auto plain =
       Squad().ReadFile(directory.Write("g.json", contents), /*limits=*/{});
   ASSERT_TRUE(plain.ok()) << plain.status();
-  EXPECT_EQ(packed->front().json, plain->front().json);
+  EXPECT_EQ(packed->front().Text(), plain->front().Text());
   const auto cut = Squad().ReadFile(
       directory.Write("h.json", GzipMember(contents).substr(0, 40)),
       /*limits=*/{});
@@ -602,11 +602,11 @@ TEST(SquadFileTest, GivesEachQuestionTheContextOfItsParagraph) {
       Squad().ReadFile(directory.Write("f.json", file.dump()), /*limits=*/{});
   ASSERT_TRUE(records.ok()) << records.status();
   ASSERT_EQ(records->size(), 3u);
-  const auto first = Squad().ParseRecord((*records)[0].json, "here");
+  const auto first = Squad().ParseRecord((*records)[0].Text(), "here");
   ASSERT_TRUE(first.ok()) << first.status();
   EXPECT_EQ(first->context, context);
   EXPECT_EQ(first->answers->at(0).start, 3);
-  EXPECT_EQ(json::parse((*records)[2].json), json({{"context", context}}));
+  EXPECT_EQ(json::parse((*records)[2].Text()), json({{"context", context}}));
 
   const auto gold = [&](size_t record) {
     return Squad().ParseGold((*records)[record].json, "f: here",
@@ -620,14 +620,50 @@ TEST(SquadFileTest, GivesEachQuestionTheContextOfItsParagraph) {
   EXPECT_EQ(gold(2).status().message(), "f: here.id is missing");
 }
 
-// Contexts may be long, and scores do without them.
-TEST(SquadFileTest, ScoresWithoutReadingTheContext) {
-  const auto gold =
-      Squad().ParseGold(R"({"context":"not \q JSON \\","id":"x","answers":[]})",
-                        "f: here", ScoringRules::kDefault);
-  ASSERT_TRUE(gold.ok()) << gold.status();
-  EXPECT_EQ(gold->first, "x");
-  EXPECT_TRUE(gold->second->is_version_2());
+// Contexts may be long, and have many questions.
+TEST(SquadFileTest, HoldsTheContextOfAParagraphOnce) {
+  constexpr int64_t kContext = 1 << 20;
+  constexpr int64_t kQuestions = 100;
+  json questions = json::array();
+  for (int64_t i = 0; i < kQuestions; ++i) {
+    questions.push_back({{"id", absl::StrCat(i)}, {"question", "q"}});
+  }
+  const std::string file = absl::StrCat(
+      R"({"data":[{"paragraphs":[{"context":")", std::string(kContext, 'c'),
+      R"(","qas":)", questions.dump(), "}]}]}");
+  TemporaryDirectory directory;
+  const auto records =
+      Squad().ReadFile(directory.Write("f.json", file), /*limits=*/{});
+  ASSERT_TRUE(records.ok()) << records.status();
+  ASSERT_EQ(static_cast<int64_t>(records->size()), kQuestions);
+  std::map<const std::string*, size_t> shared;
+  size_t bytes = 0;
+  for (const FileRecord& record : *records) {
+    shared[record.shared.get()] = record.shared->capacity();
+    bytes += record.json.capacity();
+  }
+  ASSERT_EQ(shared.size(), 1u);
+  EXPECT_LT(bytes + shared.begin()->second, size_t{2} * kContext);
+  const auto last = Squad().ParseRecord(records->back().Text(), "f: here");
+  ASSERT_TRUE(last.ok()) << last.status();
+  EXPECT_EQ(static_cast<int64_t>(last->context.size()), kContext);
+  EXPECT_EQ(last->id, "99");
+}
+
+// They count for the limit of a record all the same.
+TEST(SquadFileTest, CountsTheContextForTheLengthOfARecord) {
+  TemporaryDirectory directory;
+  const std::string path = directory.Write(
+      "f.json",
+      R"({"data":[{"paragraphs":[{"context":"a long one","qas":[{"id":"a"}]}]}]})");
+  const auto read = [&path](size_t max_record_bytes) {
+    return Squad()
+        .ReadFiles({path}, {.max_record_bytes = max_record_bytes})
+        .status();
+  };
+  // {"id":"a"} has 10 bytes, "context":"a long one" 22.
+  EXPECT_EQ(read(25).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(read(33).ok());
 }
 
 // Annotation tools number questions; a prediction file has the digits.

@@ -26,7 +26,7 @@ inline std::vector<SquadRecord> ReadSquadRecords(const std::string& path) {
   EXPECT_TRUE(files.ok()) << files.status();
   std::vector<SquadRecord> records;
   for (const FileRecord& file : files.value_or(std::vector<FileRecord>())) {
-    const auto record = squad.ParseRecord(file.json, file.where);
+    const auto record = squad.ParseRecord(file.Text(), file.where);
     EXPECT_TRUE(record.ok()) << record.status();
     records.push_back(record.value_or(SquadRecord()));
   }

@@ -101,6 +101,16 @@ ById<SquadVerdict> VerdictsOfFiles(const std::string& predictions,
   return verdicts;
 }
 
+// Leaves the questions with null odds above `threshold` unanswered, as
+// --na-prob-thresh of the official program.
+ById<SquadVerdict> WithThreshold(ById<SquadVerdict> verdicts,
+                                 double threshold) {
+  for (auto& [id, verdict] : verdicts) {
+    verdict.text = verdict.null_odds > threshold ? "" : verdict.text;
+  }
+  return verdicts;
+}
+
 // Expects the same scores, in the same order. Scores of the curves, which the
 // official program has for its images, are not made here.
 void ExpectTotals(const Metrics& metrics, const json& golden) {
@@ -135,9 +145,9 @@ TEST(SquadMetricTest, HasTheGoldenTotals) {
                totals["v2.0, no na file"]);
   const ById<SquadVerdict> with_odds =
       VerdictsOfFiles(predictions, GoldenPath("squad_metrics_v2_na_prob.json"));
-  ExpectTotals(ScoreSquad2(gold, with_odds, kOfficial, 1.0),
+  ExpectTotals(ScoreSquad2(gold, WithThreshold(with_odds, 1.0), kOfficial),
                totals["v2.0, na file, threshold 1.0"]);
-  ExpectTotals(ScoreSquad2(gold, with_odds, kOfficial, -2.5),
+  ExpectTotals(ScoreSquad2(gold, WithThreshold(with_odds, -2.5), kOfficial),
                totals["v2.0, na file, threshold -2.5"]);
 }
 
@@ -291,6 +301,40 @@ TEST_F(SquadFilesTest, OfNBestAnswersAreJudgedByTheThreshold) {
   }
 }
 
+// Lines of `realetc predict --output -` have the n-best answers, so that they
+// are scored as both files are.
+TEST_F(SquadFilesTest, OfLinesHaveTheScoresOfNBestAnswers) {
+  const ById<SquadPrediction> predictions = {
+      {"a",
+       {.text = "x",
+        .candidates = {{.text = "x", .start_logit = 1, .end_logit = 1},
+                       {.text = "", .start_logit = 0, .end_logit = 3}}}},
+      {"b",
+       {.text = "",
+        .candidates = {{.text = "", .start_logit = 4, .end_logit = 4},
+                       {.text = "y", .start_logit = 1, .end_logit = 2}}}}};
+  std::string lines;
+  for (const auto& [id, prediction] : predictions) {
+    absl::StrAppend(&lines, Squad().PredictionJson(id, prediction), "\n");
+  }
+  // By a threshold that the answers were decided by, which is that of neither
+  // the options nor the file: they count as they are.
+  const auto scores = Score(SecondVersion(), lines);
+  ASSERT_TRUE(scores.ok()) << scores.status();
+  EXPECT_EQ(Metric(*scores, "f1"), 100);
+  EXPECT_EQ(Metric(*scores, "best_f1"), 100);
+  EXPECT_EQ(Metric(*scores, "best_f1_thresh"), 1);
+  for (const double threshold : {0.0, 1.0, 5.0}) {
+    const SquadOptions options = {.null_score_diff_threshold = threshold};
+    const auto of_lines = Score(SecondVersion(), lines, {}, options);
+    const auto of_file =
+        Score(SecondVersion(), SquadCandidatesToJson(predictions), {}, options);
+    ASSERT_TRUE(of_lines.ok()) << of_lines.status();
+    ASSERT_TRUE(of_file.ok()) << of_file.status();
+    EXPECT_EQ(*of_lines, *of_file) << threshold;
+  }
+}
+
 TEST_F(SquadFilesTest, ComeBackAsTheyWereWritten) {
   const ById<SquadPrediction> predictions = {
       {"z",
@@ -316,7 +360,7 @@ TEST_F(SquadFilesTest, ComeBackAsTheyWereWritten) {
   ASSERT_TRUE(nbest.ok()) << nbest.status();
   const auto lists = LastOfEachId(*nbest);
   EXPECT_EQ(FindById(lists, "z")->candidates.at(0).end_logit, -2);
-  EXPECT_EQ(JudgeSquad(*FindById(lists, "a"), 0).null_odds, 2);
+  EXPECT_EQ(JudgeSquad(*FindById(lists, "a")).null_odds, 2);
 }
 
 TEST_F(SquadFilesTest, KeepTheLastOfEqualIdsAtThePlaceOfTheFirst) {

@@ -13,10 +13,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/fields.h"
 #include "base/json_reader.h"
 #include "etc/config.h"
 #include "nlohmann/json.hpp"
-#include "tasks/config/config_fields.h"
 #include "tasks/inputs/description.h"
 #include "tasks/inputs/text_head.h"
 #include "tasks/inputs/text_input.h"
@@ -201,9 +201,7 @@ class BoolqHead : public BenchmarkHead<BoolqExample, BoolqLogits> {
   explicit BoolqHead(const EtcConfig& config)
       : classifier_(config, /*outputs=*/2, config.hidden_dropout_prob, this) {}
 
-  OutputRows Reads(const Batch& batch) override {
-    return PooledClassifier::Reads(batch);
-  }
+  ReadTokens Reads() const override { return ReadTokens::kFirstGlobal; }
   Tensors LogitsOf(const EtcOutput& encoded,
                    const TaskBatch& /*batch*/) override {
     return {.classes = classifier_.Logits(encoded, is_training())};

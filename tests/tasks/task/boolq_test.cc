@@ -114,6 +114,37 @@ TEST(BoolqTest, ScoresTheSameInTrainingAndByFile) {
   EXPECT_EQ(*scores, predictions->Score());
 }
 
+// The last layer computes these rows; estimates and memory plans believe the
+// numbers.
+TEST(BoolqTest, ReadsTheRowsThatAreCounted) {
+  Batch batch = BatchOf(*MakeBoolq(), 2);
+  for (const bool is_bert : {false, true}) {
+    if (is_bert) {
+      batch.input.token_ids = batch.input.token_ids.slice(1, 0, 0);
+    }
+    const StepShape shape = {
+        .batch = batch.size(),
+        .long_length = batch.input.token_ids.size(1),
+        .global_length = batch.input.global_token_ids.size(1)};
+    const auto size = [&](const torch::Tensor& rows, int64_t length) {
+      return rows.defined() ? rows.numel() : shape.batch * length;
+    };
+    for (const ReadTokens tokens :
+         {ReadTokens::kAll, ReadTokens::kText, ReadTokens::kGlobal,
+          ReadTokens::kFirstGlobal}) {
+      const OutputRows rows = RowsFor(tokens, batch);
+      const OutputCounts counts = CountsFor(tokens, shape);
+      EXPECT_EQ(size(rows.longs, shape.long_length),
+                shape.batch * counts.longs.value_or(shape.long_length));
+      EXPECT_EQ(size(rows.globals, shape.global_length),
+                shape.batch * counts.globals.value_or(shape.global_length));
+    }
+  }
+  const HeadCost cost = MakeBoolqHead(SmallConfig(), {})->CostOf({});
+  EXPECT_EQ(cost.outputs.longs, 0);
+  EXPECT_EQ(cost.outputs.globals, 1);
+}
+
 // Marks take 3 of the 16 long tokens, sentences 3 of the 4 global ones.
 TEST(BoolqTest, TellsWhatHadNoRoom) {
   const auto task = MakeBoolq();

@@ -616,12 +616,14 @@ TEST_F(TokensFileTest, SaysWhichLabelsThereAre) {
 
   const auto records = tokens.ReadFile(train, {});
   const WordTokenizer tokenizer(Strings{});
+  const Notices notices = Tokens({.labels = {"p", "q", "r"}}, &tokenizer)
+                              .DescribeRecords(*records, {});
   EXPECT_THAT(
-      Tokens({.labels = {"p", "q", "r"}}, &tokenizer)
-          .DescribeRecords(*records, {}),
-      ElementsAre("training: 2 documents, 3 words, 2 spans: \"p\" 1, \"q\" 1",
-                  "warning: no training document has a span with the label "
-                  "\"r\""));
+      notices.messages,
+      ElementsAre("training: 2 documents, 3 words, 2 spans: \"p\" 1, \"q\" 1"));
+  EXPECT_THAT(
+      notices.warnings,
+      ElementsAre("no training document has a span with the label \"r\""));
 }
 
 TEST_F(TokensFileTest, SaysWhichSpansNoPredictionIsEqualTo) {
@@ -648,19 +650,22 @@ TEST_F(TokensFileTest, SaysWhichSpansNoPredictionIsEqualTo) {
                              line("a b c d e", {{0, 3}, {6, 9}}));
   const auto dev = tokens.ReadFile(path, {});
   ASSERT_TRUE(dev.ok()) << dev.status();
+  const Notices notices = tokens.DescribeRecords(*train, *dev);
   EXPECT_THAT(
-      tokens.DescribeRecords(*train, *dev),
+      notices.messages,
+      ElementsAre("training: 1 document, 2 words, 1 span: \"p\" 1",
+                  "evaluation: 3 documents, 11 words, 5 spans: \"p\" 5"));
+  EXPECT_THAT(
+      notices.warnings,
       ElementsAre(
-          "training: 1 document, 2 words, 1 span: \"p\" 1",
-          "evaluation: 3 documents, 11 words, 5 spans: \"p\" 5",
           absl::StrCat(
-              "warning: 2 of 5 spans of the evaluation begin or end within a "
+              "2 of 5 spans of the evaluation begin or end within a "
               "word, or within words that have a piece in common, so that no "
               "prediction can be equal to them (recall at most 0.6000); the "
               "first: ",
               path,
               ": record 0.spans[0] \"\ubd80\uc0b0\" in \"\ubd80\uc0b0\uc5d0\""),
-          "warning: 1 of 5 spans of the evaluation lie in what is cut off: see "
+          "1 of 5 spans of the evaluation lie in what is cut off: see "
           "data.max_long_length"));
 }
 

@@ -381,8 +381,9 @@ TEST(TokensModelTest, TakesOverAClassifierByTheNamesOfItsTags) {
       const TaskModel model = MakeTaskModel(settings, *other);
       const auto messages = LoadInitialWeights(settings, model);
       ASSERT_TRUE(messages.ok()) << messages.status();
-      EXPECT_THAT(*messages, Contains(HasSubstr("outputs matched by name: 0 is "
-                                                "\"O\", 3 is \"B-q\"")));
+      EXPECT_THAT(messages->messages,
+                  Contains(HasSubstr("outputs matched by name: 0 is "
+                                     "\"O\", 3 is \"B-q\"")));
       for (const auto& [name, tensor] : ModuleTensors(*model.head())) {
         EXPECT_TRUE(
             torch::equal(tensor, ModuleTensors(*before.head())
