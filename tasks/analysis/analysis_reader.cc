@@ -24,8 +24,10 @@ using Json = nlohmann::json;
 
 // Limits of what is allocated for a file.
 constexpr int64_t kMostBinsOfFiles = 100'000;
-constexpr int64_t kMostLayers = 10'000;
-constexpr int64_t kMostHeads = 10'000;
+constexpr int64_t kMostLayers = 1'000;
+constexpr int64_t kMostHeads = 1'000;
+// Largest count of a bin: a thousand of them have a sum in int64_t.
+constexpr uint64_t kMostInBin = uint64_t{1} << 53;
 
 constexpr auto kIgnore = JsonObjectReader::UnknownFields::kIgnore;
 
@@ -33,17 +35,17 @@ constexpr auto kIgnore = JsonObjectReader::UnknownFields::kIgnore;
 absl::StatusOr<std::vector<int64_t>> CountsOf(const Json& runs,
                                               const std::string& where) {
   std::vector<int64_t> counts;
-  const auto is_whole = [](const Json& json) {
-    return json.is_number_integer() && json.get<double>() >= 0;
+  const auto is_count = [](const Json& json) {
+    return json.is_number_unsigned() && json.get<uint64_t>() <= kMostInBin;
   };
   for (const Json& run : runs.is_array() ? runs : Json::array()) {
-    if (!run.is_array() || run.size() != 2 || !is_whole(run.front()) ||
-        !is_whole(run.back()) ||
+    if (!run.is_array() || run.size() != 2 || !is_count(run.front()) ||
+        !is_count(run.back()) ||
         run.back().get<int64_t>() >
             kMostBinsOfFiles - static_cast<int64_t>(counts.size())) {
-      return InvalidArgument(where, " should have pairs of a count and up to ",
-                             kMostBinsOfFiles, " bins, but has ",
-                             JsonText(run));
+      return InvalidArgument(
+          where, " should have pairs of a count up to 2^53 and up to ",
+          kMostBinsOfFiles, " bins, but has ", JsonText(run));
     }
     counts.insert(counts.end(), static_cast<size_t>(run.back().get<int64_t>()),
                   run.front().get<int64_t>());
@@ -201,6 +203,19 @@ absl::Status AddCells(const Json& json, const std::string& where,
       });
 }
 
+// Checks that the cells of entropy are those of as many heads as the file says,
+// before anything is allocated for them.
+absl::Status CheckEntropy(const Json& json, const std::string& where,
+                          const PopulationShape& shape) {
+  const HeadStatistics like(std::log(static_cast<double>(shape.max_keys)));
+  return ForEachCell(json.value("entropy", Json()),
+                     absl::StrCat(where, ".entropy"), shape.layers, shape.heads,
+                     [&](const Json& cell, const std::string& place,
+                         size_t /*l*/, size_t /*h*/) {
+                       return CellFrom(cell, place, like.entropy).status();
+                     });
+}
+
 absl::StatusOr<PopulationStatistics> PopulationFrom(const Json& json,
                                                     const std::string& where,
                                                     int64_t layers,
@@ -224,6 +239,7 @@ absl::StatusOr<PopulationStatistics> PopulationFrom(const Json& json,
     reader.Fail("max_keys", "should be at least 2");
   }
   ETC_RETURN_IF_ERROR(reader.Finish(kIgnore));
+  ETC_RETURN_IF_ERROR(CheckEntropy(json, where, shape));
   PopulationStatistics population = MakePopulation(shape);
   population.rows = rows;
   population.rows_single_key = single;

@@ -41,6 +41,8 @@
 #include "tasks/text/load_tokenizer.h"
 #include "tasks/train/device.h"
 #include "tasks/train/open_data.h"
+#include "tasks/train/progress.h"
+#include "tasks/train/run_context.h"
 #include "tasks/train/run_plan.h"
 #include "tasks/train/task_model.h"
 
@@ -177,15 +179,6 @@ class AnalysisRun {
   int64_t examples_ = 0;
 };
 
-void WarnAll(const AttentionAnalysisOptions& options,
-             const std::vector<std::string>& warnings) {
-  for (const std::string& warning : warnings) {
-    if (options.callbacks.warning != nullptr) {
-      options.callbacks.warning(warning);
-    }
-  }
-}
-
 // --- Records of a task -------------------------------------------------------
 
 // Records without those that `evaluate` skips.
@@ -232,42 +225,31 @@ absl::Status AddRecords(const AttentionAnalysisOptions& options,
   return waiting.empty() ? absl::OkStatus() : flush();
 }
 
-// The checkpoint of records, and its configuration.
-struct RecordsModel {
-  FoundCheckpoint found;
-  RunConfig config;
-};
-
-absl::StatusOr<RecordsModel> FindRecordsModel(
-    const AttentionAnalysisOptions& options) {
-  const absl::StatusOr<FoundCheckpoint> found =
-      FindCheckpoint(options.checkpoint);
-  if (!found.ok()) {
-    return absl::Status(found.status().code(),
-                        absl::StrCat(found.status().message(),
+absl::StatusOr<OpenedCheckpoint> OpenRecordsModel(
+    const AttentionAnalysisOptions& options, const RunContext& context) {
+  if (const absl::Status found = FindCheckpoint(options.checkpoint).status();
+      !found.ok()) {
+    return absl::Status(found.code(),
+                        absl::StrCat(found.message(),
                                      "; other weights read plain text, by "
                                      "--text instead of --data"));
   }
   ETC_ASSIGN_OR_RETURN(
-      const RunConfig config,
-      ConfigOfRun(found->directory,
-                  {.residual_attention = options.residual_attention,
-                   .device = options.device,
-                   .warn = [&](const std::string& text) {
-                     WarnAll(options, {text});
-                   }}));
-  ETC_RETURN_IF_ERROR(CheckIsEncoder(found->directory, config, "attention"));
-  return RecordsModel{.found = *found, .config = config};
+      OpenedCheckpoint opened,
+      OpenCheckpoint({.checkpoint = options.checkpoint,
+                      .residual_attention = options.residual_attention,
+                      .device = options.device,
+                      .context = context}));
+  ETC_RETURN_IF_ERROR(CheckIsEncoder(opened, "attention"));
+  return opened;
 }
 
 absl::StatusOr<AttentionAnalysis> AnalyseRecords(
-    const AttentionAnalysisOptions& options) {
-  ETC_ASSIGN_OR_RETURN(const RecordsModel of_records,
-                       FindRecordsModel(options));
-  const RunConfig& config = of_records.config;
-  const std::string& directory = of_records.found.directory;
-  ETC_ASSIGN_OR_RETURN(const TaskSetup setup, SetUpTask(config));
-  WarnAll(options, setup.warnings);
+    const AttentionAnalysisOptions& options, const RunContext& context) {
+  ETC_ASSIGN_OR_RETURN(const OpenedCheckpoint checkpoint,
+                       OpenRecordsModel(options, context));
+  const RunConfig& config = checkpoint.config;
+  const TaskSetup& setup = checkpoint.setup;
   ETC_ASSIGN_OR_RETURN(
       const auto records,
       OpenRecords(*setup.task, {.patterns = {options.data},
@@ -276,17 +258,12 @@ absl::StatusOr<AttentionAnalysis> AnalyseRecords(
     return InvalidArgument(options.data, " should have records, but has none");
   }
   if (options.max_examples == 0) {
-    ETC_RETURN_IF_ERROR(CheckEvaluationRecords(config.data, *records,
-                                               {.stop = options.callbacks.stop})
-                            .status());
+    ETC_RETURN_IF_ERROR(
+        CheckEvaluationRecords(config.data, *records, context).status());
   }
-  ETC_ASSIGN_OR_RETURN(
-      const RunDevice device,
-      DeviceOfRun(config, FindCudaDevices(), /*field=*/"--device"));
-  const CurrentDevice current(device.device);
-  ETC_ASSIGN_OR_RETURN(
-      TaskModel model,
-      LoadModelOfRun(directory, config, *setup.task, device.device));
+  const torch::Device device = checkpoint.device.device;
+  const CurrentDevice current(device);
+  ETC_ASSIGN_OR_RETURN(TaskModel model, LoadModelOfRun(checkpoint, context));
   const EvaluationMode evaluation(&model);
   AnalysisRun run(
       options, model.encoder(),
@@ -299,7 +276,7 @@ absl::StatusOr<AttentionAnalysis> AnalyseRecords(
       .source = *records,
       .gate = RecordGate(RecordUse::kEvaluation, OnBadRecordOf(config.data),
                          records->size())};
-  ETC_RETURN_IF_ERROR(AddRecords(options, model, device.device, &gated, &run));
+  ETC_RETURN_IF_ERROR(AddRecords(options, model, device, &gated, &run));
   const SkippedRecords& skipped = gated.gate.skipped();
   const std::string said = skipped.count > 0 ? SkippedText(skipped) : "";
   if (run.examples() == 0) {
@@ -307,15 +284,13 @@ absl::StatusOr<AttentionAnalysis> AnalyseRecords(
                            " has records, but they become no example",
                            said.empty() ? "" : ": ", said);
   }
-  if (!said.empty()) {
-    WarnAll(options, {said});
-  }
-  AttentionAnalysis analysis = run.Result(config.model, directory);
+  context.Warn(said);
+  AttentionAnalysis analysis = run.Result(config.model, checkpoint.name);
   analysis.masked_input = config.task == kPretrainingTask;
   if (skipped.truncated > 0) {
     analysis.truncated = {{"records", skipped.truncated}};
     analysis.truncation = TruncatedText(skipped);
-    WarnAll(options, {analysis.truncation});
+    context.Warn(analysis.truncation);
   }
   return analysis;
 }
@@ -467,24 +442,27 @@ absl::Status AddTexts(const AttentionAnalysisOptions& options, int64_t count,
 }
 
 absl::StatusOr<AttentionAnalysis> AnalyseTexts(
-    const AttentionAnalysisOptions& options) {
+    const AttentionAnalysisOptions& options, const RunContext& context) {
   ETC_ASSIGN_OR_RETURN(const int64_t count, CountTexts(options));
   if (count == 0) {
     return InvalidArgument(options.text, " should have text, but has none");
   }
-  RunConfig config;
-  config.train.device = options.device;
-  ETC_ASSIGN_OR_RETURN(
-      const RunDevice device,
-      DeviceOfRun(config, FindCudaDevices(), /*field=*/"--device"));
+  ETC_ASSIGN_OR_RETURN(const RunDevice device,
+                       DeviceOfRun({.device = options.device},
+                                   FindCudaDevices(), /*field=*/"--device"));
   const CurrentDevice current(device.device);
   ETC_ASSIGN_OR_RETURN(
       const LoadedEncoder loaded,
       LoadEncoder(options.checkpoint,
                   {.residual_attention = options.residual_attention,
                    .device = device.device}));
-  WarnAll(options, loaded.warnings);
-  WarnAll(options, loaded.report.notices);
+  for (const auto* warnings : {&loaded.warnings, &loaded.report.notices}) {
+    for (const std::string& warning : *warnings) {
+      context.Warn(warning);
+    }
+  }
+  context.Message(absl::StrCat("encoder: ", loaded.path));
+  context.Message(device.message);
   AnalysisRun run(
       options, loaded.encoder,
       {.max_long_length = loaded.max_long_length,
@@ -497,7 +475,7 @@ absl::StatusOr<AttentionAnalysis> AnalyseTexts(
   analysis.truncation = TruncationOf(cut, loaded);
   if (!analysis.truncation.empty()) {
     analysis.truncated = {{"pieces", cut.pieces}, {"sentences", cut.sentences}};
-    WarnAll(options, {analysis.truncation});
+    context.Warn(analysis.truncation);
   }
   return analysis;
 }
@@ -534,20 +512,18 @@ absl::Status CheckAnalysisOptions(const AttentionAnalysisOptions& options) {
 
 absl::StatusOr<AnalysedModel> FindAnalysedModel(
     const AttentionAnalysisOptions& options) {
-  AttentionAnalysisOptions quiet = options;
-  quiet.callbacks.warning = nullptr;
   AnalysedModel model;
   EtcConfig config;
   if (options.text.empty()) {
-    ETC_ASSIGN_OR_RETURN(const RecordsModel found, FindRecordsModel(quiet));
+    ETC_ASSIGN_OR_RETURN(const OpenedCheckpoint found,
+                         OpenRecordsModel(options, RunContext()));
     model.task = found.config.task;
     config = found.config.model;
   } else {
     ETC_ASSIGN_OR_RETURN(
-        const LoadedEncoder loaded,
-        LoadEncoder(options.checkpoint,
-                    {.residual_attention = options.residual_attention}));
-    config = loaded.config;
+        config,
+        CheckEncoder(options.checkpoint,
+                     {.residual_attention = options.residual_attention}));
   }
   model.shape = {.is_bert = !config.has_long_tokens,
                  .layers = config.num_hidden_layers,
@@ -557,13 +533,17 @@ absl::StatusOr<AnalysedModel> FindAnalysedModel(
 
 absl::StatusOr<AttentionAnalysis> RunAnalysis(
     const AttentionAnalysisOptions& options) {
+  CallbackReporter reporter(options.callbacks.message,
+                            options.callbacks.warning);
+  const RunContext context = {.reporter = &reporter,
+                              .stop = options.callbacks.stop};
   return NamingOutOfMemory(
       [&] {
         return absl::StrCat("analysing the attention of ", options.checkpoint);
       },
       [&] {
-        return options.text.empty() ? AnalyseRecords(options)
-                                    : AnalyseTexts(options);
+        return options.text.empty() ? AnalyseRecords(options, context)
+                                    : AnalyseTexts(options, context);
       });
 }
 

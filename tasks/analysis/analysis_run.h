@@ -43,6 +43,7 @@ struct AttentionAnalysisOptions {
   // As in EvaluateTaskOptions.
   std::string residual_attention;
   std::string device = "auto";
+  // `message` is called with the weights that were taken and the device.
   TaskCallbacks callbacks;
   // Called after each batch with the records or texts done, and all that are to
   // be. May be empty.
@@ -56,8 +57,8 @@ struct AnalysedModel {
   std::string task;
 };
 
-// Finds the model before it is run, without warnings; weights for `text` are
-// read.
+// Finds the model before it is run, without warnings and without reading its
+// weights.
 //   kNotFound, kInvalidArgument  as AnalyseAttention
 absl::StatusOr<AnalysedModel> FindAnalysedModel(
     const AttentionAnalysisOptions& options);

@@ -18,17 +18,19 @@
 #include "base/out_of_memory.h"
 #include "base/path_lookup.h"
 #include "base/status_macros.h"
+#include "base/stop_guard.h"
 #include "etc/residual_choice.h"
 #include "tasks/analysis/document_attention.h"
 #include "tasks/analysis/document_html.h"
 #include "tasks/data/batch.h"
 #include "tasks/data/record_gate.h"
 #include "tasks/inputs/description.h"
-#include "tasks/output/find_checkpoint.h"
 #include "tasks/runs/checkpoint_run.h"
 #include "tasks/runs/task_setup.h"
 #include "tasks/train/device.h"
 #include "tasks/train/open_data.h"
+#include "tasks/train/progress.h"
+#include "tasks/train/run_context.h"
 #include "tasks/train/run_plan.h"
 #include "tasks/train/task_model.h"
 
@@ -108,27 +110,38 @@ void ChooseParts(const EtcConfig& model, const DocumentSize& size,
 
 // --- Attention ---------------------------------------------------------------
 
-// Runs the encoder as often as the memory of its probabilities asks for, each
-// time for some layers and heads.
-void FillProbabilities(const TaskModel& model, EtcInput input,
-                       DocumentContents* contents) {
-  const c10::InferenceMode no_gradients;
-  EtcModel encoder = model.encoder();
-  const DocumentSize& size = contents->size;
+// Layers and heads whose probabilities are kept by one pass of the model.
+struct ViewSteps {
+  size_t layers = 1;
+  size_t heads = 1;
+};
+
+ViewSteps StepsOf(const DocumentContents& contents) {
+  const DocumentSize& size = contents.size;
   const int64_t window = 2 * size.local_radius + 1;
   const int64_t head_bytes =
       std::max<int64_t>(1, 4 * (size.globals * size.tokens() +
                                 size.longs * (size.globals + window)));
-  const auto heads = static_cast<int64_t>(contents->heads.size());
+  const auto heads = static_cast<int64_t>(contents.heads.size());
   const int64_t together = std::max<int64_t>(1, kViewBytes / head_bytes);
-  const auto layer_step =
-      static_cast<size_t>(std::max<int64_t>(1, together / heads));
-  const auto head_step = static_cast<size_t>(std::min(heads, together));
+  return {.layers = static_cast<size_t>(std::max<int64_t>(1, together / heads)),
+          .heads = static_cast<size_t>(std::min(heads, together))};
+}
+
+// Runs the encoder as often as the memory of its probabilities asks for, each
+// time for some layers and heads.
+void FillProbabilities(const TaskModel& model, EtcInput input,
+                       const ViewSteps& steps, DocumentContents* contents) {
+  const c10::InferenceMode no_gradients;
+  EtcModel encoder = model.encoder();
+  const DocumentSize& size = contents->size;
   contents->packed.resize(contents->layers.size());
-  for (size_t i = 0; i < contents->layers.size(); i += layer_step) {
-    const size_t layers_end = std::min(i + layer_step, contents->layers.size());
-    for (size_t h = 0; h < contents->heads.size(); h += head_step) {
-      const size_t heads_end = std::min(h + head_step, contents->heads.size());
+  for (size_t i = 0; i < contents->layers.size(); i += steps.layers) {
+    const size_t layers_end =
+        std::min(i + steps.layers, contents->layers.size());
+    for (size_t h = 0; h < contents->heads.size(); h += steps.heads) {
+      const size_t heads_end =
+          std::min(h + steps.heads, contents->heads.size());
       const auto at = [](const std::vector<int64_t>& all, size_t index) {
         return all.begin() + static_cast<std::ptrdiff_t>(index);
       };
@@ -148,6 +161,34 @@ void FillProbabilities(const TaskModel& model, EtcInput input,
       }
     }
   }
+}
+
+// FillProbabilities with the progress and the stop that `options` have.
+absl::Status RunModel(const DocumentPageOptions& options,
+                      const TaskModel& model, int64_t layers_of_model,
+                      EtcInput input, DocumentContents* contents) {
+  const ViewSteps steps = StepsOf(*contents);
+  const auto passes_of = [](size_t all, size_t step) {
+    return static_cast<int64_t>((all + step - 1) / step);
+  };
+  const int64_t all = layers_of_model *
+                      passes_of(contents->layers.size(), steps.layers) *
+                      passes_of(contents->heads.size(), steps.heads);
+  int64_t done = 0;
+  const auto report = [&] {
+    if (options.progress != nullptr) {
+      options.progress(done, all);
+    }
+    ++done;
+  };
+  try {
+    const StopGuard guard(options.callbacks.stop, report);
+    FillProbabilities(model, std::move(input), steps, contents);
+  } catch (const Stopped&) {
+    return absl::CancelledError("stopped; no file was written");
+  }
+  report();
+  return absl::OkStatus();
 }
 
 // --- Texts -------------------------------------------------------------------
@@ -192,15 +233,16 @@ std::string LeftOut(const EtcConfig& model, const DocumentContents& contents) {
       " largest probabilities in units of 1/65535, and the sum of the rest.");
 }
 
-void SetFacts(const DocumentPageOptions& options, const std::string& checkpoint,
-              const RunConfig& config, const Example& example,
+void SetFacts(const DocumentPageOptions& options,
+              const OpenedCheckpoint& checkpoint, const Example& example,
               size_t num_examples, DocumentContents* contents) {
+  const RunConfig& config = checkpoint.config;
   contents->title =
       absl::StrCat("Attention in one document: ", example.record_id);
   contents->facts = {
       {"Record", absl::StrCat(options.record, " of ", options.data, ", id ",
                               example.record_id)},
-      {"Checkpoint", checkpoint},
+      {"Checkpoint", checkpoint.name},
       {"Model",
        absl::StrCat(config.task, ", ",
                     Counted(config.model.num_hidden_layers, "layer"), " of ",
@@ -253,17 +295,13 @@ absl::StatusOr<OpenedRecord> OpenRecord(const DocumentPageOptions& options,
 
 // Says what the page will have before the model runs, which takes minutes where
 // the record is a book. `contents` lack the probabilities alone.
-void Announce(const DocumentPageOptions& options,
-              const DocumentContents& contents) {
-  if (options.callbacks.message == nullptr) {
-    return;
-  }
+void Announce(const DocumentContents& contents, const RunContext& context) {
   const auto layers = static_cast<int64_t>(contents.layers.size());
   const auto heads = static_cast<int64_t>(contents.heads.size());
   const int64_t bytes =
       static_cast<int64_t>(DocumentHtml(contents).size()) +
       layers * heads * PackedBytes(contents.size, kMost) * 4 / 3;
-  options.callbacks.message(absl::StrFormat(
+  context.Message(absl::StrFormat(
       "%s: %s and %s, about %.1f MB; --layers and --heads choose others",
       Counted(contents.size.tokens(), "token"), Counted(layers, "layer"),
       Counted(heads, "head"), 1e-6 * static_cast<double>(bytes)));
@@ -283,54 +321,45 @@ void SetExample(const EtcConfig& model, const TaskSetup& setup,
 
 absl::StatusOr<DocumentPage> WritePage(const DocumentPageOptions& options) {
   ETC_RETURN_IF_ERROR(CheckOutput(options));
-  ETC_ASSIGN_OR_RETURN(const FoundCheckpoint found,
-                       FindCheckpoint(options.checkpoint));
-  const auto warn = [&](const std::string& text) {
-    if (options.callbacks.warning != nullptr) {
-      options.callbacks.warning(text);
-    }
-  };
+  CallbackReporter reporter(options.callbacks.message,
+                            options.callbacks.warning);
+  const RunContext context = {.reporter = &reporter};
   ETC_ASSIGN_OR_RETURN(
-      const RunConfig config,
-      ConfigOfRun(found.directory,
-                  {.residual_attention = options.residual_attention,
-                   .device = options.device,
-                   .warn = warn}));
-  ETC_RETURN_IF_ERROR(CheckIsEncoder(found.directory, config, "document"));
-  ETC_RETURN_IF_ERROR(CheckIndices(found.directory, "layer", options.layers,
+      const OpenedCheckpoint checkpoint,
+      OpenCheckpoint({.checkpoint = options.checkpoint,
+                      .residual_attention = options.residual_attention,
+                      .device = options.device,
+                      .context = context}));
+  const RunConfig& config = checkpoint.config;
+  const TaskSetup& setup = checkpoint.setup;
+  ETC_RETURN_IF_ERROR(CheckIsEncoder(checkpoint, "document"));
+  ETC_RETURN_IF_ERROR(CheckIndices(checkpoint.name, "layer", options.layers,
                                    config.model.num_hidden_layers));
-  ETC_RETURN_IF_ERROR(CheckIndices(found.directory, "head", options.heads,
+  ETC_RETURN_IF_ERROR(CheckIndices(checkpoint.name, "head", options.heads,
                                    config.model.num_attention_heads));
-  ETC_ASSIGN_OR_RETURN(const TaskSetup setup, SetUpTask(config));
-  for (const std::string& warning : setup.warnings) {
-    warn(warning);
-  }
   ETC_ASSIGN_OR_RETURN(const OpenedRecord record,
                        OpenRecord(options, config, *setup.task));
   if (record.example->is_truncated) {
-    warn(TruncatedText({.truncated = 1,
-                        .most_lost = record.example->lost_text,
-                        .most_lost_id = record.example->record_id}));
+    context.Warn(TruncatedText({.truncated = 1,
+                                .most_lost = record.example->lost_text,
+                                .most_lost_id = record.example->record_id}));
   }
-  ETC_ASSIGN_OR_RETURN(
-      const RunDevice device,
-      DeviceOfRun(config, FindCudaDevices(), /*field=*/"--device"));
-  const CurrentDevice current(device.device);
-  ETC_ASSIGN_OR_RETURN(
-      TaskModel model,
-      LoadModelOfRun(found.directory, config, *setup.task, device.device));
+  const torch::Device device = checkpoint.device.device;
+  const CurrentDevice current(device);
+  ETC_ASSIGN_OR_RETURN(TaskModel model, LoadModelOfRun(checkpoint, context));
   const EvaluationMode evaluation(&model);
   DocumentContents contents{.layers = InOrder(options.layers),
                             .heads = InOrder(options.heads)};
   SetExample(config.model, setup, *record.example, &contents);
-  SetFacts(options, found.directory, config, *record.example,
-           record.examples.size(), &contents);
+  SetFacts(options, checkpoint, *record.example, record.examples.size(),
+           &contents);
   ChooseParts(config.model, contents.size, &contents);
   contents.left_out = LeftOut(config.model, contents);
-  const Batch batch = MakeBatch({record.example}, device.device);
+  const Batch batch = MakeBatch({record.example}, device);
   contents.visible = VisibleKeys(batch.input.attention, contents.size);
-  Announce(options, contents);
-  FillProbabilities(model, model.head()->EncoderInput(batch), &contents);
+  Announce(contents, context);
+  ETC_RETURN_IF_ERROR(RunModel(options, model, config.model.num_hidden_layers,
+                               model.head()->EncoderInput(batch), &contents));
   const std::string html = DocumentHtml(contents);
   ETC_RETURN_IF_ERROR(WriteFileAtomically(options.output, html));
   return DocumentPage{.layers = contents.layers,

@@ -2,6 +2,7 @@
 #define ETC_TASKS_ANALYSIS_DOCUMENT_PAGE_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -33,9 +34,13 @@ struct DocumentPageOptions {
   // As in EvaluateTaskOptions.
   std::string residual_attention;
   std::string device = "auto";
-  // `message` is called once, before the model runs, with the size of the page;
-  // `stop` is not used.
+  // `message` is called before the model runs: with the checkpoint that was
+  // taken, unless that was named itself, with the device, and last with the
+  // size of the page. `stop` ends the model's pass at the next layer.
   TaskCallbacks callbacks;
+  // Called before each layer and at the end, with the layers that have run and
+  // those of all passes. May be empty.
+  std::function<void(int64_t done, int64_t all)> progress;
 };
 
 // The contents of a page that was written.
@@ -50,6 +55,7 @@ struct DocumentPage {
 //   kNotFound           there is no such checkpoint or data file
 //   kAlreadyExists      `output` is there, and not `overwrite`
 //   kOutOfRange         there is no such record, example, layer or head
+//   kCancelled          `callbacks.stop` became true
 //   kInvalidArgument    the data have no records; a mistake in a file
 //   kResourceExhausted  out of memory
 absl::StatusOr<DocumentPage> WriteDocumentPage(

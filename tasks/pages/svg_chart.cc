@@ -17,10 +17,12 @@ namespace {
 
 constexpr double kWidth = 340;
 constexpr double kHeight = 200;
-constexpr double kLeft = 44;
+constexpr double kLeastLeft = 44;  // room for numbers of six digits
 constexpr double kRight = 10;
 constexpr double kTop = 8;
 constexpr double kBottom = 34;
+constexpr double kDigit = 6.2;  // width of a digit
+constexpr double kGap = 5;      // between the y axis and its numbers
 // Lines of more points are drawn without a dot for each.
 constexpr size_t kMostDots = 30;
 constexpr size_t kColours = 8;
@@ -52,6 +54,21 @@ bool IsDrawn(const LineChart& chart, const ChartPoint& point) {
          (!chart.log_y || point.y > 0);
 }
 
+// A tick of an axis, and the text beside it.
+struct Tick {
+  double at = 0;
+  std::string text;
+};
+
+std::vector<Tick> TicksAt(const std::vector<double>& places) {
+  const double step = places.size() > 1 ? places[1] - places[0] : 0;
+  std::vector<Tick> ticks;
+  for (const double place : places) {
+    ticks.push_back({.at = place, .text = ChartNumber(place, step)});
+  }
+  return ticks;
+}
+
 // Maps data to the units of the picture.
 class Axes {
  public:
@@ -74,32 +91,45 @@ class Axes {
     }
     Widen(&x_, /*share=*/0);
     Widen(&y_, /*share=*/0.04);
+    x_ticks_ = TicksAt(ChartTicks(x_.low, x_.high, 5));
+    y_ticks_ = TicksAt(PlacesOfYTicks());
+    for (const Tick& tick : y_ticks_) {
+      left_ = std::max(
+          left_, 2 + kDigit * static_cast<double>(tick.text.size()) + kGap);
+    }
   }
 
   bool empty() const { return x_.empty() || y_.empty(); }
+  // The x of the y axis.
+  double left() const { return left_; }
   double X(double x) const {
-    return kLeft +
-           (x - x_.low) / (x_.high - x_.low) * (kWidth - kLeft - kRight);
+    return left_ +
+           (x - x_.low) / (x_.high - x_.low) * (kWidth - left_ - kRight);
   }
   double Y(double y) const {
     const double height = kHeight - kTop - kBottom;
     const double share = (Scaled(y) - y_.low) / (y_.high - y_.low);
     return kTop + (1 - std::clamp(share, 0.0, 1.0)) * height;
   }
-  std::vector<double> XTicks() const { return ChartTicks(x_.low, x_.high, 5); }
-  std::vector<double> YTicks() const {
+  const std::vector<Tick>& x_ticks() const { return x_ticks_; }
+  const std::vector<Tick>& y_ticks() const { return y_ticks_; }
+
+ private:
+  std::vector<double> PlacesOfYTicks() const {
     if (!log_y_) {
       return ChartTicks(y_.low, y_.high, 5);
     }
     std::vector<double> ticks;
     const double step = std::max(1.0, std::ceil((y_.high - y_.low) / 5));
-    for (double power = std::ceil(y_.low); power <= y_.high; power += step) {
+    const double last =
+        std::min<double>(y_.high, std::numeric_limits<double>::max_exponent10);
+    for (double power = std::ceil(y_.low); power <= last; power += step) {
       ticks.push_back(std::pow(10, power));
     }
-    return ticks;
+    return ticks.size() > 1
+               ? ticks
+               : ChartTicks(std::pow(10, y_.low), std::pow(10, y_.high), 5);
   }
-
- private:
   double Scaled(double y) const {
     return !log_y_ ? y
            : y > 0 ? std::log10(y)
@@ -125,35 +155,38 @@ class Axes {
   const bool log_y_;
   Extent x_;
   Extent y_;
+  std::vector<Tick> x_ticks_;
+  std::vector<Tick> y_ticks_;
+  double left_ = kLeastLeft;
 };
 
 std::string Grid(const LineChart& chart, const Axes& axes) {
   std::string svg;
   const double bottom = kHeight - kBottom;
-  for (const double tick : axes.YTicks()) {
+  for (const Tick& tick : axes.y_ticks()) {
     absl::StrAppendFormat(
         &svg,
         "<line x1=\"%.0f\" x2=\"%.0f\" y1=\"%.1f\" y2=\"%.1f\" "
         "stroke=\"var(--line)\"/><text x=\"%.0f\" y=\"%.1f\" "
         "text-anchor=\"end\">%s</text>\n",
-        kLeft, kWidth - kRight, axes.Y(tick), axes.Y(tick), kLeft - 5,
-        axes.Y(tick) + 4, ChartNumber(tick));
+        axes.left(), kWidth - kRight, axes.Y(tick.at), axes.Y(tick.at),
+        axes.left() - kGap, axes.Y(tick.at) + 4, tick.text);
   }
-  for (const double tick : axes.XTicks()) {
+  for (const Tick& tick : axes.x_ticks()) {
     absl::StrAppendFormat(&svg,
                           "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%.0f\" "
                           "y2=\"%.0f\" stroke=\"var(--faint)\"/><text "
                           "x=\"%.1f\" y=\"%.0f\" text-anchor=\"middle\">%s"
                           "</text>\n",
-                          axes.X(tick), axes.X(tick), bottom, bottom + 4,
-                          axes.X(tick), bottom + 16, ChartNumber(tick));
+                          axes.X(tick.at), axes.X(tick.at), bottom, bottom + 4,
+                          axes.X(tick.at), bottom + 16, tick.text);
   }
   absl::StrAppendFormat(&svg,
                         "<line x1=\"%.0f\" x2=\"%.0f\" y1=\"%.0f\" y2=\"%.0f\" "
                         "stroke=\"var(--faint)\"/><text x=\"%.0f\" y=\"%.0f\" "
                         "text-anchor=\"middle\">%s</text>\n",
-                        kLeft, kWidth - kRight, bottom, bottom,
-                        (kLeft + kWidth - kRight) / 2, kHeight - 4,
+                        axes.left(), kWidth - kRight, bottom, bottom,
+                        (axes.left() + kWidth - kRight) / 2, kHeight - 4,
                         HtmlText(chart.x_label));
   return svg;
 }
@@ -229,15 +262,22 @@ std::vector<double> ChartTicks(double low, double high, int count) {
   return ticks;
 }
 
-std::string ChartNumber(double value) {
+std::string ChartNumber(double value, double step) {
   const double size = std::abs(value);
+  // Digits from the first of the value to that of the step.
+  const double needed =
+      size > 0 && step > 0
+          ? std::floor(std::log10(size)) - std::floor(std::log10(step)) + 1
+          : 0;
+  const auto text = [&](double number, double least) {
+    constexpr double kMost = std::numeric_limits<double>::digits10;
+    return absl::StrFormat(
+        "%.*g", static_cast<int>(std::clamp(needed, least, kMost)), number);
+  };
   if (size >= 1e6) {
-    return absl::StrFormat("%.3gM", value / 1e6);
+    return text(value / 1e6, 3) + "M";
   }
-  if (size >= 1e4) {
-    return absl::StrFormat("%.3gk", value / 1e3);
-  }
-  return absl::StrFormat("%.4g", value);
+  return size >= 1e4 ? text(value / 1e3, 3) + "k" : text(value, 4);
 }
 
 std::string ToSvg(const LineChart& chart) {

@@ -31,7 +31,8 @@ struct LineChart {
   std::string y_label;
   // Series i has colour and dashes i (SeriesKey).
   std::vector<ChartSeries> series = {};
-  // Logarithmic y axis; points that are not positive are left out.
+  // Logarithmic y axis, with ticks at powers of ten if there are two; points
+  // that are not positive are left out.
   bool log_y = false;
   // Includes 0 in the y axis.
   bool from_zero = false;
@@ -41,12 +42,14 @@ struct LineChart {
 // power of ten apart, about `count` of them, all within the range.
 std::vector<double> ChartTicks(double low, double high, int count);
 
-// "25k", "0.002", "1e-05": a number beside a tick.
-std::string ChartNumber(double value);
+// "25k", "0.002", "1e-05": a number beside a tick, with as many digits as tell
+// it from that of a tick `step` away; 0: there is none.
+std::string ChartNumber(double value, double step = 0);
 
 // The chart as a <figure> of HTML with inline SVG, coloured by the properties
 // of ToHtml (html_page.h). 340 units wide, so that it is readable at 340 pixels
-// and grows with its column. Without a point it says "no values yet".
+// and grows with its column; no two ticks of an axis have the same number.
+// Without a point it says "no values yet".
 std::string ToSvg(const LineChart& chart);
 
 // A piece of the line of series `index` as inline SVG, for legends: its colour

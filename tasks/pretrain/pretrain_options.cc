@@ -1,9 +1,9 @@
 #include "tasks/pretrain/pretrain_options.h"
 
 #include "absl/strings/str_cat.h"
+#include "base/fields.h"
 #include "base/json_reader.h"
 #include "base/status_macros.h"
-#include "tasks/config/config_fields.h"
 
 namespace etc {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/fields.h"
 #include "nlohmann/json.hpp"
 #include "tasks/config/config.h"
-#include "tasks/config/config_fields.h"
 
 namespace etc {
 

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -51,18 +53,25 @@ MaskedLmOptions MaskedLmOf(const PretrainOptions& options,
 class CorpusSource final : public JoinedSource {
  public:
   CorpusSource(std::vector<std::unique_ptr<ExampleSource>> sources,
-               std::vector<std::string> descriptions, TokenStores stores,
-               const CorpusPartOptions& part)
-      : JoinedSource(std::move(sources), std::move(descriptions)),
+               Notices notices, TokenStores stores,
+               const CorpusPartOptions& part, bool has_neighbours)
+      : JoinedSource(std::move(sources), std::move(notices.messages)),
+        warnings_(std::move(notices.warnings)),
         stores_(std::move(stores)),
-        part_(part) {}
+        part_(part),
+        has_neighbours_(has_neighbours) {}
 
+  const std::vector<std::string>& warnings() const { return warnings_; }
   const TokenStores& stores() const { return stores_; }
   const CorpusPartOptions& part() const { return part_; }
+  // True if a document, or a window of ETC, has two sentences.
+  bool has_neighbours() const { return has_neighbours_; }
 
  private:
+  const std::vector<std::string> warnings_;
   const TokenStores stores_;
   const CorpusPartOptions part_;
+  const bool has_neighbours_;
 };
 
 // The first store that has a document of the part, which one of them has.
@@ -86,7 +95,7 @@ std::string ShortSequencesWarning(const std::string& path,
     return "";
   }
   return absl::StrCat(
-      "warning: ", path, ": sequences have ", counts.tokens / sequences,
+      path, ": sequences have ", counts.tokens / sequences,
       " tokens on average of data.max_long_length ", packing.max_long,
       ": data.max_global_length ", packing.max_global,
       ", a global token a sentence, ends them; take more global tokens, or "
@@ -191,36 +200,40 @@ absl::StatusOr<std::unique_ptr<ExampleSource>> PretrainTask::OpenParts(
   const CorpusPartOptions part = HoldOutSmallest(stores, asked, needed);
   const char* const use = part.development ? "evaluation: " : "training: ";
   std::vector<std::unique_ptr<ExampleSource>> sources;
-  std::vector<std::string> descriptions;
+  Notices notices;
   if (part.development && part.held_out_up_to > 0) {
-    descriptions.push_back(absl::StrCat(
+    notices.messages.push_back(absl::StrCat(
         use, "pretrain.development_one_in ", part.development_one_in,
-        " holds out too few documents that are long enough; held out instead, "
-        "by the smallest hash: ",
-        Counted(needed, "document"), " (choose a smaller number for more)"));
+        " holds out too few documents that are long enough; held out as well, "
+        "by the smallest hash: up to ",
+        Counted(needed, "document"),
+        " of a store (choose a smaller number for more)"));
   }
   absl::Status without_documents;  // of the first such store
+  bool has_neighbours = false;
   for (const auto& store : stores) {
     absl::StatusOr<Opened> opened = OpenPart(store, part);
     if (absl::IsFailedPrecondition(opened.status())) {
       without_documents.Update(opened.status());
-      descriptions.push_back(
+      notices.messages.push_back(
           absl::StrCat(use, "left out ", opened.status().message()));
       continue;
     }
     ETC_RETURN_IF_ERROR(opened.status());
     sources.push_back(std::move(opened->source));
-    descriptions.push_back(
+    has_neighbours = has_neighbours || opened->has_neighbours;
+    notices.messages.push_back(
         absl::StrCat(use, store->path(), ": ", opened->description));
     if (!opened->warning.empty()) {
-      descriptions.push_back(std::move(opened->warning));
+      notices.warnings.push_back(std::move(opened->warning));
     }
   }
   if (sources.empty() && !without_documents.ok()) {
     return without_documents;
   }
-  return std::make_unique<CorpusSource>(
-      std::move(sources), std::move(descriptions), std::move(stores), part);
+  return std::make_unique<CorpusSource>(std::move(sources), std::move(notices),
+                                        std::move(stores), part,
+                                        has_neighbours);
 }
 
 absl::StatusOr<std::shared_ptr<const TokenStore>> PretrainTask::OpenStore(
@@ -256,9 +269,12 @@ absl::StatusOr<PretrainTask::Opened> PretrainTask::OpenPairs(
       .pattern = InputOptionsOf(config_.model).pattern};
   ETC_ASSIGN_OR_RETURN(std::unique_ptr<PairSource> source,
                        PairSource::Open(std::move(store), options));
-  std::string description = DescribeCounts(source->counts(), options.corpus);
+  const CorpusCounts& counts = source->counts();
+  std::string description = DescribeCounts(counts, options.corpus);
+  const bool has_neighbours = counts.sentences > counts.documents;
   return Opened{.source = std::move(source),
-                .description = std::move(description)};
+                .description = std::move(description),
+                .has_neighbours = has_neighbours};
 }
 
 absl::StatusOr<PretrainTask::Opened> PretrainTask::OpenPacked(
@@ -286,27 +302,47 @@ absl::StatusOr<PretrainTask::Opened> PretrainTask::OpenPacked(
   std::string warning =
       part.development ? ""
                        : ShortSequencesWarning(path, counts, options.packing);
+  const bool has_neighbours = absl::c_any_of(
+      source->windows(),
+      [](const Window& window) { return window.num_sentences > 1; });
   return Opened{.source = std::move(source),
                 .description = std::move(description),
-                .warning = std::move(warning)};
+                .warning = std::move(warning),
+                .has_neighbours = has_neighbours};
 }
 
-absl::StatusOr<std::vector<std::string>> PretrainTask::DescribeData(
+absl::Status PretrainTask::CheckObjective(bool has_neighbours) const {
+  const std::string& objective = options_.objective;
+  if (has_neighbours || objective == "mlm") {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      config_.source, ": pretrain.objective ", objective, " should have ",
+      options_.next_sentence()
+          ? "documents of two sentences or more, one of which follows another"
+          : "windows of two sentences or more, some of which it hides",
+      ", but all of data.train are of one (pretrain.max_sentences",
+      options_.next_sentence() ? "" : ", data.max_global_length",
+      "); the objective mlm does without"));
+}
+
+absl::StatusOr<Notices> PretrainTask::DescribeData(
     const ExampleSource& train, const ExampleSource& dev) const {
   const auto& training = dynamic_cast<const CorpusSource&>(train);
   const auto& evaluation = dynamic_cast<const CorpusSource&>(dev);
-  std::vector<std::string> lines;
+  Notices notices;
   for (const CorpusSource* source : {&training, &evaluation}) {
-    lines.insert(lines.end(), source->descriptions().begin(),
-                 source->descriptions().end());
+    absl::c_copy(source->descriptions(), std::back_inserter(notices.messages));
+    absl::c_copy(source->warnings(), std::back_inserter(notices.warnings));
   }
+  ETC_RETURN_IF_ERROR(CheckObjective(training.has_neighbours()));
   const int64_t shared = config_.data.dev.empty()
                              ? 0
                              : CountShared(evaluation.stores(),
                                            training.stores(), training.part());
   if (shared > 0) {
-    lines.push_back(absl::StrCat(
-        "warning: data.dev and data.train share ", Counted(shared, "document"),
+    notices.warnings.push_back(absl::StrCat(
+        "data.dev and data.train share ", Counted(shared, "document"),
         ": scores are of text that the model is trained on"));
   }
   if (options_.whole_words && !MarksWords(tokenizer_)) {
@@ -315,26 +351,26 @@ absl::StatusOr<std::vector<std::string>> PretrainTask::DescribeData(
           config_.source, ": pretrain.whole_words should be false: ",
           config_.tokenizer.vocabulary, kUnmarkedWords));
     }
-    lines.push_back(absl::StrCat("warning: whole words: ",
-                                 config_.tokenizer.vocabulary, kUnmarkedWords));
+    notices.warnings.push_back(absl::StrCat(
+        "whole words: ", config_.tokenizer.vocabulary, kUnmarkedWords));
   } else if (options_.whole_words) {
     ETC_ASSIGN_OR_RETURN(std::string warning, CheckWholeWordMasks(train));
     if (!warning.empty()) {
-      lines.push_back(std::move(warning));
+      notices.warnings.push_back(std::move(warning));
     }
   }
   if (dev.size() == 0) {
-    return lines;
+    return notices;
   }
   ETC_ASSIGN_OR_RETURN(
       const UnigramBaseline baseline,
       ComputeUnigramBaseline(
           FirstStoreWith(training.part(), training.stores()), dev,
           {.corpus = training.part(), .max_training_tokens = kTokensCounted}));
-  lines.push_back(absl::StrFormat(
+  notices.messages.push_back(absl::StrFormat(
       "always answering \"%s\" gives masked_lm_accuracy %.4f",
       tokenizer_.tokenizer->Piece(baseline.token), baseline.accuracy));
-  return lines;
+  return notices;
 }
 
 std::shared_ptr<TaskHead> PretrainTask::MakeHead() const {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tasks/pretrain/corpus/corpus_tokenizer.h"
 #include "tasks/pretrain/corpus/token_store.h"
@@ -19,8 +20,8 @@ namespace etc {
 // Pre-training on token stores (doc/pretraining.md): the field "task" is
 // kPretrainingTask (etc/weights/pretraining_parameters.h). Its data are written
 // by `realetc tokenize`; if data.dev is empty, some documents of data.train are
-// held out by their hash: at least one, or two for the next sentence, where
-// there are more.
+// held out by their hash: at least one, or two of one store for the next
+// sentence, where a store has as many more (HoldOutSmallest).
 class PretrainTask final : public EncoderTask {
  public:
   //   kInvalidArgument  ReadPretrainOptions; a vocabulary without the pieces
@@ -42,9 +43,11 @@ class PretrainTask final : public EncoderTask {
   // `train` and `dev` are made by Open.
   //   kInvalidArgument     the configuration asks for whole words, but no piece
   //                        of the vocabulary continues one
-  //   kFailedPrecondition  CheckWholeWordMasks
-  absl::StatusOr<std::vector<std::string>> DescribeData(
-      const ExampleSource& train, const ExampleSource& dev) const override;
+  //   kFailedPrecondition  CheckWholeWordMasks; an objective of which the data
+  //                        have nothing: hidden sentences without a window of
+  //                        two, the next sentence without a document of two
+  absl::StatusOr<Notices> DescribeData(const ExampleSource& train,
+                                       const ExampleSource& dev) const override;
   std::shared_ptr<TaskHead> MakeHead() const override;
   std::unique_ptr<TaskPredictions> MakePredictions() const override;
   std::string main_metric() const override { return "masked_lm_loss"; }
@@ -61,6 +64,8 @@ class PretrainTask final : public EncoderTask {
     std::unique_ptr<ExampleSource> source;
     std::string description;
     std::string warning = "";
+    // True if a document, or a window of ETC, has two sentences.
+    bool has_neighbours = false;
   };
   absl::StatusOr<std::shared_ptr<const TokenStore>> OpenStore(
       const std::string& path) const;
@@ -74,6 +79,8 @@ class PretrainTask final : public EncoderTask {
                                    const CorpusPartOptions& part) const;
   absl::StatusOr<Opened> OpenPacked(std::shared_ptr<const TokenStore> store,
                                     const CorpusPartOptions& part) const;
+  // Checks that the training data have what the objective predicts.
+  absl::Status CheckObjective(bool has_neighbours) const;
 
   const RunConfig config_;
   const PretrainOptions options_;

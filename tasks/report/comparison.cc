@@ -135,28 +135,14 @@ std::string Pairs(absl::Span<const double> with,
                       pairs, " pairs of seeds");
 }
 
-// True if runs with these settings are scored on records that are held out of
-// the training files.
-bool HoldsOutOfTrainFiles(const Json& settings) {
-  const std::map<std::string, std::string> fields = FieldsOf(settings);
-  const auto is_empty = [&](const std::string& name, const std::string& empty) {
-    const auto found = fields.find(name);
-    return found != fields.end() && found->second == empty;
+// True if runs with these settings are scored on a part of the files of
+// data.train.
+bool EvaluatesTrainFiles(const Json& settings) {
+  const auto is = [&](const char* place, const Json& value) {
+    const Json::json_pointer at(place);
+    return settings.contains(at) && settings[at] == value;
   };
-  return is_empty("data.dev", "[]") && is_empty("data.dev_records", "");
-}
-
-// True if one of the differing fields decides which records are scored.
-bool AreScoredApart(const std::vector<std::string>& differences,
-                    bool holds_out_of_train_files) {
-  return std::any_of(
-      differences.begin(), differences.end(), [&](const std::string& field) {
-        return field == "data.dev" || field == "data.dev_records" ||
-               (holds_out_of_train_files &&
-                (field == "data.train" ||
-                 field == "pretrain.development_one_in" ||
-                 field == "pretrain.max_sentences"));
-      });
+  return is("/data/dev", Json::array()) && is("/data/dev_records", "");
 }
 
 // A group with residual scores beside one without.
@@ -192,10 +178,13 @@ std::vector<Comparison> ComparisonsOf(
     const MainMetric& metric) {
   std::vector<Comparison> exact;
   std::vector<Comparison> rough;
-  const bool holds_out = HoldsOutOfTrainFiles(with.settings);
+  const bool evaluates_train_files = EvaluatesTrainFiles(with.settings);
   for (const RunGroup* off : without) {
     std::vector<std::string> differences = OtherDifferences(with, *off);
-    const bool is_scored_apart = AreScoredApart(differences, holds_out);
+    const bool is_scored_apart = std::any_of(
+        differences.begin(), differences.end(), [&](const std::string& field) {
+          return ChangesScoredRecords(field, evaluates_train_files);
+        });
     std::vector<Comparison>& alike = differences.empty() ? exact : rough;
     alike.push_back(
         {.with = with,

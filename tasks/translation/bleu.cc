@@ -16,8 +16,10 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "base/counted.h"
+#include "base/json_text.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "nlohmann/json.hpp"
 #include "tasks/data/text_file.h"
 #include "tasks/text/text_folding.h"
 #include "tasks/text/unicode.h"
@@ -318,6 +320,23 @@ std::string BleuSignature(const BleuOptions& options) {
                       : options.split_compounds          ? "none+compounds"
                                                          : "none",
                       "|smooth:", options.smooth ? "exp" : "none");
+}
+
+std::string ScoresToJson(const Metrics& scores, const std::string& signature) {
+  auto json = nlohmann::ordered_json::parse(ScoresToJson(scores));
+  if (!signature.empty()) {
+    json["signature"] = signature;
+  }
+  return JsonText(json);
+}
+
+std::string FormatScoreTable(const Metrics& scores,
+                             const std::string& main_metric,
+                             const std::string& signature) {
+  const std::string table = FormatScoreTable(scores, main_metric);
+  return signature.empty()
+             ? table
+             : absl::StrCat(table, "signature: ", signature, "\n");
 }
 
 }  // namespace etc

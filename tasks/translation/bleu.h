@@ -87,6 +87,14 @@ Metrics BleuMetrics(const BleuScore& score);
 // sacrebleu does not have, are "tok:none+compounds".
 std::string BleuSignature(const BleuOptions& options);
 
+// ScoresToJson and FormatScoreTable (tasks/metrics.h) with the signature of the
+// BLEU among the scores, as the field "signature" and as a last line; empty:
+// there is none.
+std::string ScoresToJson(const Metrics& scores, const std::string& signature);
+std::string FormatScoreTable(const Metrics& scores,
+                             const std::string& main_metric,
+                             const std::string& signature);
+
 // The text with words and punctuation apart, by single blanks.
 std::string Tokenize13a(absl::string_view text);
 

@@ -292,14 +292,14 @@ absl::StatusOr<ModelWithFiles> MakeTranslationModelWithFiles(
   }
   return ModelWithFiles{
       .model = std::make_unique<TranslationModel>(model),
-      .load_initial_weights = [&config, &vocabulary, model]()
-          -> absl::StatusOr<std::vector<std::string>> {
+      .load_initial_weights = [&config, &vocabulary,
+                               model]() -> absl::StatusOr<Notices> {
         if (config.init.empty()) {
-          return std::vector<std::string>{"encoder-decoder: random weights"};
+          return Notices{.messages = {"encoder-decoder: random weights"}};
         }
         ETC_ASSIGN_OR_RETURN(std::string line, LoadInitialTranslationWeights(
                                                    config, vocabulary, model));
-        return std::vector<std::string>{std::move(line)};
+        return Notices{.messages = {std::move(line)}};
       },
       .initialize_by_data = std::move(initialize_by_data),
       .save =

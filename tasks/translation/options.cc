@@ -8,7 +8,6 @@
 namespace etc {
 
 static_assert(HasAllFields<TranslationOptions>());
-static_assert(HasAllFields<EncoderDecoderConfig>());
 
 absl::StatusOr<TranslationOptions> ReadTranslationOptions(
     const RunConfig& config) {

@@ -11,6 +11,7 @@
 #include "base/status_macros.h"
 #include "etc/encoder_decoder/beam_search.h"
 #include "etc/encoder_decoder/config.h"
+#include "etc/encoder_decoder/config_fields.h"
 #include "tasks/config/field_list.h"
 #include "tasks/task/benchmark_head.h"
 #include "tasks/train/run_plan.h"
@@ -114,21 +115,21 @@ absl::StatusOr<std::unique_ptr<ExampleSource>> TranslationTask::Open(
   return text;
 }
 
-absl::StatusOr<std::vector<std::string>> TranslationTask::DescribeData(
+absl::StatusOr<Notices> TranslationTask::DescribeData(
     const ExampleSource& train, const ExampleSource& dev) const {
-  std::vector<std::string> lines;
+  Notices notices;
   for (const ExampleSource* source : {&train, &dev}) {
     if (const auto* text = dynamic_cast<const ParallelText*>(source)) {
       for (const std::string& line : text->descriptions()) {
-        lines.push_back(absl::StrCat(
+        notices.messages.push_back(absl::StrCat(
             source == &train ? "training: " : "evaluation: ", line));
       }
-      for (const std::string& warning : text->Warnings()) {
-        lines.push_back(absl::StrCat("warning: ", warning));
+      for (std::string& warning : text->Warnings()) {
+        notices.warnings.push_back(std::move(warning));
       }
     }
   }
-  return lines;
+  return notices;
 }
 
 std::unique_ptr<TaskPredictions> TranslationTask::MakePredictions() const {

@@ -29,8 +29,8 @@ class TranslationTask final : public ModelTask {
 
   absl::StatusOr<std::unique_ptr<ExampleSource>> Open(
       const DataRequest& request) const override;
-  absl::StatusOr<std::vector<std::string>> DescribeData(
-      const ExampleSource& train, const ExampleSource& dev) const override;
+  absl::StatusOr<Notices> DescribeData(const ExampleSource& train,
+                                       const ExampleSource& dev) const override;
   std::vector<std::string> OutputSettings() const override {
     return {"tokenizer.type", "tokenizer.vocabulary"};
   }

@@ -13,7 +13,6 @@
 #include "base/utf8.h"
 #include "etc/encoder_decoder/config.h"
 #include "etc/encoder_decoder/translate.h"
-#include "etc/residual_choice.h"
 #include "tasks/data/example_source.h"
 #include "tasks/output/find_checkpoint.h"
 #include "tasks/task/benchmark_head.h"
@@ -49,22 +48,6 @@ absl::Status CheckTranslatorOptions(const TranslatorOptions& options,
                            {"num_best", "--n-best"}}));
 }
 
-// Sets the mode of all paths that the options name.
-absl::Status SetModes(const std::string& directory,
-                      const TranslatorOptions& options,
-                      EncoderDecoderConfig* model) {
-  if (options.residual_attention.empty()) {
-    return absl::OkStatus();
-  }
-  const std::string trained = ResidualText(*model);
-  ETC_RETURN_IF_ERROR(
-      ApplyResidualChoice(options.residual_attention, directory, model));
-  if (options.warn && trained != ResidualText(*model)) {
-    options.warn(OtherModeText(trained, ResidualText(*model)));
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 Translator::Translator(TranslationModel model, torch::Device device,
@@ -90,8 +73,8 @@ absl::StatusOr<Translator> Translator::Open(const std::string& checkpoint,
         ", whose model has no decoder: translate needs a checkpoint of "
         "translation"));
   }
-  ETC_RETURN_IF_ERROR(
-      SetModes(found.directory, options, &*config.encoder_decoder));
+  ETC_RETURN_IF_ERROR(ApplyResidual(found.directory, options.residual_attention,
+                                    context, &config));
   ETC_ASSIGN_OR_RETURN(const TranslationOptions trained,
                        ReadTranslationOptions(config));
   TranslatorOptions used = options;
@@ -102,16 +85,13 @@ absl::StatusOr<Translator> Translator::Open(const std::string& checkpoint,
       CheckTranslatorOptions(used, config.encoder_decoder->vocab_size));
   config.train.device = options.device;
   config.train.threads = options.threads.value_or(config.train.threads);
-  ETC_ASSIGN_OR_RETURN(
-      const RunDevice device,
-      DeviceOfRun(config, FindCudaDevices(), /*field=*/"--device"));
+  ETC_ASSIGN_OR_RETURN(const RunDevice device,
+                       DeviceOfRun(DeviceSettingsOf(config), FindCudaDevices(),
+                                   /*field=*/"--device"));
   const std::string threads =
       options.threads.has_value() ? "--threads" : "train.threads";
   ETC_RETURN_IF_ERROR(SetThreads(config.train.threads, threads).status());
-  if (const std::string warning = ThreadsWarning(config.train.threads, threads);
-      options.warn && !warning.empty()) {
-    options.warn(warning);
-  }
+  context.Warn(ThreadsWarning(config.train.threads, threads));
   ETC_ASSIGN_OR_RETURN(std::shared_ptr<const TranslationVocabulary> vocabulary,
                        LoadTranslationVocabulary(config.tokenizer));
   ETC_ASSIGN_OR_RETURN(
@@ -263,8 +243,12 @@ absl::StatusOr<CheckpointBleu> TranslateAndScore(const Task& task,
         translations[line] = found.front().text;
         return absl::OkStatus();
       },
-      [&pairs](size_t line) {
-        return pairs.Where(static_cast<int64_t>(line));
+      [&pairs](size_t line) { return pairs.Where(static_cast<int64_t>(line)); },
+      [&](int64_t lines) {
+        if (context.reporter != nullptr) {
+          context.reporter->Translating(
+              {.records = lines, .num_records = pairs.size()});
+        }
       }));
   CheckpointBleu bleu = {.options = vocabulary.is_tokenized() ? TokenizedBleu()
                                                               : BleuOptions()};

@@ -32,10 +32,8 @@ struct TranslatorOptions {
   int64_t num_best = 1;
   // Sentences that are searched at once.
   int64_t batch_size = 128;
-  // The same as in CheckpointRunOptions. `warn` is told of another mode than in
-  // training, and of more threads than cores; it may be null.
+  // The same as in CheckpointRunOptions.
   std::string residual_attention;
-  std::function<void(const std::string& warning)> warn;
   std::string device = "auto";
   std::optional<int64_t> threads;
 };
@@ -51,7 +49,9 @@ struct Translation {
 class Translator {
  public:
   // Loads a checkpoint: its directory, or that of a grid, run or seed, whose
-  // best one is taken. Sets LibTorch's threads. Messages go to `context`.
+  // best one is taken. Sets LibTorch's threads. Messages and warnings, of
+  // another mode than in training and of more threads than cores, go to
+  // `context`.
   //   kNotFound         there is none
   //   kInvalidArgument  it is of another task, whose model has no decoder;
   //                     options out of range, such as a beam of more than V -
@@ -113,9 +113,11 @@ struct CheckpointBleu {
 
 // BLEU of a checkpoint's translations of parallel text: the sources of the
 // pairs that `task`, a TranslationTask, reads for its loss are translated as
-// `realetc translate` does, and compared with the texts of the targets in their
-// files (TranslationVocabulary::TextOf). Of SentencePiece, whose texts are raw,
-// it is sacrebleu's default; of a dictionary TokenizedBleu.
+// `realetc translate` does, those of unknown tokens alone too, which it
+// refuses, and compared with the texts of the targets in their files
+// (TranslationVocabulary::TextOf). Of SentencePiece, whose texts are raw, it is
+// sacrebleu's default; of a dictionary TokenizedBleu. The reporter of `context`
+// hears of each batch (RunReporter::Translating).
 //   kCancelled        `context` was stopped
 //   kInvalidArgument  errors of CorpusBleu
 //   kAborted          a pair whose source has no translation, by its file and

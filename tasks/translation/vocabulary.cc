@@ -28,15 +28,6 @@ namespace {
 
 constexpr std::array<absl::string_view, 4> kSpecials = {"<s>", "<pad>", "</s>",
                                                         "<unk>"};
-// SentencePiece's stand-in for white space.
-constexpr absl::string_view kBlankMark = "\u2581";
-
-// Returns true if a piece looks like a byte of byte_fallback, such as "<0xE6>".
-bool LooksLikeByte(absl::string_view piece) {
-  return piece.size() == 6 && absl::ConsumePrefix(&piece, "<0x") &&
-         absl::ascii_isxdigit(piece[0]) && absl::ascii_isxdigit(piece[1]) &&
-         piece[2] == '>';
-}
 
 class SentencePieceVocabulary final : public TranslationVocabulary {
  public:
@@ -57,25 +48,18 @@ class SentencePieceVocabulary final : public TranslationVocabulary {
   }
 
   std::string Decode(absl::Span<const int64_t> ids) const override {
-    std::string text;
-    // Bytes make characters only together: the library joins them.
-    std::vector<int32_t> bytes;
+    std::vector<int32_t> pieces;
     for (const int64_t id : ids) {
-      if (id < kUnknownId || id >= size()) {
-        continue;
+      if (id >= kUnknownId && id < size()) {
+        pieces.push_back(static_cast<int32_t>(id));
       }
-      const std::string piece = Piece(id);
-      if (LooksLikeByte(piece)) {
-        bytes.push_back(static_cast<int32_t>(id));
-        continue;
-      }
-      AppendBytes(&bytes, &text);
-      text += id == kUnknownId ? " \u2047 " : piece;
     }
-    AppendBytes(&bytes, &text);
-    absl::string_view rest = text;
-    absl::ConsumePrefix(&rest, kBlankMark);
-    return absl::StrReplaceAll(rest, {{kBlankMark, " "}});
+    const absl::StatusOr<std::string> text = DecodePieces(*model_, pieces);
+    if (!text.ok()) {
+      throw std::bad_alloc();
+    }
+    // The bytes of byte_fallback include line ends.
+    return absl::StrReplaceAll(*text, {{"\n", " "}, {"\r", " "}});
   }
 
   std::string TextOf(absl::string_view line) const override {
@@ -95,20 +79,6 @@ class SentencePieceVocabulary final : public TranslationVocabulary {
   }
 
  private:
-  // Moves the text of byte pieces to the end of `text`; a piece that only looks
-  // like one stands for itself.
-  void AppendBytes(std::vector<int32_t>* bytes, std::string* text) const {
-    if (bytes->empty()) {
-      return;
-    }
-    const absl::StatusOr<std::string> joined = DecodePieces(*model_, *bytes);
-    if (!joined.ok()) {
-      throw std::bad_alloc();
-    }
-    *text += *joined;
-    bytes->clear();
-  }
-
   const SentencePieceModelPtr model_;
 };
 

@@ -38,8 +38,10 @@ class TranslationVocabulary {
   // white space as in fairseq's tokenize_line, in the sense of Python: a
   // no-break space too.
   virtual std::vector<int32_t> Encode(absl::string_view line) const = 0;
-  // The text of ids; those below 3, and those beyond the vocabulary, are left
-  // out. Pieces of SentencePiece's byte_fallback become characters.
+  // The text of ids, in one line; those below 3, and those beyond the
+  // vocabulary, are left out. Of SentencePiece it is the library's text:
+  // control pieces are left out too, and bytes of byte_fallback become
+  // characters, those of line ends blanks.
   virtual std::string Decode(absl::Span<const int64_t> ids) const = 0;
   // The text of a line that Encode takes, written as Decode writes text.
   virtual std::string TextOf(absl::string_view line) const = 0;

@@ -178,10 +178,8 @@ absl::StatusOr<TokenizedBatch> BatchTokenizer::Tokenize(
       }
     }
     if (piece.ends_document) {
-      if (result.sentences.empty()) {
-        result.sentences.emplace_back();
-      }
-      result.sentences.back().ends_document = true;
+      (result.sentences.empty() ? result.begins_with_end
+                                : result.sentences.back().ends_document) = true;
     }
   }
   for (const int32_t id : result.ids) {
@@ -254,7 +252,6 @@ void BatchTokenizer::AddRunningText(absl::string_view text,
 
 void BatchTokenizer::AddSentence(absl::string_view text, bool is_behind_blank,
                                  TokenizedBatch* result) {
-  const size_t before = result->ids.size();
   const bool begins_with_blank =
       is_behind_blank && tokenizer_->tokenizer->begins_words_with_blanks();
   const bool has_lines = text.find('\n') != absl::string_view::npos ||
@@ -265,10 +262,8 @@ void BatchTokenizer::AddSentence(absl::string_view text, bool is_behind_blank,
   } else {
     cache_.Encode(text, &result->ids);
   }
-  if (result->ids.size() > before) {
-    result->sentences.push_back(
-        {.end = result->ids.size(), .text_hash = HashText(text)});
-  }
+  result->sentences.push_back(
+      {.end = result->ids.size(), .text_hash = HashText(text)});
 }
 
 }  // namespace etc

@@ -45,16 +45,19 @@ struct BatchTokenizerOptions {
   SentenceSplitter split_sentences = SplitSentences;
 };
 
-// The sentences of a batch, those without tokens left out.
+// The sentences of a batch. Those without tokens are among them: which these
+// are depends on the vocabulary, the hash of a document does not.
 struct TokenizedBatch {
   struct Sentence {
     // End in `ids`, behind its last token; the first sentence begins at 0.
     size_t end = 0;
     // HashText of its text.
     uint64_t text_hash = 0;
-    // True if a document ends behind it. Such a sentence may have no tokens.
+    // True if a document ends behind it.
     bool ends_document = false;
   };
+  // True if the document of the batch before ends in front of the first.
+  bool begins_with_end = false;
   std::vector<Sentence> sentences;
   std::vector<int32_t> ids;
   std::vector<uint8_t> continuations;

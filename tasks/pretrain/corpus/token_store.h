@@ -60,9 +60,9 @@ class TokenStore {
   // `sentence` in [0, num_sentences()]; the last is num_tokens().
   int64_t first_token(int64_t sentence) const;
   // `document` in [0, num_documents()): the hash of its text (text_hash.h),
-  // which does not depend on the vocabulary: a selection of the documents of a
-  // development set by hash is the same in every store of a corpus. Uniform in
-  // [0, 2^64).
+  // sentences without tokens among it. It does not depend on the vocabulary: a
+  // selection of the documents of a development set by hash is the same in
+  // every store of a corpus. Uniform in [0, 2^64).
   uint64_t document_hash(int64_t document) const;
 
   // `index` in [0, num_tokens()). An id of a damaged file may be another,

@@ -184,6 +184,7 @@ absl::Status TokenStoreWriter::AddSentence(const TokenizedSentence& sentence) {
         "a sentence should have a flag for each token, but has ",
         sentence.continuations.size(), " for ", sentence.ids.size()));
   }
+  document_hash_ = AddToDocumentHash(document_hash_, sentence.text_hash);
   if (sentence.ids.empty()) {
     return absl::OkStatus();
   }
@@ -191,20 +192,19 @@ absl::Status TokenStoreWriter::AddSentence(const TokenizedSentence& sentence) {
   ETC_RETURN_IF_ERROR(AddTokens(sentence.ids));
   ETC_RETURN_IF_ERROR(AddFlags(sentence.continuations));
   header_.num_tokens += sentence.ids.size();
-  document_hash_ = AddToDocumentHash(document_hash_, sentence.text_hash);
   return absl::OkStatus();
 }
 
 absl::Status TokenStoreWriter::EndDocument() {
+  const uint64_t hash = std::exchange(document_hash_, 0);
   if (document_first_sentence_ == header_.num_sentences) {
     return absl::OkStatus();
   }
   Stream& stream = StreamOf(TokenStoreSection::kDocuments);
   ETC_RETURN_IF_ERROR(stream.AddNumber(document_first_sentence_));
-  ETC_RETURN_IF_ERROR(stream.AddNumber(document_hash_));
+  ETC_RETURN_IF_ERROR(stream.AddNumber(hash));
   ++header_.num_documents;
   document_first_sentence_ = header_.num_sentences;
-  document_hash_ = 0;
   return absl::OkStatus();
 }
 

@@ -40,13 +40,13 @@ class TokenStoreWriter {
   TokenStoreWriter(const TokenStoreWriter&) = delete;
   TokenStoreWriter& operator=(const TokenStoreWriter&) = delete;
 
-  // One more sentence of the document that is open. Nothing happens if it has
-  // no tokens.
+  // One more sentence of the document that is open. One without tokens is not
+  // in the store, but in the hash of its document.
   //   kResourceExhausted  64 sentences in a row have 2^32 tokens
   // and the system's errors. Throws std::out_of_range for an id that the
   // vocabulary does not have.
   absl::Status AddSentence(const TokenizedSentence& sentence);
-  // Ends the document. Nothing happens if it has no sentence.
+  // Ends the document, which is not in the store if it has no tokens.
   absl::Status EndDocument();
 
   // Ends the document and makes the store. Nothing may be added afterwards.

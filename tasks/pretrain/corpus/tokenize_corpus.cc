@@ -70,6 +70,9 @@ absl::Status WriteBatch(const TokenizedBatch& batch, TokenStoreWriter* writer,
                         TokenizedCorpus* so_far) {
   const auto ids = absl::MakeConstSpan(batch.ids);
   const auto continuations = absl::MakeConstSpan(batch.continuations);
+  if (batch.begins_with_end) {
+    ETC_RETURN_IF_ERROR(writer->EndDocument());
+  }
   size_t begin = 0;
   for (const TokenizedBatch::Sentence& sentence : batch.sentences) {
     const size_t size = sentence.end - begin;

@@ -1,8 +1,11 @@
 #include "tasks/pretrain/examples/corpus_part.h"
 
+#include <algorithm>
 #include <iterator>
+#include <limits>
 #include <set>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "base/counted.h"
@@ -147,26 +150,42 @@ CorpusPartOptions HoldOutSmallest(const TokenStores& stores,
   if (part.development_one_in == 0) {
     return part;
   }
-  const auto most = static_cast<size_t>(needed) + 1;
-  std::set<uint64_t> smallest;  // hashes; one more than are held out
+  const auto wanted = static_cast<size_t>(needed);
+  // Smallest hashes of each store that are no multiples. `wanted` of them at
+  // most are held out: as many more tell that enough are left.
+  std::vector<std::set<uint64_t>> smallest;
+  uint64_t up_to = std::numeric_limits<uint64_t>::max();
   for (const auto& store : stores) {
-    int64_t multiples = 0;
+    size_t multiples = 0;
+    std::set<uint64_t>& hashes = smallest.emplace_back();
     ForEachDocument(*store, part, [&](const StoredDocument& document) {
-      if (document.is_short || multiples >= needed) {
+      if (document.is_short || multiples >= wanted) {
         return;
       }
-      multiples += IsMultiple(document.hash, part) ? 1 : 0;
-      smallest.insert(document.hash);
-      if (smallest.size() > most) {
-        smallest.erase(std::prev(smallest.end()));
+      if (IsMultiple(document.hash, part)) {
+        ++multiples;
+        return;
+      }
+      hashes.insert(document.hash);
+      if (hashes.size() > 2 * wanted) {
+        hashes.erase(std::prev(hashes.end()));
       }
     });
-    if (multiples >= needed) {
+    if (multiples >= wanted) {
       return part;
     }
+    const size_t missing = wanted - multiples;
+    if (hashes.size() >= missing) {
+      up_to = std::min(
+          up_to, *std::next(hashes.begin(), static_cast<int64_t>(missing) - 1));
+    }
   }
-  if (smallest.size() == most) {
-    part.held_out_up_to = *std::prev(smallest.end(), 2);
+  const bool leaves_enough =
+      absl::c_any_of(smallest, [&](const std::set<uint64_t>& hashes) {
+        return std::distance(hashes.upper_bound(up_to), hashes.end()) >= needed;
+      });
+  if (leaves_enough) {
+    part.held_out_up_to = up_to;
   }
   return part;
 }

@@ -77,9 +77,10 @@ absl::StatusOr<std::vector<SentenceRange>> SelectDocuments(
 
 // For corpora of few documents: returns `part` as it is if one of `stores` has
 // at least `needed` documents whose hash is a multiple, or if it holds out
-// none. Else sets `held_out_up_to`, so that the `needed` documents of the
-// smallest hashes of all stores are held out; not if no other documents would
-// be left. Documents that are too short do not count. Reads the index only.
+// none. Else sets `held_out_up_to` to the smallest hash up to which a store has
+// `needed` documents held out, since examples are made of documents of one
+// store; not if no store would have as many others. Documents that are too
+// short do not count, and equal ones as one. Reads the index only.
 CorpusPartOptions HoldOutSmallest(const TokenStores& stores,
                                   CorpusPartOptions part, int64_t needed);
 

@@ -55,10 +55,7 @@ absl::StatusOr<std::unique_ptr<PairSource>> PairSource::Open(
         options.corpus.development ? "development" : "training",
         " part has one document, but next-sentence prediction (mlm_nsp) needs ",
         "two, to draw a random next text from the other; max_sentences divides "
-        "longer documents",
-        options.corpus.development
-            ? ", and a smaller development_one_in holds out more"
-            : ""));
+        "longer documents"));
   }
   counts.cut_sentences =
       CountLongSentences(*store, documents, options.pairs.room());

@@ -53,7 +53,7 @@ absl::StatusOr<std::string> CheckWholeWordMasks(const ExampleSource& train) {
         kReason));
   }
   return absl::StrFormat(
-      "warning: whole words: %.0f %% of the tokens that pretrain.mask_rate "
+      "whole words: %.0f %% of the tokens that pretrain.mask_rate "
       "asks for are masked%s; with pretrain.whole_words false all are",
       100 * static_cast<double>(counts.found) /
           static_cast<double>(counts.wanted),

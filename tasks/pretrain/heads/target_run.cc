@@ -29,7 +29,7 @@ torch::Tensor RunTargets(EtcModel encoder, const Examples& examples,
   }
   const Batch batch = MakeBatch(targets, device);
   EtcInput input = batch.input;
-  input.outputs = OnlyGlobalTokens(batch);
+  input.outputs = RowsFor(ReadTokens::kGlobal, batch);
   const int64_t length = input.global_token_ids.size(1);
   std::vector<int64_t> rows;
   for (size_t b = 0; b < targets.size(); ++b) {

@@ -165,6 +165,18 @@ TEST(AnalysisReaderTest, SaysWhatIsWrong) {
   EXPECT_THAT(message(with("/populations/0/entropy/0/0/hist/counts",
                            {{40, 1}, {0, 1'000'000'000}})),
               HasSubstr("but has [0,1000000000]"));
+  // Numbers beyond int64_t, and two counts that have no sum within it.
+  for (const nlohmann::json& run :
+       {nlohmann::json{40, 18446744073709551615u},
+        nlohmann::json{18446744073709551615u, 1}, nlohmann::json{-1, 1},
+        nlohmann::json{9223372036854775807, 2}}) {
+    EXPECT_THAT(message(with("/populations/0/entropy/0/0/hist/counts",
+                             nlohmann::json::array({run}))),
+                HasSubstr("populations[0].entropy[0][0].hist.counts should "
+                          "have pairs of a count up to 2^53 and up to 100000 "
+                          "bins, but has " +
+                          run.dump()));
+  }
   EXPECT_THAT(message(with("/populations/0/entropy/0/0/hist/hi", 7.5)),
               HasSubstr("entropy[0][0].hist.hi and lo should be"));
   EXPECT_THAT(message(with("/populations/0/blocks/0/0/masses/linked", 1)),
@@ -173,6 +185,19 @@ TEST(AnalysisReaderTest, SaysWhatIsWrong) {
   EXPECT_EQ(missing.status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(missing.status().message()),
               HasSubstr("/nowhere should be an analysis"));
+}
+
+// 10^6 heads of three histograms of 1000 bins would take 24 GB.
+TEST(AnalysisReaderTest, AllocatesNothingForHeadsThatTheFileHasNot) {
+  nlohmann::json json =
+      nlohmann::json::parse(AnalysisJson(ComparedAnalysis("sum", 1)));
+  json["model"]["layers"] = 1000;
+  json["model"]["heads"] = 1000;
+  const auto read = ParseAnalysis(json.dump(), "a.json");
+  EXPECT_EQ(read.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(read.status().message(),
+            "a.json: populations[0].entropy should be a list of 1000, but has "
+            "3");
 }
 
 TEST(AttentionComparisonTest, TakesMeansOfMediansAndTheirDifferences) {

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -87,11 +88,12 @@ std::string DocumentPageTest::checkpoint_;
 // All layers and heads of a record by another way: one pass that keeps all.
 FourBlocks ProbabilitiesOf(const std::string& checkpoint,
                            const DocumentPageOptions& options, int64_t layer) {
-  const auto config = ConfigOfRun(checkpoint, {.device = "cpu"});
-  const auto setup = SetUpTask(*config);
-  const auto records = OpenRecords(*setup->task, {.patterns = {options.data}});
+  const auto opened =
+      OpenCheckpoint({.checkpoint = checkpoint, .device = "cpu"});
+  const auto records =
+      OpenRecords(*opened->setup.task, {.patterns = {options.data}});
   const auto examples = (*records)->Make(RequestForEvaluation(options.record));
-  auto model = LoadModelOfRun(checkpoint, *config, *setup->task, torch::kCPU);
+  auto model = LoadModelOfRun(*opened, RunContext());
   const EvaluationMode evaluation(&*model);
   Batch batch = MakeBatch({examples->front()});
   batch.input.inspect = {.probabilities_of = {layer}};
@@ -129,6 +131,29 @@ TEST_F(DocumentPageTest, HasTheProbabilitiesOfTheModel) {
   }
 }
 
+TEST_F(DocumentPageTest, SaysHowManyLayersHaveRunAndStopsAtOne) {
+  DocumentPageOptions options = Options("stopped.html");
+  std::atomic<bool> stop = false;
+  options.callbacks.stop = &stop;
+  std::vector<int64_t> heard;
+  options.progress = [&](int64_t done, int64_t all) {
+    EXPECT_EQ(all, 2);  // the layers of the model, in one pass
+    heard.push_back(done);
+  };
+  EXPECT_TRUE(WriteDocumentPage(options).ok());
+  EXPECT_THAT(heard, ElementsAre(0, 1, 2));
+  options.output = directory_->File("none.html");
+  heard.clear();
+  options.progress = [&](int64_t done, int64_t /*all*/) {
+    heard.push_back(done);
+    stop = true;
+  };
+  ExpectError(options, absl::StatusCode::kCancelled,
+              {"stopped; no file was written"});
+  EXPECT_THAT(heard, ElementsAre(0));
+  EXPECT_FALSE(std::filesystem::exists(options.output));
+}
+
 TEST_F(DocumentPageTest, HasAllLayersAndHeadsOfAShortRecord) {
   DocumentPageOptions options = Options("all.html");
   std::string message;
@@ -145,6 +170,23 @@ TEST_F(DocumentPageTest, HasAllLayersAndHeadsOfAShortRecord) {
   EXPECT_THAT(page->layers, ElementsAre(0, 1));
   EXPECT_THAT(page->heads, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
   EXPECT_LT(page->bytes, 500'000);
+}
+
+TEST_F(DocumentPageTest, SaysWhichCheckpointOfARunAndWhichDevice) {
+  DocumentPageOptions options = Options("run.html");
+  options.checkpoint = directory_->File("run");
+  options.heads = {0};
+  std::vector<std::string> messages;
+  options.callbacks.message = [&](const std::string& text) {
+    messages.push_back(text);
+  };
+  const auto page = WriteDocumentPage(options);
+  ASSERT_TRUE(page.ok()) << page.status();
+  EXPECT_THAT(messages,
+              ElementsAre(HasSubstr("checkpoint: " + directory_->File("run") +
+                                    "/seed-1/checkpoints/"),
+                          "device: cpu (--device is \"cpu\")",
+                          HasSubstr(" tokens: 2 layers and 1 head")));
 }
 
 TEST_F(DocumentPageTest, RefusesWhatIsNotThere) {

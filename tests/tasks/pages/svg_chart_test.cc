@@ -5,17 +5,23 @@
 #include <limits>
 #include <set>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace etc {
 namespace {
 
+using ::testing::Contains;
 using ::testing::DoubleNear;
 using ::testing::ElementsAre;
+using ::testing::Gt;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::SizeIs;
 
 TEST(ChartTicksTest, AreRoundAndWithinTheRange) {
   EXPECT_THAT(ChartTicks(-10, 300, 5), ElementsAre(0, 100, 200, 300));
@@ -36,6 +42,69 @@ TEST(ChartNumberTest, IsShort) {
   EXPECT_EQ(ChartNumber(25000), "25k");
   EXPECT_EQ(ChartNumber(1.5e6), "1.5M");
   EXPECT_EQ(ChartNumber(2000), "2000");
+}
+
+TEST(ChartNumberTest, TellsTicksApart) {
+  EXPECT_EQ(ChartNumber(4.963, 0.0005), "4.963");
+  EXPECT_EQ(ChartNumber(4.9635, 0.0005), "4.9635");
+  EXPECT_EQ(ChartNumber(-1234.25, 0.05), "-1234.25");
+  EXPECT_EQ(ChartNumber(100'200, 200), "100.2k");
+  EXPECT_EQ(ChartNumber(1'234'500, 500), "1.2345M");
+  EXPECT_EQ(ChartNumber(0, 0.0005), "0");
+  for (const double low : {4.9628, 4962.8, 496'280.0, 4'962'800.0}) {
+    std::set<std::string> texts;
+    const std::vector<double> ticks = ChartTicks(low, low * 1.0003, 5);
+    for (const double tick : ticks) {
+      texts.insert(ChartNumber(tick, ticks[1] - ticks[0]));
+    }
+    EXPECT_GT(ticks.size(), 2u) << low;
+    EXPECT_EQ(texts.size(), ticks.size()) << low;
+  }
+}
+
+// The numbers beside the y axis.
+std::vector<std::string> YNumbers(const LineChart& chart) {
+  constexpr absl::string_view kBegin = "text-anchor=\"end\">";
+  std::vector<std::string> numbers;
+  const std::vector<std::string> parts = absl::StrSplit(ToSvg(chart), kBegin);
+  for (size_t i = 1; i < parts.size(); ++i) {
+    numbers.push_back(parts[i].substr(0, parts[i].find('<')));
+  }
+  return numbers;
+}
+
+LineChart ChartFrom(double low, double high) {
+  return {.title = "t",
+          .x_label = "x",
+          .y_label = "y",
+          .series = {{.name = "a",
+                      .points = {{1, low, low, low}, {2, high, high, high}}}}};
+}
+
+TEST(ToSvgTest, HasOtherNumbersAtOtherTicks) {
+  EXPECT_THAT(YNumbers(ChartFrom(4.9629, 4.9642)),
+              ElementsAre("4.963", "4.9635", "4.964"));
+}
+
+// The usual norms of gradients are within a decade, or around one power.
+TEST(ToSvgTest, HasNumbersOnALogarithmicAxisOfLessThanTwoPowersOfTen) {
+  LineChart chart = ChartFrom(2, 8);
+  chart.log_y = true;
+  EXPECT_THAT(YNumbers(chart), ElementsAre("2", "4", "6", "8"));
+  chart = ChartFrom(5, 15);
+  chart.log_y = true;
+  EXPECT_THAT(YNumbers(chart), Contains("10"));
+  EXPECT_THAT(YNumbers(chart), SizeIs(Gt(2u)));
+  chart = ChartFrom(1.98, 2.03);
+  chart.log_y = true;
+  EXPECT_THAT(YNumbers(chart), SizeIs(Gt(2u)));
+}
+
+// 340 units of 11 px: six digits have room in the usual margin.
+TEST(ToSvgTest, MakesRoomForLongNumbers) {
+  EXPECT_THAT(ToSvg(ChartFrom(4.9629, 4.9642)), HasSubstr("<line x1=\"44\""));
+  EXPECT_THAT(ToSvg(ChartFrom(1234.0001, 1234.0009)),
+              HasSubstr("<line x1=\"63\""));
 }
 
 TEST(ToSvgTest, DrawsLinesBandsAndLabels) {

@@ -3,6 +3,7 @@
 #include "tasks/report/comparison.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -179,6 +180,35 @@ TEST(CompareModesTest, ComparesNoScoresOnDifferentData) {
     groups[1].runs.clear();
     EXPECT_EQ(CompareModes(groups, kAccuracy)[0].headline,
               verdicts[0].headline);
+  }
+}
+
+// Pre-training leaves short documents out of data.dev too; how many are held
+// out of data.train matters only where some are.
+TEST(CompareModesTest, ComparesNoScoresOnDocumentsOfOtherLengths) {
+  const auto headline = [](const char* field, const nlohmann::json& dev) {
+    std::vector<RunGroup> groups = {Group("off", {{0.1}, {0.2}}),
+                                    Group("sum", {{0.6}, {0.7}})};
+    for (RunGroup& group : groups) {
+      group.settings["data"] = {{"dev", dev}, {"dev_records", ""}};
+      group.settings["pretrain"] = {{field, 1}};
+    }
+    groups[1].settings["pretrain"][field] = 12;
+    return CompareModes(groups, kAccuracy)[0].headline;
+  };
+  const nlohmann::json none = nlohmann::json::array();
+  for (const auto& [field, dev] :
+       {std::pair("min_sentences", none),
+        std::pair("min_sentences", nlohmann::json("the same")),
+        std::pair("development_one_in", none),
+        std::pair("max_sentences", none)}) {
+    EXPECT_EQ(headline(field, dev),
+              "Cannot be compared: sum and off are scored on different data.")
+        << field << " " << dev;
+  }
+  for (const char* field : {"development_one_in", "max_sentences"}) {
+    EXPECT_THAT(headline(field, "the same"),
+                HasSubstr("sum scores better than off"));
   }
 }
 

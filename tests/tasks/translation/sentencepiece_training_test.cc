@@ -155,8 +155,8 @@ TEST_F(SentencePieceTrainingTest, DecodesSpecialPiecesAsNothing) {
 }
 
 TEST_F(SentencePieceTrainingTest, DecodesTranslations) {
-  const auto trained =
-      TrainSentencePiece({.files = {WriteText()}, .vocab_size = 40});
+  const auto trained = TrainSentencePiece(
+      {.files = {WriteText()}, .vocab_size = 40, .mask = true});
   ASSERT_TRUE(trained.ok()) << trained.status();
   const auto vocabulary = LoadTranslationVocabulary(
       {.type = "sentencepiece",
@@ -173,9 +173,12 @@ TEST_F(SentencePieceTrainingTest, DecodesTranslations) {
     return (*vocabulary)->Decode(ids);
   };
   EXPECT_EQ(decode({0, blank, letter, 2, blank, letter, 1, 40, -1}), "e e");
-  EXPECT_EQ(decode({blank, blank, letter, blank}), " e ");
+  EXPECT_EQ(decode({blank, blank, letter, blank}), "e ");
   EXPECT_EQ(decode({3, letter, 3}), " \u2047 e \u2047 ");
   EXPECT_EQ(decode({}), "");
+  // <mask> is a control piece.
+  EXPECT_EQ(decode({4}), "");
+  EXPECT_EQ(decode({4, blank, letter, 4, blank, letter}), "e e");
 }
 
 TEST_F(SentencePieceTrainingTest, DecodesBytesToCharacters) {
@@ -219,6 +222,16 @@ TEST_F(SentencePieceTrainingTest, DecodesBytesToCharacters) {
     const std::vector<int64_t> wide(ids.begin(), ids.end());
     EXPECT_EQ((*vocabulary)->Decode(wide), text);
   }
+  // A translation is a line of the output.
+  const auto model = LoadSentencePieceModel(training.model, "trained");
+  ASSERT_TRUE(model.ok()) << model.status();
+  const auto byte = [&](const char* piece) -> int64_t {
+    return (*model)->Id(piece, 6);
+  };
+  EXPECT_EQ((*vocabulary)
+                ->Decode({byte("<0x41>"), byte("<0x0A>"), byte("<0x42>"),
+                          byte("<0x0D>")}),
+            "A B ");
 }
 
 // One character in more than 3000 is a share of less than 0.0005.

@@ -36,10 +36,8 @@ class TranslationTrainingTest : public testing::Test {
     const absl::StatusOr<GridResult> result = TrainGrid(
         ConfigOf(json),
         {.earlier = resume ? EarlierRun::kResume : EarlierRun::kRefuse,
-         .context = {.reporter = &reporter,
-                     .stop = &reporter.stop,
-                     .group = group}},
-        [](const std::string&) {});
+         .context = {
+             .reporter = &reporter, .stop = &reporter.stop, .group = group}});
     EXPECT_TRUE(result.ok()) << result.status();
     messages_ = reporter.messages;
     return result.ok() ? *result : GridResult();

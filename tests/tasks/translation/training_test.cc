@@ -193,8 +193,7 @@ TEST_F(TranslationTrainingTest, GoesOnWithNoOtherVocabulary) {
       TrainGrid(ConfigOf(json_),
                 {.earlier = EarlierRun::kResume,
                  .allow_changes = {"tokenizer"},
-                 .context = {.reporter = &reporter, .stop = &reporter.stop}},
-                [](const std::string&) {});
+                 .context = {.reporter = &reporter, .stop = &reporter.stop}});
   EXPECT_EQ(result.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(result.status().message()),
               AllOf(HasSubstr("tokenizer.vocabulary"),
@@ -463,7 +462,7 @@ TEST_F(TranslationTrainingTest, RefusesABeamOfTheWholeVocabulary) {
   json_["translation"]["beam_size"] = 20;
   RunConfig config = ConfigOf(json_);
   EXPECT_EQ(std::string(SetUpTraining(&config).status().message()),
-            "run.json: translation: beam_size should be from 1 to 19 (the "
+            "run.json: translation.beam_size should be from 1 to 19 (the "
             "vocabulary but one), but is 20");
 }
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdlib>
 #include <filesystem>
 #include <iterator>
 #include <string>
@@ -145,6 +146,21 @@ TEST_F(TranslateCommandTest, WritesTheWholeFileWhereNobodyReadsItsMessages) {
   EXPECT_EQ(Contents(output),
             Run(absl::StrCat(translate, " --input ", input)).out);
   EXPECT_EQ(Lines(Contents(output)), 2);
+}
+
+// `realetc translate ... | head -1`, after `head`.
+TEST_F(TranslateCommandTest, EndsSilentlyWhereItsReaderHasLeft) {
+  const std::string run = Train();
+  const std::string input = directory_.Write("lines", "a b c\nd\n");
+  const std::string err = directory_.File("err");
+  const int status =
+      std::system(absl::StrCat("{ sleep 0.1; ", ETC_PROGRAM, " translate ", run,
+                               " --input ", input, " 2>", err, "; echo $? >",
+                               directory_.File("code"), "; } | true")
+                      .c_str());
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(Contents(directory_.File("code")), "141\n");
+  EXPECT_THAT(Contents(err), Not(HasSubstr("realetc: ")));
 }
 
 // `... | realetc translate ... --output FILE`, stopped before the input ends.
@@ -296,6 +312,12 @@ TEST_F(TranslateCommandTest, LosesNoTranslationAtABadLine) {
                                output, " < ", bad))
                   .err,
               HasSubstr(output + ".part: the first 2 lines"));
+  // The whole takes the place of a part.
+  const std::string good = directory_.Write("good", "a b\nc\n");
+  EXPECT_EQ(
+      Run(absl::StrCat(translate, " --output ", output, " < ", good)).code, 0);
+  EXPECT_EQ(Contents(output), of_pipe.out);
+  EXPECT_FALSE(std::filesystem::exists(output + ".part"));
 }
 
 TEST_F(TranslateCommandTest, InspectsItsModel) {
@@ -314,11 +336,16 @@ TEST_F(TranslateCommandTest, EvaluatesAndTriesRuns) {
   const std::string run = Train();
   const Result scores = Run("evaluate --bleu " + run);
   EXPECT_EQ(scores.code, 0) << scores.err;
-  EXPECT_THAT(scores.out, AllOf(HasSubstr("loss"), HasSubstr("perplexity"),
-                                HasSubstr("bleu")));
-  EXPECT_THAT(scores.err, AllOf(HasSubstr("residual attention mean, mean, "
-                                          "mean"),
-                                HasSubstr("tok:none|smooth:none")));
+  EXPECT_THAT(scores.out,
+              AllOf(HasSubstr("loss"), HasSubstr("perplexity"),
+                    HasSubstr("bleu"), HasSubstr("\nsignature: nrefs:1|")));
+  EXPECT_THAT(scores.err, HasSubstr("residual attention mean, mean, mean"));
+  // As that of `realetc score translation --tokenized --json`.
+  const Result as_json = Run("evaluate --bleu --json " + run);
+  EXPECT_EQ(as_json.code, 0) << as_json.err;
+  EXPECT_EQ(nlohmann::json::parse(as_json.out)["signature"],
+            "nrefs:1|case:mixed|eff:no|tok:none|smooth:none");
+  EXPECT_THAT(Run("evaluate --json " + run).out, Not(HasSubstr("signature")));
   // Both scores are of one checkpoint: it is looked for once.
   const std::vector<std::string> around =
       absl::StrSplit(scores.err, "checkpoint: ");
@@ -432,12 +459,10 @@ TEST_F(TranslateCommandTest, SaysWhyNoPairIsLeft) {
 TEST_F(TranslateCommandTest, RefusesAModelWithoutADecoder) {
   const std::string config = WriteConfig(Config());
   ASSERT_EQ(Run("train " + config).code, 0);
-  // The scores that are known are printed before the error.
-  const Result scores =
-      Run("evaluate --bleu " + directory_.File("run/seed-1/checkpoints/last"));
-  EXPECT_EQ(scores.code, 1);
-  EXPECT_THAT(scores.out, HasSubstr("accuracy"));
-  EXPECT_THAT(scores.err, HasSubstr("--bleu is for translation"));
+  // Before the evaluation, which may take hours.
+  ExpectMistake(
+      "evaluate --bleu " + directory_.File("run/seed-1/checkpoints/last"),
+      "/seed-1/checkpoints/last is of wikihop, but --bleu is for translation");
   ExpectMistake(absl::StrCat("translate ", directory_.File("run"),
                              "/seed-1/checkpoints/last --input ",
                              directory_.Write("lines", "mira lives\n")),
@@ -547,6 +572,8 @@ TEST_F(TranslateCommandTest, FindsTheVocabularyBesideAFairseqFile) {
   const std::string run = Train();
   const std::string exported = directory_.File("exported");
   ASSERT_EQ(Run("export " + run + " " + exported).code, 0);
+  EXPECT_THAT(Run("export " + run + " " + exported).err,
+              HasSubstr("dict.txt is there already"));
   const std::string import = absl::StrCat("import ", exported, "/model.pt ");
   const std::string dictionary = Contents(exported + "/dict.txt");
 

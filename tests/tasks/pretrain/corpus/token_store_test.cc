@@ -110,6 +110,15 @@ TEST_F(TokenStoreTest, LeavesOutEmptySentencesAndDocuments) {
   ASSERT_TRUE(store.ok()) << store.status();
   const std::vector<ToyDocument> expected = {{{4, 5}}, {{6}, {7}}};
   EXPECT_EQ(ReadToyStore(**store), expected);
+  // Empty sentences are in the hash of their own document, and of no other.
+  const uint64_t none = ToyTextHash({});
+  EXPECT_EQ((*store)->document_hash(0),
+            CombineSeeds(
+                {CombineSeeds({CombineSeeds({0, none}), ToyTextHash({4, 5})}),
+                 none}));
+  EXPECT_EQ(
+      (*store)->document_hash(1),
+      CombineSeeds({CombineSeeds({0, ToyTextHash({6})}), ToyTextHash({7})}));
 }
 
 TEST_F(TokenStoreTest, MayBeEmpty) {

@@ -189,11 +189,24 @@ TEST_F(TokenizeCorpusTest, ReadsSeveralFilesPlainOrPacked) {
   EXPECT_EQ(last_.documents, 3);
 }
 
+// Sentences without tokens of this vocabulary, which may have some of another,
+// are in the hash of their document alone: within it, at its ends, and behind a
+// document of no others.
 TEST_F(TokenizeCorpusTest, HashesTheTextOfDocuments) {
-  DocumentsOf("The cat.\n\x01\nA dog.\n");
-  EXPECT_EQ((*TokenStore::Open(Store()))->document_hash(0),
-            AddToDocumentHash(AddToDocumentHash(0, HashText("The cat.")),
-                              HashText("A dog.")));
+  const auto hash_of = [](const std::vector<std::string>& sentences) {
+    uint64_t hash = 0;
+    for (const std::string& sentence : sentences) {
+      hash = AddToDocumentHash(hash, HashText(sentence));
+    }
+    return hash;
+  };
+  EXPECT_THAT(
+      DocumentsOf("The cat.\n\x01\nA dog.\n\n\x02\n\n\x03\nran\n\x04\n\nsat\n"),
+      ElementsAre("the cat ./a dog .", "ran", "sat"));
+  const auto store = *TokenStore::Open(Store());
+  EXPECT_EQ(store->document_hash(0), hash_of({"The cat.", "\x01", "A dog."}));
+  EXPECT_EQ(store->document_hash(1), hash_of({"\x03", "ran", "\x04"}));
+  EXPECT_EQ(store->document_hash(2), hash_of({"sat"}));
 }
 
 // --- UTF-8 ------------------------------------------------------------------

@@ -146,11 +146,27 @@ TEST_F(CorpusPartTest, SaysWhyNoDocumentIsLeft) {
               HasSubstr("smaller development_one_in than"));
 }
 
-// Documents of which no hash is a multiple; the third is too short.
+// The number of documents of each store that are in the part.
+std::vector<int64_t> NumDocuments(const TokenStores& stores,
+                                  CorpusPartOptions part, bool development) {
+  part.development = development;
+  std::vector<int64_t> numbers;
+  for (const auto& store : stores) {
+    CorpusCounts counts;
+    static_cast<void>(SelectDocuments(*store, part, &counts));
+    numbers.push_back(counts.documents);
+  }
+  return numbers;
+}
+
+// A development_one_in of which no hash is a multiple.
+constexpr int64_t kNoMultiple = int64_t{1} << 62;
+
+// The third document is too short.
 TEST_F(CorpusPartTest, HoldsOutTheSmallestHashesWhereNoneIsAMultiple) {
   const std::vector<ToyDocument> documents = {
       {{10}, {11}}, {{12}, {13}}, {{14}}, {{15}, {16}}};
-  const CorpusPartOptions asked{.development_one_in = int64_t{1} << 62,
+  const CorpusPartOptions asked{.development_one_in = kNoMultiple,
                                 .min_sentences = 2};
   const TokenStores stores = {
       Store(documents),
@@ -159,24 +175,68 @@ TEST_F(CorpusPartTest, HoldsOutTheSmallestHashesWhereNoneIsAMultiple) {
   for (const int64_t document : {0, 1, 3}) {
     hashes.push_back(stores[0]->document_hash(document));
   }
-  std::sort(hashes.begin(), hashes.end());
-  for (const int64_t needed : {1, 2, 3}) {
-    CorpusPartOptions part = HoldOutSmallest(stores, asked, needed);
-    EXPECT_EQ(part.held_out_up_to, hashes[static_cast<size_t>(needed - 1)]);
-    for (const bool development : {true, false}) {
-      part.development = development;
-      int64_t documents_of_part = 0;
-      for (const auto& store : stores) {
-        CorpusCounts counts;
-        static_cast<void>(SelectDocuments(*store, part, &counts));
-        documents_of_part += counts.documents;
-      }
-      EXPECT_EQ(documents_of_part, development ? needed : 4 - needed);
-    }
-  }
+  const CorpusPartOptions part = HoldOutSmallest(stores, asked, 1);
+  EXPECT_EQ(part.held_out_up_to,
+            *std::min_element(hashes.begin(), hashes.end()));
+  const std::vector<int64_t> held_out = NumDocuments(stores, part, true);
+  const std::vector<int64_t> others = NumDocuments(stores, part, false);
+  EXPECT_EQ(held_out[0] + held_out[1], 1);
+  EXPECT_EQ(others[0] + others[1], 3);
   // None would be left.
-  EXPECT_EQ(HoldOutSmallest(stores, asked, 4).held_out_up_to, 0u);
   EXPECT_EQ(HoldOutSmallest({stores[1]}, asked, 1).held_out_up_to, 0u);
+  // Three documents are no two for either part.
+  EXPECT_EQ(HoldOutSmallest(stores, asked, 2).held_out_up_to, 0u);
+}
+
+// Documents of stores by the rank of their hash: 0 2 4 6 and 1 3 5. Both of
+// the smallest hashes of all would be one in each store, where no two make a
+// pair.
+TEST_F(CorpusPartTest, HoldsOutEnoughDocumentsOfOneStore) {
+  std::vector<ToyDocument> documents;
+  for (int32_t d = 0; d < 7; ++d) {
+    documents.push_back({{10 + d}, {20 + d}});
+  }
+  std::sort(documents.begin(), documents.end(),
+            [&](const ToyDocument& one, const ToyDocument& other) {
+              const auto pair = Store({one, other});
+              return pair->document_hash(0) < pair->document_hash(1);
+            });
+  const auto store = [&](const std::string& name,
+                         const std::vector<size_t>& ranks) {
+    std::vector<ToyDocument> of_ranks;
+    for (const size_t rank : ranks) {
+      of_ranks.push_back(documents[rank]);
+    }
+    return MakeToyStore(directory_.File(name), of_ranks);
+  };
+  const CorpusPartOptions asked{.development_one_in = kNoMultiple};
+  TokenStores stores = {store("a", {0, 2, 4, 6}), store("b", {1, 3, 5})};
+  CorpusPartOptions part = HoldOutSmallest(stores, asked, 2);
+  EXPECT_THAT(NumDocuments(stores, part, true), ElementsAre(2, 1));
+  EXPECT_THAT(NumDocuments(stores, part, false), ElementsAre(2, 2));
+  // Equal documents make no pair, nor are they left for another.
+  stores = {store("c", {0, 0, 0, 2, 4, 4}), store("d", {1, 3, 5, 6})};
+  part = HoldOutSmallest(stores, asked, 2);
+  EXPECT_EQ(part.held_out_up_to, stores[0]->document_hash(3));
+  EXPECT_THAT(NumDocuments(stores, part, true), ElementsAre(4, 1));
+  EXPECT_EQ(HoldOutSmallest({stores[0]}, asked, 2).held_out_up_to, 0u);
+}
+
+// A document whose hash is a multiple is held out in any case.
+TEST_F(CorpusPartTest, HoldsOutAsManyMoreAsMultiplesLack) {
+  const auto store = Store({{{10}}, {{11}}, {{12}}, {{13}}});
+  std::vector<uint64_t> hashes;
+  for (int64_t document = 0; document < 4; ++document) {
+    hashes.push_back(store->document_hash(document));
+  }
+  std::sort(hashes.begin(), hashes.end());
+  const auto one_in = static_cast<int64_t>(hashes[1]);
+  ASSERT_GT(one_in, 0);
+  const CorpusPartOptions part =
+      HoldOutSmallest({store}, {.development_one_in = one_in}, 2);
+  EXPECT_EQ(part.held_out_up_to, hashes[0]);
+  EXPECT_THAT(NumDocuments({store}, part, true), ElementsAre(2));
+  EXPECT_THAT(NumDocuments({store}, part, false), ElementsAre(2));
 }
 
 // Documents that were held out of a corpus stay so.

@@ -77,7 +77,7 @@ TEST_F(WholeWordMasksTest, AreRefusedWhereThereAreNone) {
 TEST_F(WholeWordMasksTest, AreWarnedOfWhereTheyAreFew) {
   EXPECT_THAT(
       *CheckWholeWordMasks(*Packed(Documents(40, 4), /*whole_words=*/true)),
-      AllOf(HasSubstr("warning: whole words: 25 % of the tokens"),
+      AllOf(HasSubstr("whole words: 25 % of the tokens"),
             HasSubstr("pretrain.whole_words false")));
 }
 
