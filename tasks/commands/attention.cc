@@ -73,6 +73,12 @@ absl::Status Analyse(AttentionArguments arguments) {
   ETC_RETURN_IF_ERROR(SetThreads(/*threads=*/0, "threads").status());
   options.callbacks.stop = StopAtInterrupt();
   StreamReporter reporter = ConsoleReporter();
+  options.callbacks.message = [&reporter](const std::string& text) {
+    reporter.Message(text);
+  };
+  options.callbacks.warning = [&reporter](const std::string& text) {
+    reporter.Warn(text);
+  };
   options.progress = [&reporter](int64_t done, int64_t all) {
     reporter.Analysing({.records = done, .num_records = all});
   };
@@ -136,9 +142,6 @@ void AddAttentionCommand(CLI::App* program, Action* action) {
   auto arguments = std::make_shared<AttentionArguments>();
   AttentionAnalysisOptions* options = &arguments->analysis;
   auto scale = std::make_shared<std::string>("absolute");
-  options->callbacks.warning = [](const std::string& text) {
-    PrintWarnings({text});
-  };
   CLI::App* command = program->add_subcommand(
       "attention",
       "Measure entropy and divergence of attention over a data set");

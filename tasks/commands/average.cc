@@ -11,6 +11,7 @@
 #include "base/counted.h"
 #include "base/status_macros.h"
 #include "tasks/commands/commands.h"
+#include "tasks/commands/model_options.h"
 #include "tasks/commands/output_file.h"
 #include "tasks/runs/average_checkpoints.h"
 
@@ -61,7 +62,7 @@ void AddAverageCommand(CLI::App* program, Action* action) {
       ->add_option("--last", arguments->options.last,
                    "Checkpoints to average, those with the most updates (10, "
                    "or the 2 or more that there are)")
-      ->check(CLI::PositiveNumber);
+      ->check(AtLeastOne());
   command->add_option("--up-to", arguments->options.up_to_step,
                       "Leave out checkpoints after more updates than this");
   command->add_option("--output", arguments->output,

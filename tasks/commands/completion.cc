@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <iostream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "attention/residual_attention.h"
 #include "tasks/commands/commands.h"
 #include "tasks/registry.h"
 
@@ -91,7 +93,8 @@ Value ValueOf(const std::string& command, const std::string& name,
   } else if (name == "--device") {
     words({"auto", "cpu", "cuda"});
   } else if (name == "--residual") {
-    words({"off", "sum", "mean", "decay", "gate"});
+    words({std::begin(kResidualAttentionNames),
+           std::end(kResidualAttentionNames)});
   }
   return value;
 }

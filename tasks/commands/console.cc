@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "base/machine_description.h"
 #include "tasks/train/device.h"
+#include "tasks/train/run_context.h"
 
 namespace etc {
 namespace {
@@ -42,10 +43,10 @@ StreamReporter ConsoleReporter() {
 }
 
 void PrintWarnings(const std::vector<std::string>& warnings) {
+  StreamReporter reporter = ConsoleReporter();
+  const RunContext context = {.reporter = &reporter};
   for (const std::string& warning : warnings) {
-    if (!warning.empty()) {
-      std::cerr << "realetc: warning: " << warning << std::endl;
-    }
+    context.Warn(warning);
   }
 }
 

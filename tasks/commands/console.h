@@ -10,6 +10,9 @@
 
 namespace etc {
 
+// Stands for standard input or standard output in the place of a file.
+inline constexpr char kStandardStream[] = "-";
+
 // A reporter to standard error: one line that is overwritten on a terminal,
 // lines now and then elsewhere.
 StreamReporter ConsoleReporter();

@@ -1,12 +1,14 @@
 // `realetc document`: a page with the attention of one record.
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/counted.h"
+#include "base/interrupt.h"
 #include "base/status_macros.h"
 #include "base/threads.h"
 #include "tasks/analysis/document_page.h"
@@ -14,16 +16,29 @@
 #include "tasks/commands/console.h"
 #include "tasks/commands/model_options.h"
 #include "tasks/commands/output_file.h"
+#include "tasks/data/data_files.h"
+#include "tasks/train/progress.h"
 
 namespace etc {
 namespace {
 
 absl::Status Document(DocumentPageOptions options) {
-  std::vector<std::string> read = FilesAt(options.checkpoint);
-  read.push_back(options.data);
+  std::vector<std::string> read = FilesOfWeights(options.checkpoint);
+  ETC_ASSIGN_OR_RETURN(const std::vector<std::string> data,
+                       FindDataFiles({options.data}));
+  read.insert(read.end(), data.begin(), data.end());
   ETC_RETURN_IF_ERROR(CheckOutputFile("--output", options.output, read));
   options.output = FileBehindLinks(options.output);
   ETC_RETURN_IF_ERROR(SetThreads(/*threads=*/0, "threads").status());
+  StreamReporter reporter = ConsoleReporter();
+  options.callbacks = {
+      .message =
+          [&reporter](const std::string& text) { reporter.Message(text); },
+      .warning = [&reporter](const std::string& text) { reporter.Warn(text); },
+      .stop = StopAtInterrupt()};
+  options.progress = [&reporter](int64_t done, int64_t all) {
+    reporter.Reading({.records = done, .num_records = all});
+  };
   ETC_ASSIGN_OR_RETURN(const DocumentPage page, WriteDocumentPage(options));
   std::cout << options.output << ": "
             << Counted(static_cast<int64_t>(page.layers.size()), "layer")
@@ -36,12 +51,6 @@ absl::Status Document(DocumentPageOptions options) {
 
 void AddDocumentCommand(CLI::App* program, Action* action) {
   auto options = std::make_shared<DocumentPageOptions>();
-  options->callbacks.message = [](const std::string& text) {
-    std::cerr << text << std::endl;
-  };
-  options->callbacks.warning = [](const std::string& text) {
-    PrintWarnings({text});
-  };
   CLI::App* command = program->add_subcommand(
       "document", "Show on a page where the attention in one record goes");
   command->footer(

@@ -30,6 +30,7 @@
 #include "base/json_text.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
+#include "base/stop_guard.h"
 #include "base/temporary_file.h"
 #include "base/threads.h"
 #include "base/utf8.h"
@@ -89,9 +90,6 @@ struct EmbedRecord {
   std::string JoinedText() const { return absl::StrJoin(texts, "\n"); }
 };
 
-// Stands for standard input and standard output.
-constexpr char kEmbedStream[] = "-";
-
 // A line of standard input.
 struct InputLine {
   int64_t number = 0;  // from 1
@@ -129,10 +127,9 @@ bool IsTableName(absl::string_view name) {
   });
 }
 
-absl::StatusOr<EmbedFile> ReadStandardInput() {
-  ETC_ASSIGN_OR_RETURN(
-      const std::unique_ptr<TextFile> input,
-      TextFile::OpenStandardInput(/*limits=*/{}, /*stop=*/nullptr));
+absl::StatusOr<EmbedFile> ReadStandardInput(const std::atomic<bool>* stop) {
+  ETC_ASSIGN_OR_RETURN(const std::unique_ptr<TextFile> input,
+                       TextFile::OpenStandardInput(/*limits=*/{}, stop));
   EmbedFile file = {.path = input->path(), .lines = std::vector<InputLine>()};
   absl::string_view line;
   while (true) {
@@ -147,10 +144,10 @@ absl::StatusOr<EmbedFile> ReadStandardInput() {
 }
 
 absl::StatusOr<std::vector<EmbedFile>> OpenEmbedFiles(
-    const std::vector<std::string>& patterns) {
+    const std::vector<std::string>& patterns, const std::atomic<bool>* stop) {
   std::vector<EmbedFile> files;
-  if (patterns == std::vector<std::string>{kEmbedStream}) {
-    ETC_ASSIGN_OR_RETURN(EmbedFile input, ReadStandardInput());
+  if (patterns == std::vector<std::string>{kStandardStream}) {
+    ETC_ASSIGN_OR_RETURN(EmbedFile input, ReadStandardInput(stop));
     files.push_back(std::move(input));
     return files;
   }
@@ -232,12 +229,17 @@ absl::StatusOr<EmbedRecord> ReadEmbedRecord(const EmbedFile& file,
 }
 
 // Calls `take` with each record.
+//   kCancelled  `*stop` became true
 template <typename Take>
 absl::Status ForEachText(const std::vector<EmbedFile>& files,
-                         const EmbedFields& fields, Take take) {
+                         const EmbedFields& fields,
+                         const std::atomic<bool>* stop, Take take) {
   int64_t number = 0;
   for (const EmbedFile& file : files) {
     for (int64_t i = 0; i < file.size(); ++i) {
+      if (*stop) {
+        return absl::CancelledError("stopped");
+      }
       ETC_ASSIGN_OR_RETURN(const EmbedRecord record,
                            ReadEmbedRecord(file, i, number++, fields));
       ETC_RETURN_IF_ERROR(take(record));
@@ -382,6 +384,8 @@ class VectorWriter {
   absl::Status End() {
     if (is_npy_) {
       ETC_RETURN_IF_ERROR(file_.Overwrite(NpyHeader(rows_, hidden_size_)));
+      // Rows should not be renamed if the vectors find no room.
+      ETC_RETURN_IF_ERROR(file_.Sync());
       ETC_RETURN_IF_ERROR(rows_file_.MoveToTarget());
     }
     return file_.MoveToTarget();
@@ -424,7 +428,7 @@ absl::Status CheckEmbedArguments(const EmbedArguments& arguments,
     return InvalidArgument("--text names fields of records, but ", plain->path,
                            ", which is no .jsonl or .json, is one text");
   }
-  std::vector<std::string> read = FilesAt(arguments.checkpoint);
+  std::vector<std::string> read = FilesOfWeights(arguments.checkpoint);
   const std::vector<std::string> of_vocabulary =
       arguments.vocabulary.empty() ? std::vector<std::string>()
                                    : FilesAt(arguments.vocabulary);
@@ -438,32 +442,61 @@ absl::Status CheckEmbedArguments(const EmbedArguments& arguments,
              : absl::OkStatus();
 }
 
-// A line on standard error every few seconds.
+// Shows how far the documents are, by the pieces that the model has read.
 class EmbedProgress {
  public:
-  explicit EmbedProgress(int64_t records) : records_(records) {}
-
-  void Done(int64_t documents) {
-    constexpr double kSeconds = 10;
-    if (SteadySeconds() - shown_ >= kSeconds) {
-      shown_ = SteadySeconds();
-      std::cerr << "embedding: " << documents << " of "
-                << Counted(records_, "document") << std::endl;
+  // `pieces` are those of each document. The others must outlive it.
+  EmbedProgress(const LoadedEncoder* loaded, std::vector<int64_t> pieces,
+                StreamReporter* reporter)
+      : loaded_(loaded), pieces_(std::move(pieces)), reporter_(reporter) {
+    for (const int64_t count : pieces_) {
+      all_ += WorkOf(count);
     }
   }
 
+  // Called before each layer.
+  void AtLayer() {
+    const int64_t pieces = pieces_[documents_];
+    const int64_t layers =
+        loaded_->config.num_hidden_layers * EmbeddingPasses(*loaded_, pieces);
+    Show(WorkOf(pieces) * static_cast<double>(layers_++) /
+         static_cast<double>(layers));
+  }
+  // Called after each document.
+  void Done() {
+    done_ += WorkOf(pieces_[documents_++]);
+    layers_ = 0;
+    Show(0);
+  }
+
  private:
-  const int64_t records_;
-  double shown_ = SteadySeconds();
+  // ETC cuts its documents.
+  double WorkOf(int64_t pieces) const {
+    return static_cast<double>(loaded_->config.has_long_tokens
+                                   ? std::min(pieces, loaded_->max_long_length)
+                                   : pieces);
+  }
+  void Show(double of_this) const {
+    const bool at_end = documents_ == pieces_.size();
+    reporter_->Embedding({.documents = static_cast<int64_t>(documents_),
+                          .num_documents = std::ssize(pieces_),
+                          .share = at_end ? 1 : (done_ + of_this) / all_});
+  }
+
+  const LoadedEncoder* const loaded_;
+  const std::vector<int64_t> pieces_;
+  StreamReporter* const reporter_;
+  double all_ = 0;
+  double done_ = 0;
+  size_t documents_ = 0;
+  int64_t layers_ = 0;  // of this document that have begun
 };
 
 // The encoder on the device that the arguments choose.
 absl::StatusOr<LoadedEncoder> OpenEncoder(const EmbedArguments& arguments) {
-  RunConfig config;  // for its fields of devices alone
-  config.train.device = arguments.device;
-  ETC_ASSIGN_OR_RETURN(
-      const RunDevice device,
-      DeviceOfRun(config, FindCudaDevices(), /*field=*/"--device"));
+  ETC_ASSIGN_OR_RETURN(const RunDevice device,
+                       DeviceOfRun({.device = arguments.device},
+                                   FindCudaDevices(), /*field=*/"--device"));
   ETC_ASSIGN_OR_RETURN(
       LoadedEncoder loaded,
       LoadEncoder(arguments.checkpoint,
@@ -541,23 +574,34 @@ absl::StatusOr<EmbedFields> RecordFieldsOf(const EmbedArguments& arguments,
 }
 
 // Checks all records, so that mistakes are seen before the first one is
-// embedded, and returns their number.
-absl::StatusOr<int64_t> CheckTexts(const std::vector<EmbedFile>& files,
-                                   const EmbedFields& fields,
-                                   const LoadedEncoder& loaded) {
-  IdPlaces ids;
+// embedded, and returns the number of pieces of each.
+//   kCancelled  `*stop` became true
+absl::StatusOr<std::vector<int64_t>> CheckTexts(
+    const std::vector<EmbedFile>& files, const EmbedFields& fields,
+    const LoadedEncoder& loaded, const std::atomic<bool>* stop,
+    StreamReporter* reporter) {
   int64_t records = 0;
+  for (const EmbedFile& file : files) {
+    records += file.size();
+  }
+  IdPlaces ids;
+  std::vector<int64_t> pieces;
   const auto check = [&](const EmbedRecord& record) -> absl::Status {
-    ++records;
     ETC_RETURN_IF_ERROR(ids.Add(record.id, record.where));
-    return NamingOutOfMemory(
-        [&] { return absl::StrCat("reading ", record.where); },
-        [&] {
-          return CheckEncodable(loaded, record.texts, record.where).status();
-        });
+    ETC_ASSIGN_OR_RETURN(
+        const std::vector<Token> tokens,
+        NamingOutOfMemory(
+            [&] { return absl::StrCat("reading ", record.where); },
+            [&] {
+              return CheckEncodable(loaded, record.texts, record.where);
+            }));
+    pieces.push_back(std::ssize(tokens));
+    reporter->CheckingTexts(
+        {.records = std::ssize(pieces), .num_records = records});
+    return absl::OkStatus();
   };
-  ETC_RETURN_IF_ERROR(ForEachText(files, fields, check));
-  return records;
+  ETC_RETURN_IF_ERROR(ForEachText(files, fields, stop, check));
+  return pieces;
 }
 
 absl::StatusOr<EmbeddedText> EmbedRecordText(const LoadedEncoder& loaded,
@@ -587,7 +631,7 @@ absl::Status SetEmbedThreads(const EmbedArguments& arguments) {
 
 // Answers the records on standard input by lines on standard output.
 absl::Status RunEmbedLines(const EmbedArguments& arguments) {
-  if (arguments.data != std::vector<std::string>{kEmbedStream}) {
+  if (arguments.data != std::vector<std::string>{kStandardStream}) {
     return InvalidArgument(
         "--output - should be given with --data - alone: each line of standard "
         "input is answered by one on standard output");
@@ -620,12 +664,41 @@ absl::Status RunEmbedLines(const EmbedArguments& arguments) {
                      stop);
 }
 
-absl::Status RunEmbed(const EmbedArguments& arguments) {
-  if (arguments.output == kEmbedStream) {
-    return RunEmbedLines(arguments);
+// Embeds all records into `writer`, and returns how many were truncated.
+//   kCancelled  `*stop` became true
+absl::StatusOr<int64_t> EmbedAll(const std::vector<EmbedFile>& files,
+                                 const EmbedFields& fields,
+                                 const LoadedEncoder& loaded,
+                                 const std::atomic<bool>* stop,
+                                 VectorWriter* writer) {
+  StreamReporter reporter = ConsoleReporter();
+  ETC_ASSIGN_OR_RETURN(std::vector<int64_t> pieces,
+                       CheckTexts(files, fields, loaded, stop, &reporter));
+  ETC_RETURN_IF_ERROR(writer->Begin(loaded.config.hidden_size));
+  EmbedProgress progress(&loaded, std::move(pieces), &reporter);
+  int64_t truncated = 0;
+  const auto embed = [&](const EmbedRecord& record) -> absl::Status {
+    ETC_ASSIGN_OR_RETURN(const EmbeddedText vectors,
+                         EmbedRecordText(loaded, record));
+    truncated +=
+        vectors.cut_pieces > 0 || vectors.dropped_sentences > 0 ? 1 : 0;
+    ETC_RETURN_IF_ERROR(writer->Add(record, vectors));
+    progress.Done();
+    return absl::OkStatus();
+  };
+  try {
+    const StopGuard guard(stop, [&] { progress.AtLayer(); });
+    ETC_RETURN_IF_ERROR(ForEachText(files, fields, stop, embed));
+  } catch (const Stopped&) {
+    return absl::CancelledError("stopped");
   }
+  return truncated;
+}
+
+absl::Status EmbedFiles(const EmbedArguments& arguments) {
+  const std::atomic<bool>* const stop = StopAtInterrupt();
   ETC_ASSIGN_OR_RETURN(const std::vector<EmbedFile> files,
-                       OpenEmbedFiles(arguments.data));
+                       OpenEmbedFiles(arguments.data, stop));
   ETC_RETURN_IF_ERROR(CheckEmbedArguments(arguments, files));
   ETC_RETURN_IF_ERROR(SetEmbedThreads(arguments));
   ETC_ASSIGN_OR_RETURN(const LoadedEncoder loaded, OpenEncoder(arguments));
@@ -633,27 +706,15 @@ absl::Status RunEmbed(const EmbedArguments& arguments) {
   if (!absl::c_all_of(files, std::mem_fn(&EmbedFile::is_text))) {
     ETC_ASSIGN_OR_RETURN(fields, RecordFieldsOf(arguments, loaded));
   }
-  ETC_ASSIGN_OR_RETURN(const int64_t records,
-                       CheckTexts(files, fields, loaded));
   const char* const kind = PartOf(loaded);
   const std::string parts = absl::StrCat(kind, "s");
   VectorWriter writer(arguments.output,
                       arguments.documents_only ? nullptr : parts.c_str());
-  ETC_RETURN_IF_ERROR(writer.Begin(loaded.config.hidden_size));
-  EmbedProgress progress(records);
-  int64_t truncated = 0;
-  const auto embed = [&](const EmbedRecord& record) -> absl::Status {
-    ETC_ASSIGN_OR_RETURN(const EmbeddedText vectors,
-                         EmbedRecordText(loaded, record));
-    truncated +=
-        vectors.cut_pieces > 0 || vectors.dropped_sentences > 0 ? 1 : 0;
-    ETC_RETURN_IF_ERROR(writer.Add(record, vectors));
-    progress.Done(writer.documents());
-    return absl::OkStatus();
-  };
-  ETC_RETURN_IF_ERROR(ForEachText(files, fields, embed));
+  ETC_ASSIGN_OR_RETURN(const int64_t truncated,
+                       EmbedAll(files, fields, loaded, stop, &writer));
   ETC_RETURN_IF_ERROR(writer.End());
-  std::cout << arguments.output << ": " << Counted(records, "document");
+  std::cout << arguments.output << ": "
+            << Counted(writer.documents(), "document");
   if (!arguments.documents_only) {
     std::cout << ", " << Counted(writer.num_parts(), kind);
   }
@@ -664,19 +725,30 @@ absl::Status RunEmbed(const EmbedArguments& arguments) {
   return absl::OkStatus();
 }
 
+absl::Status RunEmbed(const EmbedArguments& arguments) {
+  if (arguments.output == kStandardStream) {
+    return RunEmbedLines(arguments);
+  }
+  const absl::Status status = EmbedFiles(arguments);
+  return absl::IsCancelled(status)
+             ? absl::CancelledError(absl::StrCat("stopped; ", arguments.output,
+                                                 " was not written"))
+             : status;
+}
+
 void AddEncoderOptions(CLI::App* command, EmbedArguments* arguments) {
   command->add_option("--vocabulary", arguments->vocabulary,
                       "Vocabulary (default: that of the weights)");
   command
       ->add_option("--max-long-length", arguments->max_long_length,
                    "Most long tokens of ETC (default: as in training, or 4096)")
-      ->check(CLI::PositiveNumber);
+      ->check(AtLeastOne());
   command
       ->add_option("--max-global-length", arguments->max_global_length,
                    "Most global tokens: of ETC one for the text and one for "
                    "each sentence, of BERT those of a chunk (default: as in "
                    "training, or 512)")
-      ->check(CLI::PositiveNumber);
+      ->check(AtLeastOne());
   AddResidualOption(command,
                     "Residual attention scores (default: as the weights say)",
                     &arguments->residual_attention);
@@ -685,7 +757,7 @@ void AddEncoderOptions(CLI::App* command, EmbedArguments* arguments) {
       ->add_option("--threads", arguments->threads,
                    "CPU threads (default: OMP_NUM_THREADS, or as many as there "
                    "are cores)")
-      ->check(CLI::PositiveNumber);
+      ->check(AtLeastOne());
 }
 
 }  // namespace

@@ -19,6 +19,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/counted.h"
+#include "base/initializers.h"
+#include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "base/threads.h"
 #include "etc/encoder_decoder/model.h"
@@ -97,7 +99,7 @@ struct EstimatedDevice {
 // The device of the run if this machine has it, else the CPU, with a warning: a
 // device that this machine lacks may exist on the one that is meant.
 absl::StatusOr<torch::Device> DeviceOfEstimate(const RunConfig& config) {
-  const absl::StatusOr<RunDevice> run = DeviceOfRun(config);
+  const absl::StatusOr<RunDevice> run = DeviceOfRun(DeviceSettingsOf(config));
   if (absl::IsFailedPrecondition(run.status())) {
     PrintWarnings({absl::StrCat(
         run.status().message(),
@@ -362,6 +364,27 @@ absl::StatusOr<double> PrintTimeOnDevice(const RunConfig& config,
   });
 }
 
+// The time of an update; nothing, which it says, if measuring the rates takes
+// more memory than there is.
+absl::StatusOr<std::optional<double>> PrintTimeOn(
+    const RunConfig& config, const RunConfig& chosen, const EstimatedDevice& on,
+    const TrainedCounts& parameters, const HeadCost& head) {
+  const absl::StatusOr<double> time = NamingOutOfMemory(
+      [&] { return absl::StrCat("measuring ", on.device.str()); },
+      [&] {
+        return on.device.is_cpu()
+                   ? PrintTimeOnCpu(config, chosen, parameters, head)
+                   : PrintTimeOnDevice(config, chosen, on, parameters, head);
+      });
+  if (IsOutOfMemory(time.status())) {
+    std::cout << "\nTime of one update: not measured, "
+              << time.status().message() << "\n";
+    return std::nullopt;
+  }
+  ETC_RETURN_IF_ERROR(time.status());
+  return *time;
+}
+
 // The runs of a grid and, given the time of an update of the first setting, the
 // updates of all, as far as they are known.
 void PrintGrid(const std::vector<GridSetting>& settings,
@@ -432,7 +455,7 @@ absl::Status Estimate(const EstimateArguments& arguments) {
   ETC_ASSIGN_OR_RETURN(const TaskEntry* entry, FindTask(config.task));
   ETC_ASSIGN_OR_RETURN(const torch::Device device, DeviceOfEstimate(config));
   ETC_RETURN_IF_ERROR(CheckMemoryPlan(config, device.is_cpu()));
-  PrintWarnings({PrecisionWarning(device, config),
+  PrintWarnings({PrecisionWarning(device, config.train.precision),
                  ThreadsWarning(config.train.threads, "train.threads")});
   if (entry->has_own_model) {
     if (!device.is_cpu()) {
@@ -446,8 +469,12 @@ absl::Status Estimate(const EstimateArguments& arguments) {
     return absl::OkStatus();
   }
   const EstimatedDevice on = WithBackend(device, config);
-  ETC_ASSIGN_OR_RETURN(const std::shared_ptr<TaskHead> layers,
-                       entry->make_head(config));
+  const auto make_layers = [&] {
+    // Memory that nobody writes to costs nothing: sizes alone are asked for.
+    const WithoutInitialValues uninitialised;
+    return entry->make_head(config);
+  };
+  ETC_ASSIGN_OR_RETURN(const std::shared_ptr<TaskHead> layers, make_layers());
   const TrainedCounts parameters = PrintParameters(config, *layers);
   const StepShape largest = LargestMicroBatch(config, *layers);
   PrintWarnings({PlanWarning(config, parameters, largest, on.backend)});
@@ -456,11 +483,8 @@ absl::Status Estimate(const EstimateArguments& arguments) {
   PrintCheckpoints(config, parameters);
   const HeadCost head = layers->CostOf(LargestUpdate(config));
   PrintOperations(chosen, head);
-  ETC_ASSIGN_OR_RETURN(
-      const double time,
-      on.device.is_cpu()
-          ? PrintTimeOnCpu(config, chosen, parameters, head)
-          : PrintTimeOnDevice(config, chosen, on, parameters, head));
+  ETC_ASSIGN_OR_RETURN(const std::optional<double> time,
+                       PrintTimeOn(config, chosen, on, parameters, head));
   if (!read.grid.empty()) {
     PrintGrid(settings, time);
   }

@@ -56,9 +56,6 @@ absl::StatusOr<CheckpointRun> Run(CheckpointRunOptions options,
   options.context = {.reporter = &reporter,
                      .stop = StopAtInterrupt(),
                      .group = process.group()};
-  options.warn = [&](const std::string& warning) {
-    process.PrintWarnings({warning});
-  };
   return RunCheckpoint(options);
 }
 
@@ -83,66 +80,72 @@ void PrintLosses(const CheckpointRun& run) {
   }
 }
 
-void PrintScores(const CheckpointRun& run, bool json) {
+// `signature` is that of BLEU; empty: it is not among the scores.
+void PrintScores(const CheckpointRun& run, bool json,
+                 const std::string& signature) {
   std::cerr << absl::StreamFormat(
       "%s in %.1f s, residual attention %s\n",
       Counted(run.evaluation.num_examples, "example"), run.evaluation.seconds,
-      run.config.encoder_decoder.has_value()
-          ? ResidualText(*run.config.encoder_decoder)
-          : ResidualText(run.config.model));
+      run.checkpoint.config.encoder_decoder.has_value()
+          ? ResidualText(*run.checkpoint.config.encoder_decoder)
+          : ResidualText(run.checkpoint.config.model));
   const Metrics& metrics = run.evaluation.metrics;
-  std::cout << (json ? ScoresToJson(metrics) + "\n"
-                     : FormatScoreTable(
-                           metrics, MainMetricOf(run.config.train,
-                                                 run.setup.task->main_metric())
-                                        .name));
+  std::cout << (json
+                    ? ScoresToJson(metrics, signature) + "\n"
+                    : FormatScoreTable(
+                          metrics,
+                          MainMetricOf(run.checkpoint.config.train,
+                                       run.checkpoint.setup.task->main_metric())
+                              .name,
+                          signature));
   PrintWarnings({run.evaluation.predictions->Remark()});
   PrintLosses(run);
 }
 
-// Adds BLEU of translations of the data to the scores.
-absl::Status AddBleu(const EvaluateArguments& arguments, CheckpointRun* run) {
-  if (run->config.task != kTranslationTask) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--bleu is for translation, but the checkpoint is of ",
-                     run->config.task));
-  }
+// Adds BLEU of translations of the data to the scores, and returns its
+// signature.
+absl::StatusOr<std::string> AddBleu(const EvaluateArguments& arguments,
+                                    CheckpointRun* run) {
   StreamReporter reporter = ConsoleReporter();
   const RunContext context = {.reporter = &reporter, .stop = StopAtInterrupt()};
+  // Opened without the reporter: the evaluation has said and warned the same.
   ETC_ASSIGN_OR_RETURN(
       Translator translator,
-      Translator::Open(run->directory,
+      Translator::Open(run->checkpoint.directory,
                        {.batch_size = arguments.run.batch_size.value_or(
                             TranslatorOptions().batch_size),
                         .residual_attention = arguments.run.residual_attention,
                         .device = arguments.run.device,
                         .threads = arguments.run.threads},
-                       context));
-  const DataRequest data = {.patterns = run->config.data.dev,
-                            .use = RecordUse::kEvaluation,
-                            .limits = RecordLimitsOf(run->config.data)};
-  ETC_ASSIGN_OR_RETURN(
-      const CheckpointBleu bleu,
-      TranslateAndScore(*run->setup.task, data, context, &translator));
-  std::cerr << "BLEU " << BleuSignature(bleu.options) << std::endl;
+                       {.stop = context.stop}));
+  const DataRequest data = {
+      .patterns = run->checkpoint.config.data.dev,
+      .use = RecordUse::kEvaluation,
+      .limits = RecordLimitsOf(run->checkpoint.config.data)};
+  ETC_ASSIGN_OR_RETURN(const CheckpointBleu bleu,
+                       TranslateAndScore(*run->checkpoint.setup.task, data,
+                                         context, &translator));
   run->evaluation.metrics.emplace_back("bleu", bleu.score.score);
-  return absl::OkStatus();
+  return BleuSignature(bleu.options);
 }
 
 absl::Status RunEvaluate(const EvaluateArguments& arguments) {
   CheckpointRunOptions options = arguments.run;
   options.needs_scores = true;
+  if (arguments.bleu) {
+    options.task = kTranslationTask;
+    options.task_option = "--bleu";
+  }
   return RunWithOthers(options, [&](CheckpointRun& run) {
+    absl::StatusOr<std::string> signature = "";
+    if (arguments.bleu) {
+      signature = AddBleu(arguments, &run);
+    }
     // The other scores are known where BLEU has an error.
-    const absl::Status bleu =
-        arguments.bleu ? AddBleu(arguments, &run) : absl::OkStatus();
-    PrintScores(run, arguments.json);
-    return bleu;
+    PrintScores(run, arguments.json, signature.value_or(""));
+    return signature.status();
   });
 }
-
-// Stands for standard input and standard output.
-constexpr char kStream[] = "-";
 
 // Writes the prediction file, and the files beside it, which standard output
 // has no place for.
@@ -150,9 +153,12 @@ absl::Status WritePredictions(const CheckpointRun& run,
                               const std::string& output) {
   const TaskPredictions& predictions = *run.evaluation.predictions;
   std::string written = output;
-  if (output == kStream) {
+  if (output == kStandardStream) {
     std::cout << predictions.FileContents();
-    ETC_RETURN_IF_ERROR(FlushStandardOutput());
+    if (const absl::Status flushed = FlushStandardOutput(); !flushed.ok()) {
+      // The end of the program has an exit code for a reader that has left.
+      return OutputReaderLeft() ? absl::OkStatus() : flushed;
+    }
     written = "standard output";
   } else {
     ETC_RETURN_IF_ERROR(WriteFileAtomically(FileBehindLinks(output),
@@ -176,7 +182,7 @@ absl::Status WritePredictions(const CheckpointRun& run,
 // replace no file that is read.
 absl::Status CheckOutput(const std::string& output,
                          const CheckpointRunFiles& files) {
-  if (output == kStream) {
+  if (output == kStandardStream) {
     return absl::OkStatus();
   }
   ETC_RETURN_IF_ERROR(CheckOutputFile("--output", output, files.read));
@@ -216,10 +222,11 @@ absl::Status RunPredictLines(const EvaluateArguments& arguments) {
 }
 
 absl::Status RunPredict(const EvaluateArguments& arguments) {
-  const bool reads_stream = std::count(arguments.run.data.begin(),
-                                       arguments.run.data.end(), kStream) > 0;
+  const bool reads_stream =
+      std::count(arguments.run.data.begin(), arguments.run.data.end(),
+                 kStandardStream) > 0;
   if (reads_stream && arguments.run.data.size() == 1 &&
-      arguments.output == kStream) {
+      arguments.output == kStandardStream) {
     return RunPredictLines(arguments);
   }
   if (reads_stream) {
@@ -271,11 +278,11 @@ void AddRunOptions(CLI::App* command, CheckpointRunOptions* options) {
   command
       ->add_option("--threads", options->threads,
                    "CPU threads (default: as in training)")
-      ->check(CLI::PositiveNumber);
+      ->check(AtLeastOne());
   command
       ->add_option("--batch-size", options->batch_size,
                    "Examples per batch (default: as in training)")
-      ->check(CLI::PositiveNumber);
+      ->check(AtLeastOne());
 }
 
 }  // namespace

@@ -1,11 +1,41 @@
 #include "tasks/commands/model_options.h"
 
 #include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdint>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "etc/residual_choice.h"
 
 namespace etc {
+
+CLI::Validator AtLeastOne() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        int64_t number = 0;
+        return absl::SimpleAtoi(text, &number) && number >= 1
+                   ? std::string()
+                   : absl::StrCat(
+                         "should be a whole number of at least 1, but "
+                         "is ",
+                         text);
+      },
+      "POSITIVE");
+}
+
+CLI::Validator AtLeastZero() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        double number = 0;
+        return absl::SimpleAtod(text, &number) && std::isfinite(number) &&
+                       number >= 0
+                   ? std::string()
+                   : absl::StrCat("should be a number of at least 0, but is ",
+                                  text);
+      },
+      "NONNEGATIVE");
+}
 
 void AddResidualOption(CLI::App* command, const std::string& help,
                        std::string* choice) {

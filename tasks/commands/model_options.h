@@ -8,9 +8,16 @@
 
 namespace CLI {
 class App;
+class Validator;
 }  // namespace CLI
 
 namespace etc {
+
+// Validators of options: whole numbers of at least 1, shown as POSITIVE, and
+// numbers of at least 0, shown as NONNEGATIVE. Their message says what should
+// be; that of CLI11 names the largest double with its 309 digits.
+CLI::Validator AtLeastOne();
+CLI::Validator AtLeastZero();
 
 // Adds --residual, which takes a mode of etc/residual_choice.h; anything else
 // is a mistake in usage. `help` is a sentence without the forms.

@@ -7,10 +7,13 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/directory.h"
 #include "base/status_macros.h"
+#include "base/temporary_file.h"
+#include "tasks/output/find_checkpoint.h"
 
 namespace etc {
 namespace {
@@ -54,15 +57,14 @@ absl::Status CheckReplaceable(const std::string& option,
   return CheckNotRead(option, path, read);
 }
 
-// CheckWritableDirectory, for `path` below `directory` or the same.
-absl::Status CheckWritable(const std::string& option, const std::string& path,
-                           const std::string& directory) {
-  const absl::Status status = CheckWritableDirectory(directory);
-  return status.ok() ? status
-                     : absl::Status(status.code(),
-                                    absl::StrCat(option, " names ", path,
-                                                 ", which cannot be written: ",
-                                                 status.message()));
+// `written`, or that `path` cannot be written for the reason that it has.
+absl::Status WithOption(const std::string& option, const std::string& path,
+                        const absl::Status& written) {
+  return written.ok() ? written
+                      : absl::Status(written.code(),
+                                     absl::StrCat(option, " names ", path,
+                                                  ", which cannot be written: ",
+                                                  written.message()));
 }
 
 }  // namespace
@@ -78,7 +80,8 @@ absl::Status CheckOutputFile(const std::string& option, const std::string& path,
         absl::StrCat(option, " names ", path, ", but nothing is packed here: ",
                      "leave .gz out, and run gzip on the file"));
   }
-  const std::string folder = FolderOf(FileBehindLinks(path));
+  const std::string file = FileBehindLinks(path);
+  const std::string folder = FolderOf(file);
   std::error_code error;
   if (!std::filesystem::is_directory(folder, error)) {
     return absl::NotFoundError(absl::StrCat(
@@ -86,7 +89,11 @@ absl::Status CheckOutputFile(const std::string& option, const std::string& path,
         " is no directory"));
   }
   ETC_RETURN_IF_ERROR(CheckReplaceable(option, path, read));
-  return CheckWritable(option, path, folder);
+  ETC_RETURN_IF_ERROR(RemoveAbandonedTemporaries(folder));
+  // No question to the system knows all that it refuses: names that are too
+  // long with what a temporary one has more, quotas, /proc.
+  TemporaryFile trial(file);
+  return WithOption(option, path, trial.Create());
 }
 
 absl::Status CheckOutputDirectory(const std::string& option,
@@ -101,7 +108,9 @@ absl::Status CheckOutputDirectory(const std::string& option,
       ETC_RETURN_IF_ERROR(CheckNotRead(option, path, read));
     }
   }
-  return CheckWritable(option, directory, directory);
+  ETC_RETURN_IF_ERROR(
+      WithOption(option, directory, CheckWritableDirectory(directory)));
+  return RemoveAbandonedTemporaries(directory);
 }
 
 std::string FileBehindLinks(const std::string& path) {
@@ -131,6 +140,11 @@ std::vector<std::string> FilesAt(const std::string& path) {
     files.push_back(entry->path().string());
   }
   return files;
+}
+
+std::vector<std::string> FilesOfWeights(const std::string& path) {
+  const absl::StatusOr<FoundCheckpoint> found = FindCheckpoint(path);
+  return found.ok() ? FilesOfCheckpoint(found->directory) : FilesAt(path);
 }
 
 }  // namespace etc

@@ -8,19 +8,22 @@
 
 namespace etc {
 
-// Checks, before anything long begins, that a file can be written to `path`,
-// and that it is none of those that are read, by whatever names and links.
-// `option` starts each message: "--output".
+// Checks, before anything long begins, that a file can be written to `path`, by
+// making a temporary one beside it, and that it is none of those that are read,
+// by whatever names and links. Removes what killed processes left in its
+// directory (RemoveAbandonedTemporaries). `option` starts each message:
+// "--output".
 //   kInvalidArgument  the path is empty, ends in .gz, or is of something that
 //                     is no file
 //   kNotFound         its directory (FileBehindLinks) is not there
 //   kAlreadyExists    it is one of the files `read`, which it would replace
-// and the system's errors for a directory that cannot be written to.
+// and the system's errors where no file can be made.
 absl::Status CheckOutputFile(const std::string& option, const std::string& path,
                              const std::vector<std::string>& read);
 
 // The same of a directory, which may be missing: that files can be written to
-// it, and that none of those in it is one that is read.
+// it, of which the system is asked alone, and that none of those in it is one
+// that is read.
 absl::Status CheckOutputDirectory(const std::string& option,
                                   const std::string& directory,
                                   const std::vector<std::string>& read);
@@ -33,6 +36,10 @@ std::string FileBehindLinks(const std::string& path);
 
 // `path`, and if it is a directory the files in it.
 std::vector<std::string> FilesAt(const std::string& path);
+
+// The files that are read of the checkpoint that `path` names or stands for
+// (FindCheckpoint), with those of its run; of other weights FilesAt(path).
+std::vector<std::string> FilesOfWeights(const std::string& path);
 
 }  // namespace etc
 

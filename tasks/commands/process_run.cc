@@ -29,12 +29,6 @@ StreamReporter ProcessRun::Reporter() const {
                     : StreamReporter(nowhere, StreamReporter::Style::kLines);
 }
 
-void ProcessRun::PrintWarnings(const std::vector<std::string>& warnings) const {
-  if (is_first()) {
-    etc::PrintWarnings(warnings);
-  }
-}
-
 absl::Status ProcessRun::End(const absl::Status& status) {
   if (group_ != nullptr) {
     group_->Leave(status);

@@ -22,7 +22,6 @@ class ProcessRun {
   bool is_first() const { return group_ == nullptr || group_->is_first(); }
   // Reports to standard error on rank 0; else to nowhere.
   StreamReporter Reporter() const;
-  void PrintWarnings(const std::vector<std::string>& warnings) const;
 
   // Returns `status` of the work; tells the other ranks of an error that ends
   // this one. A stop, which is that of all ranks, keeps its message on rank 0

@@ -12,7 +12,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/counted.h"
-#include "base/directory.h"
 #include "base/file.h"
 #include "base/json_reader.h"
 #include "base/path_lookup.h"
@@ -22,6 +21,7 @@
 #include "tasks/commands/output_file.h"
 #include "tasks/config/config.h"
 #include "tasks/data/data_files.h"
+#include "tasks/output/find_checkpoint.h"
 #include "tasks/registry.h"
 #include "tasks/report/comparison.h"
 #include "tasks/report/logged_run.h"
@@ -105,11 +105,10 @@ absl::Status CheckReportFile(const ReportArguments& arguments,
     const std::vector<std::string> data = EvaluationFiles(group.settings);
     read.insert(read.end(), data.begin(), data.end());
     for (const LoggedRun& run : group.runs) {
-      read.push_back(FolderOf(run.directory) + "/summary.json");
-      read.push_back(run.directory + "/metrics.jsonl");
-      read.push_back(run.directory + "/result.json");
-      read.push_back(run.checkpoint + "/run_config.json");
-      read.push_back(PredictionsOf(run));
+      // Also those of other checkpoints of the run, and of its logs.
+      const std::vector<std::string> files =
+          FilesOfCheckpoint(run.directory + "/checkpoints/best");
+      read.insert(read.end(), files.begin(), files.end());
     }
   }
   ETC_RETURN_IF_ERROR(CheckOutputFile("--output", arguments.output, read));

@@ -7,9 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "base/json_text.h"
 #include "base/status_macros.h"
-#include "nlohmann/json.hpp"
 #include "tasks/commands/commands.h"
 #include "tasks/commands/console.h"
 #include "tasks/data/record_check.h"
@@ -82,14 +80,10 @@ absl::Status ScoreTranslations(const TranslationArguments& arguments) {
                                              arguments.references, options));
   const Metrics metrics = BleuMetrics(score);
   const std::string signature = BleuSignature(options);
-  if (arguments.json) {
-    auto json = nlohmann::ordered_json::parse(ScoresToJson(metrics));
-    json["signature"] = signature;
-    std::cout << JsonText(json) << "\n";
-  } else {
-    std::cout << FormatScoreTable(metrics, metrics.front().first)
-              << "signature: " << signature << "\n";
-  }
+  std::cout << (arguments.json
+                    ? ScoresToJson(metrics, signature) + "\n"
+                    : FormatScoreTable(metrics, metrics.front().first,
+                                       signature));
   return absl::OkStatus();
 }
 

@@ -17,7 +17,6 @@
 #include "absl/strings/str_format.h"
 #include "base/counted.h"
 #include "base/cpu_limit.h"
-#include "base/directory.h"
 #include "base/file.h"
 #include "base/interrupt.h"
 #include "base/path_lookup.h"
@@ -313,9 +312,10 @@ absl::Status Tokenize(const TokenizeArguments& arguments) {
   const std::vector<std::string>& files = options.corpus.files;
   read.insert(read.end(), files.begin(), files.end());
   const std::string output = FileBehindLinks(arguments.output);
+  // Before any file is made, which a signal would leave.
+  options.stop = StopAtInterrupt();
   ETC_RETURN_IF_ERROR(CheckOutputFile("--output", output, read));
   ETC_RETURN_IF_ERROR(CheckOutput(output));
-  ETC_RETURN_IF_ERROR(RemoveAbandonedTemporaries(FolderOf(output)));
   ETC_RETURN_IF_ERROR(WarnOfMarkup(options.corpus));
   StreamReporter reporter = ConsoleReporter();
   if (options.corpus.format == CorpusFormat::kBert && files.size() > 1) {
@@ -337,7 +337,6 @@ absl::Status Tokenize(const TokenizeArguments& arguments) {
                                (SteadySeconds() - begin)});
     };
   }
-  options.stop = StopAtInterrupt();
   const absl::StatusOr<TokenizedCorpus> corpus =
       TokenizeCorpus(tokenizer, options, output);
   if (absl::IsCancelled(corpus.status())) {

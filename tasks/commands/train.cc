@@ -164,15 +164,13 @@ absl::Status CheckInputs(const RunConfig& config) {
 absl::Status Train(const TrainArguments& arguments, const RunConfig& config,
                    const ProcessRun& process) {
   StreamReporter reporter = process.Reporter();
-  const absl::StatusOr<GridResult> trained = TrainGrid(
-      config,
-      {.earlier = arguments.earlier,
-       .allow_changes = arguments.allow_changes,
-       .context = {.reporter = &reporter,
-                   .stop = StopAtInterrupt(),
-                   .group = process.group()},
-       .program = arguments.version},
-      [&](const std::string& warning) { process.PrintWarnings({warning}); });
+  const absl::StatusOr<GridResult> trained =
+      TrainGrid(config, {.earlier = arguments.earlier,
+                         .allow_changes = arguments.allow_changes,
+                         .context = {.reporter = &reporter,
+                                     .stop = StopAtInterrupt(),
+                                     .group = process.group()},
+                         .program = arguments.version});
   if (absl::IsCancelled(trained.status())) {
     // Before the first update of a run: what earlier ones made stays.
     return StoppedError(
@@ -262,15 +260,12 @@ std::string DescribeTrial(const TriedSetting& tried) {
 absl::Status TryTraining(const TrainArguments& arguments,
                          const RunConfig& config, const ProcessRun& process) {
   StreamReporter reporter = process.Reporter();
-  ETC_ASSIGN_OR_RETURN(const std::vector<TriedSetting> tried,
-                       TryGrid(config,
-                               {.earlier = arguments.earlier,
-                                .context = {.reporter = &reporter,
-                                            .stop = StopAtInterrupt(),
-                                            .group = process.group()}},
-                               [&](const std::string& warning) {
-                                 process.PrintWarnings({warning});
-                               }));
+  ETC_ASSIGN_OR_RETURN(
+      const std::vector<TriedSetting> tried,
+      TryGrid(config, {.earlier = arguments.earlier,
+                       .context = {.reporter = &reporter,
+                                   .stop = StopAtInterrupt(),
+                                   .group = process.group()}}));
   if (process.is_first()) {
     for (const TriedSetting& setting : tried) {
       std::cout << DescribeTrial(setting);

@@ -21,6 +21,7 @@
 #include "absl/strings/string_view.h"
 #include "base/counted.h"
 #include "base/file.h"
+#include "base/file_operations.h"
 #include "base/interrupt.h"
 #include "base/standard_streams.h"
 #include "base/status_macros.h"
@@ -30,15 +31,12 @@
 #include "tasks/commands/output_file.h"
 #include "tasks/commands/predict_lines.h"
 #include "tasks/data/text_file.h"
-#include "tasks/output/find_checkpoint.h"
 #include "tasks/translation/translator.h"
 #include "tasks/translation/vocabulary.h"
 
 namespace etc {
 namespace {
 
-// Stands for standard input and standard output.
-constexpr char kStandardStream[] = "-";
 constexpr uint64_t kMaxLineBytes = 64'000'000;
 // Batches whose lines are sorted together.
 constexpr int64_t kBatchesOfWindow = 64;
@@ -236,19 +234,25 @@ std::string PartialOutput(const std::string& file) {
              : file + ".part";
 }
 
-// Writes what is translated to `arguments.output`, or of a part of the input to
-// PartialOutput; returns the error that ended the translation, if any, in front
-// of that of writing. `lines` of the input are translated.
+// Writes what is translated to `arguments.output`, and removes the
+// PartialOutput of an earlier call; of a part of the input, writes it there.
+// Returns the error that ended the translation, if any, in front of that of
+// writing. `lines` of the input are translated.
 absl::Status WriteTranslations(const TranslateArguments& arguments,
                                const absl::Status& translated,
                                const std::string& contents, int64_t lines,
                                const RunContext& context) {
   const std::string file = FileBehindLinks(arguments.output);
+  const std::string partial = PartialOutput(file);
   if (translated.ok()) {
-    return WriteFileAtomically(file, contents);
+    ETC_RETURN_IF_ERROR(WriteFileAtomically(file, contents));
+    std::error_code ignored;
+    if (partial != file && std::filesystem::is_regular_file(partial, ignored)) {
+      FileOperations::Current().Unlink(partial);
+    }
+    return absl::OkStatus();
   }
   if (!contents.empty()) {
-    const std::string partial = PartialOutput(file);
     const absl::Status written = WriteFileAtomically(partial, contents);
     context.Message(written.ok() ? absl::StrCat(partial, ": the first ",
                                                 Counted(lines, "line"))
@@ -257,16 +261,20 @@ absl::Status WriteTranslations(const TranslateArguments& arguments,
   return translated;
 }
 
+// Checks that the output, whole or in part, may be written and replaces no file
+// that is read.
+absl::Status CheckOutputs(const TranslateArguments& arguments) {
+  std::vector<std::string> read = FilesOfWeights(arguments.checkpoint);
+  read.push_back(arguments.input);
+  ETC_RETURN_IF_ERROR(CheckOutputFile("--output", arguments.output, read));
+  return CheckOutputFile(
+      "--output", PartialOutput(FileBehindLinks(arguments.output)), read);
+}
+
 absl::Status RunTranslate(const TranslateArguments& arguments) {
   const bool to_stream = arguments.output == kStandardStream;
   if (!to_stream) {
-    ETC_ASSIGN_OR_RETURN(const FoundCheckpoint found,
-                         FindCheckpoint(arguments.checkpoint));
-    std::vector<std::string> read = FilesAt(found.directory);
-    read.push_back(arguments.input);
-    ETC_RETURN_IF_ERROR(CheckOutputFile("--output", arguments.output, read));
-    ETC_RETURN_IF_ERROR(CheckOutputFile(
-        "--output", PartialOutput(FileBehindLinks(arguments.output)), read));
+    ETC_RETURN_IF_ERROR(CheckOutputs(arguments));
   }
   StreamReporter reporter = ConsoleReporter();
   const RunContext context = {.reporter = &reporter, .stop = StopAtInterrupt()};
@@ -308,6 +316,9 @@ absl::Status RunTranslate(const TranslateArguments& arguments) {
              }
            }},
       source.get(), &translator);
+  if (!counts.ok() && OutputReaderLeft()) {
+    return absl::OkStatus();  // the end of the program has an exit code for it
+  }
   ETC_RETURN_IF_ERROR(to_stream ? counts.status()
                                 : WriteTranslations(arguments, counts.status(),
                                                     contents, lines, context));
@@ -323,9 +334,10 @@ constexpr char kTranslateFooter[] =
     "standard input as soon as they are known. A line that cannot be "
     "translated\n"
     "is refused: of a file before anything is translated. Where an error or\n"
-    "a signal ends it earlier, the lines before are in OUTPUT.part. With\n"
-    "--scores or --n-best the output has the number of the line, the score\n"
-    "and the text, with tabulators.\n"
+    "a signal ends it earlier, the lines before are in OUTPUT.part, which\n"
+    "the next call that translates all lines removes. With --scores or\n"
+    "--n-best the output has the number of the line, the score and the text,\n"
+    "with tabulators.\n"
     "\n"
     "Examples:\n"
     "  realetc translate runs/translation-demo --input lines.txt\n"
@@ -336,7 +348,6 @@ constexpr char kTranslateFooter[] =
 void AddTranslateCommand(CLI::App* program, Action* action) {
   auto arguments = std::make_shared<TranslateArguments>();
   TranslatorOptions* const options = &arguments->options;
-  options->warn = [](const std::string& text) { PrintWarnings({text}); };
   CLI::App* command = program->add_subcommand(
       "translate", "Translate lines of text with a checkpoint");
   command->footer(kTranslateFooter);
@@ -354,28 +365,28 @@ void AddTranslateCommand(CLI::App* program, Action* action) {
       ->add_option("--beam", options->beam_size,
                    "Hypotheses of the search, at most one less than the "
                    "vocabulary (default: as configured)")
-      ->check(CLI::PositiveNumber);
+      ->check(AtLeastOne());
   command
       ->add_option("--length-penalty", options->length_penalty,
                    "Power of the length by which log-probabilities are divided "
                    "(default: as configured)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(AtLeastZero());
   command
       ->add_option("--max-length", options->max_length,
                    "Most tokens of a translation (default: as configured)")
-      ->check(CLI::PositiveNumber);
+      ->check(AtLeastOne());
   command->add_option("--unknown-penalty", options->unknown_penalty,
                       "Taken off the log-probability of unknown tokens");
   command
       ->add_option("--n-best", options->num_best,
                    "Translations of each line, at most --beam (default: 1)")
-      ->check(CLI::PositiveNumber);
+      ->check(AtLeastOne());
   command->add_flag("--scores", arguments->scores,
                     "The number of the line and the score before each text");
   command
       ->add_option("--batch-size", options->batch_size,
                    "Lines that are searched at once (default: 128)")
-      ->check(CLI::PositiveNumber);
+      ->check(AtLeastOne());
   AddResidualOption(command,
                     "Residual attention scores of all three paths (default: as "
                     "in training)",
@@ -384,7 +395,7 @@ void AddTranslateCommand(CLI::App* program, Action* action) {
   command
       ->add_option("--threads", options->threads,
                    "CPU threads (default: as in training)")
-      ->check(CLI::PositiveNumber);
+      ->check(AtLeastOne());
   command->callback(
       [=] { *action = [arguments] { return RunTranslate(*arguments); }; });
 }

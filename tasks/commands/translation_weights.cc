@@ -49,14 +49,6 @@ bool IsFile(const std::string& path) {
   return fs::is_regular_file(path, ignored);
 }
 
-absl::Status CheckAbsent(const std::string& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored)
-             ? absl::AlreadyExistsError(absl::StrCat(
-                   path, " is there already: choose another directory"))
-             : absl::OkStatus();
-}
-
 // The place in a directory for a vocabulary of a type.
 std::string PathIn(const std::string& directory, const char* type) {
   return absl::StrCat(directory, "/", VocabularyFileName(type));
@@ -299,9 +291,6 @@ absl::Status ImportTranslation(const TranslationImport& arguments) {
   PrintModel(config);
   ETC_RETURN_IF_ERROR(
       CheckVocabulary(file, vocabulary, arguments.source, config.vocab_size));
-  if (!arguments.directory.empty()) {
-    ETC_RETURN_IF_ERROR(CheckAbsent(In(arguments.directory, kModelWeights)));
-  }
   if (arguments.dry_run) {
     return absl::OkStatus();
   }
@@ -312,8 +301,6 @@ absl::Status ImportTranslation(const TranslationImport& arguments) {
 }
 
 absl::Status ExportTranslation(const TranslationExport& arguments) {
-  const std::string path = In(arguments.directory, kFairseqFile);
-  ETC_RETURN_IF_ERROR(CheckAbsent(path));
   ETC_ASSIGN_OR_RETURN(EncoderDecoder model,
                        LoadEncoderDecoder(arguments.source));
   if (arguments.fold_omegas) {
@@ -328,6 +315,7 @@ absl::Status ExportTranslation(const TranslationExport& arguments) {
   ETC_RETURN_IF_ERROR(CreateDirectories(arguments.directory));
   ETC_RETURN_IF_ERROR(
       WriteVocabularies(file, model->config().vocab_size, arguments.directory));
+  const std::string path = In(arguments.directory, kFairseqFile);
   ETC_RETURN_IF_ERROR(WriteFairseqCheckpoint(path, model));
   std::cout << "written: " << path << "\n";
   const EncoderDecoderConfig& config = model->config();

@@ -35,8 +35,8 @@ struct TranslationImport {
 // `realetc translate` takes as it is; the settings of its search are our
 // defaults, which are fairseq's. Without a vocabulary it has the model alone,
 // to begin from. Prints the sizes of the model. All is checked before anything
-// is written, also in a dry run.
-//   kAlreadyExists    the directory has a model.safetensors
+// is written, also in a dry run, but for the directory, which should have
+// passed CheckNoWeightsIn (etc/weights/output_directory.h).
 //   kInvalidArgument  LoadFairseqCheckpoint; a weight that is infinite or not a
 //                     number; a vocabulary that is none
 //                     (LoadTranslationVocabulary), a dictionary whose ids are
@@ -55,8 +55,7 @@ struct TranslationExport {
 // Writes model.pt, a checkpoint of fairseq, and dict.txt, if the source has a
 // vocabulary, with a made-up word for each row without a piece; of a
 // SentencePiece model its pieces, with counts of 1, and tokenizer.model itself.
-// All is checked before anything is written.
-//   kAlreadyExists    the directory has a model.pt
+// All is checked before anything is written, but for the directory, as above.
 //   kInvalidArgument  CheckFairseqExpressible, FoldAdminOmegas,
 //                     LoadFairseqCheckpoint; several vocabularies that disagree
 absl::Status ExportTranslation(const TranslationExport& arguments);

@@ -24,7 +24,7 @@
 #include "etc/weights/export_transformers.h"
 #include "etc/weights/gates.h"
 #include "etc/weights/import_plan.h"
-#include "etc/weights/roberta_vocabulary.h"
+#include "etc/weights/output_directory.h"
 #include "etc/weights/source_config.h"
 #include "etc/weights/tokenizer_files.h"
 #include "etc/weights/vocabulary_size.h"
@@ -34,7 +34,7 @@
 #include "tasks/commands/model_options.h"
 #include "tasks/commands/output_file.h"
 #include "tasks/commands/translation_weights.h"
-#include "tasks/runs/task_setup.h"
+#include "tasks/text/load_tokenizer.h"
 #include "tasks/text/sentence_splitter.h"
 #include "tasks/train/model_files.h"
 
@@ -44,7 +44,6 @@ namespace {
 struct ImportArguments {
   ImportOptions options;
   std::string directory;
-  std::string vocabulary;
   std::string segments = "first";
   bool cased = false;
   bool split_punctuation = false;
@@ -64,19 +63,9 @@ struct ExportArguments {
 
 // --- Vocabularies -----------------------------------------------------------
 
-bool IsSentencePiece(const std::string& path) {
-  return path.ends_with(".model");
-}
-
 // Applies the arguments to the tokenizer.
 absl::Status OverrideTokenizer(const ImportArguments& arguments,
                                TokenizerFiles* tokenizer) {
-  if (!arguments.vocabulary.empty()) {
-    ETC_ASSIGN_OR_RETURN(TokenizerFiles named,
-                         DescribeTokenizerAt(arguments.vocabulary));
-    TakeUnstated(*tokenizer, &named);
-    *tokenizer = std::move(named);
-  }
   if (arguments.cased) {
     ETC_RETURN_IF_ERROR(
         CheckVocabularyOption("--cased", "wordpiece", *tokenizer));
@@ -89,35 +78,6 @@ absl::Status OverrideTokenizer(const ImportArguments& arguments,
     tokenizer->split_punctuation = true;
   }
   return absl::OkStatus();
-}
-
-absl::StatusOr<std::shared_ptr<const Tokenizer>> Load(
-    const TokenizerFiles& files) {
-  return LoadTokenizer({.type = files.type,
-                        .vocabulary = files.vocabulary,
-                        .lower_case = files.wordpiece.lower_case,
-                        .split_punctuation = files.split_punctuation});
-}
-
-// Returns rows of RoBERTa's token table for another vocabulary, if the
-// arguments ask for it.
-absl::StatusOr<std::vector<int64_t>> TokenRows(
-    const ImportArguments& arguments) {
-  const std::string byte_level =
-      FileBesideWeights(arguments.options.source, "vocab.json");
-  std::vector<int64_t> rows;
-  if (byte_level.empty() || !arguments.options.lift ||
-      !IsSentencePiece(arguments.vocabulary)) {
-    return rows;
-  }
-  ETC_ASSIGN_OR_RETURN(
-      const auto tokenizer,
-      Load({.type = "sentencepiece", .vocabulary = arguments.vocabulary}));
-  std::vector<std::string> pieces;
-  for (int64_t id = 0; id < tokenizer->vocab_size(); ++id) {
-    pieces.push_back(tokenizer->Piece(static_cast<int32_t>(id)));
-  }
-  return RobertaRows(byte_level, pieces);
 }
 
 absl::Status CheckTokenizer(const ImportPlan& plan) {
@@ -134,7 +94,7 @@ absl::Status CheckTokenizer(const ImportPlan& plan) {
         "--vocabulary")});
     return absl::OkStatus();
   }
-  ETC_ASSIGN_OR_RETURN(const auto tokenizer, Load(plan.tokenizer));
+  ETC_ASSIGN_OR_RETURN(const auto tokenizer, MakeTokenizer(plan.tokenizer));
   const std::string use = TokenizerText(plan.tokenizer);
   std::cout << "vocabulary: " << plan.tokenizer.vocabulary << ", "
             << Counted(tokenizer->vocab_size(), "piece")
@@ -143,6 +103,13 @@ absl::Status CheckTokenizer(const ImportPlan& plan) {
   ETC_RETURN_IF_ERROR(CheckVocabularySize(plan.tokenizer.vocabulary,
                                           tokenizer->vocab_size(),
                                           plan.config.vocab_size, &warnings));
+  if (plan.token_rows.empty()) {
+    const std::string other_pieces = WarningOfOtherPieces(
+        *tokenizer, plan.tokenizer.vocabulary, plan.file.source.path);
+    if (!other_pieces.empty()) {
+      warnings.push_back(other_pieces);
+    }
+  }
   PrintWarnings(warnings);
   return absl::OkStatus();
 }
@@ -282,16 +249,18 @@ void PrintSummary(const ImportPlan& plan, bool table_shown) {
 
 // ----------------------------------------------------------------------------
 
-// Checks that DIR can be written to and holds no input file. `source` is a
-// directory, a file, or the common prefix of several; all files in its
-// directory count as inputs, and so does `vocabulary`.
+// Checks that DIR can be written to and holds no input file, and none that is
+// looked for beside weights. `source` is a directory, a file, or the common
+// prefix of several; all files in its directory count as inputs, and so does
+// `vocabulary`.
 absl::Status CheckDirectory(const std::string& directory,
                             const std::string& source,
                             const std::string& vocabulary = "") {
   std::vector<std::string> read = FilesAt(
       std::filesystem::is_directory(source) ? source : FolderOf(source));
   read.push_back(vocabulary);
-  return CheckOutputDirectory("DIR", directory, read);
+  ETC_RETURN_IF_ERROR(CheckOutputDirectory("DIR", directory, read));
+  return CheckNoWeightsIn(directory);
 }
 
 // A checkpoint of fairseq, for which none of the options of encoders count.
@@ -306,11 +275,11 @@ absl::Status ImportFairseq(const ImportArguments& arguments) {
   }
   if (!arguments.directory.empty()) {
     ETC_RETURN_IF_ERROR(CheckDirectory(arguments.directory, options.source,
-                                       arguments.vocabulary));
+                                       options.vocabulary));
   }
   return ImportTranslation({.source = options.source,
                             .directory = arguments.directory,
-                            .vocabulary = arguments.vocabulary,
+                            .vocabulary = options.vocabulary,
                             .heads = arguments.heads,
                             .dry_run = arguments.dry_run});
 }
@@ -328,12 +297,11 @@ absl::Status Import(ImportArguments arguments) {
     return absl::InvalidArgumentError(
         "--num-heads is for translation models of fairseq");
   }
-  ETC_ASSIGN_OR_RETURN(options.token_rows, TokenRows(arguments));
   ETC_ASSIGN_OR_RETURN(ImportPlan plan, PlanImport(options));
   // A dry run needs no directory.
   if (!arguments.dry_run || !arguments.directory.empty()) {
     ETC_RETURN_IF_ERROR(CheckDirectory(arguments.directory, options.source,
-                                       arguments.vocabulary));
+                                       options.vocabulary));
   }
   ETC_RETURN_IF_ERROR(OverrideTokenizer(arguments, &plan.tokenizer));
   if (arguments.verbose) {
@@ -479,7 +447,8 @@ void AddImportCommand(CLI::App* program, Action* action) {
                    "pytorch_model.bin, fairseq's model.pt")
       ->required();
   CLI::Option* directory = command->add_option(
-      "DIR", arguments->directory, "Checkpoint directory to be written");
+      "DIR", arguments->directory,
+      "Checkpoint directory to be written, without files of a model");
   CLI::Option* dry_run =
       command->add_flag("--dry-run", arguments->dry_run,
                         "Check everything and say what would "
@@ -501,25 +470,25 @@ void AddImportCommand(CLI::App* program, Action* action) {
       ->check(CLI::IsMember({"first", "rows"}))
       ->needs(lift);
   command->add_option(
-      "--vocabulary", arguments->vocabulary,
+      "--vocabulary", arguments->options.vocabulary,
       "vocab.txt, tokenizer.json, vocab.json, SentencePiece .model or "
-      "fairseq's "
-      "dict.txt, instead of the source's; with --lift, RoBERTa's embeddings "
-      "are "
-      "matched to a .model piece by piece");
-  command->add_flag("--no-heads{false}", arguments->options.heads,
-                    "Leave out the heads of pre-training and of fine-tuning");
+      "fairseq's dict.txt, instead of the source's; with --lift, RoBERTa's "
+      "embeddings are matched to a .model piece by piece, for which its own "
+      "vocabulary has to lie beside it");
+  command->add_flag_callback(
+      "--no-heads", [=] { arguments->options.heads = false; },
+      "Leave out the heads of pre-training and of fine-tuning");
   command->add_flag(
       "--cased", arguments->cased,
       "WordPiece: do not fold to lower case, where no file beside "
-      "the vocabulary says do_lower_case");
+      "the vocabulary, or else beside SOURCE, says do_lower_case");
   command->add_flag("--split-punctuation", arguments->split_punctuation,
                     "SentencePiece: split into words first");
   command
       ->add_option("--num-heads", arguments->heads,
                    "Attention heads of a translation model of fairseq that "
                    "does not say it")
-      ->check(CLI::PositiveNumber);
+      ->check(AtLeastOne());
   command->callback([=] {
     if (directory->empty() && dry_run->empty()) {
       throw CLI::RequiredError("DIR or --dry-run");
@@ -557,7 +526,9 @@ void AddExportCommand(CLI::App* program, Action* action) {
                    "Checkpoint directory, or that of a run, of which the best "
                    "one is taken, or whatever `import` takes")
       ->required();
-  command->add_option("DIR", arguments->directory, "Directory to be written")
+  command
+      ->add_option("DIR", arguments->directory,
+                   "Directory to be written, without files of a model")
       ->required();
   command
       ->add_option("--format", arguments->format,

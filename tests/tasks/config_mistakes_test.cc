@@ -38,7 +38,14 @@ TEST(ConfigMistakesTest, InCommandLinesAreClear) {
       {nullptr, "evaluate", {"CHECKPOINT"}, kUsage},
       {nullptr, "evaluate run --residual on", {"--residual", "off"}, kUsage},
       {nullptr, "evaluate run --threads two", {"--threads", "two"}, kUsage},
-      {nullptr, "evaluate run --threads 0", {"--threads", "0"}, kUsage},
+      {nullptr,
+       "evaluate run --threads 0",
+       {"--threads: should be a whole number of at least 1, but is 0;"},
+       kUsage},
+      {nullptr,
+       "translate run --length-penalty=-1",
+       {"--length-penalty: should be a number of at least 0, but is -1;"},
+       kUsage},
       {nullptr, "evaluate run --batch-size -3", {"--batch-size"}, kUsage},
       {nullptr, "predict run --data data.json", {"--output"}, kUsage},
       {nullptr, "score wikihop data.json", {"PREDICTIONS"}, kUsage},
@@ -151,7 +158,9 @@ TEST(ConfigMistakesTest, InFieldsAreClear) {
        Set("model.vocab_size=18"),
        {"vocab.txt has 19 pieces", "model.vocab_size is 18"}},
       {nullptr, Set("model.hidden_size=9"), {"hidden_size", "9"}},
-      {nullptr, Set("model.local_radius=0"), {"local_radius", "0"}},
+      {nullptr,
+       Set("model.local_radius=0"),
+       {"model.local_radius should be at least 1, but is 0"}},
       {nullptr,
        Set("model.num_hidden_layer=3"),
        {"model", "did you mean \"num_hidden_layers\"?"}},
@@ -230,9 +239,11 @@ TEST(ConfigMistakesTest, InWhatTheModelCanReadAreClear) {
          command,
          {"run_config.json", "data.max_long_length should be at most 64"}});
   }
-  mistakes.push_back({nullptr,
-                      Set("data.dev_fraction=0.1 --set data.dev=[]"),
-                      {"data.dev_fraction should be 0 for wikihop"}});
+  mistakes.push_back(
+      {nullptr,
+       Set("data.dev_fraction=0.1 --set data.dev=[]"),
+       {"data.dev_fraction should be 0 for wikihop", "it holds out records of",
+        "classify", "glue", "tokens"}});
   ExpectClearErrors(mistakes);
 }
 

@@ -183,7 +183,7 @@ TEST(DataMistakesTest, InCheckpointsAreClear) {
       {WithoutFile("run_config.json"), evaluate, {"run_config.json"}},
       {WithoutFile("etc_config.json"), evaluate, {"etc_config.json"}},
       {WithoutFile("model.safetensors"), evaluate, {"model.safetensors"}},
-      {WithoutFile("vocab.txt"), evaluate, {kCheckpoint, "vocab.txt"}},
+      {WithoutFile("vocab.txt"), evaluate, {"step-00000002/vocab.txt"}},
       {AfterRun([=](UserFolder* folder) {
          const std::string weights = folder->Read(model);
          folder->Write(model, weights.substr(0, weights.size() - 4) +

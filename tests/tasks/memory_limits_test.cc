@@ -116,13 +116,14 @@ class MemoryLimitsTest : public testing::Test {
     return directory_.Write("run.json", config.dump());
   }
 
-  // Begins `realetc train` on `data` with `overrides`.
+  // Begins `realetc train`, or command_, on `data` with `overrides`.
   pid_t Begin(const std::string& data,
               const std::vector<std::string>& overrides) {
-    std::vector<std::string> words = {"realetc", "train", WriteConfig(data)};
+    std::vector<std::string> words = {"realetc", command_, WriteConfig(data)};
     for (const std::string& override_text : overrides) {
       words.insert(words.end(), {"--set", override_text});
     }
+    const std::string out = directory_.File("stdout");
     const std::string err = directory_.File("stderr");
     const pid_t child = fork();
     if (child == 0) {
@@ -133,6 +134,7 @@ class MemoryLimitsTest : public testing::Test {
       arguments.push_back(nullptr);
       const struct rlimit limit = {addresses_, addresses_};
       if (setrlimit(RLIMIT_AS, &limit) == 0 &&
+          std::freopen(out.c_str(), "w", stdout) != nullptr &&
           std::freopen(err.c_str(), "w", stderr) != nullptr) {
         execv(ETC_PROGRAM, arguments.data());
       }
@@ -192,6 +194,7 @@ class MemoryLimitsTest : public testing::Test {
   }
 
   TemporaryDirectory directory_;
+  std::string command_ = "train";
   // Bytes that the program may have.
   rlim_t addresses_ = 4'000'000'000;
 };
@@ -215,6 +218,20 @@ TEST_F(MemoryLimitsTest, RefusesNumbersBeyondTheMemory) {
       Failure(data, {"model.num_hidden_layers=4096", "model.hidden_size=1024"}),
       HasSubstr("realetc estimate"));
   EXPECT_EQ(access(directory_.File("run").c_str(), F_OK), -1);
+}
+
+// A weight of which alone has 4.3 GB, to measure the products of a layer.
+TEST_F(MemoryLimitsTest, EstimatesAModelThatDoesNotFit) {
+  command_ = "estimate";
+  EXPECT_EQ(End(Begin(WriteRecords(6, 1), {"model.hidden_size=32768",
+                                           "model.intermediate_size=32768",
+                                           "wikihop.add_final_layer=false"})),
+            0)
+      << Contents(directory_.File("stderr"));
+  EXPECT_THAT(Contents(directory_.File("stdout")),
+              AllOf(HasSubstr("Parameters"), HasSubstr("Memory"),
+                    HasSubstr("not measured, out of memory while measuring "
+                              "cpu")));
 }
 
 // More threads than there is room for in 4 GB, and all of them allowed.

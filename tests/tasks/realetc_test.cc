@@ -55,6 +55,8 @@ TEST_F(RealetcTest, EveryCommandHasHelpWithAnExample) {
     const Result result = Run(command + " --help");
     EXPECT_EQ(result.code, 0) << command;
     EXPECT_THAT(result.out, HasSubstr("\n  realetc " + command + " "));
+    // An option as it is declared: "--no-heads{false}".
+    EXPECT_THAT(result.out, Not(ContainsRegex("--[-a-z]+[{]")));
   }
 }
 

@@ -109,6 +109,17 @@ TEST(TaskFieldsTest, OfTheModelOfTranslationAreThoseThatAreRead) {
   }
 }
 
+TEST(TaskFieldsTest, NameTheTasksThatHoldOutRecords) {
+  const auto field = SelectFields(AllFields(), "data.dev_fraction");
+  ASSERT_TRUE(field.ok()) << field.status();
+  for (const TaskEntry& entry : Tasks()) {
+    EXPECT_EQ(absl::StrContains(field->front().meaning,
+                                absl::StrCat("`", entry.name, "`")),
+              entry.holds_out_records)
+        << entry.name;
+  }
+}
+
 TEST(TaskFieldsTest, HaveANameForEachTask) {
   const std::vector<FieldDescription> fields = AllFields();
   const auto task = std::find_if(

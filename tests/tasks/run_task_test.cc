@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/cpu_limit.h"
 #include "base/file.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/gzip_member.h"
@@ -27,10 +28,14 @@ namespace etc {
 namespace {
 
 using nlohmann::json;
+using testing::AllOf;
+using testing::AnyOf;
 using testing::Contains;
+using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::StartsWith;
 
 class RunTaskTest : public RealetcTest {
@@ -162,6 +167,37 @@ TEST_F(RunTaskTest, WarnsOfScoresThatTheModelWasNotTrainedWith) {
   EXPECT_THAT(warnings,
               ElementsAre(StartsWith("residual attention: trained with sum")));
   EXPECT_EQ(AsJson(evaluated->scores), ProgramScores(" --residual off"));
+}
+
+// Warnings of the vocabulary, of the data and of the threads.
+TEST_F(RunTaskTest, GivesEachWarningToTheCallbackOfWarnings) {
+  std::vector<std::string> warnings;
+  const TaskCallbacks callbacks = {
+      .message = [&](const std::string& line) { messages_.push_back(line); },
+      .warning = [&](const std::string& line) { warnings.push_back(line); }};
+  const int64_t threads = CpusOfProcess() + 1;
+  const auto tuned =
+      TrainTask({.config = WriteConfig(Config()),
+                 .overrides = {absl::StrCat("train.threads=", threads),
+                               "data.dev=[]", "model.vocab_size=20"},
+                 .callbacks = callbacks});
+  ASSERT_TRUE(tuned.ok()) << tuned.status();
+  EXPECT_THAT(
+      warnings,
+      AllOf(Contains(HasSubstr("some rows of the table are never used")),
+            Contains(StartsWith("data.dev is empty: ")),
+            Contains(StartsWith(
+                absl::StrCat("train.threads is ", threads, ", but this")))));
+  warnings.clear();
+  const auto evaluated = EvaluateTask({.checkpoint = run_,
+                                       .data = {directory_.File("data.json")},
+                                       .threads = threads,
+                                       .callbacks = callbacks});
+  ASSERT_TRUE(evaluated.ok()) << evaluated.status();
+  EXPECT_THAT(warnings, Contains(HasSubstr("more threads than cores")));
+  EXPECT_THAT(
+      messages_,
+      Each(Not(AnyOf(HasSubstr("warning"), HasSubstr("threads than cores")))));
 }
 
 TEST_F(RunTaskTest, StopsAndGoesOn) {

@@ -200,6 +200,7 @@ TEST_F(SurroundingsTest, GoesOnWithoutReaders) {
 
 TEST_F(SurroundingsTest, EndsSilentlyWhereItsReaderHasLeft) {
   const std::string config = WriteConfig(Config());
+  ASSERT_EQ(Run("train " + config).code, 0);
   std::array<int, 2> ends = {};
   ASSERT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
   close(ends[0]);
@@ -211,6 +212,13 @@ TEST_F(SurroundingsTest, EndsSilentlyWhereItsReaderHasLeft) {
     EXPECT_EQ(End(child), 128 + SIGPIPE) << arguments;
     EXPECT_EQ(Contents(directory_.File("stderr")), "") << arguments;
   }
+  // Its messages are for another reader.
+  const pid_t child = Begin({"predict", directory_.File("run"), "--data",
+                             directory_.File("data.json"), "--output", "-"},
+                            [&] { dup2(ends[1], STDOUT_FILENO); });
+  EXPECT_EQ(End(child), 128 + SIGPIPE);
+  EXPECT_THAT(Contents(directory_.File("stderr")),
+              testing::Not(HasSubstr("realetc: ")));
   close(ends[1]);
 }
 

@@ -56,6 +56,10 @@ TEST_F(AttentionCommandTest, WritesFilesAboutRecords) {
   const Result first = Attention(arguments("a"));
   ASSERT_EQ(first.code, 0) << first.err;
   EXPECT_THAT(first.out, HasSubstr("attention.html: 4 examples, "));
+  EXPECT_THAT(first.err,
+              AllOf(HasSubstr(absl::StrCat("checkpoint: ", checkpoint_,
+                                           "/seed-1/checkpoints/best, ")),
+                    HasSubstr("device: cpu (--device is \"auto\"")));
   ASSERT_EQ(Attention(arguments("b")).code, 0);
   for (const char* name :
        {"attention.json", "attention_entropy.csv", "attention_jsd.csv",

@@ -22,7 +22,8 @@ TEST_F(FieldsCommandTest, PrintsFieldsOfAllAndOfTasks) {
       all.out,
       AllOf(HasSubstr("train.shard_optimizer  (true or false; default "
                       "false)\n"),
-            HasSubstr("model.num_hidden_layers  ("),
+            HasSubstr("model.num_hidden_layers  (whole number; default 12; "
+                      "at least 1, at most 4096)\n"),
             HasSubstr("pretrain.mask_rate  ("),
             HasSubstr("squad.doc_stride  (whole number; default 128; "
                       "at least 1, at most 2147483647)\n"),

@@ -10,8 +10,11 @@
 #include <sstream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/realetc_program.h"
 
@@ -256,6 +259,42 @@ TEST_F(ImportCommandTest, RefusesAVocabularyThatItCannotUse) {
       Run(absl::StrCat("import ", source_, " ", target_, " --vocabulary ",
                        directory_.File("vocab.txt")));
   EXPECT_EQ(other.code, 0) << other.err;
+}
+
+// Rows are taken as they are.
+TEST_F(ImportCommandTest, WarnsOfAVocabularyWithOtherPieces) {
+  const std::string lines = Contents(source_ + "/vocab.txt");
+  const std::string same = directory_.Write("same.txt", lines);
+  const std::string import =
+      absl::StrCat("import ", source_, " --dry-run --vocabulary ");
+  const Result quiet = Run(import + same);
+  EXPECT_EQ(quiet.code, 0) << quiet.err;
+  EXPECT_EQ(quiet.err, "");
+  std::vector<std::string> pieces =
+      absl::StrSplit(lines, '\n', absl::SkipEmpty());
+  std::swap(pieces[pieces.size() - 1], pieces[pieces.size() - 2]);
+  const std::string other =
+      directory_.Write("other.txt", absl::StrJoin(pieces, "\n"));
+  const Result warned = Run(import + other);
+  EXPECT_EQ(warned.code, 0) << warned.err;
+  EXPECT_THAT(warned.err,
+              HasSubstr(absl::StrCat("warning: 2 of 19 ids of ", other,
+                                     " are of other pieces than in ", source_,
+                                     "/vocab.txt")));
+}
+
+TEST_F(ImportCommandTest, RefusesADirectoryWithFilesOfAModel) {
+  std::filesystem::create_directory(target_);
+  directory_.Write("target/tokenizer.json", "mine");
+  for (const std::string& command :
+       {absl::StrCat("import ", source_, " ", target_),
+        absl::StrCat("import ", source_, " ", target_, " --dry-run"),
+        absl::StrCat("export ", source_, " ", target_)}) {
+    ExpectMistake(command, target_ +
+                               "/tokenizer.json is there already: name a "
+                               "new directory, or remove");
+  }
+  EXPECT_EQ(Contents(target_ + "/tokenizer.json"), "mine");
 }
 
 TEST_F(ImportCommandTest, RefusesOptionsThatDecideNothing) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/directory.h"
 #include "tests/support/realetc_program.h"
 
 namespace etc {
@@ -90,6 +91,52 @@ TEST_F(OutputFileTest, OfTokenizeIsNoTextAndNoVocabulary) {
   for (const auto& [name, contents] : before) {
     EXPECT_EQ(Contents(directory_.File(name)), contents) << name;
   }
+}
+
+TEST_F(OutputFileTest, OfDocumentAndReportIsNothingThatTheyRead) {
+  ASSERT_EQ(Run("train " + WriteConfig(Config())).code, 0);
+  const std::string run = directory_.File("run");
+  const std::string data = directory_.File("data.json");
+  for (const std::string& file :
+       {data, run + "/seed-1/checkpoints/best/model.safetensors",
+        run + "/seed-1/checkpoints/checkpoints.json"}) {
+    const std::string before = Contents(file);
+    for (const std::string& arguments :
+         {absl::StrCat("document ", run, " --data '", directory_.path(),
+                       "/da*.json'"),
+          absl::StrCat("report ", run, " --data ", data)}) {
+      ExpectRefused(absl::StrCat(arguments, " --overwrite --output ", file),
+                    "--output should not replace what is read");
+      EXPECT_TRUE(Contents(file) == before) << arguments << " " << file;
+    }
+  }
+}
+
+TEST_F(OutputFileTest, IsTriedBeforeTheWork) {
+  ASSERT_EQ(Run("train " + WriteConfig(Config())).code, 0);
+  // There is room for this name, but for no temporary one beside it.
+  const std::string output = directory_.File(std::string(250, 'a'));
+  const Result result =
+      Run(absl::StrCat("predict ", directory_.File("run"), " --data ",
+                       directory_.File("data.json"), " --output ", output));
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.err,
+              HasSubstr(absl::StrCat("--output names ", output,
+                                     ", which cannot be written: ")));
+  // Before the model is loaded.
+  EXPECT_THAT(result.err, testing::Not(HasSubstr("device: ")));
+}
+
+TEST_F(OutputFileTest, TidiesUpBehindKilledProcesses) {
+  static_cast<void>(Config());  // writes vocab.txt
+  const std::string killed = absl::StrCat("v.npy.realetc-", HostName(), "-",
+                                          ProcessScope(), "-999999999-0.tmp");
+  directory_.Write(killed, "vectors");
+  ExpectRefused(absl::StrCat("embed ", directory_.path(), " --data ",
+                             directory_.File("vocab.txt"), " --output ",
+                             directory_.File("v.npy")),
+                "");  // there is no model
+  EXPECT_FALSE(std::filesystem::exists(directory_.File(killed)));
 }
 
 TEST_F(OutputFileTest, OfTrainingIsNotEmpty) {

@@ -321,6 +321,18 @@ TEST_F(PredictLinesTest, TakesStandardInputWithStandardOutputAlone) {
   }
 }
 
+TEST_F(PredictLinesTest, NamesOptionsInMessages) {
+  for (const auto& [options, message] :
+       {std::pair("--device foo", "--device should be "),
+        std::pair("--threads 2000",
+                  "--threads should be at most 1024, but is 2000")}) {
+    const Result refused =
+        Run(absl::StrCat("predict ", run_, " --data - --output - ", options));
+    EXPECT_EQ(refused.code, 1);
+    EXPECT_THAT(refused.err, HasSubstr(absl::StrCat("realetc: ", message)));
+  }
+}
+
 TEST_F(PredictLinesTest, TakesNoCheckpointOfAnything) {
   Service service(directory_.File("nowhere"), err_);
   EXPECT_EQ(service.ReadLine(), "");
