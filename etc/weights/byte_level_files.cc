@@ -110,7 +110,7 @@ absl::Status ReadTokenizerConfig(const std::string& path,
   if (reader.Given("add_prefix_space") != nullptr) {
     reader.Optional("add_prefix_space", &statements->add_prefix_space);
   }
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  ETC_RETURN_IF_ERROR(reader.status());
   const absl::string_view plain = absl::StripSuffix(name, "Fast");
   if (!name.empty() &&
       std::find(kTokenizerClasses.begin(), kTokenizerClasses.end(), plain) ==

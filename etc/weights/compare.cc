@@ -4,6 +4,8 @@
 
 #include <functional>
 #include <map>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -28,14 +30,19 @@ struct Side {
   std::function<absl::StatusOr<torch::Tensor>(const std::string&)> read;
 };
 
-// `names` are recognised if the other side's are of the same style.
+// Makes a side of the tensors as the file has them. `names` is null unless the
+// names of both sides are known.
 Side AsStored(const TensorReader& reader, const RecognizedNames* names) {
   Side side{.path = reader.path(), .read = [reader](const std::string& name) {
               return reader.Read(name);
             }};
-  for (const std::string& name : reader.Names()) {
+  const std::set<std::string> stored(reader.Names().begin(),
+                                     reader.Names().end());
+  for (const std::string& name : stored) {
     const std::string plain = names == nullptr ? name : PlainName(*names, name);
-    if (!side.names.emplace(plain, name).second) {
+    // The file may have another tensor of the plain name.
+    const bool is_taken = plain != name && stored.contains(plain);
+    if (is_taken || !side.names.emplace(plain, name).second) {
       side.names.emplace(name, name);
     }
   }

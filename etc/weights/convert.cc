@@ -170,7 +170,7 @@ absl::StatusOr<std::vector<int64_t>> RowsByPiece(const std::string& weights,
                        ReadTokenizerJsonOrByteLevel(path));
   JsonObjectReader reader(tokenizer, path);
   const nlohmann::json* splitter = reader.Given("pre_tokenizer");
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  ETC_RETURN_IF_ERROR(reader.status());
   if (splitter == nullptr || !IsByteLevel(*splitter)) {
     return std::vector<int64_t>();
   }
@@ -179,7 +179,7 @@ absl::StatusOr<std::vector<int64_t>> RowsByPiece(const std::string& weights,
   return RobertaRows(tokenizer, path, pieces);
 }
 
-// ImportPlan::token_rows.
+// Finds ImportPlan::token_rows.
 absl::StatusOr<std::vector<int64_t>> MatchedRows(
     const ImportOptions& options, const SourceWeights& source,
     const absl::StatusOr<TokenizerFiles>& beside,

@@ -29,9 +29,9 @@ struct ImportOptions {
   bool segments_by_index = false;
   // Path of a vocabulary that is taken instead of the source's, with the
   // statements about it that only the source's files make; empty: the source's.
-  // Where RoBERTa is lifted and this is a SentencePiece model, each row of the
-  // token table is that of RoBERTa's with the same piece, or initialised anew;
-  // otherwise rows are taken as they are.
+  // Where a source with byte-level pieces, as RoBERTa, is lifted and this is a
+  // SentencePiece model, each row of the token table is the source's of the
+  // same piece, or initialised anew; otherwise rows are taken as they are.
   std::string vocabulary = {};
   // True to convert heads as well (pretraining_heads.h), as far as the source
   // has them, and the labels of a classifier. Lifting leaves out the pooler and
@@ -51,6 +51,8 @@ struct ImportOptions {
 //                     vocabulary that does not fit the embedding, a
 //                     SentencePiece model for a RoBERTa whose own pieces are
 //                     not known
+//   kUnimplemented    `vocabulary` has an option that is not supported
+//                     (DescribeTokenizerAt)
 //   kNotFound         there is no such source, or no such vocabulary
 absl::Status ImportWeights(const ImportOptions& options,
                            const std::string& directory);

@@ -25,7 +25,7 @@ struct TextLimits {
 // names (so that it is a checkpoint of ours, too); the vocabulary; and
 // modeling_realetc.py with the files that it imports. A model keeps its
 // residual attention, gates too; a regression predicts the numbers themselves.
-//   kAlreadyExists    `directory` has weights
+//   kAlreadyExists    `directory` has a file that is looked for beside weights
 //   kInvalidArgument  errors of ImportWeights (convert.h)
 absl::StatusOr<ExportReport> ExportForTransformers(
     const std::string& source, const TextLimits& limits,

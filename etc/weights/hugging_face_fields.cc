@@ -206,7 +206,7 @@ absl::StatusOr<HuggingFaceFields> HuggingFaceFieldsFromJson(
   std::optional<std::string> problem;
   reader.Optional("problem_type", &problem);
   fields.problem_type = problem.value_or("");
-  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  ETC_RETURN_IF_ERROR(reader.status());
   ReadBothLabels(object, &fields);
   return fields;
 }
@@ -269,7 +269,7 @@ absl::StatusOr<HuggingFaceFields> HuggingFaceFieldsFromMetadata(
     reader.Fail("deviation",
                 "and mean should be finite, and deviation above 0");
   }
-  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  ETC_RETURN_IF_ERROR(reader.status());
   return fields;
 }
 

@@ -53,7 +53,7 @@ absl::Status CheckNoWeightsIn(const std::string& directory) {
       first = name;
     }
   }
-  // What is no directory is refused when it is written to.
+  // Anything but a directory is refused when it is written to.
   if (error && error != std::errc::no_such_file_or_directory &&
       error != std::errc::not_a_directory) {
     return ErrnoStatus(error.value(), "list", directory);

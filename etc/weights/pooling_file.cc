@@ -43,7 +43,7 @@ absl::StatusOr<bool> PoolsByMean(const std::string& path) {
     absl::ConsumeSuffix(&name, "_tokens");
     mode = std::string(name);
   }
-  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  ETC_RETURN_IF_ERROR(reader.status());
   if (modes.size() != 1 || (modes[0] != "cls" && modes[0] != "mean")) {
     return InvalidArgument(file,
                            " should ask for the pooling \"cls\" or \"mean\", "

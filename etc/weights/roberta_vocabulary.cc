@@ -58,11 +58,11 @@ absl::StatusOr<std::vector<int64_t>> RobertaRows(
     const std::vector<std::string>& pieces) {
   JsonObjectReader reader(tokenizer, source);
   const nlohmann::json* model = reader.Raw("model", /*required=*/true);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  ETC_RETURN_IF_ERROR(reader.status());
   JsonObjectReader model_reader(*model, reader.Where("model"));
   const nlohmann::json* vocabulary =
       model_reader.Raw("vocab", /*required=*/true);
-  ETC_RETURN_IF_ERROR(model_reader.Finish(kIgnoreOthers));
+  ETC_RETURN_IF_ERROR(model_reader.status());
   const std::string where = model_reader.Where("vocab");
   if (!vocabulary->is_object()) {
     return InvalidArgument(where, " should be an object of pieces, but is ",

@@ -24,9 +24,8 @@ const std::string& ByteCharacter(uint8_t byte);
 // token table with the same text, or -1. `tokenizer` is RoBERTa's
 // tokenizer.json, or the equivalent of its vocab.json (byte_level_files.h), and
 // `source` the path, for messages.
-//   kInvalidArgument  model.vocab is no object of whole numbers in [0, 2^31),
-//   or
-//                     added_tokens have no such ids
+//   kInvalidArgument  model.vocab is no object of whole numbers in
+//                     [0, 2^31), or added_tokens have no such ids
 absl::StatusOr<std::vector<int64_t>> RobertaRows(
     const nlohmann::json& tokenizer, const std::string& source,
     const std::vector<std::string>& pieces);

@@ -264,7 +264,7 @@ absl::StatusOr<SourceConfig> BertConfigFromJson(const json& fields,
   }
   JsonObjectReader reader(fields, source);
   ReadFields(&reader, IsHuggingFace(fields), &bert);
-  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  ETC_RETURN_IF_ERROR(reader.status());
   if (config.vocab_size < 1 || config.max_absolute_position_embeddings < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat(source,

@@ -345,7 +345,7 @@ std::vector<absl::string_view> PiecesWithCapitals(const WordPieceFiles& files) {
   return found;
 }
 
-// TokenizerFiles::capitals.
+// Makes the text of TokenizerFiles::capitals.
 std::string CapitalsText(const WordPieceFiles& files,
                          const std::string& vocabulary) {
   if (files.statements.lower_case.has_value()) {
@@ -378,10 +378,19 @@ void ObeyStatements(TokenizerFiles* tokenizer) {
   }
 }
 
+// Returns true if a tokenizer.json, beside the vocabulary or as it, says how it
+// is used: there, accents that are not stated follow lower case.
+bool HasTokenizerJson(const TokenizerFiles& tokenizer) {
+  return tokenizer.type == kHuggingFace ||
+         (tokenizer.type == "wordpiece" &&
+          (absl::EndsWith(tokenizer.vocabulary, ".json") ||
+           !FileBesideWeights(tokenizer.vocabulary, kTokenizerJson).empty()));
+}
+
 // --- Writing -----------------------------------------------------------------
 
-// Returns whether no word has all of `piece` in it, as such or as its
-// continuation, so that it does not matter that it is a piece.
+// Returns whether no word has all of `piece` in it, at its beginning or, as
+// "##...", behind it, so that it does not matter that it is a piece.
 bool IsNoWord(absl::string_view piece) {
   absl::ConsumePrefix(&piece, "##");
   return std::any_of(piece.begin(), piece.end(), [](char c) {
@@ -652,8 +661,7 @@ absl::Status SetCase(bool lower_case, const std::string& source,
 }
 
 void TakeUnstated(const TokenizerFiles& source, TokenizerFiles* named) {
-  // Of type "huggingface" the file says it all.
-  if (named->type != source.type || named->type == kHuggingFace) {
+  if (named->type != source.type || HasTokenizerJson(*named)) {
     return;
   }
   const auto take = [&](auto TokenizerStatements::*member) {
@@ -669,6 +677,16 @@ void TakeUnstated(const TokenizerFiles& source, TokenizerFiles* named) {
   take(&TokenizerStatements::max_word_code_points);
   take(&TokenizerStatements::split_punctuation);
   ObeyStatements(named);
+}
+
+void TakeUnstatedBeside(const std::string& weights, TokenizerFiles* named) {
+  if (weights.empty()) {
+    return;
+  }
+  const absl::StatusOr<TokenizerFiles> beside = FindTokenizer(weights);
+  if (beside.ok()) {
+    TakeUnstated(*beside, named);
+  }
 }
 
 namespace {

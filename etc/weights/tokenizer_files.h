@@ -100,8 +100,13 @@ absl::Status SetCase(bool lower_case, const std::string& source,
 // Completes a vocabulary that was named instead of the one beside weights,
 // `source`, by the statements about a vocabulary of the same type that only the
 // files beside the weights make, but for added tokens, whose ids are of the
-// other vocabulary. Comes before SetCase.
+// other vocabulary. Does nothing to a vocabulary with a tokenizer.json, which
+// makes them all. Comes before SetCase.
 void TakeUnstated(const TokenizerFiles& source, TokenizerFiles* named);
+
+// TakeUnstated from the vocabulary beside `weights`. Does nothing if `weights`
+// is empty or its vocabulary cannot be used.
+void TakeUnstatedBeside(const std::string& weights, TokenizerFiles* named);
 
 // The paths of the files beside a vocabulary of the given type that are read,
 // because they say how it is used, and are there, be it as links that lead

@@ -31,7 +31,7 @@ absl::Status CheckType(const json& object, const std::string& where,
   JsonObjectReader reader(object, where);
   std::string type;
   reader.Required("type", &type);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  ETC_RETURN_IF_ERROR(reader.status());
   return type == expected ? absl::OkStatus()
                           : UnsupportedTokenizer(reader.Where("type"),
                                                  QuotedName(type), expected);
@@ -63,7 +63,7 @@ absl::Status ReadNormalizer(JsonObjectReader* file, TokenizerJson* tokenizer) {
   if (reader.Given("strip_accents") != nullptr) {
     read("strip_accents", &statements.strip_accents);
   }
-  return reader.Finish(kIgnoreOthers);
+  return reader.status();
 }
 
 // The pieces by their ids.
@@ -136,7 +136,7 @@ absl::StatusOr<const json*> ModelVocabulary(const json& model,
   reader.Optional("continuing_subword_prefix", &prefix);
   reader.Optional("unk_token", &unknown);
   const json* vocabulary = reader.Raw("vocab", /*required=*/true);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  ETC_RETURN_IF_ERROR(reader.status());
   if (prefix != "##") {
     return UnsupportedTokenizer(reader.Where("continuing_subword_prefix"),
                                 QuotedName(prefix), "\"##\"");
@@ -146,7 +146,7 @@ absl::StatusOr<const json*> ModelVocabulary(const json& model,
                                 "\"[UNK]\"");
   }
   JsonObjectReader vocabulary_reader(*vocabulary, reader.Where("vocab"));
-  ETC_RETURN_IF_ERROR(vocabulary_reader.Finish(kIgnoreOthers));
+  ETC_RETURN_IF_ERROR(vocabulary_reader.status());
   return vocabulary;
 }
 
@@ -156,7 +156,7 @@ absl::Status AddPiece(const json& added, const std::string& where,
                       TokenizerStatements* statements) {
   JsonObjectReader reader(added, where);
   const json* id = reader.Raw("id", /*required=*/true);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  ETC_RETURN_IF_ERROR(reader.status());
   StatedToken stated;
   stated.where = where;
   ETC_RETURN_IF_ERROR(ReadAddedToken(added, where, &stated.token));
@@ -214,7 +214,7 @@ absl::Status CheckModelType(const json& model, const std::string& where) {
   } else {
     reader.Required("type", &type);
   }
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  ETC_RETURN_IF_ERROR(reader.status());
   return type == "WordPiece"
              ? absl::OkStatus()
              : UnsupportedTokenizer(reader.Where("type"), QuotedName(type),
@@ -227,7 +227,7 @@ absl::StatusOr<TokenizerJson> ReadTokenizerJson(const std::string& path) {
   ETC_ASSIGN_OR_RETURN(const json contents, ReadJsonFile(path));
   JsonObjectReader reader(contents, path);
   const json* model = reader.Raw("model", /*required=*/true);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  ETC_RETURN_IF_ERROR(reader.status());
   const std::string where = reader.Where("model");
   ETC_RETURN_IF_ERROR(CheckModelType(*model, where));
   const std::string splitter_where = reader.Where("pre_tokenizer");
@@ -250,12 +250,12 @@ absl::Status CheckTokenizerJsonModel(const std::string& path) {
   ETC_ASSIGN_OR_RETURN(const json contents, ReadTokenizerJsonOrByteLevel(path));
   JsonObjectReader reader(contents, path);
   const json* model = reader.Raw("model", /*required=*/true);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  ETC_RETURN_IF_ERROR(reader.status());
   JsonObjectReader model_reader(*model, reader.Where("model"));
   // Old files leave the type out.
   std::string type = "BPE";
   model_reader.Optional("type", &type);
-  ETC_RETURN_IF_ERROR(model_reader.Finish(kIgnoreOthers));
+  ETC_RETURN_IF_ERROR(model_reader.status());
   return type == "BPE" || type == "Unigram" || type == "WordLevel" ||
                  type == "WordPiece"
              ? absl::OkStatus()
@@ -268,10 +268,10 @@ absl::StatusOr<int64_t> CountTokenizerJsonPieces(const std::string& path) {
   ETC_ASSIGN_OR_RETURN(const json contents, ReadTokenizerJsonOrByteLevel(path));
   JsonObjectReader reader(contents, path);
   const json* model = reader.Raw("model", /*required=*/true);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  ETC_RETURN_IF_ERROR(reader.status());
   JsonObjectReader model_reader(*model, reader.Where("model"));
   const json* pieces = model_reader.Raw("vocab", /*required=*/true);
-  ETC_RETURN_IF_ERROR(model_reader.Finish(kIgnoreOthers));
+  ETC_RETURN_IF_ERROR(model_reader.status());
   int64_t size = 0;
   const auto add = [&size](const json& id) {
     // Other ids are refused when the tokenizer is loaded.

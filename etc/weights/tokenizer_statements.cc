@@ -197,7 +197,7 @@ absl::StatusOr<TokenizerStatements> ReadTokenizerConfig(
     const std::string& path) {
   ETC_ASSIGN_OR_RETURN(const json contents, ReadJsonFile(path));
   JsonObjectReader reader(contents, path);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  ETC_RETURN_IF_ERROR(reader.status());
   TokenizerStatements statements;
   ReadStated(&reader, "do_lower_case", &statements.lower_case);
   ReadStated(&reader, "strip_accents", &statements.strip_accents);
@@ -213,7 +213,7 @@ absl::StatusOr<TokenizerStatements> ReadTokenizerConfig(
     reader.Fail("max_input_chars_per_word",
                 absl::StrCat("should be at least 1, but is ", most->value));
   }
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  ETC_RETURN_IF_ERROR(reader.status());
   ETC_RETURN_IF_ERROR(CheckUnsupported(&reader));
   ETC_RETURN_IF_ERROR(CheckRoles(&reader));
   ETC_RETURN_IF_ERROR(ReadSpecialTokens(&reader, &statements));
@@ -226,7 +226,7 @@ absl::StatusOr<TokenizerStatements> ReadSpecialTokensMap(
     const std::string& path) {
   ETC_ASSIGN_OR_RETURN(const json contents, ReadJsonFile(path));
   JsonObjectReader reader(contents, path);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  ETC_RETURN_IF_ERROR(reader.status());
   TokenizerStatements statements;
   ETC_RETURN_IF_ERROR(CheckRoles(&reader));
   ETC_RETURN_IF_ERROR(ReadSpecialTokens(&reader, &statements));
@@ -251,7 +251,7 @@ absl::StatusOr<TokenizerStatements> ReadModelConfig(const std::string& path) {
   }
   JsonObjectReader reader(*contents, path);
   ReadStated(&reader, "tokenizer_class", &statements.tokenizer_class);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  ETC_RETURN_IF_ERROR(reader.status());
   return statements;
 }
 
@@ -279,7 +279,7 @@ absl::Status ReadAddedToken(const json& object, const std::string& where,
   if (reader.ok() && token->content.empty()) {
     reader.Fail("content", "should be a token, but is empty");
   }
-  return reader.Finish(kIgnoreOthers);
+  return reader.status();
 }
 
 absl::Status CheckTokenId(const json& id, const std::string& piece,
@@ -303,7 +303,7 @@ absl::Status ReadAddedTokensDecoder(JsonObjectReader* config,
   }
   const std::string where = config->Where(kField);
   JsonObjectReader object(*decoder, where);
-  ETC_RETURN_IF_ERROR(object.Finish(kIgnoreOthers));
+  ETC_RETURN_IF_ERROR(object.status());
   std::vector<StatedToken> tokens;
   for (const auto& [id, token] : decoder->items()) {
     StatedToken stated;
@@ -326,7 +326,7 @@ absl::Status ReadAddedTokensFile(const std::string& path,
                                  std::vector<StatedToken>* all) {
   ETC_ASSIGN_OR_RETURN(const json contents, ReadJsonFile(path));
   JsonObjectReader reader(contents, path);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  ETC_RETURN_IF_ERROR(reader.status());
   std::vector<StatedToken> tokens;
   for (const auto& [content, id] : contents.items()) {
     ETC_RETURN_IF_ERROR(CheckTokenId(id, content, path));
@@ -373,11 +373,11 @@ absl::StatusOr<TokenizerStatements> ReadSentencePieceStatements(
   }
   ETC_ASSIGN_OR_RETURN(const json contents, ReadJsonFile(path));
   JsonObjectReader reader(contents, path);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  ETC_RETURN_IF_ERROR(reader.status());
   ReadStated(&reader, "do_lower_case", &statements.lower_case);
   ReadStated(&reader, "split_punctuation", &statements.split_punctuation);
   ReadStated(&reader, "tokenizer_class", &statements.tokenizer_class);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  ETC_RETURN_IF_ERROR(reader.status());
   return statements;
 }
 

@@ -25,8 +25,6 @@ inline constexpr char kModelConfigFile[] = "config.json";
 inline constexpr uint64_t kMostVocabularyBytes = uint64_t{256} << 20;
 // Ids of tokens end before this: models take them as int32.
 inline constexpr uint64_t kEndOfTokenIds = uint64_t{1} << 31;
-// Files of HuggingFace's have many fields that are not read.
-inline constexpr auto kIgnoreOthers = JsonObjectReader::UnknownFields::kIgnore;
 
 // A value of a file, and where it stands: "<file>: <field>".
 template <typename T>
@@ -73,7 +71,7 @@ absl::StatusOr<TokenizerStatements> ReadWordPieceStatements(
     const std::string& vocabulary);
 
 // Returns true if config.json in the directory of a vocabulary has a
-// tokenizer_class.
+// tokenizer_class, be it of a wrong type.
 bool NamesTokenizerClass(const std::string& vocabulary);
 
 // Reads tokenizer_config.json beside a SentencePiece model: lower_case,

@@ -5,6 +5,7 @@ load in the other. Attention is realetc.GlobalLocalAttention where realetc is
 installed, else PlainGlobalLocalAttention: the same in tensor operations.
 `realetc export --format huggingface` writes this file as it is.
 """
+import contextlib
 import copy
 import dataclasses
 import json
@@ -445,7 +446,8 @@ _CHANGEABLE = ("vocab_size", "use_hard_g2l_mask", "use_hard_l2g_mask",
                "grad_checkpointing_period", "residual_attention",
                "residual_decay")
 
-# Of the token table, which is rounded up to a multiple of 8 to 128.
+# Rows of the token table without a piece, at most: tables are rounded up to a
+# multiple of up to 128.
 _MOST_UNUSED_ROWS = 127
 
 # One for all models: a lock can be neither copied nor pickled.
@@ -637,15 +639,17 @@ class Encoder:
     """text_options, if the tables have rows for them: CheckRoom in C++."""
     options, config = self.text_options(), self.config
     if config.has_long_tokens and config.segment_vocab_size < 3:
-      raise ValueError("segment_vocab_size should be at least 3, for the types "
-                       f"of tokens, but is {config.segment_vocab_size}")
+      raise ValueError(
+          f"{self.text_directory()}: segment_vocab_size should be at least 3, "
+          f"for the types of tokens, but is {config.segment_vocab_size}")
     rows = config.max_absolute_position_embeddings
     for name in ("max_long_length", "max_global_length"):
       length = getattr(options, name)
       if (0 < rows < length and
           (config.has_long_tokens or name == "max_global_length")):
-        raise ValueError(f"{name} should be at most {rows}, the positions of "
-                         f"the model, but is {length}")
+        raise ValueError(
+            f"{self.text_directory()}: {name} should be at most {rows}, the "
+            f"positions of the model, but is {length}")
     return options
 
   def run_texts(self, inputs):
@@ -1015,14 +1019,14 @@ class EtcModel(Encoder, nn.Module):
       exported |= {} if options is None else options.stated()
       files[TRANSFORMERS_CONFIG] = json.dumps(exported, indent=2) + "\n"
     folder.mkdir(parents=True, exist_ok=True)
-    with replacing(folder / _WEIGHTS) as weights:
+    with contextlib.ExitStack() as stack:  # all are written, then all replaced
       safetensors.torch.save_file(
           {_PREFIX + name: tensor.contiguous()
            for name, tensor in self.state_dict().items()},
-          weights, {"format": "pt"})
+          stack.enter_context(replacing(folder / _WEIGHTS)), {"format": "pt"})
       for name, contents in files.items():
-        with replacing(folder / name) as path:
-          path.write_text(contents, encoding="utf-8")
+        path = stack.enter_context(replacing(folder / name))
+        path.write_text(contents, encoding="utf-8")
     if options is not None:
       write_text_options(folder, options)
       copy_text_files(self.directory, folder, overwrite=True)

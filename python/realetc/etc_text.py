@@ -390,14 +390,14 @@ class _AddedToken:
   """A piece that is found in a text as a whole, as AddedToken in C++."""
   content: str
   id: int
-  where: str  # it stands
+  where: str  # file and field, for messages
   single_word: bool = False
   normalized: bool = False
   has_flags: bool = True  # the file has all fields, not only content and id
 
 
 class _Statements:
-  """What files say about the use of a vocabulary; they may not differ.
+  """Statements of files about the use of a vocabulary; they may not differ.
 
   As TokenizerStatements in C++ (etc/weights/tokenizer_statements.h).
 
@@ -539,7 +539,7 @@ def _read_class(path, statements):
 
 
 def _read_statements(folder):
-  """Those of the files beside a WordPiece vocabulary."""
+  """Reads the _Statements of the files beside a WordPiece vocabulary."""
   statements = _Statements()
   for name, read in ((_SETTINGS, _read_settings),
                      ("special_tokens_map.json", _read_special_tokens_map),
@@ -987,14 +987,23 @@ def source_folder(folder):
   return folder
 
 
+def with_stated(options, fields, where):
+  """`options` with what `fields` state, which stand at `where`.
+
+  Raises:
+    ValueError: a field is of another type.
+  """
+  return dataclasses.replace(options, **{
+      name: _typed(fields, name, type(default), where, default)
+      for name, default in options.stated().items()})
+
+
 def read_text_options(directory, config):
   """The options of a checkpoint: as its files state, or by its positions."""
   options = TextOptions(config.has_long_tokens)
   stated, where = _stated_options(pathlib.Path(directory))
   if stated is not None:
-    return dataclasses.replace(options, **{
-        name: _typed(stated, name, type(default), where, default)
-        for name, default in options.stated().items()})
+    return with_stated(options, stated, where)
   rows = config.max_absolute_position_embeddings
   if rows > 0:
     options.max_long_length = options.max_global_length = rows

@@ -30,6 +30,7 @@ from .etc_text import copy_text_files
 from .etc_text import source_folder
 from .etc_text import TextOptions
 from .etc_text import TEXT_FILES
+from .etc_text import with_stated
 
 
 class RealEtcConfig(PretrainedConfig):
@@ -51,8 +52,8 @@ class RealEtcConfig(PretrainedConfig):
 
   def text_options(self):
     """Lengths and sentences (etc_text.TextOptions)."""
-    return TextOptions(self.has_long_tokens, self.max_long_length,
-                       self.max_global_length, self.sentences)
+    return with_stated(TextOptions(self.has_long_tokens), vars(self),
+                       self.name_or_path or type(self).__name__)
 
 
 @dataclasses.dataclass

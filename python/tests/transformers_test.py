@@ -439,6 +439,13 @@ def _small_classifier(**fields):
           num_attention_heads=2, intermediate_size=8, local_radius=2, **fields))
 
 
+@pytest.mark.parametrize("length", ("64", None))
+def test_lengths_that_are_no_numbers_are_refused(length):
+  with pytest.raises(ValueError, match="RealEtcConfig: max_long_length should "
+                     "be .*, but is"):
+    _small_classifier(max_long_length=length).text_options()
+
+
 def test_each_reads_what_the_other_saved_into_its_folder(tmp_path):
   from realetc import modeling_realetc  # pylint: disable=import-outside-toplevel
   ids = torch.arange(6).view(1, 6)

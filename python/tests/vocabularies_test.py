@@ -319,7 +319,7 @@ def _bytes(text, pieces):
 
 
 def _of_cpp(folder, texts):
-  """What C++ makes of texts and pairs; None if it refuses the folder."""
+  """Pieces by C++ of texts and pairs; None if it refuses the folder."""
   done = subprocess.run(
       [_PROGRAM, folder], check=False, text=True, capture_output=True,
       input="".join(json.dumps(text) + "\n" for text in texts))

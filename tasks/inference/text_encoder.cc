@@ -58,15 +58,13 @@ absl::StatusOr<EtcConfig> ConfigOfEncoder(const std::string& path,
 // The vocabulary beside the weights, or the one that the options name.
 absl::StatusOr<TokenizerFiles> FilesOfTokenizer(
     const std::string& path, const LoadEncoderOptions& options) {
-  absl::StatusOr<TokenizerFiles> beside = FindTokenizer(path);
   if (!options.vocabulary.empty()) {
     ETC_ASSIGN_OR_RETURN(TokenizerFiles named,
                          DescribeTokenizerAt(options.vocabulary));
-    if (beside.ok()) {
-      TakeUnstated(*beside, &named);
-    }
+    TakeUnstatedBeside(path, &named);
     return named;
   }
+  absl::StatusOr<TokenizerFiles> beside = FindTokenizer(path);
   if (beside.ok() && beside->type.empty()) {
     return InvalidArgument(
         path, " should have a vocabulary (vocab.txt, tokenizer.json or a ",
@@ -86,10 +84,9 @@ absl::Status LoadTokenizerOf(const LoadEncoderOptions& options,
   }
   ETC_ASSIGN_OR_RETURN(loaded->tokenizer, MakeTokenizer(files));
   loaded->special_ids = FindSpecialIds(*loaded->tokenizer);
-  std::string other_pieces =
-      WarningOfOtherPieces(*loaded->tokenizer, files.vocabulary, loaded->path);
-  if (!other_pieces.empty()) {
-    loaded->warnings.push_back(std::move(other_pieces));
+  if (!options.vocabulary.empty()) {
+    WarnOfOtherPieces(*loaded->tokenizer, files.vocabulary, loaded->path,
+                      &loaded->warnings);
   }
   return CheckVocabularySize(files.vocabulary, loaded->tokenizer->vocab_size(),
                              loaded->config.vocab_size, &loaded->warnings);
@@ -123,7 +120,8 @@ absl::StatusOr<Pooling> PoolingOf(const std::string& path) {
   return is_mean ? Pooling::kMean : Pooling::kFirst;
 }
 
-// All of LoadEncoder but the encoder and the report of its weights.
+// Does what LoadEncoder does without the weights: `encoder` and `report` stay
+// empty.
 absl::StatusOr<LoadedEncoder> LoadWithoutWeights(
     const std::string& path, const LoadEncoderOptions& options) {
   LoadedEncoder loaded{.path = path};

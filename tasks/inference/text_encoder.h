@@ -36,7 +36,9 @@ struct LoadEncoderOptions {
   // As in EvaluateTaskOptions (tasks/run_task.h).
   std::string residual_attention = {};
   // Vocabulary for weights without one, or in the place of theirs: a file or a
-  // directory (LoadTokenizer). Empty: that of the weights.
+  // directory (LoadTokenizer). What no file beside it states is as the files of
+  // the weights say; a warning tells how many ids are of other pieces. Empty:
+  // that of the weights.
   std::string vocabulary = {};
   torch::Device device = torch::kCPU;
 };

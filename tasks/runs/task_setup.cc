@@ -2,7 +2,7 @@
 
 #include <iterator>
 #include <string>
-#include <utility>
+#include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
@@ -101,13 +101,7 @@ absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(
   }
   ETC_ASSIGN_OR_RETURN(TokenizerFiles files,
                        DescribeTokenizer(config.type, config.vocabulary));
-  if (!init.empty()) {
-    // The tokenizer of `init` need not be usable (ReadTokenizerConfig).
-    const absl::StatusOr<TokenizerFiles> beside = FindTokenizer(init);
-    if (beside.ok()) {
-      TakeUnstated(*beside, &files);
-    }
-  }
+  TakeUnstatedBeside(init, &files);
   files.split_punctuation = config.split_punctuation;
   ETC_RETURN_IF_ERROR(
       SetCase(config.lower_case,
@@ -178,18 +172,6 @@ absl::Status CheckBeforeSetup(const RunConfig& config) {
   return CheckInit(config);
 }
 
-// Warns where the rows of the weights to start from are of other pieces.
-void ComparePieces(const RunConfig& config, TaskSetup* setup) {
-  if (config.init.empty() || setup->tokenizer == nullptr) {
-    return;
-  }
-  std::string warning = WarningOfOtherPieces(
-      *setup->tokenizer, config.tokenizer.vocabulary, config.init);
-  if (!warning.empty()) {
-    setup->warnings.push_back(std::move(warning));
-  }
-}
-
 // The setup of a configuration that was checked and is complete.
 absl::StatusOr<TaskSetup> MakeSetup(const RunConfig& config) {
   TaskSetup setup;
@@ -233,7 +215,10 @@ absl::StatusOr<TaskSetup> SetUpTraining(RunConfig* config) {
     ETC_RETURN_IF_ERROR(entry->complete(config));
   }
   ETC_ASSIGN_OR_RETURN(TaskSetup setup, MakeSetup(*config));
-  ComparePieces(*config, &setup);
+  if (!config->init.empty() && setup.tokenizer != nullptr) {
+    WarnOfOtherPieces(*setup.tokenizer, config->tokenizer.vocabulary,
+                      config->init, &setup.warnings);
+  }
   return setup;
 }
 

@@ -36,7 +36,7 @@ absl::StatusOr<RunConfig> ReadTaskConfig(
 
 // Loads the tokenizer that `config.vocabulary` is of, with the options that the
 // files beside it say (DescribeTokenizer), and what only those beside the
-// weights `init` say (TakeUnstated), if that is not empty.
+// weights `init` say (TakeUnstatedBeside).
 //   kInvalidArgument  it is empty, lower_case is not what those files say, and
 //                     what the loading itself says
 //   kUnimplemented    errors of DescribeTokenizer

@@ -59,17 +59,18 @@ absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(
   return MakeTokenizer(files);
 }
 
-std::string WarningOfOtherPieces(const Tokenizer& tokenizer,
-                                 const std::string& vocabulary,
-                                 const std::string& weights) {
+void WarnOfOtherPieces(const Tokenizer& tokenizer,
+                       const std::string& vocabulary,
+                       const std::string& weights,
+                       std::vector<std::string>* warnings) {
   const absl::StatusOr<TokenizerFiles> files = FindTokenizer(weights);
   if (!files.ok() || files->type.empty() || files->vocabulary == vocabulary) {
-    return "";
+    return;
   }
   const absl::StatusOr<std::shared_ptr<const Tokenizer>> trained =
       MakeTokenizer(*files);
   if (!trained.ok()) {
-    return "";
+    return;
   }
   const int64_t ids = tokenizer.vocab_size();
   int64_t others = 0;
@@ -78,11 +79,12 @@ std::string WarningOfOtherPieces(const Tokenizer& tokenizer,
       ++others;
     }
   }
-  return others == 0 ? ""
-                     : absl::StrCat(others, " of ", Counted(ids, "id"), " of ",
-                                    vocabulary, " are of other pieces than in ",
-                                    files->vocabulary,
-                                    ", for which the weights were trained");
+  if (others > 0) {
+    warnings->push_back(
+        absl::StrCat(others, " of ", Counted(ids, "id"), " of ", vocabulary,
+                     " are of other pieces than in ", files->vocabulary,
+                     ", for which the weights were trained"));
+  }
 }
 
 SpecialIds FindSpecialIds(const Tokenizer& tokenizer) {

@@ -36,14 +36,15 @@ absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(
 absl::StatusOr<std::shared_ptr<const Tokenizer>> MakeTokenizer(
     const TokenizerFiles& files);
 
-// Returns a warning if ids of `tokenizer`, which is that of the file
+// Adds to `warnings` if ids of `tokenizer`, which is that of the file
 // `vocabulary`, are of other pieces than in the vocabulary beside weights,
 // whose rows were trained for those: "2 of 75 ids of words.txt are of other
-// pieces than in ...". Empty if all are the same, or the weights have no
-// vocabulary that can be read.
-std::string WarningOfOtherPieces(const Tokenizer& tokenizer,
-                                 const std::string& vocabulary,
-                                 const std::string& weights);
+// pieces than in ...". Does nothing if the weights have no vocabulary that can
+// be read.
+void WarnOfOtherPieces(const Tokenizer& tokenizer,
+                       const std::string& vocabulary,
+                       const std::string& weights,
+                       std::vector<std::string>* warnings);
 
 // Ids of pieces that stand for no text; -1 where the vocabulary has none.
 struct SpecialIds {

@@ -23,8 +23,8 @@ struct SentencePieceOptions {
 // SentencePiece with ETC's digit-comma rule (doc/model.md 9.4): a piece such as
 // "12," is taken apart into the pieces of "12" and ",". Where it stands within
 // a word, encoding "12" anew puts a mark U+2581 in front, which stays as in the
-// official code, whose checkpoints know it (doc/formats.md 4.7). `path` is a
-// .model file; its own normalizer is all the cleaning there is.
+// official code, whose checkpoints were trained so (doc/formats.md 4.7). `path`
+// is a .model file; its own normalizer is all the cleaning there is.
 //
 // A piece's range has the white space that its U+2581 stands for; it is empty
 // for a mark that nothing in the text stands for. Pieces made by the

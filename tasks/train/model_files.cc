@@ -227,8 +227,7 @@ absl::StatusOr<DataConfig> ReadTextData(const std::string& weights,
     reader.Optional("max_long_length", &data.max_long_length);
     reader.Optional("max_global_length", &data.max_global_length);
     reader.Optional("sentences", &data.sentences);
-    ETC_RETURN_IF_ERROR(
-        reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+    ETC_RETURN_IF_ERROR(reader.status());
     return data;
   }
   if (model.max_absolute_position_embeddings > 0) {
@@ -300,6 +299,7 @@ absl::StatusOr<ModelWithFiles> MakeModelWithFiles(const RunConfig& config,
       !named.vocabulary.empty()) {
     ETC_ASSIGN_OR_RETURN(tokenizer,
                          DescribeTokenizer(named.type, named.vocabulary));
+    TakeUnstatedBeside(config.init, &tokenizer);
     ETC_ASSIGN_OR_RETURN(vocabulary,
                          ReadVocabulary(named.type, named.vocabulary));
   }

@@ -98,10 +98,9 @@ absl::StatusOr<WeightMap> ReadWeightMap(const json& index,
                                         const std::string& index_path) {
   JsonObjectReader reader(index, index_path);
   const json* field = reader.Raw("weight_map", /*required=*/true);
-  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  ETC_RETURN_IF_ERROR(reader.status());
   JsonObjectReader map_reader(*field, reader.Where("weight_map"));
-  ETC_RETURN_IF_ERROR(
-      map_reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  ETC_RETURN_IF_ERROR(map_reader.status());
   WeightMap shard_of;
   for (const auto& [tensor, shard] : field->items()) {
     if (!shard.is_string() ||

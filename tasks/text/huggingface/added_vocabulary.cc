@@ -43,8 +43,7 @@ absl::StatusOr<std::vector<AddedToken>> ReadAddedTokens(
     ETC_RETURN_IF_ERROR(CheckPieceSize(token.content, token_where));
     JsonObjectReader reader(list[i], token_where);
     reader.Required("id", &token.id);
-    ETC_RETURN_IF_ERROR(
-        reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+    ETC_RETURN_IF_ERROR(reader.status());
     const int32_t known = vocabulary->Id(token.content);
     const int64_t expected = known >= 0 ? known : next;
     if (token.id != expected) {

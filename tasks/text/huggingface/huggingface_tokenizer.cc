@@ -212,7 +212,7 @@ absl::StatusOr<Parts> ReadParts(const json& contents,
                                 const std::string& source) {
   JsonObjectReader reader(contents, source);
   const json* model = reader.Raw("model", /*required=*/true);
-  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  ETC_RETURN_IF_ERROR(reader.status());
   Parts parts;
   if (const json* normalizer = reader.Given("normalizer")) {
     ETC_ASSIGN_OR_RETURN(

@@ -98,7 +98,7 @@ absl::StatusOr<int32_t> UnknownId(JsonObjectReader* reader,
 
 absl::StatusOr<Vocabulary> ReadVocab(JsonObjectReader* reader) {
   const json* object = reader->Raw("vocab", /*required=*/true);
-  ETC_RETURN_IF_ERROR(reader->Finish(JsonObjectReader::UnknownFields::kIgnore));
+  ETC_RETURN_IF_ERROR(reader->status());
   return ReadVocabularyObject(*object, reader->Where("vocab"));
 }
 
@@ -157,7 +157,7 @@ absl::StatusOr<ReadModelResult> ReadModel(const json& object,
   } else {
     reader.Optional("type", &type);
   }
-  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  ETC_RETURN_IF_ERROR(reader.status());
   if (type == "BPE") {
     return ReadBpe(object, where, is_byte_level);
   }

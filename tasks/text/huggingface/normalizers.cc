@@ -429,7 +429,7 @@ absl::Status ReadNormalizer(const json& object, const std::string& where,
   JsonObjectReader reader(object, where);
   std::string type;
   reader.Required("type", &type);
-  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  ETC_RETURN_IF_ERROR(reader.status());
   return ReadPartOfType(kTypes, type, "normalizer", &reader, all);
 }
 

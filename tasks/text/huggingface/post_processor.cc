@@ -17,13 +17,11 @@ namespace {
 
 using nlohmann::json;
 
-constexpr auto kIgnore = JsonObjectReader::UnknownFields::kIgnore;
-
 // A piece with its id: ["</s>", 2].
 absl::Status ReadPiece(JsonObjectReader* reader, const char* field,
                        const Vocabulary& vocabulary, int32_t* id) {
   const json* pair = reader->Raw(field, /*required=*/true);
-  ETC_RETURN_IF_ERROR(reader->Finish(kIgnore));
+  ETC_RETURN_IF_ERROR(reader->status());
   if (!pair->is_array() || pair->size() != 2 || !(*pair)[0].is_string() ||
       !(*pair)[1].is_number_integer()) {
     return InvalidArgument(reader->Where(field),
@@ -45,14 +43,14 @@ absl::StatusOr<int32_t> IdOfSpecial(JsonObjectReader* reader,
                                     const std::string& name,
                                     const Vocabulary& vocabulary) {
   const json* specials = reader->Raw("special_tokens", /*required=*/true);
-  ETC_RETURN_IF_ERROR(reader->Finish(kIgnore));
+  ETC_RETURN_IF_ERROR(reader->status());
   JsonObjectReader all(*specials, reader->Where("special_tokens"));
   const json* special = all.Raw(name, /*required=*/true);
-  ETC_RETURN_IF_ERROR(all.Finish(kIgnore));
+  ETC_RETURN_IF_ERROR(all.status());
   JsonObjectReader one(*special, all.Where(name));
   std::vector<int64_t> ids;
   one.Required("ids", &ids);
-  ETC_RETURN_IF_ERROR(one.Finish(kIgnore));
+  ETC_RETURN_IF_ERROR(one.status());
   if (ids.size() != 1 || !vocabulary.Has(ids[0])) {
     return InvalidArgument(one.Where("ids"),
                            " should be the id of a piece, but ",
@@ -74,14 +72,14 @@ absl::StatusOr<TemplatePart> ReadTemplatePart(JsonObjectReader* reader,
                                               const Vocabulary& vocabulary) {
   TemplatePart result;
   JsonObjectReader part(object, where);
-  ETC_RETURN_IF_ERROR(part.Finish(kIgnore));
+  ETC_RETURN_IF_ERROR(part.status());
   const char* const kind = part.Has("Sequence") ? "Sequence" : "SpecialToken";
   const json* contents = part.Raw(kind, /*required=*/true);
-  ETC_RETURN_IF_ERROR(part.Finish(kIgnore));
+  ETC_RETURN_IF_ERROR(part.status());
   JsonObjectReader token(*contents, part.Where(kind));
   std::string name;
   token.Required("id", &name);
-  ETC_RETURN_IF_ERROR(token.Finish(kIgnore));
+  ETC_RETURN_IF_ERROR(token.status());
   if (part.Has("Sequence")) {
     result.text = std::move(name);
     return result;
@@ -93,7 +91,7 @@ absl::StatusOr<TemplatePart> ReadTemplatePart(JsonObjectReader* reader,
 absl::StatusOr<std::vector<TemplatePart>> ReadTemplateParts(
     JsonObjectReader* reader, const char* field, const Vocabulary& vocabulary) {
   const json* list = reader->Raw(field, /*required=*/true);
-  ETC_RETURN_IF_ERROR(reader->Finish(kIgnore));
+  ETC_RETURN_IF_ERROR(reader->status());
   if (!list->is_array()) {
     return InvalidArgument(reader->Where(field), " should be a list, but is ",
                            list->type_name());
@@ -182,7 +180,7 @@ absl::Status ReadMarks(const json& object, const std::string& where,
   JsonObjectReader reader(object, where);
   std::string type;
   reader.Required("type", &type);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnore));
+  ETC_RETURN_IF_ERROR(reader.status());
   if (type == "ByteLevel") {
     return absl::OkStatus();
   }
@@ -206,7 +204,7 @@ absl::Status ReadMarks(const json& object, const std::string& where,
                      ", a post-processor that is not supported"));
   }
   const json* list = reader.Raw("processors", /*required=*/true);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnore));
+  ETC_RETURN_IF_ERROR(reader.status());
   if (!list->is_array()) {
     return InvalidArgument(reader.Where("processors"), " should be a list");
   }

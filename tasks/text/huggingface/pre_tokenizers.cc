@@ -519,7 +519,7 @@ absl::Status ReadStep(const json& object, const std::string& where,
   JsonObjectReader reader(object, where);
   std::string type;
   reader.Required("type", &type);
-  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  ETC_RETURN_IF_ERROR(reader.status());
   if (all->is_byte_level) {
     return absl::UnimplementedError(
         absl::StrCat(where, " is ", QuotedName(type),

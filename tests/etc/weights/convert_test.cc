@@ -440,7 +440,7 @@ TEST_F(ConvertTest, TakesTheVocabularyThatIsNamed) {
   EXPECT_EQ(*ReadFile(target + "/vocab.txt"), others);
   EXPECT_EQ(FindTokenizer(target)->wordpiece,
             (WordPieceOptions{.strip_accents = false}));
-  // That of the source need not be usable then.
+  // The tokenizer of the source need not be usable then.
   directory_.Write("source/tokenizer_config.json",
                    R"({"do_lower_case": "no"})");
   EXPECT_FALSE(PlanImport({.source = source}).ok());

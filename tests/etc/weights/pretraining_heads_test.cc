@@ -215,6 +215,22 @@ TEST_F(PretrainingHeadsTest, PrefixAndSpellingAreNoDifference) {
   EXPECT_EQ(compared->differences[1].name, "odd");
 }
 
+TEST_F(PretrainingHeadsTest, ATensorWithAndWithoutThePrefixIsTwo) {
+  const std::string here = directory_.File("here.safetensors");
+  const std::string there = directory_.File("there.safetensors");
+  NamedTensors tensors = {{kTable, torch::ones({2, 3})},
+                          {"bert.pooler.dense.weight", torch::ones({1})},
+                          {"pooler.dense.weight", torch::ones({1})}};
+  ASSERT_TRUE(WriteTensors(here, tensors, {}).ok());
+  tensors["pooler.dense.weight"] = torch::zeros({1});
+  ASSERT_TRUE(WriteTensors(there, tensors, {}).ok());
+  const auto compared = CompareWeights(here, there);
+  ASSERT_TRUE(compared.ok()) << compared.status();
+  EXPECT_EQ(compared->same, 2);
+  ASSERT_EQ(compared->differences.size(), 1u);
+  EXPECT_EQ(compared->differences[0].name, "pooler.dense.weight");
+}
+
 // The same weights may compute two functions.
 TEST_F(PretrainingHeadsTest, ConfigurationsAreCompared) {
   const std::string here = Write(RandomModel(BertOf()), {}, "here");

@@ -14,8 +14,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "etc/weights/output_directory.h"
 #include "etc/weights/tokenizer_json.h"
 #include "etc/weights/vocabulary_size.h"
 #include "nlohmann/json.hpp"
@@ -33,6 +35,19 @@ using testing::IsEmpty;
 
 // --- The files -------------------------------------------------------------
 
+// Readers would find the files of another vocabulary beside the weights.
+TEST(TokenizerFilesTest, NoWeightsAreWrittenBesideAnyOfTheFiles) {
+  for (const char* name :
+       {"sentencepiece.bpe.model", "tokenizer.json", "vocab.json", "merges.txt",
+        "dict.txt", "dict.de.txt", "tokenizer_config.json",
+        "special_tokens_map.json", "added_tokens.json", "config.json"}) {
+    TemporaryDirectory directory;
+    directory.Write(name, "{}");
+    EXPECT_TRUE(absl::IsAlreadyExists(CheckNoWeightsIn(directory.path())))
+        << name;
+  }
+}
+
 TEST(TokenizerFilesTest, FindsTheVocabularyOfEachProject) {
   const std::pair<const char*, const char*> names[] = {
       {"vocab.txt", "wordpiece"},
@@ -43,6 +58,8 @@ TEST(TokenizerFilesTest, FindsTheVocabularyOfEachProject) {
   for (const auto& [name, type] : names) {
     TemporaryDirectory directory;
     const std::string vocabulary = directory.Write(name, "x");
+    EXPECT_TRUE(absl::IsAlreadyExists(CheckNoWeightsIn(directory.path())))
+        << name;
     // Found from the directory, a file in it, and a prefix of files in it.
     for (const std::string& path :
          {directory.path(), directory.Write("model.safetensors", ""),
@@ -807,7 +824,7 @@ TEST_F(StatementsTest, TheUserDecidesWhatNoFileSays) {
                     HasSubstr("tokenizer_config.json: do_lower_case is true")));
 }
 
-// Of a vocabulary that is named in the place of that beside the weights.
+// A named vocabulary takes the place of the one beside the weights.
 TEST_F(StatementsTest, AVocabularyTakesWhatOnlyTheFilesOfWeightsState) {
   Write("tokenizer_config.json", {{"do_lower_case", true},
                                   {"strip_accents", false},
@@ -836,6 +853,20 @@ TEST_F(StatementsTest, AVocabularyTakesWhatOnlyTheFilesOfWeightsState) {
   expected.lower_case = false;
   expected.max_word_code_points = 7;
   EXPECT_EQ(completed().wordpiece, expected);
+}
+
+// Accents that it does not state follow lower case.
+TEST_F(StatementsTest, AVocabularyWithATokenizerJsonTakesNothing) {
+  Write("tokenizer_config.json", {{"strip_accents", false}});
+  TemporaryDirectory other;
+  const std::string named = other.Write("tokenizer.json", Bert().dump());
+  const std::string lines = other.Write("vocab.txt", kPieces);
+  for (const std::string& vocabulary : {named, lines}) {
+    TokenizerFiles tokenizer = *DescribeTokenizer("wordpiece", vocabulary);
+    const WordPieceOptions own = tokenizer.wordpiece;
+    TakeUnstatedBeside(directory_.path(), &tokenizer);
+    EXPECT_EQ(tokenizer.wordpiece, own) << vocabulary;
+  }
 }
 
 TEST_F(StatementsTest, AVocabularyKeepsWhatItsOwnFilesState) {

@@ -32,7 +32,7 @@ TEST(TaskSetupTest, AVocabularyThatIsNamedIsUsedAsThatOfTheWeights) {
   EXPECT_EQ(
       *(*completed)->wordpiece_options(),
       (WordPieceOptions{.strip_accents = false, .max_word_code_points = 9}));
-  // That of the weights need not be usable.
+  // The tokenizer of the weights need not be usable.
   init.Write("tokenizer_config.json", R"({"strip_accents": "no"})");
   EXPECT_TRUE(LoadTokenizer(config, init.path()).ok());
 }

@@ -21,6 +21,8 @@
 #include "etc/weights/tokenizer_files.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tasks/runs/task_setup.h"
+#include "tasks/text/tokenizer.h"
 #include "tasks/train/device.h"
 #include "tasks/train/initial_weights.h"
 #include "tasks/train/model_files.h"
@@ -208,11 +210,11 @@ TEST_F(TaskModelTest, StartsFromEncoderAndHeadOfTheSameTask) {
   config.init = WriteModel(config_, before);
   const TaskModel model = MakeModel(config, 2);
   ASSERT_FALSE(SameTensors(model.Tensors(), before.Tensors()));
-  const auto messages = LoadInitialWeights(config, model);
-  ASSERT_TRUE(messages.ok()) << messages.status();
+  const auto notices = LoadInitialWeights(config, model);
+  ASSERT_TRUE(notices.ok()) << notices.status();
   EXPECT_TRUE(SameTensors(model.Tensors(), before.Tensors()));
-  EXPECT_THAT(messages->messages, ElementsAre("encoder: from " + config.init,
-                                              "head: from " + config.init));
+  EXPECT_THAT(notices->messages, ElementsAre("encoder: from " + config.init,
+                                             "head: from " + config.init));
 }
 
 TEST_F(TaskModelTest, StartsWithANewHeadForAnotherTask) {
@@ -223,12 +225,12 @@ TEST_F(TaskModelTest, StartsWithANewHeadForAnotherTask) {
   config.init = WriteModel(other, before);
   config.residual_attention = "off";
   const TaskModel model = MakeModel(config, 2);
-  const auto messages = LoadInitialWeights(config, model);
-  ASSERT_TRUE(messages.ok()) << messages.status();
+  const auto notices = LoadInitialWeights(config, model);
+  ASSERT_TRUE(notices.ok()) << notices.status();
   EXPECT_TRUE(SameTensors(Encoder(model), Encoder(before)));
   EXPECT_FALSE(SameTensors(Head(model), Head(before)));
   EXPECT_THAT(
-      messages->messages,
+      notices->messages,
       ElementsAre(
           "encoder: from " + config.init,
           AllOf(HasSubstr("head: random weights"), HasSubstr("for other")),
@@ -249,11 +251,11 @@ TEST_F(TaskModelTest, SaysWhichWeightsOfTheHeadItDrops) {
                            {{kTaskKey, config.task}})
                   .ok());
   const TaskModel model = MakeModel(config, 2);
-  const auto messages = LoadInitialWeights(config, model);
-  ASSERT_TRUE(messages.ok()) << messages.status();
+  const auto notices = LoadInitialWeights(config, model);
+  ASSERT_TRUE(notices.ok()) << notices.status();
   EXPECT_TRUE(SameTensors(Head(model), Head(before)));
   EXPECT_THAT(
-      messages->messages,
+      notices->messages,
       ElementsAre("encoder: from " + config.init, "head: from " + config.init,
                   "head: dropped head.visual.bias, head.visual.weight"));
 }
@@ -265,9 +267,9 @@ TEST_F(TaskModelTest, StartsWithANewHeadForOtherOutputs) {
   RunConfig config = config_;
   config.init = WriteModel(config_, before);
   const auto load = [&config](const TaskModel& model) {
-    const auto messages = LoadInitialWeights(config, model, {"toy.labels"});
-    EXPECT_TRUE(messages.ok()) << messages.status();
-    return messages->messages.back();
+    const auto notices = LoadInitialWeights(config, model, {"toy.labels"});
+    EXPECT_TRUE(notices.ok()) << notices.status();
+    return notices->messages.back();
   };
   const TaskModel same = MakeModel(config, 2);
   EXPECT_EQ(load(same), "head: from " + config.init);
@@ -287,8 +289,8 @@ TEST_F(TaskModelTest, StartsFromABareEncoder) {
   config.init = temporary_.File("encoder.safetensors");
   ASSERT_TRUE(WriteTensors(config.init, Encoder(before), {}).ok());
   const TaskModel model = MakeModel(config, 2);
-  const auto messages = LoadInitialWeights(config, model);
-  ASSERT_TRUE(messages.ok()) << messages.status();
+  const auto notices = LoadInitialWeights(config, model);
+  ASSERT_TRUE(notices.ok()) << notices.status();
   EXPECT_TRUE(SameTensors(Encoder(model), Encoder(before)));
   EXPECT_FALSE(SameTensors(Head(model), Head(before)));
 }
@@ -317,11 +319,11 @@ TEST_F(TaskModelTest, StartsFromPretrainingAndSaysWhatItLeaves) {
                  : WriteTensors(config.init, official, {}))
             .ok());
     const TaskModel model = MakeModel(config, 2);
-    const auto messages = LoadInitialWeights(config, model);
-    ASSERT_TRUE(messages.ok()) << messages.status();
+    const auto notices = LoadInitialWeights(config, model);
+    ASSERT_TRUE(notices.ok()) << notices.status();
     EXPECT_TRUE(SameTensors(Encoder(model), Encoder(before)));
     EXPECT_TRUE(SameTensors(Head(model), Head(MakeModel(config, 2))));
-    EXPECT_THAT(messages->messages,
+    EXPECT_THAT(notices->messages,
                 ElementsAre(HasSubstr("encoder: from " + config.init),
                             "heads not used: CPC kernel, MLM head, "
                             "NSP head, pooler",
@@ -340,10 +342,10 @@ TEST_F(TaskModelTest, LiftsBert) {
   config.model.share_qkv_projections = false;
   config.init = WriteModel(bert, before);
   const TaskModel model = MakeModel(config, 2);
-  const auto messages = LoadInitialWeights(config, model);
-  ASSERT_TRUE(messages.ok()) << messages.status();
+  const auto notices = LoadInitialWeights(config, model);
+  ASSERT_TRUE(notices.ok()) << notices.status();
   EXPECT_THAT(
-      messages->messages,
+      notices->messages,
       ElementsAre(
           HasSubstr("8 of 82 parameters freshly initialised"),
           "encoder: BERT is lifted to ETC (model.has_long_tokens false keeps "
@@ -468,6 +470,33 @@ TEST_F(TaskModelTest, KeepsHowItsVocabularyIsUsed) {
       options);
 }
 
+// The files of the weights say what none beside the vocabulary does.
+TEST_F(TaskModelTest, KeepsWhatTheFilesOfTheWeightsSayOfItsVocabulary) {
+  TemporaryDirectory init;
+  const std::string pieces = "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n";
+  init.Write("vocab.txt", pieces);
+  init.Write("tokenizer_config.json",
+             R"({"strip_accents": false, "tokenizer_class": "BertTokenizer"})");
+  RunConfig config = config_;
+  config.init = init.path();
+  config.tokenizer.vocabulary = temporary_.Write("words.txt", pieces);
+  const ToyTask task(config.model);
+  const auto model = MakeModelWithFiles(config, task, torch::kCPU, 1);
+  ASSERT_TRUE(model.ok()) << model.status();
+  const std::string directory = temporary_.File("model");
+  ASSERT_TRUE(CreateDirectories(directory).ok());
+  const absl::Status saved = model->save(directory);
+  ASSERT_TRUE(saved.ok()) << saved;
+  const auto written = FindTokenizer(directory);
+  ASSERT_TRUE(written.ok()) << written.status();
+  EXPECT_EQ(
+      written->wordpiece,
+      (WordPieceOptions{.strip_accents = false, .max_word_code_points = 100}));
+  const auto trained = LoadTokenizer(config.tokenizer, config.init);
+  ASSERT_TRUE(trained.ok()) << trained.status();
+  EXPECT_EQ(written->wordpiece, *(*trained)->wordpiece_options());
+}
+
 // The original's directory may have got files since that say something else.
 TEST_F(TaskModelTest, AsksNobodyButItsOwnDirectory) {
   RunConfig config = config_;
@@ -541,8 +570,8 @@ TEST_F(TaskModelTest, ConvertsANumberToTheScaleOfTheRun) {
   RunConfig config = config_;
   config.init = WriteModel(config_, before);
   const TaskModel model = MakeModel(config, 2, NumberTask(config.model, 5, 6));
-  const auto messages = LoadInitialWeights(config, model);
-  ASSERT_TRUE(messages.ok()) << messages.status();
+  const auto notices = LoadInitialWeights(config, model);
+  ASSERT_TRUE(notices.ok()) << notices.status();
   // 2 + 3 (w x + 0.5) = 5 + 6 (w x / 2 - 0.25)
   EXPECT_TRUE(torch::allclose(Head(model).at("classifier.weight"),
                               Head(before).at("classifier.weight") / 2));
@@ -557,8 +586,8 @@ TEST_F(TaskModelTest, TakesThePoolerOfBertForBertAlone) {
   bert.task = "toy";
   bert.init = written;
   const TaskModel same = MakeModel(bert, 2, NumberTask(bert.model));
-  auto messages = LoadInitialWeights(bert, same);
-  ASSERT_TRUE(messages.ok()) << messages.status();
+  auto notices = LoadInitialWeights(bert, same);
+  ASSERT_TRUE(notices.ok()) << notices.status();
   for (const char* name : {"pooler.weight", "pooler.bias", "classifier.weight",
                            "classifier.bias"}) {
     EXPECT_TRUE(torch::equal(Head(same).at(name), Head(before).at(name)))
@@ -570,9 +599,9 @@ TEST_F(TaskModelTest, TakesThePoolerOfBertForBertAlone) {
   lifted.model.share_qkv_projections = false;
   lifted.init = written;
   const TaskModel model = MakeModel(lifted, 2, NumberTask(lifted.model));
-  messages = LoadInitialWeights(lifted, model);
-  ASSERT_TRUE(messages.ok()) << messages.status();
-  EXPECT_THAT(messages->messages,
+  notices = LoadInitialWeights(lifted, model);
+  ASSERT_TRUE(notices.ok()) << notices.status();
+  EXPECT_THAT(notices->messages,
               testing::Contains("head: random weights; the model is lifted, "
                                 "which leaves out the pooler and classifier "
                                 "of " +
@@ -587,11 +616,11 @@ TEST_F(TaskModelTest, LeavesNoHeadOutThatItTakesAsAWhole) {
   RunConfig config = config_;
   config.init = WriteModel(config_, before);
   const TaskModel model = MakeModel(config, 2, NumberTask(config.model));
-  const auto messages = LoadInitialWeights(config, model);
-  ASSERT_TRUE(messages.ok()) << messages.status();
+  const auto notices = LoadInitialWeights(config, model);
+  ASSERT_TRUE(notices.ok()) << notices.status();
   EXPECT_TRUE(SameTensors(Head(model), Head(before)));
-  EXPECT_THAT(messages->messages, ElementsAre("encoder: from " + config.init,
-                                              "head: from " + config.init));
+  EXPECT_THAT(notices->messages, ElementsAre("encoder: from " + config.init,
+                                             "head: from " + config.init));
 }
 
 // A preset or a file says what the model is lifted to.
@@ -601,9 +630,9 @@ TEST_F(TaskModelTest, AsksNotToKeepABertWhereTheModelIsChosen) {
   config.json["model"]["preset"] = "base";
   config.model.share_qkv_projections = false;
   config.init = WriteModel(bert, MakeModel(bert, 1));
-  const auto messages = LoadInitialWeights(config, MakeModel(config, 2));
-  ASSERT_TRUE(messages.ok()) << messages.status();
-  EXPECT_THAT(messages->messages,
+  const auto notices = LoadInitialWeights(config, MakeModel(config, 2));
+  ASSERT_TRUE(notices.ok()) << notices.status();
+  EXPECT_THAT(notices->messages,
               testing::Contains("encoder: BERT is lifted to ETC"));
 }
 
@@ -691,10 +720,10 @@ TEST_F(TaskModelTest, SaysWhereGatesBegin) {
   RunConfig gate = ConfigWithGates(1);
   gate.init = WriteModel(config_, plain);
   TaskModel model = MakeModel(gate, 2);
-  auto messages = LoadInitialWeights(gate, model);
-  ASSERT_TRUE(messages.ok()) << messages.status();
+  auto notices = LoadInitialWeights(gate, model);
+  ASSERT_TRUE(notices.ok()) << notices.status();
   EXPECT_THAT(
-      messages->messages,
+      notices->messages,
       ElementsAre("encoder: from " + gate.init,
                   "encoder: the weights have no gates: all begin with 1 "
                   "(residual_gate_init), which computes what sum does",
@@ -705,18 +734,18 @@ TEST_F(TaskModelTest, SaysWhereGatesBegin) {
   const TaskModel gated = ModelWithGates(gate);
   gate.init = WriteModel(gate, gated);
   model = MakeModel(gate, 2);
-  messages = LoadInitialWeights(gate, model);
-  ASSERT_TRUE(messages.ok()) << messages.status();
-  EXPECT_THAT(messages->messages, ElementsAre("encoder: from " + gate.init,
-                                              "head: from " + gate.init));
+  notices = LoadInitialWeights(gate, model);
+  ASSERT_TRUE(notices.ok()) << notices.status();
+  EXPECT_THAT(notices->messages, ElementsAre("encoder: from " + gate.init,
+                                             "head: from " + gate.init));
   EXPECT_TRUE(SameTensors(model.Tensors(), gated.Tensors()));
 
   RunConfig sum = config_;
   sum.init = gate.init;
-  messages = LoadInitialWeights(sum, MakeModel(sum, 2));
-  ASSERT_TRUE(messages.ok()) << messages.status();
+  notices = LoadInitialWeights(sum, MakeModel(sum, 2));
+  ASSERT_TRUE(notices.ok()) << notices.status();
   EXPECT_THAT(
-      messages->messages,
+      notices->messages,
       ElementsAre("encoder: from " + gate.init,
                   "encoder: the gates of the weights are left out: residual "
                   "attention is sum, not gate",
