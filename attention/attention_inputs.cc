@@ -180,7 +180,7 @@ ExplicitInputs WithIdsOfEverything(ExplicitInputs given, int64_t batch,
 }
 
 // The runs of masks without ids, with the relative ids of `everything`, for
-// each example; of fewer if the kernels do not take them.
+// each example; empty if the kernels do not take them.
 std::vector<PatternRuns> RunsOfTensors(const ExplicitInputs& given,
                                        int64_t batch,
                                        const AttentionPattern& everything) {

@@ -17,10 +17,10 @@ struct Bfloat16Matrix {
 
 // result = a b + bias, summed in float32, by the tiles of AMX (base/amx.h): for
 // factors large enough to be read from memory again and again. With the same
-// sizes a sum is taken in the same order however tasks divide the result. Of a
-// depth in several parts, a sum in the last rows or columns, if they are no
-// whole block, is added up in another order than elsewhere: a row may so differ
-// by rounding with the number of rows behind it.
+// sizes a sum is taken in the same order however tasks divide the result. If
+// the depth is several parts, the last rows and columns, where they are no
+// whole block, are summed in another order than the others: a row may then
+// differ by rounding with the number of rows behind it.
 struct AmxProduct {
   int64_t rows, depth, columns;  // none of them 0
   Bfloat16Matrix a;              // [rows, depth]

@@ -155,9 +155,12 @@ absl::Status ExchangeEntries(const std::string& path, const std::string& fresh,
   if (errno != EINVAL && errno != ENOSYS) {
     return ErrnoStatus(errno, absl::StrCat("exchange ", fresh, " with"), path);
   }
-  ETC_RETURN_IF_ERROR(RenameEntry(path, aside));
-  if (const absl::Status named = RenameEntry(fresh, path); !named.ok()) {
-    // The first error is the cause.
+  absl::Status named = RenameEntry(path, aside);
+  if (named.ok()) {
+    named = RenameEntry(fresh, path);
+  }
+  if (!named.ok()) {
+    // A rename may have worked whose sync failed. The first error is the cause.
     RenameEntry(aside, path).IgnoreError();
     return named;
   }
@@ -244,7 +247,7 @@ absl::Status RemoveAbandonedTemporaries(const std::string& directory) {
     const fs::file_status status = fs::symlink_status(entry, error);
     if (fs::is_regular_file(status) || fs::is_directory(status)) {
       const absl::Status removed = RemoveTree(entry.string());
-      // Of another user, or removed by another process at the same time.
+      // Another user's stay; another process may have removed it meanwhile.
       if (!absl::IsPermissionDenied(removed) && !absl::IsNotFound(removed)) {
         ETC_RETURN_IF_ERROR(removed);
       }

@@ -141,8 +141,9 @@ constexpr FieldsOfMember<Config, Part> FieldsOf(Part Config::*part) {
 }
 
 // kFields are the fields of a struct in their order: a Field of each, or
-// FieldsOf. kObject is the struct's name in the file; the options of a task
-// have that of the task. A struct without members needs no table.
+// FieldsOf. kObject, in the tables of a run's configuration alone, is the
+// struct's name in the file (ForEachConfigField). A struct without members
+// needs no table.
 template <typename Config>
 struct ConfigTable {
   static_assert(std::is_empty_v<Config>,

@@ -286,9 +286,9 @@ const json* JsonObjectReader::Given(const std::string& field) {
   return value == nullptr || value->is_null() ? nullptr : value;
 }
 
-absl::Status JsonObjectReader::Finish(UnknownFields unknown) {
+absl::Status JsonObjectReader::Finish() {
   // A field that seems missing is often there, but misspelt.
-  if (unknown == UnknownFields::kError && (ok() || is_missing_)) {
+  if (ok() || is_missing_) {
     const std::vector<std::string> unread = UnreadFields();
     if (!unread.empty()) {
       const std::vector<std::string> names(asked_.begin(), asked_.end());
@@ -339,7 +339,7 @@ absl::Status ParseFields(absl::string_view text, const std::string& where,
   ETC_ASSIGN_OR_RETURN(const json parsed, ParseJson(text, where));
   JsonObjectReader reader(parsed, where);
   read(reader);
-  return reader.Finish(JsonObjectReader::UnknownFields::kIgnore);
+  return reader.status();
 }
 
 std::string NearestName(absl::string_view word,

@@ -132,11 +132,11 @@ class JsonObjectReader : public FieldMistakes {
     }
   }
 
-  enum class UnknownFields { kError, kIgnore };
-  // The first mistake. With kError, a field of the object that nobody asked for
-  // is one, and the message has the nearest of those asked for, or all of them.
-  // It comes before a missing field: that one may just be misspelt.
-  absl::Status Finish(UnknownFields unknown = UnknownFields::kError);
+  // Returns the first mistake, as status() does, which leaves other fields
+  // alone: here a field of the object that nobody asked for is a mistake, and
+  // the message has the nearest of those asked for, or all of them. It comes
+  // before a missing field: that one may just be misspelt.
+  absl::Status Finish();
 
   // The fields of the object that nobody asked for.
   std::vector<std::string> UnreadFields() const;
@@ -165,7 +165,7 @@ absl::StatusOr<T> ReadObject(const nlohmann::json& json,
   T value;
   JsonObjectReader reader(json, where);
   read(reader, &value);
-  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  ETC_RETURN_IF_ERROR(reader.status());
   return value;
 }
 

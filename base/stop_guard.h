@@ -19,7 +19,7 @@ class Stopped : public std::exception {
 // and backward, throw Stopped at the next layer once `*stop` is true: a step
 // over long inputs takes minutes, a layer of it seconds. Like
 // torch::NoGradGuard it applies to the thread; the innermost one is used. Null:
-// nothing stops.
+// nothing stops; `at_layer` of an outer guard is not called either.
 class StopGuard {
  public:
   // `at_layer`, which may be empty, is called before each layer of a forward

@@ -32,8 +32,8 @@ class TemporaryFile {
   // Puts `contents`, of at most the bytes written so far, over the first ones.
   absl::Status Overwrite(absl::string_view contents);
 
-  // fsync. Of several files that belong together, each is on disk before the
-  // first is moved.
+  // Puts the bytes on disk (fsync): for several files that belong together,
+  // each before the first is moved.
   absl::Status Sync();
   // Sync, rename to the target, fsync of the directory.
   absl::Status MoveToTarget();

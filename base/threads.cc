@@ -68,6 +68,10 @@ absl::StatusOr<int64_t> SetThreads(int64_t threads, const std::string& field) {
   return count;
 }
 
+std::string ThreadsField(const std::optional<int64_t>& option) {
+  return option.has_value() ? "--threads" : "train.threads";
+}
+
 std::string ThreadsWarning(int64_t threads, const std::string& field,
                            int64_t cpus) {
   const int64_t wanted = threads > 0 ? threads : DefaultThreads();

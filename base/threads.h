@@ -2,6 +2,7 @@
 #define ETC_BASE_THREADS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -24,6 +25,10 @@ absl::Status CheckThreadsStart(int64_t threads);
 //                       or of OMP_NUM_THREADS
 //   kResourceExhausted  the system starts fewer
 absl::StatusOr<int64_t> SetThreads(int64_t threads, const std::string& field);
+
+// The name in messages of the number of CPU threads, which the option sets or
+// else the configuration of the training: "--threads" or "train.threads".
+std::string ThreadsField(const std::optional<int64_t>& option);
 
 // Warns, for people, of more threads than the `cpus` that the process may use;
 // empty: they are no more. `threads` and `field` as of SetThreads; the number

@@ -17,8 +17,8 @@
 //               unrestricted: 8 examples of T / 8
 //   rows        each query sees the keys of one of 8 masks, in runs of 16 to 64
 //               keys; unrestricted: as many keys as one sees
-//   most_runs   4 of every 8 keys, the most runs that PatternFromMask takes, on
-//               the kernels, against the blocked backend
+//   most_runs   4 of every 8 keys, the most runs of a mask that goes to the
+//               kernels (MostRuns), against the blocked backend
 //   etc_causal  ETC, 64 global tokens as a prefix, radius 84, to the past
 //               alone; unrestricted: radius 42
 //   etc_padded  ETC, radius 84, a quarter of T long tokens is padding in front;

@@ -225,7 +225,7 @@ absl::StatusOr<EtcConfig> EtcConfigFromJson(
   JsonObjectReader reader(json, source);
   ReadFields(&reader, &config);
   CheckTogether(config, &reader);
-  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  ETC_RETURN_IF_ERROR(reader.status());
   const std::vector<std::string> unread = reader.UnreadFields();
   unknown_fields->insert(unknown_fields->end(), unread.begin(), unread.end());
   return config;

@@ -26,13 +26,17 @@ inline constexpr auto kResidualModes = NamesOf(kResidualAttentionNames);
 // Ids and lengths are 32 bits wide, and products of two sizes fit 64; beyond
 // that, a hundred times the sizes of any published model: a zero too many
 // should be refused before a machine is frozen with it.
-inline constexpr int64_t kMostRows = int64_t{1} << 24;    // of a token table
-inline constexpr int64_t kMostTokens = int64_t{1} << 20;  // and distances
+
+// Rows of a token table.
+inline constexpr int64_t kMostRows = int64_t{1} << 24;
+// Positions, lengths and distances.
+inline constexpr int64_t kMostTokens = int64_t{1} << 20;
+
 inline constexpr FieldRule kWidthRule = {.least = 1, .most = 1 << 20};
 inline constexpr FieldRule kLayersRule = {.least = 1, .most = 4096};
 inline constexpr FieldRule kHeadsRule = {.least = 1, .most = 4096};
 inline constexpr FieldRule kDropoutRule = {.least = 0, .below = 1};
-// Of numbers that become float32.
+// Bounds of numbers that models have as float32.
 inline constexpr FieldRule kEpsilonRule = {.least = 1e-30, .most = 1};
 inline constexpr FieldRule kGateRule = {.least = -1e6, .most = 1e6};
 
@@ -46,10 +50,11 @@ void CheckDecayOfDepth(const std::string& mode, int64_t layers, double decay,
 template <>
 struct ConfigTable<EtcConfig> {
   using C = EtcConfig;
-  // In any case; null and "" are "linear", as the official code has it.
+  // Reads a name in upper or lower case; null and "" are "linear", as in the
+  // official code.
   static void ReadActivation(const std::string& field, const FieldRule& rule,
                              JsonObjectReader* reader, std::string* name);
-  // The official field for `sublayer`, beside which it may stand.
+  // Reads the official field for `sublayer`, beside which it may stand.
   static void ReadPreActivationOrder(JsonObjectReader& reader,
                                      EtcConfig* config);
 

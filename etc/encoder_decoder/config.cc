@@ -40,8 +40,11 @@ absl::StatusOr<EncoderDecoderConfig> EncoderDecoderConfigFromJson(
   EncoderDecoderConfig config;
   JsonObjectReader reader(json, source);
   ReadFields(&reader, &config);
-  CheckTogether(config, &reader);
+  // Unknown fields come first: a misspelt one may be why others disagree.
   ETC_RETURN_IF_ERROR(reader.Finish());
+  FieldMistakes mistakes(source);
+  CheckTogether(config, &mistakes);
+  ETC_RETURN_IF_ERROR(mistakes.status());
   return config;
 }
 

@@ -183,7 +183,7 @@ absl::Status TakeOptions(const TensorReader& reader, int64_t heads,
   take("cross_residual_attention", &config->cross_residual_attention);
   take(kResidualDecay, &config->residual_decay);
   CheckOptions(*config, &fields);
-  ETC_RETURN_IF_ERROR(fields.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  ETC_RETURN_IF_ERROR(fields.status());
   if (encoder_heads < 1 || encoder_heads != decoder_heads) {
     return InvalidArgument(
         reader.path(),

@@ -13,7 +13,6 @@
 #include <torch/autograd.h>
 #include <torch/types.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>

@@ -137,6 +137,38 @@ TEST_F(DirectoryTest, TakesBackAnExchangeThatFails) {
   EXPECT_EQ(*ReadFile(directory_.File("new")), "new");
 }
 
+// The first rename, to "aside", works, and its sync fails.
+TEST_F(DirectoryTest, TakesBackARenameThatIsNotSynced) {
+  class NoExchange : public FileOperations {
+   public:
+    int Exchange(const std::string& /*path*/,
+                 const std::string& /*other*/) override {
+      errno = EINVAL;
+      return -1;
+    }
+    int Sync(int descriptor) override {
+      if (++syncs == 1) {
+        errno = EIO;
+        return -1;
+      }
+      return FileOperations::Sync(descriptor);
+    }
+    int syncs = 0;
+  };
+  NoExchange operations;
+  const ScopedFileOperations scope(&operations);
+  directory_.Write("old", "old");
+  directory_.Write("new", "new");
+  EXPECT_THAT(ExchangeEntries(directory_.File("old"), directory_.File("new"),
+                              directory_.File("aside"))
+                  .message(),
+              HasSubstr("Input/output error"));
+  ASSERT_TRUE(fs::exists(directory_.File("old")));
+  EXPECT_EQ(*ReadFile(directory_.File("old")), "old");
+  EXPECT_EQ(*ReadFile(directory_.File("new")), "new");
+  EXPECT_FALSE(fs::exists(directory_.File("aside")));
+}
+
 TEST_F(DirectoryTest, RemovesATreeButNotWhereItsLinksLead) {
   directory_.Write("kept", "text");
   fs::create_directories(directory_.File("tree/inner"));

@@ -79,7 +79,7 @@ TEST(ConfigTableTest, NamesThePlaceOfAMistakeInEachKindOfRow) {
   EXPECT_THAT(mistake({{"with", 3}}), HasSubstr("did you mean \"width\"?"));
 }
 
-// Structs that no file says, such as those of a C++ program.
+// Structs that were not read from a file, such as those of a C++ program.
 TEST(ConfigTableTest, ChecksMembersByTheirRules) {
   const auto mistake = [](const RowOptions& options) {
     FieldMistakes mistakes("rows");

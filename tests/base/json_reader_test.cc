@@ -161,7 +161,7 @@ TEST(JsonObjectReaderTest, TakesASingleValueForAListWhereThatIsMeant) {
             "object");
   JsonObjectReader strict(object, "x.json");
   strict.Optional("name", &names);
-  EXPECT_EQ(strict.Finish(JsonObjectReader::UnknownFields::kIgnore).message(),
+  EXPECT_EQ(strict.status().message(),
             "x.json: name should be an array, but is \"a\"");
 }
 
@@ -202,12 +202,12 @@ TEST(JsonObjectReaderTest, TakesAnyScalarForANameWhereThatIsMeant) {
   EXPECT_EQ(absent, "default");
   EXPECT_TRUE(reader.ok());
   reader.Scalar("rounded", &absent);
-  EXPECT_EQ(reader.Finish(JsonObjectReader::UnknownFields::kIgnore).message(),
+  EXPECT_EQ(reader.status().message(),
             "here: rounded should be a string or a number; whole numbers of "
             "more than 64 bits need quotation marks");
   JsonObjectReader strict(object, "here");
   strict.Scalar("null", &absent);
-  EXPECT_EQ(strict.Finish(JsonObjectReader::UnknownFields::kIgnore).message(),
+  EXPECT_EQ(strict.status().message(),
             "here: null should be a string or a number");
 }
 
@@ -356,7 +356,7 @@ TEST(JsonObjectReaderTest, LeavesUnknownFieldsToTheCallerWhenAsked) {
   int64_t known = 0;
   JsonObjectReader reader(object, "c.json");
   reader.Required("known", &known);
-  EXPECT_TRUE(reader.Finish(JsonObjectReader::UnknownFields::kIgnore).ok());
+  EXPECT_TRUE(reader.status().ok());
   EXPECT_THAT(reader.UnreadFields(), ElementsAre("a", "b"));
 }
 

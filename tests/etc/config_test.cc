@@ -315,8 +315,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{R"({"segment_vocab_size": 0})", "c.json: segment_vocab_size "},
         Refusal{R"({"embedding_size": 0})", "c.json: embedding_size "},
         Refusal{R"({"hidden_size": 0})",
-                "c.json: hidden_size should be at "
-                "least 1, but is 0"},
+                "c.json: hidden_size should be at least 1, but is 0"},
         Refusal{R"({"num_hidden_layers": 0})", "c.json: num_hidden_layers "},
         Refusal{R"({"num_attention_heads": 0})",
                 "c.json: num_attention_heads should be at least 1, but is 0"},

@@ -15,6 +15,23 @@
 
 namespace etc {
 
+// Calls `visit` with a number just out of each bound of `rule`.
+template <typename Visitor>
+void ForEachBadValue(const FieldRule& rule, const Visitor& visit) {
+  if (rule.least.has_value()) {
+    visit(*rule.least - 1);
+  }
+  if (rule.above.has_value()) {
+    visit(*rule.above);
+  }
+  if (rule.most.has_value()) {
+    visit(*rule.most + 1);
+  }
+  if (rule.below.has_value()) {
+    visit(*rule.below);
+  }
+}
+
 // Expects the mistake "<source>: <field> should be ..." where one field of
 // Config is just out of each of its bounds, or has no name of its rule.
 // `mistake` reads an object and returns the message, which begins with
@@ -40,20 +57,8 @@ void ExpectHoldsFieldsToBounds(const std::string& source, Mistake mistake) {
       expect_refused(kIsReal ? nlohmann::json(bad)
                              : nlohmann::json(static_cast<int64_t>(bad)));
     };
-    const FieldRule& rule = field.rule;
-    if (rule.least.has_value()) {
-      expect_number_refused(*rule.least - 1);
-    }
-    if (rule.above.has_value()) {
-      expect_number_refused(*rule.above);
-    }
-    if (rule.most.has_value()) {
-      expect_number_refused(*rule.most + 1);
-    }
-    if (rule.below.has_value()) {
-      expect_number_refused(*rule.below);
-    }
-    if (!rule.one_of.empty()) {
+    ForEachBadValue(field.rule, expect_number_refused);
+    if (!field.rule.one_of.empty()) {
       expect_refused("nonsense");
     }
   });

@@ -676,6 +676,8 @@ TEST(EncoderDecoderTest, ReadsAndWritesItsConfiguration) {
               HasSubstr("share_embeddings should be \"all\" or \"decoder\""));
   EXPECT_THAT(message(R"({"encoder_layers": 3})"),
               HasSubstr("no field \"encoder_layers\""));
+  EXPECT_THAT(message(R"({"num_atention_heads": 4, "hidden_size": 36})"),
+              HasSubstr("did you mean \"num_attention_heads\"?"));
   EXPECT_THAT(message(R"({"decoder_residual_attention": "decay",
                           "residual_decay": 0.1})"),
               HasSubstr("residual_decay"));
