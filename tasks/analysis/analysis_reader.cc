@@ -26,10 +26,9 @@ using Json = nlohmann::json;
 constexpr int64_t kMostBinsOfFiles = 100'000;
 constexpr int64_t kMostLayers = 1'000;
 constexpr int64_t kMostHeads = 1'000;
-// Largest count of a bin: a thousand of them have a sum in int64_t.
-constexpr uint64_t kMostInBin = uint64_t{1} << 53;
-
-constexpr auto kIgnore = JsonObjectReader::UnknownFields::kIgnore;
+// Largest count of a bin: a thousand of them, of a thousand heads, have a sum
+// in int64_t.
+constexpr uint64_t kMostInBin = uint64_t{1} << 43;
 
 // The counts of pairs [count, bins in a row that have it].
 absl::StatusOr<std::vector<int64_t>> CountsOf(const Json& runs,
@@ -44,7 +43,7 @@ absl::StatusOr<std::vector<int64_t>> CountsOf(const Json& runs,
         run.back().get<int64_t>() >
             kMostBinsOfFiles - static_cast<int64_t>(counts.size())) {
       return InvalidArgument(
-          where, " should have pairs of a count up to 2^53 and up to ",
+          where, " should have pairs of a count up to 2^43 and up to ",
           kMostBinsOfFiles, " bins, but has ", JsonText(run));
     }
     counts.insert(counts.end(), static_cast<size_t>(run.back().get<int64_t>()),
@@ -71,7 +70,7 @@ absl::StatusOr<StreamingHistogram> CellFrom(const Json& json,
     cell.Required("max", &parts.greatest);
   }
   const Json* hist = cell.Raw("hist", /*required=*/true);
-  ETC_RETURN_IF_ERROR(cell.Finish(kIgnore));
+  ETC_RETURN_IF_ERROR(cell.status());
   JsonObjectReader bins(*hist, cell.Where("hist"));
   bins.Required("lo", &parts.lo);
   bins.Required("hi", &parts.hi);
@@ -86,7 +85,7 @@ absl::StatusOr<StreamingHistogram> CellFrom(const Json& json,
   if (bins.ok()) {
     bins.Assign(CountsOf(*counts, bins.Where("counts")), &parts.counts);
   }
-  ETC_RETURN_IF_ERROR(bins.Finish(kIgnore));
+  ETC_RETURN_IF_ERROR(bins.status());
   if (parts.counts.size() != like.counts().size()) {
     return InvalidArgument(where, ".hist.counts should have ",
                            like.counts().size(), " bins, but has ",
@@ -131,7 +130,7 @@ absl::StatusOr<KeyMass> MassFrom(const Json& json, const std::string& where) {
   KeyMass mass;
   reader.Required("mass", &mass.mass);
   reader.Required("share", &mass.share);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnore));
+  ETC_RETURN_IF_ERROR(reader.status());
   return mass;
 }
 
@@ -162,7 +161,7 @@ absl::Status AddMasses(const Json& json, const std::string& where,
     add(population->kinds[k], rows, &sums->kind_mass[k],
         &population->kind_share[k]);
   }
-  return reader.Finish(kIgnore);
+  return reader.status();
 }
 
 // The cells of all heads of a population that has its sizes.
@@ -238,7 +237,7 @@ absl::StatusOr<PopulationStatistics> PopulationFrom(const Json& json,
   if (reader.ok() && shape.max_keys < 2) {
     reader.Fail("max_keys", "should be at least 2");
   }
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnore));
+  ETC_RETURN_IF_ERROR(reader.status());
   ETC_RETURN_IF_ERROR(CheckEntropy(json, where, shape));
   PopulationStatistics population = MakePopulation(shape);
   population.rows = rows;
@@ -271,7 +270,7 @@ absl::Status ReadModel(const Json& json, const std::string& where,
                                      kind, "\""));
   }
   analysis->is_bert = kind == "bert";
-  return reader.Finish(kIgnore);
+  return reader.status();
 }
 
 absl::Status ReadData(const Json& json, const std::string& where,
@@ -281,7 +280,7 @@ absl::Status ReadData(const Json& json, const std::string& where,
   reader.Required("examples", &analysis->examples);
   reader.Optional("masked_input", &analysis->masked_input);
   reader.Optional("max_rows", &analysis->max_rows);
-  return reader.Finish(kIgnore);
+  return reader.status();
 }
 
 absl::Status ReadPopulations(const Json& json, const std::string& where,
@@ -323,7 +322,7 @@ absl::StatusOr<AttentionAnalysis> ParseAnalysis(absl::string_view text,
   const Json* data = reader.Raw("data", /*required=*/true);
   const Json* bases = reader.Raw("log_base", /*required=*/true);
   const Json* populations = reader.Raw("populations", /*required=*/true);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnore));
+  ETC_RETURN_IF_ERROR(reader.status());
   AttentionAnalysis analysis;
   analysis.normalised_colours = scale == "normalised";
   ETC_RETURN_IF_ERROR(ReadModel(*model, reader.Where("model"), &analysis));
@@ -331,7 +330,7 @@ absl::StatusOr<AttentionAnalysis> ParseAnalysis(absl::string_view text,
   JsonObjectReader base(*bases, reader.Where("log_base"));
   std::string kind;
   base.Required("jsd_kind", &kind);
-  ETC_RETURN_IF_ERROR(base.Finish(kIgnore));
+  ETC_RETURN_IF_ERROR(base.status());
   analysis.jsd_distance = kind == "distance";
   ETC_RETURN_IF_ERROR(
       ReadPopulations(*populations, reader.Where("populations"), &analysis));

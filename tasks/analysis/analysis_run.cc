@@ -250,10 +250,11 @@ absl::StatusOr<AttentionAnalysis> AnalyseRecords(
                        OpenRecordsModel(options, context));
   const RunConfig& config = checkpoint.config;
   const TaskSetup& setup = checkpoint.setup;
-  ETC_ASSIGN_OR_RETURN(
-      const auto records,
-      OpenRecords(*setup.task, {.patterns = {options.data},
-                                .limits = RecordLimitsOf(config.data)}));
+  ETC_ASSIGN_OR_RETURN(const auto records,
+                       OpenRecords(*setup.task,
+                                   {.patterns = {options.data},
+                                    .limits = RecordLimitsOf(config.data)},
+                                   context));
   if (records->size() == 0) {
     return InvalidArgument(options.data, " should have records, but has none");
   }

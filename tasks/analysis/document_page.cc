@@ -269,11 +269,13 @@ struct OpenedRecord {
 
 absl::StatusOr<OpenedRecord> OpenRecord(const DocumentPageOptions& options,
                                         const RunConfig& config,
-                                        const Task& task) {
-  ETC_ASSIGN_OR_RETURN(
-      const auto records,
-      OpenRecords(task, {.patterns = {options.data},
-                         .limits = RecordLimitsOf(config.data)}));
+                                        const Task& task,
+                                        const RunContext& context) {
+  ETC_ASSIGN_OR_RETURN(const auto records,
+                       OpenRecords(task,
+                                   {.patterns = {options.data},
+                                    .limits = RecordLimitsOf(config.data)},
+                                   context));
   if (records->size() == 0) {
     return InvalidArgument(options.data, " should have records, but has none");
   }
@@ -323,7 +325,8 @@ absl::StatusOr<DocumentPage> WritePage(const DocumentPageOptions& options) {
   ETC_RETURN_IF_ERROR(CheckOutput(options));
   CallbackReporter reporter(options.callbacks.message,
                             options.callbacks.warning);
-  const RunContext context = {.reporter = &reporter};
+  const RunContext context = {.reporter = &reporter,
+                              .stop = options.callbacks.stop};
   ETC_ASSIGN_OR_RETURN(
       const OpenedCheckpoint checkpoint,
       OpenCheckpoint({.checkpoint = options.checkpoint,
@@ -338,7 +341,7 @@ absl::StatusOr<DocumentPage> WritePage(const DocumentPageOptions& options) {
   ETC_RETURN_IF_ERROR(CheckIndices(checkpoint.name, "head", options.heads,
                                    config.model.num_attention_heads));
   ETC_ASSIGN_OR_RETURN(const OpenedRecord record,
-                       OpenRecord(options, config, *setup.task));
+                       OpenRecord(options, config, *setup.task, context));
   if (record.example->is_truncated) {
     context.Warn(TruncatedText({.truncated = 1,
                                 .most_lost = record.example->lost_text,

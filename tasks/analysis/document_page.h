@@ -36,7 +36,8 @@ struct DocumentPageOptions {
   std::string device = "auto";
   // `message` is called before the model runs: with the checkpoint that was
   // taken, unless that was named itself, with the device, and last with the
-  // size of the page. `stop` ends the model's pass at the next layer.
+  // size of the page. `stop` ends the opening of the data, and the model's pass
+  // at the next layer.
   TaskCallbacks callbacks;
   // Called before each layer and at the end, with the layers that have run and
   // those of all passes. May be empty.

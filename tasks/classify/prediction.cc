@@ -93,11 +93,12 @@ ClassifyPrediction DecodeSeveral(absl::Span<const float> outputs,
 ClassifyPrediction DecodeNumber(float output, const ClassifyOptions& options) {
   const double mean = options.mean.value_or(0);
   const double deviation = options.deviation.value_or(1);
-  const double number = std::clamp(mean + deviation * output,
-                                   std::numeric_limits<double>::lowest(),
-                                   std::numeric_limits<double>::max());
+  // Rounded first: the largest double of fewer digits is infinity.
+  const double number = Rounded(mean + deviation * output, mean, deviation);
   return {.answer = {.type = ClassifyType::kNumber,
-                     .number = Rounded(number, mean, deviation)}};
+                     .number = std::clamp(number,
+                                          std::numeric_limits<double>::lowest(),
+                                          std::numeric_limits<double>::max())}};
 }
 
 using Line = std::pair<std::string, ClassifyPrediction>;

@@ -15,8 +15,8 @@ namespace etc {
 // largest one, of equals the first, and the softmax; the labels whose logistic
 // function, rounded as below, is at least `options.threshold`; or mean +
 // deviation * output. Probabilities have 6 decimals; a number has the digits
-// that a float has in units of the deviation: 7, with a mean of 1.7e9 and a
-// deviation of 50 15.
+// that a float has in units of the deviation: 7, or 15 with a mean of 1.7e9 and
+// a deviation of 50.
 ClassifyPrediction DecodeClassify(absl::Span<const float> outputs,
                                   const ClassifyOptions& options);
 

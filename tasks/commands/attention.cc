@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/counted.h"
-#include "base/interrupt.h"
 #include "base/status_macros.h"
 #include "base/threads.h"
 #include "tasks/analysis/analysis_run.h"
@@ -18,6 +17,7 @@
 #include "tasks/commands/console.h"
 #include "tasks/commands/model_options.h"
 #include "tasks/commands/output_file.h"
+#include "tasks/data/data_files.h"
 #include "tasks/train/progress.h"
 
 namespace etc {
@@ -63,22 +63,18 @@ absl::Status AnalyseOne(const AttentionArguments& arguments) {
 
 absl::Status Analyse(AttentionArguments arguments) {
   AttentionAnalysisOptions& options = arguments.analysis;
-  std::vector<std::string> read = {options.data.empty() ? options.text
-                                                        : options.data};
+  std::vector<std::string> read = {options.text};
+  if (!options.data.empty()) {
+    ETC_ASSIGN_OR_RETURN(read, FindDataFiles({options.data}));
+  }
   for (const std::string& input : arguments.inputs) {
-    const std::vector<std::string> files = FilesAt(input);
+    const std::vector<std::string> files = FilesOfWeights(input);
     read.insert(read.end(), files.begin(), files.end());
   }
   ETC_RETURN_IF_ERROR(CheckOutputDirectory("--output", options.output, read));
   ETC_RETURN_IF_ERROR(SetThreads(/*threads=*/0, "threads").status());
-  options.callbacks.stop = StopAtInterrupt();
   StreamReporter reporter = ConsoleReporter();
-  options.callbacks.message = [&reporter](const std::string& text) {
-    reporter.Message(text);
-  };
-  options.callbacks.warning = [&reporter](const std::string& text) {
-    reporter.Warn(text);
-  };
+  options.callbacks = CallbacksOf(&reporter);
   options.progress = [&reporter](int64_t done, int64_t all) {
     reporter.Analysing({.records = done, .num_records = all});
   };

@@ -10,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/interrupt.h"
 #include "base/machine_description.h"
 #include "tasks/train/device.h"
 #include "tasks/train/run_context.h"
@@ -40,6 +41,14 @@ StreamReporter ConsoleReporter() {
                             ? StreamReporter::Style::kTerminal
                             : StreamReporter::Style::kLines,
                         SteadySeconds, TerminalColumns);
+}
+
+TaskCallbacks CallbacksOf(StreamReporter* reporter) {
+  return {
+      .message =
+          [reporter](const std::string& text) { reporter->Message(text); },
+      .warning = [reporter](const std::string& text) { reporter->Warn(text); },
+      .stop = StopAtInterrupt()};
 }
 
 void PrintWarnings(const std::vector<std::string>& warnings) {

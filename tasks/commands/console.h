@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tasks/output/program_version.h"
+#include "tasks/run_task.h"
 #include "tasks/train/progress.h"
 
 namespace etc {
@@ -16,6 +17,10 @@ inline constexpr char kStandardStream[] = "-";
 // A reporter to standard error: one line that is overwritten on a terminal,
 // lines now and then elsewhere.
 StreamReporter ConsoleReporter();
+
+// Hands messages and warnings to `reporter`, which must outlive the result; the
+// stop is that of StopAtInterrupt.
+TaskCallbacks CallbacksOf(StreamReporter* reporter);
 
 // Prints to standard error, "realetc: warning: " before each; leaves out empty
 // ones.

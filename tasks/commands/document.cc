@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/counted.h"
-#include "base/interrupt.h"
 #include "base/status_macros.h"
 #include "base/threads.h"
 #include "tasks/analysis/document_page.h"
@@ -23,6 +22,9 @@ namespace etc {
 namespace {
 
 absl::Status Document(DocumentPageOptions options) {
+  // Before any file is made, which a signal would leave.
+  StreamReporter reporter = ConsoleReporter();
+  options.callbacks = CallbacksOf(&reporter);
   std::vector<std::string> read = FilesOfWeights(options.checkpoint);
   ETC_ASSIGN_OR_RETURN(const std::vector<std::string> data,
                        FindDataFiles({options.data}));
@@ -30,12 +32,6 @@ absl::Status Document(DocumentPageOptions options) {
   ETC_RETURN_IF_ERROR(CheckOutputFile("--output", options.output, read));
   options.output = FileBehindLinks(options.output);
   ETC_RETURN_IF_ERROR(SetThreads(/*threads=*/0, "threads").status());
-  StreamReporter reporter = ConsoleReporter();
-  options.callbacks = {
-      .message =
-          [&reporter](const std::string& text) { reporter.Message(text); },
-      .warning = [&reporter](const std::string& text) { reporter.Warn(text); },
-      .stop = StopAtInterrupt()};
   options.progress = [&reporter](int64_t done, int64_t all) {
     reporter.Reading({.records = done, .num_records = all});
   };

@@ -161,7 +161,11 @@ absl::StatusOr<std::vector<EmbedFile>> OpenEmbedFiles(
     }
     EmbedFile& file = files.emplace_back(EmbedFile{.path = path});
     if (IsJsonName(path)) {
-      ETC_ASSIGN_OR_RETURN(RecordFile records, RecordFile::Open(path));
+      ETC_ASSIGN_OR_RETURN(RecordFile records,
+                           RecordFile::Open(path, [stop](uint64_t /*bytes*/) {
+                             return *stop ? absl::CancelledError("stopped")
+                                          : absl::OkStatus();
+                           }));
       file.records.emplace(std::move(records));
     }
   }
@@ -445,7 +449,8 @@ absl::Status CheckEmbedArguments(const EmbedArguments& arguments,
 // Shows how far the documents are, by the pieces that the model has read.
 class EmbedProgress {
  public:
-  // `pieces` are those of each document. The others must outlive it.
+  // `pieces` has the number of pieces of each document. `loaded` and `reporter`
+  // must outlive this.
   EmbedProgress(const LoadedEncoder* loaded, std::vector<int64_t> pieces,
                 StreamReporter* reporter)
       : loaded_(loaded), pieces_(std::move(pieces)), reporter_(reporter) {
@@ -470,7 +475,7 @@ class EmbedProgress {
   }
 
  private:
-  // ETC cuts its documents.
+  // Pieces that the model reads: ETC cuts longer documents.
   double WorkOf(int64_t pieces) const {
     return static_cast<double>(loaded_->config.has_long_tokens
                                    ? std::min(pieces, loaded_->max_long_length)
@@ -550,8 +555,7 @@ absl::StatusOr<EmbedFields> RecordFieldsOf(const EmbedArguments& arguments,
     if (arguments.fields.empty()) {
       reader.OneOrMore("text", &fields.texts);
     }
-    ETC_RETURN_IF_ERROR(
-        reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+    ETC_RETURN_IF_ERROR(reader.status());
     if (fields.texts != EmbedFields().texts) {
       found.push_back(absl::StrCat("text: ", absl::StrJoin(fields.texts, ", "),
                                    " (", config.task,

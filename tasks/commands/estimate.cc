@@ -364,8 +364,8 @@ absl::StatusOr<double> PrintTimeOnDevice(const RunConfig& config,
   });
 }
 
-// The time of an update; nothing, which it says, if measuring the rates takes
-// more memory than there is.
+// Prints and returns the time of an update; nothing, and says so, if memory
+// runs out while the rates are measured.
 absl::StatusOr<std::optional<double>> PrintTimeOn(
     const RunConfig& config, const RunConfig& chosen, const EstimatedDevice& on,
     const TrainedCounts& parameters, const HeadCost& head) {

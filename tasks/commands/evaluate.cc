@@ -80,7 +80,7 @@ void PrintLosses(const CheckpointRun& run) {
   }
 }
 
-// `signature` is that of BLEU; empty: it is not among the scores.
+// `signature` is BLEU's; empty where BLEU is not among the scores.
 void PrintScores(const CheckpointRun& run, bool json,
                  const std::string& signature) {
   std::cerr << absl::StreamFormat(

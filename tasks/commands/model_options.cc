@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "etc/residual_choice.h"
@@ -14,12 +16,14 @@ CLI::Validator AtLeastOne() {
   return CLI::Validator(
       [](const std::string& text) {
         int64_t number = 0;
-        return absl::SimpleAtoi(text, &number) && number >= 1
+        // Numbers that are too large are CheckWholeNumbers' (program.cc).
+        const bool is_too_large =
+            !text.empty() && absl::c_all_of(text, absl::ascii_isdigit);
+        return (absl::SimpleAtoi(text, &number) ? number >= 1 : is_too_large)
                    ? std::string()
                    : absl::StrCat(
-                         "should be a whole number of at least 1, but "
-                         "is ",
-                         text);
+                         "should be a whole number of at least 1, but is ",
+                         text.empty() ? "\"\"" : text);
       },
       "POSITIVE");
 }
@@ -32,7 +36,7 @@ CLI::Validator AtLeastZero() {
                        number >= 0
                    ? std::string()
                    : absl::StrCat("should be a number of at least 0, but is ",
-                                  text);
+                                  text.empty() ? "\"\"" : text);
       },
       "NONNEGATIVE");
 }

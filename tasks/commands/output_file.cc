@@ -57,7 +57,7 @@ absl::Status CheckReplaceable(const std::string& option,
   return CheckNotRead(option, path, read);
 }
 
-// `written`, or that `path` cannot be written for the reason that it has.
+// Returns `written`; an error also says which option names `path`.
 absl::Status WithOption(const std::string& option, const std::string& path,
                         const absl::Status& written) {
   return written.ok() ? written

@@ -11,8 +11,8 @@ namespace etc {
 // Checks, before anything long begins, that a file can be written to `path`, by
 // making a temporary one beside it, and that it is none of those that are read,
 // by whatever names and links. Removes what killed processes left in its
-// directory (RemoveAbandonedTemporaries). `option` starts each message:
-// "--output".
+// directory (RemoveAbandonedTemporaries): to be called before this process
+// writes there. `option` starts each message: "--output".
 //   kInvalidArgument  the path is empty, ends in .gz, or is of something that
 //                     is no file
 //   kNotFound         its directory (FileBehindLinks) is not there
@@ -21,8 +21,8 @@ namespace etc {
 absl::Status CheckOutputFile(const std::string& option, const std::string& path,
                              const std::vector<std::string>& read);
 
-// The same of a directory, which may be missing: that files can be written to
-// it, of which the system is asked alone, and that none of those in it is one
+// Checks the same of a directory, which may be missing: files can be written to
+// it, by what the system says of it (none is made), and no file in it is one
 // that is read.
 absl::Status CheckOutputDirectory(const std::string& option,
                                   const std::string& directory,

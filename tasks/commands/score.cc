@@ -183,7 +183,7 @@ void AddScoreCommand(CLI::App* program, Action* action) {
       "PREDICTIONS", arguments->predictions,
       "Prediction file in the official format, plain or packed by gzip, or, "
       "but for glue, lines of `realetc predict --output -`; of squad also the "
-      "n-best file, from which the best threshold follows");
+      "n-best file, from which, as from lines, the best threshold follows");
   CLI::Option* overall =
       command
           ->add_option("--overall", arguments->runs,

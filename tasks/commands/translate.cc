@@ -225,14 +225,8 @@ void WarnOfUnknown(const UnknownTokens& tokens, const std::string& name) {
 }
 
 // The file for the translations of a part of the input, which nobody should
-// take for the whole; a pipe or a device gets them as a stream does.
-std::string PartialOutput(const std::string& file) {
-  std::error_code ignored;
-  return std::filesystem::exists(file, ignored) &&
-                 !std::filesystem::is_regular_file(file, ignored)
-             ? file
-             : file + ".part";
-}
+// take for the whole.
+std::string PartialOutput(const std::string& file) { return file + ".part"; }
 
 // Writes what is translated to `arguments.output`, and removes the
 // PartialOutput of an earlier call; of a part of the input, writes it there.
@@ -247,8 +241,11 @@ absl::Status WriteTranslations(const TranslateArguments& arguments,
   if (translated.ok()) {
     ETC_RETURN_IF_ERROR(WriteFileAtomically(file, contents));
     std::error_code ignored;
-    if (partial != file && std::filesystem::is_regular_file(partial, ignored)) {
-      FileOperations::Current().Unlink(partial);
+    if (std::filesystem::is_regular_file(partial, ignored)) {
+      const bool removed = FileOperations::Current().Unlink(partial) == 0;
+      context.Message(
+          absl::StrCat(partial, ", a part of an earlier translation, ",
+                       removed ? "is removed" : "could not be removed"));
     }
     return absl::OkStatus();
   }
@@ -272,12 +269,13 @@ absl::Status CheckOutputs(const TranslateArguments& arguments) {
 }
 
 absl::Status RunTranslate(const TranslateArguments& arguments) {
+  // Before any file is made, which a signal would leave.
+  StreamReporter reporter = ConsoleReporter();
+  const RunContext context = {.reporter = &reporter, .stop = StopAtInterrupt()};
   const bool to_stream = arguments.output == kStandardStream;
   if (!to_stream) {
     ETC_RETURN_IF_ERROR(CheckOutputs(arguments));
   }
-  StreamReporter reporter = ConsoleReporter();
-  const RunContext context = {.reporter = &reporter, .stop = StopAtInterrupt()};
   // Before the model is loaded: a file that is not there is said at once.
   ETC_ASSIGN_OR_RETURN(
       const std::unique_ptr<LineSource> source,

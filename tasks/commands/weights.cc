@@ -104,11 +104,8 @@ absl::Status CheckTokenizer(const ImportPlan& plan) {
                                           tokenizer->vocab_size(),
                                           plan.config.vocab_size, &warnings));
   if (plan.token_rows.empty()) {
-    const std::string other_pieces = WarningOfOtherPieces(
-        *tokenizer, plan.tokenizer.vocabulary, plan.file.source.path);
-    if (!other_pieces.empty()) {
-      warnings.push_back(other_pieces);
-    }
+    WarnOfOtherPieces(*tokenizer, plan.tokenizer.vocabulary,
+                      plan.file.source.path, &warnings);
   }
   PrintWarnings(warnings);
   return absl::OkStatus();
@@ -473,8 +470,8 @@ void AddImportCommand(CLI::App* program, Action* action) {
       "--vocabulary", arguments->options.vocabulary,
       "vocab.txt, tokenizer.json, vocab.json, SentencePiece .model or "
       "fairseq's dict.txt, instead of the source's; with --lift, RoBERTa's "
-      "embeddings are matched to a .model piece by piece, for which its own "
-      "vocabulary has to lie beside it");
+      "embeddings are matched to a .model piece by piece, for which "
+      "RoBERTa's own vocabulary has to lie beside SOURCE");
   command->add_flag_callback(
       "--no-heads", [=] { arguments->options.heads = false; },
       "Leave out the heads of pre-training and of fine-tuning");

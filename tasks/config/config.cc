@@ -53,7 +53,7 @@ absl::StatusOr<EtcConfig> BaseOfModel(const ModelOrigin& origin,
     absl::StatusOr<EtcConfig> config = EtcConfigPreset(preset);
     if (!config.ok()) {
       reader->Fail("preset", config.status().message());
-      return reader->Finish(JsonObjectReader::UnknownFields::kIgnore);
+      return reader->status();
     }
     if (GuessesVocabularies(preset) && !init.empty()) {
       TakeGuessedSizes(init, &*config);
@@ -101,7 +101,7 @@ absl::StatusOr<EtcConfig> ReadConfigModel(const Json& json,
   if (!origin.preset.empty() && !origin.path.empty()) {
     reader.Fail("path", "should not be given together with preset");
   }
-  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  ETC_RETURN_IF_ERROR(reader.status());
   ETC_ASSIGN_OR_RETURN(const EtcConfig base,
                        BaseOfModel(origin, init, &reader, warnings));
 
@@ -217,15 +217,14 @@ absl::Status FindInitCheckpoint(const std::string& where, RunConfig* config) {
 // residual_attention is that of each path of which the model says nothing.
 absl::Status ReadEncoderDecoder(JsonObjectReader* reader, RunConfig* config) {
   const Json* model = reader->Raw("model", /*required=*/true);
-  ETC_RETURN_IF_ERROR(reader->Finish(JsonObjectReader::UnknownFields::kIgnore));
+  ETC_RETURN_IF_ERROR(reader->status());
   Json fields = *model;
   if (fields.is_object() && fields.contains("path")) {
     JsonObjectReader object(fields, reader->Where("model"));
     std::string path;
     object.Optional("path", &path);
     CheckPath("path", path, &object);
-    ETC_RETURN_IF_ERROR(
-        object.Finish(JsonObjectReader::UnknownFields::kIgnore));
+    ETC_RETURN_IF_ERROR(object.status());
     ETC_ASSIGN_OR_RETURN(Json base, ReadJsonFile(path));
     ETC_RETURN_IF_ERROR(EncoderDecoderConfigFromJson(base, path).status());
     fields.erase("path");
@@ -279,7 +278,7 @@ absl::Status ReadModelAndResidual(JsonObjectReader* reader, RunConfig* config) {
   }
   const Json* model = reader->Raw("model", /*required=*/config->init.empty());
   if (model == nullptr && config->init.empty()) {
-    return reader->Finish(JsonObjectReader::UnknownFields::kIgnore);
+    return reader->status();
   }
   ETC_ASSIGN_OR_RETURN(
       config->model,
@@ -458,7 +457,7 @@ absl::StatusOr<RunConfig> RunConfigFromJson(Json json,
   reader.Raw("task", /*required=*/true);
   ReadFields(&reader, &config);
   // Reading the rest depends on task and init.
-  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  ETC_RETURN_IF_ERROR(reader.status());
   if (check_task) {
     if (const absl::Status known = check_task(config.task); !known.ok()) {
       return absl::InvalidArgumentError(
@@ -501,7 +500,7 @@ absl::Status RefuseFields(const RunConfig& config, const std::string& name,
       reader.Fail(field, absl::StrCat("decides nothing ", reason));
     }
   }
-  return reader.Finish(JsonObjectReader::UnknownFields::kIgnore);
+  return reader.status();
 }
 
 absl::StatusOr<ScoringConfig> ReadScoringConfig(const Json& json,

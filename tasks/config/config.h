@@ -207,18 +207,17 @@ struct TrainConfig {
   bool operator==(const TrainConfig&) const = default;
 };
 
-// The configuration of a run: the contents of its JSON file. Each struct
-// is the object of the same name in it, and each field has the name that it has
-// there. A new field is one line in the struct, one in its table
-// (tasks/config/config_fields.h) and a row in doc/configuration.md.
-
 // Fields of the object "model" beside those of EtcConfig, which override them;
-// one of the two may be given.
+// at most one of the two may be given.
 struct ModelOrigin {
   std::string preset;  // EtcConfigPreset
   std::string path;    // an etc_config.json, or the configuration of a BERT
 };
 
+// The configuration of a run: the contents of its JSON file. Each struct
+// is the object of the same name in it, and each field has the name that it has
+// there. A new field is one line in the struct, one in its table
+// (tasks/config/config_fields.h) and a row in doc/configuration.md.
 struct RunConfig {
   // "wikihop", ...: see the registry.
   std::string task;

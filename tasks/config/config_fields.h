@@ -7,10 +7,11 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "attention/residual_attention.h"
 #include "attention/score_storage.h"
+#include "base/cpu_limit.h"
 #include "base/fields.h"
 #include "base/json_reader.h"
+#include "etc/config_fields.h"
 #include "tasks/config/config.h"
 
 namespace etc {
@@ -23,7 +24,6 @@ namespace etc {
 template <>
 struct ConfigTable<RunConfig> {
   static constexpr char kObject[] = "";
-  static constexpr auto kModes = NamesOf(kResidualAttentionNames);
   static constexpr auto kFields = std::make_tuple(
       Field("task", &RunConfig::task,
             "the task, by the name of its folder in [tasks](../tasks); the "
@@ -40,7 +40,7 @@ struct ConfigTable<RunConfig> {
             "`\"off\"`, `\"sum\"`, `\"mean\"`, `\"decay\"` or `\"gate\"`; if "
             "absent, that of the model, which also has `model.residual_decay` "
             "and `model.residual_gate_init`",
-            {.one_of = kModes}),
+            {.one_of = kResidualModes}),
       Field("output", &RunConfig::output, "directory of the run",
             {.is_path = true,
              .may_change = "a run's directory may be moved",
@@ -83,8 +83,9 @@ struct ConfigTable<TokenizerConfig> {
       Field("lower_case", &C::lower_case,
             "WordPiece: fold case and, unless a file says otherwise, strip "
             "accents; if absent, [the files beside the "
-            "vocabulary](weights.md#how-a-vocabulary-is-used) decide, and a "
-            "value that contradicts them is refused"),
+            "vocabulary](weights.md#how-a-vocabulary-is-used), or else those "
+            "beside `init`, decide, and a value that contradicts them is "
+            "refused"),
       Field("split_punctuation", &C::split_punctuation,
             "SentencePiece: word by word, as ETC's \"split punctuation\" "
             "checkpoints"));
@@ -323,7 +324,7 @@ struct ConfigTable<TrainConfig> {
           "(its affinity, a control group's quota). More than these cores are "
           "slower, and a run warns of them. No result depends on it",
           {.least = 0,
-           .most = 1024,
+           .most = kMostThreads,
            .may_change = "no bit depends on it",
            .is_local = true}),
       Field("device", &C::device,

@@ -202,7 +202,7 @@ absl::StatusOr<std::vector<Json>> Combinations(const RunConfig& config) {
 
 absl::StatusOr<Json> ReadGrid(const Json& json, const std::string& where) {
   JsonObjectReader reader(json, where);
-  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  ETC_RETURN_IF_ERROR(reader.status());
   Json grid = Json::object();
   for (const auto& [field, value] : json.items()) {
     const auto common = CommonFields().find(field);
@@ -232,7 +232,7 @@ absl::StatusOr<Json> ReadGrid(const Json& json, const std::string& where) {
       reader.Fail(field, "should have at least one value, but is empty");
     }
   }
-  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  ETC_RETURN_IF_ERROR(reader.status());
   return grid;
 }
 

@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/directory.h"
 #include "base/path_lookup.h"
 #include "base/status_macros.h"
 #include "etc/weights/tokenizer_files.h"
@@ -141,8 +142,9 @@ void KeepReadFiles(const std::string& field, std::vector<std::string>* paths) {
   });
 }
 
-// The files that say how the vocabulary is used: those beside it and, if it
-// is not that of the weights to start from, those beside the latter.
+// Returns the files that say how the vocabulary is used: those in its directory
+// and, if that is another one, those beside the weights to start from
+// (TakeUnstated).
 std::vector<std::string> FilesOnUse(const RunConfig& config,
                                     const std::string& vocabulary) {
   std::vector<std::string> paths =
@@ -151,8 +153,13 @@ std::vector<std::string> FilesOnUse(const RunConfig& config,
     return paths;
   }
   const absl::StatusOr<TokenizerFiles> trained = FindTokenizer(config.init);
+  // Directories are compared, not their names: a resumed run may spell them in
+  // another way.
+  std::error_code ignored;
   if (!trained.ok() || trained->type != config.tokenizer.type ||
-      trained->type == "huggingface" || trained->vocabulary == vocabulary) {
+      trained->type == "huggingface" ||
+      fs::equivalent(FolderOf(trained->vocabulary), FolderOf(vocabulary),
+                     ignored)) {
     return paths;
   }
   if (absl::EndsWith(trained->vocabulary, ".json")) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -74,9 +75,14 @@ absl::StatusOr<bool> DataGroup::AgreeToGoOn(const absl::Status& mine,
     if (static_cast<int64_t>(from) == rank) {
       return mine;
     }
-    return absl::Status(
-        static_cast<absl::StatusCode>(code),
-        absl::StrCat("process ", from, " of ", size, ": ", parts[2]));
+    // An error that was agreed on before names its process already.
+    const bool is_named =
+        absl::StartsWith(parts[2], "process ") &&
+        absl::StrContains(parts[2], absl::StrCat(" of ", size, ": "));
+    return absl::Status(static_cast<absl::StatusCode>(code),
+                        is_named ? parts[2]
+                                 : absl::StrCat("process ", from, " of ", size,
+                                                ": ", parts[2]));
   }
   return all_go_on;
 }

@@ -169,10 +169,12 @@ RecordSource::RecordSource(std::vector<RecordFile> files, ExampleMaker maker,
 
 absl::StatusOr<std::unique_ptr<RecordSource>> RecordSource::Open(
     const DataRequest& request, ExampleMaker maker, RecordChecker checker) {
-  ETC_ASSIGN_OR_RETURN(const std::vector<std::string> paths,
-                       FindDataFiles(request.patterns));
+  const absl::StatusOr<std::vector<std::string>> paths =
+      FindDataFiles(request.patterns);
+  // The others would wait for a rank that finds none.
+  ETC_RETURN_IF_ERROR(request.group.Agree(paths.status()));
   ETC_ASSIGN_OR_RETURN(std::vector<RecordFile> files,
-                       FileOpener(paths, request).OpenAll());
+                       FileOpener(*paths, request).OpenAll());
   // The constructor is private: make_unique cannot see it.
   return std::unique_ptr<RecordSource>(
       new RecordSource(std::move(files), std::move(maker), std::move(checker)));

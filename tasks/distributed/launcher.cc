@@ -114,9 +114,9 @@ std::vector<std::string> EnvironmentOf(int64_t rank, int64_t processes,
       {"MASTER_ADDR", kLoopback},
       {"MASTER_PORT", absl::StrCat(port)}};
   if (!ProcessEnvironment()("OMP_NUM_THREADS").has_value()) {
-    variables.emplace_back(
-        "OMP_NUM_THREADS",
-        absl::StrCat(std::max<int64_t>(1, CpusOfProcess() / processes)));
+    variables.emplace_back("OMP_NUM_THREADS",
+                           absl::StrCat(std::clamp<int64_t>(
+                               CpusOfProcess() / processes, 1, kMostThreads)));
   }
   return EnvironmentWith(variables);
 }

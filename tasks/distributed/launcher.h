@@ -28,7 +28,7 @@ struct LaunchOptions {
 // run, with RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and
 // MASTER_PORT set (tasks/distributed/process_place.h): a port of 127.0.0.1 that
 // was free just before. OMP_NUM_THREADS, unless it is set, divides the cores
-// between them.
+// between them, up to kMostThreads each (base/cpu_limit.h).
 //
 // Writes their output line by line with "[rank] " before each, passes
 // kStopSignals (base/interrupt.h) on, but not those that are ignored, and

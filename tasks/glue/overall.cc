@@ -45,7 +45,7 @@ absl::StatusOr<const GlueTask*> TaskOf(const RunSummary& run) {
   std::string name;
   JsonObjectReader reader(run.options, where + ": options");
   reader.Required("name", &name);
-  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  ETC_RETURN_IF_ERROR(reader.status());
   ETC_ASSIGN_OR_RETURN(const GlueTask* task, FindGlueTask(name));
   if (!Counts(*task)) {
     return InvalidArgument(

@@ -12,15 +12,15 @@
 
 namespace etc {
 
-// Words and pieces as the official programs of SQuAD and HotpotQA, which comes
-// from it, look for answers in them.
+// Words of a text, and an answer among its pieces, as the official programs of
+// BERT for SQuAD and of HotpotQA, made from the former, find them.
 
 // Returns true for blank, tab, CR, LF and U+202F, which divide a text; other
 // white space, as a no-break space, divides nothing.
 bool IsUnigramSpace(CodePoint c);
 
-// The parts of a text between those: the words of SQuAD (doc/squad.md 2), the
-// "unigrams" of HotpotQA (doc/hotpotqa.md 2.1).
+// The parts of a text between these characters: the words of SQuAD
+// (doc/squad.md 2), the "unigrams" of HotpotQA (doc/hotpotqa.md 2.1).
 std::vector<ByteRange> SplitUnigrams(absl::string_view text);
 
 // The first of the pieces `span.first` to `span.last` that are those of an

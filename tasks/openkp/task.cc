@@ -65,8 +65,7 @@ Openkp::ParseGold(const std::string& text, const std::string& where,
       JsonObjectReader reader(json, where);
       std::string url;
       reader.Required("url", &url);
-      ETC_RETURN_IF_ERROR(
-          reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+      ETC_RETURN_IF_ERROR(reader.status());
       return ByUrl(std::move(url), std::nullopt);
     }
     ETC_ASSIGN_OR_RETURN(OpenkpPhraseLists lists,

@@ -43,6 +43,7 @@ absl::StatusOr<RecordedCheckpoint> CheckpointFromJson(
     reader.Fail("step", "should be at least 0");
   }
   const Json* scores = reader.Raw("scores", /*required=*/true);
+  reader.Raw("weights", /*required=*/false);  // of earlier builds
   reader.Optional("interim", &checkpoint.is_interim);
   ETC_RETURN_IF_ERROR(reader.Finish());
   for (const auto& [name, value] : scores->items()) {

@@ -113,7 +113,7 @@ class CheckpointStore {
   std::optional<std::string> best() const;
 
   // Returns the messages for the user since the last call, one line each: about
-  // unexpected checkpoints.
+  // unexpected checkpoints, and a file system without links.
   std::vector<std::string> TakeMessages() {
     return std::exchange(messages_, {});
   }

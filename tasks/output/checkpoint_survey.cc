@@ -162,7 +162,7 @@ void Surveyor::AddCandidate(const std::string& entry) {
     return;  // a copy that somebody made
   }
   if (owner->files.contains(kAverageFile)) {
-    return;
+    return;  // no run goes on from an average
   }
   candidate.owner = *owner;
   candidate.step = *owned;

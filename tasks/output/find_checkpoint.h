@@ -34,8 +34,9 @@ struct FoundCheckpoint {
 //                        setting has scores yet
 absl::StatusOr<FoundCheckpoint> FindCheckpoint(const std::string& path);
 
-// The files below the checkpoint `directory`, and those of its run and of the
-// grid that it may be in which are read to find it: no output may replace them.
+// The files below the checkpoint `directory` and the other checkpoints of its
+// run, and the logs and scores of the run and of a grid that it may be in: no
+// output may replace them.
 std::vector<std::string> FilesOfCheckpoint(const std::string& directory);
 
 }  // namespace etc

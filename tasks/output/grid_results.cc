@@ -173,8 +173,6 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-constexpr auto kIgnoreOtherFields = JsonObjectReader::UnknownFields::kIgnore;
-
 std::string GridFileIn(const std::string& directory) {
   return directory + "/grid.json";
 }
@@ -240,7 +238,7 @@ absl::StatusOr<SettingResult> ReadSetting(const Json& json,
   reader.Required("directory", &setting.name);
   reader.Optional("diverged", &setting.diverged);
   const Json* scores = reader.Raw("scores", /*required=*/false);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOtherFields));
+  ETC_RETURN_IF_ERROR(reader.status());
   if (!values->is_object() || !IsPlainBaseName(setting.name)) {
     return absl::InvalidArgumentError(absl::StrCat(
         where,
@@ -269,7 +267,7 @@ absl::StatusOr<std::optional<StoredGrid>> ReadStoredGrid(
   reader.Optional(kMainMetricDirection, &direction);
   grid.lower_is_better = direction == kLowerIsBetter;
   const Json* settings = reader.Raw("settings", /*required=*/true);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOtherFields));
+  ETC_RETURN_IF_ERROR(reader.status());
   if (!settings->is_array()) {
     return absl::InvalidArgumentError(
         absl::StrCat(reader.Where("settings"), " should be a list"));

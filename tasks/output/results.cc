@@ -32,8 +32,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr auto kIgnoreOthers = JsonObjectReader::UnknownFields::kIgnore;
-
 // A field of a run in summary.json that is only there with the value true.
 constexpr char kOtherSettings[] = "other_settings";
 // The field of a result.json that summary.json has not.
@@ -45,21 +43,25 @@ absl::StatusOr<std::vector<ScoreSummary>> ReadScores(const Json& scores,
                                                      const std::string& text,
                                                      const std::string& where) {
   JsonObjectReader reader(scores, where);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  ETC_RETURN_IF_ERROR(reader.status());
   const auto in_order = nlohmann::ordered_json::parse(text);
   std::vector<ScoreSummary> summaries;
   for (const auto& [name, ignored] : in_order["scores"].items()) {
     const Json& score = scores[name];
     ScoreSummary summary = {.name = name};
     JsonObjectReader score_reader(score, reader.Where(name));
+    if (score.is_object() && score.contains("median") &&
+        score["median"].is_null()) {
+      continue;  // not finite, as earlier builds wrote it
+    }
     score_reader.Required("median", &summary.median);
-    // Null: of a single seed.
+    // Null: of a single seed, or too large for a number.
     if (score.is_object() && score.contains("standard_deviation") &&
         !score["standard_deviation"].is_null()) {
       score_reader.Required("standard_deviation",
                             &summary.standard_deviation.emplace());
     }
-    ETC_RETURN_IF_ERROR(score_reader.Finish(kIgnoreOthers));
+    ETC_RETURN_IF_ERROR(score_reader.status());
     summaries.push_back(std::move(summary));
   }
   return summaries;
@@ -88,7 +90,7 @@ absl::StatusOr<RunSummary> ReadRunSummary(const std::string& directory) {
   const Json* options = reader.Raw("options", /*required=*/true);
   const Json* scores = reader.Raw("scores", /*required=*/true);
   const Json* runs = reader.Raw("runs", /*required=*/true);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  ETC_RETURN_IF_ERROR(reader.status());
   summary.options = *options;
   ETC_ASSIGN_OR_RETURN(summary.scores,
                        ReadScores(*scores, text, reader.Where("scores")));
@@ -98,7 +100,7 @@ absl::StatusOr<RunSummary> ReadRunSummary(const std::string& directory) {
     int64_t seed = 0;
     run_reader.Required("seed", &seed);
     const Json* best = run_reader.Raw("best", /*required=*/true);
-    ETC_RETURN_IF_ERROR(run_reader.Finish(kIgnoreOthers));
+    ETC_RETURN_IF_ERROR(run_reader.status());
     JsonObjectReader best_reader(*best, run_reader.Where("best"));
     double score = 0;
     // Null: it was not a number.
@@ -108,7 +110,7 @@ absl::StatusOr<RunSummary> ReadRunSummary(const std::string& directory) {
     if (has_score) {
       best_reader.Required(summary.main_metric, &score);
     }
-    ETC_RETURN_IF_ERROR(best_reader.Finish(kIgnoreOthers));
+    ETC_RETURN_IF_ERROR(best_reader.status());
     summary.seeds.insert(seed);
     if (run.contains(kOtherSettings)) {
       summary.other_settings.insert(seed);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kWidth = 340;
 constexpr double kHeight = 200;
-constexpr double kLeastLeft = 44;  // room for numbers of six digits
+constexpr double kLeastLeft = 44;  // room for six characters
 constexpr double kRight = 10;
 constexpr double kTop = 8;
 constexpr double kBottom = 34;
@@ -126,9 +126,23 @@ class Axes {
     for (double power = std::ceil(y_.low); power <= last; power += step) {
       ticks.push_back(std::pow(10, power));
     }
-    return ticks.size() > 1
-               ? ticks
-               : ChartTicks(std::pow(10, y_.low), std::pow(10, y_.high), 5);
+    if (ticks.size() > 1) {
+      return ticks;
+    }
+    const double low = std::pow(10, y_.low);
+    const double high =
+        std::min(std::pow(10, y_.high), std::numeric_limits<double>::max());
+    // Even steps through more than a decade crowd at its top.
+    ticks.clear();
+    for (double power = std::floor(y_.low); power <= last; ++power) {
+      for (const double factor : {1.0, 2.0, 5.0}) {
+        const double place = factor * std::pow(10, power);
+        if (low <= place && place <= high) {
+          ticks.push_back(place);
+        }
+      }
+    }
+    return ticks.size() > 2 ? ticks : ChartTicks(low, high, 5);
   }
   double Scaled(double y) const {
     return !log_y_ ? y

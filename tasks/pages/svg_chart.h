@@ -31,8 +31,9 @@ struct LineChart {
   std::string y_label;
   // Series i has colour and dashes i (SeriesKey).
   std::vector<ChartSeries> series = {};
-  // Logarithmic y axis, with ticks at powers of ten if there are two; points
-  // that are not positive are left out.
+  // Logarithmic y axis; points that are not positive are left out. Its ticks
+  // are powers of ten if there are two, else 1, 2 and 5 times these if there
+  // are three, else evenly apart.
   bool log_y = false;
   // Includes 0 in the y axis.
   bool from_zero = false;

@@ -91,8 +91,9 @@ absl::StatusOr<fs::path> FindStore(const std::string& path) {
     found = StoresOfGrid(given);
   }
   if (found.empty()) {
-    return absl::NotFoundError(
-        absl::StrCat("there are no checkpoints in ", path));
+    return absl::NotFoundError(absl::StrCat("there are no checkpoints in ",
+                                            path,
+                                            " that are whole and of one run"));
   }
   if (found.size() > 1) {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -114,9 +115,9 @@ absl::StatusOr<int64_t> KeepLastOf(const std::string& checkpoint) {
   if (const Json* object = run.Raw("train", /*required=*/false)) {
     JsonObjectReader train(*object, run.Where("train"));
     train.Optional("keep_last", &keep_last);
-    ETC_RETURN_IF_ERROR(train.Finish(JsonObjectReader::UnknownFields::kIgnore));
+    ETC_RETURN_IF_ERROR(train.status());
   }
-  ETC_RETURN_IF_ERROR(run.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  ETC_RETURN_IF_ERROR(run.status());
   return keep_last;
 }
 
@@ -239,14 +240,15 @@ absl::Status WriteAverage(const CheckpointsToAverage& checkpoints,
 // checkpoint of the run, or go with one.
 absl::Status CheckIsOutside(const std::string& output, const fs::path& store) {
   std::error_code ignored;
-  const fs::path place = fs::weakly_canonical(output, ignored);
+  const fs::path place = fs::weakly_canonical(WholePath(output), ignored);
   const fs::path within =
       place.lexically_relative(fs::weakly_canonical(store, ignored));
   return within.empty() || *within.begin() == ".."
              ? absl::OkStatus()
-             : InvalidArgument(output, " should not be among the checkpoints ",
-                               "of the run, in ", store.string(),
-                               ": choose another directory");
+             : InvalidArgument("the output ", output,
+                               " should not be among the checkpoints of the "
+                               "run, in ",
+                               store.string(), ": choose another directory");
 }
 
 }  // namespace
@@ -292,7 +294,7 @@ absl::Status AverageCheckpoints(const CheckpointsToAverage& checkpoints,
                                 const std::string& output, bool overwrite) {
   const std::string named = WholePath(output).string();
   ETC_RETURN_IF_ERROR(CheckIsOutside(
-      named, fs::path(checkpoints.directories.back()).parent_path()));
+      output, fs::path(checkpoints.directories.back()).parent_path()));
   ETC_ASSIGN_OR_RETURN(const bool is_there, EntryExists(named));
   if (is_there && !IsAverage(named)) {
     return absl::AlreadyExistsError(

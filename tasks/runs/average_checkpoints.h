@@ -35,7 +35,7 @@ struct CheckpointsToAverage {
 // Finds the whole checkpoints of the run (CheckpointSurvey::whole), but no
 // interim ones, and none older than train.keep_last kept, which are there for
 // their scores. Of two after the same number of updates the later counts.
-//   kNotFound            there are no checkpoints at the path
+//   kNotFound            there are no whole checkpoints of a run at the path
 //   kInvalidArgument     there are too few; the path is that of one checkpoint;
 //                        a run_config.json is none
 //   kFailedPrecondition  the path is that of a run with several seeds; the

@@ -151,10 +151,6 @@ absl::StatusOr<OpenedCheckpoint> OpenCheckpoint(
   return opened;
 }
 
-std::string ThreadsField(const std::optional<int64_t>& option) {
-  return option.has_value() ? "--threads" : "train.threads";
-}
-
 absl::Status CheckIsEncoder(const OpenedCheckpoint& checkpoint,
                             absl::string_view command) {
   return checkpoint.config.encoder_decoder.has_value()

@@ -82,19 +82,15 @@ struct OpenedCheckpoint {
 // Finds the checkpoint and says which, unless it was named itself; reads its
 // configuration, makes its task and chooses the device. Warns of another
 // residual attention than that of the training, and by TaskSetup::warnings.
-// `options.data`, check and threads are for RunCheckpoint.
+// The configuration has what the options set; threads are not set, data not
+// opened, and check and needs_scores not looked at.
 //   kInvalidArgument  it is of another task than `options.task`, or of
 //                     pre-training or translation, and `options.predicts`;
-//                     one of `options.overrides` sets
-//                     another field; lengths that the model's positions do not
-//                     reach
+//                     one of `options.overrides` sets another field; lengths
+//                     that the model's positions do not reach
 // Errors also as of FindCheckpoint and DeviceOfRun.
 absl::StatusOr<OpenedCheckpoint> OpenCheckpoint(
     const CheckpointRunOptions& options);
-
-// The name in messages of the number of CPU threads, which the option sets or
-// else the configuration of the training: "--threads" or "train.threads".
-std::string ThreadsField(const std::optional<int64_t>& option);
 
 // Checks that a checkpoint has an encoder alone, for a `command` that looks at
 // no other model.

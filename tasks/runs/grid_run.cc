@@ -18,6 +18,7 @@
 #include "base/directory.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "base/threads.h"
 #include "nlohmann/json.hpp"
 #include "tasks/config/grid.h"
 #include "tasks/config/run_settings.h"
@@ -143,12 +144,14 @@ absl::Status CheckKindOfDirectory(const RunConfig& config) {
 }
 
 // SetUpTraining, with its warnings. Before the data are read, which may take
-// long, also finds out whether the device is there.
+// long, also finds out whether the device is there and the threads can start.
 absl::StatusOr<TaskSetup> SetUpAndWarn(const TrainOptions& options,
                                        RunConfig* config) {
   ETC_ASSIGN_OR_RETURN(TaskSetup setup, SetUpTraining(config));
   options.context.TellOnce({.warnings = setup.warnings});
   ETC_RETURN_IF_ERROR(JoinDevice(*config, options.context.group).status());
+  ETC_RETURN_IF_ERROR(
+      SetThreads(config->train.threads, "train.threads").status());
   return setup;
 }
 

@@ -15,7 +15,7 @@ namespace etc {
 
 // The words of a context.
 struct SquadWords {
-  // As of SplitUnigrams.
+  // SplitUnigrams of the context.
   std::vector<ByteRange> words;
   // Maps each code point of the context to its word; white space to the word
   // before it, -1 at the very beginning.

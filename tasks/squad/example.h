@@ -42,7 +42,7 @@ struct SquadOptions {
   // Pieces of an answer.
   int64_t max_answer_length = 30;
   // The margin by which no answer must beat the best one, in version 2.0.
-  // Absent: 0, and answers of prediction files count as they stand there.
+  // Absent: 0, but answers of predicted lines count as they stand there.
   std::optional<double> null_score_diff_threshold = std::nullopt;
   SquadSeveralAnswers several_answers = SquadSeveralAnswers::kError;
   TextMarks marks = {};

@@ -55,15 +55,14 @@ absl::StatusOr<SquadPrediction> ReadPrediction(const nlohmann::json& json,
     prediction.text = json.get<std::string>();
   } else if (json.is_array() && !json.empty()) {
     ETC_ASSIGN_OR_RETURN(prediction.candidates, ReadNBestAnswers(json, where));
-  } else if (json.is_object()) {
+  } else if (json.is_object() && json.contains("answer")) {
     JsonObjectReader reader(json, where);
     reader.Required("answer", &prediction.text);
     if (const auto* nbest = reader.Raw("nbest", /*required=*/false)) {
       reader.Assign(ReadNBestAnswers(*nbest, reader.Where("nbest")),
                     &prediction.candidates);
     }
-    ETC_RETURN_IF_ERROR(
-        reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+    ETC_RETURN_IF_ERROR(reader.status());
   } else {
     return InvalidArgument(where,
                            " should be the text of an answer, or a list of "

@@ -30,7 +30,7 @@ absl::Status ForEachObject(const json& object, const std::string& where,
   if (list != nullptr && !list->is_array()) {
     reader.Fail(field, "should be a list of objects");
   }
-  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  ETC_RETURN_IF_ERROR(reader.status());
   for (size_t i = 0; i < list->size(); ++i) {
     ETC_RETURN_IF_ERROR(
         visit((*list)[i], absl::StrCat(reader.Where(field), "[", i, "]")));
@@ -44,7 +44,7 @@ absl::Status AddQuestions(const json& paragraph, const std::string& where,
   JsonObjectReader reader(paragraph, where);
   std::string context;
   reader.Required("context", &context);
-  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  ETC_RETURN_IF_ERROR(reader.status());
   const auto shared = std::make_shared<const std::string>(
       absl::StrCat("\"context\":", JsonText(json(context))));
   return ForEachObject(

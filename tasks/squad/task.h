@@ -111,7 +111,7 @@ class Squad final : public Benchmark<SquadRecord, SquadExample, SquadLogits,
   // id, or lines of PredictionJson. N-best answers are judged by the threshold
   // of the options, those beside an answer only where these have one.
   //   kInvalidArgument  a value is neither a text nor a list of candidates, one
-  //                     at least
+  //                     at least, nor a line with "answer"
   PredictionsOr ReadPredictions(const std::string& path) const override;
   // N-best answers of version 2.0, one of which is empty, by the threshold of
   // null odds.

@@ -69,8 +69,8 @@ struct BenchmarkBatch {
 // global ones.
 enum class ReadTokens { kAll, kText, kGlobal, kFirstGlobal };
 
-// Their rows in a batch, and their number in each example of a shape. Outputs
-// of some tokens of a stream, those of kFirstGlobal, are [rows, H].
+// Rows of these tokens in a batch, and their number in each example of a shape.
+// Outputs of a part of a stream, as of kFirstGlobal, are [rows, H].
 OutputRows RowsFor(ReadTokens tokens, const Batch& batch);
 OutputCounts CountsFor(ReadTokens tokens, const StepShape& shape);
 

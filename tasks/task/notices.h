@@ -7,7 +7,7 @@
 namespace etc {
 
 // Lines for people about data or weights: facts, and warnings of what is likely
-// not meant. No line says which of the two it is.
+// not meant. Lines do not say which of the two they are.
 struct Notices {
   std::vector<std::string> messages = {};
   std::vector<std::string> warnings = {};

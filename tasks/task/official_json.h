@@ -75,15 +75,8 @@ ParsePredictedLine(const std::string& line, const std::string& where) {
   std::string id;
   JsonObjectReader reader(json, where);
   reader.Required("id", &id);
-  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  ETC_RETURN_IF_ERROR(reader.status());
   return std::pair(std::move(id), std::move(json));
-}
-
-// Adds the field "answer" of a line to an object of answers by id; null: the
-// line has none.
-inline void AddAnswer(const std::string& id, const nlohmann::json& line,
-                      nlohmann::json* object) {
-  (*object)[id] = line.value("answer", nlohmann::json());
 }
 
 // The JSON value of a prediction file. Of lines (ArePredictedLines by "id") it

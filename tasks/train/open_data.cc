@@ -63,6 +63,7 @@ std::string NoRecordsText(const std::vector<std::string>& files,
       left_out.empty() ? "" : absl::StrCat(" (", left_out, ")"));
 }
 
+// Checks that there is something to train on, and CheckEvaluations.
 absl::Status CheckData(const RunConfig& config, const RunData& data) {
   if (data.train->size() == 0) {
     return absl::InvalidArgumentError(absl::StrCat(

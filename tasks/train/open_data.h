@@ -48,7 +48,7 @@ struct RunData {
   std::unique_ptr<ExampleSource> first_records;
   std::unique_ptr<ExampleSource> train;
   std::unique_ptr<ExampleSource> dev;
-  // Records of `dev` without mistakes.
+  // Counts of the records of `dev` that have no mistake.
   RecordCounts dev_counts;
   // The largest batch that `train` is known to fill, as far as it was checked.
   int64_t filled_batch = 0;

@@ -73,9 +73,9 @@ struct RunOptions {
   // The lock of the directory, of ClaimRunDirectory, which has checked it; null
   // on all ranks but the first.
   const RunLock* lock = nullptr;
-  // Those of the runs that it is one of, with the updates that follow it. One
-  // that is resumed goes on from the last checkpoint in the directory, if there
-  // is one.
+  // Options of all runs of the configuration; later_steps counts the updates
+  // after this one. A run that is resumed goes on from the last checkpoint in
+  // the directory, if there is one.
   TrainOptions runs = {};
 };
 

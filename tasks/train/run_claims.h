@@ -50,7 +50,7 @@ absl::StatusOr<std::vector<std::string>> RemoveRuns(const RunConfig& config);
 // Options of beginning runs.
 struct ClaimOptions {
   EarlierRun earlier = EarlierRun::kRefuse;
-  // Like RunOptions::allow_changes.
+  // Like TrainOptions::allow_changes.
   std::vector<std::string> allow_changes = {};
   // True at the end: the run was stopped, and can be resumed. May be null.
   const std::atomic<bool>* stop = nullptr;

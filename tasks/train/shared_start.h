@@ -49,8 +49,8 @@ absl::Status CheckSameFields(const nlohmann::json& fields, ProcessGroup* group);
 
 // Checks that all ranks have the same command line and configuration, except
 // for settings of each rank (FieldRule::is_local) and for the paths of files,
-// whose contents CheckSameRun compares. `config` may have a grid. Errors as of
-// CheckSameFields.
+// whose contents CheckSharedSettings compares. `config` may have a grid. Errors
+// as of CheckSameFields.
 absl::Status CheckSameStart(const RunConfig& config,
                             const TrainOptions& options);
 

@@ -19,6 +19,7 @@
 #include "tasks/config/config.h"
 #include "tasks/data/batch.h"
 #include "tasks/data/example_source.h"
+#include "tasks/task/notices.h"
 #include "tasks/task/task.h"
 
 namespace etc {

@@ -290,7 +290,7 @@ absl::Status ReadProgram(const TensorReader& reader, ProgramVersion* program) {
   JsonObjectReader fields(json, where);
   fields.Required("version", &program->version);
   fields.Optional("commit", &program->commit);
-  return fields.Finish(JsonObjectReader::UnknownFields::kIgnore);
+  return fields.status();
 }
 
 // A text in the metadata of the file.

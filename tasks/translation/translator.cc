@@ -88,8 +88,7 @@ absl::StatusOr<Translator> Translator::Open(const std::string& checkpoint,
   ETC_ASSIGN_OR_RETURN(const RunDevice device,
                        DeviceOfRun(DeviceSettingsOf(config), FindCudaDevices(),
                                    /*field=*/"--device"));
-  const std::string threads =
-      options.threads.has_value() ? "--threads" : "train.threads";
+  const std::string threads = ThreadsField(options.threads);
   ETC_RETURN_IF_ERROR(SetThreads(config.train.threads, threads).status());
   context.Warn(ThreadsWarning(config.train.threads, threads));
   ETC_ASSIGN_OR_RETURN(std::shared_ptr<const TranslationVocabulary> vocabulary,

@@ -16,6 +16,16 @@
 #include "tasks/text/text_folding.h"
 
 namespace etc {
+namespace {
+
+// Adds the field "answer" of a line to an object of answers by id; null: the
+// line has none.
+void AddAnswer(const std::string& id, const nlohmann::json& line,
+               nlohmann::json* object) {
+  (*object)[id] = line.value("answer", nlohmann::json());
+}
+
+}  // namespace
 
 absl::Status Wikihop::UseVocabulary(const Tokenizer& tokenizer,
                                     Options* options) const {

@@ -220,7 +220,7 @@ TEST_F(MemoryLimitsTest, RefusesNumbersBeyondTheMemory) {
   EXPECT_EQ(access(directory_.File("run").c_str(), F_OK), -1);
 }
 
-// A weight of which alone has 4.3 GB, to measure the products of a layer.
+// One weight, by which the products of a layer are measured, has 4.3 GB.
 TEST_F(MemoryLimitsTest, EstimatesAModelThatDoesNotFit) {
   command_ = "estimate";
   EXPECT_EQ(End(Begin(WriteRecords(6, 1), {"model.hidden_size=32768",

@@ -80,7 +80,8 @@ absl::StatusOr<std::vector<SentenceRange>> SelectDocuments(
 // none. Else sets `held_out_up_to` to the smallest hash up to which a store has
 // `needed` documents held out, since examples are made of documents of one
 // store; not if no store would have as many others. Documents that are too
-// short do not count, and equal ones as one. Reads the index only.
+// short do not count; of those whose hash is no multiple equal ones count as
+// one. Reads the index only.
 CorpusPartOptions HoldOutSmallest(const TokenStores& stores,
                                   CorpusPartOptions part, int64_t needed);
 

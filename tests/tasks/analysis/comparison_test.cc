@@ -165,15 +165,17 @@ TEST(AnalysisReaderTest, SaysWhatIsWrong) {
   EXPECT_THAT(message(with("/populations/0/entropy/0/0/hist/counts",
                            {{40, 1}, {0, 1'000'000'000}})),
               HasSubstr("but has [0,1000000000]"));
-  // Numbers beyond int64_t, and two counts that have no sum within it.
+  // Numbers beyond int64_t, two counts that have no sum within it, and a count
+  // that would have none, were it in all bins of all heads.
   for (const nlohmann::json& run :
        {nlohmann::json{40, 18446744073709551615u},
         nlohmann::json{18446744073709551615u, 1}, nlohmann::json{-1, 1},
-        nlohmann::json{9223372036854775807, 2}}) {
+        nlohmann::json{9223372036854775807, 2},
+        nlohmann::json{8796093022209, 1}}) {
     EXPECT_THAT(message(with("/populations/0/entropy/0/0/hist/counts",
                              nlohmann::json::array({run}))),
                 HasSubstr("populations[0].entropy[0][0].hist.counts should "
-                          "have pairs of a count up to 2^53 and up to 100000 "
+                          "have pairs of a count up to 2^43 and up to 100000 "
                           "bins, but has " +
                           run.dump()));
   }

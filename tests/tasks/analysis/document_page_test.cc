@@ -151,6 +151,10 @@ TEST_F(DocumentPageTest, SaysHowManyLayersHaveRunAndStopsAtOne) {
   ExpectError(options, absl::StatusCode::kCancelled,
               {"stopped; no file was written"});
   EXPECT_THAT(heard, ElementsAre(0));
+  heard.clear();
+  ExpectError(options, absl::StatusCode::kCancelled,
+              {"the reading of the data was stopped"});
+  EXPECT_THAT(heard, ElementsAre());
   EXPECT_FALSE(std::filesystem::exists(options.output));
 }
 

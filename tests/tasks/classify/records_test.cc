@@ -845,6 +845,12 @@ TEST(ClassifyPredictionTest, IsDecodedByType) {
               ElementsAre("yes"));
   options = Options({{"type", "number"}, {"mean", 3}, {"deviation", 0.1}});
   EXPECT_EQ(DecodeClassify({2.F}, options).answer.number, 3.2);
+  // Numbers of 15 digits beside the largest double, which rounds up.
+  options =
+      Options({{"type", "number"}, {"mean", 1.5e308}, {"deviation", 1.5e300}});
+  for (const float output : {1e30F, -1e30F}) {
+    EXPECT_TRUE(std::isfinite(DecodeClassify({output}, options).answer.number));
+  }
 }
 
 // The output is a float in units of the deviation, to which a large mean, as of

@@ -414,6 +414,22 @@ TEST_F(AttentionCommandTest, RefusesMistakes) {
   EXPECT_EQ(Contents(Output("there") + "/attention_jsd.csv"), "x");
 }
 
+TEST_F(AttentionCommandTest, ReplacesNothingThatItReads) {
+  const std::string folder = Output("folder");
+  const std::string copy = folder + "/attention.json";
+  std::filesystem::create_directory(folder);
+  std::filesystem::copy_file(data_, copy);
+  const std::string message = "--output should not replace what is read";
+  ExpectRefusal(absl::StrCat(checkpoint_, " --data '", folder,
+                             "/att*.json' --overwrite --output ", folder),
+                message);
+  EXPECT_EQ(Contents(copy), Contents(data_));
+  // The one that is taken of the run.
+  ExpectRefusal(absl::StrCat(checkpoint_, " --data ", data_, " --output ",
+                             checkpoint_, "/seed-1/checkpoints/best"),
+                message);
+}
+
 // For all commands.
 TEST_F(AttentionCommandTest, RefusesNumbersThatAnOptionHasNoRoomFor) {
   const std::string attention =

@@ -177,7 +177,7 @@ TEST_F(AverageCommandTest, IsRemovedWithItsRun) {
   EXPECT_TRUE(fs::exists(seed_ + "/copy/average.json"));
 }
 
-// Put beside those of this run.
+// Copied in among the checkpoints of this run.
 TEST_F(AverageCommandTest, LeavesOutACheckpointOfAnotherRun) {
   nlohmann::json config = Config();
   config["residual_attention"] = "off";

@@ -97,14 +97,15 @@ TEST_F(CudaEstimateTest, WarnsInOneLineWithoutTheDevice) {
 TEST_F(CudaEstimateTest, SaysWhatToDoWhenItsMemoryIsTooLittle) {
   const StandInMemoryLimit limit(StandInMemoryInUse() + (1 << 17));
   const Result result = Estimate("--set train.device=cuda");
-  EXPECT_NE(result.code, 0);
-  EXPECT_THAT(result.out, HasSubstr(": too little\n"));
-  EXPECT_THAT(result.err,
-              AllOf(HasSubstr("out of memory while timing layers on cuda:0"),
-                    HasSubstr("; lower train.micro_batch_size (now 2), "
-                              "data.max_long_length (40) or "
-                              "data.max_global_length (12)")));
-  EXPECT_EQ(Lines(result.err), 1) << result.err;
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(
+      result.out,
+      AllOf(HasSubstr(": too little\n"),
+            HasSubstr("\nTime of one update: not measured, out of memory "
+                      "while timing layers on cuda:0"),
+            HasSubstr("; lower train.micro_batch_size (now 2), "
+                      "data.max_long_length (40) or "
+                      "data.max_global_length (12)")));
 }
 
 // BERT has global tokens alone.

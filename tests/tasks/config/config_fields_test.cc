@@ -17,6 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "nlohmann/json.hpp"
 #include "tasks/config/field_list.h"
+#include "tests/support/field_bounds.h"
 #include "tests/support/temporary_directory.h"
 
 namespace etc {
@@ -229,20 +230,9 @@ TEST(ConfigFieldsTest, HoldsEveryFieldToItsBounds) {
   const RunConfig defaults;
   ForEachConfigField(
       defaults, [&](const std::string& name, const auto& field, const auto&) {
-        const FieldRule& rule = field.rule;
-        if (rule.least.has_value()) {
-          expect_refused(name, *rule.least - 1);
-        }
-        if (rule.above.has_value()) {
-          expect_refused(name, *rule.above);
-        }
-        if (rule.most.has_value()) {
-          expect_refused(name, *rule.most + 1);
-        }
-        if (rule.below.has_value()) {
-          expect_refused(name, *rule.below);
-        }
-        if (!rule.one_of.empty()) {
+        ForEachBadValue(field.rule,
+                        [&](double value) { expect_refused(name, value); });
+        if (!field.rule.one_of.empty()) {
           const auto config = WithOverrides({name + "=nonsense"});
           EXPECT_THAT(std::string(config.status().message()),
                       testing::AllOf(HasSubstr(name + " should be "),

@@ -411,10 +411,19 @@ TEST_F(RunFilesTest, RefusesOtherStatementsOfTheFilesOfTheWeights) {
     EXPECT_THAT(CheckSameSettings(now, Now(config), {}).status().ToString(),
                 HasSubstr("another tokenizer.vocabulary"))
         << name;
-    before.empty() ? static_cast<void>(std::filesystem::remove(path))
-                   : static_cast<void>(directory_.Write(name, before));
+    if (before.empty()) {
+      std::filesystem::remove(path);
+    } else {
+      directory_.Write(name, before);
+    }
   }
   EXPECT_TRUE(CheckSameSettings(now, Now(config), {}).ok());
+  // The same directory, spelled in another way.
+  config.tokenizer.vocabulary = directory_.File("init/vocab.txt");
+  const nlohmann::json beside = Now(config);
+  config.init = directory_.File("init/.");
+  const absl::Status same = CheckSameSettings(beside, Now(config), {}).status();
+  EXPECT_TRUE(same.ok()) << same;
 }
 
 TEST_F(RunFilesTest, IgnoresFilesBesideAVocabularyThatAreNotRead) {

@@ -47,7 +47,7 @@ TEST_F(LauncherTest, TellsEachProcessItsPlace) {
 TEST_F(LauncherTest, DividesTheCoresUnlessThreadsAreSet) {
   const LaunchOptions options = Script(2, "echo $OMP_NUM_THREADS $MASTER_ADDR");
   ASSERT_TRUE(Launch(options).ok());
-  const auto share = std::max<int64_t>(1, CpusOfProcess() / 2);
+  const auto share = std::clamp<int64_t>(CpusOfProcess() / 2, 1, kMostThreads);
   setenv("OMP_NUM_THREADS", "7", /*overwrite=*/1);
   // One of an earlier run counts no more.
   setenv("MASTER_ADDR", "10.0.0.7", /*overwrite=*/1);

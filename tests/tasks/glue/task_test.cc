@@ -482,9 +482,9 @@ class HuggingFaceHeadTest : public testing::Test {
     EXPECT_TRUE(task.ok()) << task.status();
     task_ = *std::move(task);
     TaskModel model = MakeTaskModel(*config, *task_);
-    const auto messages = LoadInitialWeights(*config, model);
-    EXPECT_TRUE(messages.ok()) << messages.status();
-    messages_ = messages->messages;
+    const auto notices = LoadInitialWeights(*config, model);
+    EXPECT_TRUE(notices.ok()) << notices.status();
+    messages_ = notices->messages;
     model.SetTraining(false);
     return model;
   }

@@ -222,6 +222,11 @@ TEST(CheckpointRecordTest, ComesBackAsItWas) {
     EXPECT_TRUE(absl::IsDataLoss(with("checkpoints", {{name, checkpoint}})))
         << name;
   }
+  // Earlier builds wrote "weights" as well.
+  const nlohmann::json earlier = {{"step", 1},
+                                  {"scores", nlohmann::json::object()},
+                                  {"weights", nlohmann::json::object()}};
+  EXPECT_EQ(with("checkpoints", {{"step-1", earlier}}), absl::OkStatus());
 }
 
 }  // namespace

@@ -215,7 +215,7 @@ TEST(CheckpointSurveyTest, ListsTheWholeCheckpointsOfTheRun) {
   };
   EXPECT_THAT(entries(), ElementsAre(std::pair("step-00000004", 4),
                                      std::pair("step-00000008", 8)));
-  // Those of another run and averages are none.
+  // Checkpoints of another run, and averages, are left out.
   const auto owner = ReadCheckpointOwner(directory + "/step-00000004");
   ASSERT_TRUE(owner.ok()) << owner.status();
   const auto add = [&](const std::string& name, const std::string& run,

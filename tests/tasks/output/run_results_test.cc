@@ -60,7 +60,7 @@ TEST(SummarizeScoresTest, LeavesOutAScoreThatSomeSeedsLack) {
   EXPECT_EQ(scores[0].median, 0.75);
 }
 
-// Of a loss above 709 the perplexity is no double. NaN has no order.
+// The perplexity of a loss above 709 is no double. NaN has no order.
 TEST(SummarizeScoresTest, LeavesOutAScoreThatIsNotFiniteInSomeSeed) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   for (const double odd : {kInfinity, -kInfinity, std::nan("")}) {
@@ -74,12 +74,16 @@ TEST(SummarizeScoresTest, LeavesOutAScoreThatIsNotFiniteInSomeSeed) {
   EXPECT_FALSE(scores[0].standard_deviation.has_value());
 }
 
-// Pre-training has a loss as its main metric.
+// Pre-training has a loss as its main metric. A median that is not finite is
+// null in files of earlier builds.
 TEST(FindCheckpointTest, TakesTheSeedWithTheLowestLoss) {
   TemporaryDirectory directory;
-  json summary = {{"task", "pretrain"},       {"options", json::object()},
-                  {"main_metric", "loss"},    {"main_metric_direction", "min"},
-                  {"scores", json::object()}, {"runs", json::array()}};
+  json summary = {{"task", "pretrain"},
+                  {"options", json::object()},
+                  {"main_metric", "loss"},
+                  {"main_metric_direction", "min"},
+                  {"scores", {{"perplexity", {{"median", nullptr}}}}},
+                  {"runs", json::array()}};
   int64_t seed = 0;
   for (const double loss : {2.0, 0.5, 1.0}) {
     const std::string name =

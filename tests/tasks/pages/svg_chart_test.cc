@@ -15,8 +15,10 @@
 namespace etc {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::DoubleNear;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::Gt;
 using ::testing::HasSubstr;
@@ -98,9 +100,17 @@ TEST(ToSvgTest, HasNumbersOnALogarithmicAxisOfLessThanTwoPowersOfTen) {
   chart = ChartFrom(1.98, 2.03);
   chart.log_y = true;
   EXPECT_THAT(YNumbers(chart), SizeIs(Gt(2u)));
+  chart = ChartFrom(1.2, 80);
+  chart.log_y = true;
+  EXPECT_THAT(YNumbers(chart), ElementsAre("2", "5", "10", "20", "50"));
+  // Room above it is beyond the largest double.
+  chart = ChartFrom(3e307, 1.7e308);
+  chart.log_y = true;
+  EXPECT_THAT(YNumbers(chart),
+              AllOf(SizeIs(Gt(2u)), Each(Not(HasSubstr("inf")))));
 }
 
-// 340 units of 11 px: six digits have room in the usual margin.
+// 340 units of 11 px: six characters have room in the usual margin.
 TEST(ToSvgTest, MakesRoomForLongNumbers) {
   EXPECT_THAT(ToSvg(ChartFrom(4.9629, 4.9642)), HasSubstr("<line x1=\"44\""));
   EXPECT_THAT(ToSvg(ChartFrom(1234.0001, 1234.0009)),

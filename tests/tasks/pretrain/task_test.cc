@@ -356,11 +356,15 @@ TEST_F(PretrainTaskTest, RefusesObjectivesThatTheDataHaveNothingOf) {
   }
   const RunConfig follows = BertWith({{"objective", "mlm_nsp"}});
   EXPECT_TRUE(status(follows, {path}).ok());
-  const absl::Status refused = status(follows, {lone});
-  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(refused.message()),
-              HasSubstr("pretrain.objective mlm_nsp should have documents of "
-                        "two sentences or more"));
+  const RunConfig singles =
+      BertWith({{"objective", "mlm_nsp"}, {"max_sentences", 1}});
+  for (const absl::Status& refused :
+       {status(follows, {lone}), status(singles, {path})}) {
+    EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(refused.message()),
+                HasSubstr("pretrain.objective mlm_nsp should have documents of "
+                          "two sentences or more"));
+  }
   EXPECT_TRUE(status(EtcWith(), {lone}).ok());
   EXPECT_TRUE(status(BertWith(), {lone}).ok());
 }

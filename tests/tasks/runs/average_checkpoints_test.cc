@@ -35,6 +35,7 @@ using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 class AverageCheckpointsTest : public ::testing::Test {
  protected:
@@ -215,6 +216,11 @@ TEST_F(AverageCheckpointsTest, IsWrittenBesideTheCheckpointsOfTheRunOnly) {
                           absl::StatusCode::kInvalidArgument),
                 HasSubstr("should not be among the checkpoints of the run"));
   }
+  // The message has the path as it was typed.
+  const std::string relative = fs::relative(store).string() + "/average/";
+  EXPECT_THAT(MessageOf(AverageCheckpoints(*found, relative),
+                        absl::StatusCode::kInvalidArgument),
+              StartsWith("the output " + relative + " should not be"));
   EXPECT_TRUE(AverageCheckpoints(*found, store + "-average").ok());
   // One that was put there by hand is none of the run.
   fs::rename(store + "-average", store + "/step-00000009");
@@ -346,6 +352,11 @@ TEST_F(AverageCheckpointsTest, SaysWhatIsMissing) {
   EXPECT_THAT(
       MessageOf(Average({.directory = directory_.File("absent")}), kNotFound),
       HasSubstr("there are no checkpoints in"));
+  // One that is not whole is none.
+  Save(1, 1, "broken");
+  fs::remove(StoreOf("broken") + "/step-00000001/model.safetensors");
+  EXPECT_THAT(MessageOf(Average({.directory = StoreOf("broken")}), kNotFound),
+              HasSubstr("that are whole and of one run"));
   Save(1, 1, "seed-2");
   EXPECT_THAT(MessageOf(Average({.directory = run_}), kFailedPrecondition),
               HasSubstr("run/seed-1, "));

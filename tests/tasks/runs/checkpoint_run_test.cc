@@ -84,7 +84,7 @@ TEST_F(CheckpointRunTest, RefusesRanksWithOtherWeights) {
   });
 }
 
-// Of as many records and tokens.
+// The files have equal numbers of records and tokens.
 TEST_F(CheckpointRunTest, RefusesRanksWithOtherData) {
   const std::string other = directory_.Write(
       "other.json",

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <limits>
 #include <memory>
@@ -609,6 +610,30 @@ TEST_F(GridRunTest, IsCheckedToItsLastValueBeforeItBegins) {
   ExpectRefused(with("train.device", {"cpu", "cuda:120"}), "cuda:120");
   ExpectRefused(with("model.vocab_size", {19, 18}), "model.vocab_size is 18");
   ExpectRefused({{"train.epochs", {1, 1e-3}}}, "come to no update");
+}
+
+// A grid, and a run alone.
+TEST_F(GridRunTest, MissesThreadsBeforeItReadsItsData) {
+  const char* const before = std::getenv("OMP_NUM_THREADS");
+  const std::string kept = before == nullptr ? "" : before;
+  json_["train"]["threads"] = 0;
+  json_["data"]["train"] =
+      json::array({directory_.Write("broken.jsonl", "no JSON\n")});
+  for (const bool is_grid : {true, false}) {
+    if (!is_grid) {
+      json_.erase("grid");
+      json_["train"]["steps"] = 4;
+    }
+    setenv("OMP_NUM_THREADS", "5000", /*overwrite=*/1);
+    GridReporter reporter;
+    EXPECT_THAT(
+        Train(is_grid ? "grid" : "alone", &reporter).status().message(),
+        HasSubstr("OMP_NUM_THREADS should be at most 1024, but is 5000"));
+    unsetenv("OMP_NUM_THREADS");
+  }
+  if (before != nullptr) {
+    setenv("OMP_NUM_THREADS", kept.c_str(), /*overwrite=*/1);
+  }
 }
 
 // The best is not the first: what the directory of a grid stands for.

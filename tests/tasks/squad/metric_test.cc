@@ -301,8 +301,8 @@ TEST_F(SquadFilesTest, OfNBestAnswersAreJudgedByTheThreshold) {
   }
 }
 
-// Lines of `realetc predict --output -` have the n-best answers, so that they
-// are scored as both files are.
+// Lines of `realetc predict --data - --output -` have the n-best answers, so
+// they are scored as both files are.
 TEST_F(SquadFilesTest, OfLinesHaveTheScoresOfNBestAnswers) {
   const ById<SquadPrediction> predictions = {
       {"a",
@@ -317,8 +317,8 @@ TEST_F(SquadFilesTest, OfLinesHaveTheScoresOfNBestAnswers) {
   for (const auto& [id, prediction] : predictions) {
     absl::StrAppend(&lines, Squad().PredictionJson(id, prediction), "\n");
   }
-  // By a threshold that the answers were decided by, which is that of neither
-  // the options nor the file: they count as they are.
+  // The answers were decided by a threshold from 1 to 5, which nothing here
+  // names: they count as they are.
   const auto scores = Score(SecondVersion(), lines);
   ASSERT_TRUE(scores.ok()) << scores.status();
   EXPECT_EQ(Metric(*scores, "f1"), 100);
@@ -378,6 +378,10 @@ TEST_F(SquadFilesTest, NameWhatIsWrong) {
       {R"({"a": "x", "b": "", "c": ""})", "has a prediction for c"},
       {R"({"a": 5, "b": ""})", "p.json: a should be the text of an answer"},
       {R"({"a": [], "b": ""})", "p.json: a should be the text of an answer"},
+      {R"({"a": {"text": "x"}, "b": ""})",
+       "p.json: a should be the text of an answer"},
+      {R"({"id": "a", "nbest": []})",
+       "p.json: a should be the text of an answer"},
       {R"({"a": [{"text": "x", "start_logit": 1}], "b": ""})",
        "p.json: a[0].end_logit is missing"}};
   for (const auto& [predictions, message] : mistakes) {

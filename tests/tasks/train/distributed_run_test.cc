@@ -448,6 +448,23 @@ TEST_F(DistributedRunTest, EndsInAllProcessesWhereOneCannotReadAFile) {
   });
 }
 
+TEST_F(DistributedRunTest, EndsInAllProcessesWhereOneFindsNoFile) {
+  json_["output"] = Output("absent");
+  ExpectProcesses(3, [&](const ProcessPlace& place) {
+    nlohmann::json json = json_;
+    if (place.rank == 2) {
+      json["data"]["train"] =
+          nlohmann::json::array({temporary_.File("absent-*.jsonl")});
+    }
+    FakeReporter reporter;
+    const absl::Status status =
+        RunRank(json, place, &reporter, /*resume=*/false);
+    EXPECT_TRUE(absl::IsNotFound(status)) << status;
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("there is no file that matches"));
+  });
+}
+
 // Stops when only one of them was told to.
 TEST_F(DistributedRunTest, StopsAnEvaluationInAllProcesses) {
   RunWith(3, "straight");

@@ -314,8 +314,12 @@ TEST_F(TranslateCommandTest, LosesNoTranslationAtABadLine) {
               HasSubstr(output + ".part: the first 2 lines"));
   // The whole takes the place of a part.
   const std::string good = directory_.Write("good", "a b\nc\n");
-  EXPECT_EQ(
-      Run(absl::StrCat(translate, " --output ", output, " < ", good)).code, 0);
+  const Result whole =
+      Run(absl::StrCat(translate, " --output ", output, " < ", good));
+  EXPECT_EQ(whole.code, 0) << whole.err;
+  EXPECT_THAT(whole.err,
+              HasSubstr(output +
+                        ".part, a part of an earlier translation, is removed"));
   EXPECT_EQ(Contents(output), of_pipe.out);
   EXPECT_FALSE(std::filesystem::exists(output + ".part"));
 }
@@ -340,7 +344,7 @@ TEST_F(TranslateCommandTest, EvaluatesAndTriesRuns) {
               AllOf(HasSubstr("loss"), HasSubstr("perplexity"),
                     HasSubstr("bleu"), HasSubstr("\nsignature: nrefs:1|")));
   EXPECT_THAT(scores.err, HasSubstr("residual attention mean, mean, mean"));
-  // As that of `realetc score translation --tokenized --json`.
+  // The signature that `realetc score translation --tokenized --json` prints.
   const Result as_json = Run("evaluate --bleu --json " + run);
   EXPECT_EQ(as_json.code, 0) << as_json.err;
   EXPECT_EQ(nlohmann::json::parse(as_json.out)["signature"],
