@@ -63,6 +63,7 @@ struct Tick {
 std::vector<Tick> TicksAt(const std::vector<double>& places) {
   const double step = places.size() > 1 ? places[1] - places[0] : 0;
   std::vector<Tick> ticks;
+  ticks.reserve(places.size());
   for (const double place : places) {
     ticks.push_back({.at = place, .text = ChartNumber(place, step)});
   }
