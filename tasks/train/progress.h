@@ -94,7 +94,7 @@ struct CountingProgress {
 struct EmbeddingProgress {
   int64_t documents = 0;  // done
   int64_t num_documents = 0;
-  // Of the work, also of that on the document that runs, in [0, 1].
+  // Share of the work done, that on the document that runs included, in [0, 1].
   double share = 0;
 };
 

@@ -108,15 +108,20 @@ TEST_F(DirectoryTest, ExchangesTwoDirectoriesInOneStepAndPutsThatOnDisk) {
   EXPECT_THAT(operations_.calls, ElementsAre("exchange old"));
 }
 
+// A file system without renameat2's exchange.
+class NoExchange : public FileOperations {
+ public:
+  int Exchange(const std::string& /*path*/,
+               const std::string& /*other*/) override {
+    errno = EINVAL;
+    return -1;
+  }
+};
+
 // The first rename to "old" fails, and the one that takes it back does not.
 TEST_F(DirectoryTest, TakesBackAnExchangeThatFails) {
-  class NoExchange : public FileOperations {
+  class FailingRename : public NoExchange {
    public:
-    int Exchange(const std::string& /*path*/,
-                 const std::string& /*other*/) override {
-      errno = EINVAL;
-      return -1;
-    }
     int Rename(const std::string& from, const std::string& to) override {
       if (++renames == 2) {
         errno = EIO;
@@ -126,7 +131,7 @@ TEST_F(DirectoryTest, TakesBackAnExchangeThatFails) {
     }
     int renames = 0;
   };
-  NoExchange operations;
+  FailingRename operations;
   const ScopedFileOperations scope(&operations);
   directory_.Write("old", "old");
   directory_.Write("new", "new");
@@ -139,13 +144,8 @@ TEST_F(DirectoryTest, TakesBackAnExchangeThatFails) {
 
 // The first rename, to "aside", works, and its sync fails.
 TEST_F(DirectoryTest, TakesBackARenameThatIsNotSynced) {
-  class NoExchange : public FileOperations {
+  class FailingSync : public NoExchange {
    public:
-    int Exchange(const std::string& /*path*/,
-                 const std::string& /*other*/) override {
-      errno = EINVAL;
-      return -1;
-    }
     int Sync(int descriptor) override {
       if (++syncs == 1) {
         errno = EIO;
@@ -155,7 +155,7 @@ TEST_F(DirectoryTest, TakesBackARenameThatIsNotSynced) {
     }
     int syncs = 0;
   };
-  NoExchange operations;
+  FailingSync operations;
   const ScopedFileOperations scope(&operations);
   directory_.Write("old", "old");
   directory_.Write("new", "new");
